@@ -1,0 +1,17 @@
+/* base/file.h - files appear whole or not at all; presets are found. */
+#ifndef ORR_BASE_FILE_H
+#define ORR_BASE_FILE_H
+
+#include "base/error.h"
+
+/* Writes beside `path`, syncs, renames over it. `path` "-" writes to stdout. */
+bool orr_file_write(const char *path, const char *data, size_t length, GError **error);
+
+/* SHA-256 of `data` in hex, first 16 digits; g_free. */
+char *orr_hash_text(const char *data, size_t length);
+
+/* The folder with models/, accelerators/ ...: $ORRERY_SCENARIOS, else beside the installed binary
+ * (../share/orrery/scenarios), else in the tree it was built from. NULL with an error when none. */
+char *orr_scenarios_dir(GError **error);
+
+#endif

@@ -1,0 +1,25 @@
+/* costmodel/attention.h - seconds of the attention core (scores, softmax, values) by kernel generation. */
+#ifndef ORR_COSTMODEL_ATTENTION_H
+#define ORR_COSTMODEL_ATTENTION_H
+
+#include "spec/spec.h"
+
+typedef struct CostAttention {
+    SpecAttention kernel;       /* flash2, flash3, cudnn; unfused goes through GEMMs and memory-bound ops */
+    double batch;               /* sequences */
+    double q_tokens, kv_tokens; /* a sequence; differ under context parallelism */
+    double heads, kv_heads;     /* on this rank */
+    double qk_head_dim, v_head_dim;
+    bool causal;          /* the half above the diagonal is skipped, except in diagonal blocks */
+    double window_tokens; /* 0: none */
+    bool backward;
+    SpecDtype dtype;
+} CostAttention;
+
+/* FLOPs the kernel executes: 2 matmuls forward, 5 backward, masked blocks skipped. */
+double cost_attention_executed_flops(const CostAttention *attention);
+
+/* Seconds on the GPU, launch gap excluded. */
+double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention *attention);
+
+#endif

@@ -1,0 +1,22 @@
+/* costmodel/memory_bound.h - seconds of kernels that only move bytes: norms, activations, dropout,
+ * softmax, cross-entropy, permutation, optimizer, casts. */
+#ifndef ORR_COSTMODEL_MEMORY_BOUND_H
+#define ORR_COSTMODEL_MEMORY_BOUND_H
+
+#include "spec/spec.h"
+
+typedef enum {
+    COST_MOVE_ELEMENTWISE, /* add, bias, activation, dropout, casts */
+    COST_MOVE_NORM,        /* row reductions: layer norm, RMS norm */
+    COST_MOVE_SOFTMAX,
+    COST_MOVE_CROSS_ENTROPY,
+    COST_MOVE_PERMUTE,   /* gather/scatter of token rows */
+    COST_MOVE_OPTIMIZER, /* streaming many arrays */
+    COST_MOVE_COUNT
+} CostMove;
+
+/* Seconds to read and write `bytes` in all by one kernel, launch gap excluded. Small kernels do not
+ * reach the bandwidth: a ramp over the bytes in flight. */
+double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMove move, double bytes);
+
+#endif

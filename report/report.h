@@ -1,0 +1,60 @@
+/* report/report.h - what a run found, as one struct, and the ways to print it.
+ *
+ * report_run() simulates; the report_write_*() functions only format. Key names and meanings follow
+ * docs/REPORT.md (the JSON keys are a contract).
+ */
+#ifndef ORR_REPORT_REPORT_H
+#define ORR_REPORT_REPORT_H
+
+#include "costmodel/flops.h"
+#include "sim/engine.h"
+#include "sim/plan.h"
+#include "spec/load.h"
+
+typedef struct ReportStage { /* one pipeline rank */
+    int stage;
+    double weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes, workspace_bytes;
+    double reserved_bytes, peak_bytes;
+    double peak_time_s;
+} ReportStage;
+
+typedef struct Report {
+    const Spec *spec;         /* borrowed */
+    const SpecSource *source; /* borrowed; may be NULL */
+    double parameters, active_parameters;
+    int gpus;
+    bool fits;
+    double short_bytes; /* how much the fullest stage lacks; 0 when it fits */
+    int64_t step_ps;
+    double tokens_per_s, tokens_per_s_per_gpu, model_flops_per_s_per_gpu, mfu, hfu;
+    CostMfuByConvention by_convention;
+    double bubble_frac;
+    double interval_low_s, interval_high_s, interval_coverage; /* coverage 0: no interval */
+    int64_t part_ps[SIM_PART_COUNT]; /* of the critical rank; with bubble_ps they add up to step_ps */
+    int64_t bubble_ps;
+    double capacity_bytes, peak_bytes, reserved_bytes; /* of the fullest stage */
+    ReportStage *stages;
+    int stage_count;
+    double days, gpu_hours, usd, kwh; /* 0 when tokens (or prices) are not given */
+    SimProgram program;               /* in the run's arena: traces and checks read them */
+    SimResult result;
+} Report;
+
+typedef struct ReportOptions {
+    bool unfold, check;
+    unsigned record; /* SimRecord, in addition to what the report itself needs */
+} ReportOptions;
+
+/* Spec must be complete (no "auto"). Results live in `arena`. */
+bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
+                Report *ret_report, GError **error);
+
+void report_write_text(const Report *report, GString *out);
+void report_write_json(const Report *report, GString *out);
+void report_write_csv(const Report *report, bool header, GString *out);
+/* Chrome trace: pid = rank, tid = stream, counters for memory, flow arrows for sends. */
+void report_write_trace(const Report *report, GString *out);
+/* time_s, rank, and bytes of each memory kind, one line a change. */
+void report_write_memory(const Report *report, GString *out);
+
+#endif

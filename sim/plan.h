@@ -1,0 +1,70 @@
+/* sim/plan.h - one training step as durations and bytes: what sim/step.c computes from a Spec and what
+ * sim/program.c lowers to instruction lists. Tests fill it by hand.
+ *
+ * A pipeline of `shape.ranks` ranks holds ranks x chunks model stages. A stage is a list of segments (layers,
+ * buckets of layers, sharded units): the pieces inside a pass that something else can wait for. A pass over
+ * a stage is one op of summed work unless data-parallel communication has to start or arrive inside it:
+ * then it is one op a segment. Expanded and collapsed agree to the picosecond.
+ */
+#ifndef ORR_SIM_PLAN_H
+#define ORR_SIM_PLAN_H
+
+#include "sim/engine.h"
+#include "sim/schedule.h"
+
+typedef struct SimSegment {
+    SimWork forward, backward_input, backward_weight; /* backward in one op: the two in a row */
+    SimWork recompute; /* before the backward; part_ps all in recompute (and its communication) */
+    /* Data parallelism. A zero duration means: none. */
+    SimWork param_gather; /* ZeRO-1/2: once a step, before the first forward; ZeRO-3: every pass */
+    SimWork grad_reduce;  /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
+    /* Memory of one micro-batch. */
+    int64_t activation_bytes; /* taken at the start of the forward */
+    int64_t
+        activation_input_only_bytes; /* of them given back after backward_input (the rest after backward_weight) */
+    int64_t forward_temp_bytes, backward_temp_bytes; /* workspace alive during the pass */
+    int64_t gathered_param_bytes;                    /* ZeRO-3: unsharded weights while alive */
+    int64_t unsharded_grad_bytes;                    /* ZeRO-2/3: unreduced gradient while alive */
+} SimSegment;
+
+typedef struct SimStage {
+    int segment_count; /* at least 1 */
+    SimSegment *segments;
+    SimWork send_next;       /* activation to the next stage (its rank's NIC or scale-up link) */
+    SimWork send_prev;       /* gradient to the previous stage */
+    SimWork overlapped_pair; /* DualPipe: forward and backward of this chunk together; zero: no overlap */
+} SimStage;
+
+typedef struct SimRankPlan { /* one pipeline rank */
+    SimWork optimizer;
+    SimWork embedding_reduce; /* tied embeddings: first and last rank only, else zero */
+    int64_t static_bytes[SIM_MEM_COUNT];
+} SimRankPlan;
+
+typedef struct SimPlan {
+    const SimSchedule *schedule;
+    SimScheduleShape shape;
+    SimStage *stages;   /* [ranks x chunks] along the model */
+    SimRankPlan *ranks; /* [ranks] */
+    /* Data parallelism. */
+    int zero;                  /* 0-3 */
+    bool overlap_grad_reduce;  /* beside the backward, else after the last one */
+    bool overlap_param_gather; /* ZeRO-1/2: beside the forwards of the next step, else after the optimizer */
+    bool reduce_each_microbatch; /* ZeRO-2/3: reduce-scatter on every micro-batch */
+    bool reshard_after_forward;  /* ZeRO-3 */
+    int prefetch_units;          /* ZeRO-3: gathers ahead of compute */
+    /* Pipeline. */
+    bool p2p_blocking; /* compute waits for its own send */
+    /* Once a step. */
+    SimWork grad_norm; /* collective over all ranks; zero: none */
+    SimWork overhead;  /* on the compute stream at the end of the step */
+    /* Ranks. */
+    int tensor, context, data, expert; /* degrees, for the groups of an unfolded run */
+} SimPlan;
+
+/* Lowers the plan. `unfold` false: one rank for each pipeline rank (replicas 1); true: all
+ * ranks x tensor x context x data of them, with their groups. Everything lives in `arena`. */
+bool sim_program_build(const SimPlan *plan, bool unfold, OrrArena *arena, SimProgram *ret_program,
+                       GError **error);
+
+#endif

@@ -1,0 +1,69 @@
+/* sim/schedule.h - pipeline schedules: in which order each pipeline rank works.
+ *
+ * A schedule is one table row and one generator. The generator writes, for one rank, the ops of one step
+ * in order; it knows micro-batches and chunks, not time. Stages are numbered along the model; placement
+ * says which rank and chunk holds a stage. sim/program.c turns the orders into streams and waits.
+ */
+#ifndef ORR_SIM_SCHEDULE_H
+#define ORR_SIM_SCHEDULE_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+typedef enum {
+    SIM_PASS_FORWARD,
+    SIM_PASS_BACKWARD, /* input and weight gradient in one op */
+    SIM_PASS_BACKWARD_INPUT,
+    SIM_PASS_BACKWARD_WEIGHT,
+    SIM_PASS_FORWARD_BACKWARD /* overlapped pair: forward of (chunk, microbatch), backward of (chunk2, microbatch2) */
+} SimPass;
+
+typedef struct SimPassOp {
+    uint8_t pass;  /* SimPass */
+    int16_t chunk; /* local chunk on the rank */
+    int32_t microbatch;
+    int16_t chunk2; /* overlapped pair only */
+    int32_t microbatch2;
+} SimPassOp;
+
+typedef struct SimOrder {
+    SimPassOp *ops;
+    int64_t count;
+} SimOrder;
+
+typedef enum {
+    SIM_PLACE_LOOP,          /* stage s on rank s mod p, chunk s / p */
+    SIM_PLACE_V,             /* s < p on rank s, else rank 2p-1-s */
+    SIM_PLACE_BIDIRECTIONAL, /* two copies of the model, the second from the last rank to the first */
+} SimPlacement;
+
+typedef struct SimScheduleShape {
+    int ranks;        /* p */
+    int chunks;       /* v, stages a rank */
+    int microbatches; /* m */
+    int group;        /* micro-batches a group of the interleaved schedule; 0: p */
+    int extra_warmup; /* interleaved: one more forward when expert communication overlaps */
+} SimScheduleShape;
+
+typedef struct SimSchedule {
+    const char *name; /* "1f1b" */
+    const char *help; /* one line with its source */
+    SimPlacement placement;
+    int fixed_chunks; /* 0: any; 1 for schedules without virtual stages; 2 for V shapes */
+    /* What the shape must satisfy; the message says what would work. NULL: nothing. */
+    bool (*check)(const SimScheduleShape *shape, GError **error);
+    void (*generate)(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
+} SimSchedule;
+
+/* The table, in the order of `orrery list schedules`. */
+const SimSchedule *sim_schedules(int *ret_count);
+/* NULL when there is none of that name. */
+const SimSchedule *sim_schedule_find(const char *name);
+
+/* Stage held by (rank, chunk), and the other way round. */
+int sim_stage_of(SimPlacement placement, int ranks, int chunks, int rank, int chunk);
+void sim_place_of(SimPlacement placement, int ranks, int chunks, int stage, int *ret_rank, int *ret_chunk);
+
+#endif

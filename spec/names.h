@@ -1,0 +1,168 @@
+/* spec/names.h - closed lists of names: enums and the words that stand for them in JSON.
+ *
+ * Each enum has one table of words (spec/names.c), in the enum's order, used by the reader, the
+ * messages, `orrery list` and the schema.
+ */
+#ifndef ORR_SPEC_NAMES_H
+#define ORR_SPEC_NAMES_H
+
+typedef enum { SPEC_NORM_LAYERNORM, SPEC_NORM_RMSNORM, SPEC_NORM_NONE } SpecNorm;
+typedef enum { SPEC_BIASES_NONE, SPEC_BIASES_ALL, SPEC_BIASES_MLP, SPEC_BIASES_QKV } SpecBiases;
+typedef enum {
+    SPEC_POSITION_LEARNED,
+    SPEC_POSITION_ROPE,
+    SPEC_POSITION_ALIBI,
+    SPEC_POSITION_NONE
+} SpecPosition;
+
+/* Storage and compute types. FP8 and FP4 name the width; the recipe is the precision. */
+typedef enum { SPEC_FP32, SPEC_TF32, SPEC_FP16, SPEC_BF16, SPEC_FP8, SPEC_FP4, SPEC_DTYPE_COUNT } SpecDtype;
+
+/* Training precision: which dtype the GEMMs run in and how scales are kept. */
+typedef enum {
+    SPEC_PRECISION_FP32,
+    SPEC_PRECISION_TF32,
+    SPEC_PRECISION_FP16,
+    SPEC_PRECISION_BF16,
+    SPEC_PRECISION_FP8,            /* delayed scaling */
+    SPEC_PRECISION_FP8_CS,         /* current scaling */
+    SPEC_PRECISION_FP8_TENSORWISE, /* float8 tensorwise (torchao) */
+    SPEC_PRECISION_FP8_ROWWISE,
+    SPEC_PRECISION_FP8_BLOCKWISE,
+    SPEC_PRECISION_MXFP8,
+    SPEC_PRECISION_NVFP4,
+    SPEC_PRECISION_COUNT
+} SpecPrecision;
+
+typedef enum {
+    SPEC_OPTIMIZER_ADAM,
+    SPEC_OPTIMIZER_SGD,
+    SPEC_OPTIMIZER_MOMENTUM,
+    SPEC_OPTIMIZER_ADAFACTOR,
+    SPEC_OPTIMIZER_LION,
+    SPEC_OPTIMIZER_MUON,
+    SPEC_OPTIMIZER_ADAM8BIT,
+    SPEC_OPTIMIZER_COUNT
+} SpecOptimizer;
+
+typedef enum {
+    SPEC_RECOMPUTE_NONE,
+    SPEC_RECOMPUTE_SELECTIVE, /* attention core */
+    SPEC_RECOMPUTE_FULL,
+    SPEC_RECOMPUTE_SELECTIVE_OP,    /* torchtitan: every second matmul and attention kept */
+    SPEC_RECOMPUTE_SELECTIVE_LAYER, /* every n-th layer fully */
+    SPEC_RECOMPUTE_MODULES,
+} SpecRecomputeMode;
+
+typedef enum { /* bits */
+               SPEC_MODULE_LAYERNORM = 1,
+               SPEC_MODULE_MLA_UP_PROJ = 2,
+               SPEC_MODULE_MOE_ACT = 4,
+               SPEC_MODULE_MLP = 8,
+               SPEC_MODULE_CORE_ATTN = 16,
+               SPEC_MODULE_MOE = 32,
+               SPEC_MODULE_SHARED_EXPERTS = 64,
+} SpecRecomputeModule;
+
+/* Bytes a parameter of weights, gradients, master copy and moments: costmodel/states.h has the table. */
+typedef enum {
+    SPEC_STATES_MEGATRON_FP32_GRADS, /* 2 + 4 + 4 + 8 */
+    SPEC_STATES_MEGATRON_FP16_GRADS, /* 2 + 2 + 4 + 8, and 4 for the fp32 copy of gradients */
+    SPEC_STATES_MEGATRON_FP32,       /* 4 + 4 + 0 + 8 */
+    SPEC_STATES_ZERO_FP16,           /* 2 + 2 + 4 + 8 */
+    SPEC_STATES_BF16_FP32_ACC,       /* 2 + 2 + 4 + 8, and 4 for the accumulated gradient */
+    SPEC_STATES_FSDP_BF16,           /* 2 + 2 + 0 + 4 */
+    SPEC_STATES_FSDP_MIXED,          /* 4 + 4 + 0 + 8, live units in 2 */
+    SPEC_STATES_DEEPSPEED,           /* 2 + 2 + 4 + 8 */
+    SPEC_STATES_FP32_ADAM,           /* 4 + 4 + 0 + 8 */
+    SPEC_STATES_FP32_ADAM_NOTES,     /* 4 + 4 + 0 + 12: "Adam x 3" */
+    SPEC_STATES_MIXED_12,            /* 4 + 2 + 0 + 6 */
+    SPEC_STATES_DEEPSEEK_V3,         /* 1 + 4 + 4 + 4 */
+    SPEC_STATES_FP8_PRIMARY,         /* 2 (two fp8 copies) + 2 + 4 + 8 */
+    SPEC_STATES_CUSTOM,
+    SPEC_STATES_COUNT
+} SpecStatesRecipe;
+
+typedef enum {
+    SPEC_SCHEDULE_NAIVE,
+    SPEC_SCHEDULE_GPIPE,
+    SPEC_SCHEDULE_1F1B,
+    SPEC_SCHEDULE_INTERLEAVED,
+    SPEC_SCHEDULE_BREADTH_FIRST,
+    SPEC_SCHEDULE_ZB_H1,
+    SPEC_SCHEDULE_ZB_H2,
+    SPEC_SCHEDULE_ZB_V,
+    SPEC_SCHEDULE_V_HALF,
+    SPEC_SCHEDULE_V_MIN,
+    SPEC_SCHEDULE_DUALPIPE,
+    SPEC_SCHEDULE_DUALPIPEV,
+    SPEC_SCHEDULE_FILE,
+    SPEC_SCHEDULE_COUNT
+} SpecSchedule;
+
+typedef enum { SPEC_DISPATCHER_ALLTOALL, SPEC_DISPATCHER_DEEPEP, SPEC_DISPATCHER_HYBRIDEP } SpecMoeDispatcher;
+
+typedef enum {
+    SPEC_ATTENTION_UNFUSED,
+    SPEC_ATTENTION_FLASH2,
+    SPEC_ATTENTION_FLASH3,
+    SPEC_ATTENTION_CUDNN,
+    SPEC_ATTENTION_COUNT
+} SpecAttention;
+
+typedef enum { /* bits */
+               SPEC_OVERLAP_GRAD_REDUCE = 1,
+               SPEC_OVERLAP_PARAM_GATHER = 2,
+               SPEC_OVERLAP_TENSOR = 4,
+               SPEC_OVERLAP_PIPELINE = 8,
+               SPEC_OVERLAP_EXPERT = 16,
+               SPEC_OVERLAP_AUTO = 1 << 30,
+} SpecOverlap;
+
+typedef enum { /* which NCCL tuning rows */
+               SPEC_GENERATION_PASCAL,
+               SPEC_GENERATION_VOLTA,
+               SPEC_GENERATION_AMPERE,
+               SPEC_GENERATION_HOPPER,
+               SPEC_GENERATION_BLACKWELL,
+               SPEC_GENERATION_CDNA,
+               SPEC_GENERATION_OTHER,
+               SPEC_GENERATION_COUNT
+} SpecGeneration;
+
+/* How the GPUs of one scale-up domain are joined. */
+typedef enum {
+    SPEC_TOPOLOGY_SWITCH,    /* any-to-any at full rate: NVSwitch */
+    SPEC_TOPOLOGY_CUBE_MESH, /* DGX-1 */
+    SPEC_TOPOLOGY_PCIE,
+    SPEC_TOPOLOGY_TORUS3D,
+    SPEC_TOPOLOGY_MESH, /* direct links between pairs: MI300X, MI250X */
+} SpecTopology;
+
+typedef enum {
+    SPEC_LOSS_UNFUSED,        /* fp32 logits kept with their gradient */
+    SPEC_LOSS_VOCAB_PARALLEL, /* Megatron's vocabulary-parallel cross-entropy */
+    SPEC_LOSS_FUSED,          /* fused cross-entropy in place */
+    SPEC_LOSS_CHUNKED,        /* never the whole logits */
+} SpecLoss;
+
+/* One closed list of words, in enum order (for bit sets: word i stands for bit i). */
+typedef struct SpecWords {
+    const char *what; /* "an optimizer", for messages */
+    const char *const *words;
+    int count;
+} SpecWords;
+
+extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, spec_words_dtype,
+    spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module, spec_words_states,
+    spec_words_schedule, spec_words_dispatcher, spec_words_attention, spec_words_overlap,
+    spec_words_generation, spec_words_topology, spec_words_loss;
+
+/* The word of a value ("1f1b"); "auto" for SPEC_AUTO. */
+const char *spec_word(const SpecWords *words, int value);
+
+/* The dtype that GEMMs of a precision run in, and bytes of one element of a dtype. */
+SpecDtype spec_gemm_dtype(SpecPrecision precision);
+double spec_dtype_bytes(SpecDtype dtype);
+
+#endif

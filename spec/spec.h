@@ -1,0 +1,213 @@
+/* spec/spec.h - what a scenario says, as values.
+ *
+ * A Spec is loaded once (spec/load.h), checked, completed with defaults, and const from then on. It
+ * holds everything: presets and profiles are copied into it, so nothing below this room opens a file.
+ * All quantities are base SI; sizes of batches are in sequences. A field that may be "auto" holds
+ * SPEC_AUTO until the search (or `validate`'s enumerator) chooses. Every field is described in a field
+ * table (spec/fields_*.c), from which reading, ranges, defaults, `orrery help KEY` and the JSON Schema
+ * come.
+ */
+#ifndef ORR_SPEC_SPEC_H
+#define ORR_SPEC_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spec/kernel_model.h"
+#include "spec/names.h"
+
+#define SPEC_AUTO       (-1)
+#define SPEC_NAME_SIZE  128
+#define SPEC_MAX_STAGES 1024 /* pipeline ranks x virtual stages that a layout may list */
+
+/* --- model --- */
+
+typedef struct SpecMoe {
+    int experts; /* 0: dense model */
+    int top_k;
+    int expert_ffn_hidden;
+    int shared_experts;
+    int shared_expert_ffn_hidden; /* of all shared experts together; default shared_experts x expert_ffn_hidden */
+    int dense_layers;             /* leading layers without experts */
+    int layer_step;               /* 1: every layer after those has experts, 2: every second */
+    double capacity_factor;       /* 0: dropless */
+} SpecMoe;
+
+typedef struct SpecMla {
+    int q_lora_rank;  /* 0: queries projected directly */
+    int kv_lora_rank; /* 0: no multi-head latent attention */
+    int qk_nope_head_dim;
+    int qk_rope_head_dim;
+    int v_head_dim;
+} SpecMla;
+
+typedef struct SpecModel {
+    char name[SPEC_NAME_SIZE];
+    int layers, hidden, heads, kv_heads, head_dim, ffn_hidden;
+    bool gated_mlp;
+    int vocab;
+    bool tied_embeddings;
+    SpecNorm norm;
+    SpecBiases biases; /* JSON true: all, false: none; or mlp (MLP only), qkv (QKV projection only) */
+    SpecPosition position;
+    int max_positions; /* rows of the learned position table; default the sequence length */
+    bool embedding_norm, qk_norm, causal;
+    double dropout_frac;         /* 0: no dropout kernels, no masks */
+    int attention_window_tokens; /* 0: none */
+    int attention_window_every;  /* every n-th layer uses the window; 1: all */
+    int mtp_layers;              /* multi-token prediction modules behind the last layer */
+    SpecMoe moe;
+    SpecMla mla;
+} SpecModel;
+
+/* --- hardware --- */
+
+typedef struct SpecAccelerator {
+    char name[SPEC_NAME_SIZE];
+    double memory_bytes, memory_bytes_per_s;
+    double peak_flops_per_s[SPEC_DTYPE_COUNT]; /* dense; 0: the dtype has no tensor path */
+    int sm_count;
+    double l2_bytes, power_w;
+    SpecGeneration generation;                      /* which NCCL tuning rows apply */
+    double scale_up_bytes_per_s;                    /* NVLink and kin, one way, per GPU; 0: PCIe only */
+    double host_link_bytes_per_s;                   /* one way */
+    double reference_scale_out_bytes_per_s_per_gpu; /* of its reference node, one way */
+    int reference_gpus_per_node;
+    int reference_scale_up_domain_gpus;
+    SpecKernelModel model; /* fitted: GEMM per dtype, attention per kernel, memory-bound ops, launch, power */
+} SpecAccelerator;
+
+typedef struct SpecCluster {
+    char name[SPEC_NAME_SIZE]; /* preset or "" */
+    SpecAccelerator accelerator;
+    int gpus_per_node, nodes;
+    int scale_up_domain_gpus;             /* GPUs joined by scale-up links; default gpus_per_node */
+    double scale_up_bytes_per_s;          /* default the accelerator's */
+    double scale_out_bytes_per_s_per_gpu; /* one way; default the accelerator's reference node */
+    double scale_out_latency_s;           /* one message, host to host */
+    SpecTopology topology;
+    double oversubscription;         /* 1: full bisection */
+    double usd_per_gpu_hour;         /* 0: not given */
+    double pue;                      /* facility power over IT power */
+    double host_power_w_per_gpu;     /* CPU, NIC, fans, per GPU */
+    SpecCollectiveModel collectives; /* fitted: NCCL time model per level */
+    char calibration[SPEC_NAME_SIZE];
+} SpecCluster;
+
+/* --- training --- */
+
+typedef struct SpecRecompute {
+    SpecRecomputeMode mode;
+    int layers;         /* full on this many layers of each stage; 0: all */
+    int every_n_layers; /* selective-layer: every n-th layer is fully recomputed */
+    unsigned modules;   /* modules: bits of SpecRecomputeModule */
+} SpecRecompute;
+
+/* Bytes a parameter of each state; 0: the state does not exist. */
+typedef struct SpecStates {
+    SpecStatesRecipe recipe; /* default the framework's; custom: the four numbers are the user's */
+    double weights_bytes, gradients_bytes, master_bytes, moments_bytes; /* a parameter; custom only */
+} SpecStates;
+
+typedef struct SpecTraining {
+    int sequence_length, global_batch, micro_batch;
+    double tokens; /* of the whole training run; 0: not given */
+    SpecPrecision precision;
+    SpecOptimizer optimizer;
+    SpecRecompute recompute;
+    SpecDtype gradient_dtype;        /* storage of accumulated gradients; SPEC_AUTO: the framework's */
+    SpecDtype gradient_reduce_dtype; /* on the wire; SPEC_AUTO: the framework's */
+    SpecStates states;
+} SpecTraining;
+
+/* --- how it is split --- */
+
+typedef struct SpecParallel {
+    int tensor;
+    int sequence_parallel; /* 0, 1 or SPEC_AUTO */
+    int context, pipeline, virtual_stages, data, expert, expert_tensor;
+    int zero;            /* ZeRO stage 0-3 */
+    int zero_group_gpus; /* 0: shard over all data-parallel ranks */
+    SpecSchedule schedule;
+    char schedule_file[SPEC_NAME_SIZE * 2]; /* a file of op orders instead of a named schedule */
+    char order[SPEC_NAME_SIZE];             /* dimensions, innermost first: "tp-cp-ep-dp-pp" */
+    SpecMoeDispatcher moe_dispatcher;
+    int stage_layers_count; /* 0: derived */
+    int stage_layers[SPEC_MAX_STAGES];
+    int first_stage_layers, last_stage_layers; /* 0: derived; layers of the first and last pipeline rank */
+    bool embedding_as_layer, loss_as_layer, mtp_as_layer; /* count as a layer when layers are dealt out */
+} SpecParallel;
+
+/* --- software --- */
+
+typedef struct SpecFramework {
+    char name[SPEC_NAME_SIZE];
+    /* Which element-wise chains run as one kernel. */
+    bool fused_norm, fused_softmax, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope,
+        fused_cross_entropy;
+    bool norm_upcasts_fp32; /* eager RMSNorm: extra fp32 passes */
+    /* Host. A kernel costs the host `kernel_host_s`; a chain of kernels takes the longer of its GPU time
+     * and its host time. Between dependent kernels the GPU idles `kernel_gap_s`. */
+    double kernel_host_s, kernel_gap_s;
+    double compiled_kernel_frac;  /* kernels left when execution.compiled (fusion by a compiler) */
+    double step_overhead_s;       /* data loading, logging, loss scale check: once a step */
+    double microbatch_overhead_s; /* schedule bookkeeping, once per micro-batch and pass on each rank */
+    /* Data parallelism. */
+    SpecDtype gradient_dtype, gradient_reduce_dtype;
+    double bucket_bytes;  /* gradient and parameter bucket; 0: one bucket */
+    bool reduce_scatter;  /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
+    bool optimizer_fused; /* multi-tensor optimizer; else one kernel chain per tensor */
+    bool grad_norm_clip;  /* a global norm before the optimizer */
+    SpecStatesRecipe states;
+    int prefetch_units; /* ZeRO-3: units gathered ahead */
+    bool reshard_after_forward;
+    bool recompute_overlaps_gather; /* unused units wait for no gather during recompute */
+    /* Pipeline. */
+    bool p2p_blocking;       /* the compute stream waits for its own sends */
+    bool p2p_scatter_gather; /* SC21: each tensor rank sends 1/t and all-gathers */
+    /* Loss. */
+    SpecLoss loss;
+    /* Memory. */
+    double context_bytes;   /* CUDA context, NCCL buffers, cuBLAS workspace: reserved outside the allocator */
+    double workspace_bytes; /* allocated workspaces */
+    double fragmentation_frac; /* reserved beyond allocated, as a share of dynamic memory */
+} SpecFramework;
+
+typedef struct SpecExecution {
+    SpecFramework framework;
+    char framework_text[SPEC_NAME_SIZE * 2];
+    SpecAttention attention;
+    bool compiled;
+    char cuda_graph[SPEC_NAME_SIZE]; /* "" none; what is captured, in the framework's words */
+    unsigned overlap;                /* bits of SpecOverlap; SPEC_AUTO has its own bit */
+} SpecExecution;
+
+typedef struct SpecOffload {
+    int activation_layers; /* 0: none; anything else in `offload` is refused until tiers exist */
+} SpecOffload;
+
+/* --- the whole --- */
+
+typedef struct Spec {
+    char name[SPEC_NAME_SIZE * 2];
+    SpecModel model;
+    SpecCluster cluster;
+    SpecTraining training;
+    SpecParallel parallel;
+    SpecExecution execution;
+    SpecOffload offload;
+} Spec;
+
+/* GPUs in the cluster. */
+static inline int spec_gpus(const Spec *spec)
+{
+    return spec->cluster.gpus_per_node * spec->cluster.nodes;
+}
+
+/* Micro-batches that one pipeline works off in a step. */
+static inline int spec_microbatches(const Spec *spec)
+{
+    return spec->training.global_batch / (spec->training.micro_batch * spec->parallel.data);
+}
+
+#endif
