@@ -64,5 +64,10 @@ double cost_alltoall_pairwise_s(const CostLink *link, int ranks, double bytes); 
  * 2 (g-1)/g S/B1 + 2 (k-1)/k (S/g)/B2 + steps x latency; g GPUs a node, k nodes. */
 double cost_allreduce_hierarchical_s(const CostLink *inside, const CostLink *across, int gpus_per_node,
                                      int nodes, double bytes);
+/* Torus of any dimension, one dimension at a time: reduce-scatter along the first, all-reduce of what is left along
+ * the others, all-gather back: sum over d of 2 (n_d - 1) (a_d + S_d / (n_d B_d)), S_d = S / (n_1 .. n_(d-1)). */
+double cost_allreduce_torus_s(const CostLink *links, const int *sizes, int dimensions, double bytes);
+/* Mesh: a whole all-reduce along every dimension in turn: the same sum with S_d = S. */
+double cost_allreduce_mesh_s(const CostLink *links, const int *sizes, int dimensions, double bytes);
 
 #endif

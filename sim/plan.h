@@ -52,6 +52,10 @@ typedef struct SimPlan {
     bool overlap_param_gather; /* ZeRO-1/2: beside the forwards of the next step, else after the optimizer */
     bool reduce_each_microbatch; /* ZeRO-2/3: reduce-scatter on every micro-batch */
     bool reshard_after_forward;  /* ZeRO-3 */
+    /* ZeRO-3 without reshard_after_forward: true gives the weights back after every backward (FSDP without a
+     * pipeline), false after the last one of the step (PyTorch's pipelines keep them). */
+    bool reshard_after_backward;
+    bool one_data_stream; /* ZeRO-3: gathers and reductions in one queue; false: a queue each */
     int prefetch_units;          /* ZeRO-3: gathers ahead of compute */
     /* Pipeline. */
     bool p2p_blocking; /* compute waits for its own send */

@@ -36,7 +36,8 @@ typedef struct SimOrder {
 typedef enum {
     SIM_PLACE_LOOP,          /* stage s on rank s mod p, chunk s / p */
     SIM_PLACE_V,             /* s < p on rank s, else rank 2p-1-s */
-    SIM_PLACE_BIDIRECTIONAL, /* two copies of the model, the second from the last rank to the first */
+    SIM_PLACE_BIDIRECTIONAL, /* two copies of the model, the second from the last rank to the first: stages p to
+                                2p-1 are the second copy; it runs the second half of the micro-batches */
 } SimPlacement;
 
 typedef struct SimScheduleShape {

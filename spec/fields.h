@@ -23,7 +23,9 @@ typedef enum {
 typedef enum {
     SPEC_FIELD_REQUIRED = 1,
     SPEC_FIELD_AUTO = 2,    /* "auto" is allowed and stored as SPEC_AUTO */
-    SPEC_FIELD_DERIVED = 4, /* absent: left 0 and filled in after reading, from other fields */
+    SPEC_FIELD_DERIVED = 4, /* absent: SPEC_UNSET (numbers, words) or left alone; filled in after reading */
+    SPEC_FIELD_PRESET = 8,  /* an object that may also be the name of a preset (resolved before reading) */
+    SPEC_FIELD_FITTED = 16, /* an object of fitted parameters: its defaults are not noted one by one */
 } SpecFieldFlags;
 
 typedef struct SpecTable SpecTable;
@@ -39,8 +41,11 @@ typedef struct SpecField {
     unsigned flags;
     const SpecWords *words;
     const SpecTable *table;
+    /* SPEC_TYPE_CUSTOM: `target` is the struct at `offset`; file and key are put before its messages. */
     bool (*read)(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
     const char *help; /* one sentence: meaning, unit, source when it is a formula's symbol */
+    const char *form; /* SPEC_TYPE_CUSTOM: what may be written, for messages and the manual; NULL: text */
+    const char *schema; /* SPEC_TYPE_CUSTOM: its JSON Schema; NULL: anything */
 } SpecField;
 
 struct SpecTable {

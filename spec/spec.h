@@ -161,7 +161,9 @@ typedef struct SpecFramework {
     SpecStatesRecipe states;
     int prefetch_units; /* ZeRO-3: units gathered ahead */
     bool reshard_after_forward;
-    bool recompute_overlaps_gather; /* unused units wait for no gather during recompute */
+    bool reduce_each_microbatch; /* ZeRO-2/3: gradients are reduced on every micro-batch */
+    double dropout_frac;         /* of models that do not say */
+    bool overlap_tensor_backward;   /* tensor-parallel collectives run beside the backward GEMMs */
     /* Pipeline. */
     bool p2p_blocking;       /* the compute stream waits for its own sends */
     bool p2p_scatter_gather; /* SC21: each tensor rank sends 1/t and all-gathers */

@@ -1,0 +1,94 @@
+/* base/arena.c - growing blocks of zeroed memory. Large blocks come from calloc, so that pages which
+ * are never touched cost nothing. */
+#include "base/arena.h"
+
+#include <glib.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARENA_ALIGN      16u
+#define ARENA_FIRST_SIZE ((size_t)64 * 1024)
+#define ARENA_LAST_SIZE  ((size_t)64 * 1024 * 1024)
+
+typedef struct ArenaBlock {
+    struct ArenaBlock *previous;
+    unsigned char *bytes; /* aligned to ARENA_ALIGN: calloc's alignment is that of max_align_t */
+    size_t size, used;
+} ArenaBlock;
+
+struct OrrArena {
+    ArenaBlock *top;
+    size_t next_size;
+    size_t used_bytes;
+};
+
+OrrArena *orr_arena_new(void)
+{
+    OrrArena *arena = g_new0(OrrArena, 1);
+    arena->next_size = ARENA_FIRST_SIZE;
+    return arena;
+}
+
+void orr_arena_free(OrrArena *arena)
+{
+    if (arena == NULL)
+        return;
+    for (ArenaBlock *block = arena->top; block != NULL;) {
+        ArenaBlock *previous = block->previous;
+        free(block->bytes);
+        g_free(block);
+        block = previous;
+    }
+    g_free(arena);
+}
+
+static ArenaBlock *arena_block_new(size_t size)
+{
+    ArenaBlock *block = g_new0(ArenaBlock, 1);
+    block->bytes = calloc(1, size);
+    if (block->bytes == NULL)
+        g_error("out of memory: %" G_GSIZE_FORMAT " bytes refused", size);
+    g_assert(((uintptr_t)block->bytes & (ARENA_ALIGN - 1u)) == 0);
+    block->size = size;
+    return block;
+}
+
+void *orr_arena_alloc(OrrArena *arena, size_t size)
+{
+    g_assert(arena != NULL);
+    g_assert(size <= SIZE_MAX / 2);
+    size_t bytes = size == 0 ? ARENA_ALIGN : (size + ARENA_ALIGN - 1u) & ~(size_t)(ARENA_ALIGN - 1u);
+    arena->used_bytes += bytes;
+    ArenaBlock *top = arena->top;
+    if (top != NULL && top->size - top->used >= bytes) {
+        void *result = top->bytes + top->used;
+        top->used += bytes;
+        return result;
+    }
+    if (top != NULL && bytes > arena->next_size / 4) { /* a block of its own, behind the open one */
+        ArenaBlock *own = arena_block_new(bytes);
+        own->used = bytes;
+        own->previous = top->previous;
+        top->previous = own;
+        return own->bytes;
+    }
+    ArenaBlock *block = arena_block_new(MAX(arena->next_size, bytes));
+    block->previous = top;
+    block->used = bytes;
+    arena->top = block;
+    if (arena->next_size < ARENA_LAST_SIZE)
+        arena->next_size *= 2;
+    return block->bytes;
+}
+
+char *orr_arena_strdup(OrrArena *arena, const char *text)
+{
+    size_t length = strlen(text) + 1;
+    return memcpy(orr_arena_alloc(arena, length), text, length);
+}
+
+size_t orr_arena_used_bytes(const OrrArena *arena)
+{
+    return arena->used_bytes;
+}

@@ -1,0 +1,189 @@
+/* base/json.c - documents and reading their nodes. */
+#include "base/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_internal.h"
+
+OrrJsonDoc *json_doc_new(cJSON *root, const char *name)
+{
+    OrrJsonDoc *doc = g_new0(OrrJsonDoc, 1);
+    doc->root = root;
+    doc->name = g_strdup(name);
+    return doc;
+}
+
+OrrJsonDoc *orr_json_parse(const char *text, size_t length, const char *name, GError **error)
+{
+    cJSON *root = json_parse_strict(text, length, name, error);
+    return root != NULL ? json_doc_new(root, name) : NULL;
+}
+
+/* Reads at most one byte more than allowed, so that endless files end too. */
+static GString *read_whole(const char *path, GError **error)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "%s: cannot read: %s", path, g_strerror(errno));
+        return NULL;
+    }
+    GString *text = g_string_new(NULL);
+    char chunk[65536];
+    size_t count;
+    while (text->len <= JSON_MAX_BYTES && (count = fread(chunk, 1, sizeof chunk, file)) > 0)
+        g_string_append_len(text, chunk, (gssize)count);
+    const bool failed = ferror(file) != 0;
+    const int code = errno;
+    fclose(file);
+    if (failed) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "%s: cannot read: %s", path, g_strerror(code));
+        g_string_free(text, TRUE);
+        return NULL;
+    }
+    return text;
+}
+
+OrrJsonDoc *orr_json_read_file(const char *path, GError **error)
+{
+    GString *text = read_whole(path, error);
+    if (text == NULL)
+        return NULL;
+    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, path, error);
+    g_string_free(text, TRUE);
+    return doc;
+}
+
+void orr_json_free(OrrJsonDoc *doc)
+{
+    if (doc == NULL)
+        return;
+    cJSON_Delete(doc->root);
+    g_free(doc->name);
+    g_free(doc);
+}
+
+const OrrJson *orr_json_root(const OrrJsonDoc *doc)
+{
+    return json_node(doc->root);
+}
+
+const char *orr_json_name(const OrrJsonDoc *doc)
+{
+    return doc->name;
+}
+
+OrrJsonType orr_json_type(const OrrJson *node)
+{
+    const cJSON *item = json_item(node);
+    if (cJSON_IsBool(item))
+        return ORR_JSON_BOOL;
+    if (cJSON_IsNumber(item))
+        return ORR_JSON_NUMBER;
+    if (cJSON_IsString(item))
+        return ORR_JSON_TEXT;
+    if (cJSON_IsArray(item))
+        return ORR_JSON_LIST;
+    if (cJSON_IsObject(item))
+        return ORR_JSON_OBJECT;
+    return ORR_JSON_NULL;
+}
+
+const char *orr_json_type_name(const OrrJson *node)
+{
+    static const char *const names[] = {"null", "true or false", "a number", "text", "a list", "an object"};
+    return names[orr_json_type(node)];
+}
+
+bool orr_json_bool(const OrrJson *node)
+{
+    g_assert(orr_json_type(node) == ORR_JSON_BOOL);
+    return cJSON_IsTrue(json_item(node)) != 0;
+}
+
+double orr_json_number(const OrrJson *node)
+{
+    g_assert(orr_json_type(node) == ORR_JSON_NUMBER);
+    return json_item(node)->valuedouble;
+}
+
+const char *orr_json_text(const OrrJson *node)
+{
+    g_assert(orr_json_type(node) == ORR_JSON_TEXT);
+    return json_item(node)->valuestring;
+}
+
+const char *orr_json_key(const OrrJson *node)
+{
+    return json_item(node)->string;
+}
+
+const OrrJson *orr_json_first(const OrrJson *node)
+{
+    return json_node(json_item(node)->child);
+}
+
+const OrrJson *orr_json_next(const OrrJson *node)
+{
+    return json_node(json_item(node)->next);
+}
+
+int orr_json_count(const OrrJson *node)
+{
+    return cJSON_GetArraySize(json_item(node));
+}
+
+const OrrJson *orr_json_member(const OrrJson *object, const char *key)
+{
+    if (orr_json_type(object) != ORR_JSON_OBJECT)
+        return NULL;
+    return json_node(cJSON_GetObjectItemCaseSensitive(json_item(object), key));
+}
+
+static void dump_node(OrrJsonWriter *w, const char *key, const OrrJson *node)
+{
+    switch (orr_json_type(node)) {
+    case ORR_JSON_NULL:
+        orr_jw_null(w, key);
+        break;
+    case ORR_JSON_BOOL:
+        orr_jw_bool(w, key, orr_json_bool(node));
+        break;
+    case ORR_JSON_NUMBER:
+        orr_jw_number(w, key, orr_json_number(node));
+        break;
+    case ORR_JSON_TEXT:
+        orr_jw_text(w, key, orr_json_text(node));
+        break;
+    case ORR_JSON_LIST:
+    case ORR_JSON_OBJECT: {
+        const bool is_list = orr_json_type(node) == ORR_JSON_LIST;
+        orr_jw_begin(w, key, is_list ? '[' : '{');
+        for (const OrrJson *child = orr_json_first(node); child != NULL; child = orr_json_next(child))
+            dump_node(w, is_list ? NULL : orr_json_key(child), child);
+        orr_jw_end(w, is_list ? ']' : '}');
+        break;
+    }
+    }
+}
+
+char *orr_json_dump(const OrrJson *node)
+{
+    GString *text = g_string_new(NULL);
+    OrrJsonWriter writer;
+    orr_jw_init(&writer, text, true);
+    dump_node(&writer, NULL, node);
+    return g_string_free(text, FALSE);
+}
+
+char *orr_json_show(const OrrJson *node)
+{
+    enum { LONGEST = 60 };
+    char *text = orr_json_dump(node);
+    if (g_utf8_strlen(text, -1) <= LONGEST)
+        return text;
+    g_autofree char *cut = g_utf8_substring(text, 0, LONGEST - 3);
+    g_free(text);
+    return g_strconcat(cut, "...", NULL);
+}

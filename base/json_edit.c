@@ -1,0 +1,105 @@
+/* base/json_edit.c - documents changed before loading: --set, presets below overrides. */
+#include <string.h>
+
+#include "base/json_internal.h"
+
+/* Takes over `item`. An existing member keeps its place. */
+static void put_member(cJSON *object, const char *key, cJSON *item)
+{
+    cJSON *old = cJSON_GetObjectItemCaseSensitive(object, key);
+    if (old == NULL)
+        cJSON_AddItemToObject(object, key, item);
+    else
+        cJSON_ReplaceItemInObjectCaseSensitive(object, key, item);
+}
+
+/* JSON when it parses, else the text itself; a broken list or object is an error, not text. */
+static cJSON *value_of(const char *path, const char *text, GError **error)
+{
+    GError *problem = NULL;
+    cJSON *item = json_parse_strict(text, strlen(text), path, &problem);
+    if (item != NULL)
+        return item;
+    const char *first = text;
+    while (g_ascii_isspace(*first))
+        first++;
+    if (*first != '{' && *first != '[' && g_utf8_validate(text, -1, NULL)) {
+        g_clear_error(&problem);
+        return cJSON_CreateString(text);
+    }
+    g_propagate_error(error, problem);
+    return NULL;
+}
+
+bool orr_json_set(OrrJsonDoc *doc, const char *path, const char *value_text, GError **error)
+{
+    g_auto(GStrv) keys = g_strsplit(path, ".", JSON_MAX_DEPTH);
+    const guint count = g_strv_length(keys);
+    for (guint i = 0; i < count; i++) {
+        if (keys[i][0] != '\0' && g_utf8_validate(keys[i], -1, NULL))
+            continue;
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "%s: \"%s\" is no key path; write it like training.micro_batch", doc->name, path);
+        return false;
+    }
+    if (count == 0 || count >= JSON_MAX_DEPTH) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "%s: empty or endless key path; write it like training.micro_batch", doc->name);
+        return false;
+    }
+    g_autofree char *where = g_strconcat(doc->name, ": ", path, NULL);
+    cJSON *value = value_of(where, value_text, error);
+    if (value == NULL)
+        return false;
+    cJSON *object = doc->root;
+    for (guint i = 0; i < count; i++) {
+        if (!cJSON_IsObject(object)) {
+            g_autofree char *shown = orr_json_show(json_node(object));
+            g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                        "%s: %s: %s is %s, and \"%s\" can only be set in an object", doc->name, path, shown,
+                        orr_json_type_name(json_node(object)), keys[i]);
+            cJSON_Delete(value);
+            return false;
+        }
+        if (i + 1 == count)
+            break;
+        cJSON *next = cJSON_GetObjectItemCaseSensitive(object, keys[i]);
+        if (next == NULL) {
+            next = cJSON_CreateObject();
+            cJSON_AddItemToObject(object, keys[i], next);
+        }
+        object = next;
+    }
+    put_member(object, keys[count - 1], value);
+    return true;
+}
+
+static void merge_into(cJSON *object, const cJSON *over)
+{
+    for (const cJSON *member = over->child; member != NULL; member = member->next) {
+        cJSON *old = cJSON_GetObjectItemCaseSensitive(object, member->string);
+        if (cJSON_IsObject(old) && cJSON_IsObject(member))
+            merge_into(old, member);
+        else
+            put_member(object, member->string, cJSON_Duplicate(member, 1));
+    }
+}
+
+OrrJsonDoc *orr_json_merge(const OrrJson *base, const OrrJson *over, const char *name)
+{
+    g_assert(orr_json_type(base) == ORR_JSON_OBJECT && orr_json_type(over) == ORR_JSON_OBJECT);
+    OrrJsonDoc *doc = orr_json_copy(base, name);
+    merge_into(doc->root, json_item(over));
+    return doc;
+}
+
+OrrJsonDoc *orr_json_copy(const OrrJson *node, const char *name)
+{
+    return json_doc_new(cJSON_Duplicate(json_item(node), 1), name);
+}
+
+void orr_json_remove(OrrJsonDoc *doc, const char *key)
+{
+    if (cJSON_IsObject(doc->root))
+        cJSON_DeleteItemFromObjectCaseSensitive(doc->root, key);
+}

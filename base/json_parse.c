@@ -1,0 +1,340 @@
+/* base/json_parse.c - the strict parser (RFC 8259): UTF-8, no duplicate keys, no trailing bytes, finite
+ * numbers, bounded depth; every message says name:line:column. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json_internal.h"
+
+typedef struct JsonParser {
+    const char *start, *at, *end;
+    const char *name;
+    int depth;
+    GString *scratch; /* text being unescaped */
+    GError **error;
+} JsonParser;
+
+static bool parse_value(JsonParser *parser, cJSON **ret_item);
+
+static bool fail_at(JsonParser *parser, const char *at, const char *message)
+{
+    int line = 1, column = 1;
+    for (const char *c = parser->start; c < at; c++) {
+        if (*c == '\n') {
+            line++;
+            column = 1;
+        } else if (((unsigned char)*c & 0xc0u) != 0x80u) {
+            column++;
+        }
+    }
+    g_set_error(parser->error, ORR_ERROR, ORR_ERROR_INPUT, "%s:%d:%d: %s", parser->name, line, column,
+                message);
+    return false;
+}
+
+static void skip_space(JsonParser *parser)
+{
+    while (parser->at < parser->end &&
+           (*parser->at == ' ' || *parser->at == '\t' || *parser->at == '\n' || *parser->at == '\r'))
+        parser->at++;
+}
+
+static bool at_char(const JsonParser *parser, char c)
+{
+    return parser->at < parser->end && *parser->at == c;
+}
+
+/* "found X" for messages: the character, a control byte or the end. */
+static bool fail_expected(JsonParser *parser, const char *expected)
+{
+    char found[48];
+    if (parser->at >= parser->end) {
+        g_strlcpy(found, "the end of the text", sizeof found);
+    } else if ((unsigned char)*parser->at < 0x20u || *parser->at == 0x7f) {
+        g_snprintf(found, sizeof found, "control byte 0x%02x", (unsigned)(unsigned char)*parser->at);
+    } else {
+        const int size = (int)(g_utf8_next_char(parser->at) - parser->at);
+        g_snprintf(found, sizeof found, "'%.*s'", size, parser->at);
+    }
+    g_autofree char *message = g_strdup_printf("expected %s, found %s", expected, found);
+    return fail_at(parser, parser->at, message);
+}
+
+/* Four hex digits after \u; -1 when they are not. */
+static int hex4(const JsonParser *parser, const char *at)
+{
+    int value = 0;
+    if (parser->end - at < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        const int digit = g_ascii_xdigit_value(at[i]);
+        if (digit < 0)
+            return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+static bool parse_unicode_escape(JsonParser *parser)
+{
+    const char *escape = parser->at; /* at the backslash */
+    int code = hex4(parser, escape + 2);
+    if (code < 0)
+        return fail_at(parser, escape, "\\u takes four hex digits");
+    parser->at = escape + 6;
+    if (code == 0)
+        return fail_at(parser, escape, "\\u0000 in text is not supported");
+    if (code >= 0xdc00 && code <= 0xdfff)
+        return fail_at(parser, escape, "half of a surrogate pair; write both halves or the character itself");
+    if (code >= 0xd800 && code <= 0xdbff) {
+        const bool second = parser->end - parser->at >= 6 && parser->at[0] == '\\' && parser->at[1] == 'u';
+        const int low = second ? hex4(parser, parser->at + 2) : -1;
+        if (low < 0xdc00 || low > 0xdfff)
+            return fail_at(parser, escape,
+                           "half of a surrogate pair; write both halves or the character itself");
+        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+        parser->at += 6;
+    }
+    g_string_append_unichar(parser->scratch, (gunichar)code);
+    return true;
+}
+
+static bool parse_escape(JsonParser *parser)
+{
+    static const char names[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    if (parser->end - parser->at < 2)
+        return fail_at(parser, parser->at, "text without a closing quote");
+    const char kind = parser->at[1];
+    if (kind == 'u')
+        return parse_unicode_escape(parser);
+    const char *found = kind != '\0' ? strchr(names, kind) : NULL;
+    if (found == NULL)
+        return fail_at(parser, parser->at,
+                       "unknown escape in text; JSON knows \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
+    g_string_append_c(parser->scratch, meanings[found - names]);
+    parser->at += 2;
+    return true;
+}
+
+/* Leaves the unescaped text in parser->scratch. */
+static bool parse_text(JsonParser *parser)
+{
+    const char *opening = parser->at++;
+    g_string_truncate(parser->scratch, 0);
+    for (;;) {
+        const char *run = parser->at;
+        while (parser->at < parser->end && *parser->at != '"' && *parser->at != '\\' &&
+               (unsigned char)*parser->at >= 0x20u)
+            parser->at++;
+        g_string_append_len(parser->scratch, run, parser->at - run);
+        if (parser->at >= parser->end)
+            return fail_at(parser, opening, "text without a closing quote");
+        if (*parser->at == '"') {
+            parser->at++;
+            return true;
+        }
+        if (*parser->at != '\\')
+            return fail_at(parser, parser->at, "control byte in text; write it as \\n, \\t or \\uXXXX");
+        if (!parse_escape(parser))
+            return false;
+    }
+}
+
+static bool parse_number(JsonParser *parser, cJSON **ret_item)
+{
+    const char *first = parser->at, *at = first, *end = parser->end;
+    if (at < end && *at == '-')
+        at++;
+    const char *digits = at;
+    while (at < end && g_ascii_isdigit(*at))
+        at++;
+    if (at == digits || (*digits == '0' && at - digits > 1))
+        return fail_at(parser, first,
+                       at == digits ? "a number needs digits" : "a number has no leading zeros");
+    if (at < end && *at == '.') {
+        const char *fraction = ++at;
+        while (at < end && g_ascii_isdigit(*at))
+            at++;
+        if (at == fraction)
+            return fail_at(parser, first, "a number needs digits after its point");
+    }
+    if (at < end && (*at == 'e' || *at == 'E')) {
+        at++;
+        if (at < end && (*at == '+' || *at == '-'))
+            at++;
+        const char *exponent = at;
+        while (at < end && g_ascii_isdigit(*at))
+            at++;
+        if (at == exponent)
+            return fail_at(parser, first, "a number needs digits in its exponent");
+    }
+    g_autofree char *copy = g_strndup(first, (gsize)(at - first)); /* strtod needs an end */
+    const double value = g_ascii_strtod(copy, NULL);
+    if (!isfinite(value))
+        return fail_at(parser, first, "the number is too large");
+    parser->at = at;
+    *ret_item = cJSON_CreateNumber(value);
+    return true;
+}
+
+static bool parse_list(JsonParser *parser, cJSON *list)
+{
+    parser->at++;
+    skip_space(parser);
+    if (at_char(parser, ']')) {
+        parser->at++;
+        return true;
+    }
+    for (;;) {
+        cJSON *item = NULL;
+        if (!parse_value(parser, &item))
+            return false;
+        cJSON_AddItemToArray(list, item);
+        skip_space(parser);
+        if (at_char(parser, ']')) {
+            parser->at++;
+            return true;
+        }
+        if (!at_char(parser, ','))
+            return fail_expected(parser, "',' or ']' in a list");
+        parser->at++;
+    }
+}
+
+static bool parse_member(JsonParser *parser, cJSON *object, GHashTable *keys)
+{
+    skip_space(parser);
+    if (!at_char(parser, '"'))
+        return fail_expected(parser, "a key in quotes");
+    const char *where = parser->at;
+    if (!parse_text(parser))
+        return false;
+    g_autofree char *key = g_strdup(parser->scratch->str);
+    if (!g_hash_table_add(keys, g_strdup(key))) {
+        g_autofree char *message = g_strdup_printf("key \"%s\" occurs twice in one object; keep one", key);
+        return fail_at(parser, where, message);
+    }
+    skip_space(parser);
+    if (!at_char(parser, ':'))
+        return fail_expected(parser, "':' after a key");
+    parser->at++;
+    cJSON *item = NULL;
+    if (!parse_value(parser, &item))
+        return false;
+    cJSON_AddItemToObject(object, key, item);
+    return true;
+}
+
+static bool parse_object(JsonParser *parser, cJSON *object)
+{
+    parser->at++;
+    skip_space(parser);
+    if (at_char(parser, '}')) {
+        parser->at++;
+        return true;
+    }
+    g_autoptr(GHashTable) keys = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (;;) {
+        if (!parse_member(parser, object, keys))
+            return false;
+        skip_space(parser);
+        if (at_char(parser, '}')) {
+            parser->at++;
+            return true;
+        }
+        if (!at_char(parser, ','))
+            return fail_expected(parser, "',' or '}' in an object");
+        parser->at++;
+    }
+}
+
+static bool parse_container(JsonParser *parser, cJSON **ret_item)
+{
+    if (parser->depth >= JSON_MAX_DEPTH)
+        return fail_at(parser, parser->at, "nested deeper than 64 levels");
+    const bool is_list = *parser->at == '[';
+    cJSON *container = is_list ? cJSON_CreateArray() : cJSON_CreateObject();
+    parser->depth++;
+    const bool ok = is_list ? parse_list(parser, container) : parse_object(parser, container);
+    parser->depth--;
+    if (!ok) {
+        cJSON_Delete(container);
+        return false;
+    }
+    *ret_item = container;
+    return true;
+}
+
+static bool parse_word(JsonParser *parser, cJSON **ret_item)
+{
+    const char *first = parser->at;
+    const char *last = first;
+    while (last < parser->end && g_ascii_isalnum(*last))
+        last++;
+    const size_t length = (size_t)(last - first);
+    if (length == 4 && memcmp(first, "true", 4) == 0)
+        *ret_item = cJSON_CreateTrue();
+    else if (length == 5 && memcmp(first, "false", 5) == 0)
+        *ret_item = cJSON_CreateFalse();
+    else if (length == 4 && memcmp(first, "null", 4) == 0)
+        *ret_item = cJSON_CreateNull();
+    else
+        return fail_expected(parser, "a value");
+    parser->at = last;
+    return true;
+}
+
+static bool parse_value(JsonParser *parser, cJSON **ret_item)
+{
+    skip_space(parser);
+    if (parser->at >= parser->end)
+        return fail_expected(parser, "a value");
+    switch (*parser->at) {
+    case '{':
+    case '[':
+        return parse_container(parser, ret_item);
+    case '"':
+        if (!parse_text(parser))
+            return false;
+        *ret_item = cJSON_CreateString(parser->scratch->str);
+        return true;
+    default:
+        break;
+    }
+    if (*parser->at == '-' || g_ascii_isdigit(*parser->at))
+        return parse_number(parser, ret_item);
+    return parse_word(parser, ret_item);
+}
+
+static bool parse_root(JsonParser *parser, cJSON **ret_root)
+{
+    const gchar *invalid = NULL;
+    if (parser->end - parser->start >= 3 && memcmp(parser->start, "\xef\xbb\xbf", 3) == 0)
+        return fail_at(parser, parser->start, "byte order mark; save the file as plain UTF-8");
+    if (!g_utf8_validate_len(parser->start, (gsize)(parser->end - parser->start), &invalid))
+        return fail_at(parser, invalid, "not UTF-8 text; save the file as UTF-8");
+    if (!parse_value(parser, ret_root))
+        return false;
+    skip_space(parser);
+    return parser->at == parser->end || fail_expected(parser, "nothing after the value");
+}
+
+cJSON *json_parse_strict(const char *text, size_t length, const char *name, GError **error)
+{
+    if (length > JSON_MAX_BYTES) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s: larger than 256 MiB; split the file", name);
+        return NULL;
+    }
+    JsonParser parser = {.start = text,
+                         .at = text,
+                         .end = text + length,
+                         .name = name,
+                         .scratch = g_string_new(NULL),
+                         .error = error};
+    cJSON *root = NULL;
+    if (!parse_root(&parser, &root)) {
+        cJSON_Delete(root);
+        root = NULL;
+    }
+    g_string_free(parser.scratch, TRUE);
+    return root;
+}

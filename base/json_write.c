@@ -1,0 +1,128 @@
+/* base/json_write.c - deterministic JSON out: keys in the order written, numbers independent of the locale. */
+#include <math.h>
+
+#include "base/json.h"
+
+void orr_jw_init(OrrJsonWriter *w, GString *text, bool compact)
+{
+    *w = (OrrJsonWriter){.text = text, .depth = 0, .first = true, .compact = compact};
+}
+
+static void new_line(OrrJsonWriter *w)
+{
+    if (w->compact)
+        return;
+    g_string_append_c(w->text, '\n');
+    for (int i = 0; i < w->depth; i++)
+        g_string_append(w->text, "  ");
+}
+
+static void append_quoted(GString *out, const char *value)
+{
+    g_autofree char *valid = g_utf8_make_valid(value, -1);
+    g_string_append_c(out, '"');
+    for (const char *at = valid; *at != '\0'; at++) {
+        const unsigned char c = (unsigned char)*at;
+        if (c == '"' || c == '\\') {
+            g_string_append_c(out, '\\');
+            g_string_append_c(out, *at);
+        } else if (c == '\n') {
+            g_string_append(out, "\\n");
+        } else if (c == '\t') {
+            g_string_append(out, "\\t");
+        } else if (c < 0x20u) {
+            g_string_append_printf(out, "\\u%04x", (unsigned)c);
+        } else {
+            g_string_append_c(out, *at);
+        }
+    }
+    g_string_append_c(out, '"');
+}
+
+/* Comma, line break and key before a value. */
+static void before_value(OrrJsonWriter *w, const char *key)
+{
+    if (!w->first)
+        g_string_append_c(w->text, ',');
+    if (w->depth > 0)
+        new_line(w);
+    w->first = false;
+    if (key == NULL)
+        return;
+    append_quoted(w->text, key);
+    g_string_append(w->text, w->compact ? ":" : ": ");
+}
+
+void orr_jw_begin(OrrJsonWriter *w, const char *key, char bracket)
+{
+    g_assert(bracket == '{' || bracket == '[');
+    before_value(w, key);
+    g_string_append_c(w->text, bracket);
+    w->depth++;
+    w->first = true;
+}
+
+void orr_jw_end(OrrJsonWriter *w, char bracket)
+{
+    g_assert((bracket == '}' || bracket == ']') && w->depth > 0);
+    w->depth--;
+    if (!w->first)
+        new_line(w);
+    w->first = false;
+    g_string_append_c(w->text, bracket);
+}
+
+void orr_jw_text(OrrJsonWriter *w, const char *key, const char *value)
+{
+    if (value == NULL) {
+        orr_jw_null(w, key);
+        return;
+    }
+    before_value(w, key);
+    append_quoted(w->text, value);
+}
+
+void orr_jw_number(OrrJsonWriter *w, const char *key, double value)
+{
+    static const char *const formats[] = {"%.15g", "%.16g", "%.17g"};
+    if (!isfinite(value)) {
+        orr_jw_null(w, key);
+        return;
+    }
+    char number[40];
+    for (guint i = 0; i < G_N_ELEMENTS(formats); i++) {
+        g_ascii_formatd(number, sizeof number, formats[i], value);
+        const double back = g_ascii_strtod(number, NULL);
+        if (!(back < value) && !(back > value))
+            break;
+    }
+    before_value(w, key);
+    g_string_append(w->text, number);
+}
+
+void orr_jw_int(OrrJsonWriter *w, const char *key, int64_t value)
+{
+    before_value(w, key);
+    g_string_append_printf(w->text, "%" G_GINT64_FORMAT, (gint64)value);
+}
+
+void orr_jw_bool(OrrJsonWriter *w, const char *key, bool value)
+{
+    before_value(w, key);
+    g_string_append(w->text, value ? "true" : "false");
+}
+
+void orr_jw_ps(OrrJsonWriter *w, const char *key, int64_t ps)
+{
+    const uint64_t size = ps < 0 ? 0u - (uint64_t)ps : (uint64_t)ps;
+    const uint64_t one_s = UINT64_C(1000000000000);
+    before_value(w, key);
+    g_string_append_printf(w->text, "%s%" G_GUINT64_FORMAT ".%012" G_GUINT64_FORMAT, ps < 0 ? "-" : "",
+                           (guint64)(size / one_s), (guint64)(size % one_s));
+}
+
+void orr_jw_null(OrrJsonWriter *w, const char *key)
+{
+    before_value(w, key);
+    g_string_append(w->text, "null");
+}

@@ -1,0 +1,231 @@
+/* base/text.c - tables, bars and near words. */
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+struct OrrTable {
+    int columns;
+    bool has_header;
+    GPtrArray *cells; /* char*, row by row */
+};
+
+static void table_append(OrrTable *table, const char *const *cells)
+{
+    for (int column = 0; column < table->columns; column++)
+        g_ptr_array_add(table->cells, g_utf8_make_valid(cells[column] != NULL ? cells[column] : "", -1));
+}
+
+OrrTable *orr_table_new(const char *const *headers, int columns)
+{
+    g_assert(columns > 0);
+    OrrTable *table = g_new0(OrrTable, 1);
+    table->columns = columns;
+    table->cells = g_ptr_array_new_with_free_func(g_free);
+    table->has_header = headers != NULL;
+    if (headers != NULL)
+        table_append(table, headers);
+    return table;
+}
+
+void orr_table_row(OrrTable *table, const char *const *cells)
+{
+    table_append(table, cells);
+}
+
+void orr_table_free(OrrTable *table)
+{
+    if (table == NULL)
+        return;
+    g_ptr_array_free(table->cells, TRUE);
+    g_free(table);
+}
+
+static int text_width(const char *text)
+{
+    int width = 0;
+    for (const char *at = text; *at != '\0'; at = g_utf8_next_char(at)) {
+        gunichar c = g_utf8_get_char(at);
+        if (!g_unichar_iszerowidth(c))
+            width += g_unichar_iswide(c) ? 2 : 1;
+    }
+    return width;
+}
+
+/* "12", "-3.5e9", "13.75 s", "42 %", "-": a number, alone or before a unit. */
+static bool looks_numeric(const char *text)
+{
+    if (strcmp(text, "-") == 0)
+        return true;
+    const char *at = text;
+    if (*at == '+' || *at == '-')
+        at++;
+    if (*at == '$' || *at == '~' || *at == '<')
+        at++;
+    if (!g_ascii_isdigit(*at))
+        return false;
+    while (g_ascii_isdigit(*at) || *at == '.' || *at == ',')
+        at++;
+    if ((*at == 'e' || *at == 'E') && (at[1] == '+' || at[1] == '-' || g_ascii_isdigit(at[1]))) {
+        at += 2;
+        while (g_ascii_isdigit(*at))
+            at++;
+    }
+    return *at == '\0' || *at == ' ' || *at == '%' || (*at == 'x' && at[1] == '\0');
+}
+
+static const char *table_cell(const OrrTable *table, int row, int column)
+{
+    return g_ptr_array_index(table->cells, (guint)(row * table->columns + column));
+}
+
+static int table_rows(const OrrTable *table)
+{
+    return (int)table->cells->len / table->columns;
+}
+
+static void append_repeated(GString *out, const char *text, int count)
+{
+    for (int i = 0; i < count; i++)
+        g_string_append(out, text);
+}
+
+static void print_row(const OrrTable *table, GString *out, int indent, int row, const int *widths,
+                      const bool *right)
+{
+    append_repeated(out, " ", indent);
+    for (int column = 0; column < table->columns; column++) {
+        const char *cell = table_cell(table, row, column);
+        const bool header = table->has_header && row == 0;
+        const bool align_right = header ? right[column] : looks_numeric(cell);
+        const int pad = widths[column] - text_width(cell);
+        if (align_right)
+            append_repeated(out, " ", pad);
+        g_string_append(out, cell);
+        if (column + 1 == table->columns)
+            break;
+        if (!align_right)
+            append_repeated(out, " ", pad);
+        g_string_append(out, "  ");
+    }
+    while (out->len > 0 && out->str[out->len - 1] == ' ')
+        g_string_truncate(out, out->len - 1);
+    g_string_append_c(out, '\n');
+}
+
+void orr_table_print(const OrrTable *table, GString *out, int indent)
+{
+    const int rows = table_rows(table), first = table->has_header ? 1 : 0;
+    g_autofree int *widths = g_new0(int, (gsize)table->columns);
+    g_autofree bool *right = g_new0(bool, (gsize)table->columns);
+    for (int column = 0; column < table->columns; column++) {
+        int numeric = 0, filled = 0;
+        for (int row = 0; row < rows; row++) {
+            const char *cell = table_cell(table, row, column);
+            widths[column] = MAX(widths[column], text_width(cell));
+            if (row >= first && cell[0] != '\0') {
+                filled++;
+                numeric += looks_numeric(cell);
+            }
+        }
+        right[column] = filled > 0 && numeric == filled;
+    }
+    for (int row = 0; row < rows; row++) {
+        print_row(table, out, indent, row, widths, right);
+        if (row > 0 || !table->has_header)
+            continue;
+        append_repeated(out, " ", indent);
+        for (int column = 0; column < table->columns; column++) {
+            append_repeated(out, "-", widths[column]);
+            g_string_append(out, column + 1 < table->columns ? "  " : "\n");
+        }
+    }
+}
+
+void orr_table_csv(const OrrTable *table, GString *out)
+{
+    for (int row = 0; row < table_rows(table); row++) {
+        for (int column = 0; column < table->columns; column++) {
+            const char *cell = table_cell(table, row, column);
+            if (column > 0)
+                g_string_append_c(out, ',');
+            if (strpbrk(cell, ",\"\r\n") == NULL) {
+                g_string_append(out, cell);
+                continue;
+            }
+            g_string_append_c(out, '"');
+            for (const char *at = cell; *at != '\0'; at++) {
+                if (*at == '"')
+                    g_string_append_c(out, '"');
+                g_string_append_c(out, *at);
+            }
+            g_string_append_c(out, '"');
+        }
+        g_string_append_c(out, '\n');
+    }
+}
+
+void orr_text_bar(GString *out, double frac, int width)
+{
+    static const char *const eighths[] = {"",       "\u258f", "\u258e", "\u258d",
+                                          "\u258c", "\u258b", "\u258a", "\u2589"};
+    if (!(frac > 0.0))
+        frac = 0.0;
+    if (frac > 1.0)
+        frac = 1.0;
+    const int filled = (int)(frac * width * 8.0 + 0.5);
+    const int full = filled / 8, part = filled % 8;
+    append_repeated(out, "\u2588", full);
+    g_string_append(out, eighths[part]);
+    append_repeated(out, " ", width - full - (part > 0 ? 1 : 0));
+}
+
+/* Edit distance where a swap of neighbours counts one; -1 when a text is too long to be a key. */
+static int edit_distance(const char *a, const char *b)
+{
+    enum { LONGEST = 64 };
+    const int la = (int)strlen(a), lb = (int)strlen(b);
+    if (la > LONGEST || lb > LONGEST)
+        return -1;
+    int rows[3][LONGEST + 1];
+    for (int j = 0; j <= lb; j++)
+        rows[0][j] = j;
+    for (int i = 1; i <= la; i++) {
+        int *row = rows[i % 3];
+        const int *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
+        row[0] = i;
+        for (int j = 1; j <= lb; j++) {
+            const int change = g_ascii_tolower(a[i - 1]) != g_ascii_tolower(b[j - 1]);
+            row[j] = MIN(MIN(above[j] + 1, row[j - 1] + 1), above[j - 1] + change);
+            if (i > 1 && j > 1 && g_ascii_tolower(a[i - 1]) == g_ascii_tolower(b[j - 2]) &&
+                g_ascii_tolower(a[i - 2]) == g_ascii_tolower(b[j - 1]))
+                row[j] = MIN(row[j], two_above[j - 2] + 1);
+        }
+    }
+    return rows[la % 3][lb];
+}
+
+const char *orr_nearest(const char *word, const char *const *candidates, int count)
+{
+    const char *best = NULL;
+    int best_distance = 0;
+    const int length = (int)strlen(word);
+    for (int i = 0; i < count; i++) {
+        const int distance = edit_distance(word, candidates[i]);
+        const int allowed = MAX(1, MIN(length, (int)strlen(candidates[i])) / 3);
+        if (distance >= 0 && distance <= allowed && (best == NULL || distance < best_distance)) {
+            best = candidates[i];
+            best_distance = distance;
+        }
+    }
+    if (best != NULL || length < 3)
+        return best;
+    for (int i = 0; i < count; i++) { /* "batch" for "global_batch", "zero_stage" for "zero" */
+        g_autofree char *low_word = g_ascii_strdown(word, -1), *low = g_ascii_strdown(candidates[i], -1);
+        const bool inside =
+            strstr(low, low_word) != NULL || (strlen(low) >= 3 && strstr(low_word, low) != NULL);
+        if (inside && (best == NULL || strlen(candidates[i]) > strlen(best)))
+            best = candidates[i];
+    }
+    return best;
+}

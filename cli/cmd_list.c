@@ -1,0 +1,293 @@
+/* cli/cmd_list.c - orrery list: presets, schedules and collectives with their key figures and sources. */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/listing.h"
+#include "cli/output.h"
+#include "costmodel/params.h"
+#include "sim/schedule.h"
+#include "spec/load.h"
+
+typedef struct ListKind {
+    const char *name;
+    const char *what;
+    const CliColumn *columns;
+    int count;
+    bool (*fill)(const struct ListKind *kind, CliListing *listing, GError **error);
+} ListKind;
+
+/* --- presets: members of the files, as they stand --- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Paths of scenarios/KIND/NAME.json in order of name. */
+static GPtrArray *preset_paths(const char *kind, GError **error)
+{
+    g_autofree char *scenarios = orr_scenarios_dir(error);
+    if (scenarios == NULL)
+        return NULL;
+    g_autofree char *folder = g_build_filename(scenarios, kind, NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    if (dir == NULL) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "%s: cannot open the folder of presets", folder);
+        return NULL;
+    }
+    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
+    for (const char *file = g_dir_read_name(dir); file != NULL; file = g_dir_read_name(dir)) {
+        if (g_str_has_suffix(file, ".json") && file[0] != '.')
+            g_ptr_array_add(paths, g_build_filename(folder, file, NULL));
+    }
+    qsort(paths->pdata, paths->len, sizeof(void *), by_name);
+    return paths;
+}
+
+static const OrrJson *member_at(const OrrJson *object, const char *path)
+{
+    g_auto(GStrv) keys = g_strsplit(path, ".", -1);
+    for (char **key = keys; *key != NULL && object != NULL; key++)
+        object = orr_json_type(object) == ORR_JSON_OBJECT ? orr_json_member(object, *key) : NULL;
+    return object;
+}
+
+static OrrUnit unit_of(CliShow show)
+{
+    return show == CLI_SHOW_BYTES         ? ORR_UNIT_BYTES
+           : show == CLI_SHOW_BYTES_PER_S ? ORR_UNIT_BYTES_PER_S
+           : show == CLI_SHOW_FLOPS_PER_S ? ORR_UNIT_FLOPS_PER_S
+           : show == CLI_SHOW_SECONDS     ? ORR_UNIT_SECONDS
+           : show == CLI_SHOW_WATTS       ? ORR_UNIT_WATTS
+                                          : ORR_UNIT_NONE;
+}
+
+/* A member as a cell; a quantity may be text with a unit. */
+static void add_member(CliListing *listing, const OrrJson *node, CliShow show)
+{
+    const OrrJsonType type = node != NULL ? orr_json_type(node) : ORR_JSON_NULL;
+    double value = 0.0;
+    if (type == ORR_JSON_NUMBER)
+        cli_listing_number(listing, orr_json_number(node));
+    else if (type == ORR_JSON_TEXT && show != CLI_SHOW_TEXT &&
+             orr_parse_quantity(orr_json_text(node), unit_of(show), &value, NULL))
+        cli_listing_number(listing, value);
+    else if (type == ORR_JSON_TEXT)
+        cli_listing_text(listing, orr_json_text(node));
+    else if (type == ORR_JSON_BOOL)
+        cli_listing_text(listing, orr_json_bool(node) ? "yes" : "no");
+    else
+        cli_listing_number(listing, NAN);
+}
+
+/* What no file says: the parameters of a model. */
+static bool add_computed(CliListing *listing, const char *key, const char *path, GError **error)
+{
+    SpecModel model;
+    if (!spec_load_model(path, &model, error))
+        return false;
+    cli_listing_number(listing, cost_parameters(&model, 0, strcmp(key, "active_parameters") == 0));
+    return true;
+}
+
+static bool is_computed(const char *key)
+{
+    return strcmp(key, "parameters") == 0 || strcmp(key, "active_parameters") == 0;
+}
+
+static bool fill_presets(const ListKind *kind, CliListing *listing, GError **error)
+{
+    g_autoptr(GPtrArray) paths = preset_paths(kind->name, error);
+    if (paths == NULL)
+        return false;
+    for (guint i = 0; i < paths->len; i++) {
+        const char *path = g_ptr_array_index(paths, i);
+        OrrJsonDoc *doc = orr_json_read_file(path, error);
+        if (doc == NULL)
+            return false;
+        const OrrJson *root = orr_json_root(doc);
+        bool ok = true;
+        for (int column = 0; column < kind->count && ok; column++) {
+            const char *key = kind->columns[column].key;
+            if (strcmp(key, "source") == 0)
+                cli_listing_source(listing, member_at(root, key));
+            else if (is_computed(key))
+                ok = add_computed(listing, key, path, error);
+            else
+                add_member(listing, member_at(root, key), kind->columns[column].show);
+        }
+        orr_json_free(doc);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+static const CliColumn model_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"parameters", "parameters", CLI_SHOW_COUNT},
+    {"active_parameters", "active", CLI_SHOW_COUNT},
+    {"layers", "layers", CLI_SHOW_WHOLE},
+    {"hidden", "hidden", CLI_SHOW_WHOLE},
+    {"heads", "heads", CLI_SHOW_WHOLE},
+    {"kv_heads", "kv", CLI_SHOW_WHOLE},
+    {"moe.experts", "experts", CLI_SHOW_WHOLE},
+    {"vocab", "vocab", CLI_SHOW_WHOLE},
+    {"source", "source", CLI_SHOW_TEXT},
+};
+
+static const CliColumn accelerator_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"memory_bytes", "memory", CLI_SHOW_BYTES},
+    {"memory_bytes_per_s", "bandwidth", CLI_SHOW_BYTES_PER_S},
+    {"peak_flops_per_s.bf16", "bf16 dense", CLI_SHOW_FLOPS_PER_S},
+    {"peak_flops_per_s.fp8", "fp8 dense", CLI_SHOW_FLOPS_PER_S},
+    {"scale_up_bytes_per_s", "scale-up", CLI_SHOW_BYTES_PER_S},
+    {"power_w", "power", CLI_SHOW_WATTS},
+    {"source", "source", CLI_SHOW_TEXT},
+};
+
+static const CliColumn cluster_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"accelerator", "accelerator", CLI_SHOW_TEXT},
+    {"gpus_per_node", "GPUs a node", CLI_SHOW_WHOLE},
+    {"nodes", "nodes", CLI_SHOW_WHOLE},
+    {"scale_up_domain_gpus", "scale-up domain", CLI_SHOW_WHOLE},
+    {"scale_out_bytes_per_s_per_gpu", "scale-out a GPU", CLI_SHOW_BYTES_PER_S},
+    {"topology", "topology", CLI_SHOW_TEXT},
+    {"source", "source", CLI_SHOW_TEXT},
+};
+
+static const CliColumn framework_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"states", "states", CLI_SHOW_TEXT},
+    {"gradient_dtype", "gradients", CLI_SHOW_TEXT},
+    {"loss", "loss", CLI_SHOW_TEXT},
+    {"bucket_bytes", "bucket", CLI_SHOW_BYTES},
+    {"kernel_host_s", "host a kernel", CLI_SHOW_SECONDS},
+    {"context_bytes", "context", CLI_SHOW_BYTES},
+    {"source", "source", CLI_SHOW_TEXT},
+};
+
+/* --- tables of the program --- */
+
+static const CliColumn schedule_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"virtual_stages", "virtual stages", CLI_SHOW_TEXT},
+    {"help", "what it does", CLI_SHOW_TEXT},
+};
+
+static bool fill_schedules(const ListKind *kind, CliListing *listing, GError **error)
+{
+    (void)kind;
+    (void)error;
+    int count = 0;
+    const SimSchedule *schedules = sim_schedules(&count);
+    for (int i = 0; i < count; i++) {
+        char chunks[16];
+        g_snprintf(chunks, sizeof chunks, "%d", schedules[i].fixed_chunks);
+        cli_listing_text(listing, schedules[i].name);
+        cli_listing_text(listing, schedules[i].fixed_chunks == 0 ? "any" : chunks);
+        cli_listing_text(listing, schedules[i].help);
+    }
+    return true;
+}
+
+static const CliColumn collective_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"bus_factor", "bus bandwidth / algorithm bandwidth", CLI_SHOW_TEXT},
+    {"help", "what a step uses it for", CLI_SHOW_TEXT},
+};
+
+static bool fill_collectives(const ListKind *kind, CliListing *listing, GError **error)
+{
+    static const char *const rows[][3] = {
+        {"all-reduce", "2 (n-1) / n", "gradients without sharding; tensor parallelism without sequence parallelism"},
+        {"all-gather", "(n-1) / n", "sharded parameters; activations under sequence parallelism"},
+        {"reduce-scatter", "(n-1) / n", "sharded gradients; activations under sequence parallelism"},
+        {"all-to-all", "(n-1) / n", "tokens to experts and back"},
+        {"broadcast", "1", "parameters and seeds from one rank"},
+        {"reduce", "1", "sums on one rank"},
+        {"send-recv", "1", "activations and gradients between pipeline stages; rings of context parallelism"},
+    };
+    (void)kind;
+    (void)error;
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        for (int column = 0; column < 3; column++)
+            cli_listing_text(listing, rows[i][column]);
+    }
+    return true;
+}
+
+#define COLUMNS(of) of, (int)G_N_ELEMENTS(of)
+static const ListKind kinds[] = {
+    {"models", "model shapes", COLUMNS(model_columns), fill_presets},
+    {"accelerators", "GPUs and other accelerators", COLUMNS(accelerator_columns), fill_presets},
+    {"clusters", "machines: accelerators, nodes, links", COLUMNS(cluster_columns), fill_presets},
+    {"frameworks", "what the training software does", COLUMNS(framework_columns), fill_presets},
+    {"schedules", "pipeline schedules", COLUMNS(schedule_columns), fill_schedules},
+    {"collectives", "collective operations", COLUMNS(collective_columns), fill_collectives},
+};
+
+static const ListKind *find_kind(const char *word, GError **error)
+{
+    const char *names[G_N_ELEMENTS(kinds)];
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (strcmp(kinds[i].name, word) == 0)
+            return &kinds[i];
+        names[i] = kinds[i].name;
+    }
+    const char *nearest = orr_nearest(word, names, (int)G_N_ELEMENTS(names));
+    g_autofree char *hint = nearest != NULL ? g_strdup_printf("did you mean %s?", nearest)
+                                            : g_strdup("models, accelerators, clusters, frameworks, schedules and "
+                                                       "collectives can be listed");
+    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "list: nothing is called \"%s\"; %s", word, hint);
+    return NULL;
+}
+
+static bool list_kind(const ListKind *kind, CliFormat format, GString *out, GError **error)
+{
+    CliListing *listing = cli_listing_new(kind->columns, kind->count);
+    const bool ok = kind->fill(kind, listing, error);
+    if (ok)
+        cli_listing_write(listing, format, out);
+    cli_listing_free(listing);
+    return ok;
+}
+
+static bool run(const CliArgs *args, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    if (args->words != NULL) {
+        const ListKind *kind = find_kind(args->words[0], error);
+        if (kind == NULL || !list_kind(kind, args->format, out, error))
+            return false;
+        return cli_output_write(args->output, out, error);
+    }
+    static const CliColumn columns[] = {{"name", "orrery list", CLI_SHOW_TEXT}, {"what", "", CLI_SHOW_TEXT}};
+    CliListing *listing = cli_listing_new(columns, 2);
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        cli_listing_text(listing, kinds[i].name);
+        cli_listing_text(listing, kinds[i].what);
+    }
+    cli_listing_write(listing, args->format, out);
+    cli_listing_free(listing);
+    return cli_output_write(args->output, out, error);
+}
+
+const CliCommand cli_command_list = {
+    .name = "list",
+    .usage = "[models|accelerators|clusters|frameworks|schedules|collectives]",
+    .summary = "presets, schedules and collectives, with key figures and sources",
+    .help = "Lists what a scenario can name. A source in brackets is a key of docs/SOURCES.md; \"unverified\" marks "
+            "figures whose source could not be confirmed. --format json gives every source in full.\n"
+            "\n"
+            "  orrery list models\n"
+            "  orrery list accelerators --format csv\n",
+    .takes = CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .max_words = 1,
+    .args_size = sizeof(CliArgs),
+    .run = run,
+};

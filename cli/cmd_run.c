@@ -1,0 +1,93 @@
+/* cli/cmd_run.c - orrery run: one training step of one scenario. */
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/simulate.h"
+
+typedef struct RunArgs {
+    CliArgs common;
+    char *trace, *memory;
+    gboolean unfold, check;
+} RunArgs;
+
+static void write_report(const Report *report, CliFormat format, GString *out)
+{
+    switch (format) {
+    case CLI_FORMAT_TEXT:
+        report_write_text(report, out);
+        return;
+    case CLI_FORMAT_JSON:
+        report_write_json(report, out);
+        return;
+    case CLI_FORMAT_CSV:
+        report_write_csv(report, true, out);
+        return;
+    }
+    g_assert_not_reached();
+}
+
+static unsigned recording(const RunArgs *args)
+{
+    const unsigned levels = args->memory != NULL ? (unsigned)SIM_RECORD_LEVELS : 0u;
+    return args->trace != NULL ? (unsigned)(SIM_RECORD_SPANS | SIM_RECORD_LEVELS) : levels;
+}
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const RunArgs *args = (const RunArgs *)common;
+    g_autoptr(GString) trace = g_string_new(NULL), memory = g_string_new(NULL), text = g_string_new(NULL);
+    CliOutput outputs[3];
+    int count = 0;
+    if (args->trace != NULL)
+        outputs[count++] = (CliOutput){"--trace", args->trace, trace};
+    if (args->memory != NULL)
+        outputs[count++] = (CliOutput){"--memory", args->memory, memory};
+    outputs[count++] = (CliOutput){"the report", common->output, text};
+    if (!cli_outputs_check(outputs, count, error))
+        return false;
+
+    const ReportOptions options = {.unfold = args->unfold, .check = args->check, .record = recording(args)};
+    CliSimulation *simulation = cli_simulate(common->words[0], common->sets, &options, error);
+    if (simulation == NULL)
+        return false;
+    const Report *report = &simulation->report;
+    if (args->trace != NULL)
+        report_write_trace(report, trace);
+    if (args->memory != NULL)
+        report_write_memory(report, memory);
+    write_report(report, common->format, text);
+    const bool ok = cli_outputs_write(outputs, count, error);
+    if (ok && args->check)
+        cli_note(common->quiet, "orrery: every invariant holds for %d ranks and %" G_GINT64_FORMAT " ops",
+                 report->result.ranks, report->result.ops);
+    cli_simulation_free(simulation);
+    return ok;
+}
+
+static const CliFlag flags[] = {
+    {"trace", CLI_FLAG_FILE, offsetof(RunArgs, trace), "FILE",
+     "also write a Chrome trace (open it in ui.perfetto.dev)"},
+    {"memory", CLI_FLAG_FILE, offsetof(RunArgs, memory), "FILE", "also write the memory of every rank over time as CSV"},
+    {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
+     "simulate every rank on its own instead of one of each kind (same answer, slower)"},
+    {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},
+};
+
+const CliCommand cli_command_run = {
+    .name = "run",
+    .usage = "SCENARIO.json",
+    .summary = "simulate one training step: time, MFU, bubbles, memory",
+    .help = "Simulates one training step of the scenario and reports the step time and where it goes, tokens per "
+            "second, MFU and HFU, the pipeline bubble, and the memory of every pipeline stage. A configuration "
+            "that does not fit in memory is a result: the report says so and by how much.\n"
+            "\n"
+            "  orrery run scenarios/examples/gpt3-175b.json\n"
+            "  orrery run gpt3.json --set parallel.tensor=4 --set parallel.pipeline=16\n"
+            "  orrery run gpt3.json --format json --output report.json --trace trace.json\n",
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .flags = flags,
+    .flag_count = (int)G_N_ELEMENTS(flags),
+    .min_words = 1,
+    .max_words = 1,
+    .args_size = sizeof(RunArgs),
+    .run = run,
+};

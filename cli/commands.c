@@ -1,0 +1,34 @@
+/* cli/commands.c - the table of commands. */
+#include "cli/commands.h"
+
+#include <string.h>
+
+static const CliCommand *const commands[] = {
+    &cli_command_run,
+    &cli_command_plot,
+    &cli_command_list,
+    &cli_command_help,
+};
+
+const CliCommand *const *cli_commands(int *ret_count)
+{
+    *ret_count = (int)G_N_ELEMENTS(commands);
+    return commands;
+}
+
+const CliCommand *cli_command_find(const char *name)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    }
+    return NULL;
+}
+
+const char **cli_command_names(void)
+{
+    const char **names = g_new0(const char *, G_N_ELEMENTS(commands) + 1);
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
+        names[i] = commands[i]->name;
+    return names;
+}

@@ -1,0 +1,64 @@
+/* cli/commands.h - the table of commands: one row here, one file cli/cmd_NAME.c there.
+ *
+ * A command owns a struct of what its command line said, which begins with CliArgs; its flags say where
+ * each value goes. Parsing, help, the manual page and the shell completion all come from these rows.
+ */
+#ifndef ORR_CLI_COMMANDS_H
+#define ORR_CLI_COMMANDS_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+typedef enum { CLI_FORMAT_TEXT, CLI_FORMAT_JSON, CLI_FORMAT_CSV } CliFormat;
+
+/* What every command line may say; the first member of each command's own struct. */
+typedef struct CliArgs {
+    char **words;    /* what is left besides the flags, NULL-terminated */
+    char **sets;     /* --set key.path=value, NULL-terminated; NULL: none */
+    char *output;    /* NULL: standard output */
+    char *format_text;
+    CliFormat format;
+    gboolean quiet, help;
+} CliArgs;
+
+typedef enum {
+    CLI_FLAG_SWITCH, /* gboolean */
+    CLI_FLAG_TEXT,   /* char* */
+    CLI_FLAG_FILE,   /* char*; completed as a path */
+    CLI_FLAG_TEXTS,  /* char**; repeatable */
+} CliFlagKind;
+
+typedef struct CliFlag {
+    const char *name;
+    CliFlagKind kind;
+    size_t offset;     /* in the command's struct */
+    const char *value; /* "FILE", for help; NULL for a switch */
+    const char *help;
+} CliFlag;
+
+typedef enum { CLI_TAKES_SET = 1, CLI_TAKES_FORMAT = 2, CLI_TAKES_OUTPUT = 4, CLI_TAKES_QUIET = 8 } CliTakes;
+
+typedef struct CliCommand {
+    const char *name;
+    const char *usage;   /* the words behind the name: "SCENARIO.json" */
+    const char *summary; /* one line */
+    const char *help;    /* paragraphs: what it does, examples */
+    unsigned takes;      /* CliTakes: which of the common flags */
+    const CliFlag *flags;
+    int flag_count;
+    int min_words, max_words; /* max -1: any number */
+    size_t args_size;
+    bool (*run)(const CliArgs *args, GError **error);
+} CliCommand;
+
+extern const CliCommand cli_command_run, cli_command_plot, cli_command_list, cli_command_help;
+
+/* In the order of the overview. */
+const CliCommand *const *cli_commands(int *ret_count);
+/* NULL when there is none of that name. */
+const CliCommand *cli_command_find(const char *name);
+/* Names of all commands, NULL-terminated; g_free the array only. */
+const char **cli_command_names(void);
+
+#endif

@@ -1,0 +1,14 @@
+/* cli/help.h - help for people, the manual page and the shell completion, from the tables. */
+#ifndef ORR_CLI_HELP_H
+#define ORR_CLI_HELP_H
+
+#include "cli/commands.h"
+
+void cli_help_overview(GString *out);
+void cli_help_command(const CliCommand *command, GString *out);
+/* man(7) source of orrery.1. */
+void cli_help_man(GString *out);
+/* A bash completion script. */
+void cli_help_bash(GString *out);
+
+#endif

@@ -1,0 +1,91 @@
+/* cli/main.c - finds the command, runs it, prints its error and picks the exit status.
+ *
+ * 0: done. 2: wrong use, or an input or output that does not work; one line on standard error. 1: Orrery
+ * itself is wrong.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/args.h"
+#include "cli/help.h"
+#include "cli/output.h"
+
+enum { EXIT_DONE = 0, EXIT_INTERNAL = 1, EXIT_INPUT = 2 };
+
+static bool print(const char *text, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(text);
+    return cli_output_write(NULL, out, error);
+}
+
+static bool run_command(const CliCommand *command, int argc, char **argv, GError **error)
+{
+    CliArgs *args = g_malloc0(command->args_size);
+    bool ok = cli_args_parse(command, argc, argv, args, error);
+    if (ok && args->help) {
+        g_autoptr(GString) help = g_string_new(NULL);
+        cli_help_command(command, help);
+        ok = print(help->str, error);
+    } else if (ok) {
+        ok = command->run(args, error);
+    }
+    cli_args_clear(command, args);
+    g_free(args);
+    return ok;
+}
+
+static bool unknown_command(const char *word, GError **error)
+{
+    int count = 0;
+    (void)cli_commands(&count);
+    g_autofree const char **names = cli_command_names();
+    const char *nearest = orr_nearest(word, names, count);
+    if (word[0] == '-')
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "%s comes before the command; say 'orrery COMMAND %s', or 'orrery help'", word, word);
+    else if (nearest != NULL)
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "unknown command \"%s\"; did you mean %s?", word, nearest);
+    else
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "unknown command \"%s\"; 'orrery help' lists them", word);
+    return false;
+}
+
+static bool run_line(int argc, char **argv, GError **error)
+{
+    const char *word = argc > 1 ? argv[1] : "help";
+    if (strcmp(word, "--version") == 0)
+        return print("orrery " ORRERY_VERSION "\n", error);
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        word = "help";
+    const CliCommand *command = cli_command_find(word);
+    if (command == NULL)
+        return unknown_command(word, error);
+    char *only[] = {(char *)"help", NULL};
+    return argc > 1 ? run_command(command, argc - 1, argv + 1, error) : run_command(command, 1, only, error);
+}
+
+/* One line, whatever the message was made of. */
+static void print_error(const GError *error)
+{
+    g_autofree char *message = g_utf8_make_valid(error->message, -1);
+    for (char *c = message; *c != '\0'; c++) {
+        if (g_ascii_iscntrl(*c))
+            *c = ' ';
+    }
+    fprintf(stderr, "orrery: %s\n", message);
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), met in cli/output.c */
+    g_autoptr(GError) error = NULL;
+    if (run_line(argc, argv, &error))
+        return EXIT_DONE;
+    g_assert(error != NULL);
+    if (g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_PIPE))
+        return EXIT_DONE;
+    print_error(error);
+    return g_error_matches(error, ORR_ERROR, ORR_ERROR_INTERNAL) ? EXIT_INTERNAL : EXIT_INPUT;
+}

@@ -1,0 +1,82 @@
+/* cli/output.c - what a command says, to files and to standard output. */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+static bool is_stdout(const char *path)
+{
+    return path == NULL || strcmp(path, "-") == 0;
+}
+
+static bool same_place(const char *a, const char *b)
+{
+    if (is_stdout(a) || is_stdout(b))
+        return is_stdout(a) && is_stdout(b);
+    g_autofree char *full_a = g_canonicalize_filename(a, NULL), *full_b = g_canonicalize_filename(b, NULL);
+    return strcmp(full_a, full_b) == 0;
+}
+
+bool cli_outputs_check(const CliOutput *outputs, int count, GError **error)
+{
+    for (int i = 0; i < count; i++) {
+        for (int j = i + 1; j < count; j++) {
+            if (!same_place(outputs[i].path, outputs[j].path))
+                continue;
+            g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s and %s would both go to %s; give each its own file",
+                        outputs[i].what, outputs[j].what,
+                        is_stdout(outputs[i].path) ? "standard output" : outputs[i].path);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_stdout(const GString *text, GError **error)
+{
+    errno = 0;
+    if (fwrite(text->str, 1, text->len, stdout) == text->len && fflush(stdout) == 0)
+        return true;
+    if (errno == EPIPE)
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PIPE, "standard output is closed");
+    else
+        g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "standard output: cannot write: %s", g_strerror(errno));
+    return false;
+}
+
+bool cli_output_write(const char *path, const GString *text, GError **error)
+{
+    return is_stdout(path) ? write_stdout(text, error) : orr_file_write(path, text->str, text->len, error);
+}
+
+bool cli_outputs_write(const CliOutput *outputs, int count, GError **error)
+{
+    g_autoptr(GString) written = g_string_new(NULL);
+    for (int i = 0; i < count; i++) {
+        GError *cause = NULL;
+        if (!cli_output_write(outputs[i].path, outputs[i].text, &cause)) {
+            if (g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_PIPE))
+                g_propagate_error(error, cause);
+            else
+                g_propagate_prefixed_error(error, cause, "%s%s%s: ", outputs[i].what, written->str,
+                                           written->len > 0 ? ")" : "");
+            return false;
+        }
+        g_string_append_printf(written, "%s%s", written->len > 0 ? " and " : " (already written: ", outputs[i].what);
+    }
+    return true;
+}
+
+void cli_note(bool quiet, const char *format, ...)
+{
+    if (quiet)
+        return;
+    va_list values;
+    va_start(values, format);
+    g_autofree char *message = g_strdup_vprintf(format, values);
+    va_end(values);
+    fprintf(stderr, "%s\n", message);
+}

@@ -1,0 +1,29 @@
+/* cli/output.h - what a command says, to files and to standard output.
+ *
+ * Files appear whole or not at all. A reader that closes the pipe early has what it wanted: the error is
+ * G_FILE_ERROR_PIPE, and main ends quietly.
+ */
+#ifndef ORR_CLI_OUTPUT_H
+#define ORR_CLI_OUTPUT_H
+
+#include "base/error.h"
+
+typedef struct CliOutput {
+    const char *what;    /* "the report", "--trace" */
+    const char *path;    /* NULL or "-": standard output */
+    const GString *text; /* filled in before writing */
+} CliOutput;
+
+/* No two outputs may go to one place. Called before the work begins. */
+bool cli_outputs_check(const CliOutput *outputs, int count, GError **error);
+
+/* Writes all in order. A failure names the output, and those that were already written. */
+bool cli_outputs_write(const CliOutput *outputs, int count, GError **error);
+
+/* One output. */
+bool cli_output_write(const char *path, const GString *text, GError **error);
+
+/* A line on standard error, for people; nothing when `quiet`. */
+void cli_note(bool quiet, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+#endif

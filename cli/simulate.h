@@ -1,0 +1,19 @@
+/* cli/simulate.h - scenario file to report: what run, plot and their like begin with. */
+#ifndef ORR_CLI_SIMULATE_H
+#define ORR_CLI_SIMULATE_H
+
+#include "report/report.h"
+
+/* Owns everything that the report borrows. */
+typedef struct CliSimulation {
+    Spec spec;
+    SpecSource source;
+    OrrArena *arena;
+    Report report;
+} CliSimulation;
+
+/* Loads scenario file `path` with `sets` (may be NULL) and simulates it; NULL with an error. */
+CliSimulation *cli_simulate(const char *path, char **sets, const ReportOptions *options, GError **error);
+void cli_simulation_free(CliSimulation *simulation);
+
+#endif

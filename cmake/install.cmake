@@ -1,0 +1,9 @@
+# What `cmake --install` places beside the binaries. Presets are looked up in ../share/orrery/scenarios as
+# seen from the binary, so a prefix can be moved as a whole.
+install(DIRECTORY scenarios/ DESTINATION ${CMAKE_INSTALL_DATADIR}/orrery/scenarios
+  FILES_MATCHING PATTERN "*.json")
+install(DIRECTORY plots/ DESTINATION ${CMAKE_INSTALL_DATADIR}/orrery/plots FILES_MATCHING PATTERN "*.gp")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES docs/orrery.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
+install(FILES completions/orrery.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+  RENAME orrery OPTIONAL)

@@ -1,0 +1,130 @@
+/* costmodel/attention.c - time of fused attention; docs/MODEL-kernels.md derives it.
+ *
+ * A kernel holds one block of queries per SM and streams keys and values past it. Under a causal mask the
+ * blocks differ in length: the longest is a floor, the mean over the SMs is the bulk.
+ */
+#include "costmodel/attention.h"
+
+#include <math.h>
+
+#include <glib.h>
+
+#include "costmodel/kernels.h"
+
+#define BLOCK_TOKENS 128.0 /* of queries and keys, where only FLOPs are asked. Source: [FlashAttention2] */
+#define WIDE_DIM     128.0 /* above it the tiles shrink: registers and shared memory are full */
+
+static const SpecAttentionModel *model_of(const SpecAccelerator *accelerator, SpecAttention kernel)
+{
+    static const SpecAttention nearest[] = {SPEC_ATTENTION_FLASH2, SPEC_ATTENTION_CUDNN,
+                                            SPEC_ATTENTION_FLASH3};
+    const SpecAttentionModel *models = accelerator->model.attention;
+    if (models[kernel].peak_frac > 0)
+        return &models[kernel];
+    for (size_t i = 0; i < G_N_ELEMENTS(nearest); i++)
+        if (models[nearest[i]].peak_frac > 0)
+            return &models[nearest[i]];
+    return &spec_attention_model_default;
+}
+
+/* Keys that a block of queries visits, mean and longest. A mask's edge costs half a block on average; with
+ * fewer queries than keys (context parallelism) the rows are taken as balanced over the sequence.
+ *   causal: kv/2 + block/2;  window w: mean over rows of min(row, w), and an edge on either side */
+static double mean_keys(const CostAttention *attention, double block)
+{
+    double kv = attention->kv_tokens, window = attention->window_tokens;
+    if (window > 0 && window < kv) {
+        double inside = attention->causal ? window - window * window / (2 * kv) : window;
+        return fmin(kv, inside + block);
+    }
+    if (attention->causal)
+        return fmin(kv, kv / 2 + block / 2);
+    return ceil(kv / block) * block;
+}
+
+static double most_keys(const CostAttention *attention, double block)
+{
+    double kv = attention->kv_tokens, window = attention->window_tokens;
+    if (window > 0)
+        kv = fmin(kv, window + block);
+    return attention->causal ? kv : ceil(kv / block) * block;
+}
+
+/* FLOPs of one query-key pair of one head: forward S = Q K^T, O = P V; backward S, dP, dV, dQ, dK. */
+static double pair_flops(const CostAttention *attention)
+{
+    if (attention->backward)
+        return 6 * attention->qk_head_dim + 4 * attention->v_head_dim;
+    return 2 * attention->qk_head_dim + 2 * attention->v_head_dim;
+}
+
+double cost_attention_executed_flops(const CostAttention *attention)
+{
+    return attention->batch * attention->heads * attention->q_tokens * mean_keys(attention, BLOCK_TOKENS) *
+           pair_flops(attention);
+}
+
+/* Products and softmax on the SMs.
+ *   A = blocks (keys u + o) / SMs     L = keys_max u + o     u = tq flops / rate, o = tile_s
+ *   t = max(A, L) + q min(A, L) r     r = 1 causal (uneven blocks), else the empty share of the last wave */
+static double compute_s(const CostAttention *attention, const SpecAttentionModel *model,
+                        double sm_flops_per_s, double sms)
+{
+    bool backward = attention->backward;
+    double dim = (attention->qk_head_dim + attention->v_head_dim) / 2;
+    double half_dim = backward ? model->backward_half_dim : model->half_dim;
+    double speed = (backward ? model->backward_peak_frac : model->peak_frac) / (1 + half_dim / dim);
+    if (dim > WIDE_DIM)
+        speed *= backward ? model->backward_wide_frac : model->wide_frac;
+    double block = fmax(model->q_tile_tokens, model->kv_tile_tokens);
+    double key_s = model->q_tile_tokens * pair_flops(attention) / (sm_flops_per_s * speed);
+    double tile_s = backward ? model->backward_tile_s : model->tile_s;
+    double blocks = attention->batch * attention->heads * ceil(attention->q_tokens / model->q_tile_tokens);
+    double waves = blocks / sms;
+    double average_s = waves * (mean_keys(attention, block) * key_s + tile_s);
+    double longest_s = most_keys(attention, block) * key_s + tile_s;
+    double uneven = attention->causal ? 1 : (waves > 1 ? ceil(waves) - waves : 0);
+    return fmax(average_s, longest_s) + model->wave_quantum * fmin(average_s, longest_s) * uneven;
+}
+
+/* Bytes of the main kernel, and of the passes around a backward kernel: row sums of dO * O before it, fp32 dQ
+ * cleared, added to and converted. */
+static double main_bytes(const CostAttention *attention, double element_bytes)
+{
+    double q = attention->q_tokens * attention->heads;
+    double kv = attention->kv_tokens * attention->kv_heads * (attention->qk_head_dim + attention->v_head_dim);
+    double passes = attention->backward ? 2 : 1; /* keys and values read; their gradients written */
+    double q_dims = attention->qk_head_dim + (attention->backward ? 2 : 1) * attention->v_head_dim;
+    return attention->batch * (q * q_dims + passes * kv) * element_bytes;
+}
+
+static double side_bytes(const CostAttention *attention, double element_bytes)
+{
+    if (!attention->backward)
+        return 0;
+    double q = attention->batch * attention->q_tokens * attention->heads;
+    return q * (2 * attention->v_head_dim * element_bytes + 10 * attention->qk_head_dim);
+}
+
+double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention *attention)
+{
+    g_assert(attention->kernel != SPEC_ATTENTION_UNFUSED);
+    const SpecAttentionModel *model = model_of(accelerator, attention->kernel);
+    double latency_s = attention->backward ? model->backward_latency_s : model->latency_s;
+    double peak = cost_dense_peak_flops_per_s(accelerator, attention->dtype);
+    double flops = cost_attention_executed_flops(attention);
+    if (flops <= 0 || peak <= 0)
+        return latency_s;
+    double element_bytes = spec_dtype_bytes(attention->dtype);
+    double sms = fmax(1, accelerator->sm_count);
+    double rate = peak / sms;
+    if (attention->dtype == SPEC_FP8 && accelerator->peak_flops_per_s[SPEC_FP8] > 0)
+        rate *= model->fp8_frac;
+    double bytes_per_s =
+        accelerator->memory_bytes_per_s * cost_memory_bound_model(accelerator)->elementwise_frac;
+    double c = compute_s(attention, model, rate, sms);
+    double d = main_bytes(attention, element_bytes) / bytes_per_s;
+    double t_s = sqrt(c * c + d * d) + side_bytes(attention, element_bytes) / bytes_per_s;
+    double demand = flops / t_s / peak * model->power_frac;
+    return cost_throttled_s(t_s, demand, cost_gemm_shared(accelerator)->throttle_s) + latency_s;
+}

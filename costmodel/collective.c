@@ -1,0 +1,297 @@
+/* costmodel/collective.c - seconds, bytes and SM share of a collective on a cluster.
+ *
+ * NCCL's tuner (costmodel/nccl.c) names algorithm and protocol; the time of each comes from the fitted parameters of
+ * SpecCollectiveModel. The choice is made for the accelerator's reference node, so that a scenario which only
+ * changes a link's rate or latency compares the same algorithm. docs/MODEL-collectives.md derives the formulas.
+ */
+#include "costmodel/collective.h"
+
+#include <glib.h>
+#include <math.h>
+
+#include "costmodel/nccl.h"
+
+/* The group on the machine: n ranks = k domains of p, and what joins them. */
+typedef struct Ground {
+    const SpecCollectiveModel *inside, *across;
+    bool nvlink;
+    int n, k;
+    double p;
+    double link_bytes_per_s;        /* scale-up, of one GPU, alone */
+    double shared_link_bytes_per_s; /* the same in a group of this size */
+    double nic_bytes_per_s;         /* one GPU's share of its NIC, plateau, congestion and sharing included */
+    double net_latency_s;           /* one small message between nodes */
+    double wire_bytes, own_bytes;   /* a rank sends; a rank copies from itself */
+    CostNcclQuery query;
+    CostNcclChoice choice;
+} Ground;
+
+static const SpecCollectiveModel *inside_of(const SpecCluster *cluster)
+{
+    const SpecCollectiveModel *own = &cluster->collectives, *gpu = &cluster->accelerator.model.collectives;
+    if (own->fitted > 0 && own->offset_s > 0)
+        return own;
+    return gpu->fitted > 0 && gpu->offset_s > 0 ? gpu : &spec_collective_model_default;
+}
+
+static const SpecCollectiveModel *across_of(const SpecCluster *cluster)
+{
+    const SpecCollectiveModel *own = &cluster->collectives, *gpu = &cluster->accelerator.model.collectives;
+    if (own->fitted > 0 && own->nic_frac > 0)
+        return own;
+    return gpu->fitted > 0 && gpu->nic_frac > 0 ? gpu : &spec_collective_model_default;
+}
+
+/* Share of a GPU's scale-up rate that a group of `ranks` in one domain can use. */
+static double topology_share(const SpecCluster *cluster, const SpecCollectiveModel *model, double ranks)
+{
+    /* Directed rings over the first n GPUs of DGX-1's cube mesh, of the 6 links a GPU: edge-disjoint Hamiltonian
+     * cycles of the wiring 0-1 0-2 0-3x2 0-4x2 1-2x2 1-3 1-5x2 2-3x2 2-6 3-7 and its mirror. */
+    static const double cube_mesh_rings[] = {6, 6, 1, 2, 4, 2, 2, 4, 6};
+    int domain = cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus : cluster->gpus_per_node;
+    switch (cluster->topology) {
+    case SPEC_TOPOLOGY_CUBE_MESH:
+        return cube_mesh_rings[MIN((int)ceil(ranks), 8)] / 6;
+    case SPEC_TOPOLOGY_MESH: /* a link to each other GPU of the domain */
+        return domain > 2 ? MIN((ranks - 1) / (domain - 1), 1) : 1;
+    case SPEC_TOPOLOGY_TORUS3D: /* groups fill an edge, a face, then a cube of 4 x 4 x 4: 2, 4, 6 of 6 links */
+        return ranks <= 4 ? 1.0 / 3 : (ranks <= 16 ? 2.0 / 3 : 1);
+    default:
+        return ranks > 2 ? pow(2 / ranks, model->share_exponent) : 1;
+    }
+}
+
+/* Bytes that each rank sends, over all links. */
+static double wire_bytes(const CostCollective *c)
+{
+    double n = c->group.ranks;
+    switch (c->op) {
+    case COST_ALL_REDUCE:
+        return 2 * (n - 1) / n * c->bytes;
+    case COST_ALL_GATHER:
+    case COST_REDUCE_SCATTER:
+    case COST_ALL_TO_ALL:
+        return (n - 1) / n * c->bytes;
+    default:
+        return c->bytes;
+    }
+}
+
+static int domains(const CostGroup *group)
+{
+    int per_domain = CLAMP(group->per_domain, 1, group->ranks);
+    return (group->ranks + per_domain - 1) / per_domain;
+}
+
+/* The graphs that NCCL's search finds on the reference node. */
+static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollective *c)
+{
+    const SpecAccelerator *gpu = &cluster->accelerator;
+    const SpecCollectiveModel *in = g->inside;
+    CostNcclQuery *q = &g->query;
+    *q = (CostNcclQuery){.op = c->op,
+                         .bytes = c->bytes,
+                         .ranks = g->n,
+                         .nodes = g->k,
+                         .generation = gpu->generation,
+                         .nvlink = g->nvlink,
+                         .ll128 = in->ll128_frac > 0};
+    double nic = gpu->reference_scale_out_bytes_per_s_per_gpu > 0
+                     ? gpu->reference_scale_out_bytes_per_s_per_gpu
+                     : cluster->scale_out_bytes_per_s_per_gpu;
+    double net = 0.9 * g->p * nic; /* NCCL's search settles on 45 of 50 GB/s */
+    double ring = in->ring_channels * in->ring_channel_bytes_per_s;
+    double channel = (g->k > 1 ? (g->p > 1 ? MIN(ring, net) : net) : ring) / MAX(in->ring_channels, 1);
+    q->ring = q->tree = (CostNcclGraph){in->ring_channels, channel, channel};
+    if (in->nvls_channels > 0 && g->p >= in->nvls_min_ranks)
+        q->nvls = (CostNcclGraph){in->nvls_channels, in->nvls_channel_bytes_per_s, net / in->nvls_channels};
+}
+
+static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
+{
+    const SpecAccelerator *gpu = &cluster->accelerator;
+    Ground g = {.inside = inside_of(cluster), .across = across_of(cluster)};
+    g.n = c->group.ranks;
+    g.k = domains(&c->group);
+    g.p = (double)g.n / g.k;
+    double link =
+        cluster->scale_up_bytes_per_s > 0 ? cluster->scale_up_bytes_per_s : gpu->scale_up_bytes_per_s;
+    g.nvlink = link > 0 && cluster->topology != SPEC_TOPOLOGY_PCIE;
+    g.link_bytes_per_s = link > 0 ? link : gpu->host_link_bytes_per_s;
+    g.shared_link_bytes_per_s = g.link_bytes_per_s * topology_share(cluster, g.inside, g.p);
+    double nic = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
+                                                            : gpu->reference_scale_out_bytes_per_s_per_gpu;
+    double crowd = 1 + g.across->net_congestion_frac * log2(MAX(g.k / 2.0, 1));
+    crowd *= MAX(c->group.nic_sharers, 1) * MAX(cluster->oversubscription, 1);
+    g.nic_bytes_per_s = (nic > 0 ? nic : gpu->host_link_bytes_per_s) * g.across->nic_frac / crowd;
+    g.net_latency_s =
+        cluster->scale_out_latency_s > 0 ? cluster->scale_out_latency_s : g.across->net_latency_s;
+    bool copies = c->op == COST_ALL_REDUCE || c->op == COST_ALL_GATHER || c->op == COST_REDUCE_SCATTER ||
+                  c->op == COST_ALL_TO_ALL;
+    g.wire_bytes = wire_bytes(c);
+    g.own_bytes = copies ? c->bytes / g.n : 0;
+    fill_query(&g, cluster, c);
+    g.choice = cost_nccl_choose(&g.query);
+    return g;
+}
+
+static double hop_s(const Ground *g)
+{
+    const SpecCollectiveModel *in = g->inside;
+    const double hops[] = {in->ll_hop_s, in->ll128_hop_s, in->simple_hop_s};
+    return hops[g->choice.protocol];
+}
+
+/* One step between nodes. LL128 over LL as in NCCL's table (4.0 / 2.7 us). */
+static double net_hop_s(const Ground *g, CostNcclProtocol protocol)
+{
+    const double hops[] = {g->net_latency_s, 1.5 * g->net_latency_s,
+                           g->net_latency_s + g->across->net_simple_s};
+    return hops[protocol];
+}
+
+/* Bus rate of a ring of the chosen protocol; LL carries 4 of 8 bytes, LL128 120 of 128. */
+static double ring_bytes_per_s(const Ground *g)
+{
+    const SpecCollectiveModel *in = g->inside;
+    const double fracs[] = {in->ll_frac, in->ll128_frac, in->ring_frac};
+    const double payload[] = {0.5, 120.0 / 128, 1};
+    double inside = g->shared_link_bytes_per_s * fracs[g->choice.protocol];
+    if (g->k == 1)
+        return inside;
+    double net = g->p * g->nic_bytes_per_s * payload[g->choice.protocol];
+    return g->p > 1 ? MIN(inside, net) : net;
+}
+
+static double copy_s(const Ground *g, double frac)
+{
+    return frac > 0 ? g->own_bytes / (g->link_bytes_per_s * frac) : 0;
+}
+
+/* What a protocol adds to hops and wire: LL spreads over channels, SIMPLE fills its pipeline. */
+static double protocol_extra_s(const Ground *g, double steps)
+{
+    const SpecCollectiveModel *in = g->inside;
+    double net_wire = g->k > 1 ? g->wire_bytes / (g->p * g->nic_bytes_per_s) : 0;
+    double fill = sqrt(g->across->net_fill_s * net_wire);
+    if (g->choice.protocol == COST_NCCL_SIMPLE)
+        return fill +
+               (g->p > 1 ? sqrt(steps * in->ring_fill_s * g->wire_bytes / g->shared_link_bytes_per_s) : 0);
+    double channels = cost_nccl_channels(&g->query, g->choice);
+    return fill + in->ll_spread_s * (g->choice.protocol == COST_NCCL_LL ? 1 - 1 / channels : 1);
+}
+
+/* Ring: (steps - m) hops inside, m between nodes, bytes at the slower of NVLink and the nodes' NICs together.
+ * Source: [NCCL] for steps and m      Tested: unit/test_collective.c */
+static double ring_s(const Ground *g)
+{
+    bool reduce = g->query.op == COST_ALL_REDUCE;
+    double steps = (reduce ? 2.0 : 1.0) * (g->n - 1), across = (reduce ? 2.0 : 1.0) * (g->k - 1);
+    return g->inside->offset_s + (steps - across) * hop_s(g) + across * net_hop_s(g, g->choice.protocol) +
+           protocol_extra_s(g, g->k > 1 ? steps - across : steps) + copy_s(g, g->inside->copy_frac) +
+           g->wire_bytes / ring_bytes_per_s(g);
+}
+
+/* Tree all-reduce: a chain in each node, a double binary tree across nodes. */
+static double tree_s(const Ground *g)
+{
+    double depth = ceil(log2(g->k)), steps = 2 * (g->p - 1);
+    double rate = ring_bytes_per_s(g) * (g->k > 1 ? g->across->tree_frac : 1);
+    return g->inside->offset_s + steps * hop_s(g) + 2 * depth * net_hop_s(g, g->choice.protocol) +
+           protocol_extra_s(g, steps) + copy_s(g, g->inside->copy_frac) + g->wire_bytes / rate;
+}
+
+/* Reduction in the NVLink switch; across nodes a tree, where two nodes exchange each byte once. */
+static double nvls_s(const Ground *g)
+{
+    const SpecCollectiveModel *in = g->inside;
+    double wire = g->wire_bytes / (g->link_bytes_per_s * in->nvls_frac),
+           latency = in->offset_s + in->nvls_latency_s;
+    if (g->k > 1) {
+        double net = g->p * g->nic_bytes_per_s * (g->k == 2 ? 2 : g->across->nvls_tree_frac);
+        wire = MAX(wire, g->wire_bytes / net);
+        latency += 2 * ceil(log2(g->k)) * net_hop_s(g, COST_NCCL_SIMPLE);
+    }
+    return latency + sqrt(in->nvls_fill_s * g->wire_bytes / g->link_bytes_per_s) + wire;
+}
+
+/* PAT all-gather and reduce-scatter, one rank a node: logarithmic steps. Its constants are NCCL's own. */
+static double pat_s(const Ground *g)
+{
+    return g->inside->offset_s + ceil(log2(g->k)) * net_hop_s(g, COST_NCCL_SIMPLE) / 3.5 + 2.8e-6 * g->n +
+           protocol_extra_s(g, 0) + g->wire_bytes / (0.75 * g->nic_bytes_per_s);
+}
+
+/* All-to-all and send-receive: every rank's bytes to peers in its node over scale-up links, to the others over its
+ * own NIC, both at once.
+ *
+ *   t = offset + latency + (n-1) peer + max(S (p-1)/n / B_up, S (n-p)/n / B_nic) + S/n / B_copy
+ */
+static double messages_s(const Ground *g, const CostCollective *c)
+{
+    const SpecCollectiveModel *in = g->inside;
+    bool all = c->op == COST_ALL_TO_ALL;
+    double inside = all ? c->bytes * (g->p - 1) / g->n : (g->k == 1 ? c->bytes : 0);
+    double outside = all ? c->bytes * (g->n - g->p) / g->n : (g->k > 1 ? c->bytes : 0);
+    double up = inside / g->shared_link_bytes_per_s, out = outside / g->nic_bytes_per_s;
+    double latency = in->offset_s + in->alltoall_ll_s + (all ? in->alltoall_peer_s * (g->n - 1) : 0);
+    if (g->k > 1)
+        latency += net_hop_s(g, g->choice.protocol) + sqrt(g->across->net_fill_s * out);
+    if (g->choice.protocol == COST_NCCL_SIMPLE)
+        latency += in->alltoall_simple_s + sqrt(in->alltoall_fill_s * up);
+    return latency + MAX(up / in->alltoall_frac, out) + copy_s(g, in->alltoall_copy_frac);
+}
+
+double cost_collective_s(const SpecCluster *cluster, const CostCollective *collective)
+{
+    g_assert(collective->group.ranks >= 1 && collective->bytes >= 0);
+    if (collective->group.ranks == 1 || collective->bytes <= 0)
+        return 0;
+    Ground g = ground_of(cluster, collective);
+    if (collective->op == COST_ALL_TO_ALL || collective->op == COST_SEND_RECV)
+        return messages_s(&g, collective);
+    switch (g.choice.algorithm) {
+    case COST_NCCL_TREE:
+        return tree_s(&g);
+    case COST_NCCL_NVLS:
+    case COST_NCCL_NVLS_TREE:
+        return nvls_s(&g);
+    case COST_NCCL_PAT:
+        return pat_s(&g);
+    default:
+        return ring_s(&g);
+    }
+}
+
+CostTraffic cost_collective_traffic(const CostCollective *c)
+{
+    double n = c->group.ranks, k = domains(&c->group), p = n / k, s = c->bytes;
+    if (n <= 1)
+        return (CostTraffic){0, 0};
+    switch (c->op) {
+    case COST_ALL_REDUCE:
+        return (CostTraffic){2 * (p - 1) / p * s, 2 * (k - 1) / k * s / p};
+    case COST_ALL_GATHER:
+    case COST_REDUCE_SCATTER:
+        return (CostTraffic){(p - 1) / p * s, (k - 1) / k * s / p};
+    case COST_ALL_TO_ALL:
+        return (CostTraffic){(p - 1) / n * s, (n - p) / n * s};
+    case COST_SEND_RECV:
+        return k > 1 ? (CostTraffic){0, s} : (CostTraffic){s, 0};
+    default: /* a chain: n - 1 hops, k - 1 of them between domains, averaged over the ranks */
+        return (CostTraffic){(n - k) / n * s, (k - 1) / n * s};
+    }
+}
+
+double cost_collective_sm_frac(const SpecCluster *cluster, const CostCollective *collective)
+{
+    if (collective->group.ranks <= 1)
+        return 0;
+    Ground g = ground_of(cluster, collective);
+    if (g.k == g.n)
+        return g.across->net_sm_frac;
+    if (collective->op == COST_ALL_TO_ALL || collective->op == COST_SEND_RECV)
+        return g.inside->alltoall_sm_frac;
+    bool nvls = g.choice.algorithm == COST_NCCL_NVLS || g.choice.algorithm == COST_NCCL_NVLS_TREE;
+    return nvls ? g.inside->nvls_sm_frac : g.inside->ring_sm_frac;
+}

@@ -1,0 +1,131 @@
+/* costmodel/flops.c - see flops.h. */
+#include "costmodel/flops.h"
+#include "costmodel/ops.h"
+#include "costmodel/params.h"
+#include "costmodel/pass.h"
+
+/* The job on one rank: counting needs no splitting, and the counts must not depend on it. */
+static Spec unsplit(const Spec *spec)
+{
+    Spec whole = *spec;
+    whole.parallel.tensor = whole.parallel.context = whole.parallel.expert = whole.parallel.expert_tensor = 1;
+    whole.parallel.sequence_parallel = 0;
+    whole.training.micro_batch = 1;
+    return whole;
+}
+
+typedef struct Sums {
+    double model, full, recompute;
+} Sums;
+
+static void add_list(const Spec *spec, const CostOps *ops, CostRecomputeExtent extent, double weight, Sums *sums)
+{
+    for (int i = 0; i < ops->count; i++) {
+        sums->model += weight * ops->op[i].model_flops;
+        sums->full += weight * ops->op[i].full_flops;
+        if (extent == COST_RECOMPUTE_OP_ALL ||
+            (extent == COST_RECOMPUTE_OP_SOME && cost_recomputes_op(spec, ops, i))) {
+            sums->recompute += weight * ops->op[i].model_flops;
+        }
+    }
+}
+
+static void add_layer(const CostShape *shape, int layer, int layer_in_stage, Sums *sums)
+{
+    const CostRecomputeExtent extent = cost_recompute_extent(shape->spec, layer_in_stage);
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        CostOps ops = {.count = 0};
+        cost_ops_layer(shape, layer, (CostPass)pass, &ops);
+        add_list(shape->spec, &ops, pass == COST_FORWARD ? extent : COST_RECOMPUTE_OP_NONE, 1, sums);
+    }
+}
+
+static void add_edges(const CostShape *shape, Sums *sums)
+{
+    const int mtp = shape->spec->model.mtp_layers;
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        CostOps ops = {.count = 0}, extra = {.count = 0};
+        cost_ops_head(shape, (CostPass)pass, &ops);
+        add_list(shape->spec, &ops, COST_RECOMPUTE_OP_NONE, 1 + mtp, sums);
+        if (mtp > 0) {
+            cost_ops_mtp(shape, (CostPass)pass, &extra);
+            add_list(shape->spec, &extra, COST_RECOMPUTE_OP_NONE, mtp, sums);
+        }
+    }
+}
+
+/* Layers of each kind differ; stages decide which layers recompute. */
+static int layer_in_stage(const Spec *spec, int layer)
+{
+    const int stages = spec->parallel.pipeline * spec->parallel.virtual_stages;
+    const int per_stage = spec->model.layers / stages > 0 ? spec->model.layers / stages : 1;
+    return layer % per_stage;
+}
+
+CostFlops cost_flops(const Spec *spec)
+{
+    const Spec whole = unsplit(spec);
+    const double sequences = spec->training.global_batch;
+    CostShape shape;
+    Sums sums = {0};
+    cost_shape_init(&shape, &whole);
+    for (int layer = 0; layer < spec->model.layers; layer++) {
+        add_layer(&shape, layer, layer_in_stage(spec, layer), &sums);
+    }
+    add_edges(&shape, &sums);
+    return (CostFlops){
+        .model = sequences * sums.model,
+        .model_full = sequences * sums.full,
+        .recompute = sequences * sums.recompute,
+        .hardware = sequences * (sums.model + sums.recompute),
+    };
+}
+
+static const char *const NAMES[COST_CONVENTION_COUNT] = {
+    "orrery", "sc21", "korthikanti", "megatron", "palm", "torchtitan", "mosaic", "6nd",
+};
+
+const char *cost_convention_name(CostConvention convention)
+{
+    return NAMES[convention];
+}
+
+double cost_convention_flops(const Spec *spec, CostConvention convention)
+{
+    const SpecModel *model = &spec->model;
+    const double sequences = spec->training.global_batch, s = spec->training.sequence_length;
+    const double tokens = sequences * s, l = model->layers, h = model->hidden, v = model->vocab;
+    const double heads_width = (double)model->heads * model->head_dim;
+    const double n = cost_parameters(model, 0, true);
+    switch (convention) {
+    case COST_CONVENTION_SC21:
+        return 96 * tokens * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+    case COST_CONVENTION_KORTHIKANTI:
+        return 72 * tokens * l * h * h * (1 + s / (6 * h) + v / (12 * h * l));
+    case COST_CONVENTION_PALM:
+        return tokens * (6 * n + 12 * l * heads_width * s);
+    case COST_CONVENTION_TORCHTITAN:
+        return tokens * (6 * (n - (model->tied_embeddings ? 0 : v * h)) + 12 * l * heads_width * s);
+    case COST_CONVENTION_MOSAIC:
+        return sequences * 3 * (2 * n * s + 4 * l * h * s * s);
+    case COST_CONVENTION_6ND:
+        return 6 * n * tokens;
+    default: /* Orrery's own count is Megatron's current one: causal half, every shape counted */
+        return cost_flops(spec).model;
+    }
+}
+
+double cost_peak_flops_per_s(const Spec *spec)
+{
+    return spec->cluster.accelerator.peak_flops_per_s[spec_gemm_dtype(spec->training.precision)];
+}
+
+CostMfuByConvention cost_mfu_by_convention(const Spec *spec, double step_s)
+{
+    CostMfuByConvention ratios;
+    const double peak = cost_peak_flops_per_s(spec) * spec_gpus(spec);
+    for (int i = 0; i < COST_CONVENTION_COUNT; i++) {
+        ratios.mfu[i] = cost_convention_flops(spec, (CostConvention)i) / (peak * step_s);
+    }
+    return ratios;
+}

@@ -1,0 +1,152 @@
+/* costmodel/gemm.c - time of matrix products; docs/MODEL-kernels.md derives it.
+ *
+ * Stateless: each call tries the tiles and split-k factors that a GEMM library ships and keeps the fastest,
+ * as the library's heuristic would.
+ */
+#include "costmodel/gemm.h"
+
+#include <math.h>
+
+#include <glib.h>
+
+#include "costmodel/kernels.h"
+
+/* Output tiles of cuBLAS and CUTLASS kernels. Source: [CutlassProfiler]. Blackwell adds tiles that a pair of
+ * SMs computes together; each SM holds half of the tile. */
+typedef struct Tile {
+    double m, n, sms;
+} Tile;
+
+static const Tile tiles[] = {
+    {256, 128, 1}, {128, 256, 1}, {128, 128, 1}, {256, 64, 1},  {64, 256, 1},  {128, 64, 1},
+    {64, 128, 1},  {64, 64, 1},   {256, 256, 2}, {256, 192, 2}, {256, 128, 2},
+};
+enum { TILES = sizeof tiles / sizeof *tiles, TILES_ONE_SM = 8 };
+
+static const double splits[] = {1, 2, 3, 4, 6, 8, 12, 16};
+enum { SPLITS = sizeof splits / sizeof *splits };
+
+#define K_STEP         64.0    /* main loops advance by blocks of k */
+#define EPILOGUE_TILE  32768.0 /* 256 x 128 outputs: the tile of SpecGemmShared.epilogue_s */
+#define MEMORY_SM_FRAC 0.5     /* share of the SMs that saturates DRAM. Source: [hardware.md A] triads */
+#define L2_REUSE_FRAC  0.7     /* of the L2 cache holds operands between waves */
+#define SPLIT_BYTES    8.0     /* fp32 partial sums, written once and read once */
+
+typedef struct Machine {
+    const SpecGemmShared *shared;
+    double sm_flops_per_s; /* dense peak of one SM x peak_frac x layout */
+    double tile_half;
+    double sms, bytes_per_s, l2_bytes;
+} Machine;
+
+/* Where to look when a dtype has no fitted block. */
+static const SpecDtype nearest[SPEC_DTYPE_COUNT][4] = {
+    [SPEC_FP32] = {SPEC_FP32, SPEC_TF32, SPEC_BF16, SPEC_FP16},
+    [SPEC_TF32] = {SPEC_TF32, SPEC_BF16, SPEC_FP16, SPEC_FP32},
+    [SPEC_FP16] = {SPEC_FP16, SPEC_BF16, SPEC_TF32, SPEC_FP32},
+    [SPEC_BF16] = {SPEC_BF16, SPEC_FP16, SPEC_TF32, SPEC_FP32},
+    [SPEC_FP8] = {SPEC_FP8, SPEC_BF16, SPEC_FP16, SPEC_FP32},
+    [SPEC_FP4] = {SPEC_FP4, SPEC_FP8, SPEC_BF16, SPEC_FP16},
+};
+
+static const SpecGemmModel *model_of(const SpecAccelerator *accelerator, SpecDtype dtype)
+{
+    for (int i = 0; i < 4; i++)
+        if (accelerator->model.gemm[nearest[dtype][i]].peak_frac > 0)
+            return &accelerator->model.gemm[nearest[dtype][i]];
+    return &spec_gemm_model_default;
+}
+
+/* Bytes of the output: read and written as fp32 when accumulating, else written in the wide 16-bit type (fp32
+ * and TF32 products keep fp32). */
+static double output_bytes(const CostGemm *gemm)
+{
+    if (gemm->accumulate_fp32)
+        return 8;
+    return fmax(spec_dtype_bytes(gemm->dtype), 2);
+}
+
+/* DRAM traffic of the operands. A wave of tiles covers an area of about rows x columns outputs and shares
+ * operands through the L2 cache; what does not fit there is read again by the next wave.
+ *   bytes = f once + (1-f) k (rows + columns) e waves     f = share of the operands that the L2 cache keeps */
+static double operand_bytes(const Machine *machine, const CostGemm *gemm, double area, double element_bytes)
+{
+    double once = (gemm->m + gemm->n) * gemm->k * element_bytes;
+    double kept = L2_REUSE_FRAC * machine->l2_bytes;
+    if (once <= kept)
+        return once * gemm->groups;
+    double rows = fmin(gemm->m, sqrt(area));
+    double columns = fmin(gemm->n, area / rows);
+    rows = fmin(gemm->m, area / columns);
+    double waves = gemm->m / rows * (gemm->n / columns);
+    double again = waves * gemm->k * (rows + columns) * element_bytes;
+    double frac = kept / once;
+    return fmax(once, frac * once + (1 - frac) * again) * gemm->groups;
+}
+
+/* Seconds with one tile and one split factor; INFINITY when it cannot beat `best_s`. */
+static double tile_s(const Machine *machine, const CostGemm *gemm, const Tile *tile, double split,
+                     double best_s)
+{
+    const SpecGemmShared *shared = machine->shared;
+    double blocks = ceil(gemm->m / tile->m) * ceil(gemm->n / tile->n) * gemm->groups * split;
+    double slots = fmax(1, floor(machine->sms / tile->sms));
+    double waves = blocks / slots;
+    waves = waves <= 1 ? 1 : (1 - shared->wave_quantum) * waves + shared->wave_quantum * ceil(waves);
+    double k = ceil(gemm->k / split / K_STEP) * K_STEP;
+    double reuse = tile->m * tile->n / (tile->m + tile->n);
+    double flops_per_s = machine->sm_flops_per_s * tile->sms * reuse / (reuse + machine->tile_half);
+    double compute_s = waves * (2 * tile->m * tile->n * k / flops_per_s + shared->tile_s +
+                                shared->epilogue_s * tile->m * tile->n / (EPILOGUE_TILE * tile->sms));
+    double reduce_s = 0;
+    if (split > 1)
+        reduce_s = shared->split_s + split * SPLIT_BYTES * gemm->m * gemm->n * gemm->groups /
+                                         (machine->bytes_per_s * shared->split_speedup);
+    if (compute_s + reduce_s >= best_s)
+        return INFINITY;
+    double element_bytes = spec_dtype_bytes(gemm->dtype);
+    double bytes = operand_bytes(machine, gemm, slots * tile->m * tile->n, element_bytes) +
+                   gemm->m * gemm->n * gemm->groups * output_bytes(gemm);
+    double busy = fmin(1, fmin(slots, blocks) * tile->sms / (machine->sms * MEMORY_SM_FRAC));
+    double memory_s = bytes / (machine->bytes_per_s * busy);
+    double c2 = compute_s * compute_s, d2 = memory_s * memory_s;
+    return sqrt(sqrt(c2 * c2 + d2 * d2)) + reduce_s;
+}
+
+double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
+{
+    g_assert(gemm->m >= 0 && gemm->n >= 0 && gemm->k >= 0 && gemm->groups >= 0);
+    const SpecGemmShared *shared = cost_gemm_shared(accelerator);
+    const SpecGemmModel *model = model_of(accelerator, gemm->dtype);
+    double peak = cost_dense_peak_flops_per_s(accelerator, gemm->dtype);
+    if (gemm->m * gemm->n * gemm->k * gemm->groups <= 0 || peak <= 0)
+        return shared->latency_s;
+
+    double speed = model->peak_frac;
+    if (gemm->layout == COST_LAYOUT_BACKWARD_INPUT)
+        speed *= model->backward_input_frac;
+    if (gemm->layout == COST_LAYOUT_BACKWARD_WEIGHT)
+        speed *= model->backward_weight_frac;
+    if (gemm->groups > 1)
+        speed *= model->grouped_frac;
+    Machine machine = {
+        .shared = shared,
+        .sm_flops_per_s = peak * speed / fmax(1, accelerator->sm_count),
+        .tile_half = model->tile_half,
+        .sms = fmax(1, accelerator->sm_count),
+        .bytes_per_s = accelerator->memory_bytes_per_s * shared->memory_frac,
+        .l2_bytes = accelerator->l2_bytes,
+    };
+    int tile_count = accelerator->generation == SPEC_GENERATION_BLACKWELL ? TILES : TILES_ONE_SM;
+    double best_s = INFINITY;
+    for (int i = 0; i < tile_count; i++) {
+        double blocks = ceil(gemm->m / tiles[i].m) * ceil(gemm->n / tiles[i].n) * gemm->groups;
+        for (int j = 0; j < SPLITS; j++) {
+            if (splits[j] > 1 && blocks * tiles[i].sms * splits[j - 1] > 2 * machine.sms)
+                break; /* the SMs are full: splitting further only adds work */
+            best_s = fmin(best_s, tile_s(&machine, gemm, &tiles[i], splits[j], best_s));
+        }
+    }
+    double used_frac = 2 * gemm->m * gemm->n * gemm->k * gemm->groups / best_s / peak;
+    return cost_throttled_s(best_s, used_frac * model->power_frac, shared->throttle_s) + shared->latency_s;
+}

@@ -1,0 +1,39 @@
+/* costmodel/kernels.c - what the kernel-time models share. */
+#include "costmodel/kernels.h"
+
+#include <math.h>
+
+double cost_dense_peak_flops_per_s(const SpecAccelerator *accelerator, SpecDtype dtype)
+{
+    static const SpecDtype runs_in[SPEC_DTYPE_COUNT][4] = {
+        [SPEC_FP32] = {SPEC_FP32, SPEC_TF32, SPEC_BF16, SPEC_FP16},
+        [SPEC_TF32] = {SPEC_TF32, SPEC_FP32, SPEC_BF16, SPEC_FP16},
+        [SPEC_FP16] = {SPEC_FP16, SPEC_BF16, SPEC_FP32, SPEC_TF32},
+        [SPEC_BF16] = {SPEC_BF16, SPEC_FP16, SPEC_FP32, SPEC_TF32},
+        [SPEC_FP8] = {SPEC_FP8, SPEC_BF16, SPEC_FP16, SPEC_FP32},
+        [SPEC_FP4] = {SPEC_FP4, SPEC_FP8, SPEC_BF16, SPEC_FP16},
+    };
+    for (int i = 0; i < 4; i++)
+        if (accelerator->peak_flops_per_s[runs_in[dtype][i]] > 0)
+            return accelerator->peak_flops_per_s[runs_in[dtype][i]];
+    return 0;
+}
+
+const SpecGemmShared *cost_gemm_shared(const SpecAccelerator *accelerator)
+{
+    const SpecGemmShared *shared = &accelerator->model.gemm_shared;
+    return shared->memory_frac > 0 ? shared : &spec_gemm_shared_default;
+}
+
+const SpecMemoryBoundModel *cost_memory_bound_model(const SpecAccelerator *accelerator)
+{
+    const SpecMemoryBoundModel *model = &accelerator->model.memory_bound;
+    return model->elementwise_frac > 0 ? model : &spec_memory_bound_model_default;
+}
+
+double cost_throttled_s(double t_s, double demand, double throttle_s)
+{
+    if (demand <= 1)
+        return t_s;
+    return t_s * (1 + t_s / (t_s + throttle_s) * (sqrt(demand) - 1));
+}

@@ -1,0 +1,65 @@
+/* costmodel/nccl.h - NCCL's own cost model: which algorithm and protocol it picks for a collective.
+ *
+ * A re-implementation of the published tuner (constants of NCCL 2.30), good for choosing. It is not the time that a
+ * collective takes: costmodel/collective.c knows that.
+ */
+#ifndef ORR_COSTMODEL_NCCL_H
+#define ORR_COSTMODEL_NCCL_H
+
+#include "costmodel/collective.h"
+
+typedef enum {
+    COST_NCCL_TREE,
+    COST_NCCL_RING,
+    COST_NCCL_COLLNET_DIRECT,
+    COST_NCCL_COLLNET_CHAIN,
+    COST_NCCL_NVLS,
+    COST_NCCL_NVLS_TREE,
+    COST_NCCL_PAT,
+    COST_NCCL_ALGORITHM_COUNT
+} CostNcclAlgorithm;
+
+typedef enum { COST_NCCL_LL, COST_NCCL_LL128, COST_NCCL_SIMPLE, COST_NCCL_PROTOCOL_COUNT } CostNcclProtocol;
+
+/* One communication graph: channels, and the rate of each inside a node and across nodes. */
+typedef struct CostNcclGraph {
+    double channels, inside_bytes_per_s, across_bytes_per_s;
+} CostNcclGraph;
+
+/* What the tuner is asked. A graph without channels switches its algorithms off. */
+typedef struct CostNcclQuery {
+    CostCollectiveOp op;
+    double bytes; /* all-gather, reduce-scatter: the whole tensor */
+    int ranks, nodes;
+    SpecGeneration generation;
+    bool nvlink;  /* ranks of one node are joined by NVLink, else by PCIe */
+    bool ll128;   /* the protocol is enabled on this machine */
+    bool sharp;   /* in-network reduction across nodes */
+    bool amd_cpu; /* hosts with AMD CPUs */
+    CostNcclGraph ring, tree, nvls, collnet;
+} CostNcclQuery;
+
+typedef struct CostNcclChoice {
+    CostNcclAlgorithm algorithm;
+    CostNcclProtocol protocol;
+    double seconds; /* NCCL's estimate */
+} CostNcclChoice;
+
+/* NCCL's estimate for one algorithm and protocol; INFINITY when NCCL would not consider it.
+ *
+ *   t = L + S / B     L = latency, S = bytes, B = algorithm bandwidth
+ * Source: [NCCL]      Ignores: aggregation of several calls, user tuner plug-ins      Tested: unit/test_nccl.c
+ */
+double cost_nccl_estimate_s(const CostNcclQuery *query, CostNcclAlgorithm algorithm,
+                            CostNcclProtocol protocol);
+
+/* The smallest estimate. All-to-all and send-receive have no tuner: ring, LL up to 16 KiB a peer, else SIMPLE. */
+CostNcclChoice cost_nccl_choose(const CostNcclQuery *query);
+
+/* Channels left after NCCL has dropped those that would carry too little: at least 1. */
+double cost_nccl_channels(const CostNcclQuery *query, CostNcclChoice choice);
+
+const char *cost_nccl_algorithm_name(CostNcclAlgorithm algorithm);
+const char *cost_nccl_protocol_name(CostNcclProtocol protocol);
+
+#endif

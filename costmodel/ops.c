@@ -1,0 +1,205 @@
+/* costmodel/ops.c - sizes on one rank, and the building blocks of op lists. See ops.h. */
+#include "costmodel/ops.h"
+
+CostGroup cost_group(const Spec *spec, int ranks, int stride)
+{
+    const SpecCluster *cluster = &spec->cluster;
+    const int domain = cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus : cluster->gpus_per_node;
+    int per_domain = domain / stride;
+    per_domain = per_domain < 1 ? 1 : per_domain > ranks ? ranks : per_domain;
+    while (ranks % per_domain != 0) {
+        per_domain -= 1;
+    }
+    return (CostGroup){.ranks = ranks, .per_domain = per_domain, .nic_sharers = 1};
+}
+
+static bool accumulates_fp32(const Spec *spec)
+{
+    const int own = (int)spec->training.gradient_dtype;
+    const SpecDtype dtype = own != SPEC_AUTO ? (SpecDtype)own : spec->execution.framework.gradient_dtype;
+    return dtype == SPEC_FP32 && spec->training.precision != SPEC_PRECISION_FP32;
+}
+
+void cost_shape_init(CostShape *shape, const Spec *spec)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const SpecModel *model = &spec->model;
+    const SpecPrecision precision = spec->training.precision;
+    const bool full = precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32;
+    *shape = (CostShape){.spec = spec};
+    shape->batch = spec->training.micro_batch;
+    shape->sequence = spec->training.sequence_length;
+    shape->tensor = parallel->tensor;
+    shape->context = parallel->context;
+    shape->tokens = shape->batch * shape->sequence / shape->context;
+    shape->sequence_parallel = parallel->sequence_parallel == 1 && parallel->tensor > 1;
+    shape->part_tokens = shape->sequence_parallel ? shape->tokens / shape->tensor : shape->tokens;
+    shape->hidden = model->hidden;
+    shape->heads = model->heads / shape->tensor;
+    shape->kv_heads = model->kv_heads >= parallel->tensor ? model->kv_heads / shape->tensor : 1;
+    shape->head_dim = model->head_dim;
+    shape->element_bytes = full ? 4 : 2;
+    shape->linear_dtype = spec_gemm_dtype(precision);
+    shape->activation_dtype = full ? shape->linear_dtype : precision == SPEC_PRECISION_FP16 ? SPEC_FP16 : SPEC_BF16;
+    shape->accumulate_fp32 = accumulates_fp32(spec);
+    shape->tensor_group = cost_group(spec, parallel->tensor, 1);
+    shape->context_group = cost_group(spec, parallel->context, parallel->tensor);
+    shape->expert_group =
+        cost_group(spec, parallel->expert, parallel->expert_tensor > 1 ? parallel->expert_tensor : 1);
+}
+
+CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModule module)
+{
+    g_assert(ops->count < COST_MAX_OPS);
+    CostOp *op = &ops->op[ops->count++];
+    *op = (CostOp){.name = name, .kind = kind, .module = module, .kernels = 1};
+    return op;
+}
+
+CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPass pass, double m, double n,
+                       double k, double groups, SpecDtype dtype)
+{
+    CostOp *op = cost_ops_push(ops, name, COST_OP_GEMM, module);
+    const CostLayout layout[COST_PASS_COUNT] = {COST_LAYOUT_FORWARD, COST_LAYOUT_BACKWARD_INPUT,
+                                                COST_LAYOUT_BACKWARD_WEIGHT};
+    op->u.gemm = (CostGemm){.m = m, .n = n, .k = k, .groups = groups, .dtype = dtype, .layout = layout[pass]};
+    op->model_flops = op->full_flops = 2 * m * n * k * groups;
+    return op;
+}
+
+int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, CostModule module, CostPass pass,
+                     double tokens, double in, double out, SpecDtype dtype)
+{
+    switch (pass) {
+    case COST_FORWARD:
+        cost_push_gemm(ops, name, module, pass, tokens, out, in, 1, dtype);
+        break;
+    case COST_BACKWARD_INPUT:
+        cost_push_gemm(ops, name, module, pass, tokens, in, out, 1, dtype);
+        break;
+    default:
+        cost_push_gemm(ops, name, module, pass, out, in, tokens, 1, dtype)->u.gemm.accumulate_fp32 =
+            shape->accumulate_fp32;
+        break;
+    }
+    return ops->count - 1;
+}
+
+void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes, int kernels)
+{
+    CostOp *op = cost_ops_push(ops, name, COST_OP_MOVE, module);
+    op->u.move.move = move;
+    op->u.move.bytes = bytes;
+    op->kernels = kernels;
+}
+
+void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op, double bytes,
+                          CostGroup group, CostComm comm, int hidden_under)
+{
+    if (group.ranks < 2) {
+        return;
+    }
+    CostOp *added = cost_ops_push(ops, name, COST_OP_COLLECTIVE, module);
+    added->u.collective.collective = (CostCollective){.op = op, .bytes = bytes, .group = group};
+    added->u.collective.comm = comm;
+    added->u.collective.hidden_under = hidden_under;
+}
+
+/* Casts around a linear layer in 8 or 4 bits. Delayed scaling reads once (2 B) and writes the operand and
+ * its transpose (1 B each); recipes that scale by the current data read once more for the maximum; block
+ * recipes write their scales too (1/32). */
+void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, double elements)
+{
+    if (shape->linear_dtype != SPEC_FP8 && shape->linear_dtype != SPEC_FP4) {
+        return;
+    }
+    const SpecPrecision precision = shape->spec->training.precision;
+    const bool amax_pass = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE ||
+                           precision == SPEC_PRECISION_FP8_ROWWISE;
+    const double out = shape->linear_dtype == SPEC_FP4 ? 1.0 + 1.0 / 16 : 2.0 + 1.0 / 16;
+    const bool compiled = shape->spec->execution.compiled;
+    cost_push_move(ops, "cast", module, COST_MOVE_ELEMENTWISE, elements * ((amax_pass && !compiled ? 4 : 2) + out),
+                   amax_pass && !compiled ? 3 : 1);
+}
+
+void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width)
+{
+    const SpecFramework *framework = &shape->spec->execution.framework;
+    if (shape->spec->model.norm == SPEC_NORM_NONE || pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    const double elements = tokens * width, e = shape->element_bytes;
+    const bool eager = framework->norm_upcasts_fp32 && !shape->spec->execution.compiled;
+    if (pass == COST_FORWARD) { /* read x, write y; eager: upcast, square, mean, scale, downcast, weight */
+        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM, elements * (eager ? e + 28 : 2 * e), eager ? 7 : 1);
+    } else { /* read x and dy, write dx; the parameter gradient reads both once more */
+        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM, elements * (eager ? e + 44 : 5 * e),
+                       eager ? 14 : 2);
+    }
+}
+
+/* y = residual + dropout(x + bias). */
+void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass)
+{
+    const SpecModel *model = &shape->spec->model;
+    const bool fused = shape->spec->execution.framework.fused_dropout_add || shape->spec->execution.compiled;
+    const double elements = shape->part_tokens * shape->hidden, e = shape->element_bytes;
+    const bool dropout = model->dropout_frac > 0, bias = model->biases == SPEC_BIASES_ALL;
+    if (pass == COST_FORWARD) {
+        const double bytes = fused ? 3 * e + (dropout ? 1 : 0) : 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? 2 * e : 0);
+        const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (bias ? 1 : 0);
+        cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes, kernels);
+    } else if (pass == COST_BACKWARD_INPUT) { /* sum of the two gradients; dropout masks one of them */
+        const double bytes = 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? e : 0);
+        cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes,
+                       1 + (dropout ? 1 : 0) + (bias ? 1 : 0));
+    }
+}
+
+static double full_bytes(const CostShape *shape)
+{
+    return shape->tokens * shape->hidden * shape->element_bytes;
+}
+
+/* A column-parallel linear's input. Forward: sequence parallelism gathers it. Backward: without, the input
+ * gradient is all-reduced beside the weight-gradient GEMM; with, it is reduce-scattered beside it and the
+ * input is gathered again beside the input-gradient GEMM. [Shoeybi2019, Korthikanti2022]
+ * `gemm`: index in `ops` of this linear's GEMM (the op beside which the collective may run). */
+void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm)
+{
+    const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
+    const double bytes = full_bytes(shape);
+    if (pass == COST_FORWARD && shape->sequence_parallel) {
+        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, bytes, shape->tensor_group, COST_COMM_TENSOR,
+                             overlap ? gemm : -1);
+        if (overlap && shape->tensor_group.ranks > 1) {
+            ops->op[ops->count - 1].u.collective.chunked = true;
+        }
+    } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel) {
+        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, bytes, shape->tensor_group, COST_COMM_TENSOR,
+                             gemm);
+    } else if (pass == COST_BACKWARD_WEIGHT) {
+        cost_push_collective(ops, "input grad", module, shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
+                             bytes, shape->tensor_group, COST_COMM_TENSOR, gemm);
+    }
+}
+
+/* A row-parallel linear's output: reduced forward; backward its gradient is gathered under sequence
+ * parallelism (needed by both backward GEMMs). */
+void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm)
+{
+    const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
+    const double bytes = full_bytes(shape);
+    const int before = ops->count;
+    if (pass == COST_FORWARD) {
+        cost_push_collective(ops, "reduce", module, shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
+                             bytes, shape->tensor_group, COST_COMM_TENSOR,
+                             overlap && shape->sequence_parallel ? gemm : -1);
+    } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel) {
+        cost_push_collective(ops, "output grad", module, COST_ALL_GATHER, bytes, shape->tensor_group,
+                             COST_COMM_TENSOR, overlap ? gemm : -1);
+    }
+    if (ops->count > before) {
+        ops->op[before].u.collective.chunked = overlap && shape->sequence_parallel;
+    }
+}

@@ -1,0 +1,114 @@
+/* costmodel/ops.h - what one rank executes in one pass over one piece of the model, op by op.
+ *
+ * cost_ops_*() append GEMMs, attention, byte-moving kernels and collectives with their sizes; nothing
+ * here knows time. costmodel/pass.h turns a list into seconds, costmodel/flops.h into FLOPs. Forward,
+ * backward-input and backward-weight are separate lists: zero-bubble schedules and recomputation need the
+ * split.
+ */
+#ifndef ORR_COSTMODEL_OPS_H
+#define ORR_COSTMODEL_OPS_H
+
+#include "costmodel/attention.h"
+#include "costmodel/collective.h"
+#include "costmodel/gemm.h"
+#include "costmodel/memory_bound.h"
+#include <glib.h>
+
+#include "spec/spec.h"
+
+/* Sizes on one rank, derived once from a Spec. */
+typedef struct CostShape {
+    const Spec *spec;
+    double batch;      /* sequences in a micro-batch */
+    double sequence;   /* tokens of a whole sequence */
+    double tokens;     /* of a micro-batch on this rank: batch x sequence / context */
+    double part_tokens; /* where sequence parallelism divides: tokens / tensor, else tokens */
+    double tensor, context;
+    double hidden, heads, kv_heads, head_dim; /* heads on this rank */
+    double element_bytes; /* of an activation */
+    SpecDtype activation_dtype, linear_dtype; /* of the attention core and head; of the linear layers */
+    bool sequence_parallel;
+    bool accumulate_fp32; /* weight gradients are added to an fp32 buffer by the GEMM */
+    CostGroup tensor_group, context_group, expert_group;
+} CostShape;
+
+void cost_shape_init(CostShape *shape, const Spec *spec);
+
+/* How `ranks` ranks, `stride` apart in rank order, lie on the machine. */
+CostGroup cost_group(const Spec *spec, int ranks, int stride);
+
+typedef enum { COST_FORWARD, COST_BACKWARD_INPUT, COST_BACKWARD_WEIGHT, COST_PASS_COUNT } CostPass;
+
+/* What an op belongs to: recomputation picks by this. */
+typedef enum {
+    COST_MODULE_NORM, COST_MODULE_ATTENTION_PROJECTION, COST_MODULE_ATTENTION_CORE, COST_MODULE_MLA_UP,
+    COST_MODULE_MLP_LINEAR, COST_MODULE_MLP_ACTIVATION, COST_MODULE_MOE, COST_MODULE_MOE_ACTIVATION,
+    COST_MODULE_RESIDUAL, COST_MODULE_EMBEDDING, COST_MODULE_HEAD,
+} CostModule;
+
+typedef enum { COST_OP_GEMM, COST_OP_ATTENTION, COST_OP_MOVE, COST_OP_COLLECTIVE } CostOpKind;
+
+/* Which report part a collective's exposed time belongs to. */
+typedef enum { COST_COMM_TENSOR, COST_COMM_CONTEXT, COST_COMM_EXPERT, COST_COMM_COUNT } CostComm;
+
+typedef struct CostOp {
+    const char *name;
+    CostOpKind kind;
+    CostModule module;
+    int kernels;          /* launches, for host time and gaps */
+    double model_flops;   /* causal half counted as half */
+    double full_flops;    /* causal half counted whole */
+    union {
+        CostGemm gemm;
+        CostAttention attention;
+        struct { CostMove move; double bytes; } move;
+        struct {
+            CostCollective collective;
+            CostComm comm;
+            int hidden_under; /* index of the op in the same list that runs beside it; -1: exposed */
+            bool chunked;     /* the GEMM itself is cut into tensor-degree pieces that overlap */
+        } collective;
+    } u;
+} CostOp;
+
+#define COST_MAX_OPS 96
+
+typedef struct CostOps {
+    CostOp op[COST_MAX_OPS];
+    int count;
+} CostOps;
+
+/* One transformer layer (0-based along the model). */
+void cost_ops_layer(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
+/* Token and position lookup, embedding norm and dropout. */
+void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops);
+/* Final norm, LM head, loss. */
+void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops);
+/* One multi-token prediction module without its head. */
+void cost_ops_mtp(const CostShape *shape, CostPass pass, CostOps *ops);
+
+/* --- for the files that build lists --- */
+CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModule module);
+/* A linear layer [tokens, in] -> [tokens, out] in one pass; returns the GEMM's index. */
+int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, CostModule module, CostPass pass,
+                     double tokens, double in, double out, SpecDtype dtype);
+/* `groups` independent [m,k] x [k,n]. */
+CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPass pass, double m, double n,
+                       double k, double groups, SpecDtype dtype);
+void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes,
+                    int kernels);
+void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op, double bytes,
+                          CostGroup group, CostComm comm, int hidden_under);
+/* fp8 and fp4 recipes cast operands: `elements` of activations before a linear layer. */
+void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, double elements);
+void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
+void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops);
+void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops);
+/* Norm, and the residual add with bias and dropout after a block. */
+void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width);
+void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass);
+/* Before a column-parallel linear (gather or nothing) and after a row-parallel one (reduce). */
+void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm);
+void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm);
+
+#endif

@@ -1,0 +1,217 @@
+/* costmodel/ops_attention.c - the attention block of a layer: projections, position encoding, core. */
+#include "costmodel/ops.h"
+
+/* Pairs (query, key) of one sequence on this rank: every pair, and those that causality and the window
+ * leave. Zig-zag context parallelism gives every rank the same share. */
+typedef struct Pairs {
+    double all, useful;
+    double window; /* tokens; 0: none */
+} Pairs;
+
+static Pairs pairs_of(const CostShape *shape, int layer)
+{
+    const SpecModel *model = &shape->spec->model;
+    const double s = shape->sequence;
+    const int every = model->attention_window_every > 1 ? model->attention_window_every : 1;
+    Pairs pairs = {.all = s * s / shape->context, .useful = s * s / shape->context};
+    if (model->attention_window_tokens > 0 && layer % every == 0 && model->attention_window_tokens < s) {
+        const double w = model->attention_window_tokens;
+        pairs.window = w;
+        pairs.all = s * w / shape->context;
+        pairs.useful = (s * w - (model->causal ? w * w / 2 : 0)) / shape->context;
+    } else if (model->causal) {
+        pairs.useful = pairs.all / 2;
+    }
+    return pairs;
+}
+
+static double qk_dim(const SpecModel *model)
+{
+    return model->mla.kv_lora_rank > 0 ? model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim
+                                       : model->head_dim;
+}
+
+static double v_dim(const SpecModel *model)
+{
+    return model->mla.kv_lora_rank > 0 ? model->mla.v_head_dim : model->head_dim;
+}
+
+static void push_fused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const Pairs pairs = pairs_of(shape, layer);
+    const double per_pair = 2 * shape->batch * shape->heads * (qk_dim(model) + v_dim(model)) * (backward ? 2 : 1);
+    CostOp *op = cost_ops_push(ops, "attention", COST_OP_ATTENTION, COST_MODULE_ATTENTION_CORE);
+    op->u.attention = (CostAttention){
+        .kernel = shape->spec->execution.attention,
+        .batch = shape->batch,
+        .q_tokens = shape->sequence / shape->context,
+        .kv_tokens = shape->sequence,
+        .heads = shape->heads,
+        .kv_heads = model->mla.kv_lora_rank > 0 ? shape->heads : shape->kv_heads,
+        .qk_head_dim = qk_dim(model),
+        .v_head_dim = v_dim(model),
+        .causal = model->causal,
+        .window_tokens = pairs.window,
+        .backward = backward,
+        .dtype = shape->activation_dtype,
+    };
+    op->kernels = backward ? 3 : 1; /* backward: dot(dO, O), main, and the dQ conversion */
+    op->model_flops = per_pair * pairs.useful;
+    op->full_flops = per_pair * pairs.all;
+}
+
+/* One batched GEMM of the unfused core: masked pairs are computed all the same. */
+static void push_core_gemm(const CostShape *shape, CostOps *ops, const char *name, CostPass pass, const double size[3],
+                           double useful_share)
+{
+    CostOp *op = cost_push_gemm(ops, name, COST_MODULE_ATTENTION_CORE, pass, size[0], size[1], size[2],
+                                shape->batch * shape->heads, shape->activation_dtype);
+    op->model_flops *= useful_share;
+}
+
+/* Scores, softmax, dropout and values as separate kernels. [Shoeybi2019] Fused softmax: scale, mask and
+ * softmax in one pass; eager: scale, mask, softmax apart. */
+static void push_unfused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const Pairs pairs = pairs_of(shape, layer);
+    const bool fused = shape->spec->execution.framework.fused_softmax || shape->spec->execution.compiled;
+    const bool dropout = model->dropout_frac > 0;
+    const double q = shape->sequence / shape->context, s = shape->sequence, e = shape->element_bytes;
+    const double share = pairs.useful / (q * s), qk = qk_dim(model), v = v_dim(model);
+    const double scores = shape->batch * shape->heads * q * s;
+    const CostModule core = COST_MODULE_ATTENTION_CORE;
+    if (!backward) {
+        push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, share);
+        cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX, scores * (fused ? 2 * e : 8 * e), fused ? 1 : 4);
+        if (dropout) {
+            cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
+        }
+        push_core_gemm(shape, ops, "values", COST_FORWARD, (const double[]){q, v, s}, share);
+        return;
+    }
+    push_core_gemm(shape, ops, "values grad", COST_BACKWARD_WEIGHT, (const double[]){s, v, q}, share);
+    push_core_gemm(shape, ops, "probabilities grad", COST_BACKWARD_INPUT, (const double[]){q, s, v}, share);
+    if (dropout) {
+        cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
+    }
+    cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX, scores * (fused ? 3 * e : 9 * e), fused ? 1 : 4);
+    push_core_gemm(shape, ops, "query grad", COST_BACKWARD_INPUT, (const double[]){q, qk, s}, share);
+    push_core_gemm(shape, ops, "key grad", COST_BACKWARD_WEIGHT, (const double[]){s, qk, q}, share);
+}
+
+/* Ring attention: K and V of every other rank pass by; backward they and their gradients do. The compute of
+ * each step runs beside the hop. [Liu2023] */
+static void push_context_comm(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const bool mla = model->mla.kv_lora_rank > 0;
+    const double kv_width = (mla ? shape->heads : shape->kv_heads) * (qk_dim(model) + v_dim(model));
+    const double bytes = shape->batch * shape->sequence * kv_width * shape->element_bytes;
+    cost_push_collective(ops, "kv ring", COST_MODULE_ATTENTION_CORE, COST_ALL_GATHER,
+                         bytes * (pass == COST_FORWARD ? 1 : 2), shape->context_group, COST_COMM_CONTEXT,
+                         ops->count - 1);
+}
+
+static void push_core(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
+{
+    if (pass == COST_BACKWARD_WEIGHT) {
+        return; /* the core has no weights */
+    }
+    if (shape->spec->execution.attention == SPEC_ATTENTION_UNFUSED) {
+        push_unfused_core(shape, layer, pass == COST_BACKWARD_INPUT, ops);
+    } else {
+        push_fused_core(shape, layer, pass == COST_BACKWARD_INPUT, ops);
+    }
+    push_context_comm(shape, pass, ops);
+}
+
+static void push_rope(const CostShape *shape, CostPass pass, double width, CostOps *ops)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    if (shape->spec->model.position != SPEC_POSITION_ROPE || pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    const bool fused = execution->framework.fused_rope || execution->compiled;
+    /* eager: to fp32 complex, multiply, back: 2 -> 4 -> 4 -> 2 bytes an element, query and key apart */
+    cost_push_move(ops, "rope", COST_MODULE_ATTENTION_PROJECTION, COST_MOVE_ELEMENTWISE,
+                   shape->tokens * width * (fused ? 2 : 8) * shape->element_bytes, fused ? 2 : 8);
+}
+
+static void push_qk_norm(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    if (shape->spec->model.qk_norm) {
+        cost_push_norm(shape, ops, pass, shape->tokens, (shape->heads + shape->kv_heads) * shape->head_dim);
+    }
+}
+
+static int push_mla_projections(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecMla *mla = &shape->spec->model.mla;
+    const double qk = mla->qk_nope_head_dim + mla->qk_rope_head_dim, tokens = shape->part_tokens;
+    const CostModule down = COST_MODULE_ATTENTION_PROJECTION, up = COST_MODULE_MLA_UP;
+    if (mla->q_lora_rank > 0) {
+        cost_push_linear(shape, ops, "q down", down, pass, tokens, shape->hidden, mla->q_lora_rank, shape->linear_dtype);
+        cost_push_norm(shape, ops, pass, tokens, mla->q_lora_rank);
+    }
+    cost_push_linear(shape, ops, "q up", mla->q_lora_rank > 0 ? up : down, pass, shape->tokens,
+                     mla->q_lora_rank > 0 ? mla->q_lora_rank : shape->hidden, shape->heads * qk, shape->linear_dtype);
+    cost_push_linear(shape, ops, "kv down", down, pass, tokens, shape->hidden,
+                     mla->kv_lora_rank + mla->qk_rope_head_dim, shape->linear_dtype);
+    cost_push_norm(shape, ops, pass, tokens, mla->kv_lora_rank);
+    const int gemm = cost_push_linear(shape, ops, "kv up", up, pass, shape->tokens, mla->kv_lora_rank,
+                                      shape->heads * (mla->qk_nope_head_dim + mla->v_head_dim), shape->linear_dtype);
+    push_rope(shape, pass, shape->heads * mla->qk_rope_head_dim, ops);
+    if (pass != COST_BACKWARD_WEIGHT) { /* keys are put together from their two halves */
+        cost_push_move(ops, "concatenate keys", up, COST_MOVE_ELEMENTWISE,
+                       2 * shape->tokens * shape->heads * qk * shape->element_bytes, 2);
+    }
+    return gemm;
+}
+
+static int push_projections(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const double width = (shape->heads + 2 * shape->kv_heads) * shape->head_dim;
+    if (shape->spec->model.mla.kv_lora_rank > 0) {
+        return push_mla_projections(shape, pass, ops);
+    }
+    const int gemm = cost_push_linear(shape, ops, "qkv", COST_MODULE_ATTENTION_PROJECTION, pass, shape->tokens,
+                                      shape->hidden, width, shape->linear_dtype);
+    push_qk_norm(shape, pass, ops);
+    push_rope(shape, pass, (shape->heads + shape->kv_heads) * shape->head_dim, ops);
+    return gemm;
+}
+
+/* Copies between the packed and the per-head layouts around an unfused core. */
+static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    if (shape->spec->execution.attention != SPEC_ATTENTION_UNFUSED || pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    const double width = shape->heads * v_dim(&shape->spec->model);
+    cost_push_move(ops, "layout", COST_MODULE_ATTENTION_PROJECTION, COST_MOVE_ELEMENTWISE,
+                   (pass == COST_FORWARD ? 2 : 8) * shape->tokens * width * shape->element_bytes,
+                   pass == COST_FORWARD ? 1 : 2);
+}
+
+void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const CostModule projection = COST_MODULE_ATTENTION_PROJECTION;
+    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    if (pass != COST_BACKWARD_WEIGHT) {
+        cost_push_cast(shape, ops, projection, shape->part_tokens * shape->hidden);
+    }
+    const int in = push_projections(shape, pass, ops);
+    cost_push_tensor_in(shape, ops, pass, projection, in);
+    push_core(shape, layer, pass, ops);
+    push_layout_copies(shape, pass, ops);
+    if (pass != COST_BACKWARD_WEIGHT) {
+        cost_push_cast(shape, ops, projection, shape->tokens * shape->heads * v_dim(model));
+    }
+    const int out = cost_push_linear(shape, ops, "attention out", projection, pass, shape->tokens,
+                                     shape->heads * v_dim(model), shape->hidden, shape->linear_dtype);
+    cost_push_tensor_out(shape, ops, pass, projection, out);
+    cost_push_residual(shape, ops, pass);
+}

@@ -1,0 +1,97 @@
+/* costmodel/ops_layer.c - whole layers, and the pieces before the first and after the last of them. */
+#include "costmodel/ops.h"
+#include "costmodel/params.h"
+
+void cost_ops_layer(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
+{
+    cost_ops_attention(shape, layer, pass, ops);
+    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    if (cost_layer_has_experts(&shape->spec->model, layer)) {
+        cost_ops_moe(shape, pass, ops);
+    } else {
+        cost_ops_mlp(shape, pass, ops);
+    }
+    cost_push_residual(shape, ops, pass);
+}
+
+/* Lookup reads a row and writes it; with a sharded vocabulary the partial rows are summed over the tensor
+ * ranks. Backward scatters the gradient rows into the table's gradient. */
+void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const double elements = shape->tokens * shape->hidden, e = shape->element_bytes;
+    const CostModule module = COST_MODULE_EMBEDDING;
+    if (pass == COST_FORWARD) {
+        cost_push_move(ops, "token rows", module, COST_MOVE_PERMUTE, 2 * elements * e, 2);
+        cost_push_collective(ops, "reduce rows", module,
+                             shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, elements * e,
+                             shape->tensor_group, COST_COMM_TENSOR, -1);
+        if (model->position == SPEC_POSITION_LEARNED) {
+            cost_push_move(ops, "position rows", module, COST_MOVE_ELEMENTWISE,
+                           3 * shape->part_tokens * shape->hidden * e, 1);
+        }
+    } else if (pass == COST_BACKWARD_WEIGHT) {
+        if (shape->sequence_parallel) {
+            cost_push_collective(ops, "gather rows", module, COST_ALL_GATHER, elements * e, shape->tensor_group,
+                                 COST_COMM_TENSOR, -1);
+        }
+        cost_push_move(ops, "token rows grad", module, COST_MOVE_PERMUTE, elements * (e + 8), 2);
+    }
+    if (model->embedding_norm) {
+        cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    }
+    if (model->dropout_frac > 0 && pass != COST_BACKWARD_WEIGHT) {
+        cost_push_move(ops, "embedding dropout", module, COST_MOVE_ELEMENTWISE,
+                       shape->part_tokens * shape->hidden * (2 * e + 1), 1);
+    }
+}
+
+/* Bytes moved for each logit by the loss. Unfused PyTorch: to fp32 (2+4), log-softmax (4+4), gather; backward
+ * softmax - onehot (4+4) and back to 16 bits (4+2). Megatron's vocabulary-parallel: to fp32, maximum, subtract,
+ * exp and sum, divide. Fused: one pass each way. */
+static double loss_bytes(SpecLoss loss, bool backward)
+{
+    switch (loss) {
+    case SPEC_LOSS_UNFUSED:
+        return backward ? 22 : 20;
+    case SPEC_LOSS_VOCAB_PARALLEL:
+        return backward ? 14 : 30;
+    case SPEC_LOSS_FUSED:
+        return backward ? 4 : 6;
+    default:
+        return backward ? 4 : 6;
+    }
+}
+
+void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const double vocab = model->vocab / shape->tensor, logits = shape->tokens * vocab;
+    const SpecExecution *execution = &shape->spec->execution;
+    const SpecLoss loss = execution->compiled && execution->framework.loss == SPEC_LOSS_UNFUSED
+                              ? SPEC_LOSS_FUSED : execution->framework.loss;
+    const CostModule module = COST_MODULE_HEAD;
+    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden, vocab,
+                                      shape->activation_dtype);
+    cost_push_tensor_in(shape, ops, pass, module, gemm);
+    if (pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    cost_push_move(ops, "loss", module, COST_MOVE_CROSS_ENTROPY, logits * loss_bytes(loss, pass != COST_FORWARD),
+                   loss == SPEC_LOSS_FUSED ? 2 : 6);
+    if (pass == COST_FORWARD) { /* maximum, sum and target logit of every token */
+        cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4, shape->tensor_group,
+                             COST_COMM_TENSOR, -1);
+    }
+}
+
+void cost_ops_mtp(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    const int gemm = cost_push_linear(shape, ops, "mtp join", COST_MODULE_MLP_LINEAR, pass, shape->tokens,
+                                      2 * shape->hidden, shape->hidden / shape->tensor, shape->linear_dtype);
+    cost_push_tensor_in(shape, ops, pass, COST_MODULE_MLP_LINEAR, gemm);
+    cost_ops_layer(shape, shape->spec->model.layers - 1, pass, ops);
+}

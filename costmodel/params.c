@@ -1,0 +1,195 @@
+/* costmodel/params.c - see params.h. Counts are exact; docs/MODEL.md lists them piece by piece. */
+#include "costmodel/params.h"
+
+bool cost_layer_has_experts(const SpecModel *model, int layer)
+{
+    const SpecMoe *moe = &model->moe;
+    if (moe->experts == 0 || layer < moe->dense_layers) {
+        return false;
+    }
+    const int step = moe->layer_step > 1 ? moe->layer_step : 1;
+    return (layer - moe->dense_layers) % step == step - 1;
+}
+
+static double norm_params(const SpecModel *model, double width)
+{
+    switch (model->norm) {
+    case SPEC_NORM_LAYERNORM:
+        return 2 * width;
+    case SPEC_NORM_RMSNORM:
+        return width;
+    default:
+        return 0;
+    }
+}
+
+static void add_matrix(CostParams *params, double rows, double columns)
+{
+    params->tensor_sharded += rows * columns;
+    params->matrices += 1;
+}
+
+static void add_norm(CostParams *params, const SpecModel *model, double width)
+{
+    const double count = norm_params(model, width);
+    params->replicated += count;
+    params->matrices += count > 0 ? (model->norm == SPEC_NORM_LAYERNORM ? 2 : 1) : 0;
+}
+
+/* Multi-head latent attention: down-projections with their norms, up-projections. [DeepSeekV3] */
+static void add_mla(CostParams *params, const SpecModel *model)
+{
+    const SpecMla *mla = &model->mla;
+    const double h = model->hidden, a = model->heads;
+    const double qk = mla->qk_nope_head_dim + mla->qk_rope_head_dim;
+    if (mla->q_lora_rank > 0) {
+        params->replicated += h * mla->q_lora_rank;
+        params->matrices += 1;
+        add_norm(params, model, mla->q_lora_rank);
+        add_matrix(params, mla->q_lora_rank, a * qk);
+    } else {
+        add_matrix(params, h, a * qk);
+    }
+    params->replicated += h * (mla->kv_lora_rank + mla->qk_rope_head_dim);
+    params->matrices += 1;
+    add_norm(params, model, mla->kv_lora_rank);
+    add_matrix(params, mla->kv_lora_rank, a * (mla->qk_nope_head_dim + mla->v_head_dim));
+    add_matrix(params, a * mla->v_head_dim, h);
+}
+
+static void add_attention(CostParams *params, const SpecModel *model)
+{
+    const double h = model->hidden, d = model->head_dim;
+    const double qkv = (model->heads + 2.0 * model->kv_heads) * d;
+    if (model->mla.kv_lora_rank > 0) {
+        add_mla(params, model);
+        return;
+    }
+    add_matrix(params, h, qkv);
+    add_matrix(params, model->heads * d, h);
+    if (model->biases == SPEC_BIASES_ALL || model->biases == SPEC_BIASES_QKV) {
+        params->tensor_sharded += qkv;
+        params->matrices += 1;
+    }
+    if (model->biases == SPEC_BIASES_ALL) {
+        params->replicated += h;
+        params->matrices += 1;
+    }
+    if (model->qk_norm) {
+        params->replicated += 2 * d;
+        params->matrices += 2;
+    }
+}
+
+static double mlp_weights(const SpecModel *model, double ffn)
+{
+    return (model->gated_mlp ? 3.0 : 2.0) * model->hidden * ffn;
+}
+
+static void add_dense_mlp(CostParams *params, const SpecModel *model, double ffn)
+{
+    params->tensor_sharded += mlp_weights(model, ffn);
+    params->matrices += 2;
+    if (model->biases == SPEC_BIASES_ALL || model->biases == SPEC_BIASES_MLP) {
+        params->tensor_sharded += (model->gated_mlp ? 2 : 1) * ffn;
+        params->replicated += model->hidden;
+        params->matrices += 2;
+    }
+}
+
+static void add_experts(CostParams *params, const SpecModel *model)
+{
+    const SpecMoe *moe = &model->moe;
+    params->replicated += (double)model->hidden * moe->experts; /* router */
+    params->expert += moe->experts * mlp_weights(model, moe->expert_ffn_hidden);
+    params->matrices += 3;
+    if (model->biases == SPEC_BIASES_ALL) {
+        params->replicated += moe->experts;
+        params->expert +=
+            moe->experts * ((model->gated_mlp ? 2.0 : 1.0) * moe->expert_ffn_hidden + model->hidden);
+        params->matrices += 3;
+    }
+    if (moe->shared_experts > 0) {
+        params->tensor_sharded += mlp_weights(model, moe->shared_expert_ffn_hidden);
+        params->matrices += 2;
+    }
+}
+
+static CostParams layer_params(const SpecModel *model, int layer)
+{
+    CostParams params = {0};
+    add_norm(&params, model, model->hidden);
+    add_attention(&params, model);
+    add_norm(&params, model, model->hidden);
+    if (cost_layer_has_experts(model, layer)) {
+        add_experts(&params, model);
+    } else {
+        add_dense_mlp(&params, model, model->ffn_hidden);
+    }
+    return params;
+}
+
+CostParams cost_piece_params(const SpecModel *model, CostPiece piece, int layer)
+{
+    CostParams params = {0};
+    const double h = model->hidden;
+    switch (piece) {
+    case COST_PIECE_EMBEDDING:
+        add_matrix(&params, model->vocab, h);
+        if (model->position == SPEC_POSITION_LEARNED) {
+            params.replicated += model->max_positions * h;
+            params.matrices += 1;
+        }
+        if (model->embedding_norm) {
+            add_norm(&params, model, h);
+        }
+        return params;
+    case COST_PIECE_LAYER:
+        return layer_params(model, layer);
+    case COST_PIECE_HEAD:
+        add_norm(&params, model, h);
+        if (!model->tied_embeddings) {
+            add_matrix(&params, model->vocab, h);
+        }
+        return params;
+    case COST_PIECE_MTP: /* two norms, the joining projection, one layer, a final norm [DeepSeekV3] */
+        params = layer_params(model, model->layers - 1);
+        add_norm(&params, model, h);
+        add_norm(&params, model, h);
+        add_norm(&params, model, h);
+        add_matrix(&params, 2 * h, h);
+        return params;
+    }
+    return params;
+}
+
+static double piece_total(const SpecModel *model, CostPiece piece, int layer, bool active)
+{
+    const CostParams params = cost_piece_params(model, piece, layer);
+    const double share = active && model->moe.experts > 0 ? (double)model->moe.top_k / model->moe.experts : 1;
+    return params.tensor_sharded + params.replicated + params.expert * share;
+}
+
+double cost_parameters(const SpecModel *model, int max_positions_or_0, bool active)
+{
+    SpecModel copy = *model;
+    if (max_positions_or_0 > 0) {
+        copy.max_positions = max_positions_or_0;
+    }
+    double total = piece_total(&copy, COST_PIECE_EMBEDDING, 0, active) +
+                   piece_total(&copy, COST_PIECE_HEAD, 0, active);
+    for (int layer = 0; layer < copy.layers; layer++) {
+        total += piece_total(&copy, COST_PIECE_LAYER, layer, active);
+    }
+    return total + copy.mtp_layers * piece_total(&copy, COST_PIECE_MTP, 0, active);
+}
+
+double cost_rank_dense_params(const CostParams *params, const SpecParallel *parallel)
+{
+    return params->tensor_sharded / parallel->tensor + params->replicated;
+}
+
+double cost_rank_expert_params(const CostParams *params, const SpecParallel *parallel)
+{
+    return params->expert / ((double)parallel->expert * parallel->expert_tensor);
+}

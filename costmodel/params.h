@@ -1,0 +1,40 @@
+/* costmodel/params.h - parameter counts: of the whole model, and of one rank's share of a piece.
+ *
+ * A piece is the embedding, one layer, the final norm and LM head, or one multi-token prediction module.
+ * Tensor parallelism shards matrices and replicates norms and the biases of row-parallel linears;
+ * expert parallelism shards experts. [Shoeybi2019, Narayanan2021]
+ */
+#ifndef ORR_COSTMODEL_PARAMS_H
+#define ORR_COSTMODEL_PARAMS_H
+
+#include "spec/spec.h"
+
+typedef struct CostParams {
+    double tensor_sharded; /* divided by the tensor degree */
+    double replicated;     /* whole on every tensor rank */
+    double expert;         /* of routed experts: divided by expert x expert-tensor degree */
+    int matrices;          /* parameter tensors, for per-tensor kernels of unfused optimizers */
+} CostParams;
+
+typedef enum {
+    COST_PIECE_EMBEDDING, /* token and position tables, embedding norm */
+    COST_PIECE_LAYER,
+    COST_PIECE_HEAD, /* final norm and LM head (no matrix when tied and on the embedding's stage) */
+    COST_PIECE_MTP,
+} CostPiece;
+
+/* `layer` (0-based along the model) tells dense from expert layers; ignored for other pieces. The head of a
+ * tied model counts no matrix. */
+CostParams cost_piece_params(const SpecModel *model, CostPiece piece, int layer);
+
+/* True when the layer has routed experts. */
+bool cost_layer_has_experts(const SpecModel *model, int layer);
+
+/* Whole model; `active` counts top_k instead of all experts. mtp modules included when mtp_layers > 0. */
+double cost_parameters(const SpecModel *model, int max_positions_or_0, bool active);
+
+/* Parameters that one rank holds of a piece. */
+double cost_rank_dense_params(const CostParams *params, const SpecParallel *parallel);
+double cost_rank_expert_params(const CostParams *params, const SpecParallel *parallel);
+
+#endif

@@ -1,0 +1,191 @@
+/* costmodel/pass.c - see pass.h. docs/MODEL.md, "From op lists to seconds". */
+#include <math.h>
+#include <string.h>
+
+#include "costmodel/pass.h"
+
+double cost_op_s(const CostShape *shape, const CostOp *op)
+{
+    const SpecAccelerator *accelerator = &shape->spec->cluster.accelerator;
+    switch (op->kind) {
+    case COST_OP_GEMM:
+        return cost_gemm_s(accelerator, &op->u.gemm);
+    case COST_OP_ATTENTION:
+        return cost_attention_s(accelerator, &op->u.attention);
+    case COST_OP_MOVE: /* a chain of kernels shares the bytes evenly */
+        return op->kernels * cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels);
+    default:
+        return cost_collective_s(&shape->spec->cluster, &op->u.collective.collective);
+    }
+}
+
+/* What a collective adds to the GEMM that it runs beside.
+ *   chunked: the GEMM is cut in t pieces, all but the first transfer hidden: c/t + (t-1)/t max(0, c - g)
+ *   else:    the kernels share the SMs: the GEMM runs at (1 - f) while the collective does
+ *            [Narayanan2021, section 3.2 of Korthikanti2022; SM share: costmodel/collective.h] */
+static double beside_s(const CostShape *shape, const CostOp *op, double comm_s, double gemm_s)
+{
+    if (op->u.collective.chunked) {
+        const double t = op->u.collective.collective.group.ranks;
+        return comm_s / t + (t - 1) / t * fmax(0, comm_s - gemm_s);
+    }
+    const double f = cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective);
+    const double together = comm_s * (1 - f) >= gemm_s ? comm_s : gemm_s + f * comm_s;
+    return together - gemm_s;
+}
+
+static bool runs_beside(const CostShape *shape, const CostOp *op)
+{
+    const bool backward_gemm = !op->u.collective.chunked && op->u.collective.comm == COST_COMM_TENSOR;
+    return op->u.collective.hidden_under >= 0 &&
+           (!backward_gemm || shape->spec->execution.framework.overlap_tensor_backward);
+}
+
+static double exposed_s(const CostShape *shape, const CostOps *ops, const double *op_s, int index)
+{
+    const CostOp *op = &ops->op[index];
+    if (!runs_beside(shape, op)) {
+        return op_s[index];
+    }
+    return beside_s(shape, op, op_s[index], op_s[op->u.collective.hidden_under]);
+}
+
+static CostTime time_selected(const CostShape *shape, const CostOps *ops, const bool *selected)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    double op_s[COST_MAX_OPS];
+    CostTime time = {0};
+    int kernels = 0;
+    for (int i = 0; i < ops->count; i++) {
+        op_s[i] = selected[i] ? cost_op_s(shape, &ops->op[i]) : 0;
+    }
+    for (int i = 0; i < ops->count; i++) {
+        const CostOp *op = &ops->op[i];
+        if (!selected[i]) {
+            continue;
+        }
+        kernels += op->kernels;
+        if (op->kind == COST_OP_COLLECTIVE) {
+            const CostTraffic traffic = cost_collective_traffic(&op->u.collective.collective);
+            time.comm_s[op->u.collective.comm] += exposed_s(shape, ops, op_s, i);
+            time.scale_up_bytes += traffic.scale_up_bytes;
+            time.scale_out_bytes += traffic.scale_out_bytes;
+        } else {
+            time.compute_s += op_s[i] + op->kernels * execution->framework.kernel_gap_s;
+        }
+    }
+    if (execution->cuda_graph[0] == '\0') {
+        const double host_s = kernels * execution->framework.kernel_host_s *
+                              (execution->compiled ? execution->framework.compiled_kernel_frac : 1);
+        time.host_s = fmax(0, host_s - cost_time_total_s(&time));
+    }
+    return time;
+}
+
+CostTime cost_time_ops(const CostShape *shape, const CostOps *ops)
+{
+    bool selected[COST_MAX_OPS];
+    for (int i = 0; i < ops->count; i++) {
+        selected[i] = true;
+    }
+    return time_selected(shape, ops, selected);
+}
+
+CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent)
+{
+    bool selected[COST_MAX_OPS];
+    for (int i = 0; i < forward->count; i++) {
+        selected[i] = extent == COST_RECOMPUTE_OP_ALL ||
+                      (extent == COST_RECOMPUTE_OP_SOME && cost_recomputes_op(shape->spec, forward, i));
+    }
+    return time_selected(shape, forward, selected);
+}
+
+CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage)
+{
+    const SpecRecompute *recompute = &spec->training.recompute;
+    const int every = recompute->every_n_layers > 1 ? recompute->every_n_layers : 1;
+    switch (recompute->mode) {
+    case SPEC_RECOMPUTE_NONE:
+        return COST_RECOMPUTE_OP_NONE;
+    case SPEC_RECOMPUTE_FULL:
+        return recompute->layers == 0 || layer_in_stage < recompute->layers ? COST_RECOMPUTE_OP_ALL
+                                                                            : COST_RECOMPUTE_OP_NONE;
+    case SPEC_RECOMPUTE_SELECTIVE_LAYER:
+        return layer_in_stage % every == 0 ? COST_RECOMPUTE_OP_ALL : COST_RECOMPUTE_OP_NONE;
+    default:
+        return COST_RECOMPUTE_OP_SOME;
+    }
+}
+
+/* torchtitan's per-op policy keeps every second matmul, attention and collectives' outputs. */
+static bool selective_op_recomputes(const CostOps *ops, int index)
+{
+    const CostOp *op = &ops->op[index];
+    if (op->kind == COST_OP_ATTENTION || op->kind == COST_OP_COLLECTIVE) {
+        return false;
+    }
+    if (op->kind != COST_OP_GEMM) {
+        return true;
+    }
+    int before = 0;
+    for (int i = 0; i < index; i++) {
+        before += ops->op[i].kind == COST_OP_GEMM;
+    }
+    return before % 2 == 1;
+}
+
+static bool module_recomputes(unsigned modules, CostModule module)
+{
+    switch (module) {
+    case COST_MODULE_NORM:
+        return (modules & SPEC_MODULE_LAYERNORM) != 0;
+    case COST_MODULE_MLA_UP:
+        return (modules & SPEC_MODULE_MLA_UP_PROJ) != 0;
+    case COST_MODULE_ATTENTION_CORE:
+        return (modules & SPEC_MODULE_CORE_ATTN) != 0;
+    case COST_MODULE_MLP_LINEAR:
+    case COST_MODULE_MLP_ACTIVATION:
+        return (modules & SPEC_MODULE_MLP) != 0;
+    case COST_MODULE_MOE_ACTIVATION:
+        return (modules & (SPEC_MODULE_MOE_ACT | SPEC_MODULE_MOE)) != 0;
+    case COST_MODULE_MOE:
+        return (modules & SPEC_MODULE_MOE) != 0;
+    default:
+        return false;
+    }
+}
+
+bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index)
+{
+    switch (spec->training.recompute.mode) {
+    case SPEC_RECOMPUTE_SELECTIVE:
+        return ops->op[index].module == COST_MODULE_ATTENTION_CORE;
+    case SPEC_RECOMPUTE_SELECTIVE_OP:
+        return selective_op_recomputes(ops, index);
+    case SPEC_RECOMPUTE_MODULES:
+        return module_recomputes(spec->training.recompute.modules, ops->op[index].module);
+    default:
+        return false;
+    }
+}
+
+void cost_time_add(CostTime *sum, const CostTime *term)
+{
+    sum->compute_s += term->compute_s;
+    sum->host_s += term->host_s;
+    sum->scale_up_bytes += term->scale_up_bytes;
+    sum->scale_out_bytes += term->scale_out_bytes;
+    for (int i = 0; i < COST_COMM_COUNT; i++) {
+        sum->comm_s[i] += term->comm_s[i];
+    }
+}
+
+double cost_time_total_s(const CostTime *time)
+{
+    double total = time->compute_s + time->host_s;
+    for (int i = 0; i < COST_COMM_COUNT; i++) {
+        total += time->comm_s[i];
+    }
+    return total;
+}

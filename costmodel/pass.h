@@ -1,0 +1,34 @@
+/* costmodel/pass.h - seconds of an op list: kernels in a row, collectives exposed or beside a GEMM, and
+ * the host that has to launch them. */
+#ifndef ORR_COSTMODEL_PASS_H
+#define ORR_COSTMODEL_PASS_H
+
+#include "costmodel/ops.h"
+
+typedef struct CostTime {
+    double compute_s;
+    double comm_s[COST_COMM_COUNT]; /* exposed */
+    double host_s;                  /* the GPU waits for launches */
+    double scale_up_bytes, scale_out_bytes; /* sent by this rank */
+} CostTime;
+
+/* Which ops of a forward list run again before the backward. */
+typedef enum { COST_RECOMPUTE_OP_NONE, COST_RECOMPUTE_OP_ALL, COST_RECOMPUTE_OP_SOME } CostRecomputeExtent;
+
+/* How much of this layer is recomputed: `layer_in_stage` counts from 0 within its model stage. */
+CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage);
+/* COST_RECOMPUTE_OP_SOME: whether `ops->op[index]` of the forward list runs again. */
+bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index);
+
+/* Seconds of the list on this rank. A chain takes the longer of its GPU time and its launches. */
+CostTime cost_time_ops(const CostShape *shape, const CostOps *ops);
+/* The same of the ops that recomputation runs again. */
+CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent);
+
+/* Seconds of one op alone, without launch gap. */
+double cost_op_s(const CostShape *shape, const CostOp *op);
+
+void cost_time_add(CostTime *sum, const CostTime *term);
+double cost_time_total_s(const CostTime *time);
+
+#endif

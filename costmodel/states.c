@@ -1,0 +1,140 @@
+/* costmodel/states.c - see states.h. */
+#include <math.h>
+
+#include "costmodel/memory_bound.h"
+#include "costmodel/states.h"
+
+/* In the order of SpecStatesRecipe; Source: docs/MODEL.md "Model states". */
+static const CostRecipe RECIPES[SPEC_STATES_COUNT] = {
+    [SPEC_STATES_MEGATRON_FP32_GRADS] = {2, 4, 4, 8},
+    [SPEC_STATES_MEGATRON_FP16_GRADS] = {2, 2, 8, 8}, /* master and an fp32 copy of the gradients */
+    [SPEC_STATES_MEGATRON_FP32] = {4, 4, 0, 8},
+    [SPEC_STATES_ZERO_FP16] = {2, 2, 4, 8},
+    [SPEC_STATES_BF16_FP32_ACC] = {2, 6, 4, 8}, /* bf16 gradients and their fp32 sum */
+    [SPEC_STATES_FSDP_BF16] = {2, 2, 0, 4},
+    [SPEC_STATES_FSDP_MIXED] = {4, 4, 0, 8},
+    [SPEC_STATES_DEEPSPEED] = {2, 2, 4, 8},
+    [SPEC_STATES_FP32_ADAM] = {4, 4, 0, 8},
+    [SPEC_STATES_FP32_ADAM_NOTES] = {4, 4, 0, 12},
+    [SPEC_STATES_MIXED_12] = {4, 2, 0, 6},
+    [SPEC_STATES_DEEPSEEK_V3] = {1, 4, 4, 4},
+    [SPEC_STATES_FP8_PRIMARY] = {2, 2, 4, 8},
+};
+
+CostRecipe cost_recipe(const Spec *spec)
+{
+    const SpecStates *states = &spec->training.states;
+    const SpecPrecision precision = spec->training.precision;
+    if (states->recipe == SPEC_STATES_CUSTOM) {
+        return (CostRecipe){states->weights_bytes, states->gradients_bytes, states->master_bytes,
+                            states->moments_bytes};
+    }
+    CostRecipe recipe = RECIPES[states->recipe];
+    if (precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32) {
+        recipe = RECIPES[SPEC_STATES_FP32_ADAM];
+    } else if (states->recipe == SPEC_STATES_MEGATRON_FP32_GRADS && (int)spec->training.gradient_dtype != SPEC_AUTO &&
+               spec->training.gradient_dtype != SPEC_FP32) {
+        recipe.gradients = spec_dtype_bytes(spec->training.gradient_dtype);
+    }
+    return recipe;
+}
+
+double cost_optimizer_moments_ratio(SpecOptimizer optimizer)
+{
+    switch (optimizer) {
+    case SPEC_OPTIMIZER_ADAM:
+        return 1;
+    case SPEC_OPTIMIZER_SGD:
+        return 0;
+    case SPEC_OPTIMIZER_ADAFACTOR: /* a row and a column vector for each matrix: negligible beside it */
+        return 0;
+    case SPEC_OPTIMIZER_ADAM8BIT: /* 1 + 1 bytes and fp32 scales for blocks of 256 */
+        return (2 + 2 * 4.0 / 256) / 8;
+    default: /* one moment: momentum, Lion, Muon */
+        return 0.5;
+    }
+}
+
+int cost_dense_replicas(const Spec *spec)
+{
+    return spec->parallel.data * spec->parallel.context;
+}
+
+int cost_expert_replicas(const Spec *spec)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const int ranks = parallel->data * parallel->context * parallel->tensor;
+    const int used = parallel->expert * parallel->expert_tensor;
+    return ranks / used > 0 ? ranks / used : 1;
+}
+
+int cost_shard_degree(const Spec *spec, int replicas)
+{
+    const int group = spec->parallel.zero_group_gpus;
+    return spec->parallel.zero == 0 ? 1 : group > 0 && group < replicas ? group : replicas;
+}
+
+CostStates cost_states(const Spec *spec, double dense, double expert)
+{
+    const CostRecipe recipe = cost_recipe(spec);
+    const int zero = spec->parallel.zero;
+    const double moments = recipe.moments * cost_optimizer_moments_ratio(spec->training.optimizer);
+    const double dense_shard = dense / cost_shard_degree(spec, cost_dense_replicas(spec));
+    const double expert_shard = expert / cost_shard_degree(spec, cost_expert_replicas(spec));
+    const double all = dense + expert, shard = dense_shard + expert_shard;
+    return (CostStates){
+        .weights_bytes = recipe.weights * (zero >= 3 ? shard : all),
+        .gradients_bytes = recipe.gradients * (zero >= 2 ? shard : all),
+        .optimizer_bytes = (recipe.master + moments) * (zero >= 1 ? shard : all),
+    };
+}
+
+/* Read gradient, moments and master (or weights), write moments, master and the working copy. */
+double cost_optimizer_bytes_per_parameter(const Spec *spec)
+{
+    const CostRecipe recipe = cost_recipe(spec);
+    const double moments = recipe.moments * cost_optimizer_moments_ratio(spec->training.optimizer);
+    const double master = recipe.master > 0 ? 4 : 0;
+    const double copies = recipe.master > 4 ? 2 + 4 + 4 : 0; /* fp16 gradients are first copied to fp32 */
+    return recipe.gradients + 2 * moments + 2 * master + (master > 0 ? 1 : 2) * fmin(recipe.weights, 4) + copies;
+}
+
+double cost_optimizer_s(const Spec *spec, double dense, double expert, int matrices)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const double shard = dense / cost_shard_degree(spec, cost_dense_replicas(spec)) +
+                         expert / cost_shard_degree(spec, cost_expert_replicas(spec));
+    const double all = dense + expert;
+    const double owned = spec->parallel.zero >= 1 ? shard : all;
+    /* clipping reads every gradient twice more: its norm, and its scaling */
+    const double clip = framework->grad_norm_clip ? cost_recipe(spec).gradients : 0;
+    const double bytes = owned * (cost_optimizer_bytes_per_parameter(spec) + 3 * clip);
+    /* an unfused optimizer streams each array through memory for every arithmetic step of Adam */
+    const double passes = framework->optimizer_fused ? 1 : 2.5;
+    const double move_s = cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_OPTIMIZER, passes * bytes);
+    const double launches = framework->optimizer_fused ? 16 : 8.0 * matrices;
+    const double zero_s = cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE,
+                                              all * cost_recipe(spec).gradients); /* cleared for the next step */
+    return fmax(move_s + zero_s, launches * framework->kernel_host_s);
+}
+
+double cost_gradient_wire_bytes(const Spec *spec)
+{
+    const int own = (int)spec->training.gradient_reduce_dtype;
+    if (spec->training.precision == SPEC_PRECISION_FP32 || spec->training.precision == SPEC_PRECISION_TF32) {
+        return 4;
+    }
+    if (own != SPEC_AUTO) {
+        return spec_dtype_bytes(spec->training.gradient_reduce_dtype);
+    }
+    if ((int)spec->training.gradient_dtype != SPEC_AUTO) {
+        return spec_dtype_bytes(spec->training.gradient_dtype);
+    }
+    return spec_dtype_bytes(spec->execution.framework.gradient_reduce_dtype);
+}
+
+double cost_weight_wire_bytes(const Spec *spec)
+{
+    const SpecPrecision precision = spec->training.precision;
+    return precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32 ? 4 : 2;
+}

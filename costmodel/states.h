@@ -1,0 +1,45 @@
+/* costmodel/states.h - bytes of weights, gradients and optimizer state on one rank, by recipe and ZeRO stage.
+ *
+ * The recipes are domain knowledge of each framework: which copies of a parameter exist and in which width.
+ * ZeRO stage 1 shards master copy and moments over the data-parallel ranks, 2 also the gradients, 3 also the
+ * weights. [Rajbhandari2020]
+ */
+#ifndef ORR_COSTMODEL_STATES_H
+#define ORR_COSTMODEL_STATES_H
+
+#include "spec/spec.h"
+
+/* Bytes a parameter. */
+typedef struct CostRecipe {
+    double weights, gradients;
+    double master;  /* fp32 copy of the weights, and fp32 copies of gradients kept with it */
+    double moments; /* for Adam; other optimizers scale it */
+} CostRecipe;
+
+CostRecipe cost_recipe(const Spec *spec);
+
+/* Moments of the optimizer over those of Adam: 1, momentum .5, SGD 0 ... */
+double cost_optimizer_moments_ratio(SpecOptimizer optimizer);
+
+typedef struct CostStates {
+    double weights_bytes, gradients_bytes, optimizer_bytes;
+} CostStates;
+
+/* States of a rank that holds `dense` and `expert` parameters (before ZeRO). */
+CostStates cost_states(const Spec *spec, double dense, double expert);
+
+/* Ranks that share dense (data x context) and expert parameters, and over how many ZeRO shards them. */
+int cost_dense_replicas(const Spec *spec);
+int cost_expert_replicas(const Spec *spec);
+int cost_shard_degree(const Spec *spec, int replicas);
+
+/* Bytes that the optimizer step reads and writes a parameter, and its extra FLOP-free passes. */
+double cost_optimizer_bytes_per_parameter(const Spec *spec);
+/* Seconds of the optimizer step on a rank that holds `dense` and `expert` parameters in `matrices` tensors. */
+double cost_optimizer_s(const Spec *spec, double dense, double expert, int matrices);
+
+/* Bytes an element on the wire of gradient reduction and parameter gathers. */
+double cost_gradient_wire_bytes(const Spec *spec);
+double cost_weight_wire_bytes(const Spec *spec);
+
+#endif

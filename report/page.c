@@ -1,0 +1,111 @@
+/* report/page.c - laying out a page of text for a person. */
+#include "report/page.h"
+
+#include <math.h>
+
+static void append_spaces(GString *out, int count)
+{
+    for (int i = 0; i < count; i++)
+        g_string_append_c(out, ' ');
+}
+
+/* Appends one word, cut where it is longer than a line; returns the column reached. */
+static int append_word(GString *out, const char *word, int column, int at)
+{
+    for (const char *c = word; *c != '\0'; c = g_utf8_next_char(c)) {
+        if (at >= REPORT_PAGE_WIDTH) {
+            g_string_append_c(out, '\n');
+            append_spaces(out, column);
+            at = column;
+        }
+        const gunichar point = g_utf8_get_char(c);
+        g_string_append_unichar(out, g_unichar_iscntrl(point) ? '?' : point);
+        at += g_unichar_iszerowidth(point) ? 0 : g_unichar_iswide(point) ? 2 : 1;
+    }
+    return at;
+}
+
+static int word_width(const char *word)
+{
+    int width = 0;
+    for (const char *c = word; *c != '\0'; c = g_utf8_next_char(c))
+        width += g_unichar_iswide(g_utf8_get_char(c)) ? 2 : 1;
+    return width;
+}
+
+void report_page_entry(GString *out, const char *label, int column, const char *text)
+{
+    const gsize start = out->len;
+    g_string_append(out, label);
+    append_spaces(out, column - (int)g_utf8_strlen(out->str + start, -1));
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    g_auto(GStrv) words = g_strsplit(valid, " ", -1);
+    int at = column;
+    for (char **word = words; *word != NULL; word++) {
+        if ((*word)[0] == '\0')
+            continue;
+        if (at > column && at + 1 + word_width(*word) > REPORT_PAGE_WIDTH) {
+            g_string_append_c(out, '\n');
+            append_spaces(out, column);
+            at = column;
+        } else if (at > column) {
+            g_string_append_c(out, ' ');
+            at++;
+        }
+        at = append_word(out, *word, column, at);
+    }
+    g_string_append_c(out, '\n');
+}
+
+const char *report_page_whole(char *text, double value)
+{
+    char digits[ORR_TEXT_SIZE];
+    if (!isfinite(value) || fabs(value) >= 1e18) {
+        g_snprintf(text, ORR_TEXT_SIZE, "%g", value);
+        return text;
+    }
+    const int count = g_snprintf(digits, sizeof digits, "%.0f", fabs(value));
+    int to = 0;
+    if (value <= -0.5)
+        text[to++] = '-';
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0)
+            text[to++] = ',';
+        text[to++] = digits[i];
+    }
+    text[to] = '\0';
+    return text;
+}
+
+void report_page_apportion(const int64_t *values, int count, int64_t total, int64_t units, int64_t *ret_units)
+{
+    g_autofree double *rest = g_new0(double, (gsize)count + 1);
+    int64_t left = units;
+    for (int i = 0; i < count; i++) {
+        const double share = total > 0 ? (double)values[i] / (double)total * (double)units : 0.0;
+        ret_units[i] = (int64_t)floor(share);
+        rest[i] = share - floor(share);
+        left -= ret_units[i];
+    }
+    for (; total > 0 && left > 0; left--) {
+        int best = 0;
+        for (int i = 1; i < count; i++) {
+            if (rest[i] > rest[best])
+                best = i;
+        }
+        ret_units[best]++;
+        rest[best] = -1.0;
+    }
+}
+
+ReportScale report_page_scale(int64_t ps)
+{
+    static const ReportScale scales[] = {
+        {"s", 10000000000, 2}, {"s", 1000000000, 3}, {"ms", 100000000, 1}, {"ms", 10000000, 2}, {"us", 100000, 1},
+    };
+    static const int64_t from_ps[] = {10000000000000, 1000000000000, 100000000000, 1000000000, 0};
+    int row = 0;
+    while (ps < from_ps[row])
+        row++;
+    return scales[row];
+}

@@ -1,0 +1,30 @@
+/* report/page.h - laying out a page of text for a person: wrapped lines, grouped digits, shares that add up. */
+#ifndef ORR_REPORT_PAGE_H
+#define ORR_REPORT_PAGE_H
+
+#include <stdint.h>
+
+#include "base/units.h"
+
+#define REPORT_PAGE_WIDTH 100
+
+/* "  label     text ...": breaks between words at the page width, continues under the text. Control
+ * characters become '?'. `column` is where the text begins. */
+void report_page_entry(GString *out, const char *label, int column, const char *text);
+
+/* "1,536": a whole number with grouped digits, in a buffer of ORR_TEXT_SIZE. */
+const char *report_page_whole(char *text, double value);
+
+/* Rounds `values` (not negative, sum `total`) to whole units of total / `units` so that they still add up:
+ * largest remainder. `ret_units` sums to `units`. total 0: all zero. */
+void report_page_apportion(const int64_t *values, int count, int64_t total, int64_t units, int64_t *ret_units);
+
+/* A unit in which a duration has at least three digits before rounding. */
+typedef struct ReportScale {
+    const char *unit; /* "s", "ms", "us" */
+    int64_t quantum_ps; /* of the last decimal */
+    int decimals;
+} ReportScale;
+ReportScale report_page_scale(int64_t ps);
+
+#endif

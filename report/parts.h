@@ -1,0 +1,31 @@
+/* report/parts.h - the words of every report: parts of a step, streams, ops and kinds of memory.
+ *
+ * Keys are the JSON keys and CSV columns (a contract); labels are for people. Nothing here computes.
+ */
+#ifndef ORR_REPORT_PARTS_H
+#define ORR_REPORT_PARTS_H
+
+#include "report/report.h"
+
+#define REPORT_TIME_COUNT (SIM_PART_COUNT + 1) /* the parts and the bubble */
+
+typedef struct ReportTime {
+    const char *key;   /* "compute_s" */
+    const char *label; /* "compute" */
+    int64_t ps;
+} ReportTime;
+
+/* The parts and the bubble in the order in which reports print them. */
+void report_times(const int64_t part_ps[SIM_PART_COUNT], int64_t bubble_ps,
+                  ReportTime ret_times[REPORT_TIME_COUNT]);
+
+/* "tensor_comm": part, without the unit of report_times' key. */
+const char *report_part_name(SimPart part);
+/* "forward", "send gradient" ... */
+const char *report_tag_label(SimTag tag);
+/* "compute", "tensor comm" ... */
+const char *report_stream_label(SimStream stream);
+/* "activations", "weights" ... */
+const char *report_mem_name(SimMem mem);
+
+#endif

@@ -1,0 +1,263 @@
+/* report/text.c - a report as a page of text (UTF-8, at most 100 columns) to paste into a plan. */
+#include "base/text.h"
+#include "report/page.h"
+#include "report/parts.h"
+#include "report/text_memory.h"
+
+enum { LABEL_COLUMN = 14, BAR_WIDTH = 40 };
+
+#define GIB 1073741824.0
+
+/* --- what was simulated --- */
+
+static void append_degree(GString *out, const char *name, int degree, bool always)
+{
+    if (always || degree > 1)
+        g_string_append_printf(out, "%s%s%d", out->len > 0 ? " " : "", name, degree);
+}
+
+static char *layout_line(const Spec *spec)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    GString *line = g_string_new(NULL);
+    append_degree(line, "tp", parallel->tensor, true);
+    if (parallel->sequence_parallel == 1)
+        g_string_append(line, " sp");
+    append_degree(line, "cp", parallel->context, false);
+    append_degree(line, "pp", parallel->pipeline, true);
+    append_degree(line, "vpp", parallel->virtual_stages, false);
+    append_degree(line, "dp", parallel->data, true);
+    append_degree(line, "ep", parallel->expert, false);
+    append_degree(line, "etp", parallel->expert_tensor, false);
+    append_degree(line, "zero", parallel->zero, true);
+    if (parallel->pipeline > 1)
+        g_string_append_printf(line, ", schedule %s",
+                               parallel->schedule_file[0] != '\0'
+                                   ? parallel->schedule_file
+                                   : spec_word(&spec_words_schedule, (int)parallel->schedule));
+    return g_string_free(line, FALSE);
+}
+
+static char *batch_line(const Spec *spec)
+{
+    char sequences[ORR_TEXT_SIZE], length[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE];
+    const SpecTraining *training = &spec->training;
+    const double step_tokens = (double)training->global_batch * training->sequence_length;
+    return g_strdup_printf("%s sequences of %s tokens (%s tokens); micro-batch %d, %d per pipeline",
+                           report_page_whole(sequences, training->global_batch),
+                           report_page_whole(length, training->sequence_length),
+                           orr_text_count(tokens, step_tokens), training->micro_batch, spec_microbatches(spec));
+}
+
+static char *training_line(const Spec *spec)
+{
+    const SpecTraining *training = &spec->training;
+    const SpecExecution *execution = &spec->execution;
+    GString *line = g_string_new(NULL);
+    g_string_append_printf(line, "%s, %s, recompute %s",
+                           spec_word(&spec_words_precision, (int)training->precision),
+                           spec_word(&spec_words_optimizer, (int)training->optimizer),
+                           spec_word(&spec_words_recompute, (int)training->recompute.mode));
+    g_string_append_printf(line, "; %s%s%s attention", execution->framework.name,
+                           execution->framework.name[0] != '\0' ? ", " : "",
+                           spec_word(&spec_words_attention, (int)execution->attention));
+    if (execution->compiled)
+        g_string_append(line, ", compiled");
+    const char *before = "; overlaps ";
+    for (int i = 0; i < spec_words_overlap.count; i++) {
+        if ((execution->overlap & (1u << i)) == 0)
+            continue;
+        g_string_append_printf(line, "%s%s", before, spec_words_overlap.words[i]);
+        before = ", ";
+    }
+    return g_string_free(line, FALSE);
+}
+
+static void write_scenario(const Report *report, GString *out)
+{
+    const Spec *spec = report->spec;
+    char number[ORR_TEXT_SIZE], active[ORR_TEXT_SIZE];
+    const char *name = spec->name[0] != '\0' ? spec->name : spec->model.name;
+    const gsize start = out->len;
+    report_page_entry(out, "", 0, name);
+    const glong width = MIN(g_utf8_strlen(out->str + start, -1) - 1, REPORT_PAGE_WIDTH);
+    for (glong i = 0; i < width; i++)
+        g_string_append(out, "\u2500");
+    g_string_append_c(out, '\n');
+
+    g_autoptr(GString) model = g_string_new(spec->model.name);
+    g_string_append_printf(model, ", %s parameters", orr_text_count(number, report->parameters));
+    if (report->active_parameters < report->parameters)
+        g_string_append_printf(model, " (%s active a token)", orr_text_count(active, report->active_parameters));
+    g_string_append_printf(model, ", %d layers", spec->model.layers);
+    report_page_entry(out, "  Model", LABEL_COLUMN, model->str);
+
+    const SpecCluster *cluster = &spec->cluster;
+    g_autofree char *cluster_line =
+        g_strdup_printf("%s GPUs: %d x %d %s%s%s", report_page_whole(number, report->gpus), cluster->nodes,
+                        cluster->gpus_per_node, cluster->accelerator.name, cluster->name[0] != '\0' ? ", " : "",
+                        cluster->name);
+    report_page_entry(out, "  Cluster", LABEL_COLUMN, cluster_line);
+    g_autofree char *layout = layout_line(spec), *batch = batch_line(spec), *training = training_line(spec);
+    report_page_entry(out, "  Layout", LABEL_COLUMN, layout);
+    report_page_entry(out, "  Batch", LABEL_COLUMN, batch);
+    report_page_entry(out, "  Training", LABEL_COLUMN, training);
+    if (report->chosen == NULL || report->chosen->len == 0)
+        return;
+    g_autoptr(GString) chosen = g_string_new(NULL);
+    for (guint i = 0; i < report->chosen->len; i++)
+        g_string_append_printf(chosen, "%s%s", i > 0 ? ", " : "",
+                               (const char *)g_ptr_array_index(report->chosen, i));
+    report_page_entry(out, "  Auto chose", LABEL_COLUMN, chosen->str);
+}
+
+/* --- the answer --- */
+
+static void write_headline(const Report *report, GString *out)
+{
+    char step[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE];
+    g_autoptr(GString) line = g_string_new(NULL);
+    g_string_printf(line, "STEP %s    MFU %.1f %%    %s tokens/s    %s (%.1f of %.1f GiB)",
+                    orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100.0,
+                    report_page_whole(tokens, report->tokens_per_s), report->fits ? "fits" : "DOES NOT FIT",
+                    report->reserved_bytes / GIB, report->capacity_bytes / GIB);
+    const glong width = g_utf8_strlen(line->str, -1) + 4;
+    g_string_append(out, "\n  \u250c");
+    for (glong i = 0; i < width; i++)
+        g_string_append(out, "\u2500");
+    g_string_append_printf(out, "\u2510\n  \u2502  %s  \u2502\n  \u2514", line->str);
+    for (glong i = 0; i < width; i++)
+        g_string_append(out, "\u2500");
+    g_string_append(out, "\u2518\n\n");
+
+    g_autofree char *speed =
+        g_strdup_printf("%s tokens/s, %s of model FLOPs; MFU %.1f %%, HFU %.1f %%",
+                        report->tokens_per_s_per_gpu < 100.0
+                            ? orr_text_si(tokens, report->tokens_per_s_per_gpu, "")
+                            : report_page_whole(tokens, report->tokens_per_s_per_gpu),
+                        orr_text_si(rate, report->model_flops_per_s_per_gpu, "FLOP/s"), report->mfu * 100.0,
+                        report->hfu * 100.0);
+    report_page_entry(out, "  Per GPU", LABEL_COLUMN, speed);
+    if (report->interval_coverage > 0.0) {
+        char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
+        g_autofree char *interval = g_strdup_printf(
+            "step between %s and %s with %.0f %% confidence", orr_text_seconds(low, report->interval_low_s),
+            orr_text_seconds(high, report->interval_high_s), report->interval_coverage * 100.0);
+        report_page_entry(out, "  Interval", LABEL_COLUMN, interval);
+    }
+}
+
+/* --- where the time goes --- */
+
+static void write_time(const Report *report, GString *out)
+{
+    enum { COLUMNS = 4, PER_MILLE = 1000 };
+    ReportTime times[REPORT_TIME_COUNT];
+    int64_t parts_ps[REPORT_TIME_COUNT], shown[REPORT_TIME_COUNT], share[REPORT_TIME_COUNT];
+    report_times(report->part_ps, report->bubble_ps, times);
+    for (int i = 0; i < REPORT_TIME_COUNT; i++)
+        parts_ps[i] = times[i].ps;
+    const ReportScale scale = report_page_scale(report->step_ps);
+    const int64_t units = (report->step_ps + scale.quantum_ps / 2) / scale.quantum_ps;
+    report_page_apportion(parts_ps, REPORT_TIME_COUNT, report->step_ps, units, shown);
+    report_page_apportion(parts_ps, REPORT_TIME_COUNT, report->step_ps, PER_MILLE, share);
+    double unit_per_quantum = 1.0;
+    for (int i = 0; i < scale.decimals; i++)
+        unit_per_quantum /= 10.0;
+
+    g_string_append_printf(out, "\nWhere the time goes (rank %d, the last to finish)\n",
+                           report->result.critical_rank);
+    OrrTable *table = orr_table_new(NULL, COLUMNS);
+    for (int i = 0; i <= REPORT_TIME_COUNT; i++) {
+        const bool sum = i == REPORT_TIME_COUNT;
+        if (!sum && times[i].ps == 0)
+            continue;
+        char time[ORR_TEXT_SIZE], percent[ORR_TEXT_SIZE];
+        g_snprintf(time, sizeof time, "%.*f %s", scale.decimals,
+                   (double)(sum ? units : shown[i]) * unit_per_quantum, scale.unit);
+        g_snprintf(percent, sizeof percent, "%.1f %%", (double)(sum ? PER_MILLE : share[i]) / 10.0);
+        g_autoptr(GString) bar = g_string_new(NULL);
+        if (!sum)
+            orr_text_bar(bar, (double)times[i].ps / (double)report->step_ps, BAR_WIDTH);
+        orr_table_row(table, (const char *[COLUMNS]){sum ? "step" : times[i].label, time, percent, bar->str});
+    }
+    orr_table_print(table, out, 2);
+    orr_table_free(table);
+    if (report->program.classes > 1)
+        g_string_append_printf(out, "  Pipeline bubble, mean over ranks: %.1f %% of the step\n",
+                               report->bubble_frac * 100.0);
+}
+
+/* --- the whole run, and the small print --- */
+
+static void write_training(const Report *report, GString *out)
+{
+    if (!(report->days > 0.0))
+        return;
+    char text[ORR_TEXT_SIZE];
+    g_autoptr(GString) line = g_string_new(NULL);
+    g_string_append(line, orr_text_seconds(text, report->days * 86400.0));
+    g_string_append_printf(line, ", %s GPU-hours", report_page_whole(text, report->gpu_hours));
+    if (report->kwh > 0.0)
+        g_string_append_printf(line, ", %s kWh", report_page_whole(text, report->kwh));
+    if (report->usd > 0.0)
+        g_string_append_printf(line, ", %s USD", report_page_whole(text, report->usd));
+    g_string_append_printf(line, " for %s tokens", orr_text_count(text, report->spec->training.tokens));
+    g_string_append_c(out, '\n');
+    report_page_entry(out, "Whole run", LABEL_COLUMN, line->str);
+}
+
+static void write_conventions(const Report *report, GString *out)
+{
+    char peak[ORR_TEXT_SIZE];
+    g_autofree char *note = g_strdup_printf(
+        "model FLOPs of the op list (causal attention halved, LM head in, embedding out, no recomputation) over "
+        "the dense %s peak of %s; HFU adds recomputation",
+        spec_word(&spec_words_precision, (int)report->spec->training.precision),
+        orr_text_si(peak, cost_peak_flops_per_s(report->spec), "FLOP/s"));
+    g_string_append_c(out, '\n');
+    report_page_entry(out, "MFU counts", LABEL_COLUMN, note);
+    g_autoptr(GString) others = g_string_new(NULL);
+    for (int i = 0; i < COST_CONVENTION_COUNT; i++) {
+        if (i != COST_CONVENTION_ORRERY && report->by_convention.mfu[i] > 0.0)
+            g_string_append_printf(others, "%s%s %.1f\u00a0%%", others->len > 0 ? ", " : "",
+                                   cost_convention_name((CostConvention)i), report->by_convention.mfu[i] * 100.0);
+    }
+    if (others->len > 0)
+        report_page_entry(out, "Others count", LABEL_COLUMN, others->str);
+}
+
+static void write_list(GString *out, const char *label, const GPtrArray *texts)
+{
+    if (texts == NULL || texts->len == 0)
+        return;
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (guint i = 0; i < texts->len; i++)
+        g_string_append_printf(line, "%s%s", i > 0 ? ", " : "", (const char *)g_ptr_array_index(texts, i));
+    report_page_entry(out, label, LABEL_COLUMN, line->str);
+}
+
+static void write_stamp(const Report *report, GString *out)
+{
+    const SpecSource *source = report->source;
+    g_autofree char *stamp =
+        source != NULL && source->scenario_hash != NULL
+            ? g_strdup_printf("orrery " ORRERY_VERSION ", scenario %s", source->scenario_hash)
+            : g_strdup("orrery " ORRERY_VERSION);
+    report_page_entry(out, "Stamp", LABEL_COLUMN, stamp);
+    if (source == NULL)
+        return;
+    write_list(out, "Profiles", source->profiles);
+    write_list(out, "Defaulted", source->defaulted);
+}
+
+void report_write_text(const Report *report, GString *out)
+{
+    write_scenario(report, out);
+    write_headline(report, out);
+    write_time(report, out);
+    report_text_memory(report, out);
+    write_training(report, out);
+    write_conventions(report, out);
+    write_stamp(report, out);
+}

@@ -1,0 +1,102 @@
+/* sim/engine_deadlock.c - says who waits for whom when nothing can go on. */
+#include "sim/engine_internal.h"
+
+static const char *const STREAM_NAMES[SIM_STREAM_COUNT] = {
+    [SIM_STREAM_COMPUTE] = "compute",     [SIM_STREAM_TENSOR] = "tensor communication",
+    [SIM_STREAM_DATA] = "data communication", [SIM_STREAM_SEND_NEXT] = "send to next stage",
+    [SIM_STREAM_SEND_PREV] = "send to previous stage", [SIM_STREAM_H2D] = "host to device",
+    [SIM_STREAM_D2H] = "device to host",  [SIM_STREAM_HOST] = "host",
+    [SIM_STREAM_STORAGE] = "storage",
+};
+
+static const char *const TAG_NAMES[SIM_TAG_COUNT] = {
+    [SIM_TAG_FORWARD] = "forward",
+    [SIM_TAG_BACKWARD] = "backward",
+    [SIM_TAG_BACKWARD_INPUT] = "input backward",
+    [SIM_TAG_BACKWARD_WEIGHT] = "weight backward",
+    [SIM_TAG_FORWARD_BACKWARD] = "forward and backward",
+    [SIM_TAG_SEND_FORWARD] = "activation",
+    [SIM_TAG_SEND_BACKWARD] = "gradient",
+    [SIM_TAG_GRAD_REDUCE] = "gradient reduction",
+    [SIM_TAG_PARAM_GATHER] = "parameter gather",
+    [SIM_TAG_EMBEDDING_REDUCE] = "embedding gradient reduction",
+    [SIM_TAG_GRAD_NORM] = "gradient norm",
+    [SIM_TAG_OPTIMIZER] = "optimizer",
+    [SIM_TAG_OVERHEAD] = "overhead",
+    [SIM_TAG_OFFLOAD] = "offload",
+};
+
+/* The stream and the next op that it would run. */
+static void describe(const Engine *e, int32_t index, GString *text)
+{
+    const Slot *slot = &e->slots[index];
+    g_string_append_printf(text, "rank %d %s", slot->rank, STREAM_NAMES[slot->stream]);
+    int32_t next = slot->pc;
+    while (next < slot->count && slot->instrs[next].kind == SIM_WAIT)
+        next++;
+    if (next == slot->count) {
+        g_string_append(text, slot->state == SLOT_DONE ? " (done)" : " (at its end)");
+        return;
+    }
+    const SimInstr *instr = &slot->instrs[next];
+    g_string_append_printf(text, " (%s", TAG_NAMES[instr->tag]);
+    if (instr->stage >= 0)
+        g_string_append_printf(text, " of stage %d", instr->stage);
+    if (instr->microbatch >= 0)
+        g_string_append_printf(text, ", micro-batch %d", instr->microbatch);
+    g_string_append_c(text, ')');
+}
+
+/* What `index` waits for; SIM_NONE when that will never come from anyone. */
+static int32_t blocker_of(const Engine *e, int32_t index)
+{
+    const Slot *slot = &e->slots[index];
+    if (slot->state == SLOT_WAITING)
+        return sim_wait_target(e, slot, &slot->instrs[slot->pc]);
+    if (slot->state != SLOT_ARRIVED)
+        return SIM_NONE;
+    const Collective *collective = &e->collectives[slot->collective];
+    for (int32_t i = 0; i < collective->member_count; i++) {
+        int32_t member = e->members[collective->first_member + i];
+        if (member == SIM_NONE || e->slots[member].state != SLOT_ARRIVED ||
+            e->slots[member].collective != slot->collective)
+            return member;
+    }
+    return SIM_NONE;
+}
+
+void sim_engine_explain_deadlock(const Engine *e, GError **error)
+{
+    int32_t at = 0;
+    while (e->slots[at].state == SLOT_DONE)
+        at++;
+    /* Walk until the chain ends or has surely entered its cycle, then tell that. */
+    int32_t last = at;
+    for (int32_t i = 0; i < e->slot_count && blocker_of(e, at) != SIM_NONE; i++)
+        at = blocker_of(e, at);
+    bool cycle = blocker_of(e, at) != SIM_NONE;
+    int32_t start = cycle ? at : last;
+    GString *text = g_string_new("the order of operations cannot be carried out: ");
+    describe(e, start, text);
+    int told = 0;
+    for (at = start; told < 8; told++) {
+        int32_t next = blocker_of(e, at);
+        if (next == SIM_NONE)
+            break;
+        g_string_append(text, told == 0 ? " waits for " : ", which waits for ");
+        at = next;
+        if (cycle && at == start) {
+            g_string_append(text, told == 0 ? "itself" : "the first");
+            break;
+        }
+        describe(e, at, text);
+    }
+    if (told == 8)
+        g_string_append(text, ", and so on");
+    else if (!cycle && e->slots[at].state == SLOT_ARRIVED)
+        g_string_append(text, ", whose group has a member that never joins");
+    else if (!cycle)
+        g_string_append(text, ", which never comes to it");
+    g_set_error_literal(error, ORR_ERROR, ORR_ERROR_INPUT, text->str);
+    g_string_free(text, TRUE);
+}

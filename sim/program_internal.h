@@ -1,0 +1,131 @@
+/* sim/program_internal.h - what a program is made from while it is built; only sim/program*.c include it.
+ *
+ * A Builder lives for one sim_program_build(). Instruction lists grow in GLib arrays and are copied into the
+ * arena at the end; waits for another rank are noted and filled in once all ranks are written.
+ */
+#ifndef ORR_SIM_PROGRAM_INTERNAL_H
+#define ORR_SIM_PROGRAM_INTERNAL_H
+
+#include "sim/plan.h"
+
+#define SIM_NONE (-1)
+
+/* Communicators. Each is used on one stream. */
+typedef enum {
+    GROUP_MODEL,     /* tensor x context: whole passes, compute stream */
+    GROUP_GATHER,    /* data x context: parameter gathers */
+    GROUP_REDUCE,    /* data x context: gradient reductions */
+    GROUP_EMBEDDING, /* the ranks that hold a copy of tied embeddings */
+    GROUP_WORLD,
+    GROUP_COUNT
+} Group;
+
+/* Where a stage's result is ready: completion of an instruction. */
+typedef struct {
+    int32_t index; /* SIM_NONE: not yet written */
+    int16_t rank;
+    uint8_t stream;
+} Point;
+
+/* A wait on the compute stream of `rank` for a Point that may not be written yet. */
+typedef struct {
+    int32_t rank, position;
+    int64_t key; /* stage x micro-batches + micro-batch */
+    bool backward;
+} Pending;
+
+typedef struct { /* works and memory of whole passes; SIM_NONE: not made yet */
+    int32_t work[SIM_PASS_FORWARD_BACKWARD + 1], mem[SIM_PASS_FORWARD_BACKWARD];
+    int32_t send_next, send_prev;
+} StageCache;
+
+typedef struct {
+    const SimPlan *plan;
+    OrrArena *arena;
+    int ranks, chunks, microbatches, stages;
+    SimOrder *orders;    /* [ranks] */
+    GArray **lists;      /* of SimInstr, [rank][stream] */
+    GArray *works, *mems;
+    GHashTable *work_index, *mem_index;
+    StageCache *caches;  /* [stages] */
+    Point *forward_done, *backward_done; /* [stages][microbatches] */
+    GArray *pending;
+} Builder;
+
+/* A chunk of the rank being written. */
+typedef struct {
+    const SimStage *stage;
+    int stage_index;
+    int64_t first_forward, last_grad; /* positions in the rank's order */
+    bool reduces;                     /* something to reduce */
+    bool sharded;                     /* ZeRO-3 gathers around every use */
+    bool gathered_at_start;           /* ZeRO-1/2, beside the first forward */
+    int32_t *start_gather;            /* [segments] instruction on the data stream */
+    bool *grad_alive;                 /* [segments] unsharded gradient present */
+} Chunk;
+
+/* ZeRO-3: one use of a segment's weights by a pass. */
+typedef struct {
+    int16_t chunk;
+    int32_t segment;
+    bool gather, give_back;
+    int32_t compute_index, gather_index; /* instructions, once written */
+} Use;
+
+typedef struct {
+    Builder *builder;
+    int rank;
+    Chunk *chunks;
+    Use *uses;
+    int64_t use_count, next_use, next_gather;
+    int32_t reduced[2];                                 /* the last two reductions; SIM_NONE */
+    int32_t waited[SIM_STREAM_COUNT][SIM_STREAM_COUNT]; /* up to where a stream has waited for another */
+} RankBuilder;
+
+/* One pass over one chunk. */
+typedef struct {
+    SimPass pass; /* not SIM_PASS_FORWARD_BACKWARD */
+    int64_t position;
+    int chunk;
+    int32_t microbatch;
+} Pass;
+
+/* program_works.c: durations and memory, each kept once. */
+int64_t sim_work_duration_ps(const SimWork *work);
+int32_t sim_intern_work(Builder *builder, const SimWork *work);
+int32_t sim_intern_mem(Builder *builder, const SimMemDelta *mem); /* SIM_NONE when nothing moves */
+SimWork sim_segment_work(const SimSegment *segment, SimPass pass);
+int32_t sim_stage_work(Builder *builder, int stage, SimPass pass);
+/* Memory of a pass over one segment, or over a whole stage in one op with the same peak. */
+SimMemDelta sim_segment_mem(const SimSegment *segment, SimPass pass);
+SimMemDelta sim_stage_mem(const SimStage *stage, SimPass pass);
+
+/* program_order.c: every pass of every stage and micro-batch once, producers first. */
+bool sim_orders_check(const Builder *builder, GError **error);
+
+/* program.c: instructions. */
+int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr);
+/* `stream` goes on once `on` of the same rank has completed instruction `index`. */
+void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index);
+int32_t sim_last_index(const RankBuilder *rb, SimStream stream); /* SIM_NONE: empty */
+bool sim_makes_weight_gradient(SimPass pass);
+
+/* program_pass.c */
+void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op);
+
+/* program_data.c: data-parallel communication and the end of the step. */
+void sim_emit_start_gathers(RankBuilder *rb);
+void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int segment, int32_t microbatch);
+bool sim_reduces_after(const RankBuilder *rb, const Chunk *chunk, const Pass *pass);
+void sim_emit_step_end(RankBuilder *rb);
+
+/* program_sharded.c: ZeRO-3. */
+void sim_plan_uses(RankBuilder *rb);
+/* Before a segment's op: gathers that may start by now, and the wait for its own. */
+Use *sim_emit_use(RankBuilder *rb);
+bool sim_pass_uses_weights(SimPass pass);
+
+/* program_groups.c */
+void sim_program_groups(const Builder *builder, SimProgram *program);
+
+#endif

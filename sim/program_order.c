@@ -1,0 +1,106 @@
+/* sim/program_order.c - is an order of passes one that a training step could follow? Orders may come from
+ * outside, so the messages name rank, pass, stage and micro-batch. */
+#include "sim/program_internal.h"
+
+enum { DONE_FORWARD = 1, DONE_BACKWARD = 2, DONE_WEIGHT = 4 };
+
+static const char *const PASS_NAMES[] = {
+    [SIM_PASS_FORWARD] = "forward",
+    [SIM_PASS_BACKWARD] = "backward",
+    [SIM_PASS_BACKWARD_INPUT] = "input backward",
+    [SIM_PASS_BACKWARD_WEIGHT] = "weight backward",
+};
+
+static bool fail(const Builder *b, int rank, SimPass pass, int stage, int microbatch, const char *what,
+                 GError **error)
+{
+    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                "schedule \"%s\": rank %d runs the %s of stage %d, micro-batch %d %s", b->plan->schedule->name,
+                rank, PASS_NAMES[pass], stage, microbatch, what);
+    return false;
+}
+
+/* The neighbour's result when it is made on the same rank; true when it is not, or is there. */
+static bool neighbour_done(const Builder *b, const uint8_t *done, int rank, int stage, int neighbour,
+                           int microbatch, uint8_t what)
+{
+    SimPlacement placement = b->plan->schedule->placement;
+    if (neighbour < 0 || neighbour >= b->stages)
+        return true;
+    if (placement == SIM_PLACE_BIDIRECTIONAL && neighbour / b->ranks != stage / b->ranks)
+        return true;
+    int other_rank, chunk;
+    sim_place_of(placement, b->ranks, b->chunks, neighbour, &other_rank, &chunk);
+    return other_rank != rank || (done[(int64_t)neighbour * b->microbatches + microbatch] & what);
+}
+
+static bool check_pass(const Builder *b, uint8_t *done, int rank, SimPass pass, int chunk, int microbatch,
+                       GError **error)
+{
+    if (chunk < 0 || chunk >= b->chunks || microbatch < 0 || microbatch >= b->microbatches) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "schedule \"%s\": rank %d names chunk %d, micro-batch %d; there are %d chunks and %d "
+                    "micro-batches",
+                    b->plan->schedule->name, rank, chunk, microbatch, b->chunks, b->microbatches);
+        return false;
+    }
+    int stage = sim_stage_of(b->plan->schedule->placement, b->ranks, b->chunks, rank, chunk);
+    uint8_t *mine = &done[(int64_t)stage * b->microbatches + microbatch];
+    uint8_t makes = pass == SIM_PASS_FORWARD          ? DONE_FORWARD
+                    : pass == SIM_PASS_BACKWARD       ? DONE_BACKWARD | DONE_WEIGHT
+                    : pass == SIM_PASS_BACKWARD_INPUT ? DONE_BACKWARD
+                                                      : DONE_WEIGHT;
+    uint8_t needs = pass == SIM_PASS_FORWARD           ? 0
+                    : pass == SIM_PASS_BACKWARD_WEIGHT ? DONE_FORWARD | DONE_BACKWARD
+                                                       : DONE_FORWARD;
+    if (*mine & makes)
+        return fail(b, rank, pass, stage, microbatch, "twice", error);
+    if ((*mine & needs) != needs)
+        return fail(b, rank, pass, stage, microbatch, "before the pass that it needs", error);
+    if (pass == SIM_PASS_FORWARD &&
+        !neighbour_done(b, done, rank, stage, stage - 1, microbatch, DONE_FORWARD))
+        return fail(b, rank, pass, stage, microbatch, "before that of the stage before it", error);
+    if ((pass == SIM_PASS_BACKWARD || pass == SIM_PASS_BACKWARD_INPUT) &&
+        !neighbour_done(b, done, rank, stage, stage + 1, microbatch, DONE_BACKWARD))
+        return fail(b, rank, pass, stage, microbatch, "before that of the stage after it", error);
+    *mine |= makes;
+    return true;
+}
+
+static bool check_rank(const Builder *b, uint8_t *done, int rank, GError **error)
+{
+    const SimOrder *order = &b->orders[rank];
+    for (int64_t i = 0; i < order->count; i++) {
+        const SimPassOp *op = &order->ops[i];
+        bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
+        SimPass first = pair ? SIM_PASS_FORWARD : (SimPass)op->pass;
+        if (!check_pass(b, done, rank, first, op->chunk, op->microbatch, error))
+            return false;
+        if (pair && !check_pass(b, done, rank, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2, error))
+            return false;
+    }
+    return true;
+}
+
+bool sim_orders_check(const Builder *b, GError **error)
+{
+    uint8_t *done = ORR_ARENA_NEW(b->arena, uint8_t, (int64_t)b->stages * b->microbatches);
+    bool two_copies = b->plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL;
+    for (int rank = 0; rank < b->ranks; rank++) {
+        if (!check_rank(b, done, rank, error))
+            return false;
+    }
+    for (int stage = 0; stage < b->stages; stage++) {
+        for (int k = 0; k < b->microbatches; k++) {
+            bool other_copy = two_copies && (stage >= b->ranks) != (k >= b->microbatches / 2);
+            uint8_t expected = other_copy ? 0 : DONE_FORWARD | DONE_BACKWARD | DONE_WEIGHT;
+            if (done[(int64_t)stage * b->microbatches + k] != expected) {
+                g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                            "schedule \"%s\": stage %d does not run micro-batch %d as it should",
+                            b->plan->schedule->name, stage, k);
+                return false;
+            }
+        }
+    }
+    return true;
+}

@@ -1,0 +1,179 @@
+/* sim/program_works.c - durations and memory of passes, summed over segments and kept once each. */
+#include "sim/program_internal.h"
+
+#include <string.h>
+
+int64_t sim_work_duration_ps(const SimWork *work)
+{
+    int64_t duration_ps = 0;
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        duration_ps += work->part_ps[part];
+    return duration_ps;
+}
+
+static void add_work(SimWork *sum, const SimWork *work)
+{
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        sum->part_ps[part] += work->part_ps[part];
+    sum->scale_up_bytes += work->scale_up_bytes;
+    sum->scale_out_bytes += work->scale_out_bytes;
+    if (sum->link == SIM_LINK_NONE && work->link != SIM_LINK_NONE) {
+        sum->link = work->link;
+        sum->link_demand = work->link_demand;
+        sum->sm_share = work->sm_share;
+    }
+}
+
+static guint mix(guint hash, int64_t value)
+{
+    uint64_t bits = ((uint64_t)value + hash) * UINT64_C(0x9E3779B97F4A7C15);
+    return (guint)(bits >> 32);
+}
+
+static guint hash_work(gconstpointer key)
+{
+    const SimWork *work = key;
+    guint hash = (guint)work->sm_share << 16 | work->link_demand;
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        hash = mix(hash, work->part_ps[part]);
+    return mix(mix(hash, work->scale_up_bytes), work->scale_out_bytes + work->link);
+}
+
+static gboolean equal_work(gconstpointer a, gconstpointer b)
+{
+    const SimWork *x = a, *y = b;
+    for (int part = 0; part < SIM_PART_COUNT; part++) {
+        if (x->part_ps[part] != y->part_ps[part])
+            return FALSE;
+    }
+    return x->scale_up_bytes == y->scale_up_bytes && x->scale_out_bytes == y->scale_out_bytes &&
+           x->sm_share == y->sm_share && x->link_demand == y->link_demand && x->link == y->link;
+}
+
+static guint hash_mem(gconstpointer key)
+{
+    const SimMemDelta *mem = key;
+    guint hash = 0;
+    for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
+        hash = mix(mix(hash, mem->start_bytes[kind]), mem->end_bytes[kind]);
+    return hash;
+}
+
+static gboolean equal_mem(gconstpointer a, gconstpointer b)
+{
+    const SimMemDelta *x = a, *y = b;
+    for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
+        if (x->start_bytes[kind] != y->start_bytes[kind] || x->end_bytes[kind] != y->end_bytes[kind])
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Index of an equal element, appended when there is none. Table keys are copies in the arena. */
+static int32_t intern(OrrArena *arena, GArray *array, GHashTable **table, GHashFunc hash, GEqualFunc equal,
+                      const void *value, size_t size)
+{
+    if (*table == NULL)
+        *table = g_hash_table_new(hash, equal);
+    gpointer found;
+    if (g_hash_table_lookup_extended(*table, value, NULL, &found))
+        return GPOINTER_TO_INT(found);
+    void *key = orr_arena_alloc(arena, size);
+    memcpy(key, value, size);
+    g_array_append_vals(array, value, 1);
+    g_hash_table_insert(*table, key, GINT_TO_POINTER((int)array->len - 1));
+    return (int32_t)array->len - 1;
+}
+
+int32_t sim_intern_work(Builder *b, const SimWork *work)
+{
+    return intern(b->arena, b->works, &b->work_index, hash_work, equal_work, work, sizeof *work);
+}
+
+int32_t sim_intern_mem(Builder *b, const SimMemDelta *mem)
+{
+    static const SimMemDelta NOTHING;
+    if (equal_mem(mem, &NOTHING))
+        return SIM_NONE;
+    return intern(b->arena, b->mems, &b->mem_index, hash_mem, equal_mem, mem, sizeof *mem);
+}
+
+SimWork sim_segment_work(const SimSegment *segment, SimPass pass)
+{
+    SimWork sum = {0};
+    if (pass == SIM_PASS_FORWARD)
+        return segment->forward;
+    if (pass != SIM_PASS_BACKWARD_WEIGHT) {
+        add_work(&sum, &segment->recompute);
+        add_work(&sum, &segment->backward_input);
+    }
+    if (pass != SIM_PASS_BACKWARD_INPUT)
+        add_work(&sum, &segment->backward_weight);
+    return sum;
+}
+
+int32_t sim_stage_work(Builder *b, int stage, SimPass pass)
+{
+    int32_t *cached = &b->caches[stage].work[pass];
+    if (*cached != SIM_NONE)
+        return *cached;
+    const SimStage *plan = &b->plan->stages[stage];
+    SimWork sum = {0};
+    if (pass == SIM_PASS_FORWARD_BACKWARD) {
+        sum = plan->overlapped_pair;
+    } else {
+        for (int i = 0; i < plan->segment_count; i++) {
+            SimWork work = sim_segment_work(&plan->segments[i], pass);
+            add_work(&sum, &work);
+        }
+    }
+    *cached = sim_intern_work(b, &sum);
+    return *cached;
+}
+
+/* Activations that a pass over the segment gives back at its end. */
+static int64_t given_back_bytes(const SimSegment *segment, SimPass pass)
+{
+    switch (pass) {
+    case SIM_PASS_BACKWARD:
+        return segment->activation_bytes;
+    case SIM_PASS_BACKWARD_INPUT:
+        return segment->activation_input_only_bytes;
+    case SIM_PASS_BACKWARD_WEIGHT:
+        return segment->activation_bytes - segment->activation_input_only_bytes;
+    default:
+        return 0;
+    }
+}
+
+SimMemDelta sim_segment_mem(const SimSegment *segment, SimPass pass)
+{
+    SimMemDelta mem = {0};
+    int64_t temp_bytes =
+        pass == SIM_PASS_FORWARD ? segment->forward_temp_bytes : segment->backward_temp_bytes;
+    if (pass == SIM_PASS_FORWARD)
+        mem.start_bytes[SIM_MEM_ACTIVATIONS] = segment->activation_bytes;
+    mem.start_bytes[SIM_MEM_WORKSPACE] = temp_bytes;
+    mem.end_bytes[SIM_MEM_WORKSPACE] = -temp_bytes;
+    mem.end_bytes[SIM_MEM_ACTIVATIONS] = -given_back_bytes(segment, pass);
+    return mem;
+}
+
+/* Segment by segment, a forward holds the activations so far, a backward those that are left. One op for the
+ * stage holds all of them throughout, so its workspace is what the highest moment needs on top. */
+SimMemDelta sim_stage_mem(const SimStage *stage, SimPass pass)
+{
+    SimMemDelta mem = {0};
+    int64_t above_bytes = 0, missing_bytes = 0;
+    for (int i = stage->segment_count - 1; i >= 0; i--) {
+        const SimSegment *segment = &stage->segments[i];
+        SimMemDelta one = sim_segment_mem(segment, pass);
+        above_bytes = MAX(above_bytes, one.start_bytes[SIM_MEM_WORKSPACE] - missing_bytes);
+        missing_bytes += pass == SIM_PASS_FORWARD ? segment->activation_bytes : given_back_bytes(segment, pass);
+        mem.start_bytes[SIM_MEM_ACTIVATIONS] += one.start_bytes[SIM_MEM_ACTIVATIONS];
+        mem.end_bytes[SIM_MEM_ACTIVATIONS] += one.end_bytes[SIM_MEM_ACTIVATIONS];
+    }
+    mem.start_bytes[SIM_MEM_WORKSPACE] = above_bytes;
+    mem.end_bytes[SIM_MEM_WORKSPACE] = -above_bytes;
+    return mem;
+}

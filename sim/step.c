@@ -1,0 +1,193 @@
+/* sim/step.c - the plan of a step: schedule, stages, hops between them, and what happens once a step. */
+#include <math.h>
+
+#include "sim/step_internal.h"
+#include "spec/load.h"
+
+int64_t step_ps(double seconds)
+{
+    return (int64_t)llround(fmin(seconds, 8e6) * 1e12);
+}
+
+void step_add_time(SimWork *work, const CostTime *time, SimPart compute_part)
+{
+    work->part_ps[compute_part] += step_ps(time->compute_s);
+    work->part_ps[SIM_PART_TENSOR_COMM] += step_ps(time->comm_s[COST_COMM_TENSOR]);
+    work->part_ps[SIM_PART_CONTEXT_COMM] += step_ps(time->comm_s[COST_COMM_CONTEXT]);
+    work->part_ps[SIM_PART_EXPERT_COMM] += step_ps(time->comm_s[COST_COMM_EXPERT]);
+    work->part_ps[SIM_PART_OTHER] += step_ps(time->host_s);
+    work->scale_up_bytes += llround(time->scale_up_bytes);
+    work->scale_out_bytes += llround(time->scale_out_bytes);
+}
+
+void step_add_work(SimWork *sum, const SimWork *term)
+{
+    for (int part = 0; part < SIM_PART_COUNT; part++) {
+        sum->part_ps[part] += term->part_ps[part];
+    }
+    sum->scale_up_bytes += term->scale_up_bytes;
+    sum->scale_out_bytes += term->scale_out_bytes;
+    sum->sm_share = MAX(sum->sm_share, term->sm_share);
+    sum->link_demand = MAX(sum->link_demand, term->link_demand);
+    sum->link = MAX(sum->link, term->link);
+}
+
+static double link_bytes_per_s(const Spec *spec, SimLink link)
+{
+    return link == SIM_LINK_SCALE_OUT ? spec->cluster.scale_out_bytes_per_s_per_gpu
+                                      : spec->cluster.scale_up_bytes_per_s;
+}
+
+SimWork step_collective(const Spec *spec, const CostCollective *collective, SimPart part)
+{
+    SimWork work = {0};
+    if (collective->group.ranks < 2 || collective->bytes <= 0) {
+        return work;
+    }
+    const CostTraffic traffic = cost_collective_traffic(collective);
+    const double seconds = cost_collective_s(&spec->cluster, collective);
+    const bool across = collective->group.per_domain < collective->group.ranks;
+    const double bytes = across ? traffic.scale_out_bytes : traffic.scale_up_bytes;
+    work.link = across ? SIM_LINK_SCALE_OUT : SIM_LINK_SCALE_UP;
+    const double rate = link_bytes_per_s(spec, (SimLink)work.link);
+    work.part_ps[part] = step_ps(seconds);
+    work.scale_up_bytes = llround(traffic.scale_up_bytes);
+    work.scale_out_bytes = llround(traffic.scale_out_bytes);
+    work.sm_share = (uint16_t)lround(1024 * cost_collective_sm_frac(&spec->cluster, collective));
+    work.link_demand = (uint16_t)lround(1024 * fmin(1, rate > 0 && seconds > 0 ? bytes / (seconds * rate) : 1));
+    return work;
+}
+
+/* GPUs between the same position of neighbouring pipeline ranks: pipeline is the outermost dimension. */
+static int pipeline_stride(const Spec *spec)
+{
+    return spec->parallel.tensor * spec->parallel.context * spec->parallel.data;
+}
+
+static bool same_domain(const Spec *spec, int rank, int other)
+{
+    const int domain = spec->cluster.scale_up_domain_gpus, stride = pipeline_stride(spec);
+    return (int64_t)rank * stride / domain == (int64_t)other * stride / domain;
+}
+
+/* One activation or its gradient to pipeline rank `other`. With sequence parallelism, or with the
+ * scatter-gather of [Narayanan2021], a tensor rank sends its 1/t; the latter gathers on the other side. */
+static SimWork hop(const Step *step, int rank, int other)
+{
+    const Spec *spec = step->spec;
+    const CostShape *shape = &step->shape;
+    const bool inside = same_domain(spec, rank, other);
+    const bool scatter = !shape->sequence_parallel && !inside && spec->execution.framework.p2p_scatter_gather &&
+                         spec->parallel.tensor > 1;
+    const double whole = shape->tokens * shape->hidden * shape->element_bytes;
+    const double bytes = shape->sequence_parallel || scatter ? whole / shape->tensor : whole;
+    SimWork work = step_collective(spec,
+                                   &(CostCollective){.op = COST_SEND_RECV,
+                                                     .bytes = bytes,
+                                                     .group = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1}},
+                                   SIM_PART_PIPELINE_COMM);
+    if (scatter) {
+        const SimWork gather = step_collective(
+            spec, &(CostCollective){.op = COST_ALL_GATHER, .bytes = whole, .group = shape->tensor_group},
+            SIM_PART_PIPELINE_COMM);
+        const uint8_t link = work.link;
+        step_add_work(&work, &gather);
+        work.link = link;
+    }
+    work.sm_share = 0; /* one or two channels: below what the compute kernels notice */
+    return work;
+}
+
+static void fill_hops(Step *step, int stage)
+{
+    const SimPlan *plan = step->plan;
+    const int stages = plan->shape.ranks * plan->shape.chunks;
+    const SimPlacement placement = plan->schedule->placement;
+    int rank = 0, other = 0, chunk = 0;
+    sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage, &rank, &chunk);
+    if (stage + 1 < stages) {
+        sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage + 1, &other, &chunk);
+        if (other != rank) {
+            plan->stages[stage].send_next = hop(step, rank, other);
+        }
+    }
+    if (stage > 0) {
+        sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage - 1, &other, &chunk);
+        if (other != rank) {
+            plan->stages[stage].send_prev = hop(step, rank, other);
+        }
+    }
+}
+
+static bool fill_schedule(const Spec *spec, SimPlan *plan, GError **error)
+{
+    const char *name = spec_word(&spec_words_schedule, (int)spec->parallel.schedule);
+    plan->schedule = sim_schedule_find(name);
+    plan->shape = (SimScheduleShape){.ranks = spec->parallel.pipeline,
+                                     .chunks = spec->parallel.virtual_stages,
+                                     .microbatches = spec_microbatches(spec)};
+    if (plan->schedule == NULL) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "parallel.schedule: \"%s\" is not built yet; `orrery list schedules` shows what is", name);
+        return false;
+    }
+    return plan->schedule->check == NULL || plan->schedule->check(&plan->shape, error);
+}
+
+static void fill_policies(const Spec *spec, SimPlan *plan)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    plan->zero = spec->parallel.zero;
+    plan->overlap_grad_reduce = (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0;
+    plan->overlap_param_gather = (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
+    plan->reduce_each_microbatch = plan->zero >= 2 && framework->reduce_each_microbatch;
+    plan->reshard_after_forward = framework->reshard_after_forward;
+    plan->prefetch_units = framework->prefetch_units;
+    plan->p2p_blocking = framework->p2p_blocking && (spec->execution.overlap & SPEC_OVERLAP_PIPELINE) == 0;
+    plan->tensor = spec->parallel.tensor;
+    plan->context = spec->parallel.context;
+    plan->data = spec->parallel.data;
+    plan->expert = spec->parallel.expert;
+}
+
+static void fill_once_a_step(const Spec *spec, SimPlan *plan)
+{
+    const int gpus = spec_gpus(spec);
+    if (spec->execution.framework.grad_norm_clip) {
+        plan->grad_norm = step_collective(
+            spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, gpus, 1)},
+            SIM_PART_DATA_COMM);
+    }
+    plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.step_overhead_s);
+}
+
+bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError **error)
+{
+    SimPlan plan = {0};
+    Step step = {.spec = spec, .arena = arena, .plan = &plan};
+    if (!fill_schedule(spec, &plan, error)) {
+        return false;
+    }
+    const int stages = plan.shape.ranks * plan.shape.chunks;
+    step.layers = ORR_ARENA_NEW(arena, int, stages);
+    if (!spec_stage_layers(spec, step.layers, error)) {
+        return false;
+    }
+    cost_shape_init(&step.shape, spec);
+    plan.stages = ORR_ARENA_NEW(arena, SimStage, stages);
+    plan.ranks = ORR_ARENA_NEW(arena, SimRankPlan, plan.shape.ranks);
+    step.params = ORR_ARENA_NEW(arena, StepParams *, stages);
+    fill_policies(spec, &plan);
+    for (int stage = 0, layer = 0; stage < stages; stage++) {
+        step_fill_stage(&step, stage, layer);
+        step_fill_data(&step, stage);
+        fill_hops(&step, stage);
+        layer += step.layers[stage];
+    }
+    for (int rank = 0; rank < plan.shape.ranks; rank++) {
+        step_fill_rank(&step, rank);
+    }
+    fill_once_a_step(spec, &plan);
+    *ret_plan = plan;
+    return true;
+}

@@ -1,0 +1,13 @@
+/* sim/step.h - from a Spec to the SimPlan of one training step: every duration and byte, rounded to
+ * picoseconds once. The only file between the cost model and the engine.
+ */
+#ifndef ORR_SIM_STEP_H
+#define ORR_SIM_STEP_H
+
+#include "sim/plan.h"
+#include "spec/spec.h"
+
+/* `spec` is complete (no "auto"). Fails when the schedule refuses the shape or does not exist. */
+bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError **error);
+
+#endif

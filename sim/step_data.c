@@ -1,0 +1,148 @@
+/* sim/step_data.c - data parallelism of a stage and the optimizer step of a rank. */
+#include <math.h>
+
+#include "costmodel/states.h"
+#include "sim/step_internal.h"
+
+/* Dense parameters are replicated over data x context, expert parameters over what expert parallelism
+ * leaves of data x context x tensor; ZeRO shards within the first ranks of either. */
+static CostGroup dense_group(const Spec *spec, int ranks)
+{
+    return cost_group(spec, ranks, spec->parallel.tensor);
+}
+
+static CostGroup expert_group(const Spec *spec, int ranks)
+{
+    return cost_group(spec, ranks, spec->parallel.expert * spec->parallel.expert_tensor);
+}
+
+/* One collective over dense and one over expert parameters, one after the other. Hybrid sharding
+ * all-reduces each shard over the replicas of the shard group behind its reduce-scatter. */
+static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
+{
+    const int dense_ranks = cost_dense_replicas(spec), expert_ranks = cost_expert_replicas(spec);
+    const bool sharded = op != COST_ALL_REDUCE;
+    const int dense_shard = sharded ? cost_shard_degree(spec, dense_ranks) : dense_ranks;
+    const int expert_shard = sharded ? cost_shard_degree(spec, expert_ranks) : expert_ranks;
+    SimWork work = step_collective(
+        spec, &(CostCollective){.op = op, .bytes = params->dense * wire_bytes, .group = dense_group(spec, dense_shard)},
+        SIM_PART_DATA_COMM);
+    const SimWork expert = step_collective(
+        spec,
+        &(CostCollective){.op = op, .bytes = params->expert * wire_bytes, .group = expert_group(spec, expert_shard)},
+        SIM_PART_DATA_COMM);
+    step_add_work(&work, &expert);
+    if (op == COST_REDUCE_SCATTER && dense_shard < dense_ranks) {
+        const CostGroup across = cost_group(spec, dense_ranks / dense_shard, spec->parallel.tensor * dense_shard);
+        const SimWork replicas = step_collective(
+            spec,
+            &(CostCollective){.op = COST_ALL_REDUCE, .bytes = params->dense * wire_bytes / dense_shard, .group = across},
+            SIM_PART_DATA_COMM);
+        step_add_work(&work, &replicas);
+    }
+    return work;
+}
+
+static void set_communication(const Spec *spec, SimSegment *segment, const StepParams *params)
+{
+    const int zero = spec->parallel.zero;
+    const bool scatter = zero >= 1 && spec->execution.framework.reduce_scatter;
+    segment->grad_reduce =
+        both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, params, cost_gradient_wire_bytes(spec));
+    if (zero >= 1) {
+        segment->param_gather = both(spec, COST_ALL_GATHER, params, cost_weight_wire_bytes(spec));
+    }
+}
+
+static void add_params(StepParams *sum, const StepParams *term)
+{
+    sum->dense += term->dense;
+    sum->expert += term->expert;
+    sum->matrices += term->matrices;
+}
+
+/* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
+static void fill_units(const Step *step, int stage)
+{
+    SimStage *out = &step->plan->stages[stage];
+    for (int i = 0; i < out->segment_count; i++) {
+        SimSegment *segment = &out->segments[i];
+        const StepParams *params = &step->params[stage][i];
+        const double count = params->dense + params->expert;
+        set_communication(step->spec, segment, params);
+        segment->gathered_param_bytes = llround(count * cost_weight_wire_bytes(step->spec));
+        segment->unsharded_grad_bytes = llround(count * cost_gradient_wire_bytes(step->spec));
+    }
+}
+
+/* Buckets fill in the order in which gradients become ready: from the last segment to the first. The
+ * segment that completes a bucket carries its reduction and, being its first in forward order, its gather. */
+static void fill_buckets(const Step *step, int stage)
+{
+    SimStage *out = &step->plan->stages[stage];
+    const double limit = step->spec->execution.framework.bucket_bytes;
+    const double wire = cost_gradient_wire_bytes(step->spec);
+    StepParams bucket = {0};
+    for (int i = out->segment_count - 1; i >= 0; i--) {
+        add_params(&bucket, &step->params[stage][i]);
+        const bool full = limit > 0 && (bucket.dense + bucket.expert) * wire >= limit;
+        if (full || i == 0) {
+            set_communication(step->spec, &out->segments[i], &bucket);
+            bucket = (StepParams){0};
+        }
+    }
+}
+
+void step_fill_data(Step *step, int stage)
+{
+    if (step->spec->parallel.zero >= 3) {
+        fill_units(step, stage);
+    } else {
+        fill_buckets(step, stage);
+    }
+}
+
+static StepParams params_of_rank(const Step *step, int rank)
+{
+    const SimPlan *plan = step->plan;
+    StepParams sum = {0};
+    for (int chunk = 0; chunk < plan->shape.chunks; chunk++) {
+        const int stage =
+            sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
+        for (int i = 0; i < plan->stages[stage].segment_count; i++) {
+            add_params(&sum, &step->params[stage][i]);
+        }
+    }
+    return sum;
+}
+
+/* First and last pipeline rank sum the gradients of their copies of a tied table. */
+static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
+{
+    const Spec *spec = step->spec;
+    const int last = step->plan->shape.ranks - 1;
+    if (!spec->model.tied_embeddings || last == 0 || (rank != 0 && rank != last)) {
+        return;
+    }
+    const double bytes =
+        (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor * cost_gradient_wire_bytes(spec);
+    const int stride = spec->parallel.tensor * spec->parallel.context * spec->parallel.data * last;
+    out->embedding_reduce = step_collective(
+        spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = bytes, .group = cost_group(spec, 2, stride)},
+        SIM_PART_DATA_COMM);
+}
+
+void step_fill_rank(Step *step, int rank)
+{
+    const Spec *spec = step->spec;
+    SimRankPlan *out = &step->plan->ranks[rank];
+    const StepParams params = params_of_rank(step, rank);
+    const CostStates states = cost_states(spec, params.dense, params.expert);
+    out->optimizer.part_ps[SIM_PART_OPTIMIZER] =
+        step_ps(cost_optimizer_s(spec, params.dense, params.expert, params.matrices));
+    fill_embedding_reduce(step, rank, out);
+    out->static_bytes[SIM_MEM_WEIGHTS] = llround(states.weights_bytes);
+    out->static_bytes[SIM_MEM_GRADIENTS] = llround(states.gradients_bytes);
+    out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
+    out->static_bytes[SIM_MEM_WORKSPACE] = llround(spec->execution.framework.workspace_bytes);
+}

@@ -1,0 +1,49 @@
+/* sim/step_internal.h - shared by the files that fill a SimPlan. */
+#ifndef ORR_SIM_STEP_INTERNAL_H
+#define ORR_SIM_STEP_INTERNAL_H
+
+#include "costmodel/activations.h"
+#include "costmodel/ops.h"
+#include "costmodel/params.h"
+#include "costmodel/pass.h"
+#include "sim/step.h"
+
+/* Parameters of one segment on one rank. */
+typedef struct StepParams {
+    double dense, expert;
+    int matrices;
+} StepParams;
+
+/* A kind of layer: all layers of a kind cost the same. */
+typedef struct StepLayerKind {
+    bool filled;
+    SimSegment segment;
+    StepParams params;
+} StepLayerKind;
+
+#define STEP_LAYER_KINDS 12 /* experts or not x window or not x recompute extent */
+
+typedef struct Step {
+    const Spec *spec;
+    CostShape shape;
+    OrrArena *arena;
+    SimPlan *plan;
+    StepLayerKind kinds[STEP_LAYER_KINDS];
+    StepParams **params; /* [stages][segments] */
+    int *layers;         /* [stages] */
+} Step;
+
+int64_t step_ps(double seconds);
+/* Adds a list's time to a work: compute into `compute_part`. */
+void step_add_time(SimWork *work, const CostTime *time, SimPart compute_part);
+/* A collective as an op of its own. */
+SimWork step_collective(const Spec *spec, const CostCollective *collective, SimPart part);
+void step_add_work(SimWork *sum, const SimWork *term);
+
+/* sim/step_segments.c: the segments of stage `stage`; `first_layer` is the model layer that it begins with. */
+void step_fill_stage(Step *step, int stage, int first_layer);
+/* sim/step_data.c: gradient reduction and parameter gathers of a stage, optimizer and states of a rank. */
+void step_fill_data(Step *step, int stage);
+void step_fill_rank(Step *step, int rank);
+
+#endif

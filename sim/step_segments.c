@@ -1,0 +1,142 @@
+/* sim/step_segments.c - what a stage's pieces cost and keep: layers, embedding, head. */
+#include <math.h>
+
+#include "sim/step_internal.h"
+
+static int64_t bytes_of(double bytes)
+{
+    return (int64_t)llround(bytes);
+}
+
+static void set_memory(SimSegment *segment, const CostActivations *activations)
+{
+    segment->activation_bytes = bytes_of(activations->kept_bytes);
+    segment->activation_input_only_bytes = bytes_of(activations->input_only_bytes);
+    segment->forward_temp_bytes = bytes_of(activations->forward_temp_bytes);
+    segment->backward_temp_bytes = bytes_of(activations->backward_temp_bytes);
+}
+
+static StepParams rank_params(const Spec *spec, const CostParams *params)
+{
+    return (StepParams){.dense = cost_rank_dense_params(params, &spec->parallel),
+                        .expert = cost_rank_expert_params(params, &spec->parallel),
+                        .matrices = params->matrices};
+}
+
+typedef void (*ListOps)(const CostShape *shape, CostPass pass, CostOps *ops);
+
+static void add_edge(const Step *step, ListOps list, SimSegment *segment)
+{
+    SimWork *works[COST_PASS_COUNT] = {&segment->forward, &segment->backward_input, &segment->backward_weight};
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        CostOps ops = {.count = 0};
+        list(&step->shape, (CostPass)pass, &ops);
+        const CostTime time = cost_time_ops(&step->shape, &ops);
+        step_add_time(works[pass], &time, SIM_PART_COMPUTE);
+    }
+}
+
+static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, StepLayerKind *kind)
+{
+    SimSegment *segment = &kind->segment;
+    SimWork *works[COST_PASS_COUNT] = {&segment->forward, &segment->backward_input, &segment->backward_weight};
+    const CostRecomputeExtent extent = cost_recompute_extent(step->spec, layer_in_stage);
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        CostOps ops = {.count = 0};
+        cost_ops_layer(&step->shape, layer, (CostPass)pass, &ops);
+        const CostTime time = cost_time_ops(&step->shape, &ops);
+        step_add_time(works[pass], &time, SIM_PART_COMPUTE);
+        if (pass == COST_FORWARD && extent != COST_RECOMPUTE_OP_NONE) {
+            const CostTime again = cost_time_recompute(&step->shape, &ops, extent);
+            step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
+        }
+    }
+    const CostActivations activations = cost_layer_activations(&step->shape, layer, layer_in_stage);
+    const CostParams params = cost_piece_params(&step->spec->model, COST_PIECE_LAYER, layer);
+    set_memory(segment, &activations);
+    kind->params = rank_params(step->spec, &params);
+    kind->filled = true;
+}
+
+static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage)
+{
+    const SpecModel *model = &step->spec->model;
+    const int every = model->attention_window_every > 1 ? model->attention_window_every : 1;
+    const int window = model->attention_window_tokens > 0 && layer % every == 0;
+    const int experts = cost_layer_has_experts(model, layer);
+    const int extent = (int)cost_recompute_extent(step->spec, layer_in_stage);
+    StepLayerKind *kind = &step->kinds[(experts * 2 + window) * 3 + extent];
+    if (!kind->filled) {
+        fill_layer_kind(step, layer, layer_in_stage, kind);
+    }
+    return kind;
+}
+
+static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
+{
+    const CostParams counts = cost_piece_params(&step->spec->model, COST_PIECE_EMBEDDING, 0);
+    const CostActivations activations = cost_embedding_activations(&step->shape);
+    add_edge(step, cost_ops_embedding, segment);
+    set_memory(segment, &activations);
+    *params = rank_params(step->spec, &counts);
+}
+
+/* The last stage of a tied model on several pipeline ranks holds a second copy of the table. */
+static void fill_head(Step *step, SimSegment *segment, StepParams *params)
+{
+    SpecModel model = step->spec->model;
+    model.tied_embeddings = model.tied_embeddings && step->spec->parallel.pipeline == 1;
+    CostParams counts = cost_piece_params(&model, COST_PIECE_HEAD, 0);
+    const CostActivations activations = cost_head_activations(&step->shape);
+    add_edge(step, cost_ops_head, segment);
+    set_memory(segment, &activations);
+    *params = rank_params(step->spec, &counts);
+}
+
+static void fill_mtp(Step *step, SimSegment *segment, StepParams *params)
+{
+    const CostParams counts = cost_piece_params(&step->spec->model, COST_PIECE_MTP, 0);
+    CostActivations activations = cost_layer_activations(&step->shape, step->spec->model.layers - 1, 0);
+    const CostActivations head = cost_head_activations(&step->shape);
+    activations.kept_bytes += head.kept_bytes;
+    activations.input_only_bytes += head.input_only_bytes;
+    add_edge(step, cost_ops_mtp, segment);
+    add_edge(step, cost_ops_head, segment);
+    set_memory(segment, &activations);
+    *params = rank_params(step->spec, &counts);
+}
+
+static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
+{
+    const int64_t overhead_ps = step_ps(spec->execution.framework.microbatch_overhead_s);
+    segment->forward.part_ps[SIM_PART_OTHER] += overhead_ps;
+    segment->backward_input.part_ps[SIM_PART_OTHER] += overhead_ps;
+}
+
+void step_fill_stage(Step *step, int stage, int first_layer)
+{
+    const int last = step->plan->shape.ranks * step->plan->shape.chunks - 1;
+    const int layers = step->layers[stage], mtp = stage == last ? step->spec->model.mtp_layers : 0;
+    const int count = layers + (stage == 0) + (stage == last) + mtp;
+    SimStage *out = &step->plan->stages[stage];
+    out->segment_count = count > 0 ? count : 1;
+    out->segments = ORR_ARENA_NEW(step->arena, SimSegment, out->segment_count);
+    step->params[stage] = ORR_ARENA_NEW(step->arena, StepParams, out->segment_count);
+    int next = 0;
+    if (stage == 0) {
+        fill_embedding(step, &out->segments[next], &step->params[stage][next]);
+        next += 1;
+    }
+    for (int i = 0; i < layers; i++, next++) {
+        const StepLayerKind *kind = layer_kind(step, first_layer + i, i);
+        out->segments[next] = kind->segment;
+        step->params[stage][next] = kind->params;
+    }
+    for (int i = 0; i < mtp; i++, next++) {
+        fill_mtp(step, &out->segments[next], &step->params[stage][next]);
+    }
+    if (stage == last) {
+        fill_head(step, &out->segments[next], &step->params[stage][next]);
+    }
+    add_microbatch_overhead(step->spec, &out->segments[0]);
+}

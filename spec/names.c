@@ -1,0 +1,83 @@
+/* spec/names.c - the words of every closed list, in enum order. */
+#include "spec/names.h"
+
+#include <glib.h>
+
+#include "spec/spec.h"
+
+#define WORDS(name, description, ...)                                                                        \
+    static const char *const name##_list[] = {__VA_ARGS__};                                                  \
+    const SpecWords spec_words_##name = {description, name##_list, (int)G_N_ELEMENTS(name##_list)}
+
+WORDS(norm, "a normalisation", "layernorm", "rmsnorm", "none");
+WORDS(biases, "a choice of biases", "none", "all", "mlp", "qkv");
+WORDS(position, "a position encoding", "learned", "rope", "alibi", "none");
+WORDS(dtype, "a number format", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4");
+WORDS(precision, "a precision", "fp32", "tf32", "fp16", "bf16", "fp8", "fp8-cs", "fp8-tensorwise",
+      "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4");
+WORDS(optimizer, "an optimizer", "adam", "sgd", "momentum", "adafactor", "lion", "muon", "adam8bit");
+WORDS(recompute, "a recomputation mode", "none", "selective", "full", "selective-op", "selective-layer",
+      "modules");
+WORDS(module, "a module to recompute", "layernorm", "mla_up_proj", "moe_act", "mlp", "core_attn", "moe",
+      "shared_experts");
+WORDS(states, "a recipe of model states", "megatron-fp32-grads", "megatron-fp16-grads", "megatron-fp32",
+      "zero-fp16", "bf16-fp32-acc", "fsdp-bf16", "fsdp-mixed", "deepspeed", "fp32-adam", "fp32-adam-notes",
+      "mixed-12", "deepseek-v3", "fp8-primary", "custom");
+WORDS(schedule, "a pipeline schedule", "naive", "gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1",
+      "zb-h2", "zb-v", "v-half", "v-min", "dualpipe", "dualpipev", "file");
+WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep");
+WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");
+WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", "pipeline", "expert");
+WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");
+WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh");
+WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked");
+
+G_STATIC_ASSERT(G_N_ELEMENTS(dtype_list) == SPEC_DTYPE_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(precision_list) == SPEC_PRECISION_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(optimizer_list) == SPEC_OPTIMIZER_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(states_list) == SPEC_STATES_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(schedule_list) == SPEC_SCHEDULE_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(attention_list) == SPEC_ATTENTION_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(generation_list) == SPEC_GENERATION_COUNT);
+
+const char *spec_word(const SpecWords *words, int value)
+{
+    if (value == SPEC_AUTO)
+        return "auto";
+    g_assert(value >= 0 && value < words->count);
+    return words->words[value];
+}
+
+SpecDtype spec_gemm_dtype(SpecPrecision precision)
+{
+    switch (precision) {
+    case SPEC_PRECISION_FP32:
+        return SPEC_FP32;
+    case SPEC_PRECISION_TF32:
+        return SPEC_TF32;
+    case SPEC_PRECISION_FP16:
+        return SPEC_FP16;
+    case SPEC_PRECISION_BF16:
+        return SPEC_BF16;
+    case SPEC_PRECISION_NVFP4:
+        return SPEC_FP4;
+    case SPEC_PRECISION_FP8:
+    case SPEC_PRECISION_FP8_CS:
+    case SPEC_PRECISION_FP8_TENSORWISE:
+    case SPEC_PRECISION_FP8_ROWWISE:
+    case SPEC_PRECISION_FP8_BLOCKWISE:
+    case SPEC_PRECISION_MXFP8:
+        return SPEC_FP8;
+    case SPEC_PRECISION_COUNT:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+double spec_dtype_bytes(SpecDtype dtype)
+{
+    static const double bytes[SPEC_DTYPE_COUNT] = {
+        [SPEC_FP32] = 4, [SPEC_TF32] = 4, [SPEC_FP16] = 2, [SPEC_BF16] = 2, [SPEC_FP8] = 1, [SPEC_FP4] = 0.5};
+    g_assert((int)dtype >= 0 && (int)dtype < SPEC_DTYPE_COUNT);
+    return bytes[dtype];
+}

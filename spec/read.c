@@ -1,0 +1,423 @@
+/* spec/read.c - the reader engine: one loop over a field table. */
+#include "spec/read.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/text.h"
+
+void spec_read_context_init(SpecReadContext *context, const char *where, bool allow_auto,
+                            GPtrArray *defaulted)
+{
+    *context = (SpecReadContext){
+        .where = where, .path = g_string_new(NULL), .allow_auto = allow_auto, .defaulted = defaulted};
+}
+
+void spec_read_context_clear(SpecReadContext *context)
+{
+    g_string_free(context->path, TRUE);
+    context->path = NULL;
+}
+
+bool spec_read_fail(const SpecReadContext *context, const OrrJson *node, GError **error, const char *format,
+                    ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *message = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    g_autofree char *shown = node != NULL ? orr_json_show(node) : NULL;
+    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s%s%s%s%s", context->where, context->path->str,
+                context->path->len > 0 ? ": " : "", shown != NULL ? shown : "", shown != NULL ? " " : "",
+                message);
+    return false;
+}
+
+/* Adds ".key"; returns the length to go back to. */
+static gsize path_enter(SpecReadContext *context, const char *key)
+{
+    const gsize length = context->path->len;
+    if (length > 0)
+        g_string_append_c(context->path, '.');
+    g_string_append(context->path, key);
+    return length;
+}
+
+static void path_leave(SpecReadContext *context, gsize length)
+{
+    g_string_truncate(context->path, length);
+}
+
+bool spec_is_auto(const OrrJson *node)
+{
+    return orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), "auto") == 0;
+}
+
+static void append_number(GString *out, double value)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    g_string_append(out, g_ascii_formatd(text, sizeof text, "%.15g", value));
+}
+
+static void append_words(GString *out, const SpecWords *words)
+{
+    for (int i = 0; i < words->count; i++)
+        g_string_append_printf(out, "%s%s", i > 0 ? ", " : "", words->words[i]);
+}
+
+static char *number_form(const char *kind, double min, double max)
+{
+    GString *out = g_string_new(kind);
+    g_string_append(out, " from ");
+    append_number(out, min);
+    g_string_append(out, " to ");
+    append_number(out, max);
+    return g_string_free(out, FALSE);
+}
+
+char *spec_field_form(const SpecField *field)
+{
+    GString *out = g_string_new(NULL);
+    switch (field->type) {
+    case SPEC_TYPE_INT:
+    case SPEC_TYPE_DOUBLE: {
+        g_autofree char *form =
+            number_form(field->type == SPEC_TYPE_INT ? "a whole number" : "a number", field->min, field->max);
+        g_string_append(out, form);
+        if (orr_unit_symbol(field->unit)[0] != '\0')
+            g_string_append_printf(out, " %s", orr_unit_symbol(field->unit));
+        break;
+    }
+    case SPEC_TYPE_BOOL:
+    case SPEC_TYPE_TRISTATE:
+        g_string_append(out, "true or false");
+        break;
+    case SPEC_TYPE_WORD:
+        g_string_append(out, "one of ");
+        append_words(out, field->words);
+        break;
+    case SPEC_TYPE_WORD_SET:
+        g_string_append(out, "a list of ");
+        append_words(out, field->words);
+        break;
+    case SPEC_TYPE_NAME:
+        g_string_append_printf(out, "text of at most %d bytes", (int)field->size - 1);
+        break;
+    case SPEC_TYPE_OBJECT:
+        g_string_append(out, field->flags & SPEC_FIELD_PRESET ? "a preset's name or an object" : "an object");
+        break;
+    case SPEC_TYPE_CUSTOM:
+        g_string_append(out, field->form != NULL ? field->form : "text");
+        break;
+    }
+    if (field->flags & SPEC_FIELD_AUTO)
+        g_string_append(out, ", or \"auto\"");
+    return g_string_free(out, FALSE);
+}
+
+static char *number_range(const SpecField *field)
+{
+    g_autofree char *form = spec_field_form(field);
+    return g_strconcat("give ", form, NULL);
+}
+
+static bool fail_form(const SpecReadContext *context, const SpecField *field, const OrrJson *node,
+                      GError **error)
+{
+    g_autofree char *form = spec_field_form(field);
+    return spec_read_fail(context, node, error, "is %s; give %s", orr_json_type_name(node), form);
+}
+
+bool spec_read_int(const SpecReadContext *context, const OrrJson *node, double min, double max,
+                   int *ret_value, GError **error)
+{
+    g_autofree char *form = number_form("a whole number", min, max);
+    if (orr_json_type(node) != ORR_JSON_NUMBER)
+        return spec_read_fail(context, node, error, "is %s; give %s", orr_json_type_name(node), form);
+    const double value = orr_json_number(node);
+    if (value < floor(value) || value > floor(value))
+        return spec_read_fail(context, node, error, "is not whole; give %s", form);
+    if (value < min || value > max)
+        return spec_read_fail(context, node, error, "is out of range; give %s", form);
+    *ret_value = (int)value;
+    return true;
+}
+
+static bool read_double(const SpecReadContext *context, const SpecField *field, const OrrJson *node,
+                        double *ret_value, GError **error)
+{
+    double value = 0;
+    if (orr_json_type(node) == ORR_JSON_TEXT && field->unit != ORR_UNIT_NONE) {
+        GError *problem = NULL;
+        if (!orr_parse_quantity(orr_json_text(node), field->unit, &value, &problem)) {
+            spec_read_fail(context, NULL, error, "%s", problem->message);
+            g_error_free(problem);
+            return false;
+        }
+    } else if (orr_json_type(node) == ORR_JSON_NUMBER) {
+        value = orr_json_number(node);
+    } else {
+        return fail_form(context, field, node, error);
+    }
+    if (!(value >= field->min && value <= field->max)) {
+        g_autofree char *range = number_range(field);
+        return spec_read_fail(context, node, error, "is out of range; %s", range);
+    }
+    *ret_value = value;
+    return true;
+}
+
+bool spec_read_word(const SpecReadContext *context, const SpecWords *words, const OrrJson *node,
+                    int *ret_value, GError **error)
+{
+    const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
+    for (int i = 0; text != NULL && i < words->count; i++) {
+        if (strcmp(words->words[i], text) == 0) {
+            *ret_value = i;
+            return true;
+        }
+    }
+    const char *near = text != NULL ? orr_nearest(text, words->words, words->count) : NULL;
+    if (near != NULL)
+        return spec_read_fail(context, node, error, "is not %s; did you mean \"%s\"?", words->what, near);
+    GString *list = g_string_new(NULL);
+    append_words(list, words);
+    spec_read_fail(context, node, error, "is not %s; give one of %s", words->what, list->str);
+    g_string_free(list, TRUE);
+    return false;
+}
+
+static bool read_word_set(SpecReadContext *context, const SpecField *field, const OrrJson *node,
+                          unsigned *ret_bits, GError **error)
+{
+    if (orr_json_type(node) != ORR_JSON_LIST)
+        return fail_form(context, field, node, error);
+    unsigned bits = 0;
+    for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
+        int index = 0;
+        if (!spec_read_word(context, field->words, item, &index, error))
+            return false;
+        bits |= 1u << index;
+    }
+    *ret_bits = bits;
+    return true;
+}
+
+static bool read_name(const SpecReadContext *context, const SpecField *field, const OrrJson *node,
+                      char *target, GError **error)
+{
+    if (orr_json_type(node) != ORR_JSON_TEXT)
+        return fail_form(context, field, node, error);
+    const char *text = orr_json_text(node);
+    if (strlen(text) >= field->size)
+        return spec_read_fail(context, node, error, "is too long (%d bytes); give at most %d bytes",
+                              (int)strlen(text), (int)field->size - 1);
+    g_strlcpy(target, text, field->size);
+    return true;
+}
+
+static bool is_note(const OrrJson *node, int depth)
+{
+    if (orr_json_type(node) == ORR_JSON_TEXT)
+        return true;
+    if (depth > 2 || (orr_json_type(node) != ORR_JSON_OBJECT && orr_json_type(node) != ORR_JSON_LIST))
+        return false;
+    for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item))
+        if (!is_note(item, depth + 1))
+            return false;
+    return true;
+}
+
+bool spec_read_note(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    (void)target;
+    return is_note(node, 0) ||
+           spec_read_fail(context, node, error, "is %s; give text, or an object or list of texts",
+                          orr_json_type_name(node));
+}
+
+/* Puts file and key before a custom reader's message, unless they are there already. */
+static bool read_custom(SpecReadContext *context, const SpecField *field, const OrrJson *node, void *target,
+                        GError **error)
+{
+    GError *problem = NULL;
+    if (field->read(context, node, target, &problem))
+        return true;
+    if (problem != NULL && !g_str_has_prefix(problem->message, context->where)) {
+        spec_read_fail(context, NULL, error, "%s", problem->message);
+        g_error_free(problem);
+    } else {
+        g_propagate_error(error, problem);
+    }
+    return false;
+}
+
+static bool read_auto(SpecReadContext *context, const SpecField *field, void *target, GError **error)
+{
+    if (!context->allow_auto) {
+        SpecField plain = *field;
+        plain.flags &= ~(unsigned)SPEC_FIELD_AUTO;
+        g_autofree char *form = spec_field_form(&plain);
+        return spec_read_fail(context, NULL, error, "\"auto\" leaves the choice to a search; give %s here",
+                              form);
+    }
+    if (field->type == SPEC_TYPE_WORD_SET)
+        *(unsigned *)target = (unsigned)SPEC_OVERLAP_AUTO;
+    else
+        *(int *)target = SPEC_AUTO;
+    return true;
+}
+
+static bool read_object(SpecReadContext *context, const SpecField *field, const OrrJson *node, void *target,
+                        GError **error)
+{
+    const int fitted = (field->flags & SPEC_FIELD_FITTED) ? 1 : 0;
+    context->quiet += fitted;
+    const bool ok = spec_read_table(context, field->table, node, target, error);
+    context->quiet -= fitted;
+    return ok;
+}
+
+static bool read_value(SpecReadContext *context, const SpecField *field, const OrrJson *node, void *target,
+                       GError **error)
+{
+    if ((field->flags & SPEC_FIELD_AUTO) && field->type != SPEC_TYPE_CUSTOM && spec_is_auto(node))
+        return read_auto(context, field, target, error);
+    switch (field->type) {
+    case SPEC_TYPE_INT:
+        return spec_read_int(context, node, field->min, field->max, target, error);
+    case SPEC_TYPE_DOUBLE:
+        return read_double(context, field, node, target, error);
+    case SPEC_TYPE_BOOL:
+        if (orr_json_type(node) != ORR_JSON_BOOL)
+            return fail_form(context, field, node, error);
+        *(bool *)target = orr_json_bool(node);
+        return true;
+    case SPEC_TYPE_TRISTATE:
+        if (orr_json_type(node) != ORR_JSON_BOOL)
+            return fail_form(context, field, node, error);
+        *(int *)target = orr_json_bool(node) ? 1 : 0;
+        return true;
+    case SPEC_TYPE_WORD:
+        return spec_read_word(context, field->words, node, target, error);
+    case SPEC_TYPE_WORD_SET:
+        return read_word_set(context, field, node, target, error);
+    case SPEC_TYPE_NAME:
+        return read_name(context, field, node, target, error);
+    case SPEC_TYPE_OBJECT:
+        return read_object(context, field, node, target, error);
+    case SPEC_TYPE_CUSTOM:
+        return read_custom(context, field, node, target, error);
+    }
+    g_assert_not_reached();
+}
+
+static void note_default(SpecReadContext *context, const char *text)
+{
+    if (context->defaulted == NULL || context->quiet > 0)
+        return;
+    g_autofree char *plain = g_strdup(text);
+    const gsize length = strlen(plain);
+    if (length >= 2 && plain[0] == '"' && plain[length - 1] == '"') {
+        plain[length - 1] = '\0';
+        if (plain[1] == '\0')
+            return; /* an empty name says nothing */
+        g_ptr_array_add(context->defaulted, g_strdup_printf("%s=%s", context->path->str, plain + 1));
+        return;
+    }
+    g_ptr_array_add(context->defaulted, g_strdup_printf("%s=%s", context->path->str, plain));
+}
+
+/* The value of a field that the file leaves out. */
+static bool read_absent(SpecReadContext *context, const SpecField *field, void *target, GError **error)
+{
+    if (field->flags & SPEC_FIELD_REQUIRED) {
+        g_autofree char *form = spec_field_form(field);
+        return spec_read_fail(context, NULL, error, "missing; give %s", form);
+    }
+    if (field->flags & SPEC_FIELD_DERIVED) {
+        if (field->type == SPEC_TYPE_WORD || field->type == SPEC_TYPE_INT)
+            *(int *)target = SPEC_UNSET;
+        else if (field->type == SPEC_TYPE_DOUBLE)
+            *(double *)target = SPEC_UNSET;
+        return true;
+    }
+    const bool whole_object = field->default_text == NULL && field->type == SPEC_TYPE_OBJECT;
+    if (field->default_text == NULL && !whole_object)
+        return true;
+    const char *text = whole_object ? "{}" : field->default_text;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), context->where, error);
+    if (doc == NULL)
+        return false;
+    SpecReadContext inside = *context;
+    inside.allow_auto = true;
+    if (!whole_object)
+        inside.quiet++;
+    const bool ok = read_value(&inside, field, orr_json_root(doc), target, error);
+    orr_json_free(doc);
+    if (ok && !whole_object)
+        note_default(context, text);
+    return ok;
+}
+
+const SpecField *spec_table_find(const SpecTable *table, const char *key)
+{
+    for (int i = 0; i < table->count; i++)
+        if (strcmp(table->fields[i].key, key) == 0)
+            return &table->fields[i];
+    return NULL;
+}
+
+const char *spec_table_nearest(const SpecTable *table, const char *word)
+{
+    g_autofree const char **keys = g_new(const char *, (gsize)table->count);
+    for (int i = 0; i < table->count; i++)
+        keys[i] = table->fields[i].key;
+    return orr_nearest(word, keys, table->count);
+}
+
+static bool fail_unknown(SpecReadContext *context, const SpecTable *table, const OrrJson *member,
+                         GError **error)
+{
+    const char *key = orr_json_key(member);
+    g_autofree char *shown = orr_json_show(member);
+    const char *near = spec_table_nearest(table, key);
+    const gsize length = path_enter(context, key);
+    if (near != NULL) {
+        spec_read_fail(context, NULL, error, "unknown key (value %s); did you mean \"%s\"?", shown, near);
+    } else {
+        GString *known = g_string_new(NULL);
+        for (int i = 0; i < table->count; i++)
+            g_string_append_printf(known, "%s%s", i > 0 ? ", " : "", table->fields[i].key);
+        spec_read_fail(context, NULL, error, "unknown key (value %s); %s knows %s", shown, table->name,
+                       known->str);
+        g_string_free(known, TRUE);
+    }
+    path_leave(context, length);
+    return false;
+}
+
+bool spec_read_table(SpecReadContext *context, const SpecTable *table, const OrrJson *object, void *target,
+                     GError **error)
+{
+    if (orr_json_type(object) != ORR_JSON_OBJECT)
+        return spec_read_fail(context, object, error, "is %s; give an object with the keys of %s",
+                              orr_json_type_name(object), table->name);
+    for (const OrrJson *member = orr_json_first(object); member != NULL; member = orr_json_next(member))
+        if (spec_table_find(table, orr_json_key(member)) == NULL)
+            return fail_unknown(context, table, member, error);
+    for (int i = 0; i < table->count; i++) {
+        const SpecField *field = &table->fields[i];
+        const OrrJson *node = orr_json_member(object, field->key);
+        void *place = (char *)target + field->offset;
+        const gsize length = path_enter(context, field->key);
+        const bool absent = node == NULL || orr_json_type(node) == ORR_JSON_NULL;
+        const bool ok = absent ? read_absent(context, field, place, error)
+                               : read_value(context, field, node, place, error);
+        path_leave(context, length);
+        if (!ok)
+            return false;
+    }
+    return true;
+}

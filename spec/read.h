@@ -1,0 +1,46 @@
+/* spec/read.h - reading JSON by field tables: strict, with one-sentence errors.
+ *
+ * A context says where the JSON came from and collects what was defaulted. It is used for one reading
+ * and owned by its caller.
+ */
+#ifndef ORR_SPEC_READ_H
+#define ORR_SPEC_READ_H
+
+#include "spec/fields.h"
+
+/* In a SPEC_FIELD_DERIVED field that was left out: spec_complete() chooses it from other fields. */
+#define SPEC_UNSET (-2)
+
+struct SpecReadContext {
+    const char *where;    /* file, for messages */
+    GString *path;        /* key path being read */
+    bool allow_auto;      /* else "auto" is an error that names the key */
+    GPtrArray *defaulted; /* char* "training.optimizer=adam"; NULL: not collected */
+    int quiet;            /* above 0: inside fitted blocks, whose defaults are not collected */
+};
+
+void spec_read_context_init(SpecReadContext *context, const char *where, bool allow_auto,
+                            GPtrArray *defaulted);
+void spec_read_context_clear(SpecReadContext *context);
+
+/* Sets "<where>: <path>: <message>" and returns false. `node` may be NULL; with a node the message starts with its
+ * value: "<where>: <path>: <value> <message>". */
+bool spec_read_fail(const SpecReadContext *context, const OrrJson *node, GError **error, const char *format,
+                    ...) G_GNUC_PRINTF(4, 5);
+
+/* For SPEC_TYPE_CUSTOM readers. A word of `words`, as its index. */
+bool spec_read_word(const SpecReadContext *context, const SpecWords *words, const OrrJson *node,
+                    int *ret_value, GError **error);
+bool spec_read_int(const SpecReadContext *context, const OrrJson *node, double min, double max,
+                   int *ret_value, GError **error);
+bool spec_is_auto(const OrrJson *node);
+/* For keys that people and tools read and Orrery does not: text, or an object or list of texts. */
+bool spec_read_note(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
+/* "a whole number from 1 to 64", "true or false": what a field takes, for messages and the manual; g_free. */
+char *spec_field_form(const SpecField *field);
+const SpecField *spec_table_find(const SpecTable *table, const char *key);
+/* The key of `table` nearest to `word`, or NULL. */
+const char *spec_table_nearest(const SpecTable *table, const char *word);
+
+#endif

@@ -1,0 +1,30 @@
+#!/bin/sh
+# What a user waits for: wall time of `orrery run`, process start to exit, and its memory, beside the goals.
+# Run by `./dev bench`, which sets ORRERY_BUILD (a release build) and ORRERY_SCENARIOS. Exit 1 when a goal is
+# missed.
+set -eu
+orrery=$ORRERY_BUILD/orrery
+timeit=$ORRERY_BUILD/tests/timeit
+examples=$ORRERY_SCENARIOS/examples
+missed=0
+
+# name, runs, goal in seconds, goal in bytes, arguments of `orrery run`
+row() {
+    name=$1 runs=$2 goal_s=$3 goal_bytes=$4
+    shift 4
+    measured=$("$timeit" "$runs" "$orrery" run "$@") || { missed=1 && return; }
+    echo "$measured" | awk -v name="$name" -v runs="$runs" -v goal_s="$goal_s" -v goal_bytes="$goal_bytes" '
+        function text_s(s) { return s < 1 ? sprintf("%.1f ms", s * 1e3) : sprintf("%.2f s", s) }
+        {
+            ok = $1 <= goal_s && $2 <= goal_bytes
+            printf "%-34s %4d %10s %10s %9.1f MiB %9.1f MiB  %s\n", name, runs, text_s($1), text_s(goal_s),
+                $2 / 1048576, goal_bytes / 1048576, ok ? "met" : "MISSED"
+            exit !ok
+        }' || missed=1
+}
+
+printf '%-34s %4s %10s %10s %13s %13s\n' 'orrery run' runs median goal 'max memory' goal
+row 'gpt3-175b' 20 0.020 4294967296 "$examples/gpt3-175b.json"
+row 'llama3-405b-16k' 20 0.050 4294967296 "$examples/llama3-405b-16k.json"
+row 'llama3-405b-16k --unfold' 3 30 4294967296 "$examples/llama3-405b-16k.json" --unfold
+exit $missed

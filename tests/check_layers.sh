@@ -1,0 +1,145 @@
+#!/bin/sh
+# The house rules that a grep can hold: which room includes which, who sees cJSON, stdio and CUDA, how long a
+# file may be, and that no file speaks of one machine's folders. Prints every offence; exit 1 if there are any.
+#
+#   check_layers.sh [FOLDER]       checks another tree than this one
+#   check_layers.sh --self-test    plants offences in a folder of its own and expects to find each
+set -eu
+
+rooms="base spec costmodel sim report search kernels calibrate plots cli"
+max_lines=600
+max_function_lines=70
+
+# Rooms that files of a room may include, besides their own.
+allowed() {
+    case $1 in
+    base) echo "" ;;
+    spec) echo "base" ;;
+    costmodel) echo "spec base" ;;
+    sim) echo "costmodel spec base" ;;
+    report) echo "sim costmodel spec base" ;;
+    search) echo "report sim costmodel spec base" ;;
+    kernels) echo "" ;;
+    calibrate) echo "kernels costmodel spec base" ;;
+    plots) echo "report base" ;;
+    cli) echo "$rooms" ;;
+    esac
+}
+
+# The engine and what stands beside it know time, streams and links only.
+is_engine() {
+    case $1 in
+    sim/engine*.[ch] | sim/eventq*.[ch] | sim/schedule*.[ch] | sim/check.c | sim/program*.[ch]) return 0 ;;
+    esac
+    return 1
+}
+
+sources() {
+    find "$1" \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) | LC_ALL=C sort
+}
+
+# Prints "file: what is wrong" for each offence in the tree at the current folder.
+check_includes() {
+    for room in $rooms; do
+        [ -d "$room" ] || continue
+        for file in $(sources "$room"); do
+            may=" $room $(allowed "$room") "
+            if is_engine "$file"; then may=" sim base "; fi
+            for header in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]\([^">]*\)[">].*/\1/p' "$file"); do
+                case $header in
+                *cJSON.h)
+                    case $file in base/json*.[ch]) ;; *) echo "$file: cJSON belongs to base/json*.c" ;; esac
+                    ;;
+                stdio.h)
+                    case $room in costmodel | sim) echo "$file: $room does no input or output (stdio.h)" ;; esac
+                    ;;
+                cuda* | cublas* | nccl* | nvml*)
+                    case $file in kernels/* | calibrate/*.cu | calibrate/*.cuh) ;;
+                    *) echo "$file: CUDA belongs to kernels/ and calibrate/*.cu ($header)" ;; esac
+                    ;;
+                */*)
+                    to=${header%%/*}
+                    case " $rooms " in *" $to "*) ;; *) continue ;; esac
+                    case $may in *" $to "*) ;; *) echo "$file: may not include $header" ;; esac
+                    ;;
+                *) [ ! -e "$room/$header" ] || echo "$file: include \"$room/$header\", not \"$header\"" ;;
+                esac
+            done
+        done
+    done
+}
+
+check_sizes() {
+    for folder in $rooms tests; do
+        [ -d "$folder" ] || continue
+        for file in $(sources "$folder"); do
+            lines=$(wc -l <"$file")
+            [ "$lines" -le $max_lines ] || echo "$file: $((lines)) lines, $max_lines at most"
+            # A body opens and closes with a brace in the first column; nothing else opens with one.
+            awk -v most=$max_function_lines -v file="$file" '
+                /^\{/ { start = NR }
+                /^\}/ && start { if (NR - start + 2 > most) print file ": function of " NR - start + 2 " lines at line " start - 1 ", " most " at most"; start = 0 }
+            ' "$file"
+        done
+    done
+}
+
+# Folders of one machine: home directories and working copies, at the start of a path.
+check_paths() {
+    if git rev-parse --show-cdup 2>/dev/null | grep -qx ''; then
+        git ls-files -co --exclude-standard
+    else
+        find . \( -name build -o -name .git -o -name .cache \) -prune -o -type f -print
+    fi | while IFS= read -r file; do
+        [ ! -f "$file" ] || printf '%s\0' "$file"
+    done | xargs -0 grep -nIE "(^|[][:space:]\"'=(,:\`<>])/(root|home|work|Users|tmp/[a-z]+)/[A-Za-z0-9_.]" /dev/null |
+        cut -c 1-160 || true
+}
+
+check_tree() {
+    check_includes
+    check_sizes
+    check_paths
+}
+
+self_test() {
+    tree=$(mktemp -d)
+    trap 'rm -rf "$tree"' EXIT
+    mkdir -p "$tree/base" "$tree/spec" "$tree/costmodel" "$tree/sim" "$tree/cli" "$tree/docs"
+    cd "$tree"
+    echo '#include "spec/spec.h"' >base/a.c
+    echo '#include "costmodel/flops.h"' >spec/a.c
+    echo '#include <cjson/cJSON.h>' >spec/b.c
+    echo '#include "sim/engine.h"' >costmodel/a.c
+    echo '#include <stdio.h>' >sim/a.c
+    echo '#  include <cuda_runtime.h>' >sim/b.c
+    echo '#include "costmodel/flops.h"' >sim/engine_x.c
+    echo '#include "spec/spec.h"' >sim/program_x.c
+    touch base/own.h
+    echo '#include "own.h"' >base/b.c
+    { echo 'void f(void)' && echo '{' && yes '    ;' | head -n $((max_function_lines - 2)) && echo '}'; } >cli/b.c
+    yes '' | head -n $((max_lines + 1)) >cli/a.c
+    echo "see /""home/someone/notes" >docs/a.md
+    expected=12
+    printf '#include "base/a.h"\n#include "costmodel/b.h"\n#include "spec/a.h"\n' >sim/good.c
+    printf '#include "base/json.h"\n#include <cjson/cJSON.h>\n' >base/json_good.c
+    found=$(check_tree | wc -l)
+    [ "$found" -eq $expected ] || {
+        echo "planted $expected offences, found $((found)):"
+        check_tree
+        exit 1
+    }
+}
+
+case ${1:-} in
+--self-test)
+    self_test
+    exit 0
+    ;;
+esac
+cd "${1:-$(dirname "$0")/..}"
+offences=$(check_tree)
+if [ -n "$offences" ]; then
+    printf '%s\n' "$offences"
+    exit 1
+fi

@@ -1,0 +1,245 @@
+/* The JSON door: what is read exactly, what is refused and how it is said, what is written. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static OrrJsonDoc *parse(const char *text)
+{
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "t.json", &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(doc);
+    return doc;
+}
+
+static void test_refused(void)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"", "t.json:1:1: expected a value, found the end of the text"},
+        {"{\"a\":1,\n \"a\":2}", "t.json:2:2: key \"a\" occurs twice in one object"},
+        {"{\"a\":1, \"\\u0061\":2}", "t.json:1:9: key \"a\" occurs twice"},
+        {"{\"a\":1} x", "t.json:1:9: expected nothing after the value, found 'x'"},
+        {"[1,]", "t.json:1:4: expected a value, found ']'"},
+        {"{\"a\":1,}", "t.json:1:8: expected a key in quotes, found '}'"},
+        {"{a:1}", "expected a key in quotes, found 'a'"},
+        {"{\"a\" 1}", "expected ':' after a key, found '1'"},
+        {"[1 2]", "expected ',' or ']' in a list, found '2'"},
+        {"[\n\n  NaN]", "t.json:3:3: expected a value, found 'N'"},
+        {"[Infinity]", "expected a value, found 'I'"},
+        {"[nullx]", "expected a value, found 'n'"},
+        {"[1e400]", "t.json:1:2: the number is too large"},
+        {"[-1e999]", "the number is too large"},
+        {"[01]", "no leading zeros"},
+        {"[-]", "a number needs digits"},
+        {"[1.]", "digits after its point"},
+        {"[1e]", "digits in its exponent"},
+        {"[.5]", "expected a value, found '.'"},
+        {"[+1]", "expected a value, found '+'"},
+        {"[0x10]", "found 'x'"},
+        {"[\"a\nb\"]", "t.json:1:4: control byte in text"},
+        {"[\"a]", "t.json:1:2: text without a closing quote"},
+        {"[\"a\\", "text without a closing quote"},
+        {"[\"\\x\"]", "unknown escape"},
+        {"[\"\\u12g4\"]", "four hex digits"},
+        {"[\"\\u0000\"]", "\\u0000"},
+        {"[\"\\ud800\"]", "half of a surrogate pair"},
+        {"[\"\\ud800\\u0041\"]", "half of a surrogate pair"},
+        {"[\"\\udc00\"]", "half of a surrogate pair"},
+        {"[\"\xff\"]", "t.json:1:3: not UTF-8 text"},
+        {"[\"\xc0\x80\"]", "not UTF-8 text"},
+        {"\xef\xbb\xbf{}", "byte order mark"},
+        {"{\"a\":{\"b\":[{\"c\":1,\"c\":1}]}}", "key \"c\" occurs twice"},
+        {"[\"\u00e9\u00e9\", x]", "t.json:1:8: expected a value, found 'x'"},
+        {"// no\n{}", "expected a value, found '/'"},
+        {"['a']", "expected a value, found '''"},
+        {"[tru]", "expected a value"},
+        {"{", "expected a key in quotes, found the end of the text"},
+        {"[", "expected a value, found the end of the text"},
+        {"[\v1]", "control byte 0x0b"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        GError *error = NULL;
+        g_test_message("%s", cases[i].text);
+        g_assert_null(orr_json_parse(cases[i].text, strlen(cases[i].text), "t.json", &error));
+        g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
+        g_assert_nonnull(strstr(error->message, cases[i].message));
+        g_assert_true(g_str_has_prefix(error->message, "t.json:"));
+        g_assert_null(strchr(error->message, '\n'));
+        g_error_free(error);
+    }
+    GError *error = NULL;
+    g_assert_null(orr_json_parse("[1]\0 ", 5, "t.json", &error)); /* a NUL is no end */
+    g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
+    g_error_free(error);
+}
+
+static void test_depth(void)
+{
+    for (int depth = 63; depth <= 65; depth++) {
+        g_autofree char *open = g_strnfill((gsize)depth, '['), *close = g_strnfill((gsize)depth, ']');
+        g_autofree char *text = g_strconcat(open, close, NULL);
+        GError *error = NULL;
+        OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "t.json", &error);
+        if (depth <= 64) {
+            g_assert_no_error(error);
+        } else {
+            g_assert_null(doc);
+            g_assert_nonnull(strstr(error->message, "64 levels"));
+            g_clear_error(&error);
+        }
+        orr_json_free(doc);
+    }
+}
+
+static void test_read(void)
+{
+    OrrJsonDoc *doc = parse(" {\"n\": 9007199254740993, \"d\": 0.1, \"t\": \"a\\u00e9\\ud83d\\ude00\\n\", "
+                            "\"l\": [true, null, -0.5e-3], \"o\": {}} \n");
+    const OrrJson *root = orr_json_root(doc);
+    g_assert_cmpint(orr_json_type(root), ==, ORR_JSON_OBJECT);
+    g_assert_cmpint(orr_json_count(root), ==, 5);
+    g_assert_true(orr_json_number(orr_json_member(root, "n")) == 9007199254740992.0);
+    g_assert_true(orr_json_number(orr_json_member(root, "d")) == 0.1);
+    g_assert_cmpstr(orr_json_text(orr_json_member(root, "t")), ==, "a\u00e9\U0001f600\n");
+    const OrrJson *list = orr_json_member(root, "l");
+    g_assert_true(orr_json_bool(orr_json_first(list)));
+    g_assert_null(orr_json_key(orr_json_first(list)));
+    g_assert_cmpstr(orr_json_type_name(orr_json_next(orr_json_first(list))), ==, "null");
+    g_assert_null(orr_json_member(root, "N"));
+    g_assert_cmpstr(orr_json_key(orr_json_first(root)), ==, "n");
+    g_assert_null(orr_json_member(list, "n"));
+    g_autofree char *dump = orr_json_dump(root);
+    g_assert_cmpstr(dump, ==,
+                    "{\"n\":9007199254740992,\"d\":0.1,\"t\":\"a\u00e9\U0001f600\\n\","
+                    "\"l\":[true,null,-0.0005],\"o\":{}}");
+    g_autofree char *shown = orr_json_show(root);
+    g_assert_cmpint(g_utf8_strlen(shown, -1), ==, 60);
+    g_assert_true(g_str_has_suffix(shown, "..."));
+    orr_json_free(doc);
+}
+
+static void test_edit(void)
+{
+    OrrJsonDoc *doc = parse("{\"a\":{\"b\":1},\"c\":2}");
+    GError *error = NULL;
+    g_assert_true(orr_json_set(doc, "a.b", "1f1b", &error));
+    g_assert_true(orr_json_set(doc, "a.x.y", "[1,2]", &error));
+    g_assert_true(orr_json_set(doc, "d", "300e9", &error));
+    g_assert_no_error(error);
+    g_autofree char *dump = orr_json_dump(orr_json_root(doc));
+    g_assert_cmpstr(dump, ==, "{\"a\":{\"b\":\"1f1b\",\"x\":{\"y\":[1,2]}},\"c\":2,\"d\":300000000000}");
+    static const struct {
+        const char *path, *value, *message;
+    } bad[] = {{"c.z", "1", "can only be set in an object"},
+               {"a..b", "1", "key path"},
+               {"", "1", "key path"},
+               {"c", "{\"a\":1", "t.json: c:1:"}};
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_assert_false(orr_json_set(doc, bad[i].path, bad[i].value, &error));
+        g_assert_nonnull(strstr(error->message, bad[i].message));
+        g_clear_error(&error);
+    }
+    OrrJsonDoc *over = parse("{\"a\":{\"b\":{\"k\":true}},\"e\":null}");
+    OrrJsonDoc *merged = orr_json_merge(orr_json_root(doc), orr_json_root(over), "m");
+    orr_json_remove(merged, "d");
+    orr_json_remove(merged, "absent");
+    g_autofree char *text = orr_json_dump(orr_json_root(merged));
+    g_assert_cmpstr(text, ==, "{\"a\":{\"b\":{\"k\":true},\"x\":{\"y\":[1,2]}},\"c\":2,\"e\":null}");
+    g_assert_cmpstr(orr_json_name(merged), ==, "m");
+    orr_json_free(merged);
+    orr_json_free(over);
+    orr_json_free(doc);
+}
+
+static void test_write(void)
+{
+    GString *text = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, text, false);
+    orr_jw_begin(&w, NULL, '{');
+    orr_jw_text(&w, "t", "q\"\\\x01\n\xff");
+    orr_jw_begin(&w, "l", '[');
+    orr_jw_int(&w, NULL, G_MININT64);
+    orr_jw_bool(&w, NULL, false);
+    orr_jw_end(&w, ']');
+    orr_jw_begin(&w, "e", '[');
+    orr_jw_end(&w, ']');
+    orr_jw_ps(&w, "p", 13750000000001);
+    orr_jw_ps(&w, "q", -1);
+    orr_jw_number(&w, "n", NAN);
+    orr_jw_text(&w, "z", NULL);
+    orr_jw_end(&w, '}');
+    g_assert_cmpstr(
+        text->str, ==,
+        "{\n  \"t\": \"q\\\"\\\\\\u0001\\n\uFFFD\",\n  \"l\": [\n    -9223372036854775808,\n    false\n  ],\n"
+        "  \"e\": [],\n  \"p\": 13.750000000001,\n  \"q\": -0.000000000001,\n  \"n\": null,\n  \"z\": "
+        "null\n}");
+    g_string_free(text, TRUE);
+}
+
+static void test_numbers_read_back(void)
+{
+    GRand *rand = g_rand_new_with_seed(7);
+    GString *text = g_string_new(NULL);
+    OrrJsonWriter w;
+    for (int i = 0; i < 20000; i++) {
+        const guint64 bits = (guint64)g_rand_int(rand) << 32 | g_rand_int(rand);
+        double value;
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value))
+            continue;
+        g_string_truncate(text, 0);
+        orr_jw_init(&w, text, true);
+        orr_jw_number(&w, NULL, value);
+        OrrJsonDoc *doc = parse(text->str);
+        g_assert_true(orr_json_number(orr_json_root(doc)) == value);
+        orr_json_free(doc);
+    }
+    static const struct {
+        double value;
+        const char *text;
+    } cases[] = {{0.1, "0.1"},
+                 {1.0 / 3, "0.3333333333333333"},
+                 {5e-324, "4.94065645841247e-324"},
+                 {DBL_MAX, "1.7976931348623157e+308"},
+                 {312e12, "312000000000000"},
+                 {-0.0, "-0"},
+                 {2.5e-6, "2.5e-06"}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_string_truncate(text, 0);
+        orr_jw_init(&w, text, true);
+        orr_jw_number(&w, NULL, cases[i].value);
+        g_assert_cmpstr(text->str, ==, cases[i].text);
+    }
+    g_string_free(text, TRUE);
+    g_rand_free(rand);
+}
+
+static void test_file(void)
+{
+    GError *error = NULL;
+    g_assert_null(orr_json_read_file("/nonexistent/x.json", &error));
+    g_assert_error(error, ORR_ERROR, ORR_ERROR_IO);
+    g_assert_nonnull(strstr(error->message, "/nonexistent/x.json"));
+    g_clear_error(&error);
+    g_assert_null(orr_json_read_file("/", &error));
+    g_assert_error(error, ORR_ERROR, ORR_ERROR_IO);
+    g_clear_error(&error);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/base/json/refused", test_refused);
+    g_test_add_func("/base/json/depth", test_depth);
+    g_test_add_func("/base/json/read", test_read);
+    g_test_add_func("/base/json/edit", test_edit);
+    g_test_add_func("/base/json/write", test_write);
+    g_test_add_func("/base/json/numbers", test_numbers_read_back);
+    g_test_add_func("/base/json/file", test_file);
+    return g_test_run();
+}
