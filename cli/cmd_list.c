@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/listing.h"
 #include "cli/output.h"
 #include "costmodel/params.h"
@@ -56,12 +57,17 @@ static const OrrJson *member_at(const OrrJson *object, const char *path)
 
 static OrrUnit unit_of(CliShow show)
 {
-    return show == CLI_SHOW_BYTES         ? ORR_UNIT_BYTES
-           : show == CLI_SHOW_BYTES_PER_S ? ORR_UNIT_BYTES_PER_S
-           : show == CLI_SHOW_FLOPS_PER_S ? ORR_UNIT_FLOPS_PER_S
-           : show == CLI_SHOW_SECONDS     ? ORR_UNIT_SECONDS
-           : show == CLI_SHOW_WATTS       ? ORR_UNIT_WATTS
-                                          : ORR_UNIT_NONE;
+    static const OrrUnit units[] = {
+        [CLI_SHOW_TEXT] = ORR_UNIT_NONE,
+        [CLI_SHOW_WHOLE] = ORR_UNIT_NONE,
+        [CLI_SHOW_COUNT] = ORR_UNIT_NONE,
+        [CLI_SHOW_BYTES] = ORR_UNIT_BYTES,
+        [CLI_SHOW_BYTES_PER_S] = ORR_UNIT_BYTES_PER_S,
+        [CLI_SHOW_FLOPS_PER_S] = ORR_UNIT_FLOPS_PER_S,
+        [CLI_SHOW_SECONDS] = ORR_UNIT_SECONDS,
+        [CLI_SHOW_WATTS] = ORR_UNIT_WATTS,
+    };
+    return units[show];
 }
 
 /* A member as a cell; a quantity may be text with a unit. */

@@ -32,7 +32,8 @@ static void attention_core_tensors(const CostShape *shape, CostTensors *tensors)
 {
     const SpecModel *model = &shape->spec->model;
     const bool mla = model->mla.kv_lora_rank > 0;
-    const CostModule core = COST_MODULE_ATTENTION_CORE, projection = mla ? COST_MODULE_MLA_UP : COST_MODULE_ATTENTION_PROJECTION;
+    const CostModule core = COST_MODULE_ATTENTION_CORE,
+                     projection = mla ? COST_MODULE_MLA_UP : COST_MODULE_ATTENTION_PROJECTION;
     const double e = shape->element_bytes, t = shape->tokens, a = shape->heads;
     const double qk = mla ? model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim : shape->head_dim;
     const double v = mla ? model->mla.v_head_dim : shape->head_dim, kv = mla ? a : shape->kv_heads;
@@ -51,7 +52,8 @@ static void attention_core_tensors(const CostShape *shape, CostTensors *tensors)
     }
     keep_output(tensors, "attention output", core, e * t * a * v);
     if (shape->linear_dtype != shape->activation_dtype) { /* the projection's cast copy beside it */
-        keep(tensors, "attention output cast", COST_MODULE_ATTENTION_PROJECTION, linear_input_bytes(shape) * t * a * v, true);
+        keep(tensors, "attention output cast", COST_MODULE_ATTENTION_PROJECTION,
+             linear_input_bytes(shape) * t * a * v, true);
     }
 }
 
@@ -81,7 +83,8 @@ static void mlp_tensors(const CostShape *shape, CostTensors *tensors)
     const SpecModel *model = &shape->spec->model;
     const double f = model->ffn_hidden / shape->tensor, e = shape->element_bytes, t = shape->tokens;
     const SpecExecution *execution = &shape->spec->execution;
-    keep(tensors, "mlp input", COST_MODULE_NORM, linear_input_bytes(shape) * shape->part_tokens * shape->hidden, true);
+    keep(tensors, "mlp input", COST_MODULE_NORM,
+         linear_input_bytes(shape) * shape->part_tokens * shape->hidden, true);
     keep(tensors, "activation input", COST_MODULE_MLP_LINEAR, e * t * f * (model->gated_mlp ? 2 : 1), false);
     if (model->gated_mlp && !execution->framework.fused_swiglu && !execution->compiled) {
         keep(tensors, "gate activation", COST_MODULE_MLP_ACTIVATION, e * t * f, false);
@@ -95,7 +98,8 @@ static void moe_tensors(const CostShape *shape, CostTensors *tensors)
     const SpecModel *model = &shape->spec->model;
     const SpecMoe *moe = &model->moe;
     const double own = shape->tokens / shape->tensor, e = shape->element_bytes, x = linear_input_bytes(shape);
-    const double rows = own * moe->top_k * shape->spec->parallel.expert_tensor * (moe->capacity_factor > 0 ? moe->capacity_factor : 1);
+    const double rows = own * moe->top_k * shape->spec->parallel.expert_tensor *
+                        (moe->capacity_factor > 0 ? moe->capacity_factor : 1);
     const double f = (double)moe->expert_ffn_hidden / shape->spec->parallel.expert_tensor;
     const double shared = moe->shared_expert_ffn_hidden / shape->tensor, width = model->gated_mlp ? 2 : 1;
     keep(tensors, "router input", COST_MODULE_NORM, e * shape->part_tokens * shape->hidden, true);
@@ -104,8 +108,10 @@ static void moe_tensors(const CostShape *shape, CostTensors *tensors)
     keep(tensors, "expert activation input", COST_MODULE_MOE, e * rows * f * width, false);
     keep(tensors, "expert output input", COST_MODULE_MOE_ACTIVATION, x * rows * f, true);
     if (moe->shared_experts > 0) {
-        keep(tensors, "shared expert activation input", COST_MODULE_MOE, e * shape->tokens * shared * width, false);
-        keep(tensors, "shared expert output input", COST_MODULE_MOE_ACTIVATION, x * shape->tokens * shared, true);
+        keep(tensors, "shared expert activation input", COST_MODULE_MOE, e * shape->tokens * shared * width,
+             false);
+        keep(tensors, "shared expert output input", COST_MODULE_MOE_ACTIVATION, x * shape->tokens * shared,
+             true);
     }
 }
 
@@ -113,7 +119,8 @@ void cost_layer_tensors(const CostShape *shape, int layer, CostTensors *tensors)
 {
     const double residual = shape->element_bytes * shape->part_tokens * shape->hidden;
     const bool eager = shape->spec->execution.framework.norm_upcasts_fp32 && !shape->spec->execution.compiled;
-    const double normed = eager ? 4 * shape->part_tokens * shape->hidden : 0; /* fp32 copy inside an eager norm */
+    const double normed =
+        eager ? 4 * shape->part_tokens * shape->hidden : 0; /* fp32 copy inside an eager norm */
     tensors->count = 0;
     keep_output(tensors, "layer input", COST_MODULE_RESIDUAL, residual);
     if (eager) {
@@ -168,8 +175,9 @@ CostActivations cost_layer_activations(const CostShape *shape, int layer, int la
     for (int i = 0; i < tensors.count; i++) {
         const CostTensor *tensor = &tensors.tensor[i];
         const bool input = i == 0;
-        const bool dropped = !input && (extent == COST_RECOMPUTE_OP_ALL ||
-                                        (extent == COST_RECOMPUTE_OP_SOME && module_dropped(shape->spec, tensor)));
+        const bool dropped =
+            !input && (extent == COST_RECOMPUTE_OP_ALL ||
+                       (extent == COST_RECOMPUTE_OP_SOME && module_dropped(shape->spec, tensor)));
         if (dropped) {
             sum.backward_temp_bytes += tensor->bytes;
             sum.forward_temp_bytes += tensor->bytes;

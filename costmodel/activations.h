@@ -12,9 +12,9 @@
 
 typedef struct CostTensor {
     const char *name;
-    CostModule module;  /* recomputation of the module drops it ... */
-    bool output;        /* ... unless it is the input of something kept */
-    bool weight_grad;   /* still needed by the backward-weight pass */
+    CostModule module; /* recomputation of the module drops it ... */
+    bool output;       /* ... unless it is the input of something kept */
+    bool weight_grad;  /* still needed by the backward-weight pass */
     double bytes;
 } CostTensor;
 
@@ -29,10 +29,10 @@ typedef struct CostTensors {
 void cost_layer_tensors(const CostShape *shape, int layer, CostTensors *tensors);
 
 typedef struct CostActivations {
-    double kept_bytes;            /* from forward to backward */
-    double input_only_bytes;      /* of them freed by the backward-input pass */
-    double forward_temp_bytes;    /* alive only during the forward */
-    double backward_temp_bytes;   /* alive only during the backward: recomputed tensors and gradients */
+    double kept_bytes;          /* from forward to backward */
+    double input_only_bytes;    /* of them freed by the backward-input pass */
+    double forward_temp_bytes;  /* alive only during the forward */
+    double backward_temp_bytes; /* alive only during the backward: recomputed tensors and gradients */
 } CostActivations;
 
 CostActivations cost_layer_activations(const CostShape *shape, int layer, int layer_in_stage);

@@ -242,6 +242,27 @@ static double messages_s(const Ground *g, const CostCollective *c)
     return latency + MAX(up / in->alltoall_frac, out) + copy_s(g, in->alltoall_copy_frac);
 }
 
+static double chosen_s(Ground *g, CostNcclChoice choice)
+{
+    g->choice = choice;
+    switch (choice.algorithm) {
+    case COST_NCCL_TREE:
+        return tree_s(g);
+    case COST_NCCL_NVLS:
+    case COST_NCCL_NVLS_TREE:
+        return nvls_s(g);
+    case COST_NCCL_PAT:
+        return pat_s(g);
+    default:
+        return ring_s(g);
+    }
+}
+
+/* NCCL's estimates place its switches between protocols a little off, so its choice for a larger message can be the
+ * faster one already. The time is the least over the choices for the power of two nearest to this size and for all
+ * above: near NCCL's own, and a longer message never takes less. */
+#define LARGEST_BYTES 17179869184.0 /* 16 GiB: beyond it choices no longer change */
+
 double cost_collective_s(const SpecCluster *cluster, const CostCollective *collective)
 {
     g_assert(collective->group.ranks >= 1 && collective->bytes >= 0);
@@ -250,17 +271,18 @@ double cost_collective_s(const SpecCluster *cluster, const CostCollective *colle
     Ground g = ground_of(cluster, collective);
     if (collective->op == COST_ALL_TO_ALL || collective->op == COST_SEND_RECV)
         return messages_s(&g, collective);
-    switch (g.choice.algorithm) {
-    case COST_NCCL_TREE:
-        return tree_s(&g);
-    case COST_NCCL_NVLS:
-    case COST_NCCL_NVLS_TREE:
-        return nvls_s(&g);
-    case COST_NCCL_PAT:
-        return pat_s(&g);
-    default:
-        return ring_s(&g);
+    double seconds = INFINITY;
+    unsigned tried = 0;
+    CostNcclQuery sized = g.query;
+    sized.bytes = MIN(exp2(round(log2(MAX(collective->bytes, 1)))), LARGEST_BYTES);
+    for (; sized.bytes <= LARGEST_BYTES; sized.bytes *= 2) {
+        CostNcclChoice choice = cost_nccl_choose(&sized);
+        unsigned bit = 1u << (choice.algorithm * COST_NCCL_PROTOCOL_COUNT + choice.protocol);
+        if (!(tried & bit))
+            seconds = MIN(seconds, chosen_s(&g, choice));
+        tried |= bit;
     }
+    return seconds;
 }
 
 CostTraffic cost_collective_traffic(const CostCollective *c)

@@ -18,7 +18,8 @@ typedef struct Sums {
     double model, full, recompute;
 } Sums;
 
-static void add_list(const Spec *spec, const CostOps *ops, CostRecomputeExtent extent, double weight, Sums *sums)
+static void add_list(const Spec *spec, const CostOps *ops, CostRecomputeExtent extent, double weight,
+                     Sums *sums)
 {
     for (int i = 0; i < ops->count; i++) {
         sums->model += weight * ops->op[i].model_flops;

@@ -4,7 +4,8 @@
 CostGroup cost_group(const Spec *spec, int ranks, int stride)
 {
     const SpecCluster *cluster = &spec->cluster;
-    const int domain = cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus : cluster->gpus_per_node;
+    const int domain =
+        cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus : cluster->gpus_per_node;
     int per_domain = domain / stride;
     per_domain = per_domain < 1 ? 1 : per_domain > ranks ? ranks : per_domain;
     while (ranks % per_domain != 0) {
@@ -40,7 +41,9 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->head_dim = model->head_dim;
     shape->element_bytes = full ? 4 : 2;
     shape->linear_dtype = spec_gemm_dtype(precision);
-    shape->activation_dtype = full ? shape->linear_dtype : precision == SPEC_PRECISION_FP16 ? SPEC_FP16 : SPEC_BF16;
+    shape->activation_dtype = full                               ? shape->linear_dtype
+                              : precision == SPEC_PRECISION_FP16 ? SPEC_FP16
+                                                                 : SPEC_BF16;
     shape->accumulate_fp32 = accumulates_fp32(spec);
     shape->tensor_group = cost_group(spec, parallel->tensor, 1);
     shape->context_group = cost_group(spec, parallel->context, parallel->tensor);
@@ -85,7 +88,8 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
     return ops->count - 1;
 }
 
-void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes, int kernels)
+void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes,
+                    int kernels)
 {
     CostOp *op = cost_ops_push(ops, name, COST_OP_MOVE, module);
     op->u.move.move = move;
@@ -93,8 +97,8 @@ void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove 
     op->kernels = kernels;
 }
 
-void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op, double bytes,
-                          CostGroup group, CostComm comm, int hidden_under)
+void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
+                          double bytes, CostGroup group, CostComm comm, int hidden_under)
 {
     if (group.ranks < 2) {
         return;
@@ -118,8 +122,8 @@ void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, dou
                            precision == SPEC_PRECISION_FP8_ROWWISE;
     const double out = shape->linear_dtype == SPEC_FP4 ? 1.0 + 1.0 / 16 : 2.0 + 1.0 / 16;
     const bool compiled = shape->spec->execution.compiled;
-    cost_push_move(ops, "cast", module, COST_MOVE_ELEMENTWISE, elements * ((amax_pass && !compiled ? 4 : 2) + out),
-                   amax_pass && !compiled ? 3 : 1);
+    cost_push_move(ops, "cast", module, COST_MOVE_ELEMENTWISE,
+                   elements * ((amax_pass && !compiled ? 4 : 2) + out), amax_pass && !compiled ? 3 : 1);
 }
 
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width)
@@ -131,7 +135,8 @@ void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double 
     const double elements = tokens * width, e = shape->element_bytes;
     const bool eager = framework->norm_upcasts_fp32 && !shape->spec->execution.compiled;
     if (pass == COST_FORWARD) { /* read x, write y; eager: upcast, square, mean, scale, downcast, weight */
-        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM, elements * (eager ? e + 28 : 2 * e), eager ? 7 : 1);
+        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM, elements * (eager ? e + 28 : 2 * e),
+                       eager ? 7 : 1);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
         cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM, elements * (eager ? e + 44 : 5 * e),
                        eager ? 14 : 2);
@@ -146,9 +151,11 @@ void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass)
     const double elements = shape->part_tokens * shape->hidden, e = shape->element_bytes;
     const bool dropout = model->dropout_frac > 0, bias = model->biases == SPEC_BIASES_ALL;
     if (pass == COST_FORWARD) {
-        const double bytes = fused ? 3 * e + (dropout ? 1 : 0) : 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? 2 * e : 0);
+        const double bytes =
+            fused ? 3 * e + (dropout ? 1 : 0) : 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? 2 * e : 0);
         const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (bias ? 1 : 0);
-        cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes, kernels);
+        cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes,
+                       kernels);
     } else if (pass == COST_BACKWARD_INPUT) { /* sum of the two gradients; dropout masks one of them */
         const double bytes = 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? e : 0);
         cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes,
@@ -170,17 +177,18 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
     const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
     const double bytes = full_bytes(shape);
     if (pass == COST_FORWARD && shape->sequence_parallel) {
-        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, bytes, shape->tensor_group, COST_COMM_TENSOR,
-                             overlap ? gemm : -1);
+        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, bytes, shape->tensor_group,
+                             COST_COMM_TENSOR, overlap ? gemm : -1);
         if (overlap && shape->tensor_group.ranks > 1) {
             ops->op[ops->count - 1].u.collective.chunked = true;
         }
     } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel) {
-        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, bytes, shape->tensor_group, COST_COMM_TENSOR,
-                             gemm);
+        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, bytes, shape->tensor_group,
+                             COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
-        cost_push_collective(ops, "input grad", module, shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
-                             bytes, shape->tensor_group, COST_COMM_TENSOR, gemm);
+        cost_push_collective(ops, "input grad", module,
+                             shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, bytes,
+                             shape->tensor_group, COST_COMM_TENSOR, gemm);
     }
 }
 
@@ -192,9 +200,9 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
     const double bytes = full_bytes(shape);
     const int before = ops->count;
     if (pass == COST_FORWARD) {
-        cost_push_collective(ops, "reduce", module, shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
-                             bytes, shape->tensor_group, COST_COMM_TENSOR,
-                             overlap && shape->sequence_parallel ? gemm : -1);
+        cost_push_collective(
+            ops, "reduce", module, shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, bytes,
+            shape->tensor_group, COST_COMM_TENSOR, overlap && shape->sequence_parallel ? gemm : -1);
     } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel) {
         cost_push_collective(ops, "output grad", module, COST_ALL_GATHER, bytes, shape->tensor_group,
                              COST_COMM_TENSOR, overlap ? gemm : -1);

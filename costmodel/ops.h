@@ -19,13 +19,13 @@
 /* Sizes on one rank, derived once from a Spec. */
 typedef struct CostShape {
     const Spec *spec;
-    double batch;      /* sequences in a micro-batch */
-    double sequence;   /* tokens of a whole sequence */
-    double tokens;     /* of a micro-batch on this rank: batch x sequence / context */
+    double batch;       /* sequences in a micro-batch */
+    double sequence;    /* tokens of a whole sequence */
+    double tokens;      /* of a micro-batch on this rank: batch x sequence / context */
     double part_tokens; /* where sequence parallelism divides: tokens / tensor, else tokens */
     double tensor, context;
     double hidden, heads, kv_heads, head_dim; /* heads on this rank */
-    double element_bytes; /* of an activation */
+    double element_bytes;                     /* of an activation */
     SpecDtype activation_dtype, linear_dtype; /* of the attention core and head; of the linear layers */
     bool sequence_parallel;
     bool accumulate_fp32; /* weight gradients are added to an fp32 buffer by the GEMM */
@@ -41,9 +41,17 @@ typedef enum { COST_FORWARD, COST_BACKWARD_INPUT, COST_BACKWARD_WEIGHT, COST_PAS
 
 /* What an op belongs to: recomputation picks by this. */
 typedef enum {
-    COST_MODULE_NORM, COST_MODULE_ATTENTION_PROJECTION, COST_MODULE_ATTENTION_CORE, COST_MODULE_MLA_UP,
-    COST_MODULE_MLP_LINEAR, COST_MODULE_MLP_ACTIVATION, COST_MODULE_MOE, COST_MODULE_MOE_ACTIVATION,
-    COST_MODULE_RESIDUAL, COST_MODULE_EMBEDDING, COST_MODULE_HEAD,
+    COST_MODULE_NORM,
+    COST_MODULE_ATTENTION_PROJECTION,
+    COST_MODULE_ATTENTION_CORE,
+    COST_MODULE_MLA_UP,
+    COST_MODULE_MLP_LINEAR,
+    COST_MODULE_MLP_ACTIVATION,
+    COST_MODULE_MOE,
+    COST_MODULE_MOE_ACTIVATION,
+    COST_MODULE_RESIDUAL,
+    COST_MODULE_EMBEDDING,
+    COST_MODULE_HEAD,
 } CostModule;
 
 typedef enum { COST_OP_GEMM, COST_OP_ATTENTION, COST_OP_MOVE, COST_OP_COLLECTIVE } CostOpKind;
@@ -55,13 +63,16 @@ typedef struct CostOp {
     const char *name;
     CostOpKind kind;
     CostModule module;
-    int kernels;          /* launches, for host time and gaps */
-    double model_flops;   /* causal half counted as half */
-    double full_flops;    /* causal half counted whole */
+    int kernels;        /* launches, for host time and gaps */
+    double model_flops; /* causal half counted as half */
+    double full_flops;  /* causal half counted whole */
     union {
         CostGemm gemm;
         CostAttention attention;
-        struct { CostMove move; double bytes; } move;
+        struct {
+            CostMove move;
+            double bytes;
+        } move;
         struct {
             CostCollective collective;
             CostComm comm;
@@ -97,8 +108,8 @@ CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPa
                        double k, double groups, SpecDtype dtype);
 void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes,
                     int kernels);
-void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op, double bytes,
-                          CostGroup group, CostComm comm, int hidden_under);
+void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
+                          double bytes, CostGroup group, CostComm comm, int hidden_under);
 /* fp8 and fp4 recipes cast operands: `elements` of activations before a linear layer. */
 void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, double elements);
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops);

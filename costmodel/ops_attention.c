@@ -40,7 +40,8 @@ static void push_fused_core(const CostShape *shape, int layer, bool backward, Co
 {
     const SpecModel *model = &shape->spec->model;
     const Pairs pairs = pairs_of(shape, layer);
-    const double per_pair = 2 * shape->batch * shape->heads * (qk_dim(model) + v_dim(model)) * (backward ? 2 : 1);
+    const double per_pair =
+        2 * shape->batch * shape->heads * (qk_dim(model) + v_dim(model)) * (backward ? 2 : 1);
     CostOp *op = cost_ops_push(ops, "attention", COST_OP_ATTENTION, COST_MODULE_ATTENTION_CORE);
     op->u.attention = (CostAttention){
         .kernel = shape->spec->execution.attention,
@@ -62,8 +63,8 @@ static void push_fused_core(const CostShape *shape, int layer, bool backward, Co
 }
 
 /* One batched GEMM of the unfused core: masked pairs are computed all the same. */
-static void push_core_gemm(const CostShape *shape, CostOps *ops, const char *name, CostPass pass, const double size[3],
-                           double useful_share)
+static void push_core_gemm(const CostShape *shape, CostOps *ops, const char *name, CostPass pass,
+                           const double size[3], double useful_share)
 {
     CostOp *op = cost_push_gemm(ops, name, COST_MODULE_ATTENTION_CORE, pass, size[0], size[1], size[2],
                                 shape->batch * shape->heads, shape->activation_dtype);
@@ -84,7 +85,8 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
     const CostModule core = COST_MODULE_ATTENTION_CORE;
     if (!backward) {
         push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, share);
-        cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX, scores * (fused ? 2 * e : 8 * e), fused ? 1 : 4);
+        cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX, scores * (fused ? 2 * e : 8 * e),
+                       fused ? 1 : 4);
         if (dropout) {
             cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
         }
@@ -152,16 +154,19 @@ static int push_mla_projections(const CostShape *shape, CostPass pass, CostOps *
     const double qk = mla->qk_nope_head_dim + mla->qk_rope_head_dim, tokens = shape->part_tokens;
     const CostModule down = COST_MODULE_ATTENTION_PROJECTION, up = COST_MODULE_MLA_UP;
     if (mla->q_lora_rank > 0) {
-        cost_push_linear(shape, ops, "q down", down, pass, tokens, shape->hidden, mla->q_lora_rank, shape->linear_dtype);
+        cost_push_linear(shape, ops, "q down", down, pass, tokens, shape->hidden, mla->q_lora_rank,
+                         shape->linear_dtype);
         cost_push_norm(shape, ops, pass, tokens, mla->q_lora_rank);
     }
     cost_push_linear(shape, ops, "q up", mla->q_lora_rank > 0 ? up : down, pass, shape->tokens,
-                     mla->q_lora_rank > 0 ? mla->q_lora_rank : shape->hidden, shape->heads * qk, shape->linear_dtype);
+                     mla->q_lora_rank > 0 ? mla->q_lora_rank : shape->hidden, shape->heads * qk,
+                     shape->linear_dtype);
     cost_push_linear(shape, ops, "kv down", down, pass, tokens, shape->hidden,
                      mla->kv_lora_rank + mla->qk_rope_head_dim, shape->linear_dtype);
     cost_push_norm(shape, ops, pass, tokens, mla->kv_lora_rank);
-    const int gemm = cost_push_linear(shape, ops, "kv up", up, pass, shape->tokens, mla->kv_lora_rank,
-                                      shape->heads * (mla->qk_nope_head_dim + mla->v_head_dim), shape->linear_dtype);
+    const int gemm =
+        cost_push_linear(shape, ops, "kv up", up, pass, shape->tokens, mla->kv_lora_rank,
+                         shape->heads * (mla->qk_nope_head_dim + mla->v_head_dim), shape->linear_dtype);
     push_rope(shape, pass, shape->heads * mla->qk_rope_head_dim, ops);
     if (pass != COST_BACKWARD_WEIGHT) { /* keys are put together from their two halves */
         cost_push_move(ops, "concatenate keys", up, COST_MOVE_ELEMENTWISE,
@@ -176,8 +181,8 @@ static int push_projections(const CostShape *shape, CostPass pass, CostOps *ops)
     if (shape->spec->model.mla.kv_lora_rank > 0) {
         return push_mla_projections(shape, pass, ops);
     }
-    const int gemm = cost_push_linear(shape, ops, "qkv", COST_MODULE_ATTENTION_PROJECTION, pass, shape->tokens,
-                                      shape->hidden, width, shape->linear_dtype);
+    const int gemm = cost_push_linear(shape, ops, "qkv", COST_MODULE_ATTENTION_PROJECTION, pass,
+                                      shape->tokens, shape->hidden, width, shape->linear_dtype);
     push_qk_norm(shape, pass, ops);
     push_rope(shape, pass, (shape->heads + shape->kv_heads) * shape->head_dim, ops);
     return gemm;

@@ -32,8 +32,8 @@ void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
         }
     } else if (pass == COST_BACKWARD_WEIGHT) {
         if (shape->sequence_parallel) {
-            cost_push_collective(ops, "gather rows", module, COST_ALL_GATHER, elements * e, shape->tensor_group,
-                                 COST_COMM_TENSOR, -1);
+            cost_push_collective(ops, "gather rows", module, COST_ALL_GATHER, elements * e,
+                                 shape->tensor_group, COST_COMM_TENSOR, -1);
         }
         cost_push_move(ops, "token rows grad", module, COST_MOVE_PERMUTE, elements * (e + 8), 2);
     }
@@ -69,20 +69,21 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     const double vocab = model->vocab / shape->tensor, logits = shape->tokens * vocab;
     const SpecExecution *execution = &shape->spec->execution;
     const SpecLoss loss = execution->compiled && execution->framework.loss == SPEC_LOSS_UNFUSED
-                              ? SPEC_LOSS_FUSED : execution->framework.loss;
+                              ? SPEC_LOSS_FUSED
+                              : execution->framework.loss;
     const CostModule module = COST_MODULE_HEAD;
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
-    const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden, vocab,
-                                      shape->activation_dtype);
+    const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,
+                                      vocab, shape->activation_dtype);
     cost_push_tensor_in(shape, ops, pass, module, gemm);
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    cost_push_move(ops, "loss", module, COST_MOVE_CROSS_ENTROPY, logits * loss_bytes(loss, pass != COST_FORWARD),
-                   loss == SPEC_LOSS_FUSED ? 2 : 6);
+    cost_push_move(ops, "loss", module, COST_MOVE_CROSS_ENTROPY,
+                   logits * loss_bytes(loss, pass != COST_FORWARD), loss == SPEC_LOSS_FUSED ? 2 : 6);
     if (pass == COST_FORWARD) { /* maximum, sum and target logit of every token */
-        cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4, shape->tensor_group,
-                             COST_COMM_TENSOR, -1);
+        cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4,
+                             shape->tensor_group, COST_COMM_TENSOR, -1);
     }
 }
 

@@ -3,12 +3,13 @@
 
 /* Bytes an intermediate element costs in the activation kernel: read the linear's output (two halves when
  * gated), write the product. Eager code runs bias, activation and product apart. */
-static void push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, double elements)
+static void push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
+                            double elements)
 {
     const SpecModel *model = &shape->spec->model;
     const SpecExecution *execution = &shape->spec->execution;
-    const bool fused = execution->compiled ||
-                       (model->gated_mlp ? execution->framework.fused_swiglu : execution->framework.fused_bias_gelu);
+    const bool fused = execution->compiled || (model->gated_mlp ? execution->framework.fused_swiglu
+                                                                : execution->framework.fused_bias_gelu);
     const double e = shape->element_bytes;
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
@@ -29,7 +30,8 @@ static void push_bias_grad(const CostShape *shape, CostOps *ops, double elements
 {
     const SpecBiases biases = shape->spec->model.biases;
     if (biases == SPEC_BIASES_ALL || biases == SPEC_BIASES_MLP) {
-        cost_push_move(ops, "bias grad", COST_MODULE_MLP_LINEAR, COST_MOVE_NORM, elements * shape->element_bytes, 1);
+        cost_push_move(ops, "bias grad", COST_MODULE_MLP_LINEAR, COST_MOVE_NORM,
+                       elements * shape->element_bytes, 1);
     }
 }
 
@@ -51,8 +53,8 @@ void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops)
     if (pass != COST_BACKWARD_WEIGHT) {
         cost_push_cast(shape, ops, linear, shape->tokens * f);
     }
-    const int out =
-        cost_push_linear(shape, ops, "mlp out", linear, pass, shape->tokens, f, shape->hidden, shape->linear_dtype);
+    const int out = cost_push_linear(shape, ops, "mlp out", linear, pass, shape->tokens, f, shape->hidden,
+                                     shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, linear, out);
 }
 
@@ -99,8 +101,9 @@ static void push_expert_exchange(const CostShape *shape, CostOps *ops, const cha
         return;
     }
     const double rows = routed_rows(shape) / shape->spec->parallel.expert_tensor;
-    cost_push_collective(ops, name, COST_MODULE_MOE, COST_ALL_TO_ALL, rows * shape->hidden * shape->element_bytes,
-                         shape->expert_group, COST_COMM_EXPERT, -1);
+    cost_push_collective(ops, name, COST_MODULE_MOE, COST_ALL_TO_ALL,
+                         rows * shape->hidden * shape->element_bytes, shape->expert_group, COST_COMM_EXPERT,
+                         -1);
 }
 
 void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops)

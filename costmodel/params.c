@@ -176,8 +176,8 @@ double cost_parameters(const SpecModel *model, int max_positions_or_0, bool acti
     if (max_positions_or_0 > 0) {
         copy.max_positions = max_positions_or_0;
     }
-    double total = piece_total(&copy, COST_PIECE_EMBEDDING, 0, active) +
-                   piece_total(&copy, COST_PIECE_HEAD, 0, active);
+    double total =
+        piece_total(&copy, COST_PIECE_EMBEDDING, 0, active) + piece_total(&copy, COST_PIECE_HEAD, 0, active);
     for (int layer = 0; layer < copy.layers; layer++) {
         total += piece_total(&copy, COST_PIECE_LAYER, layer, active);
     }

@@ -13,7 +13,8 @@ double cost_op_s(const CostShape *shape, const CostOp *op)
     case COST_OP_ATTENTION:
         return cost_attention_s(accelerator, &op->u.attention);
     case COST_OP_MOVE: /* a chain of kernels shares the bytes evenly */
-        return op->kernels * cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels);
+        return op->kernels *
+               cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels);
     default:
         return cost_collective_s(&shape->spec->cluster, &op->u.collective.collective);
     }

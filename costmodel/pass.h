@@ -7,8 +7,8 @@
 
 typedef struct CostTime {
     double compute_s;
-    double comm_s[COST_COMM_COUNT]; /* exposed */
-    double host_s;                  /* the GPU waits for launches */
+    double comm_s[COST_COMM_COUNT];         /* exposed */
+    double host_s;                          /* the GPU waits for launches */
     double scale_up_bytes, scale_out_bytes; /* sent by this rank */
 } CostTime;
 

@@ -32,7 +32,8 @@ CostRecipe cost_recipe(const Spec *spec)
     CostRecipe recipe = RECIPES[states->recipe];
     if (precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32) {
         recipe = RECIPES[SPEC_STATES_FP32_ADAM];
-    } else if (states->recipe == SPEC_STATES_MEGATRON_FP32_GRADS && (int)spec->training.gradient_dtype != SPEC_AUTO &&
+    } else if (states->recipe == SPEC_STATES_MEGATRON_FP32_GRADS &&
+               (int)spec->training.gradient_dtype != SPEC_AUTO &&
                spec->training.gradient_dtype != SPEC_FP32) {
         recipe.gradients = spec_dtype_bytes(spec->training.gradient_dtype);
     }
@@ -96,7 +97,8 @@ double cost_optimizer_bytes_per_parameter(const Spec *spec)
     const double moments = recipe.moments * cost_optimizer_moments_ratio(spec->training.optimizer);
     const double master = recipe.master > 0 ? 4 : 0;
     const double copies = recipe.master > 4 ? 2 + 4 + 4 : 0; /* fp16 gradients are first copied to fp32 */
-    return recipe.gradients + 2 * moments + 2 * master + (master > 0 ? 1 : 2) * fmin(recipe.weights, 4) + copies;
+    return recipe.gradients + 2 * moments + 2 * master + (master > 0 ? 1 : 2) * fmin(recipe.weights, 4) +
+           copies;
 }
 
 double cost_optimizer_s(const Spec *spec, double dense, double expert, int matrices)
@@ -111,10 +113,12 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
     const double bytes = owned * (cost_optimizer_bytes_per_parameter(spec) + 3 * clip);
     /* an unfused optimizer streams each array through memory for every arithmetic step of Adam */
     const double passes = framework->optimizer_fused ? 1 : 2.5;
-    const double move_s = cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_OPTIMIZER, passes * bytes);
+    const double move_s =
+        cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_OPTIMIZER, passes * bytes);
     const double launches = framework->optimizer_fused ? 16 : 8.0 * matrices;
-    const double zero_s = cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE,
-                                              all * cost_recipe(spec).gradients); /* cleared for the next step */
+    const double zero_s =
+        cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE,
+                            all * cost_recipe(spec).gradients); /* cleared for the next step */
     return fmax(move_s + zero_s, launches * framework->kernel_host_s);
 }
 

@@ -11,7 +11,8 @@ double cost_textbook_seconds(double parameters, double tokens, int gpus, double 
     return 8 * parameters * tokens / (gpus * flops_per_s_per_gpu);
 }
 
-CostNotesMemory cost_textbook_gpt2_memory(double parameters, int layers, int hidden, double batch, double sequence)
+CostNotesMemory cost_textbook_gpt2_memory(double parameters, int layers, int hidden, double batch,
+                                          double sequence)
 {
     const double bytes = 4, row = batch * sequence * hidden * bytes;
     CostNotesMemory memory = {

@@ -18,6 +18,7 @@ double cost_textbook_seconds(double parameters, double tokens, int gpus, double 
 typedef struct CostNotesMemory {
     double states_bytes, layer_bytes, token_embedding_bytes, position_embedding_bytes, activations_bytes;
 } CostNotesMemory;
-CostNotesMemory cost_textbook_gpt2_memory(double parameters, int layers, int hidden, double batch, double sequence);
+CostNotesMemory cost_textbook_gpt2_memory(double parameters, int layers, int hidden, double batch,
+                                          double sequence);
 
 #endif

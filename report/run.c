@@ -5,7 +5,8 @@
 #include "report/report.h"
 #include "sim/step.h"
 
-static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index, ReportStage *out)
+static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index,
+                       ReportStage *out)
 {
     const SimRankResult *rank = &result->rank[index * (result->ranks / plan->shape.ranks)];
     const SpecFramework *framework = &spec->execution.framework;

@@ -53,8 +53,8 @@ static const char *text_member(const OrrJson *object, const char *key)
 static char *cell_of(const Spec *spec)
 {
     const SpecModel *model = &spec->model;
-    return g_strdup_printf("%d %d %d %d %d %d %d | %s | %d | %d %d", model->layers, model->hidden, model->heads,
-                           model->kv_heads, model->ffn_hidden, model->vocab, model->moe.experts,
+    return g_strdup_printf("%d %d %d %d %d %d %d | %s | %d | %d %d", model->layers, model->hidden,
+                           model->heads, model->kv_heads, model->ffn_hidden, model->vocab, model->moe.experts,
                            spec->cluster.accelerator.name, spec_gpus(spec), spec->training.global_batch,
                            spec->training.sequence_length);
 }
@@ -87,7 +87,8 @@ static void compare(const Report *report, ValidateRow *row)
     }
 }
 
-static bool simulate(const Replay *replay, const OrrJson *scenario, const char *where, ValidateRow *row, GError **error)
+static bool simulate(const Replay *replay, const OrrJson *scenario, const char *where, ValidateRow *row,
+                     GError **error)
 {
     const ReportOptions options = {0};
     Spec loaded, chosen;
@@ -168,7 +169,7 @@ static bool replay_document(Replay *replay, const OrrJsonDoc *doc, GError **erro
 
 typedef struct Selection {
     const ValidateLedger *ledger;
-    int source;     /* -1: all */
+    int source; /* -1: all */
     bool full_only;
 } Selection;
 
@@ -210,7 +211,8 @@ static void kendall(const Selection *selection, ValidateStats *stats)
                 fabs(a->measured_step_s / b->measured_step_s - 1) <= 0.05) {
                 continue;
             }
-            const bool same = (a->measured_step_s < b->measured_step_s) == (a->predicted_step_s < b->predicted_step_s);
+            const bool same =
+                (a->measured_step_s < b->measured_step_s) == (a->predicted_step_s < b->predicted_step_s);
             agree += same ? 1 : -1;
             stats->kendall_pairs += 1;
         }
@@ -300,12 +302,16 @@ static int rows_in(GPtrArray *documents)
 }
 
 bool validate_files(const char *const *paths, int count, const char *const *sets, ValidateChoose choose,
-                    ValidateProgress progress, void *progress_data, ValidateLedger *ret_ledger, GError **error)
+                    ValidateProgress progress, void *progress_data, ValidateLedger *ret_ledger,
+                    GError **error)
 {
     ValidateLedger ledger = {.rows = g_ptr_array_new_with_free_func(row_free),
                              .sources = g_ptr_array_new_with_free_func(source_free)};
     GPtrArray *documents = g_ptr_array_new_with_free_func((GDestroyNotify)orr_json_free);
-    Replay replay = {.sets = sets, .choose = choose, .progress = progress, .progress_data = progress_data,
+    Replay replay = {.sets = sets,
+                     .choose = choose,
+                     .progress = progress,
+                     .progress_data = progress_data,
                      .ledger = &ledger};
     bool ok = true;
     for (int i = 0; ok && i < count; i++) {

@@ -11,17 +11,17 @@
 
 typedef struct ValidateRow {
     char *id;
-    int source;           /* index into ValidateLedger.sources */
+    int source; /* index into ValidateLedger.sources */
     bool full_confidence;
-    double measured_step_s, predicted_step_s; /* 0: none */
-    double error_frac;                        /* predicted / measured - 1 */
+    double measured_step_s, predicted_step_s;             /* 0: none */
+    double error_frac;                                    /* predicted / measured - 1 */
     double measured_memory_bytes, predicted_memory_bytes; /* by the row's memory_kind; 0: none */
     double memory_error_frac, memory_uncertainty_frac;
-    char *memory_kind;                        /* NULL: no memory published */
+    char *memory_kind; /* NULL: no memory published */
     bool has_interval, inside_interval;
     bool fits;
-    char *skipped;                            /* reason, or NULL */
-    char *cell;                               /* rows of one cell are comparable: model shape, accelerator, GPUs, batch, sequence */
+    char *skipped; /* reason, or NULL */
+    char *cell;    /* rows of one cell are comparable: model shape, accelerator, GPUs, batch, sequence */
 } ValidateRow;
 
 /* Fractions, not percent; NAN where there is nothing to average. */
@@ -51,7 +51,8 @@ typedef void (*ValidateProgress)(int done, int total, void *data);
 
 /* Fails only when a file cannot be read or is not a list of rows. */
 bool validate_files(const char *const *paths, int count, const char *const *sets, ValidateChoose choose,
-                    ValidateProgress progress, void *progress_data, ValidateLedger *ret_ledger, GError **error);
+                    ValidateProgress progress, void *progress_data, ValidateLedger *ret_ledger,
+                    GError **error);
 void validate_clear(ValidateLedger *ledger);
 
 void validate_write_text(const ValidateLedger *ledger, bool every_row, GString *out);

@@ -53,8 +53,8 @@ static void stats_row(OrrTable *table, const char *name, const ValidateStats *st
 
 static void write_sources(const ValidateLedger *ledger, GString *out)
 {
-    static const char *const HEADERS[] = {"source", "rows",  "skipped", "mean |error|", "full confidence",
-                                          "bias",   "P90",   "worst",   "tau (pairs)",  "memory"};
+    static const char *const HEADERS[] = {"source", "rows", "skipped", "mean |error|", "full confidence",
+                                          "bias",   "P90",  "worst",   "tau (pairs)",  "memory"};
     OrrTable *table = orr_table_new(HEADERS, G_N_ELEMENTS(HEADERS));
     for (guint i = 0; i < ledger->sources->len; i++) {
         const ValidateSource *source = ledger->sources->pdata[i];
@@ -67,8 +67,8 @@ static void write_sources(const ValidateLedger *ledger, GString *out)
 
 static void write_rows(const ValidateLedger *ledger, GString *out)
 {
-    static const char *const HEADERS[] = {"row", "measured", "predicted", "error", "memory measured", "predicted",
-                                          "error"};
+    static const char *const HEADERS[] = {"row",       "measured", "predicted", "error", "memory measured",
+                                          "predicted", "error"};
     OrrTable *table = orr_table_new(HEADERS, G_N_ELEMENTS(HEADERS));
     for (guint i = 0; i < ledger->rows->len; i++) {
         const ValidateRow *row = ledger->rows->pdata[i];
@@ -76,7 +76,8 @@ static void write_rows(const ValidateLedger *ledger, GString *out)
         const bool time = row->skipped == NULL && row->measured_step_s > 0;
         const bool memory = row->skipped == NULL && row->memory_kind != NULL;
         const char *cells[] = {row->id,
-                               row->measured_step_s > 0 ? orr_text_seconds(text[0], row->measured_step_s) : "-",
+                               row->measured_step_s > 0 ? orr_text_seconds(text[0], row->measured_step_s)
+                                                        : "-",
                                time ? orr_text_seconds(text[1], row->predicted_step_s) : "-",
                                time ? signed_percent(text[2], row->error_frac) : "-",
                                memory ? orr_text_bytes(text[3], row->measured_memory_bytes) : "-",
@@ -112,7 +113,8 @@ void validate_write_text(const ValidateLedger *ledger, bool every_row, GString *
         g_string_append_c(out, '\n');
     }
     write_sources(ledger, out);
-    g_string_append_printf(out, "\n  mean of the sources' mean |error|: %s\n", percent(text, ledger->macro_mape));
+    g_string_append_printf(out, "\n  mean of the sources' mean |error|: %s\n",
+                           percent(text, ledger->macro_mape));
     write_skipped(ledger, out);
 }
 
@@ -202,14 +204,22 @@ static const char *plain(char *text, double value, bool present)
 
 void validate_write_csv(const ValidateLedger *ledger, GString *out)
 {
-    static const char *const HEADERS[] = {"file", "id", "confidence", "measured_step_s", "predicted_step_s",
-                                          "error_frac", "measured_memory_bytes", "predicted_memory_bytes",
-                                          "memory_error_frac", "skipped"};
+    static const char *const HEADERS[] = {"file",
+                                          "id",
+                                          "confidence",
+                                          "measured_step_s",
+                                          "predicted_step_s",
+                                          "error_frac",
+                                          "measured_memory_bytes",
+                                          "predicted_memory_bytes",
+                                          "memory_error_frac",
+                                          "skipped"};
     OrrTable *table = orr_table_new(HEADERS, G_N_ELEMENTS(HEADERS));
     for (guint i = 0; i < ledger->rows->len; i++) {
         const ValidateRow *row = ledger->rows->pdata[i];
         const ValidateSource *source = ledger->sources->pdata[row->source];
-        const bool ran = row->skipped == NULL, time = row->measured_step_s > 0, memory = row->memory_kind != NULL;
+        const bool ran = row->skipped == NULL, time = row->measured_step_s > 0,
+                   memory = row->memory_kind != NULL;
         char text[6][ORR_TEXT_SIZE];
         const char *cells[] = {source->file,
                                row->id,

@@ -25,8 +25,8 @@ bool search_has_auto(const Spec *spec)
     return training->micro_batch == SPEC_AUTO || (int)training->recompute.mode == SPEC_AUTO ||
            parallel->virtual_stages == SPEC_AUTO || (int)parallel->schedule == SPEC_AUTO ||
            parallel->sequence_parallel == SPEC_AUTO || parallel->zero == SPEC_AUTO ||
-           parallel->tensor == SPEC_AUTO || parallel->pipeline == SPEC_AUTO || parallel->context == SPEC_AUTO ||
-           parallel->data == SPEC_AUTO || parallel->expert == SPEC_AUTO;
+           parallel->tensor == SPEC_AUTO || parallel->pipeline == SPEC_AUTO ||
+           parallel->context == SPEC_AUTO || parallel->data == SPEC_AUTO || parallel->expert == SPEC_AUTO;
 }
 
 static void add_value(Values *values, int value)
@@ -87,7 +87,8 @@ static void consider(Choice *choice, const Spec *candidate)
 
 static void over_recompute(Choice *choice, Spec *candidate)
 {
-    static const SpecRecomputeMode MODES[] = {SPEC_RECOMPUTE_NONE, SPEC_RECOMPUTE_SELECTIVE, SPEC_RECOMPUTE_FULL};
+    static const SpecRecomputeMode MODES[] = {SPEC_RECOMPUTE_NONE, SPEC_RECOMPUTE_SELECTIVE,
+                                              SPEC_RECOMPUTE_FULL};
     if ((int)choice->spec->training.recompute.mode != SPEC_AUTO) {
         consider(choice, candidate);
         return;
@@ -110,7 +111,8 @@ static void over_schedule(Choice *choice, Spec *candidate)
     for (int i = 0; i < chunks.count; i++) {
         candidate->parallel.virtual_stages = chunks.value[i];
         if ((int)parallel->schedule == SPEC_AUTO) {
-            candidate->parallel.schedule = chunks.value[i] > 1 ? SPEC_SCHEDULE_INTERLEAVED : SPEC_SCHEDULE_1F1B;
+            candidate->parallel.schedule =
+                chunks.value[i] > 1 ? SPEC_SCHEDULE_INTERLEAVED : SPEC_SCHEDULE_1F1B;
         }
         over_recompute(choice, candidate);
     }
@@ -119,8 +121,9 @@ static void over_schedule(Choice *choice, Spec *candidate)
 static void over_micro_batch(Choice *choice, Spec *candidate)
 {
     const int per_replica = candidate->training.global_batch / candidate->parallel.data;
-    const Values sizes = choice->spec->training.micro_batch != SPEC_AUTO ? fixed(choice->spec->training.micro_batch)
-                                                                         : divisors(per_replica, 64);
+    const Values sizes = choice->spec->training.micro_batch != SPEC_AUTO
+                             ? fixed(choice->spec->training.micro_batch)
+                             : divisors(per_replica, 64);
     for (int i = 0; i < sizes.count; i++) {
         candidate->training.micro_batch = sizes.value[i];
         over_schedule(choice, candidate);
@@ -133,15 +136,20 @@ static bool degrees_given(const Spec *spec, GError **error)
     const struct {
         const char *key;
         int value;
-    } degrees[] = {{"tensor", parallel->tensor},   {"pipeline", parallel->pipeline}, {"context", parallel->context},
-                   {"data", parallel->data},       {"expert", parallel->expert},     {"zero", parallel->zero},
+    } degrees[] = {{"tensor", parallel->tensor},
+                   {"pipeline", parallel->pipeline},
+                   {"context", parallel->context},
+                   {"data", parallel->data},
+                   {"expert", parallel->expert},
+                   {"zero", parallel->zero},
                    {"sequence_parallel", parallel->sequence_parallel}};
     for (size_t i = 0; i < G_N_ELEMENTS(degrees); i++) {
         if (degrees[i].value == SPEC_AUTO) {
-            g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                        "parallel.%s: \"auto\" is not chosen here yet; give a number (auto works for "
-                        "training.micro_batch, training.recompute, parallel.virtual_stages and parallel.schedule)",
-                        degrees[i].key);
+            g_set_error(
+                error, ORR_ERROR, ORR_ERROR_INPUT,
+                "parallel.%s: \"auto\" is not chosen here yet; give a number (auto works for "
+                "training.micro_batch, training.recompute, parallel.virtual_stages and parallel.schedule)",
+                degrees[i].key);
             return false;
         }
     }

@@ -203,8 +203,8 @@ static bool run(Engine *e, GError **error)
         sim_rate_settle(e);
     }
     if (e->clock_full) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "the step lasts longer than the clock can hold (%.0f s)",
-                    (double)INT64_MAX * 1e-12);
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "the step lasts longer than the clock can hold (%.0f s)", (double)INT64_MAX * 1e-12);
         return false;
     }
     if (!all_done(e)) {

@@ -2,10 +2,14 @@
 #include "sim/engine_internal.h"
 
 static const char *const STREAM_NAMES[SIM_STREAM_COUNT] = {
-    [SIM_STREAM_COMPUTE] = "compute",     [SIM_STREAM_TENSOR] = "tensor communication",
-    [SIM_STREAM_DATA] = "data communication", [SIM_STREAM_SEND_NEXT] = "send to next stage",
-    [SIM_STREAM_SEND_PREV] = "send to previous stage", [SIM_STREAM_H2D] = "host to device",
-    [SIM_STREAM_D2H] = "device to host",  [SIM_STREAM_HOST] = "host",
+    [SIM_STREAM_COMPUTE] = "compute",
+    [SIM_STREAM_TENSOR] = "tensor communication",
+    [SIM_STREAM_DATA] = "data communication",
+    [SIM_STREAM_SEND_NEXT] = "send to next stage",
+    [SIM_STREAM_SEND_PREV] = "send to previous stage",
+    [SIM_STREAM_H2D] = "host to device",
+    [SIM_STREAM_D2H] = "device to host",
+    [SIM_STREAM_HOST] = "host",
     [SIM_STREAM_STORAGE] = "storage",
 };
 

@@ -41,12 +41,12 @@ typedef struct {
 typedef struct {
     int32_t first_slot, slot_count;
     int32_t cls;
-    uint32_t sm_share;              /* taken by running communication */
+    uint32_t sm_share;               /* taken by running communication */
     uint32_t demand[SIM_LINK_COUNT]; /* by running ops */
-    bool computing;                 /* an op that slows beside communication runs */
+    bool computing;                  /* an op that slows beside communication runs */
     bool dirty;
-    int64_t accounted_ps;           /* parts and idle time cover the compute stream up to here */
-    int64_t level_ps, level_bytes;  /* memory since then, all kinds */
+    int64_t accounted_ps;          /* parts and idle time cover the compute stream up to here */
+    int64_t level_ps, level_bytes; /* memory since then, all kinds */
     int64_t bytes[SIM_MEM_COUNT];
 } Rank;
 
@@ -72,9 +72,9 @@ typedef struct {
     int8_t *slot_of_stream;    /* [class][stream] -> slot within the rank; SIM_NONE */
     Collective *collectives;
     int32_t collective_count;
-    int32_t *members;                           /* slots; SIM_NONE: a member that never joins */
-    int32_t first_collective[SIM_MAX_GROUPS];   /* SIM_NONE: groups of one */
-    int32_t ready_first, ready_last;            /* slots to go on */
+    int32_t *members;                         /* slots; SIM_NONE: a member that never joins */
+    int32_t first_collective[SIM_MAX_GROUPS]; /* SIM_NONE: groups of one */
+    int32_t ready_first, ready_last;          /* slots to go on */
     int32_t *dirty_ranks, *dirty_collectives;
     int32_t dirty_rank_count, dirty_collective_count;
     bool clock_full; /* an end does not fit the clock */

@@ -126,7 +126,8 @@ static int32_t *fill_group(Engine *e, int group, const int8_t *stream_of_group, 
         const Rank *rank = &e->ranks[r];
         int stream = stream_of_group[rank->cls * SIM_MAX_GROUPS + group];
         e->members[instance->first_member + instance->member_count++] =
-            stream < 0 ? SIM_NONE : rank->first_slot + e->slot_of_stream[rank->cls * SIM_STREAM_COUNT + stream];
+            stream < 0 ? SIM_NONE
+                       : rank->first_slot + e->slot_of_stream[rank->cls * SIM_STREAM_COUNT + stream];
     }
     return member;
 }
@@ -164,7 +165,8 @@ static void setup_result(Engine *e)
             SimList list = program->class_list[c].streams[s];
             for (int64_t i = 0; i < list.count; i++) {
                 ops += list.instrs[i].kind == SIM_WAIT ? 0 : program->replicas;
-                changes += list.instrs[i].kind == SIM_WAIT || list.instrs[i].mem < 0 ? 0 : 2 * program->replicas;
+                changes +=
+                    list.instrs[i].kind == SIM_WAIT || list.instrs[i].mem < 0 ? 0 : 2 * program->replicas;
             }
         }
     }

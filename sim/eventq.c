@@ -203,8 +203,7 @@ bool sim_eventq_pop(SimEventq *q, int64_t *ret_time_ps, int32_t *ret_event)
 
 bool sim_eventq_pop_at(SimEventq *q, int64_t time_ps, int32_t *ret_event)
 {
-    if (q->heap_count == 0 || q->heap[0].time_ps != time_ps ||
-        q->instants[q->heap[0].instant].first == NONE)
+    if (q->heap_count == 0 || q->heap[0].time_ps != time_ps || q->instants[q->heap[0].instant].first == NONE)
         return false;
     *ret_event = take_first(q);
     return true;

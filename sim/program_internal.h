@@ -43,11 +43,11 @@ typedef struct {
     const SimPlan *plan;
     OrrArena *arena;
     int ranks, chunks, microbatches, stages;
-    SimOrder *orders;    /* [ranks] */
-    GArray **lists;      /* of SimInstr, [rank][stream] */
+    SimOrder *orders; /* [ranks] */
+    GArray **lists;   /* of SimInstr, [rank][stream] */
     GArray *works, *mems;
     GHashTable *work_index, *mem_index;
-    StageCache *caches;  /* [stages] */
+    StageCache *caches;                  /* [stages] */
     Point *forward_done, *backward_done; /* [stages][microbatches] */
     GArray *pending;
 } Builder;
@@ -78,6 +78,7 @@ typedef struct {
     Chunk *chunks;
     Use *uses;
     int64_t use_count, next_use, next_gather;
+    int32_t last_compute;                               /* last op on the compute stream */
     int32_t reduced[2];                                 /* the last two reductions; SIM_NONE */
     int32_t waited[SIM_STREAM_COUNT][SIM_STREAM_COUNT]; /* up to where a stream has waited for another */
 } RankBuilder;
@@ -107,13 +108,13 @@ bool sim_orders_check(const Builder *builder, GError **error);
 int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr);
 /* `stream` goes on once `on` of the same rank has completed instruction `index`. */
 void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index);
-int32_t sim_last_index(const RankBuilder *rb, SimStream stream); /* SIM_NONE: empty */
 bool sim_makes_weight_gradient(SimPass pass);
 
 /* program_pass.c */
 void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op);
 
 /* program_data.c: data-parallel communication and the end of the step. */
+SimStream sim_reduce_stream(const SimPlan *plan);
 void sim_emit_start_gathers(RankBuilder *rb);
 void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int segment, int32_t microbatch);
 bool sim_reduces_after(const RankBuilder *rb, const Chunk *chunk, const Pass *pass);

@@ -15,8 +15,8 @@ static bool fail(const Builder *b, int rank, SimPass pass, int stage, int microb
                  GError **error)
 {
     g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                "schedule \"%s\": rank %d runs the %s of stage %d, micro-batch %d %s", b->plan->schedule->name,
-                rank, PASS_NAMES[pass], stage, microbatch, what);
+                "schedule \"%s\": rank %d runs the %s of stage %d, micro-batch %d %s",
+                b->plan->schedule->name, rank, PASS_NAMES[pass], stage, microbatch, what);
     return false;
 }
 

@@ -169,7 +169,8 @@ SimMemDelta sim_stage_mem(const SimStage *stage, SimPass pass)
         const SimSegment *segment = &stage->segments[i];
         SimMemDelta one = sim_segment_mem(segment, pass);
         above_bytes = MAX(above_bytes, one.start_bytes[SIM_MEM_WORKSPACE] - missing_bytes);
-        missing_bytes += pass == SIM_PASS_FORWARD ? segment->activation_bytes : given_back_bytes(segment, pass);
+        missing_bytes +=
+            pass == SIM_PASS_FORWARD ? segment->activation_bytes : given_back_bytes(segment, pass);
         mem.start_bytes[SIM_MEM_ACTIVATIONS] += one.start_bytes[SIM_MEM_ACTIVATIONS];
         mem.end_bytes[SIM_MEM_ACTIVATIONS] += one.end_bytes[SIM_MEM_ACTIVATIONS];
     }

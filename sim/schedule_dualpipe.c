@@ -17,8 +17,8 @@
 
 typedef struct {
     SimOrder *order;
-    int chunk[2];    /* of each direction */
-    int forward[2];  /* next micro-batch of each direction */
+    int chunk[2];   /* of each direction */
+    int forward[2]; /* next micro-batch of each direction */
     int backward[2];
     SimPassOp *pending; /* weight backwards, oldest first */
     int64_t pending_first, pending_count;
@@ -37,8 +37,8 @@ static void add_backward(Writer *w, int direction)
 static void add_backward_input(Writer *w, int direction)
 {
     sim_order_add(w->order, SIM_PASS_BACKWARD_INPUT, w->chunk[direction], w->backward[direction]);
-    w->pending[w->pending_count++] = (SimPassOp){.chunk = (int16_t)w->chunk[direction],
-                                                 .microbatch = w->backward[direction]};
+    w->pending[w->pending_count++] =
+        (SimPassOp){.chunk = (int16_t)w->chunk[direction], .microbatch = w->backward[direction]};
     w->backward[direction]++;
 }
 
@@ -111,10 +111,11 @@ static void fill(Writer *w, int half, int h, int microbatches, OrrArena *arena)
 bool sim_schedule_dualpipe_check(const SimScheduleShape *shape, GError **error)
 {
     if (shape->ranks % 2 != 0 || shape->microbatches % 2 != 0 || shape->microbatches < 2 * shape->ranks) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "dualpipe needs an even number of pipeline ranks (%d) and an even number of micro-batches "
-                    "(%d), at least twice the ranks (%d)",
-                    shape->ranks, shape->microbatches, 2 * shape->ranks);
+        g_set_error(
+            error, ORR_ERROR, ORR_ERROR_INPUT,
+            "dualpipe needs an even number of pipeline ranks (%d) and an even number of micro-batches "
+            "(%d), at least twice the ranks (%d)",
+            shape->ranks, shape->microbatches, 2 * shape->ranks);
         return false;
     }
     return true;

@@ -15,7 +15,8 @@ void sim_schedule_gpipe(const SimScheduleShape *shape, int rank, OrrArena *arena
 void sim_schedule_1f1b(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 bool sim_schedule_interleaved_check(const SimScheduleShape *shape, GError **error);
 void sim_schedule_interleaved(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
-void sim_schedule_breadth_first(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
+void sim_schedule_breadth_first(const SimScheduleShape *shape, int rank, OrrArena *arena,
+                                SimOrder *ret_order);
 void sim_schedule_zb_h1(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_zb_h2(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_zb_v(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);

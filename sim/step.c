@@ -54,7 +54,8 @@ SimWork step_collective(const Spec *spec, const CostCollective *collective, SimP
     work.scale_up_bytes = llround(traffic.scale_up_bytes);
     work.scale_out_bytes = llround(traffic.scale_out_bytes);
     work.sm_share = (uint16_t)lround(1024 * cost_collective_sm_frac(&spec->cluster, collective));
-    work.link_demand = (uint16_t)lround(1024 * fmin(1, rate > 0 && seconds > 0 ? bytes / (seconds * rate) : 1));
+    work.link_demand =
+        (uint16_t)lround(1024 * fmin(1, rate > 0 && seconds > 0 ? bytes / (seconds * rate) : 1));
     return work;
 }
 
@@ -77,15 +78,16 @@ static SimWork hop(const Step *step, int rank, int other)
     const Spec *spec = step->spec;
     const CostShape *shape = &step->shape;
     const bool inside = same_domain(spec, rank, other);
-    const bool scatter = !shape->sequence_parallel && !inside && spec->execution.framework.p2p_scatter_gather &&
-                         spec->parallel.tensor > 1;
+    const bool scatter = !shape->sequence_parallel && !inside &&
+                         spec->execution.framework.p2p_scatter_gather && spec->parallel.tensor > 1;
     const double whole = shape->tokens * shape->hidden * shape->element_bytes;
     const double bytes = shape->sequence_parallel || scatter ? whole / shape->tensor : whole;
-    SimWork work = step_collective(spec,
-                                   &(CostCollective){.op = COST_SEND_RECV,
-                                                     .bytes = bytes,
-                                                     .group = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1}},
-                                   SIM_PART_PIPELINE_COMM);
+    SimWork work = step_collective(
+        spec,
+        &(CostCollective){.op = COST_SEND_RECV,
+                          .bytes = bytes,
+                          .group = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1}},
+        SIM_PART_PIPELINE_COMM);
     if (scatter) {
         const SimWork gather = step_collective(
             spec, &(CostCollective){.op = COST_ALL_GATHER, .bytes = whole, .group = shape->tensor_group},
@@ -128,7 +130,8 @@ static bool fill_schedule(const Spec *spec, SimPlan *plan, GError **error)
                                      .microbatches = spec_microbatches(spec)};
     if (plan->schedule == NULL) {
         g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "parallel.schedule: \"%s\" is not built yet; `orrery list schedules` shows what is", name);
+                    "parallel.schedule: \"%s\" is not built yet; `orrery list schedules` shows what is",
+                    name);
         return false;
     }
     return plan->schedule->check == NULL || plan->schedule->check(&plan->shape, error);

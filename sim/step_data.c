@@ -24,19 +24,24 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
     const bool sharded = op != COST_ALL_REDUCE;
     const int dense_shard = sharded ? cost_shard_degree(spec, dense_ranks) : dense_ranks;
     const int expert_shard = sharded ? cost_shard_degree(spec, expert_ranks) : expert_ranks;
-    SimWork work = step_collective(
-        spec, &(CostCollective){.op = op, .bytes = params->dense * wire_bytes, .group = dense_group(spec, dense_shard)},
-        SIM_PART_DATA_COMM);
-    const SimWork expert = step_collective(
-        spec,
-        &(CostCollective){.op = op, .bytes = params->expert * wire_bytes, .group = expert_group(spec, expert_shard)},
-        SIM_PART_DATA_COMM);
+    SimWork work = step_collective(spec,
+                                   &(CostCollective){.op = op,
+                                                     .bytes = params->dense * wire_bytes,
+                                                     .group = dense_group(spec, dense_shard)},
+                                   SIM_PART_DATA_COMM);
+    const SimWork expert = step_collective(spec,
+                                           &(CostCollective){.op = op,
+                                                             .bytes = params->expert * wire_bytes,
+                                                             .group = expert_group(spec, expert_shard)},
+                                           SIM_PART_DATA_COMM);
     step_add_work(&work, &expert);
     if (op == COST_REDUCE_SCATTER && dense_shard < dense_ranks) {
-        const CostGroup across = cost_group(spec, dense_ranks / dense_shard, spec->parallel.tensor * dense_shard);
+        const CostGroup across =
+            cost_group(spec, dense_ranks / dense_shard, spec->parallel.tensor * dense_shard);
         const SimWork replicas = step_collective(
             spec,
-            &(CostCollective){.op = COST_ALL_REDUCE, .bytes = params->dense * wire_bytes / dense_shard, .group = across},
+            &(CostCollective){
+                .op = COST_ALL_REDUCE, .bytes = params->dense * wire_bytes / dense_shard, .group = across},
             SIM_PART_DATA_COMM);
         step_add_work(&work, &replicas);
     }
@@ -124,8 +129,8 @@ static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
     if (!spec->model.tied_embeddings || last == 0 || (rank != 0 && rank != last)) {
         return;
     }
-    const double bytes =
-        (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor * cost_gradient_wire_bytes(spec);
+    const double bytes = (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor *
+                         cost_gradient_wire_bytes(spec);
     const int stride = spec->parallel.tensor * spec->parallel.context * spec->parallel.data * last;
     out->embedding_reduce = step_collective(
         spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = bytes, .group = cost_group(spec, 2, stride)},

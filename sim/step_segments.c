@@ -27,7 +27,8 @@ typedef void (*ListOps)(const CostShape *shape, CostPass pass, CostOps *ops);
 
 static void add_edge(const Step *step, ListOps list, SimSegment *segment)
 {
-    SimWork *works[COST_PASS_COUNT] = {&segment->forward, &segment->backward_input, &segment->backward_weight};
+    SimWork *works[COST_PASS_COUNT] = {&segment->forward, &segment->backward_input,
+                                       &segment->backward_weight};
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         CostOps ops = {.count = 0};
         list(&step->shape, (CostPass)pass, &ops);
@@ -39,7 +40,8 @@ static void add_edge(const Step *step, ListOps list, SimSegment *segment)
 static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, StepLayerKind *kind)
 {
     SimSegment *segment = &kind->segment;
-    SimWork *works[COST_PASS_COUNT] = {&segment->forward, &segment->backward_input, &segment->backward_weight};
+    SimWork *works[COST_PASS_COUNT] = {&segment->forward, &segment->backward_input,
+                                       &segment->backward_weight};
     const CostRecomputeExtent extent = cost_recompute_extent(step->spec, layer_in_stage);
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         CostOps ops = {.count = 0};

@@ -272,6 +272,8 @@ static bool read_auto(SpecReadContext *context, const SpecField *field, void *ta
 static bool read_object(SpecReadContext *context, const SpecField *field, const OrrJson *node, void *target,
                         GError **error)
 {
+    if (context->partial && (field->flags & SPEC_FIELD_PRESET) && orr_json_type(node) == ORR_JSON_TEXT)
+        return true;
     const int fitted = (field->flags & SPEC_FIELD_FITTED) ? 1 : 0;
     context->quiet += fitted;
     const bool ok = spec_read_table(context, field->table, node, target, error);
@@ -413,8 +415,11 @@ bool spec_read_table(SpecReadContext *context, const SpecTable *table, const Orr
         void *place = (char *)target + field->offset;
         const gsize length = path_enter(context, field->key);
         const bool absent = node == NULL || orr_json_type(node) == ORR_JSON_NULL;
-        const bool ok = absent ? read_absent(context, field, place, error)
-                               : read_value(context, field, node, place, error);
+        bool ok = true;
+        if (!absent)
+            ok = read_value(context, field, node, place, error);
+        else if (!context->partial)
+            ok = read_absent(context, field, place, error);
         path_leave(context, length);
         if (!ok)
             return false;

@@ -15,6 +15,7 @@ struct SpecReadContext {
     const char *where;    /* file, for messages */
     GString *path;        /* key path being read */
     bool allow_auto;      /* else "auto" is an error that names the key */
+    bool partial;         /* absent fields are left alone, presets may be names: checks one preset's file */
     GPtrArray *defaulted; /* char* "training.optimizer=adam"; NULL: not collected */
     int quiet;            /* above 0: inside fitted blocks, whose defaults are not collected */
 };

@@ -12,17 +12,35 @@
 
 static SpecModel gpt(int layers, int hidden, int heads, int vocab, int positions)
 {
-    return (SpecModel){.layers = layers, .hidden = hidden, .heads = heads, .kv_heads = heads, .head_dim = hidden / heads,
-                       .ffn_hidden = 4 * hidden, .vocab = vocab, .tied_embeddings = true,
-                       .norm = SPEC_NORM_LAYERNORM, .biases = SPEC_BIASES_ALL, .position = SPEC_POSITION_LEARNED,
-                       .max_positions = positions, .causal = true, .dropout_frac = 0.1};
+    return (SpecModel){.layers = layers,
+                       .hidden = hidden,
+                       .heads = heads,
+                       .kv_heads = heads,
+                       .head_dim = hidden / heads,
+                       .ffn_hidden = 4 * hidden,
+                       .vocab = vocab,
+                       .tied_embeddings = true,
+                       .norm = SPEC_NORM_LAYERNORM,
+                       .biases = SPEC_BIASES_ALL,
+                       .position = SPEC_POSITION_LEARNED,
+                       .max_positions = positions,
+                       .causal = true,
+                       .dropout_frac = 0.1};
 }
 
 static SpecModel llama(int layers, int hidden, int heads, int kv_heads, int ffn, int vocab)
 {
-    return (SpecModel){.layers = layers, .hidden = hidden, .heads = heads, .kv_heads = kv_heads,
-                       .head_dim = hidden / heads, .ffn_hidden = ffn, .vocab = vocab, .gated_mlp = true,
-                       .norm = SPEC_NORM_RMSNORM, .position = SPEC_POSITION_ROPE, .causal = true};
+    return (SpecModel){.layers = layers,
+                       .hidden = hidden,
+                       .heads = heads,
+                       .kv_heads = kv_heads,
+                       .head_dim = hidden / heads,
+                       .ffn_hidden = ffn,
+                       .vocab = vocab,
+                       .gated_mlp = true,
+                       .norm = SPEC_NORM_RMSNORM,
+                       .position = SPEC_POSITION_ROPE,
+                       .causal = true};
 }
 
 static SpecModel deepseek_v3(void)
@@ -30,8 +48,13 @@ static SpecModel deepseek_v3(void)
     SpecModel model = llama(61, 7168, 128, 128, 18432, 129280);
     model.head_dim = 128;
     model.mla = (SpecMla){1536, 512, 128, 64, 128};
-    model.moe = (SpecMoe){.experts = 256, .top_k = 8, .expert_ffn_hidden = 2048, .shared_experts = 1,
-                          .shared_expert_ffn_hidden = 2048, .dense_layers = 3, .layer_step = 1};
+    model.moe = (SpecMoe){.experts = 256,
+                          .top_k = 8,
+                          .expert_ffn_hidden = 2048,
+                          .shared_experts = 1,
+                          .shared_expert_ffn_hidden = 2048,
+                          .dense_layers = 3,
+                          .layer_step = 1};
     return model;
 }
 
@@ -44,7 +67,8 @@ static void parameters(void)
 {
     SpecModel notes = gpt(96, 12288, 96, 50257, 2048);
     SpecModel gpt3 = notes, megatron = gpt(96, 12288, 96, 51200, 2048), gpt2 = gpt(48, 1600, 25, 50257, 1024);
-    notes.biases = SPEC_BIASES_MLP; /* the notes' V h + L (12 h^2 + 5 h): MLP biases only, no norms, no positions */
+    notes.biases =
+        SPEC_BIASES_MLP; /* the notes' V h + L (12 h^2 + 5 h): MLP biases only, no norms, no positions */
     notes.norm = SPEC_NORM_NONE;
     notes.position = SPEC_POSITION_NONE;
     check_parameters(&notes, 174569631744.0);
@@ -90,7 +114,8 @@ static void zero_stages(void)
     spec.training.precision = SPEC_PRECISION_FP16;
     spec.training.states.recipe = SPEC_STATES_ZERO_FP16;
     spec.training.gradient_dtype = spec.training.gradient_reduce_dtype = (SpecDtype)SPEC_AUTO;
-    spec.parallel = (SpecParallel){.tensor = 1, .context = 1, .pipeline = 1, .data = 64, .expert = 1, .expert_tensor = 1};
+    spec.parallel =
+        (SpecParallel){.tensor = 1, .context = 1, .pipeline = 1, .data = 64, .expert = 1, .expert_tensor = 1};
     for (int zero = 0; zero <= 3; zero++) {
         spec.parallel.zero = zero;
         const CostStates states = cost_states(&spec, 7.5e9, 0);
@@ -105,7 +130,8 @@ static double recipe_bytes(SpecStatesRecipe recipe, double parameters_count)
     spec.training.precision = SPEC_PRECISION_BF16;
     spec.training.states.recipe = recipe;
     spec.training.gradient_dtype = spec.training.gradient_reduce_dtype = (SpecDtype)SPEC_AUTO;
-    spec.parallel = (SpecParallel){.tensor = 1, .context = 1, .pipeline = 1, .data = 1, .expert = 1, .expert_tensor = 1};
+    spec.parallel =
+        (SpecParallel){.tensor = 1, .context = 1, .pipeline = 1, .data = 1, .expert = 1, .expert_tensor = 1};
     const CostStates states = cost_states(&spec, parameters_count, 0);
     return states.weights_bytes + states.gradients_bytes + states.optimizer_bytes;
 }
@@ -127,17 +153,27 @@ static void recipes(void)
     g_assert_cmpfloat(recipe_bytes(SPEC_STATES_MIXED_12, 1e9), ==, 12e9);
 }
 
-static Spec activation_spec(const SpecModel *model, int batch, int sequence, int tensor, bool sequence_parallel,
-                            SpecRecomputeMode recompute)
+static Spec activation_spec(const SpecModel *model, int batch, int sequence, int tensor,
+                            bool sequence_parallel, SpecRecomputeMode recompute)
 {
     Spec spec = {.model = *model};
     spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = tensor;
     spec.cluster.nodes = 1;
-    spec.training = (SpecTraining){.sequence_length = sequence, .global_batch = batch, .micro_batch = batch,
-                                   .precision = SPEC_PRECISION_FP16, .recompute = {.mode = recompute, .every_n_layers = 1},
-                                   .gradient_dtype = SPEC_FP32, .gradient_reduce_dtype = SPEC_FP32};
-    spec.parallel = (SpecParallel){.tensor = tensor, .sequence_parallel = sequence_parallel, .context = 1, .pipeline = 1,
-                                   .virtual_stages = 1, .data = 1, .expert = 1, .expert_tensor = 1};
+    spec.training = (SpecTraining){.sequence_length = sequence,
+                                   .global_batch = batch,
+                                   .micro_batch = batch,
+                                   .precision = SPEC_PRECISION_FP16,
+                                   .recompute = {.mode = recompute, .every_n_layers = 1},
+                                   .gradient_dtype = SPEC_FP32,
+                                   .gradient_reduce_dtype = SPEC_FP32};
+    spec.parallel = (SpecParallel){.tensor = tensor,
+                                   .sequence_parallel = sequence_parallel,
+                                   .context = 1,
+                                   .pipeline = 1,
+                                   .virtual_stages = 1,
+                                   .data = 1,
+                                   .expert = 1,
+                                   .expert_tensor = 1};
     spec.execution.attention = SPEC_ATTENTION_UNFUSED;
     return spec;
 }
@@ -188,7 +224,9 @@ static void activations_llama(void)
     static const struct {
         int layers, hidden, heads, kv_heads, ffn;
         double token_bytes;
-    } CASES[] = {{32, 4096, 32, 8, 14336, 139392}, {80, 8192, 64, 8, 28672, 274688}, {126, 16384, 128, 8, 53248, 520704}};
+    } CASES[] = {{32, 4096, 32, 8, 14336, 139392},
+                 {80, 8192, 64, 8, 28672, 274688},
+                 {126, 16384, 128, 8, 53248, 520704}};
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         const SpecModel model =
             llama(CASES[i].layers, CASES[i].hidden, CASES[i].heads, CASES[i].kv_heads, CASES[i].ffn, 128256);
@@ -209,9 +247,11 @@ static void flops_sc21(void)
     const CostFlops counted = cost_flops(&spec);
     const double layers_again = counted.model_full - 6.0 * 1536 * 2048 * 12288 * 51200;
     g_assert_cmpfloat_with_epsilon((counted.model_full + layers_again / 3) / 1e18, 4.511, 0.0005);
-    g_assert_cmpfloat_with_epsilon(counted.model_full / cost_convention_flops(&spec, COST_CONVENTION_KORTHIKANTI), 1, 1e-12);
+    g_assert_cmpfloat_with_epsilon(
+        counted.model_full / cost_convention_flops(&spec, COST_CONVENTION_KORTHIKANTI), 1, 1e-12);
     /* 6 P T within 3 % of the exact count at s = 2048 */
-    g_assert_cmpfloat_with_epsilon(cost_convention_flops(&spec, COST_CONVENTION_6ND) / counted.model, 1, 0.03);
+    g_assert_cmpfloat_with_epsilon(cost_convention_flops(&spec, COST_CONVENTION_6ND) / counted.model, 1,
+                                   0.03);
 }
 
 static void flops_independent_of_split(void)

@@ -1,0 +1,159 @@
+/* calibrate/derive.c - blocks without rows of their own, carried over from a sibling. */
+#include "calibrate/derive.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Dynamic watts of the dense peak stay those of the donor's silicon, in proportion to the peak:
+ *   u' = u P (1-s) / (P' - s P) x peak'/peak        P = power limit, s = static share, u = power_frac */
+static double carried_power(double power_frac, const SpecAccelerator *from, const SpecAccelerator *to,
+                            double static_frac, SpecDtype dtype)
+{
+    if (from->power_w <= 0 || to->power_w <= 0 || from->generation != to->generation)
+        return power_frac;
+    double peaks = 1;
+    if (from->peak_flops_per_s[dtype] > 0 && to->peak_flops_per_s[dtype] > 0)
+        peaks = to->peak_flops_per_s[dtype] / from->peak_flops_per_s[dtype];
+    double budget = to->power_w - static_frac * from->power_w;
+    return budget > 0 ? power_frac * from->power_w * (1 - static_frac) / budget * peaks : power_frac;
+}
+
+static SpecGemmModel carried_gemm(const SpecAccelerator *from, const SpecAccelerator *to, SpecDtype dtype)
+{
+    SpecGemmModel gemm = from->model.gemm[dtype];
+    gemm.power_frac = carried_power(gemm.power_frac, from, to, from->model.gemm_shared.static_frac, dtype);
+    gemm.fit_rows = gemm.fit_median_frac = gemm.fit_p90_frac = 0;
+    return gemm;
+}
+
+/* A kernel written for an older generation runs on a newer one's legacy path: it keeps its speed, not its share
+ * of the peak. */
+static SpecAttentionModel carried_attention(const SpecAccelerator *from, const SpecAccelerator *to,
+                                            SpecAttention kernel)
+{
+    SpecAttentionModel attention = from->model.attention[kernel];
+    attention.power_frac =
+        carried_power(attention.power_frac, from, to, from->model.gemm_shared.static_frac, SPEC_BF16);
+    if (to->generation > from->generation && to->generation <= SPEC_GENERATION_BLACKWELL) {
+        double ratio = from->peak_flops_per_s[SPEC_BF16] / fmax(1, to->peak_flops_per_s[SPEC_BF16]);
+        attention.peak_frac *= ratio;
+        attention.backward_peak_frac *= ratio;
+    }
+    attention.fit_rows = attention.fit_median_frac = attention.fit_p90_frac = 0;
+    return attention;
+}
+
+void cal_derive_start(CalProfile *profile, const CalProfile *donor)
+{
+    SpecAccelerator *to = &profile->accelerator;
+    SpecKernelModel *model = &to->model;
+    const SpecMemoryBoundModel own = model->memory_bound;
+    memset(model->gemm, 0, sizeof model->gemm);
+    memset(model->attention, 0, sizeof model->attention);
+    model->gemm_shared = spec_gemm_shared_default;
+    model->memory_bound = spec_memory_bound_model_default;
+    if (donor != NULL) {
+        const SpecAccelerator *from = &donor->accelerator;
+        model->gemm_shared = from->model.gemm_shared;
+        model->gemm_shared.split_speedup *= from->memory_bytes_per_s / to->memory_bytes_per_s;
+        if (to->power_w > 0 && from->power_w > 0 && from->generation == to->generation)
+            model->gemm_shared.static_frac =
+                fmin(0.9, from->model.gemm_shared.static_frac * from->power_w / to->power_w);
+        for (int i = 0; i < SPEC_DTYPE_COUNT; i++)
+            if (from->model.gemm[i].peak_frac > 0 && to->peak_flops_per_s[i] > 0)
+                model->gemm[i] = carried_gemm(from, to, (SpecDtype)i);
+        for (int i = 0; i < SPEC_ATTENTION_COUNT; i++)
+            if (from->model.attention[i].peak_frac > 0)
+                model->attention[i] = carried_attention(from, to, (SpecAttention)i);
+        model->memory_bound = from->model.memory_bound;
+        model->memory_bound.fit_rows = model->memory_bound.fit_median_frac =
+            model->memory_bound.fit_p90_frac = 0;
+    }
+    if (own.elementwise_frac > 0) {
+        model->memory_bound.cross_entropy_frac = own.cross_entropy_frac;
+        model->memory_bound.permute_frac = own.permute_frac;
+    }
+}
+
+static const CalProfile *named_donor(const CalProfile *profile, GPtrArray *profiles, const char *path,
+                                     const char *key, bool *ret_named, GError **error)
+{
+    g_autofree char *full = g_strdup_printf("%s.%s", path, key);
+    const char *name = cal_profile_text(profile, full);
+    *ret_named = name != NULL;
+    if (name == NULL)
+        return NULL;
+    const CalProfile *donor = cal_profile_find(profiles, name);
+    if (donor == NULL)
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s: \"%s\" is no accelerator", profile->path,
+                    full, name);
+    return donor;
+}
+
+static bool derive_gemm(CalProfile *profile, GPtrArray *profiles, SpecDtype dtype, GError **error)
+{
+    g_autofree char *path = g_strdup_printf("model.gemm.%s", spec_word(&spec_words_dtype, (int)dtype));
+    SpecAccelerator *to = &profile->accelerator;
+    bool named;
+    const CalProfile *donor = named_donor(profile, profiles, path, "derived_from", &named, error);
+    if (named && donor == NULL)
+        return false;
+    if (donor != NULL && to->model.gemm[dtype].fit_rows <= 0)
+        to->model.gemm[dtype] = carried_gemm(&donor->accelerator, to, dtype);
+    donor = named_donor(profile, profiles, path, "layouts_from", &named, error);
+    if (named && donor == NULL)
+        return false;
+    if (donor != NULL) {
+        const SpecGemmModel *from = &donor->accelerator.model.gemm[dtype];
+        if (from->peak_frac <= 0)
+            from = &donor->accelerator.model.gemm[SPEC_BF16];
+        to->model.gemm[dtype].backward_input_frac = from->backward_input_frac;
+        to->model.gemm[dtype].backward_weight_frac = from->backward_weight_frac;
+        to->model.gemm[dtype].grouped_frac = from->grouped_frac;
+    }
+    return true;
+}
+
+/* The backward pass as the donor's, in proportion to the forward pass. */
+static void carry_backward(SpecAttentionModel *to, const SpecAttentionModel *from)
+{
+    double forward = to->peak_frac / (1 + to->half_dim / 128),
+           donor = from->peak_frac / (1 + from->half_dim / 128);
+    to->backward_peak_frac = fmin(1, from->backward_peak_frac * forward / donor);
+    to->backward_half_dim = from->backward_half_dim;
+    to->backward_tile_s = from->backward_tile_s;
+    to->backward_latency_s = from->backward_latency_s;
+    to->wide_frac = from->wide_frac;
+    to->backward_wide_frac = from->backward_wide_frac;
+}
+
+static bool derive_attention(CalProfile *profile, GPtrArray *profiles, SpecAttention kernel, GError **error)
+{
+    g_autofree char *path =
+        g_strdup_printf("model.attention.%s", spec_word(&spec_words_attention, (int)kernel));
+    SpecAccelerator *to = &profile->accelerator;
+    SpecAttentionModel *attention = &to->model.attention[kernel];
+    bool named;
+    const CalProfile *donor = named_donor(profile, profiles, path, "derived_from", &named, error);
+    if (named && donor == NULL)
+        return false;
+    if (donor != NULL && attention->fit_rows <= 0)
+        *attention = carried_attention(&donor->accelerator, to, kernel);
+    donor = named_donor(profile, profiles, path, "backward_from", &named, error);
+    if (named && donor == NULL)
+        return false;
+    if (donor != NULL)
+        carry_backward(attention, &donor->accelerator.model.attention[kernel]);
+    return true;
+}
+
+bool cal_derive_blocks(CalProfile *profile, GPtrArray *profiles, GError **error)
+{
+    for (int i = 0; i < SPEC_DTYPE_COUNT; i++)
+        if (!derive_gemm(profile, profiles, (SpecDtype)i, error))
+            return false;
+    for (int i = 0; i < SPEC_ATTENTION_COUNT; i++)
+        if (!derive_attention(profile, profiles, (SpecAttention)i, error))
+            return false;
+    return true;
+}

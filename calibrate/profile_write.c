@@ -1,0 +1,121 @@
+/* calibrate/profile_write.c - fitted blocks as JSON, in the order of their field tables. */
+#include <math.h>
+#include <string.h>
+
+#include "calibrate/profile.h"
+#include "spec/fields.h"
+
+/* Four digits say more than any of the fits knows. */
+static double rounded(double value)
+{
+    if (value <= 0 || !isfinite(value))
+        return value;
+    double unit = pow(10, floor(log10(value)) - 3);
+    char text[32];
+    g_ascii_formatd(text, sizeof text, "%.4g", round(value / unit) * unit);
+    return g_ascii_strtod(text, NULL);
+}
+
+static const SpecTable *table_at(const SpecTable *table, const char *key)
+{
+    for (int i = 0; i < table->count; i++)
+        if (strcmp(table->fields[i].key, key) == 0)
+            return table->fields[i].table;
+    g_assert_not_reached();
+}
+
+static void write_fits(const CalProfile *profile, OrrJsonWriter *w, CalKind kind, int block)
+{
+    bool any = false;
+    for (int i = 0; i < profile->condition_count; i++) {
+        const CalCondition *condition = &profile->conditions[i];
+        if (condition->kind != kind || condition->block != block)
+            continue;
+        if (!any)
+            orr_jw_begin(w, "fits", '[');
+        any = true;
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "source", condition->source);
+        if (condition->rows > 0) {
+            orr_jw_int(w, "rows", condition->rows);
+            orr_jw_number(w, "median_frac", rounded(condition->median_frac));
+            orr_jw_number(w, "p90_frac", rounded(condition->p90_frac));
+            orr_jw_number(w, "bias_frac",
+                          copysign(rounded(fabs(condition->bias_frac)), condition->bias_frac));
+        }
+        if (condition->pass_s > 0)
+            orr_jw_number(w, "pass_s", rounded(condition->pass_s));
+        if (condition->pass_memory_frac > 0)
+            orr_jw_number(w, "pass_memory_frac", rounded(condition->pass_memory_frac));
+        if (fabs(condition->power_scale - 1) > 0)
+            orr_jw_number(w, "power_scale", rounded(condition->power_scale));
+        if (fabs(condition->throttle_scale - 1) > 0)
+            orr_jw_number(w, "throttle_scale", rounded(condition->throttle_scale));
+        orr_jw_end(w, '}');
+    }
+    if (any)
+        orr_jw_end(w, ']');
+}
+
+/* Provenance keys of the preset stay. */
+static void write_notes(const CalProfile *profile, OrrJsonWriter *w, const char *path)
+{
+    static const char *const keys[] = {"source", "derived_from", "layouts_from", "backward_from"};
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *full = g_strdup_printf("%s.%s", path, keys[i]);
+        const char *text = cal_profile_text(profile, full);
+        if (text != NULL)
+            orr_jw_text(w, keys[i], text);
+    }
+}
+
+static void write_block(const CalProfile *profile, OrrJsonWriter *w, const SpecTable *table, const char *path,
+                        const void *values, CalKind kind, int block)
+{
+    const char *key = strrchr(path, '.') + 1;
+    orr_jw_begin(w, key, '{');
+    write_notes(profile, w, path);
+    for (int i = 0; i < table->count; i++) {
+        const SpecField *field = &table->fields[i];
+        if (field->type == SPEC_TYPE_DOUBLE)
+            orr_jw_number(w, field->key, rounded(*(const double *)((const char *)values + field->offset)));
+    }
+    write_fits(profile, w, kind, block);
+    orr_jw_end(w, '}');
+}
+
+static bool is_named(const CalProfile *profile, const char *path)
+{
+    g_autofree char *derived = g_strdup_printf("%s.derived_from", path);
+    return cal_profile_text(profile, derived) != NULL;
+}
+
+void cal_profile_write(const CalProfile *profile, OrrJsonWriter *w)
+{
+    const SpecKernelModel *model = &profile->accelerator.model;
+    const SpecTable *gemms = table_at(&spec_table_kernel_model, "gemm");
+    const SpecTable *attentions = table_at(&spec_table_kernel_model, "attention");
+    orr_jw_begin(w, NULL, '{');
+    write_notes(profile, w, "model");
+    orr_jw_begin(w, "gemm", '{');
+    write_block(profile, w, table_at(gemms, "shared"), "model.gemm.shared", &model->gemm_shared, CAL_GEMM,
+                CAL_ANY_BLOCK);
+    for (int i = 0; i < SPEC_DTYPE_COUNT; i++) {
+        const char *word = spec_word(&spec_words_dtype, i);
+        g_autofree char *path = g_strdup_printf("model.gemm.%s", word);
+        if (model->gemm[i].peak_frac > 0 || is_named(profile, path))
+            write_block(profile, w, table_at(gemms, word), path, &model->gemm[i], CAL_GEMM, i);
+    }
+    orr_jw_end(w, '}');
+    orr_jw_begin(w, "attention", '{');
+    for (int i = 0; i < SPEC_ATTENTION_COUNT; i++) {
+        const char *word = spec_word(&spec_words_attention, i);
+        g_autofree char *path = g_strdup_printf("model.attention.%s", word);
+        if (model->attention[i].peak_frac > 0)
+            write_block(profile, w, table_at(attentions, word), path, &model->attention[i], CAL_ATTENTION, i);
+    }
+    orr_jw_end(w, '}');
+    write_block(profile, w, table_at(&spec_table_kernel_model, "memory_bound"), "model.memory_bound",
+                &model->memory_bound, CAL_STREAM, CAL_ANY_BLOCK);
+    orr_jw_end(w, '}');
+}

@@ -1,0 +1,220 @@
+/* calibrate/table.c - reading tables of measured kernels. */
+#include "calibrate/table.h"
+
+#include <string.h>
+
+typedef struct Reader {
+    GArray *rows;
+    GHashTable *skipped; /* reason -> count */
+} Reader;
+
+static double number_of(const OrrJson *row, const char *key, double absent)
+{
+    const OrrJson *node = orr_json_member(row, key);
+    return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : absent;
+}
+
+static const char *text_of(const OrrJson *row, const char *key)
+{
+    const OrrJson *node = orr_json_member(row, key);
+    return node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
+}
+
+static bool flag_of(const OrrJson *row, const char *key)
+{
+    const OrrJson *node = orr_json_member(row, key);
+    return node != NULL && orr_json_type(node) == ORR_JSON_BOOL && orr_json_bool(node);
+}
+
+static void skip(Reader *reader, const char *reason)
+{
+    int count = GPOINTER_TO_INT(g_hash_table_lookup(reader->skipped, reason));
+    g_hash_table_insert(reader->skipped, (gpointer)reason, GINT_TO_POINTER(count + 1));
+}
+
+static bool dtype_of(const char *word, SpecDtype *ret_dtype)
+{
+    static const struct {
+        const char *word;
+        SpecDtype dtype;
+    } words[] = {{"bf16", SPEC_BF16}, {"fp16", SPEC_FP16}, {"fp8", SPEC_FP8},   {"fp4", SPEC_FP4},
+                 {"nvfp4", SPEC_FP4}, {"tf32", SPEC_TF32}, {"fp32", SPEC_FP32}, {"", SPEC_BF16}};
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strcmp(words[i].word, word) == 0) {
+            *ret_dtype = words[i].dtype;
+            return true;
+        }
+    return false;
+}
+
+static const char *read_gemm(const OrrJson *node, CalRow *row)
+{
+    const char *layout = text_of(node, "layout");
+    row->gemm = (CostGemm){.m = number_of(node, "m", 0),
+                           .n = number_of(node, "n", 0),
+                           .k = number_of(node, "k", 0),
+                           .groups = number_of(node, "batch", 1),
+                           .layout = strcmp(layout, "NN") == 0   ? COST_LAYOUT_BACKWARD_INPUT
+                                     : strcmp(layout, "NT") == 0 ? COST_LAYOUT_BACKWARD_WEIGHT
+                                                                 : COST_LAYOUT_FORWARD,
+                           .accumulate_fp32 =
+                               flag_of(node, "accumulate") && strcmp(text_of(node, "out"), "fp32") == 0};
+    if (!dtype_of(text_of(node, "dtype"), &row->gemm.dtype))
+        return "GEMM of an unknown dtype";
+    double flops = 2 * row->gemm.m * row->gemm.n * row->gemm.k * row->gemm.groups;
+    double tflops = number_of(node, "tflops", 0);
+    row->measured_s = number_of(node, "time_us", tflops > 0 ? flops / tflops * 1e-6 : 0) * 1e-6;
+    return flops > 0 && row->measured_s > 0 ? NULL : "GEMM without sizes or time";
+}
+
+static const char *read_grouped(const OrrJson *node, CalRow *row)
+{
+    const char *stage = text_of(node, "stage");
+    bool weight = strcmp(stage, "bwd_grad_w") == 0;
+    row->gemm = (CostGemm){.m = number_of(node, "m_per_group", 0),
+                           .n = number_of(node, "n", 0),
+                           .k = number_of(node, "k", 0),
+                           .groups = number_of(node, "groups", 0),
+                           .layout = weight                               ? COST_LAYOUT_BACKWARD_WEIGHT
+                                     : strcmp(stage, "bwd_grad_act") == 0 ? COST_LAYOUT_BACKWARD_INPUT
+                                                                          : COST_LAYOUT_FORWARD,
+                           .accumulate_fp32 = weight};
+    if (!dtype_of(text_of(node, "dtype"), &row->gemm.dtype))
+        return "grouped GEMM of an unknown dtype";
+    CostGemm *gemm = &row->gemm;
+    double flops = 2 * gemm->m * gemm->n * gemm->k * gemm->groups;
+    double tflops = number_of(node, "tflops", 0);
+    if (weight) { /* the rows list the forward's sizes: the weight's gradient sums over the tokens */
+        double tokens = gemm->m;
+        gemm->m = gemm->n;
+        gemm->n = gemm->k;
+        gemm->k = tokens;
+    } else if (gemm->layout == COST_LAYOUT_BACKWARD_INPUT) {
+        double n = gemm->n;
+        gemm->n = gemm->k;
+        gemm->k = n;
+    }
+    row->measured_s = tflops > 0 ? flops / tflops * 1e-12 : 0;
+    return flops > 0 && tflops > 0 ? NULL : "grouped GEMM without sizes or rate";
+}
+
+/* Which of the model's kernels a measured one is. Serving engines pick by generation: [SGLang] FlashInfer
+ * (FlashAttention 2) on Ampere and FlashAttention 3 on Hopper; [TensorRtLlm] kernels are cuDNN's kin. */
+static bool kernel_of(const char *name, const char *accelerator, SpecAttention *ret_kernel)
+{
+    bool ampere = g_str_has_prefix(accelerator, "a100");
+    if (strcmp(name, "FA2") == 0)
+        *ret_kernel = SPEC_ATTENTION_FLASH2;
+    else if (strcmp(name, "FA3") == 0)
+        *ret_kernel = SPEC_ATTENTION_FLASH3;
+    else if (strcmp(name, "cuDNN") == 0 || g_str_has_prefix(name, "trtllm"))
+        *ret_kernel = SPEC_ATTENTION_CUDNN;
+    else if (g_str_has_prefix(name, "sglang"))
+        *ret_kernel = ampere ? SPEC_ATTENTION_FLASH2 : SPEC_ATTENTION_FLASH3;
+    else if (g_str_has_prefix(name, "SDPA/FA"))
+        *ret_kernel = ampere ? SPEC_ATTENTION_FLASH2 : SPEC_ATTENTION_CUDNN;
+    else
+        return false;
+    return true;
+}
+
+static const char *read_attention(const OrrJson *node, CalRow *row)
+{
+    bool serving = strcmp(row->source, "aic-attn") == 0,
+         counts_full = orr_json_member(node, "tflops_simumax") != NULL;
+    const char *pass = text_of(node, "pass");
+    CostAttention *attention = &row->attention;
+    *attention = (CostAttention){.batch = number_of(node, "batch", 0),
+                                 .q_tokens = number_of(node, "seq", 0),
+                                 .kv_tokens = number_of(node, "seq", 0),
+                                 .heads = number_of(node, "heads", 0),
+                                 .qk_head_dim = number_of(node, "head_dim", 0),
+                                 .causal = serving || counts_full || flag_of(node, "causal"),
+                                 .backward = strcmp(pass, "bwd") == 0};
+    attention->kv_heads = number_of(node, "kv_heads", attention->heads);
+    attention->v_head_dim = number_of(node, "v_dim", attention->qk_head_dim);
+    if (!attention->backward && strcmp(pass, "fwd") != 0)
+        return "attention, forward and backward together or not said";
+    const OrrJson *mask = orr_json_member(node, "causal");
+    if (!serving && !counts_full && (mask == NULL || orr_json_type(mask) != ORR_JSON_BOOL))
+        return "attention that does not say whether it is causal";
+    if (!kernel_of(text_of(node, "kernel"), row->accelerator, &attention->kernel))
+        return "attention by a kernel that is not modelled";
+    if (!dtype_of(text_of(node, "dtype"), &attention->dtype))
+        return "attention of an unknown dtype";
+    double flops = 2 * attention->batch * attention->heads * attention->q_tokens * attention->kv_tokens *
+                   (attention->qk_head_dim + attention->v_head_dim) * (attention->backward ? 2.5 : 1) *
+                   (attention->causal && !counts_full ? 0.5 : 1);
+    double tflops = number_of(node, counts_full ? "tflops_simumax" : "tflops", 0);
+    row->measured_s = number_of(node, "time_us", tflops > 0 ? flops / tflops * 1e-6 : 0) * 1e-6;
+    return flops > 0 && row->measured_s > 0 ? NULL : "attention without sizes or time";
+}
+
+static const char *read_stream(const OrrJson *node, CalRow *row)
+{
+    row->bytes_per_s = number_of(node, "tbps", 0) * 1e12;
+    return row->bytes_per_s > 0 ? NULL : "stream without a rate";
+}
+
+static void read_section(Reader *reader, const OrrJson *root, const char *key, CalKind kind,
+                         const char *(*read)(const OrrJson *, CalRow *))
+{
+    const OrrJson *list = orr_json_member(root, key);
+    if (list == NULL || orr_json_type(list) != ORR_JSON_LIST)
+        return;
+    for (const OrrJson *node = orr_json_first(list); node != NULL; node = orr_json_next(node)) {
+        CalRow row = {.kind = kind};
+        if (orr_json_type(node) != ORR_JSON_OBJECT) {
+            skip(reader, "not an object");
+            continue;
+        }
+        g_strlcpy(row.accelerator, text_of(node, "gpu"), sizeof row.accelerator);
+        g_strlcpy(row.source, text_of(node, "source"), sizeof row.source);
+        const char *reason = row.accelerator[0] == '\0' ? "no \"gpu\"" : read(node, &row);
+        if (reason != NULL)
+            skip(reader, reason);
+        else
+            g_array_append_val(reader->rows, row);
+    }
+}
+
+static int by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(a, b);
+}
+
+bool cal_table_read(const char *path, GArray **ret_rows, GString *log, GError **error)
+{
+    OrrJsonDoc *doc = orr_json_read_file(path, error);
+    if (doc == NULL)
+        return false;
+    const OrrJson *root = orr_json_root(doc);
+    if (orr_json_type(root) != ORR_JSON_OBJECT) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "%s: is %s; a table of measurements is an object with gemm_measurements and the like",
+                    path, orr_json_type_name(root));
+        orr_json_free(doc);
+        return false;
+    }
+    Reader reader = {g_array_new(FALSE, TRUE, sizeof(CalRow)), g_hash_table_new(g_str_hash, g_str_equal)};
+    read_section(&reader, root, "gemm_measurements", CAL_GEMM, read_gemm);
+    read_section(&reader, root, "grouped_gemm_measurements", CAL_GEMM, read_grouped);
+    read_section(&reader, root, "attention_measurements", CAL_ATTENTION, read_attention);
+    read_section(&reader, root, "hbm_stream", CAL_STREAM, read_stream);
+    orr_json_free(doc);
+    GList *reasons = g_list_sort(g_hash_table_get_keys(reader.skipped), by_text);
+    for (GList *item = reasons; item != NULL && log != NULL; item = item->next)
+        g_string_append_printf(log, "skipped %d rows: %s\n",
+                               GPOINTER_TO_INT(g_hash_table_lookup(reader.skipped, item->data)),
+                               (const char *)item->data);
+    g_list_free(reasons);
+    g_hash_table_unref(reader.skipped);
+    if (reader.rows->len == 0) {
+        g_array_unref(reader.rows);
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "%s: no row to use; give gemm_measurements, attention_measurements or hbm_stream", path);
+        return false;
+    }
+    *ret_rows = reader.rows;
+    return true;
+}

@@ -1,0 +1,33 @@
+/* calibrate/table.h - tables of measured kernels, as rows that the cost model can predict.
+ *
+ * A table is a JSON object of lists, a row an object with "gpu" (an accelerator's preset name) and "source":
+ *   gemm_measurements          m n k dtype, and time_us or tflops; layout TN NN NT, accumulate, out
+ *   grouped_gemm_measurements  groups m_per_group n k dtype tflops; stage fwd bwd_grad_act bwd_grad_w
+ *   attention_measurements     kernel pass batch seq heads kv_heads head_dim v_dim causal dtype, and time_us,
+ *                              tflops or tflops_simumax (which counts a causal product in full)
+ *   hbm_stream                 tbps
+ * Rows that leave out what the model needs are counted and skipped, with the reason.
+ */
+#ifndef ORR_CALIBRATE_TABLE_H
+#define ORR_CALIBRATE_TABLE_H
+
+#include "base/json.h"
+#include "costmodel/attention.h"
+#include "costmodel/gemm.h"
+
+typedef enum { CAL_GEMM, CAL_ATTENTION, CAL_STREAM, CAL_KIND_COUNT } CalKind;
+
+typedef struct CalRow {
+    CalKind kind;
+    char accelerator[SPEC_NAME_SIZE];
+    char source[SPEC_NAME_SIZE];
+    CostGemm gemm;
+    CostAttention attention;
+    double measured_s;
+    double bytes_per_s; /* CAL_STREAM */
+} CalRow;
+
+/* Rows of every accelerator (CalRow, in file order). What was skipped is said in `log`. */
+bool cal_table_read(const char *path, GArray **ret_rows, GString *log, GError **error);
+
+#endif

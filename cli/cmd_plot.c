@@ -1,0 +1,134 @@
+/* cli/cmd_plot.c - orrery plot: pictures of one scenario in a folder. */
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/output.h"
+#include "cli/simulate.h"
+#include "cli/vary.h"
+#include "plots/plots.h"
+
+typedef struct PlotArgs {
+    CliArgs common;
+    char *vary;
+    gboolean svg;
+} PlotArgs;
+
+/* "gpt3-175b-plots" for scenarios/examples/gpt3-175b.json. */
+static char *default_folder(const char *scenario)
+{
+    g_autofree char *name = g_path_get_basename(scenario);
+    if (g_str_has_suffix(name, ".json"))
+        name[strlen(name) - strlen(".json")] = '\0';
+    return g_strconcat(name, "-plots", NULL);
+}
+
+static bool draw_step(const Report *report, const PlotTarget *target, GError **error)
+{
+    return plot_pipeline(report, target, error) && plot_memory(report, target, error) &&
+           plot_waterfall(report, target, error);
+}
+
+static bool add_point(GArray *points, const PlotArgs *args, const CliVary *vary, const char *value, GError **error)
+{
+    const ReportOptions options = {.unfold = false};
+    g_auto(GStrv) sets = cli_vary_sets(args->common.sets, vary->key, value);
+    CliSimulation *simulation = cli_simulate(args->common.words[0], sets, &options, error);
+    if (simulation == NULL)
+        return false;
+    const Report *report = &simulation->report;
+    const PlotPoint point = {.value = g_strdup(value),
+                             .fits = report->fits,
+                             .mfu = report->mfu,
+                             .step_s = (double)report->step_ps * 1e-12,
+                             .reserved_bytes = report->reserved_bytes,
+                             .capacity_bytes = report->capacity_bytes};
+    g_array_append_val(points, point);
+    cli_simulation_free(simulation);
+    return true;
+}
+
+static void point_clear(void *data)
+{
+    g_free(((PlotPoint *)data)->value);
+}
+
+static bool draw_sweep(const char *title, const PlotArgs *args, const CliVary *vary, const PlotTarget *target,
+                       GError **error)
+{
+    g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotPoint));
+    g_array_set_clear_func(points, point_clear);
+    for (guint i = 0; i < vary->values->len; i++) {
+        if (!add_point(points, args, vary, g_ptr_array_index(vary->values, i), error))
+            return false;
+    }
+    return plot_sweep(title, vary->key, (const PlotPoint *)(void *)points->data, (int)points->len, target, error);
+}
+
+static void write_files(const GPtrArray *files, CliFormat format, GString *out)
+{
+    OrrJsonWriter w;
+    orr_jw_init(&w, out, false);
+    if (format == CLI_FORMAT_JSON)
+        orr_jw_begin(&w, NULL, '[');
+    else if (format == CLI_FORMAT_CSV)
+        g_string_append(out, "file\n");
+    for (guint i = 0; i < files->len; i++) {
+        if (format == CLI_FORMAT_JSON)
+            orr_jw_text(&w, NULL, g_ptr_array_index(files, i));
+        else
+            g_string_append_printf(out, "%s\n", (const char *)g_ptr_array_index(files, i));
+    }
+    if (format == CLI_FORMAT_JSON) {
+        orr_jw_end(&w, ']');
+        g_string_append_c(out, '\n');
+    }
+}
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const PlotArgs *args = (const PlotArgs *)common;
+    CliVary vary = {NULL, NULL};
+    if (args->vary != NULL && !cli_vary_parse(args->vary, &vary, error))
+        return false;
+    const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
+    CliSimulation *simulation = cli_simulate(common->words[0], common->sets, &options, error);
+    g_autofree char *folder = common->output != NULL ? g_strdup(common->output) : default_folder(common->words[0]);
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+    const PlotTarget target = {.folder = folder, .svg = args->svg, .files = files};
+    const bool ok =
+        simulation != NULL && draw_step(&simulation->report, &target, error) &&
+        (args->vary == NULL || draw_sweep(simulation->report.spec->name, args, &vary, &target, error));
+    cli_simulation_free(simulation);
+    cli_vary_clear(&vary);
+    if (!ok)
+        return false;
+    g_autoptr(GString) out = g_string_new(NULL);
+    write_files(files, common->format, out);
+    return cli_output_write(NULL, out, error);
+}
+
+static const CliFlag flags[] = {
+    {"vary", CLI_FLAG_TEXT, offsetof(PlotArgs, vary), "KEY=VALUES",
+     "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
+    {"svg", CLI_FLAG_SWITCH, offsetof(PlotArgs, svg), NULL, "SVG instead of PNG"},
+};
+
+const CliCommand cli_command_plot = {
+    .name = "plot",
+    .usage = "SCENARIO.json",
+    .summary = "pictures of the step: pipeline, memory, where the peak goes",
+    .help = "Simulates the scenario and draws with gnuplot, into the folder --output (default: NAME-plots), each "
+            "picture beside the CSV that it shows: pipeline (what every pipeline rank does when), memory (over the "
+            "step and at its peak, against the capacity), waterfall (from the accelerator's peak down to the MFU) "
+            "and, with --vary, sweep (MFU and memory against one field). Prints the files written.\n"
+            "\n"
+            "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
+            "  orrery plot gpt3.json --vary training.micro_batch=1..8\n",
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .flags = flags,
+    .flag_count = (int)G_N_ELEMENTS(flags),
+    .min_words = 1,
+    .max_words = 1,
+    .args_size = sizeof(PlotArgs),
+    .run = run,
+};

@@ -1,0 +1,83 @@
+/* cli/vary.c - a field and the values it takes. */
+#include "cli/vary.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_VALUES = 64 };
+
+static bool vary_error(GError **error, const char *text, const char *what)
+{
+    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                "--vary %s: %s; write it as key=a,b,c or key=a..b (doubling), as in training.micro_batch=1..8", text,
+                what);
+    return false;
+}
+
+/* Doubles from the first number up to the last, which is always in. */
+static const char *expand_range(const char *from, const char *to, GPtrArray *values)
+{
+    char *end_from = NULL, *end_to = NULL;
+    const double first = g_ascii_strtod(from, &end_from), last = g_ascii_strtod(to, &end_to);
+    if (end_from == from || *end_from != '\0' || end_to == to || *end_to != '\0')
+        return "a range goes from a number to a number";
+    if (!(first > 0.0) || !(last >= first) || !isfinite(last))
+        return "a range begins above 0 and does not go down";
+    double value = first;
+    for (; value < last; value *= 2.0) {
+        if (values->len >= MAX_VALUES)
+            return "the range is too long";
+        g_ptr_array_add(values, g_strdup_printf("%.15g", value));
+    }
+    g_ptr_array_add(values, g_strdup_printf("%.15g", last));
+    return NULL;
+}
+
+static const char *expand_list(const char *list, GPtrArray *values)
+{
+    g_auto(GStrv) parts = g_strsplit(list, ",", MAX_VALUES + 1);
+    for (char **part = parts; *part != NULL; part++) {
+        if (g_strstrip(*part)[0] == '\0')
+            return "a value is empty";
+        g_ptr_array_add(values, g_strdup(*part));
+    }
+    return values->len > MAX_VALUES ? "there are more than 64 values" : NULL;
+}
+
+bool cli_vary_parse(const char *text, CliVary *ret_vary, GError **error)
+{
+    const char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0')
+        return vary_error(error, text, "a key and its values are needed");
+    g_autoptr(GPtrArray) values = g_ptr_array_new_with_free_func(g_free);
+    const char *dots = strstr(equals, "..");
+    const char *what = NULL;
+    if (dots != NULL && strchr(equals, ',') == NULL) {
+        g_autofree char *from = g_strndup(equals + 1, (gsize)(dots - equals - 1));
+        what = expand_range(from, dots + 2, values);
+    } else {
+        what = expand_list(equals + 1, values);
+    }
+    if (what != NULL)
+        return vary_error(error, text, what);
+    ret_vary->key = g_strndup(text, (gsize)(equals - text));
+    ret_vary->values = g_steal_pointer(&values);
+    return true;
+}
+
+void cli_vary_clear(CliVary *vary)
+{
+    g_clear_pointer(&vary->key, g_free);
+    if (vary->values != NULL)
+        g_ptr_array_free(g_steal_pointer(&vary->values), TRUE);
+}
+
+char **cli_vary_sets(char **sets, const char *key, const char *value)
+{
+    GPtrArray *all = g_ptr_array_new();
+    for (char **set = sets; set != NULL && *set != NULL; set++)
+        g_ptr_array_add(all, g_strdup(*set));
+    g_ptr_array_add(all, g_strdup_printf("%s=%s", key, value));
+    g_ptr_array_add(all, NULL);
+    return (char **)g_ptr_array_free(all, FALSE);
+}

@@ -1,0 +1,44 @@
+/* plots/plots.h - pictures of a run, drawn by gnuplot from the scripts beside this file.
+ *
+ * Each plot is a CSV of what it shows and a picture of the same name in one folder; files appear whole or
+ * not at all. The scripts are plots/NAME.gp beside the presets (installed or in the source tree).
+ */
+#ifndef ORR_PLOTS_PLOTS_H
+#define ORR_PLOTS_PLOTS_H
+
+#include "report/report.h"
+
+typedef struct PlotTarget {
+    const char *folder; /* created when missing */
+    bool svg;           /* SVG instead of PNG */
+    GPtrArray *files;   /* char*, owned by the caller: every file written is added */
+} PlotTarget;
+
+/* Timeline of the pipeline; needs spans. */
+bool plot_pipeline(const Report *report, const PlotTarget *target, GError **error);
+/* Memory over the step and at its peak; needs levels. */
+bool plot_memory(const Report *report, const PlotTarget *target, GError **error);
+/* From the peak down to the model FLOP/s. */
+bool plot_waterfall(const Report *report, const PlotTarget *target, GError **error);
+
+/* One point of a sweep. */
+typedef struct PlotPoint {
+    char *value; /* of the swept field */
+    bool fits;
+    double mfu, step_s, reserved_bytes, capacity_bytes;
+} PlotPoint;
+
+/* MFU and memory against one swept field. */
+bool plot_sweep(const char *title, const char *key, const PlotPoint *points, int count, const PlotTarget *target,
+                GError **error);
+
+/* Losses from the dense peak to the model FLOP/s, as fractions of the peak, means over ranks: they and the MFU
+ * add up to 1. */
+#define PLOT_LOSS_COUNT (SIM_PART_COUNT + 1)
+typedef struct PlotLoss {
+    const char *label;
+    double frac;
+} PlotLoss;
+void plot_losses(const Report *report, PlotLoss ret_losses[PLOT_LOSS_COUNT]);
+
+#endif

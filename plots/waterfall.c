@@ -1,0 +1,88 @@
+/* plots/waterfall.c - where the peak goes: from the dense peak of the accelerator down to the model FLOP/s.
+ *
+ * Every figure is a share of the step, averaged over ranks. Time outside compute is lost whole; of the time in
+ * compute what model FLOPs at full peak would not have needed is lost to kernels below peak. So the losses and the
+ * MFU add up to 1:
+ *
+ *   mfu + (compute share - mfu) + sum of the other shares + idle share = 1
+ *
+ * Source: identity of the report's `mfu` and part times.   Tested: unit/test_plots.c
+ */
+#include "plots/driver.h"
+
+#include <math.h>
+
+#include "base/units.h"
+
+typedef struct LossWord {
+    int part; /* SimPart; -1: idle */
+    const char *label;
+} LossWord;
+
+static const LossWord loss_words[PLOT_LOSS_COUNT] = {
+    {SIM_PART_COMPUTE, "kernels below peak"}, {SIM_PART_RECOMPUTE, "recompute"},
+    {SIM_PART_TENSOR_COMM, "tensor comm"},    {SIM_PART_CONTEXT_COMM, "context comm"},
+    {SIM_PART_EXPERT_COMM, "expert comm"},    {SIM_PART_PIPELINE_COMM, "pipeline comm"},
+    {SIM_PART_DATA_COMM, "data comm"},        {SIM_PART_OFFLOAD, "offload"},
+    {SIM_PART_OPTIMIZER, "optimizer"},        {SIM_PART_OTHER, "other"},
+    {-1, "bubble"},
+};
+
+void plot_losses(const Report *report, PlotLoss ret_losses[PLOT_LOSS_COUNT])
+{
+    const SimResult *result = &report->result;
+    const double rank_time_ps = (double)result->ranks * (double)report->step_ps;
+    for (int i = 0; i < PLOT_LOSS_COUNT; i++) {
+        const int part = loss_words[i].part;
+        double sum_ps = 0.0;
+        for (int rank = 0; rank < result->ranks; rank++)
+            sum_ps += (double)(part < 0 ? result->rank[rank].idle_ps : result->rank[rank].part_ps[part]);
+        const double share = rank_time_ps > 0.0 ? sum_ps / rank_time_ps : 0.0;
+        ret_losses[i] =
+            (PlotLoss){loss_words[i].label, part == SIM_PART_COMPUTE ? share - report->mfu : share};
+    }
+}
+
+static void add_bar(GString *csv, const char *label, double from, double to, int look, double shown)
+{
+    char low[G_ASCII_DTOSTR_BUF_SIZE], high[G_ASCII_DTOSTR_BUF_SIZE];
+    g_ascii_formatd(low, sizeof low, "%.6g", fmin(from, to) * 100.0);
+    g_ascii_formatd(high, sizeof high, "%.6g", fmax(from, to) * 100.0);
+    plot_csv_text(csv, label);
+    g_autofree char *percent = g_strdup_printf(shown < 0.0 ? "+%.1f %%" : "%.1f %%", fabs(shown) * 100.0);
+    g_string_append_printf(csv, ",%s,%s,%d,%s\n", low, high, look, percent);
+}
+
+bool plot_waterfall(const Report *report, const PlotTarget *target, GError **error)
+{
+    const double shown_from = 0.0005; /* rounds to 0.1 % */
+    PlotLoss losses[PLOT_LOSS_COUNT];
+    plot_losses(report, losses);
+    PlotJob job;
+    plot_job_init(&job, "waterfall");
+    g_string_append(job.csv, "label,low_percent,high_percent,look,shown\n");
+    add_bar(job.csv, "dense peak", 0.0, 1.0, 0, 1.0);
+    double level = 1.0;
+    int bars = 2;
+    for (int i = 0; i < PLOT_LOSS_COUNT; i++) {
+        const double below = level - losses[i].frac;
+        if (fabs(losses[i].frac) >= shown_from) {
+            add_bar(job.csv, losses[i].label, below, level, 1 + i, losses[i].frac);
+            bars++;
+        }
+        level = below;
+    }
+    add_bar(job.csv, "model FLOPs", 0.0, report->mfu, 0, report->mfu);
+    char peak[ORR_TEXT_SIZE], achieved[ORR_TEXT_SIZE];
+    g_autofree char *caption =
+        g_strdup_printf("from the dense %s peak of %s a GPU down to %s of model FLOPs: MFU %.1f %%",
+                        spec_word(&spec_words_precision, (int)report->spec->training.precision),
+                        orr_text_si(peak, cost_peak_flops_per_s(report->spec), "FLOP/s"),
+                        orr_text_si(achieved, report->model_flops_per_s_per_gpu, "FLOP/s"), report->mfu * 100.0);
+    plot_set_text(&job, "heading", report->spec->name);
+    plot_set_text(&job, "caption", caption);
+    plot_set_number(&job, "bars", bars);
+    const bool ok = plot_job_run(&job, target, error);
+    plot_job_clear(&job);
+    return ok;
+}

@@ -1,0 +1,23 @@
+# plots/waterfall.gp - columns of `data`: label, low, high (percent of the dense peak), look, text above the bar.
+width = 1200
+height = 560
+load style
+set border 2
+set lmargin at screen 0.065
+set rmargin at screen 0.985
+set tmargin at screen 1.0 - 84.0/height
+set bmargin at screen 58.0/height
+set label 1 heading at screen 0.065, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
+set label 2 caption at screen 0.065, screen 1.0 - 52.0/height left textcolor rgb '#555555'
+set xrange [-0.6:bars-0.4]
+set yrange [0:108]
+set ytics 0,20,100 format '%.0f %%'
+set ylabel 'share of the dense peak' textcolor rgb ink
+tick_font = bars > 10 ? ',9' : bars > 7 ? ',11' : ',12'
+set xtics scale 0 font tick_font
+unset key
+# 0 the peak and what is left of it; then losses: kernels, recompute, the communications, optimizer, other, bubble.
+array colours[12] = [0x0072B2, 0x56B4E9, 0xF0E442, 0xE69F00, 0xE69F00, 0xE69F00, 0xE69F00, 0xCC79A7, 0x7F5F3F, 0x333333, 0x999999, 0xBBBBBB]
+plot data skip 1 using 0:2:($0-0.38):($0+0.38):2:3:(colours[int($4) + 1]):xtic(1) with boxxyerror lc rgb variable notitle, \
+     data skip 1 using ($0+0.38):($0 == 0 ? $3 : $4 == 0 ? NaN : $2):(0.24):(0) with vectors nohead lc rgb '#888888' dt 3 notitle, \
+     data skip 1 using 0:3:5 with labels offset 0,0.7 textcolor rgb ink notitle

@@ -1,0 +1,122 @@
+/* sim/check.c - does a recorded run keep what any run must keep? This part: every instruction ran once, in
+ * order, and no two ops overlap on a stream. It recomputes everything from spans and never looks at the
+ * engine's own state. */
+#include "sim/check_internal.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+bool sim_check_fail(GError **error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    g_set_error(error, ORR_ERROR, ORR_ERROR_INTERNAL, "the run breaks an invariant: %s", text);
+    g_free(text);
+    return false;
+}
+
+int64_t sim_check_duration_ps(const SimWork *work)
+{
+    int64_t duration_ps = 0;
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        duration_ps += work->part_ps[part];
+    return duration_ps;
+}
+
+static void number_ops(Check *c)
+{
+    const SimProgram *program = c->program;
+    c->ordinal_of_instr = ORR_ARENA_NEW(c->arena, int32_t *, program->classes * SIM_STREAM_COUNT);
+    c->first_op = ORR_ARENA_NEW(c->arena, int64_t, (int64_t)c->result->ranks * SIM_STREAM_COUNT + 1);
+    int64_t *ops = ORR_ARENA_NEW(c->arena, int64_t, program->classes * SIM_STREAM_COUNT);
+    for (int i = 0; i < program->classes * SIM_STREAM_COUNT; i++) {
+        const SimList *list = &program->class_list[i / SIM_STREAM_COUNT].streams[i % SIM_STREAM_COUNT];
+        c->ordinal_of_instr[i] = ORR_ARENA_NEW(c->arena, int32_t, list->count);
+        for (int64_t k = 0; k < list->count; k++) {
+            c->ordinal_of_instr[i][k] = (int32_t)ops[i];
+            ops[i] += list->instrs[k].kind != SIM_WAIT;
+        }
+    }
+    int64_t total = 0;
+    for (int64_t i = 0; i < (int64_t)c->result->ranks * SIM_STREAM_COUNT; i++) {
+        int64_t cls = i / SIM_STREAM_COUNT / program->replicas;
+        c->first_op[i] = total;
+        total += ops[cls * SIM_STREAM_COUNT + i % SIM_STREAM_COUNT];
+    }
+    c->first_op[(int64_t)c->result->ranks * SIM_STREAM_COUNT] = total;
+    c->span_of_op = ORR_ARENA_NEW(c->arena, int64_t, total);
+}
+
+static bool same_op(const SimSpan *span, const SimInstr *instr)
+{
+    return span->tag == instr->tag && span->work == instr->work && span->stage == instr->stage &&
+           span->microbatch == instr->microbatch;
+}
+
+static bool place_spans(Check *c, GError **error)
+{
+    const SimResult *result = c->result;
+    int64_t streams = (int64_t)result->ranks * SIM_STREAM_COUNT, last_end_ps = 0;
+    int64_t *done = ORR_ARENA_NEW(c->arena, int64_t, streams);
+    for (int64_t i = 0; i < result->span_count; i++) {
+        const SimSpan *span = &result->spans[i];
+        if (span->rank < 0 || span->rank >= result->ranks || span->stream >= SIM_STREAM_COUNT)
+            return sim_check_fail(error, "span %" PRId64 " is on no rank and stream", i);
+        int64_t stream = (int64_t)span->rank * SIM_STREAM_COUNT + span->stream;
+        if (c->first_op[stream] + done[stream] >= c->first_op[stream + 1])
+            return sim_check_fail(error, "rank %d stream %d runs more ops than it has", span->rank,
+                                  span->stream);
+        if (span->end_ps < last_end_ps || span->start_ps < 0 || span->end_ps < span->start_ps)
+            return sim_check_fail(error, "span %" PRId64 " of rank %d ends out of order", i, span->rank);
+        last_end_ps = span->end_ps;
+        c->span_of_op[c->first_op[stream] + done[stream]++] = i;
+    }
+    for (int64_t i = 0; i < streams; i++) {
+        if (c->first_op[i] + done[i] != c->first_op[i + 1])
+            return sim_check_fail(error, "rank %d stream %d runs fewer ops than it has",
+                                  (int)(i / SIM_STREAM_COUNT), (int)(i % SIM_STREAM_COUNT));
+    }
+    if (result->ops != result->span_count)
+        return sim_check_fail(error, "%" PRId64 " ops counted, %" PRId64 " recorded", result->ops,
+                              result->span_count);
+    return true;
+}
+
+static bool check_stream(const Check *c, int rank, int stream, GError **error)
+{
+    const SimList *list = sim_check_list(c, rank, stream);
+    const int32_t *ordinals = sim_check_ordinals(c, rank, stream);
+    int64_t free_ps = 0;
+    for (int64_t i = 0; i < list->count; i++) {
+        const SimInstr *instr = &list->instrs[i];
+        if (instr->kind == SIM_WAIT)
+            continue;
+        const SimSpan *span = sim_check_span(c, rank, stream, ordinals[i]);
+        if (!same_op(span, instr))
+            return sim_check_fail(error, "rank %d stream %d runs op %d out of order", rank, stream,
+                                  ordinals[i]);
+        if (span->start_ps < free_ps)
+            return sim_check_fail(error, "ops %d and %d of rank %d stream %d overlap", ordinals[i] - 1,
+                                  ordinals[i], rank, stream);
+        free_ps = span->end_ps;
+    }
+    return true;
+}
+
+bool sim_run_check(const SimProgram *program, const SimResult *result, GError **error)
+{
+    g_assert(result->spans != NULL && result->levels != NULL);
+    Check check = {.program = program, .result = result, .arena = orr_arena_new()};
+    number_ops(&check);
+    bool ok = place_spans(&check, error);
+    for (int rank = 0; ok && rank < result->ranks; rank++) {
+        for (int stream = 0; ok && stream < SIM_STREAM_COUNT; stream++)
+            ok = check_stream(&check, rank, stream, error);
+    }
+    ok = ok && sim_check_dependencies(&check, error) && sim_check_times(&check, error) &&
+         sim_check_memory(&check, error);
+    orr_arena_free(check.arena);
+    return ok;
+}

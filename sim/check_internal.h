@@ -1,0 +1,41 @@
+/* sim/check_internal.h - what the parts of sim_run_check() share. */
+#ifndef ORR_SIM_CHECK_INTERNAL_H
+#define ORR_SIM_CHECK_INTERNAL_H
+
+#include "sim/engine.h"
+
+typedef struct {
+    const SimProgram *program;
+    const SimResult *result;
+    OrrArena *arena;
+    int32_t **ordinal_of_instr; /* [class x streams] ops of the list before each instruction */
+    int64_t *first_op;          /* [rank x streams + 1] index into span_of_op of a stream's first op */
+    int64_t *span_of_op;        /* span index of each executed op */
+} Check;
+
+/* Sets a message and gives false, so that `return sim_check_fail(...)` says it all. */
+bool sim_check_fail(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static inline const SimList *sim_check_list(const Check *check, int rank, int stream)
+{
+    return &check->program->class_list[rank / check->program->replicas].streams[stream];
+}
+
+static inline const int32_t *sim_check_ordinals(const Check *check, int rank, int stream)
+{
+    return check->ordinal_of_instr[rank / check->program->replicas * SIM_STREAM_COUNT + stream];
+}
+
+static inline const SimSpan *sim_check_span(const Check *check, int rank, int stream, int64_t ordinal)
+{
+    int64_t op = check->first_op[(int64_t)rank * SIM_STREAM_COUNT + stream] + ordinal;
+    return &check->result->spans[check->span_of_op[op]];
+}
+
+int64_t sim_check_duration_ps(const SimWork *work);
+
+bool sim_check_dependencies(const Check *check, GError **error); /* check_order.c */
+bool sim_check_times(const Check *check, GError **error);        /* check_account.c */
+bool sim_check_memory(const Check *check, GError **error);       /* check_account.c */
+
+#endif

@@ -1,0 +1,144 @@
+/* sim/program_data.c - gradient reductions, parameter gathers outside ZeRO-3, and the end of the step:
+ * embedding and norm reductions, optimizer, overhead. */
+#include "sim/program_internal.h"
+
+SimStream sim_reduce_stream(const SimPlan *plan)
+{
+    return plan->zero == 3 && !plan->one_data_stream ? SIM_STREAM_TENSOR : SIM_STREAM_DATA;
+}
+
+static int32_t emit_comm(RankBuilder *rb, SimStream stream, SimTag tag, Group group, const SimWork *work,
+                         int32_t mem, int stage, int32_t microbatch)
+{
+    const SimPlan *plan = rb->builder->plan;
+    bool alone = (group == GROUP_GATHER || group == GROUP_REDUCE) && plan->data * plan->context == 1;
+    return sim_emit(rb, stream,
+                    &(SimInstr){.kind = alone ? SIM_OP : SIM_COLLECTIVE,
+                                .tag = (uint8_t)tag,
+                                .group = (uint8_t)group,
+                                .work = sim_intern_work(rb->builder, work),
+                                .mem = mem,
+                                .stage = stage,
+                                .microbatch = microbatch});
+}
+
+/* Reductions that start inside or right after a pass. */
+bool sim_reduces_after(const RankBuilder *rb, const Chunk *chunk, const Pass *pass)
+{
+    const SimPlan *plan = rb->builder->plan;
+    if (!chunk->reduces || !sim_makes_weight_gradient(pass->pass))
+        return false;
+    return plan->reduce_each_microbatch || (plan->overlap_grad_reduce && pass->position == chunk->last_grad);
+}
+
+/* Reduces a segment's gradient once the compute written so far has run. */
+void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int i, int32_t microbatch)
+{
+    const SimPlan *plan = rb->builder->plan;
+    const SimSegment *segment = &chunk->stage->segments[i];
+    if (sim_work_duration_ps(&segment->grad_reduce) == 0)
+        return;
+    SimStream stream = sim_reduce_stream(plan);
+    SimMemDelta mem = {0};
+    if (chunk->grad_alive[i])
+        mem.end_bytes[SIM_MEM_GRADIENTS] -= segment->unsharded_grad_bytes;
+    chunk->grad_alive[i] = false;
+    sim_emit_wait(rb, stream, SIM_STREAM_COMPUTE, rb->last_compute);
+    int32_t index = emit_comm(rb, stream, SIM_TAG_GRAD_REDUCE, GROUP_REDUCE, &segment->grad_reduce,
+                              sim_intern_mem(rb->builder, &mem), chunk->stage_index, microbatch);
+    if (!plan->overlap_grad_reduce && plan->reduce_each_microbatch)
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, stream, index);
+    rb->reduced[0] = rb->reduced[1];
+    rb->reduced[1] = index;
+}
+
+static void emit_gathers(RankBuilder *rb, Chunk *chunk)
+{
+    for (int i = 0; i < chunk->stage->segment_count; i++) {
+        const SimWork *gather = &chunk->stage->segments[i].param_gather;
+        if (sim_work_duration_ps(gather) > 0)
+            chunk->start_gather[i] = emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER,
+                                               gather, SIM_NONE, chunk->stage_index, SIM_NONE);
+    }
+}
+
+/* The parameters that the previous step's optimizer left sharded, in the order of their first use. */
+void sim_emit_start_gathers(RankBuilder *rb)
+{
+    const SimOrder *order = &rb->builder->orders[rb->rank];
+    for (int64_t i = 0; i < order->count; i++) {
+        Chunk *chunk = &rb->chunks[order->ops[i].chunk];
+        if (chunk->gathered_at_start && chunk->first_forward == i)
+            emit_gathers(rb, chunk);
+    }
+}
+
+static void emit_late_reduces(RankBuilder *rb)
+{
+    const SimPlan *plan = rb->builder->plan;
+    if (plan->overlap_grad_reduce || plan->reduce_each_microbatch)
+        return;
+    const SimOrder *order = &rb->builder->orders[rb->rank];
+    for (int64_t i = 0; i < order->count; i++) {
+        const SimPassOp *op = &order->ops[i];
+        bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
+        Chunk *chunk = &rb->chunks[pair ? op->chunk2 : op->chunk];
+        if (chunk->last_grad != i)
+            continue;
+        for (int segment = chunk->stage->segment_count - 1; segment >= 0; segment--)
+            sim_emit_reduce(rb, chunk, segment, SIM_NONE);
+    }
+}
+
+static void emit_late_gathers(RankBuilder *rb)
+{
+    const SimPlan *plan = rb->builder->plan;
+    if (plan->zero == 3 || plan->overlap_param_gather)
+        return;
+    int32_t before = rb->last_compute;
+    int32_t last = SIM_NONE;
+    for (int c = 0; c < rb->builder->chunks; c++) {
+        Chunk *chunk = &rb->chunks[c];
+        for (int i = 0; i < chunk->stage->segment_count; i++) {
+            const SimWork *gather = &chunk->stage->segments[i].param_gather;
+            if (sim_work_duration_ps(gather) == 0)
+                continue;
+            sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_COMPUTE, before);
+            last = emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER, gather, SIM_NONE,
+                             chunk->stage_index, SIM_NONE);
+        }
+    }
+    if (last != SIM_NONE)
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_DATA, last);
+}
+
+static void emit_once(RankBuilder *rb, SimTag tag, const SimWork *work)
+{
+    if (sim_work_duration_ps(work) == 0)
+        return;
+    sim_emit(rb, SIM_STREAM_COMPUTE,
+             &(SimInstr){.kind = SIM_OP,
+                         .tag = (uint8_t)tag,
+                         .work = sim_intern_work(rb->builder, work),
+                         .mem = SIM_NONE,
+                         .stage = SIM_NONE,
+                         .microbatch = SIM_NONE});
+}
+
+void sim_emit_step_end(RankBuilder *rb)
+{
+    const SimPlan *plan = rb->builder->plan;
+    const SimRankPlan *rank = &plan->ranks[rb->rank];
+    emit_late_reduces(rb);
+    if (rb->reduced[1] != SIM_NONE)
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, sim_reduce_stream(plan), rb->reduced[1]);
+    if (sim_work_duration_ps(&rank->embedding_reduce) > 0)
+        emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_EMBEDDING_REDUCE, GROUP_EMBEDDING, &rank->embedding_reduce,
+                  SIM_NONE, SIM_NONE, SIM_NONE);
+    if (sim_work_duration_ps(&plan->grad_norm) > 0)
+        emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_GRAD_NORM, GROUP_WORLD, &plan->grad_norm, SIM_NONE,
+                  SIM_NONE, SIM_NONE);
+    emit_once(rb, SIM_TAG_OPTIMIZER, &rank->optimizer);
+    emit_late_gathers(rb);
+    emit_once(rb, SIM_TAG_OVERHEAD, &plan->overhead);
+}

@@ -1,0 +1,249 @@
+/* sim/program_pass.c - forwards and backwards on the compute stream, and the messages between stages.
+ *
+ * A pass is one op of its stage's summed work unless data-parallel communication starts or arrives inside
+ * it; then it is one op a segment, backwards in reverse. A message of no duration is left out: the receiver
+ * waits for the sender's op itself.
+ */
+#include "sim/program_internal.h"
+
+static SimTag tag_of(SimPass pass)
+{
+    static const SimTag TAGS[] = {
+        [SIM_PASS_FORWARD] = SIM_TAG_FORWARD,
+        [SIM_PASS_BACKWARD] = SIM_TAG_BACKWARD,
+        [SIM_PASS_BACKWARD_INPUT] = SIM_TAG_BACKWARD_INPUT,
+        [SIM_PASS_BACKWARD_WEIGHT] = SIM_TAG_BACKWARD_WEIGHT,
+        [SIM_PASS_FORWARD_BACKWARD] = SIM_TAG_FORWARD_BACKWARD,
+    };
+    return TAGS[pass];
+}
+
+/* The stage next to `stage` in the same copy of the model; SIM_NONE at its ends. */
+static int neighbour_of(const Builder *b, int stage, int step)
+{
+    int copies = b->plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : 1;
+    int stages = b->stages / copies;
+    int within = stage % stages + step;
+    return within < 0 || within >= stages ? SIM_NONE : stage + step;
+}
+
+static int rank_of(const Builder *b, int stage)
+{
+    int rank, chunk;
+    sim_place_of(b->plan->schedule->placement, b->ranks, b->chunks, stage, &rank, &chunk);
+    return rank;
+}
+
+/* Waits for the neighbour's result; on the same rank the order itself guarantees it. */
+static void wait_for_input(RankBuilder *rb, const Pass *pass)
+{
+    Builder *b = rb->builder;
+    if (pass->pass == SIM_PASS_BACKWARD_WEIGHT)
+        return;
+    bool backward = pass->pass != SIM_PASS_FORWARD;
+    int producer = neighbour_of(b, rb->chunks[pass->chunk].stage_index, backward ? 1 : -1);
+    if (producer == SIM_NONE || rank_of(b, producer) == rb->rank)
+        return;
+    Pending wait = {.rank = rb->rank,
+                    .key = (int64_t)producer * b->microbatches + pass->microbatch,
+                    .backward = backward};
+    wait.position = sim_emit(
+        rb, SIM_STREAM_COMPUTE,
+        &(SimInstr){
+            .kind = SIM_WAIT, .work = SIM_NONE, .mem = SIM_NONE, .stage = SIM_NONE, .microbatch = SIM_NONE});
+    g_array_append_val(b->pending, wait);
+}
+
+/* The last op of a pass was instruction `index`: its result is there, and leaves for the neighbour. */
+static void pass_on_result(RankBuilder *rb, const Pass *pass, int32_t index)
+{
+    Builder *b = rb->builder;
+    if (pass->pass == SIM_PASS_BACKWARD_WEIGHT)
+        return;
+    const Chunk *chunk = &rb->chunks[pass->chunk];
+    bool backward = pass->pass != SIM_PASS_FORWARD;
+    int64_t key = (int64_t)chunk->stage_index * b->microbatches + pass->microbatch;
+    Point *done = backward ? &b->backward_done[key] : &b->forward_done[key];
+    *done = (Point){.index = index, .rank = (int16_t)rb->rank, .stream = SIM_STREAM_COMPUTE};
+
+    int consumer = neighbour_of(b, chunk->stage_index, backward ? -1 : 1);
+    if (consumer == SIM_NONE || rank_of(b, consumer) == rb->rank)
+        return;
+    const SimWork *send = backward ? &chunk->stage->send_prev : &chunk->stage->send_next;
+    if (sim_work_duration_ps(send) == 0 && send->scale_up_bytes == 0 && send->scale_out_bytes == 0)
+        return;
+    SimStream stream = backward ? SIM_STREAM_SEND_PREV : SIM_STREAM_SEND_NEXT;
+    StageCache *cache = &b->caches[chunk->stage_index];
+    int32_t *work = backward ? &cache->send_prev : &cache->send_next;
+    if (*work == SIM_NONE)
+        *work = sim_intern_work(b, send);
+    sim_emit_wait(rb, stream, SIM_STREAM_COMPUTE, index);
+    done->index = sim_emit(rb, stream,
+                           &(SimInstr){.kind = SIM_OP,
+                                       .tag = backward ? SIM_TAG_SEND_BACKWARD : SIM_TAG_SEND_FORWARD,
+                                       .work = *work,
+                                       .mem = SIM_NONE,
+                                       .stage = chunk->stage_index,
+                                       .microbatch = pass->microbatch});
+    done->stream = (uint8_t)stream;
+    if (b->plan->p2p_blocking)
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, stream, done->index);
+}
+
+static int32_t emit_compute(RankBuilder *rb, SimPass pass, int32_t work, int32_t mem, int stage,
+                            int32_t microbatch)
+{
+    const SimPlan *plan = rb->builder->plan;
+    bool together = plan->tensor * plan->context > 1;
+    return sim_emit(rb, SIM_STREAM_COMPUTE,
+                    &(SimInstr){.kind = together ? SIM_COLLECTIVE : SIM_OP,
+                                .tag = (uint8_t)tag_of(pass),
+                                .group = GROUP_MODEL,
+                                .work = work,
+                                .mem = mem,
+                                .stage = stage,
+                                .microbatch = microbatch});
+}
+
+/* The unreduced gradient of a segment is there from the first op that adds to it until its reduction, or,
+ * when nothing reduces it, until the end of the op after which it would be reduced. */
+static void count_gradient(const RankBuilder *rb, Chunk *chunk, int i, const Pass *pass, SimMemDelta *mem)
+{
+    int64_t bytes = chunk->stage->segments[i].unsharded_grad_bytes;
+    if (bytes == 0 || !sim_makes_weight_gradient(pass->pass))
+        return;
+    if (!chunk->grad_alive[i])
+        mem->start_bytes[SIM_MEM_GRADIENTS] += bytes;
+    chunk->grad_alive[i] = true;
+    bool last = rb->builder->plan->reduce_each_microbatch || pass->position == chunk->last_grad;
+    if (last && sim_work_duration_ps(&chunk->stage->segments[i].grad_reduce) == 0) {
+        mem->end_bytes[SIM_MEM_GRADIENTS] -= bytes;
+        chunk->grad_alive[i] = false;
+    }
+}
+
+static bool moves_gradient(const Chunk *chunk, SimPass pass)
+{
+    for (int i = 0; sim_makes_weight_gradient(pass) && i < chunk->stage->segment_count; i++) {
+        if (chunk->stage->segments[i].unsharded_grad_bytes > 0)
+            return true;
+    }
+    return false;
+}
+
+static int32_t stage_mem(RankBuilder *rb, Chunk *chunk, const Pass *pass)
+{
+    Builder *b = rb->builder;
+    if (moves_gradient(chunk, pass->pass)) {
+        SimMemDelta mem = sim_stage_mem(chunk->stage, pass->pass);
+        for (int i = 0; i < chunk->stage->segment_count; i++)
+            count_gradient(rb, chunk, i, pass, &mem);
+        return sim_intern_mem(b, &mem);
+    }
+    int32_t *cached = &b->caches[chunk->stage_index].mem[pass->pass];
+    if (*cached == SIM_NONE) {
+        SimMemDelta mem = sim_stage_mem(chunk->stage, pass->pass);
+        *cached = sim_intern_mem(b, &mem);
+    }
+    return *cached;
+}
+
+static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pass, bool reduce)
+{
+    Builder *b = rb->builder;
+    const SimSegment *segment = &chunk->stage->segments[i];
+    SimMemDelta mem = sim_segment_mem(segment, pass->pass);
+    SimWork work = sim_segment_work(segment, pass->pass);
+    Use *use = NULL;
+    if (chunk->sharded && sim_pass_uses_weights(pass->pass)) {
+        use = sim_emit_use(rb);
+        if (use->give_back)
+            mem.end_bytes[SIM_MEM_WEIGHTS] -= segment->gathered_param_bytes;
+    } else if (pass->position == chunk->first_forward && chunk->start_gather[i] != SIM_NONE) {
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_DATA, chunk->start_gather[i]);
+    }
+    /* At most two unreduced segments of sharded weights. */
+    bool throttled = reduce && b->plan->zero == 3 && segment->unsharded_grad_bytes > 0;
+    if (throttled && rb->reduced[0] != SIM_NONE)
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, sim_reduce_stream(b->plan), rb->reduced[0]);
+    count_gradient(rb, chunk, i, pass, &mem);
+    int32_t index = emit_compute(rb, pass->pass, sim_intern_work(b, &work), sim_intern_mem(b, &mem),
+                                 chunk->stage_index, pass->microbatch);
+    if (use != NULL)
+        use->compute_index = index;
+    if (reduce)
+        sim_emit_reduce(rb, chunk, i, pass->microbatch);
+    return index;
+}
+
+static void emit_pass(RankBuilder *rb, const Pass *pass)
+{
+    Builder *b = rb->builder;
+    Chunk *chunk = &rb->chunks[pass->chunk];
+    int segments = chunk->stage->segment_count;
+    int32_t index = SIM_NONE;
+    bool reduce = sim_reduces_after(rb, chunk, pass);
+    bool gathered = pass->position == chunk->first_forward && chunk->gathered_at_start;
+    wait_for_input(rb, pass);
+    if (!gathered && !reduce && !(chunk->sharded && sim_pass_uses_weights(pass->pass))) {
+        index = emit_compute(rb, pass->pass, sim_stage_work(b, chunk->stage_index, pass->pass),
+                             stage_mem(rb, chunk, pass), chunk->stage_index, pass->microbatch);
+    } else {
+        for (int i = 0; i < segments; i++)
+            index =
+                emit_segment(rb, chunk, pass->pass == SIM_PASS_FORWARD ? i : segments - 1 - i, pass, reduce);
+    }
+    pass_on_result(rb, pass, index);
+}
+
+/* Forward of one chunk and backward of another as one op; both results are there at its end. */
+static void emit_pair(RankBuilder *rb, const Pass *forward, const Pass *backward)
+{
+    Builder *b = rb->builder;
+    Chunk *ahead = &rb->chunks[forward->chunk], *back = &rb->chunks[backward->chunk];
+    for (int i = 0; forward->position == ahead->first_forward && i < ahead->stage->segment_count; i++) {
+        if (ahead->start_gather[i] != SIM_NONE)
+            sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_DATA, ahead->start_gather[i]);
+    }
+    wait_for_input(rb, forward);
+    wait_for_input(rb, backward);
+    SimMemDelta mem = sim_stage_mem(ahead->stage, SIM_PASS_FORWARD);
+    SimMemDelta other = sim_stage_mem(back->stage, SIM_PASS_BACKWARD);
+    for (int i = 0; i < back->stage->segment_count; i++)
+        count_gradient(rb, back, i, backward, &other);
+    for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
+        mem.start_bytes[kind] += other.start_bytes[kind];
+        mem.end_bytes[kind] += other.end_bytes[kind];
+    }
+    int32_t work = sim_stage_work(b, ahead->stage_index, SIM_PASS_FORWARD_BACKWARD);
+    int32_t index = emit_compute(rb, SIM_PASS_FORWARD_BACKWARD, work, sim_intern_mem(b, &mem),
+                                 ahead->stage_index, forward->microbatch);
+    pass_on_result(rb, forward, index);
+    pass_on_result(rb, backward, index);
+    if (sim_reduces_after(rb, back, backward)) {
+        for (int i = back->stage->segment_count - 1; i >= 0; i--)
+            sim_emit_reduce(rb, back, i, backward->microbatch);
+    }
+}
+
+void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op)
+{
+    Pass first = {
+        .pass = (SimPass)op->pass, .position = position, .chunk = op->chunk, .microbatch = op->microbatch};
+    if (op->pass != SIM_PASS_FORWARD_BACKWARD) {
+        emit_pass(rb, &first);
+        return;
+    }
+    Pass second = {
+        .pass = SIM_PASS_BACKWARD, .position = position, .chunk = op->chunk2, .microbatch = op->microbatch2};
+    first.pass = SIM_PASS_FORWARD;
+    /* Weights that come and go by segment need the two passes apart. */
+    bool overlapped = sim_work_duration_ps(&rb->chunks[op->chunk].stage->overlapped_pair) > 0 &&
+                      !rb->chunks[op->chunk].sharded && !rb->chunks[op->chunk2].sharded;
+    if (overlapped) {
+        emit_pair(rb, &first, &second);
+    } else {
+        emit_pass(rb, &first);
+        emit_pass(rb, &second);
+    }
+}

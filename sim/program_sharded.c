@@ -1,0 +1,124 @@
+/* sim/program_sharded.c - ZeRO-3: weights are gathered before a segment uses them and given back after.
+ *
+ * The uses of a rank, in the order of its compute, are listed first. The gather of use u may start once use
+ * u - 1 - prefetch_units has run, so that prefetch_units + 1 gathered segments exist at most: with one unit
+ * ahead, one in use and one arriving (FSDP). The last segment of a forward is kept when its backward is next.
+ *
+ *   forward of L equal units:  T = g + (L - 1) max(f, g) + f
+ *   backward, own queues:      T = b + (L - 1) max(b, g, r) + r
+ * g gather, r reduce-scatter, f and b compute. Source: PyTorch FSDP     Tested: unit/test_program.c
+ */
+#include "sim/program_internal.h"
+
+bool sim_pass_uses_weights(SimPass pass)
+{
+    return pass != SIM_PASS_BACKWARD_WEIGHT;
+}
+
+static void list_uses(RankBuilder *rb, int chunk_index, SimPass pass)
+{
+    const Chunk *chunk = &rb->chunks[chunk_index];
+    if (!chunk->sharded || !sim_pass_uses_weights(pass))
+        return;
+    int segments = chunk->stage->segment_count;
+    for (int i = 0; i < segments; i++)
+        rb->uses[rb->use_count++] = (Use){.chunk = (int16_t)chunk_index,
+                                          .segment = pass == SIM_PASS_FORWARD ? i : segments - 1 - i,
+                                          .gather = true,
+                                          .give_back = true,
+                                          .compute_index = pass == SIM_PASS_FORWARD ? 0 : 1,
+                                          .gather_index = SIM_NONE};
+}
+
+static int64_t count_uses(const RankBuilder *rb)
+{
+    int64_t count = 0;
+    for (int c = 0; c < rb->builder->chunks; c++) {
+        if (rb->chunks[c].sharded)
+            count += 2 * (int64_t)rb->chunks[c].stage->segment_count * rb->builder->microbatches;
+    }
+    return count;
+}
+
+/* Which uses find their weights there already, and which leave them. Until written, a use's compute_index
+ * holds 1 in a backward. */
+static void keep_weights(RankBuilder *rb)
+{
+    const SimPlan *plan = rb->builder->plan;
+    for (int64_t u = 0; u + 1 < rb->use_count; u++) {
+        Use *use = &rb->uses[u], *next = &rb->uses[u + 1];
+        bool same = use->chunk == next->chunk && use->segment == next->segment;
+        if (same && use->compute_index == 0 && next->compute_index == 1)
+            use->give_back = next->gather = false;
+    }
+    if (plan->reshard_after_forward)
+        return;
+    /* The latest use of each segment so far. */
+    Use ***latest = ORR_ARENA_NEW(rb->builder->arena, Use **, rb->builder->chunks);
+    for (int c = 0; c < rb->builder->chunks; c++)
+        latest[c] = ORR_ARENA_NEW(rb->builder->arena, Use *, rb->chunks[c].stage->segment_count);
+    for (int64_t u = 0; u < rb->use_count; u++) {
+        Use *use = &rb->uses[u], *before = latest[use->chunk][use->segment];
+        use->gather = before == NULL || before->give_back;
+        use->give_back = use->compute_index == 1 && plan->reshard_after_backward;
+        latest[use->chunk][use->segment] = use;
+    }
+    for (int c = 0; c < rb->builder->chunks; c++) {
+        for (int i = 0; rb->chunks[c].sharded && i < rb->chunks[c].stage->segment_count; i++)
+            latest[c][i]->give_back = true;
+    }
+}
+
+void sim_plan_uses(RankBuilder *rb)
+{
+    int64_t count = count_uses(rb);
+    if (count == 0)
+        return;
+    const SimOrder *order = &rb->builder->orders[rb->rank];
+    rb->uses = ORR_ARENA_NEW(rb->builder->arena, Use, count);
+    for (int64_t i = 0; i < order->count; i++) {
+        const SimPassOp *op = &order->ops[i];
+        bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
+        list_uses(rb, op->chunk, pair ? SIM_PASS_FORWARD : (SimPass)op->pass);
+        if (pair)
+            list_uses(rb, op->chunk2, SIM_PASS_BACKWARD);
+    }
+    keep_weights(rb);
+}
+
+static void emit_gather(RankBuilder *rb, int64_t u)
+{
+    Builder *b = rb->builder;
+    const SimPlan *plan = b->plan;
+    Use *use = &rb->uses[u];
+    const Chunk *chunk = &rb->chunks[use->chunk];
+    const SimSegment *segment = &chunk->stage->segments[use->segment];
+    int64_t after = u - 1 - plan->prefetch_units;
+    SimMemDelta mem = {0};
+    mem.start_bytes[SIM_MEM_WEIGHTS] = segment->gathered_param_bytes;
+    if (after >= 0)
+        sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_COMPUTE, rb->uses[after].compute_index);
+    use->gather_index = sim_emit(rb, SIM_STREAM_DATA,
+                                 &(SimInstr){.kind = plan->data * plan->context > 1 ? SIM_COLLECTIVE : SIM_OP,
+                                             .tag = SIM_TAG_PARAM_GATHER,
+                                             .group = GROUP_GATHER,
+                                             .work = sim_intern_work(b, &segment->param_gather),
+                                             .mem = sim_intern_mem(b, &mem),
+                                             .stage = chunk->stage_index,
+                                             .microbatch = SIM_NONE});
+}
+
+Use *sim_emit_use(RankBuilder *rb)
+{
+    int64_t u = rb->next_use++;
+    g_assert(u < rb->use_count);
+    int64_t until = MIN(u + rb->builder->plan->prefetch_units, rb->use_count - 1);
+    for (; rb->next_gather <= until; rb->next_gather++) {
+        if (rb->uses[rb->next_gather].gather)
+            emit_gather(rb, rb->next_gather);
+    }
+    Use *use = &rb->uses[u];
+    if (use->gather)
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_DATA, use->gather_index);
+    return use;
+}

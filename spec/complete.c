@@ -1,0 +1,233 @@
+/* spec/complete.c - what a scenario leaves out and other fields decide: heads, degrees, schedule, the framework's
+ * number formats. */
+#include "spec/complete.h"
+
+#include <math.h>
+
+#include "spec/load.h"
+#include "spec/read.h"
+
+typedef struct Completion {
+    const char *where;
+    GPtrArray *notes; /* char* "parallel.data=16"; NULL: not collected */
+    GError **error;
+} Completion;
+
+static bool fail(const Completion *completion, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static bool fail(const Completion *completion, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *message = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    g_set_error(completion->error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s", completion->where, message);
+    return false;
+}
+
+static void note(const Completion *completion, const char *key, const char *value)
+{
+    if (completion->notes != NULL)
+        g_ptr_array_add(completion->notes, g_strconcat(key, "=", value, NULL));
+}
+
+static void set_int(const Completion *completion, const char *key, int *field, int value)
+{
+    if (*field != SPEC_UNSET)
+        return;
+    char text[16];
+    g_snprintf(text, sizeof text, "%d", value);
+    *field = value;
+    note(completion, key, text);
+}
+
+static bool is_unset(double value)
+{
+    return value < 0;
+}
+
+static void set_double(const Completion *completion, const char *key, double *field, double value)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    if (!is_unset(*field))
+        return;
+    *field = value;
+    note(completion, key, g_ascii_formatd(text, sizeof text, "%.15g", value));
+}
+
+/* --- model --- */
+
+static bool complete_ffn(const Completion *completion, SpecModel *model)
+{
+    const SpecMoe *moe = &model->moe;
+    if (model->ffn_hidden != SPEC_UNSET)
+        return true;
+    if (moe->experts > 0 && moe->dense_layers == 0 && moe->layer_step <= 1 && moe->expert_ffn_hidden > 0) {
+        set_int(completion, "model.ffn_hidden", &model->ffn_hidden, moe->expert_ffn_hidden);
+        return true;
+    }
+    if (model->gated_mlp)
+        return fail(completion,
+                    "model.ffn_hidden: missing; a gated MLP has no usual size, so give it (Llama: about %d)",
+                    (int)(8.0 / 3.0 * model->hidden));
+    if (model->hidden > G_MAXINT / 4)
+        return fail(completion, "model.ffn_hidden: missing; give it");
+    set_int(completion, "model.ffn_hidden", &model->ffn_hidden, 4 * model->hidden);
+    return true;
+}
+
+static bool complete_moe(const Completion *completion, SpecModel *model)
+{
+    SpecMoe *moe = &model->moe;
+    if (moe->experts == 0) {
+        *moe = (SpecMoe){.layer_step = 1};
+        return true;
+    }
+    set_int(completion, "model.moe.expert_ffn_hidden", &moe->expert_ffn_hidden, model->ffn_hidden);
+    const double shared = (double)moe->shared_experts * moe->expert_ffn_hidden;
+    if (shared > 1e7)
+        return fail(completion,
+                    "model.moe.shared_experts: %d x expert_ffn_hidden %d is more than 10000000; give fewer",
+                    moe->shared_experts, moe->expert_ffn_hidden);
+    set_int(completion, "model.moe.shared_expert_ffn_hidden", &moe->shared_expert_ffn_hidden, (int)shared);
+    return true;
+}
+
+bool spec_complete_model(SpecModel *model, int sequence_length, double dropout_frac, const char *where,
+                         GPtrArray *notes, GError **error)
+{
+    const Completion completion = {where, notes, error};
+    set_int(&completion, "model.kv_heads", &model->kv_heads, model->heads);
+    if (model->head_dim == SPEC_UNSET && model->hidden % model->heads != 0)
+        return fail(&completion,
+                    "model.heads: %d does not divide hidden %d; give head_dim, or heads that divide it",
+                    model->heads, model->hidden);
+    set_int(&completion, "model.head_dim", &model->head_dim, model->hidden / model->heads);
+    if (!complete_ffn(&completion, model) || !complete_moe(&completion, model))
+        return false;
+    if (model->position == SPEC_POSITION_LEARNED && sequence_length > 0)
+        set_int(&completion, "model.max_positions", &model->max_positions, sequence_length);
+    else if (model->max_positions == SPEC_UNSET)
+        model->max_positions = sequence_length;
+    set_double(&completion, "model.dropout_frac", &model->dropout_frac, dropout_frac);
+    return true;
+}
+
+/* --- cluster --- */
+
+static bool complete_cluster(const Completion *completion, SpecCluster *cluster)
+{
+    const SpecAccelerator *accelerator = &cluster->accelerator;
+    if (cluster->gpus_per_node == SPEC_UNSET && accelerator->reference_gpus_per_node <= 0)
+        return fail(completion, "cluster.gpus_per_node: missing; give the GPUs of a node, such as 8");
+    set_int(completion, "cluster.gpus_per_node", &cluster->gpus_per_node,
+            accelerator->reference_gpus_per_node);
+    const bool reference = accelerator->reference_scale_up_domain_gpus > 0 &&
+                           cluster->gpus_per_node == accelerator->reference_gpus_per_node;
+    set_int(completion, "cluster.scale_up_domain_gpus", &cluster->scale_up_domain_gpus,
+            reference ? accelerator->reference_scale_up_domain_gpus : cluster->gpus_per_node);
+    set_double(completion, "cluster.scale_up_bytes_per_s", &cluster->scale_up_bytes_per_s,
+               accelerator->scale_up_bytes_per_s);
+    set_double(completion, "cluster.scale_out_bytes_per_s_per_gpu", &cluster->scale_out_bytes_per_s_per_gpu,
+               accelerator->reference_scale_out_bytes_per_s_per_gpu);
+    return true;
+}
+
+/* --- parallel --- */
+
+static bool is_v_shape(int schedule)
+{
+    return schedule == SPEC_SCHEDULE_ZB_V || schedule == SPEC_SCHEDULE_V_HALF ||
+           schedule == SPEC_SCHEDULE_V_MIN || schedule == SPEC_SCHEDULE_DUALPIPEV;
+}
+
+static void complete_schedule(const Completion *completion, SpecParallel *parallel)
+{
+    const int schedule = (int)parallel->schedule;
+    set_int(completion, "parallel.virtual_stages", &parallel->virtual_stages, is_v_shape(schedule) ? 2 : 1);
+    if (schedule != SPEC_UNSET)
+        return;
+    if (parallel->virtual_stages == SPEC_AUTO)
+        parallel->schedule = (SpecSchedule)SPEC_AUTO;
+    else
+        parallel->schedule = parallel->virtual_stages > 1 ? SPEC_SCHEDULE_INTERLEAVED : SPEC_SCHEDULE_1F1B;
+    note(completion, "parallel.schedule", spec_word(&spec_words_schedule, (int)parallel->schedule));
+}
+
+/* Megatron's default is the tensor degree; where experts of that degree do not fit the ranks, published runs
+ * leave experts whole. */
+static void complete_expert_tensor(SpecParallel *parallel)
+{
+    if (parallel->expert_tensor == SPEC_UNSET)
+        parallel->expert_tensor = 0; /* follows the others once they are known */
+    if (parallel->expert_tensor != 0 || parallel->tensor <= 0 || parallel->expert <= 0 ||
+        parallel->context <= 0 || parallel->data <= 0)
+        return;
+    const int64_t ranks = (int64_t)parallel->data * parallel->context * parallel->tensor;
+    const bool fits = ranks % ((int64_t)parallel->expert * parallel->tensor) == 0;
+    parallel->expert_tensor = fits ? parallel->tensor : 1;
+}
+
+static bool complete_data(const Completion *completion, Spec *spec)
+{
+    SpecParallel *parallel = &spec->parallel;
+    if (parallel->data > 0)
+        return true;
+    const bool derivable = parallel->tensor > 0 && parallel->context > 0 && parallel->pipeline > 0;
+    const bool absent = parallel->data == SPEC_UNSET;
+    if (!derivable) {
+        parallel->data = SPEC_AUTO;
+        return true;
+    }
+    const double split = (double)parallel->tensor * parallel->context * parallel->pipeline;
+    const int gpus = spec_gpus(spec);
+    const double data = gpus / split;
+    if (data < 1 || data > floor(data))
+        return fail(completion,
+                    "parallel.tensor: %d x context %d x pipeline %d = %.0f does not divide the cluster's %d "
+                    "GPUs; give "
+                    "degrees whose product does",
+                    parallel->tensor, parallel->context, parallel->pipeline, split, gpus);
+    parallel->data = (int)data;
+    char text[16];
+    g_snprintf(text, sizeof text, "%d", parallel->data);
+    if (absent)
+        note(completion, "parallel.data", text);
+    return true;
+}
+
+/* --- training --- */
+
+static void complete_training(const Completion *completion, Spec *spec)
+{
+    SpecTraining *training = &spec->training;
+    const SpecFramework *framework = &spec->execution.framework;
+    (void)completion;
+    if ((int)training->gradient_dtype == SPEC_AUTO)
+        training->gradient_dtype = framework->gradient_dtype;
+    if ((int)training->gradient_reduce_dtype == SPEC_AUTO)
+        training->gradient_reduce_dtype = framework->gradient_reduce_dtype;
+    if ((int)training->states.recipe == SPEC_AUTO)
+        training->states.recipe = framework->states;
+}
+
+bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError **error)
+{
+    const Completion completion = {where, notes, error};
+    if (!spec_complete_model(&spec->model, spec->training.sequence_length,
+                             spec->execution.framework.dropout_frac, where, notes, error))
+        return false;
+    if (!complete_cluster(&completion, &spec->cluster))
+        return false;
+    complete_schedule(&completion, &spec->parallel);
+    if (!complete_data(&completion, spec))
+        return false;
+    complete_expert_tensor(&spec->parallel);
+    complete_training(&completion, spec);
+    return true;
+}
+
+bool spec_complete(Spec *spec, const char *where, GError **error)
+{
+    return spec_complete_noted(spec, where, NULL, error);
+}

@@ -1,0 +1,135 @@
+/* spec/fields_execution.c - field tables of software, offload and the scenario as a whole. */
+#include <string.h>
+
+#include "spec/fields_internal.h"
+
+#define FUSED(member, text)  SPEC_F_BOOL(SpecFramework, member, "false", 0, text)
+#define HOST_S(member, text) SPEC_F_DOUBLE(SpecFramework, member, ORR_UNIT_SECONDS, 0, 3600, "0", 0, text)
+#define SIZE(member, text)   SPEC_F_DOUBLE(SpecFramework, member, ORR_UNIT_BYTES, 0, 1e14, "0", 0, text)
+
+static const SpecField framework_fields[] = {
+    SPEC_F_FILE_KEYS("frameworks"),
+    SPEC_F_NAME(SpecFramework, name, "\"\"", "What reports call the framework."),
+    FUSED(fused_norm, "Normalisation is one kernel."),
+    FUSED(fused_softmax, "Scale, mask and softmax of unfused attention are one kernel."),
+    FUSED(fused_bias_gelu, "Bias and activation are one kernel."),
+    FUSED(fused_swiglu, "The gated activation is one kernel."),
+    FUSED(fused_dropout_add, "Bias, dropout and residual are one kernel."),
+    FUSED(fused_rope, "Rotary position is one kernel."),
+    FUSED(fused_cross_entropy, "Softmax and cross-entropy are one kernel."),
+    FUSED(norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
+    SPEC_F_DOUBLE(SpecFramework, dropout_frac, ORR_UNIT_FRAC, 0, 0.999, "0", 0,
+                  "Dropout of models that do not say."),
+    HOST_S(kernel_host_s, "Host time of one kernel launch."),
+    HOST_S(kernel_gap_s, "Idle time of the GPU between two dependent kernels."),
+    SPEC_F_DOUBLE(SpecFramework, compiled_kernel_frac, ORR_UNIT_FRAC, 0.01, 1, "1", 0,
+                  "Kernels left of eager ones when execution.compiled."),
+    HOST_S(step_overhead_s, "Data loading, logging and checks, once a step."),
+    HOST_S(microbatch_overhead_s, "Bookkeeping of the schedule, once per micro-batch and pass."),
+    SPEC_F_WORD(SpecFramework, gradient_dtype, &spec_words_dtype, "\"fp32\"", 0,
+                "Storage of accumulated gradients."),
+    SPEC_F_WORD(SpecFramework, gradient_reduce_dtype, &spec_words_dtype, "\"fp32\"", 0,
+                "Gradients on the wire."),
+    SIZE(bucket_bytes, "Gradient and parameter bucket; 0: one bucket."),
+    SPEC_F_BOOL(SpecFramework, reduce_scatter, "true", 0,
+                "ZeRO-1 reduces with reduce-scatter; else all-reduce and all-gather."),
+    SPEC_F_BOOL(SpecFramework, optimizer_fused, "true", 0,
+                "The optimizer works on many tensors in one kernel."),
+    SPEC_F_BOOL(SpecFramework, grad_norm_clip, "true", 0,
+                "A global gradient norm comes before the optimizer."),
+    SPEC_F_WORD(SpecFramework, states, &spec_words_states, "\"megatron-fp32-grads\"", 0,
+                "Bytes a parameter of each model state."),
+    SPEC_F_INT(SpecFramework, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
+    SPEC_F_BOOL(SpecFramework, reshard_after_forward, "true", 0,
+                "ZeRO-3: weights are dropped after the forward."),
+    FUSED(reduce_each_microbatch, "ZeRO-2 and 3: gradients are reduced on every micro-batch."),
+    FUSED(overlap_tensor_backward, "Tensor-parallel collectives run beside the backward matrix products."),
+    FUSED(p2p_blocking, "The compute stream waits for its own sends."),
+    FUSED(p2p_scatter_gather, "Each tensor rank sends 1/t of the activation and the receivers gather."),
+    SPEC_F_WORD(SpecFramework, loss, &spec_words_loss, "\"unfused\"", 0,
+                "How logits and loss are computed and kept."),
+    SIZE(context_bytes, "Device memory outside the allocator: context, communication buffers."),
+    SIZE(workspace_bytes, "Workspaces inside the allocator."),
+    SPEC_F_DOUBLE(SpecFramework, fragmentation_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,
+                  "Reserved beyond allocated, as a share of dynamic memory."),
+};
+SPEC_TABLE(spec_table_framework, "framework", "What the training software does, in physical terms.",
+           framework_fields);
+
+static const SpecField execution_fields[] = {
+    SPEC_F_OBJECT(SpecExecution, framework, spec_table_framework, SPEC_FIELD_PRESET,
+                  "The training software: a profile's name, a path, or an object; default megatron-core."),
+    SPEC_F_NAME(SpecExecution, framework_text, "\"\"", "The software in words, for people."),
+    SPEC_F_WORD(SpecExecution, attention, &spec_words_attention, "\"flash2\"", SPEC_FIELD_AUTO,
+                "Kernels of the attention core."),
+    SPEC_F_BOOL(SpecExecution, compiled, "false", 0, "A compiler fuses element-wise kernels."),
+    SPEC_F_NAME(SpecExecution, cuda_graph, "\"\"",
+                "What is captured in a graph, in the framework's words; empty: nothing."),
+    {.key = "overlap",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecExecution, overlap),
+     .words = &spec_words_overlap,
+     .flags = SPEC_FIELD_AUTO,
+     .default_text = "[]",
+     .help = "Communication that runs beside compute."},
+};
+SPEC_TABLE(spec_table_execution, "execution", "The software and how it is run.", execution_fields);
+
+static const SpecField offload_fields[] = {
+    SPEC_F_INT(SpecOffload, activation_layers, 0, 1e5, "0", 0,
+               "Layers of each stage whose activations go to the host's memory; 0: none."),
+};
+SPEC_TABLE(spec_table_offload, "offload", "What leaves the GPU's memory.", offload_fields);
+
+static bool read_offload(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    if (orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), "none") == 0) {
+        *(SpecOffload *)target = (SpecOffload){0};
+        return true;
+    }
+    if (orr_json_type(node) != ORR_JSON_OBJECT)
+        return spec_read_fail(context, node, error,
+                              "is not supported; give \"none\" or {\"activation_layers\": N}");
+    SpecReadContext inside = *context;
+    inside.quiet++;
+    return spec_read_table(&inside, &spec_table_offload, node, target, error);
+}
+
+/* Limits of a search: kept in the JSON for search/, which reads them by its own table. */
+static bool read_search(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    (void)target;
+    return orr_json_type(node) == ORR_JSON_OBJECT ||
+           spec_read_fail(context, node, error, "is %s; give an object", orr_json_type_name(node));
+}
+
+bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    int version = 0;
+    (void)target;
+    return spec_read_int(context, node, 1, 1, &version, error);
+}
+
+static const SpecField scenario_fields[] = {
+    SPEC_F_SCHEMA,
+    SPEC_F_NAME(Spec, name, "\"\"", "What reports call the scenario."),
+    SPEC_F_OBJECT(Spec, model, spec_table_model, SPEC_FIELD_REQUIRED | SPEC_FIELD_PRESET,
+                  "The model: a preset's name, the path of a Hugging Face config.json or of a model file, or "
+                  "an object."),
+    SPEC_F_OBJECT(Spec, cluster, spec_table_cluster, SPEC_FIELD_REQUIRED | SPEC_FIELD_PRESET,
+                  "The machine: a preset's name, a path, or an object."),
+    SPEC_F_OBJECT(Spec, training, spec_table_training, SPEC_FIELD_REQUIRED,
+                  "What is trained with: batch, sequence, precision, optimizer."),
+    SPEC_F_OBJECT(Spec, parallel, spec_table_parallel, 0, "How the work is split over GPUs."),
+    SPEC_F_OBJECT(Spec, execution, spec_table_execution, 0, "The software and how it is run."),
+    SPEC_F_CUSTOM(Spec, offload, read_offload, NULL, SPEC_FIELD_DERIVED,
+                  "\"none\" or an object with activation_layers", NULL, &spec_table_offload,
+                  "What leaves the GPU's memory."),
+    {.key = "search",
+     .type = SPEC_TYPE_CUSTOM,
+     .read = read_search,
+     .form = "an object",
+     .schema = "{\"type\":\"object\"}",
+     .help = "Limits and ranges of the fields that are \"auto\"."},
+};
+SPEC_TABLE(spec_table_scenario, "scenario", "One training step to simulate.", scenario_fields);

@@ -1,0 +1,116 @@
+/* spec/fields_hardware.c - field tables of accelerators and clusters. */
+#include "spec/fields_internal.h"
+
+#define PEAK(word, dtype)                                                                                    \
+    {                                                                                                        \
+        .key = word, .type = SPEC_TYPE_DOUBLE, .unit = ORR_UNIT_FLOPS_PER_S,                                 \
+        .offset = offsetof(SpecAccelerator, peak_flops_per_s[dtype]), .min = 0, .max = 1e20,                 \
+        .default_text = "0", .help = "Dense peak in " word "; 0: no tensor path."                            \
+    }
+static const SpecField peak_fields[] = {
+    PEAK("fp32", SPEC_FP32), PEAK("tf32", SPEC_TF32), PEAK("fp16", SPEC_FP16),
+    PEAK("bf16", SPEC_BF16), PEAK("fp8", SPEC_FP8),   PEAK("fp4", SPEC_FP4),
+};
+static SPEC_TABLE(table_peak, "accelerator.peak_flops_per_s",
+                  "Dense peak of matrix products, per number format.", peak_fields);
+
+#define REFERENCE(word, member, type_, unit_, hi, text)                                                      \
+    {                                                                                                        \
+        .key = word, .type = type_, .unit = unit_, .offset = offsetof(SpecAccelerator, member), .min = 0,    \
+        .max = hi, .default_text = "0", .help = text                                                         \
+    }
+static const SpecField reference_fields[] = {
+    REFERENCE("gpus_per_node", reference_gpus_per_node, SPEC_TYPE_INT, ORR_UNIT_NONE, 65536,
+              "GPUs of a node."),
+    REFERENCE("scale_up_domain_gpus", reference_scale_up_domain_gpus, SPEC_TYPE_INT, ORR_UNIT_NONE, 65536,
+              "GPUs joined by scale-up links."),
+    REFERENCE("scale_out_bytes_per_s_per_gpu", reference_scale_out_bytes_per_s_per_gpu, SPEC_TYPE_DOUBLE,
+              ORR_UNIT_BYTES_PER_S, 1e14, "Network rate of a GPU, one way."),
+};
+static SPEC_TABLE(table_reference, "accelerator.reference_node",
+                  "The node this accelerator is usually sold in.", reference_fields);
+
+static const SpecField accelerator_fields[] = {
+    SPEC_F_FILE_KEYS("accelerators"),
+    SPEC_F_NAME(SpecAccelerator, name, "\"\"", "What reports call the accelerator."),
+    SPEC_F_DOUBLE(SpecAccelerator, memory_bytes, ORR_UNIT_BYTES, 1e6, 1e15, NULL, SPEC_FIELD_REQUIRED,
+                  "Memory of one GPU that software can use."),
+    SPEC_F_DOUBLE(SpecAccelerator, memory_bytes_per_s, ORR_UNIT_BYTES_PER_S, 1e6, 1e17, NULL,
+                  SPEC_FIELD_REQUIRED, "Memory bandwidth of the data sheet."),
+    SPEC_F_GROUP("peak_flops_per_s", SpecAccelerator, table_peak, SPEC_FIELD_REQUIRED,
+                 "Dense peak of matrix products, per number format."),
+    SPEC_F_INT(SpecAccelerator, sm_count, 1, 1e7, NULL, SPEC_FIELD_REQUIRED,
+               "Streaming multiprocessors (compute units)."),
+    SPEC_F_DOUBLE(SpecAccelerator, l2_bytes, ORR_UNIT_BYTES, 0, 1e14, "0", 0, "Last-level cache."),
+    SPEC_F_DOUBLE(SpecAccelerator, power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
+                  "Power limit of one GPU; 0: not known."),
+    SPEC_F_WORD(SpecAccelerator, generation, &spec_words_generation, "\"other\"", 0,
+                "Which tuning tables of the collective library apply."),
+    SPEC_F_DOUBLE(SpecAccelerator, scale_up_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
+                  "Scale-up links (NVLink and kin) of one GPU, one way; 0: PCIe only."),
+    SPEC_F_DOUBLE(SpecAccelerator, host_link_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
+                  "Link to the host's memory, one way."),
+    SPEC_F_GROUP("reference_node", SpecAccelerator, table_reference, 0,
+                 "The node this accelerator is usually sold in."),
+    SPEC_F_OBJECT(SpecAccelerator, model, spec_table_kernel_model, SPEC_FIELD_DERIVED | SPEC_FIELD_FITTED,
+                  "Fitted parameters of its kernels; absent: defaults of the time model."),
+};
+SPEC_TABLE(spec_table_accelerator, "accelerator", "One GPU or other accelerator.", accelerator_fields);
+
+/* Another name of scale_out_latency_s. */
+static bool read_latency(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    static const SpecField field =
+        SPEC_F_DOUBLE(SpecCluster, scale_out_latency_s, ORR_UNIT_SECONDS, 0, 1, NULL, 0, "");
+    static const SpecTable table = {.name = "cluster", .fields = &field, .count = 1};
+    OrrJsonDoc *doc = orr_json_parse("{}", 2, context->where, error);
+    g_autofree char *value = orr_json_dump(node);
+    bool ok = doc != NULL && orr_json_set(doc, "scale_out_latency_s", value, error);
+    ok = ok && spec_read_table(context, &table, orr_json_root(doc), target, error);
+    orr_json_free(doc);
+    return ok;
+}
+
+static const SpecField cluster_fields[] = {
+    SPEC_F_FILE_KEYS("clusters"),
+    SPEC_F_NAME(SpecCluster, name, "\"\"", "What reports call the cluster."),
+    SPEC_F_OBJECT(SpecCluster, accelerator, spec_table_accelerator, SPEC_FIELD_REQUIRED | SPEC_FIELD_PRESET,
+                  "The accelerator: a preset's name, a path, or an object."),
+    SPEC_F_INT(SpecCluster, gpus_per_node, 1, 65536, NULL, SPEC_FIELD_DERIVED,
+               "GPUs of one node; default the accelerator's reference node."),
+    SPEC_F_INT(SpecCluster, nodes, 1, 1e6, "1", 0, "Nodes; GPUs = nodes x gpus_per_node."),
+    SPEC_F_INT(SpecCluster, scale_up_domain_gpus, 1, 65536, NULL, SPEC_FIELD_DERIVED,
+               "GPUs joined by scale-up links, may span nodes; default the accelerator's reference node when "
+               "its gpus_per_node is the same, else gpus_per_node."),
+    SPEC_F_DOUBLE(SpecCluster, scale_up_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, NULL, SPEC_FIELD_DERIVED,
+                  "Scale-up rate of one GPU, one way; default the accelerator's."),
+    SPEC_F_DOUBLE(SpecCluster, scale_out_bytes_per_s_per_gpu, ORR_UNIT_BYTES_PER_S, 0, 1e14, NULL,
+                  SPEC_FIELD_DERIVED,
+                  "Network rate of one GPU, one way; default the accelerator's reference node."),
+    SPEC_F_DOUBLE(SpecCluster, scale_out_latency_s, ORR_UNIT_SECONDS, 0, 1, "5e-06", 0,
+                  "One message between hosts, end to end."),
+    {.key = "latency_s",
+     .type = SPEC_TYPE_CUSTOM,
+     .read = read_latency,
+     .form = "a number from 0 to 1 s",
+     .schema = "{\"type\":[\"number\",\"string\"]}",
+     .help = "Another name of scale_out_latency_s."},
+    SPEC_F_WORD(SpecCluster, topology, &spec_words_topology, "\"switch\"", 0,
+                "How the GPUs of one scale-up domain are joined."),
+    SPEC_F_DOUBLE(SpecCluster, oversubscription, ORR_UNIT_NONE, 1, 1000, "1", 0,
+                  "Network rate below the core switches over the rate above; 1: full bisection."),
+    SPEC_F_DOUBLE(SpecCluster, usd_per_gpu_hour, ORR_UNIT_USD, 0, 1e6, "0", 0,
+                  "Price of a GPU hour; 0: not given."),
+    SPEC_F_DOUBLE(SpecCluster, pue, ORR_UNIT_NONE, 1, 10, "1", 0, "Facility power over IT power."),
+    SPEC_F_DOUBLE(SpecCluster, host_power_w_per_gpu, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
+                  "CPU, network cards and fans, per GPU."),
+    SPEC_F_OBJECT(SpecCluster, collectives, spec_table_collective_model,
+                  SPEC_FIELD_DERIVED | SPEC_FIELD_FITTED,
+                  "Fitted parameters of collectives; absent: the accelerator's."),
+    SPEC_F_NAME(
+        SpecCluster, calibration, "\"\"",
+        "A profile of scenarios/calibrations (name or path) whose fitted blocks go before the accelerator's "
+        "and the cluster's."),
+};
+SPEC_TABLE(spec_table_cluster, "cluster", "The machine: nodes of accelerators and the network between them.",
+           cluster_fields);

@@ -1,0 +1,60 @@
+/* spec/fields_internal.h - macros and readers that the spec/fields_*.c files share. */
+#ifndef ORR_SPEC_FIELDS_INTERNAL_H
+#define ORR_SPEC_FIELDS_INTERNAL_H
+
+#include <stddef.h>
+
+#include "spec/read.h"
+
+#define SPEC_F_NAME(st, member, def, text)                                                                   \
+    {                                                                                                        \
+        .key = #member, .type = SPEC_TYPE_NAME, .offset = offsetof(st, member),                              \
+        .size = sizeof(((st *)0)->member), .default_text = (def), .help = (text)                             \
+    }
+#define SPEC_F_OBJECT(st, member, tab, fl, text)                                                             \
+    {                                                                                                        \
+        .key = #member, .type = SPEC_TYPE_OBJECT, .offset = offsetof(st, member),                            \
+        .size = sizeof(((st *)0)->member), .flags = (fl), .table = &(tab), .help = (text)                    \
+    }
+/* A group of keys that lie in the outer struct itself. */
+#define SPEC_F_GROUP(name, st, tab, fl, text)                                                                \
+    {                                                                                                        \
+        .key = (name), .type = SPEC_TYPE_OBJECT, .size = sizeof(st), .flags = (fl), .table = &(tab),         \
+        .help = (text)                                                                                       \
+    }
+/* `tab`: the keys where an object may be written, or NULL. */
+#define SPEC_F_CUSTOM(st, member, reader, def, fl, form_, schema_, tab, text)                                \
+    {                                                                                                        \
+        .key = #member, .type = SPEC_TYPE_CUSTOM, .offset = offsetof(st, member),                            \
+        .size = sizeof(((st *)0)->member), .default_text = (def), .flags = (fl), .read = (reader),           \
+        .form = (form_), .schema = (schema_), .table = (tab), .help = (text)                                 \
+    }
+#define SPEC_F_NOTE(name, text)                                                                              \
+    {                                                                                                        \
+        .key = (name), .type = SPEC_TYPE_CUSTOM, .read = spec_read_note,                                     \
+        .form = "text, or an object or list of texts",                                                       \
+        .schema = "{\"type\":[\"string\",\"object\",\"array\"]}", .help = (text)                             \
+    }
+#define SPEC_F_SCHEMA                                                                                        \
+    {                                                                                                        \
+        .key = "schema", .type = SPEC_TYPE_CUSTOM, .read = spec_read_schema_version, .form = "1",            \
+        .schema = "{\"const\":1}", .help = "Version of the file format: 1."                                  \
+    }
+#define SPEC_F_PRESET(kind)                                                                                  \
+    {                                                                                                        \
+        .key = "preset", .type = SPEC_TYPE_CUSTOM, .read = spec_read_note, .form = "text",                   \
+        .schema = "{\"type\":\"string\"}",                                                                   \
+        .help = "Name (or path) of one of the " kind                                                         \
+                " that this object starts from; its other keys override it."                                 \
+    }
+/* What every preset file may hold beside its fields. */
+#define SPEC_F_FILE_KEYS(kind)                                                                               \
+    SPEC_F_SCHEMA, SPEC_F_PRESET(kind),                                                                      \
+        SPEC_F_NOTE("source", "Where the numbers come from, whole or key by key.")
+
+#define SPEC_TABLE(variable, title, text, list)                                                              \
+    const SpecTable variable = {.name = title, .help = text, .fields = list, .count = (int)G_N_ELEMENTS(list)}
+
+bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
+#endif

@@ -1,0 +1,87 @@
+/* spec/fields_model.c - field tables of the model. */
+#include "spec/fields_internal.h"
+
+#define COUNT_MAX  1e9
+#define LAYERS_MAX 1e5
+
+static bool read_biases(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    int value = SPEC_BIASES_NONE;
+    if (orr_json_type(node) == ORR_JSON_BOOL)
+        value = orr_json_bool(node) ? SPEC_BIASES_ALL : SPEC_BIASES_NONE;
+    else if (!spec_read_word(context, &spec_words_biases, node, &value, error))
+        return false;
+    *(SpecBiases *)target = (SpecBiases)value;
+    return true;
+}
+
+static const SpecField moe_fields[] = {
+    SPEC_F_INT(SpecMoe, experts, 0, 1e5, "0", 0, "Routed experts of a layer; 0: a dense model."),
+    SPEC_F_INT(SpecMoe, top_k, 1, 1e4, "1", 0, "Routed experts that each token visits."),
+    SPEC_F_INT(SpecMoe, expert_ffn_hidden, 1, 1e7, NULL, SPEC_FIELD_DERIVED,
+               "Hidden size of one expert's MLP; default ffn_hidden."),
+    SPEC_F_INT(SpecMoe, shared_experts, 0, 1e4, "0", 0, "Experts that every token visits."),
+    SPEC_F_INT(SpecMoe, shared_expert_ffn_hidden, 0, 1e7, NULL, SPEC_FIELD_DERIVED,
+               "Hidden size of all shared experts together; default shared_experts x expert_ffn_hidden."),
+    SPEC_F_INT(SpecMoe, dense_layers, 0, LAYERS_MAX, "0", 0, "Leading layers without experts."),
+    SPEC_F_INT(SpecMoe, layer_step, 1, LAYERS_MAX, "1", 0,
+               "1: every layer after the dense ones has experts, 2: every second."),
+    SPEC_F_DOUBLE(SpecMoe, capacity_factor, ORR_UNIT_NONE, 0, 1e4, "0", 0,
+                  "Tokens that an expert takes, over the even share; 0: dropless."),
+};
+static SPEC_TABLE(table_moe, "model.moe", "Mixture of experts.", moe_fields);
+
+static const SpecField mla_fields[] = {
+    SPEC_F_INT(SpecMla, q_lora_rank, 0, 1e6, "0", 0,
+               "Rank of the query compression; 0: queries projected directly."),
+    SPEC_F_INT(SpecMla, kv_lora_rank, 0, 1e6, "0", 0,
+               "Rank of the key-value compression; 0: no latent attention."),
+    SPEC_F_INT(SpecMla, qk_nope_head_dim, 0, 1e5, "0", 0,
+               "Dimensions of a query and key head without position."),
+    SPEC_F_INT(SpecMla, qk_rope_head_dim, 0, 1e5, "0", 0,
+               "Dimensions of a query and key head with rotary position."),
+    SPEC_F_INT(SpecMla, v_head_dim, 0, 1e5, "0", 0, "Dimensions of a value head."),
+};
+static SPEC_TABLE(table_mla, "model.mla", "Multi-head latent attention (DeepSeek-V2).", mla_fields);
+
+static const SpecField model_fields[] = {
+    SPEC_F_FILE_KEYS("models"),
+    SPEC_F_NAME(SpecModel, name, "\"\"", "What reports call the model."),
+    SPEC_F_INT(SpecModel, layers, 1, LAYERS_MAX, NULL, SPEC_FIELD_REQUIRED, "Transformer layers."),
+    SPEC_F_INT(SpecModel, hidden, 1, 1e7, NULL, SPEC_FIELD_REQUIRED, "Hidden size h."),
+    SPEC_F_INT(SpecModel, heads, 1, 1e5, NULL, SPEC_FIELD_REQUIRED, "Attention (query) heads a."),
+    SPEC_F_INT(SpecModel, kv_heads, 1, 1e5, NULL, SPEC_FIELD_DERIVED, "Key-value heads; default heads."),
+    SPEC_F_INT(SpecModel, head_dim, 1, 1e5, NULL, SPEC_FIELD_DERIVED,
+               "Dimensions of a head; default hidden / heads."),
+    SPEC_F_INT(SpecModel, ffn_hidden, 1, 1e7, NULL, SPEC_FIELD_DERIVED,
+               "Hidden size of the MLP; default 4 x hidden when the MLP is not gated."),
+    SPEC_F_BOOL(SpecModel, gated_mlp, "false", 0, "A gated MLP (SwiGLU): three matrices instead of two."),
+    SPEC_F_INT(SpecModel, vocab, 1, COUNT_MAX, NULL, SPEC_FIELD_REQUIRED,
+               "Rows of the vocabulary, padding included."),
+    SPEC_F_BOOL(SpecModel, tied_embeddings, "true", 0, "Input and output embedding share one matrix."),
+    SPEC_F_WORD(SpecModel, norm, &spec_words_norm, "\"layernorm\"", 0, "Normalisation."),
+    SPEC_F_CUSTOM(
+        SpecModel, biases, read_biases, "true", 0, "true, false, or one of none, all, mlp, qkv",
+        "{\"enum\":[true,false,\"none\",\"all\",\"mlp\",\"qkv\"]}", NULL,
+        "Biases of linear layers: true is all, false none; or only the MLP's or the QKV projection's."),
+    SPEC_F_WORD(SpecModel, position, &spec_words_position, "\"learned\"", 0, "Position encoding."),
+    SPEC_F_INT(SpecModel, max_positions, 1, COUNT_MAX, NULL, SPEC_FIELD_DERIVED,
+               "Rows of the learned position table; default the sequence length."),
+    SPEC_F_BOOL(SpecModel, embedding_norm, "false", 0, "A normalisation behind the embedding (BLOOM)."),
+    SPEC_F_BOOL(SpecModel, qk_norm, "false", 0, "Normalisation of queries and keys (Qwen3)."),
+    SPEC_F_BOOL(SpecModel, causal, "true", 0, "Causal attention; false for encoders."),
+    SPEC_F_DOUBLE(SpecModel, dropout_frac, ORR_UNIT_FRAC, 0, 0.999, NULL, SPEC_FIELD_DERIVED,
+                  "Dropout; 0: no dropout kernels and no masks. Default the framework's."),
+    SPEC_F_INT(SpecModel, attention_window_tokens, 0, COUNT_MAX, "0", 0,
+               "Sliding attention window; 0: none."),
+    SPEC_F_INT(SpecModel, attention_window_every, 1, LAYERS_MAX, "1", 0,
+               "Every n-th layer uses the window; 1: all."),
+    SPEC_F_INT(SpecModel, mtp_layers, 0, 1000, "0", 0,
+               "Multi-token prediction modules behind the last layer."),
+    SPEC_F_OBJECT(SpecModel, moe, table_moe, SPEC_FIELD_DERIVED,
+                  "Mixture of experts; absent: a dense model."),
+    SPEC_F_OBJECT(SpecModel, mla, table_mla, SPEC_FIELD_DERIVED,
+                  "Multi-head latent attention; absent: none."),
+};
+SPEC_TABLE(spec_table_model, "model", "The model: a decoder-only (or encoder-only) transformer.",
+           model_fields);

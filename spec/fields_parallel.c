@@ -1,0 +1,112 @@
+/* spec/fields_parallel.c - field table of how the work is split over GPUs. */
+#include <string.h>
+
+#include "spec/fields_internal.h"
+
+#define DEGREE_MAX 1e6
+
+/* A word, "auto", or the path of a file of op orders. */
+static bool read_schedule(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecParallel *parallel = target;
+    const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
+    if (spec_is_auto(node)) {
+        parallel->schedule = (SpecSchedule)SPEC_AUTO;
+        return context->allow_auto ||
+               spec_read_fail(context, NULL, error,
+                              "\"auto\" leaves the choice to a search; give a schedule such as 1f1b here");
+    }
+    if (strchr(text, '/') != NULL || g_str_has_suffix(text, ".json")) {
+        if (strlen(text) >= sizeof parallel->schedule_file)
+            return spec_read_fail(context, node, error, "is too long a path; give at most %d bytes",
+                                  (int)sizeof parallel->schedule_file - 1);
+        g_strlcpy(parallel->schedule_file, text, sizeof parallel->schedule_file);
+        parallel->schedule = SPEC_SCHEDULE_FILE;
+        return true;
+    }
+    int schedule = 0;
+    if (!spec_read_word(context, &spec_words_schedule, node, &schedule, error))
+        return false;
+    if (schedule == SPEC_SCHEDULE_FILE)
+        return spec_read_fail(context, node, error,
+                              "names no file; give the path of a file of op orders, ending in .json");
+    parallel->schedule = (SpecSchedule)schedule;
+    return true;
+}
+
+static bool read_stage_layers(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecParallel *parallel = target;
+    if (orr_json_type(node) != ORR_JSON_LIST)
+        return spec_read_fail(context, node, error, "is %s; give a list of layers, one number a model stage",
+                              orr_json_type_name(node));
+    const int count = orr_json_count(node);
+    if (count > SPEC_MAX_STAGES)
+        return spec_read_fail(context, NULL, error, "lists %d stages; give at most %d", count,
+                              SPEC_MAX_STAGES);
+    int i = 0;
+    for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item))
+        if (!spec_read_int(context, item, 0, 1e5, &parallel->stage_layers[i++], error))
+            return false;
+    parallel->stage_layers_count = count;
+    return true;
+}
+
+static const SpecField parallel_fields[] = {
+    SPEC_F_INT(SpecParallel, tensor, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO, "Tensor-parallel degree t."),
+    {.key = "sequence_parallel",
+     .type = SPEC_TYPE_TRISTATE,
+     .offset = offsetof(SpecParallel, sequence_parallel),
+     .default_text = "false",
+     .flags = SPEC_FIELD_AUTO,
+     .help = "Norms, dropout and residuals are split along the sequence over the tensor-parallel ranks."},
+    SPEC_F_INT(SpecParallel, context, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO,
+               "Context-parallel degree: the sequence is split over this many ranks."),
+    SPEC_F_INT(SpecParallel, pipeline, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO, "Pipeline-parallel degree p."),
+    SPEC_F_INT(SpecParallel, virtual_stages, 1, SPEC_MAX_STAGES, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
+               "Model chunks on each pipeline rank; default 1 (2 for the V-shaped schedules)."),
+    SPEC_F_INT(SpecParallel, data, 1, DEGREE_MAX, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
+               "Data-parallel degree d; default GPUs / (tensor x context x pipeline)."),
+    SPEC_F_INT(SpecParallel, expert, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO,
+               "Expert-parallel degree, within data x context x tensor."),
+    SPEC_F_INT(SpecParallel, expert_tensor, 1, DEGREE_MAX, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
+               "Tensor-parallel degree of experts; default tensor, or 1 where expert x tensor does not "
+               "divide the ranks."),
+    SPEC_F_INT(SpecParallel, zero, 0, 3, "0", SPEC_FIELD_AUTO,
+               "ZeRO stage: 1 shards optimizer states over data-parallel ranks, 2 gradients too, 3 weights "
+               "too (FSDP)."),
+    SPEC_F_INT(SpecParallel, zero_group_gpus, 0, DEGREE_MAX, "0", 0,
+               "Shard within groups of this many data-parallel ranks (HSDP); 0: over all."),
+    {.key = "schedule",
+     .type = SPEC_TYPE_CUSTOM,
+     .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
+     .words = &spec_words_schedule,
+     .read = read_schedule,
+     .form = "one of naive, gpipe, 1f1b, interleaved, breadth-first, zb-h1, zb-h2, zb-v, v-half, v-min, "
+             "dualpipe, "
+             "dualpipev, or the path of a file of op orders",
+     .schema = "{\"type\":\"string\"}",
+     .help = "Pipeline schedule; default 1f1b, or interleaved with virtual stages."},
+    SPEC_F_NAME(SpecParallel, order, "\"tp-cp-ep-dp-pp\"",
+                "Which ranks are neighbours: dimensions, innermost first."),
+    SPEC_F_WORD(SpecParallel, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,
+                "What carries tokens to experts."),
+    {.key = "stage_layers",
+     .type = SPEC_TYPE_CUSTOM,
+     .flags = SPEC_FIELD_DERIVED,
+     .read = read_stage_layers,
+     .form = "a list of layers, one number a model stage",
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0},\"maxItems\":1024}",
+     .help = "Layers of each of pipeline x virtual_stages model stages; default: spread evenly."},
+    SPEC_F_INT(SpecParallel, first_stage_layers, 0, 1e5, "0", 0,
+               "Layers of the first pipeline rank; 0: derived."),
+    SPEC_F_INT(SpecParallel, last_stage_layers, 0, 1e5, "0", 0,
+               "Layers of the last pipeline rank; 0: derived."),
+    SPEC_F_BOOL(SpecParallel, embedding_as_layer, "false", 0,
+                "The embedding counts as a layer when layers are dealt out to stages."),
+    SPEC_F_BOOL(SpecParallel, loss_as_layer, "false", 0,
+                "Output layer and loss count as a layer when layers are dealt out to stages."),
+    SPEC_F_BOOL(SpecParallel, mtp_as_layer, "false", 0,
+                "Multi-token prediction modules count as layers when layers are dealt out to stages."),
+};
+SPEC_TABLE(spec_table_parallel, "parallel", "How the work is split over GPUs.", parallel_fields);

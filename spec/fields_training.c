@@ -1,0 +1,130 @@
+/* spec/fields_training.c - field tables of the training run. */
+#include <string.h>
+
+#include "spec/fields_internal.h"
+
+static const SpecField recompute_fields[] = {
+    SPEC_F_WORD(SpecRecompute, mode, &spec_words_recompute, NULL, SPEC_FIELD_REQUIRED,
+                "none; selective: the attention core; full: whole layers; selective-op: torchtitan's; "
+                "selective-layer: "
+                "every n-th layer; modules: those listed."),
+    SPEC_F_INT(SpecRecompute, layers, 0, 1e5, "0", 0, "full on this many layers of each stage; 0: all."),
+    SPEC_F_INT(SpecRecompute, every_n_layers, 1, 1e5, "1", 0,
+               "selective-layer: every n-th layer is recomputed."),
+    {.key = "modules",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecRecompute, modules),
+     .words = &spec_words_module,
+     .default_text = "[]",
+     .help = "modules: what is recomputed."},
+};
+static SPEC_TABLE(table_recompute, "training.recompute", "Activation recomputation.", recompute_fields);
+
+static bool read_recompute(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecRecompute *recompute = target;
+    if (orr_json_type(node) == ORR_JSON_OBJECT) {
+        SpecReadContext inside = *context;
+        inside.quiet++;
+        return spec_read_table(&inside, &table_recompute, node, recompute, error);
+    }
+    *recompute = (SpecRecompute){.every_n_layers = 1};
+    if (spec_is_auto(node)) {
+        recompute->mode = (SpecRecomputeMode)SPEC_AUTO;
+        return context->allow_auto ||
+               spec_read_fail(context, NULL, error,
+                              "\"auto\" leaves the choice to a search; give none, selective or full here");
+    }
+    int mode = 0;
+    if (!spec_read_word(context, &spec_words_recompute, node, &mode, error))
+        return false;
+    recompute->mode = (SpecRecomputeMode)mode;
+    if (recompute->mode == SPEC_RECOMPUTE_MODULES)
+        return spec_read_fail(
+            context, node, error,
+            "says not which modules; give {\"mode\":\"modules\",\"modules\":[\"layernorm\", ...]}");
+    if (recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER)
+        return spec_read_fail(
+            context, node, error,
+            "says not which layers; give {\"mode\":\"selective-layer\",\"every_n_layers\":2}");
+    return true;
+}
+
+#define STATE(word, member, text)                                                                            \
+    {                                                                                                        \
+        .key = word, .type = SPEC_TYPE_DOUBLE, .unit = ORR_UNIT_BYTES,                                       \
+        .offset = offsetof(SpecStates, member), .min = 0, .max = 64, .default_text = "0", .help = text       \
+    }
+static const SpecField states_fields[] = {
+    STATE("weights", weights_bytes, "Bytes a parameter of the weights that are computed with."),
+    STATE("gradients", gradients_bytes, "Bytes a parameter of accumulated gradients."),
+    STATE("master", master_bytes, "Bytes a parameter of the master copy."),
+    STATE("moments", moments_bytes, "Bytes a parameter of all optimizer moments."),
+};
+static SPEC_TABLE(table_states, "training.states", "Bytes a parameter of each model state.", states_fields);
+
+static bool read_states(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecStates *states = target;
+    if (orr_json_type(node) == ORR_JSON_OBJECT) {
+        SpecReadContext inside = *context;
+        inside.quiet++;
+        states->recipe = SPEC_STATES_CUSTOM;
+        return spec_read_table(&inside, &table_states, node, states, error);
+    }
+    int recipe = SPEC_AUTO;
+    const bool framework =
+        orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), "framework") == 0;
+    if (!framework && !spec_is_auto(node) &&
+        !spec_read_word(context, &spec_words_states, node, &recipe, error))
+        return false;
+    if (recipe == SPEC_STATES_CUSTOM)
+        return spec_read_fail(
+            context, node, error,
+            "needs its numbers; give {\"weights\":2,\"gradients\":4,\"master\":4,\"moments\":8}");
+    *states = (SpecStates){.recipe = (SpecStatesRecipe)recipe};
+    return true;
+}
+
+static bool read_framework_dtype(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    int dtype = SPEC_AUTO;
+    const bool framework =
+        orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), "framework") == 0;
+    if (!framework && !spec_is_auto(node) && !spec_read_word(context, &spec_words_dtype, node, &dtype, error))
+        return false;
+    *(SpecDtype *)target = (SpecDtype)dtype;
+    return true;
+}
+
+#define FRAMEWORK_DTYPE_FORM "one of fp32, tf32, fp16, bf16, fp8, fp4, or \"framework\""
+#define FRAMEWORK_DTYPE_SCHEMA                                                                               \
+    "{\"enum\":[\"fp32\",\"tf32\",\"fp16\",\"bf16\",\"fp8\",\"fp4\",\"framework\",\"auto\"]}"
+
+static const SpecField training_fields[] = {
+    SPEC_F_INT(SpecTraining, sequence_length, 1, 1e9, NULL, SPEC_FIELD_REQUIRED, "Tokens of one sequence."),
+    SPEC_F_INT(SpecTraining, global_batch, 1, 1e9, NULL, SPEC_FIELD_REQUIRED,
+               "Sequences of one optimizer step, over all GPUs."),
+    SPEC_F_INT(SpecTraining, micro_batch, 1, 1e6, "1", SPEC_FIELD_AUTO,
+               "Sequences that one pass works on, on each data-parallel rank."),
+    SPEC_F_DOUBLE(SpecTraining, tokens, ORR_UNIT_TOKENS, 0, 1e18, "0", 0,
+                  "Tokens of the whole training run, for days, cost and energy; 0: not given."),
+    SPEC_F_WORD(SpecTraining, precision, &spec_words_precision, "\"bf16\"", 0,
+                "Number format of matrix products, and how FP8 and FP4 scales are kept."),
+    SPEC_F_WORD(SpecTraining, optimizer, &spec_words_optimizer, "\"adam\"", 0, "Optimizer."),
+    SPEC_F_CUSTOM(
+        SpecTraining, recompute, read_recompute, "\"none\"", SPEC_FIELD_AUTO,
+        "one of none, selective, full, selective-op, or an object with mode, layers, every_n_layers, modules",
+        NULL, &table_recompute, "Activation recomputation."),
+    SPEC_F_CUSTOM(SpecTraining, gradient_dtype, read_framework_dtype, "\"framework\"", 0,
+                  FRAMEWORK_DTYPE_FORM, FRAMEWORK_DTYPE_SCHEMA, NULL, "Storage of accumulated gradients."),
+    SPEC_F_CUSTOM(SpecTraining, gradient_reduce_dtype, read_framework_dtype, "\"framework\"", 0,
+                  FRAMEWORK_DTYPE_FORM, FRAMEWORK_DTYPE_SCHEMA, NULL, "Gradients on the wire."),
+    SPEC_F_CUSTOM(
+        SpecTraining, states, read_states, "\"framework\"", 0,
+        "a recipe's name, \"framework\", or an object with weights, gradients, master, moments (bytes a "
+        "parameter)",
+        NULL, &table_states, "Bytes a parameter of weights, gradients, master copy and moments."),
+};
+SPEC_TABLE(spec_table_training, "training", "What is trained with: batch, sequence, precision, optimizer.",
+           training_fields);

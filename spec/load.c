@@ -1,0 +1,142 @@
+/* spec/load.c - the way from a file to a checked Spec: overrides, presets, reading, defaults, contradictions. */
+#include "spec/load.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "spec/complete.h"
+#include "spec/read.h"
+#include "spec/resolve.h"
+
+void spec_source_clear(SpecSource *source)
+{
+    g_clear_pointer(&source->resolved, g_free);
+    g_clear_pointer(&source->scenario_hash, g_free);
+    g_clear_pointer(&source->profiles, g_ptr_array_unref);
+    g_clear_pointer(&source->defaulted, g_ptr_array_unref);
+}
+
+static void source_init(SpecSource *source)
+{
+    *source = (SpecSource){.profiles = g_ptr_array_new_with_free_func(g_free),
+                           .defaulted = g_ptr_array_new_with_free_func(g_free)};
+}
+
+/* "execution.framework" is filled in while presets are looked up, before the reader sees it. */
+static void note_framework(const OrrJson *scenario, GPtrArray *defaulted)
+{
+    const OrrJson *execution = orr_json_member(scenario, "execution");
+    const OrrJson *framework = execution != NULL ? orr_json_member(execution, "framework") : NULL;
+    if (framework == NULL || orr_json_type(framework) == ORR_JSON_NULL)
+        g_ptr_array_add(defaulted, g_strdup("execution.framework=megatron-core"));
+}
+
+static bool read_spec(const OrrJson *resolved, const char *where, bool allow_auto, Spec *spec,
+                      SpecSource *source, GError **error)
+{
+    SpecReadContext context;
+    spec_read_context_init(&context, where, allow_auto, source->defaulted);
+    const bool ok = spec_read_table(&context, &spec_table_scenario, resolved, spec, error);
+    spec_read_context_clear(&context);
+    return ok && spec_complete_noted(spec, where, source->defaulted, error) && spec_check(spec, where, error);
+}
+
+static void resolve_schedule_file(Spec *spec, const char *base_dir)
+{
+    SpecParallel *parallel = &spec->parallel;
+    if (parallel->schedule_file[0] == '\0' || g_path_is_absolute(parallel->schedule_file) || base_dir == NULL)
+        return;
+    g_autofree char *path = g_build_filename(base_dir, parallel->schedule_file, NULL);
+    if (strlen(path) < sizeof parallel->schedule_file)
+        g_strlcpy(parallel->schedule_file, path, sizeof parallel->schedule_file);
+}
+
+static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const char *const *sets,
+                 bool allow_auto, Spec *ret_spec, SpecSource *ret_source, GError **error)
+{
+    for (int i = 0; sets != NULL && sets[i] != NULL; i++)
+        if (!spec_resolve_set(doc, sets[i], error))
+            return false;
+    SpecSource source;
+    source_init(&source);
+    OrrJsonDoc *resolved = spec_resolve_scenario(orr_json_root(doc), where, base_dir, source.profiles, error);
+    Spec *spec = g_new0(Spec, 1);
+    bool ok = resolved != NULL;
+    if (ok) {
+        note_framework(orr_json_root(doc), source.defaulted);
+        ok = read_spec(orr_json_root(resolved), where, allow_auto, spec, &source, error);
+    }
+    if (ok) {
+        g_autofree char *text = orr_json_dump(orr_json_root(resolved));
+        source.scenario_hash = orr_hash_text(text, strlen(text));
+        source.resolved = orr_json_dump(orr_json_root(doc));
+        resolve_schedule_file(spec, base_dir);
+        *ret_spec = *spec;
+    }
+    if (ok && ret_source != NULL)
+        *ret_source = source;
+    else
+        spec_source_clear(&source);
+    g_free(spec);
+    orr_json_free(resolved);
+    return ok;
+}
+
+bool spec_load_file(const char *path, const char *const *sets, bool allow_auto, Spec *ret_spec,
+                    SpecSource *ret_source, GError **error)
+{
+    OrrJsonDoc *doc = orr_json_read_file(path, error);
+    if (doc == NULL)
+        return false;
+    g_autofree char *folder = g_path_get_dirname(path);
+    const bool ok = load(doc, path, folder, sets, allow_auto, ret_spec, ret_source, error);
+    orr_json_free(doc);
+    return ok;
+}
+
+bool spec_load_json(const OrrJson *scenario, const char *where, const char *const *sets, bool allow_auto,
+                    Spec *ret_spec, SpecSource *ret_source, GError **error)
+{
+    OrrJsonDoc *doc = orr_json_copy(scenario, where);
+    const bool ok = load(doc, where, NULL, sets, allow_auto, ret_spec, ret_source, error);
+    orr_json_free(doc);
+    return ok;
+}
+
+/* --- one preset --- */
+
+static bool load_preset(const char *kind, const char *name, const SpecTable *table, size_t size,
+                        void *ret_target, GError **error)
+{
+    OrrJsonDoc *doc = spec_resolve_preset(kind, name, name, kind, NULL, NULL, error);
+    if (doc == NULL)
+        return false;
+    g_autofree void *target = g_malloc0(size);
+    SpecReadContext context;
+    spec_read_context_init(&context, name, false, NULL);
+    bool ok = spec_read_table(&context, table, orr_json_root(doc), target, error);
+    spec_read_context_clear(&context);
+    orr_json_free(doc);
+    if (ok && table == &spec_table_model)
+        ok = spec_complete_model(target, 0, 0, name, NULL, error);
+    if (ok)
+        memcpy(ret_target, target, size);
+    return ok;
+}
+
+bool spec_load_model(const char *name_or_path, SpecModel *ret_model, GError **error)
+{
+    return load_preset("models", name_or_path, &spec_table_model, sizeof *ret_model, ret_model, error);
+}
+
+bool spec_load_accelerator(const char *name_or_path, SpecAccelerator *ret_accelerator, GError **error)
+{
+    return load_preset("accelerators", name_or_path, &spec_table_accelerator, sizeof *ret_accelerator,
+                       ret_accelerator, error);
+}
+
+bool spec_load_framework(const char *name_or_path, SpecFramework *ret_framework, GError **error)
+{
+    return load_preset("frameworks", name_or_path, &spec_table_framework, sizeof *ret_framework,
+                       ret_framework, error);
+}

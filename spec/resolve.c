@@ -1,0 +1,479 @@
+/* spec/resolve.c - presets, profiles, overrides and calibrations become one document. */
+#include "spec/resolve.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "spec/import_hf.h"
+#include "spec/read.h"
+
+#define MAX_PRESET_DEPTH 8
+
+typedef struct Resolver {
+    const char *where;
+    const char *base_dir;
+    GPtrArray *profiles;
+    int depth; /* presets that start from presets */
+    GError **error;
+} Resolver;
+
+static bool fail(const Resolver *resolver, const char *key, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static bool fail(const Resolver *resolver, const char *key, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *message = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    g_set_error(resolver->error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s: %s", resolver->where, key, message);
+    return false;
+}
+
+/* --- presets --- */
+
+static bool is_path(const char *name)
+{
+    return strchr(name, '/') != NULL || g_str_has_suffix(name, ".json");
+}
+
+static int compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+GPtrArray *spec_preset_names(const char *kind, GError **error)
+{
+    g_autofree char *root = orr_scenarios_dir(error);
+    if (root == NULL)
+        return NULL;
+    g_autofree char *path = g_build_filename(root, kind, NULL);
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GDir) folder = g_dir_open(path, 0, NULL);
+    const char *file;
+    while (folder != NULL && (file = g_dir_read_name(folder)) != NULL)
+        if (g_str_has_suffix(file, ".json"))
+            g_ptr_array_add(names, g_strndup(file, strlen(file) - strlen(".json")));
+    g_ptr_array_sort(names, compare_names);
+    return names;
+}
+
+static bool fail_no_preset(const Resolver *resolver, const char *kind, const char *key, const char *name)
+{
+    g_autoptr(GPtrArray) names = spec_preset_names(kind, resolver->error);
+    if (names == NULL)
+        return false;
+    const char *near = orr_nearest(name, (const char *const *)names->pdata, (int)names->len);
+    if (near != NULL)
+        return fail(resolver, key, "\"%.80s\" is none of the %s; did you mean \"%s\"?", name, kind, near);
+    return fail(resolver, key,
+                "\"%.80s\" is none of the %s; give one of `orrery list %s`, or a path ending in .json", name,
+                kind, kind);
+}
+
+/* File of a preset; NULL with an error that names the nearest. */
+static char *preset_path(const Resolver *resolver, const char *kind, const char *key, const char *name)
+{
+    if (is_path(name)) {
+        char *path = g_path_is_absolute(name) || resolver->base_dir == NULL
+                         ? g_strdup(name)
+                         : g_build_filename(resolver->base_dir, name, NULL);
+        if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
+            return path;
+        fail(resolver, key, "\"%.200s\" is no file; give the path of a file, or a name of `orrery list %s`",
+             name, kind);
+        g_free(path);
+        return NULL;
+    }
+    g_autofree char *root = orr_scenarios_dir(resolver->error);
+    if (root == NULL)
+        return NULL;
+    g_autofree char *file = g_strconcat(name, ".json", NULL);
+    char *path = g_build_filename(root, kind, file, NULL);
+    if (name[0] != '\0' && g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        return path;
+    g_free(path);
+    fail_no_preset(resolver, kind, key, name);
+    return NULL;
+}
+
+/* The name in error and stamp: what was written, without the folder of presets. */
+static void add_profile(const Resolver *resolver, const char *kind, const char *name, const OrrJson *object)
+{
+    if (resolver->profiles == NULL)
+        return;
+    g_autofree char *text = orr_json_dump(object);
+    g_autofree char *hash = orr_hash_text(text, strlen(text));
+    g_autofree char *shown = is_path(name) ? g_strdup(name) : g_strconcat(kind, "/", name, NULL);
+    char *line = g_strconcat(shown, " ", hash, NULL);
+    for (guint i = 0; i < resolver->profiles->len; i++) {
+        if (strcmp(g_ptr_array_index(resolver->profiles, i), line) == 0) {
+            g_free(line);
+            return;
+        }
+    }
+    g_ptr_array_add(resolver->profiles, line);
+}
+
+static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, const char *key,
+                                  const OrrJson *node, const OrrJson *calibration);
+
+/* Keys and values of one preset's file, so that messages name that file; what is absent may come from elsewhere. */
+static bool check_preset(const char *path, const char *kind, const OrrJson *root, GError **error)
+{
+    static const struct {
+        const char *kind;
+        const SpecTable *table;
+        size_t size;
+    } kinds[] = {{"models", &spec_table_model, sizeof(SpecModel)},
+                 {"accelerators", &spec_table_accelerator, sizeof(SpecAccelerator)},
+                 {"clusters", &spec_table_cluster, sizeof(SpecCluster)},
+                 {"frameworks", &spec_table_framework, sizeof(SpecFramework)}};
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (strcmp(kinds[i].kind, kind) != 0)
+            continue;
+        g_autofree void *scratch = g_malloc0(kinds[i].size);
+        SpecReadContext context;
+        spec_read_context_init(&context, path, false, NULL);
+        context.partial = true;
+        const bool ok = spec_read_table(&context, kinds[i].table, root, scratch, error);
+        spec_read_context_clear(&context);
+        return ok;
+    }
+    g_assert_not_reached();
+}
+
+static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const char *key, const char *name)
+{
+    if (resolver->depth >= MAX_PRESET_DEPTH) {
+        fail(resolver, key, "\"%.80s\" starts from a preset that starts from itself; end the circle", name);
+        return NULL;
+    }
+    g_autofree char *path = preset_path(resolver, kind, key, name);
+    if (path == NULL)
+        return NULL;
+    OrrJsonDoc *doc = orr_json_read_file(path, resolver->error);
+    if (doc == NULL)
+        return NULL;
+    add_profile(resolver, kind, name, orr_json_root(doc));
+    if (strcmp(kind, "models") == 0 && spec_is_hf_config(orr_json_root(doc))) {
+        OrrJsonDoc *imported = spec_import_hf(orr_json_root(doc), path, resolver->error);
+        orr_json_free(doc);
+        return imported;
+    }
+    if (orr_json_type(orr_json_root(doc)) != ORR_JSON_OBJECT) {
+        g_set_error(resolver->error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "%s: the file holds %s; it must hold one object", path,
+                    orr_json_type_name(orr_json_root(doc)));
+        orr_json_free(doc);
+        return NULL;
+    }
+    if (strcmp(kind, "calibrations") == 0)
+        return doc;
+    if (!check_preset(path, kind, orr_json_root(doc), resolver->error)) {
+        orr_json_free(doc);
+        return NULL;
+    }
+    g_autofree char *folder = g_path_get_dirname(path);
+    Resolver inside = *resolver;
+    inside.where = path;
+    inside.base_dir = folder;
+    inside.depth++;
+    OrrJsonDoc *resolved = resolve_object(&inside, kind, kind, orr_json_root(doc), NULL);
+    orr_json_free(doc);
+    return resolved;
+}
+
+/* --- objects that start from presets --- */
+
+/* A node as an object: text becomes {"preset": text}. NULL with an error for anything else. */
+static OrrJsonDoc *as_object(const Resolver *resolver, const char *key, const OrrJson *node)
+{
+    if (orr_json_type(node) == ORR_JSON_OBJECT)
+        return orr_json_copy(node, resolver->where);
+    if (orr_json_type(node) != ORR_JSON_TEXT) {
+        g_autofree char *shown = orr_json_show(node);
+        fail(resolver, key, "%s is %s; give a preset's name, a path, or an object", shown,
+             orr_json_type_name(node));
+        return NULL;
+    }
+    OrrJsonDoc *doc = orr_json_parse("{}", 2, resolver->where, NULL);
+    g_autofree char *value = orr_json_dump(node);
+    const bool set = orr_json_set(doc, "preset", value, NULL);
+    g_assert(set);
+    return doc;
+}
+
+static OrrJsonDoc *merge_and_free(OrrJsonDoc *base, const OrrJson *over)
+{
+    OrrJsonDoc *merged = orr_json_merge(orr_json_root(base), over, orr_json_name(base));
+    orr_json_free(base);
+    return merged;
+}
+
+/* Puts `node` at the top-level key of a document. */
+static void put_node(OrrJsonDoc *doc, const char *key, const OrrJson *node)
+{
+    g_autofree char *value = orr_json_dump(node);
+    const bool set = orr_json_set(doc, key, value, NULL);
+    g_assert(set);
+}
+
+/* {"model": calibration's block}: what goes between an accelerator's preset and its overrides. */
+static OrrJsonDoc *one_member(const char *key, const OrrJson *calibration)
+{
+    const OrrJson *block = calibration != NULL ? orr_json_member(calibration, key) : NULL;
+    if (block == NULL || orr_json_type(block) != ORR_JSON_OBJECT)
+        return NULL;
+    OrrJsonDoc *doc = orr_json_parse("{}", 2, "calibration", NULL);
+    put_node(doc, key, block);
+    return doc;
+}
+
+static const char *calibrated_key(const char *kind)
+{
+    if (strcmp(kind, "accelerators") == 0)
+        return "model";
+    return strcmp(kind, "clusters") == 0 ? "collectives" : NULL;
+}
+
+static const char *inner_key(const char *kind)
+{
+    return strcmp(kind, "clusters") == 0 ? "accelerator" : NULL;
+}
+
+/* Inside a cluster, "accelerator" as text counts as {"preset": text}; such a name replaces a preset's accelerator
+ * as a whole, an object overrides it key by key. */
+static bool normalise_inner(const Resolver *resolver, const char *kind, OrrJsonDoc *doc, bool *ret_was_name)
+{
+    const char *inner = inner_key(kind);
+    const OrrJson *node = inner != NULL ? orr_json_member(orr_json_root(doc), inner) : NULL;
+    if (node == NULL || orr_json_type(node) == ORR_JSON_NULL)
+        return true;
+    *ret_was_name = orr_json_type(node) == ORR_JSON_TEXT;
+    OrrJsonDoc *object = as_object(resolver, inner, node);
+    if (object == NULL)
+        return false;
+    put_node(doc, inner, orr_json_root(object));
+    orr_json_free(object);
+    return true;
+}
+
+/* A preset and its overrides as one object; inner presets are left as {"preset": name}. */
+static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, const char *key,
+                                  const OrrJson *node, const OrrJson *calibration)
+{
+    OrrJsonDoc *over = as_object(resolver, key, node);
+    bool replaced = false;
+    if (over == NULL || !normalise_inner(resolver, kind, over, &replaced)) {
+        orr_json_free(over);
+        return NULL;
+    }
+    const OrrJson *preset = orr_json_member(orr_json_root(over), "preset");
+    OrrJsonDoc *base = NULL;
+    if (preset == NULL || orr_json_type(preset) == ORR_JSON_NULL) {
+        base = orr_json_parse("{}", 2, resolver->where, NULL);
+    } else if (orr_json_type(preset) != ORR_JSON_TEXT) {
+        g_autofree char *shown = orr_json_show(preset), *path = g_strconcat(key, ".preset", NULL);
+        fail(resolver, path, "%s is %s; give the name of a preset", shown, orr_json_type_name(preset));
+    } else {
+        base = read_preset(resolver, kind, key, orr_json_text(preset));
+    }
+    if (base == NULL) {
+        orr_json_free(over);
+        return NULL;
+    }
+    orr_json_remove(over, "preset");
+    if (replaced)
+        orr_json_remove(base, inner_key(kind));
+    const char *block_key = calibrated_key(kind);
+    OrrJsonDoc *block = block_key != NULL ? one_member(block_key, calibration) : NULL;
+    if (block != NULL)
+        base = merge_and_free(base, orr_json_root(block));
+    base = merge_and_free(base, orr_json_root(over));
+    orr_json_free(block);
+    orr_json_free(over);
+    return base;
+}
+
+static bool check_block(const char *path, const OrrJson *calibration, const char *key, const SpecTable *table,
+                        void *scratch, GError **error)
+{
+    const OrrJson *block = orr_json_member(calibration, key);
+    if (block == NULL)
+        return true;
+    SpecReadContext context;
+    spec_read_context_init(&context, path, false, NULL);
+    g_string_assign(context.path, key);
+    const bool ok = spec_read_table(&context, table, block, scratch, error);
+    spec_read_context_clear(&context);
+    return ok;
+}
+
+/* The calibration that a cluster names, read and checked; NULL without error when it names none. */
+static bool resolve_calibration(const Resolver *resolver, const OrrJson *cluster, OrrJsonDoc **ret_doc)
+{
+    const OrrJson *name = orr_json_member(cluster, "calibration");
+    *ret_doc = NULL;
+    if (name == NULL || orr_json_type(name) != ORR_JSON_TEXT || orr_json_text(name)[0] == '\0')
+        return true;
+    OrrJsonDoc *doc = read_preset(resolver, "calibrations", "cluster.calibration", orr_json_text(name));
+    if (doc == NULL)
+        return false;
+    g_autofree SpecKernelModel *model = g_new0(SpecKernelModel, 1);
+    g_autofree SpecCollectiveModel *collectives = g_new0(SpecCollectiveModel, 1);
+    const OrrJson *root = orr_json_root(doc);
+    if (!check_block(orr_json_name(doc), root, "model", &spec_table_kernel_model, model, resolver->error) ||
+        !check_block(orr_json_name(doc), root, "collectives", &spec_table_collective_model, collectives,
+                     resolver->error)) {
+        orr_json_free(doc);
+        return false;
+    }
+    *ret_doc = doc;
+    return true;
+}
+
+/* Cluster, its calibration, its accelerator. */
+static OrrJsonDoc *resolve_cluster(const Resolver *resolver, const OrrJson *node)
+{
+    OrrJsonDoc *plain = resolve_object(resolver, "clusters", "cluster", node, NULL), *calibration = NULL;
+    if (plain == NULL || !resolve_calibration(resolver, orr_json_root(plain), &calibration)) {
+        orr_json_free(plain);
+        return NULL;
+    }
+    OrrJsonDoc *cluster =
+        plain; /* with a calibration: once more, with its block between preset and overrides */
+    const OrrJson *calibrated = NULL;
+    if (calibration != NULL) {
+        calibrated = orr_json_root(calibration);
+        orr_json_free(plain);
+        cluster = resolve_object(resolver, "clusters", "cluster", node, calibrated);
+    }
+    const OrrJson *accelerator =
+        cluster != NULL ? orr_json_member(orr_json_root(cluster), "accelerator") : NULL;
+    if (accelerator != NULL && orr_json_type(accelerator) != ORR_JSON_NULL) {
+        OrrJsonDoc *object =
+            resolve_object(resolver, "accelerators", "cluster.accelerator", accelerator, calibrated);
+        if (object == NULL) {
+            orr_json_free(cluster);
+            cluster = NULL;
+        } else {
+            put_node(cluster, "accelerator", orr_json_root(object));
+            orr_json_free(object);
+        }
+    }
+    orr_json_free(calibration);
+    return cluster;
+}
+
+OrrJsonDoc *spec_resolve_preset(const char *kind, const char *name_or_path, const char *where,
+                                const char *key, const char *base_dir, GPtrArray *profiles, GError **error)
+{
+    const Resolver resolver = {.where = where, .base_dir = base_dir, .profiles = profiles, .error = error};
+    return read_preset(&resolver, kind, key, name_or_path);
+}
+
+/* --- the scenario --- */
+
+#define DEFAULT_FRAMEWORK "\"megatron-core\""
+
+static bool resolve_framework(const Resolver *resolver, OrrJsonDoc *doc)
+{
+    const OrrJson *execution = orr_json_member(orr_json_root(doc), "execution");
+    if (execution != NULL && orr_json_type(execution) == ORR_JSON_NULL)
+        orr_json_remove(doc, "execution");
+    else if (execution != NULL && orr_json_type(execution) != ORR_JSON_OBJECT)
+        return true; /* the reader says what is wrong */
+    execution = orr_json_member(orr_json_root(doc), "execution");
+    const OrrJson *framework = execution != NULL ? orr_json_member(execution, "framework") : NULL;
+    if (framework == NULL || orr_json_type(framework) == ORR_JSON_NULL) {
+        const bool set = orr_json_set(doc, "execution.framework", DEFAULT_FRAMEWORK, NULL);
+        g_assert(set);
+        framework = orr_json_member(orr_json_member(orr_json_root(doc), "execution"), "framework");
+    }
+    OrrJsonDoc *object = resolve_object(resolver, "frameworks", "execution.framework", framework, NULL);
+    if (object == NULL)
+        return false;
+    put_node(doc, "execution.framework", orr_json_root(object));
+    orr_json_free(object);
+    return true;
+}
+
+OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, const char *base_dir,
+                                  GPtrArray *profiles, GError **error)
+{
+    const Resolver resolver = {.where = where, .base_dir = base_dir, .profiles = profiles, .error = error};
+    if (orr_json_type(scenario) != ORR_JSON_OBJECT) {
+        g_autofree char *shown = orr_json_show(scenario);
+        fail(&resolver, "scenario",
+             "%s is %s; give an object with model, cluster, training, parallel, execution", shown,
+             orr_json_type_name(scenario));
+        return NULL;
+    }
+    OrrJsonDoc *doc = orr_json_copy(scenario, where);
+    const OrrJson *model = orr_json_member(orr_json_root(doc), "model");
+    if (model != NULL && orr_json_type(model) != ORR_JSON_NULL) {
+        OrrJsonDoc *object = resolve_object(&resolver, "models", "model", model, NULL);
+        if (object == NULL)
+            goto failed;
+        put_node(doc, "model", orr_json_root(object));
+        orr_json_free(object);
+    }
+    const OrrJson *cluster = orr_json_member(orr_json_root(doc), "cluster");
+    if (cluster != NULL && orr_json_type(cluster) != ORR_JSON_NULL) {
+        OrrJsonDoc *object = resolve_cluster(&resolver, cluster);
+        if (object == NULL)
+            goto failed;
+        put_node(doc, "cluster", orr_json_root(object));
+        orr_json_free(object);
+    }
+    if (!resolve_framework(&resolver, doc))
+        goto failed;
+    return doc;
+failed:
+    orr_json_free(doc);
+    return NULL;
+}
+
+/* --- --set --- */
+
+/* Texts that stand for an object, and the key under which the object holds them. */
+static const struct {
+    const char *path, *key;
+} short_forms[] = {
+    {"model", "preset"},
+    {"cluster", "preset"},
+    {"cluster.accelerator", "preset"},
+    {"execution.framework", "preset"},
+    {"training.recompute", "mode"},
+};
+
+static const OrrJson *node_at(const OrrJsonDoc *doc, const char *path)
+{
+    g_auto(GStrv) keys = g_strsplit(path, ".", -1);
+    const OrrJson *node = orr_json_root(doc);
+    for (int i = 0; node != NULL && keys[i] != NULL; i++)
+        node = orr_json_member(node, keys[i]);
+    return node;
+}
+
+bool spec_resolve_set(OrrJsonDoc *doc, const char *set, GError **error)
+{
+    const char *equals = strchr(set, '=');
+    if (equals == NULL || equals == set) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "--set: \"%.80s\" is no key=value; write it like training.micro_batch=2", set);
+        return false;
+    }
+    g_autofree char *path = g_strndup(set, (gsize)(equals - set));
+    for (guint i = 0; i < G_N_ELEMENTS(short_forms); i++) {
+        g_autofree char *prefix = g_strconcat(short_forms[i].path, ".", NULL);
+        const OrrJson *node = g_str_has_prefix(path, prefix) ? node_at(doc, short_forms[i].path) : NULL;
+        if (node == NULL || orr_json_type(node) != ORR_JSON_TEXT)
+            continue;
+        g_autofree char *value = orr_json_dump(node), *inside = g_strconcat(prefix, short_forms[i].key, NULL);
+        if (!orr_json_set(doc, short_forms[i].path, "{}", error) || !orr_json_set(doc, inside, value, error))
+            return false;
+    }
+    return orr_json_set(doc, path, equals + 1, error);
+}
