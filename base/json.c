@@ -141,7 +141,7 @@ const OrrJson *orr_json_member(const OrrJson *object, const char *key)
     return json_node(cJSON_GetObjectItemCaseSensitive(json_item(object), key));
 }
 
-static void dump_node(OrrJsonWriter *w, const char *key, const OrrJson *node)
+void orr_jw_node(OrrJsonWriter *w, const char *key, const OrrJson *node)
 {
     switch (orr_json_type(node)) {
     case ORR_JSON_NULL:
@@ -161,7 +161,7 @@ static void dump_node(OrrJsonWriter *w, const char *key, const OrrJson *node)
         const bool is_list = orr_json_type(node) == ORR_JSON_LIST;
         orr_jw_begin(w, key, is_list ? '[' : '{');
         for (const OrrJson *child = orr_json_first(node); child != NULL; child = orr_json_next(child))
-            dump_node(w, is_list ? NULL : orr_json_key(child), child);
+            orr_jw_node(w, is_list ? NULL : orr_json_key(child), child);
         orr_jw_end(w, is_list ? ']' : '}');
         break;
     }
@@ -173,7 +173,7 @@ char *orr_json_dump(const OrrJson *node)
     GString *text = g_string_new(NULL);
     OrrJsonWriter writer;
     orr_jw_init(&writer, text, true);
-    dump_node(&writer, NULL, node);
+    orr_jw_node(&writer, NULL, node);
     return g_string_free(text, FALSE);
 }
 

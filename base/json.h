@@ -77,5 +77,6 @@ void orr_jw_int(OrrJsonWriter *w, const char *key, int64_t value);
 void orr_jw_bool(OrrJsonWriter *w, const char *key, bool value);
 void orr_jw_ps(OrrJsonWriter *w, const char *key, int64_t ps); /* seconds, 12 decimals */
 void orr_jw_null(OrrJsonWriter *w, const char *key);
+void orr_jw_node(OrrJsonWriter *w, const char *key, const OrrJson *node); /* a copy, with all below */
 
 #endif

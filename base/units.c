@@ -161,7 +161,9 @@ bool orr_parse_quantity(const char *text, OrrUnit unit, double *ret_value, GErro
     for (const UnitWord *known = units[unit].words; known->word != NULL; known++) {
         if (strcmp(known->word, word) != 0)
             continue;
-        double value = g_ascii_strtod(trimmed, NULL) * known->factor;
+        const double number = g_ascii_strtod(trimmed, NULL);
+        /* Small factors divide by their whole inverse: 2.5 us is the double 2.5e-6. */
+        const double value = known->factor < 1 ? number / round(1 / known->factor) : number * known->factor;
         if (!isfinite(value)) {
             g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
                         "\"%.60s\" is too large a number; write one such as %s", text, units[unit].examples);

@@ -4,24 +4,35 @@
 #include <math.h>
 #include <string.h>
 
-/* Dynamic watts of the dense peak stay those of the donor's silicon, in proportion to the peak:
- *   u' = u P (1-s) / (P' - s P) x peak'/peak        P = power limit, s = static share, u = power_frac */
+/* Static share of the target's power limit: static watts go with the SMs.
+ *   s' = s P/P' n'/n            P = power limit, n = SMs, s = static_frac */
+static double carried_static(double static_frac, const SpecAccelerator *from, const SpecAccelerator *to)
+{
+    if (from->power_w <= 0 || to->power_w <= 0 || from->generation != to->generation)
+        return static_frac;
+    return fmin(0.6, static_frac * from->power_w / to->power_w * to->sm_count / from->sm_count);
+}
+
+/* Dynamic watts of the same silicon go with the peak.
+ *   u' = u P (1-s) / (P' (1-s')) x peak'/peak        u = power_frac */
 static double carried_power(double power_frac, const SpecAccelerator *from, const SpecAccelerator *to,
-                            double static_frac, SpecDtype dtype)
+                            SpecDtype block, SpecDtype dtype)
 {
     if (from->power_w <= 0 || to->power_w <= 0 || from->generation != to->generation)
         return power_frac;
     double peaks = 1;
-    if (from->peak_flops_per_s[dtype] > 0 && to->peak_flops_per_s[dtype] > 0)
-        peaks = to->peak_flops_per_s[dtype] / from->peak_flops_per_s[dtype];
-    double budget = to->power_w - static_frac * from->power_w;
-    return budget > 0 ? power_frac * from->power_w * (1 - static_frac) / budget * peaks : power_frac;
+    if (from->peak_flops_per_s[block] > 0 && to->peak_flops_per_s[dtype] > 0)
+        peaks = to->peak_flops_per_s[dtype] / from->peak_flops_per_s[block];
+    double static_frac = from->model.gemm_shared.static_frac;
+    return power_frac * peaks * from->power_w * (1 - static_frac) /
+           (to->power_w * (1 - carried_static(static_frac, from, to)));
 }
 
-static SpecGemmModel carried_gemm(const SpecAccelerator *from, const SpecAccelerator *to, SpecDtype dtype)
+static SpecGemmModel carried_gemm(const SpecAccelerator *from, const SpecAccelerator *to, SpecDtype block,
+                                  SpecDtype dtype)
 {
-    SpecGemmModel gemm = from->model.gemm[dtype];
-    gemm.power_frac = carried_power(gemm.power_frac, from, to, from->model.gemm_shared.static_frac, dtype);
+    SpecGemmModel gemm = from->model.gemm[block];
+    gemm.power_frac = carried_power(gemm.power_frac, from, to, block, dtype);
     gemm.fit_rows = gemm.fit_median_frac = gemm.fit_p90_frac = 0;
     return gemm;
 }
@@ -32,8 +43,8 @@ static SpecAttentionModel carried_attention(const SpecAccelerator *from, const S
                                             SpecAttention kernel)
 {
     SpecAttentionModel attention = from->model.attention[kernel];
-    attention.power_frac =
-        carried_power(attention.power_frac, from, to, from->model.gemm_shared.static_frac, SPEC_BF16);
+    const SpecDtype half = from->peak_flops_per_s[SPEC_BF16] > 0 ? SPEC_BF16 : SPEC_FP16;
+    attention.power_frac = carried_power(attention.power_frac, from, to, half, half);
     if (to->generation > from->generation && to->generation <= SPEC_GENERATION_BLACKWELL) {
         double ratio = from->peak_flops_per_s[SPEC_BF16] / fmax(1, to->peak_flops_per_s[SPEC_BF16]);
         attention.peak_frac *= ratio;
@@ -56,12 +67,14 @@ void cal_derive_start(CalProfile *profile, const CalProfile *donor)
         const SpecAccelerator *from = &donor->accelerator;
         model->gemm_shared = from->model.gemm_shared;
         model->gemm_shared.split_speedup *= from->memory_bytes_per_s / to->memory_bytes_per_s;
-        if (to->power_w > 0 && from->power_w > 0 && from->generation == to->generation)
-            model->gemm_shared.static_frac =
-                fmin(0.9, from->model.gemm_shared.static_frac * from->power_w / to->power_w);
+        model->gemm_shared.static_frac = carried_static(from->model.gemm_shared.static_frac, from, to);
         for (int i = 0; i < SPEC_DTYPE_COUNT; i++)
             if (from->model.gemm[i].peak_frac > 0 && to->peak_flops_per_s[i] > 0)
-                model->gemm[i] = carried_gemm(from, to, (SpecDtype)i);
+                model->gemm[i] = carried_gemm(from, to, (SpecDtype)i, (SpecDtype)i);
+        /* Before bf16 there was fp16. */
+        if (to->peak_flops_per_s[SPEC_BF16] <= 0 && to->peak_flops_per_s[SPEC_FP16] > 0 &&
+            model->gemm[SPEC_FP16].peak_frac <= 0 && from->model.gemm[SPEC_BF16].peak_frac > 0)
+            model->gemm[SPEC_FP16] = carried_gemm(from, to, SPEC_BF16, SPEC_FP16);
         for (int i = 0; i < SPEC_ATTENTION_COUNT; i++)
             if (from->model.attention[i].peak_frac > 0)
                 model->attention[i] = carried_attention(from, to, (SpecAttention)i);
@@ -99,7 +112,7 @@ static bool derive_gemm(CalProfile *profile, GPtrArray *profiles, SpecDtype dtyp
     if (named && donor == NULL)
         return false;
     if (donor != NULL && to->model.gemm[dtype].fit_rows <= 0)
-        to->model.gemm[dtype] = carried_gemm(&donor->accelerator, to, dtype);
+        to->model.gemm[dtype] = carried_gemm(&donor->accelerator, to, dtype, dtype);
     donor = named_donor(profile, profiles, path, "layouts_from", &named, error);
     if (named && donor == NULL)
         return false;

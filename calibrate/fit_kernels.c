@@ -14,7 +14,7 @@
 #define ROBUST_FRAC   0.05 /* errors beyond this count linearly */
 #define PRIOR         1e-3
 #define DERIVED_PRIOR 4e-3 /* a start carried over from a sibling says more than a default */
-#define ROUNDS        3
+#define ROUNDS        6
 
 bool cal_row_fitted(const CalRow *row)
 {
@@ -178,6 +178,7 @@ static void free_gemm_block(Fit *fit, SpecDtype dtype)
     number(fit, &gemm->peak_frac, 0.2, ampere_or_older ? 1.0 : 1.08);
     number(fit, &gemm->tile_half, 1, 200);
     number(fit, &gemm->power_frac, 0.3, 5);
+    number(fit, &gemm->throttle_s, 1e-6, 1);
     if (rows_with(fit, (int)dtype, is_input) > 0)
         number(fit, &gemm->backward_input_frac, 0.5, 1.2);
     if (rows_with(fit, (int)dtype, is_weight) > 0)
@@ -190,6 +191,16 @@ static void free_gemm_block(Fit *fit, SpecDtype dtype)
         pass->pass_memory_frac = 0.5;
         number(fit, &pass->pass_s, 1e-7, 1e-4);
         number(fit, &pass->pass_memory_frac, 0.05, 4);
+    }
+    /* Long loops of training shapes draw more than a server's short bursts: both states from their rows. */
+    if (rows_with(fit, (int)dtype, is_serving) > 0 && rows_with(fit, (int)dtype, is_training) > 0) {
+        CalCondition *burst = cal_condition_get(fit->profile, "aic-gemm", CAL_GEMM, (int)dtype);
+        burst->power_scale = 0.5;
+        burst->throttle_scale = 10;
+        gemm->power_frac /= burst->power_scale;
+        gemm->throttle_s /= burst->throttle_scale;
+        number(fit, &burst->power_scale, 0.2, 1);
+        number(fit, &burst->throttle_scale, 0.5, 200);
     }
 }
 
@@ -206,15 +217,9 @@ static void fit_gemms(CalProfile *profile, const GPtrArray *rows, double prior)
         number(fit, &shared->split_s, 1e-7, 1e-4);
         number(fit, &shared->split_speedup, 0.3, 20);
         number(fit, &shared->latency_s, 1e-7, 1e-4);
-        number(fit, &shared->throttle_s, 1e-6, 1);
         for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++)
             if (rows_with(fit, dtype, NULL) > 0)
                 free_gemm_block(fit, (SpecDtype)dtype);
-        if (rows_with(fit, CAL_ANY_BLOCK, is_serving) > 0 && rows_with(fit, CAL_ANY_BLOCK, is_training) > 0) {
-            CalCondition *burst = cal_condition_get(profile, "aic-gemm", CAL_GEMM, CAL_ANY_BLOCK);
-            number(fit, &burst->power_scale, 0.2, 1);
-            number(fit, &burst->throttle_scale, 0.5, 200);
-        }
         cal_minimize(fit->numbers, fit->count, loss, fit, prior, ROUNDS);
     }
     fit_free(fit);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define FIRST_STEP           0.2
-#define EVALUATIONS_A_NUMBER 120
-#define SPREAD               1e-6 /* of the loss over the simplex at which it has settled */
+#define EVALUATIONS_A_NUMBER 250
+#define SPREAD               1e-7 /* of the loss over the simplex at which it has settled */
 
 typedef struct Search {
     CalNumber *numbers;

@@ -144,20 +144,6 @@ CalProfile *cal_profile_find(GPtrArray *profiles, const char *name)
     return NULL;
 }
 
-/* The condition of the whole source: its GEMMs and attention ran alike ("aic-gemm", "aic-attn"). */
-static const CalCondition *source_condition(CalProfile *profile, const char *source)
-{
-    const char *dash = strchr(source, '-');
-    size_t length = dash != NULL ? (size_t)(dash - source) : strlen(source);
-    for (int i = 0; i < profile->condition_count; i++) {
-        const CalCondition *condition = &profile->conditions[i];
-        if (condition->kind == CAL_GEMM && condition->block == CAL_ANY_BLOCK &&
-            strncmp(condition->source, source, length) == 0)
-            return condition;
-    }
-    return NULL;
-}
-
 /* Bytes of the pass: activations read in 16 bits and written quantised; keys and values read and written. */
 static double pass_bytes(const CalRow *row)
 {
@@ -168,29 +154,32 @@ static double pass_bytes(const CalRow *row)
            attention->kv_heads * (attention->qk_head_dim + attention->v_head_dim);
 }
 
+static double pass_s(const SpecAccelerator *accelerator, const CalCondition *condition, const CalRow *row)
+{
+    if (condition == NULL)
+        return 0;
+    double t_s = condition->pass_s;
+    if (condition->pass_memory_frac > 0)
+        t_s += pass_bytes(row) / (accelerator->memory_bytes_per_s * condition->pass_memory_frac);
+    return t_s;
+}
+
 double cal_predict_s(CalProfile *profile, const CalRow *row)
 {
     SpecAccelerator *accelerator = &profile->accelerator;
     if (row->kind == CAL_STREAM) /* a rate, for 1 GiB */
         return cost_memory_bound_s(accelerator, COST_MOVE_ELEMENTWISE, 1073741824.0);
-    const CalCondition *source = source_condition(profile, row->source);
     const int block = cal_row_block(row);
-    SpecKernelModel *model = &accelerator->model;
-    double *power =
-        row->kind == CAL_GEMM ? &model->gemm[block].power_frac : &model->attention[block].power_frac;
-    const double power_frac = *power, throttle_s = model->gemm_shared.throttle_s;
-    if (source != NULL) {
-        *power *= source->power_scale;
-        model->gemm_shared.throttle_s *= source->throttle_scale;
+    const CalCondition *condition = cal_condition_find(profile, row->source, row->kind, block);
+    if (row->kind == CAL_ATTENTION)
+        return pass_s(accelerator, condition, row) + cost_attention_s(accelerator, &row->attention);
+    SpecGemmModel *gemm = &accelerator->model.gemm[block];
+    const SpecGemmModel training = *gemm;
+    if (condition != NULL) {
+        gemm->power_frac *= condition->power_scale;
+        gemm->throttle_s *= condition->throttle_scale;
     }
-    double t_s = row->kind == CAL_GEMM ? cost_gemm_s(accelerator, &row->gemm)
-                                       : cost_attention_s(accelerator, &row->attention);
-    *power = power_frac;
-    model->gemm_shared.throttle_s = throttle_s;
-    const CalCondition *pass = cal_condition_find(profile, row->source, row->kind, block);
-    if (pass == NULL)
-        return t_s;
-    if (pass->pass_memory_frac > 0)
-        t_s += pass_bytes(row) / (accelerator->memory_bytes_per_s * pass->pass_memory_frac);
-    return t_s + pass->pass_s;
+    const double t_s = cost_gemm_s(accelerator, &row->gemm);
+    *gemm = training;
+    return pass_s(accelerator, condition, row) + t_s;
 }

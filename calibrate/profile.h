@@ -56,7 +56,9 @@ CalCondition *cal_condition_get(CalProfile *profile, const char *source, CalKind
 /* Seconds that the source of `row` would have measured, by the profile's model. */
 double cal_predict_s(CalProfile *profile, const CalRow *row);
 
-/* The model as JSON text: { source, gemm, attention, memory_bound }, each block with its fit. */
-void cal_profile_write(const CalProfile *profile, OrrJsonWriter *writer);
+/* The fitted blocks as an object: gemm, attention, memory_bound, each with its fit and provenance. */
+void cal_profile_write(const CalProfile *profile, OrrJsonWriter *writer, const char *key);
+/* One of them ("gemm"), as JSON text for two levels deep in a preset. */
+void cal_profile_write_member(const CalProfile *profile, const char *member, GString *out);
 
 #endif

@@ -84,30 +84,27 @@ static void write_block(const CalProfile *profile, OrrJsonWriter *w, const SpecT
     orr_jw_end(w, '}');
 }
 
-static bool is_named(const CalProfile *profile, const char *path)
-{
-    g_autofree char *derived = g_strdup_printf("%s.derived_from", path);
-    return cal_profile_text(profile, derived) != NULL;
-}
-
-void cal_profile_write(const CalProfile *profile, OrrJsonWriter *w)
+static void write_gemm(const CalProfile *profile, OrrJsonWriter *w, const char *key)
 {
     const SpecKernelModel *model = &profile->accelerator.model;
     const SpecTable *gemms = table_at(&spec_table_kernel_model, "gemm");
-    const SpecTable *attentions = table_at(&spec_table_kernel_model, "attention");
-    orr_jw_begin(w, NULL, '{');
-    write_notes(profile, w, "model");
-    orr_jw_begin(w, "gemm", '{');
+    orr_jw_begin(w, key, '{');
     write_block(profile, w, table_at(gemms, "shared"), "model.gemm.shared", &model->gemm_shared, CAL_GEMM,
                 CAL_ANY_BLOCK);
     for (int i = 0; i < SPEC_DTYPE_COUNT; i++) {
         const char *word = spec_word(&spec_words_dtype, i);
         g_autofree char *path = g_strdup_printf("model.gemm.%s", word);
-        if (model->gemm[i].peak_frac > 0 || is_named(profile, path))
+        if (model->gemm[i].peak_frac > 0)
             write_block(profile, w, table_at(gemms, word), path, &model->gemm[i], CAL_GEMM, i);
     }
     orr_jw_end(w, '}');
-    orr_jw_begin(w, "attention", '{');
+}
+
+static void write_attention(const CalProfile *profile, OrrJsonWriter *w, const char *key)
+{
+    const SpecKernelModel *model = &profile->accelerator.model;
+    const SpecTable *attentions = table_at(&spec_table_kernel_model, "attention");
+    orr_jw_begin(w, key, '{');
     for (int i = 0; i < SPEC_ATTENTION_COUNT; i++) {
         const char *word = spec_word(&spec_words_attention, i);
         g_autofree char *path = g_strdup_printf("model.attention.%s", word);
@@ -115,7 +112,46 @@ void cal_profile_write(const CalProfile *profile, OrrJsonWriter *w)
             write_block(profile, w, table_at(attentions, word), path, &model->attention[i], CAL_ATTENTION, i);
     }
     orr_jw_end(w, '}');
+}
+
+static void write_memory_bound(const CalProfile *profile, OrrJsonWriter *w, const char *key)
+{
+    (void)key;
     write_block(profile, w, table_at(&spec_table_kernel_model, "memory_bound"), "model.memory_bound",
-                &model->memory_bound, CAL_STREAM, CAL_ANY_BLOCK);
+                &profile->accelerator.model.memory_bound, CAL_STREAM, CAL_ANY_BLOCK);
+}
+
+static const struct {
+    const char *key;
+    void (*write)(const CalProfile *, OrrJsonWriter *, const char *);
+} members[] = {{"gemm", write_gemm}, {"attention", write_attention}, {"memory_bound", write_memory_bound}};
+
+void cal_profile_write(const CalProfile *profile, OrrJsonWriter *w, const char *key)
+{
+    orr_jw_begin(w, key, '{');
+    write_notes(profile, w, "model");
+    for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
+        members[i].write(profile, w, members[i].key);
     orr_jw_end(w, '}');
+}
+
+/* The writer indents from the root: the whole is written and the member cut out of it. */
+void cal_profile_write_member(const CalProfile *profile, const char *member, GString *out)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    OrrJsonWriter writer;
+    orr_jw_init(&writer, text, false);
+    orr_jw_begin(&writer, NULL, '{');
+    orr_jw_begin(&writer, "model", '{');
+    for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
+        if (strcmp(members[i].key, member) == 0)
+            members[i].write(profile, &writer, member);
+    orr_jw_end(&writer, '}');
+    orr_jw_end(&writer, '}');
+    const char *start = strstr(text->str, member) + strlen(member) + strlen("\": ");
+    const char *end = strrchr(text->str, '}');
+    end = g_strrstr_len(text->str, end - text->str, "}");
+    while (end > start && g_ascii_isspace(end[-1]))
+        end--;
+    g_string_append_len(out, start, end - start);
 }

@@ -3,7 +3,10 @@
 
 #include "base/text.h"
 #include "cli/help.h"
+#include "cli/commands.h"
 #include "cli/output.h"
+#include "spec/help.h"
+#include "spec/schema.h"
 
 typedef struct HelpArgs {
     CliArgs common;
@@ -11,15 +14,20 @@ typedef struct HelpArgs {
     gboolean man, bash;
 } HelpArgs;
 
-static bool unknown_topic(const char *word, GError **error)
+/* A field, or the nearest of commands and fields. */
+static bool help_topic(const char *word, GString *out, GError **error)
 {
+    g_autoptr(GError) cause = NULL;
+    if (spec_help(word, out, &cause))
+        return true;
     int count = 0;
     (void)cli_commands(&count);
     g_autofree const char **names = cli_command_names();
-    const char *nearest = orr_nearest(word, names, count);
-    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "help: \"%s\" is neither a command nor a field; %s%s%s", word,
-                nearest != NULL ? "did you mean " : "'orrery help' lists the commands", nearest != NULL ? nearest : "",
-                nearest != NULL ? "?" : "");
+    const char *nearest = strchr(word, '.') == NULL ? orr_nearest(word, names, count) : NULL;
+    if (nearest != NULL)
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "help: \"%s\" is no command; did you mean %s?", word, nearest);
+    else
+        g_propagate_error(error, g_steal_pointer(&cause));
     return false;
 }
 
@@ -29,7 +37,10 @@ static bool run(const CliArgs *common, GError **error)
     g_autoptr(GString) out = g_string_new(NULL);
     const char *topic = common->words != NULL ? common->words[0] : NULL;
     const CliCommand *command = topic != NULL ? cli_command_find(topic) : NULL;
-    if (args->man)
+    bool ok = true;
+    if (args->schema != NULL)
+        ok = spec_schema_write(args->schema, out, error);
+    else if (args->man)
         cli_help_man(out);
     else if (args->bash)
         cli_help_bash(out);
@@ -38,13 +49,13 @@ static bool run(const CliArgs *common, GError **error)
     else if (command != NULL)
         cli_help_command(command, out);
     else
-        return unknown_topic(topic, error);
-    return cli_output_write(common->output, out, error);
+        ok = help_topic(topic, out, error);
+    return ok && cli_output_write(common->output, out, error);
 }
 
 static const CliFlag flags[] = {
     {"schema", CLI_FLAG_TEXT, offsetof(HelpArgs, schema), "KIND",
-     "print the JSON Schema of a file kind: scenario, model, accelerator, cluster, framework"},
+     "print the JSON Schema of a kind of file: scenario, model, accelerator, cluster, framework, measurement"},
     {"man", CLI_FLAG_SWITCH, offsetof(HelpArgs, man), NULL, "print the manual page (roff)"},
     {"bash", CLI_FLAG_SWITCH, offsetof(HelpArgs, bash), NULL, "print the completion script for bash"},
 };

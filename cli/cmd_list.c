@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/listing.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "costmodel/params.h"
 #include "sim/schedule.h"
@@ -193,7 +194,7 @@ static bool fill_schedules(const ListKind *kind, CliListing *listing, GError **e
     const SimSchedule *schedules = sim_schedules(&count);
     for (int i = 0; i < count; i++) {
         char chunks[16];
-        g_snprintf(chunks, sizeof chunks, "%d", schedules[i].fixed_chunks);
+        g_snprintf(chunks, sizeof chunks, "always %d", schedules[i].fixed_chunks);
         cli_listing_text(listing, schedules[i].name);
         cli_listing_text(listing, schedules[i].fixed_chunks == 0 ? "any" : chunks);
         cli_listing_text(listing, schedules[i].help);
@@ -203,17 +204,17 @@ static bool fill_schedules(const ListKind *kind, CliListing *listing, GError **e
 
 static const CliColumn collective_columns[] = {
     {"name", "name", CLI_SHOW_TEXT},
-    {"bus_factor", "bus bandwidth / algorithm bandwidth", CLI_SHOW_TEXT},
+    {"bus_factor", "bus factor", CLI_SHOW_TEXT},
     {"help", "what a step uses it for", CLI_SHOW_TEXT},
 };
 
 static bool fill_collectives(const ListKind *kind, CliListing *listing, GError **error)
 {
     static const char *const rows[][3] = {
-        {"all-reduce", "2 (n-1) / n", "gradients without sharding; tensor parallelism without sequence parallelism"},
-        {"all-gather", "(n-1) / n", "sharded parameters; activations under sequence parallelism"},
-        {"reduce-scatter", "(n-1) / n", "sharded gradients; activations under sequence parallelism"},
-        {"all-to-all", "(n-1) / n", "tokens to experts and back"},
+        {"all-reduce", "2(n-1)/n", "gradients without sharding; tensor parallelism without sequence parallelism"},
+        {"all-gather", "(n-1)/n", "sharded parameters; activations under sequence parallelism"},
+        {"reduce-scatter", "(n-1)/n", "sharded gradients; activations under sequence parallelism"},
+        {"all-to-all", "(n-1)/n", "tokens to experts and back"},
         {"broadcast", "1", "parameters and seeds from one rank"},
         {"reduce", "1", "sums on one rank"},
         {"send-recv", "1", "activations and gradients between pipeline stages; rings of context parallelism"},
@@ -287,8 +288,9 @@ const CliCommand cli_command_list = {
     .name = "list",
     .usage = "[models|accelerators|clusters|frameworks|schedules|collectives]",
     .summary = "presets, schedules and collectives, with key figures and sources",
-    .help = "Lists what a scenario can name. A source in brackets is a key of docs/SOURCES.md; \"unverified\" marks "
-            "figures whose source could not be confirmed. --format json gives every source in full.\n"
+    .help = "Lists what a scenario can name. A source in brackets is a key of docs/SOURCES.md; \"unverified\" counts "
+            "the figures whose source could not be confirmed. --format json gives the source of every figure in "
+            "full. The bus factor of a collective is bus bandwidth over algorithm bandwidth for n ranks.\n"
             "\n"
             "  orrery list models\n"
             "  orrery list accelerators --format csv\n",

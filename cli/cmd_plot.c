@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/simulate.h"
 #include "cli/vary.h"

@@ -6,6 +6,7 @@
 static const CliCommand *const commands[] = {
     &cli_command_run,
     &cli_command_plot,
+    &cli_command_validate,
     &cli_command_list,
     &cli_command_help,
 };

@@ -52,7 +52,7 @@ typedef struct CliCommand {
     bool (*run)(const CliArgs *args, GError **error);
 } CliCommand;
 
-extern const CliCommand cli_command_run, cli_command_plot, cli_command_list, cli_command_help;
+extern const CliCommand cli_command_run, cli_command_plot, cli_command_validate, cli_command_list, cli_command_help;
 
 /* In the order of the overview. */
 const CliCommand *const *cli_commands(int *ret_count);

@@ -72,11 +72,11 @@ static void add_citations(GString *page, const char *text)
 
 static char *source_for_page(const OrrJson *source)
 {
-    enum { SHORT_TEXT = 40 };
+    enum { SHORT_TEXT = 60 };
     if (source == NULL)
         return g_strdup("unverified");
     g_autoptr(GString) page = g_string_new(NULL);
-    g_autoptr(GString) unverified = g_string_new(NULL);
+    int unverified = 0;
     if (orr_json_type(source) == ORR_JSON_TEXT) {
         const char *text = orr_json_text(source);
         add_citations(page, text);
@@ -91,11 +91,10 @@ static char *source_for_page(const OrrJson *source)
         if (orr_json_type(member) != ORR_JSON_TEXT)
             continue;
         add_citations(page, orr_json_text(member));
-        if (strstr(orr_json_text(member), "unverified") != NULL)
-            g_string_append_printf(unverified, "%s%s", unverified->len > 0 ? ", " : "", orr_json_key(member));
+        unverified += strstr(orr_json_text(member), "unverified") != NULL;
     }
-    if (unverified->len > 0)
-        g_string_append_printf(page, "%sunverified: %s", page->len > 0 ? "; " : "", unverified->str);
+    if (unverified > 0)
+        g_string_append_printf(page, "%s%d unverified", page->len > 0 ? ", " : "", unverified);
     return g_strdup(page->str);
 }
 

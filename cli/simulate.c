@@ -1,15 +1,26 @@
 /* cli/simulate.c - scenario file to report. */
 #include "cli/simulate.h"
 
+#include "cli/chosen.h"
+
+static bool simulate(const char *path, char **sets, const ReportOptions *options, CliSimulation *simulation,
+                     GError **error)
+{
+    Spec asked;
+    if (!spec_load_file(path, (const char *const *)sets, true, &asked, &simulation->source, error) ||
+        !cli_choose(&asked, &simulation->spec, simulation->chosen, error) ||
+        !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report, error))
+        return false;
+    simulation->report.chosen = simulation->chosen;
+    return true;
+}
+
 CliSimulation *cli_simulate(const char *path, char **sets, const ReportOptions *options, GError **error)
 {
     CliSimulation *simulation = g_new0(CliSimulation, 1);
-    if (!spec_load_file(path, (const char *const *)sets, false, &simulation->spec, &simulation->source, error)) {
-        g_free(simulation);
-        return NULL;
-    }
     simulation->arena = orr_arena_new();
-    if (report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report, error))
+    simulation->chosen = g_ptr_array_new_with_free_func(g_free);
+    if (simulate(path, sets, options, simulation, error))
         return simulation;
     cli_simulation_free(simulation);
     return NULL;
@@ -20,6 +31,7 @@ void cli_simulation_free(CliSimulation *simulation)
     if (simulation == NULL)
         return;
     orr_arena_free(simulation->arena);
+    g_ptr_array_free(simulation->chosen, TRUE);
     spec_source_clear(&simulation->source);
     g_free(simulation);
 }

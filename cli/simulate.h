@@ -8,11 +8,13 @@
 typedef struct CliSimulation {
     Spec spec;
     SpecSource source;
+    GPtrArray *chosen; /* char*: "parallel.tensor=8", what each "auto" became */
     OrrArena *arena;
     Report report;
 } CliSimulation;
 
-/* Loads scenario file `path` with `sets` (may be NULL) and simulates it; NULL with an error. */
+/* Loads scenario file `path` with `sets` (may be NULL), chooses what is "auto" (the fastest that fits) and
+ * simulates; NULL with an error. */
 CliSimulation *cli_simulate(const char *path, char **sets, const ReportOptions *options, GError **error);
 void cli_simulation_free(CliSimulation *simulation);
 

@@ -135,10 +135,12 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     return g;
 }
 
+/* One step inside a node. Where NICs are the slow links, a SIMPLE step over NVLink hides behind them in part. */
 static double hop_s(const Ground *g)
 {
     const SpecCollectiveModel *in = g->inside;
-    const double hops[] = {in->ll_hop_s, in->ll128_hop_s, in->simple_hop_s};
+    double simple = g->k > 1 ? MIN(in->simple_hop_s, g->across->net_ring_hop_s) : in->simple_hop_s;
+    const double hops[] = {in->ll_hop_s, in->ll128_hop_s, simple};
     return hops[g->choice.protocol];
 }
 
@@ -283,6 +285,12 @@ double cost_collective_s(const SpecCluster *cluster, const CostCollective *colle
         tried |= bit;
     }
     return seconds;
+}
+
+CostNcclChoice cost_collective_choice(const SpecCluster *cluster, const CostCollective *collective)
+{
+    g_assert(collective->group.ranks >= 2);
+    return ground_of(cluster, collective).choice;
 }
 
 CostTraffic cost_collective_traffic(const CostCollective *c)

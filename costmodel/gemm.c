@@ -39,24 +39,6 @@ typedef struct Machine {
     double sms, bytes_per_s, l2_bytes;
 } Machine;
 
-/* Where to look when a dtype has no fitted block. */
-static const SpecDtype nearest[SPEC_DTYPE_COUNT][4] = {
-    [SPEC_FP32] = {SPEC_FP32, SPEC_TF32, SPEC_BF16, SPEC_FP16},
-    [SPEC_TF32] = {SPEC_TF32, SPEC_BF16, SPEC_FP16, SPEC_FP32},
-    [SPEC_FP16] = {SPEC_FP16, SPEC_BF16, SPEC_TF32, SPEC_FP32},
-    [SPEC_BF16] = {SPEC_BF16, SPEC_FP16, SPEC_TF32, SPEC_FP32},
-    [SPEC_FP8] = {SPEC_FP8, SPEC_BF16, SPEC_FP16, SPEC_FP32},
-    [SPEC_FP4] = {SPEC_FP4, SPEC_FP8, SPEC_BF16, SPEC_FP16},
-};
-
-static const SpecGemmModel *model_of(const SpecAccelerator *accelerator, SpecDtype dtype)
-{
-    for (int i = 0; i < 4; i++)
-        if (accelerator->model.gemm[nearest[dtype][i]].peak_frac > 0)
-            return &accelerator->model.gemm[nearest[dtype][i]];
-    return &spec_gemm_model_default;
-}
-
 /* Bytes of the output: read and written as fp32 when accumulating, else written in the wide 16-bit type (fp32
  * and TF32 products keep fp32). */
 static double output_bytes(const CostGemm *gemm)
@@ -117,7 +99,7 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
 {
     g_assert(gemm->m >= 0 && gemm->n >= 0 && gemm->k >= 0 && gemm->groups >= 0);
     const SpecGemmShared *shared = cost_gemm_shared(accelerator);
-    const SpecGemmModel *model = model_of(accelerator, gemm->dtype);
+    const SpecGemmModel *model = cost_gemm_model(accelerator, gemm->dtype);
     double peak = cost_dense_peak_flops_per_s(accelerator, gemm->dtype);
     if (gemm->m * gemm->n * gemm->k * gemm->groups <= 0 || peak <= 0)
         return shared->latency_s;
@@ -148,5 +130,5 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
         }
     }
     double used_frac = 2 * gemm->m * gemm->n * gemm->k * gemm->groups / best_s / peak;
-    return cost_throttled_s(best_s, used_frac * model->power_frac, shared->throttle_s) + shared->latency_s;
+    return cost_throttled_s(best_s, used_frac * model->power_frac, model->throttle_s) + shared->latency_s;
 }

@@ -7,7 +7,9 @@
 /* The dense peak of `dtype`, or of the type that its products run in where it has no path of its own. */
 double cost_dense_peak_flops_per_s(const SpecAccelerator *accelerator, SpecDtype dtype);
 
+/* The fitted block, else the nearest dtype's, else the default. */
 const SpecGemmShared *cost_gemm_shared(const SpecAccelerator *accelerator);
+const SpecGemmModel *cost_gemm_model(const SpecAccelerator *accelerator, SpecDtype dtype);
 const SpecMemoryBoundModel *cost_memory_bound_model(const SpecAccelerator *accelerator);
 
 /* Time of a kernel under the power limit. At the boost clock it would take `t_s` and draw `demand` times what

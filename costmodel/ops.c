@@ -1,4 +1,6 @@
 /* costmodel/ops.c - sizes on one rank, and the building blocks of op lists. See ops.h. */
+#include <math.h>
+
 #include "costmodel/ops.h"
 
 CostGroup cost_group(const Spec *spec, int ranks, int stride)
@@ -12,6 +14,26 @@ CostGroup cost_group(const Spec *spec, int ranks, int stride)
         per_domain -= 1;
     }
     return (CostGroup){.ranks = ranks, .per_domain = per_domain, .nic_sharers = 1};
+}
+
+/* Quantile of the standard normal distribution, by bisection of its distribution function. */
+static double normal_quantile(double probability)
+{
+    double low = -8, high = 8;
+    for (int i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        if (0.5 * erfc(-middle / sqrt(2)) < probability) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return (low + high) / 2;
+}
+
+double cost_slowest_chip(double speed_spread_frac, int chips)
+{
+    return chips < 2 ? 1 : 1 + speed_spread_frac * normal_quantile((chips - 0.375) / (chips + 0.25));
 }
 
 static bool accumulates_fp32(const Spec *spec)
@@ -44,7 +66,9 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->activation_dtype = full                               ? shape->linear_dtype
                               : precision == SPEC_PRECISION_FP16 ? SPEC_FP16
                                                                  : SPEC_BF16;
+    shape->slowest = cost_slowest_chip(spec->cluster.accelerator.speed_spread_frac, spec_gpus(spec));
     shape->accumulate_fp32 = accumulates_fp32(spec);
+    shape->accumulates = spec_microbatches(spec) > 1 && !(spec->parallel.zero >= 2 && spec->execution.framework.reduce_each_microbatch);
     shape->tensor_group = cost_group(spec, parallel->tensor, 1);
     shape->context_group = cost_group(spec, parallel->context, parallel->tensor);
     shape->expert_group =
@@ -70,6 +94,23 @@ CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPa
     return op;
 }
 
+/* dW = dY^T X, added to the gradient that earlier micro-batches left: inside the GEMM (fused accumulation), or
+ * by a pass that reads both and writes the sum. Source: [Narayanan2021] and Megatron-LM's gradient hooks. */
+int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
+                              const double size[3], double groups, SpecDtype dtype)
+{
+    CostOp *op = cost_push_gemm(ops, name, module, COST_BACKWARD_WEIGHT, size[0], size[1], size[2], groups, dtype);
+    const bool fused = shape->spec->execution.framework.fused_grad_accumulation;
+    const int gemm = ops->count - 1;
+    op->u.gemm.accumulate_fp32 = fused && shape->accumulate_fp32;
+    if (!fused && shape->accumulates) {
+        const double gradient_bytes = shape->accumulate_fp32 ? 4 : shape->element_bytes;
+        cost_push_move(ops, "add to gradient", module, COST_MOVE_ELEMENTWISE,
+                       size[0] * size[1] * groups * (shape->element_bytes + 2 * gradient_bytes), 1);
+    }
+    return gemm;
+}
+
 int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, CostModule module, CostPass pass,
                      double tokens, double in, double out, SpecDtype dtype)
 {
@@ -81,9 +122,7 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
         cost_push_gemm(ops, name, module, pass, tokens, in, out, 1, dtype);
         break;
     default:
-        cost_push_gemm(ops, name, module, pass, out, in, tokens, 1, dtype)->u.gemm.accumulate_fp32 =
-            shape->accumulate_fp32;
-        break;
+        return cost_push_weight_gradient(shape, ops, name, module, (const double[]){out, in, tokens}, 1, dtype);
     }
     return ops->count - 1;
 }

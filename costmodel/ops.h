@@ -28,11 +28,18 @@ typedef struct CostShape {
     double element_bytes;                     /* of an activation */
     SpecDtype activation_dtype, linear_dtype; /* of the attention core and head; of the linear layers */
     bool sequence_parallel;
-    bool accumulate_fp32; /* weight gradients are added to an fp32 buffer by the GEMM */
+    bool accumulate_fp32; /* weight gradients are summed in fp32 */
+    bool accumulates;     /* ... over several micro-batches before anything reduces them */
+    double slowest; /* time of the slowest chip of the job over the average one: cost_slowest_chip() */
     CostGroup tensor_group, context_group, expert_group;
 } CostShape;
 
 void cost_shape_init(CostShape *shape, const Spec *spec);
+
+/* A synchronous job runs at its slowest chip. Expected maximum of n normal deviates (Blom's approximation):
+ *   1 + s q((n - 3/8) / (n + 1/4))     s = spread of speed, q = quantile of the standard normal
+ * Source: [MlEngineering] (spread), [Blom1958] (maximum)    Ignores: machines that are taken out as stragglers */
+double cost_slowest_chip(double speed_spread_frac, int chips);
 
 /* How `ranks` ranks, `stride` apart in rank order, lie on the machine. */
 CostGroup cost_group(const Spec *spec, int ranks, int stride);
@@ -103,6 +110,9 @@ CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModul
 /* A linear layer [tokens, in] -> [tokens, out] in one pass; returns the GEMM's index. */
 int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, CostModule module, CostPass pass,
                      double tokens, double in, double out, SpecDtype dtype);
+/* The weight gradient of `groups` linears, size {out, in, tokens}; returns the GEMM's index. */
+int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
+                              const double size[3], double groups, SpecDtype dtype);
 /* `groups` independent [m,k] x [k,n]. */
 CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPass pass, double m, double n,
                        double k, double groups, SpecDtype dtype);

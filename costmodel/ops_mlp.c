@@ -88,10 +88,13 @@ static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *n
     const SpecMoe *moe = &shape->spec->model.moe;
     const double experts = (double)moe->experts / shape->spec->parallel.expert;
     const double rows = routed_rows(shape) / experts;
-    const double m = pass == COST_BACKWARD_WEIGHT ? out : rows, n = pass == COST_FORWARD ? out : in;
-    const double k = pass == COST_FORWARD ? in : pass == COST_BACKWARD_INPUT ? out : rows;
-    CostOp *op = cost_push_gemm(ops, name, COST_MODULE_MOE, pass, m, n, k, experts, shape->linear_dtype);
-    op->u.gemm.accumulate_fp32 = pass == COST_BACKWARD_WEIGHT && shape->accumulate_fp32;
+    if (pass == COST_BACKWARD_WEIGHT) {
+        cost_push_weight_gradient(shape, ops, name, COST_MODULE_MOE, (const double[]){out, in, rows}, experts,
+                                  shape->linear_dtype);
+        return;
+    }
+    cost_push_gemm(ops, name, COST_MODULE_MOE, pass, rows, pass == COST_FORWARD ? out : in,
+                   pass == COST_FORWARD ? in : out, experts, shape->linear_dtype);
 }
 
 /* Dispatch or combine: every rank sends its routed rows to the ranks of their experts. */

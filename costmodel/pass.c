@@ -9,9 +9,10 @@ double cost_op_s(const CostShape *shape, const CostOp *op)
     const SpecAccelerator *accelerator = &shape->spec->cluster.accelerator;
     switch (op->kind) {
     case COST_OP_GEMM:
-        return cost_gemm_s(accelerator, &op->u.gemm);
+        return shape->slowest * cost_gemm_s(accelerator, &op->u.gemm);
     case COST_OP_ATTENTION:
-        return cost_attention_s(accelerator, &op->u.attention);
+        return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
+               shape->spec->execution.framework.attention_speed_frac;
     case COST_OP_MOVE: /* a chain of kernels shares the bytes evenly */
         return op->kernels *
                cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels);
@@ -21,14 +22,18 @@ double cost_op_s(const CostShape *shape, const CostOp *op)
 }
 
 /* What a collective adds to the GEMM that it runs beside.
- *   chunked: the GEMM is cut in t pieces, all but the first transfer hidden: c/t + (t-1)/t max(0, c - g)
+ *   chunked: the GEMM is cut in t pieces of 1/t of its rows, all but the first transfer hidden beside them:
+ *            c/t + max((t-1)/t c, g_pieces) - g      g_pieces = t GEMMs of m/t rows, never faster than one of m
  *   else:    the kernels share the SMs: the GEMM runs at (1 - f) while the collective does
  *            [Narayanan2021, section 3.2 of Korthikanti2022; SM share: costmodel/collective.h] */
-static double beside_s(const CostShape *shape, const CostOp *op, double comm_s, double gemm_s)
+static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *beside, double comm_s, double gemm_s)
 {
     if (op->u.collective.chunked) {
         const double t = op->u.collective.collective.group.ranks;
-        return comm_s / t + (t - 1) / t * fmax(0, comm_s - gemm_s);
+        CostGemm piece = beside->u.gemm;
+        piece.m /= t;
+        const double pieces_s = fmax(gemm_s, t * shape->slowest * cost_gemm_s(&shape->spec->cluster.accelerator, &piece));
+        return comm_s / t + fmax((t - 1) / t * comm_s, pieces_s) - gemm_s;
     }
     const double f = cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective);
     const double together = comm_s * (1 - f) >= gemm_s ? comm_s : gemm_s + f * comm_s;
@@ -48,7 +53,8 @@ static double exposed_s(const CostShape *shape, const CostOps *ops, const double
     if (!runs_beside(shape, op)) {
         return op_s[index];
     }
-    return beside_s(shape, op, op_s[index], op_s[op->u.collective.hidden_under]);
+    const int beside = op->u.collective.hidden_under;
+    return beside_s(shape, op, &ops->op[beside], op_s[index], op_s[beside]);
 }
 
 static CostTime time_selected(const CostShape *shape, const CostOps *ops, const bool *selected)

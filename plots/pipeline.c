@@ -13,7 +13,8 @@
 #define BAND_TO        0.70
 #define STRIP_FROM     0.73
 #define STRIP_TO       0.89
-#define LABEL_MIN_FRAC 0.011 /* of the step: narrower ops get no number */
+#define DIGIT_FRAC     0.0055 /* of the step: width of a digit; ops too narrow for their number get none */
+#define GAP_FRAC       0.001  /* of the step: kept free behind passes that are much wider */
 
 typedef enum {
     LOOK_FORWARD,
@@ -48,8 +49,16 @@ static const LookWord looks[LOOK_COUNT] = {
     [LOOK_OTHER] = {"other", "#D55E00", false},
 };
 
+/* Ops of one pass that follow each other without a gap (its segments), drawn as one. */
+typedef struct Pass {
+    bool open;
+    SimSpan span; /* start of the first, end of the last */
+    double part_ps[SIM_PART_COUNT];
+} Pass;
+
 typedef struct Timeline {
     const Report *report;
+    Pass *passes; /* [lanes x streams] */
     GString *csv;
     int lanes, lane_step; /* every lane_step-th pipeline rank is shown */
     int replicas;
@@ -120,24 +129,27 @@ static void add_number(Timeline *t, double from, double to, double at, Look look
     t->numbers = true;
 }
 
-static void add_span(Timeline *t, const SimSpan *span, int lane)
+static void draw_pass(Timeline *t, const Pass *pass, int lane)
 {
     /* Recomputation first, then the work itself, then what it sends. */
     static const SimPart order[SIM_PART_COUNT] = {
         SIM_PART_RECOMPUTE,    SIM_PART_COMPUTE,     SIM_PART_OPTIMIZER,     SIM_PART_OTHER,     SIM_PART_TENSOR_COMM,
         SIM_PART_CONTEXT_COMM, SIM_PART_EXPERT_COMM, SIM_PART_PIPELINE_COMM, SIM_PART_DATA_COMM, SIM_PART_OFFLOAD};
-    const SimWork *work = &t->report->program.works[span->work];
+    const SimSpan *span = &pass->span;
     const bool main_band = span->stream == SIM_STREAM_COMPUTE;
     const double bottom = lane + (main_band ? BAND_FROM : STRIP_FROM);
     const double top = lane + (main_band ? BAND_TO : STRIP_TO);
-    const double start = (double)span->start_ps * 1e-12 / t->unit_s, end = (double)span->end_ps * 1e-12 / t->unit_s;
+    const double start = (double)span->start_ps * 1e-12 / t->unit_s;
+    double end = (double)span->end_ps * 1e-12 / t->unit_s;
+    if (end - start > 6.0 * GAP_FRAC * t->step_units)
+        end -= GAP_FRAC * t->step_units;
     double total_ps = 0.0, done_ps = 0.0;
     for (int i = 0; i < SIM_PART_COUNT; i++)
-        total_ps += (double)work->part_ps[i];
+        total_ps += pass->part_ps[i];
     if (!(total_ps > 0.0) || !(end > start))
         return;
     for (int i = 0; i < SIM_PART_COUNT; i++) {
-        const double ps = (double)work->part_ps[order[i]];
+        const double ps = pass->part_ps[order[i]];
         if (!(ps > 0.0))
             continue;
         const double from = start + (end - start) * done_ps / total_ps;
@@ -146,8 +158,44 @@ static void add_span(Timeline *t, const SimSpan *span, int lane)
         add_box(t, from, start + (end - start) * done_ps / total_ps, bottom, top, look_of(order[i], (SimTag)span->tag));
     }
     const Look look = look_of_compute((SimTag)span->tag);
-    if (main_band && span->microbatch >= 0 && look != LOOK_OTHER && end - start > LABEL_MIN_FRAC * t->step_units)
+    const int digits = span->microbatch < 10 ? 1 : span->microbatch < 100 ? 2 : 3;
+    const double needed = (digits + 1) * DIGIT_FRAC * t->step_units;
+    if (main_band && span->microbatch >= 0 && look != LOOK_OTHER && end - start > needed)
         add_number(t, start, end, (bottom + top) / 2.0, look, span->microbatch);
+}
+
+static void add_span(Timeline *t, const SimSpan *span, int lane)
+{
+    Pass *pass = &t->passes[lane * SIM_STREAM_COUNT + span->stream];
+    const SimSpan *before = &pass->span;
+    const bool goes_on = pass->open && before->end_ps == span->start_ps && before->tag == span->tag &&
+                         before->stage == span->stage && before->microbatch == span->microbatch;
+    if (!goes_on) {
+        if (pass->open)
+            draw_pass(t, pass, lane);
+        *pass = (Pass){.open = true, .span = *span};
+    }
+    pass->span.end_ps = span->end_ps;
+    for (int i = 0; i < SIM_PART_COUNT; i++)
+        pass->part_ps[i] += (double)t->report->program.works[span->work].part_ps[i];
+}
+
+static void add_spans(Timeline *t)
+{
+    const SimResult *result = &t->report->result;
+    const int passes = t->lanes * SIM_STREAM_COUNT;
+    t->passes = g_new0(Pass, (gsize)passes);
+    for (int64_t i = 0; i < result->span_count; i++) {
+        const SimSpan *span = &result->spans[i];
+        const int rank = span->rank / t->replicas;
+        if (span->rank % t->replicas == 0 && rank % t->lane_step == 0)
+            add_span(t, span, rank / t->lane_step);
+    }
+    for (int i = 0; i < passes; i++) {
+        if (t->passes[i].open)
+            draw_pass(t, &t->passes[i], i / SIM_STREAM_COUNT);
+    }
+    g_free(t->passes);
 }
 
 static char *look_label(const Timeline *t, Look look)
@@ -194,18 +242,13 @@ bool plot_pipeline(const Report *report, const PlotTarget *target, GError **erro
     plot_set_text(&job, "unit", plot_time_unit(step_s, &t.unit_s));
     t.step_units = step_s / t.unit_s;
     g_string_append(job.csv, "start,end,bottom,top,look,microbatch\n");
-    for (int64_t i = 0; i < report->result.span_count; i++) {
-        const SimSpan *span = &report->result.spans[i];
-        const int rank = span->rank / t.replicas;
-        if (span->rank % t.replicas == 0 && rank % lane_step == 0)
-            add_span(&t, span, rank / lane_step);
-    }
+    add_spans(&t);
     set_looks(&job, &t);
     plot_set_text(&job, "heading", report->spec->name);
     g_autofree char *caption = g_strdup_printf(
-        "%s, %d micro-batches: step %.4g %s, bubble %.1f %% (mean over ranks)",
+        "%s, %d micro-batch%s: step %.4g %s, bubble %.1f %% (mean over ranks)",
         spec_word(&spec_words_schedule, (int)report->spec->parallel.schedule), spec_microbatches(report->spec),
-        t.step_units, plot_time_unit(step_s, &t.unit_s), report->bubble_frac * 100.0);
+        spec_microbatches(report->spec) == 1 ? "" : "es", t.step_units, plot_time_unit(step_s, &t.unit_s), report->bubble_frac * 100.0);
     plot_set_text(&job, "caption", caption);
     plot_set_number(&job, "lanes", t.lanes);
     plot_set_number(&job, "lane_step", lane_step);

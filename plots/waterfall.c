@@ -20,7 +20,7 @@ typedef struct LossWord {
 } LossWord;
 
 static const LossWord loss_words[PLOT_LOSS_COUNT] = {
-    {SIM_PART_COMPUTE, "kernels below peak"}, {SIM_PART_RECOMPUTE, "recompute"},
+    {SIM_PART_COMPUTE, "kernel loss"}, {SIM_PART_RECOMPUTE, "recompute"},
     {SIM_PART_TENSOR_COMM, "tensor comm"},    {SIM_PART_CONTEXT_COMM, "context comm"},
     {SIM_PART_EXPERT_COMM, "expert comm"},    {SIM_PART_PIPELINE_COMM, "pipeline comm"},
     {SIM_PART_DATA_COMM, "data comm"},        {SIM_PART_OFFLOAD, "offload"},

@@ -27,8 +27,10 @@ static char *layout_line(const Spec *spec)
     append_degree(line, "pp", parallel->pipeline, true);
     append_degree(line, "vpp", parallel->virtual_stages, false);
     append_degree(line, "dp", parallel->data, true);
-    append_degree(line, "ep", parallel->expert, false);
-    append_degree(line, "etp", parallel->expert_tensor, false);
+    if (spec->model.moe.experts > 0) {
+        append_degree(line, "ep", parallel->expert, true);
+        append_degree(line, "etp", parallel->expert_tensor, true);
+    }
     append_degree(line, "zero", parallel->zero, true);
     if (parallel->pipeline > 1)
         g_string_append_printf(line, ", schedule %s",
@@ -170,7 +172,7 @@ static void write_time(const Report *report, GString *out)
     OrrTable *table = orr_table_new(NULL, COLUMNS);
     for (int i = 0; i <= REPORT_TIME_COUNT; i++) {
         const bool sum = i == REPORT_TIME_COUNT;
-        if (!sum && times[i].ps == 0)
+        if (!sum && shown[i] == 0 && share[i] == 0) /* nothing that could be read */
             continue;
         char time[ORR_TEXT_SIZE], percent[ORR_TEXT_SIZE];
         g_snprintf(time, sizeof time, "%.*f %s", scale.decimals,

@@ -42,7 +42,7 @@ static int fullest_stage(const Report *report)
 {
     int fullest = 0;
     for (int i = 1; i < report->stage_count; i++) {
-        if (report->stages[i].reserved_bytes > report->stages[fullest].reserved_bytes)
+        if (report->stages[i].peak_bytes > report->stages[fullest].peak_bytes)
             fullest = i;
     }
     return fullest;
@@ -124,13 +124,17 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
 {
     char capacity[ORR_TEXT_SIZE], room[ORR_TEXT_SIZE];
     orr_text_bytes(capacity, report->capacity_bytes);
-    if (report->fits)
-        g_string_append_printf(out, "  Fits: %s of %s to spare on the fullest stage (%d)\n",
-                               orr_text_bytes(room, report->capacity_bytes - fullest->reserved_bytes), capacity,
-                               fullest->stage);
-    else
-        g_string_append_printf(out, "  DOES NOT FIT: stage %d lacks %s of memory beyond its %s\n", fullest->stage,
+    const double spare_bytes =
+        report->capacity_bytes - fullest->peak_bytes - report->spec->execution.framework.context_bytes;
+    if (!report->fits)
+        g_string_append_printf(out, "  DOES NOT FIT: stage %d lacks %s beyond the %s of its GPUs\n", fullest->stage,
                                orr_text_bytes(room, report->short_bytes), capacity);
+    else if (fullest->reserved_bytes > report->capacity_bytes)
+        g_string_append_printf(out, "  Fits, but only if the allocator gives cached blocks back: %s to spare on stage %d\n",
+                               orr_text_bytes(room, spare_bytes), fullest->stage);
+    else
+        g_string_append_printf(out, "  Fits: the fullest stage (%d) has %s of %s to spare\n", fullest->stage,
+                               orr_text_bytes(room, spare_bytes), capacity);
 }
 
 void report_text_memory(const Report *report, GString *out)
@@ -143,7 +147,7 @@ void report_text_memory(const Report *report, GString *out)
     g_autofree StageRow *rows = g_new(StageRow, (gsize)report->stage_count);
     const int distinct = collapse(report, rows);
     const int shown = sample(rows, distinct, fullest);
-    const double scale_bytes = fmax(report->capacity_bytes, report->stages[fullest].reserved_bytes);
+    const double scale_bytes = fmax(report->capacity_bytes, report->reserved_bytes);
 
     char capacity[ORR_TEXT_SIZE];
     g_string_append_printf(out, "\nMemory of one GPU of each pipeline stage at its peak, in GiB, against %s\n",

@@ -25,7 +25,7 @@ typedef enum {
     SPEC_FIELD_AUTO = 2,    /* "auto" is allowed and stored as SPEC_AUTO */
     SPEC_FIELD_DERIVED = 4, /* absent: SPEC_UNSET (numbers, words) or left alone; filled in after reading */
     SPEC_FIELD_PRESET = 8,  /* an object that may also be the name of a preset (resolved before reading) */
-    SPEC_FIELD_FITTED = 16, /* an object of fitted parameters: its defaults are not noted one by one */
+    SPEC_FIELD_FITTED = 16, /* an object of hardware figures: its defaults are not noted one by one */
 } SpecFieldFlags;
 
 typedef struct SpecTable SpecTable;
@@ -43,8 +43,8 @@ typedef struct SpecField {
     const SpecTable *table;
     /* SPEC_TYPE_CUSTOM: `target` is the struct at `offset`; file and key are put before its messages. */
     bool (*read)(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
-    const char *help; /* one sentence: meaning, unit, source when it is a formula's symbol */
-    const char *form; /* SPEC_TYPE_CUSTOM: what may be written, for messages and the manual; NULL: text */
+    const char *help;   /* one sentence: meaning, unit, source when it is a formula's symbol */
+    const char *form;   /* SPEC_TYPE_CUSTOM: what may be written, for messages and the manual; NULL: text */
     const char *schema; /* SPEC_TYPE_CUSTOM: its JSON Schema; NULL: anything */
 } SpecField;
 
@@ -78,7 +78,8 @@ struct SpecTable {
     }
 
 extern const SpecTable spec_table_scenario, spec_table_model, spec_table_accelerator, spec_table_cluster,
-    spec_table_training, spec_table_parallel, spec_table_execution, spec_table_framework, spec_table_offload;
+    spec_table_training, spec_table_parallel, spec_table_execution, spec_table_framework, spec_table_offload,
+    spec_table_measurement;
 /* spec/fields_kernel.c: the "model" block of accelerators and "collectives" block of clusters. */
 extern const SpecTable spec_table_kernel_model, spec_table_collective_model;
 

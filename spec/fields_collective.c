@@ -61,6 +61,7 @@ static const SpecField collective_fields[] = {
     F(nvls_tree_frac, FRAC, 2, "Bus rate of NVLS-tree all-reduce over three or more nodes over the ring's."),
     F(net_latency_s, SECONDS, 1, "One small message between nodes, where the cluster names no latency."),
     F(net_simple_s, SECONDS, 1, "What one step between nodes takes more with protocol SIMPLE."),
+    F(net_ring_hop_s, SECONDS, 1, "One SIMPLE step inside a node of a ring or tree that crosses nodes."),
     F(net_fill_s, SECONDS, 1, "Pipeline fill across nodes: adds sqrt(fill x wire time)."),
     F(net_congestion_frac, FRAC, 10, "Growth of wire time with every doubling of the nodes beyond two."),
     F(net_sm_frac, FRAC, 1, "SM and memory share of collectives that only cross nodes."),
@@ -94,6 +95,7 @@ const SpecCollectiveModel spec_collective_model_default = {
     .nvls_tree_frac = 0.8,
     .net_latency_s = 2.7e-6,
     .net_simple_s = 11.3e-6,
+    .net_ring_hop_s = 3.4e-6,
     .net_congestion_frac = 0.02,
     .net_sm_frac = 0.03,
 };

@@ -37,13 +37,15 @@ static const SpecField accelerator_fields[] = {
                   "Memory of one GPU that software can use."),
     SPEC_F_DOUBLE(SpecAccelerator, memory_bytes_per_s, ORR_UNIT_BYTES_PER_S, 1e6, 1e17, NULL,
                   SPEC_FIELD_REQUIRED, "Memory bandwidth of the data sheet."),
-    SPEC_F_GROUP("peak_flops_per_s", SpecAccelerator, table_peak, SPEC_FIELD_REQUIRED,
+    SPEC_F_GROUP("peak_flops_per_s", SpecAccelerator, table_peak, SPEC_FIELD_REQUIRED | SPEC_FIELD_FITTED,
                  "Dense peak of matrix products, per number format."),
     SPEC_F_INT(SpecAccelerator, sm_count, 1, 1e7, NULL, SPEC_FIELD_REQUIRED,
                "Streaming multiprocessors (compute units)."),
     SPEC_F_DOUBLE(SpecAccelerator, l2_bytes, ORR_UNIT_BYTES, 0, 1e14, "0", 0, "Last-level cache."),
     SPEC_F_DOUBLE(SpecAccelerator, power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
                   "Power limit of one GPU; 0: not known."),
+    SPEC_F_DOUBLE(SpecAccelerator, speed_spread_frac, ORR_UNIT_FRAC, 0, 0.5, "0", 0,
+                  "Standard deviation of sustained speed between chips; a synchronous job runs at its slowest."),
     SPEC_F_WORD(SpecAccelerator, generation, &spec_words_generation, "\"other\"", 0,
                 "Which tuning tables of the collective library apply."),
     SPEC_F_DOUBLE(SpecAccelerator, scale_up_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
@@ -62,13 +64,7 @@ static bool read_latency(SpecReadContext *context, const OrrJson *node, void *ta
 {
     static const SpecField field =
         SPEC_F_DOUBLE(SpecCluster, scale_out_latency_s, ORR_UNIT_SECONDS, 0, 1, NULL, 0, "");
-    static const SpecTable table = {.name = "cluster", .fields = &field, .count = 1};
-    OrrJsonDoc *doc = orr_json_parse("{}", 2, context->where, error);
-    g_autofree char *value = orr_json_dump(node);
-    bool ok = doc != NULL && orr_json_set(doc, "scale_out_latency_s", value, error);
-    ok = ok && spec_read_table(context, &table, orr_json_root(doc), target, error);
-    orr_json_free(doc);
-    return ok;
+    return spec_read_number(context, &field, node, target, error);
 }
 
 static const SpecField cluster_fields[] = {
@@ -91,6 +87,7 @@ static const SpecField cluster_fields[] = {
                   "One message between hosts, end to end."),
     {.key = "latency_s",
      .type = SPEC_TYPE_CUSTOM,
+     .offset = offsetof(SpecCluster, scale_out_latency_s),
      .read = read_latency,
      .form = "a number from 0 to 1 s",
      .schema = "{\"type\":[\"number\",\"string\"]}",

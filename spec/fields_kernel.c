@@ -30,6 +30,9 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
 #define NOTES                                                                                                \
     NOTE("source", "Where the measurements come from."),                                                     \
         NOTE("derived_from", "The accelerator whose fit was carried over, and how."),                        \
+        NOTE("layouts_from",                                                                                 \
+             "The accelerator whose speeds of the backward layouts and of grouped products apply."),         \
+        NOTE("backward_from", "The accelerator whose ratio of backward to forward speed applies."),          \
         NOTE("fits",                                                                                         \
              "Fit error per source: rows, median and 90th percentile of the absolute relative error.")
 
@@ -54,8 +57,7 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(split_speedup, NONE, 0.1, 100, 2.5,                                                                    \
       "Bandwidth of that reduction over DRAM's: it stays in the L2 cache.")                                  \
     F(latency_s, SECONDS, 0, 1e-3, 2.8e-6, "An empty kernel: first instruction to last byte.")               \
-    F(static_frac, FRAC, 0, 0.9, 0.2, "Share of the power limit that does not depend on the clock.")         \
-    F(throttle_s, SECONDS, 0, 10, 1e-3, "Kernels much shorter than this run at the boost clock.")
+    F(static_frac, FRAC, 0, 0.9, 0.2, "Share of the power limit that does not depend on the clock.")
 
 #define GEMM_FIELDS(F)                                                                                       \
     F(peak_frac, FRAC, 0, 1.3, 0.95,                                                                         \
@@ -69,6 +71,7 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(grouped_frac, FRAC, 0.05, 2, 0.9, "Speed of grouped (expert) products over dense ones.")               \
     F(power_frac, FRAC, 0, 5, 1.2,                                                                           \
       "Power of the dense peak at the boost clock, over what the power limit leaves above static_frac.")     \
+    F(throttle_s, SECONDS, 0, 10, 1e-3, "Kernels much shorter than this run at the boost clock.")            \
     F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on them.")                            \
     F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of it.")

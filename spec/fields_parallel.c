@@ -8,7 +8,7 @@
 /* A word, "auto", or the path of a file of op orders. */
 static bool read_schedule(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
-    SpecParallel *parallel = target;
+    SpecParallel *parallel = (SpecParallel *)(void *)((char *)target - offsetof(SpecParallel, schedule));
     const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
     if (spec_is_auto(node)) {
         parallel->schedule = (SpecSchedule)SPEC_AUTO;
@@ -79,6 +79,7 @@ static const SpecField parallel_fields[] = {
                "Shard within groups of this many data-parallel ranks (HSDP); 0: over all."),
     {.key = "schedule",
      .type = SPEC_TYPE_CUSTOM,
+     .offset = offsetof(SpecParallel, schedule),
      .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
      .words = &spec_words_schedule,
      .read = read_schedule,

@@ -21,7 +21,6 @@ typedef struct SpecGemmShared {
     double split_speedup; /* bandwidth of that reduction over DRAM's: it stays in the L2 cache */
     double latency_s;     /* first instruction to last byte of an empty kernel */
     double static_frac;   /* share of the power limit that does not depend on the clock */
-    double throttle_s;    /* kernels much shorter than this run at the boost clock */
 } SpecGemmShared;
 
 /* One dtype's GEMM model. Zero `peak_frac`: block absent. */
@@ -33,6 +32,7 @@ typedef struct SpecGemmModel {
     double grouped_frac;         /* speed of grouped (expert) products over dense ones */
     double
         power_frac; /* power of the dense peak at the boost clock over what the limit leaves above static_frac */
+    double throttle_s; /* kernels much shorter than this run at the boost clock */
     double fit_rows, fit_median_frac, fit_p90_frac; /* fit error; 0 rows: derived */
 } SpecGemmModel;
 
@@ -72,7 +72,7 @@ typedef struct SpecCollectiveModel {
     double share_exponent;
     double ring_sm_frac, nvls_sm_frac, alltoall_sm_frac; /* taken from compute beside it */
     /* Across nodes. */
-    double nic_frac, tree_frac, nvls_tree_frac, net_latency_s, net_simple_s, net_fill_s;
+    double nic_frac, tree_frac, nvls_tree_frac, net_latency_s, net_simple_s, net_ring_hop_s, net_fill_s;
     double net_congestion_frac, net_sm_frac;
 } SpecCollectiveModel;
 

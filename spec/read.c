@@ -144,8 +144,8 @@ bool spec_read_int(const SpecReadContext *context, const OrrJson *node, double m
     return true;
 }
 
-static bool read_double(const SpecReadContext *context, const SpecField *field, const OrrJson *node,
-                        double *ret_value, GError **error)
+bool spec_read_number(const SpecReadContext *context, const SpecField *field, const OrrJson *node,
+                      double *ret_value, GError **error)
 {
     double value = 0;
     if (orr_json_type(node) == ORR_JSON_TEXT && field->unit != ORR_UNIT_NONE) {
@@ -290,7 +290,7 @@ static bool read_value(SpecReadContext *context, const SpecField *field, const O
     case SPEC_TYPE_INT:
         return spec_read_int(context, node, field->min, field->max, target, error);
     case SPEC_TYPE_DOUBLE:
-        return read_double(context, field, node, target, error);
+        return spec_read_number(context, field, node, target, error);
     case SPEC_TYPE_BOOL:
         if (orr_json_type(node) != ORR_JSON_BOOL)
             return fail_form(context, field, node, error);
@@ -339,7 +339,7 @@ static bool read_absent(SpecReadContext *context, const SpecField *field, void *
         return spec_read_fail(context, NULL, error, "missing; give %s", form);
     }
     if (field->flags & SPEC_FIELD_DERIVED) {
-        if (field->type == SPEC_TYPE_WORD || field->type == SPEC_TYPE_INT)
+        if (field->type == SPEC_TYPE_WORD || field->type == SPEC_TYPE_INT || field->words != NULL)
             *(int *)target = SPEC_UNSET;
         else if (field->type == SPEC_TYPE_DOUBLE)
             *(double *)target = SPEC_UNSET;
@@ -379,15 +379,56 @@ const char *spec_table_nearest(const SpecTable *table, const char *word)
     return orr_nearest(word, keys, table->count);
 }
 
+/* What users of other tools write. */
+static const struct {
+    const char *alias, *key;
+} aliases[] = {
+    {"tp", "parallel.tensor"},
+    {"tp_size", "parallel.tensor"},
+    {"sp", "parallel.sequence_parallel"},
+    {"cp", "parallel.context"},
+    {"pp", "parallel.pipeline"},
+    {"pp_size", "parallel.pipeline"},
+    {"vpp", "parallel.virtual_stages"},
+    {"vp", "parallel.virtual_stages"},
+    {"dp", "parallel.data"},
+    {"ep", "parallel.expert"},
+    {"etp", "parallel.expert_tensor"},
+    {"mbs", "training.micro_batch"},
+    {"gbs", "training.global_batch"},
+    {"seq_len", "training.sequence_length"},
+    {"seq_length", "training.sequence_length"},
+    {"dtype", "training.precision"},
+    {"num_layers", "model.layers"},
+    {"hidden_size", "model.hidden"},
+    {"vocab_size", "model.vocab"},
+    {"gpus", "cluster.nodes"},
+};
+
+/* The full path of a scenario's key that is called `key` elsewhere, or that other tools call so; g_free. */
+static char *path_elsewhere(const char *key)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(aliases); i++)
+        if (g_ascii_strcasecmp(aliases[i].alias, key) == 0)
+            return g_strdup(aliases[i].key);
+    for (int i = 0; i < spec_table_scenario.count; i++) {
+        const SpecField *group = &spec_table_scenario.fields[i];
+        if (group->table != NULL && spec_table_find(group->table, key) != NULL)
+            return g_strconcat(group->key, ".", key, NULL);
+    }
+    return NULL;
+}
+
 static bool fail_unknown(SpecReadContext *context, const SpecTable *table, const OrrJson *member,
                          GError **error)
 {
     const char *key = orr_json_key(member);
-    g_autofree char *shown = orr_json_show(member);
-    const char *near = spec_table_nearest(table, key);
+    g_autofree char *shown = orr_json_show(member), *elsewhere = path_elsewhere(key);
+    const char *near = elsewhere == NULL ? spec_table_nearest(table, key) : NULL;
     const gsize length = path_enter(context, key);
-    if (near != NULL) {
-        spec_read_fail(context, NULL, error, "unknown key (value %s); did you mean \"%s\"?", shown, near);
+    if (elsewhere != NULL || near != NULL) {
+        spec_read_fail(context, NULL, error, "unknown key (value %s); did you mean \"%s\"?", shown,
+                       elsewhere != NULL ? elsewhere : near);
     } else {
         GString *known = g_string_new(NULL);
         for (int i = 0; i < table->count; i++)

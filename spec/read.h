@@ -34,6 +34,9 @@ bool spec_read_word(const SpecReadContext *context, const SpecWords *words, cons
                     int *ret_value, GError **error);
 bool spec_read_int(const SpecReadContext *context, const OrrJson *node, double min, double max,
                    int *ret_value, GError **error);
+/* A number, or text with a unit, in the range of `field`. */
+bool spec_read_number(const SpecReadContext *context, const SpecField *field, const OrrJson *node,
+                      double *ret_value, GError **error);
 bool spec_is_auto(const OrrJson *node);
 /* For keys that people and tools read and Orrery does not: text, or an object or list of texts. */
 bool spec_read_note(SpecReadContext *context, const OrrJson *node, void *target, GError **error);

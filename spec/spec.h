@@ -68,6 +68,7 @@ typedef struct SpecAccelerator {
     double peak_flops_per_s[SPEC_DTYPE_COUNT]; /* dense; 0: the dtype has no tensor path */
     int sm_count;
     double l2_bytes, power_w;
+    double speed_spread_frac; /* standard deviation of sustained speed between chips of this type */
     SpecGeneration generation;                      /* which NCCL tuning rows apply */
     double scale_up_bytes_per_s;                    /* NVLink and kin, one way, per GPU; 0: PCIe only */
     double host_link_bytes_per_s;                   /* one way */
@@ -156,6 +157,7 @@ typedef struct SpecFramework {
     SpecDtype gradient_dtype, gradient_reduce_dtype;
     double bucket_bytes;  /* gradient and parameter bucket; 0: one bucket */
     bool reduce_scatter;  /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
+    bool fused_grad_accumulation; /* the weight-gradient GEMM adds to the gradient; else a pass of its own does */
     bool optimizer_fused; /* multi-tensor optimizer; else one kernel chain per tensor */
     bool grad_norm_clip;  /* a global norm before the optimizer */
     SpecStatesRecipe states;
@@ -163,6 +165,7 @@ typedef struct SpecFramework {
     bool reshard_after_forward;
     bool reduce_each_microbatch; /* ZeRO-2/3: gradients are reduced on every micro-batch */
     double dropout_frac;         /* of models that do not say */
+    double attention_speed_frac; /* its attention kernel over the generation that execution.attention names */
     bool overlap_tensor_backward;   /* tensor-parallel collectives run beside the backward GEMMs */
     /* Pipeline. */
     bool p2p_blocking;       /* the compute stream waits for its own sends */

@@ -24,8 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_free(orr_json_show(orr_json_root(doc)));
     if (!orr_json_set(again, "a.b.c", text, &error))
         g_clear_error(&error);
-    OrrJsonDoc *merged = orr_json_merge(orr_json_root(doc), orr_json_root(again), "merged");
-    orr_json_free(merged);
+    if (orr_json_type(orr_json_root(doc)) == ORR_JSON_OBJECT)
+        orr_json_free(orr_json_merge(orr_json_root(doc), orr_json_root(again), "merged"));
     orr_json_free(again);
     orr_json_free(doc);
     g_free(text_again);

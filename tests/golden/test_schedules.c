@@ -43,20 +43,23 @@ static void test_orders(void)
          {.ranks = 4, .chunks = 2, .microbatches = 8},
          0,
          true,
-         "F0.0 F0.1 F0.2 F0.3 F4.0 F4.1 F4.2 F4.3 F0.4 F0.5 F0.6 A4.0 F0.7 A4.1 F4.4 A4.2 F4.5 A4.3 F4.6 A0.0 "
+         "F0.0 F0.1 F0.2 F0.3 F4.0 F4.1 F4.2 F4.3 F0.4 F0.5 F0.6 A4.0 F0.7 A4.1 F4.4 A4.2 F4.5 A4.3 F4.6 "
+         "A0.0 "
          "F4.7 A0.1 A0.2 A0.3 A4.4 A4.5 A4.6 A4.7 A0.4 A0.5 A0.6 A0.7"},
         {"interleaved",
          {.ranks = 4, .chunks = 2, .microbatches = 8},
          3,
          true,
-         "F3.0 F3.1 F3.2 F3.3 F7.0 A7.0 F7.1 A7.1 F7.2 A7.2 F7.3 A7.3 F3.4 A3.0 F3.5 A3.1 F3.6 A3.2 F3.7 A3.3 "
+         "F3.0 F3.1 F3.2 F3.3 F7.0 A7.0 F7.1 A7.1 F7.2 A7.2 F7.3 A7.3 F3.4 A3.0 F3.5 A3.1 F3.6 A3.2 F3.7 "
+         "A3.3 "
          "F7.4 A7.4 F7.5 A7.5 F7.6 A7.6 F7.7 A7.7 A3.4 A3.5 A3.6 A3.7"},
         /* The list of virtual micro-batches itself, seen by warming up over all of it. */
         {"interleaved",
          {.ranks = 2, .chunks = 2, .microbatches = 5, .group = 3, .extra_warmup = 10},
          1,
          true,
-         "F1.0 F1.1 F1.2 F3.0 F3.1 F3.2 F1.3 F1.4 F3.3 F3.4 A3.0 A3.1 A3.2 A1.0 A1.1 A1.2 A3.3 A3.4 A1.3 A1.4"},
+         "F1.0 F1.1 F1.2 F3.0 F3.1 F3.2 F1.3 F1.4 F3.3 F3.4 A3.0 A3.1 A3.2 A1.0 A1.1 A1.2 A3.3 A3.4 A1.3 "
+         "A1.4"},
         {"breadth-first",
          {.ranks = 2, .chunks = 2, .microbatches = 2},
          1,
@@ -252,8 +255,7 @@ static void test_interleaved(void)
                     OrrArena *arena = orr_arena_new();
                     Pipeline pipeline = {"interleaved", p, v, m, 0, 3, 4, 2, 0, c};
                     SimResult result = fixture_run_pipeline(&pipeline, arena);
-                    g_assert_cmpint(result.step_ps, ==,
-                                    (int64_t)(m * v + p - 1) * 9 + 2 * (p * v - 1) * c);
+                    g_assert_cmpint(result.step_ps, ==, (int64_t)(m * v + p - 1) * 9 + 2 * (p * v - 1) * c);
                     for (int r = 0; r < p; r++)
                         g_assert_cmpint(result.rank[r].peak_bytes, ==,
                                         MIN(m * v, 2 * (p - 1 - r) + (v - 1) * p + 1));
@@ -285,7 +287,8 @@ static void test_interleaved_groups(void)
         for (int m = 1; m <= 7; m++) {
             SimScheduleShape shape = {.ranks = p, .chunks = 1, .microbatches = m};
             for (int r = 0; r < p; r++) {
-                char *one = order_text("1f1b", shape, r, true), *other = order_text("interleaved", shape, r, true);
+                char *one = order_text("1f1b", shape, r, true),
+                     *other = order_text("interleaved", shape, r, true);
                 g_assert_cmpstr(one, ==, other);
                 g_free(one);
                 g_free(other);
@@ -362,7 +365,8 @@ static void check_dualpipe(const Pipeline *pipeline, int stages, bool exact)
     OrrArena *arena = orr_arena_new();
     SimResult result = fixture_run_pipeline(pipeline, arena);
     int64_t idle_ps = 0;
-    int64_t formula_ps = (stages / 2 - 1) * (pipeline->pair_ps + pipeline->input_ps - 2 * pipeline->weight_ps);
+    int64_t formula_ps =
+        (stages / 2 - 1) * (pipeline->pair_ps + pipeline->input_ps - 2 * pipeline->weight_ps);
     for (int r = 0; r < result.ranks; r++)
         idle_ps = MAX(idle_ps, result.rank[r].idle_ps);
     if (exact)
@@ -446,7 +450,10 @@ static void test_refusals(void)
         SimScheduleShape shape;
         const char *says;
     } CASES[] = {
-        {"interleaved", {.ranks = 4, .chunks = 2, .microbatches = 8, .group = 2}, "micro-batches a group (2)"},
+        {"interleaved",
+         {.ranks = 4, .chunks = 2, .microbatches = 8, .group = 2},
+         "micro-batches a group (2)"},
+        {"interleaved", {.ranks = 4, .chunks = 3, .microbatches = 9}, "12 micro-batches would work"},
         {"dualpipe", {.ranks = 3, .chunks = 2, .microbatches = 12}, "even number of pipeline ranks (3)"},
         {"dualpipe", {.ranks = 4, .chunks = 2, .microbatches = 6}, "at least twice the ranks (8)"},
         {"dualpipev", {.ranks = 4, .chunks = 2, .microbatches = 7}, "micro-batches (7)"},

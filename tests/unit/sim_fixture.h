@@ -51,7 +51,8 @@ static inline SimPlan fixture_plan(OrrArena *arena, const Pipeline *pipeline)
 }
 
 /* Builds, runs and checks; any failure ends the test. */
-static inline SimResult fixture_run(const SimPlan *plan, bool unfold, OrrArena *arena, SimProgram *ret_program)
+static inline SimResult fixture_run(const SimPlan *plan, bool unfold, OrrArena *arena,
+                                    SimProgram *ret_program)
 {
     GError *error = NULL;
     SimProgram program;

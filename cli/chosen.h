@@ -1,0 +1,12 @@
+/* cli/chosen.h - what "auto" became. */
+#ifndef ORR_CLI_CHOSEN_H
+#define ORR_CLI_CHOSEN_H
+
+#include "base/error.h"
+#include "spec/spec.h"
+
+/* Chooses every "auto" of `asked` into `ret_spec` (a copy when there is none) and adds "key=value" for each to
+ * `chosen` (char*, owned). Fails when a field cannot be chosen, or no choice is valid. */
+bool cli_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **error);
+
+#endif

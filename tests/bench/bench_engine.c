@@ -1,0 +1,100 @@
+/* tests/bench/bench_engine.c - how many ops the engine completes a second, and in how much memory.
+ *
+ * Folded: 16 pipeline ranks, interleaved, many micro-batches. Unfolded: every rank on its own, with tensor
+ * groups that meet at each pass and data groups at the end. Contended: gradient messages and reductions share
+ * a link beside compute. Prints one line a case; best of three runs.
+ */
+#include "tests/unit/sim_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+typedef struct {
+    const char *name;
+    int microbatches, tensor, data;
+    bool contended;
+} Case;
+
+static SimPlan make_plan(OrrArena *arena, const Case *c)
+{
+    SimPlan plan = fixture_plan(arena, &(Pipeline){.schedule = "interleaved",
+                                                   .ranks = 16,
+                                                   .chunks = 4,
+                                                   .microbatches = c->microbatches,
+                                                   .forward_ps = 1000003,
+                                                   .input_ps = 1100009,
+                                                   .weight_ps = 900007,
+                                                   .hop_ps = 150001});
+    plan.tensor = c->tensor;
+    plan.data = c->data;
+    plan.overlap_grad_reduce = true;
+    for (int s = 0; s < plan.shape.ranks * plan.shape.chunks; s++) {
+        SimStage *stage = &plan.stages[s];
+        stage->segments[0].grad_reduce = fixture_work(SIM_PART_DATA_COMM, 5000011);
+        if (c->contended) {
+            stage->send_next.sm_share = stage->send_prev.sm_share = 20;
+            stage->send_next.link = stage->send_prev.link = SIM_LINK_SCALE_OUT;
+            stage->send_next.link_demand = stage->send_prev.link_demand = 700;
+        }
+    }
+    plan.grad_norm = fixture_work(SIM_PART_DATA_COMM, 20011);
+    for (int r = 0; r < plan.shape.ranks; r++)
+        plan.ranks[r].optimizer = fixture_work(SIM_PART_OPTIMIZER, 3000017);
+    return plan;
+}
+
+static void bench(const Case *c)
+{
+    double best_s = 0, build_s = 0, run_bytes = 0;
+    int64_t ops = 0;
+    int ranks = 0;
+    for (int round = 0; round < 3; round++) {
+        GError *error = NULL;
+        OrrArena *arena = orr_arena_new();
+        SimPlan plan = make_plan(arena, c);
+        SimProgram program;
+        SimResult result;
+        int64_t start_us = g_get_monotonic_time();
+        if (!sim_program_build(&plan, c->tensor * c->data > 1, arena, &program, &error))
+            g_error("%s", error->message);
+        int64_t built_us = g_get_monotonic_time();
+        size_t before_bytes = orr_arena_used_bytes(arena);
+        if (!sim_engine_run(&program, 0, arena, &result, &error))
+            g_error("%s", error->message);
+        double run_s = (double)(g_get_monotonic_time() - built_us) * 1e-6;
+        if (round == 0 || run_s < best_s) {
+            best_s = run_s;
+            build_s = (double)(built_us - start_us) * 1e-6;
+        }
+        run_bytes = (double)(orr_arena_used_bytes(arena) - before_bytes);
+        ops = result.ops;
+        ranks = result.ranks;
+        orr_arena_free(arena);
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf(
+        "%-24s %8d ranks %10.3f Mops in %7.3f s: %6.2f Mops/s; build %6.3f s; run state %8.1f B/rank; peak "
+        "%7.1f MiB\n",
+        c->name, ranks, (double)ops * 1e-6, best_s, (double)ops * 1e-6 / best_s, build_s, run_bytes / ranks,
+        (double)usage.ru_maxrss / 1024.0);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    static const Case CASES[] = {
+        {"folded", 4096, 1, 1, false},
+        {"folded contended", 4096, 1, 1, true},
+        {"unfolded", 64, 8, 128, false},
+        {"unfolded contended", 64, 8, 128, true},
+        {"unfolded no tensor", 64, 1, 1024, false},
+        {"unfolded 100k", 16, 8, 800, false},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        if (argc < 2 || strcmp(argv[1], CASES[i].name) == 0)
+            bench(&CASES[i]);
+    }
+    return 0;
+}

@@ -1,0 +1,211 @@
+/* Collectives: closed forms against vectors worked by hand, bytes, and the properties of the time model. */
+#include <glib.h>
+#include <math.h>
+
+#include "costmodel/collective.h"
+
+static void within(double got, double want, double tolerance_frac)
+{
+    g_assert_cmpfloat(fabs(got - want), <=, tolerance_frac * fabs(want));
+}
+
+/* alpha = 5 us, B = 50 GB/s. */
+static void test_closed_forms(void)
+{
+    const CostLink link = {5e-6, 50e9};
+    within(cost_allreduce_ring_s(&link, 8, 100e6), 3.570e-3, 1e-9);
+    within(cost_allreduce_rabenseifner_s(&link, 8, 100e6), 3.530e-3, 1e-9);
+    within(cost_allreduce_ring_s(&link, 64, 1e6), 669.375e-6, 1e-9);
+    within(cost_allreduce_rabenseifner_s(&link, 64, 1e6), 99.375e-6, 1e-9);
+    within(cost_allreduce_butterfly_s(&link, 8, 100e6), 3 * (5e-6 + 2e-3), 1e-9);
+    within(cost_allreduce_tree_s(&link, 8, 100e6), 6 * 5e-6 + 4e-3, 1e-9);
+    within(cost_broadcast_binomial_s(&link, 5, 1e6), 3 * 25e-6, 1e-9);
+    within(cost_alltoall_pairwise_s(&link, 4, 4e6), 3 * (5e-6 + 20e-6), 1e-9);
+    within(2 * cost_allgather_ring_s(&link, 12, 3e6), cost_allreduce_ring_s(&link, 12, 3e6), 1e-15);
+    /* 175e9 parameters in fp16 over 1,024 GPUs at 50 GB/s */
+    const CostLink wire = {0, 50e9};
+    within(cost_allreduce_ring_s(&wire, 1024, 350e9), 13.986, 1e-4);
+    for (int n = 1; n < 3; n++)
+        within(cost_allreduce_rabenseifner_s(&link, n, 1e6), cost_allreduce_ring_s(&link, n, 1e6), 1e-12);
+    g_assert_cmpfloat(cost_allreduce_tree_s(&link, 1, 1e6), ==, 0);
+}
+
+/* 8 columns of 450 GB/s, 4 rows of 50 GB/s, 1 GB. */
+static void test_torus_and_mesh(void)
+{
+    const CostLink links[] = {{0, 450e9}, {0, 50e9}};
+    const int sizes[] = {8, 4};
+    within(cost_allreduce_torus_s(links, sizes, 2, 1e9), 7.639e-3, 1e-4);
+    within(cost_allreduce_mesh_s(links, sizes, 2, 1e9), 33.889e-3, 1e-4);
+    within(cost_allreduce_hierarchical_s(&links[0], &links[1], 8, 4, 1e9),
+           cost_allreduce_torus_s(links, sizes, 2, 1e9), 1e-15);
+}
+
+static SpecCluster cluster(void)
+{
+    SpecCluster c = {.gpus_per_node = 8, .nodes = 64, .scale_up_domain_gpus = 8, .oversubscription = 1};
+    c.accelerator.generation = SPEC_GENERATION_HOPPER;
+    c.accelerator.reference_scale_out_bytes_per_s_per_gpu = 50e9;
+    c.accelerator.host_link_bytes_per_s = 60e9;
+    c.scale_up_bytes_per_s = c.accelerator.scale_up_bytes_per_s = 450e9;
+    c.scale_out_bytes_per_s_per_gpu = 50e9;
+    SpecCollectiveModel *m = &c.accelerator.model.collectives;
+    *m = spec_collective_model_default;
+    m->ll128_frac = 0.7, m->ll128_hop_s = 2e-6;
+    m->nvls_channels = 8, m->nvls_channel_bytes_per_s = 40e9, m->nvls_min_ranks = 5;
+    m->nvls_latency_s = 12e-6, m->nvls_fill_s = 30e-6, m->nvls_frac = 1.1;
+    return c;
+}
+
+static const CostGroup groups[] = {{2, 2, 1}, {4, 4, 1},  {8, 8, 1},   {16, 8, 1}, {64, 8, 1},
+                                   {2, 1, 1}, {64, 1, 1}, {16, 2, 1},  {64, 1, 4}, {512, 8, 1},
+                                   {6, 6, 1}, {12, 6, 1}, {500, 1, 1}, {3, 3, 1}};
+
+static double seconds(const SpecCluster *c, int op, double bytes, CostGroup group)
+{
+    CostCollective collective = {(CostCollectiveOp)op, bytes, group};
+    return cost_collective_s(c, &collective);
+}
+
+static void test_longer_takes_longer(void)
+{
+    SpecCluster c = cluster();
+    for (int op = 0; op < COST_COLLECTIVE_COUNT; op++)
+        for (guint g = 0; g < G_N_ELEMENTS(groups); g++) {
+            double before = 0;
+            for (double log_bytes = 3; log_bytes < 36; log_bytes += 0.0625) {
+                double now = seconds(&c, op, exp2(log_bytes), groups[g]);
+                g_assert_cmpfloat(now, >=, before);
+                before = now;
+            }
+        }
+}
+
+/* Better links never slow a collective down. */
+static void test_better_links(void)
+{
+    SpecCluster c = cluster(), up = c, out = c, low = c, crowded = c;
+    up.scale_up_bytes_per_s *= 2;
+    out.scale_out_bytes_per_s_per_gpu *= 2;
+    low.scale_out_latency_s = 1e-6;
+    crowded.oversubscription = 7;
+    for (int op = 0; op < COST_COLLECTIVE_COUNT; op++)
+        for (guint g = 0; g < G_N_ELEMENTS(groups); g++)
+            for (double bytes = 1024; bytes < 1e11; bytes *= 3) {
+                double base = seconds(&c, op, bytes, groups[g]);
+                g_assert_cmpfloat(base, >, 0);
+                g_assert_cmpfloat(seconds(&up, op, bytes, groups[g]), <=, base);
+                g_assert_cmpfloat(seconds(&out, op, bytes, groups[g]), <=, base);
+                g_assert_cmpfloat(seconds(&low, op, bytes, groups[g]), <=, base);
+                g_assert_cmpfloat(seconds(&crowded, op, bytes, groups[g]), >=, base);
+            }
+}
+
+static void test_alone(void)
+{
+    SpecCluster c = cluster();
+    CostGroup one = {1, 1, 1};
+    for (int op = 0; op < COST_COLLECTIVE_COUNT; op++) {
+        CostCollective collective = {(CostCollectiveOp)op, 1e9, one};
+        CostTraffic traffic = cost_collective_traffic(&collective);
+        g_assert_cmpfloat(seconds(&c, op, 1e9, one), ==, 0);
+        g_assert_cmpfloat(traffic.scale_up_bytes + traffic.scale_out_bytes, ==, 0);
+        g_assert_cmpfloat(cost_collective_sm_frac(&c, &collective), ==, 0);
+        g_assert_cmpfloat(seconds(&c, op, 0, groups[2]), ==, 0);
+    }
+}
+
+/* All-reduce sends what reduce-scatter and all-gather send; all of it is (n-1)/n twice; nothing crosses nodes in
+ * a node. */
+static void test_bytes(void)
+{
+    const double s = 3e8;
+    for (guint i = 0; i < G_N_ELEMENTS(groups); i++) {
+        CostGroup g = groups[i];
+        double n = g.ranks;
+        CostCollective reduce = {COST_ALL_REDUCE, s, g}, gather = {COST_ALL_GATHER, s, g};
+        CostCollective scatter = {COST_REDUCE_SCATTER, s, g}, all = {COST_ALL_TO_ALL, s, g};
+        CostTraffic ar = cost_collective_traffic(&reduce), ag = cost_collective_traffic(&gather);
+        CostTraffic rs = cost_collective_traffic(&scatter), a2a = cost_collective_traffic(&all);
+        within(ar.scale_up_bytes, ag.scale_up_bytes + rs.scale_up_bytes, 1e-12);
+        within(ar.scale_out_bytes, ag.scale_out_bytes + rs.scale_out_bytes, 1e-12);
+        within(ar.scale_up_bytes + ar.scale_out_bytes, 2 * (n - 1) / n * s, 1e-12);
+        within(a2a.scale_up_bytes + a2a.scale_out_bytes, (n - 1) / n * s, 1e-12);
+        if (g.per_domain == g.ranks)
+            g_assert_cmpfloat(ar.scale_out_bytes + a2a.scale_out_bytes, ==, 0);
+        if (g.per_domain == 1)
+            g_assert_cmpfloat(ar.scale_up_bytes + a2a.scale_up_bytes, ==, 0);
+    }
+}
+
+/* Long messages approach the wire: NVLink inside, every NIC of the node across, one's own NIC for all-to-all. */
+static void test_plateaus(void)
+{
+    SpecCluster c = cluster();
+    const SpecCollectiveModel *m = &c.accelerator.model.collectives;
+    const double s = 64e9;
+    double ring = s * 7 / 8 / (450e9 * m->ring_frac) + s / 8 / (450e9 * m->copy_frac);
+    within(seconds(&c, COST_ALL_GATHER, s, (CostGroup){8, 8, 1}), ring, 0.02);
+    within(seconds(&c, COST_ALL_REDUCE, s, (CostGroup){8, 8, 1}), s * 14 / 8 / (450e9 * m->nvls_frac), 0.02);
+    double nic = 50e9 * m->nic_frac / (1 + 2 * m->net_congestion_frac);
+    within(seconds(&c, COST_ALL_GATHER, s, (CostGroup){64, 8, 1}),
+           s * 63 / 64 / (8 * nic) + s / 64 / (450e9 * m->copy_frac), 0.02);
+    within(seconds(&c, COST_ALL_TO_ALL, s, (CostGroup){64, 8, 1}), s * 56 / 64 / nic, 0.02);
+    within(seconds(&c, COST_ALL_GATHER, s, (CostGroup){8, 1, 4}), 4 * s * 7 / 8 / nic, 0.02);
+    within(seconds(&c, COST_SEND_RECV, s, (CostGroup){2, 1, 1}), s / (50e9 * m->nic_frac), 0.02);
+    within(seconds(&c, COST_SEND_RECV, s, (CostGroup){2, 2, 1}), s / (450e9 * m->alltoall_frac), 0.02);
+}
+
+/* Half a block in the cluster replaces that half only. */
+static void test_halves(void)
+{
+    SpecCluster c = cluster(), slow = c;
+    slow.collectives.fitted = 1;
+    slow.collectives.nic_frac = 0.5;
+    slow.collectives.tree_frac = slow.collectives.nvls_tree_frac = 1;
+    CostGroup inside = {8, 8, 1}, across = {8, 1, 1};
+    g_assert_cmpfloat(seconds(&slow, COST_ALL_GATHER, 1e9, inside), ==,
+                      seconds(&c, COST_ALL_GATHER, 1e9, inside));
+    g_assert_cmpfloat(seconds(&slow, COST_ALL_GATHER, 1e9, across), >,
+                      1.7 * seconds(&c, COST_ALL_GATHER, 1e9, across));
+}
+
+/* DGX-1: two GPUs share one link of six, eight use all; a mesh of direct links gives a pair one of seven. */
+static void test_topologies(void)
+{
+    SpecCluster c = cluster();
+    c.accelerator.model.collectives.copy_frac = 0;
+    double all = seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){8, 8, 1});
+    double pair = seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){2, 2, 1});
+    c.topology = SPEC_TOPOLOGY_CUBE_MESH;
+    within(seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){8, 8, 1}), all, 0.01);
+    within(seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){2, 2, 1}), 6 * pair, 0.01);
+    c.topology = SPEC_TOPOLOGY_MESH;
+    within(seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){8, 8, 1}), all, 0.01);
+    within(seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){2, 2, 1}), 7 * pair, 0.01);
+}
+
+static void test_sm_share(void)
+{
+    SpecCluster c = cluster();
+    const SpecCollectiveModel *m = &c.accelerator.model.collectives;
+    CostCollective ring = {COST_ALL_GATHER, 1e8, {8, 8, 1}}, net = {COST_ALL_GATHER, 1e8, {8, 1, 1}};
+    g_assert_cmpfloat(cost_collective_sm_frac(&c, &ring), ==, m->ring_sm_frac);
+    g_assert_cmpfloat(cost_collective_sm_frac(&c, &net), ==, m->net_sm_frac);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/collective/closed-forms", test_closed_forms);
+    g_test_add_func("/collective/torus-and-mesh", test_torus_and_mesh);
+    g_test_add_func("/collective/longer-takes-longer", test_longer_takes_longer);
+    g_test_add_func("/collective/better-links", test_better_links);
+    g_test_add_func("/collective/alone", test_alone);
+    g_test_add_func("/collective/bytes", test_bytes);
+    g_test_add_func("/collective/plateaus", test_plateaus);
+    g_test_add_func("/collective/halves", test_halves);
+    g_test_add_func("/collective/topologies", test_topologies);
+    g_test_add_func("/collective/sm-share", test_sm_share);
+    return g_test_run();
+}

@@ -1,0 +1,189 @@
+/* The collective fit: it recovers a known model from rows made with it, and meets measured rows where they are at
+ * hand ($ORRERY_SHARED/reference/hardware.json), kept-back ones included. */
+#include <glib.h>
+#include <math.h>
+#include <string.h>
+
+#include "calibrate/collectives.h"
+#include "costmodel/collective.h"
+#include "spec/load.h"
+
+static SpecCluster node(void)
+{
+    SpecCluster c = {.gpus_per_node = 8, .nodes = 1, .scale_up_domain_gpus = 8, .oversubscription = 1};
+    g_strlcpy(c.accelerator.name, "made-up", sizeof c.accelerator.name);
+    c.accelerator.generation = SPEC_GENERATION_HOPPER;
+    c.scale_up_bytes_per_s = c.accelerator.scale_up_bytes_per_s = 400e9;
+    c.accelerator.reference_scale_out_bytes_per_s_per_gpu = 50e9;
+    c.accelerator.host_link_bytes_per_s = 60e9;
+    SpecCollectiveModel *m = &c.accelerator.model.collectives;
+    *m = spec_collective_model_default;
+    m->ring_channel_bytes_per_s = 0.8 * 400e9 / m->ring_channels;
+    m->nvls_channels = 8, m->nvls_channel_bytes_per_s = 35e9, m->nvls_min_ranks = 5;
+    m->offset_s = 3e-6, m->ll_hop_s = 2e-6, m->simple_hop_s = 12e-6, m->ring_frac = 0.7;
+    m->ll128_frac = 0.6, m->ll128_hop_s = 3e-6;
+    m->nvls_latency_s = 20e-6, m->nvls_fill_s = 50e-6, m->nvls_frac = 0.9;
+    m->alltoall_frac = 0.6, m->alltoall_simple_s = 5e-6;
+    return c;
+}
+
+/* Rows of the model itself, every `step`-th size from `first`, in nccl-tests' terms. */
+static OrrJsonDoc *made_up_rows(const SpecCluster *cluster, int first, int step)
+{
+    static const char *const ops[] = {"all_reduce", "all_gather", "reduce_scatter", "alltoall"};
+    GString *text = g_string_new("[");
+    for (int op = 0; op < 4; op++)
+        for (int ranks = 2; ranks <= 8; ranks *= 2)
+            for (int i = first; i < 30; i += step) {
+                CostCollective c = {(CostCollectiveOp)op, exp2(i), {ranks, ranks, 1}};
+                g_string_append_printf(text,
+                                       "%s{\"gpu\":\"made-up\",\"gpus\":%d,\"op\":\"%s\",\"bytes\":%.0f,"
+                                       "\"time_us\":%.6f,\"source\":\"self\"}",
+                                       text->len > 1 ? "," : "", ranks, ops[op], exp2(i),
+                                       1e6 * cost_collective_s(cluster, &c));
+            }
+    g_string_append_c(text, ']');
+    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "rows", NULL);
+    g_assert_nonnull(doc);
+    g_string_free(text, TRUE);
+    return doc;
+}
+
+static void test_recovers(void)
+{
+    SpecCluster truth = node(), fitted = truth;
+    OrrJsonDoc *some = made_up_rows(&truth, 9, 2), *others = made_up_rows(&truth, 10, 2);
+    GString *log = g_string_new(NULL);
+    SpecCollectiveModel *m = &fitted.accelerator.model.collectives;
+    CalCollectiveErrors errors;
+    g_assert_true(cal_fit_collectives_on(orr_json_root(some), &fitted, m, log, NULL));
+    g_assert_true(cal_check_collectives_on(orr_json_root(others), &fitted, log, &errors, NULL));
+    g_assert_cmpint(errors.rows, ==, 4 * 3 * 10);
+    g_assert_cmpfloat(errors.median_frac, <, 0.01);
+    g_assert_cmpfloat(errors.p90_frac, <, 0.04);
+    g_assert_cmpfloat_with_epsilon(m->ring_frac, 0.7, 0.04);
+    g_assert_cmpfloat_with_epsilon(m->nvls_frac, 0.9, 0.04);
+    g_assert_cmpfloat_with_epsilon(m->ll_hop_s, 2e-6, 0.2e-6);
+    g_string_free(log, TRUE);
+    orr_json_free(some);
+    orr_json_free(others);
+}
+
+static void refused(const char *text, const char *part)
+{
+    SpecCluster cluster = node();
+    SpecCollectiveModel untouched = {.fitted = 7}, model = untouched;
+    GError *error = NULL;
+    GString *log = g_string_new(NULL);
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "rows", NULL);
+    g_assert_false(cal_fit_collectives_on(orr_json_root(doc), &cluster, &model, log, &error));
+    g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
+    g_assert_nonnull(strstr(error->message, part));
+    g_assert_true(memcmp(&model, &untouched, sizeof model) == 0);
+    g_error_free(error);
+    orr_json_free(doc);
+    g_string_free(log, TRUE);
+}
+
+static void test_refuses(void)
+{
+    refused("{\"rows\":1}", "list of rows");
+    refused("[]", "made-up");
+    refused("[{\"op\":\"all_reduce\"}]", "\"gpu\"");
+    refused("[{\"gpu\":\"made-up\",\"op\":\"sum\"}]", "\"op\"");
+    refused("[{\"gpu\":\"made-up\",\"op\":\"all_reduce\",\"gpus\":1,\"bytes\":8}]", "\"gpus\"");
+    refused("[{\"gpu\":\"made-up\",\"op\":\"all_reduce\",\"gpus\":2,\"bytes\":8}]", "\"time_us\"");
+}
+
+static OrrJsonDoc *measured(void)
+{
+    const char *shared = g_getenv("ORRERY_SHARED");
+    char *path = shared ? g_build_filename(shared, "reference", "hardware.json", NULL) : NULL;
+    OrrJsonDoc *doc = path && g_file_test(path, G_FILE_TEST_EXISTS) ? orr_json_read_file(path, NULL) : NULL;
+    if (!doc)
+        g_test_skip("no measured rows: ORRERY_SHARED/reference/hardware.json");
+    g_free(path);
+    return doc;
+}
+
+/* Presets against all rows of one node that show the GPU and not the host. */
+static void test_presets(void)
+{
+    static const char *const names[] = {
+        "a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm5-141gb", "b200-sxm-180gb",    "b300-sxm-288gb",
+        "gb200-nvl72",    "gb300-nvl72",    "v100-sxm2-32gb",  "rtx-pro-6000-pcie", "l40s-pcie"};
+    OrrJsonDoc *doc = measured();
+    for (guint i = 0; doc && i < G_N_ELEMENTS(names); i++) {
+        GString *log = g_string_new(NULL);
+        CalCollectiveErrors errors;
+        GError *error = NULL;
+        cal_check_collectives(orr_json_root(doc), names[i], log, &errors, &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(errors.rows, >, 20);
+        g_assert_cmpfloat(errors.median_frac, <=, 0.08);
+        g_string_free(log, TRUE);
+    }
+    orr_json_free(doc);
+}
+
+/* Every second row of a GPU. */
+static OrrJsonDoc *half(const OrrJsonDoc *doc, int which)
+{
+    GString *text = g_string_new("[");
+    const OrrJson *rows = orr_json_member(orr_json_root(doc), "collective_measurements");
+    int i = 0;
+    for (const OrrJson *row = orr_json_first(rows); row; row = orr_json_next(row))
+        if (i++ % 2 == which) {
+            char *one = orr_json_dump(row);
+            g_string_append_printf(text, "%s%s", text->len > 1 ? "," : "", one);
+            g_free(one);
+        }
+    g_string_append_c(text, ']');
+    OrrJsonDoc *result = orr_json_parse(text->str, text->len, "half", NULL);
+    g_string_free(text, TRUE);
+    return result;
+}
+
+/* Fitted to one half of the rows, the model meets the other half. */
+static void test_kept_back(void)
+{
+    static const char *const names[] = {"a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm5-141gb",
+                                        "b200-sxm-180gb", "b300-sxm-288gb", "gb200-nvl72"};
+    OrrJsonDoc *doc = measured();
+    for (guint i = 0; doc && i < G_N_ELEMENTS(names); i++) {
+        OrrJsonDoc *seen = half(doc, 0), *kept = half(doc, 1);
+        GString *log = g_string_new(NULL);
+        SpecCollectiveModel model;
+        SpecAccelerator gpu;
+        GError *error = NULL;
+        CalCollectiveErrors errors;
+        cal_fit_collectives(orr_json_root(seen), names[i], &model, log, &error);
+        g_assert_no_error(error);
+        g_assert_true(spec_load_accelerator(names[i], &gpu, NULL));
+        gpu.model.collectives = model;
+        SpecCluster cluster = {.accelerator = gpu,
+                               .nodes = 1,
+                               .gpus_per_node = 8,
+                               .scale_up_domain_gpus = gpu.reference_scale_up_domain_gpus,
+                               .scale_up_bytes_per_s = gpu.scale_up_bytes_per_s,
+                               .oversubscription = 1};
+        g_assert_true(cal_check_collectives_on(orr_json_root(kept), &cluster, log, &errors, NULL));
+        g_test_message("%s: %d kept-back rows, median %.1f %%, P90 %.1f %%", names[i], errors.rows,
+                       100 * errors.median_frac, 100 * errors.p90_frac);
+        g_assert_cmpfloat(errors.median_frac, <=, 0.08);
+        g_string_free(log, TRUE);
+        orr_json_free(seen);
+        orr_json_free(kept);
+    }
+    orr_json_free(doc);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/collective-fit/recovers", test_recovers);
+    g_test_add_func("/collective-fit/refuses", test_refuses);
+    g_test_add_func("/collective-fit/presets", test_presets);
+    g_test_add_func("/collective-fit/kept-back", test_kept_back);
+    return g_test_run();
+}

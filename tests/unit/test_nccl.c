@@ -1,0 +1,130 @@
+/* NCCL's choice: the published constants, and the switches that users see on real machines. */
+#include <glib.h>
+#include <math.h>
+
+#include "costmodel/nccl.h"
+
+/* Eight GPUs behind one NVSwitch: rings of 12 x 30 GB/s, NVLink-SHARP of 8 x 40 GB/s. */
+static CostNcclQuery hopper_node(CostCollectiveOp op, double bytes)
+{
+    return (CostNcclQuery){.op = op,
+                           .bytes = bytes,
+                           .ranks = 8,
+                           .nodes = 1,
+                           .generation = SPEC_GENERATION_HOPPER,
+                           .nvlink = true,
+                           .ll128 = true,
+                           .ring = {12, 30e9, 30e9},
+                           .tree = {12, 30e9, 30e9},
+                           .nvls = {8, 40e9, 45e9}};
+}
+
+static void close_to(double got, double want)
+{
+    g_assert_cmpfloat_with_epsilon(got, want, 1e-9 * fabs(want));
+}
+
+/* By hand from the tables: L + S n / (steps W). */
+static void test_ring_estimates(void)
+{
+    CostNcclQuery q = hopper_node(COST_ALL_GATHER, 1e6);
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_LL),
+             1e-6 * (6.6 + 7 * 0.6) + 1e6 * 7 / 8 / 141e9);
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_LL128),
+             1e-6 * (14 + 7 * 1.9) + 1e6 * 7 / 8 / (0.92 * 360e9));
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_SIMPLE),
+             1e-6 * (8.4 + 7 * 3.4) + 1e6 * 7 / 8 / 360e9);
+    q.op = COST_ALL_REDUCE;
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_SIMPLE),
+             1e-6 * (8.4 + 14 * 3.4) + 1e6 * 14 / 8 / 360e9);
+    q.op = COST_BROADCAST;
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_SIMPLE), 1e-6 * (8.4 + 4.0) + 1e6 / 360e9);
+}
+
+static void test_nvls_and_tree_estimates(void)
+{
+    CostNcclQuery q = hopper_node(COST_ALL_REDUCE, 1 << 30);
+    double s = q.bytes, nvls = 8 * 40e9 * 0.85 * 7 / 8 * 2;
+    g_assert_cmpfloat_with_epsilon(nvls, 476e9, 1e9);
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_NVLS, COST_NCCL_SIMPLE), 25e-6 + s * 14 / 8 / nvls);
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_TREE, COST_NCCL_SIMPLE),
+             1e-6 * (8.4 + 14 * 4.0) + s * 2 / (0.92 * 360e9));
+    q.bytes = 1 << 20; /* index 14 of the correction table: 0.5 */
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_TREE, COST_NCCL_SIMPLE),
+             1e-6 * (8.4 + 14 * 4.0) + q.bytes * 2 / (0.92 * 360e9) / 0.5);
+    g_assert_true(isinf(cost_nccl_estimate_s(&q, COST_NCCL_NVLS, COST_NCCL_LL)));
+    g_assert_true(isinf(cost_nccl_estimate_s(&q, COST_NCCL_NVLS_TREE, COST_NCCL_SIMPLE)));
+    g_assert_true(isinf(cost_nccl_estimate_s(&q, COST_NCCL_COLLNET_DIRECT, COST_NCCL_SIMPLE)));
+}
+
+/* Four nodes: m of the ring's steps cross the network; SIMPLE steps cost at least 3 us of CPU overhead. */
+static void test_across_nodes(void)
+{
+    CostNcclQuery q = hopper_node(COST_ALL_REDUCE, 64e6);
+    q.ranks = 32, q.nodes = 4;
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_LL),
+             1e-6 * (6.6 + 56 * 1.0 + 6 * 2.7) + 64e6 * 62 / 32 / 20.4e9);
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_SIMPLE),
+             1e-6 * 1.4 * (8.4 + 56 * 3.4 + 6 * 14) + 64e6 * 62 / 32 / 360e9);
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_NVLS_TREE, COST_NCCL_SIMPLE),
+             1e-6 * (25 + 4 * 20.9) + 64e6 * 62 / 32 / 360e9);
+    q.op = COST_ALL_GATHER, q.ranks = 4;
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_PAT, COST_NCCL_SIMPLE),
+             1e-6 * (8 + 2 * 14 / 3.5 + 2.8 * 4) + 64e6 / (0.75 * 360e9));
+}
+
+static void choice_is(const CostNcclQuery *q, CostNcclAlgorithm algorithm, CostNcclProtocol protocol)
+{
+    CostNcclChoice choice = cost_nccl_choose(q);
+    g_assert_cmpstr(cost_nccl_algorithm_name(choice.algorithm), ==, cost_nccl_algorithm_name(algorithm));
+    g_assert_cmpstr(cost_nccl_protocol_name(choice.protocol), ==, cost_nccl_protocol_name(protocol));
+}
+
+/* Seen on 8 x H200: LL up to 1 MiB, NVLink-SHARP from 2 MiB. [MlEngineering] */
+static void test_switch_to_nvls(void)
+{
+    CostNcclQuery q = hopper_node(COST_ALL_REDUCE, 1 << 20);
+    choice_is(&q, COST_NCCL_RING, COST_NCCL_LL);
+    q.bytes = 2 << 20;
+    choice_is(&q, COST_NCCL_NVLS, COST_NCCL_SIMPLE);
+}
+
+/* Jumps in measured all-gathers over 8 x H100: LL at 4 MiB, LL128 at 8 and 16 MiB, SIMPLE at 32 MiB. */
+static void test_all_gather_switches(void)
+{
+    CostNcclQuery q = hopper_node(COST_ALL_GATHER, 4 << 20);
+    choice_is(&q, COST_NCCL_RING, COST_NCCL_LL);
+    q.bytes = 8 << 20;
+    choice_is(&q, COST_NCCL_RING, COST_NCCL_LL128);
+    q.bytes = 16 << 20;
+    choice_is(&q, COST_NCCL_RING, COST_NCCL_LL128);
+    q.bytes = 32 << 20;
+    choice_is(&q, COST_NCCL_RING, COST_NCCL_SIMPLE);
+}
+
+static void test_messages_and_channels(void)
+{
+    CostNcclQuery q = hopper_node(COST_ALL_TO_ALL, 8 * 16384);
+    choice_is(&q, COST_NCCL_RING, COST_NCCL_LL);
+    q.bytes += 8;
+    choice_is(&q, COST_NCCL_RING, COST_NCCL_SIMPLE);
+    q = hopper_node(COST_ALL_GATHER, 4 * 512 * 8 * 8);
+    CostNcclChoice ll = {COST_NCCL_RING, COST_NCCL_LL, 0};
+    close_to(cost_nccl_channels(&q, ll), 4);
+    q.bytes = 8;
+    close_to(cost_nccl_channels(&q, ll), 1);
+    q.bytes = 1e9;
+    close_to(cost_nccl_channels(&q, ll), 12);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/nccl/ring-estimates", test_ring_estimates);
+    g_test_add_func("/nccl/nvls-and-tree-estimates", test_nvls_and_tree_estimates);
+    g_test_add_func("/nccl/across-nodes", test_across_nodes);
+    g_test_add_func("/nccl/switch-to-nvls", test_switch_to_nvls);
+    g_test_add_func("/nccl/all-gather-switches", test_all_gather_switches);
+    g_test_add_func("/nccl/messages-and-channels", test_messages_and_channels);
+    return g_test_run();
+}
