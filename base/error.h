@@ -20,4 +20,8 @@ typedef enum {
     ORR_ERROR_INTERNAL, /* Orrery itself is wrong: exit 1 */
 } OrrErrorCode;
 
+/* Sets an error whose text may hold what a person or a file said: control characters become spaces and broken
+ * UTF-8 is replaced, so that a message is always one line. Returns false. */
+bool orr_fail(GError **error, OrrErrorCode code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
 #endif

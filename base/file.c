@@ -13,7 +13,7 @@
 
 static bool io_error(GError **error, const char *path, const char *what, int code)
 {
-    g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "%s: %s: %s", path, what, g_strerror(code));
+    orr_fail(error, ORR_ERROR_IO, "%s: %s: %s", path, what, g_strerror(code));
     return false;
 }
 
@@ -118,8 +118,8 @@ char *orr_scenarios_dir(GError **error)
     }
     if (g_file_test(ORRERY_SOURCE_SCENARIOS, G_FILE_TEST_IS_DIR))
         return g_strdup(ORRERY_SOURCE_SCENARIOS);
-    g_set_error(error, ORR_ERROR, ORR_ERROR_IO,
-                "no folder of presets beside the program or at %s; set ORRERY_SCENARIOS to one",
-                ORRERY_SOURCE_SCENARIOS);
+    orr_fail(error, ORR_ERROR_IO,
+             "no folder of presets beside the program or at %s; set ORRERY_SCENARIOS to one",
+             ORRERY_SOURCE_SCENARIOS);
     return NULL;
 }

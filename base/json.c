@@ -26,7 +26,7 @@ static GString *read_whole(const char *path, GError **error)
 {
     FILE *file = fopen(path, "rb");
     if (file == NULL) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "%s: cannot read: %s", path, g_strerror(errno));
+        orr_fail(error, ORR_ERROR_IO, "%s: cannot read: %s", path, g_strerror(errno));
         return NULL;
     }
     GString *text = g_string_new(NULL);
@@ -38,7 +38,7 @@ static GString *read_whole(const char *path, GError **error)
     const int code = errno;
     fclose(file);
     if (failed) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "%s: cannot read: %s", path, g_strerror(code));
+        orr_fail(error, ORR_ERROR_IO, "%s: cannot read: %s", path, g_strerror(code));
         g_string_free(text, TRUE);
         return NULL;
     }
@@ -92,7 +92,7 @@ OrrJsonType orr_json_type(const OrrJson *node)
 
 const char *orr_json_type_name(const OrrJson *node)
 {
-    static const char *const names[] = {"null", "true or false", "a number", "text", "a list", "an object"};
+    static const char *const names[] = {"null", "a boolean", "a number", "text", "a list", "an object"};
     return names[orr_json_type(node)];
 }
 

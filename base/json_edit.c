@@ -38,13 +38,13 @@ bool orr_json_set(OrrJsonDoc *doc, const char *path, const char *value_text, GEr
     for (guint i = 0; i < count; i++) {
         if (keys[i][0] != '\0' && g_utf8_validate(keys[i], -1, NULL))
             continue;
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "%s: \"%s\" is no key path; write it like training.micro_batch", doc->name, path);
+        orr_fail(error, ORR_ERROR_INPUT, "%s: \"%s\" is no key path; write it like training.micro_batch",
+                 doc->name, path);
         return false;
     }
     if (count == 0 || count >= JSON_MAX_DEPTH) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "%s: empty or endless key path; write it like training.micro_batch", doc->name);
+        orr_fail(error, ORR_ERROR_INPUT, "%s: empty or endless key path; write it like training.micro_batch",
+                 doc->name);
         return false;
     }
     g_autofree char *where = g_strconcat(doc->name, ": ", path, NULL);
@@ -55,9 +55,8 @@ bool orr_json_set(OrrJsonDoc *doc, const char *path, const char *value_text, GEr
     for (guint i = 0; i < count; i++) {
         if (!cJSON_IsObject(object)) {
             g_autofree char *shown = orr_json_show(json_node(object));
-            g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                        "%s: %s: %s is %s, and \"%s\" can only be set in an object", doc->name, path, shown,
-                        orr_json_type_name(json_node(object)), keys[i]);
+            orr_fail(error, ORR_ERROR_INPUT, "%s: %s: %s is %s, and \"%s\" can only be set in an object",
+                     doc->name, path, shown, orr_json_type_name(json_node(object)), keys[i]);
             cJSON_Delete(value);
             return false;
         }

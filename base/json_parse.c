@@ -26,8 +26,7 @@ static bool fail_at(JsonParser *parser, const char *at, const char *message)
             column++;
         }
     }
-    g_set_error(parser->error, ORR_ERROR, ORR_ERROR_INPUT, "%s:%d:%d: %s", parser->name, line, column,
-                message);
+    orr_fail(parser->error, ORR_ERROR_INPUT, "%s:%d:%d: %s", parser->name, line, column, message);
     return false;
 }
 
@@ -321,7 +320,7 @@ static bool parse_root(JsonParser *parser, cJSON **ret_root)
 cJSON *json_parse_strict(const char *text, size_t length, const char *name, GError **error)
 {
     if (length > JSON_MAX_BYTES) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s: larger than 256 MiB; split the file", name);
+        orr_fail(error, ORR_ERROR_INPUT, "%s: larger than 256 MiB; split the file", name);
         return NULL;
     }
     JsonParser parser = {.start = text,

@@ -151,8 +151,8 @@ bool orr_parse_quantity(const char *text, OrrUnit unit, double *ret_value, GErro
     g_autofree char *trimmed = g_strstrip(g_strdup(text));
     const char *end = number_end(trimmed);
     if (end == trimmed || strlen(trimmed) > 100) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "\"%.60s\" is no quantity; write a number such as %s",
-                    text, units[unit].examples);
+        orr_fail(error, ORR_ERROR_INPUT, "\"%.60s\" is no quantity; write a number such as %s", text,
+                 units[unit].examples);
         return false;
     }
     const char *word = end;
@@ -165,16 +165,15 @@ bool orr_parse_quantity(const char *text, OrrUnit unit, double *ret_value, GErro
         /* Small factors divide by their whole inverse: 2.5 us is the double 2.5e-6. */
         const double value = known->factor < 1 ? number / round(1 / known->factor) : number * known->factor;
         if (!isfinite(value)) {
-            g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                        "\"%.60s\" is too large a number; write one such as %s", text, units[unit].examples);
+            orr_fail(error, ORR_ERROR_INPUT, "\"%.60s\" is too large a number; write one such as %s", text,
+                     units[unit].examples);
             return false;
         }
         *ret_value = value;
         return true;
     }
-    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                "\"%.60s\" has no unit that fits (\"%.30s\"); write it like %s", text, word,
-                units[unit].examples);
+    orr_fail(error, ORR_ERROR_INPUT, "\"%.60s\" has no unit that fits (\"%.30s\"); write it like %s", text,
+             word, units[unit].examples);
     return false;
 }
 

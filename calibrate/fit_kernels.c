@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "calibrate/derive.h"
-#include "calibrate/minimize.h"
+#include "calibrate/fit_internal.h"
 
 #define ROBUST_FRAC   0.05 /* errors beyond this count linearly */
 #define PRIOR         1e-3
@@ -58,17 +58,9 @@ void cal_error_summary(double *errors, int count, double *ret_median, double *re
 
 /* --- a fit --- */
 
-typedef struct Fit {
-    CalProfile *profile;
-    GPtrArray *rows; /* CalRow* */
-    GArray *weights; /* double */
-    CalNumber numbers[CAL_MAX_NUMBERS];
-    int count;
-} Fit;
-
-static double loss(void *context)
+double cal_fit_loss(void *context)
 {
-    const Fit *fit = context;
+    const CalFit *fit = context;
     double sum = 0;
     for (guint i = 0; i < fit->rows->len; i++) {
         const CalRow *row = g_ptr_array_index(fit->rows, i);
@@ -78,22 +70,31 @@ static double loss(void *context)
     return sum;
 }
 
-static void number(Fit *fit, double *value, double min, double max)
+void cal_fit_number(CalFit *fit, double *value, double min, double max)
 {
-    g_assert(fit->count<CAL_MAX_NUMBERS && * value> 0);
+    g_assert(fit->count < CAL_MAX_NUMBERS);
+    g_assert(*value > 0);
     fit->numbers[fit->count++] = (CalNumber){.value = value, .min = min, .max = max};
+}
+
+double cal_fit_solve(CalFit *fit)
+{
+    double least = cal_minimize(fit->numbers, fit->count, cal_fit_loss, fit, fit->prior, ROUNDS);
+    fit->count = 0;
+    return least;
 }
 
 static bool same_group(const CalRow *a, const CalRow *b)
 {
-    return cal_row_block(a) == cal_row_block(b) && strcmp(a->source, b->source) == 0 &&
-           (a->kind != CAL_ATTENTION ||
-            (a->attention.backward == b->attention.backward &&
-             (a->attention.dtype == SPEC_FP8) == (b->attention.dtype == SPEC_FP8))) &&
-           (a->kind != CAL_GEMM || (a->gemm.groups > 1) == (b->gemm.groups > 1));
+    if (cal_row_block(a) != cal_row_block(b) || strcmp(a->source, b->source) != 0)
+        return false;
+    if (a->kind == CAL_GEMM)
+        return a->gemm.grouped == b->gemm.grouped;
+    return a->attention.backward == b->attention.backward &&
+           (a->attention.dtype == SPEC_FP8) == (b->attention.dtype == SPEC_FP8);
 }
 
-static void weigh(Fit *fit)
+static void weigh(CalFit *fit)
 {
     double sum = 0;
     for (guint i = 0; i < fit->rows->len; i++) {
@@ -108,31 +109,30 @@ static void weigh(Fit *fit)
         g_array_index(fit->weights, double, i) /= sum;
 }
 
-static Fit *fit_new(CalProfile *profile, const GPtrArray *rows, CalKind kind, int block)
+CalFit *cal_fit_new(CalProfile *profile, const GPtrArray *rows, CalKind kind, CalRowTest test, double prior)
 {
-    Fit *fit = g_new0(Fit, 1);
+    CalFit *fit = g_new0(CalFit, 1);
     fit->profile = profile;
+    fit->prior = prior;
     fit->rows = g_ptr_array_new();
     fit->weights = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = 0; i < rows->len; i++) {
         CalRow *row = g_ptr_array_index(rows, i);
-        if (row->kind == kind && (block == CAL_ANY_BLOCK || cal_row_block(row) == block))
+        if (row->kind == kind && (test == NULL || test(row)))
             g_ptr_array_add(fit->rows, row);
     }
     weigh(fit);
     return fit;
 }
 
-static void fit_free(Fit *fit)
+void cal_fit_free(CalFit *fit)
 {
     g_ptr_array_unref(fit->rows);
     g_array_unref(fit->weights);
     g_free(fit);
 }
 
-typedef bool (*RowTest)(const CalRow *row);
-
-static int rows_with(const Fit *fit, int block, RowTest test)
+int cal_fit_rows_with(const CalFit *fit, int block, CalRowTest test)
 {
     int count = 0;
     for (guint i = 0; i < fit->rows->len; i++) {
@@ -142,161 +142,14 @@ static int rows_with(const Fit *fit, int block, RowTest test)
     return count;
 }
 
-/* --- GEMM --- */
-
-static bool is_input(const CalRow *row)
-{
-    return row->gemm.layout == COST_LAYOUT_BACKWARD_INPUT;
-}
-static bool is_weight(const CalRow *row)
-{
-    return row->gemm.layout == COST_LAYOUT_BACKWARD_WEIGHT;
-}
-static bool is_grouped(const CalRow *row)
-{
-    return row->gemm.groups > 1;
-}
-static bool is_serving(const CalRow *row)
+bool cal_row_is_serving(const CalRow *row)
 {
     return g_str_has_prefix(row->source, "aic");
 }
-static bool is_training(const CalRow *row)
+
+bool cal_row_is_training(const CalRow *row)
 {
     return strcmp(row->source, "simumax") == 0;
-}
-/* Serving engines quantise the activations in the timed region. Source: [AiConfigurator] */
-static bool is_quantised(const CalRow *row)
-{
-    return is_serving(row) && (row->gemm.dtype == SPEC_FP8 || row->gemm.dtype == SPEC_FP4);
-}
-
-static void free_gemm_block(Fit *fit, SpecDtype dtype)
-{
-    SpecGemmModel *gemm = &fit->profile->accelerator.model.gemm[dtype];
-    bool ampere_or_older = fit->profile->accelerator.generation <= SPEC_GENERATION_AMPERE;
-    /* Data sheets from Hopper on state the peak below the highest clock. Source: [MlEngineering] */
-    number(fit, &gemm->peak_frac, 0.2, ampere_or_older ? 1.0 : 1.08);
-    number(fit, &gemm->tile_half, 1, 200);
-    number(fit, &gemm->power_frac, 0.3, 5);
-    number(fit, &gemm->throttle_s, 1e-6, 1);
-    if (rows_with(fit, (int)dtype, is_input) > 0)
-        number(fit, &gemm->backward_input_frac, 0.5, 1.2);
-    if (rows_with(fit, (int)dtype, is_weight) > 0)
-        number(fit, &gemm->backward_weight_frac, 0.5, 1.2);
-    if (rows_with(fit, (int)dtype, is_grouped) > 0)
-        number(fit, &gemm->grouped_frac, 0.3, 1.2);
-    if (rows_with(fit, (int)dtype, is_quantised) > 0) {
-        CalCondition *pass = cal_condition_get(fit->profile, "aic-gemm", CAL_GEMM, (int)dtype);
-        pass->pass_s = 2e-6;
-        pass->pass_memory_frac = 0.5;
-        number(fit, &pass->pass_s, 1e-7, 1e-4);
-        number(fit, &pass->pass_memory_frac, 0.05, 4);
-    }
-    /* Long loops of training shapes draw more than a server's short bursts: both states from their rows. */
-    if (rows_with(fit, (int)dtype, is_serving) > 0 && rows_with(fit, (int)dtype, is_training) > 0) {
-        CalCondition *burst = cal_condition_get(fit->profile, "aic-gemm", CAL_GEMM, (int)dtype);
-        burst->power_scale = 0.5;
-        burst->throttle_scale = 10;
-        gemm->power_frac /= burst->power_scale;
-        gemm->throttle_s /= burst->throttle_scale;
-        number(fit, &burst->power_scale, 0.2, 1);
-        number(fit, &burst->throttle_scale, 0.5, 200);
-    }
-}
-
-static void fit_gemms(CalProfile *profile, const GPtrArray *rows, double prior)
-{
-    Fit *fit = fit_new(profile, rows, CAL_GEMM, CAL_ANY_BLOCK);
-    SpecKernelModel *model = &profile->accelerator.model;
-    SpecGemmShared *shared = &model->gemm_shared;
-    if (fit->rows->len > 0) {
-        number(fit, &shared->memory_frac, 0.4, 1);
-        number(fit, &shared->tile_s, 1e-8, 1e-5);
-        number(fit, &shared->epilogue_s, 1e-8, 1e-5);
-        number(fit, &shared->wave_quantum, 0.01, 1);
-        number(fit, &shared->split_s, 1e-7, 1e-4);
-        number(fit, &shared->split_speedup, 0.3, 20);
-        number(fit, &shared->latency_s, 1e-7, 1e-4);
-        for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++)
-            if (rows_with(fit, dtype, NULL) > 0)
-                free_gemm_block(fit, (SpecDtype)dtype);
-        cal_minimize(fit->numbers, fit->count, loss, fit, prior, ROUNDS);
-    }
-    fit_free(fit);
-}
-
-/* --- attention --- */
-
-static bool is_forward(const CalRow *row)
-{
-    return !row->attention.backward;
-}
-static bool is_backward(const CalRow *row)
-{
-    return row->attention.backward;
-}
-static bool is_wide(const CalRow *row)
-{
-    return !row->attention.backward && row->attention.qk_head_dim + row->attention.v_head_dim > 256;
-}
-static bool is_wide_backward(const CalRow *row)
-{
-    return row->attention.backward && row->attention.qk_head_dim + row->attention.v_head_dim > 256;
-}
-static bool is_fp8(const CalRow *row)
-{
-    return row->attention.dtype == SPEC_FP8;
-}
-
-static void free_attention(Fit *fit, SpecAttentionModel *attention, int kernel)
-{
-    if (rows_with(fit, kernel, is_forward) > 0) {
-        number(fit, &attention->peak_frac, 0.05, 1);
-        number(fit, &attention->half_dim, 1, 300);
-        number(fit, &attention->tile_s, 1e-8, 2e-5);
-        number(fit, &attention->wave_quantum, 0.01, 1);
-        number(fit, &attention->latency_s, 1e-7, 1e-4);
-        number(fit, &attention->power_frac, 0.2, 10);
-    }
-    if (rows_with(fit, kernel, is_backward) > 0) {
-        number(fit, &attention->backward_peak_frac, 0.05, 1);
-        number(fit, &attention->backward_half_dim, 1, 300);
-        number(fit, &attention->backward_tile_s, 1e-8, 2e-5);
-        number(fit, &attention->backward_latency_s, 1e-7, 1e-4);
-    }
-    if (rows_with(fit, kernel, is_wide) > 0)
-        number(fit, &attention->wide_frac, 0.3, 1.3);
-    if (rows_with(fit, kernel, is_wide_backward) > 0)
-        number(fit, &attention->backward_wide_frac, 0.3, 1.3);
-    if (rows_with(fit, kernel, is_fp8) > 0)
-        number(fit, &attention->fp8_frac, 0.2, 1.2);
-}
-
-static void fit_attention(CalProfile *profile, const GPtrArray *rows, SpecAttention kernel, double prior)
-{
-    Fit *fit = fit_new(profile, rows, CAL_ATTENTION, (int)kernel);
-    SpecAttentionModel *attention = &profile->accelerator.model.attention[kernel];
-    if (fit->rows->len > 0) {
-        if (attention->peak_frac <= 0)
-            *attention = spec_attention_model_default;
-        free_attention(fit, attention, (int)kernel);
-        /* Appending to the key-value cache is timed with it. Source: [AiConfigurator] */
-        if (rows_with(fit, (int)kernel, is_serving) > 0) {
-            CalCondition *pass = cal_condition_get(profile, "aic-attn", CAL_ATTENTION, (int)kernel);
-            pass->pass_s = 2e-6;
-            pass->pass_memory_frac = 0.8;
-            number(fit, &pass->pass_s, 1e-7, 1e-4);
-            number(fit, &pass->pass_memory_frac, 0.05, 4);
-        }
-        /* Timed through the framework: starting the kernels counts. Source: [SimuMax] */
-        if (rows_with(fit, (int)kernel, is_training) > 0) {
-            CalCondition *pass = cal_condition_get(profile, "simumax", CAL_ATTENTION, (int)kernel);
-            pass->pass_s = 1e-5;
-            number(fit, &pass->pass_s, 1e-7, 2e-4);
-        }
-        cal_minimize(fit->numbers, fit->count, loss, fit, prior, ROUNDS);
-    }
-    fit_free(fit);
 }
 
 /* --- memory-bound kernels --- */
@@ -375,20 +228,13 @@ static void note_all_errors(CalProfile *profile, const GPtrArray *rows)
 
 void cal_fit_profile(CalProfile *profile, const GPtrArray *rows, const CalProfile *donor)
 {
-    SpecKernelModel *model = &profile->accelerator.model;
     const double prior = donor != NULL ? DERIVED_PRIOR : PRIOR;
     profile->condition_count = 0;
     cal_derive_start(profile, donor);
-    for (guint i = 0; i < rows->len; i++) {
-        const CalRow *row = g_ptr_array_index(rows, i);
-        SpecGemmModel *gemm = &model->gemm[row->kind == CAL_GEMM ? cal_row_block(row) : 0];
-        if (row->kind == CAL_GEMM && gemm->peak_frac <= 0)
-            *gemm = spec_gemm_model_default;
-    }
-    fit_gemms(profile, rows, prior);
+    cal_fit_gemms(profile, rows, prior);
     fit_streams(profile, rows);
     for (int kernel = 0; kernel < SPEC_ATTENTION_COUNT; kernel++)
-        fit_attention(profile, rows, (SpecAttention)kernel, prior);
+        cal_fit_attention(profile, rows, (SpecAttention)kernel, donor, prior);
     note_all_errors(profile, rows);
     profile->fitted = true;
 }

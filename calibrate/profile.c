@@ -1,6 +1,7 @@
 /* calibrate/profile.c - profiles in, conditions, predictions. Writing is in profile_write.c. */
 #include "calibrate/profile.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "costmodel/memory_bound.h"
@@ -55,7 +56,12 @@ CalCondition *cal_condition_get(CalProfile *profile, const char *source, CalKind
         return condition;
     g_assert(profile->condition_count < CAL_MAX_CONDITIONS);
     condition = &profile->conditions[profile->condition_count++];
-    *condition = (CalCondition){.kind = kind, .block = block, .power_scale = 1, .throttle_scale = 1};
+    *condition = (CalCondition){.kind = kind,
+                                .block = block,
+                                .speed_frac = 1,
+                                .split_k = true,
+                                .power_scale = 1,
+                                .throttle_scale = 1};
     g_strlcpy(condition->source, source, sizeof condition->source);
     return condition;
 }
@@ -74,6 +80,10 @@ static void read_fits(CalProfile *profile, const char *path, CalKind kind, int b
         CalCondition *condition = cal_condition_get(profile, orr_json_text(source), kind, block);
         condition->pass_s = number_of(node, "pass_s", 0);
         condition->pass_memory_frac = number_of(node, "pass_memory_frac", 0);
+        condition->speed_frac = number_of(node, "speed_frac", 1);
+        const OrrJson *split = orr_json_member(node, "split_k");
+        condition->split_k = split == NULL || orr_json_type(split) != ORR_JSON_BOOL || orr_json_bool(split);
+        condition->k_s = number_of(node, "k_s", 0);
         condition->power_scale = number_of(node, "power_scale", 1);
         condition->throttle_scale = number_of(node, "throttle_scale", 1);
     }
@@ -171,15 +181,22 @@ double cal_predict_s(CalProfile *profile, const CalRow *row)
         return cost_memory_bound_s(accelerator, COST_MOVE_ELEMENTWISE, 1073741824.0);
     const int block = cal_row_block(row);
     const CalCondition *condition = cal_condition_find(profile, row->source, row->kind, block);
+    const double speed = condition != NULL ? condition->speed_frac : 1;
     if (row->kind == CAL_ATTENTION)
-        return pass_s(accelerator, condition, row) + cost_attention_s(accelerator, &row->attention);
-    SpecGemmModel *gemm = &accelerator->model.gemm[block];
-    const SpecGemmModel training = *gemm;
+        return pass_s(accelerator, condition, row) + cost_attention_s(accelerator, &row->attention) / speed;
+    SpecKernelModel *model = &accelerator->model;
+    const SpecGemmModel training = model->gemm[block];
+    const double split_s = model->gemm_shared.split_s;
     if (condition != NULL) {
-        gemm->power_frac *= condition->power_scale;
-        gemm->throttle_s *= condition->throttle_scale;
+        model->gemm[block].power_frac *= condition->power_scale;
+        model->gemm[block].throttle_s *= condition->throttle_scale;
+        if (!condition->split_k)
+            model->gemm_shared.split_s = G_MAXDOUBLE;
     }
-    const double t_s = cost_gemm_s(accelerator, &row->gemm);
-    *gemm = training;
+    double t_s = cost_gemm_s(accelerator, &row->gemm) / speed;
+    if (condition != NULL)
+        t_s = fmax(t_s, row->gemm.k * condition->k_s);
+    model->gemm[block] = training;
+    model->gemm_shared.split_s = split_s;
     return pass_s(accelerator, condition, row) + t_s;
 }

@@ -4,6 +4,9 @@
  * kept in the block's "fits", so that the parameters describe the kernel and `check` compares like with like:
  *   pass_s, pass_memory_frac   a pass timed together with the kernel: quantising the activations of an fp8 or
  *                              fp4 GEMM, appending to the key-value cache, starting the kernel
+ *   speed_frac                 the serving engine's kernels against the training library's, where both were measured
+ *   split_k false              its kernels do not split the inner dimension
+ *   k_s                        and take at least this for each element of it
  *   power_scale                demand of short bursts against that of the training loop, where both were measured
  *   throttle_scale             the same of the time after which the power limit acts
  * The preset says where a block without rows comes from: "derived_from" in the model, a dtype or a kernel,
@@ -21,6 +24,9 @@ typedef struct CalCondition {
     CalKind kind;
     int block; /* SpecDtype of a GEMM, SpecAttention of a kernel, CAL_ANY_BLOCK: of the source */
     double pass_s, pass_memory_frac;
+    double speed_frac;
+    bool split_k;
+    double k_s;
     double power_scale, throttle_scale;
     int rows;
     double median_frac, p90_frac, bias_frac; /* of predicted / measured - 1 */

@@ -47,6 +47,12 @@ static void write_fits(const CalProfile *profile, OrrJsonWriter *w, CalKind kind
             orr_jw_number(w, "pass_s", rounded(condition->pass_s));
         if (condition->pass_memory_frac > 0)
             orr_jw_number(w, "pass_memory_frac", rounded(condition->pass_memory_frac));
+        if (fabs(condition->speed_frac - 1) > 0)
+            orr_jw_number(w, "speed_frac", rounded(condition->speed_frac));
+        if (!condition->split_k)
+            orr_jw_bool(w, "split_k", false);
+        if (condition->k_s > 0)
+            orr_jw_number(w, "k_s", rounded(condition->k_s));
         if (fabs(condition->power_scale - 1) > 0)
             orr_jw_number(w, "power_scale", rounded(condition->power_scale));
         if (fabs(condition->throttle_scale - 1) > 0)

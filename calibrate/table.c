@@ -75,10 +75,10 @@ static const char *read_grouped(const OrrJson *node, CalRow *row)
                            .n = number_of(node, "n", 0),
                            .k = number_of(node, "k", 0),
                            .groups = number_of(node, "groups", 0),
+                           .grouped = true,
                            .layout = weight                               ? COST_LAYOUT_BACKWARD_WEIGHT
                                      : strcmp(stage, "bwd_grad_act") == 0 ? COST_LAYOUT_BACKWARD_INPUT
-                                                                          : COST_LAYOUT_FORWARD,
-                           .accumulate_fp32 = weight};
+                                                                          : COST_LAYOUT_FORWARD};
     if (!dtype_of(text_of(node, "dtype"), &row->gemm.dtype))
         return "grouped GEMM of an unknown dtype";
     CostGemm *gemm = &row->gemm;

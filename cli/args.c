@@ -17,7 +17,8 @@ static const struct {
     {CLI_TAKES_OUTPUT,
      {"output", CLI_FLAG_FILE, offsetof(CliArgs, output), "FILE",
       "write there instead of to standard output"}},
-    {CLI_TAKES_QUIET, {"quiet", CLI_FLAG_SWITCH, offsetof(CliArgs, quiet), NULL, "no notes on standard error"}},
+    {CLI_TAKES_QUIET,
+     {"quiet", CLI_FLAG_SWITCH, offsetof(CliArgs, quiet), NULL, "no notes on standard error"}},
     {0, {"help", CLI_FLAG_SWITCH, offsetof(CliArgs, help), NULL, "show this help"}},
 };
 
@@ -59,7 +60,8 @@ static GOptionEntry *option_entries(const CliFlag *flags, int count, CliArgs *ar
     return entries;
 }
 
-static bool input_error(GError **error, const CliCommand *command, const char *format, ...) G_GNUC_PRINTF(3, 4);
+static bool input_error(GError **error, const CliCommand *command, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
 static bool input_error(GError **error, const CliCommand *command, const char *format, ...)
 {
     va_list values;
@@ -89,10 +91,12 @@ static bool option_error(GError **error, const CliCommand *command, const CliFla
     const char *nearest = orr_nearest(word, names, count);
     if (nearest != NULL)
         return input_error(error, command, "unknown flag %s; did you mean --%s?", given, nearest);
-    return input_error(error, command, "unknown flag %s; 'orrery help %s' lists its flags", given, command->name);
+    return input_error(error, command, "unknown flag %s; 'orrery help %s' lists its flags", given,
+                       command->name);
 }
 
-static bool check_texts(const CliCommand *command, const CliFlag *flags, int count, CliArgs *args, GError **error)
+static bool check_texts(const CliCommand *command, const CliFlag *flags, int count, CliArgs *args,
+                        GError **error)
 {
     for (int i = 0; i < count; i++) {
         if (flags[i].kind != CLI_FLAG_TEXT && flags[i].kind != CLI_FLAG_FILE)
@@ -120,8 +124,8 @@ static bool check_words(const CliCommand *command, const CliArgs *args, GError *
 {
     const int count = args->words != NULL ? (int)g_strv_length(args->words) : 0;
     if (count < command->min_words)
-        return input_error(error, command, "%s is missing; 'orrery help %s' shows how to call it", command->usage,
-                           command->name);
+        return input_error(error, command, "%s is missing; 'orrery help %s' shows how to call it",
+                           command->usage, command->name);
     if (command->max_words >= 0 && count > command->max_words)
         return input_error(error, command, "\"%s\" is one word too many; usage: orrery %s %s",
                            args->words[command->max_words], command->name, command->usage);
@@ -147,7 +151,8 @@ bool cli_args_parse(const CliCommand *command, int argc, char **argv, CliArgs *a
     char **rest = copy;
     if (!g_option_context_parse(context, &argc, &rest, &cause))
         return option_error(error, command, flags, count, cause);
-    return args->help || (check_texts(command, flags, count, args, error) && check_words(command, args, error));
+    return args->help ||
+           (check_texts(command, flags, count, args, error) && check_words(command, args, error));
 }
 
 void cli_args_clear(const CliCommand *command, CliArgs *args)

@@ -47,7 +47,8 @@ static char *show(const AutoField *field, int value)
 
 static bool still_auto(const char *key, GError **error)
 {
-    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s is \"auto\", which cannot be chosen yet; give it a value", key);
+    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                "%s is \"auto\", which cannot be chosen yet; give it a value", key);
     return false;
 }
 

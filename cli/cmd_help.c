@@ -11,7 +11,7 @@
 typedef struct HelpArgs {
     CliArgs common;
     char *schema;
-    gboolean man, bash;
+    gboolean keys, man, bash;
 } HelpArgs;
 
 /* A field, or the nearest of commands and fields. */
@@ -25,10 +25,19 @@ static bool help_topic(const char *word, GString *out, GError **error)
     g_autofree const char **names = cli_command_names();
     const char *nearest = strchr(word, '.') == NULL ? orr_nearest(word, names, count) : NULL;
     if (nearest != NULL)
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "help: \"%s\" is no command; did you mean %s?", word, nearest);
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "help: \"%s\" is no command; did you mean %s?", word,
+                    nearest);
     else
         g_propagate_error(error, g_steal_pointer(&cause));
     return false;
+}
+
+static void write_keys(GString *out)
+{
+    GPtrArray *keys = spec_help_keys();
+    for (guint i = 0; i < keys->len; i++)
+        g_string_append_printf(out, "%s\n", (const char *)g_ptr_array_index(keys, i));
+    g_ptr_array_free(keys, TRUE);
 }
 
 static bool run(const CliArgs *common, GError **error)
@@ -40,6 +49,8 @@ static bool run(const CliArgs *common, GError **error)
     bool ok = true;
     if (args->schema != NULL)
         ok = spec_schema_write(args->schema, out, error);
+    else if (args->keys)
+        write_keys(out);
     else if (args->man)
         cli_help_man(out);
     else if (args->bash)
@@ -55,7 +66,9 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"schema", CLI_FLAG_TEXT, offsetof(HelpArgs, schema), "KIND",
-     "print the JSON Schema of a kind of file: scenario, model, accelerator, cluster, framework, measurement"},
+     "print the JSON Schema of a kind of file: scenario, model, accelerator, cluster, framework, "
+     "measurement"},
+    {"keys", CLI_FLAG_SWITCH, offsetof(HelpArgs, keys), NULL, "print the path of every field, a line each"},
     {"man", CLI_FLAG_SWITCH, offsetof(HelpArgs, man), NULL, "print the manual page (roff)"},
     {"bash", CLI_FLAG_SWITCH, offsetof(HelpArgs, bash), NULL, "print the completion script for bash"},
 };

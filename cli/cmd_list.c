@@ -211,7 +211,8 @@ static const CliColumn collective_columns[] = {
 static bool fill_collectives(const ListKind *kind, CliListing *listing, GError **error)
 {
     static const char *const rows[][3] = {
-        {"all-reduce", "2(n-1)/n", "gradients without sharding; tensor parallelism without sequence parallelism"},
+        {"all-reduce", "2(n-1)/n",
+         "gradients without sharding; tensor parallelism without sequence parallelism"},
         {"all-gather", "(n-1)/n", "sharded parameters; activations under sequence parallelism"},
         {"reduce-scatter", "(n-1)/n", "sharded gradients; activations under sequence parallelism"},
         {"all-to-all", "(n-1)/n", "tokens to experts and back"},
@@ -247,9 +248,10 @@ static const ListKind *find_kind(const char *word, GError **error)
         names[i] = kinds[i].name;
     }
     const char *nearest = orr_nearest(word, names, (int)G_N_ELEMENTS(names));
-    g_autofree char *hint = nearest != NULL ? g_strdup_printf("did you mean %s?", nearest)
-                                            : g_strdup("models, accelerators, clusters, frameworks, schedules and "
-                                                       "collectives can be listed");
+    g_autofree char *hint = nearest != NULL
+                                ? g_strdup_printf("did you mean %s?", nearest)
+                                : g_strdup("models, accelerators, clusters, frameworks, schedules and "
+                                           "collectives can be listed");
     g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "list: nothing is called \"%s\"; %s", word, hint);
     return NULL;
 }
@@ -288,12 +290,14 @@ const CliCommand cli_command_list = {
     .name = "list",
     .usage = "[models|accelerators|clusters|frameworks|schedules|collectives]",
     .summary = "presets, schedules and collectives, with key figures and sources",
-    .help = "Lists what a scenario can name. A source in brackets is a key of docs/SOURCES.md; \"unverified\" counts "
-            "the figures whose source could not be confirmed. --format json gives the source of every figure in "
-            "full. The bus factor of a collective is bus bandwidth over algorithm bandwidth for n ranks.\n"
-            "\n"
-            "  orrery list models\n"
-            "  orrery list accelerators --format csv\n",
+    .help =
+        "Lists what a scenario can name. A source in brackets is a key of docs/SOURCES.md; \"unverified\" "
+        "counts "
+        "the figures whose source could not be confirmed. --format json gives the source of every figure in "
+        "full. The bus factor of a collective is bus bandwidth over algorithm bandwidth for n ranks.\n"
+        "\n"
+        "  orrery list models\n"
+        "  orrery list accelerators --format csv\n",
     .takes = CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .max_words = 1,
     .args_size = sizeof(CliArgs),

@@ -29,7 +29,8 @@ static bool draw_step(const Report *report, const PlotTarget *target, GError **e
            plot_waterfall(report, target, error);
 }
 
-static bool add_point(GArray *points, const PlotArgs *args, const CliVary *vary, const char *value, GError **error)
+static bool add_point(GArray *points, const PlotArgs *args, const CliVary *vary, const char *value,
+                      GError **error)
 {
     const ReportOptions options = {.unfold = false};
     g_auto(GStrv) sets = cli_vary_sets(args->common.sets, vary->key, value);
@@ -62,7 +63,8 @@ static bool draw_sweep(const char *title, const PlotArgs *args, const CliVary *v
         if (!add_point(points, args, vary, g_ptr_array_index(vary->values, i), error))
             return false;
     }
-    return plot_sweep(title, vary->key, (const PlotPoint *)(void *)points->data, (int)points->len, target, error);
+    return plot_sweep(title, vary->key, (const PlotPoint *)(void *)points->data, (int)points->len, target,
+                      error);
 }
 
 static void write_files(const GPtrArray *files, CliFormat format, GString *out)
@@ -93,7 +95,8 @@ static bool run(const CliArgs *common, GError **error)
         return false;
     const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
     CliSimulation *simulation = cli_simulate(common->words[0], common->sets, &options, error);
-    g_autofree char *folder = common->output != NULL ? g_strdup(common->output) : default_folder(common->words[0]);
+    g_autofree char *folder =
+        common->output != NULL ? g_strdup(common->output) : default_folder(common->words[0]);
     g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
     const PlotTarget target = {.folder = folder, .svg = args->svg, .files = files};
     const bool ok =
@@ -118,13 +121,16 @@ const CliCommand cli_command_plot = {
     .name = "plot",
     .usage = "SCENARIO.json",
     .summary = "pictures of the step: pipeline, memory, where the peak goes",
-    .help = "Simulates the scenario and draws with gnuplot, into the folder --output (default: NAME-plots), each "
-            "picture beside the CSV that it shows: pipeline (what every pipeline rank does when), memory (over the "
-            "step and at its peak, against the capacity), waterfall (from the accelerator's peak down to the MFU) "
-            "and, with --vary, sweep (MFU and memory against one field). Prints the files written.\n"
-            "\n"
-            "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
-            "  orrery plot gpt3.json --vary training.micro_batch=1..8\n",
+    .help =
+        "Simulates the scenario and draws with gnuplot, into the folder --output (default: NAME-plots), each "
+        "picture beside the CSV that it shows: pipeline (what every pipeline rank does when), memory (over "
+        "the "
+        "step and at its peak, against the capacity), waterfall (from the accelerator's peak down to the "
+        "MFU) "
+        "and, with --vary, sweep (MFU and memory against one field). Prints the files written.\n"
+        "\n"
+        "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
+        "  orrery plot gpt3.json --vary training.micro_batch=1..8\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -66,7 +66,8 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"trace", CLI_FLAG_FILE, offsetof(RunArgs, trace), "FILE",
      "also write a Chrome trace (open it in ui.perfetto.dev)"},
-    {"memory", CLI_FLAG_FILE, offsetof(RunArgs, memory), "FILE", "also write the memory of every rank over time as CSV"},
+    {"memory", CLI_FLAG_FILE, offsetof(RunArgs, memory), "FILE",
+     "also write the memory of every rank over time as CSV"},
     {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},
@@ -76,13 +77,14 @@ const CliCommand cli_command_run = {
     .name = "run",
     .usage = "SCENARIO.json",
     .summary = "simulate one training step: time, MFU, bubbles, memory",
-    .help = "Simulates one training step of the scenario and reports the step time and where it goes, tokens per "
-            "second, MFU and HFU, the pipeline bubble, and the memory of every pipeline stage. A configuration "
-            "that does not fit in memory is a result: the report says so and by how much.\n"
-            "\n"
-            "  orrery run scenarios/examples/gpt3-175b.json\n"
-            "  orrery run gpt3.json --set parallel.tensor=4 --set parallel.pipeline=16\n"
-            "  orrery run gpt3.json --format json --output report.json --trace trace.json\n",
+    .help =
+        "Simulates one training step of the scenario and reports the step time and where it goes, tokens per "
+        "second, MFU and HFU, the pipeline bubble, and the memory of every pipeline stage. A configuration "
+        "that does not fit in memory is a result: the report says so and by how much.\n"
+        "\n"
+        "  orrery run scenarios/examples/gpt3-175b.json\n"
+        "  orrery run gpt3.json --set parallel.tensor=4 --set parallel.pipeline=16\n"
+        "  orrery run gpt3.json --format json --output report.json --trace trace.json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

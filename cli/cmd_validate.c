@@ -24,8 +24,8 @@ static bool run(const CliArgs *common, GError **error)
     const int count = (int)g_strv_length(common->words);
     const bool terminal = !common->quiet && isatty(STDERR_FILENO) != 0;
     ValidateLedger ledger;
-    if (!validate_files((const char *const *)common->words, count, (const char *const *)common->sets, search_choose,
-                        terminal ? show_progress : NULL, NULL, &ledger, error))
+    if (!validate_files((const char *const *)common->words, count, (const char *const *)common->sets,
+                        search_choose, terminal ? show_progress : NULL, NULL, &ledger, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
     if (common->format == CLI_FORMAT_JSON)
@@ -39,19 +39,22 @@ static bool run(const CliArgs *common, GError **error)
 }
 
 static const CliFlag flags[] = {
-    {"rows", CLI_FLAG_SWITCH, offsetof(ValidateArgs, rows), NULL, "in text, every run and not only each source"},
+    {"rows", CLI_FLAG_SWITCH, offsetof(ValidateArgs, rows), NULL,
+     "in text, every run and not only each source"},
 };
 
 const CliCommand cli_command_validate = {
     .name = "validate",
     .usage = "FILE...",
     .summary = "replay published measurements: predicted beside measured",
-    .help = "Simulates every run of the measurement files and sets the prediction beside what was published: the "
-            "error of each source and of all together. A run that cannot be simulated is counted as skipped, with "
-            "its reason.\n"
-            "\n"
-            "  orrery validate scenarios/measurements/*.json\n"
-            "  orrery validate runs.json --rows\n",
+    .help =
+        "Simulates every run of the measurement files and sets the prediction beside what was published: the "
+        "error of each source and of all together. A run that cannot be simulated is counted as skipped, "
+        "with "
+        "its reason.\n"
+        "\n"
+        "  orrery validate scenarios/measurements/*.json\n"
+        "  orrery validate runs.json --rows\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

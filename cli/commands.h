@@ -14,9 +14,9 @@ typedef enum { CLI_FORMAT_TEXT, CLI_FORMAT_JSON, CLI_FORMAT_CSV } CliFormat;
 
 /* What every command line may say; the first member of each command's own struct. */
 typedef struct CliArgs {
-    char **words;    /* what is left besides the flags, NULL-terminated */
-    char **sets;     /* --set key.path=value, NULL-terminated; NULL: none */
-    char *output;    /* NULL: standard output */
+    char **words; /* what is left besides the flags, NULL-terminated */
+    char **sets;  /* --set key.path=value, NULL-terminated; NULL: none */
+    char *output; /* NULL: standard output */
     char *format_text;
     CliFormat format;
     gboolean quiet, help;
@@ -52,7 +52,8 @@ typedef struct CliCommand {
     bool (*run)(const CliArgs *args, GError **error);
 } CliCommand;
 
-extern const CliCommand cli_command_run, cli_command_plot, cli_command_validate, cli_command_list, cli_command_help;
+extern const CliCommand cli_command_run, cli_command_plot, cli_command_validate, cli_command_list,
+    cli_command_help;
 
 /* In the order of the overview. */
 const CliCommand *const *cli_commands(int *ret_count);

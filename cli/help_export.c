@@ -59,14 +59,15 @@ void cli_help_man(GString *out)
 {
     int count = 0;
     const CliCommand *const *commands = cli_commands(&count);
-    g_string_append(out, ".TH ORRERY 1 \"\" \"orrery " ORRERY_VERSION "\" \"User Commands\"\n"
-                         ".SH NAME\norrery \\- a clockwork model of a training cluster\n"
-                         ".SH SYNOPSIS\n.B orrery\n.I COMMAND\n[\\fIFLAGS\\fR]\n"
-                         ".SH DESCRIPTION\n"
-                         "Orrery simulates one training step of a large model on a GPU cluster. A scenario (a JSON "
-                         "file) names the model, the cluster, the training and how it is split; a report tells the "
-                         "step time and where it goes, MFU, pipeline bubbles and the memory of every stage.\n"
-                         ".SH COMMANDS\n");
+    g_string_append(
+        out, ".TH ORRERY 1 \"\" \"orrery " ORRERY_VERSION "\" \"User Commands\"\n"
+             ".SH NAME\norrery \\- a clockwork model of a training cluster\n"
+             ".SH SYNOPSIS\n.B orrery\n.I COMMAND\n[\\fIFLAGS\\fR]\n"
+             ".SH DESCRIPTION\n"
+             "Orrery simulates one training step of a large model on a GPU cluster. A scenario (a JSON "
+             "file) names the model, the cluster, the training and how it is split; a report tells the "
+             "step time and where it goes, MFU, pipeline bubbles and the memory of every stage.\n"
+             ".SH COMMANDS\n");
     for (int i = 0; i < count; i++) {
         const CliCommand *command = commands[i];
         g_string_append_printf(out, ".SS orrery %s ", command->name);
@@ -78,12 +79,13 @@ void cli_help_man(GString *out)
         for (int j = 0; j < flag_count; j++)
             append_man_flag(out, &flags[j]);
     }
-    g_string_append(out, ".SH EXIT STATUS\n.TP\n.B 0\ndone; a configuration that does not fit in memory is a result\n"
-                         ".TP\n.B 2\nwrong use, or an input or output that does not work; one line on standard error\n"
-                         ".TP\n.B 1\nOrrery itself is wrong\n"
-                         ".SH ENVIRONMENT\n.TP\n.B ORRERY_SCENARIOS\nthe folder with models/, accelerators/, clusters/ "
-                         "and frameworks/; otherwise ../share/orrery/scenarios beside the program, or the tree that it "
-                         "was built from\n");
+    g_string_append(
+        out, ".SH EXIT STATUS\n.TP\n.B 0\ndone; a configuration that does not fit in memory is a result\n"
+             ".TP\n.B 2\nwrong use, or an input or output that does not work; one line on standard error\n"
+             ".TP\n.B 1\nOrrery itself is wrong\n"
+             ".SH ENVIRONMENT\n.TP\n.B ORRERY_SCENARIOS\nthe folder with models/, accelerators/, clusters/ "
+             "and frameworks/; otherwise ../share/orrery/scenarios beside the program, or the tree that it "
+             "was built from\n");
 }
 
 /* --- bash --- */
@@ -99,7 +101,8 @@ static void append_plain_values(GString *out)
 {
     int count = 0;
     const CliCommand *const *commands = cli_commands(&count);
-    g_autoptr(GString) seen = g_string_new("|--format|");
+    static const char apart[] = "|--format|--set|"; /* they have cases of their own */
+    g_autoptr(GString) seen = g_string_new(apart);
     for (int i = 0; i < count; i++) {
         int flag_count = 0;
         g_autofree CliFlag *flags = cli_all_flags(commands[i], &flag_count);
@@ -110,23 +113,25 @@ static void append_plain_values(GString *out)
                 g_string_append(seen, pattern + 1);
         }
     }
-    g_string_append_len(out, seen->str + strlen("|--format|"), (gssize)(seen->len - strlen("|--format|") - 1));
+    g_string_append_len(out, seen->str + strlen(apart), (gssize)(seen->len - strlen(apart) - 1));
 }
 
 void cli_help_bash(GString *out)
 {
     int count = 0;
     const CliCommand *const *commands = cli_commands(&count);
-    g_string_append(out, "# bash completion of orrery; written by 'orrery help --bash'\n"
-                         "_orrery() {\n"
-                         "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
-                         "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words='");
+    g_string_append(out,
+                    "# bash completion of orrery; written by 'orrery help --bash'\n"
+                    "_orrery() {\n"
+                    "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+                    "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words='");
     for (int i = 0; i < count; i++)
         g_string_append_printf(out, "%s ", commands[i]->name);
     g_string_append(out, "--version'\n"
                          "    else\n"
                          "        case $before in\n"
-                         "        --format) words='text json csv' ;;\n        ");
+                         "        --format) words='text json csv' ;;\n"
+                         "        --set) words=$(orrery help --keys 2>/dev/null) ;;\n        ");
     append_plain_values(out);
     g_string_append(out, ") return ;;\n"
                          "        *)\n"
@@ -138,11 +143,12 @@ void cli_help_bash(GString *out)
         append_bash_flags(out, flags, flag_count);
         g_string_append(out, "' ;;\n");
     }
-    g_string_append(out, "            list:*) words='models accelerators clusters frameworks schedules collectives' ;;\n"
-                         "            help:*) words='");
+    g_string_append(
+        out, "            list:*) words='models accelerators clusters frameworks schedules collectives' ;;\n"
+             "            help:*) words='");
     for (int i = 0; i < count; i++)
         g_string_append_printf(out, "%s%s", i > 0 ? " " : "", commands[i]->name);
-    g_string_append(out, "' ;;\n"
+    g_string_append(out, " '$(orrery help --keys 2>/dev/null) ;;\n"
                          "            esac ;;\n"
                          "        esac\n"
                          "    fi\n"

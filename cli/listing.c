@@ -8,9 +8,9 @@
 #include "base/units.h"
 
 typedef struct Cell {
-    char *text;     /* NULL: a number, or not given */
-    double number;  /* NaN: not given */
-    char *for_page; /* sources only: what the table shows instead of the text */
+    char *text;      /* NULL: a number, or not given */
+    double number;   /* NaN: not given */
+    char *for_page;  /* sources only: what the table shows instead of the text */
     OrrJsonDoc *doc; /* sources only: as it stands */
 } Cell;
 
@@ -81,8 +81,8 @@ static char *source_for_page(const OrrJson *source)
         const char *text = orr_json_text(source);
         add_citations(page, text);
         if (page->len == 0)
-            g_string_append_len(page, text,
-                                g_utf8_offset_to_pointer(text, MIN(g_utf8_strlen(text, -1), SHORT_TEXT)) - text);
+            g_string_append_len(
+                page, text, g_utf8_offset_to_pointer(text, MIN(g_utf8_strlen(text, -1), SHORT_TEXT)) - text);
         if (strstr(text, "unverified") != NULL && strstr(page->str, "unverified") == NULL)
             g_string_append(page, " unverified");
         return g_strdup(page->str);

@@ -28,8 +28,8 @@ typedef struct CliColumn {
 
 typedef struct CliListing CliListing;
 CliListing *cli_listing_new(const CliColumn *columns, int count);
-void cli_listing_text(CliListing *listing, const char *text);     /* NULL: not given */
-void cli_listing_number(CliListing *listing, double value);       /* NaN: not given */
+void cli_listing_text(CliListing *listing, const char *text); /* NULL: not given */
+void cli_listing_number(CliListing *listing, double value);   /* NaN: not given */
 /* The last cell of every row: the profile's "source" as it stands (text or an object of texts). In text it is
  * cut to its citation keys and how many figures are unverified. */
 void cli_listing_source(CliListing *listing, const OrrJson *source);

@@ -46,9 +46,11 @@ static bool unknown_command(const char *word, GError **error)
         g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
                     "%s comes before the command; say 'orrery COMMAND %s', or 'orrery help'", word, word);
     else if (nearest != NULL)
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "unknown command \"%s\"; did you mean %s?", word, nearest);
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "unknown command \"%s\"; did you mean %s?", word,
+                    nearest);
     else
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "unknown command \"%s\"; 'orrery help' lists them", word);
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "unknown command \"%s\"; 'orrery help' lists them",
+                    word);
     return false;
 }
 

@@ -26,9 +26,9 @@ bool cli_outputs_check(const CliOutput *outputs, int count, GError **error)
         for (int j = i + 1; j < count; j++) {
             if (!same_place(outputs[i].path, outputs[j].path))
                 continue;
-            g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s and %s would both go to %s; give each its own file",
-                        outputs[i].what, outputs[j].what,
-                        is_stdout(outputs[i].path) ? "standard output" : outputs[i].path);
+            g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                        "%s and %s would both go to %s; give each its own file", outputs[i].what,
+                        outputs[j].what, is_stdout(outputs[i].path) ? "standard output" : outputs[i].path);
             return false;
         }
     }
@@ -65,7 +65,8 @@ bool cli_outputs_write(const CliOutput *outputs, int count, GError **error)
                                            written->len > 0 ? ")" : "");
             return false;
         }
-        g_string_append_printf(written, "%s%s", written->len > 0 ? " and " : " (already written: ", outputs[i].what);
+        g_string_append_printf(written, "%s%s",
+                               written->len > 0 ? " and " : " (already written: ", outputs[i].what);
     }
     return true;
 }

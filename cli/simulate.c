@@ -9,7 +9,8 @@ static bool simulate(const char *path, char **sets, const ReportOptions *options
     Spec asked;
     if (!spec_load_file(path, (const char *const *)sets, true, &asked, &simulation->source, error) ||
         !cli_choose(&asked, &simulation->spec, simulation->chosen, error) ||
-        !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report, error))
+        !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report,
+                    error))
         return false;
     simulation->report.chosen = simulation->chosen;
     return true;

@@ -8,9 +8,10 @@ enum { MAX_VALUES = 64 };
 
 static bool vary_error(GError **error, const char *text, const char *what)
 {
-    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                "--vary %s: %s; write it as key=a,b,c or key=a..b (doubling), as in training.micro_batch=1..8", text,
-                what);
+    g_set_error(
+        error, ORR_ERROR, ORR_ERROR_INPUT,
+        "--vary %s: %s; write it as key=a,b,c or key=a..b (doubling), as in training.micro_batch=1..8", text,
+        what);
     return false;
 }
 

@@ -11,8 +11,9 @@
 
 #include "costmodel/kernels.h"
 
-#define BLOCK_TOKENS 128.0 /* of queries and keys, where only FLOPs are asked. Source: [FlashAttention2] */
-#define WIDE_DIM     128.0 /* above it the tiles shrink: registers and shared memory are full */
+#define BLOCK_TOKENS                                                                                         \
+    128.0 /* of queries and keys: backward, and where only FLOPs are asked. Source: [FlashAttention2] */
+#define WIDE_DIM 128.0 /* above it the tiles shrink: registers and shared memory are full */
 
 static const SpecAttentionModel *model_of(const SpecAccelerator *accelerator, SpecAttention kernel)
 {
@@ -76,10 +77,11 @@ static double compute_s(const CostAttention *attention, const SpecAttentionModel
     double speed = (backward ? model->backward_peak_frac : model->peak_frac) / (1 + half_dim / dim);
     if (dim > WIDE_DIM)
         speed *= backward ? model->backward_wide_frac : model->wide_frac;
-    double block = fmax(model->q_tile_tokens, model->kv_tile_tokens);
-    double key_s = model->q_tile_tokens * pair_flops(attention) / (sm_flops_per_s * speed);
+    double q_tile = backward ? BLOCK_TOKENS : model->q_tile_tokens;
+    double block = fmax(q_tile, model->kv_tile_tokens);
+    double key_s = q_tile * pair_flops(attention) / (sm_flops_per_s * speed);
     double tile_s = backward ? model->backward_tile_s : model->tile_s;
-    double blocks = attention->batch * attention->heads * ceil(attention->q_tokens / model->q_tile_tokens);
+    double blocks = attention->batch * attention->heads * ceil(attention->q_tokens / q_tile);
     double waves = blocks / sms;
     double average_s = waves * (mean_keys(attention, block) * key_s + tile_s);
     double longest_s = most_keys(attention, block) * key_s + tile_s;
@@ -116,6 +118,10 @@ double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention 
     if (flops <= 0 || peak <= 0)
         return latency_s;
     double element_bytes = spec_dtype_bytes(attention->dtype);
+    if (accelerator->generation == SPEC_GENERATION_OTHER) { /* not made of SMs with blocks: FLOPs alone */
+        double frac = attention->backward ? model->backward_peak_frac : model->peak_frac;
+        return flops / (peak * frac) + latency_s;
+    }
     double sms = fmax(1, accelerator->sm_count);
     double rate = peak / sms;
     if (attention->dtype == SPEC_FP8 && accelerator->peak_flops_per_s[SPEC_FP8] > 0)

@@ -124,8 +124,7 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     double crowd = 1 + g.across->net_congestion_frac * log2(MAX(g.k / 2.0, 1));
     crowd *= MAX(c->group.nic_sharers, 1) * MAX(cluster->oversubscription, 1);
     g.nic_bytes_per_s = (nic > 0 ? nic : gpu->host_link_bytes_per_s) * g.across->nic_frac / crowd;
-    g.net_latency_s =
-        cluster->scale_out_latency_s > 0 ? cluster->scale_out_latency_s : g.across->net_latency_s;
+    g.net_latency_s = cluster->scale_out_latency_s + g.across->net_latency_s;
     bool copies = c->op == COST_ALL_REDUCE || c->op == COST_ALL_GATHER || c->op == COST_REDUCE_SCATTER ||
                   c->op == COST_ALL_TO_ALL;
     g.wire_bytes = wire_bytes(c);
@@ -144,12 +143,11 @@ static double hop_s(const Ground *g)
     return hops[g->choice.protocol];
 }
 
-/* One step between nodes. LL128 over LL as in NCCL's table (4.0 / 2.7 us). */
+/* One step between nodes. What LL128 takes over LL is NCCL's (4.0 - 2.7 us). [NCCL] */
 static double net_hop_s(const Ground *g, CostNcclProtocol protocol)
 {
-    const double hops[] = {g->net_latency_s, 1.5 * g->net_latency_s,
-                           g->net_latency_s + g->across->net_simple_s};
-    return hops[protocol];
+    const double more[] = {0, 1.3e-6, g->across->net_simple_s};
+    return g->net_latency_s + more[protocol];
 }
 
 /* Bus rate of a ring of the chosen protocol; LL carries 4 of 8 bytes, LL128 120 of 128. */
@@ -174,13 +172,10 @@ static double copy_s(const Ground *g, double frac)
 static double protocol_extra_s(const Ground *g, double steps)
 {
     const SpecCollectiveModel *in = g->inside;
-    double net_wire = g->k > 1 ? g->wire_bytes / (g->p * g->nic_bytes_per_s) : 0;
-    double fill = sqrt(g->across->net_fill_s * net_wire);
     if (g->choice.protocol == COST_NCCL_SIMPLE)
-        return fill +
-               (g->p > 1 ? sqrt(steps * in->ring_fill_s * g->wire_bytes / g->shared_link_bytes_per_s) : 0);
+        return g->p > 1 ? sqrt(steps * in->ring_fill_s * g->wire_bytes / g->shared_link_bytes_per_s) : 0;
     double channels = cost_nccl_channels(&g->query, g->choice);
-    return fill + in->ll_spread_s * (g->choice.protocol == COST_NCCL_LL ? 1 - 1 / channels : 1);
+    return in->ll_spread_s * (g->choice.protocol == COST_NCCL_LL ? 1 - 1 / channels : 1);
 }
 
 /* Ring: (steps - m) hops inside, m between nodes, bytes at the slower of NVLink and the nodes' NICs together.
@@ -238,7 +233,7 @@ static double messages_s(const Ground *g, const CostCollective *c)
     double up = inside / g->shared_link_bytes_per_s, out = outside / g->nic_bytes_per_s;
     double latency = in->offset_s + in->alltoall_ll_s + (all ? in->alltoall_peer_s * (g->n - 1) : 0);
     if (g->k > 1)
-        latency += net_hop_s(g, g->choice.protocol) + sqrt(g->across->net_fill_s * out);
+        latency += net_hop_s(g, g->choice.protocol);
     if (g->choice.protocol == COST_NCCL_SIMPLE)
         latency += in->alltoall_simple_s + sqrt(in->alltoall_fill_s * up);
     return latency + MAX(up / in->alltoall_frac, out) + copy_s(g, in->alltoall_copy_frac);

@@ -92,7 +92,33 @@ static double tile_s(const Machine *machine, const CostGemm *gemm, const Tile *t
     double busy = fmin(1, fmin(slots, blocks) * tile->sms / (machine->sms * MEMORY_SM_FRAC));
     double memory_s = bytes / (machine->bytes_per_s * busy);
     double c2 = compute_s * compute_s, d2 = memory_s * memory_s;
-    return sqrt(sqrt(c2 * c2 + d2 * d2)) + reduce_s;
+    return sqrt(c2 + d2) + reduce_s;
+}
+
+/* Accelerators that are not made of SMs with tiles: a roofline.
+ *   t = max(2 m n k / (peak f), bytes / bandwidth)      f = peak_frac r / (r + tile_half), r = 128: a large tile */
+static double roofline_s(const Machine *machine, const CostGemm *gemm)
+{
+    const double reuse = 128;
+    double flops_per_s = machine->sm_flops_per_s * machine->sms * reuse / (reuse + machine->tile_half);
+    double bytes = (gemm->m + gemm->n) * gemm->k * spec_dtype_bytes(gemm->dtype) +
+                   gemm->m * gemm->n * output_bytes(gemm);
+    return gemm->groups * fmax(2 * gemm->m * gemm->n * gemm->k / flops_per_s, bytes / machine->bytes_per_s);
+}
+
+/* The fastest of the library's kernels. */
+static double fastest_s(const Machine *machine, const CostGemm *gemm, int tile_count)
+{
+    double best_s = INFINITY;
+    for (int i = 0; i < tile_count; i++) {
+        double blocks = ceil(gemm->m / tiles[i].m) * ceil(gemm->n / tiles[i].n) * gemm->groups;
+        for (int j = 0; j < SPLITS; j++) {
+            if (splits[j] > 1 && blocks * tiles[i].sms * splits[j - 1] > 2 * machine->sms)
+                break; /* the SMs are full: splitting further only adds work */
+            best_s = fmin(best_s, tile_s(machine, gemm, &tiles[i], splits[j], best_s));
+        }
+    }
+    return best_s;
 }
 
 double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
@@ -109,7 +135,7 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
         speed *= model->backward_input_frac;
     if (gemm->layout == COST_LAYOUT_BACKWARD_WEIGHT)
         speed *= model->backward_weight_frac;
-    if (gemm->groups > 1)
+    if (gemm->grouped)
         speed *= model->grouped_frac;
     Machine machine = {
         .shared = shared,
@@ -119,16 +145,13 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
         .bytes_per_s = accelerator->memory_bytes_per_s * shared->memory_frac,
         .l2_bytes = accelerator->l2_bytes,
     };
-    int tile_count = accelerator->generation == SPEC_GENERATION_BLACKWELL ? TILES : TILES_ONE_SM;
-    double best_s = INFINITY;
-    for (int i = 0; i < tile_count; i++) {
-        double blocks = ceil(gemm->m / tiles[i].m) * ceil(gemm->n / tiles[i].n) * gemm->groups;
-        for (int j = 0; j < SPLITS; j++) {
-            if (splits[j] > 1 && blocks * tiles[i].sms * splits[j - 1] > 2 * machine.sms)
-                break; /* the SMs are full: splitting further only adds work */
-            best_s = fmin(best_s, tile_s(&machine, gemm, &tiles[i], splits[j], best_s));
-        }
-    }
-    double used_frac = 2 * gemm->m * gemm->n * gemm->k * gemm->groups / best_s / peak;
-    return cost_throttled_s(best_s, used_frac * model->power_frac, model->throttle_s) + shared->latency_s;
+    double t_s;
+    if (accelerator->generation == SPEC_GENERATION_OTHER)
+        t_s = roofline_s(&machine, gemm);
+    else
+        t_s = fastest_s(&machine, gemm,
+                        accelerator->generation == SPEC_GENERATION_BLACKWELL ? TILES : TILES_ONE_SM);
+    double used_frac = 2 * gemm->m * gemm->n * gemm->k * gemm->groups / t_s / peak;
+    t_s = cost_throttled_s(t_s, used_frac * model->power_frac, model->throttle_s) + shared->latency_s;
+    return gemm->grouped ? t_s + gemm->groups * model->group_s : t_s;
 }

@@ -21,6 +21,7 @@ typedef struct CostGemm {
     double groups;   /* independent multiplications of this size in one launch: batched or grouped; 1 */
     SpecDtype dtype; /* of the operands */
     CostLayout layout;
+    bool grouped;         /* `groups` are experts, a kernel each; else one strided batch */
     bool accumulate_fp32; /* reads and writes an fp32 output (gradient accumulation) */
 } CostGemm;
 

@@ -38,9 +38,7 @@ double cost_slowest_chip(double speed_spread_frac, int chips)
 
 static bool accumulates_fp32(const Spec *spec)
 {
-    const int own = (int)spec->training.gradient_dtype;
-    const SpecDtype dtype = own != SPEC_AUTO ? (SpecDtype)own : spec->execution.framework.gradient_dtype;
-    return dtype == SPEC_FP32 && spec->training.precision != SPEC_PRECISION_FP32;
+    return spec->training.gradient_dtype == SPEC_FP32 && spec->training.precision != SPEC_PRECISION_FP32;
 }
 
 void cost_shape_init(CostShape *shape, const Spec *spec)

@@ -124,17 +124,9 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
 
 double cost_gradient_wire_bytes(const Spec *spec)
 {
-    const int own = (int)spec->training.gradient_reduce_dtype;
-    if (spec->training.precision == SPEC_PRECISION_FP32 || spec->training.precision == SPEC_PRECISION_TF32) {
-        return 4;
-    }
-    if (own != SPEC_AUTO) {
-        return spec_dtype_bytes(spec->training.gradient_reduce_dtype);
-    }
-    if ((int)spec->training.gradient_dtype != SPEC_AUTO) {
-        return spec_dtype_bytes(spec->training.gradient_dtype);
-    }
-    return spec_dtype_bytes(spec->execution.framework.gradient_reduce_dtype);
+    const SpecPrecision precision = spec->training.precision;
+    const bool full = precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32;
+    return full ? 4 : spec_dtype_bytes(spec->training.gradient_reduce_dtype);
 }
 
 double cost_weight_wire_bytes(const Spec *spec)

@@ -97,11 +97,12 @@ static bool run_gnuplot(const char *name, const char *parameters, const char *sc
     g_autofree char *said = NULL;
     g_autoptr(GError) cause = NULL;
     int status = 0;
-    if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL,
-                      &said, &status, &cause)) {
+    if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL,
+                      NULL, &said, &status, &cause)) {
         if (g_error_matches(cause, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT))
             g_set_error(error, ORR_ERROR, ORR_ERROR_IO,
-                        "gnuplot is not installed or not in PATH; install it (package gnuplot-nox or gnuplot) to plot");
+                        "gnuplot is not installed or not in PATH; install it (package gnuplot-nox or "
+                        "gnuplot) to plot");
         else
             g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "gnuplot cannot be started: %s", cause->message);
         return false;
@@ -113,8 +114,8 @@ static bool run_gnuplot(const char *name, const char *parameters, const char *sc
     return false;
 }
 
-static bool put_file(const PlotTarget *target, const char *name, const char *ending, const char *data, gsize length,
-                     GError **error)
+static bool put_file(const PlotTarget *target, const char *name, const char *ending, const char *data,
+                     gsize length, GError **error)
 {
     g_autofree char *file = g_strconcat(name, ending, NULL);
     g_autofree char *path = g_build_filename(target->folder, file, NULL);
@@ -125,7 +126,8 @@ static bool put_file(const PlotTarget *target, const char *name, const char *end
 }
 
 /* Draws in `scratch`; on success the picture's bytes. */
-static char *draw(const PlotJob *job, const PlotTarget *target, const char *scratch, gsize *ret_length, GError **error)
+static char *draw(const PlotJob *job, const PlotTarget *target, const char *scratch, gsize *ret_length,
+                  GError **error)
 {
     g_autofree char *scripts = scripts_folder(error);
     if (scripts == NULL)
@@ -162,7 +164,8 @@ static char *draw(const PlotJob *job, const PlotTarget *target, const char *scra
 static void remove_scratch(const char *scratch)
 {
     g_autoptr(GDir) dir = g_dir_open(scratch, 0, NULL);
-    for (const char *name = dir != NULL ? g_dir_read_name(dir) : NULL; name != NULL; name = g_dir_read_name(dir)) {
+    for (const char *name = dir != NULL ? g_dir_read_name(dir) : NULL; name != NULL;
+         name = g_dir_read_name(dir)) {
         g_autofree char *path = g_build_filename(scratch, name, NULL);
         g_unlink(path);
     }

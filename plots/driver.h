@@ -5,9 +5,9 @@
 #include "plots/plots.h"
 
 typedef struct PlotJob {
-    const char *name;    /* "pipeline": script plots/pipeline.gp, files pipeline.csv and pipeline.png */
-    GString *csv;        /* read by the script as `data` */
-    GString *extra_csv;  /* read as `extra` and kept as extra_name.csv; NULL: none */
+    const char *name;   /* "pipeline": script plots/pipeline.gp, files pipeline.csv and pipeline.png */
+    GString *csv;       /* read by the script as `data` */
+    GString *extra_csv; /* read as `extra` and kept as extra_name.csv; NULL: none */
     const char *extra_name;
     GString *parameters; /* gnuplot assignments, a line each */
 } PlotJob;

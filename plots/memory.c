@@ -66,9 +66,9 @@ static void add_stages(PlotJob *job, const Report *report)
     g_string_append(job->extra_csv, ",reserved_besides_gib\n");
     for (int i = 0; i < report->stage_count; i++) {
         const ReportStage *stage = &report->stages[i];
-        const double bytes[] = {stage->weights_bytes,     stage->gradients_bytes, stage->optimizer_bytes,
-                                stage->activations_bytes, stage->workspace_bytes,
-                                fmax(stage->reserved_bytes - stage->peak_bytes, 0.0)};
+        const double bytes[] = {stage->weights_bytes,   stage->gradients_bytes,
+                                stage->optimizer_bytes, stage->activations_bytes,
+                                stage->workspace_bytes, fmax(stage->reserved_bytes - stage->peak_bytes, 0.0)};
         g_string_append_printf(job->extra_csv, "%d", stage->stage);
         for (gsize kind = 0; kind < G_N_ELEMENTS(bytes); kind++) {
             char number[G_ASCII_DTOSTR_BUF_SIZE];
@@ -91,11 +91,11 @@ bool plot_memory(const Report *report, const PlotTarget *target, GError **error)
     add_lines(&job, report, unit_s);
     add_stages(&job, report);
     plot_set_text(&job, "heading", report->spec->name);
-    g_autofree char *caption = report->fits
-                                   ? g_strdup_printf("memory of one GPU: the fullest stage reserves %.1f of %.1f GiB",
-                                                     report->reserved_bytes / GIB, report->capacity_bytes / GIB)
-                                   : g_strdup_printf("memory of one GPU: does not fit, %.1f GiB short of %.1f GiB",
-                                                     report->short_bytes / GIB, report->capacity_bytes / GIB);
+    g_autofree char *caption =
+        report->fits ? g_strdup_printf("memory of one GPU: the fullest stage reserves %.1f of %.1f GiB",
+                                       report->reserved_bytes / GIB, report->capacity_bytes / GIB)
+                     : g_strdup_printf("memory of one GPU: does not fit, %.1f GiB short of %.1f GiB",
+                                       report->short_bytes / GIB, report->capacity_bytes / GIB);
     plot_set_text(&job, "caption", caption);
     plot_set_number(&job, "capacity", report->capacity_bytes / GIB);
     plot_set_number(&job, "fullest", report->reserved_bytes / GIB);

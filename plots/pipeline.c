@@ -8,13 +8,13 @@
 
 #include <math.h>
 
-#define MAX_LANES      64
-#define BAND_FROM      0.04 /* of a lane, from its top; pipeline.gp draws the idle band there too */
-#define BAND_TO        0.70
-#define STRIP_FROM     0.73
-#define STRIP_TO       0.89
-#define DIGIT_FRAC     0.0055 /* of the step: width of a digit; ops too narrow for their number get none */
-#define GAP_FRAC       0.001  /* of the step: kept free behind passes that are much wider */
+#define MAX_LANES  64
+#define BAND_FROM  0.04 /* of a lane, from its top; pipeline.gp draws the idle band there too */
+#define BAND_TO    0.70
+#define STRIP_FROM 0.73
+#define STRIP_TO   0.89
+#define DIGIT_FRAC 0.0055 /* of the step: width of a digit; ops too narrow for their number get none */
+#define GAP_FRAC   0.001  /* of the step: kept free behind passes that are much wider */
 
 typedef enum {
     LOOK_FORWARD,
@@ -115,7 +115,8 @@ static void add_box(Timeline *t, double from, double to, double bottom, double t
     const double values[4] = {from, to, bottom, top};
     for (int i = 0; i < 4; i++)
         g_ascii_formatd(number[i], sizeof number[i], "%.9g", values[i]);
-    g_string_append_printf(t->csv, "%s,%s,%s,%s,%d,\n", number[0], number[1], number[2], number[3], (int)look);
+    g_string_append_printf(t->csv, "%s,%s,%s,%s,%d,\n", number[0], number[1], number[2], number[3],
+                           (int)look);
     t->used[look] = true;
 }
 
@@ -133,8 +134,9 @@ static void draw_pass(Timeline *t, const Pass *pass, int lane)
 {
     /* Recomputation first, then the work itself, then what it sends. */
     static const SimPart order[SIM_PART_COUNT] = {
-        SIM_PART_RECOMPUTE,    SIM_PART_COMPUTE,     SIM_PART_OPTIMIZER,     SIM_PART_OTHER,     SIM_PART_TENSOR_COMM,
-        SIM_PART_CONTEXT_COMM, SIM_PART_EXPERT_COMM, SIM_PART_PIPELINE_COMM, SIM_PART_DATA_COMM, SIM_PART_OFFLOAD};
+        SIM_PART_RECOMPUTE,   SIM_PART_COMPUTE,      SIM_PART_OPTIMIZER,   SIM_PART_OTHER,
+        SIM_PART_TENSOR_COMM, SIM_PART_CONTEXT_COMM, SIM_PART_EXPERT_COMM, SIM_PART_PIPELINE_COMM,
+        SIM_PART_DATA_COMM,   SIM_PART_OFFLOAD};
     const SimSpan *span = &pass->span;
     const bool main_band = span->stream == SIM_STREAM_COMPUTE;
     const double bottom = lane + (main_band ? BAND_FROM : STRIP_FROM);
@@ -155,11 +157,12 @@ static void draw_pass(Timeline *t, const Pass *pass, int lane)
         const double from = start + (end - start) * done_ps / total_ps;
         done_ps += ps;
         t->part_used[order[i]] = true;
-        add_box(t, from, start + (end - start) * done_ps / total_ps, bottom, top, look_of(order[i], (SimTag)span->tag));
+        add_box(t, from, start + (end - start) * done_ps / total_ps, bottom, top,
+                look_of(order[i], (SimTag)span->tag));
     }
     const Look look = look_of_compute((SimTag)span->tag);
     const int digits = span->microbatch < 10 ? 1 : span->microbatch < 100 ? 2 : 3;
-    const double needed = (digits + 1) * DIGIT_FRAC * t->step_units;
+    const double needed = (digits + 0.3) * DIGIT_FRAC * t->step_units;
     if (main_band && span->microbatch >= 0 && look != LOOK_OTHER && end - start > needed)
         add_number(t, start, end, (bottom + top) / 2.0, look, span->microbatch);
 }
@@ -245,10 +248,11 @@ bool plot_pipeline(const Report *report, const PlotTarget *target, GError **erro
     add_spans(&t);
     set_looks(&job, &t);
     plot_set_text(&job, "heading", report->spec->name);
-    g_autofree char *caption = g_strdup_printf(
-        "%s, %d micro-batch%s: step %.4g %s, bubble %.1f %% (mean over ranks)",
-        spec_word(&spec_words_schedule, (int)report->spec->parallel.schedule), spec_microbatches(report->spec),
-        spec_microbatches(report->spec) == 1 ? "" : "es", t.step_units, plot_time_unit(step_s, &t.unit_s), report->bubble_frac * 100.0);
+    g_autofree char *caption =
+        g_strdup_printf("%s, %d micro-batch%s: step %.4g %s, bubble %.1f %% (mean over ranks)",
+                        spec_word(&spec_words_schedule, (int)report->spec->parallel.schedule),
+                        spec_microbatches(report->spec), spec_microbatches(report->spec) == 1 ? "" : "es",
+                        t.step_units, plot_time_unit(step_s, &t.unit_s), report->bubble_frac * 100.0);
     plot_set_text(&job, "caption", caption);
     plot_set_number(&job, "lanes", t.lanes);
     plot_set_number(&job, "lane_step", lane_step);

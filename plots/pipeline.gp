@@ -8,12 +8,12 @@ load style
 unset grid
 set border 1
 set multiplot
-set lmargin at screen 0.065
-set rmargin at screen 0.985
+set lmargin at screen 0.07
+set rmargin at screen 0.975
 set bmargin at screen 66.0 / height
 set tmargin at screen 1.0 - 128.0 / height
-set label 1 heading at screen 0.065, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.065, screen 1.0 - 52.0/height left textcolor rgb '#555555'
+set label 1 heading at screen 0.07, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
+set label 2 caption at screen 0.07, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set xrange [0:step]
 set yrange [lanes:0]
 set xlabel 'time (' . unit . ')' textcolor rgb ink
@@ -27,7 +27,7 @@ set ylabel 'pipeline rank' textcolor rgb ink
 do for [lane=0:lanes-1] {
     set object 100+lane rectangle from 0, lane+0.04 to step, lane+0.70 behind fc rgb '#EDEDED' fs solid noborder
 }
-set key at screen 0.06, screen 1.0 - 66.0/height left top horizontal reverse Left samplen 1.2 maxrows 2 textcolor rgb ink
+set key at screen 0.065, screen 1.0 - 66.0/height left top horizontal reverse Left samplen 1.2 maxrows 2 textcolor rgb ink
 is(i) = column(5) == int(word(look_codes, i)) ? column(1) : NaN
 plot for [i=1:look_count] data skip 1 using (is(i)):3:1:2:3:4 with boxxyerror lc rgb word(look_colours, i) title word(look_labels, i), \
      NaN with boxes lc rgb '#EDEDED' title 'idle', \

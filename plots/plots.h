@@ -29,8 +29,8 @@ typedef struct PlotPoint {
 } PlotPoint;
 
 /* MFU and memory against one swept field. */
-bool plot_sweep(const char *title, const char *key, const PlotPoint *points, int count, const PlotTarget *target,
-                GError **error);
+bool plot_sweep(const char *title, const char *key, const PlotPoint *points, int count,
+                const PlotTarget *target, GError **error);
 
 /* Losses from the dense peak to the model FLOP/s, as fractions of the peak, means over ranks: they and the MFU
  * add up to 1. */

@@ -3,8 +3,8 @@
 
 #define GIB 1073741824.0
 
-bool plot_sweep(const char *title, const char *key, const PlotPoint *points, int count, const PlotTarget *target,
-                GError **error)
+bool plot_sweep(const char *title, const char *key, const PlotPoint *points, int count,
+                const PlotTarget *target, GError **error)
 {
     PlotJob job;
     plot_job_init(&job, "sweep");
@@ -23,7 +23,8 @@ bool plot_sweep(const char *title, const char *key, const PlotPoint *points, int
         best = MAX(best, points[i].mfu * 100.0);
     }
     plot_set_text(&job, "heading", title);
-    g_autofree char *caption = g_strdup_printf("MFU, and memory reserved on the fullest stage, against %s; hollow: does not fit", key);
+    g_autofree char *caption = g_strdup_printf(
+        "MFU, and memory reserved on the fullest stage, against %s; hollow: does not fit", key);
     plot_set_text(&job, "caption", caption);
     plot_set_text(&job, "swept", key);
     plot_set_number(&job, "points", count);

@@ -4,7 +4,7 @@ height = 700
 load style
 set multiplot
 set lmargin at screen 0.075
-set rmargin at screen 0.985
+set rmargin at screen 0.975
 set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
 set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set xrange [-0.5:points-0.5]

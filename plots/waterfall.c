@@ -20,11 +20,16 @@ typedef struct LossWord {
 } LossWord;
 
 static const LossWord loss_words[PLOT_LOSS_COUNT] = {
-    {SIM_PART_COMPUTE, "kernel loss"}, {SIM_PART_RECOMPUTE, "recompute"},
-    {SIM_PART_TENSOR_COMM, "tensor comm"},    {SIM_PART_CONTEXT_COMM, "context comm"},
-    {SIM_PART_EXPERT_COMM, "expert comm"},    {SIM_PART_PIPELINE_COMM, "pipeline comm"},
-    {SIM_PART_DATA_COMM, "data comm"},        {SIM_PART_OFFLOAD, "offload"},
-    {SIM_PART_OPTIMIZER, "optimizer"},        {SIM_PART_OTHER, "other"},
+    {SIM_PART_COMPUTE, "kernel loss"},
+    {SIM_PART_RECOMPUTE, "recompute"},
+    {SIM_PART_TENSOR_COMM, "tensor comm"},
+    {SIM_PART_CONTEXT_COMM, "context comm"},
+    {SIM_PART_EXPERT_COMM, "expert comm"},
+    {SIM_PART_PIPELINE_COMM, "pipeline comm"},
+    {SIM_PART_DATA_COMM, "data comm"},
+    {SIM_PART_OFFLOAD, "offload"},
+    {SIM_PART_OPTIMIZER, "optimizer"},
+    {SIM_PART_OTHER, "other"},
     {-1, "bubble"},
 };
 
@@ -74,11 +79,11 @@ bool plot_waterfall(const Report *report, const PlotTarget *target, GError **err
     }
     add_bar(job.csv, "model FLOPs", 0.0, report->mfu, 0, report->mfu);
     char peak[ORR_TEXT_SIZE], achieved[ORR_TEXT_SIZE];
-    g_autofree char *caption =
-        g_strdup_printf("from the dense %s peak of %s a GPU down to %s of model FLOPs: MFU %.1f %%",
-                        spec_word(&spec_words_precision, (int)report->spec->training.precision),
-                        orr_text_si(peak, cost_peak_flops_per_s(report->spec), "FLOP/s"),
-                        orr_text_si(achieved, report->model_flops_per_s_per_gpu, "FLOP/s"), report->mfu * 100.0);
+    g_autofree char *caption = g_strdup_printf(
+        "from the dense %s peak of %s a GPU down to %s of model FLOPs: MFU %.1f %%",
+        spec_word(&spec_words_precision, (int)report->spec->training.precision),
+        orr_text_si(peak, cost_peak_flops_per_s(report->spec), "FLOP/s"),
+        orr_text_si(achieved, report->model_flops_per_s_per_gpu, "FLOP/s"), report->mfu * 100.0);
     plot_set_text(&job, "heading", report->spec->name);
     plot_set_text(&job, "caption", caption);
     plot_set_number(&job, "bars", bars);

@@ -3,12 +3,12 @@ width = 1200
 height = 560
 load style
 set border 2
-set lmargin at screen 0.065
-set rmargin at screen 0.985
+set lmargin at screen 0.07
+set rmargin at screen 0.975
 set tmargin at screen 1.0 - 84.0/height
 set bmargin at screen 58.0/height
-set label 1 heading at screen 0.065, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
-set label 2 caption at screen 0.065, screen 1.0 - 52.0/height left textcolor rgb '#555555'
+set label 1 heading at screen 0.07, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
+set label 2 caption at screen 0.07, screen 1.0 - 52.0/height left textcolor rgb '#555555'
 set xrange [-0.6:bars-0.4]
 set yrange [0:108]
 set ytics 0,20,100 format '%.0f %%'

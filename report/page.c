@@ -101,7 +101,8 @@ void report_page_apportion(const int64_t *values, int count, int64_t total, int6
 ReportScale report_page_scale(int64_t ps)
 {
     static const ReportScale scales[] = {
-        {"s", 10000000000, 2}, {"s", 1000000000, 3}, {"ms", 100000000, 1}, {"ms", 10000000, 2}, {"us", 100000, 1},
+        {"s", 10000000000, 2}, {"s", 1000000000, 3}, {"ms", 100000000, 1},
+        {"ms", 10000000, 2},   {"us", 100000, 1},
     };
     static const int64_t from_ps[] = {10000000000000, 1000000000000, 100000000000, 1000000000, 0};
     int row = 0;

@@ -17,11 +17,12 @@ const char *report_page_whole(char *text, double value);
 
 /* Rounds `values` (not negative, sum `total`) to whole units of total / `units` so that they still add up:
  * largest remainder. `ret_units` sums to `units`. total 0: all zero. */
-void report_page_apportion(const int64_t *values, int count, int64_t total, int64_t units, int64_t *ret_units);
+void report_page_apportion(const int64_t *values, int count, int64_t total, int64_t units,
+                           int64_t *ret_units);
 
 /* A unit in which a duration has at least three digits before rounding. */
 typedef struct ReportScale {
-    const char *unit; /* "s", "ms", "us" */
+    const char *unit;   /* "s", "ms", "us" */
     int64_t quantum_ps; /* of the last decimal */
     int decimals;
 } ReportScale;

@@ -22,16 +22,11 @@ static const PartWord part_words[REPORT_TIME_COUNT] = {
 };
 
 static const char *const part_names[SIM_PART_COUNT] = {
-    [SIM_PART_COMPUTE] = "compute",
-    [SIM_PART_RECOMPUTE] = "recompute",
-    [SIM_PART_TENSOR_COMM] = "tensor_comm",
-    [SIM_PART_CONTEXT_COMM] = "context_comm",
-    [SIM_PART_EXPERT_COMM] = "expert_comm",
-    [SIM_PART_PIPELINE_COMM] = "pipeline_comm",
-    [SIM_PART_DATA_COMM] = "data_comm",
-    [SIM_PART_OFFLOAD] = "offload",
-    [SIM_PART_OPTIMIZER] = "optimizer",
-    [SIM_PART_OTHER] = "other",
+    [SIM_PART_COMPUTE] = "compute",         [SIM_PART_RECOMPUTE] = "recompute",
+    [SIM_PART_TENSOR_COMM] = "tensor_comm", [SIM_PART_CONTEXT_COMM] = "context_comm",
+    [SIM_PART_EXPERT_COMM] = "expert_comm", [SIM_PART_PIPELINE_COMM] = "pipeline_comm",
+    [SIM_PART_DATA_COMM] = "data_comm",     [SIM_PART_OFFLOAD] = "offload",
+    [SIM_PART_OPTIMIZER] = "optimizer",     [SIM_PART_OTHER] = "other",
 };
 
 static const char *const tag_labels[SIM_TAG_COUNT] = {

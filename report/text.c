@@ -48,7 +48,8 @@ static char *batch_line(const Spec *spec)
     return g_strdup_printf("%s sequences of %s tokens (%s tokens); micro-batch %d, %d per pipeline",
                            report_page_whole(sequences, training->global_batch),
                            report_page_whole(length, training->sequence_length),
-                           orr_text_count(tokens, step_tokens), training->micro_batch, spec_microbatches(spec));
+                           orr_text_count(tokens, step_tokens), training->micro_batch,
+                           spec_microbatches(spec));
 }
 
 static char *training_line(const Spec *spec)
@@ -90,15 +91,16 @@ static void write_scenario(const Report *report, GString *out)
     g_autoptr(GString) model = g_string_new(spec->model.name);
     g_string_append_printf(model, ", %s parameters", orr_text_count(number, report->parameters));
     if (report->active_parameters < report->parameters)
-        g_string_append_printf(model, " (%s active a token)", orr_text_count(active, report->active_parameters));
+        g_string_append_printf(model, " (%s active a token)",
+                               orr_text_count(active, report->active_parameters));
     g_string_append_printf(model, ", %d layers", spec->model.layers);
     report_page_entry(out, "  Model", LABEL_COLUMN, model->str);
 
     const SpecCluster *cluster = &spec->cluster;
     g_autofree char *cluster_line =
         g_strdup_printf("%s GPUs: %d x %d %s%s%s", report_page_whole(number, report->gpus), cluster->nodes,
-                        cluster->gpus_per_node, cluster->accelerator.name, cluster->name[0] != '\0' ? ", " : "",
-                        cluster->name);
+                        cluster->gpus_per_node, cluster->accelerator.name,
+                        cluster->name[0] != '\0' ? ", " : "", cluster->name);
     report_page_entry(out, "  Cluster", LABEL_COLUMN, cluster_line);
     g_autofree char *layout = layout_line(spec), *batch = batch_line(spec), *training = training_line(spec);
     report_page_entry(out, "  Layout", LABEL_COLUMN, layout);
@@ -132,13 +134,12 @@ static void write_headline(const Report *report, GString *out)
         g_string_append(out, "\u2500");
     g_string_append(out, "\u2518\n\n");
 
-    g_autofree char *speed =
-        g_strdup_printf("%s tokens/s, %s of model FLOPs; MFU %.1f %%, HFU %.1f %%",
-                        report->tokens_per_s_per_gpu < 100.0
-                            ? orr_text_si(tokens, report->tokens_per_s_per_gpu, "")
-                            : report_page_whole(tokens, report->tokens_per_s_per_gpu),
-                        orr_text_si(rate, report->model_flops_per_s_per_gpu, "FLOP/s"), report->mfu * 100.0,
-                        report->hfu * 100.0);
+    g_autofree char *speed = g_strdup_printf("%s tokens/s, %s of model FLOPs; MFU %.1f %%, HFU %.1f %%",
+                                             report->tokens_per_s_per_gpu < 100.0
+                                                 ? orr_text_si(tokens, report->tokens_per_s_per_gpu, "")
+                                                 : report_page_whole(tokens, report->tokens_per_s_per_gpu),
+                                             orr_text_si(rate, report->model_flops_per_s_per_gpu, "FLOP/s"),
+                                             report->mfu * 100.0, report->hfu * 100.0);
     report_page_entry(out, "  Per GPU", LABEL_COLUMN, speed);
     if (report->interval_coverage > 0.0) {
         char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
@@ -212,18 +213,20 @@ static void write_training(const Report *report, GString *out)
 static void write_conventions(const Report *report, GString *out)
 {
     char peak[ORR_TEXT_SIZE];
-    g_autofree char *note = g_strdup_printf(
-        "model FLOPs of the op list (causal attention halved, LM head in, embedding out, no recomputation) over "
-        "the dense %s peak of %s; HFU adds recomputation",
-        spec_word(&spec_words_precision, (int)report->spec->training.precision),
-        orr_text_si(peak, cost_peak_flops_per_s(report->spec), "FLOP/s"));
+    g_autofree char *note =
+        g_strdup_printf("model FLOPs of the op list (causal attention halved, LM head in, embedding out, no "
+                        "recomputation) over "
+                        "the dense %s peak of %s; HFU adds recomputation",
+                        spec_word(&spec_words_precision, (int)report->spec->training.precision),
+                        orr_text_si(peak, cost_peak_flops_per_s(report->spec), "FLOP/s"));
     g_string_append_c(out, '\n');
     report_page_entry(out, "MFU counts", LABEL_COLUMN, note);
     g_autoptr(GString) others = g_string_new(NULL);
     for (int i = 0; i < COST_CONVENTION_COUNT; i++) {
         if (i != COST_CONVENTION_ORRERY && report->by_convention.mfu[i] > 0.0)
             g_string_append_printf(others, "%s%s %.1f\u00a0%%", others->len > 0 ? ", " : "",
-                                   cost_convention_name((CostConvention)i), report->by_convention.mfu[i] * 100.0);
+                                   cost_convention_name((CostConvention)i),
+                                   report->by_convention.mfu[i] * 100.0);
     }
     if (others->len > 0)
         report_page_entry(out, "Others count", LABEL_COLUMN, others->str);

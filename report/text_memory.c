@@ -127,11 +127,12 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
     const double spare_bytes =
         report->capacity_bytes - fullest->peak_bytes - report->spec->execution.framework.context_bytes;
     if (!report->fits)
-        g_string_append_printf(out, "  DOES NOT FIT: stage %d lacks %s beyond the %s of its GPUs\n", fullest->stage,
-                               orr_text_bytes(room, report->short_bytes), capacity);
+        g_string_append_printf(out, "  DOES NOT FIT: stage %d lacks %s beyond the %s of its GPUs\n",
+                               fullest->stage, orr_text_bytes(room, report->short_bytes), capacity);
     else if (fullest->reserved_bytes > report->capacity_bytes)
-        g_string_append_printf(out, "  Fits, but only if the allocator gives cached blocks back: %s to spare on stage %d\n",
-                               orr_text_bytes(room, spare_bytes), fullest->stage);
+        g_string_append_printf(
+            out, "  Fits, but only if the allocator gives cached blocks back: %s to spare on stage %d\n",
+            orr_text_bytes(room, spare_bytes), fullest->stage);
     else
         g_string_append_printf(out, "  Fits: the fullest stage (%d) has %s of %s to spare\n", fullest->stage,
                                orr_text_bytes(room, spare_bytes), capacity);
@@ -150,15 +151,17 @@ void report_text_memory(const Report *report, GString *out)
     const double scale_bytes = fmax(report->capacity_bytes, report->reserved_bytes);
 
     char capacity[ORR_TEXT_SIZE];
-    g_string_append_printf(out, "\nMemory of one GPU of each pipeline stage at its peak, in GiB, against %s\n",
+    g_string_append_printf(out,
+                           "\nMemory of one GPU of each pipeline stage at its peak, in GiB, against %s\n",
                            orr_text_bytes(capacity, report->capacity_bytes));
     OrrTable *table = orr_table_new(headers, COLUMNS);
     for (int i = 0; i < shown; i++)
         add_stage_row(table, report, &rows[i], scale_bytes);
     orr_table_print(table, out, 2);
     orr_table_free(table);
-    g_string_append(out, "  \u2588 weights  \u2593 gradients  \u2592 optimizer  \u2591 activations  \u254d workspace  "
-                         "\u00b7 reserved besides  \u2502 capacity\n");
+    g_string_append(
+        out, "  \u2588 weights  \u2593 gradients  \u2592 optimizer  \u2591 activations  \u254d workspace  "
+             "\u00b7 reserved besides  \u2502 capacity\n");
     if (shown < distinct)
         g_string_append_printf(out, "  %d of %d stages shown\n", shown, report->stage_count);
     write_verdict(report, &report->stages[fullest], out);

@@ -49,7 +49,7 @@ static void write_names(TraceWriter *w, const Report *report)
 {
     const SimResult *result = &report->result;
     const int replicas = MAX(report->program.replicas, 1);
-    g_autofree bool *used = g_new0(bool, (gsize)result->ranks * SIM_STREAM_COUNT);
+    g_autofree bool *used = g_new0(bool, (gsize)result->ranks *SIM_STREAM_COUNT);
     for (int64_t i = 0; i < result->span_count; i++)
         used[result->spans[i].rank * SIM_STREAM_COUNT + result->spans[i].stream] = true;
     for (int rank = 0; rank < result->ranks; rank++) {
@@ -63,7 +63,8 @@ static void write_names(TraceWriter *w, const Report *report)
         begin_event(w, "M", rank);
         g_string_append_printf(w->out, ",\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", name->str);
         begin_event(w, "M", rank);
-        g_string_append_printf(w->out, ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%d}}", rank);
+        g_string_append_printf(w->out, ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%d}}",
+                               rank);
         for (int stream = 0; stream < SIM_STREAM_COUNT; stream++) {
             if (!used[rank * SIM_STREAM_COUNT + stream])
                 continue;
@@ -71,8 +72,9 @@ static void write_names(TraceWriter *w, const Report *report)
             g_string_append_printf(w->out, ",\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
                                    stream, report_stream_label((SimStream)stream));
             begin_event(w, "M", rank);
-            g_string_append_printf(
-                w->out, ",\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}", stream, stream);
+            g_string_append_printf(w->out,
+                                   ",\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}",
+                                   stream, stream);
         }
     }
 }
@@ -130,7 +132,8 @@ static SpanIndex index_spans(const SimResult *result)
 }
 
 /* The n-th span of a rank's stream, or NULL. */
-static const SimSpan *span_at(const SimResult *result, const SpanIndex *index, int rank, int stream, int64_t n)
+static const SimSpan *span_at(const SimResult *result, const SpanIndex *index, int rank, int stream,
+                              int64_t n)
 {
     const int64_t lane = (int64_t)rank * SIM_STREAM_COUNT + stream;
     const int64_t at = index->first[lane] + n;
@@ -150,7 +153,8 @@ static int64_t *count_ops_before(const SimList *list)
 static void write_arrow(TraceWriter *w, int64_t *id, const SimSpan *from, const SimSpan *to)
 {
     begin_event(w, "s", from->rank);
-    g_string_append_printf(w->out, ",\"tid\":%d,\"id\":%" G_GINT64_FORMAT ",\"name\":\"send\",\"cat\":\"send\"",
+    g_string_append_printf(w->out,
+                           ",\"tid\":%d,\"id\":%" G_GINT64_FORMAT ",\"name\":\"send\",\"cat\":\"send\"",
                            from->stream, *id);
     append_us(w, "ts", from->start_ps);
     g_string_append_c(w->out, '}');
@@ -182,7 +186,8 @@ static void write_arrows(TraceWriter *w, const Report *report)
             if (wait->kind != SIM_WAIT || wait->wait_class < 0 || wait->wait_class == class ||
                 (wait->wait_stream != SIM_STREAM_SEND_NEXT && wait->wait_stream != SIM_STREAM_SEND_PREV))
                 continue;
-            const int64_t sent = before[wait->wait_class * SIM_STREAM_COUNT + wait->wait_stream][wait->wait_index];
+            const int64_t sent =
+                before[wait->wait_class * SIM_STREAM_COUNT + wait->wait_stream][wait->wait_index];
             for (int replica = 0; replica < program->replicas; replica++) {
                 const SimSpan *from = span_at(result, &index, wait->wait_class * program->replicas + replica,
                                               wait->wait_stream, sent);
@@ -209,8 +214,8 @@ static void write_level(TraceWriter *w, const SimLevel *level)
     append_us(w, "ts", level->time_ps);
     g_string_append(w->out, ",\"name\":\"memory (bytes)\",\"args\":{");
     for (int i = 0; i < SIM_MEM_COUNT; i++)
-        g_string_append_printf(w->out, "%s\"%s\":%" G_GINT64_FORMAT, i == 0 ? "" : ",", report_mem_name(order[i]),
-                               level->bytes[order[i]]);
+        g_string_append_printf(w->out, "%s\"%s\":%" G_GINT64_FORMAT, i == 0 ? "" : ",",
+                               report_mem_name(order[i]), level->bytes[order[i]]);
     g_string_append(w->out, "}}");
 }
 

@@ -4,6 +4,8 @@
 #include <glib.h>
 
 #define NONE (-1)
+/* Children of a heap entry: four of 16 bytes are one cache line. */
+#define ARITY 4
 
 typedef struct {
     int32_t next, prev; /* in the instant's list */
@@ -13,8 +15,7 @@ typedef struct {
 typedef struct {
     int64_t time_ps;
     int32_t first, last; /* events; NONE: empty */
-    int32_t heap_index;
-    int32_t hash_next; /* also links free instants */
+    int32_t hash_next;   /* also links free instants */
 } Instant;
 
 typedef struct {
@@ -26,7 +27,8 @@ struct SimEventq {
     Event *events;
     Instant *instants;
     HeapEntry *heap;
-    int32_t *hash; /* first instant of each chain */
+    int32_t *heap_index; /* of each instant; apart, for every sift writes them */
+    int32_t *hash;       /* first instant of each chain */
     int hash_shift;
     int32_t heap_count;
     int32_t free_instant;
@@ -44,6 +46,7 @@ SimEventq *sim_eventq_new(OrrArena *arena, int32_t capacity)
     q->events = ORR_ARENA_NEW(arena, Event, capacity);
     q->instants = ORR_ARENA_NEW(arena, Instant, instants);
     q->heap = ORR_ARENA_NEW(arena, HeapEntry, instants);
+    q->heap_index = ORR_ARENA_NEW(arena, int32_t, instants);
     q->hash = ORR_ARENA_NEW(arena, int32_t, (int32_t)1 << bits);
     q->hash_shift = 64 - bits;
     for (int32_t i = 0; i < capacity; i++)
@@ -65,13 +68,13 @@ static int32_t *chain_of(SimEventq *q, int64_t time_ps)
 static void heap_put(SimEventq *q, int32_t index, HeapEntry entry)
 {
     q->heap[index] = entry;
-    q->instants[entry.instant].heap_index = index;
+    q->heap_index[entry.instant] = index;
 }
 
 static void heap_sift_up(SimEventq *q, int32_t index, HeapEntry entry)
 {
     while (index > 0) {
-        int32_t parent = (index - 1) / 2;
+        int32_t parent = (index - 1) / ARITY;
         if (q->heap[parent].time_ps <= entry.time_ps)
             break;
         heap_put(q, index, q->heap[parent]);
@@ -83,11 +86,13 @@ static void heap_sift_up(SimEventq *q, int32_t index, HeapEntry entry)
 static void heap_sift_down(SimEventq *q, int32_t index, HeapEntry entry)
 {
     for (;;) {
-        int32_t child = 2 * index + 1;
-        if (child >= q->heap_count)
+        int32_t first = ARITY * index + 1, child = first;
+        if (first >= q->heap_count)
             break;
-        if (child + 1 < q->heap_count && q->heap[child + 1].time_ps < q->heap[child].time_ps)
-            child++;
+        for (int32_t i = first + 1; i < MIN(first + ARITY, q->heap_count); i++) {
+            if (q->heap[i].time_ps < q->heap[child].time_ps)
+                child = i;
+        }
         if (q->heap[child].time_ps >= entry.time_ps)
             break;
         heap_put(q, index, q->heap[child]);
@@ -106,11 +111,11 @@ static void drop_instant(SimEventq *q, int32_t index)
     instant->hash_next = q->free_instant;
     q->free_instant = index;
 
-    int32_t hole = instant->heap_index;
+    int32_t hole = q->heap_index[index];
     HeapEntry moved = q->heap[--q->heap_count];
     if (hole == q->heap_count)
         return;
-    if (hole > 0 && q->heap[(hole - 1) / 2].time_ps > moved.time_ps)
+    if (hole > 0 && q->heap[(hole - 1) / ARITY].time_ps > moved.time_ps)
         heap_sift_up(q, hole, moved);
     else
         heap_sift_down(q, hole, moved);

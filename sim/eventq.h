@@ -2,7 +2,7 @@
  *
  * An event is a number from 0 to capacity - 1 that is in the queue at most once. Events at the same instant
  * leave in the order they were pushed, so a run depends on its scenario and on nothing else. Distinct
- * instants sit in a binary heap, each with a list of its events found by hashing the time: thousands of
+ * instants sit in a heap, each with a list of its events found by hashing the time: thousands of
  * ranks that finish together cost one heap operation. Nothing is allocated after sim_eventq_new(); the
  * arena owns the queue.
  */

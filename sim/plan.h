@@ -56,7 +56,7 @@ typedef struct SimPlan {
      * pipeline), false after the last one of the step (PyTorch's pipelines keep them). */
     bool reshard_after_backward;
     bool one_data_stream; /* ZeRO-3: gathers and reductions in one queue; false: a queue each */
-    int prefetch_units;          /* ZeRO-3: gathers ahead of compute */
+    int prefetch_units;   /* ZeRO-3: gathers ahead of compute */
     /* Pipeline. */
     bool p2p_blocking; /* compute waits for its own send */
     /* Once a step. */

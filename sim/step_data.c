@@ -16,6 +16,17 @@ static CostGroup expert_group(const Spec *spec, int ranks)
     return cost_group(spec, ranks, spec->parallel.expert * spec->parallel.expert_tensor);
 }
 
+/* A collective of `bytes` over `group`; cut in `pieces` of equal size when each tensor goes by itself. */
+static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, CostGroup group, int pieces)
+{
+    SimWork work = step_collective(
+        spec, &(CostCollective){.op = op, .bytes = bytes / pieces, .group = group}, SIM_PART_DATA_COMM);
+    work.part_ps[SIM_PART_DATA_COMM] *= pieces;
+    work.scale_up_bytes *= pieces;
+    work.scale_out_bytes *= pieces;
+    return work;
+}
+
 /* One collective over dense and one over expert parameters, one after the other. Hybrid sharding
  * all-reduces each shard over the replicas of the shard group behind its reduce-scatter. */
 static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
@@ -24,25 +35,17 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
     const bool sharded = op != COST_ALL_REDUCE;
     const int dense_shard = sharded ? cost_shard_degree(spec, dense_ranks) : dense_ranks;
     const int expert_shard = sharded ? cost_shard_degree(spec, expert_ranks) : expert_ranks;
-    SimWork work = step_collective(spec,
-                                   &(CostCollective){.op = op,
-                                                     .bytes = params->dense * wire_bytes,
-                                                     .group = dense_group(spec, dense_shard)},
-                                   SIM_PART_DATA_COMM);
-    const SimWork expert = step_collective(spec,
-                                           &(CostCollective){.op = op,
-                                                             .bytes = params->expert * wire_bytes,
-                                                             .group = expert_group(spec, expert_shard)},
-                                           SIM_PART_DATA_COMM);
+    const bool apart = spec->parallel.zero >= 3 && spec->execution.framework.gathers_each_tensor;
+    const int pieces = apart && params->matrices > 1 ? params->matrices : 1;
+    SimWork work = in_pieces(spec, op, params->dense * wire_bytes, dense_group(spec, dense_shard), pieces);
+    const SimWork expert =
+        in_pieces(spec, op, params->expert * wire_bytes, expert_group(spec, expert_shard), pieces);
     step_add_work(&work, &expert);
     if (op == COST_REDUCE_SCATTER && dense_shard < dense_ranks) {
         const CostGroup across =
             cost_group(spec, dense_ranks / dense_shard, spec->parallel.tensor * dense_shard);
-        const SimWork replicas = step_collective(
-            spec,
-            &(CostCollective){
-                .op = COST_ALL_REDUCE, .bytes = params->dense * wire_bytes / dense_shard, .group = across},
-            SIM_PART_DATA_COMM);
+        const SimWork replicas =
+            in_pieces(spec, COST_ALL_REDUCE, params->dense * wire_bytes / dense_shard, across, pieces);
         step_add_work(&work, &replicas);
     }
     return work;
@@ -66,6 +69,13 @@ static void add_params(StepParams *sum, const StepParams *term)
     sum->matrices += term->matrices;
 }
 
+/* Copies of a whole gradient on its way to the wire: into the flat buffer, scaled before the reduction. */
+static int64_t gradient_copies_ps(const Spec *spec, double params)
+{
+    const double bytes = 2 * spec->execution.framework.gradient_copies * params * cost_weight_wire_bytes(spec);
+    return bytes > 0 ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes)) : 0;
+}
+
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
 static void fill_units(const Step *step, int stage)
 {
@@ -75,6 +85,7 @@ static void fill_units(const Step *step, int stage)
         const StepParams *params = &step->params[stage][i];
         const double count = params->dense + params->expert;
         set_communication(step->spec, segment, params);
+        segment->backward_weight.part_ps[SIM_PART_COMPUTE] += gradient_copies_ps(step->spec, count);
         segment->gathered_param_bytes = llround(count * cost_weight_wire_bytes(step->spec));
         segment->unsharded_grad_bytes = llround(count * cost_gradient_wire_bytes(step->spec));
     }

@@ -21,7 +21,7 @@ static bool fail(const Check *check, const char *format, ...)
     va_start(arguments, format);
     g_autofree char *message = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    g_set_error(check->error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s", check->where, message);
+    orr_fail(check->error, ORR_ERROR_INPUT, "%s: %s", check->where, message);
     return false;
 }
 
@@ -129,7 +129,8 @@ static bool check_precision(const Check *check)
         if (accelerator->peak_flops_per_s[spec_gemm_dtype((SpecPrecision)i)] > 0)
             g_string_append_printf(works, "%s%s", works->len > 0 ? ", " : "",
                                    spec_word(&spec_words_precision, i));
-    fail(check, "training.precision: \"%s\" needs a %s peak that accelerator \"%s\" has not; give %s%s",
+    fail(check,
+         "training.precision: \"%s\" needs a dense %s peak, which accelerator \"%s\" has not; give %s%s",
          spec_word(&spec_words_precision, (int)precision), spec_word(&spec_words_dtype, (int)dtype),
          accelerator->name, works->len > 0 ? "one of " : "peak_flops_per_s", works->str);
     g_string_free(works, TRUE);

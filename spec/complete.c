@@ -21,7 +21,7 @@ static bool fail(const Completion *completion, const char *format, ...)
     va_start(arguments, format);
     g_autofree char *message = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    g_set_error(completion->error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s", completion->where, message);
+    orr_fail(completion->error, ORR_ERROR_INPUT, "%s: %s", completion->where, message);
     return false;
 }
 
@@ -122,6 +122,10 @@ static bool complete_cluster(const Completion *completion, SpecCluster *cluster)
         return fail(completion, "cluster.gpus_per_node: missing; give the GPUs of a node, such as 8");
     set_int(completion, "cluster.gpus_per_node", &cluster->gpus_per_node,
             accelerator->reference_gpus_per_node);
+    if ((double)cluster->gpus_per_node * cluster->nodes > G_MAXINT)
+        return fail(completion,
+                    "cluster.nodes: %d x gpus_per_node %d are too many GPUs; give at most %d in all",
+                    cluster->nodes, cluster->gpus_per_node, G_MAXINT);
     const bool reference = accelerator->reference_scale_up_domain_gpus > 0 &&
                            cluster->gpus_per_node == accelerator->reference_gpus_per_node;
     set_int(completion, "cluster.scale_up_domain_gpus", &cluster->scale_up_domain_gpus,
@@ -195,6 +199,12 @@ static bool complete_data(const Completion *completion, Spec *spec)
         note(completion, "parallel.data", text);
     return true;
 }
+/* A framework that keeps half-precision gradients in the model's type sums them in fp32 when the model is not
+ * fp16: bf16 sums lose small terms, and Megatron refuses them. */
+static SpecDtype gradient_dtype(SpecPrecision precision, SpecDtype framework)
+{
+    return framework == SPEC_FP16 && precision != SPEC_PRECISION_FP16 ? SPEC_FP32 : framework;
+}
 
 /* --- training --- */
 
@@ -204,9 +214,10 @@ static void complete_training(const Completion *completion, Spec *spec)
     const SpecFramework *framework = &spec->execution.framework;
     (void)completion;
     if ((int)training->gradient_dtype == SPEC_AUTO)
-        training->gradient_dtype = framework->gradient_dtype;
+        training->gradient_dtype = gradient_dtype(training->precision, framework->gradient_dtype);
     if ((int)training->gradient_reduce_dtype == SPEC_AUTO)
-        training->gradient_reduce_dtype = framework->gradient_reduce_dtype;
+        training->gradient_reduce_dtype =
+            gradient_dtype(training->precision, framework->gradient_reduce_dtype);
     if ((int)training->states.recipe == SPEC_AUTO)
         training->states.recipe = framework->states;
 }

@@ -44,8 +44,9 @@ static const SpecField accelerator_fields[] = {
     SPEC_F_DOUBLE(SpecAccelerator, l2_bytes, ORR_UNIT_BYTES, 0, 1e14, "0", 0, "Last-level cache."),
     SPEC_F_DOUBLE(SpecAccelerator, power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
                   "Power limit of one GPU; 0: not known."),
-    SPEC_F_DOUBLE(SpecAccelerator, speed_spread_frac, ORR_UNIT_FRAC, 0, 0.5, "0", 0,
-                  "Standard deviation of sustained speed between chips; a synchronous job runs at its slowest."),
+    SPEC_F_DOUBLE(
+        SpecAccelerator, speed_spread_frac, ORR_UNIT_FRAC, 0, 0.5, "0", 0,
+        "Standard deviation of sustained speed between chips; a synchronous job runs at its slowest."),
     SPEC_F_WORD(SpecAccelerator, generation, &spec_words_generation, "\"other\"", 0,
                 "Which tuning tables of the collective library apply."),
     SPEC_F_DOUBLE(SpecAccelerator, scale_up_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,

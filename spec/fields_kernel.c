@@ -69,6 +69,8 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(backward_weight_frac, FRAC, 0.1, 2, 1,                                                                 \
       "Speed of the weight-gradient layout (NT) over the forward one (TN).")                                 \
     F(grouped_frac, FRAC, 0.05, 2, 0.9, "Speed of grouped (expert) products over dense ones.")               \
+    F(group_s, SECONDS, 0, 1e-3, 2e-6,                                                                       \
+      "What every group of a grouped product adds: experts' kernels start one by one.")                      \
     F(power_frac, FRAC, 0, 5, 1.2,                                                                           \
       "Power of the dense peak at the boost clock, over what the power limit leaves above static_frac.")     \
     F(throttle_s, SECONDS, 0, 10, 1e-3, "Kernels much shorter than this run at the boost clock.")            \

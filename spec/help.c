@@ -180,11 +180,11 @@ static bool fail_unknown(const char *key, const GPtrArray *keys, GError **error)
         if (parts[i] == near_part)
             near = g_ptr_array_index(keys, i);
     if (near != NULL)
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "help: no field \"%s\"; did you mean %s?", key, near);
+        orr_fail(error, ORR_ERROR_INPUT, "help: no field \"%s\"; did you mean %s?", key, near);
     else
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "help: no field \"%s\"; ask for model, cluster, training, parallel, execution or offload",
-                    key);
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "help: no field \"%s\"; ask for model, cluster, training, parallel, execution or offload",
+                 key);
     return false;
 }
 

@@ -20,8 +20,7 @@ static void import_fail(Import *import, const char *key, const OrrJson *node, co
         return;
     import->failed = true;
     g_autofree char *shown = node != NULL ? orr_json_show(node) : g_strdup("missing");
-    g_set_error(import->error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s: %s; give %s", import->path, key, shown,
-                expected);
+    orr_fail(import->error, ORR_ERROR_INPUT, "%s: %s: %s; give %s", import->path, key, shown, expected);
 }
 
 static const OrrJson *find(const Import *import, const char *key)

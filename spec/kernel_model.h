@@ -30,6 +30,7 @@ typedef struct SpecGemmModel {
     double backward_input_frac;  /* speed of layout NN over TN */
     double backward_weight_frac; /* speed of layout NT over TN */
     double grouped_frac;         /* speed of grouped (expert) products over dense ones */
+    double group_s; /* every group of a grouped product adds: experts' kernels start one by one */
     double
         power_frac; /* power of the dense peak at the boost clock over what the limit leaves above static_frac */
     double throttle_s; /* kernels much shorter than this run at the boost clock */
@@ -72,7 +73,7 @@ typedef struct SpecCollectiveModel {
     double share_exponent;
     double ring_sm_frac, nvls_sm_frac, alltoall_sm_frac; /* taken from compute beside it */
     /* Across nodes. */
-    double nic_frac, tree_frac, nvls_tree_frac, net_latency_s, net_simple_s, net_ring_hop_s, net_fill_s;
+    double nic_frac, tree_frac, nvls_tree_frac, net_latency_s, net_simple_s, net_ring_hop_s;
     double net_congestion_frac, net_sm_frac;
 } SpecCollectiveModel;
 

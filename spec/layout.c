@@ -69,18 +69,18 @@ static bool given_layers(const Spec *spec, int stages, int *counts, GError **err
     const SpecParallel *parallel = &spec->parallel;
     int64_t sum = 0;
     if (parallel->stage_layers_count != stages) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "parallel.stage_layers: %d numbers for pipeline %d x virtual_stages %d; list %d numbers",
-                    parallel->stage_layers_count, parallel->pipeline, parallel->virtual_stages, stages);
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "parallel.stage_layers: %d numbers for pipeline %d x virtual_stages %d; list %d numbers",
+                 parallel->stage_layers_count, parallel->pipeline, parallel->virtual_stages, stages);
         return false;
     }
     for (int i = 0; i < stages; i++)
         sum += parallel->stage_layers[i];
     if (sum != spec->model.layers) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "parallel.stage_layers: the numbers add up to %" G_GINT64_FORMAT
-                    ", but the model has %d layers; let them add up to that",
-                    (gint64)sum, spec->model.layers);
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "parallel.stage_layers: the numbers add up to %" G_GINT64_FORMAT
+                 ", but the model has %d layers; let them add up to that",
+                 (gint64)sum, spec->model.layers);
         return false;
     }
     for (int i = 0; i < stages; i++)
@@ -112,11 +112,11 @@ static bool fixed_ends(const Spec *spec, int stages, int *counts, GError **error
     const Slots none = {0, 0};
     int list[SPEC_MAX_STAGES];
     if (p < 2 || rest < 0 || (lo > hi && rest != 0)) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "parallel.%s: first %d and last %d leave %" G_GINT64_FORMAT
-                    " of %d layers to %d other pipeline ranks; "
-                    "give numbers that fit, or leave them out",
-                    key, first, last, (gint64)rest, spec->model.layers, MAX(0, hi - lo + 1));
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "parallel.%s: first %d and last %d leave %" G_GINT64_FORMAT
+                 " of %d layers to %d other pipeline ranks; "
+                 "give numbers that fit, or leave them out",
+                 key, first, last, (gint64)rest, spec->model.layers, MAX(0, hi - lo + 1));
         return false;
     }
     if (first > 0)
@@ -145,12 +145,12 @@ bool spec_stage_layers(const Spec *spec, int *counts, GError **error)
         return given_layers(spec, stages, counts, error);
     const Slots slots = extra_slots(spec);
     if ((int64_t)spec->model.layers + slots.first + slots.last < stages) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "parallel.pipeline: %d x virtual_stages %d are more model stages than the model's %d "
-                    "layers; give at "
-                    "most %d stages",
-                    parallel->pipeline, parallel->virtual_stages, spec->model.layers,
-                    spec->model.layers + slots.first + slots.last);
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "parallel.pipeline: %d x virtual_stages %d are more model stages than the model's %d "
+                 "layers; give at "
+                 "most %d stages",
+                 parallel->pipeline, parallel->virtual_stages, spec->model.layers,
+                 spec->model.layers + slots.first + slots.last);
         return false;
     }
     if (parallel->first_stage_layers > 0 || parallel->last_stage_layers > 0)

@@ -28,9 +28,9 @@ bool spec_read_fail(const SpecReadContext *context, const OrrJson *node, GError 
     g_autofree char *message = g_strdup_vprintf(format, arguments);
     va_end(arguments);
     g_autofree char *shown = node != NULL ? orr_json_show(node) : NULL;
-    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s%s%s%s%s", context->where, context->path->str,
-                context->path->len > 0 ? ": " : "", shown != NULL ? shown : "", shown != NULL ? " " : "",
-                message);
+    orr_fail(error, ORR_ERROR_INPUT, "%s: %s%s%s%s%s", context->where, context->path->str,
+             context->path->len > 0 ? ": " : "", shown != NULL ? shown : "", shown != NULL ? " " : "",
+             message);
     return false;
 }
 
@@ -405,12 +405,18 @@ static const struct {
     {"gpus", "cluster.nodes"},
 };
 
-/* The full path of a scenario's key that is called `key` elsewhere, or that other tools call so; g_free. */
-static char *path_elsewhere(const char *key)
+/* The scenario's key that other tools call `key`, or NULL. */
+static const char *alias_of(const char *key)
 {
     for (guint i = 0; i < G_N_ELEMENTS(aliases); i++)
         if (g_ascii_strcasecmp(aliases[i].alias, key) == 0)
-            return g_strdup(aliases[i].key);
+            return aliases[i].key;
+    return NULL;
+}
+
+/* Full path of a key of another part of the scenario; g_free. */
+static char *path_elsewhere(const char *key)
+{
     for (int i = 0; i < spec_table_scenario.count; i++) {
         const SpecField *group = &spec_table_scenario.fields[i];
         if (group->table != NULL && spec_table_find(group->table, key) != NULL)
@@ -419,16 +425,23 @@ static char *path_elsewhere(const char *key)
     return NULL;
 }
 
+/* What an unknown key was meant to be, or NULL; g_free. */
+static char *suggestion(const SpecTable *table, const char *key)
+{
+    const char *meant = alias_of(key);
+    if (meant == NULL)
+        meant = spec_table_nearest(table, key);
+    return meant != NULL ? g_strdup(meant) : path_elsewhere(key);
+}
+
 static bool fail_unknown(SpecReadContext *context, const SpecTable *table, const OrrJson *member,
                          GError **error)
 {
     const char *key = orr_json_key(member);
-    g_autofree char *shown = orr_json_show(member), *elsewhere = path_elsewhere(key);
-    const char *near = elsewhere == NULL ? spec_table_nearest(table, key) : NULL;
+    g_autofree char *shown = orr_json_show(member), *near = suggestion(table, key);
     const gsize length = path_enter(context, key);
-    if (elsewhere != NULL || near != NULL) {
-        spec_read_fail(context, NULL, error, "unknown key (value %s); did you mean \"%s\"?", shown,
-                       elsewhere != NULL ? elsewhere : near);
+    if (near != NULL) {
+        spec_read_fail(context, NULL, error, "unknown key (value %s); did you mean \"%s\"?", shown, near);
     } else {
         GString *known = g_string_new(NULL);
         for (int i = 0; i < table->count; i++)

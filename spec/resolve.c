@@ -26,7 +26,7 @@ static bool fail(const Resolver *resolver, const char *key, const char *format, 
     va_start(arguments, format);
     g_autofree char *message = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    g_set_error(resolver->error, ORR_ERROR, ORR_ERROR_INPUT, "%s: %s: %s", resolver->where, key, message);
+    orr_fail(resolver->error, ORR_ERROR_INPUT, "%s: %s: %s", resolver->where, key, message);
     return false;
 }
 
@@ -66,9 +66,10 @@ static bool fail_no_preset(const Resolver *resolver, const char *kind, const cha
     const char *near = orr_nearest(name, (const char *const *)names->pdata, (int)names->len);
     if (near != NULL)
         return fail(resolver, key, "\"%.80s\" is none of the %s; did you mean \"%s\"?", name, kind, near);
-    return fail(resolver, key,
-                "\"%.80s\" is none of the %s; give one of `orrery list %s`, or a path ending in .json", name,
-                kind, kind);
+    return fail(
+        resolver, key,
+        "\"%.80s\" is none of the %s; give the name of a file of scenarios/%s, or a path ending in .json",
+        name, kind, kind);
 }
 
 /* File of a preset; NULL with an error that names the nearest. */
@@ -80,8 +81,9 @@ static char *preset_path(const Resolver *resolver, const char *kind, const char 
                          : g_build_filename(resolver->base_dir, name, NULL);
         if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
             return path;
-        fail(resolver, key, "\"%.200s\" is no file; give the path of a file, or a name of `orrery list %s`",
-             name, kind);
+        fail(resolver, key,
+             "\"%.200s\" is no file; give the path of a file, or the name of a preset (scenarios/%s)", name,
+             kind);
         g_free(path);
         return NULL;
     }
@@ -162,9 +164,8 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
         return imported;
     }
     if (orr_json_type(orr_json_root(doc)) != ORR_JSON_OBJECT) {
-        g_set_error(resolver->error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "%s: the file holds %s; it must hold one object", path,
-                    orr_json_type_name(orr_json_root(doc)));
+        orr_fail(resolver->error, ORR_ERROR_INPUT, "%s: the file holds %s; it must hold one object", path,
+                 orr_json_type_name(orr_json_root(doc)));
         orr_json_free(doc);
         return NULL;
     }
@@ -461,8 +462,8 @@ bool spec_resolve_set(OrrJsonDoc *doc, const char *set, GError **error)
 {
     const char *equals = strchr(set, '=');
     if (equals == NULL || equals == set) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "--set: \"%.80s\" is no key=value; write it like training.micro_batch=2", set);
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "--set: \"%.80s\" is no key=value; write it like training.micro_batch=2", set);
         return false;
     }
     g_autofree char *path = g_strndup(set, (gsize)(equals - set));

@@ -171,8 +171,8 @@ bool spec_schema_write(const char *kind, GString *out, GError **error)
     if (table == NULL) {
         const char *near = orr_nearest(kind, spec_schema_kinds, count);
         g_autofree char *all = g_strjoinv(", ", (char **)spec_schema_kinds);
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "schema: \"%s\" is no kind of file; %s%s", kind,
-                    near != NULL ? "did you mean " : "give one of ", near != NULL ? near : all);
+        orr_fail(error, ORR_ERROR_INPUT, "schema: \"%s\" is no kind of file; %s%s", kind,
+                 near != NULL ? "did you mean " : "give one of ", near != NULL ? near : all);
         return false;
     }
     const bool rows = table == &spec_table_measurement;

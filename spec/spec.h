@@ -151,6 +151,7 @@ typedef struct SpecFramework {
      * and its host time. Between dependent kernels the GPU idles `kernel_gap_s`. */
     double kernel_host_s, kernel_gap_s;
     double compiled_kernel_frac;  /* kernels left when execution.compiled (fusion by a compiler) */
+    double gradient_copies; /* ZeRO-3: times an unsharded gradient is read and written between GEMM and wire */
     double step_overhead_s;       /* data loading, logging, loss scale check: once a step */
     double microbatch_overhead_s; /* schedule bookkeeping, once per micro-batch and pass on each rank */
     /* Data parallelism. */
@@ -162,6 +163,7 @@ typedef struct SpecFramework {
     bool grad_norm_clip;  /* a global norm before the optimizer */
     SpecStatesRecipe states;
     int prefetch_units; /* ZeRO-3: units gathered ahead */
+    bool gathers_each_tensor; /* ZeRO-3: a collective a tensor, not one a unit */
     bool reshard_after_forward;
     bool reduce_each_microbatch; /* ZeRO-2/3: gradients are reduced on every micro-batch */
     double dropout_frac;         /* of models that do not say */

@@ -49,6 +49,7 @@ static SpecCluster cluster(void)
     c.accelerator.host_link_bytes_per_s = 60e9;
     c.scale_up_bytes_per_s = c.accelerator.scale_up_bytes_per_s = 450e9;
     c.scale_out_bytes_per_s_per_gpu = 50e9;
+    c.scale_out_latency_s = 5e-6;
     SpecCollectiveModel *m = &c.accelerator.model.collectives;
     *m = spec_collective_model_default;
     m->ll128_frac = 0.7, m->ll128_hop_s = 2e-6;

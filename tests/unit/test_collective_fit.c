@@ -178,6 +178,52 @@ static void test_kept_back(void)
     orr_json_free(doc);
 }
 
+/* One preset cluster with eight GPUs a node. */
+static SpecCluster preset_cluster(const char *name, int nodes)
+{
+    char *text =
+        g_strdup_printf("{\"schema\":1,\"name\":\"x\",\"model\":\"gpt3-125m\",\"cluster\":{\"preset\":\"%s\","
+                        "\"nodes\":%d},\"training\":{\"sequence_length\":1024,\"global_batch\":%d,"
+                        "\"micro_batch\":1,\"precision\":\"bf16\"},\"parallel\":{}}",
+                        name, nodes, 8 * nodes);
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "cluster", NULL);
+    Spec *spec = g_new0(Spec, 1);
+    GError *error = NULL;
+    spec_load_json(orr_json_root(doc), "cluster", NULL, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    SpecCluster cluster = spec->cluster;
+    g_free(spec);
+    orr_json_free(doc);
+    g_free(text);
+    return cluster;
+}
+
+/* All-reduce bus bandwidth across nodes. [Nanotron] for p5 (256 MB), [MlEngineering] for p5en and p6. */
+static void test_across_nodes(void)
+{
+    static const struct {
+        const char *preset;
+        int nodes;
+        double bytes, busbw_bytes_per_s, tolerance_frac;
+    } rows[] = {
+        {"aws-p5", 2, 268435456, 361.7e9, 0.2},        {"aws-p5", 4, 268435456, 160.1e9, 0.2},
+        {"aws-p5", 8, 268435456, 99.6e9, 0.2},         {"aws-p5", 16, 268435456, 84.7e9, 0.2},
+        {"aws-p5", 32, 268435456, 64.9e9, 0.2},        {"aws-p5en", 4, 4294967296, 310.07e9, 0.1},
+        {"aws-p6-b200", 4, 4294967296, 377.34e9, 0.1}, {"aws-p6-b200", 4, 1073741824, 361.99e9, 0.1},
+        {"aws-p6-b200", 4, 134217728, 197.94e9, 0.2},  {"aws-p6-b200", 4, 8388608, 35.12e9, 0.2},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
+        SpecCluster cluster = preset_cluster(rows[i].preset, rows[i].nodes);
+        int ranks = 8 * rows[i].nodes;
+        CostCollective c = {COST_ALL_REDUCE, rows[i].bytes, {ranks, 8, 1}};
+        double measured = 2.0 * (ranks - 1) / ranks * rows[i].bytes / rows[i].busbw_bytes_per_s;
+        double error = cost_collective_s(&cluster, &c) / measured - 1;
+        g_test_message("%s, %d nodes, %.0f bytes: %+.1f %%", rows[i].preset, rows[i].nodes, rows[i].bytes,
+                       100 * error);
+        g_assert_cmpfloat(fabs(error), <=, rows[i].tolerance_frac);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -185,5 +231,6 @@ int main(int argc, char **argv)
     g_test_add_func("/collective-fit/refuses", test_refuses);
     g_test_add_func("/collective-fit/presets", test_presets);
     g_test_add_func("/collective-fit/kept-back", test_kept_back);
+    g_test_add_func("/collective-fit/across-nodes", test_across_nodes);
     return g_test_run();
 }

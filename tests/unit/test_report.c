@@ -72,7 +72,8 @@ static void fill_program(Fixture *f)
         {40 * MS + 2 * s, 60 * MS + 2 * s, 0, SIM_STREAM_COMPUTE, SIM_TAG_BACKWARD, 0, 0, 2},
     };
     memcpy(f->spans, spans, sizeof spans);
-    const SimLevel levels[3] = {{0, 0, {5, 4, 3, 2, 1}}, {10 * MS + s, 1, {50, 40, 30, 20, 10}}, {60 * MS, 0, {0, 0, 3, 2, 1}}};
+    const SimLevel levels[3] = {
+        {0, 0, {5, 4, 3, 2, 1}}, {10 * MS + s, 1, {50, 40, 30, 20, 10}}, {60 * MS, 0, {0, 0, 3, 2, 1}}};
     memcpy(f->levels, levels, sizeof levels);
     f->report.program = (SimProgram){
         .classes = 2, .replicas = 1, .class_list = f->classes, .works = f->works, .work_count = 3};
@@ -138,9 +139,8 @@ static Fixture *fixture_new(void)
 {
     Fixture *f = g_new0(Fixture, 1);
     fill_spec(&f->spec);
-    f->source = (SpecSource){.scenario_hash = "0123456789abcdef",
-                             .profiles = g_ptr_array_new(),
-                             .defaulted = g_ptr_array_new()};
+    f->source = (SpecSource){
+        .scenario_hash = "0123456789abcdef", .profiles = g_ptr_array_new(), .defaulted = g_ptr_array_new()};
     g_ptr_array_add(f->source.profiles, "accelerators/gpu 00ff");
     g_ptr_array_add(f->source.defaulted, "training.optimizer=adam");
     Report *report = &f->report;
@@ -216,15 +216,31 @@ static double number_at(const OrrJson *object, const char *key)
 /* The key names are a contract. */
 static void test_json_keys(void)
 {
-    static const char *const keys[] = {
-        "schema", "scenario", "stamp", "model", "gpus", "fits", "step_s", "tokens_per_s", "tokens_per_s_per_gpu",
-        "model_flops_per_s_per_gpu", "mfu", "hfu", "mfu_by_convention", "bubble_frac", "interval", "time", "memory",
-        "training", "chosen"};
-    static const char *const time_keys[] = {"compute_s", "recompute_s", "tensor_comm_s", "context_comm_s",
-                                            "expert_comm_s", "pipeline_comm_s", "data_comm_s", "offload_s",
-                                            "optimizer_s", "bubble_s", "other_s"};
-    static const char *const stage_keys[] = {"stage", "weights_bytes", "gradients_bytes", "optimizer_bytes",
-                                             "activations_bytes", "workspace_bytes", "reserved_bytes", "peak_bytes"};
+    static const char *const keys[] = {"schema",
+                                       "scenario",
+                                       "stamp",
+                                       "model",
+                                       "gpus",
+                                       "fits",
+                                       "step_s",
+                                       "tokens_per_s",
+                                       "tokens_per_s_per_gpu",
+                                       "model_flops_per_s_per_gpu",
+                                       "mfu",
+                                       "hfu",
+                                       "mfu_by_convention",
+                                       "bubble_frac",
+                                       "interval",
+                                       "time",
+                                       "memory",
+                                       "training",
+                                       "chosen"};
+    static const char *const time_keys[] = {
+        "compute_s",   "recompute_s", "tensor_comm_s", "context_comm_s", "expert_comm_s", "pipeline_comm_s",
+        "data_comm_s", "offload_s",   "optimizer_s",   "bubble_s",       "other_s"};
+    static const char *const stage_keys[] = {"stage",           "weights_bytes",     "gradients_bytes",
+                                             "optimizer_bytes", "activations_bytes", "workspace_bytes",
+                                             "reserved_bytes",  "peak_bytes"};
     Fixture *f = fixture_new();
     g_autoptr(GString) out = g_string_new(NULL);
     report_write_json(&f->report, out);
@@ -335,9 +351,17 @@ static void test_text_says_it(void)
     g_autoptr(GString) out = g_string_new(NULL);
     report_write_text(&f->report, out);
     assert_page(out->str);
-    static const char *const said[] = {"two \"stages\"", "STEP 64", "229,064 tokens/s", "51.2 %", "tp4 sp pp2 dp2",
-                                       "1,536 sequences of 2,048 tokens", "Fits:", "33.9 days", "13,018 GPU-hours",
-                                       "0123456789abcdef", "training.optimizer=adam"};
+    static const char *const said[] = {"two \"stages\"",
+                                       "STEP 64",
+                                       "229,064 tokens/s",
+                                       "51.2 %",
+                                       "tp4 sp pp2 dp2",
+                                       "1,536 sequences of 2,048 tokens",
+                                       "Fits:",
+                                       "33.9 days",
+                                       "13,018 GPU-hours",
+                                       "0123456789abcdef",
+                                       "training.optimizer=adam"};
     for (gsize i = 0; i < G_N_ELEMENTS(said); i++) {
         if (strstr(out->str, said[i]) == NULL)
             g_error("\"%s\" is missing in\n%s", said[i], out->str);
@@ -441,11 +465,13 @@ static void test_trace_arrows(void)
     const OrrJson *events = orr_json_member(orr_json_root(doc), "traceEvents");
     g_assert_cmpint(count_events(events, "s"), ==, 2);
     g_assert_cmpint(count_events(events, "f"), ==, 2);
-    const OrrJson *out_of_0 = event_named(events, "s", "send", 0), *into_1 = event_named(events, "f", "send", 1);
+    const OrrJson *out_of_0 = event_named(events, "s", "send", 0),
+                  *into_1 = event_named(events, "f", "send", 1);
     g_assert_cmpfloat(number_at(out_of_0, "id"), ==, number_at(into_1, "id"));
     g_assert_cmpfloat(number_at(out_of_0, "ts"), ==, 10000.0);
     g_assert_cmpfloat(number_at(into_1, "ts"), ==, 12000.000001);
-    const OrrJson *out_of_1 = event_named(events, "s", "send", 1), *into_0 = event_named(events, "f", "send", 0);
+    const OrrJson *out_of_1 = event_named(events, "s", "send", 1),
+                  *into_0 = event_named(events, "f", "send", 0);
     g_assert_cmpfloat(number_at(out_of_1, "id"), ==, number_at(into_0, "id"));
     g_assert_cmpint((int)number_at(out_of_1, "tid"), ==, SIM_STREAM_SEND_PREV);
     g_assert_cmpfloat(number_at(into_0, "ts"), ==, 44000.000002);
@@ -458,12 +484,13 @@ static void test_memory_csv(void)
     Fixture *f = fixture_new();
     g_autoptr(GString) out = g_string_new(NULL);
     report_write_memory(&f->report, out);
-    g_assert_cmpstr(out->str, ==,
-                    "time_s,rank,weights_bytes,gradients_bytes,optimizer_bytes,activations_bytes,workspace_bytes,"
-                    "total_bytes\n"
-                    "0.000000000000,0,3,2,1,5,4,15\n"
-                    "0.012000000001,1,30,20,10,50,40,150\n"
-                    "0.060000000000,0,3,2,1,0,0,6\n");
+    g_assert_cmpstr(
+        out->str, ==,
+        "time_s,rank,weights_bytes,gradients_bytes,optimizer_bytes,activations_bytes,workspace_bytes,"
+        "total_bytes\n"
+        "0.000000000000,0,3,2,1,5,4,15\n"
+        "0.012000000001,1,30,20,10,50,40,150\n"
+        "0.060000000000,0,3,2,1,0,0,6\n");
     fixture_free(f);
 }
 
@@ -491,8 +518,13 @@ static void test_whole(void)
     static const struct {
         double value;
         const char *text;
-    } cases[] = {{0, "0"},           {7, "7"},         {999, "999"},         {1000, "1,000"},
-                 {-1234567, "-1,234,567"}, {999.6, "1,000"}, {1e15, "1,000,000,000,000,000"}};
+    } cases[] = {{0, "0"},
+                 {7, "7"},
+                 {999, "999"},
+                 {1000, "1,000"},
+                 {-1234567, "-1,234,567"},
+                 {999.6, "1,000"},
+                 {1e15, "1,000,000,000,000,000"}};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         char text[ORR_TEXT_SIZE];
         g_assert_cmpstr(report_page_whole(text, cases[i].value), ==, cases[i].text);

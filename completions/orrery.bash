@@ -1,0 +1,29 @@
+# bash completion of orrery; written by 'orrery help --bash'
+_orrery() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        words='run plot validate list help --version'
+    else
+        case $before in
+        --format) words='text json csv' ;;
+        --set) words=$(orrery help --keys 2>/dev/null) ;;
+        --vary|--schema) return ;;
+        *)
+            case ${COMP_WORDS[1]}:$word in
+            run:-*) words='--trace --memory --unfold --check --set --format --output --quiet --help' ;;
+            plot:-*) words='--vary --svg --set --format --output --quiet --help' ;;
+            validate:-*) words='--rows --set --format --output --quiet --help' ;;
+            list:-*) words='--format --output --quiet --help' ;;
+            help:-*) words='--schema --keys --man --bash --output --quiet --help' ;;
+            list:*) words='models accelerators clusters frameworks schedules collectives' ;;
+            help:*) words='run plot validate list help '$(orrery help --keys 2>/dev/null) ;;
+            esac ;;
+        esac
+    fi
+    if [ -n "$words" ]; then
+        COMPREPLY=($(compgen -W "$words" -- "$word"))
+    else
+        COMPREPLY=($(compgen -f -- "$word"))
+    fi
+}
+complete -o filenames -F _orrery orrery

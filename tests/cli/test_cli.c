@@ -1,0 +1,477 @@
+/* tests/cli/test_cli.c - the program as users and scripts meet it: exit status, messages, formats, files. */
+#include <string.h>
+
+#include "base/json.h"
+#include "tests/cli/runner.h"
+
+#define EXAMPLE "scenarios/examples/gpt3-175b.json"
+
+static OrrJsonDoc *parse(const char *text, const char *name)
+{
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), name, &error);
+    g_assert_no_error(error);
+    return doc;
+}
+
+static char *contents(const char *folder, const char *name)
+{
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    char *text = NULL;
+    GError *error = NULL;
+    g_file_get_contents(path, &text, NULL, &error);
+    g_assert_no_error(error);
+    return text;
+}
+
+/* --- help --- */
+
+static void test_version(void)
+{
+    CliRun run = cli_run(NULL, CLI_WORDS("--version"));
+    cli_assert_done(&run, "--version");
+    g_assert_cmpstr(run.out, ==, "orrery " ORRERY_VERSION "\n");
+    cli_run_clear(&run);
+}
+
+static void test_overview(void)
+{
+    CliRun bare = cli_run(NULL, (const char *const[]){NULL});
+    CliRun help = cli_run(NULL, CLI_WORDS("help"));
+    CliRun flag = cli_run(NULL, CLI_WORDS("--help"));
+    cli_assert_done(&bare, "orrery");
+    cli_assert_done(&help, "help");
+    cli_assert_done(&flag, "--help");
+    g_assert_cmpstr(bare.out, ==, help.out);
+    g_assert_cmpstr(bare.out, ==, flag.out);
+    static const char *const commands[] = {"run", "plot", "validate", "list", "help"};
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_assert_nonnull(strstr(bare.out, commands[i]));
+        CliRun by_word = cli_run(NULL, CLI_WORDS("help", commands[i]));
+        CliRun by_flag = cli_run(NULL, CLI_WORDS(commands[i], "--help"));
+        cli_assert_done(&by_word, commands[i]);
+        g_assert_cmpstr(by_word.out, ==, by_flag.out);
+        g_assert_true(g_str_has_prefix(by_word.out, "usage: orrery "));
+        cli_run_clear(&by_word);
+        cli_run_clear(&by_flag);
+    }
+    cli_run_clear(&bare);
+    cli_run_clear(&help);
+    cli_run_clear(&flag);
+}
+
+static void test_help_of_fields(void)
+{
+    CliRun run = cli_run(NULL, CLI_WORDS("help", "parallel.zero"));
+    cli_assert_done(&run, "parallel.zero");
+    g_assert_nonnull(strstr(run.out, "ZeRO"));
+    cli_run_clear(&run);
+    static const char *const kinds[] = {"scenario", "model",     "accelerator",
+                                        "cluster",  "framework", "measurement"};
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        CliRun schema = cli_run(NULL, CLI_WORDS("help", "--schema", kinds[i]));
+        cli_assert_done(&schema, kinds[i]);
+        OrrJsonDoc *doc = parse(schema.out, kinds[i]);
+        g_assert_nonnull(orr_json_member(orr_json_root(doc), "$schema"));
+        orr_json_free(doc);
+        cli_run_clear(&schema);
+    }
+}
+
+/* What is in the tree is what the table of commands says today. */
+static void test_generated_files_are_fresh(void)
+{
+    static const char *const rows[][2] = {{"--man", "docs/orrery.1"}, {"--bash", "completions/orrery.bash"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        CliRun run = cli_run(NULL, CLI_WORDS("help", rows[i][0]));
+        cli_assert_done(&run, rows[i][0]);
+        g_autofree char *path = cli_source(rows[i][1]);
+        g_autofree char *text = NULL;
+        g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+        if (strcmp(text, run.out) != 0)
+            g_error("%s is stale; write it anew with 'orrery help %s'", rows[i][1], rows[i][0]);
+        cli_run_clear(&run);
+    }
+}
+
+/* --- wrong use --- */
+
+static void test_wrong_use(void)
+{
+    static const struct {
+        const char *words[8];
+        const char *expect;
+    } cases[] = {
+        {{"rnu"}, "did you mean run?"},
+        {{"frobnicate"}, "unknown command \"frobnicate\""},
+        {{"--quiet", "run"}, "--quiet"},
+        {{"run"}, "SCENARIO.json is missing"},
+        {{"run", ""}, "empty"},
+        {{"run", "a.json", "b.json"}, "b.json"},
+        {{"run", "a.json", "--fromat", "json"}, "did you mean --format?"},
+        {{"run", "a.json", "--fromat=json"}, "did you mean --format?"},
+        {{"run", "a.json", "--wibble"}, "--wibble"},
+        {{"run", "a.json", "-x"}, "-x"},
+        {{"run", "a.json", "--format", "xml"}, "text, json and csv"},
+        {{"run", "a.json", "--format", "jsn"}, "did you mean json?"},
+        {{"run", "a.json", "--format"}, "--format"},
+        {{"run", "a.json", "--output", ""}, "--output is empty"},
+        {{"run", "a.json", "--trace", "-"}, "standard output"},
+        {{"run", "a.json", "--trace", "x", "--memory", "./x"}, "--trace and --memory"},
+        {{"run", "a.json", "--output", "x", "--trace", "x"}, "x"},
+        {{"run", "no-such-scenario.json"}, "no-such-scenario.json"},
+        {{"run", "."}, "."},
+        {{"run", "/dev/null"}, "/dev/null"},
+        {{"list", "modls"}, "did you mean models?"},
+        {{"list", "--set", "a=b"}, "--set"},
+        {{"help", "rn"}, "did you mean run?"},
+        {{"help", "parallel.zreo"}, "parallel.zero"},
+        {{"help", "no.such.field"}, "no.such.field"},
+        {{"help", "--schema", "scenari"}, "scenario"},
+        {{"plot"}, "SCENARIO.json is missing"},
+        {{"plot", "a.json", "--vary", "parallel.tensor"}, "key=a,b,c"},
+        {{"plot", "a.json", "--vary", "parallel.tensor=8..1"}, "--vary"},
+        {{"plot", "a.json", "--vary", "parallel.tensor=0..8"}, "--vary"},
+        {{"plot", "a.json", "--vary", "parallel.tensor=1,,2"}, "--vary"},
+        {{"validate"}, "FILE... is missing"},
+        {{"validate", "no-such-file.json"}, "no-such-file.json"},
+    };
+    char *folder = cli_scratch_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        CliRun run = cli_run(folder, cases[i].words);
+        g_autofree char *name = g_strjoinv(" ", (char **)cases[i].words);
+        cli_assert_refused(&run, name, cases[i].expect);
+        cli_run_clear(&run);
+        g_assert_cmpint(cli_count_files(folder), ==, 0);
+    }
+    cli_scratch_free(folder);
+}
+
+/* Sets that the real example refuses; the table of bad scenarios is in test_cli_bad_scenarios.c. */
+static void test_wrong_sets(void)
+{
+    static const char *const cases[][2] = {
+        {"parallel.tensor=7", "tensor"},
+        {"parallel.tensr=8", "tensor"},
+        {"training.precision=bf61", "bf16"},
+        {"parallel.tensor", "parallel.tensor"},
+        {"=8", "=8"},
+        {"training.global_batch=1.5", "global_batch"},
+        {"parallel.schedule=1f1f", "1f1b"},
+        {"execution.attention=auto", "execution.attention"},
+        {"cluster.preset=dgx-a100-80bg", "dgx-a100-80gb"},
+    };
+    g_autofree char *example = cli_source(EXAMPLE);
+    char *folder = cli_scratch_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        CliRun run =
+            cli_run(folder, CLI_WORDS("run", example, "--set", cases[i][0], "--output", "report.txt"));
+        cli_assert_refused(&run, cases[i][0], cases[i][1]);
+        cli_run_clear(&run);
+        g_assert_cmpint(cli_count_files(folder), ==, 0);
+    }
+    cli_scratch_free(folder);
+}
+
+/* --- run --- */
+
+static void test_every_example_runs(void)
+{
+    g_autofree char *folder = cli_source("scenarios/examples");
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    g_assert_nonnull(dir);
+    int count = 0;
+    for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir)) {
+        if (!g_str_has_suffix(name, ".json"))
+            continue;
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--check", "--quiet", "--format", "json"));
+        cli_assert_done(&run, name);
+        OrrJsonDoc *doc = parse(run.out, name);
+        const OrrJson *root = orr_json_root(doc);
+        const double mfu = orr_json_number(orr_json_member(root, "mfu"));
+        g_assert_cmpfloat(mfu, >, 0.0);
+        g_assert_cmpfloat(mfu, <, 1.0);
+        g_assert_cmpfloat(orr_json_number(orr_json_member(root, "hfu")), >=, mfu);
+        g_assert_true(orr_json_bool(orr_json_member(root, "fits")));
+        orr_json_free(doc);
+        cli_run_clear(&run);
+        count++;
+    }
+    g_dir_close(dir);
+    g_assert_cmpint(count, >=, 2);
+}
+
+/* Bytes do not depend on the day, on where the report goes, or on how often it is asked for. */
+static void test_same_bytes_every_time(void)
+{
+    g_autofree char *example = cli_source(EXAMPLE);
+    static const char *const formats[] = {"text", "json", "csv"};
+    char *folder = cli_scratch_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
+        CliRun first = cli_run(folder, CLI_WORDS("run", example, "--format", formats[i]));
+        cli_assert_done(&first, formats[i]);
+        CliRun second =
+            cli_run(folder, CLI_WORDS("run", example, "--format", formats[i], "--output", "report"));
+        cli_assert_done(&second, formats[i]);
+        g_assert_cmpstr(second.out, ==, "");
+        g_autofree char *report = contents(folder, "report");
+        g_assert_cmpstr(first.out, ==, report);
+        g_assert_cmpuint(first.out_length, >, 200);
+        cli_run_clear(&first);
+        cli_run_clear(&second);
+    }
+    CliRun one =
+        cli_run(folder, CLI_WORDS("run", example, "--trace", "t1", "--memory", "m1", "--output", "r1"));
+    CliRun two =
+        cli_run(folder, CLI_WORDS("run", example, "--trace", "t2", "--memory", "m2", "--output", "r2"));
+    cli_assert_done(&one, "trace");
+    cli_assert_done(&two, "trace");
+    static const char *const pairs[][2] = {{"t1", "t2"}, {"m1", "m2"}, {"r1", "r2"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(pairs); i++) {
+        g_autofree char *a = contents(folder, pairs[i][0]);
+        g_autofree char *b = contents(folder, pairs[i][1]);
+        g_assert_true(strcmp(a, b) == 0);
+    }
+    cli_run_clear(&one);
+    cli_run_clear(&two);
+    g_assert_cmpint(cli_count_files(folder), ==, 7);
+    cli_scratch_free(folder);
+}
+
+static double span_end_us(const OrrJson *event)
+{
+    return orr_json_number(orr_json_member(event, "ts")) + orr_json_number(orr_json_member(event, "dur"));
+}
+
+/* The trace is one JSON document whose slices end with the step, and every arrow has two ends. */
+static void test_trace_is_whole(void)
+{
+    g_autofree char *example = cli_source(EXAMPLE);
+    char *folder = cli_scratch_new();
+    CliRun run = cli_run(folder, CLI_WORDS("run", example, "--trace", "trace.json", "--format", "json"));
+    cli_assert_done(&run, "trace");
+    g_autofree char *text = contents(folder, "trace.json");
+    OrrJsonDoc *trace = parse(text, "trace.json"), *report = parse(run.out, "report");
+    double last_us = 0.0;
+    int starts = 0, ends = 0, counters = 0;
+    const OrrJson *events = orr_json_member(orr_json_root(trace), "traceEvents");
+    for (const OrrJson *event = orr_json_first(events); event != NULL; event = orr_json_next(event)) {
+        const char *kind = orr_json_text(orr_json_member(event, "ph"));
+        starts += strcmp(kind, "s") == 0;
+        ends += strcmp(kind, "f") == 0;
+        counters += strcmp(kind, "C") == 0;
+        if (strcmp(kind, "X") == 0)
+            last_us = MAX(last_us, span_end_us(event));
+    }
+    /* 8 pipeline ranks, 96 micro-batches: each sends to its neighbour, forward and back. */
+    g_assert_cmpint(starts, ==, 2 * 7 * 96);
+    g_assert_cmpint(ends, ==, starts);
+    g_assert_cmpint(counters, >, 0);
+    const double step_s = orr_json_number(orr_json_member(orr_json_root(report), "step_s"));
+    g_assert_cmpfloat(ABS(last_us - step_s * 1e6), <, 0.01);
+    orr_json_free(trace);
+    orr_json_free(report);
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
+/* What does not fit is a result. */
+static void test_not_fitting_is_done(void)
+{
+    g_autofree char *example = cli_source(EXAMPLE);
+    CliRun run =
+        cli_run(NULL, CLI_WORDS("run", example, "--set", "training.micro_batch=16", "--format", "json"));
+    cli_assert_done(&run, "does not fit");
+    OrrJsonDoc *doc = parse(run.out, "report");
+    const OrrJson *root = orr_json_root(doc);
+    g_assert_false(orr_json_bool(orr_json_member(root, "fits")));
+    g_assert_cmpfloat(orr_json_number(orr_json_member(orr_json_member(root, "memory"), "short_bytes")), >,
+                      0.0);
+    orr_json_free(doc);
+    cli_run_clear(&run);
+    CliRun text = cli_run(NULL, CLI_WORDS("run", example, "--set", "training.micro_batch=16"));
+    cli_assert_done(&text, "does not fit");
+    g_assert_nonnull(strstr(text.out, "DOES NOT FIT"));
+    cli_run_clear(&text);
+}
+
+static void test_auto_is_told(void)
+{
+    g_autofree char *example = cli_source(EXAMPLE);
+    CliRun run =
+        cli_run(NULL, CLI_WORDS("run", example, "--set", "training.micro_batch=auto", "--format", "json"));
+    cli_assert_done(&run, "auto");
+    OrrJsonDoc *doc = parse(run.out, "report");
+    const OrrJson *chosen = orr_json_member(orr_json_root(doc), "chosen");
+    g_assert_cmpint(orr_json_count(chosen), ==, 1);
+    const OrrJson *size = orr_json_member(chosen, "training.micro_batch");
+    g_assert_nonnull(size);
+    g_assert_cmpfloat(orr_json_number(size), >=, 1.0);
+    orr_json_free(doc);
+    cli_run_clear(&run);
+}
+
+/* --- outputs that fail --- */
+
+static void test_failed_outputs(void)
+{
+    g_autofree char *example = cli_source(EXAMPLE);
+    char *folder = cli_scratch_new();
+    CliRun run = cli_run(folder, CLI_WORDS("run", example, "--output", "no/such/folder/report"));
+    cli_assert_refused(&run, "no folder", "no/such/folder/report");
+    cli_run_clear(&run);
+    g_assert_cmpint(cli_count_files(folder), ==, 0);
+    run = cli_run(folder, CLI_WORDS("run", example, "--trace", "no/such/trace", "--output", "report"));
+    cli_assert_refused(&run, "trace fails", "--trace");
+    cli_run_clear(&run);
+    g_assert_cmpint(cli_count_files(folder), ==, 0);
+    run = cli_run(folder, CLI_WORDS("run", example, "--trace", "trace", "--output", "no/such/report"));
+    cli_assert_refused(&run, "report fails", "the report (already written: --trace)");
+    cli_run_clear(&run);
+    g_assert_cmpint(cli_count_files(folder), ==, 1); /* the whole trace, no left-overs */
+    run = cli_run(folder, CLI_WORDS("run", example, "--output", "."));
+    cli_assert_refused(&run, "a folder", ".");
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
+/* `script` in sh, with the program as $1 and the example as $2. */
+static char *shell(const char *script, const char *path)
+{
+    g_autofree char *example = cli_source(EXAMPLE);
+    const char *argv[] = {"/bin/sh", "-c", script, "sh", g_getenv("ORRERY_BINARY"), example, NULL};
+    g_auto(GStrv) environment = g_get_environ();
+    if (path != NULL)
+        environment = g_environ_setenv(environment, "PATH", path, TRUE);
+    char *out = NULL;
+    GError *error = NULL;
+    g_spawn_sync(NULL, (char **)argv, environment, G_SPAWN_DEFAULT, NULL, NULL, &out, NULL, NULL, &error);
+    g_assert_no_error(error);
+    return out;
+}
+
+static void test_closed_pipe(void)
+{
+    g_autofree char *said =
+        shell("{ { sleep 0.3; \"$1\" run \"$2\" 2>&1 >&4; echo status $? ; } 4>&1 >&3 | true; } 3>&1", NULL);
+    g_assert_cmpstr(said, ==, "status 0\n");
+}
+
+static void test_full_disk(void)
+{
+    if (!g_file_test("/dev/full", G_FILE_TEST_EXISTS)) {
+        g_test_skip("no /dev/full here");
+        return;
+    }
+    g_autofree char *said = shell("\"$1\" run \"$2\" 2>&1 >/dev/full; echo status $?", NULL);
+    g_assert_nonnull(strstr(said, "standard output: cannot write"));
+    g_assert_true(g_str_has_suffix(said, "status 2\n"));
+}
+
+/* --- list --- */
+
+static void test_list(void)
+{
+    static const char *const kinds[] = {"models",    "accelerators", "clusters", "frameworks",
+                                        "schedules", "collectives",  NULL};
+    for (gsize i = 0; kinds[i] != NULL; i++) {
+        CliRun json = cli_run(NULL, CLI_WORDS("list", kinds[i], "--format", "json"));
+        CliRun csv = cli_run(NULL, CLI_WORDS("list", kinds[i], "--format", "csv"));
+        CliRun text = cli_run(NULL, CLI_WORDS("list", kinds[i]));
+        cli_assert_done(&json, kinds[i]);
+        cli_assert_done(&csv, kinds[i]);
+        cli_assert_done(&text, kinds[i]);
+        OrrJsonDoc *doc = parse(json.out, kinds[i]);
+        const int rows = orr_json_count(orr_json_root(doc));
+        g_assert_cmpint(rows, >=, 5);
+        int lines = 0;
+        for (const char *c = text.out; *c != '\0'; c++)
+            lines += *c == '\n';
+        g_assert_cmpint(lines, ==, rows + 2);
+        for (const OrrJson *row = orr_json_first(orr_json_root(doc)); row != NULL; row = orr_json_next(row)) {
+            const char *name = orr_json_text(orr_json_member(row, "name"));
+            g_assert_nonnull(strstr(text.out, name));
+            g_assert_nonnull(strstr(csv.out, name));
+            g_assert_true(i >= 4 || orr_json_member(row, "source") != NULL);
+        }
+        orr_json_free(doc);
+        cli_run_clear(&json);
+        cli_run_clear(&csv);
+        cli_run_clear(&text);
+    }
+}
+
+/* --- plot --- */
+
+static void test_plot(void)
+{
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    static const char *const pictures[] = {"pipeline.png", "memory.png", "waterfall.png", "sweep.png"};
+    g_autofree char *example = cli_source(EXAMPLE);
+    char *folder = cli_scratch_new();
+    CliRun run =
+        cli_run(folder, CLI_WORDS("plot", example, "--output", "p", "--vary", "training.micro_batch=1,2"));
+    cli_assert_done(&run, "plot");
+    g_autofree char *plots = g_build_filename(folder, "p", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++) {
+        g_assert_nonnull(strstr(run.out, pictures[i]));
+        g_autofree char *path = g_build_filename(plots, pictures[i], NULL);
+        g_autofree char *bytes = NULL;
+        gsize length = 0;
+        g_assert_true(g_file_get_contents(path, &bytes, &length, NULL));
+        g_assert_cmpuint(length, >, 5000);
+        g_assert_true(memcmp(bytes, "\x89PNG", 4) == 0);
+    }
+    g_assert_cmpint(cli_count_files(plots), ==, 9);
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", example, "--svg", "--format", "json"));
+    cli_assert_done(&run, "plot --svg");
+    OrrJsonDoc *doc = parse(run.out, "files");
+    g_assert_cmpint(orr_json_count(orr_json_root(doc)), ==, 7);
+    orr_json_free(doc);
+    g_autofree char *svg = contents(folder, "gpt3-175b-plots/pipeline.svg");
+    g_assert_nonnull(strstr(svg, "</svg>"));
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
+static void test_plot_without_gnuplot(void)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *script =
+        g_strdup_printf("\"$1\" plot \"$2\" --output %s/p 2>&1; echo status $?", folder);
+    g_autofree char *said = shell(script, folder); /* a PATH with nothing in it */
+    g_assert_nonnull(strstr(said, "orrery: gnuplot is not installed"));
+    g_assert_true(g_str_has_suffix(said, "status 2\n"));
+    g_autofree char *plots = g_build_filename(folder, "p", NULL);
+    g_assert_cmpint(cli_count_files(plots), ==, 0);
+    cli_scratch_free(folder);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/version", test_version);
+    g_test_add_func("/cli/overview", test_overview);
+    g_test_add_func("/cli/help-of-fields", test_help_of_fields);
+    g_test_add_func("/cli/generated-files-are-fresh", test_generated_files_are_fresh);
+    g_test_add_func("/cli/wrong-use", test_wrong_use);
+    g_test_add_func("/cli/wrong-sets", test_wrong_sets);
+    g_test_add_func("/cli/every-example-runs", test_every_example_runs);
+    g_test_add_func("/cli/same-bytes-every-time", test_same_bytes_every_time);
+    g_test_add_func("/cli/trace-is-whole", test_trace_is_whole);
+    g_test_add_func("/cli/not-fitting-is-done", test_not_fitting_is_done);
+    g_test_add_func("/cli/auto-is-told", test_auto_is_told);
+    g_test_add_func("/cli/failed-outputs", test_failed_outputs);
+    g_test_add_func("/cli/closed-pipe", test_closed_pipe);
+    g_test_add_func("/cli/full-disk", test_full_disk);
+    g_test_add_func("/cli/list", test_list);
+    g_test_add_func("/cli/plot", test_plot);
+    g_test_add_func("/cli/plot-without-gnuplot", test_plot_without_gnuplot);
+    return g_test_run();
+}
