@@ -220,12 +220,15 @@ const char *orr_nearest(const char *word, const char *const *candidates, int cou
     }
     if (best != NULL || length < 3)
         return best;
+    g_autofree char *low_word = g_ascii_strdown(word, -1);
     for (int i = 0; i < count; i++) { /* "batch" for "global_batch", "zero_stage" for "zero" */
-        g_autofree char *low_word = g_ascii_strdown(word, -1), *low = g_ascii_strdown(candidates[i], -1);
-        const bool inside =
-            strstr(low, low_word) != NULL || (strlen(low) >= 3 && strstr(low_word, low) != NULL);
-        if (inside && (best == NULL || strlen(candidates[i]) > strlen(best)))
+        g_autofree char *low = g_ascii_strdown(candidates[i], -1);
+        const int other = (int)strlen(low), difference = ABS(other - length);
+        const bool inside = strstr(low, low_word) != NULL || (other >= 3 && strstr(low_word, low) != NULL);
+        if (inside && (best == NULL || difference < best_distance)) {
             best = candidates[i];
+            best_distance = difference;
+        }
     }
     return best;
 }

@@ -117,12 +117,11 @@ static bool derive_gemm(CalProfile *profile, GPtrArray *profiles, SpecDtype dtyp
     if (named && donor == NULL)
         return false;
     if (donor != NULL) {
-        const SpecGemmModel *from = &donor->accelerator.model.gemm[dtype];
-        if (from->peak_frac <= 0)
-            from = &donor->accelerator.model.gemm[SPEC_BF16];
+        const SpecGemmModel *from = &donor->accelerator.model.gemm[SPEC_BF16];
         to->model.gemm[dtype].backward_input_frac = from->backward_input_frac;
         to->model.gemm[dtype].backward_weight_frac = from->backward_weight_frac;
         to->model.gemm[dtype].grouped_frac = from->grouped_frac;
+        to->model.gemm[dtype].group_s = from->group_s;
     }
     return true;
 }

@@ -83,6 +83,11 @@ static bool fit_one(Work *work, CalProfile *profile, int depth, GString *log, GE
         return false;
     g_autoptr(GPtrArray) rows = rows_of(work, profile->name, 1, 0, false);
     cal_fit_profile(profile, rows, donor);
+    for (guint i = 0; i < work->rows->len; i++) {
+        const CalRow *row = &g_array_index(work->rows, CalRow, i);
+        if (strcmp(row->accelerator, profile->name) == 0 && !cal_row_fitted(row))
+            cal_fit_best_of_many(profile, row);
+    }
     if (log != NULL)
         log_profile(profile, name, log);
     return true;

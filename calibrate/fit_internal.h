@@ -30,8 +30,8 @@ double cal_fit_solve(CalFit *fit);
 bool cal_row_is_serving(const CalRow *row);  /* a serving engine's benchmark */
 bool cal_row_is_training(const CalRow *row); /* training shapes and layouts, long loops */
 
-void cal_fit_gemms(CalProfile *profile, const GPtrArray *rows, double prior);
 /* `donor` may be NULL: lends what its rows say of the same source. */
+void cal_fit_gemms(CalProfile *profile, const GPtrArray *rows, const CalProfile *donor, double prior);
 void cal_fit_attention(CalProfile *profile, const GPtrArray *rows, SpecAttention kernel,
                        const CalProfile *donor, double prior);
 

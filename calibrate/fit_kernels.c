@@ -226,12 +226,21 @@ static void note_all_errors(CalProfile *profile, const GPtrArray *rows)
                 &model->memory_bound.fit_median_frac, &model->memory_bound.fit_p90_frac);
 }
 
+void cal_fit_best_of_many(CalProfile *profile, const CalRow *row)
+{
+    SpecGemmModel *gemm = &profile->accelerator.model.gemm[cal_row_block(row)];
+    if (row->kind != CAL_GEMM || gemm->peak_frac <= 0 || gemm->fit_rows > 0)
+        return;
+    for (int i = 0; i < 20; i++)
+        gemm->peak_frac = CLAMP(gemm->peak_frac * cal_predict_s(profile, row) / row->measured_s, 0.1, 1.08);
+}
+
 void cal_fit_profile(CalProfile *profile, const GPtrArray *rows, const CalProfile *donor)
 {
     const double prior = donor != NULL ? DERIVED_PRIOR : PRIOR;
     profile->condition_count = 0;
     cal_derive_start(profile, donor);
-    cal_fit_gemms(profile, rows, prior);
+    cal_fit_gemms(profile, rows, donor, prior);
     fit_streams(profile, rows);
     for (int kernel = 0; kernel < SPEC_ATTENTION_COUNT; kernel++)
         cal_fit_attention(profile, rows, (SpecAttention)kernel, donor, prior);

@@ -54,17 +54,14 @@ static void point_clear(void *data)
     g_free(((PlotPoint *)data)->value);
 }
 
-static bool draw_sweep(const char *title, const PlotArgs *args, const CliVary *vary, const PlotTarget *target,
-                       GError **error)
+/* Every value simulated; points of PlotPoint. */
+static bool sweep_points(GArray *points, const PlotArgs *args, const CliVary *vary, GError **error)
 {
-    g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotPoint));
-    g_array_set_clear_func(points, point_clear);
     for (guint i = 0; i < vary->values->len; i++) {
         if (!add_point(points, args, vary, g_ptr_array_index(vary->values, i), error))
             return false;
     }
-    return plot_sweep(title, vary->key, (const PlotPoint *)(void *)points->data, (int)points->len, target,
-                      error);
+    return true;
 }
 
 static void write_files(const GPtrArray *files, CliFormat format, GString *out)
@@ -93,15 +90,21 @@ static bool run(const CliArgs *common, GError **error)
     CliVary vary = {NULL, NULL};
     if (args->vary != NULL && !cli_vary_parse(args->vary, &vary, error))
         return false;
+    const bool sweeps = args->vary != NULL;
     const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
     CliSimulation *simulation = cli_simulate(common->words[0], common->sets, &options, error);
+    g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotPoint));
+    g_array_set_clear_func(points, point_clear);
     g_autofree char *folder =
         common->output != NULL ? g_strdup(common->output) : default_folder(common->words[0]);
     g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
     const PlotTarget target = {.folder = folder, .svg = args->svg, .files = files};
+    /* All is simulated before anything is drawn: a bad value leaves no files. */
     const bool ok =
-        simulation != NULL && draw_step(&simulation->report, &target, error) &&
-        (args->vary == NULL || draw_sweep(simulation->report.spec->name, args, &vary, &target, error));
+        simulation != NULL && (!sweeps || sweep_points(points, args, &vary, error)) &&
+        draw_step(&simulation->report, &target, error) &&
+        (!sweeps || plot_sweep(simulation->report.spec->name, vary.key,
+                               (const PlotPoint *)(void *)points->data, (int)points->len, &target, error));
     cli_simulation_free(simulation);
     cli_vary_clear(&vary);
     if (!ok)

@@ -199,12 +199,7 @@ CostActivations cost_embedding_activations(const CostShape *shape)
 /* Bytes a logit: kept until the backward, and only for the moment of the loss. */
 static void loss_bytes(const Spec *spec, double *kept, double *forward_temp, double *backward_temp)
 {
-    const SpecExecution *execution = &spec->execution;
-    SpecLoss loss = execution->framework.loss;
-    if (execution->compiled && loss == SPEC_LOSS_UNFUSED) {
-        loss = SPEC_LOSS_FUSED;
-    }
-    switch (loss) {
+    switch (spec->execution.framework.loss) {
     case SPEC_LOSS_UNFUSED: /* 16-bit logits, their fp32 copy, log-softmax; backward its gradient in both widths */
         *kept = 6, *forward_temp = 4, *backward_temp = 6;
         return;

@@ -92,7 +92,7 @@ static double tile_s(const Machine *machine, const CostGemm *gemm, const Tile *t
     double busy = fmin(1, fmin(slots, blocks) * tile->sms / (machine->sms * MEMORY_SM_FRAC));
     double memory_s = bytes / (machine->bytes_per_s * busy);
     double c2 = compute_s * compute_s, d2 = memory_s * memory_s;
-    return sqrt(c2 + d2) + reduce_s;
+    return sqrt(sqrt(c2 * c2 + d2 * d2)) + reduce_s;
 }
 
 /* Accelerators that are not made of SMs with tiles: a roofline.

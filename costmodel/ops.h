@@ -19,6 +19,7 @@
 /* Sizes on one rank, derived once from a Spec. */
 typedef struct CostShape {
     const Spec *spec;
+    SpecAccelerator accelerator; /* of the spec, at its sustained clock */
     double batch;       /* sequences in a micro-batch */
     double sequence;    /* tokens of a whole sequence */
     double tokens;      /* of a micro-batch on this rank: batch x sequence / context */

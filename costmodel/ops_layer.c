@@ -67,10 +67,7 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     const double vocab = model->vocab / shape->tensor, logits = shape->tokens * vocab;
-    const SpecExecution *execution = &shape->spec->execution;
-    const SpecLoss loss = execution->compiled && execution->framework.loss == SPEC_LOSS_UNFUSED
-                              ? SPEC_LOSS_FUSED
-                              : execution->framework.loss;
+    const SpecLoss loss = shape->spec->execution.framework.loss;
     const CostModule module = COST_MODULE_HEAD;
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
     const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,

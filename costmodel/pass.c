@@ -6,7 +6,7 @@
 
 double cost_op_s(const CostShape *shape, const CostOp *op)
 {
-    const SpecAccelerator *accelerator = &shape->spec->cluster.accelerator;
+    const SpecAccelerator *accelerator = &shape->accelerator;
     switch (op->kind) {
     case COST_OP_GEMM:
         return shape->slowest * cost_gemm_s(accelerator, &op->u.gemm);
@@ -23,19 +23,20 @@ double cost_op_s(const CostShape *shape, const CostOp *op)
 
 /* What a collective adds to the GEMM that it runs beside.
  *   chunked: the GEMM is cut in t pieces of 1/t of its rows, all but the first transfer hidden beside them:
- *            c/t + max((t-1)/t c, g_pieces) - g      g_pieces = t GEMMs of m/t rows, never faster than one of m
+ *            c/t + max((t-1)/t c, g_pieces + f (t-1)/t c) - g    g_pieces = t GEMMs of m/t rows, not faster than one
  *   else:    the kernels share the SMs: the GEMM runs at (1 - f) while the collective does
  *            [Narayanan2021, section 3.2 of Korthikanti2022; SM share: costmodel/collective.h] */
 static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *beside, double comm_s, double gemm_s)
 {
+    const double f = cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective);
     if (op->u.collective.chunked) {
         const double t = op->u.collective.collective.group.ranks;
         CostGemm piece = beside->u.gemm;
         piece.m /= t;
-        const double pieces_s = fmax(gemm_s, t * shape->slowest * cost_gemm_s(&shape->spec->cluster.accelerator, &piece));
-        return comm_s / t + fmax((t - 1) / t * comm_s, pieces_s) - gemm_s;
+        const double pieces_s = fmax(gemm_s, t * shape->slowest * cost_gemm_s(&shape->accelerator, &piece));
+        const double hidden_s = (t - 1) / t * comm_s;
+        return comm_s / t + fmax(hidden_s, pieces_s + f * hidden_s) - gemm_s;
     }
-    const double f = cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective);
     const double together = comm_s * (1 - f) >= gemm_s ? comm_s : gemm_s + f * comm_s;
     return together - gemm_s;
 }

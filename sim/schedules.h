@@ -20,6 +20,8 @@ void sim_schedule_breadth_first(const SimScheduleShape *shape, int rank, OrrAren
 void sim_schedule_zb_h1(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_zb_h2(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_zb_v(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
+void sim_schedule_v_half(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
+void sim_schedule_v_min(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 bool sim_schedule_dualpipe_check(const SimScheduleShape *shape, GError **error);
 void sim_schedule_dualpipe(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 bool sim_schedule_dualpipev_check(const SimScheduleShape *shape, GError **error);

@@ -148,6 +148,23 @@ static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
         SIM_PART_DATA_COMM);
 }
 
+/* Transformer Engine hands autograd a cached placeholder for each distinct shape of weight whose gradient the GEMM
+ * has already added: one layer's matrices and, on the last rank, the LM head's. */
+static double placeholder_bytes(const Step *step, int rank)
+{
+    const Spec *spec = step->spec;
+    const SpecModel *model = &spec->model;
+    if (!spec->execution.framework.weight_placeholders || !spec->execution.framework.fused_grad_accumulation) {
+        return 0;
+    }
+    const CostParams layer = cost_piece_params(model, COST_PIECE_LAYER, 0);
+    double weights = layer.tensor_sharded;
+    if (rank == step->plan->shape.ranks - 1) {
+        weights += (double)model->vocab * model->hidden;
+    }
+    return weights / spec->parallel.tensor * step->shape.element_bytes;
+}
+
 void step_fill_rank(Step *step, int rank)
 {
     const Spec *spec = step->spec;
@@ -160,5 +177,5 @@ void step_fill_rank(Step *step, int rank)
     out->static_bytes[SIM_MEM_WEIGHTS] = llround(states.weights_bytes);
     out->static_bytes[SIM_MEM_GRADIENTS] = llround(states.gradients_bytes);
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
-    out->static_bytes[SIM_MEM_WORKSPACE] = llround(spec->execution.framework.workspace_bytes);
+    out->static_bytes[SIM_MEM_WORKSPACE] = llround(spec->execution.framework.workspace_bytes + placeholder_bytes(step, rank));
 }

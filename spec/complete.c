@@ -137,6 +137,12 @@ static bool complete_cluster(const Completion *completion, SpecCluster *cluster)
     return true;
 }
 
+bool spec_complete_cluster(SpecCluster *cluster, const char *where, GPtrArray *notes, GError **error)
+{
+    const Completion completion = {where, notes, error};
+    return complete_cluster(&completion, cluster);
+}
+
 /* --- parallel --- */
 
 static bool is_v_shape(int schedule)

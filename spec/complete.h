@@ -12,4 +12,6 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
 bool spec_complete_model(SpecModel *model, int sequence_length, double dropout_frac, const char *where,
                          GPtrArray *notes, GError **error);
 
+bool spec_complete_cluster(SpecCluster *cluster, const char *where, GPtrArray *notes, GError **error);
+
 #endif

@@ -57,6 +57,7 @@ static const SpecField framework_fields[] = {
                 "How logits and loss are computed and kept."),
     SIZE(context_bytes, "Device memory outside the allocator: context, communication buffers."),
     SIZE(workspace_bytes, "Workspaces inside the allocator."),
+    FUSED(weight_placeholders, "Fused accumulation caches an unused tensor of each distinct weight's shape."),
     SPEC_F_DOUBLE(SpecFramework, fragmentation_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,
                   "Reserved beyond allocated, as a share of dynamic memory."),
 };

@@ -96,7 +96,7 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(latency_s, SECONDS, 0, 1e-3, 6e-6, "An empty forward kernel.")                                         \
     F(backward_latency_s, SECONDS, 0, 1e-3, 1.2e-5,                                                          \
       "Empty backward kernels: row sums, main, conversion of dQ.")                                           \
-    F(power_frac, FRAC, 0, 20, 1,                                                                            \
+    F(power_frac, FRAC, 0, 20, 2,                                                                            \
       "Power of the dense peak at the boost clock, over what the power limit leaves.")                       \
     F(fp8_frac, FRAC, 0.05, 2, 0.65, "Efficiency over the fp8 peak against that over the 16-bit peak.")      \
     F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \

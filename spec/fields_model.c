@@ -59,7 +59,7 @@ static const SpecField model_fields[] = {
     SPEC_F_INT(SpecModel, vocab, 1, COUNT_MAX, NULL, SPEC_FIELD_REQUIRED,
                "Rows of the vocabulary, padding included."),
     SPEC_F_BOOL(SpecModel, tied_embeddings, "true", 0, "Input and output embedding share one matrix."),
-    SPEC_F_WORD(SpecModel, norm, &spec_words_norm, "\"layernorm\"", 0, "Normalisation."),
+    SPEC_F_WORD(SpecModel, norm, &spec_words_norm, "\"layernorm\"", 0, "Kind of normalisation."),
     SPEC_F_CUSTOM(
         SpecModel, biases, read_biases, "true", 0, "true, false, or one of none, all, mlp, qkv",
         "{\"enum\":[true,false,\"none\",\"all\",\"mlp\",\"qkv\"]}", NULL,

@@ -111,7 +111,8 @@ static const SpecField training_fields[] = {
                   "Tokens of the whole training run, for days, cost and energy; 0: not given."),
     SPEC_F_WORD(SpecTraining, precision, &spec_words_precision, "\"bf16\"", 0,
                 "Number format of matrix products, and how FP8 and FP4 scales are kept."),
-    SPEC_F_WORD(SpecTraining, optimizer, &spec_words_optimizer, "\"adam\"", 0, "Optimizer."),
+    SPEC_F_WORD(SpecTraining, optimizer, &spec_words_optimizer, "\"adam\"", 0,
+                "Optimizer, which decides the moments that are kept."),
     SPEC_F_CUSTOM(
         SpecTraining, recompute, read_recompute, "\"none\"", SPEC_FIELD_AUTO,
         "one of none, selective, full, selective-op, or an object with mode, layers, every_n_layers, modules",

@@ -140,3 +140,28 @@ bool spec_load_framework(const char *name_or_path, SpecFramework *ret_framework,
     return load_preset("frameworks", name_or_path, &spec_table_framework, sizeof *ret_framework,
                        ret_framework, error);
 }
+
+bool spec_load_cluster(const char *name_or_path, SpecCluster *ret_cluster, GError **error)
+{
+    OrrJsonDoc *asked = orr_json_parse("{}", 2, name_or_path, NULL);
+    g_autoptr(GString) quoted = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, quoted, true);
+    orr_jw_text(&w, NULL, name_or_path);
+    const bool set = orr_json_set(asked, "preset", quoted->str, NULL);
+    g_assert(set);
+    OrrJsonDoc *doc = spec_resolve_cluster(orr_json_root(asked), name_or_path, NULL, NULL, error);
+    orr_json_free(asked);
+    if (doc == NULL)
+        return false;
+    g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
+    SpecReadContext context;
+    spec_read_context_init(&context, name_or_path, false, NULL);
+    bool ok = spec_read_table(&context, &spec_table_cluster, orr_json_root(doc), cluster, error);
+    ok = ok && spec_complete_cluster(cluster, name_or_path, NULL, error);
+    spec_read_context_clear(&context);
+    orr_json_free(doc);
+    if (ok)
+        *ret_cluster = *cluster;
+    return ok;
+}

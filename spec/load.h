@@ -40,6 +40,8 @@ bool spec_complete(Spec *spec, const char *where, GError **error);
 bool spec_load_model(const char *name_or_path, SpecModel *ret_model, GError **error);
 bool spec_load_accelerator(const char *name_or_path, SpecAccelerator *ret_accelerator, GError **error);
 bool spec_load_framework(const char *name_or_path, SpecFramework *ret_framework, GError **error);
+/* With its accelerator, calibration and defaults. */
+bool spec_load_cluster(const char *name_or_path, SpecCluster *ret_cluster, GError **error);
 
 /* Layers on each of pipeline x virtual_stages model stages (stage s holds counts[s] layers), by
  * stage_layers, first/last, embedding/loss as layers, or spread evenly (first and last get the fewer).

@@ -374,6 +374,13 @@ OrrJsonDoc *spec_resolve_preset(const char *kind, const char *name_or_path, cons
     return read_preset(&resolver, kind, key, name_or_path);
 }
 
+OrrJsonDoc *spec_resolve_cluster(const OrrJson *cluster, const char *where, const char *base_dir,
+                                 GPtrArray *profiles, GError **error)
+{
+    const Resolver resolver = {.where = where, .base_dir = base_dir, .profiles = profiles, .error = error};
+    return resolve_cluster(&resolver, cluster);
+}
+
 /* --- the scenario --- */
 
 #define DEFAULT_FRAMEWORK "\"megatron-core\""

@@ -22,6 +22,10 @@ OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, co
 OrrJsonDoc *spec_resolve_preset(const char *kind, const char *name_or_path, const char *where,
                                 const char *key, const char *base_dir, GPtrArray *profiles, GError **error);
 
+/* A cluster (name, path or object) with its calibration and accelerator merged in. */
+OrrJsonDoc *spec_resolve_cluster(const OrrJson *cluster, const char *where, const char *base_dir,
+                                 GPtrArray *profiles, GError **error);
+
 /* Names of the presets of one kind, sorted; char*, owned by the array. NULL with an error without a folder. */
 GPtrArray *spec_preset_names(const char *kind, GError **error);
 

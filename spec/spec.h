@@ -177,6 +177,7 @@ typedef struct SpecFramework {
     /* Memory. */
     double context_bytes;   /* CUDA context, NCCL buffers, cuBLAS workspace: reserved outside the allocator */
     double workspace_bytes; /* allocated workspaces */
+    bool weight_placeholders;  /* fused accumulation hands autograd an unused tensor of each weight's shape, cached */
     double fragmentation_frac; /* reserved beyond allocated, as a share of dynamic memory */
 } SpecFramework;
 

@@ -66,6 +66,10 @@ static void test_help_of_fields(void)
     cli_assert_done(&run, "parallel.zero");
     g_assert_nonnull(strstr(run.out, "ZeRO"));
     cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("help", "--keys"));
+    cli_assert_done(&run, "--keys");
+    g_assert_nonnull(strstr(run.out, "\nparallel.zero\n"));
+    cli_run_clear(&run);
     static const char *const kinds[] = {"scenario", "model",     "accelerator",
                                         "cluster",  "framework", "measurement"};
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
@@ -429,6 +433,10 @@ static void test_plot(void)
     }
     g_assert_cmpint(cli_count_files(plots), ==, 9);
     cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", example, "--output", "q", "--vary", "training.micro_batch=1,7"));
+    cli_assert_refused(&run, "a value that does not work", "micro_batch");
+    cli_run_clear(&run);
+    g_assert_cmpint(cli_count_files(folder), ==, 1); /* no folder q */
     run = cli_run(folder, CLI_WORDS("plot", example, "--svg", "--format", "json"));
     cli_assert_done(&run, "plot --svg");
     OrrJsonDoc *doc = parse(run.out, "files");

@@ -359,6 +359,32 @@ static void test_zb_v(void)
     }
 }
 
+/* F = B = W = 1 a chunk, bubble of 1F1B 6 (p - 1): V-Half has at most half of it and p + 2 live chunks of 1F1B's
+ * 2p, V-Min at most two thirds and 2p/3 + 8/3. The steady part repeats every 6, so the bubble does not depend
+ * on m. */
+static void test_v_memory(void)
+{
+    for (int p = 2; p <= 16; p++) {
+        int64_t half_ps = -1, min_ps = -1;
+        for (int m = 2 * p; m <= 4 * p; m += p) {
+            OrrArena *arena = orr_arena_new();
+            SimResult half = fixture_run_pipeline(&(Pipeline){"v-half", p, 2, m, 0, 1, 1, 1, 0, 0}, arena);
+            SimResult min = fixture_run_pipeline(&(Pipeline){"v-min", p, 2, m, 0, 1, 1, 1, 0, 0}, arena);
+            for (int r = 0; r < p; r++) {
+                g_assert_cmpint(half.rank[r].peak_bytes, <=, p + 2);
+                g_assert_cmpint(3 * min.rank[r].peak_bytes, <=, 2 * p + 8);
+            }
+            g_assert_cmpint(half.step_ps - 6 * m, <=, 3 * (p - 1));
+            g_assert_cmpint(min.step_ps - 6 * m, <=, 4 * (p - 1));
+            g_assert_true(half_ps < 0 || half_ps == half.step_ps - 6 * m);
+            g_assert_true(min_ps < 0 || min_ps == min.step_ps - 6 * m);
+            half_ps = half.step_ps - 6 * m;
+            min_ps = min.step_ps - 6 * m;
+            orr_arena_free(arena);
+        }
+    }
+}
+
 /* Idle (PP/2 - 1)(O + A - 3W) where F = B = W and O is the pair; at most that otherwise. */
 static void check_dualpipe(const Pipeline *pipeline, int stages, bool exact)
 {
@@ -482,6 +508,7 @@ int main(int argc, char **argv)
     g_test_add_func("/schedules/breadth-first", test_breadth_first);
     g_test_add_func("/schedules/zb-h", test_zb_h);
     g_test_add_func("/schedules/zb-v", test_zb_v);
+    g_test_add_func("/schedules/v-memory", test_v_memory);
     g_test_add_func("/schedules/dualpipe", test_dualpipe);
     g_test_add_func("/schedules/every-shape", test_every_shape);
     g_test_add_func("/schedules/comparisons", test_comparisons);

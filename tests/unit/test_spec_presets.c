@@ -1,0 +1,88 @@
+/* Every preset and example of scenarios/ loads, and fits its own file name. */
+#include <string.h>
+
+#include "base/file.h"
+#include "spec/load.h"
+#include "spec/resolve.h"
+
+typedef union Loaded {
+    SpecModel model;
+    SpecAccelerator accelerator;
+    SpecCluster cluster;
+    SpecFramework framework;
+} Loaded;
+
+static bool load_model(const char *name, Loaded *loaded, GError **error)
+{
+    return spec_load_model(name, &loaded->model, error) && g_str_equal(loaded->model.name, name);
+}
+
+static bool load_accelerator(const char *name, Loaded *loaded, GError **error)
+{
+    return spec_load_accelerator(name, &loaded->accelerator, error) &&
+           g_str_equal(loaded->accelerator.name, name);
+}
+
+static bool load_cluster(const char *name, Loaded *loaded, GError **error)
+{
+    return spec_load_cluster(name, &loaded->cluster, error) && g_str_equal(loaded->cluster.name, name) &&
+           loaded->cluster.accelerator.memory_bytes > 0 && loaded->cluster.gpus_per_node > 0 &&
+           loaded->cluster.scale_up_domain_gpus > 0 && loaded->cluster.scale_out_bytes_per_s_per_gpu >= 0;
+}
+
+static bool load_framework(const char *name, Loaded *loaded, GError **error)
+{
+    return spec_load_framework(name, &loaded->framework, error) && g_str_equal(loaded->framework.name, name);
+}
+
+static void test_presets(void)
+{
+    static const struct {
+        const char *kind;
+        bool (*load)(const char *name, Loaded *loaded, GError **error);
+    } kinds[] = {{"models", load_model},
+                 {"accelerators", load_accelerator},
+                 {"clusters", load_cluster},
+                 {"frameworks", load_framework}};
+    for (guint k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        GError *error = NULL;
+        g_autoptr(GPtrArray) names = spec_preset_names(kinds[k].kind, &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(names->len, >, 0);
+        g_autofree Loaded *loaded = g_new0(Loaded, 1);
+        for (guint i = 0; i < names->len; i++) {
+            const char *name = g_ptr_array_index(names, i);
+            const bool ok = kinds[k].load(name, loaded, &error);
+            g_assert_no_error(error);
+            if (!ok)
+                g_error("%s/%s.json: loads, but not as what its file name says", kinds[k].kind, name);
+        }
+    }
+}
+
+static void test_examples(void)
+{
+    g_autofree char *root = orr_scenarios_dir(NULL);
+    g_assert_nonnull(root);
+    g_autoptr(GPtrArray) names = spec_preset_names("examples", NULL);
+    g_assert_cmpuint(names->len, >, 0);
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *file = g_strconcat(g_ptr_array_index(names, i), ".json", NULL);
+        g_autofree char *path = g_build_filename(root, "examples", file, NULL);
+        GError *error = NULL;
+        SpecSource source = {0};
+        spec_load_file(path, NULL, true, spec, &source, &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(strlen(source.scenario_hash), ==, 16);
+        spec_source_clear(&source);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/spec/presets/all", test_presets);
+    g_test_add_func("/spec/presets/examples", test_examples);
+    return g_test_run();
+}
