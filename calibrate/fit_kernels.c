@@ -23,10 +23,6 @@ bool cal_row_fitted(const CalRow *row)
 
 double cal_row_error(CalProfile *profile, const CalRow *row)
 {
-    if (row->kind == CAL_STREAM)
-        return 1073741824.0 / row->bytes_per_s > 0
-                   ? cal_predict_s(profile, row) * row->bytes_per_s / 1073741824.0 - 1
-                   : 0;
     return cal_predict_s(profile, row) / row->measured_s - 1;
 }
 
@@ -228,11 +224,16 @@ static void note_all_errors(CalProfile *profile, const GPtrArray *rows)
 
 void cal_fit_best_of_many(CalProfile *profile, const CalRow *row)
 {
-    SpecGemmModel *gemm = &profile->accelerator.model.gemm[cal_row_block(row)];
+    SpecGemmModel *gemms = profile->accelerator.model.gemm;
+    SpecGemmModel *gemm = &gemms[cal_row_block(row)];
     if (row->kind != CAL_GEMM || gemm->peak_frac <= 0 || gemm->fit_rows > 0)
         return;
+    const double before = gemm->peak_frac;
     for (int i = 0; i < 20; i++)
         gemm->peak_frac = CLAMP(gemm->peak_frac * cal_predict_s(profile, row) / row->measured_s, 0.1, 1.08);
+    for (int i = 0; i < SPEC_DTYPE_COUNT; i++)
+        if (&gemms[i] != gemm && gemms[i].fit_rows <= 0)
+            gemms[i].peak_frac *= gemm->peak_frac / before;
 }
 
 void cal_fit_profile(CalProfile *profile, const GPtrArray *rows, const CalProfile *donor)

@@ -1,6 +1,7 @@
 /* calibrate/table.c - reading tables of measured kernels. */
 #include "calibrate/table.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct Reader {
@@ -153,6 +154,7 @@ static const char *read_attention(const OrrJson *node, CalRow *row)
 static const char *read_stream(const OrrJson *node, CalRow *row)
 {
     row->bytes_per_s = number_of(node, "tbps", 0) * 1e12;
+    row->measured_s = CAL_STREAM_BYTES / fmax(1, row->bytes_per_s);
     return row->bytes_per_s > 0 ? NULL : "stream without a rate";
 }
 

@@ -17,6 +17,8 @@
 
 typedef enum { CAL_GEMM, CAL_ATTENTION, CAL_STREAM, CAL_KIND_COUNT } CalKind;
 
+#define CAL_STREAM_BYTES 1073741824.0
+
 typedef struct CalRow {
     CalKind kind;
     char accelerator[SPEC_NAME_SIZE];
@@ -24,7 +26,7 @@ typedef struct CalRow {
     CostGemm gemm;
     CostAttention attention;
     double measured_s;
-    double bytes_per_s; /* CAL_STREAM */
+    double bytes_per_s; /* CAL_STREAM; measured_s is then of CAL_STREAM_BYTES */
 } CalRow;
 
 /* Rows of every accelerator (CalRow, in file order). What was skipped is said in `log`. */

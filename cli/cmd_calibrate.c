@@ -1,0 +1,180 @@
+/* cli/cmd_calibrate.c - orrery calibrate: measured tables to fitted profiles, and the error of the fitted ones.
+ *
+ * Measuring itself is the program orrery-calibrate, built where there is CUDA; `calibrate` without a table
+ * runs it. fit and check need no GPU.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "calibrate/check.h"
+#include "calibrate/fit.h"
+#include "cli/listing.h"
+#include "cli/output.h"
+
+typedef struct CalibrateArgs {
+    CliArgs common;
+    char *accelerator, *presets, *folds;
+    gboolean rows, quick, full;
+} CalibrateArgs;
+
+static bool fail(GError **error, const char *message)
+{
+    g_set_error_literal(error, ORR_ERROR, ORR_ERROR_INPUT, message);
+    return false;
+}
+
+/* The program beside this one, else on the path; it takes over. */
+static bool measure(const CalibrateArgs *args, GError **error)
+{
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *folder = self != NULL ? g_path_get_dirname(self) : NULL;
+    g_autofree char *beside = folder != NULL ? g_build_filename(folder, "orrery-calibrate", NULL) : NULL;
+    g_autofree char *program = beside != NULL && g_file_test(beside, G_FILE_TEST_IS_EXECUTABLE)
+                                   ? g_strdup(beside)
+                                   : g_find_program_in_path("orrery-calibrate");
+    if (program == NULL)
+        return fail(
+            error,
+            "orrery-calibrate is not here: it is built where a CUDA compiler is found; a table measured "
+            "elsewhere is fitted by `orrery calibrate fit TABLE`");
+    char *argv[6] = {program};
+    int count = 1;
+    if (args->quick || args->full)
+        argv[count++] = args->full ? "--full" : "--quick";
+    if (args->common.output != NULL) {
+        argv[count++] = "--output";
+        argv[count++] = args->common.output;
+    }
+    execv(program, argv);
+    g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "%s: cannot be run: %s", program, g_strerror(errno));
+    return false;
+}
+
+static bool fit(const CalibrateArgs *args, const char *table, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(NULL), log = g_string_new(NULL);
+    bool ok;
+    if (args->folds != NULL) {
+        char *end = NULL;
+        const gint64 folds = g_ascii_strtoll(args->folds, &end, 10);
+        if (*end != '\0' || folds < 2 || folds > 100 || args->accelerator == NULL)
+            return fail(error, "--folds takes a whole number from 2 to 100, and needs --accelerator NAME");
+        ok = cal_cross_validate(table, args->accelerator, (int)folds, out, error);
+    } else if (args->presets != NULL) {
+        ok = cal_fit_presets(table, args->presets, args->accelerator, out, error);
+    } else if (args->accelerator == NULL) {
+        return fail(error,
+                    "calibrate fit needs --accelerator NAME (one profile) or --presets FOLDER (all of them)");
+    } else {
+        ok = cal_fit_table(table, args->accelerator, out, log, error);
+    }
+    if (!ok)
+        return false;
+    if (log->len > 0) {
+        g_string_truncate(log, log->len - 1);
+        cli_note(args->common.quiet, "%s", log->str);
+    }
+    return cli_output_write(args->common.output, out, error);
+}
+
+static const CliColumn columns[] = {
+    {"accelerator", "accelerator", CLI_SHOW_TEXT},
+    {"kind", "kind", CLI_SHOW_TEXT},
+    {"block", "block", CLI_SHOW_TEXT},
+    {"source", "source", CLI_SHOW_TEXT},
+    {"rows", "rows", CLI_SHOW_WHOLE},
+    {"median_frac", "median", CLI_SHOW_TEXT},
+    {"p90_frac", "p90", CLI_SHOW_TEXT},
+    {"bias_frac", "bias", CLI_SHOW_TEXT},
+};
+
+static void add_frac(CliListing *listing, CliFormat format, const char *percent, double frac)
+{
+    char text[32];
+    if (format != CLI_FORMAT_TEXT) {
+        cli_listing_number(listing, frac);
+        return;
+    }
+    g_snprintf(text, sizeof text, percent[0] == '+' ? "%+.1f %%" : "%.1f %%", 100 * frac);
+    cli_listing_text(listing, text);
+}
+
+static bool check(const CalibrateArgs *args, const char *table, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(NULL), log = g_string_new(NULL);
+    g_autoptr(GArray) groups = NULL;
+    if (args->rows) {
+        if (!cal_check_rows(table, args->accelerator, out, log, error))
+            return false;
+    } else {
+        if (!cal_check_table(table, args->accelerator, &groups, log, error))
+            return false;
+        CliListing *listing = cli_listing_new(columns, (int)G_N_ELEMENTS(columns));
+        for (guint i = 0; i < groups->len; i++) {
+            const CalCheckGroup *group = &g_array_index(groups, CalCheckGroup, i);
+            cli_listing_text(listing, group->accelerator);
+            cli_listing_text(listing, group->kind);
+            cli_listing_text(listing, group->block);
+            cli_listing_text(listing, group->source);
+            cli_listing_number(listing, group->rows);
+            add_frac(listing, args->common.format, "", group->median_frac);
+            add_frac(listing, args->common.format, "", group->p90_frac);
+            add_frac(listing, args->common.format, "+", group->bias_frac);
+        }
+        cli_listing_write(listing, args->common.format, out);
+        cli_listing_free(listing);
+    }
+    if (log->len > 0) {
+        g_string_truncate(log, log->len - 1);
+        cli_note(args->common.quiet, "%s", log->str);
+    }
+    return cli_output_write(args->common.output, out, error);
+}
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const CalibrateArgs *args = (const CalibrateArgs *)common;
+    const char *what = common->words[0];
+    if (what == NULL)
+        return measure(args, error);
+    const char *table = common->words[1];
+    if (table != NULL && strcmp(what, "fit") == 0)
+        return fit(args, table, error);
+    if (table != NULL && strcmp(what, "check") == 0)
+        return check(args, table, error);
+    return fail(error, "calibrate takes nothing (measure this machine), `fit TABLE` or `check TABLE`");
+}
+
+static const CliFlag flags[] = {
+    {"accelerator", CLI_FLAG_TEXT, offsetof(CalibrateArgs, accelerator), "NAME",
+     "only this accelerator's rows"},
+    {"presets", CLI_FLAG_FILE, offsetof(CalibrateArgs, presets), "FOLDER",
+     "fit: rewrite the fitted blocks of the accelerators in this folder"},
+    {"folds", CLI_FLAG_TEXT, offsetof(CalibrateArgs, folds), "N",
+     "fit: cross-validate instead, each row predicted by a fit that has not seen it"},
+    {"rows", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, rows), NULL, "check: one CSV line a row"},
+    {"quick", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, quick), NULL, "measure: few sizes, a minute or two"},
+    {"full", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, full), NULL, "measure: every size"},
+};
+
+const CliCommand cli_command_calibrate = {
+    .name = "calibrate",
+    .usage = "[fit|check TABLE]",
+    .summary = "measure this machine; fit profiles to measurements; check them",
+    .help =
+        "Without a table: measures this machine's GPUs and links (runs orrery-calibrate, built with CUDA). "
+        "`fit TABLE` turns measurements into a profile for scenarios/calibrations, `check TABLE` prints the "
+        "model's error on them; both work without a GPU. A table is a JSON object of lists of rows: "
+        "gemm_measurements, grouped_gemm_measurements, attention_measurements, hbm_stream.\n"
+        "\n"
+        "  orrery calibrate fit table.json --accelerator h200-sxm5-141gb --output my-h200.json\n"
+        "  orrery calibrate check table.json --format csv\n",
+    .takes = CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .flags = flags,
+    .flag_count = (int)G_N_ELEMENTS(flags),
+    .min_words = 0,
+    .max_words = 2,
+    .args_size = sizeof(CalibrateArgs),
+    .run = run,
+};
