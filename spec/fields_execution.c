@@ -51,6 +51,7 @@ static const SpecField framework_fields[] = {
                 "ZeRO-3: weights are dropped after the forward."),
     FUSED(reduce_each_microbatch, "ZeRO-2 and 3: gradients are reduced on every micro-batch."),
     FUSED(overlap_tensor_backward, "Tensor-parallel collectives run beside the backward matrix products."),
+    FUSED(balances_head, "Layers are dealt to pipeline ranks by compute cost, the LM head included."),
     FUSED(p2p_blocking, "The compute stream waits for its own sends."),
     FUSED(p2p_scatter_gather, "Each tensor rank sends 1/t of the activation and the receivers gather."),
     SPEC_F_WORD(SpecFramework, loss, &spec_words_loss, "\"unfused\"", 0,

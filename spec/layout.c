@@ -6,11 +6,20 @@ typedef struct Slots {
     int first, last;
 } Slots;
 
+/* The LM head in layers of equal work, for frameworks that deal layers out by compute cost. */
+static int head_layers(const SpecModel *model)
+{
+    const double attention = 2.0 * (model->heads + model->kv_heads) * model->head_dim;
+    const double mlp = (model->gated_mlp ? 3.0 : 2.0) * model->ffn_hidden;
+    return (int)(model->vocab / (attention + mlp) + 0.5);
+}
+
 static Slots extra_slots(const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
+    const bool by_cost = spec->execution.framework.balances_head && !parallel->loss_as_layer;
     return (Slots){.first = parallel->embedding_as_layer ? 1 : 0,
-                   .last = (parallel->loss_as_layer ? 1 : 0) +
+                   .last = (parallel->loss_as_layer ? 1 : 0) + (by_cost ? head_layers(&spec->model) : 0) +
                            (parallel->mtp_as_layer ? spec->model.mtp_layers : 0)};
 }
 

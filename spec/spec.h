@@ -170,6 +170,7 @@ typedef struct SpecFramework {
     double attention_speed_frac; /* its attention kernel over the generation that execution.attention names */
     bool overlap_tensor_backward;   /* tensor-parallel collectives run beside the backward GEMMs */
     /* Pipeline. */
+    bool balances_head;      /* layers are dealt out by compute cost, the LM head included */
     bool p2p_blocking;       /* the compute stream waits for its own sends */
     bool p2p_scatter_gather; /* SC21: each tensor rank sends 1/t and all-gathers */
     /* Loss. */
