@@ -92,7 +92,8 @@ void cal_fit_attention(CalProfile *profile, const GPtrArray *rows, SpecAttention
     SpecAttentionModel *attention = &accelerator->model.attention[kernel];
     if (attention->peak_frac <= 0)
         *attention = spec_attention_model_default;
-    /* A thread block of the newest kernels works on two blocks of queries at once. Source: [FlashAttention4] */
+    /* A thread block of the newest kernels works on two blocks of queries at once: few heads cost a floor of that
+     * length. Source: [SimuMax] */
     if (accelerator->generation == SPEC_GENERATION_BLACKWELL && kernel == SPEC_ATTENTION_CUDNN)
         attention->q_tile_tokens = 256;
     CalFit *fit = cal_fit_new(profile, own, CAL_ATTENTION, NULL, prior);

@@ -99,8 +99,8 @@ static const char *read_grouped(const OrrJson *node, CalRow *row)
     return flops > 0 && tflops > 0 ? NULL : "grouped GEMM without sizes or rate";
 }
 
-/* Which of the model's kernels a measured one is. Serving engines pick by generation: [SGLang] FlashInfer
- * (FlashAttention 2) on Ampere and FlashAttention 3 on Hopper; [TensorRtLlm] kernels are cuDNN's kin. */
+/* Which of the model's kernels a measured one is. Serving engines pick by generation: SGLang runs FlashInfer
+ * (FlashAttention 2) on Ampere and FlashAttention 3 on Hopper; TensorRT-LLM's kernels are cuDNN's kin. */
 static bool kernel_of(const char *name, const char *accelerator, SpecAttention *ret_kernel)
 {
     bool ampere = g_str_has_prefix(accelerator, "a100");

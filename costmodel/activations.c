@@ -18,6 +18,12 @@ static void keep_output(CostTensors *tensors, const char *name, CostModule modul
     tensors->tensor[tensors->count - 1].output = true;
 }
 
+static void keep_second(CostTensors *tensors, const char *name, CostModule module, double bytes)
+{
+    keep(tensors, name, module, bytes, false);
+    tensors->tensor[tensors->count - 1].second = true;
+}
+
 /* Bytes of an element that a linear layer saves as its input: 8-bit recipes keep the cast operand (and on
  * hardware without transposing GEMMs its transpose). */
 static double linear_input_bytes(const CostShape *shape)
@@ -38,7 +44,7 @@ static void attention_core_tensors(const CostShape *shape, CostTensors *tensors)
     const double qk = mla ? model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim : shape->head_dim;
     const double v = mla ? model->mla.v_head_dim : shape->head_dim, kv = mla ? a : shape->kv_heads;
     keep(tensors, "query", projection, e * t * a * qk, false);
-    keep(tensors, "key", projection, e * t * kv * qk, false);
+    keep_second(tensors, "key", projection, e * t * kv * qk);
     keep(tensors, "value", projection, e * t * kv * v, false);
     if (shape->spec->execution.attention == SPEC_ATTENTION_UNFUSED) {
         const double scores = shape->batch * a * (shape->sequence / shape->context) * shape->sequence;
@@ -85,7 +91,10 @@ static void mlp_tensors(const CostShape *shape, CostTensors *tensors)
     const SpecExecution *execution = &shape->spec->execution;
     keep(tensors, "mlp input", COST_MODULE_NORM,
          linear_input_bytes(shape) * shape->part_tokens * shape->hidden, true);
-    keep(tensors, "activation input", COST_MODULE_MLP_LINEAR, e * t * f * (model->gated_mlp ? 2 : 1), false);
+    keep(tensors, "activation input", COST_MODULE_MLP_LINEAR, e * t * f, false);
+    if (model->gated_mlp) {
+        keep_second(tensors, "gate input", COST_MODULE_MLP_LINEAR, e * t * f);
+    }
     if (model->gated_mlp && !execution->framework.fused_swiglu && !execution->compiled) {
         keep(tensors, "gate activation", COST_MODULE_MLP_ACTIVATION, e * t * f, false);
     }
@@ -151,9 +160,10 @@ static bool module_dropped(const Spec *spec, const CostTensor *tensor)
         return false;
     }
     if (spec->training.recompute.mode == SPEC_RECOMPUTE_SELECTIVE_OP) {
-        /* kept: attention's inputs and output, and the output of every second matmul */
-        return tensor->module == COST_MODULE_NORM || tensor->module == COST_MODULE_MLP_ACTIVATION ||
-               tensor->module == COST_MODULE_RESIDUAL;
+        /* kept: attention's output and the outputs of the first, third ... matmul of query, key, value, out, and the
+         * three of the MLP; the last of them stands for the residual that it becomes */
+        return tensor->second || tensor->module == COST_MODULE_NORM ||
+               tensor->module == COST_MODULE_MLP_ACTIVATION;
     }
     return cost_recomputes_op(spec, &probe, 0);
 }

@@ -15,6 +15,7 @@ typedef struct CostTensor {
     CostModule module; /* recomputation of the module drops it ... */
     bool output;       /* ... unless it is the input of something kept */
     bool weight_grad;  /* still needed by the backward-weight pass */
+    bool second;       /* output of every second matmul: torchtitan's per-op policy recomputes it */
     double bytes;
 } CostTensor;
 

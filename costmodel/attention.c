@@ -65,9 +65,17 @@ double cost_attention_executed_flops(const CostAttention *attention)
            pair_flops(attention);
 }
 
-/* Products and softmax on the SMs.
- *   A = blocks (keys u + o) / SMs     L = keys_max u + o     u = tq flops / rate, o = tile_s
- *   t = max(A, L) + q min(A, L) r     r = 1 causal (uneven blocks), else the empty share of the last wave */
+/* Blocks of `average` and `longest` seconds on the SMs, `waves` of them a SM.
+ *   t = max(w a, l) + q min(w a, l) r     r = 1 where blocks are uneven, else the empty share of the last wave */
+static double packed_s(double waves, double average_s, double longest_s, double quantum, bool uneven)
+{
+    double bulk_s = waves * average_s;
+    double rest = uneven ? 1 : (waves > 1 ? ceil(waves) - waves : 0);
+    return fmax(bulk_s, longest_s) + quantum * fmin(bulk_s, longest_s) * rest;
+}
+
+/* Products and softmax on the SMs; under a causal mask at most what the unmasked kernel takes.
+ *   a = keys u + o      l = keys_max u + o      u = tq flops / rate, o = tile_s */
 static double compute_s(const CostAttention *attention, const SpecAttentionModel *model,
                         double sm_flops_per_s, double sms)
 {
@@ -82,11 +90,12 @@ static double compute_s(const CostAttention *attention, const SpecAttentionModel
     double key_s = q_tile * pair_flops(attention) / (sm_flops_per_s * speed);
     double tile_s = backward ? model->backward_tile_s : model->tile_s;
     double blocks = attention->batch * attention->heads * ceil(attention->q_tokens / q_tile);
-    double waves = blocks / sms;
-    double average_s = waves * (mean_keys(attention, block) * key_s + tile_s);
+    double average_s = mean_keys(attention, block) * key_s + tile_s;
     double longest_s = most_keys(attention, block) * key_s + tile_s;
-    double uneven = attention->causal ? 1 : (waves > 1 ? ceil(waves) - waves : 0);
-    return fmax(average_s, longest_s) + model->wave_quantum * fmin(average_s, longest_s) * uneven;
+    double even_s = packed_s(blocks / sms, longest_s, longest_s, model->wave_quantum, false);
+    if (!attention->causal)
+        return even_s;
+    return fmin(even_s, packed_s(blocks / sms, average_s, longest_s, model->wave_quantum, true));
 }
 
 /* Bytes of the main kernel, and of the passes around a backward kernel: row sums of dO * O before it, fp32 dQ

@@ -28,7 +28,7 @@ enum { SPLITS = sizeof splits / sizeof *splits };
 
 #define K_STEP         64.0    /* main loops advance by blocks of k */
 #define EPILOGUE_TILE  32768.0 /* 256 x 128 outputs: the tile of SpecGemmShared.epilogue_s */
-#define MEMORY_SM_FRAC 0.5     /* share of the SMs that saturates DRAM. Source: [hardware.md A] triads */
+#define MEMORY_SM_FRAC 0.5     /* share of the SMs that saturates DRAM */
 #define L2_REUSE_FRAC  0.7     /* of the L2 cache holds operands between waves */
 #define SPLIT_BYTES    8.0     /* fp32 partial sums, written once and read once */
 

@@ -16,7 +16,7 @@ const SpecMemoryBoundModel *cost_memory_bound_model(const SpecAccelerator *accel
  * the limit leaves to it; power ~ clock^2 near the limit, and kernels much shorter than throttle_s end before
  * the limiter acts.
  *   t' = t (1 + w (sqrt(max(1, demand)) - 1)),  w = t / (t + throttle_s)
- * Source: fitted to [AiConfigurator]; the exponent is that of P ~ f V^2 with V ~ sqrt(f).  Tested:
+ * Source: fitted to [aiconfigurator]; the exponent is that of P ~ f V^2 with V ~ sqrt(f).  Tested:
  * unit/test_gemm.c */
 double cost_throttled_s(double t_s, double demand, double throttle_s);
 

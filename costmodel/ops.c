@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "costmodel/ops.h"
+#include "costmodel/states.h"
 
 CostGroup cost_group(const Spec *spec, int ranks, int stride)
 {
@@ -76,7 +77,7 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
                                                                  : SPEC_BF16;
     shape->slowest = cost_slowest_chip(spec->cluster.accelerator.speed_spread_frac, spec_gpus(spec));
     shape->accumulate_fp32 = accumulates_fp32(spec);
-    shape->accumulates = spec_microbatches(spec) > 1 && !(spec->parallel.zero >= 2 && spec->execution.framework.reduce_each_microbatch);
+    shape->accumulates = spec_microbatches(spec) > 1 && !cost_reduces_each_microbatch(spec);
     shape->tensor_group = cost_group(spec, parallel->tensor, 1);
     shape->context_group = cost_group(spec, parallel->context, parallel->tensor);
     shape->expert_group =
@@ -107,7 +108,8 @@ CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPa
 int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
                               const double size[3], double groups, SpecDtype dtype)
 {
-    CostOp *op = cost_push_gemm(ops, name, module, COST_BACKWARD_WEIGHT, size[0], size[1], size[2], groups, dtype);
+    CostOp *op =
+        cost_push_gemm(ops, name, module, COST_BACKWARD_WEIGHT, size[0], size[1], size[2], groups, dtype);
     const bool fused = shape->spec->execution.framework.fused_grad_accumulation;
     const int gemm = ops->count - 1;
     op->u.gemm.accumulate_fp32 = fused && shape->accumulate_fp32;
@@ -130,7 +132,8 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
         cost_push_gemm(ops, name, module, pass, tokens, in, out, 1, dtype);
         break;
     default:
-        return cost_push_weight_gradient(shape, ops, name, module, (const double[]){out, in, tokens}, 1, dtype);
+        return cost_push_weight_gradient(shape, ops, name, module, (const double[]){out, in, tokens}, 1,
+                                         dtype);
     }
     return ops->count - 1;
 }

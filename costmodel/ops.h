@@ -20,10 +20,10 @@
 typedef struct CostShape {
     const Spec *spec;
     SpecAccelerator accelerator; /* of the spec, at its sustained clock */
-    double batch;       /* sequences in a micro-batch */
-    double sequence;    /* tokens of a whole sequence */
-    double tokens;      /* of a micro-batch on this rank: batch x sequence / context */
-    double part_tokens; /* where sequence parallelism divides: tokens / tensor, else tokens */
+    double batch;                /* sequences in a micro-batch */
+    double sequence;             /* tokens of a whole sequence */
+    double tokens;               /* of a micro-batch on this rank: batch x sequence / context */
+    double part_tokens;          /* where sequence parallelism divides: tokens / tensor, else tokens */
     double tensor, context;
     double hidden, heads, kv_heads, head_dim; /* heads on this rank */
     double element_bytes;                     /* of an activation */
@@ -31,7 +31,7 @@ typedef struct CostShape {
     bool sequence_parallel;
     bool accumulate_fp32; /* weight gradients are summed in fp32 */
     bool accumulates;     /* ... over several micro-batches before anything reduces them */
-    double slowest; /* time of the slowest chip of the job over the average one: cost_slowest_chip() */
+    double slowest;       /* time of the slowest chip of the job over the average one: cost_slowest_chip() */
     CostGroup tensor_group, context_group, expert_group;
 } CostShape;
 

@@ -84,7 +84,8 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
     const double scores = shape->batch * shape->heads * q * s;
     const CostModule core = COST_MODULE_ATTENTION_CORE;
     if (!backward) {
-        if (model->position == SPEC_POSITION_ALIBI) { /* the bias is spread over the scores, which then add to it */
+        if (model->position ==
+            SPEC_POSITION_ALIBI) { /* the bias is spread over the scores, which then add to it */
             cost_push_move(ops, "position bias", core, COST_MOVE_ELEMENTWISE, scores * 2 * e, 1);
         }
         push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, share);

@@ -4,12 +4,20 @@
 
 #include "costmodel/pass.h"
 
+/* What the framework's own GEMM kernels lose against the library's. */
+static double gemm_speed(const CostShape *shape, const CostGemm *gemm)
+{
+    const bool rowwise =
+        shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE && gemm->dtype == SPEC_FP8;
+    return rowwise ? shape->spec->execution.framework.rowwise_gemm_frac : 1;
+}
+
 double cost_op_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
     switch (op->kind) {
     case COST_OP_GEMM:
-        return shape->slowest * cost_gemm_s(accelerator, &op->u.gemm);
+        return shape->slowest * cost_gemm_s(accelerator, &op->u.gemm) / gemm_speed(shape, &op->u.gemm);
     case COST_OP_ATTENTION:
         return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
                shape->spec->execution.framework.attention_speed_frac;
@@ -26,7 +34,8 @@ double cost_op_s(const CostShape *shape, const CostOp *op)
  *            c/t + max((t-1)/t c, g_pieces + f (t-1)/t c) - g    g_pieces = t GEMMs of m/t rows, not faster than one
  *   else:    the kernels share the SMs: the GEMM runs at (1 - f) while the collective does
  *            [Narayanan2021, section 3.2 of Korthikanti2022; SM share: costmodel/collective.h] */
-static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *beside, double comm_s, double gemm_s)
+static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *beside, double comm_s,
+                       double gemm_s)
 {
     const double f = cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective);
     if (op->u.collective.chunked) {

@@ -90,6 +90,18 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
     };
 }
 
+bool cost_keeps_gathered(const Spec *spec)
+{
+    return spec->parallel.zero == 3 && spec->parallel.pipeline > 1 &&
+           spec->execution.framework.pipeline_keeps_params;
+}
+
+bool cost_reduces_each_microbatch(const Spec *spec)
+{
+    return spec->parallel.zero >= 2 && spec->execution.framework.reduce_each_microbatch &&
+           !cost_keeps_gathered(spec);
+}
+
 /* Read gradient, moments and master (or weights), write moments, master and the working copy. */
 double cost_optimizer_bytes_per_parameter(const Spec *spec)
 {

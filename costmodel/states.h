@@ -33,6 +33,12 @@ int cost_dense_replicas(const Spec *spec);
 int cost_expert_replicas(const Spec *spec);
 int cost_shard_degree(const Spec *spec, int replicas);
 
+/* ZeRO-3 under a pipeline: frameworks that keep weights gathered and gradients unreduced until the last
+ * micro-batch, so that no micro-batch waits for the network. */
+bool cost_keeps_gathered(const Spec *spec);
+/* ZeRO-2 and 3: gradients are reduced on every micro-batch, else once a step. */
+bool cost_reduces_each_microbatch(const Spec *spec);
+
 /* Bytes that the optimizer step reads and writes a parameter, and its extra FLOP-free passes. */
 double cost_optimizer_bytes_per_parameter(const Spec *spec);
 /* Seconds of the optimizer step on a rank that holds `dense` and `expert` parameters in `matrices` tensors. */

@@ -120,7 +120,8 @@ static bool check_stream(const Check *c, int rank, int stream, GroupMeetings *gr
     for (int64_t i = 0; i < list->count; i++) {
         const SimInstr *instr = &list->instrs[i];
         if (instr->kind == SIM_WAIT) {
-            ready_ps = MAX(ready_ps, completed_ps(c, rank, instr, &exact));
+            int64_t over_ps = completed_ps(c, rank, instr, &exact);
+            ready_ps = MAX(ready_ps, over_ps);
             continue;
         }
         const SimSpan *span = sim_check_span(c, rank, stream, sim_check_ordinals(c, rank, stream)[i]);

@@ -188,7 +188,7 @@ bool sim_engine_run(const SimProgram *program, unsigned record, OrrArena *arena,
                     GError **error);
 
 /* Invariants of any run (docs/MODEL.md "What must hold"): every instruction ran once, no two ops overlap on
- * a stream, dependencies hold, busy + idle = step, parts add up, bytes sent = received, memory ends where it
+ * a stream, dependencies hold, busy + idle = step, parts add up, bytes sent are those of the ops, memory ends where it
  * began, peak = maximum of the levels. Needs spans and levels recorded. The message names the first
  * violation. */
 bool sim_run_check(const SimProgram *program, const SimResult *result, GError **error);

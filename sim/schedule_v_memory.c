@@ -11,7 +11,7 @@
  *   V-Min,  rank i: Fa i,  Fb 2p-i-1, Bb 2p+d+i,    Ba 4p+d-i-1;   d = 2 if 3 | p, else 0
  *
  * With F = B = W the bubble is at most 1/2 and 2/3 of that of 1F1B; with unequal times V-Min's grows with the
- * micro-batches. Source: [Qi2024Memory]     Tested: golden/test_schedules.c
+ * micro-batches. Source: [Qi2024V]     Tested: golden/test_schedules.c
  */
 #include "sim/schedules.h"
 
@@ -176,7 +176,8 @@ static void generate(const SimScheduleShape *shape, int rank, Offsets offsets, O
     int64_t slots[PATTERN], left = 0;
     for (int r = shape->ranks - 1; r >= 0; r--) {
         offsets(shape->ranks, r, slots);
-        board.peak = MAX(board.peak, lay_out(shape, slots, scratch, &board.ranks[r]));
+        int peak = lay_out(shape, slots, scratch, &board.ranks[r]);
+        board.peak = MAX(board.peak, peak);
         left += board.ranks[r].count;
     }
     board.steady_from = slots[INPUT_A];

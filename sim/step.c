@@ -1,6 +1,7 @@
 /* sim/step.c - the plan of a step: schedule, stages, hops between them, and what happens once a step. */
 #include <math.h>
 
+#include "costmodel/states.h"
 #include "sim/step_internal.h"
 #include "spec/load.h"
 
@@ -143,8 +144,10 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->zero = spec->parallel.zero;
     plan->overlap_grad_reduce = (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0;
     plan->overlap_param_gather = (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
-    plan->reduce_each_microbatch = plan->zero >= 2 && framework->reduce_each_microbatch;
-    plan->reshard_after_forward = framework->reshard_after_forward;
+    const bool keeps = cost_keeps_gathered(spec);
+    plan->reduce_each_microbatch = cost_reduces_each_microbatch(spec);
+    plan->reshard_after_forward = framework->reshard_after_forward && !keeps;
+    plan->reshard_after_backward = !keeps;
     plan->prefetch_units = framework->prefetch_units;
     plan->p2p_blocking = framework->p2p_blocking && (spec->execution.overlap & SPEC_OVERLAP_PIPELINE) == 0;
     plan->tensor = spec->parallel.tensor;

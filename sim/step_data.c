@@ -19,8 +19,8 @@ static CostGroup expert_group(const Spec *spec, int ranks)
 /* A collective of `bytes` over `group`; cut in `pieces` of equal size when each tensor goes by itself. */
 static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, CostGroup group, int pieces)
 {
-    SimWork work = step_collective(
-        spec, &(CostCollective){.op = op, .bytes = bytes / pieces, .group = group}, SIM_PART_DATA_COMM);
+    SimWork work = step_collective(spec, &(CostCollective){.op = op, .bytes = bytes / pieces, .group = group},
+                                   SIM_PART_DATA_COMM);
     work.part_ps[SIM_PART_DATA_COMM] *= pieces;
     work.scale_up_bytes *= pieces;
     work.scale_out_bytes *= pieces;
@@ -72,8 +72,10 @@ static void add_params(StepParams *sum, const StepParams *term)
 /* Copies of a whole gradient on its way to the wire: into the flat buffer, scaled before the reduction. */
 static int64_t gradient_copies_ps(const Spec *spec, double params)
 {
-    const double bytes = 2 * spec->execution.framework.gradient_copies * params * cost_weight_wire_bytes(spec);
-    return bytes > 0 ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes)) : 0;
+    const double bytes =
+        2 * spec->execution.framework.gradient_copies * params * cost_weight_wire_bytes(spec);
+    return bytes > 0 ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes))
+                     : 0;
 }
 
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
@@ -154,7 +156,8 @@ static double placeholder_bytes(const Step *step, int rank)
 {
     const Spec *spec = step->spec;
     const SpecModel *model = &spec->model;
-    if (!spec->execution.framework.weight_placeholders || !spec->execution.framework.fused_grad_accumulation) {
+    if (!spec->execution.framework.weight_placeholders ||
+        !spec->execution.framework.fused_grad_accumulation) {
         return 0;
     }
     const CostParams layer = cost_piece_params(model, COST_PIECE_LAYER, 0);
@@ -177,5 +180,6 @@ void step_fill_rank(Step *step, int rank)
     out->static_bytes[SIM_MEM_WEIGHTS] = llround(states.weights_bytes);
     out->static_bytes[SIM_MEM_GRADIENTS] = llround(states.gradients_bytes);
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
-    out->static_bytes[SIM_MEM_WORKSPACE] = llround(spec->execution.framework.workspace_bytes + placeholder_bytes(step, rank));
+    out->static_bytes[SIM_MEM_WORKSPACE] =
+        llround(spec->execution.framework.workspace_bytes + placeholder_bytes(step, rank));
 }

@@ -68,10 +68,10 @@ typedef struct SpecAccelerator {
     double peak_flops_per_s[SPEC_DTYPE_COUNT]; /* dense; 0: the dtype has no tensor path */
     int sm_count;
     double l2_bytes, power_w;
-    double speed_spread_frac; /* standard deviation of sustained speed between chips of this type */
-    SpecGeneration generation;                      /* which NCCL tuning rows apply */
-    double scale_up_bytes_per_s;                    /* NVLink and kin, one way, per GPU; 0: PCIe only */
-    double host_link_bytes_per_s;                   /* one way */
+    double speed_spread_frac;     /* standard deviation of sustained speed between chips of this type */
+    SpecGeneration generation;    /* which NCCL tuning rows apply */
+    double scale_up_bytes_per_s;  /* NVLink and kin, one way, per GPU; 0: PCIe only */
+    double host_link_bytes_per_s; /* one way */
     double reference_scale_out_bytes_per_s_per_gpu; /* of its reference node, one way */
     int reference_gpus_per_node;
     int reference_scale_up_domain_gpus;
@@ -150,25 +150,29 @@ typedef struct SpecFramework {
     /* Host. A kernel costs the host `kernel_host_s`; a chain of kernels takes the longer of its GPU time
      * and its host time. Between dependent kernels the GPU idles `kernel_gap_s`. */
     double kernel_host_s, kernel_gap_s;
-    double compiled_kernel_frac;  /* kernels left when execution.compiled (fusion by a compiler) */
-    double gradient_copies; /* ZeRO-3: times an unsharded gradient is read and written between GEMM and wire */
+    double compiled_kernel_frac; /* kernels left when execution.compiled (fusion by a compiler) */
+    double
+        gradient_copies; /* ZeRO-3: times an unsharded gradient is read and written between GEMM and wire */
     double step_overhead_s;       /* data loading, logging, loss scale check: once a step */
     double microbatch_overhead_s; /* schedule bookkeeping, once per micro-batch and pass on each rank */
     /* Data parallelism. */
     SpecDtype gradient_dtype, gradient_reduce_dtype;
-    double bucket_bytes;  /* gradient and parameter bucket; 0: one bucket */
-    bool reduce_scatter;  /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
-    bool fused_grad_accumulation; /* the weight-gradient GEMM adds to the gradient; else a pass of its own does */
-    bool optimizer_fused; /* multi-tensor optimizer; else one kernel chain per tensor */
-    bool grad_norm_clip;  /* a global norm before the optimizer */
+    double bucket_bytes; /* gradient and parameter bucket; 0: one bucket */
+    bool reduce_scatter; /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
+    bool
+        fused_grad_accumulation; /* the weight-gradient GEMM adds to the gradient; else a pass of its own does */
+    bool optimizer_fused;        /* multi-tensor optimizer; else one kernel chain per tensor */
+    bool grad_norm_clip;         /* a global norm before the optimizer */
     SpecStatesRecipe states;
-    int prefetch_units; /* ZeRO-3: units gathered ahead */
-    bool gathers_each_tensor; /* ZeRO-3: a collective a tensor, not one a unit */
+    int prefetch_units;         /* ZeRO-3: units gathered ahead */
+    bool pipeline_keeps_params; /* ZeRO-3 under a pipeline: gathered once a step, reduced once a step */
+    bool gathers_each_tensor;   /* ZeRO-3: a collective a tensor, not one a unit */
     bool reshard_after_forward;
     bool reduce_each_microbatch; /* ZeRO-2/3: gradients are reduced on every micro-batch */
     double dropout_frac;         /* of models that do not say */
+    double rowwise_gemm_frac;    /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
     double attention_speed_frac; /* its attention kernel over the generation that execution.attention names */
-    bool overlap_tensor_backward;   /* tensor-parallel collectives run beside the backward GEMMs */
+    bool overlap_tensor_backward; /* tensor-parallel collectives run beside the backward GEMMs */
     /* Pipeline. */
     bool balances_head;      /* layers are dealt out by compute cost, the LM head included */
     bool p2p_blocking;       /* the compute stream waits for its own sends */
@@ -178,7 +182,8 @@ typedef struct SpecFramework {
     /* Memory. */
     double context_bytes;   /* CUDA context, NCCL buffers, cuBLAS workspace: reserved outside the allocator */
     double workspace_bytes; /* allocated workspaces */
-    bool weight_placeholders;  /* fused accumulation hands autograd an unused tensor of each weight's shape, cached */
+    bool
+        weight_placeholders; /* fused accumulation hands autograd an unused tensor of each weight's shape, cached */
     double fragmentation_frac; /* reserved beyond allocated, as a share of dynamic memory */
 } SpecFramework;
 

@@ -72,9 +72,11 @@ static void test_waves_by_hand(void)
     a.heads = a.kv_heads = 3; /* 150 blocks: 1.5 waves, half of the missing half */
     fixture_within(cost_attention_s(&accelerator, &a), 1.75 * (6400 * key_s + 1e-6) + 5e-6, 1e-6);
     a = head(12800);
-    a.causal = true; /* the longest block is the floor, half the mean load comes on top */
+    a.causal = true; /* one wave: all blocks run at once, the longest is the floor */
+    fixture_within(cost_attention_s(&accelerator, &a), block_s + 5e-6, 1e-6);
+    a.heads = a.kv_heads = 2; /* the mean load, and half of the longest block on top */
     const double mean_s = (6400 + 64) * key_s + 1e-6;
-    fixture_within(cost_attention_s(&accelerator, &a), block_s + 0.5 * mean_s + 5e-6, 1e-6);
+    fixture_within(cost_attention_s(&accelerator, &a), 2 * mean_s + 0.5 * block_s + 5e-6, 1e-6);
     a = head(12800);
     a.backward = true; /* five products at half the rate */
     fixture_within(cost_attention_s(&accelerator, &a), 12800 * 5 * key_s + 1e-6 + 7e-6, 1e-6);
@@ -107,13 +109,14 @@ static void test_monotone(void)
                 const double full_s = cost_attention_s(&accelerator, &a);
                 a.causal = true;
                 const double causal_s = cost_attention_s(&accelerator, &a);
-                g_assert_cmpfloat(causal_s, <=, full_s * 1.3); /* uneven blocks may cost more when few */
+                g_assert_cmpfloat(causal_s, <=, full_s * (1 + 1e-12));
                 if (tokens >= 16384)
                     g_assert_cmpfloat(causal_s, <, 0.75 * full_s);
                 g_assert_cmpfloat(causal_s, >, before_s);
                 before_s = causal_s;
                 a.backward = true;
-                g_assert_cmpfloat(cost_attention_s(&accelerator, &a), >, causal_s);
+                if (tokens >= 1024) /* below, the latencies of two fits decide */
+                    g_assert_cmpfloat(cost_attention_s(&accelerator, &a), >, causal_s);
                 a.backward = false;
                 a.heads = 32, a.kv_heads = 8;
                 g_assert_cmpfloat(cost_attention_s(&accelerator, &a), >=, causal_s);

@@ -79,7 +79,7 @@ static void test_throttle(void)
     g_assert_cmpfloat(ratio, >, 0.7);
     g_assert_cmpfloat(ratio, <, 0.95);
     const CostGemm small = {.m = 1024, .n = 1024, .k = 1024, .groups = 1, .dtype = SPEC_BF16};
-    fixture_within(cost_gemm_s(&capped, &small), cost_gemm_s(&full, &small), 0.02);
+    fixture_within(cost_gemm_s(&capped, &small), cost_gemm_s(&full, &small), 0.05); /* its memory is slower */
 }
 
 /* A larger inner dimension, more groups or an accumulated output is never faster; halving all sizes never
