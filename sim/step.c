@@ -104,17 +104,17 @@ static SimWork hop(const Step *step, int rank, int other)
 static void fill_hops(Step *step, int stage)
 {
     const SimPlan *plan = step->plan;
-    const int stages = plan->shape.ranks * plan->shape.chunks;
     const SimPlacement placement = plan->schedule->placement;
+    const int within = stage % step->stages; /* of its copy of the model */
     int rank = 0, other = 0, chunk = 0;
     sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage, &rank, &chunk);
-    if (stage + 1 < stages) {
+    if (within + 1 < step->stages) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage + 1, &other, &chunk);
         if (other != rank) {
             plan->stages[stage].send_next = hop(step, rank, other);
         }
     }
-    if (stage > 0) {
+    if (within > 0) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage - 1, &other, &chunk);
         if (other != rank) {
             plan->stages[stage].send_prev = hop(step, rank, other);
@@ -134,6 +134,17 @@ static bool fill_schedule(const Spec *spec, SimPlan *plan, GError **error)
                     "parallel.schedule: \"%s\" is not built yet; `orrery list schedules` shows what is",
                     name);
         return false;
+    }
+    if (plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL) {
+        if (spec->parallel.virtual_stages > 2) {
+            g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                        "parallel.virtual_stages: %d with schedule \"%s\", which keeps two copies of one "
+                        "stage a rank; "
+                        "leave it out",
+                        spec->parallel.virtual_stages, name);
+            return false;
+        }
+        plan->shape.chunks = 2; /* one of each copy */
     }
     return plan->schedule->check == NULL || plan->schedule->check(&plan->shape, error);
 }
@@ -167,6 +178,47 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
     plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.step_overhead_s);
 }
 
+static bool fill_layers(Step *step, GError **error)
+{
+    Spec one_copy = *step->spec;
+    if (step->plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL) {
+        one_copy.parallel.virtual_stages = 1;
+    }
+    return spec_stage_layers(&one_copy, step->layers, error);
+}
+
+/* Forward of one micro-batch and backward of another at once: the kernels of both share the SMs, so they take as
+ * long as one after the other; the all-to-all of each hides behind the other's kernels. [DeepSeekV3] */
+static SimWork overlapped_pair(const SimStage *stage)
+{
+    SimWork pair = {0};
+    int64_t compute_ps = 0;
+    for (int i = 0; i < stage->segment_count; i++) {
+        const SimSegment *segment = &stage->segments[i];
+        step_add_work(&pair, &segment->forward);
+        step_add_work(&pair, &segment->recompute);
+        step_add_work(&pair, &segment->backward_input);
+        step_add_work(&pair, &segment->backward_weight);
+    }
+    for (int part = 0; part < SIM_PART_COUNT; part++) {
+        compute_ps += part == SIM_PART_EXPERT_COMM ? 0 : pair.part_ps[part];
+    }
+    pair.part_ps[SIM_PART_EXPERT_COMM] = MAX(0, pair.part_ps[SIM_PART_EXPERT_COMM] - compute_ps);
+    return pair;
+}
+
+/* The second copy of a bidirectional model is the first one again, from the last rank to the first. */
+static void copy_stages(Step *step, int stages)
+{
+    for (int stage = step->stages; stage < stages; stage++) {
+        step->plan->stages[stage] = step->plan->stages[stage - step->stages];
+        step->params[stage] = step->params[stage - step->stages];
+    }
+    for (int stage = 0; step->stages < stages && stage < stages; stage++) {
+        step->plan->stages[stage].overlapped_pair = overlapped_pair(&step->plan->stages[stage]);
+    }
+}
+
 bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError **error)
 {
     SimPlan plan = {0};
@@ -175,8 +227,9 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
         return false;
     }
     const int stages = plan.shape.ranks * plan.shape.chunks;
+    step.stages = plan.schedule->placement == SIM_PLACE_BIDIRECTIONAL ? plan.shape.ranks : stages;
     step.layers = ORR_ARENA_NEW(arena, int, stages);
-    if (!spec_stage_layers(spec, step.layers, error)) {
+    if (!fill_layers(&step, error)) {
         return false;
     }
     cost_shape_init(&step.shape, spec);
@@ -184,11 +237,14 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
     plan.ranks = ORR_ARENA_NEW(arena, SimRankPlan, plan.shape.ranks);
     step.params = ORR_ARENA_NEW(arena, StepParams *, stages);
     fill_policies(spec, &plan);
-    for (int stage = 0, layer = 0; stage < stages; stage++) {
+    for (int stage = 0, layer = 0; stage < step.stages; stage++) {
         step_fill_stage(&step, stage, layer);
         step_fill_data(&step, stage);
-        fill_hops(&step, stage);
         layer += step.layers[stage];
+    }
+    copy_stages(&step, stages);
+    for (int stage = 0; stage < stages; stage++) {
+        fill_hops(&step, stage);
     }
     for (int rank = 0; rank < plan.shape.ranks; rank++) {
         step_fill_rank(&step, rank);

@@ -30,6 +30,7 @@ typedef struct Step {
     SimPlan *plan;
     StepLayerKind kinds[STEP_LAYER_KINDS];
     StepParams **params; /* [stages][segments] */
+    int stages;          /* of one copy of the model */
     int *layers;         /* [stages] */
 } Step;
 

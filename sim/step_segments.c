@@ -117,7 +117,7 @@ static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
 
 void step_fill_stage(Step *step, int stage, int first_layer)
 {
-    const int last = step->plan->shape.ranks * step->plan->shape.chunks - 1;
+    const int last = step->stages - 1;
     const int layers = step->layers[stage], mtp = stage == last ? step->spec->model.mtp_layers : 0;
     const int count = layers + (stage == 0) + (stage == last) + mtp;
     SimStage *out = &step->plan->stages[stage];

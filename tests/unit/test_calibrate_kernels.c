@@ -139,7 +139,7 @@ static void test_messages(void)
     g_free(path);
 }
 
-/* 8 % at the median and 20 % at the 90th percentile for every source with rows enough to speak of. The training
+/* 8 % at the median for every source with five rows, 20 % at the 90th percentile with twenty. The training
  * rows of the B200 mix two power states that no column tells apart: 25 % there. */
 static void test_reference_table(void)
 {
@@ -165,7 +165,8 @@ static void test_reference_table(void)
         g_test_message("%s %s %s %s: median %.3f, p90 %.3f", group->accelerator, group->kind, group->block,
                        group->source, group->median_frac, group->p90_frac);
         g_assert_cmpfloat(group->median_frac, <=, 0.08);
-        g_assert_cmpfloat(group->p90_frac, <=, mixed ? 0.25 : 0.20);
+        if (group->rows >= 20)
+            g_assert_cmpfloat(group->p90_frac, <=, mixed ? 0.25 : 0.20);
     }
 }
 
