@@ -97,7 +97,7 @@ static void weigh(CalFit *fit)
         int peers = 0;
         for (guint j = 0; j < fit->rows->len; j++)
             peers += same_group(g_ptr_array_index(fit->rows, i), g_ptr_array_index(fit->rows, j));
-        double weight = pow(peers, -0.75);
+        double weight = pow(peers, -0.65);
         sum += weight;
         g_array_append_val(fit->weights, weight);
     }
