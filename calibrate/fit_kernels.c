@@ -1,7 +1,7 @@
 /* calibrate/fit_kernels.c - one accelerator's blocks from measured rows.
  *
  * Loss: over groups of rows (source, block, pass), the mean of a robust function of the logarithmic error,
- * weighted by the root of the group's size, so that a source with few rows is heard and one with many leads.
+ * weighted so that a source with few rows is heard and one with many leads.
  */
 #include "calibrate/fit_kernels.h"
 
@@ -15,6 +15,7 @@
 #define PRIOR         1e-3
 #define DERIVED_PRIOR 4e-3 /* a start carried over from a sibling says more than a default */
 #define ROUNDS        6
+#define PEER_DISCOUNT 0.65 /* 1: every group alike; 0: every row alike */
 
 bool cal_row_fitted(const CalRow *row)
 {
@@ -97,7 +98,7 @@ static void weigh(CalFit *fit)
         int peers = 0;
         for (guint j = 0; j < fit->rows->len; j++)
             peers += same_group(g_ptr_array_index(fit->rows, i), g_ptr_array_index(fit->rows, j));
-        double weight = pow(peers, -0.65);
+        double weight = pow(peers, -PEER_DISCOUNT);
         sum += weight;
         g_array_append_val(fit->weights, weight);
     }

@@ -135,7 +135,7 @@ static bool check(const CalibrateArgs *args, const char *table, GError **error)
 static bool run(const CliArgs *common, GError **error)
 {
     const CalibrateArgs *args = (const CalibrateArgs *)common;
-    const char *what = common->words[0];
+    const char *what = common->words != NULL ? common->words[0] : NULL;
     if (what == NULL)
         return measure(args, error);
     const char *table = common->words[1];

@@ -4,7 +4,8 @@
 #include <string.h>
 
 static const CliCommand *const commands[] = {
-    &cli_command_run, &cli_command_plot, &cli_command_validate, &cli_command_calibrate, &cli_command_list, &cli_command_help,
+    &cli_command_run,       &cli_command_plot, &cli_command_validate,
+    &cli_command_calibrate, &cli_command_list, &cli_command_help,
 };
 
 const CliCommand *const *cli_commands(int *ret_count)

@@ -107,19 +107,18 @@ static void moe_tensors(const CostShape *shape, CostTensors *tensors)
     const SpecModel *model = &shape->spec->model;
     const SpecMoe *moe = &model->moe;
     const double own = shape->tokens / shape->tensor, e = shape->element_bytes, x = linear_input_bytes(shape);
-    const double rows = own * moe->top_k * shape->spec->parallel.expert_tensor *
-                        (moe->capacity_factor > 0 ? moe->capacity_factor : 1);
+    const double rows = cost_routed_rows(shape) * (moe->capacity_factor > 0 ? 1 : shape->expert_load);
     const double f = (double)moe->expert_ffn_hidden / shape->spec->parallel.expert_tensor;
     const double shared = moe->shared_expert_ffn_hidden / shape->tensor, width = model->gated_mlp ? 2 : 1;
     keep(tensors, "router input", COST_MODULE_NORM, e * shape->part_tokens * shape->hidden, true);
-    keep(tensors, "router logits and probabilities", COST_MODULE_MOE, own * moe->experts * 8, false);
+    keep(tensors, "router logits and probabilities", COST_MODULE_ROUTER, own * moe->experts * 8, false);
     keep(tensors, "permuted rows", COST_MODULE_MOE, x * rows * shape->hidden, true);
     keep(tensors, "expert activation input", COST_MODULE_MOE, e * rows * f * width, false);
     keep(tensors, "expert output input", COST_MODULE_MOE_ACTIVATION, x * rows * f, true);
     if (moe->shared_experts > 0) {
-        keep(tensors, "shared expert activation input", COST_MODULE_MOE, e * shape->tokens * shared * width,
+        keep(tensors, "shared expert activation input", COST_MODULE_SHARED_EXPERT, e * shape->tokens * shared * width,
              false);
-        keep(tensors, "shared expert output input", COST_MODULE_MOE_ACTIVATION, x * shape->tokens * shared,
+        keep(tensors, "shared expert output input", COST_MODULE_SHARED_EXPERT, x * shape->tokens * shared,
              true);
     }
 }

@@ -27,13 +27,20 @@ double cost_moe_dropped_frac(const double *share, int experts, double rows, doub
 /* Expected share of each expert, in index order; adds up to 1. `share` has room for moe.experts. */
 void cost_moe_shares(const SpecRouter *router, int experts, double *share);
 
+typedef struct CostPlacement {
+    int experts, ranks;
+    int replicas;   /* copies of hot experts beyond one of each */
+    bool rebalance; /* dealt out by load, not in order */
+} CostPlacement;
+
 /* Rows of the busiest of `ranks` expert ranks over the mean, >= 1. Experts lie on ranks in blocks of E / ranks;
  * `replicas` of the hottest share their expert's load first (one copy more each time for the one that is busiest a
- * copy); `rebalance` deals copies out hottest first to the least loaded rank. `rows`: those of all ranks together.
+ * copy); `rebalance` deals copies out hottest first to the least loaded rank; so do replicas. `rows`: those of all
+ * ranks together.
  * The draw of `rows` tokens adds the expected maximum of its scatter: max over j of m_j + sqrt(m_j) b_j for the j
  * busiest ranks, m_j the j-th largest mean, b_j the expected maximum of j normal deviates. [Blom1958]
  * Even routing without scatter is 1.   Source: [GShard], [EPLB]   Tested: unit/test_moe.c */
-double cost_moe_load_factor(const SpecRouter *router, int experts, int ranks, int replicas, double rows);
+double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *placement, double rows);
 
 /* What one exchange (dispatch, or combine with its own element size) moves, sent by one rank. */
 typedef struct CostExchange {

@@ -1,6 +1,7 @@
 /* costmodel/ops.c - sizes on one rank, and the building blocks of op lists. See ops.h. */
 #include <math.h>
 
+#include "costmodel/moe.h"
 #include "costmodel/ops.h"
 #include "costmodel/states.h"
 
@@ -32,9 +33,14 @@ static double normal_quantile(double probability)
     return (low + high) / 2;
 }
 
+double cost_largest_deviate(int count)
+{
+    return count < 2 ? 0 : normal_quantile((count - 0.375) / (count + 0.25));
+}
+
 double cost_slowest_chip(double speed_spread_frac, int chips)
 {
-    return chips < 2 ? 1 : 1 + speed_spread_frac * normal_quantile((chips - 0.375) / (chips + 0.25));
+    return 1 + speed_spread_frac * cost_largest_deviate(chips);
 }
 
 static bool accumulates_fp32(const Spec *spec)
@@ -49,6 +55,18 @@ static void sustain_clock(SpecAccelerator *accelerator)
     for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++) {
         accelerator->model.gemm[dtype].throttle_s = 0;
     }
+}
+
+/* Router's draw over the tokens of an expert group. */
+static double expert_load(const CostShape *shape)
+{
+    const Spec *spec = shape->spec;
+    const CostPlacement placement = {.experts = spec->model.moe.experts,
+                                     .ranks = spec->parallel.expert,
+                                     .replicas = spec->parallel.expert_replicas,
+                                     .rebalance = spec->parallel.expert_rebalance};
+    const double rows = shape->tokens / shape->tensor * spec->model.moe.top_k * spec->parallel.expert;
+    return placement.experts > 0 ? cost_moe_load_factor(&spec->training.router, &placement, rows) : 1;
 }
 
 void cost_shape_init(CostShape *shape, const Spec *spec)
@@ -82,6 +100,7 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->context_group = cost_group(spec, parallel->context, parallel->tensor);
     shape->expert_group =
         cost_group(spec, parallel->expert, parallel->expert_tensor > 1 ? parallel->expert_tensor : 1);
+    shape->expert_load = expert_load(shape);
 }
 
 CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModule module)

@@ -32,6 +32,7 @@ typedef struct CostShape {
     bool accumulate_fp32; /* weight gradients are summed in fp32 */
     bool accumulates;     /* ... over several micro-batches before anything reduces them */
     double slowest;       /* time of the slowest chip of the job over the average one: cost_slowest_chip() */
+    double expert_load;   /* rows of the busiest expert rank over the mean: cost_moe_load_factor() */
     CostGroup tensor_group, context_group, expert_group;
 } CostShape;
 
@@ -41,6 +42,8 @@ void cost_shape_init(CostShape *shape, const Spec *spec);
  *   1 + s q((n - 3/8) / (n + 1/4))     s = spread of speed, q = quantile of the standard normal
  * Source: [MlEngineering] (spread), [Blom1958] (maximum)    Ignores: machines that are taken out as stragglers */
 double cost_slowest_chip(double speed_spread_frac, int chips);
+/* The expected maximum of `count` normal deviates in that formula, in standard deviations; 0 for one. */
+double cost_largest_deviate(int count);
 
 /* How `ranks` ranks, `stride` apart in rank order, lie on the machine. */
 CostGroup cost_group(const Spec *spec, int ranks, int stride);
@@ -60,6 +63,8 @@ typedef enum {
     COST_MODULE_RESIDUAL,
     COST_MODULE_EMBEDDING,
     COST_MODULE_HEAD,
+    COST_MODULE_ROUTER,
+    COST_MODULE_SHARED_EXPERT,
 } CostModule;
 
 typedef enum { COST_OP_GEMM, COST_OP_ATTENTION, COST_OP_MOVE, COST_OP_COLLECTIVE } CostOpKind;
@@ -72,6 +77,8 @@ typedef struct CostOp {
     CostOpKind kind;
     CostModule module;
     int kernels;        /* launches, for host time and gaps */
+    int host_kernels;   /* launches beyond those, whose gaps the op's own time already has */
+    double idle_s;      /* the GPU waits for the host before what follows */
     double model_flops; /* causal half counted as half */
     double full_flops;  /* causal half counted whole */
     union {
@@ -126,6 +133,10 @@ void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, dou
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
 void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops);
 void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops);
+/* Rows that the routed experts of the average rank work on: top_k copies of its own tokens, padded to capacity. */
+double cost_routed_rows(const CostShape *shape);
+/* An MLP's activation over `elements` of its intermediate size. */
+void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, double elements);
 /* Norm, and the residual add with bias and dropout after a block. */
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width);
 void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass);

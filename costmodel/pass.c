@@ -64,7 +64,58 @@ static double exposed_s(const CostShape *shape, const CostOps *ops, const double
         return op_s[index];
     }
     const int beside = op->u.collective.hidden_under;
+    if (ops->op[beside].kind == COST_OP_COLLECTIVE) { /* two networks at once */
+        return fmax(0, op_s[index] - op_s[beside]);
+    }
     return beside_s(shape, op, &ops->op[beside], op_s[index], op_s[beside]);
+}
+
+/* What a CUDA graph holds: everything, or the parts in brackets: attn, mlp, moe, moe_router, moe_preprocess. */
+static bool captured(const SpecExecution *execution, CostModule module)
+{
+    const char *graph = execution->cuda_graph, *parts = strchr(graph, '[');
+    if (graph[0] == '\0' || parts == NULL || parts[1] == ']' || strstr(graph, "full_iteration") != NULL) {
+        return graph[0] != '\0';
+    }
+    switch (module) {
+    case COST_MODULE_NORM:
+    case COST_MODULE_ATTENTION_PROJECTION:
+    case COST_MODULE_ATTENTION_CORE:
+    case COST_MODULE_MLA_UP:
+    case COST_MODULE_RESIDUAL:
+        return strstr(parts, "attn") != NULL;
+    case COST_MODULE_MLP_LINEAR:
+    case COST_MODULE_MLP_ACTIVATION:
+        return strstr(parts, "mlp") != NULL;
+    case COST_MODULE_ROUTER:
+    case COST_MODULE_SHARED_EXPERT:
+        return strstr(parts, "moe_router") != NULL;
+    case COST_MODULE_MOE:
+    case COST_MODULE_MOE_ACTIVATION:
+        return strstr(parts, "'moe'") != NULL;
+    default:
+        return false;
+    }
+}
+
+/* execution.overlap "expert": the exchange runs beside another micro-batch's compute, of which a pass has as much as
+ * this one; kernels of the exchange take their share of the SMs from it.   Ignores: the first and the last
+ * micro-batch of a step, which have no partner      Source: [DeepSeekV3] section 3.2.1, [MegatronMoE] */
+static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const bool *selected, CostTime *time)
+{
+    if ((shape->spec->execution.overlap & SPEC_OVERLAP_EXPERT) == 0 || spec_microbatches(shape->spec) < 2) {
+        return;
+    }
+    double sm_frac = 0;
+    for (int i = 0; i < ops->count; i++) {
+        const CostOp *op = &ops->op[i];
+        if (selected[i] && op->kind == COST_OP_COLLECTIVE && op->u.collective.comm == COST_COMM_EXPERT) {
+            sm_frac = fmax(sm_frac, cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective));
+        }
+    }
+    const double hidden_s = fmin(time->comm_s[COST_COMM_EXPERT], time->compute_s / (1 - sm_frac));
+    time->comm_s[COST_COMM_EXPERT] -= hidden_s;
+    time->compute_s += sm_frac * hidden_s;
 }
 
 static CostTime time_selected(const CostShape *shape, const CostOps *ops, const bool *selected)
@@ -73,6 +124,7 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
     double op_s[COST_MAX_OPS];
     CostTime time = {0};
     int kernels = 0;
+    double idle_s = 0;
     for (int i = 0; i < ops->count; i++) {
         op_s[i] = selected[i] ? cost_op_s(shape, &ops->op[i]) : 0;
     }
@@ -81,7 +133,8 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
         if (!selected[i]) {
             continue;
         }
-        kernels += op->kernels;
+        kernels += captured(execution, op->module) ? 0 : op->kernels + op->host_kernels;
+        idle_s += op->idle_s;
         if (op->kind == COST_OP_COLLECTIVE) {
             const CostTraffic traffic = cost_collective_traffic(&op->u.collective.collective);
             time.comm_s[op->u.collective.comm] += exposed_s(shape, ops, op_s, i);
@@ -91,11 +144,10 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
             time.compute_s += op_s[i] + op->kernels * execution->framework.kernel_gap_s;
         }
     }
-    if (execution->cuda_graph[0] == '\0') {
-        const double host_s = kernels * execution->framework.kernel_host_s *
-                              (execution->compiled ? execution->framework.compiled_kernel_frac : 1);
-        time.host_s = fmax(0, host_s - cost_time_total_s(&time));
-    }
+    hide_expert_comm(shape, ops, selected, &time);
+    const double host_s = kernels * execution->framework.kernel_host_s *
+                          (execution->compiled ? execution->framework.compiled_kernel_frac : 1);
+    time.host_s = fmax(0, host_s - cost_time_total_s(&time)) + idle_s;
     return time;
 }
 
@@ -167,7 +219,10 @@ static bool module_recomputes(unsigned modules, CostModule module)
     case COST_MODULE_MOE_ACTIVATION:
         return (modules & (SPEC_MODULE_MOE_ACT | SPEC_MODULE_MOE)) != 0;
     case COST_MODULE_MOE:
+    case COST_MODULE_ROUTER:
         return (modules & SPEC_MODULE_MOE) != 0;
+    case COST_MODULE_SHARED_EXPERT:
+        return (modules & (SPEC_MODULE_MOE | SPEC_MODULE_SHARED_EXPERTS)) != 0;
     default:
         return false;
     }

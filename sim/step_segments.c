@@ -18,8 +18,10 @@ static void set_memory(SimSegment *segment, const CostActivations *activations)
 
 static StepParams rank_params(const Spec *spec, const CostParams *params)
 {
+    const int experts = spec->model.moe.experts; /* copies of hot ones are parameters of their own */
+    const double copies = experts > 0 ? 1 + (double)spec->parallel.expert_replicas / experts : 1;
     return (StepParams){.dense = cost_rank_dense_params(params, &spec->parallel),
-                        .expert = cost_rank_expert_params(params, &spec->parallel),
+                        .expert = copies * cost_rank_expert_params(params, &spec->parallel),
                         .matrices = params->matrices};
 }
 

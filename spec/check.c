@@ -63,6 +63,15 @@ static bool check_moe(const Check *check)
     if (moe->top_k > moe->experts)
         return fail(check, "model.moe.top_k: %d is more than the %d experts; give at most %d", moe->top_k,
                     moe->experts, moe->experts);
+    if (moe->router_groups > 0 && !divides(check, "model.moe.router_groups", moe->router_groups, "experts", moe->experts))
+        return false;
+    if (moe->router_top_groups > moe->router_groups)
+        return fail(check, "model.moe.router_top_groups: %d is more than the %d router_groups; give at most %d",
+                    moe->router_top_groups, moe->router_groups, moe->router_groups);
+    if (moe->router_top_groups > 0 && moe->top_k > moe->experts / moe->router_groups * moe->router_top_groups)
+        return fail(check, "model.moe.top_k: %d is more than the experts of %d of %d groups; give at most %d",
+                    moe->top_k, moe->router_top_groups, moe->router_groups,
+                    moe->experts / moe->router_groups * moe->router_top_groups);
     if (moe->dense_layers > model->layers)
         return fail(check, "model.moe.dense_layers: %d is more than the %d layers; give at most %d",
                     moe->dense_layers, model->layers, model->layers);
@@ -294,10 +303,59 @@ static bool check_expert(const Check *check)
                 expert, slices, (gint64)ranks, parallel->data, parallel->context, parallel->tensor, list);
 }
 
+static bool check_router(const Check *check)
+{
+    const SpecRouter *router = &check->spec->training.router;
+    const SpecParallel *parallel = &check->spec->parallel;
+    const int experts = check->spec->model.moe.experts;
+    if (router->distribution == SPEC_ROUTER_HISTOGRAM && router->histogram_count != experts)
+        return fail(check, "training.router.histogram: %d shares for %d experts; give one an expert",
+                    router->histogram_count, experts);
+    if (experts == 0 && (parallel->expert_replicas > 0 || parallel->expert_rebalance))
+        return fail(check, "parallel.expert_replicas: the model has no experts; leave it and expert_rebalance out");
+    if (known(parallel->expert) && parallel->expert > 0 && parallel->expert_replicas % parallel->expert != 0)
+        return fail(check,
+                    "parallel.expert_replicas: %d do not spread over %d expert ranks; give a multiple of %d",
+                    parallel->expert_replicas, parallel->expert, parallel->expert);
+    return true;
+}
+
+/* Heads that one all-to-all of the context dimension splits: all of this tensor rank, or those of its inner part. */
+static bool check_context_mode(const Check *check)
+{
+    const SpecParallel *parallel = &check->spec->parallel;
+    const int mode = (int)parallel->context_mode, heads = check->spec->model.heads;
+    if (!known(parallel->context) || !known(parallel->tensor) || parallel->context < 2)
+        return true;
+    if (mode == SPEC_CONTEXT_ULYSSES && heads / parallel->tensor % parallel->context != 0)
+        return fail(check,
+                    "parallel.context_mode: ulysses splits the %d heads of a tensor rank over context %d, which does "
+                    "not divide them; give a context degree that does, or ring or hierarchical",
+                    heads / parallel->tensor, parallel->context);
+    if (mode == SPEC_CONTEXT_HIERARCHICAL && parallel->context_inner > 0)
+        return divides(check, "parallel.context_inner", parallel->context_inner, "parallel.context",
+                       parallel->context) &&
+               divides(check, "parallel.context_inner", parallel->context_inner, "the heads of a tensor rank,",
+                       heads / parallel->tensor);
+    return true;
+}
+
 static bool check_zero(const Check *check)
 {
     const SpecParallel *parallel = &check->spec->parallel;
     const int group = parallel->zero_group_gpus;
+    const bool plus = parallel->quantized_weight_gather || parallel->secondary_weight_shard ||
+                      parallel->quantized_gradient_reduce;
+    if (plus && known(parallel->zero) && parallel->zero != 3)
+        return fail(check,
+                    "parallel.zero: %d with quantized_weight_gather, secondary_weight_shard or "
+                    "quantized_gradient_reduce; give zero 3, or leave them out",
+                    parallel->zero);
+    if (plus && group > 0)
+        return fail(check,
+                    "parallel.zero_group_gpus: %d with ZeRO++, which shards over all data-parallel ranks; give one of "
+                    "the two",
+                    group);
     if (group == 0)
         return true;
     if (parallel->zero == 0)
@@ -403,7 +461,7 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
     return check_model(&check) && check_cluster(&check) && check_precision(&check) && check_product(&check) &&
-           check_tensor(&check) && check_expert(&check) && check_batch(&check) && check_sequence(&check) &&
+           check_tensor(&check) && check_expert(&check) && check_router(&check) && check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
            check_recompute(&check) && check_zero(&check) && check_order(&check) && check_schedule(&check) &&
            check_layout(&check);
 }

@@ -240,6 +240,8 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
     if (!complete_data(&completion, spec))
         return false;
     complete_expert_tensor(&spec->parallel);
+    if ((int)spec->parallel.context_mode == SPEC_UNSET)
+        spec->parallel.context_mode = spec->execution.framework.context_mode;
     complete_training(&completion, spec);
     return true;
 }

@@ -25,7 +25,8 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
 
 #define NOTE(name, text)                                                                                     \
     {                                                                                                        \
-        .key = name, .type = SPEC_TYPE_CUSTOM, .flags = OPTIONAL, .read = read_note, .help = (text)          \
+        .key = name, .type = SPEC_TYPE_CUSTOM, .flags = OPTIONAL, .read = read_note,                         \
+        .form = "text or a list", .schema = "{\"type\":[\"string\",\"array\"]}", .help = (text)              \
     }
 #define NOTES                                                                                                \
     NOTE("source", "Where the measurements come from."),                                                     \

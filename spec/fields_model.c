@@ -28,6 +28,10 @@ static const SpecField moe_fields[] = {
                "1: every layer after the dense ones has experts, 2: every second."),
     SPEC_F_DOUBLE(SpecMoe, capacity_factor, ORR_UNIT_NONE, 0, 1e4, "0", 0,
                   "Tokens that an expert takes, over the even share; 0: dropless."),
+    SPEC_F_INT(SpecMoe, router_groups, 0, 1e5, "0", 0,
+               "Groups that the experts lie in, for group- or node-limited routing; 0: none."),
+    SPEC_F_INT(SpecMoe, router_top_groups, 0, 1e5, "0", 0,
+               "Groups that the experts of one token may come from; 0: all."),
 };
 static SPEC_TABLE(table_moe, "model.moe", "Mixture of experts.", moe_fields);
 

@@ -97,6 +97,57 @@ static bool read_framework_dtype(SpecReadContext *context, const OrrJson *node, 
     return true;
 }
 
+static bool read_histogram(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecRouter *router = target;
+    if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_MAX_EXPERTS)
+        return spec_read_fail(context, NULL, error, "is no list of at most %d shares; give one number an expert",
+                              SPEC_MAX_EXPERTS);
+    int count = 0;
+    for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
+        if (orr_json_type(item) != ORR_JSON_NUMBER || orr_json_number(item) < 0)
+            return spec_read_fail(context, item, error, "is no share; give a number of at least 0");
+        router->histogram[count++] = (float)orr_json_number(item);
+    }
+    router->histogram_count = count;
+    return true;
+}
+
+static const SpecField router_fields[] = {
+    SPEC_F_WORD(SpecRouter, distribution, &spec_words_router, NULL, SPEC_FIELD_REQUIRED,
+                "even: to the token; uniform: equally likely, drawn; zipf; dirichlet; histogram: given."),
+    SPEC_F_DOUBLE(SpecRouter, exponent, ORR_UNIT_NONE, 0, 10, "1", 0,
+                  "zipf: popularity of the i-th expert is 1 / i^exponent."),
+    SPEC_F_DOUBLE(SpecRouter, concentration, ORR_UNIT_NONE, 1e-3, 1e6, "1", 0,
+                  "dirichlet: per expert; large is even."),
+    {.key = "histogram",
+     .type = SPEC_TYPE_CUSTOM,
+     .flags = SPEC_FIELD_DERIVED,
+     .read = read_histogram,
+     .form = "a list of shares, one an expert",
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"number\",\"minimum\":0},\"maxItems\":1024}",
+     .help = "histogram: load of each expert, in any unit."},
+};
+static SPEC_TABLE(table_router, "training.router", "How tokens spread over experts.", router_fields);
+
+static bool read_router(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecRouter *router = target;
+    int word = SPEC_ROUTER_EVEN;
+    if (orr_json_type(node) == ORR_JSON_OBJECT) {
+        SpecReadContext inside = *context;
+        inside.quiet++;
+        return spec_read_table(&inside, &table_router, node, router, error);
+    }
+    if (!spec_read_word(context, &spec_words_router, node, &word, error))
+        return false;
+    if (word == SPEC_ROUTER_HISTOGRAM)
+        return spec_read_fail(context, node, error,
+                              "says not which; give {\"distribution\":\"histogram\",\"histogram\":[...]}");
+    *router = (SpecRouter){.distribution = (SpecRouterDistribution)word, .exponent = 1, .concentration = 1};
+    return true;
+}
+
 #define FRAMEWORK_DTYPE_FORM "one of fp32, tf32, fp16, bf16, fp8, fp4, or \"framework\""
 #define FRAMEWORK_DTYPE_SCHEMA                                                                               \
     "{\"enum\":[\"fp32\",\"tf32\",\"fp16\",\"bf16\",\"fp8\",\"fp4\",\"framework\",\"auto\"]}"
@@ -126,6 +177,12 @@ static const SpecField training_fields[] = {
         "a recipe's name, \"framework\", or an object with weights, gradients, master, moments (bytes a "
         "parameter)",
         NULL, &table_states, "Bytes a parameter of weights, gradients, master copy and moments."),
+    SPEC_F_CUSTOM(SpecTraining, router, read_router, "\"even\"", 0,
+                  "one of even, uniform, or an object with distribution, exponent, concentration, histogram", NULL,
+                  &table_router, "How tokens spread over experts."),
+    SPEC_F_DOUBLE(SpecTraining, document_tokens, ORR_UNIT_TOKENS, 0, 1e9, "0", 0,
+                  "Mean length of documents packed into a sequence, attention masked between them; 0: whole "
+                  "sequences."),
 };
 SPEC_TABLE(spec_table_training, "training", "What is trained with: batch, sequence, precision, optimizer.",
            training_fields);

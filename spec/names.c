@@ -25,7 +25,10 @@ WORDS(states, "a recipe of model states", "megatron-fp32-grads", "megatron-fp16-
       "mixed-12", "deepseek-v3", "fp8-primary", "custom");
 WORDS(schedule, "a pipeline schedule", "naive", "gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1",
       "zb-h2", "zb-v", "v-half", "v-min", "dualpipe", "dualpipev", "file");
-WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep");
+WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep", "hierarchical");
+WORDS(router, "a distribution of tokens over experts", "even", "uniform", "zipf", "dirichlet", "histogram");
+WORDS(context, "a way to split a sequence", "ring", "ring-naive", "ring-striped", "allgather", "allgather-ring",
+      "ulysses", "hierarchical");
 WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");
 WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", "pipeline", "expert");
 WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");

@@ -100,7 +100,32 @@ typedef enum {
     SPEC_SCHEDULE_COUNT
 } SpecSchedule;
 
-typedef enum { SPEC_DISPATCHER_ALLTOALL, SPEC_DISPATCHER_DEEPEP, SPEC_DISPATCHER_HYBRIDEP } SpecMoeDispatcher;
+typedef enum {
+    SPEC_DISPATCHER_ALLTOALL,     /* one all-to-all: a copy of the token for each of its experts */
+    SPEC_DISPATCHER_DEEPEP,       /* a copy for each node over the NIC, then one for each rank */
+    SPEC_DISPATCHER_HYBRIDEP,     /* the same, and rows land in the experts' order */
+    SPEC_DISPATCHER_HIERARCHICAL, /* all-to-all in the node, then across nodes along the rails */
+} SpecMoeDispatcher;
+
+/* How tokens spread over experts. */
+typedef enum {
+    SPEC_ROUTER_EVEN,      /* every expert the same, to the token */
+    SPEC_ROUTER_UNIFORM,   /* every expert equally likely: the busiest has more by chance */
+    SPEC_ROUTER_ZIPF,      /* the i-th most popular in proportion to 1 / i^exponent */
+    SPEC_ROUTER_DIRICHLET, /* popularity itself drawn: Dirichlet with this concentration */
+    SPEC_ROUTER_HISTOGRAM, /* given */
+} SpecRouterDistribution;
+
+/* How a sequence that is split over context ranks meets its keys and values. */
+typedef enum {
+    SPEC_CONTEXT_RING,         /* keys and values pass around, zig-zag halves: every rank the same work */
+    SPEC_CONTEXT_RING_NAIVE,   /* the same with contiguous pieces: the last rank has most of the causal work */
+    SPEC_CONTEXT_RING_STRIPED, /* the same with every cp-th token */
+    SPEC_CONTEXT_ALLGATHER,    /* keys and values gathered first, then one kernel */
+    SPEC_CONTEXT_ALLGATHER_RING, /* gathered in one collective, worked off step by step as a ring does */
+    SPEC_CONTEXT_ULYSSES,      /* all-to-all: whole sequences of some heads */
+    SPEC_CONTEXT_HIERARCHICAL, /* all-to-all inside the node, ring across */
+} SpecContextMode;
 
 typedef enum {
     SPEC_ATTENTION_UNFUSED,
@@ -156,7 +181,7 @@ typedef struct SpecWords {
 extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, spec_words_dtype,
     spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module, spec_words_states,
     spec_words_schedule, spec_words_dispatcher, spec_words_attention, spec_words_overlap,
-    spec_words_generation, spec_words_topology, spec_words_loss;
+    spec_words_generation, spec_words_topology, spec_words_loss, spec_words_router, spec_words_context;
 
 /* The word of a value ("1f1b"); "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -1,0 +1,236 @@
+/* costmodel/ops_moe.c - the MLP of a layer with routed experts: router, exchange of rows, experts, and back.
+ *
+ * The counts of kernels are those of Megatron-Core's dropless layer; costmodel/moe.h has where rows go and how many
+ * the busiest rank gets. All ranks of an expert group wait for that rank, so its load is everybody's time; FLOPs stay
+ * those of the average rank.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "costmodel/moe.h"
+#include "costmodel/ops.h"
+
+/* Kernels of the router: softmax or sigmoid, top-k, two scatters, load-balancing loss with its log, counts of tokens
+ * an expert and their sums over ranks. Bytes are of a logit, over all of them. Source: [MegatronMoE] router.py,
+ * moe_utils.py, token_dispatcher.py */
+#define ROUTING_KERNELS          30
+#define ROUTING_BACKWARD_KERNELS 18
+#define ROUTING_BYTES            40
+#define ROUTING_BACKWARD_BYTES   24
+
+/* Fused permutation: a map of row numbers in two kernels, then the copy. */
+#define PERMUTE_KERNELS 3
+
+static bool dropless(const CostShape *shape)
+{
+    return shape->spec->model.moe.capacity_factor <= 0;
+}
+
+/* Device-side sizes: all experts of a rank in one kernel. A graph of the whole iteration cannot do without. */
+static bool one_kernel(const CostShape *shape)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    return execution->framework.grouped_experts || strstr(execution->cuda_graph, "full_iteration") != NULL;
+}
+
+static double experts_of_rank(const CostShape *shape)
+{
+    const Spec *spec = shape->spec;
+    return (double)(spec->model.moe.experts + spec->parallel.expert_replicas) / spec->parallel.expert;
+}
+
+static double own_tokens(const CostShape *shape)
+{
+    return shape->tokens / shape->tensor; /* whose routing this rank owns */
+}
+
+double cost_routed_rows(const CostShape *shape)
+{
+    const SpecMoe *moe = &shape->spec->model.moe;
+    const double own = own_tokens(shape), factor = moe->capacity_factor > 0 ? moe->capacity_factor : 1;
+    return own * moe->top_k * factor * shape->spec->parallel.expert_tensor;
+}
+
+/* Fixed capacity pads every expert to the same rows; dropless experts take what comes. */
+static double load(const CostShape *shape)
+{
+    return dropless(shape) ? shape->expert_load : 1;
+}
+
+static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const CostModule module = COST_MODULE_SHARED_EXPERT;
+    if (model->moe.shared_experts == 0) {
+        return;
+    }
+    const double f = model->moe.shared_expert_ffn_hidden / shape->tensor;
+    if (pass != COST_BACKWARD_WEIGHT) {
+        cost_push_cast(shape, ops, module, shape->part_tokens * shape->hidden);
+    }
+    cost_push_linear(shape, ops, "shared expert in", module, pass, shape->tokens, shape->hidden,
+                     model->gated_mlp ? 2 * f : f, shape->linear_dtype);
+    cost_push_activation(shape, ops, pass, module, shape->tokens * f);
+    if (pass != COST_BACKWARD_WEIGHT) {
+        cost_push_cast(shape, ops, module, shape->tokens * f);
+    }
+    cost_push_linear(shape, ops, "shared expert out", module, pass, shape->tokens, f, shape->hidden,
+                     shape->linear_dtype);
+    if (pass != COST_BACKWARD_WEIGHT) { /* added to the routed output */
+        cost_push_move(ops, "add shared", module, COST_MOVE_ELEMENTWISE,
+                       3 * shape->part_tokens * shape->hidden * shape->element_bytes, 1);
+    }
+}
+
+static void push_router(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecMoe *moe = &shape->spec->model.moe;
+    const CostModule module = COST_MODULE_ROUTER;
+    const double own = own_tokens(shape), logits = own * moe->experts;
+    cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden, moe->experts, shape->activation_dtype);
+    if (pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    const bool forward = pass == COST_FORWARD;
+    cost_push_move(ops, "routing", module, COST_MOVE_SOFTMAX,
+                   logits * (forward ? ROUTING_BYTES : ROUTING_BACKWARD_BYTES),
+                   forward ? ROUTING_KERNELS : ROUTING_BACKWARD_KERNELS);
+    if (forward && dropless(shape) && !one_kernel(shape)) {
+        ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.host_sync_s;
+    }
+}
+
+/* One product for each of the rank's experts. */
+static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *name, CostPass pass, double in,
+                             double out)
+{
+    const double experts = experts_of_rank(shape), even = cost_routed_rows(shape) / experts;
+    const double rows = even * load(shape);
+    int gemm = ops->count;
+    if (pass == COST_BACKWARD_WEIGHT) {
+        gemm = cost_push_weight_gradient(shape, ops, name, COST_MODULE_MOE, (const double[]){out, in, rows}, experts,
+                                         shape->linear_dtype);
+    } else {
+        cost_push_gemm(ops, name, COST_MODULE_MOE, pass, rows, pass == COST_FORWARD ? out : in,
+                       pass == COST_FORWARD ? in : out, experts, shape->linear_dtype);
+    }
+    CostOp *op = &ops->op[gemm];
+    op->full_flops = 2 * even * in * out * experts;
+    op->model_flops = op->full_flops / (dropless(shape) ? 1 : shape->spec->model.moe.capacity_factor);
+    op->u.gemm.grouped = experts > 1 && !one_kernel(shape);
+    op->host_kernels = op->u.gemm.grouped ? (int)experts - 1 : 0;
+}
+
+/* Casts of expert inputs run expert by expert where the products do. */
+static void push_expert_cast(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
+{
+    const int before = ops->count;
+    if (pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    cost_push_cast(shape, ops, COST_MODULE_MOE, elements);
+    if (ops->count > before && !one_kernel(shape)) {
+        ops->op[before].kernels *= (int)fmax(1, experts_of_rank(shape));
+    }
+}
+
+static CostCollective all_to_all(double sent_bytes, int ranks, int per_domain)
+{
+    return (CostCollective){.op = COST_ALL_TO_ALL,
+                            .bytes = sent_bytes * ranks / fmax(1, ranks - 1),
+                            .group = {.ranks = ranks, .per_domain = per_domain, .nic_sharers = 1}};
+}
+
+/* One way of the exchange. A single all-to-all; or, where rows cross the NIC and then scale-up links, one collective
+ * for each: at once for DeepEP and HybridEP, which forward while they receive, one after the other else. */
+static void push_exchange(const CostShape *shape, CostOps *ops, const char *name, double row_bytes)
+{
+    const Spec *spec = shape->spec;
+    const SpecMoe *moe = &spec->model.moe;
+    const CostGroup group = shape->expert_group;
+    const double factor = moe->capacity_factor > 0 ? moe->capacity_factor : load(shape);
+    const CostExchange exchange = cost_moe_exchange(spec, &group, own_tokens(shape) * factor, row_bytes);
+    const int nodes = group.ranks / MAX(group.per_domain, 1);
+    if (group.ranks < 2) {
+        return;
+    }
+    if (spec->parallel.moe_dispatcher == SPEC_DISPATCHER_ALLTOALL) {
+        cost_push_collective(ops, name, COST_MODULE_MOE, COST_ALL_TO_ALL,
+                             own_tokens(shape) * factor * moe->top_k * row_bytes, group, COST_COMM_EXPERT, -1);
+        return;
+    }
+    int across = -1;
+    if (nodes > 1) {
+        const CostCollective net = all_to_all(exchange.scale_out_bytes, nodes, 1);
+        cost_push_collective(ops, name, COST_MODULE_MOE, net.op, net.bytes, net.group, COST_COMM_EXPERT, -1);
+        across = spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HIERARCHICAL ? -1 : ops->count - 1;
+    }
+    if (group.per_domain > 1) {
+        const CostCollective inside = all_to_all(exchange.scale_up_bytes, group.per_domain, group.per_domain);
+        cost_push_collective(ops, name, COST_MODULE_MOE, inside.op, inside.bytes, inside.group, COST_COMM_EXPERT,
+                             across);
+    }
+}
+
+/* Copies of rows around an exchange, each way. All-to-all: tokens to k rows in the order of ranks, and in the order of
+ * experts on the other side where a rank has several. DeepEP: received tokens to rows; HybridEP receives rows in order
+ * and only copies those that several of its experts want.
+ *   all-to-all (1 + 1/k) + 2 [experts > 1]    DeepEP 1 + u    HybridEP 1 - u    rows; u = unique rows over rows */
+static void push_permute(const CostShape *shape, CostOps *ops, const char *name)
+{
+    const Spec *spec = shape->spec;
+    const SpecMoe *moe = &spec->model.moe;
+    const CostExchange exchange = cost_moe_exchange(spec, &shape->expert_group, own_tokens(shape), 1);
+    const double rows = own_tokens(shape) * moe->top_k * load(shape), unique = exchange.received_rows * load(shape);
+    const double row_bytes = shape->hidden * shape->element_bytes;
+    const bool several = experts_of_rank(shape) > 1 && spec->parallel.expert > 1;
+    double moved = rows * (1 + 1.0 / moe->top_k) + (several ? 2 * rows : 0);
+    int kernels = PERMUTE_KERNELS + (several ? PERMUTE_KERNELS : 0);
+    if (spec->parallel.expert > 1 && spec->parallel.moe_dispatcher == SPEC_DISPATCHER_DEEPEP) {
+        moved = rows + unique, kernels = PERMUTE_KERNELS;
+    } else if (spec->parallel.expert > 1 && spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP) {
+        moved = 2 * fmax(0, rows - unique), kernels = 1;
+    }
+    cost_push_move(ops, name, COST_MODULE_MOE, COST_MOVE_PERMUTE,
+                   moved * row_bytes * spec->parallel.expert_tensor, kernels);
+}
+
+/* Bytes of a token on its way to the experts. Source: [DeepSeekV3] section 3.3.2: scales of 4 bytes for 128 values */
+static double dispatch_bytes(const CostShape *shape)
+{
+    return shape->hidden * (shape->spec->parallel.moe_dispatch_fp8 ? 1 + 4.0 / 128 : shape->element_bytes);
+}
+
+/* Experts that are sliced over tensor ranks: every slice needs the rows of all, and the parts are summed. */
+static void push_slices(const CostShape *shape, CostOps *ops, const char *name, CostCollectiveOp op)
+{
+    const int slices = shape->spec->parallel.expert_tensor;
+    cost_push_collective(ops, name, COST_MODULE_MOE, op,
+                         cost_routed_rows(shape) * load(shape) * shape->hidden * shape->element_bytes,
+                         cost_group(shape->spec, MAX(slices, 1), 1), COST_COMM_EXPERT, -1);
+}
+
+void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const double rows = cost_routed_rows(shape) * load(shape);
+    const double f = (double)model->moe.expert_ffn_hidden / shape->spec->parallel.expert_tensor;
+    const bool weight = pass == COST_BACKWARD_WEIGHT;
+    push_router(shape, pass, ops);
+    push_shared_experts(shape, pass, ops);
+    if (!weight) {
+        push_permute(shape, ops, "permute");
+        push_exchange(shape, ops, "dispatch", dispatch_bytes(shape));
+        push_slices(shape, ops, "gather rows", COST_ALL_GATHER);
+    }
+    push_expert_cast(shape, ops, pass, rows * shape->hidden);
+    push_expert_gemm(shape, ops, "experts in", pass, shape->hidden, model->gated_mlp ? 2 * f : f);
+    cost_push_activation(shape, ops, pass, COST_MODULE_MOE_ACTIVATION, rows * f);
+    push_expert_cast(shape, ops, pass, rows * f);
+    push_expert_gemm(shape, ops, "experts out", pass, f, shape->hidden);
+    if (!weight) {
+        push_slices(shape, ops, "sum rows", COST_REDUCE_SCATTER);
+        push_exchange(shape, ops, "combine", shape->hidden * shape->element_bytes);
+        push_permute(shape, ops, "unpermute");
+    }
+}

@@ -1,0 +1,83 @@
+/* tests/fuzz/fuzz_tables.c - bytes as a file of measurements, of published runs and of kernels and collectives: rows, or a
+ * message. No row is simulated here; fuzz_scenario.c does that.
+ */
+#include <stdint.h>
+#include <unistd.h>
+
+#include "calibrate/collective_rows.h"
+#include "calibrate/table.h"
+#include "report/validate.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool choose_nothing(const Spec *spec, Spec *ret_spec, GError **error)
+{
+    (void)spec;
+    (void)ret_spec;
+    g_set_error_literal(error, ORR_ERROR, ORR_ERROR_INPUT, "not simulated");
+    return false;
+}
+
+static void read_published(const char *path)
+{
+    ValidateLedger ledger;
+    GError *error = NULL;
+    if (validate_files(&path, 1, NULL, choose_nothing, NULL, NULL, &ledger, &error)) {
+        GString *out = g_string_new(NULL);
+        validate_write_text(&ledger, true, out);
+        validate_write_json(&ledger, out);
+        validate_write_csv(&ledger, out);
+        g_string_free(out, TRUE);
+        validate_clear(&ledger);
+    } else {
+        g_assert(error != NULL);
+        g_error_free(error);
+    }
+}
+
+static void read_kernels(const char *path)
+{
+    GString *log = g_string_new(NULL);
+    GArray *rows = NULL;
+    GError *error = NULL;
+    if (cal_table_read(path, &rows, log, &error)) {
+        g_array_unref(rows);
+    } else {
+        g_assert(error != NULL);
+        g_error_free(error);
+    }
+    g_string_free(log, TRUE);
+}
+
+static void read_collectives(const char *path)
+{
+    SpecCluster *cluster = g_new0(SpecCluster, 1);
+    GArray *rows = NULL;
+    GError *error = NULL;
+    if (!spec_load_accelerator("h100-sxm5-80gb", &cluster->accelerator, &error))
+        g_error("%s", error->message);
+    cal_reference_cluster(&cluster->accelerator, cluster);
+    OrrJsonDoc *doc = orr_json_read_file(path, &error);
+    if (doc != NULL && cal_collective_rows(orr_json_root(doc), cluster, &rows, &error))
+        g_array_unref(rows);
+    else
+        g_assert(error != NULL);
+    g_clear_error(&error);
+    if (doc != NULL)
+        orr_json_free(doc);
+    g_free(cluster);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *path = g_strdup_printf("%s/orrery-fuzz-%d.json", g_get_tmp_dir(), (int)getpid());
+    if (!g_file_set_contents_full(path, (const char *)data, (gssize)size, G_FILE_SET_CONTENTS_NONE, 0600,
+                                  NULL))
+        g_error("cannot write %s", path);
+    read_published(path);
+    read_kernels(path);
+    read_collectives(path);
+    unlink(path);
+    g_free(path);
+    return 0;
+}

@@ -1,0 +1,130 @@
+/* tests/published/test_ledger.c - the shipped ledger replayed: prints the table, and holds the errors that
+ * docs/ACCURACY.md states. A bound is what the model reached, rounded up; it is there to catch a step back. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "report/validate.h"
+#include "search/choose.h"
+
+static ValidateLedger replay(const char *const *names, int count)
+{
+    char *folder = orr_scenarios_dir(NULL);
+    ValidateLedger ledger;
+    GError *error = NULL;
+    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
+    g_assert_nonnull(folder);
+    for (int i = 0; i < count; i++) {
+        g_ptr_array_add(paths, g_strdup_printf("%s/measurements/%s.json", folder, names[i]));
+    }
+    const bool ok = validate_files((const char *const *)paths->pdata, count, NULL, search_choose, NULL, NULL,
+                                   &ledger, &error);
+    g_assert_no_error(error);
+    g_assert_true(ok);
+    g_ptr_array_unref(paths);
+    g_free(folder);
+    return ledger;
+}
+
+static void whole_ledger(void)
+{
+    static const char *const NAMES[] = {
+        "bloom_176b_prequel",
+        "dgxc_benchmarking",
+        "korthikanti_table5",
+        "llama3_table4",
+        "megatron_bridge",
+        "mosaic_mpt",
+        "mt_nlg",
+        "nanotron_playbook",
+        "nemo_launcher_a100",
+        "sc21_megatron",
+        "simumax_b200",
+        "torchtitan",
+        "vtrain_multi",
+        "vtrain_single",
+        "zero_bubble",
+    };
+    ValidateLedger ledger = replay(NAMES, G_N_ELEMENTS(NAMES));
+    GString *table = g_string_new(NULL);
+    validate_write_text(&ledger, false, table);
+    printf("%s", table->str);
+    g_string_free(table, TRUE);
+    g_assert_cmpint(ledger.overall.rows, >=, 628);
+    g_assert_cmpfloat(ledger.overall.skipped, <, 0.05 * ledger.overall.rows);
+    g_assert_cmpfloat(ledger.macro_mape, <=, 0.13);
+    validate_clear(&ledger);
+}
+
+/* One source's mean |error| of time (full confidence or all) and of memory. */
+typedef struct Bound {
+    const char *name;
+    double mape, memory_mape; /* 0: not held */
+} Bound;
+
+static void sources(void)
+{
+    static const Bound BOUNDS[] = {
+        {"korthikanti_table5", 0.05, 0}, {"vtrain_multi", 0.10, 0},       {"mosaic_mpt", 0.10, 0},
+        {"simumax_b200", 0, 0.05},       {"nemo_launcher_a100", 0.10, 0}, {"zero_bubble", 0.08, 0},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(BOUNDS); i++) {
+        ValidateLedger ledger = replay(&BOUNDS[i].name, 1);
+        const ValidateSource *source = ledger.sources->pdata[0];
+        if (BOUNDS[i].mape > 0) {
+            g_assert_cmpfloat(source->all.mape, <=, BOUNDS[i].mape);
+        }
+        if (BOUNDS[i].memory_mape > 0) {
+            g_assert_cmpfloat(source->all.memory_mape, <=, BOUNDS[i].memory_mape);
+        }
+        validate_clear(&ledger);
+    }
+}
+
+/* Dense bf16 rows with context 1 of the DGX Cloud recipes. */
+static bool is_dense_bf16(const OrrJson *row)
+{
+    const OrrJson *scenario = orr_json_member(row, "scenario");
+    const OrrJson *precision = orr_json_member(orr_json_member(scenario, "training"), "precision");
+    const OrrJson *context = orr_json_member(orr_json_member(scenario, "parallel"), "context");
+    return strcmp(orr_json_text(precision), "bf16") == 0 && orr_json_number(context) == 1 &&
+           orr_json_member(orr_json_member(scenario, "model"), "moe") == NULL;
+}
+
+static void dgxc_dense_bf16(void)
+{
+    static const char *const NAME = "dgxc_benchmarking";
+    char *folder = orr_scenarios_dir(NULL);
+    char *path = g_strdup_printf("%s/measurements/%s.json", folder, NAME);
+    OrrJsonDoc *doc = orr_json_read_file(path, NULL);
+    ValidateLedger ledger = replay(&NAME, 1);
+    const OrrJson *node = orr_json_first(orr_json_root(doc));
+    double sum = 0;
+    int count = 0;
+    for (guint i = 0; i < ledger.rows->len; i++, node = orr_json_next(node)) {
+        const ValidateRow *row = ledger.rows->pdata[i];
+        if (is_dense_bf16(node) && row->skipped == NULL && row->measured_step_s > 0) {
+            sum += fabs(row->error_frac);
+            count += 1;
+        }
+    }
+    printf("dgxc_benchmarking, dense bf16 rows with context 1: mean |error| %.1f %% of %d rows\n",
+           100 * sum / count, count);
+    g_assert_cmpint(count, >=, 20);
+    g_assert_cmpfloat(sum / count, <=, 0.10);
+    validate_clear(&ledger);
+    orr_json_free(doc);
+    g_free(path);
+    g_free(folder);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/ledger/whole", whole_ledger);
+    g_test_add_func("/ledger/sources", sources);
+    g_test_add_func("/ledger/dgxc-dense-bf16", dgxc_dense_bf16);
+    return g_test_run();
+}
