@@ -30,8 +30,12 @@ CostRecipe cost_recipe(const Spec *spec)
                             states->moments_bytes};
     }
     CostRecipe recipe = RECIPES[states->recipe];
+    const bool sums_apart = states->recipe == SPEC_STATES_DEEPSPEED && precision != SPEC_PRECISION_FP16 &&
+                            (int)spec->training.gradient_dtype == SPEC_FP32;
     if (precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32) {
         recipe = RECIPES[SPEC_STATES_FP32_ADAM];
+    } else if (sums_apart) { /* DeepSpeed's BF16 optimizer keeps the fp32 sum beside the bf16 gradients */
+        recipe.gradients += 4;
     } else if (states->recipe == SPEC_STATES_MEGATRON_FP32_GRADS &&
                (int)spec->training.gradient_dtype != SPEC_AUTO &&
                spec->training.gradient_dtype != SPEC_FP32) {
