@@ -78,6 +78,7 @@ typedef struct CostOp {
     CostModule module;
     int kernels;        /* launches, for host time and gaps */
     int host_kernels;   /* launches beyond those, whose gaps the op's own time already has */
+    double repeat;      /* runs this often, with its time and bytes each time; 0: once. FLOPs and kernels are of all */
     double idle_s;      /* the GPU waits for the host before what follows */
     double model_flops; /* causal half counted as half */
     double full_flops;  /* causal half counted whole */

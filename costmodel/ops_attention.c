@@ -1,6 +1,7 @@
 /* costmodel/ops_attention.c - the attention block of a layer: projections, position encoding, core. */
 #include <math.h>
 
+#include "costmodel/context.h"
 #include "costmodel/ops.h"
 
 /* Pairs (query, key) of one sequence on this rank: every pair, and those that causality and the window
@@ -15,8 +16,13 @@ static Pairs pairs_of(const CostShape *shape, int layer)
     const SpecModel *model = &shape->spec->model;
     const double s = shape->sequence;
     const int every = model->attention_window_every > 1 ? model->attention_window_every : 1;
+    const double documents = shape->spec->training.document_tokens;
     Pairs pairs = {.all = s * s / shape->context, .useful = s * s / shape->context};
-    if (model->attention_window_tokens > 0 && layer % every == 0 && model->attention_window_tokens < s) {
+    if (documents > 0) { /* masked between documents: the window that leaves as many pairs */
+        pairs.useful = cost_document_pairs(s, documents) / shape->context * (model->causal ? 1 : 2);
+        pairs.window = cost_document_window(s, documents);
+        pairs.all = fmin(pairs.all, s * pairs.window / shape->context * (model->causal ? 1 : 2));
+    } else if (model->attention_window_tokens > 0 && layer % every == 0 && model->attention_window_tokens < s) {
         const double w = model->attention_window_tokens;
         pairs.window = w;
         pairs.all = s * w / shape->context;
@@ -138,8 +144,12 @@ static void push_core(const CostShape *shape, int layer, CostPass pass, CostOps 
     if (pass == COST_BACKWARD_WEIGHT) {
         return; /* the core has no weights */
     }
+    const Pairs pairs = pairs_of(shape, layer);
     if (shape->spec->execution.attention == SPEC_ATTENTION_UNFUSED) {
         push_unfused_core(shape, layer, pass == COST_BACKWARD_INPUT, ops);
+    } else if (shape->context > 1 && pairs.window <= 0) {
+        cost_push_context_core(shape, pass == COST_BACKWARD_INPUT, pairs.useful, pairs.all, ops);
+        return;
     } else {
         push_fused_core(shape, layer, pass == COST_BACKWARD_INPUT, ops);
     }

@@ -12,7 +12,7 @@ static double gemm_speed(const CostShape *shape, const CostGemm *gemm)
     return rowwise ? shape->spec->execution.framework.rowwise_gemm_frac : 1;
 }
 
-double cost_op_s(const CostShape *shape, const CostOp *op)
+static double once_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
     switch (op->kind) {
@@ -27,6 +27,16 @@ double cost_op_s(const CostShape *shape, const CostOp *op)
     default:
         return cost_collective_s(&shape->spec->cluster, &op->u.collective.collective);
     }
+}
+
+static double times(const CostOp *op)
+{
+    return op->repeat > 0 ? op->repeat : 1;
+}
+
+double cost_op_s(const CostShape *shape, const CostOp *op)
+{
+    return times(op) * once_s(shape, op);
 }
 
 /* What a collective adds to the GEMM that it runs beside.
@@ -138,8 +148,8 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
         if (op->kind == COST_OP_COLLECTIVE) {
             const CostTraffic traffic = cost_collective_traffic(&op->u.collective.collective);
             time.comm_s[op->u.collective.comm] += exposed_s(shape, ops, op_s, i);
-            time.scale_up_bytes += traffic.scale_up_bytes;
-            time.scale_out_bytes += traffic.scale_out_bytes;
+            time.scale_up_bytes += traffic.scale_up_bytes * times(op);
+            time.scale_out_bytes += traffic.scale_out_bytes * times(op);
         } else {
             time.compute_s += op_s[i] + op->kernels * execution->framework.kernel_gap_s;
         }

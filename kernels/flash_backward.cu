@@ -80,8 +80,8 @@ __global__ static void __launch_bounds__(32 * WARPS)
     key_value_kernel(const Bf16 *q, const Bf16 *k, const Bf16 *v, const Bf16 *d_out, const float *lse,
                      const float *dots, Bf16 *dk, Bf16 *dv, Strides z)
 {
-    __shared__ alignas(16) Bf16 q_tile[WALKED * (dim + 8)];
-    __shared__ alignas(16) Bf16 o_tile[WALKED * (dim + 8)];
+    __shared__ __align__(16) Bf16 q_tile[WALKED * (dim + 8)];
+    __shared__ __align__(16) Bf16 o_tile[WALKED * (dim + 8)];
     const int lane = (int)threadIdx.x % 32, block = (int)blockIdx.x, kv_head = (int)blockIdx.y;
     const int first = block * OWNED + 16 * ((int)threadIdx.x / 32), share = z.heads / z.kv_heads;
     const int64_t token = (int64_t)blockIdx.z * z.seq, out_stride = (int64_t)z.heads * dim;
@@ -124,8 +124,8 @@ __global__ static void __launch_bounds__(32 * WARPS)
     query_kernel(const Bf16 *q, const Bf16 *k, const Bf16 *v, const Bf16 *d_out, const float *lse,
                  const float *dots, Bf16 *dq, Strides z)
 {
-    __shared__ alignas(16) Bf16 k_tile[WALKED * (dim + 8)];
-    __shared__ alignas(16) Bf16 v_tile[WALKED * (dim + 8)];
+    __shared__ __align__(16) Bf16 k_tile[WALKED * (dim + 8)];
+    __shared__ __align__(16) Bf16 v_tile[WALKED * (dim + 8)];
     const int lane = (int)threadIdx.x % 32, block = (int)blockIdx.x, head = (int)blockIdx.y;
     const int first = block * OWNED + 16 * ((int)threadIdx.x / 32);
     const int64_t token = (int64_t)blockIdx.z * z.seq, out_stride = (int64_t)z.heads * dim;

@@ -43,8 +43,8 @@ __global__ static void __launch_bounds__(32 * WARPS)
     flash_forward_kernel(const Bf16 *q, const Bf16 *k, const Bf16 *v, Bf16 *out, float *lse, int seq, int heads,
                          int kv_heads, int64_t q_stride, int64_t kv_stride, float scale, bool causal)
 {
-    __shared__ alignas(16) Bf16 k_tile[KV_TILE * (dim + 8)];
-    __shared__ alignas(16) Bf16 v_tile[KV_TILE * (dim + 8)];
+    __shared__ __align__(16) Bf16 k_tile[KV_TILE * (dim + 8)];
+    __shared__ __align__(16) Bf16 v_tile[KV_TILE * (dim + 8)];
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     /* Long rows of a causal mask first. */
     const int block = causal ? (int)(gridDim.x - 1 - blockIdx.x) : (int)blockIdx.x;

@@ -10,7 +10,7 @@
 KrnStatus krn_fail(KrnContext *context, KrnStatus status, const char *what, const char *why);
 
 /* The cuBLASLt handle, its workspace and the plans found so far; see gemm.cu. */
-struct KrnGemmState;
+typedef struct KrnGemmState KrnGemmState;
 KrnGemmState *krn_gemm_state(KrnContext *context);
 KrnStatus krn_gemm_state_new(KrnContext *context, KrnGemmState **ret_state);
 void krn_gemm_state_free(KrnGemmState *state);

@@ -66,7 +66,7 @@ typedef struct KrnKernel {
     int (*buffers)(const KrnShape *shape, KrnBuffer *ret_buffers);
     KrnStatus (*launch)(KrnContext *context, const KrnShape *shape, void *const *device, void *stream);
     void (*reference)(const KrnShape *shape, float *const *host); /* every buffer as fp32 (KRN_I32 too) */
-    double tolerance_frac; /* of max |got - want| over the root mean square of want */
+    double tolerance_frac; /* of |got - want| over the larger of |want| and its root mean square */
 } KrnKernel;
 
 /* All kernels, in the order of the sweeps. */

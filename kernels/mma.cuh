@@ -12,6 +12,8 @@
 
 #include "kernels/device.cuh"
 
+#include <string.h>
+
 #ifndef KRN_EMULATED
 __device__ inline void mma_16816(float c[4], const uint32_t a[4], const uint32_t b[2])
 {
@@ -25,7 +27,9 @@ __device__ inline void mma_16816(float c[4], const uint32_t a[4], const uint32_t
 __device__ inline uint32_t pack_two(float low, float high)
 {
     const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    return *reinterpret_cast<const uint32_t *>(&pair);
+    uint32_t bits;
+    memcpy(&bits, &pair, sizeof bits);
+    return bits;
 }
 
 __device__ inline uint32_t load_two(const Bf16 *address)

@@ -32,6 +32,19 @@ typedef struct PlotPoint {
 bool plot_sweep(const char *title, const char *key, const PlotPoint *points, int count,
                 const PlotTarget *target, GError **error);
 
+/* One GPU count of a plan. */
+typedef struct PlotScalingPoint {
+    int series;       /* kind of GPU, from 0, rising */
+    const char *name; /* of the series */
+    int gpus;
+    double days, mfu;
+    bool fits, chosen;
+} PlotScalingPoint;
+
+/* Days and MFU over GPU counts. deadline_days 0: none. */
+bool plot_scaling(const char *title, double deadline_days, const PlotScalingPoint *points, int count,
+                  const PlotTarget *target, GError **error);
+
 /* Losses from the dense peak to the model FLOP/s, as fractions of the peak, means over ranks: they and the MFU
  * add up to 1. */
 #define PLOT_LOSS_COUNT (SIM_PART_COUNT + 1)

@@ -16,6 +16,8 @@
 /* What the textbook's explanation needs of a simulated point. */
 typedef struct PlanParts {
     int64_t part_ps[SIM_PART_COUNT], bubble_ps, step_ps;
+    double model_flops;     /* of a step, as the report counts them */
+    double attention_flops; /* of a step, not halved: what Chowdhery et al. add to 6 P T */
 } PlanParts;
 
 static void point_clear(void *data)
@@ -88,9 +90,8 @@ static char *refuse_count(const Spec *asked, int gpus)
     const int per_node = asked->cluster.gpus_per_node;
     if (gpus > per_node && gpus % per_node != 0)
         return g_strdup_printf("%d GPUs are no whole nodes of %d", gpus, per_node);
-    const int64_t split = model_degrees_known(asked)
-                              ? (int64_t)parallel->tensor * parallel->context * parallel->pipeline
-                              : 1;
+    const int64_t split =
+        model_degrees_known(asked) ? (int64_t)parallel->tensor * parallel->context * parallel->pipeline : 1;
     if (gpus % split != 0)
         return g_strdup_printf("tensor %d x context %d x pipeline %d does not divide %d GPUs",
                                parallel->tensor, parallel->context, parallel->pipeline, gpus);
@@ -122,8 +123,7 @@ static void spread(const Spec *asked, int gpus, Spec *spec)
         spec->parallel.data = SPEC_AUTO;
         return;
     }
-    spec->parallel.data =
-        gpus / (spec->parallel.tensor * spec->parallel.context * spec->parallel.pipeline);
+    spec->parallel.data = gpus / (spec->parallel.tensor * spec->parallel.context * spec->parallel.pipeline);
     spec->training.micro_batch = fitting_micro_batch(asked, spec->parallel.data);
 }
 
@@ -149,7 +149,11 @@ static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
     point->gpu_hours = report->gpu_hours;
     point->usd = report->usd;
     point->kwh = report->kwh;
-    *parts = (PlanParts){.bubble_ps = report->bubble_ps, .step_ps = report->step_ps};
+    *parts = (PlanParts){.bubble_ps = report->bubble_ps,
+                         .step_ps = report->step_ps,
+                         .model_flops = cost_flops(spec).model,
+                         .attention_flops = cost_convention_flops(spec, COST_CONVENTION_PALM) -
+                                            cost_convention_flops(spec, COST_CONVENTION_6ND)};
     for (int part = 0; part < SIM_PART_COUNT; part++)
         parts->part_ps[part] = report->part_ps[part];
 }
@@ -213,8 +217,8 @@ static void choose(const PlanOptions *options, Plan *plan)
             continue;
         const PlanPoint *chosen =
             plan->chosen >= 0 ? &g_array_index(plan->points, PlanPoint, (guint)plan->chosen) : NULL;
-        const bool better = options->deadline_s > 0 ? chosen == NULL
-                                                    : chosen == NULL || point->days < chosen->days;
+        const bool better =
+            options->deadline_s > 0 ? chosen == NULL : chosen == NULL || point->days < chosen->days;
         if (better)
             plan->chosen = (int)i;
     }
@@ -230,30 +234,25 @@ static void add_term(PlanTextbook *textbook, const char *key, const char *label,
 
 /* Days of the textbook, then the FLOPs it leaves out at its own rate, then compute at the simulated rate instead,
  * then every other part of the critical rank's step: they add up to the simulated days. */
-static void explain(const Spec *spec, const PlanPoint *point, const PlanParts *parts, PlanTextbook *textbook)
+static void explain(double tokens, const PlanPoint *point, const PlanParts *parts, PlanTextbook *textbook)
 {
     ReportTime times[REPORT_TIME_COUNT];
     const double steps = point->days * DAY_S / point->step_s;
     const double rate = textbook->flops_per_s_per_gpu * point->gpus;
-    const double counted = cost_flops(spec).model * steps / rate / DAY_S;
+    const double flops = 6 * textbook->parameters * tokens;
+    const double counted = parts->model_flops * steps / rate / DAY_S;
     textbook->at_gpus = point->gpus;
-    textbook->days = 6 * textbook->parameters * spec->training.tokens / rate / DAY_S;
-    textbook->attention_days = (6 * textbook->parameters * spec->training.tokens +
-                                (cost_convention_flops(spec, COST_CONVENTION_PALM) -
-                                 cost_convention_flops(spec, COST_CONVENTION_6ND)) *
-                                    steps) /
-                               rate / DAY_S;
+    textbook->days = flops / rate / DAY_S;
+    textbook->attention_days = (flops + parts->attention_flops * steps) / rate / DAY_S;
     textbook->recompute_days =
-        cost_textbook_seconds(textbook->parameters, spec->training.tokens, point->gpus,
-                              textbook->flops_per_s_per_gpu) /
+        cost_textbook_seconds(textbook->parameters, tokens, point->gpus, textbook->flops_per_s_per_gpu) /
         DAY_S;
-    add_term(textbook, "flops", "FLOPs that 6 P T leaves out or counts in excess", counted - textbook->days);
+    add_term(textbook, "flops", "FLOPs that 6 P T leaves out", counted - textbook->days);
     report_times(parts->part_ps, parts->bubble_ps, times);
     for (int i = 0; i < REPORT_TIME_COUNT; i++) {
         const double days = (double)times[i].ps / (double)parts->step_ps * point->days;
         if (g_str_equal(times[i].key, "compute_s"))
-            add_term(textbook, "compute_rate", "compute at the simulated rate, not the assumed one",
-                     days - counted);
+            add_term(textbook, "compute_rate", "compute faster or slower than assumed", days - counted);
         else
             add_term(textbook, times[i].key, times[i].label, days);
     }
@@ -276,7 +275,8 @@ static void fill_textbook(const Spec *asked, const PlanOptions *options, const P
     }
     const int index = plan->chosen >= 0 ? plan->chosen : plan->fastest;
     if (index >= 0 && g_array_index(plan->points, PlanPoint, (guint)index).reason == NULL)
-        explain(asked, &g_array_index(plan->points, PlanPoint, (guint)index), &parts[index], textbook);
+        explain(asked->training.tokens, &g_array_index(plan->points, PlanPoint, (guint)index), &parts[index],
+                textbook);
 }
 
 /* --- the plan --- */

@@ -59,7 +59,7 @@ typedef struct PlanOptions {
     double deadline_s, budget_usd; /* 0: not asked */
     const int *gpus;               /* the counts to look at; NULL: every one that the batch allows */
     int gpus_count;
-    double textbook_flops_per_s, textbook_parameters; /* 0: see PlanTextbook */
+    double textbook_flops_per_s, textbook_parameters;  /* 0: see PlanTextbook */
     void (*progress)(int done, int total, void *data); /* may be NULL */
     void *progress_data;
 } PlanOptions;

@@ -93,6 +93,9 @@ static void emit_gather(RankBuilder *rb, int64_t u)
     Use *use = &rb->uses[u];
     const Chunk *chunk = &rb->chunks[use->chunk];
     const SimSegment *segment = &chunk->stage->segments[use->segment];
+    const bool backward = use->compute_index == 1; /* not written yet */
+    const SimWork *gather =
+        backward && segment->backward_gathers_apart ? &segment->backward_gather : &segment->param_gather;
     int64_t after = u - 1 - plan->prefetch_units;
     SimMemDelta mem = {0};
     mem.start_bytes[SIM_MEM_WEIGHTS] = segment->gathered_param_bytes;
@@ -102,7 +105,7 @@ static void emit_gather(RankBuilder *rb, int64_t u)
                                  &(SimInstr){.kind = plan->data * plan->context > 1 ? SIM_COLLECTIVE : SIM_OP,
                                              .tag = SIM_TAG_PARAM_GATHER,
                                              .group = GROUP_GATHER,
-                                             .work = sim_intern_work(b, &segment->param_gather),
+                                             .work = sim_intern_work(b, gather),
                                              .mem = sim_intern_mem(b, &mem),
                                              .stage = chunk->stage_index,
                                              .microbatch = SIM_NONE});

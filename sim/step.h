@@ -10,4 +10,9 @@
 /* `spec` is complete (no "auto"). Fails when the schedule refuses the shape or does not exist. */
 bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError **error);
 
+/* Durations of the gradient reduction and of the parameter gather (0 without ZeRO) of a bucket with `dense` and `expert`
+ * parameters of a rank in `matrices` tensors, as the plan of `spec` would have them. */
+void sim_step_bucket_ps(const Spec *spec, double dense, double expert, int matrices, int64_t *ret_reduce_ps,
+                        int64_t *ret_gather_ps);
+
 #endif

@@ -62,6 +62,25 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
     }
 }
 
+static int64_t work_ps(const SimWork *work)
+{
+    int64_t ps = 0;
+    for (int part = 0; part < SIM_PART_COUNT; part++) {
+        ps += work->part_ps[part];
+    }
+    return ps;
+}
+
+void sim_step_bucket_ps(const Spec *spec, double dense, double expert, int matrices, int64_t *ret_reduce_ps,
+                        int64_t *ret_gather_ps)
+{
+    SimSegment segment = {0};
+    set_communication(spec, &segment,
+                      &(StepParams){.dense = dense, .expert = expert, .matrices = matrices});
+    *ret_reduce_ps = work_ps(&segment.grad_reduce);
+    *ret_gather_ps = work_ps(&segment.param_gather);
+}
+
 static void add_params(StepParams *sum, const StepParams *term)
 {
     sum->dense += term->dense;
@@ -90,6 +109,7 @@ static void fill_units(const Step *step, int stage)
         segment->backward_weight.part_ps[SIM_PART_COMPUTE] += gradient_copies_ps(step->spec, count);
         segment->gathered_param_bytes = llround(count * cost_weight_wire_bytes(step->spec));
         segment->unsharded_grad_bytes = llround(count * cost_gradient_wire_bytes(step->spec));
+        step_apply_zeropp(step->spec, params, segment);
     }
 }
 
@@ -177,7 +197,8 @@ void step_fill_rank(Step *step, int rank)
     out->optimizer.part_ps[SIM_PART_OPTIMIZER] =
         step_ps(cost_optimizer_s(spec, params.dense, params.expert, params.matrices));
     fill_embedding_reduce(step, rank, out);
-    out->static_bytes[SIM_MEM_WEIGHTS] = llround(states.weights_bytes);
+    out->static_bytes[SIM_MEM_WEIGHTS] =
+        llround(states.weights_bytes + step_secondary_shard_bytes(spec, &params));
     out->static_bytes[SIM_MEM_GRADIENTS] = llround(states.gradients_bytes);
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
     out->static_bytes[SIM_MEM_WORKSPACE] =

@@ -356,7 +356,7 @@ static bool check_zero(const Check *check)
                     "parallel.zero_group_gpus: %d with ZeRO++, which shards over all data-parallel ranks; give one of "
                     "the two",
                     group);
-    if (group == 0)
+    if (!known(group))
         return true;
     if (parallel->zero == 0)
         return fail(check,

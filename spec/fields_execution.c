@@ -31,9 +31,11 @@ static const SpecField framework_fields[] = {
     SPEC_F_WORD(SpecFramework, context_mode, &spec_words_context, "\"ring\"", 0,
                 "How context ranks exchange keys and values, of scenarios that do not say."),
     FUSED(context_repeats_kv, "Keys and values are copied to every query head before context ranks exchange them."),
-    SPEC_F_DOUBLE(SpecFramework, context_merge_bytes, ORR_UNIT_BYTES, 0, 1000, "20", 0,
+    SPEC_F_DOUBLE(SpecFramework, context_merge_bytes, ORR_UNIT_BYTES, 0, 1000, "8", 0,
                   "Bytes moved an output element to add one context step's part to the rest, in fp32."),
-    SPEC_F_INT(SpecFramework, context_merge_kernels, 0, 100, "2", 0, "Kernel launches of that."),
+    SPEC_F_DOUBLE(SpecFramework, context_merge_backward_bytes, ORR_UNIT_BYTES, 0, 1000, "6", 0,
+                  "The same for an element of the gradients of queries, keys and values."),
+    SPEC_F_INT(SpecFramework, context_merge_kernels, 0, 100, "1", 0, "Kernel launches of that."),
     FUSED(grouped_experts, "One kernel works on all experts of a rank; else one each."),
     HOST_S(host_sync_s, "Dropless experts: the GPU waits while the host reads token counts, once a layer."),
     HOST_S(kernel_host_s, "Host time of one kernel launch."),
@@ -116,12 +118,14 @@ static bool read_offload(SpecReadContext *context, const OrrJson *node, void *ta
     return spec_read_table(&inside, &spec_table_offload, node, target, error);
 }
 
-/* Limits of a search: kept in the JSON for search/, which reads them by its own table. */
+/* Read without notes: its defaults say nothing about a run. */
 static bool read_search(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
-    (void)target;
-    return orr_json_type(node) == ORR_JSON_OBJECT ||
-           spec_read_fail(context, node, error, "is %s; give an object", orr_json_type_name(node));
+    if (orr_json_type(node) != ORR_JSON_OBJECT)
+        return spec_read_fail(context, node, error, "is %s; give an object", orr_json_type_name(node));
+    SpecReadContext inside = *context;
+    inside.quiet++;
+    return spec_read_table(&inside, &spec_table_search, node, target, error);
 }
 
 bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
@@ -146,11 +150,7 @@ static const SpecField scenario_fields[] = {
     SPEC_F_CUSTOM(Spec, offload, read_offload, NULL, SPEC_FIELD_DERIVED,
                   "\"none\" or an object with activation_layers", NULL, &spec_table_offload,
                   "What leaves the GPU's memory."),
-    {.key = "search",
-     .type = SPEC_TYPE_CUSTOM,
-     .read = read_search,
-     .form = "an object",
-     .schema = "{\"type\":\"object\"}",
-     .help = "Limits and ranges of the fields that are \"auto\"."},
+    SPEC_F_CUSTOM(Spec, search, read_search, NULL, SPEC_FIELD_DERIVED, "an object", NULL, &spec_table_search,
+                  "Limits and ranges of the fields that are \"auto\"."),
 };
 SPEC_TABLE(spec_table_scenario, "scenario", "One training step to simulate.", scenario_fields);

@@ -75,7 +75,7 @@ static const SpecField parallel_fields[] = {
     SPEC_F_INT(SpecParallel, zero, 0, 3, "0", SPEC_FIELD_AUTO,
                "ZeRO stage: 1 shards optimizer states over data-parallel ranks, 2 gradients too, 3 weights "
                "too (FSDP)."),
-    SPEC_F_INT(SpecParallel, zero_group_gpus, 0, DEGREE_MAX, "0", 0,
+    SPEC_F_INT(SpecParallel, zero_group_gpus, 0, DEGREE_MAX, "0", SPEC_FIELD_AUTO,
                "Shard within groups of this many data-parallel ranks (HSDP); 0: over all."),
     {.key = "schedule",
      .type = SPEC_TYPE_CUSTOM,

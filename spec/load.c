@@ -141,6 +141,23 @@ bool spec_load_framework(const char *name_or_path, SpecFramework *ret_framework,
                        ret_framework, error);
 }
 
+bool spec_load_cluster_json(const OrrJson *asked, const char *where, SpecCluster *ret_cluster, GError **error)
+{
+    OrrJsonDoc *doc = spec_resolve_cluster(asked, where, NULL, NULL, error);
+    if (doc == NULL)
+        return false;
+    g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
+    SpecReadContext context;
+    spec_read_context_init(&context, where, false, NULL);
+    bool ok = spec_read_table(&context, &spec_table_cluster, orr_json_root(doc), cluster, error);
+    ok = ok && spec_complete_cluster(cluster, where, NULL, error);
+    spec_read_context_clear(&context);
+    orr_json_free(doc);
+    if (ok)
+        *ret_cluster = *cluster;
+    return ok;
+}
+
 bool spec_load_cluster(const char *name_or_path, SpecCluster *ret_cluster, GError **error)
 {
     OrrJsonDoc *asked = orr_json_parse("{}", 2, name_or_path, NULL);
@@ -150,18 +167,7 @@ bool spec_load_cluster(const char *name_or_path, SpecCluster *ret_cluster, GErro
     orr_jw_text(&w, NULL, name_or_path);
     const bool set = orr_json_set(asked, "preset", quoted->str, NULL);
     g_assert(set);
-    OrrJsonDoc *doc = spec_resolve_cluster(orr_json_root(asked), name_or_path, NULL, NULL, error);
+    const bool ok = spec_load_cluster_json(orr_json_root(asked), name_or_path, ret_cluster, error);
     orr_json_free(asked);
-    if (doc == NULL)
-        return false;
-    g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
-    SpecReadContext context;
-    spec_read_context_init(&context, name_or_path, false, NULL);
-    bool ok = spec_read_table(&context, &spec_table_cluster, orr_json_root(doc), cluster, error);
-    ok = ok && spec_complete_cluster(cluster, name_or_path, NULL, error);
-    spec_read_context_clear(&context);
-    orr_json_free(doc);
-    if (ok)
-        *ret_cluster = *cluster;
     return ok;
 }

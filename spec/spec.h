@@ -196,7 +196,8 @@ typedef struct SpecFramework {
     SpecContextMode context_mode; /* of scenarios that do not say */
     bool context_repeats_kv;      /* keys and values are copied to every query head before they are exchanged */
     double context_merge_bytes;   /* an output element, for adding one ring step's part to the rest */
-    int context_merge_kernels;    /* launches of that */
+    double context_merge_backward_bytes; /* the same for a gradient of queries, keys and values */
+    int context_merge_kernels;           /* launches of either */
     bool grouped_experts;         /* one kernel for all experts of a rank; else one each */
     double host_sync_s;           /* the host waits for the GPU's token counts: idle until it has caught up */
     double attention_speed_frac; /* its attention kernel over the generation that execution.attention names */
@@ -228,6 +229,27 @@ typedef struct SpecOffload {
     int activation_layers; /* 0: none; anything else in `offload` is refused until tiers exist */
 } SpecOffload;
 
+/* --- what a search may try --- */
+
+#define SPEC_SEARCH_VALUES 32
+
+/* Values that an "auto" field may take: those listed, or with none listed all from min to max (0: open). */
+typedef struct SpecChoices {
+    int count, value[SPEC_SEARCH_VALUES];
+    int min, max;
+} SpecChoices;
+
+/* All zero: no `search` object, every default of spec_table_search applies. */
+typedef struct SpecSearch {
+    SpecChoices tensor, context, pipeline, virtual_stages, data, expert, expert_tensor, zero, zero_group_gpus,
+        micro_batch, recompute_layers;
+    unsigned schedule, recompute, attention, overlap; /* bits of the words; 0: the default set */
+    int max_tensor;                                   /* 0: GPUs of a node */
+    double max_memory_frac;                           /* of the GPU's memory; 0: all */
+    int top;                                          /* 0: 5 */
+    bool even_only;                                   /* only the framework's own way to deal out layers */
+} SpecSearch;
+
 /* --- the whole --- */
 
 typedef struct Spec {
@@ -238,6 +260,7 @@ typedef struct Spec {
     SpecParallel parallel;
     SpecExecution execution;
     SpecOffload offload;
+    SpecSearch search;
 } Spec;
 
 /* GPUs in the cluster. */

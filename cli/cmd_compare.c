@@ -1,0 +1,61 @@
+/* cli/cmd_compare.c - orrery compare: two scenarios side by side. */
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/simulate.h"
+#include "report/compare.h"
+
+typedef struct CompareArgs {
+    CliArgs common;
+    gboolean quick;
+} CompareArgs;
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const CompareArgs *args = (const CompareArgs *)common;
+    const ReportOptions options = {.unfold = false};
+    const char *const names[2] = {common->words[0], common->words[1]};
+    CliSimulation *a = cli_simulate(names[0], common->sets, &options, error);
+    CliSimulation *b = a != NULL ? cli_simulate(names[1], common->sets, &options, error) : NULL;
+    bool ok = b != NULL;
+    if (ok) {
+        g_autoptr(GString) out = g_string_new(NULL);
+        Comparison comparison = report_compare(&a->report, &b->report, names, !args->quick);
+        if (common->format == CLI_FORMAT_JSON)
+            report_compare_json(&comparison, out);
+        else if (common->format == CLI_FORMAT_CSV)
+            report_compare_csv(&comparison, out);
+        else
+            report_compare_text(&comparison, out);
+        report_compare_clear(&comparison);
+        ok = cli_output_write(common->output, out, error);
+    }
+    cli_simulation_free(b);
+    cli_simulation_free(a);
+    return ok;
+}
+
+static const CliFlag flags[] = {
+    {"quick", CLI_FLAG_SWITCH, offsetof(CompareArgs, quick), NULL,
+     "do not simulate what each differing field does alone"},
+};
+
+const CliCommand cli_command_compare = {
+    .name = "compare",
+    .usage = "A.json B.json",
+    .summary = "two scenarios side by side, where the difference comes from",
+    .help =
+        "Simulates two scenarios and shows which fields differ, how step time splits into parts in each (per "
+        "million tokens where the work of a step differs), and how the memory of the fullest stage splits "
+        "into kinds. Every field that differs is also carried over from B to A on its own and simulated: "
+        "that "
+        "is what this field alone does. --set applies to both.\n"
+        "\n"
+        "  orrery compare scenarios/examples/gpt3-175b.json scenarios/examples/gpt3-175b-interleaved.json\n",
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .flags = flags,
+    .flag_count = (int)G_N_ELEMENTS(flags),
+    .min_words = 2,
+    .max_words = 2,
+    .args_size = sizeof(CompareArgs),
+    .run = run,
+};

@@ -1,0 +1,279 @@
+/* cli/cmd_plan.c - orrery plan: GPUs for a deadline or a budget, days for GPUs. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/vary.h"
+#include "plots/plots.h"
+#include "search/plan.h"
+
+typedef struct PlanArgs {
+    CliArgs common;
+    char *deadline, *budget, *gpus, *accelerators, *clusters, *rate, *parameters, *plot;
+    gboolean svg;
+} PlanArgs;
+
+/* What the command line asks, read. */
+typedef struct Question {
+    PlanOptions options;
+    GArray *gpus; /* int; NULL: not given */
+} Question;
+
+static bool read_quantity(const char *flag, const char *text, OrrUnit unit, double *ret_value, GError **error)
+{
+    if (text == NULL)
+        return true;
+    double value = 0;
+    if (!orr_parse_quantity(text, unit, &value, error)) {
+        g_prefix_error(error, "--%s: ", flag);
+        return false;
+    }
+    if (!(value > 0))
+        return orr_fail(error, ORR_ERROR_INPUT, "--%s: %s is not above 0", flag, text);
+    *ret_value = value;
+    return true;
+}
+
+/* "64,128,256" or "64..1024" (doubling). */
+static bool read_gpus(const char *text, Question *question, GError **error)
+{
+    if (text == NULL)
+        return true;
+    CliVary vary = {NULL, NULL};
+    g_autofree char *pair = g_strconcat("gpus=", text, NULL);
+    if (!cli_vary_parse(pair, &vary, NULL))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--gpus: %s is no list of GPU counts; write 64,128,256 or 64..1024 (doubling)", text);
+    question->gpus = g_array_new(FALSE, FALSE, sizeof(int));
+    bool ok = true;
+    for (guint i = 0; ok && i < vary.values->len; i++) {
+        char *end = NULL;
+        const char *word = g_ptr_array_index(vary.values, i);
+        const double value = g_ascii_strtod(word, &end);
+        ok = *end == '\0' && value >= 1 && value <= 1e7 && value <= (int)value;
+        const int count = ok ? (int)value : 0;
+        if (ok)
+            g_array_append_val(question->gpus, count);
+        else
+            orr_fail(error, ORR_ERROR_INPUT, "--gpus: %s is no number of GPUs; give a whole number from 1",
+                     word);
+    }
+    cli_vary_clear(&vary);
+    question->options.gpus = (const int *)(void *)question->gpus->data;
+    question->options.gpus_count = (int)question->gpus->len;
+    return ok;
+}
+
+static void show_progress(int done, int total, void *data)
+{
+    (void)data;
+    fprintf(stderr, "\r%d of %d GPU counts%s", done, total, done == total ? "\n" : "");
+}
+
+static bool read_question(const PlanArgs *args, Question *question, GError **error)
+{
+    PlanOptions *options = &question->options;
+    if (!args->common.quiet && isatty(STDERR_FILENO) != 0)
+        options->progress = show_progress;
+    return read_quantity("deadline", args->deadline, ORR_UNIT_SECONDS, &options->deadline_s, error) &&
+           read_quantity("budget-usd", args->budget, ORR_UNIT_USD, &options->budget_usd, error) &&
+           read_quantity("textbook-rate", args->rate, ORR_UNIT_FLOPS_PER_S, &options->textbook_flops_per_s,
+                         error) &&
+           read_quantity("parameters", args->parameters, ORR_UNIT_TOKENS, &options->textbook_parameters,
+                         error) &&
+           read_gpus(args->gpus, question, error);
+}
+
+/* --- kinds of GPU --- */
+
+/* The cluster of "NAME" or "NAME@USD"; `key` "accelerator": the accelerator's reference node. */
+static bool read_cluster(const char *key, const char *word, const Spec *base, SpecCluster *ret_cluster,
+                         GError **error)
+{
+    const char *at = strrchr(word, '@');
+    g_autofree char *name = at != NULL ? g_strndup(word, (gsize)(at - word)) : g_strdup(word);
+    double price = 0;
+    if (at != NULL && !read_quantity(key, at + 1, ORR_UNIT_USD, &price, error))
+        return false;
+    g_autoptr(GString) quoted = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, quoted, true);
+    orr_jw_text(&w, NULL, name);
+    OrrJsonDoc *doc = orr_json_parse("{\"nodes\":1}", strlen("{\"nodes\":1}"), word, NULL);
+    SpecCluster cluster;
+    const bool ok =
+        orr_json_set(doc, g_str_equal(key, "cluster") ? "preset" : "accelerator", quoted->str, error) &&
+        spec_load_cluster_json(orr_json_root(doc), name, &cluster, error);
+    orr_json_free(doc);
+    if (!ok)
+        return false;
+    if (price > 0)
+        cluster.usd_per_gpu_hour = price;
+    if (cluster.pue <= 1) /* the facility's: its buildings do not change with the GPU */
+        cluster.pue = base->cluster.pue;
+    cluster.nodes = MAX(1, spec_gpus(base) / cluster.gpus_per_node);
+    *ret_cluster = cluster;
+    return true;
+}
+
+static bool add_kind(const char *key, const char *word, const Spec *base, const Question *question,
+                     GArray *plans, GError **error)
+{
+    g_autofree Spec *spec = g_new(Spec, 1);
+    Plan plan;
+    *spec = *base;
+    if (!read_cluster(key, word, base, &spec->cluster, error) ||
+        !plan_run(spec, &question->options, &plan, error))
+        return false;
+    g_array_append_val(plans, plan);
+    return true;
+}
+
+static bool add_kinds(const char *key, const char *list, const Spec *base, const Question *question,
+                      GArray *plans, GError **error)
+{
+    g_auto(GStrv) words = g_strsplit(list != NULL ? list : "", ",", -1);
+    for (char **word = words; *word != NULL; word++)
+        if (!add_kind(key, g_strstrip(*word), base, question, plans, error))
+            return false;
+    return true;
+}
+
+static bool run_plans(const PlanArgs *args, const Spec *base, const Question *question, GArray *plans,
+                      GError **error)
+{
+    if (args->accelerators == NULL && args->clusters == NULL) {
+        Plan plan;
+        if (!plan_run(base, &question->options, &plan, error))
+            return false;
+        g_array_append_val(plans, plan);
+        return true;
+    }
+    return add_kinds("accelerator", args->accelerators, base, question, plans, error) &&
+           add_kinds("cluster", args->clusters, base, question, plans, error);
+}
+
+/* --- the page and the plot --- */
+
+static bool draw(const PlanArgs *args, const PlanPage *page, GError **error)
+{
+    if (args->plot == NULL)
+        return true;
+    g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotScalingPoint));
+    for (int i = 0; i < page->count; i++) {
+        const Plan *plan = &page->plans[i];
+        for (guint p = 0; p < plan->points->len; p++) {
+            const PlanPoint *point = &g_array_index(plan->points, PlanPoint, p);
+            const PlotScalingPoint shown = {.series = i,
+                                            .name =
+                                                plan->cluster[0] != '\0' ? plan->cluster : plan->accelerator,
+                                            .gpus = point->gpus,
+                                            .days = point->days,
+                                            .mfu = point->mfu,
+                                            .fits = point->fits,
+                                            .chosen = (int)p == plan->chosen};
+            if (point->reason == NULL)
+                g_array_append_val(points, shown);
+        }
+    }
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+    const PlotTarget target = {.folder = args->plot, .svg = args->svg, .files = files};
+    if (!plot_scaling(page->spec->name, page->options->deadline_s / 86400,
+                      (const PlotScalingPoint *)(void *)points->data, (int)points->len, &target, error))
+        return false;
+    for (guint i = 0; i < files->len; i++)
+        cli_note(args->common.quiet, "orrery: wrote %s", (const char *)g_ptr_array_index(files, i));
+    return true;
+}
+
+static bool write_page(const CliArgs *common, const PlanPage *page, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    if (common->format == CLI_FORMAT_JSON)
+        plan_write_json(page, out);
+    else if (common->format == CLI_FORMAT_CSV)
+        plan_write_csv(page, out);
+    else
+        plan_write_text(page, out);
+    return cli_output_write(common->output, out, error);
+}
+
+static void clear_plan(void *data)
+{
+    plan_clear(data);
+}
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const PlanArgs *args = (const PlanArgs *)common;
+    Question question = {.gpus = NULL};
+    SpecSource source = {NULL, NULL, NULL, NULL};
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    g_autoptr(GArray) plans = g_array_new(FALSE, TRUE, sizeof(Plan));
+    g_array_set_clear_func(plans, clear_plan);
+    bool ok =
+        read_question(args, &question, error) &&
+        spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error) &&
+        run_plans(args, spec, &question, plans, error);
+    if (ok) {
+        const PlanPage page = {.spec = spec,
+                               .source = &source,
+                               .options = &question.options,
+                               .plans = (const Plan *)(void *)plans->data,
+                               .count = (int)plans->len};
+        ok = draw(args, &page, error) && write_page(common, &page, error);
+    }
+    spec_source_clear(&source);
+    if (question.gpus != NULL)
+        g_array_free(question.gpus, TRUE);
+    return ok;
+}
+
+static const CliFlag flags[] = {
+    {"deadline", CLI_FLAG_TEXT, offsetof(PlanArgs, deadline), "TIME",
+     "the fewest GPUs that train it in this time, as in \"30 days\""},
+    {"budget-usd", CLI_FLAG_TEXT, offsetof(PlanArgs, budget), "USD",
+     "the fastest that costs no more; with --deadline both are kept"},
+    {"gpus", CLI_FLAG_TEXT, offsetof(PlanArgs, gpus), "COUNTS",
+     "only these GPU counts: 512,1024 or 64..4096 (doubling)"},
+    {"accelerator", CLI_FLAG_TEXT, offsetof(PlanArgs, accelerators), "NAME[@USD],...",
+     "these GPUs side by side, each in its reference node, with the price of a GPU-hour"},
+    {"cluster", CLI_FLAG_TEXT, offsetof(PlanArgs, clusters), "NAME[@USD],...",
+     "these clusters side by side, with the price of a GPU-hour"},
+    {"textbook-rate", CLI_FLAG_TEXT, offsetof(PlanArgs, rate), "FLOP/s",
+     "what the textbook estimate assumes that one GPU achieves (default: half of its dense peak)"},
+    {"parameters", CLI_FLAG_TEXT, offsetof(PlanArgs, parameters), "COUNT",
+     "parameters of the textbook estimate, as in 175e9 (default: counted from the model)"},
+    {"plot", CLI_FLAG_FILE, offsetof(PlanArgs, plot), "FOLDER",
+     "also draw days and MFU over GPU counts there"},
+    {"svg", CLI_FLAG_SWITCH, offsetof(PlanArgs, svg), NULL, "SVG instead of PNG"},
+};
+
+const CliCommand cli_command_plan = {
+    .name = "plan",
+    .usage = "SCENARIO.json",
+    .summary = "how many GPUs for a deadline or a budget; days, cost, energy",
+    .help =
+        "Simulates the scenario over GPU counts: the data-parallel degree varies, the model's degrees and "
+        "the "
+        "global batch stay, and the micro-batch shrinks where a replica's share is no multiple of it. "
+        "Answers "
+        "how many GPUs a deadline needs, what a budget buys, or how long the scenario's own cluster takes; "
+        "the "
+        "textbook estimate 6 P T / (X t) stands beside it with what explains the difference. Tokens, price, "
+        "power and PUE are scenario fields (training.tokens, cluster.usd_per_gpu_hour, cluster.pue).\n"
+        "\n"
+        "  orrery plan scenarios/examples/plan-gpt3-175b.json --deadline \"30 days\"\n"
+        "  orrery plan gpt3.json --set cluster.usd_per_gpu_hour=1.8 --budget-usd 2e6\n"
+        "  orrery plan gpt3.json --cluster dgx-a100-80gb@1.5,dgx-h100@2.5 --deadline \"30 days\"\n",
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .flags = flags,
+    .flag_count = (int)G_N_ELEMENTS(flags),
+    .min_words = 1,
+    .max_words = 1,
+    .args_size = sizeof(PlanArgs),
+    .run = run,
+};

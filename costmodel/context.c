@@ -1,0 +1,214 @@
+/* costmodel/context.c - see context.h. */
+#include "costmodel/context.h"
+
+#include <math.h>
+
+static double qk_dim(const SpecModel *model)
+{
+    return model->mla.kv_lora_rank > 0 ? model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim : model->head_dim;
+}
+
+static double v_dim(const SpecModel *model)
+{
+    return model->mla.kv_lora_rank > 0 ? model->mla.v_head_dim : model->head_dim;
+}
+
+/* Heads of keys and values that travel: all, where latent attention or the framework has expanded them. */
+static double travelling_heads(const CostShape *shape)
+{
+    const bool expanded = shape->spec->model.mla.kv_lora_rank > 0 || shape->spec->execution.framework.context_repeats_kv;
+    return expanded ? shape->heads : shape->kv_heads;
+}
+
+CostContextPlan cost_context_plan(const CostShape *shape)
+{
+    const SpecParallel *parallel = &shape->spec->parallel;
+    const int context = parallel->context;
+    CostContextPlan plan = {.inner = 1, .ring = context};
+    if (parallel->context_mode == SPEC_CONTEXT_ULYSSES) {
+        plan = (CostContextPlan){.inner = context, .ring = 1};
+    } else if (parallel->context_mode == SPEC_CONTEXT_HIERARCHICAL) {
+        plan.inner = parallel->context_inner > 0 ? parallel->context_inner : shape->context_group.per_domain;
+        plan.ring = context / plan.inner;
+    }
+    plan.q_tokens = shape->sequence / plan.ring;
+    plan.heads = shape->heads / plan.inner;
+    plan.kv_heads = fmax(1, travelling_heads(shape) / plan.inner);
+    return plan;
+}
+
+double cost_context_imbalance(SpecContextMode mode, int context, bool causal)
+{
+    return causal && mode == SPEC_CONTEXT_RING_NAIVE ? (2.0 * context - 1) / context : 1;
+}
+
+double cost_document_pairs(double tokens, double document_tokens)
+{
+    const double ratio = tokens / document_tokens;
+    if (document_tokens <= 0 || ratio < 1e-4) {
+        return tokens * tokens / 2;
+    }
+    return document_tokens * tokens + document_tokens * document_tokens * expm1(-ratio);
+}
+
+double cost_document_window(double tokens, double document_tokens)
+{
+    const double pairs = cost_document_pairs(tokens, document_tokens);
+    return document_tokens > 0 ? tokens - sqrt(fmax(0, tokens * tokens - 2 * pairs)) : 0;
+}
+
+/* Bytes of keys and values of a whole micro-batch on the ranks of one ring, `element_bytes` each. */
+static double kv_bytes(const CostShape *shape, const CostContextPlan *plan, double element_bytes)
+{
+    const SpecModel *model = &shape->spec->model;
+    return shape->batch * shape->sequence * plan->kv_heads * (qk_dim(model) + v_dim(model)) * element_bytes;
+}
+
+/* `steps` kernels of q x kv tokens; returns the op's index. FLOPs are given for all of them together. */
+static int push_steps(const CostShape *shape, const CostContextPlan *plan, const char *name, bool backward,
+                      bool causal, double steps, double kv_tokens, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    CostOp *op = cost_ops_push(ops, name, COST_OP_ATTENTION, COST_MODULE_ATTENTION_CORE);
+    op->u.attention = (CostAttention){.kernel = shape->spec->execution.attention,
+                                      .batch = shape->batch,
+                                      .q_tokens = plan->q_tokens,
+                                      .kv_tokens = kv_tokens,
+                                      .heads = plan->heads,
+                                      .kv_heads = fmin(plan->heads, plan->kv_heads),
+                                      .qk_head_dim = qk_dim(model),
+                                      .v_head_dim = v_dim(model),
+                                      .causal = causal,
+                                      .backward = backward,
+                                      .dtype = shape->activation_dtype};
+    op->repeat = steps;
+    op->kernels = (int)((backward ? 3 : 1) * steps);
+    return ops->count - 1;
+}
+
+static void set_flops(const CostShape *shape, bool backward, double useful, double all, CostOp *op)
+{
+    const SpecModel *model = &shape->spec->model;
+    const double per_pair = 2 * shape->batch * shape->heads * (qk_dim(model) + v_dim(model)) * (backward ? 2 : 1);
+    op->model_flops = per_pair * useful;
+    op->full_flops = per_pair * all;
+}
+
+static void push_comm(const char *name, CostCollectiveOp collective, double bytes, CostGroup group, double times,
+                      int under, CostOps *ops)
+{
+    const int before = ops->count;
+    cost_push_collective(ops, name, COST_MODULE_ATTENTION_CORE, collective, bytes, group, COST_COMM_CONTEXT, under);
+    if (ops->count > before) {
+        ops->op[before].repeat = times;
+        ops->op[before].kernels = (int)times;
+    }
+}
+
+/* Adding each step's part to what is there, over the rows that it worked on: three quarters on average where half
+ * of the steps of a zig-zag ring have half of the queries. */
+static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool backward, double steps, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const SpecFramework *framework = &shape->spec->execution.framework;
+    const SpecContextMode mode = shape->spec->parallel.context_mode;
+    const bool halves = mode != SPEC_CONTEXT_RING_NAIVE && mode != SPEC_CONTEXT_RING_STRIPED && model->causal;
+    const double rows = shape->batch * plan->q_tokens * (halves ? 0.75 : 1);
+    const double width = backward ? plan->heads * qk_dim(model) + plan->kv_heads * (qk_dim(model) + v_dim(model))
+                                  : plan->heads * v_dim(model);
+    const double bytes = backward ? framework->context_merge_backward_bytes : framework->context_merge_bytes;
+    if (steps > 0 && bytes > 0) {
+        cost_push_move(ops, "merge", COST_MODULE_ATTENTION_CORE, COST_MOVE_ELEMENTWISE,
+                       steps * rows * width * bytes,
+                       (int)(steps * MAX(1, framework->context_merge_kernels)));
+    }
+}
+
+/* Steps of a ring of n ranks with s/n tokens each; returns the op beside which hops run.
+ *   causal     zig-zag: the diagonal, then n - 1 of half a block    striped: n diagonals
+ *              naive (last rank): the diagonal, then n - 1 whole blocks
+ *   else       n whole blocks */
+static int push_ring_steps(const CostShape *shape, const CostContextPlan *plan, bool backward, CostOps *ops)
+{
+    const SpecContextMode mode = shape->spec->parallel.context_mode;
+    const bool causal = shape->spec->model.causal;
+    const double others = plan->ring - 1, block = plan->q_tokens;
+    if (!causal || mode == SPEC_CONTEXT_RING_STRIPED) {
+        const int first = push_steps(shape, plan, "attention", backward, causal, 1, block, ops);
+        return others > 0 ? push_steps(shape, plan, "attention steps", backward, causal, others, block, ops) : first;
+    }
+    const int first = push_steps(shape, plan, "attention", backward, true, 1, block, ops);
+    const double keys = mode == SPEC_CONTEXT_RING_NAIVE ? block : block / 2;
+    return others > 0 ? push_steps(shape, plan, "attention steps", backward, false, others, keys, ops) : first;
+}
+
+/* The ring's ranks lie `inner` apart in the context group. */
+static CostGroup ring_group(const CostShape *shape, const CostContextPlan *plan)
+{
+    return cost_group(shape->spec, plan->ring, shape->spec->parallel.tensor * plan->inner);
+}
+
+static void push_ring(const CostShape *shape, const CostContextPlan *plan, bool backward, CostOps *ops)
+{
+    const CostGroup group = ring_group(shape, plan);
+    const CostGroup pair = {.ranks = 2, .per_domain = group.per_domain < group.ranks ? 1 : 2, .nic_sharers = 1};
+    const double hop = kv_bytes(shape, plan, shape->element_bytes) / plan->ring, hops = plan->ring - 1;
+    const bool gathered = shape->spec->parallel.context_mode == SPEC_CONTEXT_ALLGATHER_RING;
+    const int first = ops->count, steps = push_ring_steps(shape, plan, backward, ops);
+    push_merge(shape, plan, backward, hops, ops);
+    if (plan->ring < 2) {
+        return;
+    }
+    if (gathered) {
+        push_comm("gather keys", COST_ALL_GATHER, hop * plan->ring, group, 1, first, ops);
+    } else {
+        push_comm("pass keys", COST_SEND_RECV, hop, pair, hops, steps, ops);
+    }
+    if (backward) {
+        const double wide = gathered ? 4 / shape->element_bytes : 1;
+        push_comm("pass key grads", COST_SEND_RECV, hop * wide, pair, hops, steps, ops);
+    }
+}
+
+static void push_gathered(const CostShape *shape, const CostContextPlan *plan, bool backward, CostOps *ops)
+{
+    const double bytes = kv_bytes(shape, plan, shape->element_bytes);
+    push_comm("gather keys", COST_ALL_GATHER, bytes, shape->context_group, 1, -1, ops);
+    push_steps(shape, plan, "attention", backward, shape->spec->model.causal, 1, shape->sequence, ops);
+    if (backward) {
+        push_comm("reduce key grads", COST_REDUCE_SCATTER, bytes, shape->context_group, 1, -1, ops);
+    }
+}
+
+/* Queries, keys and values to heads before the core, the output back to tokens after it. */
+static void push_exchange(const CostShape *shape, const CostContextPlan *plan, const char *name, bool before,
+                          CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const double kv = fmax(travelling_heads(shape), plan->inner);
+    const double width = before ? shape->heads * qk_dim(model) + kv * (qk_dim(model) + v_dim(model))
+                                : shape->heads * v_dim(model);
+    if (plan->inner > 1) {
+        const CostGroup group = cost_group(shape->spec, plan->inner, shape->spec->parallel.tensor);
+        push_comm(name, COST_ALL_TO_ALL, shape->tokens * width * shape->element_bytes, group, 1, -1, ops);
+    }
+}
+
+void cost_push_context_core(const CostShape *shape, bool backward, double useful, double all, CostOps *ops)
+{
+    const CostContextPlan plan = cost_context_plan(shape);
+    push_exchange(shape, &plan, "heads to ranks", !backward, ops);
+    const int core = ops->count;
+    if (shape->spec->parallel.context_mode == SPEC_CONTEXT_ALLGATHER) {
+        push_gathered(shape, &plan, backward, ops);
+    } else {
+        push_ring(shape, &plan, backward, ops);
+    }
+    push_exchange(shape, &plan, "ranks to heads", backward, ops);
+    for (int i = core; i < ops->count; i++) { /* FLOPs on the first kernel, for all of them */
+        if (ops->op[i].kind == COST_OP_ATTENTION) {
+            set_flops(shape, backward, useful, all, &ops->op[i]);
+            break;
+        }
+    }
+}

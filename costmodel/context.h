@@ -1,0 +1,45 @@
+/* costmodel/context.h - attention of a sequence that is split over context ranks: who computes what, who sends what.
+ *
+ *   ring            keys and values pass around; step i works on what step i - 1 received. Zig-zag: rank r owns
+ *                   pieces r and 2cp-1-r of 2cp, so that every step is half a block on every rank
+ *   ring-naive      contiguous pieces: rank r has r whole blocks and half a block; all wait for the last
+ *   ring-striped    every cp-th token: each step is a causal block
+ *   allgather       keys and values gathered before one kernel, backward gathered again and their gradients
+ *                   reduce-scattered: nothing hides
+ *   allgather-ring  gathered beside the first step, worked off as a ring does; gradients of keys and values hop in fp32
+ *   ulysses         two all-to-alls: whole sequences of heads / cp
+ *   hierarchical    all-to-all among neighbours, zig-zag ring across
+ * Source: [Liu2023] (ring), [Brandon2023] (striped), [Llama3] section 3.3.2 (allgather), [PyTorchContext],
+ * [Jacobs2023] (ulysses), [TransformerEngine] (zig-zag, hierarchical)   Tested: unit/test_context.c
+ */
+#ifndef ORR_COSTMODEL_CONTEXT_H
+#define ORR_COSTMODEL_CONTEXT_H
+
+#include "costmodel/ops.h"
+
+/* How the context ranks work on one layer's attention. */
+typedef struct CostContextPlan {
+    int inner;       /* ranks of the all-to-all that trades tokens for heads; 1: none */
+    int ring;        /* ranks that keys and values pass; 1: none */
+    double q_tokens; /* a rank holds in the ring */
+    double heads, kv_heads;
+} CostContextPlan;
+
+CostContextPlan cost_context_plan(const CostShape *shape);
+
+/* Pairs (query, key) of the busiest rank over the mean: contiguous pieces (2 cp - 1) / cp, else 1. */
+double cost_context_imbalance(SpecContextMode mode, int context, bool causal);
+
+/* Mean pairs (query, key <= query) of one sequence of `tokens` whose documents end at random, mean length L:
+ *   L s - L^2 (1 - exp(-s/L));  L without end: s^2 / 2     (doubled where attention is not causal)
+ * Tested: unit/test_context.c */
+double cost_document_pairs(double tokens, double document_tokens);
+
+/* The causal window that leaves as many pairs as documents do: w (s - w/2) = pairs. 0: none. */
+double cost_document_window(double tokens, double document_tokens);
+
+/* The core of one layer (fused kernels, no window) with its exchange; forward or backward-input. `useful` and `all`:
+ * pairs of one sequence on the average rank, as in FLOPs. */
+void cost_push_context_core(const CostShape *shape, bool backward, double useful, double all, CostOps *ops);
+
+#endif

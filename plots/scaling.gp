@@ -1,0 +1,49 @@
+# plots/scaling.gp - columns of `data`: series, name, GPUs, days, MFU (percent), fits (1 or 0), answer (1 or 0).
+width = 1200
+height = 800
+load style
+array colours[6] = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9']
+colour(i) = colours[i % 6 + 1]
+title_of(i) = value(sprintf('name%d', i))
+set multiplot
+set lmargin at screen 0.075
+set rmargin at screen 0.975
+set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
+set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
+set logscale x 2
+set logscale y 10
+set format x ''
+set xtics scale 0.5
+set grid xtics ytics lc rgb '#E4E4E4' lw 1 lt 1
+
+set tmargin at screen 1.0 - 84.0/height
+set bmargin at screen 0.42
+set yrange [days_low/1.6:days_high*1.6]
+set ylabel 'days' textcolor rgb ink
+set key at screen 0.97, screen 1.0 - 84.0/height right top vertical reverse Left samplen 2 textcolor rgb ink
+if (deadline > 0) {
+    set arrow 1 from graph 0, first deadline to graph 1, first deadline nohead lw 2 dt 2 lc rgb '#888888'
+    set label 3 sprintf('deadline %g days', deadline) at graph 0.01, first deadline offset 0,0.6 textcolor rgb '#555555'
+}
+plot for [i=0:series-1] data skip 1 using ($1 == i ? $3 : NaN):4 with lines lw 2 lc rgb colour(i) title title_of(i), \
+     for [i=0:series-1] data skip 1 using ($1 == i && $6 == 1 ? $3 : NaN):4 with points pt 7 ps 1.3 lc rgb colour(i) notitle, \
+     for [i=0:series-1] data skip 1 using ($1 == i && $6 == 0 ? $3 : NaN):4 with points pt 6 ps 1.3 lw 2 lc rgb colour(i) notitle, \
+     data skip 1 using ($7 == 1 ? $3 : NaN):4 with points pt 6 ps 3 lw 2 lc rgb ink notitle
+
+unset label 1
+unset label 2
+unset label 3
+unset arrow 1
+unset logscale y
+set tmargin at screen 0.38
+set bmargin at screen 70.0/height
+set yrange [0:best*1.2]
+set ylabel 'MFU (%)' textcolor rgb ink
+set xlabel 'GPUs' textcolor rgb ink
+set format x '%.0f'
+unset key
+plot for [i=0:series-1] data skip 1 using ($1 == i ? $3 : NaN):5 with lines lw 2 lc rgb colour(i), \
+     for [i=0:series-1] data skip 1 using ($1 == i && $6 == 1 ? $3 : NaN):5 with points pt 7 ps 1.3 lc rgb colour(i), \
+     for [i=0:series-1] data skip 1 using ($1 == i && $6 == 0 ? $3 : NaN):5 with points pt 6 ps 1.3 lw 2 lc rgb colour(i), \
+     data skip 1 using ($7 == 1 ? $3 : NaN):5 with points pt 6 ps 3 lw 2 lc rgb ink
+unset multiplot

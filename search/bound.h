@@ -1,0 +1,71 @@
+/* search/bound.h - what a point takes at least, in time and memory, without running it.
+ *
+ * Every bound is proved never to be above what the engine finds (docs/SEARCH.md derives them): durations are the
+ * plan's own at full rate, and the engine can only add waiting and slower rates to them.
+ */
+#ifndef ORR_SEARCH_BOUND_H
+#define ORR_SEARCH_BOUND_H
+
+#include "search/costs.h"
+
+#define SEARCH_SAMPLES 3 /* pipeline ranks whose memory and data parallelism are looked at */
+
+/* Which bound decides a point. */
+typedef enum {
+    SEARCH_BOUND_MEMORY,
+    SEARCH_BOUND_COMPUTE,  /* work of the whole model over the pipeline ranks */
+    SEARCH_BOUND_PIPELINE, /* fill, the slowest rank's micro-batches, drain */
+    SEARCH_BOUND_DATA,     /* and gradient reduction, gathers, optimizer behind them */
+    SEARCH_BOUND_REPLAY,   /* the longest path through the schedule's own order */
+    SEARCH_BOUND_COUNT
+} SearchBoundKind;
+
+/* What data parallelism adds on the sampled ranks, by policy; independent of the micro-batch. */
+typedef struct SearchTail {
+    int64_t reduce_ps, last_reduce_ps, near_reduce_ps; /* all; the last bucket; those of chunk 0 */
+    int64_t gather_ps, first_gather_ps, near_gather_ps;
+    int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch */
+    int64_t optimizer_ps;
+    double static_bytes;
+} SearchTail;
+
+/* Scratch of one thread. */
+typedef struct SearchLane {
+    SearchSpace *space;
+    const SearchTables *tables;
+    const SearchGroup *group;
+    const SearchCosts *costs;
+    const SearchDeal *deal;
+    Spec spec; /* of the group; zero and zero_group_gpus change */
+    GHashTable *buckets;
+    int stages, ranks, chunks;
+    int sample[SEARCH_SAMPLES];
+    int64_t forward_ps[SPEC_MAX_STAGES], input_ps[SPEC_MAX_STAGES], weight_ps[SPEC_MAX_STAGES];
+    int64_t again_ps[SPEC_MAX_STAGES];
+    int64_t hop_ps[SPEC_MAX_STAGES];  /* from rank r to r + 1, the last to 0 */
+    int64_t fill_ps[SPEC_MAX_STAGES]; /* before a rank's first op */
+    /* Of the extent at hand. */
+    int64_t first_end_ps[2];                 /* rank 0's compute is over; [1]: compute waits for its messages */
+    int64_t end_ps[2][SEARCH_SAMPLES];       /* the sampled ranks' */
+    int64_t latest_ps[2];                    /* any rank's */
+    double live_bytes[SEARCH_SAMPLES];       /* activations and workspace */
+} SearchLane;
+
+SearchLane *search_lane_new(SearchSpace *space, const SearchTables *tables);
+void search_lane_free(SearchLane *lane);
+
+/* Least time of any point of the group: its compute spread evenly over the pipeline. */
+int64_t search_bound_group(const SearchSpace *space, const SearchTables *tables, const SearchGroup *group);
+
+void search_lane_group(SearchLane *lane, const SearchGroup *group);
+void search_lane_deal(SearchLane *lane, const SearchDeal *deal);
+/* After the deal. Gives the least time of any policy. */
+int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute);
+/* After the deal; `ret_tails` has SEARCH_SAMPLES places. */
+void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails);
+/* After the extent. */
+int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
+/* Bytes that the fullest sampled rank needs at least, context included. */
+double search_bound_bytes(const SearchLane *lane, const SearchTail *tails);
+
+#endif

@@ -1,0 +1,51 @@
+/* search/costs.h - what the pieces of a model cost on one rank, worked out once for each way of splitting a layer
+ * and shared by every pipeline, schedule and data-parallel policy.
+ *
+ * The numbers are read from plans that sim/step.h makes of a two-stage probe, so they are the simulator's own
+ * picoseconds and bytes; nothing is modelled a second time here. Sums over layers are kept as prefix sums: layers
+ * a to b-1 cost sum[b] - sum[a].
+ */
+#ifndef ORR_SEARCH_COSTS_H
+#define ORR_SEARCH_COSTS_H
+
+#include "search/space.h"
+
+/* How much of a layer runs again in the backward. */
+typedef enum { SEARCH_AGAIN_NONE, SEARCH_AGAIN_ALL, SEARCH_AGAIN_SOME, SEARCH_AGAIN_OP, SEARCH_AGAIN_COUNT } SearchAgain;
+
+typedef struct SearchMemory {
+    int64_t *kept_bytes, *input_only_bytes;            /* prefix sums [layers + 1]; NULL: not worked out */
+    int64_t *forward_temp_bytes, *backward_temp_bytes; /* [layers] */
+} SearchMemory;
+
+typedef struct SearchEdge { /* embedding, or multi-token prediction and head together */
+    int64_t forward_ps, input_ps, weight_ps;
+    int64_t kept_bytes, input_only_bytes, forward_temp_bytes, backward_temp_bytes;
+    double dense, expert; /* parameters of a rank */
+    int matrices, segments;
+} SearchEdge;
+
+typedef struct SearchCosts {
+    int64_t *forward_ps, *input_ps, *weight_ps; /* prefix sums [layers + 1] */
+    int64_t *pair_saves_ps;                     /* what an overlapped pair may hide, prefix sums */
+    int64_t *again_ps[SEARCH_AGAIN_COUNT];      /* prefix sums; NULL: not worked out */
+    SearchMemory memory[SEARCH_AGAIN_COUNT];
+    SearchEdge first, last;
+    int64_t overhead_ps; /* of a pass over a stage */
+    int64_t hop_inside_ps, hop_across_ps;
+    int64_t workspace_bytes, last_workspace_bytes; /* static, on the last rank and elsewhere */
+    double *dense, *expert;                        /* parameters, prefix sums */
+    int *matrices;
+} SearchCosts;
+
+typedef struct SearchTables {
+    OrrArena **arenas; /* one a table: they are filled in parallel */
+    SearchCosts *costs;
+    int count;
+} SearchTables;
+
+/* Gives every group its table and fills all tables on `jobs` threads. */
+SearchTables *search_tables_new(SearchSpace *space, int jobs);
+void search_tables_free(SearchTables *tables);
+
+#endif

@@ -1,0 +1,531 @@
+/* search/space.c - listing what the "auto" fields allow. */
+#include "search/space.h"
+
+#include <string.h>
+
+#include "spec/load.h"
+
+#define MAX_VALUES           512
+#define LEAST_CONTEXT_TOKENS 2048
+#define MOST_MICRO_BATCH     64
+
+typedef struct Values {
+    int count, value[MAX_VALUES];
+} Values;
+
+static bool restricted(const SpecChoices *choices)
+{
+    return choices->count > 0 || choices->min > 0 || choices->max > 0;
+}
+
+static bool allowed(const SpecChoices *choices, int value)
+{
+    for (int i = 0; i < choices->count; i++)
+        if (choices->value[i] == value)
+            return true;
+    return choices->count == 0 && value >= choices->min && (choices->max == 0 || value <= choices->max);
+}
+
+static void add(Values *values, int value)
+{
+    if (values->count < MAX_VALUES)
+        values->value[values->count++] = value;
+}
+
+/* A fixed field's own value, or the divisors of `number` up to `most` (any, where `choices` say something). */
+static Values divisors_or(int field, int number, int most, const SpecChoices *choices)
+{
+    Values values = {0};
+    if (field != SPEC_AUTO) {
+        add(&values, field);
+        return values;
+    }
+    for (int d = 1; d <= number; d++)
+        if (number % d == 0 && allowed(choices, d) && (d <= most || restricted(choices)))
+            add(&values, d);
+    return values;
+}
+
+static int compare_ints(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* --- schedules and layers --- */
+
+/* Simple ones first: they win ties. */
+static const SpecSchedule SCHEDULES[] = {
+    SPEC_SCHEDULE_1F1B,   SPEC_SCHEDULE_INTERLEAVED, SPEC_SCHEDULE_ZB_H1,    SPEC_SCHEDULE_ZB_H2,
+    SPEC_SCHEDULE_ZB_V,   SPEC_SCHEDULE_V_HALF,      SPEC_SCHEDULE_V_MIN,    SPEC_SCHEDULE_DUALPIPEV,
+    SPEC_SCHEDULE_DUALPIPE, SPEC_SCHEDULE_GPIPE,     SPEC_SCHEDULE_BREADTH_FIRST, SPEC_SCHEDULE_NAIVE};
+
+static bool may_schedule(const Spec *spec, SpecSchedule schedule)
+{
+    if ((int)spec->parallel.schedule != SPEC_AUTO)
+        return spec->parallel.schedule == schedule;
+    return spec->search.schedule == 0 || (spec->search.schedule & 1u << schedule) != 0;
+}
+
+typedef struct Dealer {
+    SearchSpace *space;
+    Spec spec; /* scratch */
+    GArray *deals;
+    int counts[SPEC_MAX_STAGES];
+} Dealer;
+
+static bool same_layers(const SearchDeal *a, const SearchDeal *b)
+{
+    return a->schedule == b->schedule && a->virtual_stages == b->virtual_stages && a->stages == b->stages &&
+           memcmp(a->first, b->first, sizeof *a->first * (size_t)(a->stages + 1)) == 0;
+}
+
+static void add_deal(Dealer *dealer, SpecSchedule schedule, int virtual_stages, unsigned as_layer)
+{
+    const SimSchedule *order = sim_schedule_find(spec_word(&spec_words_schedule, (int)schedule));
+    SpecParallel *parallel = &dealer->spec.parallel;
+    parallel->schedule = schedule;
+    parallel->virtual_stages = virtual_stages;
+    SearchDeal deal = {.schedule = schedule,
+                       .order = order,
+                       .virtual_stages = virtual_stages,
+                       .as_layer = as_layer,
+                       .stages = parallel->pipeline * virtual_stages};
+    if (order == NULL)
+        return;
+    if (order->placement == SIM_PLACE_BIDIRECTIONAL) {
+        parallel->virtual_stages = 1;
+        deal.stages = parallel->pipeline;
+    }
+    if (deal.stages > SPEC_MAX_STAGES || !spec_stage_layers(&dealer->spec, dealer->counts, NULL))
+        return;
+    deal.first = ORR_ARENA_NEW(dealer->space->arena, int, deal.stages + 1);
+    for (int s = 0; s < deal.stages; s++) {
+        deal.first[s + 1] = deal.first[s] + dealer->counts[s];
+        deal.most_layers = MAX(deal.most_layers, dealer->counts[s]);
+    }
+    for (guint i = 0; i < dealer->deals->len; i++)
+        if (same_layers(&g_array_index(dealer->deals, SearchDeal, i), &deal))
+            return;
+    g_array_append_val(dealer->deals, deal);
+}
+
+/* The scenario's own way to deal out layers first, then with the embedding or the head counted as layers. */
+static void add_deals(Dealer *dealer, SpecSchedule schedule, int virtual_stages)
+{
+    const Spec *spec = dealer->space->spec;
+    const SpecParallel *own = &spec->parallel;
+    const unsigned as_is = (own->embedding_as_layer ? (unsigned)SEARCH_DEAL_EMBEDDING : 0u) |
+                           (own->loss_as_layer ? (unsigned)SEARCH_DEAL_LOSS : 0u);
+    const bool vary = own->pipeline == SPEC_AUTO && !spec->search.even_only && as_is == 0 &&
+                      own->stage_layers_count == 0 && own->first_stage_layers == 0 &&
+                      own->last_stage_layers == 0 && dealer->spec.parallel.pipeline > 1;
+    for (unsigned i = 0; i < (vary ? 4u : 1u); i++) {
+        const unsigned as_layer = as_is ^ i;
+        dealer->spec.parallel.embedding_as_layer = (as_layer & SEARCH_DEAL_EMBEDDING) != 0;
+        dealer->spec.parallel.loss_as_layer = (as_layer & SEARCH_DEAL_LOSS) != 0;
+        add_deal(dealer, schedule, virtual_stages, as_layer);
+    }
+}
+
+/* Virtual stages that a schedule may have on `pipeline` ranks. */
+static bool may_chunk(const Spec *spec, SpecSchedule schedule, int pipeline, int virtual_stages)
+{
+    const int own = spec->parallel.virtual_stages;
+    if (own != SPEC_AUTO ? own != virtual_stages
+                         : !allowed(&spec->search.virtual_stages, virtual_stages))
+        return false;
+    if (virtual_stages > 1 && pipeline == 1)
+        return false;
+    const SimSchedule *order = sim_schedule_find(spec_word(&spec_words_schedule, (int)schedule));
+    switch (schedule) {
+    case SPEC_SCHEDULE_INTERLEAVED:
+        return virtual_stages > 1;
+    case SPEC_SCHEDULE_BREADTH_FIRST: /* one chunk is GPipe */
+        return virtual_stages > 1 || !may_schedule(spec, SPEC_SCHEDULE_GPIPE);
+    case SPEC_SCHEDULE_DUALPIPE: /* two copies; the same with 1 and 2 */
+        return pipeline > 1 && (virtual_stages == 1 || (own == 2 && virtual_stages == 2));
+    default:
+        return order != NULL && order->fixed_chunks == virtual_stages;
+    }
+}
+
+static void list_deals(SearchSpace *space, int pipeline, SearchDeals *ret_deals)
+{
+    Dealer *dealer = g_new0(Dealer, 1);
+    const Spec *spec = space->spec;
+    *dealer = (Dealer){.space = space, .spec = *spec};
+    dealer->deals = g_array_new(FALSE, FALSE, sizeof(SearchDeal));
+    dealer->spec.parallel.pipeline = pipeline;
+    const bool any = (int)spec->parallel.schedule == SPEC_AUTO;
+    for (gsize i = 0; i < G_N_ELEMENTS(SCHEDULES); i++) {
+        if (!may_schedule(spec, SCHEDULES[i]))
+            continue;
+        for (int v = 1; v <= MAX(2, (spec->model.layers + 2) / pipeline + 1); v++)
+            if (may_chunk(spec, SCHEDULES[i], pipeline, v))
+                add_deals(dealer, SCHEDULES[i], v);
+        if (any && pipeline == 1 && dealer->deals->len > 0)
+            break; /* without a pipeline the first schedule stands for all */
+    }
+    *ret_deals = (SearchDeals){.pipeline = pipeline, .count = (int)dealer->deals->len};
+    ret_deals->deal = ORR_ARENA_NEW(space->arena, SearchDeal, ret_deals->count);
+    if (ret_deals->count > 0)
+        memcpy(ret_deals->deal, dealer->deals->data, sizeof(SearchDeal) * dealer->deals->len);
+    g_array_free(dealer->deals, TRUE);
+    g_free(dealer);
+}
+
+bool search_deal_valid(SearchSpace *space, const SearchGroup *group, const SearchDeal *deal)
+{
+    SimScheduleShape shape = {
+        .ranks = group->pipeline, .chunks = deal->virtual_stages, .microbatches = group->microbatches};
+    if (deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
+        shape.chunks = 2;
+    if (deal->order->fixed_chunks != 0 && shape.chunks != deal->order->fixed_chunks)
+        return false;
+    if (deal->order->check == NULL)
+        return true;
+    if (deal->schedule != SPEC_SCHEDULE_INTERLEAVED || shape.microbatches % shape.ranks == 0)
+        return deal->order->check(&shape, NULL);
+    /* Whether it locks is a replay: done once for each shape. */
+    const guint64 key = (guint64)shape.ranks << 44 | (guint64)shape.chunks << 32 | (guint64)shape.microbatches;
+    gpointer known = NULL;
+    g_mutex_lock(&space->mutex);
+    const gboolean found = g_hash_table_lookup_extended(space->locks, &key, NULL, &known);
+    g_mutex_unlock(&space->mutex);
+    if (found)
+        return known != NULL;
+    const bool ok = deal->order->check(&shape, NULL);
+    guint64 *copy = g_new(guint64, 1);
+    *copy = key;
+    g_mutex_lock(&space->mutex);
+    g_hash_table_replace(space->locks, copy, GINT_TO_POINTER(ok ? 1 : 0));
+    g_mutex_unlock(&space->mutex);
+    return ok;
+}
+
+/* --- recomputation and data parallelism --- */
+
+int search_extents(const SearchSpace *space, const SearchDeal *deal, SpecRecompute *ret_extents)
+{
+    const Spec *spec = space->spec;
+    int count = 0;
+    if (space->recompute == 0) {
+        ret_extents[0] = spec->training.recompute;
+        return 1;
+    }
+    static const SpecRecomputeMode WHOLE[] = {SPEC_RECOMPUTE_NONE, SPEC_RECOMPUTE_SELECTIVE,
+                                              SPEC_RECOMPUTE_SELECTIVE_OP};
+    for (gsize i = 0; i < G_N_ELEMENTS(WHOLE); i++)
+        if (space->recompute & 1u << WHOLE[i])
+            ret_extents[count++] = (SpecRecompute){.mode = WHOLE[i], .every_n_layers = 1};
+    if ((space->recompute & 1u << SPEC_RECOMPUTE_FULL) == 0)
+        return count;
+    for (int layers = 1; layers < deal->most_layers; layers++)
+        if (allowed(&spec->search.recompute_layers, layers))
+            ret_extents[count++] =
+                (SpecRecompute){.mode = SPEC_RECOMPUTE_FULL, .layers = layers, .every_n_layers = 1};
+    ret_extents[count++] = (SpecRecompute){.mode = SPEC_RECOMPUTE_FULL, .every_n_layers = 1};
+    return count;
+}
+
+/* Overlap flags that change something at this group and ZeRO stage. */
+static unsigned flags_that_matter(const SearchSpace *space, const SearchGroup *group, int zero)
+{
+    const Spec *spec = space->spec;
+    const bool replicas = group->data * group->context > 1;
+    unsigned bits = 0;
+    if (replicas)
+        bits |= SPEC_OVERLAP_GRAD_REDUCE;
+    if (replicas && (zero == 1 || zero == 2))
+        bits |= SPEC_OVERLAP_PARAM_GATHER;
+    if (group->pipeline > 1 && spec->execution.framework.p2p_blocking)
+        bits |= SPEC_OVERLAP_PIPELINE;
+    return spec->search.overlap != 0 ? bits & spec->search.overlap : bits;
+}
+
+static void add_policies(const SearchSpace *space, const SearchGroup *group, int zero, int zero_group_gpus,
+                         GArray *policies)
+{
+    const Spec *spec = space->spec;
+    SearchPolicy policy = {.zero = zero, .zero_group_gpus = zero_group_gpus};
+    const unsigned own =
+        SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER | SPEC_OVERLAP_PIPELINE; /* not the group's */
+    if ((spec->execution.overlap & SPEC_OVERLAP_AUTO) == 0) {
+        policy.overlap = spec->execution.overlap & own;
+        g_array_append_val(policies, policy);
+        return;
+    }
+    const unsigned bits = flags_that_matter(space, group, zero);
+    for (unsigned subset = 0; subset <= own; subset++)
+        if ((subset & ~bits) == 0) {
+            policy.overlap = subset;
+            g_array_append_val(policies, policy);
+        }
+}
+
+static void add_shard_groups(const SearchSpace *space, const SearchGroup *group, int zero, GArray *policies)
+{
+    const Spec *spec = space->spec;
+    const int own = spec->parallel.zero_group_gpus;
+    if (own != SPEC_AUTO) {
+        if (own <= 0 || (zero > 0 && group->data % own == 0))
+            add_policies(space, group, zero, own, policies);
+        return;
+    }
+    if (allowed(&spec->search.zero_group_gpus, 0) || zero == 0)
+        add_policies(space, group, zero, 0, policies);
+    for (int size = 2; zero > 0 && size <= group->data && size < group->data * group->context; size++)
+        if (group->data % size == 0 && allowed(&spec->search.zero_group_gpus, size))
+            add_policies(space, group, zero, size, policies);
+}
+
+SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group, int *ret_count)
+{
+    const Spec *spec = space->spec;
+    GArray *policies = g_array_new(FALSE, FALSE, sizeof(SearchPolicy));
+    const bool experts = spec->model.moe.experts > 0;
+    const bool alone = group->data * group->context == 1 &&
+                       (!experts || group->tensor <= group->expert * MAX(1, group->expert_tensor));
+    for (int zero = 0; zero <= 3; zero++) {
+        const int own = spec->parallel.zero;
+        if (own != SPEC_AUTO ? own != zero : !allowed(&spec->search.zero, zero))
+            continue;
+        add_shard_groups(space, group, zero, policies);
+        if (own == SPEC_AUTO && alone)
+            break; /* nothing to shard over: the stages are one */
+    }
+    *ret_count = (int)policies->len;
+    return (SearchPolicy *)(void *)g_array_free(policies, FALSE);
+}
+
+/* --- degrees --- */
+
+static bool model_allows_tensor(const SpecModel *model, int tensor)
+{
+    const bool dense = model->moe.experts == 0 || model->moe.dense_layers > 0 || model->moe.layer_step > 1;
+    if (model->heads % tensor != 0)
+        return false;
+    if (model->mla.kv_lora_rank == 0 && model->kv_heads % tensor != 0 && tensor % model->kv_heads != 0)
+        return false;
+    return !dense || model->ffn_hidden % tensor == 0;
+}
+
+static bool sequence_allows(const Spec *spec, const SearchGroup *group)
+{
+    const int sequence = spec->training.sequence_length, context = group->context;
+    if (context > 1 && sequence % (spec->model.causal ? 2 * (int64_t)context : context) != 0)
+        return false;
+    return group->sequence_parallel != 1 || group->tensor == 1 || (sequence / context) % group->tensor == 0;
+}
+
+static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
+{
+    const Spec *spec = space->spec;
+    const int share = spec->training.global_batch / group.data;
+    const Values sizes = divisors_or(spec->training.micro_batch, share, MOST_MICRO_BATCH, &spec->search.micro_batch);
+    for (int i = 0; i < sizes.count; i++) {
+        group.micro_batch = sizes.value[i];
+        if (share % group.micro_batch != 0)
+            continue;
+        group.microbatches = share / group.micro_batch;
+        g_array_append_val(groups, group);
+    }
+}
+
+static void add_experts(SearchSpace *space, GArray *groups, SearchGroup group)
+{
+    const Spec *spec = space->spec;
+    const SpecMoe *moe = &spec->model.moe;
+    const int64_t ranks = (int64_t)group.data * group.context * group.tensor;
+    const Values experts = divisors_or(moe->experts == 0 ? 1 : spec->parallel.expert, MAX(1, moe->experts),
+                                       G_MAXINT, &spec->search.expert);
+    for (int i = 0; i < experts.count; i++) {
+        group.expert = experts.value[i];
+        const int asked = moe->experts == 0 ? 0 : spec->parallel.expert_tensor;
+        const int whole = ranks % ((int64_t)group.expert * group.tensor) == 0 ? group.tensor : 1;
+        const Values slices =
+            divisors_or(asked == 0 ? whole : asked, group.tensor, G_MAXINT, &spec->search.expert_tensor);
+        for (int j = 0; j < slices.count; j++) {
+            group.expert_tensor = slices.value[j];
+            const int64_t used = (int64_t)group.expert * group.expert_tensor;
+            const bool idle = (group.overlap & SPEC_OVERLAP_EXPERT) != 0 && group.expert == 1;
+            if (idle && (spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0)
+                continue; /* nothing is exchanged */
+            if (moe->experts > 0 && (ranks % used != 0 || moe->experts % group.expert != 0 ||
+                                     moe->expert_ffn_hidden % group.expert_tensor != 0))
+                continue;
+            add_batches(space, groups, group);
+        }
+    }
+}
+
+/* Overlap flags inside a pass, and kernels. */
+static void add_kernels(SearchSpace *space, GArray *groups, SearchGroup group)
+{
+    const Spec *spec = space->spec;
+    const SpecExecution *execution = &spec->execution;
+    unsigned bits = 0;
+    if (group.sequence_parallel == 1)
+        bits |= SPEC_OVERLAP_TENSOR;
+    if (spec->model.moe.experts > 0 && spec->parallel.expert != 1)
+        bits |= SPEC_OVERLAP_EXPERT;
+    if (spec->search.overlap != 0)
+        bits &= spec->search.overlap;
+    const unsigned own = SPEC_OVERLAP_TENSOR | SPEC_OVERLAP_EXPERT;
+    const bool flags_auto = (execution->overlap & SPEC_OVERLAP_AUTO) != 0;
+    for (int kernel = 0; kernel < SPEC_ATTENTION_COUNT; kernel++) {
+        const bool fitted = kernel == SPEC_ATTENTION_UNFUSED ||
+                            spec->cluster.accelerator.model.attention[kernel].peak_frac > 0;
+        if ((int)execution->attention != SPEC_AUTO ? (int)execution->attention != kernel
+            : spec->search.attention != 0          ? (spec->search.attention & 1u << kernel) == 0
+                                                   : !fitted)
+            continue;
+        group.attention = kernel;
+        for (unsigned subset = 0; subset <= own; subset++) {
+            if (flags_auto ? (subset & ~bits) != 0 : subset != (execution->overlap & own))
+                continue;
+            group.overlap = subset;
+            add_experts(space, groups, group);
+        }
+    }
+}
+
+static void add_pipelines(SearchSpace *space, GArray *groups, SearchGroup group)
+{
+    const Spec *spec = space->spec;
+    const int split = group.tensor * group.context, gpus = spec_gpus(spec);
+    for (int i = 0; i < space->deals_count; i++) {
+        group.pipeline = space->deals[i].pipeline;
+        group.deals = &space->deals[i];
+        if ((int64_t)split * group.pipeline > gpus || gpus % (split * group.pipeline) != 0)
+            continue;
+        group.data = gpus / (split * group.pipeline);
+        const bool data_ok = spec->parallel.data > 0 ? spec->parallel.data == group.data
+                                                     : allowed(&spec->search.data, group.data);
+        if (data_ok && spec->training.global_batch % group.data == 0 && group.deals->count > 0)
+            add_kernels(space, groups, group);
+    }
+}
+
+static void list_groups(SearchSpace *space)
+{
+    const Spec *spec = space->spec;
+    const SpecParallel *parallel = &spec->parallel;
+    GArray *groups = g_array_new(FALSE, FALSE, sizeof(SearchGroup));
+    const int gpus = spec_gpus(spec);
+    const int widest = spec->search.max_tensor > 0 ? spec->search.max_tensor : spec->cluster.gpus_per_node;
+    const Values tensors = divisors_or(parallel->tensor, gpus, widest, &spec->search.tensor);
+    const Values contexts =
+        divisors_or(parallel->context, gpus, MAX(1, spec->training.sequence_length / LEAST_CONTEXT_TOKENS),
+                    &spec->search.context);
+    for (int i = 0; i < tensors.count; i++) {
+        for (int sp = 0; sp <= 1; sp++) {
+            SearchGroup group = {.tensor = tensors.value[i], .sequence_parallel = sp};
+            const bool wanted = parallel->sequence_parallel == SPEC_AUTO ? sp == 0 || group.tensor > 1
+                                                                         : parallel->sequence_parallel == sp;
+            if (!wanted || !model_allows_tensor(&spec->model, group.tensor))
+                continue;
+            for (int j = 0; j < contexts.count; j++) {
+                group.context = contexts.value[j];
+                if (sequence_allows(spec, &group))
+                    add_pipelines(space, groups, group);
+            }
+        }
+    }
+    space->group_count = (int)groups->len;
+    space->groups = (SearchGroup *)(void *)g_array_free(groups, FALSE);
+}
+
+static unsigned modes_of(const Spec *spec)
+{
+    const unsigned known = 1u << SPEC_RECOMPUTE_NONE | 1u << SPEC_RECOMPUTE_SELECTIVE | 1u << SPEC_RECOMPUTE_FULL;
+    if ((int)spec->training.recompute.mode != SPEC_AUTO)
+        return 0;
+    const unsigned asked = spec->search.recompute & (known | 1u << SPEC_RECOMPUTE_SELECTIVE_OP);
+    return asked != 0 ? asked : known;
+}
+
+SearchSpace *search_space_new(const Spec *spec)
+{
+    SearchSpace *space = g_new0(SearchSpace, 1);
+    space->spec = spec;
+    space->arena = orr_arena_new();
+    space->recompute = modes_of(spec);
+    space->locks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    g_mutex_init(&space->mutex);
+    Values pipelines = divisors_or(spec->parallel.pipeline, spec_gpus(spec), spec->model.layers + 2,
+                                   &spec->search.pipeline);
+    qsort(pipelines.value, (size_t)pipelines.count, sizeof(int), compare_ints);
+    space->deals = ORR_ARENA_NEW(space->arena, SearchDeals, pipelines.count);
+    for (int i = 0; i < pipelines.count; i++)
+        list_deals(space, pipelines.value[i], &space->deals[space->deals_count++]);
+    list_groups(space);
+    return space;
+}
+
+void search_space_free(SearchSpace *space)
+{
+    if (space == NULL)
+        return;
+    g_free(space->groups);
+    g_hash_table_destroy(space->locks);
+    g_mutex_clear(&space->mutex);
+    orr_arena_free(space->arena);
+    g_free(space);
+}
+
+int64_t search_space_count(SearchSpace *space)
+{
+    int64_t total = 0;
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, space->spec->model.layers + 16);
+    for (int g = 0; g < space->group_count; g++) {
+        const SearchGroup *group = &space->groups[g];
+        int policies = 0;
+        g_free(search_policies(space, group, &policies));
+        for (int d = 0; d < group->deals->count; d++)
+            if (search_deal_valid(space, group, &group->deals->deal[d]))
+                total += (int64_t)search_extents(space, &group->deals->deal[d], extents) * policies;
+    }
+    return total;
+}
+
+void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
+{
+    const SearchGroup *group = &space->groups[id.group];
+    const SearchDeal *deal = &group->deals->deal[id.deal];
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, space->spec->model.layers + 16);
+    int policies = 0;
+    g_autofree SearchPolicy *policy = search_policies(space, group, &policies);
+    const int extent_count = search_extents(space, deal, extents);
+    g_assert(id.policy < policies && id.extent < extent_count);
+    *ret_spec = *space->spec;
+    SpecParallel *parallel = &ret_spec->parallel;
+    parallel->tensor = group->tensor;
+    parallel->sequence_parallel = group->sequence_parallel;
+    parallel->context = group->context;
+    parallel->pipeline = group->pipeline;
+    parallel->virtual_stages = deal->virtual_stages;
+    parallel->schedule = deal->schedule;
+    parallel->embedding_as_layer = (deal->as_layer & SEARCH_DEAL_EMBEDDING) != 0;
+    parallel->loss_as_layer = (deal->as_layer & SEARCH_DEAL_LOSS) != 0;
+    parallel->data = group->data;
+    parallel->expert = group->expert;
+    parallel->expert_tensor = group->expert_tensor;
+    parallel->zero = policy[id.policy].zero;
+    parallel->zero_group_gpus = policy[id.policy].zero_group_gpus;
+    ret_spec->training.micro_batch = group->micro_batch;
+    ret_spec->training.recompute = extents[id.extent];
+    ret_spec->execution.attention = (SpecAttention)group->attention;
+    ret_spec->execution.overlap = group->overlap | policy[id.policy].overlap;
+}
+
+int search_id_compare(const SearchId *a, const SearchId *b)
+{
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
+    if (a->deal != b->deal)
+        return a->deal < b->deal ? -1 : 1;
+    if (a->extent != b->extent)
+        return a->extent < b->extent ? -1 : 1;
+    return (a->policy > b->policy) - (a->policy < b->policy);
+}

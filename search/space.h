@@ -1,0 +1,86 @@
+/* search/space.h - the configurations that a scenario's "auto" fields allow.
+ *
+ * A point is one valid assignment of all auto fields; fields that are not auto keep the scenario's value. Two
+ * assignments that cannot differ are one point (docs/SEARCH.md lists the rules). The space is a list of groups
+ * (degrees, kernels, micro-batch); inside a group a deal (schedule, virtual stages, how layers are dealt out), an
+ * extent of recomputation and a data-parallel policy vary independently, so groups are counted without being
+ * walked. The order of groups, deals, extents and policies is fixed and breaks ties.
+ */
+#ifndef ORR_SEARCH_SPACE_H
+#define ORR_SEARCH_SPACE_H
+
+#include "sim/schedule.h"
+#include "spec/spec.h"
+
+typedef enum { SEARCH_DEAL_EMBEDDING = 1, SEARCH_DEAL_LOSS = 2 } SearchDealAs; /* counted as layers: bits */
+
+/* Schedule, virtual stages, and layers of each stage. */
+typedef struct SearchDeal {
+    SpecSchedule schedule;
+    const SimSchedule *order;
+    int virtual_stages;
+    unsigned as_layer; /* SearchDealAs */
+    int stages;        /* of one copy of the model */
+    int most_layers;
+    int *first; /* [stages + 1]: first layer of each stage */
+} SearchDeal;
+
+typedef struct SearchDeals {
+    int pipeline, count;
+    SearchDeal *deal;
+} SearchDeals;
+
+typedef struct SearchPolicy { /* data parallelism and messages */
+    int zero, zero_group_gpus;
+    unsigned overlap; /* of grad_reduce, param_gather, pipeline */
+} SearchPolicy;
+
+typedef struct SearchGroup {
+    int tensor, sequence_parallel, context, pipeline, data, expert, expert_tensor, micro_batch, microbatches;
+    int attention;
+    unsigned overlap; /* of tensor, expert */
+    const SearchDeals *deals;
+    int costs; /* index of its shared tables (search/costs.h) */
+} SearchGroup;
+
+/* Names one point: ties are broken by these numbers, in this order. */
+typedef struct SearchId {
+    int32_t group;
+    int16_t deal, extent;
+    int32_t policy;
+} SearchId;
+
+typedef struct SearchSpace {
+    const Spec *spec;
+    OrrArena *arena;
+    SearchGroup *groups;
+    int group_count;
+    SearchDeals *deals; /* a pipeline degree each */
+    int deals_count;
+    unsigned recompute; /* modes that may be tried; 0: the scenario's own */
+    GHashTable *locks;  /* schedule checks done so far */
+    GMutex mutex;
+} SearchSpace;
+
+/* Lists the groups. Never fails: a space may be empty. Free with search_space_free. */
+SearchSpace *search_space_new(const Spec *spec);
+void search_space_free(SearchSpace *space);
+
+/* Whether the schedule takes this many micro-batches; thread-safe. */
+bool search_deal_valid(SearchSpace *space, const SearchGroup *group, const SearchDeal *deal);
+
+/* Extents of recomputation of a deal, least first; `ret_extents` has room for most_layers + 8. */
+int search_extents(const SearchSpace *space, const SearchDeal *deal, SpecRecompute *ret_extents);
+
+/* Policies of a group; an array from g_malloc that the caller frees. */
+SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group, int *ret_count);
+
+/* The whole scenario at a point. */
+void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec);
+
+/* Points of the whole space. */
+int64_t search_space_count(SearchSpace *space);
+
+int search_id_compare(const SearchId *a, const SearchId *b);
+
+#endif

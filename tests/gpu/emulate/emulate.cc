@@ -1,0 +1,368 @@
+/* tests/gpu/emulate/emulate.cc - fibers for threads, the heap for device memory, loops for cuBLASLt. */
+#include "cublasLt.h"
+#include "cuda_bf16.h"
+#include "cuda_runtime.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <vector>
+
+dim3 threadIdx, blockIdx, blockDim, gridDim;
+bool emulate_reversed;
+size_t emulate_memory_bytes = 1ull << 30;
+
+#define STACK_BYTES (256 * 1024)
+
+struct Barrier {
+    unsigned arrived, generation;
+};
+
+struct Fiber {
+    ucontext_t context;
+    char *stack;
+    bool done;
+};
+
+struct Warp {
+    Barrier barrier;
+    float value[32];
+    uint32_t a[32][4], b[32][2];
+};
+
+static std::vector<Fiber> fibers;
+static std::vector<Warp> warps;
+static Barrier block_barrier;
+static unsigned current, alive;
+static ucontext_t scheduler;
+static const std::function<void()> *body_now;
+
+static void yield()
+{
+    const unsigned self = current;
+    swapcontext(&fibers[self].context, &scheduler);
+}
+
+static void wait_for(Barrier *barrier, unsigned expected)
+{
+    const unsigned generation = barrier->generation;
+    if (++barrier->arrived >= expected) {
+        barrier->arrived = 0;
+        barrier->generation++;
+        return;
+    }
+    while (barrier->generation == generation)
+        yield();
+}
+
+void __syncthreads()
+{
+    wait_for(&block_barrier, alive);
+}
+
+static Warp *warp_of()
+{
+    return &warps[current / 32];
+}
+
+float __shfl_xor_sync(unsigned mask, float value, int lanes)
+{
+    (void)mask;
+    Warp *warp = warp_of();
+    const unsigned lane = current % 32;
+    warp->value[lane] = value;
+    wait_for(&warp->barrier, 32);
+    const float got = warp->value[lane ^ (unsigned)lanes];
+    wait_for(&warp->barrier, 32);
+    return got;
+}
+
+static float half_of(uint32_t pair, int high)
+{
+    return __bfloat162float(__nv_bfloat16{(uint16_t)(pair >> (high ? 16 : 0))});
+}
+
+/* Element (row, k) of A and (k, col) of B as PTX deals them to the lanes. */
+static float a_at(const Warp *warp, int row, int k)
+{
+    const int lane = row % 8 * 4 + k % 8 / 2, part = row / 8 + 2 * (k / 8);
+    return half_of(warp->a[lane][part], k % 2);
+}
+
+static float b_at(const Warp *warp, int k, int col)
+{
+    return half_of(warp->b[col * 4 + k % 8 / 2][k / 8], k % 2);
+}
+
+void mma_16816(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+    Warp *warp = warp_of();
+    const int lane = (int)(current % 32);
+    memcpy(warp->a[lane], a, sizeof warp->a[lane]);
+    memcpy(warp->b[lane], b, sizeof warp->b[lane]);
+    wait_for(&warp->barrier, 32);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 16; k++)
+            c[i] += a_at(warp, lane / 4 + 8 * (i / 2), k) * b_at(warp, k, 2 * (lane % 4) + i % 2);
+    wait_for(&warp->barrier, 32);
+}
+
+static void start_fiber()
+{
+    (*body_now)();
+    fibers[current].done = true;
+    alive--;
+    swapcontext(&fibers[current].context, &scheduler);
+}
+
+static void run_block(unsigned threads)
+{
+    alive = threads;
+    block_barrier = Barrier{0, 0};
+    warps.assign((threads + 31) / 32, Warp{});
+    for (unsigned t = 0; t < threads; t++) {
+        getcontext(&fibers[t].context);
+        fibers[t].done = false;
+        fibers[t].context.uc_stack.ss_sp = fibers[t].stack;
+        fibers[t].context.uc_stack.ss_size = STACK_BYTES;
+        fibers[t].context.uc_link = nullptr;
+        makecontext(&fibers[t].context, start_fiber, 0);
+    }
+    while (alive > 0)
+        for (unsigned i = 0; i < threads; i++) {
+            current = emulate_reversed ? threads - 1 - i : i;
+            if (fibers[current].done)
+                continue;
+            threadIdx = dim3(current);
+            swapcontext(&scheduler, &fibers[current].context);
+        }
+}
+
+void emulate_launch(dim3 grid, dim3 block, const std::function<void()> &body)
+{
+    while (fibers.size() < block.x)
+        fibers.push_back(Fiber{ucontext_t{}, (char *)malloc(STACK_BYTES), false});
+    gridDim = grid;
+    blockDim = block;
+    body_now = &body;
+    for (unsigned z = 0; z < grid.z; z++)
+        for (unsigned y = 0; y < grid.y; y++)
+            for (unsigned x = 0; x < grid.x; x++) {
+                blockIdx = dim3(x, y, z);
+                run_block(block.x);
+            }
+}
+
+/* --- memory --- */
+
+cudaError_t cudaMalloc(void *ret_pointer, size_t bytes)
+{
+    if (bytes > emulate_memory_bytes)
+        return cudaErrorMemoryAllocation;
+    void *memory = malloc(bytes + 1);
+    memset(memory, 0xff, bytes);
+    *(void **)ret_pointer = memory;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *pointer)
+{
+    free(pointer);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+{
+    (void)kind;
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    (void)stream;
+    memset(to, value, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError()
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize()
+{
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return error == cudaSuccess ? "no error" : "out of memory";
+}
+
+/* --- cuBLASLt --- */
+
+struct EmulatedHandle {
+    int unused;
+};
+struct EmulatedProduct {
+    cublasOperation_t op[2];
+};
+struct EmulatedLayout {
+    cudaDataType type;
+    int64_t rows, cols, ld, stride;
+    int batch;
+};
+struct EmulatedPreference {
+    size_t workspace;
+};
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    *handle = new EmulatedHandle{0};
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
+                                          uint64_t cols, int64_t ld)
+{
+    *layout = new EmulatedLayout{type, (int64_t)rows, (int64_t)cols, ld, 0, 1};
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
+{
+    delete layout;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, int attribute, const void *value,
+                                                size_t bytes)
+{
+    if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
+        memcpy(&layout->batch, value, bytes);
+    else
+        memcpy(&layout->stride, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *product, cublasComputeType_t compute,
+                                        cudaDataType scale)
+{
+    (void)compute;
+    (void)scale;
+    *product = new EmulatedProduct{{CUBLAS_OP_N, CUBLAS_OP_N}};
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product)
+{
+    delete product;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product, int attribute, const void *value,
+                                              size_t bytes)
+{
+    memcpy(&product->op[attribute == CUBLASLT_MATMUL_DESC_TRANSB], value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
+{
+    *preference = new EmulatedPreference{0};
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
+{
+    delete preference;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, int attribute,
+                                                    const void *value, size_t bytes)
+{
+    (void)attribute;
+    memcpy(&preference->workspace, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static bool fits(const EmulatedLayout *layout, cublasOperation_t op, int64_t rows, int64_t cols)
+{
+    return op == CUBLAS_OP_N ? layout->rows == rows && layout->cols == cols
+                             : layout->rows == cols && layout->cols == rows;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t *results, int *ret_count)
+{
+    (void)handle;
+    (void)c;
+    (void)preference;
+    const int64_t k = product->op[0] == CUBLAS_OP_N ? a->cols : a->rows;
+    const bool ok = fits(a, product->op[0], d->rows, k) && fits(b, product->op[1], k, d->cols) && wanted > 0 &&
+                    a->batch == b->batch && a->batch == d->batch;
+    *ret_count = ok ? 1 : 0;
+    results[0].algo.chosen = 1;
+    return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+static double element(const void *memory, cudaDataType type, int64_t i)
+{
+    if (type == CUDA_R_32F)
+        return ((const float *)memory)[i];
+    if (type == CUDA_R_16BF)
+        return __bfloat162float(((const __nv_bfloat16 *)memory)[i]);
+    if (type == CUDA_R_16F) { /* normal numbers only */
+        const unsigned bits = ((const uint16_t *)memory)[i];
+        return ldexp(1024 + (bits & 0x3ff), (int)(bits >> 10 & 31) - 25) * (bits >> 15 ? -1 : 1);
+    }
+    const unsigned bits = ((const uint8_t *)memory)[i];
+    return ldexp(8 + (bits & 7), (int)(bits >> 3 & 15) - 10) * (bits >> 7 ? -1 : 1);
+}
+
+static void put(void *memory, cudaDataType type, int64_t i, double value)
+{
+    if (type == CUDA_R_32F) {
+        ((float *)memory)[i] = (float)value;
+    } else if (type == CUDA_R_16BF) {
+        ((__nv_bfloat16 *)memory)[i] = __float2bfloat16((float)value);
+    } else {
+        int exponent;
+        const double fraction = frexp(fabs(value), &exponent); /* rounded to 11 bits */
+        const unsigned mantissa = (unsigned)lrint(ldexp(fraction, 11));
+        const int biased = exponent + 14 + (mantissa == 2048);
+        ((uint16_t *)memory)[i] =
+            (uint16_t)((value < 0 ? 0x8000u : 0u) | (biased > 0 ? (unsigned)biased << 10 | (mantissa & 0x3ff) : 0u));
+    }
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void *alpha,
+                              const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                              cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t workspace_bytes,
+                              cudaStream_t stream)
+{
+    (void)handle;
+    (void)c_layout;
+    (void)workspace;
+    (void)workspace_bytes;
+    (void)stream;
+    const int64_t k = product->op[0] == CUBLAS_OP_N ? a_layout->cols : a_layout->rows;
+    for (int g = 0; g < d_layout->batch && algorithm->chosen; g++)
+        for (int64_t col = 0; col < d_layout->cols; col++)
+            for (int64_t row = 0; row < d_layout->rows; row++) {
+                double sum = 0;
+                for (int64_t i = 0; i < k; i++) {
+                    const int64_t at = product->op[0] == CUBLAS_OP_N ? row + i * a_layout->ld : i + row * a_layout->ld;
+                    const int64_t bt = product->op[1] == CUBLAS_OP_N ? i + col * b_layout->ld : col + i * b_layout->ld;
+                    sum += element(a, a_layout->type, g * a_layout->stride + at) *
+                           element(b, b_layout->type, g * b_layout->stride + bt);
+                }
+                const int64_t dt = g * d_layout->stride + row + col * d_layout->ld;
+                const double old = *(const float *)beta > 0 ? element(c, d_layout->type, dt) : 0;
+                put(d, d_layout->type, dt, *(const float *)alpha * sum + *(const float *)beta * old);
+            }
+    return CUBLAS_STATUS_SUCCESS;
+}

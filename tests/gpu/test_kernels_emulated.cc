@@ -1,0 +1,237 @@
+/* tests/gpu/test_kernels_emulated.cc - every kernel of kernels/ against its reference, on the host.
+ *
+ * The sources are compiled by the host compiler over emulate/, so that this runs where there is no GPU and no CUDA.
+ * What it cannot see: speed, and where a real GPU differs from the emulation.
+ */
+#include "emulate/cuda_runtime.h"
+
+#include "kernels/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+
+static void expect(bool ok, const char *what, double got, double want)
+{
+    printf("%s %-64s %.3g (at most %.3g)\n", ok ? "ok    " : "FAILED", what, got, want);
+    failures += !ok;
+}
+
+static KrnShape gemm(int64_t m, int64_t n, int64_t k, int64_t groups, KrnMath math, KrnLayout layout, bool accumulate)
+{
+    KrnShape s = {};
+    s.m = m;
+    s.n = n;
+    s.k = k;
+    s.groups = groups;
+    s.math = math;
+    s.layout = layout;
+    s.accumulate_fp32 = accumulate;
+    return s;
+}
+
+static KrnShape attention(int64_t batch, int64_t seq, int64_t heads, int64_t kv_heads, int64_t dim, bool causal)
+{
+    KrnShape s = {};
+    s.batch = batch;
+    s.seq = seq;
+    s.heads = heads;
+    s.kv_heads = kv_heads;
+    s.head_dim = dim;
+    s.causal = causal;
+    return s;
+}
+
+static KrnShape rows(int64_t count, int64_t cols, int64_t n)
+{
+    KrnShape s = {};
+    s.rows = count;
+    s.cols = cols;
+    s.n = n;
+    return s;
+}
+
+static void check(KrnContext *context, const char *name, const char *sizes, const KrnShape &shape)
+{
+    const KrnKernel *kernel = krn_find(name);
+    char what[160];
+    for (int reversed = 0; reversed < 2; reversed++) {
+        double error = 1e9;
+        emulate_reversed = reversed != 0;
+        const KrnStatus status = krn_check(context, kernel, &shape, 7, &error);
+        snprintf(what, sizeof what, "%s %s%s%s", name, sizes, reversed ? " (reversed)" : "",
+                 status == KRN_OK ? "" : krn_context_message(context));
+        expect(status == KRN_OK && error <= kernel->tolerance_frac, what, error, kernel->tolerance_frac);
+    }
+    emulate_reversed = false;
+}
+
+static void check_gemms(KrnContext *context)
+{
+    for (int layout = 0; layout < KRN_LAYOUT_COUNT; layout++)
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
+            char sizes[64];
+            snprintf(sizes, sizeof sizes, "layout %d accumulate %d", layout, accumulate);
+            const bool add = accumulate != 0;
+            check(context, "gemm", sizes, gemm(24, 40, 16, 1, KRN_MATH_BF16, (KrnLayout)layout, add));
+            check(context, "batched_gemm", sizes, gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, add));
+            check(context, "grouped_gemm", sizes, gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, add));
+        }
+    check(context, "gemm", "fp16", gemm(16, 24, 32, 1, KRN_MATH_FP16, KRN_TN, false));
+    check(context, "gemm", "tf32", gemm(16, 24, 32, 1, KRN_MATH_TF32, KRN_NN, false));
+    check(context, "gemm", "fp32", gemm(16, 24, 32, 1, KRN_MATH_FP32, KRN_NT, true));
+    check(context, "gemm", "fp8", gemm(16, 32, 48, 1, KRN_MATH_FP8, KRN_TN, false));
+}
+
+static void check_attention(KrnContext *context)
+{
+    for (int dim = 64; dim <= 128; dim += 64)
+        for (int causal = 0; causal < 2; causal++) {
+            char sizes[64];
+            snprintf(sizes, sizeof sizes, "head_dim %d causal %d", dim, causal);
+            const bool mask = causal != 0;
+            check(context, "flash_forward", sizes, attention(2, 128, 2, 1, dim, mask));
+            check(context, "flash_backward", sizes, attention(1, 128, 2, 1, dim, mask));
+            check(context, "attention_unfused", sizes, attention(1, 64, 2, 2, dim, mask));
+        }
+    check(context, "flash_forward", "two groups", attention(1, 64, 4, 2, 64, true));
+    check(context, "flash_backward", "two groups", attention(1, 64, 4, 2, 64, true));
+}
+
+static void check_rows(KrnContext *context)
+{
+    static const char *const plain[] = {"layer_norm", "rms_norm", "layer_norm_backward", "rms_norm_backward",
+                                        "gelu",       "swiglu",   "gelu_backward",       "swiglu_backward",
+                                        "dropout",    "residual_add", "softmax",         "softmax_backward",
+                                        "permute",    "adam_fp32", "adam_mixed",         "copy",
+                                        "triad",      "cross_entropy"};
+    for (const char *name : plain) {
+        check(context, name, "5 x 264", rows(5, 264, 0));
+        check(context, name, "2 x 2560", rows(2, 2560, 0));
+    }
+    KrnShape masked = rows(48, 24, 0);
+    masked.causal = true;
+    masked.head_dim = 64;
+    check(context, "softmax", "causal", masked);
+    check(context, "embedding", "9 of 4", rows(9, 40, 4));
+    check(context, "embedding_backward", "9 of 4", rows(9, 40, 4));
+}
+
+static KrnShape small_layer()
+{
+    KrnShape s = attention(1, 64, 2, 1, 64, true);
+    s.cols = 96;
+    s.n = 160;
+    return s;
+}
+
+/* Forward pass of the reference from x: sum(y g). */
+static double loss_of(const KrnShape &s, float **host, const KrnBuffer *buffers, const float *x, const float *g, int y)
+{
+    memcpy(host[0], x, sizeof(float) * (size_t)buffers[0].count);
+    krn_find("transformer_layer")->reference(&s, host);
+    double sum = 0;
+    for (int64_t i = 0; i < buffers[0].count; i++)
+        sum += (double)host[y][i] * g[i];
+    return sum;
+}
+
+/* The steps of the layer join up: the gradient it finds of sum(y g) along a direction is the difference of two forward
+ * passes. Buffers are put in fp32 here, so that rounding does not drown the difference. */
+static void check_layer_gradient()
+{
+    const KrnShape s = small_layer();
+    const KrnKernel *kernel = krn_find("transformer_layer");
+    KrnBuffer buffers[KRN_MAX_BUFFERS];
+    const int count = kernel->buffers(&s, buffers);
+    float *host[KRN_MAX_BUFFERS];
+    int y = -1, x_grad = -1, y_grad = -1;
+    for (int i = 0; i < count; i++) {
+        host[i] = (float *)calloc((size_t)buffers[i].count, sizeof(float));
+        for (int64_t e = 0; e < buffers[i].count; e++)
+            host[i][e] = buffers[i].low + (buffers[i].high - buffers[i].low) *
+                                              (float)(krn_hash((uint64_t)e, 100 + (uint64_t)i) >> 8) / 16777216.0f;
+        if (buffers[i].role == KRN_OUTPUT)
+            (y < 0 ? y : x_grad) = i;
+        if (i > 0 && buffers[i].role == KRN_INPUT && buffers[i].count == buffers[0].count && buffers[i].low <= -1)
+            y_grad = i;
+    }
+    const int64_t n = buffers[0].count;
+    float *x = (float *)malloc(sizeof(float) * (size_t)n), *g = (float *)malloc(sizeof(float) * (size_t)n);
+    float *moved = (float *)malloc(sizeof(float) * (size_t)n);
+    memcpy(x, host[0], sizeof(float) * (size_t)n);
+    memcpy(g, host[y_grad], sizeof(float) * (size_t)n);
+    loss_of(s, host, buffers, x, g, y);
+    double along = 0, size = 0;
+    for (int64_t i = 0; i < n; i++)
+        size += (double)host[x_grad][i] * host[x_grad][i];
+    for (int64_t i = 0; i < n; i++)
+        along += (double)host[x_grad][i] * host[x_grad][i] / sqrt(size);
+    const double step = 0.5;
+    float *direction = (float *)malloc(sizeof(float) * (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        direction[i] = (float)(host[x_grad][i] / sqrt(size));
+    double difference = 0;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        for (int64_t i = 0; i < n; i++)
+            moved[i] = x[i] + (float)(sign * step) * direction[i];
+        difference += sign * loss_of(s, host, buffers, moved, g, y) / (2 * step);
+    }
+    expect(fabs(difference / along - 1) < 0.02, "gradient of the layer along itself", fabs(difference / along - 1),
+           0.02);
+    for (int i = 0; i < count; i++)
+        free(host[i]);
+    free(direction);
+    free(moved);
+    free(g);
+    free(x);
+}
+
+static void check_counts()
+{
+    int count;
+    const KrnKernel *const *all = krn_kernels(&count);
+    KrnShape s = small_layer();
+    s.m = 128;
+    s.k = 64;
+    s.groups = 2;
+    s.rows = 64;
+    for (int i = 0; i < count; i++) {
+        const bool ok = all[i]->bytes(&s) > 0 && all[i]->flops(&s) >= 0 && krn_device_bytes(all[i], &s) > 0 &&
+                        krn_find(all[i]->name) == all[i];
+        expect(ok, all[i]->name, all[i]->bytes(&s), INFINITY);
+    }
+    const KrnShape square = gemm(128, 256, 64, 1, KRN_MATH_BF16, KRN_NT, true);
+    expect(krn_gemm.flops(&square) == 2.0 * 128 * 256 * 64, "FLOPs of a product", krn_gemm.flops(&square), 4194304);
+    const double bytes = 2 * (128 * 64 + 64 * 256) + 8 * 128 * 256;
+    expect(krn_gemm.bytes(&square) == bytes, "bytes of an accumulating product", krn_gemm.bytes(&square), bytes);
+    /* 6 FLOPs a weight and token, and attention forward 2, backward 5 products. */
+    const double t = 64, weights = 96.0 * (2 + 2) * 64 + 96.0 * 128 + 3 * 96.0 * 160;
+    const double want = 6 * t * weights + 7 * 2.0 * 2 * 64 * 64 * 64 / 2;
+    const KrnShape layer = small_layer();
+    expect(fabs(krn_transformer_layer.flops(&layer) / want - 1) < 1e-12, "FLOPs of a layer",
+           krn_transformer_layer.flops(&layer), want);
+}
+
+int main()
+{
+    KrnContext *context;
+    if (krn_context_new(&context) != KRN_OK)
+        return 1;
+    check_counts();
+    check_gemms(context);
+    check_attention(context);
+    check_rows(context);
+    check(context, "transformer_layer", "small", small_layer());
+    check_layer_gradient();
+    emulate_memory_bytes = 100;
+    double unused;
+    const KrnShape big = rows(64, 64, 0);
+    const KrnStatus status = krn_check(context, &krn_copy, &big, 1, &unused);
+    expect(status == KRN_NO_MEMORY, krn_context_message(context), (double)status, KRN_NO_MEMORY);
+    krn_context_free(context);
+    printf("%d failed\n", failures);
+    return failures > 0;
+}
