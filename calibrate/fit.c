@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "calibrate/derive.h"
 #include "calibrate/fit_kernels.h"
 #include "calibrate/splice.h"
@@ -126,49 +125,7 @@ static char *presets_folder(GError **error)
 
 static CalProfile *find(const Work *work, const char *accelerator, GError **error)
 {
-    CalProfile *profile = cal_profile_find(work->profiles, accelerator);
-    if (profile != NULL)
-        return profile;
-    g_autofree const char **names = g_new(const char *, work->profiles->len);
-    for (guint i = 0; i < work->profiles->len; i++)
-        names[i] = ((const CalProfile *)g_ptr_array_index(work->profiles, i))->name;
-    const char *near = orr_nearest(accelerator, names, (int)work->profiles->len);
-    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "\"%s\" is no accelerator%s%s%s", accelerator,
-                near != NULL ? "; did you mean \"" : "; `orrery list accelerators` names them",
-                near != NULL ? near : "", near != NULL ? "\"?" : "");
-    return NULL;
-}
-
-bool cal_fit_table(const char *path, const char *accelerator, GString *out_json, GString *log, GError **error)
-{
-    g_autofree char *folder = presets_folder(error);
-    Work work;
-    if (folder == NULL || !work_read(&work, path, folder, log, error))
-        return false;
-    CalProfile *profile = find(&work, accelerator, error);
-    g_autoptr(GPtrArray) rows = rows_of(&work, accelerator, 1, 0, false);
-    bool ok = profile != NULL;
-    if (ok && rows->len == 0) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "%s: no row of \"gpu\": \"%s\"", path, accelerator);
-        ok = false;
-    }
-    ok = ok && fit_one(&work, profile, 0, log, error);
-    if (ok) {
-        OrrJsonWriter writer;
-        g_autofree char *base = g_path_get_basename(path);
-        g_autofree char *source = g_strdup_printf("fitted to %s", base);
-        orr_jw_init(&writer, out_json, false);
-        orr_jw_begin(&writer, NULL, '{');
-        orr_jw_int(&writer, "schema", 1);
-        orr_jw_text(&writer, "name", accelerator);
-        orr_jw_text(&writer, "source", source);
-        orr_jw_text(&writer, "accelerator", accelerator);
-        cal_profile_write(profile, &writer, "model");
-        orr_jw_end(&writer, '}');
-        g_string_append_c(out_json, '\n');
-    }
-    work_clear(&work);
-    return ok;
+    return cal_profile_named(work->profiles, accelerator, error);
 }
 
 /* The preset's text with three members of its "model" replaced. */

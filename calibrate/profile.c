@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "costmodel/memory_bound.h"
 #include "spec/load.h"
 
@@ -151,6 +152,21 @@ CalProfile *cal_profile_find(GPtrArray *profiles, const char *name)
         if (strcmp(profile->name, name) == 0)
             return profile;
     }
+    return NULL;
+}
+
+CalProfile *cal_profile_named(GPtrArray *profiles, const char *name, GError **error)
+{
+    CalProfile *profile = cal_profile_find(profiles, name);
+    if (profile != NULL)
+        return profile;
+    g_autofree const char **names = g_new(const char *, profiles->len);
+    for (guint i = 0; i < profiles->len; i++)
+        names[i] = ((const CalProfile *)g_ptr_array_index(profiles, i))->name;
+    const char *near = orr_nearest(name, names, (int)profiles->len);
+    orr_fail(error, ORR_ERROR_INPUT, "\"%s\" is no accelerator%s%s%s", name,
+             near != NULL ? "; did you mean \"" : "; `orrery list accelerators` names them", near != NULL ? near : "",
+             near != NULL ? "\"?" : "");
     return NULL;
 }
 

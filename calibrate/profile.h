@@ -47,6 +47,8 @@ typedef struct CalProfile {
 /* Every accelerator of `folder`, sorted by name (CalProfile*, owned by the array). */
 bool cal_profiles_read(const char *folder, GPtrArray **ret_profiles, GError **error);
 CalProfile *cal_profile_find(GPtrArray *profiles, const char *name); /* NULL: none */
+/* The same, with an error that says what was meant. */
+CalProfile *cal_profile_named(GPtrArray *profiles, const char *name, GError **error);
 
 /* Text at "a.b.c" of the preset, or NULL. */
 const char *cal_profile_text(const CalProfile *profile, const char *path);
@@ -62,8 +64,9 @@ CalCondition *cal_condition_get(CalProfile *profile, const char *source, CalKind
 /* Seconds that the source of `row` would have measured, by the profile's model. */
 double cal_predict_s(CalProfile *profile, const CalRow *row);
 
-/* The fitted blocks as an object: gemm, attention, memory_bound, each with its fit and provenance. */
-void cal_profile_write(const CalProfile *profile, OrrJsonWriter *writer, const char *key);
+/* The blocks that rows were fitted to, as members of the open object: gemm, attention, memory_bound, each with its fit
+ * and provenance. */
+void cal_profile_write_fitted(const CalProfile *profile, OrrJsonWriter *writer);
 /* One of them ("gemm"), as JSON text for two levels deep in a preset. */
 void cal_profile_write_member(const CalProfile *profile, const char *member, GString *out);
 

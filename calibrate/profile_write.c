@@ -132,13 +132,29 @@ static const struct {
     void (*write)(const CalProfile *, OrrJsonWriter *, const char *);
 } members[] = {{"gemm", write_gemm}, {"attention", write_attention}, {"memory_bound", write_memory_bound}};
 
-void cal_profile_write(const CalProfile *profile, OrrJsonWriter *w, const char *key)
+/* A copy that keeps of the unfitted blocks nothing: the writers leave out what has no peak. */
+void cal_profile_write_fitted(const CalProfile *profile, OrrJsonWriter *w)
 {
-    orr_jw_begin(w, key, '{');
-    write_notes(profile, w, "model");
-    for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
-        members[i].write(profile, w, members[i].key);
-    orr_jw_end(w, '}');
+    g_autofree CalProfile *fitted = g_new(CalProfile, 1);
+    *fitted = *profile;
+    SpecKernelModel *model = &fitted->accelerator.model;
+    bool gemm = false, attention = false;
+    for (int i = 0; i < SPEC_DTYPE_COUNT; i++) {
+        if (model->gemm[i].fit_rows <= 0)
+            model->gemm[i].peak_frac = 0;
+        gemm |= model->gemm[i].peak_frac > 0;
+    }
+    for (int i = 0; i < SPEC_ATTENTION_COUNT; i++) {
+        if (model->attention[i].fit_rows <= 0)
+            model->attention[i].peak_frac = 0;
+        attention |= model->attention[i].peak_frac > 0;
+    }
+    if (gemm)
+        write_gemm(fitted, w, "gemm");
+    if (attention)
+        write_attention(fitted, w, "attention");
+    if (model->memory_bound.fit_rows > 0)
+        write_memory_bound(fitted, w, "memory_bound");
 }
 
 /* The writer indents from the root: the whole is written and the member cut out of it. */

@@ -157,7 +157,8 @@ static double number_of(const OrrJson *object, const char *key)
 }
 
 typedef struct Namer {
-    const char *accelerator;  /* given, or NULL */
+    const char *accelerator; /* given, or NULL */
+    bool by_device;          /* names are devices': not so in tables that were put together by hand */
     double sm_count, memory_bytes; /* of the stamp */
     GHashTable *presets;      /* a row's name -> preset's; NULL value: none */
 } Namer;
@@ -165,8 +166,8 @@ typedef struct Namer {
 /* What to call the GPU of a row; its own name when nothing better is known. */
 static const char *preset_of(Namer *namer, const char *gpu)
 {
-    if (gpu == NULL)
-        return namer->accelerator;
+    if (gpu == NULL || !namer->by_device)
+        return gpu == NULL ? namer->accelerator : gpu;
     if (!g_hash_table_contains(namer->presets, gpu)) {
         SpecAccelerator known;
         const bool is_preset = strchr(gpu, '/') == NULL && spec_load_accelerator(gpu, &known, NULL);
@@ -200,11 +201,11 @@ static void write_section(Namer *namer, OrrJsonWriter *w, const char *key, const
 }
 
 /* Known sections copied, rows named; a bare list counts as collectives. */
-static OrrJsonDoc *name_rows(const OrrJsonDoc *doc, const char *accelerator, GString *log, GError **error)
+static OrrJsonDoc *name_rows(const OrrJsonDoc *doc, const char *accelerator, bool by_device, GString *log, GError **error)
 {
     const OrrJson *root = orr_json_root(doc);
     const OrrJson *stamp = orr_json_type(root) == ORR_JSON_OBJECT ? orr_json_member(root, "stamp") : NULL;
-    Namer namer = {accelerator, number_of(stamp, "sm_count"), number_of(stamp, "memory_bytes"),
+    Namer namer = {accelerator, by_device || stamp != NULL, number_of(stamp, "sm_count"), number_of(stamp, "memory_bytes"),
                    g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free)};
     g_autoptr(GString) text = g_string_new(NULL);
     OrrJsonWriter w;
@@ -241,6 +242,7 @@ bool cal_recorded_parse(const char *text, gsize length, const char *name, const 
 {
     OrrJsonDoc *doc = NULL;
     g_autoptr(GString) table = g_string_new(NULL);
+    bool by_device = false;
     OrrJsonWriter w;
     orr_jw_init(&w, table, true);
     if (is_json(text)) {
@@ -250,9 +252,11 @@ bool cal_recorded_parse(const char *text, gsize length, const char *name, const 
         if (cal_nccl_is_json(orr_json_root(doc))) {
             const bool ok = cal_nccl_json(doc, text, &w, error);
             orr_json_free(doc);
+            by_device = true;
             doc = ok ? orr_json_parse(table->str, table->len, name, error) : NULL;
         }
     } else {
+        by_device = true;
         orr_jw_begin(&w, NULL, '{');
         const bool ok = cal_nccl_is_text(text) ? cal_nccl_text(text, name, &w, error) : csv_table(text, name, &w, error);
         orr_jw_end(&w, '}');
@@ -260,7 +264,7 @@ bool cal_recorded_parse(const char *text, gsize length, const char *name, const 
     }
     if (doc == NULL)
         return false;
-    *ret_doc = name_rows(doc, accelerator, log, error);
+    *ret_doc = name_rows(doc, accelerator, by_device, log, error);
     orr_json_free(doc);
     return *ret_doc != NULL;
 }

@@ -185,25 +185,13 @@ static int by_text(gconstpointer a, gconstpointer b)
     return strcmp(a, b);
 }
 
-bool cal_table_read(const char *path, GArray **ret_rows, GString *log, GError **error)
+GArray *cal_table_rows(const OrrJson *root, GString *log)
 {
-    OrrJsonDoc *doc = orr_json_read_file(path, error);
-    if (doc == NULL)
-        return false;
-    const OrrJson *root = orr_json_root(doc);
-    if (orr_json_type(root) != ORR_JSON_OBJECT) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "%s: is %s; a table of measurements is an object with gemm_measurements and the like",
-                    path, orr_json_type_name(root));
-        orr_json_free(doc);
-        return false;
-    }
     Reader reader = {g_array_new(FALSE, TRUE, sizeof(CalRow)), g_hash_table_new(g_str_hash, g_str_equal)};
     read_section(&reader, root, "gemm_measurements", CAL_GEMM, read_gemm);
     read_section(&reader, root, "grouped_gemm_measurements", CAL_GEMM, read_grouped);
     read_section(&reader, root, "attention_measurements", CAL_ATTENTION, read_attention);
     read_section(&reader, root, "hbm_stream", CAL_STREAM, read_stream);
-    orr_json_free(doc);
     GList *reasons = g_list_sort(g_hash_table_get_keys(reader.skipped), by_text);
     for (GList *item = reasons; item != NULL && log != NULL; item = item->next)
         g_string_append_printf(log, "skipped %d rows: %s\n",
@@ -211,12 +199,21 @@ bool cal_table_read(const char *path, GArray **ret_rows, GString *log, GError **
                                (const char *)item->data);
     g_list_free(reasons);
     g_hash_table_unref(reader.skipped);
-    if (reader.rows->len == 0) {
-        g_array_unref(reader.rows);
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "%s: no row to use; give gemm_measurements, attention_measurements or hbm_stream", path);
+    return reader.rows;
+}
+
+bool cal_table_read(const char *path, GArray **ret_rows, GString *log, GError **error)
+{
+    OrrJsonDoc *doc = NULL;
+    if (!cal_recorded_open(path, NULL, &doc, NULL, error))
         return false;
+    GArray *rows = cal_table_rows(orr_json_root(doc), log);
+    orr_json_free(doc);
+    if (rows->len == 0) {
+        g_array_unref(rows);
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: no row to use; give gemm_measurements, attention_measurements or hbm_stream", path);
     }
-    *ret_rows = reader.rows;
+    *ret_rows = rows;
     return true;
 }

@@ -11,7 +11,7 @@
 #ifndef ORR_CALIBRATE_TABLE_H
 #define ORR_CALIBRATE_TABLE_H
 
-#include "base/json.h"
+#include "calibrate/recorded.h"
 #include "costmodel/attention.h"
 #include "costmodel/gemm.h"
 
@@ -31,5 +31,7 @@ typedef struct CalRow {
 
 /* Rows of every accelerator (CalRow, in file order). What was skipped is said in `log`. */
 bool cal_table_read(const char *path, GArray **ret_rows, GString *log, GError **error);
+/* The same of a document at hand; a table without such rows is no error and gives an empty array. */
+GArray *cal_table_rows(const OrrJson *root, GString *log);
 
 #endif

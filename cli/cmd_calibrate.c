@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "calibrate/check.h"
+#include "calibrate/collectives.h"
 #include "calibrate/fit.h"
+#include "calibrate/recorded.h"
 #include "cli/listing.h"
 #include "cli/output.h"
 
@@ -63,9 +65,6 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
         ok = cal_cross_validate(table, args->accelerator, (int)folds, out, error);
     } else if (args->presets != NULL) {
         ok = cal_fit_presets(table, args->presets, args->accelerator, out, error);
-    } else if (args->accelerator == NULL) {
-        return fail(error,
-                    "calibrate fit needs --accelerator NAME (one profile) or --presets FOLDER (all of them)");
     } else {
         ok = cal_fit_table(table, args->accelerator, out, log, error);
     }
@@ -100,31 +99,79 @@ static void add_frac(CliListing *listing, CliFormat format, const char *percent,
     cli_listing_text(listing, text);
 }
 
+static bool has_rows(const OrrJson *root, const char *key)
+{
+    const OrrJson *list = orr_json_member(root, key);
+    return list != NULL && orr_json_count(list) > 0;
+}
+
+static bool has_kernel_rows(const OrrJson *root)
+{
+    return has_rows(root, "gemm_measurements") || has_rows(root, "grouped_gemm_measurements") ||
+           has_rows(root, "attention_measurements") || has_rows(root, "hbm_stream");
+}
+
+static void add_group(CliListing *listing, CliFormat format, const CalCheckGroup *group)
+{
+    cli_listing_text(listing, group->accelerator);
+    cli_listing_text(listing, group->kind);
+    cli_listing_text(listing, group->block);
+    cli_listing_text(listing, group->source);
+    cli_listing_number(listing, group->rows);
+    add_frac(listing, format, "", group->median_frac);
+    add_frac(listing, format, "", group->p90_frac);
+    add_frac(listing, format, "+", group->bias_frac);
+}
+
+/* Collectives are one line of the listing, and a table by op and source below it in text. */
+static bool check_collectives(const CalibrateArgs *args, const OrrJson *root, CliListing *listing, GString *tables,
+                              GError **error)
+{
+    CalCollectiveErrors errors;
+    if (!cal_check_collectives(root, args->accelerator, tables, &errors, error))
+        return false;
+    CalCheckGroup group = {.kind = "collective", .block = "", .rows = errors.rows};
+    group.median_frac = errors.median_frac;
+    group.p90_frac = errors.p90_frac;
+    group.bias_frac = errors.bias_frac;
+    g_strlcpy(group.accelerator, args->accelerator != NULL ? args->accelerator : "all", sizeof group.accelerator);
+    g_strlcpy(group.source, "all", sizeof group.source);
+    add_group(listing, args->common.format, &group);
+    return true;
+}
+
+static bool check_groups(const CalibrateArgs *args, const char *table, const OrrJson *root, GString *out, GString *log,
+                         GError **error)
+{
+    g_autoptr(GArray) groups = NULL;
+    g_autoptr(GString) tables = g_string_new(NULL);
+    const bool collectives = has_rows(root, "collective_measurements");
+    if ((has_kernel_rows(root) || !collectives) &&
+        !cal_check_table(table, args->accelerator, &groups, log, error))
+        return false;
+    CliListing *listing = cli_listing_new(columns, (int)G_N_ELEMENTS(columns));
+    for (guint i = 0; groups != NULL && i < groups->len; i++)
+        add_group(listing, args->common.format, &g_array_index(groups, CalCheckGroup, i));
+    const bool ok = !collectives || check_collectives(args, root, listing, tables, error);
+    if (ok)
+        cli_listing_write(listing, args->common.format, out);
+    if (ok && args->common.format == CLI_FORMAT_TEXT && tables->len > 0)
+        g_string_append_printf(out, "\n%s", tables->str);
+    cli_listing_free(listing);
+    return ok;
+}
+
 static bool check(const CalibrateArgs *args, const char *table, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL), log = g_string_new(NULL);
-    g_autoptr(GArray) groups = NULL;
-    if (args->rows) {
-        if (!cal_check_rows(table, args->accelerator, out, log, error))
-            return false;
-    } else {
-        if (!cal_check_table(table, args->accelerator, &groups, log, error))
-            return false;
-        CliListing *listing = cli_listing_new(columns, (int)G_N_ELEMENTS(columns));
-        for (guint i = 0; i < groups->len; i++) {
-            const CalCheckGroup *group = &g_array_index(groups, CalCheckGroup, i);
-            cli_listing_text(listing, group->accelerator);
-            cli_listing_text(listing, group->kind);
-            cli_listing_text(listing, group->block);
-            cli_listing_text(listing, group->source);
-            cli_listing_number(listing, group->rows);
-            add_frac(listing, args->common.format, "", group->median_frac);
-            add_frac(listing, args->common.format, "", group->p90_frac);
-            add_frac(listing, args->common.format, "+", group->bias_frac);
-        }
-        cli_listing_write(listing, args->common.format, out);
-        cli_listing_free(listing);
-    }
+    OrrJsonDoc *doc = NULL;
+    if (!cal_recorded_open(table, args->accelerator, &doc, NULL, error))
+        return false;
+    const bool ok = args->rows ? cal_check_rows(table, args->accelerator, out, log, error)
+                               : check_groups(args, table, orr_json_root(doc), out, log, error);
+    orr_json_free(doc);
+    if (!ok)
+        return false;
     if (log->len > 0) {
         g_string_truncate(log, log->len - 1);
         cli_note(args->common.quiet, "%s", log->str);
@@ -148,7 +195,7 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"accelerator", CLI_FLAG_TEXT, offsetof(CalibrateArgs, accelerator), "NAME",
-     "only this accelerator's rows"},
+     "only this accelerator's rows; what rows are of that do not say"},
     {"presets", CLI_FLAG_FILE, offsetof(CalibrateArgs, presets), "FOLDER",
      "fit: rewrite the fitted blocks of the accelerators in this folder"},
     {"folds", CLI_FLAG_TEXT, offsetof(CalibrateArgs, folds), "N",
@@ -165,10 +212,14 @@ const CliCommand cli_command_calibrate = {
     .help =
         "Without a table: measures this machine's GPUs and links (runs orrery-calibrate, built with CUDA). "
         "`fit TABLE` turns measurements into a profile for scenarios/calibrations, `check TABLE` prints the "
-        "model's error on them; both work without a GPU. A table is a JSON object of lists of rows: "
-        "gemm_measurements, grouped_gemm_measurements, attention_measurements, hbm_stream.\n"
+        "model's error on them; both work without a GPU. A table is what orrery-calibrate wrote, any JSON object of lists "
+        "of rows (gemm_measurements, grouped_gemm_measurements, attention_measurements, hbm_stream, "
+        "memory_bound_measurements, collective_measurements), the output of nccl-tests (text or JSON), or a CSV of GEMMs "
+        "(m,n,k,dtype,time_us). docs/CALIBRATION.md goes through it.\n"
         "\n"
         "  orrery calibrate fit table.json --accelerator h200-sxm5-141gb --output my-h200.json\n"
+        "  orrery calibrate fit all_reduce_perf.log --output my-links.json\n"
+        "  orrery run scenario.json --set cluster.calibration=my-h200.json\n"
         "  orrery calibrate check table.json --format csv\n",
     .takes = CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,

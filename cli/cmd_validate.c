@@ -4,12 +4,14 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "plots/plots.h"
 #include "report/validate.h"
 #include "search/choose.h"
 
 typedef struct ValidateArgs {
     CliArgs common;
-    gboolean rows;
+    char *residuals, *plot;
+    gboolean rows, leave_one_out;
 } ValidateArgs;
 
 static void show_progress(int done, int total, void *data)
@@ -18,29 +20,85 @@ static void show_progress(int done, int total, void *data)
     fprintf(stderr, "\r%d of %d runs%s", done, total, done == total ? "\n" : "");
 }
 
+static void write_ledger(const ValidateLedger *ledger, const ValidateArgs *args, GString *out)
+{
+    if (args->common.format == CLI_FORMAT_JSON)
+        validate_write_json(ledger, out);
+    else if (args->common.format == CLI_FORMAT_CSV)
+        validate_write_csv(ledger, out);
+    else if (args->leave_one_out)
+        validate_write_left_out(ledger, out);
+    else
+        validate_write_text(ledger, args->rows, out);
+}
+
+static bool draw(const ValidateLedger *ledger, const ValidateArgs *args, GError **error)
+{
+    GArray *points = g_array_new(FALSE, FALSE, sizeof(PlotMeasured));
+    for (guint i = 0; i < ledger->rows->len; i++) {
+        const ValidateRow *row = ledger->rows->pdata[i];
+        const ValidateSource *source = ledger->sources->pdata[row->source];
+        const PlotMeasured point = {.source = row->source,
+                                    .name = source->file,
+                                    .id = row->id,
+                                    .measured_s = row->measured_step_s,
+                                    .predicted_s = row->predicted_step_s};
+        if (row->skipped == NULL && row->measured_step_s > 0)
+            g_array_append_val(points, point);
+    }
+    GPtrArray *files = g_ptr_array_new_with_free_func(g_free);
+    const PlotTarget target = {.folder = args->plot, .files = files};
+    const bool ok = plot_ledger((const PlotMeasured *)(const void *)points->data, (int)points->len,
+                                (int)ledger->sources->len, &target, error);
+    for (guint i = 0; ok && i < files->len; i++)
+        cli_note(args->common.quiet, "wrote %s", (const char *)files->pdata[i]);
+    g_ptr_array_unref(files);
+    g_array_unref(points);
+    return ok;
+}
+
+static bool write_all(ValidateLedger *ledger, const ValidateArgs *args, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(NULL), residuals = g_string_new(NULL);
+    CliOutput outputs[2];
+    int count = 0;
+    if (args->residuals != NULL) {
+        report_residuals_write(ledger->residuals, residuals);
+        outputs[count++] = (CliOutput){"--residuals", args->residuals, residuals};
+    }
+    outputs[count++] = (CliOutput){"the table", args->common.output, out};
+    if (args->leave_one_out && !validate_leave_one_out(ledger, error))
+        return false;
+    write_ledger(ledger, args, out);
+    return (args->plot == NULL || draw(ledger, args, error)) && cli_outputs_write(outputs, count, error);
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const ValidateArgs *args = (const ValidateArgs *)common;
+    const CliOutput outputs[] = {{"--residuals", args->residuals, NULL}, {"the table", common->output, NULL}};
+    const int skip = args->residuals == NULL ? 1 : 0;
     const int count = (int)g_strv_length(common->words);
     const bool terminal = !common->quiet && isatty(STDERR_FILENO) != 0;
     ValidateLedger ledger;
-    if (!validate_files((const char *const *)common->words, count, (const char *const *)common->sets,
+    if (!cli_outputs_check(outputs + skip, (int)G_N_ELEMENTS(outputs) - skip, error) ||
+        !validate_files((const char *const *)common->words, count, (const char *const *)common->sets,
                         search_choose, terminal ? show_progress : NULL, NULL, &ledger, error))
         return false;
-    g_autoptr(GString) out = g_string_new(NULL);
-    if (common->format == CLI_FORMAT_JSON)
-        validate_write_json(&ledger, out);
-    else if (common->format == CLI_FORMAT_CSV)
-        validate_write_csv(&ledger, out);
-    else
-        validate_write_text(&ledger, args->rows, out);
+    const bool ok = write_all(&ledger, args, error);
     validate_clear(&ledger);
-    return cli_output_write(common->output, out, error);
+    return ok;
 }
 
 static const CliFlag flags[] = {
     {"rows", CLI_FLAG_SWITCH, offsetof(ValidateArgs, rows), NULL,
      "in text, every run and not only each source"},
+    {"leave-one-out", CLI_FLAG_SWITCH, offsetof(ValidateArgs, leave_one_out), NULL,
+     "intervals of each source made from the other sources alone: coverage and width"},
+    {"residuals", CLI_FLAG_FILE, offsetof(ValidateArgs, residuals), "FILE",
+     "write how far each run lay from its prediction: what intervals are made from"},
+    {"plot", CLI_FLAG_FILE, offsetof(ValidateArgs, plot), "DIR",
+     "draw predicted against measured with gnuplot: ledger.png and ledger.csv"},
 };
 
 const CliCommand cli_command_validate = {
@@ -54,7 +112,13 @@ const CliCommand cli_command_validate = {
         "its reason.\n"
         "\n"
         "  orrery validate scenarios/measurements/*.json\n"
-        "  orrery validate runs.json --rows\n",
+        "  orrery validate runs.json --rows\n"
+        "  orrery validate scenarios/measurements/*.json --leave-one-out\n"
+        "\n"
+        "The intervals that run prints, and the picture, are made anew with\n"
+        "\n"
+        "  orrery validate scenarios/measurements/*.json --residuals scenarios/residuals.json --plot "
+        "docs/images\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -2,18 +2,24 @@
 #include "cli/simulate.h"
 
 #include "cli/chosen.h"
+#include "report/residuals.h"
 
 static bool simulate(const char *path, char **sets, const ReportOptions *options, CliSimulation *simulation,
                      GError **error)
 {
     Spec asked;
+    ReportResiduals *residuals = NULL;
     if (!spec_load_file(path, (const char *const *)sets, true, &asked, &simulation->source, error) ||
         !cli_choose(&asked, &simulation->spec, simulation->chosen, error) ||
-        !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report,
-                    error))
+        !report_residuals_shipped(&residuals, error))
         return false;
+    ReportOptions with = *options;
+    with.residuals = residuals;
+    const bool ok = report_run(&simulation->spec, &simulation->source, &with, simulation->arena,
+                               &simulation->report, error);
+    report_residuals_free(residuals);
     simulation->report.chosen = simulation->chosen;
-    return true;
+    return ok;
 }
 
 CliSimulation *cli_simulate(const char *path, char **sets, const ReportOptions *options, GError **error)

@@ -2,25 +2,26 @@
 _orrery() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=
     if [ "$COMP_CWORD" -eq 1 ]; then
-        words='run plan sweep compare plot validate calibrate list help --version'
+        words='run search plan sweep compare plot validate calibrate list help --version'
     else
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --deadline|--budget-usd|--gpus|--accelerator|--cluster|--textbook-rate|--parameters|--vary|--folds|--schema) return ;;
+        --top|--jobs|--deadline|--budget-usd|--gpus|--accelerator|--cluster|--textbook-rate|--parameters|--vary|--folds|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --memory --unfold --check --set --format --output --quiet --help' ;;
+            search:-*) words='--top --jobs --exhaustive --set --format --output --quiet --help' ;;
             plan:-*) words='--deadline --budget-usd --gpus --accelerator --cluster --textbook-rate --parameters --plot --svg --set --format --output --quiet --help' ;;
             sweep:-*) words='--vary --set --format --output --quiet --help' ;;
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --svg --set --format --output --quiet --help' ;;
-            validate:-*) words='--rows --set --format --output --quiet --help' ;;
+            validate:-*) words='--rows --leave-one-out --residuals --plot --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --presets --folds --rows --quick --full --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --output --quiet --help' ;;
             list:*) words='models accelerators clusters frameworks schedules collectives' ;;
-            help:*) words='run plan sweep compare plot validate calibrate list help '$(orrery help --keys 2>/dev/null) ;;
+            help:*) words='run search plan sweep compare plot validate calibrate list help '$(orrery help --keys 2>/dev/null) ;;
             esac ;;
         esac
     fi

@@ -5,7 +5,8 @@
 
 static double qk_dim(const SpecModel *model)
 {
-    return model->mla.kv_lora_rank > 0 ? model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim : model->head_dim;
+    return model->mla.kv_lora_rank > 0 ? model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim
+                                       : model->head_dim;
 }
 
 static double v_dim(const SpecModel *model)
@@ -16,7 +17,8 @@ static double v_dim(const SpecModel *model)
 /* Heads of keys and values that travel: all, where latent attention or the framework has expanded them. */
 static double travelling_heads(const CostShape *shape)
 {
-    const bool expanded = shape->spec->model.mla.kv_lora_rank > 0 || shape->spec->execution.framework.context_repeats_kv;
+    const bool expanded =
+        shape->spec->model.mla.kv_lora_rank > 0 || shape->spec->execution.framework.context_repeats_kv;
     return expanded ? shape->heads : shape->kv_heads;
 }
 
@@ -89,16 +91,18 @@ static int push_steps(const CostShape *shape, const CostContextPlan *plan, const
 static void set_flops(const CostShape *shape, bool backward, double useful, double all, CostOp *op)
 {
     const SpecModel *model = &shape->spec->model;
-    const double per_pair = 2 * shape->batch * shape->heads * (qk_dim(model) + v_dim(model)) * (backward ? 2 : 1);
+    const double per_pair =
+        2 * shape->batch * shape->heads * (qk_dim(model) + v_dim(model)) * (backward ? 2 : 1);
     op->model_flops = per_pair * useful;
     op->full_flops = per_pair * all;
 }
 
-static void push_comm(const char *name, CostCollectiveOp collective, double bytes, CostGroup group, double times,
-                      int under, CostOps *ops)
+static void push_comm(const char *name, CostCollectiveOp collective, double bytes, CostGroup group,
+                      double times, int under, CostOps *ops)
 {
     const int before = ops->count;
-    cost_push_collective(ops, name, COST_MODULE_ATTENTION_CORE, collective, bytes, group, COST_COMM_CONTEXT, under);
+    cost_push_collective(ops, name, COST_MODULE_ATTENTION_CORE, collective, bytes, group, COST_COMM_CONTEXT,
+                         under);
     if (ops->count > before) {
         ops->op[before].repeat = times;
         ops->op[before].kernels = (int)times;
@@ -107,20 +111,21 @@ static void push_comm(const char *name, CostCollectiveOp collective, double byte
 
 /* Adding each step's part to what is there, over the rows that it worked on: three quarters on average where half
  * of the steps of a zig-zag ring have half of the queries. */
-static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool backward, double steps, CostOps *ops)
+static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool backward, double steps,
+                       CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     const SpecFramework *framework = &shape->spec->execution.framework;
     const SpecContextMode mode = shape->spec->parallel.context_mode;
     const bool halves = mode != SPEC_CONTEXT_RING_NAIVE && mode != SPEC_CONTEXT_RING_STRIPED && model->causal;
     const double rows = shape->batch * plan->q_tokens * (halves ? 0.75 : 1);
-    const double width = backward ? plan->heads * qk_dim(model) + plan->kv_heads * (qk_dim(model) + v_dim(model))
-                                  : plan->heads * v_dim(model);
+    const double width = backward
+                             ? plan->heads * qk_dim(model) + plan->kv_heads * (qk_dim(model) + v_dim(model))
+                             : plan->heads * v_dim(model);
     const double bytes = backward ? framework->context_merge_backward_bytes : framework->context_merge_bytes;
     if (steps > 0 && bytes > 0) {
         cost_push_move(ops, "merge", COST_MODULE_ATTENTION_CORE, COST_MOVE_ELEMENTWISE,
-                       steps * rows * width * bytes,
-                       (int)(steps * MAX(1, framework->context_merge_kernels)));
+                       steps * rows * width * bytes, (int)(steps * MAX(1, framework->context_merge_kernels)));
     }
 }
 
@@ -135,11 +140,13 @@ static int push_ring_steps(const CostShape *shape, const CostContextPlan *plan, 
     const double others = plan->ring - 1, block = plan->q_tokens;
     if (!causal || mode == SPEC_CONTEXT_RING_STRIPED) {
         const int first = push_steps(shape, plan, "attention", backward, causal, 1, block, ops);
-        return others > 0 ? push_steps(shape, plan, "attention steps", backward, causal, others, block, ops) : first;
+        return others > 0 ? push_steps(shape, plan, "attention steps", backward, causal, others, block, ops)
+                          : first;
     }
     const int first = push_steps(shape, plan, "attention", backward, true, 1, block, ops);
     const double keys = mode == SPEC_CONTEXT_RING_NAIVE ? block : block / 2;
-    return others > 0 ? push_steps(shape, plan, "attention steps", backward, false, others, keys, ops) : first;
+    return others > 0 ? push_steps(shape, plan, "attention steps", backward, false, others, keys, ops)
+                      : first;
 }
 
 /* The ring's ranks lie `inner` apart in the context group. */
@@ -151,7 +158,8 @@ static CostGroup ring_group(const CostShape *shape, const CostContextPlan *plan)
 static void push_ring(const CostShape *shape, const CostContextPlan *plan, bool backward, CostOps *ops)
 {
     const CostGroup group = ring_group(shape, plan);
-    const CostGroup pair = {.ranks = 2, .per_domain = group.per_domain < group.ranks ? 1 : 2, .nic_sharers = 1};
+    const CostGroup pair = {
+        .ranks = 2, .per_domain = group.per_domain < group.ranks ? 1 : 2, .nic_sharers = 1};
     const double hop = kv_bytes(shape, plan, shape->element_bytes) / plan->ring, hops = plan->ring - 1;
     const bool gathered = shape->spec->parallel.context_mode == SPEC_CONTEXT_ALLGATHER_RING;
     const int first = ops->count, steps = push_ring_steps(shape, plan, backward, ops);

@@ -36,9 +36,9 @@ double cost_moe_places_touched(int experts, int top_k, int places, int groups, i
         if (top_groups - chosen > groups - groups_here) {
             continue;
         }
-        const double weight = exp(log_choose(groups_here, chosen) +
-                                  log_choose(groups - groups_here, top_groups - chosen) -
-                                  log_choose(groups, top_groups));
+        const double weight =
+            exp(log_choose(groups_here, chosen) + log_choose(groups - groups_here, top_groups - chosen) -
+                log_choose(groups, top_groups));
         none += weight * missed(allowed, per_group * chosen, k);
     }
     return places * (1 - none);
@@ -229,6 +229,11 @@ double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *place
     return fmax(1, most * ranks / rows);
 }
 
+double cost_moe_exchange_sms(SpecMoeDispatcher dispatcher)
+{
+    return dispatcher == SPEC_DISPATCHER_DEEPEP ? 20 : dispatcher == SPEC_DISPATCHER_HYBRIDEP ? 16 : 0;
+}
+
 CostExchange cost_moe_exchange(const Spec *spec, const CostGroup *group, double tokens, double row_bytes)
 {
     const SpecMoe *moe = &spec->model.moe;
@@ -241,10 +246,10 @@ CostExchange cost_moe_exchange(const Spec *spec, const CostGroup *group, double 
     switch (spec->parallel.moe_dispatcher) {
     case SPEC_DISPATCHER_DEEPEP:
     case SPEC_DISPATCHER_HYBRIDEP: {
-        const double on_nodes = cost_moe_places_touched(moe->experts, moe->top_k, (int)nodes, moe->router_groups,
-                                                        moe->router_top_groups);
-        const double on_ranks = cost_moe_places_touched(moe->experts, moe->top_k, group->ranks, moe->router_groups,
-                                                        moe->router_top_groups);
+        const double on_nodes = cost_moe_places_touched(moe->experts, moe->top_k, (int)nodes,
+                                                        moe->router_groups, moe->router_top_groups);
+        const double on_ranks = cost_moe_places_touched(moe->experts, moe->top_k, group->ranks,
+                                                        moe->router_groups, moe->router_top_groups);
         exchange.scale_out_bytes = sent * on_nodes * (nodes - 1) / nodes;
         exchange.scale_up_bytes = sent * on_ranks * (p - 1) / p;
         exchange.received_rows = tokens * on_ranks;

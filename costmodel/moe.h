@@ -39,8 +39,12 @@ typedef struct CostPlacement {
  * ranks together.
  * The draw of `rows` tokens adds the expected maximum of its scatter: max over j of m_j + sqrt(m_j) b_j for the j
  * busiest ranks, m_j the j-th largest mean, b_j the expected maximum of j normal deviates. [Blom1958]
- * Even routing without scatter is 1.   Source: [GShard], [EPLB]   Tested: unit/test_moe.c */
+ * Even routing without scatter is 1.   Source: [Lepikhin2020], [EPLB]   Tested: unit/test_moe.c */
 double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *placement, double rows);
+
+/* SMs that a dispatcher's kernels hold while they run; 0: those of the collective library's all-to-all.
+ * Source: [DeepEP] (Buffer.num_sms), [MegatronMoE] (moe_hybridep_num_sms) */
+double cost_moe_exchange_sms(SpecMoeDispatcher dispatcher);
 
 /* What one exchange (dispatch, or combine with its own element size) moves, sent by one rank. */
 typedef struct CostExchange {
@@ -50,7 +54,7 @@ typedef struct CostExchange {
 
 /* `tokens` of this rank, `row_bytes` of one token. All-to-all: a copy for each expert. DeepEP, HybridEP: a copy for
  * each node over the NIC, from there one for each rank over scale-up links. Hierarchical: copies for each expert,
- * inside the node first, so that every NIC carries one message a node.   Source: [DeepEP], [DeepSpeedMoE] */
+ * inside the node first, so that every NIC carries one message a node.   Source: [DeepEP], [Rajbhandari2022] */
 CostExchange cost_moe_exchange(const Spec *spec, const CostGroup *group, double tokens, double row_bytes);
 
 #endif

@@ -3,7 +3,8 @@
 
 /* Bytes an intermediate element costs in the activation kernel: read the linear's output (two halves when
  * gated), write the product. Eager code runs bias, activation and product apart. */
-void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, double elements)
+void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
+                          double elements)
 {
     const SpecModel *model = &shape->spec->model;
     const SpecExecution *execution = &shape->spec->execution;

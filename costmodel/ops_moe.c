@@ -87,7 +87,8 @@ static void push_router(const CostShape *shape, CostPass pass, CostOps *ops)
     const SpecMoe *moe = &shape->spec->model.moe;
     const CostModule module = COST_MODULE_ROUTER;
     const double own = own_tokens(shape), logits = own * moe->experts;
-    cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden, moe->experts, shape->activation_dtype);
+    cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden, moe->experts,
+                     shape->activation_dtype);
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
@@ -108,8 +109,8 @@ static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *n
     const double rows = even * load(shape);
     int gemm = ops->count;
     if (pass == COST_BACKWARD_WEIGHT) {
-        gemm = cost_push_weight_gradient(shape, ops, name, COST_MODULE_MOE, (const double[]){out, in, rows}, experts,
-                                         shape->linear_dtype);
+        gemm = cost_push_weight_gradient(shape, ops, name, COST_MODULE_MOE, (const double[]){out, in, rows},
+                                         experts, shape->linear_dtype);
     } else {
         cost_push_gemm(ops, name, COST_MODULE_MOE, pass, rows, pass == COST_FORWARD ? out : in,
                        pass == COST_FORWARD ? in : out, experts, shape->linear_dtype);
@@ -131,6 +132,47 @@ static void push_expert_cast(const CostShape *shape, CostOps *ops, CostPass pass
     cost_push_cast(shape, ops, COST_MODULE_MOE, elements);
     if (ops->count > before && !one_kernel(shape)) {
         ops->op[before].kernels *= (int)fmax(1, experts_of_rank(shape));
+    }
+}
+
+/* Experts with biases have no fused activation: a loop over experts adds the bias to each one's rows, and the pieces
+ * are put together again; then activation, product, probabilities in fp32 and the cast back run one by one. Elements
+ * read and written for each of the intermediate size, of 2 bytes each; the output's bias is weighted and added
+ * likewise. Source: [MegatronMoE] experts.py, bias_act_func and _apply_bias */
+#define BIASED_FORWARD         19
+#define BIASED_BACKWARD        24
+#define BIASED_OUTPUT_FORWARD  7
+#define BIASED_OUTPUT_BACKWARD 5
+#define BIASED_KERNELS         6
+
+static bool eager_bias(const CostShape *shape)
+{
+    return shape->spec->model.biases == SPEC_BIASES_ALL && !one_kernel(shape);
+}
+
+static void push_biased(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
+                        double elements, int passes)
+{
+    cost_push_move(ops, name, module, COST_MOVE_ELEMENTWISE, elements * shape->element_bytes * passes,
+                   BIASED_KERNELS + (int)experts_of_rank(shape));
+}
+
+static void push_expert_activation(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
+{
+    const CostModule module = COST_MODULE_MOE_ACTIVATION;
+    if (!eager_bias(shape)) {
+        cost_push_activation(shape, ops, pass, module, elements);
+    } else if (pass != COST_BACKWARD_WEIGHT) {
+        push_biased(shape, ops, "activation", module, elements,
+                    pass == COST_FORWARD ? BIASED_FORWARD : BIASED_BACKWARD);
+    }
+}
+
+static void push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
+{
+    if (eager_bias(shape) && pass != COST_BACKWARD_WEIGHT) {
+        push_biased(shape, ops, "expert bias", COST_MODULE_MOE, elements,
+                    pass == COST_FORWARD ? BIASED_OUTPUT_FORWARD : BIASED_OUTPUT_BACKWARD);
     }
 }
 
@@ -156,7 +198,8 @@ static void push_exchange(const CostShape *shape, CostOps *ops, const char *name
     }
     if (spec->parallel.moe_dispatcher == SPEC_DISPATCHER_ALLTOALL) {
         cost_push_collective(ops, name, COST_MODULE_MOE, COST_ALL_TO_ALL,
-                             own_tokens(shape) * factor * moe->top_k * row_bytes, group, COST_COMM_EXPERT, -1);
+                             own_tokens(shape) * factor * moe->top_k * row_bytes, group, COST_COMM_EXPERT,
+                             -1);
         return;
     }
     int across = -1;
@@ -167,8 +210,8 @@ static void push_exchange(const CostShape *shape, CostOps *ops, const char *name
     }
     if (group.per_domain > 1) {
         const CostCollective inside = all_to_all(exchange.scale_up_bytes, group.per_domain, group.per_domain);
-        cost_push_collective(ops, name, COST_MODULE_MOE, inside.op, inside.bytes, inside.group, COST_COMM_EXPERT,
-                             across);
+        cost_push_collective(ops, name, COST_MODULE_MOE, inside.op, inside.bytes, inside.group,
+                             COST_COMM_EXPERT, across);
     }
 }
 
@@ -181,7 +224,8 @@ static void push_permute(const CostShape *shape, CostOps *ops, const char *name)
     const Spec *spec = shape->spec;
     const SpecMoe *moe = &spec->model.moe;
     const CostExchange exchange = cost_moe_exchange(spec, &shape->expert_group, own_tokens(shape), 1);
-    const double rows = own_tokens(shape) * moe->top_k * load(shape), unique = exchange.received_rows * load(shape);
+    const double rows = own_tokens(shape) * moe->top_k * load(shape),
+                 unique = exchange.received_rows * load(shape);
     const double row_bytes = shape->hidden * shape->element_bytes;
     const bool several = experts_of_rank(shape) > 1 && spec->parallel.expert > 1;
     double moved = rows * (1 + 1.0 / moe->top_k) + (several ? 2 * rows : 0);
@@ -225,9 +269,10 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops)
     }
     push_expert_cast(shape, ops, pass, rows * shape->hidden);
     push_expert_gemm(shape, ops, "experts in", pass, shape->hidden, model->gated_mlp ? 2 * f : f);
-    cost_push_activation(shape, ops, pass, COST_MODULE_MOE_ACTIVATION, rows * f);
+    push_expert_activation(shape, ops, pass, rows * f);
     push_expert_cast(shape, ops, pass, rows * f);
     push_expert_gemm(shape, ops, "experts out", pass, f, shape->hidden);
+    push_output_bias(shape, ops, pass, rows * shape->hidden);
     if (!weight) {
         push_slices(shape, ops, "sum rows", COST_REDUCE_SCATTER);
         push_exchange(shape, ops, "combine", shape->hidden * shape->element_bytes);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/moe.h"
 #include "costmodel/pass.h"
 
 /* What the framework's own GEMM kernels lose against the library's. */
@@ -122,6 +123,10 @@ static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const b
         if (selected[i] && op->kind == COST_OP_COLLECTIVE && op->u.collective.comm == COST_COMM_EXPERT) {
             sm_frac = fmax(sm_frac, cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective));
         }
+    }
+    const double sms = cost_moe_exchange_sms(shape->spec->parallel.moe_dispatcher);
+    if (sms > 0) {
+        sm_frac = sms / fmax(2 * sms, shape->accelerator.sm_count);
     }
     const double hidden_s = fmin(time->comm_s[COST_COMM_EXPERT], time->compute_s / (1 - sm_frac));
     time->comm_s[COST_COMM_EXPERT] -= hidden_s;

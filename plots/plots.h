@@ -45,6 +45,18 @@ typedef struct PlotScalingPoint {
 bool plot_scaling(const char *title, double deadline_days, const PlotScalingPoint *points, int count,
                   const PlotTarget *target, GError **error);
 
+/* One published run. */
+typedef struct PlotMeasured {
+    int source;       /* from 0, rising */
+    const char *name; /* of the source: its file */
+    const char *id;
+    double measured_s, predicted_s;
+} PlotMeasured;
+
+/* Predicted against measured step time of runs from `sources` sources. */
+bool plot_ledger(const PlotMeasured *points, int count, int sources, const PlotTarget *target,
+                 GError **error);
+
 /* Losses from the dense peak to the model FLOP/s, as fractions of the peak, means over ranks: they and the MFU
  * add up to 1. */
 #define PLOT_LOSS_COUNT (SIM_PART_COUNT + 1)

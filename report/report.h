@@ -18,6 +18,9 @@ typedef struct ReportStage { /* one pipeline rank */
     double peak_time_s;
 } ReportStage;
 
+/* How far published runs lay from their predictions (report/residuals.h). */
+typedef struct ReportResiduals ReportResiduals;
+
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
@@ -30,6 +33,10 @@ typedef struct Report {
     CostMfuByConvention by_convention;
     double bubble_frac;
     double interval_low_s, interval_high_s, interval_coverage; /* coverage 0: no interval */
+    const char *interval_class;                                /* the comparable runs: "dense" ... */
+    int interval_runs;                                         /* how many of them were published */
+    const char *const *outside; /* in what the run lies outside all published ones; text for people */
+    int outside_count;
     int64_t part_ps[SIM_PART_COUNT]; /* of the critical rank; with bubble_ps they add up to step_ps */
     int64_t bubble_ps;
     double capacity_bytes, peak_bytes, reserved_bytes; /* of the fullest stage */
@@ -44,7 +51,8 @@ typedef struct Report {
 
 typedef struct ReportOptions {
     bool unfold, check;
-    unsigned record; /* SimRecord, in addition to what the report itself needs */
+    unsigned record;                  /* SimRecord, in addition to what the report itself needs */
+    const ReportResiduals *residuals; /* of published runs, borrowed; NULL: a report without interval */
 } ReportOptions;
 
 /* Spec must be complete (no "auto"). Results live in `arena`. */

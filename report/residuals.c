@@ -9,17 +9,30 @@
 static const char *const CLASS_NAMES[REPORT_CLASS_COUNT] = {"dense", "sharded", "context", "experts"};
 
 /* The columns of a row in the file, in this order. */
-enum { SOURCE, ID, CLASS, ACCELERATOR, PRECISION, FRAMEWORK, SCHEDULE, GPUS, SEQUENCE, PARAMETERS, RATIO, COLUMNS };
-static const char *const COLUMN_NAMES[COLUMNS] = {
-    "source",   "id",   "class",           "accelerator", "precision", "framework",
-    "schedule", "gpus", "sequence_length", "parameters",  "log_ratio"};
+enum {
+    SOURCE,
+    ID,
+    CLASS,
+    ACCELERATOR,
+    PRECISION,
+    FRAMEWORK,
+    SCHEDULE,
+    GPUS,
+    SEQUENCE,
+    PARAMETERS,
+    RATIO,
+    COLUMNS
+};
+static const char *const COLUMN_NAMES[COLUMNS] = {"source",          "id",         "class",    "accelerator",
+                                                  "precision",       "framework",  "schedule", "gpus",
+                                                  "sequence_length", "parameters", "log_ratio"};
 
 ReportClass report_class(const Spec *spec)
 {
-    return spec->model.moe.experts > 0    ? REPORT_CLASS_EXPERTS
-           : spec->parallel.context > 1   ? REPORT_CLASS_CONTEXT
-           : spec->parallel.zero == 3     ? REPORT_CLASS_SHARDED
-                                          : REPORT_CLASS_DENSE;
+    return spec->model.moe.experts > 0  ? REPORT_CLASS_EXPERTS
+           : spec->parallel.context > 1 ? REPORT_CLASS_CONTEXT
+           : spec->parallel.zero == 3   ? REPORT_CLASS_SHARDED
+                                        : REPORT_CLASS_DENSE;
 }
 
 const char *report_class_name(ReportClass kind)
@@ -129,12 +142,13 @@ void report_residuals_write(const ReportResiduals *residuals, GString *out)
 
 static bool bad_row(const char *path, int index, const char *what, GError **error)
 {
-    orr_fail(error, ORR_ERROR_INPUT, "%s: rows[%d]: %s; write the file anew with orrery validate --residuals", path,
-             index, what);
+    orr_fail(error, ORR_ERROR_INPUT, "%s: rows[%d]: %s; write the file anew with orrery validate --residuals",
+             path, index, what);
     return false;
 }
 
-static bool parse_cells(const OrrJson *const cells[COLUMNS], ReportResiduals *residuals, const char **ret_what)
+static bool parse_cells(const OrrJson *const cells[COLUMNS], ReportResiduals *residuals,
+                        const char **ret_what)
 {
     for (int i = 0; i < COLUMNS; i++) {
         if (orr_json_type(cells[i]) != (i < GPUS ? ORR_JSON_TEXT : ORR_JSON_NUMBER)) {
@@ -166,7 +180,8 @@ static bool parse_cells(const OrrJson *const cells[COLUMNS], ReportResiduals *re
     return true;
 }
 
-static bool parse_row(const char *path, const OrrJson *node, int index, ReportResiduals *residuals, GError **error)
+static bool parse_row(const char *path, const OrrJson *node, int index, ReportResiduals *residuals,
+                      GError **error)
 {
     const OrrJson *cells[COLUMNS];
     int count = 0;
@@ -204,9 +219,10 @@ static bool parse(const char *path, const OrrJson *root, ReportResiduals *residu
     const OrrJson *rows = object ? orr_json_member(root, "rows") : NULL;
     if (!object || !columns_match(orr_json_member(root, "columns")) || rows == NULL ||
         orr_json_type(rows) != ORR_JSON_LIST) {
-        orr_fail(error, ORR_ERROR_INPUT,
-                 "%s: is no file of residuals of this version; write it anew with orrery validate --residuals",
-                 path);
+        orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: is no file of residuals of this version; write it anew with orrery validate --residuals",
+            path);
         return false;
     }
     int index = 0;

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "costmodel/params.h"
-#include "report/report.h"
+#include "report/interval.h"
 #include "sim/step.h"
 
 static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index,
@@ -109,6 +109,7 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     fill_memory(&plan, arena, &report);
     fill_rates(&report);
     fill_campaign(&report);
+    report_interval_fill(options->residuals, arena, &report);
     *ret_report = report;
     return true;
 }

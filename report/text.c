@@ -117,6 +117,24 @@ static void write_scenario(const Report *report, GString *out)
 
 /* --- the answer --- */
 
+static void write_interval(const Report *report, GString *out)
+{
+    if (!(report->interval_coverage > 0.0))
+        return;
+    char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
+    g_autofree char *interval = g_strdup_printf("%s .. %s (%.0f %%, from %d comparable published runs)",
+                                                orr_text_seconds(low, report->interval_low_s),
+                                                orr_text_seconds(high, report->interval_high_s),
+                                                report->interval_coverage * 100.0, report->interval_runs);
+    report_page_entry(out, "  Interval", LABEL_COLUMN, interval);
+    if (report->outside_count == 0)
+        return;
+    g_autoptr(GString) outside = g_string_new("the published runs: ");
+    for (int i = 0; i < report->outside_count; i++)
+        g_string_append_printf(outside, "%s%s", i > 0 ? "; " : "", report->outside[i]);
+    report_page_entry(out, "  Outside", LABEL_COLUMN, outside->str);
+}
+
 static void write_headline(const Report *report, GString *out)
 {
     char step[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE];
@@ -141,13 +159,7 @@ static void write_headline(const Report *report, GString *out)
                                              orr_text_si(rate, report->model_flops_per_s_per_gpu, "FLOP/s"),
                                              report->mfu * 100.0, report->hfu * 100.0);
     report_page_entry(out, "  Per GPU", LABEL_COLUMN, speed);
-    if (report->interval_coverage > 0.0) {
-        char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
-        g_autofree char *interval = g_strdup_printf(
-            "step between %s and %s with %.0f %% confidence", orr_text_seconds(low, report->interval_low_s),
-            orr_text_seconds(high, report->interval_high_s), report->interval_coverage * 100.0);
-        report_page_entry(out, "  Interval", LABEL_COLUMN, interval);
-    }
+    write_interval(report, out);
 }
 
 /* --- where the time goes --- */

@@ -7,7 +7,7 @@
 #ifndef ORR_REPORT_VALIDATE_H
 #define ORR_REPORT_VALIDATE_H
 
-#include "report/report.h"
+#include "report/interval.h"
 
 typedef struct ValidateRow {
     char *id;
@@ -17,8 +17,10 @@ typedef struct ValidateRow {
     double error_frac;                                    /* predicted / measured - 1 */
     double measured_memory_bytes, predicted_memory_bytes; /* by the row's memory_kind; 0: none */
     double memory_error_frac, memory_uncertainty_frac;
-    char *memory_kind; /* NULL: no memory published */
-    bool has_interval, inside_interval;
+    char *memory_kind;                  /* NULL: no memory published */
+    bool has_interval, inside_interval; /* of time */
+    double interval_low_s, interval_high_s;
+    int residual; /* index into ValidateLedger.residuals->rows; -1: no time to compare */
     bool fits;
     char *skipped; /* reason, or NULL */
     char *cell;    /* rows of one cell are comparable: model shape, accelerator, GPUs, batch, sequence */
@@ -28,7 +30,9 @@ typedef struct ValidateRow {
 typedef struct ValidateStats {
     int rows, skipped;
     double mape, median, p90, worst, bias, kendall_tau, memory_mape;
-    int kendall_pairs, memory_rows;
+    int kendall_pairs, memory_rows, interval_rows;
+    double coverage;   /* share of the rows with an interval that lie inside theirs */
+    double half_width; /* mean of high / predicted - 1 */
 } ValidateStats;
 
 typedef struct ValidateSource {
@@ -40,8 +44,12 @@ typedef struct ValidateLedger {
     GPtrArray *rows;    /* ValidateRow* */
     GPtrArray *sources; /* ValidateSource*, one a file */
     ValidateStats overall;
-    double macro_mape;        /* mean of the sources' mape */
-    double interval_coverage; /* NAN: no row has an interval */
+    double macro_mape;          /* mean of the sources' mape */
+    ReportResiduals *residuals; /* of the rows with a time to compare; sources in the ledger's order */
+    /* After validate_leave_one_out(): */
+    bool left_out;         /* intervals were made without the row's own source */
+    double macro_coverage; /* mean of the sources' coverage */
+    double corrected_mape; /* macro_mape, had each row been corrected by the bias of the other sources */
 } ValidateLedger;
 
 /* Copies `spec` with every "auto" chosen. */
@@ -49,14 +57,21 @@ typedef bool (*ValidateChoose)(const Spec *spec, Spec *ret_spec, GError **error)
 /* Called after each row; may be NULL. */
 typedef void (*ValidateProgress)(int done, int total, void *data);
 
-/* Fails only when a file cannot be read or is not a list of rows. */
+/* Intervals are those that `run` would print, from the shipped residuals (which hold the row itself where it
+ * is part of the shipped ledger). Fails only when a file cannot be read or is not a list of rows. */
 bool validate_files(const char *const *paths, int count, const char *const *sets, ValidateChoose choose,
                     ValidateProgress progress, void *progress_data, ValidateLedger *ret_ledger,
                     GError **error);
 void validate_clear(ValidateLedger *ledger);
 
+/* Replaces every row's interval by one made from the other sources of this ledger alone: what a prediction
+ * of a new source is worth. Fails when there are too few sources. */
+bool validate_leave_one_out(ValidateLedger *ledger, GError **error);
+
 void validate_write_text(const ValidateLedger *ledger, bool every_row, GString *out);
 void validate_write_json(const ValidateLedger *ledger, GString *out);
+/* Coverage and width a source, after validate_leave_one_out(). */
+void validate_write_left_out(const ValidateLedger *ledger, GString *out);
 void validate_write_csv(const ValidateLedger *ledger, GString *out);
 
 #endif

@@ -24,6 +24,15 @@ static const char *signed_percent(char *text, double frac)
     return text;
 }
 
+static const char *whole_percent(char *text, double frac)
+{
+    if (isnan(frac)) {
+        return "-";
+    }
+    g_snprintf(text, ORR_TEXT_SIZE, "%.0f %%", 100 * frac);
+    return text;
+}
+
 static const char *tau_text(char *text, const ValidateStats *stats)
 {
     if (stats->kendall_pairs == 0) {
@@ -35,7 +44,7 @@ static const char *tau_text(char *text, const ValidateStats *stats)
 
 static void stats_row(OrrTable *table, const char *name, const ValidateStats *stats, double full_mape)
 {
-    char rows[ORR_TEXT_SIZE], skipped[ORR_TEXT_SIZE], text[7][ORR_TEXT_SIZE];
+    char rows[ORR_TEXT_SIZE], skipped[ORR_TEXT_SIZE], text[8][ORR_TEXT_SIZE];
     g_snprintf(rows, sizeof rows, "%d", stats->rows);
     g_snprintf(skipped, sizeof skipped, "%d", stats->skipped);
     const char *cells[] = {name,
@@ -47,14 +56,16 @@ static void stats_row(OrrTable *table, const char *name, const ValidateStats *st
                            percent(text[3], stats->p90),
                            percent(text[4], stats->worst),
                            tau_text(text[5], stats),
-                           percent(text[6], stats->memory_mape)};
+                           percent(text[6], stats->memory_mape),
+                           whole_percent(text[7], stats->coverage)};
     orr_table_row(table, cells);
 }
 
 static void write_sources(const ValidateLedger *ledger, GString *out)
 {
-    static const char *const HEADERS[] = {"source", "rows", "skipped", "mean |error|", "full confidence",
-                                          "bias",   "P90",  "worst",   "tau (pairs)",  "memory"};
+    static const char *const HEADERS[] = {"source",          "rows",   "skipped", "mean |error|",
+                                          "full confidence", "bias",   "P90",     "worst",
+                                          "tau (pairs)",     "memory", "coverage"};
     OrrTable *table = orr_table_new(HEADERS, G_N_ELEMENTS(HEADERS));
     for (guint i = 0; i < ledger->sources->len; i++) {
         const ValidateSource *source = ledger->sources->pdata[i];
@@ -115,6 +126,50 @@ void validate_write_text(const ValidateLedger *ledger, bool every_row, GString *
     write_sources(ledger, out);
     g_string_append_printf(out, "\n  mean of the sources' mean |error|: %s\n",
                            percent(text, ledger->macro_mape));
+    if (ledger->overall.interval_rows > 0) {
+        g_string_append_printf(
+            out, "  coverage: runs inside the %.0f %% interval that run prints: %s of %d\n",
+            100 * REPORT_COVERAGE, percent(text, ledger->overall.coverage), ledger->overall.interval_rows);
+    }
+    write_skipped(ledger, out);
+}
+
+static void left_out_row(OrrTable *table, const char *name, const ValidateStats *stats)
+{
+    char rows[ORR_TEXT_SIZE], text[4][ORR_TEXT_SIZE];
+    g_snprintf(rows, sizeof rows, "%d", stats->interval_rows);
+    const char *cells[] = {name,
+                           rows,
+                           percent(text[0], stats->mape),
+                           signed_percent(text[1], stats->bias),
+                           whole_percent(text[2], stats->coverage),
+                           percent(text[3], stats->half_width)};
+    orr_table_row(table, cells);
+}
+
+void validate_write_left_out(const ValidateLedger *ledger, GString *out)
+{
+    static const char *const HEADERS[] = {"source left out", "runs",      "mean |error|", "bias",
+                                          "coverage",        "half-width"};
+    char text[4][ORR_TEXT_SIZE];
+    OrrTable *table = orr_table_new(HEADERS, G_N_ELEMENTS(HEADERS));
+    g_string_append_printf(
+        out, "Each source predicted with %.0f %% intervals made from the other sources alone\n\n",
+        100 * REPORT_COVERAGE);
+    for (guint i = 0; i < ledger->sources->len; i++) {
+        const ValidateSource *source = ledger->sources->pdata[i];
+        left_out_row(table, source->file, &source->all);
+    }
+    left_out_row(table, "all runs", &ledger->overall);
+    orr_table_print(table, out, 2);
+    orr_table_free(table);
+    g_string_append_printf(out,
+                           "\n  coverage: %s of %d runs, %s as a mean of the sources\n"
+                           "  macro error (mean of the sources' mean |error|): %s\n"
+                           "  macro error had each run been corrected by the other sources' bias: %s\n",
+                           percent(text[0], ledger->overall.coverage), ledger->overall.interval_rows,
+                           percent(text[1], ledger->macro_coverage), percent(text[2], ledger->macro_mape),
+                           percent(text[3], ledger->corrected_mape));
     write_skipped(ledger, out);
 }
 
@@ -146,6 +201,8 @@ static void json_row(OrrJsonWriter *w, const ValidateRow *row)
     } else {
         orr_jw_null(w, "inside_interval");
     }
+    json_frac(w, "interval_low_s", row->has_interval ? row->interval_low_s : NAN);
+    json_frac(w, "interval_high_s", row->has_interval ? row->interval_high_s : NAN);
     orr_jw_bool(w, "fits", row->fits);
     orr_jw_text(w, "skipped", row->skipped);
     orr_jw_end(w, '}');
@@ -163,6 +220,22 @@ static void json_stats(OrrJsonWriter *w, const ValidateStats *stats)
     json_frac(w, "kendall_tau", stats->kendall_tau);
     orr_jw_int(w, "kendall_pairs", stats->kendall_pairs);
     json_frac(w, "memory_mape", stats->memory_mape);
+    json_frac(w, "interval_coverage", stats->coverage);
+    json_frac(w, "interval_half_width", stats->half_width);
+}
+
+static void json_left_out(OrrJsonWriter *w, const ValidateLedger *ledger)
+{
+    if (!ledger->left_out) {
+        orr_jw_null(w, "leave_one_out");
+        return;
+    }
+    orr_jw_begin(w, "leave_one_out", '{');
+    json_frac(w, "interval_coverage", ledger->overall.coverage);
+    json_frac(w, "macro_interval_coverage", ledger->macro_coverage);
+    json_frac(w, "macro_mape", ledger->macro_mape);
+    json_frac(w, "corrected_macro_mape", ledger->corrected_mape);
+    orr_jw_end(w, '}');
 }
 
 void validate_write_json(const ValidateLedger *ledger, GString *out)
@@ -188,8 +261,8 @@ void validate_write_json(const ValidateLedger *ledger, GString *out)
     orr_jw_begin(&w, "overall", '{');
     json_stats(&w, &ledger->overall);
     json_frac(&w, "macro_mape", ledger->macro_mape);
-    json_frac(&w, "interval_coverage", ledger->interval_coverage);
     orr_jw_end(&w, '}');
+    json_left_out(&w, ledger);
     orr_jw_end(&w, '}');
     g_string_append_c(out, '\n');
 }
@@ -213,6 +286,8 @@ void validate_write_csv(const ValidateLedger *ledger, GString *out)
                                           "measured_memory_bytes",
                                           "predicted_memory_bytes",
                                           "memory_error_frac",
+                                          "interval_low_s",
+                                          "interval_high_s",
                                           "skipped"};
     OrrTable *table = orr_table_new(HEADERS, G_N_ELEMENTS(HEADERS));
     for (guint i = 0; i < ledger->rows->len; i++) {
@@ -220,7 +295,7 @@ void validate_write_csv(const ValidateLedger *ledger, GString *out)
         const ValidateSource *source = ledger->sources->pdata[row->source];
         const bool ran = row->skipped == NULL, time = row->measured_step_s > 0,
                    memory = row->memory_kind != NULL;
-        char text[6][ORR_TEXT_SIZE];
+        char text[8][ORR_TEXT_SIZE];
         const char *cells[] = {source->file,
                                row->id,
                                row->full_confidence ? "full" : "partial",
@@ -230,6 +305,8 @@ void validate_write_csv(const ValidateLedger *ledger, GString *out)
                                plain(text[3], row->measured_memory_bytes, memory),
                                plain(text[4], row->predicted_memory_bytes, ran && memory),
                                plain(text[5], row->memory_error_frac, ran && memory),
+                               plain(text[6], row->interval_low_s, row->has_interval),
+                               plain(text[7], row->interval_high_s, row->has_interval),
                                row->skipped != NULL ? row->skipped : ""};
         orr_table_row(table, cells);
     }

@@ -45,10 +45,10 @@ typedef struct SearchLane {
     int64_t hop_ps[SPEC_MAX_STAGES];  /* from rank r to r + 1, the last to 0 */
     int64_t fill_ps[SPEC_MAX_STAGES]; /* before a rank's first op */
     /* Of the extent at hand. */
-    int64_t first_end_ps[2];                 /* rank 0's compute is over; [1]: compute waits for its messages */
-    int64_t end_ps[2][SEARCH_SAMPLES];       /* the sampled ranks' */
-    int64_t latest_ps[2];                    /* any rank's */
-    double live_bytes[SEARCH_SAMPLES];       /* activations and workspace */
+    int64_t first_end_ps[2];           /* rank 0's compute is over; [1]: compute waits for its messages */
+    int64_t end_ps[2][SEARCH_SAMPLES]; /* the sampled ranks' */
+    int64_t latest_ps[2];              /* any rank's */
+    double live_bytes[SEARCH_SAMPLES]; /* activations and workspace */
 } SearchLane;
 
 SearchLane *search_lane_new(SearchSpace *space, const SearchTables *tables);

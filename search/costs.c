@@ -31,18 +31,6 @@ static int64_t duration_ps(const SimWork *work)
     return ps;
 }
 
-static void add_edge(SearchEdge *edge, const SimSegment *segment)
-{
-    edge->forward_ps += duration_ps(&segment->forward);
-    edge->input_ps += duration_ps(&segment->backward_input);
-    edge->weight_ps += duration_ps(&segment->backward_weight);
-    edge->kept_bytes += segment->activation_bytes;
-    edge->input_only_bytes += segment->activation_input_only_bytes;
-    edge->forward_temp_bytes = segment->forward_temp_bytes;
-    edge->backward_temp_bytes = segment->backward_temp_bytes;
-    edge->segments++;
-}
-
 /* An overlapped pair lasts as long as its compute, or as its exchange where that is longer. */
 static int64_t pair_saves_ps(const SimSegment *segment)
 {
@@ -52,6 +40,19 @@ static int64_t pair_saves_ps(const SimSegment *segment)
     for (gsize i = 0; i < G_N_ELEMENTS(works); i++)
         exchange_ps += works[i]->part_ps[SIM_PART_EXPERT_COMM];
     return exchange_ps;
+}
+
+static void add_edge(SearchEdge *edge, const SimSegment *segment)
+{
+    edge->forward_ps += duration_ps(&segment->forward);
+    edge->input_ps += duration_ps(&segment->backward_input);
+    edge->weight_ps += duration_ps(&segment->backward_weight);
+    edge->pair_saves_ps += pair_saves_ps(segment);
+    edge->kept_bytes += segment->activation_bytes;
+    edge->input_only_bytes += segment->activation_input_only_bytes;
+    edge->forward_temp_bytes = segment->forward_temp_bytes;
+    edge->backward_temp_bytes = segment->backward_temp_bytes;
+    edge->segments++;
 }
 
 static void take_layer(Probe *probe, int layer, const SimSegment *segment)
@@ -258,9 +259,9 @@ static void fill_table(int index, void *data)
 /* Everything that a layer's cost depends on. */
 static char *key_of(const SearchGroup *group)
 {
-    return g_strdup_printf("%d %d %d %d %d %d %d %u %d", group->tensor, group->sequence_parallel, group->context,
-                           group->expert, group->expert_tensor, group->micro_batch, group->attention,
-                           group->overlap, group->microbatches > 1);
+    return g_strdup_printf("%d %d %d %d %d %d %d %u %d", group->tensor, group->sequence_parallel,
+                           group->context, group->expert, group->expert_tensor, group->micro_batch,
+                           group->attention, group->overlap, group->microbatches > 1);
 }
 
 SearchTables *search_tables_new(SearchSpace *space, int jobs)

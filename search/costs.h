@@ -11,7 +11,13 @@
 #include "search/space.h"
 
 /* How much of a layer runs again in the backward. */
-typedef enum { SEARCH_AGAIN_NONE, SEARCH_AGAIN_ALL, SEARCH_AGAIN_SOME, SEARCH_AGAIN_OP, SEARCH_AGAIN_COUNT } SearchAgain;
+typedef enum {
+    SEARCH_AGAIN_NONE,
+    SEARCH_AGAIN_ALL,
+    SEARCH_AGAIN_SOME,
+    SEARCH_AGAIN_OP,
+    SEARCH_AGAIN_COUNT
+} SearchAgain;
 
 typedef struct SearchMemory {
     int64_t *kept_bytes, *input_only_bytes;            /* prefix sums [layers + 1]; NULL: not worked out */
@@ -19,7 +25,7 @@ typedef struct SearchMemory {
 } SearchMemory;
 
 typedef struct SearchEdge { /* embedding, or multi-token prediction and head together */
-    int64_t forward_ps, input_ps, weight_ps;
+    int64_t forward_ps, input_ps, weight_ps, pair_saves_ps;
     int64_t kept_bytes, input_only_bytes, forward_temp_bytes, backward_temp_bytes;
     double dense, expert; /* parameters of a rank */
     int matrices, segments;

@@ -25,7 +25,8 @@ static void take_turns(gpointer task, gpointer user)
 void search_parallel(int count, int jobs, SearchWork work, void *data)
 {
     Share share = {.count = count, .work = work, .data = data};
-    GThreadPool *pool = jobs > 1 && count > 1 ? g_thread_pool_new(take_turns, &share, jobs - 1, FALSE, NULL) : NULL;
+    GThreadPool *pool =
+        jobs > 1 && count > 1 ? g_thread_pool_new(take_turns, &share, jobs - 1, FALSE, NULL) : NULL;
     for (int i = 1; pool != NULL && i < MIN(jobs, count); i++)
         g_thread_pool_push(pool, GINT_TO_POINTER(i), NULL);
     take_turns(NULL, &share);

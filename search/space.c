@@ -55,9 +55,9 @@ static int compare_ints(const void *a, const void *b)
 
 /* Simple ones first: they win ties. */
 static const SpecSchedule SCHEDULES[] = {
-    SPEC_SCHEDULE_1F1B,   SPEC_SCHEDULE_INTERLEAVED, SPEC_SCHEDULE_ZB_H1,    SPEC_SCHEDULE_ZB_H2,
-    SPEC_SCHEDULE_ZB_V,   SPEC_SCHEDULE_V_HALF,      SPEC_SCHEDULE_V_MIN,    SPEC_SCHEDULE_DUALPIPEV,
-    SPEC_SCHEDULE_DUALPIPE, SPEC_SCHEDULE_GPIPE,     SPEC_SCHEDULE_BREADTH_FIRST, SPEC_SCHEDULE_NAIVE};
+    SPEC_SCHEDULE_1F1B,     SPEC_SCHEDULE_INTERLEAVED, SPEC_SCHEDULE_ZB_H1,         SPEC_SCHEDULE_ZB_H2,
+    SPEC_SCHEDULE_ZB_V,     SPEC_SCHEDULE_V_HALF,      SPEC_SCHEDULE_V_MIN,         SPEC_SCHEDULE_DUALPIPEV,
+    SPEC_SCHEDULE_DUALPIPE, SPEC_SCHEDULE_GPIPE,       SPEC_SCHEDULE_BREADTH_FIRST, SPEC_SCHEDULE_NAIVE};
 
 static bool may_schedule(const Spec *spec, SpecSchedule schedule)
 {
@@ -131,8 +131,7 @@ static void add_deals(Dealer *dealer, SpecSchedule schedule, int virtual_stages)
 static bool may_chunk(const Spec *spec, SpecSchedule schedule, int pipeline, int virtual_stages)
 {
     const int own = spec->parallel.virtual_stages;
-    if (own != SPEC_AUTO ? own != virtual_stages
-                         : !allowed(&spec->search.virtual_stages, virtual_stages))
+    if (own != SPEC_AUTO ? own != virtual_stages : !allowed(&spec->search.virtual_stages, virtual_stages))
         return false;
     if (virtual_stages > 1 && pipeline == 1)
         return false;
@@ -187,7 +186,8 @@ bool search_deal_valid(SearchSpace *space, const SearchGroup *group, const Searc
     if (deal->schedule != SPEC_SCHEDULE_INTERLEAVED || shape.microbatches % shape.ranks == 0)
         return deal->order->check(&shape, NULL);
     /* Whether it locks is a replay: done once for each shape. */
-    const guint64 key = (guint64)shape.ranks << 44 | (guint64)shape.chunks << 32 | (guint64)shape.microbatches;
+    const guint64 key =
+        (guint64)shape.ranks << 44 | (guint64)shape.chunks << 32 | (guint64)shape.microbatches;
     gpointer known = NULL;
     g_mutex_lock(&space->mutex);
     const gboolean found = g_hash_table_lookup_extended(space->locks, &key, NULL, &known);
@@ -322,7 +322,8 @@ static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
 {
     const Spec *spec = space->spec;
     const int share = spec->training.global_batch / group.data;
-    const Values sizes = divisors_or(spec->training.micro_batch, share, MOST_MICRO_BATCH, &spec->search.micro_batch);
+    const Values sizes =
+        divisors_or(spec->training.micro_batch, share, MOST_MICRO_BATCH, &spec->search.micro_batch);
     for (int i = 0; i < sizes.count; i++) {
         group.micro_batch = sizes.value[i];
         if (share % group.micro_batch != 0)
@@ -438,7 +439,8 @@ static void list_groups(SearchSpace *space)
 
 static unsigned modes_of(const Spec *spec)
 {
-    const unsigned known = 1u << SPEC_RECOMPUTE_NONE | 1u << SPEC_RECOMPUTE_SELECTIVE | 1u << SPEC_RECOMPUTE_FULL;
+    const unsigned known =
+        1u << SPEC_RECOMPUTE_NONE | 1u << SPEC_RECOMPUTE_SELECTIVE | 1u << SPEC_RECOMPUTE_FULL;
     if ((int)spec->training.recompute.mode != SPEC_AUTO)
         return 0;
     const unsigned asked = spec->search.recompute & (known | 1u << SPEC_RECOMPUTE_SELECTIVE_OP);
@@ -453,8 +455,8 @@ SearchSpace *search_space_new(const Spec *spec)
     space->recompute = modes_of(spec);
     space->locks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     g_mutex_init(&space->mutex);
-    Values pipelines = divisors_or(spec->parallel.pipeline, spec_gpus(spec), spec->model.layers + 2,
-                                   &spec->search.pipeline);
+    Values pipelines =
+        divisors_or(spec->parallel.pipeline, spec_gpus(spec), spec->model.layers + 2, &spec->search.pipeline);
     qsort(pipelines.value, (size_t)pipelines.count, sizeof(int), compare_ints);
     space->deals = ORR_ARENA_NEW(space->arena, SearchDeals, pipelines.count);
     for (int i = 0; i < pipelines.count; i++)

@@ -17,7 +17,8 @@
 
 static SimWork data_collective(const Spec *spec, CostCollectiveOp op, double bytes, CostGroup group)
 {
-    return step_collective(spec, &(CostCollective){.op = op, .bytes = bytes, .group = group}, SIM_PART_DATA_COMM);
+    return step_collective(spec, &(CostCollective){.op = op, .bytes = bytes, .group = group},
+                           SIM_PART_DATA_COMM);
 }
 
 static void add_pass(const Spec *spec, SimWork *work, double bytes)
@@ -48,9 +49,10 @@ void step_apply_zeropp(const Spec *spec, const StepParams *params, SimSegment *s
     const double count = params->dense, wire = cost_weight_wire_bytes(spec);
     const CostGroup group = replicas_of(spec);
     if (spec->parallel.quantized_weight_gather) {
-        const SimWork expert = data_collective(spec, COST_ALL_GATHER, params->expert * wire,
-                                               cost_group(spec, cost_expert_replicas(spec),
-                                                          spec->parallel.expert * spec->parallel.expert_tensor));
+        const SimWork expert =
+            data_collective(spec, COST_ALL_GATHER, params->expert * wire,
+                            cost_group(spec, cost_expert_replicas(spec),
+                                       spec->parallel.expert * spec->parallel.expert_tensor));
         segment->param_gather = data_collective(spec, COST_ALL_GATHER, count * QUANTIZED_BYTES, group);
         step_add_work(&segment->param_gather, &expert);
         add_pass(spec, &segment->forward, count * (QUANTIZED_BYTES + wire));
@@ -60,10 +62,12 @@ void step_apply_zeropp(const Spec *spec, const StepParams *params, SimSegment *s
     }
     if (spec->parallel.secondary_weight_shard) {
         const CostGroup node = {.ranks = group.per_domain, .per_domain = group.per_domain, .nic_sharers = 1};
-        segment->backward_gather = data_collective(spec, COST_ALL_GATHER, (count + params->expert) * wire, node);
+        segment->backward_gather =
+            data_collective(spec, COST_ALL_GATHER, (count + params->expert) * wire, node);
         segment->backward_gathers_apart = true;
     }
-    if (spec->parallel.quantized_gradient_reduce) { /* pack, add up and pack the node's parts, add up the rest */
+    if (spec->parallel
+            .quantized_gradient_reduce) { /* pack, add up and pack the node's parts, add up the rest */
         segment->grad_reduce = quantized_reduce(spec, count + params->expert);
         add_pass(spec, &segment->backward_weight,
                  count * (wire + GRADIENT_BYTES) * (1 + 1.0 / group.per_domain) + count * GRADIENT_BYTES);

@@ -18,8 +18,9 @@ static bool read_choices(SpecReadContext *context, const OrrJson *node, void *ta
     if (orr_json_type(node) == ORR_JSON_OBJECT)
         return spec_read_table(context, &table_choices, node, choices, error);
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) == 0)
-        return spec_read_fail(context, node, error,
-                              "is no choice of values; give a list such as [1, 2, 4], or {\"min\":1,\"max\":8}");
+        return spec_read_fail(
+            context, node, error,
+            "is no choice of values; give a list such as [1, 2, 4], or {\"min\":1,\"max\":8}");
     if (orr_json_count(node) > SPEC_SEARCH_VALUES)
         return spec_read_fail(context, NULL, error, "lists %d values; give at most %d, or min and max",
                               orr_json_count(node), SPEC_SEARCH_VALUES);
@@ -39,32 +40,40 @@ static bool read_choices(SpecReadContext *context, const OrrJson *node, void *ta
     }
 
 static const SpecField search_fields[] = {
-    CHOICES(tensor, "parallel.tensor; default: divisors of the GPUs that the model allows, up to max_tensor."),
-    CHOICES(context, "parallel.context; default: divisors of the GPUs that leave a rank at least 2,048 tokens."),
-    CHOICES(pipeline, "parallel.pipeline; default: divisors of the GPUs up to the model's layers, dividing them "
-                      "or not."),
+    CHOICES(tensor,
+            "parallel.tensor; default: divisors of the GPUs that the model allows, up to max_tensor."),
+    CHOICES(context,
+            "parallel.context; default: divisors of the GPUs that leave a rank at least 2,048 tokens."),
+    CHOICES(pipeline,
+            "parallel.pipeline; default: divisors of the GPUs up to the model's layers, dividing them "
+            "or not."),
     CHOICES(virtual_stages, "parallel.virtual_stages; default: every number that leaves a stage a layer."),
     CHOICES(data, "parallel.data; default: what the other degrees leave of the GPUs."),
     CHOICES(expert, "parallel.expert; default: divisors of the experts that divide the ranks."),
     CHOICES(expert_tensor, "parallel.expert_tensor; default: divisors of the tensor degree."),
     CHOICES(zero, "parallel.zero; default: 0 to 3."),
-    CHOICES(zero_group_gpus, "parallel.zero_group_gpus; default: 0 and the divisors of the data-parallel degree."),
-    CHOICES(micro_batch, "training.micro_batch; default: divisors of the batch of a data-parallel rank up to 64."),
+    CHOICES(zero_group_gpus,
+            "parallel.zero_group_gpus; default: 0 and the divisors of the data-parallel degree."),
+    CHOICES(micro_batch,
+            "training.micro_batch; default: divisors of the batch of a data-parallel rank up to 64."),
     CHOICES(recompute_layers, "Layers of a stage under full recomputation; default: every number up to all."),
     WORD_SET(schedule, &spec_words_schedule, "parallel.schedule; default (empty): every schedule there is."),
     WORD_SET(recompute, &spec_words_recompute,
              "training.recompute; default (empty): none, selective and full; selective-op may be named too."),
     WORD_SET(attention, &spec_words_attention,
-             "execution.attention; default (empty): unfused and the kernels that were fitted for the accelerator."),
-    WORD_SET(overlap, &spec_words_overlap,
-             "execution.overlap: what may run beside compute or not; default (empty): everything that matters."),
+             "execution.attention; default (empty): unfused and the kernels that were fitted for the "
+             "accelerator."),
+    WORD_SET(
+        overlap, &spec_words_overlap,
+        "execution.overlap: what may run beside compute or not; default (empty): everything that matters."),
     SPEC_F_INT(SpecSearch, max_tensor, 0, VALUE_MAX, "0", 0,
                "Largest tensor-parallel degree that is tried by default; 0: the GPUs of a node."),
     SPEC_F_DOUBLE(SpecSearch, max_memory_frac, ORR_UNIT_FRAC, 0, 1, "0", 0,
                   "Share of the GPU's memory that a configuration may need; 0: all of it."),
     SPEC_F_INT(SpecSearch, top, 0, 1000, "0", 0, "Configurations to report, the best first; 0: five."),
-    SPEC_F_BOOL(SpecSearch, even_only, "false", 0,
-                "Layers are dealt out as the scenario says; false: an \"auto\" pipeline also tries the embedding and "
-                "the head as layers."),
+    SPEC_F_BOOL(
+        SpecSearch, even_only, "false", 0,
+        "Layers are dealt out as the scenario says; false: an \"auto\" pipeline also tries the embedding and "
+        "the head as layers."),
 };
 SPEC_TABLE(spec_table_search, "search", "Limits and ranges of the fields that are \"auto\".", search_fields);

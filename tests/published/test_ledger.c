@@ -28,25 +28,74 @@ static ValidateLedger replay(const char *const *names, int count)
     return ledger;
 }
 
+static const char *const NAMES[] = {
+    "bloom_176b_prequel",
+    "dgxc_benchmarking",
+    "korthikanti_table5",
+    "llama3_table4",
+    "megatron_bridge",
+    "mosaic_mpt",
+    "mt_nlg",
+    "nanotron_playbook",
+    "nemo_launcher_a100",
+    "sc21_megatron",
+    "simumax_b200",
+    "torchtitan",
+    "vtrain_multi",
+    "vtrain_single",
+    "zero_bubble",
+};
+
+/* By source and id. */
+static const ReportResidual *find(const ReportResiduals *residuals, const char *source, const char *id)
+{
+    for (guint i = 0; i < residuals->rows->len; i++) {
+        const ReportResidual *row = report_residual(residuals, i);
+        if (strcmp(row->id, id) == 0 && strcmp(residuals->sources->pdata[row->source], source) == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* The shipped residuals are those of this model: docs/REPORT.md, "Interval", has the command that writes them. */
+static void check_shipped_residuals(const ValidateLedger *ledger)
+{
+    const ReportResiduals *now = ledger->residuals;
+    ReportResiduals *shipped = NULL;
+    GError *error = NULL;
+    int moved = 0;
+    report_residuals_shipped(&shipped, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(shipped);
+    g_assert_cmpuint(shipped->rows->len, ==, now->rows->len);
+    for (guint i = 0; i < now->rows->len; i++) {
+        const ReportResidual *row = report_residual(now, i);
+        const ReportResidual *old = find(shipped, now->sources->pdata[row->source], row->id);
+        g_assert_nonnull(old);
+        moved += fabs(old->log_ratio - row->log_ratio) >= 0.02;
+    }
+    printf("shipped residuals: %d of %u differ by 0.02 or more\n", moved, now->rows->len);
+    g_assert_cmpfloat(moved, <=, 0.05 * now->rows->len);
+    report_residuals_free(shipped);
+}
+
+/* What a 90 % interval is worth for a source that it has never seen. */
+static void check_left_out(ValidateLedger *ledger)
+{
+    GString *table = g_string_new(NULL);
+    GError *error = NULL;
+    validate_leave_one_out(ledger, &error);
+    g_assert_no_error(error);
+    validate_write_left_out(ledger, table);
+    printf("%s", table->str);
+    g_string_free(table, TRUE);
+    g_assert_cmpfloat(ledger->overall.coverage, >=, 0.85);
+    g_assert_cmpfloat(ledger->overall.coverage, <=, 0.95);
+}
+
 static void whole_ledger(void)
 {
-    static const char *const NAMES[] = {
-        "bloom_176b_prequel",
-        "dgxc_benchmarking",
-        "korthikanti_table5",
-        "llama3_table4",
-        "megatron_bridge",
-        "mosaic_mpt",
-        "mt_nlg",
-        "nanotron_playbook",
-        "nemo_launcher_a100",
-        "sc21_megatron",
-        "simumax_b200",
-        "torchtitan",
-        "vtrain_multi",
-        "vtrain_single",
-        "zero_bubble",
-    };
     ValidateLedger ledger = replay(NAMES, G_N_ELEMENTS(NAMES));
     GString *table = g_string_new(NULL);
     validate_write_text(&ledger, false, table);
@@ -55,6 +104,8 @@ static void whole_ledger(void)
     g_assert_cmpint(ledger.overall.rows, >=, 628);
     g_assert_cmpfloat(ledger.overall.skipped, <, 0.05 * ledger.overall.rows);
     g_assert_cmpfloat(ledger.macro_mape, <=, 0.13);
+    check_shipped_residuals(&ledger);
+    check_left_out(&ledger);
     validate_clear(&ledger);
 }
 

@@ -7,25 +7,45 @@
 
 #define CLOSE(a, b, eps) g_assert_cmpfloat_with_epsilon((a), (b), (eps) + 1e-15)
 
-static const SpecContextMode MODES[] = {SPEC_CONTEXT_RING,      SPEC_CONTEXT_RING_NAIVE,    SPEC_CONTEXT_RING_STRIPED,
-                                        SPEC_CONTEXT_ALLGATHER, SPEC_CONTEXT_ALLGATHER_RING, SPEC_CONTEXT_ULYSSES,
-                                        SPEC_CONTEXT_HIERARCHICAL};
+static const SpecContextMode MODES[] = {
+    SPEC_CONTEXT_RING,           SPEC_CONTEXT_RING_NAIVE, SPEC_CONTEXT_RING_STRIPED, SPEC_CONTEXT_ALLGATHER,
+    SPEC_CONTEXT_ALLGATHER_RING, SPEC_CONTEXT_ULYSSES,    SPEC_CONTEXT_HIERARCHICAL};
 
 static Spec make_spec(SpecContextMode mode, int context, bool causal)
 {
     Spec spec = {0};
-    spec.model = (SpecModel){.layers = 4, .hidden = 4096, .heads = 32, .kv_heads = 8, .head_dim = 128,
-                             .ffn_hidden = 14336, .gated_mlp = true, .vocab = 1024, .norm = SPEC_NORM_RMSNORM,
-                             .position = SPEC_POSITION_ROPE, .causal = causal};
-    spec.cluster = (SpecCluster){.gpus_per_node = 8, .nodes = 1, .scale_up_domain_gpus = 8,
-                                 .scale_up_bytes_per_s = 450e9, .scale_out_bytes_per_s_per_gpu = 50e9};
-    spec.cluster.accelerator = (SpecAccelerator){.memory_bytes_per_s = 3.3e12, .sm_count = 132, .l2_bytes = 50e6,
-                                                 .generation = SPEC_GENERATION_HOPPER, .scale_up_bytes_per_s = 450e9};
+    spec.model = (SpecModel){.layers = 4,
+                             .hidden = 4096,
+                             .heads = 32,
+                             .kv_heads = 8,
+                             .head_dim = 128,
+                             .ffn_hidden = 14336,
+                             .gated_mlp = true,
+                             .vocab = 1024,
+                             .norm = SPEC_NORM_RMSNORM,
+                             .position = SPEC_POSITION_ROPE,
+                             .causal = causal};
+    spec.cluster = (SpecCluster){.gpus_per_node = 8,
+                                 .nodes = 1,
+                                 .scale_up_domain_gpus = 8,
+                                 .scale_up_bytes_per_s = 450e9,
+                                 .scale_out_bytes_per_s_per_gpu = 50e9};
+    spec.cluster.accelerator = (SpecAccelerator){.memory_bytes_per_s = 3.3e12,
+                                                 .sm_count = 132,
+                                                 .l2_bytes = 50e6,
+                                                 .generation = SPEC_GENERATION_HOPPER,
+                                                 .scale_up_bytes_per_s = 450e9};
     spec.cluster.accelerator.peak_flops_per_s[SPEC_BF16] = 989e12;
-    spec.training = (SpecTraining){.sequence_length = 65536, .global_batch = 8, .micro_batch = 2,
-                                   .precision = SPEC_PRECISION_BF16};
-    spec.parallel = (SpecParallel){.tensor = 1, .context = context, .pipeline = 1, .virtual_stages = 1,
-                                   .data = 8 / context, .expert = 1, .expert_tensor = 1, .context_mode = mode,
+    spec.training = (SpecTraining){
+        .sequence_length = 65536, .global_batch = 8, .micro_batch = 2, .precision = SPEC_PRECISION_BF16};
+    spec.parallel = (SpecParallel){.tensor = 1,
+                                   .context = context,
+                                   .pipeline = 1,
+                                   .virtual_stages = 1,
+                                   .data = 8 / context,
+                                   .expert = 1,
+                                   .expert_tensor = 1,
+                                   .context_mode = mode,
                                    .context_inner = mode == SPEC_CONTEXT_HIERARCHICAL ? 2 : 0};
     spec.execution.attention = SPEC_ATTENTION_FLASH3;
     spec.execution.framework.attention_speed_frac = 1;
@@ -76,7 +96,8 @@ static double kernel_pairs(const CostOps *ops)
         const CostAttention *a = &ops->op[i].u.attention;
         if (ops->op[i].kind == COST_OP_ATTENTION) {
             const double share = a->causal ? 0.5 : 1;
-            sum += (ops->op[i].repeat > 0 ? ops->op[i].repeat : 1) * a->q_tokens * a->kv_tokens * share * a->heads;
+            sum += (ops->op[i].repeat > 0 ? ops->op[i].repeat : 1) * a->q_tokens * a->kv_tokens * share *
+                   a->heads;
         }
     }
     return sum;
@@ -120,8 +141,10 @@ static void volumes(void)
         const double part = (context - 1.0) / context;
         for (size_t m = 0; m < G_N_ELEMENTS(MODES); m++) {
             const Spec spec = make_spec(MODES[m], context, true);
-            const CostOps forward = core_ops(&spec, COST_FORWARD), backward = core_ops(&spec, COST_BACKWARD_INPUT);
-            if (MODES[m] == SPEC_CONTEXT_ULYSSES) { /* queries, keys, values there, output back: the same either way */
+            const CostOps forward = core_ops(&spec, COST_FORWARD),
+                          backward = core_ops(&spec, COST_BACKWARD_INPUT);
+            if (MODES[m] ==
+                SPEC_CONTEXT_ULYSSES) { /* queries, keys, values there, output back: the same either way */
                 const double sent = part / context * 2 * 65536 * (2 * 32 + 2 * 8) * 128 * 2.0;
                 CLOSE(bytes(&forward) / sent, 1, 1e-12);
                 CLOSE(bytes(&backward) / sent, 1, 1e-12);
@@ -165,10 +188,12 @@ static double core_s(const Spec *spec)
 
 static void order_of_the_modes(void)
 {
-    const Spec ring = make_spec(SPEC_CONTEXT_RING, 8, true), naive = make_spec(SPEC_CONTEXT_RING_NAIVE, 8, true),
-               gathered = make_spec(SPEC_CONTEXT_ALLGATHER, 8, true), one = make_spec(SPEC_CONTEXT_RING, 1, true);
-    g_assert_cmpfloat(core_s(&naive), >, 1.3 * core_s(&ring));  /* waits for the last rank */
-    g_assert_cmpfloat(core_s(&gathered), >, core_s(&one) / 8);  /* nothing is free */
+    const Spec ring = make_spec(SPEC_CONTEXT_RING, 8, true),
+               naive = make_spec(SPEC_CONTEXT_RING_NAIVE, 8, true),
+               gathered = make_spec(SPEC_CONTEXT_ALLGATHER, 8, true),
+               one = make_spec(SPEC_CONTEXT_RING, 1, true);
+    g_assert_cmpfloat(core_s(&naive), >, 1.3 * core_s(&ring)); /* waits for the last rank */
+    g_assert_cmpfloat(core_s(&gathered), >, core_s(&one) / 8); /* nothing is free */
     g_assert_cmpfloat(core_s(&ring), >, core_s(&one) / 8);
     Spec slow = ring; /* hops hide beside steps until the link is slower than compute */
     slow.cluster.scale_up_bytes_per_s = slow.cluster.accelerator.scale_up_bytes_per_s = 2e9;
@@ -195,7 +220,8 @@ static void documents(void)
     GRand *rand = g_rand_new_with_seed(3);
     static const double means[] = {64, 512, 4096, 32768};
     for (size_t i = 0; i < G_N_ELEMENTS(means); i++) {
-        const double pairs = cost_document_pairs(8192, means[i]), window = cost_document_window(8192, means[i]);
+        const double pairs = cost_document_pairs(8192, means[i]),
+                     window = cost_document_window(8192, means[i]);
         CLOSE(pairs / drawn_pairs(rand, 8192, means[i]), 1, 0.05);
         CLOSE(window * (8192 - window / 2) / pairs, 1, 1e-9);
     }

@@ -1,0 +1,153 @@
+/* calibrate/fit_table.c - one table of measurements becomes one profile for scenarios/calibrations. */
+#include <string.h>
+
+#include "base/file.h"
+#include "calibrate/collectives.h"
+#include "calibrate/fit.h"
+#include "calibrate/fit_kernels.h"
+#include "calibrate/fit_moves.h"
+#include "calibrate/recorded.h"
+
+typedef struct Table {
+    OrrJsonDoc *doc;
+    GArray *rows;        /* CalRow */
+    GPtrArray *profiles; /* CalProfile* */
+} Table;
+
+static void table_clear(Table *table)
+{
+    orr_json_free(table->doc);
+    g_clear_pointer(&table->rows, g_array_unref);
+    g_clear_pointer(&table->profiles, g_ptr_array_unref);
+}
+
+static bool table_open(Table *table, const char *path, const char *accelerator, GString *log, GError **error)
+{
+    *table = (Table){0};
+    g_autofree char *scenarios = orr_scenarios_dir(error);
+    g_autofree char *folder = scenarios != NULL ? g_build_filename(scenarios, "accelerators", NULL) : NULL;
+    if (folder == NULL || !cal_recorded_open(path, accelerator, &table->doc, NULL, error) ||
+        !cal_profiles_read(folder, &table->profiles, error))
+        return false;
+    table->rows = cal_table_rows(orr_json_root(table->doc), log);
+    return true;
+}
+
+/* The only accelerator of the table; an error names them when there are several. */
+static char *only_accelerator(const Table *table, const char *path, GError **error)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    const char *last = NULL;
+    const OrrJson *root = orr_json_root(table->doc);
+    for (const OrrJson *list = orr_json_first(root); list != NULL; list = orr_json_next(list))
+        for (const OrrJson *row = orr_json_first(list); row != NULL; row = orr_json_next(row)) {
+            const OrrJson *gpu = orr_json_type(row) == ORR_JSON_OBJECT ? orr_json_member(row, "gpu") : NULL;
+            if (gpu == NULL || orr_json_type(gpu) != ORR_JSON_TEXT ||
+                !g_hash_table_add(seen, (gpointer)orr_json_text(gpu)))
+                continue;
+            last = orr_json_text(gpu);
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", last);
+        }
+    if (g_hash_table_size(seen) == 1)
+        return g_strdup(last);
+    orr_fail(error, ORR_ERROR_INPUT, "%s: rows of %s; choose one with --accelerator NAME", path,
+             names->len > 0 ? names->str : "no accelerator that is named");
+    return NULL;
+}
+
+/* A fit begins at the preset's own blocks: what no row speaks of stays there. */
+static int fit_kernels(const Table *table, CalProfile *profile)
+{
+    g_autoptr(GPtrArray) rows = g_ptr_array_new();
+    for (guint i = 0; i < table->rows->len; i++) {
+        CalRow *row = &g_array_index(table->rows, CalRow, i);
+        if (strcmp(row->accelerator, profile->name) == 0 && cal_row_fitted(row))
+            g_ptr_array_add(rows, row);
+    }
+    g_autofree CalProfile *before = g_new(CalProfile, 1);
+    *before = *profile;
+    cal_fit_profile(profile, rows, before);
+    return (int)rows->len + cal_fit_moves(orr_json_root(table->doc), profile->name, &profile->accelerator);
+}
+
+/* 1 fitted, 0 no rows, -1 failed. */
+static int fit_collectives(const Table *table, const char *accelerator, SpecCollectiveModel *ret_model, GString *log,
+                           GError **error)
+{
+    const OrrJson *list = orr_json_member(orr_json_root(table->doc), "collective_measurements");
+    bool any = false;
+    for (const OrrJson *row = list != NULL ? orr_json_first(list) : NULL; row != NULL; row = orr_json_next(row)) {
+        const OrrJson *gpu = orr_json_type(row) == ORR_JSON_OBJECT ? orr_json_member(row, "gpu") : NULL;
+        any |= gpu != NULL && orr_json_type(gpu) == ORR_JSON_TEXT && strcmp(orr_json_text(gpu), accelerator) == 0;
+    }
+    if (!any)
+        return 0;
+    g_autoptr(GString) unused = g_string_new(NULL);
+    return cal_fit_collectives(list, accelerator, ret_model, log != NULL ? log : unused, error) ? 1 : -1;
+}
+
+static void log_fit(const CalProfile *profile, GString *log)
+{
+    for (int i = 0; log != NULL && i < profile->condition_count; i++) {
+        const CalCondition *condition = &profile->conditions[i];
+        if (condition->rows <= 0)
+            continue;
+        g_string_append_printf(log, "%-20s %-10s %-16s %4d rows  median %5.1f %%  p90 %5.1f %%  bias %+5.1f %%\n",
+                               profile->name,
+                               condition->kind == CAL_GEMM        ? spec_word(&spec_words_dtype, condition->block)
+                               : condition->kind == CAL_ATTENTION ? spec_word(&spec_words_attention, condition->block)
+                                                                  : "memory",
+                               condition->source, condition->rows, 100 * condition->median_frac,
+                               100 * condition->p90_frac, 100 * condition->bias_frac);
+    }
+}
+
+static void write_profile(const CalProfile *profile, const char *path, bool kernels,
+                          const SpecCollectiveModel *collectives, GString *out_json)
+{
+    OrrJsonWriter writer;
+    g_autofree char *base = g_path_get_basename(path);
+    g_autofree char *source = g_strdup_printf("fitted to %s", base);
+    orr_jw_init(&writer, out_json, false);
+    orr_jw_begin(&writer, NULL, '{');
+    orr_jw_int(&writer, "schema", 1);
+    orr_jw_text(&writer, "name", profile->name);
+    orr_jw_text(&writer, "source", source);
+    orr_jw_text(&writer, "accelerator", profile->name);
+    orr_jw_begin(&writer, "model", '{');
+    if (kernels)
+        cal_profile_write_fitted(profile, &writer);
+    if (collectives != NULL)
+        cal_write_collectives(&writer, "collectives", collectives);
+    orr_jw_end(&writer, '}');
+    orr_jw_end(&writer, '}');
+    g_string_append_c(out_json, '\n');
+}
+
+bool cal_fit_table(const char *path, const char *accelerator, GString *out_json, GString *log, GError **error)
+{
+    Table table;
+    SpecCollectiveModel collectives;
+    g_autofree char *name = NULL;
+    CalProfile *profile = NULL;
+    int kernel_rows = 0, fitted = -1;
+    if (table_open(&table, path, accelerator, log, error))
+        name = accelerator != NULL ? g_strdup(accelerator) : only_accelerator(&table, path, error);
+    if (name != NULL)
+        profile = cal_profile_named(table.profiles, name, error);
+    if (profile != NULL) {
+        kernel_rows = fit_kernels(&table, profile);
+        fitted = fit_collectives(&table, name, &collectives, log, error);
+    }
+    if (fitted == 0 && kernel_rows == 0) {
+        orr_fail(error, ORR_ERROR_INPUT, "%s: no row of \"gpu\": \"%s\"", path, name);
+        fitted = -1;
+    }
+    if (fitted >= 0) {
+        log_fit(profile, log);
+        write_profile(profile, path, kernel_rows > 0, fitted > 0 ? &collectives : NULL, out_json);
+    }
+    table_clear(&table);
+    return fitted >= 0;
+}

@@ -1,0 +1,305 @@
+/* calibrate/sweep_points.c - which points a sweep measures: tables of sizes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "calibrate/sweep.h"
+
+#define KIB           1024.0
+#define MIB           (1024 * KIB)
+#define GIB           (1024 * MIB)
+#define DRIFT_EVERY   40
+#define USABLE_MEMORY 0.85 /* of the GPU: the rest is the context's, the workspace's, another's */
+
+const char *cal_math_word(KrnMath math)
+{
+    static const char *const words[KRN_MATH_COUNT] = {"bf16", "fp16", "tf32", "fp32", "fp8"};
+    return words[math];
+}
+
+const char *cal_layout_word(KrnLayout layout)
+{
+    static const char *const words[KRN_LAYOUT_COUNT] = {"TN", "NN", "NT"};
+    return words[layout];
+}
+
+typedef struct Plan {
+    GArray *points;
+    const CalStamp *stamp;
+    const CalSweepOptions *options;
+} Plan;
+
+static void add(Plan *plan, CalPoint point)
+{
+    const char *only = plan->options->only;
+    if (only == NULL || strstr(point.id, only) != NULL)
+        g_array_append_val(plan->points, point);
+}
+
+/* --- products --- */
+
+static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layout, bool accumulate, int64_t groups,
+                     const int64_t size[3])
+{
+    CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
+    point.shape = (KrnShape){.m = size[0],
+                             .n = size[1],
+                             .k = size[2],
+                             .groups = groups,
+                             .math = math,
+                             .layout = layout,
+                             .accumulate_fp32 = accumulate};
+    char count[24] = "";
+    if (groups > 1)
+        g_snprintf(count, sizeof count, "%dx ", (int)groups);
+    g_snprintf(point.id, sizeof point.id, "%s %s %s%s %s%dx%dx%d", name, cal_math_word(math), cal_layout_word(layout),
+               accumulate ? "+fp32" : "", count, (int)size[0], (int)size[1], (int)size[2]);
+    add(plan, point);
+}
+
+/* Widths of weights: square, and the four products of a layer of hidden width 4096 and 8192. */
+static const int64_t widths[][2] = {{1024, 1024},  {2048, 2048},  {4096, 4096},   {8192, 8192},  {16384, 16384},
+                                    {12288, 4096}, {16384, 4096}, {4096, 16384},  {6144, 4096},  {10240, 8192},
+                                    {28672, 8192}, {8192, 28672}, {57344, 8192}};
+static const int64_t tokens[] = {4096, 128, 512, 1024, 2048, 8192, 16384};
+
+static void add_training_gemms(Plan *plan)
+{
+    const bool full = plan->options->full;
+    const size_t token_count = full ? G_N_ELEMENTS(tokens) : 3, width_count = full ? G_N_ELEMENTS(widths) : 8;
+    for (size_t w = 0; w < width_count; w++)
+        for (size_t t = 0; t < token_count; t++) {
+            const int64_t m = tokens[t], n = widths[w][0], k = widths[w][1];
+            add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_TN, false, 1, (int64_t[]){m, n, k});
+            if (!full && t > 0)
+                continue;
+            add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_NN, false, 1, (int64_t[]){m, k, n});
+            add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_NT, true, 1, (int64_t[]){n, k, m});
+        }
+}
+
+static void add_other_gemms(Plan *plan)
+{
+    static const KrnMath maths[] = {KRN_MATH_FP16, KRN_MATH_TF32, KRN_MATH_FP32, KRN_MATH_FP8};
+    const bool full = plan->options->full;
+    for (size_t i = 0; i < G_N_ELEMENTS(maths); i++) {
+        if (maths[i] == KRN_MATH_FP8 && plan->stamp->capability < 89)
+            continue;
+        for (int64_t edge = full ? 1024 : 2048; edge <= (full ? 16384 : 8192); edge *= 2) {
+            if (maths[i] == KRN_MATH_FP32 && edge > 8192)
+                continue;
+            add_gemm(plan, "gemm", maths[i], KRN_TN, false, 1, (int64_t[]){edge, edge, edge});
+            if (full && maths[i] != KRN_MATH_FP8) {
+                add_gemm(plan, "gemm", maths[i], KRN_NN, false, 1, (int64_t[]){edge, edge, edge});
+                add_gemm(plan, "gemm", maths[i], KRN_NT, true, 1, (int64_t[]){edge, edge, edge});
+            }
+        }
+    }
+    for (int64_t seq = full ? 512 : 2048; seq <= (full ? 4096 : 2048); seq *= 2) {
+        add_gemm(plan, "batched_gemm", KRN_MATH_BF16, KRN_TN, false, 64, (int64_t[]){seq, seq, 128});
+        add_gemm(plan, "batched_gemm", KRN_MATH_BF16, KRN_NN, false, 64, (int64_t[]){seq, 128, seq});
+    }
+    for (int64_t rows = full ? 128 : 1024; rows <= (full ? 4096 : 1024); rows *= 2) {
+        add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_TN, false, 8, (int64_t[]){rows, 2048, 4096});
+        add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_NN, false, 8, (int64_t[]){rows, 4096, 2048});
+        add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_NT, true, 8, (int64_t[]){2048, 4096, rows});
+    }
+}
+
+/* --- attention and layers --- */
+
+static void add_attention(Plan *plan, const char *name, int64_t seq, int64_t heads, int64_t kv_heads, int64_t dim,
+                          bool causal)
+{
+    CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
+    const int64_t batch = MAX(16384 / seq, 1);
+    point.shape = (KrnShape){
+        .batch = batch, .seq = seq, .heads = heads, .kv_heads = kv_heads, .head_dim = dim, .causal = causal};
+    g_snprintf(point.id, sizeof point.id, "%s %dx%d heads %d/%d dim %d%s", name, (int)batch, (int)seq, (int)heads,
+               (int)kv_heads, (int)dim, causal ? " causal" : "");
+    add(plan, point);
+}
+
+static void add_attentions(Plan *plan)
+{
+    static const char *const names[] = {"flash_forward", "flash_backward"};
+    const bool full = plan->options->full;
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        for (int64_t dim = 128; dim >= (full ? 64 : 128); dim /= 2)
+            for (int64_t seq = full ? 512 : 2048; seq <= (full ? 16384 : 8192); seq *= full ? 2 : 4) {
+                add_attention(plan, names[i], seq, 2048 / dim, 2048 / dim, dim, true);
+                if (full)
+                    add_attention(plan, names[i], seq, 2048 / dim, 2048 / dim, dim, false);
+                if (full && dim == 128)
+                    add_attention(plan, names[i], seq, 32, 8, dim, true);
+            }
+    add_attention(plan, "attention_unfused", 2048, 16, 16, 128, true);
+    if (full)
+        add_attention(plan, "attention_unfused", 1024, 16, 16, 64, true);
+}
+
+static void add_layers(Plan *plan)
+{
+    static const struct {
+        int64_t batch, seq, heads, kv_heads, head_dim, hidden, ffn;
+    } layers[] = {{1, 4096, 32, 8, 128, 4096, 14336}, {2, 2048, 16, 16, 128, 2048, 8192}, {1, 8192, 64, 8, 128, 8192, 28672}};
+    for (size_t i = 0; i < (plan->options->full ? G_N_ELEMENTS(layers) : 2); i++) {
+        CalPoint point = {.kind = CAL_POINT_KERNEL, .name = "transformer_layer"};
+        point.shape = (KrnShape){.batch = layers[i].batch,
+                                 .seq = layers[i].seq,
+                                 .heads = layers[i].heads,
+                                 .kv_heads = layers[i].kv_heads,
+                                 .head_dim = layers[i].head_dim,
+                                 .causal = true,
+                                 .cols = layers[i].hidden,
+                                 .n = layers[i].ffn};
+        g_snprintf(point.id, sizeof point.id, "transformer_layer %dx%d hidden %d ffn %d", (int)layers[i].batch,
+                   (int)layers[i].seq, (int)layers[i].hidden, (int)layers[i].ffn);
+        add(plan, point);
+    }
+}
+
+/* --- kernels that move rows --- */
+
+static const struct {
+    const char *name;
+    int64_t rows[3], cols[3]; /* the first in a quick sweep; the last is small: the ramp */
+    int64_t table_rows;
+} moves[] = {
+    {"copy", {65536, 8192, 64}, {4096, 4096, 4096}, 0},
+    {"triad", {65536, 8192, 64}, {4096, 4096, 4096}, 0},
+    {"layer_norm", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"layer_norm_backward", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"rms_norm", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"rms_norm_backward", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"softmax", {32768, 65536, 64}, {2048, 4096, 2048}, 0},
+    {"softmax_backward", {32768, 65536, 64}, {2048, 4096, 2048}, 0},
+    {"gelu", {16384, 8192, 64}, {16384, 28672, 16384}, 0},
+    {"gelu_backward", {16384, 8192, 64}, {16384, 28672, 16384}, 0},
+    {"swiglu", {16384, 8192, 64}, {14336, 28672, 14336}, 0},
+    {"swiglu_backward", {16384, 8192, 64}, {14336, 28672, 14336}, 0},
+    {"dropout", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"residual_add", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"embedding", {16384, 8192, 256}, {4096, 8192, 4096}, 32000},
+    {"embedding_backward", {16384, 8192, 256}, {4096, 8192, 4096}, 32000},
+    {"cross_entropy", {8192, 8192, 64}, {32000, 128256, 32000}, 0},
+    {"permute", {16384, 32768, 256}, {4096, 7168, 4096}, 0},
+    {"adam_fp32", {16384, 65536, 64}, {4096, 4096, 4096}, 0},
+    {"adam_mixed", {16384, 65536, 64}, {4096, 4096, 4096}, 0},
+};
+
+static void add_moves(Plan *plan)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(moves); i++)
+        for (int size = 0; size < 3; size++) {
+            if (!plan->options->full && size == 1)
+                continue;
+            CalPoint point = {.kind = CAL_POINT_KERNEL, .name = moves[i].name};
+            point.shape =
+                (KrnShape){.rows = moves[i].rows[size], .cols = moves[i].cols[size], .n = moves[i].table_rows};
+            g_snprintf(point.id, sizeof point.id, "%s %dx%d", moves[i].name, (int)point.shape.rows,
+                       (int)point.shape.cols);
+            add(plan, point);
+        }
+}
+
+/* --- links, host --- */
+
+static void add_sized(Plan *plan, CalPointKind kind, const char *name, double bytes, int gpus)
+{
+    CalPoint point = {.kind = kind, .name = name, .bytes = bytes, .gpus = gpus};
+    char ranks[24] = "";
+    if (kind == CAL_POINT_COLLECTIVE || (kind == CAL_POINT_INTERFERENCE && gpus > 1))
+        g_snprintf(ranks, sizeof ranks, " %d gpus", gpus);
+    if (bytes > 0)
+        g_snprintf(point.id, sizeof point.id, "%s%s %.0f", name, ranks, bytes);
+    else
+        g_snprintf(point.id, sizeof point.id, "%s%s", name, ranks);
+    add(plan, point);
+}
+
+static void add_links(Plan *plan)
+{
+    static const char *const latencies[] = {"launch", "launch_and_wait", "event", "stream_wait"};
+    static const char *const copies[] = {"h2d_pinned",   "d2h_pinned",   "both_pinned",
+                                         "h2d_pageable", "d2h_pageable", "device_to_device"};
+    const bool full = plan->options->full;
+    for (size_t i = 0; i < G_N_ELEMENTS(latencies); i++)
+        add_sized(plan, CAL_POINT_LATENCY, latencies[i], 0, 1);
+    for (size_t i = 0; i < G_N_ELEMENTS(copies); i++)
+        for (double bytes = 64 * KIB; bytes <= GIB; bytes *= full ? 4 : 64)
+            add_sized(plan, CAL_POINT_COPY, copies[i], bytes, 1);
+    for (double bytes = 64 * KIB; bytes <= GIB && plan->stamp->gpus > 1; bytes *= full ? 4 : 64) {
+        add_sized(plan, CAL_POINT_COPY, "peer_to_peer", bytes, 2);
+        add_sized(plan, CAL_POINT_COPY, "peer_to_peer_both", bytes, 2);
+    }
+}
+
+static void add_collectives(Plan *plan)
+{
+    static const char *const ops[] = {"all_reduce", "all_gather", "reduce_scatter", "alltoall",
+                                      "broadcast",  "reduce",     "send_recv"};
+    const bool full = plan->options->full;
+    const int gpus = plan->stamp->gpus;
+    /* One GPU: the overhead of a call, and a copy. */
+    for (int ranks = gpus > 1 ? 2 : 1; ranks <= gpus; ranks = ranks < gpus && 2 * ranks > gpus ? gpus : 2 * ranks) {
+        if (!full && ranks != gpus)
+            continue;
+        for (size_t i = 0; i < G_N_ELEMENTS(ops); i++) {
+            if (strcmp(ops[i], "send_recv") == 0 && ranks != 2 && ranks != gpus)
+                continue;
+            for (double bytes = KIB; bytes <= (full ? 8 * GIB : GIB); bytes *= full ? 2 : 16)
+                if (4 * bytes <= USABLE_MEMORY * plan->stamp->memory_bytes)
+                    add_sized(plan, CAL_POINT_COLLECTIVE, ops[i], bytes, ranks);
+        }
+    }
+}
+
+static void add_rest(Plan *plan)
+{
+    const int gpus = plan->stamp->gpus;
+    add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_d2h", 256 * MIB, 1);
+    add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_device_copy", 256 * MIB, 1);
+    if (gpus > 1) {
+        add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_all_reduce", 256 * MIB, gpus);
+        add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_all_gather", 256 * MIB, gpus);
+    }
+    add_sized(plan, CAL_POINT_HOST, "host_triad", 3 * 256 * MIB, 0);
+    add_sized(plan, CAL_POINT_HOST, "cpu_adam", 28 * 16 * MIB, 0);
+    add_sized(plan, CAL_POINT_HOST, "file_write", plan->options->full ? 4 * GIB : GIB, 0);
+    add_sized(plan, CAL_POINT_HOST, "file_read", plan->options->full ? 4 * GIB : GIB, 0);
+}
+
+/* The first product again after every so many points. */
+static GArray *with_drift(GArray *points)
+{
+    const CalPoint *first = NULL;
+    for (guint i = 0; i < points->len && first == NULL; i++)
+        if (strcmp(g_array_index(points, CalPoint, i).name, "gemm") == 0)
+            first = &g_array_index(points, CalPoint, i);
+    GArray *all = g_array_new(FALSE, TRUE, sizeof(CalPoint));
+    for (guint i = 0; i < points->len; i++) {
+        g_array_append_val(all, g_array_index(points, CalPoint, i));
+        if (first == NULL || (i + 1) % DRIFT_EVERY != 0)
+            continue;
+        CalPoint again = *first;
+        again.kind = CAL_POINT_DRIFT;
+        g_snprintf(again.id, sizeof again.id, "drift %u", i + 1);
+        g_array_append_val(all, again);
+    }
+    g_array_unref(points);
+    return all;
+}
+
+GArray *cal_sweep_points(const CalStamp *stamp, const CalSweepOptions *options)
+{
+    Plan plan = {g_array_new(FALSE, TRUE, sizeof(CalPoint)), stamp, options};
+    add_training_gemms(&plan);
+    add_other_gemms(&plan);
+    add_attentions(&plan);
+    add_layers(&plan);
+    add_moves(&plan);
+    add_links(&plan);
+    add_collectives(&plan);
+    add_rest(&plan);
+    return with_drift(plan.points);
+}

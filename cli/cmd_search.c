@@ -1,0 +1,124 @@
+/* cli/cmd_search.c - orrery search: the best configuration of what the scenario leaves "auto". */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "search/choose.h"
+#include "search/search.h"
+#include "spec/load.h"
+
+typedef struct SearchArgs {
+    CliArgs common;
+    char *top, *jobs;
+    gboolean exhaustive;
+} SearchArgs;
+
+static void show_progress(double done_frac, double elapsed_s, void *data)
+{
+    char left[ORR_TEXT_SIZE];
+    (void)data;
+    if (done_frac >= 1)
+        fprintf(stderr, "\r\033[K");
+    else if (done_frac > 0)
+        fprintf(stderr, "\r\033[Ksearching: %.0f%%, about %s left", 100 * done_frac,
+                orr_text_seconds(left, elapsed_s * (1 - done_frac) / done_frac));
+}
+
+static bool read_count(const char *flag, const char *text, int *ret_count, GError **error)
+{
+    gint64 count = 0;
+    if (text == NULL)
+        return true;
+    if (!g_ascii_string_to_signed(text, 10, 1, 1000, &count, NULL))
+        return orr_fail(error, ORR_ERROR_INPUT, "--%s: \"%s\" is no whole number from 1 to 1000", flag, text);
+    *ret_count = (int)count;
+    return true;
+}
+
+static bool write_result(const SearchArgs *args, const SearchResult *result, const SpecSource *source,
+                         GString *out, GError **error)
+{
+    switch (args->common.format) {
+    case CLI_FORMAT_TEXT:
+        search_write_text(result, out);
+        return true;
+    case CLI_FORMAT_JSON:
+        return search_write_json(result, source, out, error);
+    case CLI_FORMAT_CSV:
+        search_write_csv(result, out);
+        return true;
+    }
+    g_assert_not_reached();
+}
+
+static bool search(const SearchArgs *args, const SearchOptions *options, Spec *spec, SpecSource *source,
+                   GString *out, GError **error)
+{
+    SearchResult result;
+    if (!search_has_auto(spec))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: no field is \"auto\", so there is nothing to search; give \"auto\" for one, such as "
+            "--set parallel.tensor=auto",
+            args->common.words[0]);
+    if (!search_run(spec, options, &result, error))
+        return false;
+    const bool ok = write_result(args, &result, source, out, error);
+    search_result_clear(&result);
+    return ok;
+}
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const SearchArgs *args = (const SearchArgs *)common;
+    const bool terminal = !common->quiet && isatty(STDERR_FILENO) != 0;
+    SearchOptions options = {.exhaustive = args->exhaustive, .progress = terminal ? show_progress : NULL};
+    if (!read_count("top", args->top, &options.top, error) ||
+        !read_count("jobs", args->jobs, &options.jobs, error))
+        return false;
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    SpecSource source;
+    if (!spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error))
+        return false;
+    g_autoptr(GString) out = g_string_new(NULL);
+    const bool ok =
+        search(args, &options, spec, &source, out, error) && cli_output_write(common->output, out, error);
+    spec_source_clear(&source);
+    return ok;
+}
+
+static const CliFlag flags[] = {
+    {"top", CLI_FLAG_TEXT, offsetof(SearchArgs, top), "N",
+     "configurations to report (and to prove), 5 by default"},
+    {"jobs", CLI_FLAG_TEXT, offsetof(SearchArgs, jobs), "N", "threads; all cores by default (same answer)"},
+    {"exhaustive", CLI_FLAG_SWITCH, offsetof(SearchArgs, exhaustive), NULL,
+     "simulate every point instead of proving that most cannot win (same answer, slower)"},
+};
+
+const CliCommand cli_command_search = {
+    .name = "search",
+    .usage = "SCENARIO.json",
+    .summary = "the best configuration of every field that is \"auto\", with proof",
+    .help = "Looks through every valid assignment of the scenario's \"auto\" fields and reports the fastest "
+            "that fit in "
+            "memory, those that trade time for memory, those that just miss the memory, and what a faster "
+            "machine would "
+            "bring. Bounds that are never above the simulated time leave out what cannot win; the report "
+            "counts how many "
+            "points each bound left out and how many ran in the simulator. Ranges and limits stand in the "
+            "scenario's "
+            "`search` object (orrery help search).\n"
+            "\n"
+            "  orrery search scenarios/examples/search-mt-nlg-530b.json\n"
+            "  orrery search gpt3.json --set parallel.tensor=auto --set parallel.pipeline=auto --top 10\n"
+            "  orrery search gpt3.json --set training.micro_batch=auto --format json --output best.json\n",
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .flags = flags,
+    .flag_count = (int)G_N_ELEMENTS(flags),
+    .min_words = 1,
+    .max_words = 1,
+    .args_size = sizeof(SearchArgs),
+    .run = run,
+};

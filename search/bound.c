@@ -1,0 +1,351 @@
+/* search/bound.c - see bound.h: sums over stages, data parallelism, and the bounds of a point. */
+#include <math.h>
+#include <string.h>
+
+#include "costmodel/states.h"
+#include "search/bound_internal.h"
+#include "sim/step.h"
+
+/* A bucket's durations, kept once. */
+typedef struct Bucket {
+    double dense, expert;
+    int matrices, zero, zero_group_gpus;
+    int degrees[6];
+    int64_t reduce_ps, gather_ps;
+} Bucket;
+
+typedef struct Params {
+    double dense, expert;
+    int matrices;
+} Params;
+
+static guint bucket_hash(gconstpointer key)
+{
+    const Bucket *b = key;
+    uint64_t hash = 1469598103934665603u;
+    const double sizes[] = {b->dense, b->expert};
+    uint64_t bits[2];
+    memcpy(bits, sizes, sizeof bits);
+    const uint64_t words[] = {bits[0], bits[1], (uint64_t)b->matrices, (uint64_t)b->zero,
+                              (uint64_t)b->zero_group_gpus};
+    for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
+        hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15u;
+    for (gsize i = 0; i < G_N_ELEMENTS(b->degrees); i++)
+        hash = (hash ^ (uint64_t)b->degrees[i]) * 0x9E3779B97F4A7C15u;
+    return (guint)(hash >> 32);
+}
+
+static gboolean bucket_equal(gconstpointer left, gconstpointer right)
+{
+    const Bucket *a = left, *b = right;
+    return a->dense >= b->dense && a->dense <= b->dense && a->expert >= b->expert && a->expert <= b->expert &&
+           a->matrices == b->matrices && a->zero == b->zero && a->zero_group_gpus == b->zero_group_gpus &&
+           memcmp(a->degrees, b->degrees, sizeof a->degrees) == 0;
+}
+
+SearchLane *search_lane_new(SearchSpace *space, const SearchTables *tables)
+{
+    SearchLane *lane = g_new0(SearchLane, 1);
+    lane->space = space;
+    lane->tables = tables;
+    lane->spec = *space->spec;
+    lane->buckets = g_hash_table_new_full(bucket_hash, bucket_equal, g_free, NULL);
+    return lane;
+}
+
+void search_lane_free(SearchLane *lane)
+{
+    if (lane == NULL)
+        return;
+    g_hash_table_destroy(lane->buckets);
+    g_free(lane);
+}
+
+static int64_t model_work_ps(const SearchCosts *costs, int layers)
+{
+    const SearchEdge *first = &costs->first, *last = &costs->last;
+    return costs->forward_ps[layers] + costs->input_ps[layers] + costs->weight_ps[layers] +
+           first->forward_ps + first->input_ps + first->weight_ps + last->forward_ps + last->input_ps +
+           last->weight_ps - costs->pair_saves_ps[layers] - last->pair_saves_ps;
+}
+
+int64_t search_bound_group(const SearchSpace *space, const SearchTables *tables, const SearchGroup *group)
+{
+    const SearchCosts *costs = &tables->costs[group->costs];
+    return model_work_ps(costs, space->spec->model.layers) * group->microbatches / group->pipeline;
+}
+
+void search_lane_group(SearchLane *lane, const SearchGroup *group)
+{
+    SpecParallel *parallel = &lane->spec.parallel;
+    lane->group = group;
+    lane->costs = &lane->tables->costs[group->costs];
+    parallel->tensor = group->tensor;
+    parallel->sequence_parallel = group->sequence_parallel;
+    parallel->context = group->context;
+    parallel->pipeline = group->pipeline;
+    parallel->data = group->data;
+    parallel->expert = group->expert;
+    parallel->expert_tensor = group->expert_tensor;
+    lane->spec.training.micro_batch = group->micro_batch;
+}
+
+/* --- a deal and an extent --- */
+
+static void fill_hops(SearchLane *lane)
+{
+    const SpecParallel *parallel = &lane->spec.parallel;
+    const int64_t stride = (int64_t)parallel->tensor * parallel->context * parallel->data;
+    const int domain = lane->spec.cluster.scale_up_domain_gpus;
+    for (int r = 0; r < lane->ranks; r++) {
+        const int64_t other = (r + 1) % lane->ranks;
+        const bool inside = r * stride / domain == other * stride / domain;
+        lane->hop_ps[r] = lane->ranks == 1 ? 0
+                          : inside         ? lane->costs->hop_inside_ps
+                                           : lane->costs->hop_across_ps;
+    }
+}
+
+void search_lane_deal(SearchLane *lane, const SearchDeal *deal)
+{
+    const SearchCosts *costs = lane->costs;
+    lane->deal = deal;
+    lane->ranks = lane->group->pipeline;
+    lane->stages = deal->stages;
+    lane->chunks = deal->stages / lane->ranks;
+    for (int s = 0; s < lane->stages; s++) {
+        const int from = deal->first[s], to = deal->first[s + 1];
+        lane->forward_ps[s] = costs->forward_ps[to] - costs->forward_ps[from] + costs->overhead_ps;
+        lane->input_ps[s] = costs->input_ps[to] - costs->input_ps[from] + costs->overhead_ps;
+        lane->weight_ps[s] = costs->weight_ps[to] - costs->weight_ps[from];
+        lane->again_ps[s] = 0;
+    }
+    const SearchEdge *edges[] = {&costs->first, &costs->last};
+    for (int i = 0; i < 2; i++) {
+        const int s = i == 0 ? 0 : lane->stages - 1;
+        lane->forward_ps[s] += edges[i]->forward_ps;
+        lane->input_ps[s] += edges[i]->input_ps;
+        lane->weight_ps[s] += edges[i]->weight_ps;
+    }
+    lane->sample[0] = 0;
+    lane->sample[1] = lane->ranks - 1;
+    lane->sample[2] = lane->ranks / 2;
+    fill_hops(lane);
+    search_bound_fill(lane);
+}
+
+static int64_t stage_again_ps(const SearchLane *lane, int stage, const SpecRecompute *recompute)
+{
+    const SearchCosts *costs = lane->costs;
+    const int from = lane->deal->first[stage], to = lane->deal->first[stage + 1];
+    const int64_t *all = costs->again_ps[SEARCH_AGAIN_ALL], *some = costs->again_ps[SEARCH_AGAIN_SOME];
+    int64_t sum_ps = 0;
+    switch (recompute->mode) {
+    case SPEC_RECOMPUTE_NONE:
+        return 0;
+    case SPEC_RECOMPUTE_FULL:
+        return all[recompute->layers == 0 ? to : MIN(to, from + recompute->layers)] - all[from];
+    case SPEC_RECOMPUTE_SELECTIVE_LAYER:
+        for (int layer = from; layer < to; layer += MAX(1, recompute->every_n_layers))
+            sum_ps += all[layer + 1] - all[layer];
+        return sum_ps;
+    case SPEC_RECOMPUTE_SELECTIVE_OP:
+        some = costs->again_ps[SEARCH_AGAIN_OP];
+        return some[to] - some[from];
+    default:
+        return some[to] - some[from];
+    }
+}
+
+int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute)
+{
+    for (int s = 0; s < lane->stages; s++)
+        lane->again_ps[s] = stage_again_ps(lane, s, recompute);
+    search_bound_pipeline(lane);
+    search_bound_live(lane, recompute);
+    return lane->latest_ps[0];
+}
+
+/* --- data parallelism --- */
+
+static const Bucket *bucket_of(SearchLane *lane, Params params)
+{
+    const SpecParallel *parallel = &lane->spec.parallel;
+    Bucket key = {.dense = params.dense,
+                  .expert = params.expert,
+                  .matrices = parallel->zero >= 3 ? params.matrices : 0,
+                  .zero = parallel->zero,
+                  .zero_group_gpus = parallel->zero_group_gpus,
+                  .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,
+                              parallel->expert_tensor, parallel->pipeline}};
+    const Bucket *known = g_hash_table_lookup(lane->buckets, &key);
+    if (known != NULL)
+        return known;
+    sim_step_bucket_ps(&lane->spec, params.dense, params.expert, params.matrices, &key.reduce_ps,
+                       &key.gather_ps);
+    Bucket *bucket = g_new(Bucket, 1);
+    *bucket = key;
+    g_hash_table_insert(lane->buckets, bucket, bucket);
+    return bucket;
+}
+
+static void add_params(Params *sum, double dense, double expert, int matrices)
+{
+    sum->dense += dense;
+    sum->expert += expert;
+    sum->matrices += matrices;
+}
+
+typedef struct Stage { /* what its buckets take */
+    Params params;
+    int64_t reduce_ps, last_reduce_ps, gather_ps, first_gather_ps, last_gather_ps;
+} Stage;
+
+static void close_bucket(SearchLane *lane, Params *bucket, Stage *stage)
+{
+    const Bucket *times = bucket_of(lane, *bucket);
+    if (stage->gather_ps == 0)
+        stage->last_gather_ps = times->gather_ps;
+    stage->reduce_ps += times->reduce_ps;
+    stage->gather_ps += times->gather_ps;
+    stage->last_reduce_ps = times->reduce_ps;
+    stage->first_gather_ps = times->gather_ps;
+    *bucket = (Params){0};
+}
+
+/* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
+static Stage stage_buckets(SearchLane *lane, int index)
+{
+    const SearchCosts *costs = lane->costs;
+    const double limit = lane->spec.execution.framework.bucket_bytes;
+    const double wire = cost_gradient_wire_bytes(&lane->spec);
+    const bool units = lane->spec.parallel.zero >= 3;
+    const int from = lane->deal->first[index], to = lane->deal->first[index + 1];
+    Params bucket = {0};
+    Stage stage = {0};
+    bool open = false;
+    if (index + 1 == lane->stages) {
+        add_params(&bucket, costs->last.dense, costs->last.expert, costs->last.matrices);
+        open = true;
+        if (units || (limit > 0 && (bucket.dense + bucket.expert) * wire >= limit)) {
+            close_bucket(lane, &bucket, &stage);
+            open = false;
+        }
+    }
+    for (int layer = to - 1; layer >= from; layer--) {
+        add_params(&bucket, costs->dense[layer + 1] - costs->dense[layer],
+                   costs->expert[layer + 1] - costs->expert[layer],
+                   costs->matrices[layer + 1] - costs->matrices[layer]);
+        open = true;
+        if (units || (limit > 0 && (bucket.dense + bucket.expert) * wire >= limit)) {
+            close_bucket(lane, &bucket, &stage);
+            open = false;
+        }
+    }
+    if (index == 0) {
+        add_params(&bucket, costs->first.dense, costs->first.expert, costs->first.matrices);
+        open = true;
+    }
+    if (open)
+        close_bucket(lane, &bucket, &stage);
+    stage.params = (Params){costs->dense[to] - costs->dense[from], costs->expert[to] - costs->expert[from],
+                            costs->matrices[to] - costs->matrices[from]};
+    if (index == 0)
+        add_params(&stage.params, costs->first.dense, costs->first.expert, costs->first.matrices);
+    if (index + 1 == lane->stages)
+        add_params(&stage.params, costs->last.dense, costs->last.expert, costs->last.matrices);
+    return stage;
+}
+
+static SearchTail rank_tail(SearchLane *lane, int rank)
+{
+    const bool reshard =
+        lane->spec.execution.framework.reshard_after_forward && !cost_keeps_gathered(&lane->spec);
+    const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    SearchTail tail = {0};
+    Params params = {0};
+    for (int chunk = 0; chunk < (copies ? 2 : lane->chunks); chunk++) {
+        const int at =
+            copies ? (chunk == 0 ? rank : lane->ranks - 1 - rank)
+                   : sim_stage_of(lane->deal->order->placement, lane->ranks, lane->chunks, rank, chunk);
+        const Stage stage = stage_buckets(lane, at);
+        add_params(&params, stage.params.dense, stage.params.expert, stage.params.matrices);
+        tail.reduce_ps += stage.reduce_ps;
+        tail.gather_ps += stage.gather_ps;
+        tail.stream_ps += reshard ? 2 * stage.gather_ps - stage.last_gather_ps : 0;
+        if (chunk == 0) {
+            tail.last_reduce_ps = stage.last_reduce_ps;
+            tail.near_reduce_ps = stage.reduce_ps;
+            tail.first_gather_ps = stage.first_gather_ps;
+            tail.near_gather_ps = stage.gather_ps;
+        }
+    }
+    const CostStates states = cost_states(&lane->spec, params.dense, params.expert);
+    tail.optimizer_ps =
+        llround(cost_optimizer_s(&lane->spec, params.dense, params.expert, params.matrices) * 1e12);
+    tail.static_bytes =
+        states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
+        (double)(rank + 1 == lane->ranks ? lane->costs->last_workspace_bytes : lane->costs->workspace_bytes);
+    return tail;
+}
+
+void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails)
+{
+    lane->spec.parallel.zero = policy->zero;
+    lane->spec.parallel.zero_group_gpus = policy->zero_group_gpus;
+    for (int i = 0; i < SEARCH_SAMPLES; i++) {
+        int same = 0;
+        while (lane->sample[same] != lane->sample[i])
+            same++;
+        ret_tails[i] = same < i ? ret_tails[same] : rank_tail(lane, lane->sample[i]);
+    }
+}
+
+/* Reductions that are not over when the rank's compute is. Beside the backward they start no earlier than the last
+ * backward of chunk 0, where that is the rank's last op. */
+static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail,
+                              int rank)
+{
+    if ((policy->overlap & SPEC_OVERLAP_GRAD_REDUCE) == 0)
+        return policy->zero >= 2 && lane->spec.execution.framework.reduce_each_microbatch ? 0
+                                                                                          : tail->reduce_ps;
+    if (lane->deal->order->placement != SIM_PLACE_LOOP)
+        return 0;
+    const int64_t pass_ps = lane->input_ps[rank] + lane->again_ps[rank] + lane->weight_ps[rank];
+    return MAX(tail->last_reduce_ps, tail->near_reduce_ps - pass_ps);
+}
+
+int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
+{
+    const SpecFramework *framework = &lane->spec.execution.framework;
+    const bool blocking = framework->p2p_blocking && (policy->overlap & SPEC_OVERLAP_PIPELINE) == 0;
+    const bool late_gather = policy->zero < 3 && (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) == 0;
+    const bool early_gather = policy->zero >= 3 || (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
+    const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    int64_t start_ps = 0, reduced_ps = lane->latest_ps[blocking], own_ps = 0, after_ps = 0, last_ps = 0;
+    if (early_gather && !both_ends)
+        start_ps = MAX(tails[0].first_gather_ps,
+                       policy->zero >= 3 ? 0 : tails[0].near_gather_ps - lane->forward_ps[0]);
+    for (int i = 0; i < SEARCH_SAMPLES; i++) {
+        const SearchTail *tail = &tails[i];
+        const int64_t end = i == 0 ? lane->first_end_ps[blocking] : lane->end_ps[blocking][i];
+        int64_t reduced = end + open_reduce_ps(lane, policy, tail, lane->sample[i]);
+        if (policy->zero >= 3)
+            reduced = MAX(reduced, tail->stream_ps * lane->group->microbatches - start_ps);
+        const int64_t after = tail->optimizer_ps + (late_gather ? tail->gather_ps : 0);
+        reduced_ps = MAX(reduced_ps, reduced);
+        after_ps = MAX(after_ps, after);
+        own_ps = MAX(own_ps, reduced + after);
+    }
+    /* The norm of all gradients keeps every optimizer until the last rank has reduced its own. */
+    last_ps = framework->grad_norm_clip ? reduced_ps + after_ps : MAX(reduced_ps, own_ps);
+    return start_ps + last_ps + (int64_t)llround(framework->step_overhead_s * 1e12);
+}
+
+double search_bound_bytes(const SearchLane *lane, const SearchTail *tails)
+{
+    double most = 0;
+    for (int i = 0; i < SEARCH_SAMPLES; i++)
+        most = fmax(most, tails[i].static_bytes + lane->live_bytes[i]);
+    return most + lane->spec.execution.framework.context_bytes;
+}

@@ -1,0 +1,39 @@
+/* search/bound_internal.h - shared by search/bound*.c. */
+#ifndef ORR_SEARCH_BOUND_INTERNAL_H
+#define ORR_SEARCH_BOUND_INTERNAL_H
+
+#include "search/bound.h"
+
+/* Schedules that run input and weight gradients apart. */
+static inline bool search_splits_backward(SpecSchedule schedule)
+{
+    switch (schedule) {
+    case SPEC_SCHEDULE_ZB_H1:
+    case SPEC_SCHEDULE_ZB_H2:
+    case SPEC_SCHEDULE_ZB_V:
+    case SPEC_SCHEDULE_V_HALF:
+    case SPEC_SCHEDULE_V_MIN:
+    case SPEC_SCHEDULE_DUALPIPE:
+    case SPEC_SCHEDULE_DUALPIPEV:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* At most what an overlapped pair of the stage hides. */
+static inline int64_t search_pair_saves_ps(const SearchLane *lane, int stage)
+{
+    const int *first = lane->deal->first;
+    return lane->costs->pair_saves_ps[first[stage + 1]] - lane->costs->pair_saves_ps[first[stage]] +
+           (stage + 1 == lane->stages ? lane->costs->last.pair_saves_ps : 0);
+}
+
+/* bound_pipeline.c */
+void search_bound_fill(SearchLane *lane);
+void search_bound_pipeline(SearchLane *lane);
+
+/* bound_memory.c: live bytes of the sampled ranks under an extent. */
+void search_bound_live(SearchLane *lane, const SpecRecompute *recompute);
+
+#endif

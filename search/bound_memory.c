@@ -1,0 +1,169 @@
+/* search/bound_memory.c - the least peak of activations and workspace on a rank, by schedule.
+ *
+ * Each schedule's order fixes which micro-batches are alive at some moments (most of them: at its peak); a level that
+ * is reached is a lower bound of the peak. Schedules whose order is not in closed form count one micro-batch.
+ * Tested: unit/test_search_bound.c
+ */
+#include "search/bound_internal.h"
+
+typedef struct Kept {
+    int64_t all, late; /* of one micro-batch; of them kept until the weight gradient */
+    int64_t forward_temp, backward_temp;
+} Kept;
+
+static SearchAgain again_of(SpecRecomputeMode mode)
+{
+    switch (mode) {
+    case SPEC_RECOMPUTE_NONE:
+        return SEARCH_AGAIN_NONE;
+    case SPEC_RECOMPUTE_FULL:
+    case SPEC_RECOMPUTE_SELECTIVE_LAYER:
+        return SEARCH_AGAIN_ALL;
+    case SPEC_RECOMPUTE_SELECTIVE_OP:
+        return SEARCH_AGAIN_OP;
+    default:
+        return SEARCH_AGAIN_SOME;
+    }
+}
+
+static void add_layers(const SearchCosts *costs, SearchAgain again, int from, int to, Kept *kept)
+{
+    const SearchMemory *memory = &costs->memory[again];
+    const int64_t all = memory->kept_bytes[to] - memory->kept_bytes[from];
+    kept->all += all;
+    kept->late += all - (memory->input_only_bytes[to] - memory->input_only_bytes[from]);
+    if (to > from) {
+        kept->forward_temp = memory->forward_temp_bytes[to - 1];
+        kept->backward_temp = memory->backward_temp_bytes[to - 1];
+    }
+}
+
+static void add_edge(const SearchEdge *edge, bool last, Kept *kept)
+{
+    kept->all += edge->kept_bytes;
+    kept->late += edge->kept_bytes - edge->input_only_bytes;
+    if (last) {
+        kept->forward_temp = MAX(edge->forward_temp_bytes, kept->forward_temp - edge->kept_bytes);
+        kept->backward_temp = MAX(edge->backward_temp_bytes, kept->backward_temp - edge->kept_bytes);
+    }
+}
+
+static Kept kept_of(const SearchLane *lane, int stage, const SpecRecompute *recompute)
+{
+    const SearchCosts *costs = lane->costs;
+    const int from = lane->deal->first[stage], to = lane->deal->first[stage + 1];
+    Kept kept = {0};
+    if (stage == 0)
+        add_edge(&costs->first, false, &kept);
+    if (recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0) {
+        const int until = MIN(from + recompute->layers, to);
+        add_layers(costs, SEARCH_AGAIN_ALL, from, until, &kept);
+        add_layers(costs, SEARCH_AGAIN_NONE, until, to, &kept);
+    } else if (recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER) {
+        const int every = MAX(1, recompute->every_n_layers);
+        for (int layer = from; layer < to; layer++)
+            add_layers(costs, (layer - from) % every == 0 ? SEARCH_AGAIN_ALL : SEARCH_AGAIN_NONE, layer,
+                       layer + 1, &kept);
+    } else {
+        add_layers(costs, again_of(recompute->mode), from, to, &kept);
+    }
+    if (stage + 1 == lane->stages)
+        add_edge(&costs->last, true, &kept);
+    return kept;
+}
+
+/* Forwards of each chunk before the first backward of the interleaved schedule, that one's own included. */
+static double interleaved_bytes(const SearchLane *lane, int rank, const Kept *kept)
+{
+    const int64_t m = lane->group->microbatches, p = lane->ranks, v = lane->chunks;
+    const int64_t ahead = 2 * (p - 1 - rank) + (v - 1) * p + 1, live = MIN(m * v, ahead);
+    double bytes = 0;
+    for (int64_t c = 0; c < v; c++) { /* whole groups of p micro-batches, then the one begun */
+        const int64_t whole = live / (p * v) * p, left = live % (p * v);
+        const int64_t size = MIN(p, m - whole);
+        bytes += (double)kept[c].all * (double)(whole + CLAMP(left - c * size, 0, size));
+    }
+    return bytes + (double)kept[v - 1].backward_temp;
+}
+
+static double zero_bubble_bytes(const SearchLane *lane, int rank, const Kept *kept, int h)
+{
+    const int64_t m = lane->group->microbatches, ahead = MIN(m, (int64_t)h * (lane->ranks - 1 - rank));
+    double most = 0;
+    for (int i = 0; i < 2; i++) { /* at the first input gradient, and once weight gradients have piled up */
+        const int64_t k = i == 0 ? 0 : MIN((int64_t)h * rank, m - 1);
+        const int64_t forwards = MIN(m, ahead + k + 1), weights = MAX(0, k - (int64_t)h * rank);
+        const double level =
+            (double)(forwards - k) * (double)kept->all + (double)(k - weights) * (double)kept->late;
+        most = MAX(most, level + (double)kept->backward_temp);
+    }
+    return most;
+}
+
+static double v_bytes(const SearchLane *lane, int rank, const Kept *kept)
+{
+    const int64_t m = lane->group->microbatches, p = lane->ranks;
+    int64_t first = 1, second = 1;
+    if (lane->deal->schedule == SPEC_SCHEDULE_ZB_V) {
+        first = 2 * p - rank - 1;
+        second = rank + 1;
+    } else if (lane->deal->schedule == SPEC_SCHEDULE_DUALPIPEV) {
+        first = 2 * (p - rank - 1) + rank + 1;
+        second = rank + 1;
+    }
+    return (double)MIN(m, first) * (double)kept[0].all + (double)MIN(m, second) * (double)kept[1].all;
+}
+
+static double dualpipe_bytes(const SearchLane *lane, int rank, const SpecRecompute *recompute)
+{
+    const int half = lane->ranks / 2, h = MIN(rank, lane->ranks - 1 - rank);
+    const bool near_first = rank < half;
+    const Kept a = kept_of(lane, rank, recompute), b = kept_of(lane, lane->ranks - 1 - rank, recompute);
+    const Kept *near = near_first ? &a : &b, *far = near_first ? &b : &a;
+    const int64_t each = lane->group->microbatches / 2;
+    return (double)MIN(each, 2 * (half - h - 1) + h + 1) * (double)near->all +
+           (double)MIN(each, h + 1) * (double)far->all;
+}
+
+static double rank_bytes(const SearchLane *lane, int rank, const SpecRecompute *recompute)
+{
+    const SearchDeal *deal = lane->deal;
+    const double m = lane->group->microbatches;
+    if (deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
+        return dualpipe_bytes(lane, rank, recompute);
+    Kept kept[SPEC_MAX_STAGES];
+    double all = 0;
+    for (int c = 0; c < lane->chunks; c++) {
+        kept[c] = kept_of(lane, sim_stage_of(deal->order->placement, lane->ranks, lane->chunks, rank, c),
+                          recompute);
+        all += (double)kept[c].all;
+    }
+    const double temp = (double)MAX(kept[0].forward_temp, kept[0].backward_temp);
+    switch (deal->schedule) {
+    case SPEC_SCHEDULE_1F1B:
+        return MIN(m, lane->ranks - rank) * all + temp;
+    case SPEC_SCHEDULE_GPIPE:
+        return m * all + temp;
+    case SPEC_SCHEDULE_BREADTH_FIRST:
+        return m * all + (double)kept[lane->chunks - 1].backward_temp;
+    case SPEC_SCHEDULE_INTERLEAVED:
+        return interleaved_bytes(lane, rank, kept);
+    case SPEC_SCHEDULE_ZB_H1:
+        return zero_bubble_bytes(lane, rank, kept, 1);
+    case SPEC_SCHEDULE_ZB_H2:
+        return zero_bubble_bytes(lane, rank, kept, 2);
+    case SPEC_SCHEDULE_ZB_V:
+    case SPEC_SCHEDULE_V_HALF:
+    case SPEC_SCHEDULE_V_MIN:
+    case SPEC_SCHEDULE_DUALPIPEV:
+        return v_bytes(lane, rank, kept);
+    default:
+        return all + temp;
+    }
+}
+
+void search_bound_live(SearchLane *lane, const SpecRecompute *recompute)
+{
+    for (int i = 0; i < SEARCH_SAMPLES; i++)
+        lane->live_bytes[i] = rank_bytes(lane, lane->sample[i], recompute);
+}

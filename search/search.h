@@ -1,0 +1,69 @@
+/* search/search.h - the best configuration of a space, with proof.
+ *
+ * Branch and bound: points whose least time (search/bound.h) is above the time of configurations already simulated,
+ * or whose least memory is above the GPU's, are left out; all others run in the engine, most promising first. The
+ * answer does not depend on the number of threads: work is done in batches of fixed size whose results are merged in
+ * order, and equal times go to the point that comes first in the space.
+ */
+#ifndef ORR_SEARCH_SEARCH_H
+#define ORR_SEARCH_SEARCH_H
+
+#include "report/report.h"
+#include "search/bound.h"
+
+/* One simulated point. */
+typedef struct SearchRun {
+    SearchId id;
+    bool fits;
+    int64_t step_ps;
+    double short_bytes, peak_bytes, reserved_bytes;
+    double tokens_per_s_per_gpu, mfu, bubble_frac;
+    int64_t part_ps[SIM_PART_COUNT], bubble_ps; /* of the critical rank */
+} SearchRun;
+
+typedef struct SearchOptions {
+    int top;  /* how many of the best are proved and reported; 0: the scenario's search.top, or 5 */
+    int jobs; /* threads; 0: all cores */
+    bool exhaustive;
+    /* Called now and then from one thread, with shares of the work done; may be NULL. */
+    void (*progress)(double done_frac, double elapsed_s, void *data);
+    void *progress_data;
+} SearchOptions;
+
+typedef struct SearchSensitivity {
+    const char *what; /* "NVLink" */
+    int64_t step_ps;  /* of the best configuration on a machine with 10 % more of it */
+} SearchSensitivity;
+
+#define SEARCH_SENSITIVITIES 4
+
+typedef struct SearchResult {
+    SearchSpace *space;
+    int64_t points;                     /* valid assignments */
+    int64_t pruned[SEARCH_BOUND_COUNT]; /* left out, by the bound that decided */
+    int64_t evaluated;                  /* bounded one by one, not as part of a group */
+    int64_t survivors;                  /* needed more than the bounds at hand when they were listed */
+    int64_t simulated, refused;         /* refused: the simulator would not run it */
+    double seconds;                     /* wall clock */
+    int jobs;
+    bool proved;
+    double gap_frac; /* (best - least possible) / best; 0 when proved */
+    GArray *best;    /* SearchRun that fit, fastest first, at most `top` */
+    GArray *pareto;  /* SearchRun that fit: no other simulated one is faster and smaller */
+    GArray *misses;  /* SearchRun that did not fit and would not be slower than the best, by bytes */
+    SearchSensitivity sensitivity[SEARCH_SENSITIVITIES]; /* of the best; step_ps 0: not known */
+} SearchResult;
+
+/* Fails when no assignment is valid. `spec` must outlive the result. */
+bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *ret_result, GError **error);
+void search_result_clear(SearchResult *result);
+
+/* search/write.c. `source` may be NULL. */
+void search_write_text(const SearchResult *result, GString *out);
+bool search_write_json(const SearchResult *result, const SpecSource *source, GString *out, GError **error);
+void search_write_csv(const SearchResult *result, GString *out);
+
+/* "tp8 sp pp35 dp8 zero1 1f1b mb1 recompute full"; g_free. */
+char *search_describe(const SearchResult *result, SearchId id);
+
+#endif

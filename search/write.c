@@ -1,0 +1,244 @@
+/* search/write.c - a search's answer as JSON and CSV; docs/SEARCH.md has the meaning of every key. */
+#include "base/text.h"
+#include "search/write_internal.h"
+
+#include "report/parts.h"
+
+/* --- what "auto" became --- */
+
+static void write_int(OrrJsonWriter *w, const char *key, int asked, int value)
+{
+    if (asked == SPEC_AUTO)
+        orr_jw_int(w, key, value);
+}
+
+static void write_recompute(OrrJsonWriter *w, const SpecRecompute *recompute)
+{
+    const char *mode = spec_word(&spec_words_recompute, (int)recompute->mode);
+    if (recompute->layers == 0) {
+        orr_jw_text(w, "recompute", mode);
+        return;
+    }
+    orr_jw_begin(w, "recompute", '{');
+    orr_jw_text(w, "mode", mode);
+    orr_jw_int(w, "layers", recompute->layers);
+    orr_jw_end(w, '}');
+}
+
+static void write_parallel(OrrJsonWriter *w, const SpecParallel *asked, const SpecParallel *chosen)
+{
+    orr_jw_begin(w, "parallel", '{');
+    write_int(w, "tensor", asked->tensor, chosen->tensor);
+    if (asked->sequence_parallel == SPEC_AUTO)
+        orr_jw_bool(w, "sequence_parallel", chosen->sequence_parallel == 1);
+    write_int(w, "context", asked->context, chosen->context);
+    write_int(w, "pipeline", asked->pipeline, chosen->pipeline);
+    write_int(w, "virtual_stages", asked->virtual_stages, chosen->virtual_stages);
+    if ((int)asked->schedule == SPEC_AUTO)
+        orr_jw_text(w, "schedule", spec_word(&spec_words_schedule, (int)chosen->schedule));
+    write_int(w, "data", asked->data, chosen->data);
+    write_int(w, "expert", asked->expert, chosen->expert);
+    write_int(w, "expert_tensor", asked->expert_tensor, chosen->expert_tensor);
+    write_int(w, "zero", asked->zero, chosen->zero);
+    write_int(w, "zero_group_gpus", asked->zero_group_gpus, chosen->zero_group_gpus);
+    if (asked->embedding_as_layer != chosen->embedding_as_layer)
+        orr_jw_bool(w, "embedding_as_layer", chosen->embedding_as_layer);
+    if (asked->loss_as_layer != chosen->loss_as_layer)
+        orr_jw_bool(w, "loss_as_layer", chosen->loss_as_layer);
+    orr_jw_end(w, '}');
+}
+
+static void write_execution(OrrJsonWriter *w, const SpecExecution *asked, const SpecExecution *chosen)
+{
+    orr_jw_begin(w, "execution", '{');
+    if ((int)asked->attention == SPEC_AUTO)
+        orr_jw_text(w, "attention", spec_word(&spec_words_attention, (int)chosen->attention));
+    if ((asked->overlap & SPEC_OVERLAP_AUTO) != 0) {
+        orr_jw_begin(w, "overlap", '[');
+        for (int i = 0; i < spec_words_overlap.count; i++)
+            if ((chosen->overlap & 1u << i) != 0)
+                orr_jw_text(w, NULL, spec_words_overlap.words[i]);
+        orr_jw_end(w, ']');
+    }
+    orr_jw_end(w, '}');
+}
+
+static void write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen)
+{
+    orr_jw_begin(w, "training", '{');
+    write_int(w, "micro_batch", asked->training.micro_batch, chosen->training.micro_batch);
+    if ((int)asked->training.recompute.mode == SPEC_AUTO)
+        write_recompute(w, &chosen->training.recompute);
+    orr_jw_end(w, '}');
+    write_parallel(w, &asked->parallel, &chosen->parallel);
+    write_execution(w, &asked->execution, &chosen->execution);
+}
+
+/* --- points --- */
+
+static bool write_report(OrrJsonWriter *w, const Spec *spec, const SpecSource *source, GError **error)
+{
+    const ReportOptions options = {0};
+    OrrArena *arena = orr_arena_new();
+    Report report;
+    bool ok = report_run(spec, source, &options, arena, &report, error);
+    if (ok) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        report_write_json(&report, text);
+        OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "report", error);
+        ok = doc != NULL;
+        if (ok)
+            orr_jw_node(w, "report", orr_json_root(doc));
+        orr_json_free(doc);
+    }
+    orr_arena_free(arena);
+    return ok;
+}
+
+typedef struct Writing {
+    OrrJsonWriter *w;
+    const SearchResult *result;
+    const SpecSource *source;
+    Spec *scratch;
+} Writing;
+
+static void write_figures(OrrJsonWriter *w, const SearchRun *run)
+{
+    ReportTime times[REPORT_TIME_COUNT];
+    orr_jw_ps(w, "step_s", run->step_ps);
+    orr_jw_number(w, "mfu", run->mfu);
+    orr_jw_number(w, "bubble_frac", run->bubble_frac);
+    orr_jw_number(w, "peak_bytes", run->peak_bytes);
+    orr_jw_number(w, "reserved_bytes", run->reserved_bytes);
+    report_times(run->part_ps, run->bubble_ps, times);
+    orr_jw_begin(w, "time", '{');
+    for (int i = 0; i < REPORT_TIME_COUNT; i++)
+        orr_jw_ps(w, times[i].key, times[i].ps);
+    orr_jw_end(w, '}');
+}
+
+static bool write_points(Writing *writing, const char *key, const GArray *runs, bool reports, bool misses,
+                         GError **error)
+{
+    OrrJsonWriter *w = writing->w;
+    const SearchResult *result = writing->result;
+    orr_jw_begin(w, key, '[');
+    for (guint i = 0; i < runs->len; i++) {
+        const SearchRun *run = &g_array_index(runs, SearchRun, i);
+        search_point_spec(result->space, run->id, writing->scratch);
+        orr_jw_begin(w, NULL, '{');
+        write_choice(w, result->space->spec, writing->scratch);
+        if (misses)
+            orr_jw_number(w, "short_bytes", run->short_bytes);
+        if (reports && !write_report(w, writing->scratch, writing->source, error))
+            return false;
+        if (!reports)
+            write_figures(w, run);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+    return true;
+}
+
+static void write_certificate(OrrJsonWriter *w, const SearchResult *result)
+{
+    orr_jw_int(w, "space", result->points);
+    orr_jw_begin(w, "pruned", '{');
+    for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++)
+        orr_jw_int(w, search_bound_key((SearchBoundKind)kind), result->pruned[kind]);
+    orr_jw_end(w, '}');
+    orr_jw_int(w, "evaluated", result->evaluated);
+    orr_jw_int(w, "survivors", result->survivors);
+    orr_jw_int(w, "simulated", result->simulated);
+    orr_jw_int(w, "refused", result->refused);
+    orr_jw_number(w, "seconds", result->seconds);
+    orr_jw_bool(w, "proved", result->proved);
+    orr_jw_number(w, "gap_frac", result->gap_frac);
+}
+
+bool search_write_json(const SearchResult *result, const SpecSource *source, GString *out, GError **error)
+{
+    OrrJsonWriter writer;
+    OrrJsonWriter *w = &writer;
+    g_autofree Spec *scratch = g_new(Spec, 1);
+    Writing writing = {w, result, source, scratch};
+    orr_jw_init(w, out, false);
+    orr_jw_begin(w, NULL, '{');
+    orr_jw_int(w, "schema", 1);
+    orr_jw_text(w, "scenario", result->space->spec->name);
+    write_certificate(w, result);
+    if (!write_points(&writing, "best", result->best, true, false, error) ||
+        !write_points(&writing, "pareto", result->pareto, false, false, error) ||
+        !write_points(&writing, "nearest_misses", result->misses, false, true, error))
+        return false;
+    orr_jw_begin(w, "sensitivity", '[');
+    for (int i = 0; i < SEARCH_SENSITIVITIES; i++) {
+        const SearchSensitivity *one = &result->sensitivity[i];
+        if (one->step_ps == 0)
+            continue;
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "what", one->what);
+        orr_jw_number(w, "more_frac", 0.1);
+        orr_jw_ps(w, "step_s", one->step_ps);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+    orr_jw_end(w, '}');
+    g_string_append_c(out, '\n');
+    return true;
+}
+
+void search_write_csv(const SearchResult *result, GString *out)
+{
+    static const char *const headers[] = {"rank",
+                                          "step_s",
+                                          "mfu",
+                                          "reserved_bytes",
+                                          "tensor",
+                                          "sequence_parallel",
+                                          "context",
+                                          "pipeline",
+                                          "virtual_stages",
+                                          "schedule",
+                                          "data",
+                                          "expert",
+                                          "expert_tensor",
+                                          "zero",
+                                          "zero_group_gpus",
+                                          "micro_batch",
+                                          "recompute",
+                                          "attention",
+                                          "embedding_as_layer",
+                                          "loss_as_layer",
+                                          "overlap"};
+    enum { COLUMNS = G_N_ELEMENTS(headers) };
+    g_autofree Spec *spec = g_new(Spec, 1);
+    OrrTable *table = orr_table_new(headers, COLUMNS);
+    for (guint i = 0; i < result->best->len; i++) {
+        const SearchRun *run = &g_array_index(result->best, SearchRun, i);
+        search_point_spec(result->space, run->id, spec);
+        const SpecParallel *p = &spec->parallel;
+        g_autofree char *recompute = search_recompute_words(&spec->training.recompute);
+        g_autoptr(GString) line = g_string_new(NULL);
+        char mfu[G_ASCII_DTOSTR_BUF_SIZE], reserved[G_ASCII_DTOSTR_BUF_SIZE];
+        g_string_append_printf(line, "%u,%" G_GINT64_FORMAT ".%012" G_GINT64_FORMAT ",%s,%s,", i + 1,
+                               run->step_ps / 1000000000000, run->step_ps % 1000000000000,
+                               g_ascii_formatd(mfu, sizeof mfu, "%.6f", run->mfu),
+                               g_ascii_formatd(reserved, sizeof reserved, "%.0f", run->reserved_bytes));
+        g_string_append_printf(line, "%d,%d,%d,%d,%d,%s,%d,%d,%d,%d,%d,%d,%s,%s,%d,%d,", p->tensor,
+                               p->sequence_parallel, p->context, p->pipeline, p->virtual_stages,
+                               spec_word(&spec_words_schedule, (int)p->schedule), p->data, p->expert,
+                               p->expert_tensor, p->zero, p->zero_group_gpus, spec->training.micro_batch,
+                               recompute, spec_word(&spec_words_attention, (int)spec->execution.attention),
+                               p->embedding_as_layer, p->loss_as_layer);
+        for (int bit = 0, first = 1; bit < spec_words_overlap.count; bit++)
+            if ((spec->execution.overlap & 1u << bit) != 0) {
+                g_string_append_printf(line, "%s%s", first != 0 ? "" : " ", spec_words_overlap.words[bit]);
+                first = 0;
+            }
+        g_auto(GStrv) cells = g_strsplit(line->str, ",", COLUMNS);
+        orr_table_row(table, (const char *const *)cells);
+    }
+    orr_table_csv(table, out);
+    orr_table_free(table);
+}

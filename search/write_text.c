@@ -1,0 +1,148 @@
+/* search/write_text.c - a search's answer as a page of text, at most 100 columns. */
+#include "base/text.h"
+#include "report/page.h"
+#include "report/parts.h"
+#include "search/write_internal.h"
+
+enum { LABEL_COLUMN = 14, POINT_COLUMN = 31 };
+
+static void append_entry(GString *out, const char *label, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static void append_entry(GString *out, const char *label, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    report_page_entry(out, label, LABEL_COLUMN, text);
+}
+
+static const char *whole(char *text, int64_t value)
+{
+    return report_page_whole(text, (double)value);
+}
+
+static void append_certificate(GString *out, const SearchResult *result)
+{
+    char points[ORR_TEXT_SIZE], count[ORR_TEXT_SIZE], seconds[ORR_TEXT_SIZE];
+    append_entry(out, "space", "%s points, decided in %s on %d thread%s", whole(points, result->points),
+                 orr_text_seconds(seconds, result->seconds), result->jobs, result->jobs == 1 ? "" : "s");
+    int64_t most = 0;
+    int worst = -1;
+    for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++) {
+        if (result->pruned[kind] == 0)
+            continue;
+        append_entry(out, kind == 0 ? "left out" : "", "%14s  %-9s %s", whole(count, result->pruned[kind]),
+                     search_bound_key((SearchBoundKind)kind), search_bound_words((SearchBoundKind)kind));
+        if (result->pruned[kind] > most && kind != SEARCH_BOUND_MEMORY) {
+            most = result->pruned[kind];
+            worst = kind;
+        }
+    }
+    (void)worst;
+    append_entry(out, "simulated", "%s; bounded one by one: %s", whole(count, result->simulated),
+                 whole(points, result->evaluated));
+    if (result->refused > 0)
+        append_entry(out, "refused", "%s by the simulator", whole(count, result->refused));
+    append_entry(out, "proof", "%s",
+                 result->proved ? "no other point of the space is faster; gap 0" : "not finished");
+}
+
+static void append_point(GString *out, const char *lead, const SearchResult *result, const SearchRun *run)
+{
+    g_autofree char *point = search_describe(result, run->id);
+    char seconds[ORR_TEXT_SIZE], bytes[ORR_TEXT_SIZE];
+    g_autofree char *label =
+        g_strdup_printf("%s %-9s %-10s", lead, orr_text_seconds(seconds, (double)run->step_ps * 1e-12),
+                        orr_text_bytes(bytes, run->reserved_bytes));
+    report_page_entry(out, label, POINT_COLUMN, point);
+}
+
+/* The part of the step in which a runner-up loses most. */
+static void append_reason(GString *out, const SearchRun *best, const SearchRun *run)
+{
+    ReportTime mine[REPORT_TIME_COUNT], theirs[REPORT_TIME_COUNT];
+    char more[ORR_TEXT_SIZE], part[ORR_TEXT_SIZE];
+    int largest = 0;
+    report_times(best->part_ps, best->bubble_ps, theirs);
+    report_times(run->part_ps, run->bubble_ps, mine);
+    if (run->step_ps == best->step_ps) {
+        g_string_append_printf(out, "%*sas fast\n", POINT_COLUMN, "");
+        return;
+    }
+    for (int i = 1; i < REPORT_TIME_COUNT; i++)
+        if (mine[i].ps - theirs[i].ps > mine[largest].ps - theirs[largest].ps)
+            largest = i;
+    g_string_append_printf(out, "%*sslower by %s: %s %+.1f%% of the step (%s)\n", POINT_COLUMN, "",
+                           orr_text_seconds(more, (double)(run->step_ps - best->step_ps) * 1e-12),
+                           mine[largest].label,
+                           100.0 * (double)(mine[largest].ps - theirs[largest].ps) / (double)best->step_ps,
+                           orr_text_seconds(part, (double)(mine[largest].ps - theirs[largest].ps) * 1e-12));
+}
+
+static void append_best(GString *out, const SearchResult *result)
+{
+    g_string_append(out, "\nBest          step      memory\n");
+    const SearchRun *best = &g_array_index(result->best, SearchRun, 0);
+    for (guint i = 0; i < result->best->len; i++) {
+        const SearchRun *run = &g_array_index(result->best, SearchRun, i);
+        g_autofree char *lead = g_strdup_printf("%4u", i + 1);
+        append_point(out, lead, result, run);
+        if (i > 0)
+            append_reason(out, best, run);
+        else
+            g_string_append_printf(out, "%*sMFU %.1f%%, bubble %.1f%%, %.0f tokens/s a GPU\n", POINT_COLUMN,
+                                   "", 100 * run->mfu, 100 * run->bubble_frac, run->tokens_per_s_per_gpu);
+    }
+}
+
+static void append_list(GString *out, const char *title, const SearchResult *result, const GArray *runs,
+                        bool misses)
+{
+    char bytes[ORR_TEXT_SIZE];
+    if (runs->len == 0)
+        return;
+    g_string_append_printf(out, "\n%s\n", title);
+    for (guint i = 0; i < runs->len && i < 12; i++) {
+        const SearchRun *run = &g_array_index(runs, SearchRun, i);
+        append_point(out, "    ", result, run);
+        if (misses)
+            g_string_append_printf(out, "%*sshort by %s\n", POINT_COLUMN, "",
+                                   orr_text_bytes(bytes, run->short_bytes));
+    }
+}
+
+static void append_sensitivity(GString *out, const SearchResult *result)
+{
+    const SearchRun *best = result->best->len > 0 ? &g_array_index(result->best, SearchRun, 0) : NULL;
+    char seconds[ORR_TEXT_SIZE];
+    if (best == NULL)
+        return;
+    g_string_append(out, "\nTen percent more of\n");
+    for (int i = 0; i < SEARCH_SENSITIVITIES; i++) {
+        const SearchSensitivity *one = &result->sensitivity[i];
+        if (one->step_ps > 0)
+            append_entry(out, one->what, "%s (%+.2f%%)",
+                         orr_text_seconds(seconds, (double)one->step_ps * 1e-12),
+                         100.0 * (double)(one->step_ps - best->step_ps) / (double)best->step_ps);
+    }
+}
+
+void search_write_text(const SearchResult *result, GString *out)
+{
+    const Spec *spec = result->space->spec;
+    char gpus[ORR_TEXT_SIZE];
+    g_string_append_printf(out, "%s\n\n", spec->name[0] != '\0' ? spec->name : "Search");
+    append_entry(out, "machine", "%s x %s, %s", whole(gpus, spec_gpus(spec)), spec->cluster.accelerator.name,
+                 spec->model.name);
+    append_certificate(out, result);
+    if (result->best->len > 0)
+        append_best(out, result);
+    else
+        g_string_append(out, "\nNo configuration fits in memory.\n");
+    append_list(out, "Pareto        step      memory: faster or smaller than all others that were simulated",
+                result, result->pareto, false);
+    append_list(out, "Nearest configurations that would not be slower and do not fit", result, result->misses,
+                true);
+    append_sensitivity(out, result);
+}

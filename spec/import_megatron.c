@@ -1,0 +1,406 @@
+/* spec/import_megatron.c - Megatron-LM flags and Megatron-Bridge overrides into a scenario. */
+#include <stdio.h>
+#include <string.h>
+
+#include "spec/exchange_megatron.h"
+
+typedef struct Names {
+    SpecImport *import;
+    bool bridge;
+} Names;
+
+static const char *text_of(const Names *names, const char *flag, const char *bridge)
+{
+    const char *key = names->bridge ? bridge : flag;
+    return key != NULL ? spec_import_text(names->import, key) : NULL;
+}
+
+/* A flag that is absent is off; an override that is absent says nothing. */
+static bool switch_of(const Names *names, const char *flag, const char *bridge, bool *ret_value)
+{
+    if (text_of(names, flag, bridge) == NULL && names->bridge)
+        return false;
+    *ret_value = spec_import_bool(names->import, names->bridge ? bridge : flag, false);
+    return true;
+}
+
+/* --- model --- */
+
+static void take_word(const Names *names, const char *flag, const char *bridge, const SpecWordPair *pairs,
+                      int count, const SpecWords *words, const char *key)
+{
+    const char *text = text_of(names, flag, bridge);
+    if (text == NULL)
+        return;
+    for (int i = 0; i < count; i++)
+        if (g_ascii_strcasecmp(pairs[i].word, text) == 0) {
+            spec_import_native(names->import, key, spec_word(words, pairs[i].value));
+            return;
+        }
+    spec_import_warn(names->import, "%s: \"%s\" is none that a scenario has; passed over", flag, text);
+}
+
+static void take_biases(const Names *names)
+{
+    bool linear = true, qkv = false;
+    if (names->bridge ? !switch_of(names, NULL, "model.add_bias_linear", &linear)
+                      : !switch_of(names, "disable-bias-linear", NULL, &linear))
+        return;
+    if (!names->bridge)
+        linear = !linear;
+    switch_of(names, "add-qkv-bias", "model.add_qkv_bias", &qkv);
+    spec_import_native(names->import, "model.biases", linear ? "all" : qkv ? "qkv" : "none");
+}
+
+/* "2", or "([0]*3+[1]*58)". */
+static void take_layer_freq(const Names *names)
+{
+    const char *text = text_of(names, "moe-layer-freq", "model.moe_layer_freq");
+    int dense = 0, sparse = 0, step = 0, end = 0;
+    if (text == NULL)
+        return;
+    if (sscanf(text, "([0]*%5d+[1]*%5d)%n", &dense, &sparse, &end) == 2 && text[end] == '\0' && dense >= 0) {
+        spec_import_native_int(names->import, "model.moe.dense_layers", dense);
+        spec_import_native_int(names->import, "model.moe.layer_step", 1);
+    } else if (sscanf(text, "%5d%n", &step, &end) == 1 && text[end] == '\0' && step > 0) {
+        spec_import_native_int(names->import, "model.moe.dense_layers", 0);
+        spec_import_native_int(names->import, "model.moe.layer_step", step);
+    } else {
+        spec_import_warn(names->import, "moe-layer-freq: \"%.60s\" is neither a number nor ([0]*A+[1]*B); passed over",
+                         text);
+    }
+}
+
+static void take_number(const Names *names, const char *flag, const char *bridge, const char *key)
+{
+    const char *text = text_of(names, flag, bridge);
+    char *end = NULL;
+    if (text == NULL || strcmp(text, "null") == 0)
+        return;
+    g_ascii_strtod(text, &end);
+    if (end != text && *end == '\0')
+        spec_import_native(names->import, key, text);
+    else
+        spec_import_warn(names->import, "%s: \"%s\" is no number; passed over", flag, text);
+}
+
+static void take_experts(const Names *names, bool had_model)
+{
+    const char *type = text_of(names, "moe-token-dispatcher-type", "model.moe_token_dispatcher_type");
+    const char *backend = text_of(names, "moe-flex-dispatcher-backend", "model.moe_flex_dispatcher_backend");
+    int shared = 0;
+    take_layer_freq(names);
+    take_number(names, "moe-expert-capacity-factor", "model.moe_expert_capacity_factor",
+                "model.moe.capacity_factor");
+    if (spec_import_int(names->import,
+                        names->bridge ? "model.moe_shared_expert_intermediate_size"
+                                      : "moe-shared-expert-intermediate-size",
+                        &shared)) {
+        spec_import_native_int(names->import, "model.moe.shared_expert_ffn_hidden", shared);
+        if (!had_model)
+            spec_import_implied(names->import, "model.moe.shared_experts", shared > 0 ? "1" : "0");
+    }
+    if (type == NULL)
+        return;
+    if (strcmp(type, "flex") == 0)
+        spec_import_native(names->import, "parallel.moe_dispatcher", backend != NULL ? backend : "deepep");
+    else if (spec_import_at(names->import, "parallel.moe_dispatcher") == NULL)
+        spec_import_native(names->import, "parallel.moe_dispatcher", "alltoall");
+}
+
+static void take_model(const Names *names)
+{
+    const bool had_model = spec_import_at(names->import, "model") != NULL;
+    const bool shape = text_of(names, "num-layers", "model.num_layers") != NULL;
+    if (!had_model && shape) {
+        g_autofree char *name = g_path_get_basename(names->import->path);
+        g_autofree char *quoted = g_strdup_printf("\"%s\"", name);
+        spec_import_implied(names->import, "model.name", quoted);
+    }
+    for (int i = 0; i < megatron_int_count; i++) {
+        const MegatronInt *row = &megatron_ints[i];
+        const char *key = names->bridge ? row->bridge : row->flag;
+        if (key != NULL)
+            spec_import_move(names->import, key, row->key);
+    }
+    for (int i = 0; shape && i < megatron_switch_count; i++) {
+        const MegatronSwitch *row = &megatron_switches[i];
+        bool value = false;
+        if (g_str_has_prefix(row->key, "model.") && switch_of(names, row->flag, row->bridge, &value))
+            spec_import_native_bool(names->import, row->key,
+                                    value != (names->bridge ? row->bridge_inverse : row->flag_inverse));
+    }
+    text_of(names, "group-query-attention", NULL);
+    text_of(names, "multi-latent-attention", "model.multi_latent_attention");
+    text_of(names, "moe-grouped-gemm", "model.moe_grouped_gemm");
+    text_of(names, "attention-dropout", "model.attention_dropout");
+    take_number(names, "hidden-dropout", "model.hidden_dropout", "model.dropout_frac");
+    take_word(names, "normalization", "model.normalization", megatron_norms,
+              (int)G_N_ELEMENTS(megatron_norms), &spec_words_norm, "model.norm");
+    take_word(names, "position-embedding-type", "model.position_embedding_type", megatron_positions,
+              (int)G_N_ELEMENTS(megatron_positions), &spec_words_position, "model.position");
+    if (shape)
+        take_biases(names);
+    take_experts(names, had_model);
+}
+
+/* --- split --- */
+
+/* Stages of "Et*3|t*4|(tt|)*2,t*2L" as a JSON list of layers; returns how many, 0 when it cannot be read. */
+static int read_layout(const char *layout, GString *list)
+{
+    g_autoptr(GString) flat = g_string_new(NULL);
+    for (const char *c = layout; *c != '\0'; c++) {
+        const char *unit = c;
+        gsize length = 1;
+        if (*c == ',' || g_ascii_isspace(*c))
+            continue;
+        if (*c == '(') {
+            const char *close = strchr(c, ')');
+            if (close == NULL)
+                return 0;
+            unit = c + 1;
+            length = (gsize)(close - unit);
+            c = close;
+        }
+        long times = 1;
+        if (c[1] == '*') {
+            char *end = NULL;
+            times = strtol(c + 2, &end, 10);
+            if (end == c + 2 || times < 0 || times > SPEC_MAX_STAGES)
+                return 0;
+            c = end - 1;
+        }
+        for (long i = 0; i < times; i++)
+            g_string_append_len(flat, unit, (gssize)length);
+        if (flat->len > 1 << 16)
+            return 0;
+    }
+    int stages = 1, layers = 0;
+    g_string_assign(list, "[");
+    for (const char *c = flat->str; *c != '\0'; c++) {
+        if (*c == 't')
+            layers++;
+        if (*c == '|') {
+            g_string_append_printf(list, "%d,", layers);
+            layers = 0;
+            stages++;
+        }
+    }
+    g_string_append_printf(list, "%d]", layers);
+    return stages;
+}
+
+/* Virtual stages that the file names in one of three ways; 1: none. */
+static int virtual_stages(const Names *names, int pipeline)
+{
+    const char *layout = text_of(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout");
+    int chunks = 1, layers = 0;
+    spec_import_int(names->import,
+                    names->bridge ? "model.virtual_pipeline_model_parallel_size"
+                                  : "num-virtual-stages-per-pipeline-rank",
+                    &chunks);
+    if (!names->bridge && spec_import_int(names->import, "num-layers-per-virtual-pipeline-stage", &layers) &&
+        layers > 0 && pipeline > 0)
+        chunks = spec_import_layers(names->import) / pipeline / layers;
+    if (layout != NULL && strcmp(layout, "null") != 0) {
+        g_autoptr(GString) list = g_string_new(NULL);
+        const int stages = read_layout(layout, list);
+        if (stages > 0 && pipeline > 0 && stages % pipeline == 0) {
+            spec_import_native(names->import, "parallel.stage_layers", list->str);
+            chunks = stages / pipeline;
+        } else {
+            spec_import_warn(names->import, "pipeline-model-parallel-layout: \"%.60s\" does not make stages for %d "
+                             "pipeline ranks; passed over", layout, pipeline);
+        }
+    }
+    return MAX(1, chunks);
+}
+
+static void take_pipeline(const Names *names)
+{
+    const bool given =
+        text_of(names, "pipeline-model-parallel-size", "model.pipeline_model_parallel_size") != NULL;
+    const int pipeline = spec_import_doc_int(names->import, "parallel.pipeline", 1);
+    bool value = false;
+    const int chunks = virtual_stages(names, pipeline);
+    if (given && pipeline > 1) {
+        spec_import_native_int(names->import, "parallel.virtual_stages", chunks);
+        spec_import_native(names->import, "parallel.schedule", chunks > 1 ? "interleaved" : "1f1b");
+    }
+    for (int i = 0; pipeline > 1 && i < megatron_switch_count; i++) {
+        const MegatronSwitch *row = &megatron_switches[i];
+        if (g_str_has_prefix(row->key, "parallel.") &&
+            text_of(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout") == NULL &&
+            switch_of(names, row->flag, row->bridge, &value))
+            spec_import_native_bool(names->import, row->key, value);
+    }
+    const bool told = text_of(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm") != NULL;
+    if (chunks > 1 && (told || !names->bridge)) {
+        switch_of(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm", &value);
+        spec_import_overlap(names->import, "pipeline", names->bridge ? value : !value);
+    }
+}
+
+static void take_data(const Names *names)
+{
+    const struct {
+        const char *flag, *bridge, *word;
+    } overlaps[] = {
+        {"overlap-grad-reduce", "ddp.overlap_grad_reduce", "grad_reduce"},
+        {"overlap-param-gather", "ddp.overlap_param_gather", "param_gather"},
+        {"tp-comm-overlap", "comm_overlap.tp_comm_overlap", "tensor"},
+        {"overlap-moe-expert-parallel-comm", "comm_overlap.overlap_moe_expert_parallel_comm", "expert"},
+    };
+    const char *strategy =
+        text_of(names, "data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy");
+    bool value = false, fsdp = false, distributed = false;
+    if (switch_of(names, "sequence-parallel", "model.sequence_parallel", &value))
+        spec_import_native_bool(names->import, "parallel.sequence_parallel", value);
+    switch_of(names, "use-megatron-fsdp", "ddp.use_megatron_fsdp", &fsdp);
+    if (switch_of(names, "use-distributed-optimizer", "ddp.use_distributed_optimizer", &distributed)) {
+        const int zero = fsdp && strategy != NULL && strcmp(strategy, "optim_grads_params") == 0 ? 3
+                         : fsdp && strategy != NULL && strcmp(strategy, "optim_grads") == 0     ? 2
+                         : distributed                                                          ? 1
+                                                                                                : 0;
+        spec_import_native_int(names->import, "parallel.zero", zero);
+        for (gsize i = 0; i < G_N_ELEMENTS(overlaps); i++) {
+            const bool nothing_gathered = zero == 0 && strcmp(overlaps[i].word, "param_gather") == 0;
+            if (switch_of(names, overlaps[i].flag, overlaps[i].bridge, &value) && !nothing_gathered)
+                spec_import_overlap(names->import, overlaps[i].word, value);
+        }
+    }
+    text_of(names, "num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances");
+}
+
+/* --- training --- */
+
+static void take_precision(const Names *names)
+{
+    static const char *const bridge[][2] = {
+        {"fp16_mixed", "fp16"},
+        {"bf16_mixed", "bf16"},
+        {"bf16_with_fp8_delayed_scaling_mixed", "fp8"},
+        {"bf16_with_fp8_current_scaling_mixed", "fp8-cs"},
+        {"bf16_with_fp8_subchannel_scaling_mixed", "fp8-blockwise"},
+        {"bf16_with_mxfp8_mixed", "mxfp8"},
+        {"bf16_with_nvfp4_mixed", "nvfp4"},
+    };
+    SpecImport *import = names->import;
+    if (names->bridge) {
+        const char *recipe = spec_import_text(import, "mixed_precision");
+        for (gsize i = 0; recipe != NULL && i < G_N_ELEMENTS(bridge); i++)
+            if (strcmp(recipe, bridge[i][0]) == 0)
+                spec_import_native(import, "training.precision", bridge[i][1]);
+        return;
+    }
+    const char *fp8 = spec_import_text(import, "fp8-format"), *fp4 = spec_import_text(import, "fp4-format");
+    const char *recipe = spec_import_text(import, "fp8-recipe");
+    const bool bf16 = spec_import_bool(import, "bf16", false), fp16 = spec_import_bool(import, "fp16", false);
+    spec_import_text(import, "fp4-recipe");
+    const char *precision = fp4 != NULL                                            ? "nvfp4"
+                            : fp8 != NULL && g_strcmp0(recipe, "tensorwise") == 0 ? "fp8-cs"
+                            : fp8 != NULL && g_strcmp0(recipe, "blockwise") == 0  ? "fp8-blockwise"
+                            : fp8 != NULL && g_strcmp0(recipe, "mxfp8") == 0      ? "mxfp8"
+                            : fp8 != NULL                                          ? "fp8"
+                            : bf16                                                 ? "bf16"
+                            : fp16                                                 ? "fp16"
+                                                                                   : "fp32";
+    if (spec_import_text(import, "micro-batch-size") != NULL || bf16 || fp16)
+        spec_import_native(import, "training.precision", precision);
+}
+
+/* "core_attn mlp" or "[core_attn,mlp]" as a JSON list. */
+static char *module_list(const char *text)
+{
+    g_auto(GStrv) words = g_strsplit_set(text, " ,[]\"'", -1);
+    GString *list = g_string_new("[");
+    for (char **word = words; *word != NULL; word++)
+        if ((*word)[0] != '\0')
+            g_string_append_printf(list, "%s\"%s\"", list->len > 1 ? "," : "", *word);
+    g_string_append_c(list, ']');
+    return g_string_free(list, FALSE);
+}
+
+static void take_recompute(const Names *names)
+{
+    SpecImport *import = names->import;
+    const char *granularity = text_of(names, "recompute-granularity", "model.recompute_granularity");
+    const char *method = text_of(names, "recompute-method", "model.recompute_method");
+    const char *modules = text_of(names, "recompute-modules", "model.recompute_modules");
+    int layers = 1;
+    spec_import_int(import, names->bridge ? "model.recompute_num_layers" : "recompute-num-layers", &layers);
+    if (granularity == NULL && names->bridge)
+        return;
+    if (granularity == NULL || strcmp(granularity, "null") == 0) {
+        spec_import_native(import, "training.recompute", "none");
+    } else if (strcmp(granularity, "full") == 0 && g_strcmp0(method, "block") == 0) {
+        g_autofree char *value = g_strdup_printf("{\"mode\":\"full\",\"layers\":%d}", layers);
+        spec_import_native(import, "training.recompute", value);
+    } else if (strcmp(granularity, "full") == 0) {
+        spec_import_native(import, "training.recompute", "full");
+    } else {
+        g_autofree char *list = module_list(modules != NULL ? modules : "core_attn");
+        g_autofree char *value = g_strdup_printf("{\"mode\":\"modules\",\"modules\":%s}", list);
+        spec_import_native(import, "training.recompute",
+                           strcmp(list, "[\"core_attn\"]") == 0 ? "selective" : value);
+    }
+}
+
+static void take_attention(const Names *names)
+{
+    const char *backend = text_of(names, "attention-backend", "model.attention_backend");
+    const OrrJson *now = spec_import_at(names->import, "execution.attention");
+    const bool flash = now != NULL && orr_json_type(now) == ORR_JSON_TEXT &&
+                       g_str_has_prefix(orr_json_text(now), "flash");
+    if (backend == NULL)
+        return;
+    if (strcmp(backend, "unfused") == 0 || strcmp(backend, "local") == 0)
+        spec_import_native(names->import, "execution.attention", "unfused");
+    else if (strcmp(backend, "fused") == 0)
+        spec_import_native(names->import, "execution.attention", "cudnn");
+    else if (strcmp(backend, "flash") == 0 && !flash)
+        spec_import_native(names->import, "execution.attention", "flash2");
+}
+
+static void take_training(const Names *names)
+{
+    SpecImport *import = names->import;
+    const char *samples = text_of(names, "train-samples", NULL);
+    static const char *const run_only[] = {"train-iters", "tokenizer-type", "mock-data", "lr", "train.train_iters",
+                                           "dataset.sequence_length", "dataset.seq_length"};
+    for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
+        spec_import_text(import, run_only[i]);
+    take_word(names, "optimizer", "optimizer.optimizer", megatron_optimizers,
+              (int)G_N_ELEMENTS(megatron_optimizers), &spec_words_optimizer, "training.optimizer");
+    take_precision(names);
+    take_recompute(names);
+    take_attention(names);
+    const int sequence = spec_import_doc_int(import, "training.sequence_length", 0);
+    char *end = NULL;
+    const double count = samples != NULL ? g_ascii_strtod(samples, &end) : 0;
+    if (count > 0 && sequence > 0 && *end == '\0') {
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        spec_import_implied(import, "training.tokens", g_ascii_dtostr(text, sizeof text, count * sequence));
+    }
+    spec_import_implied(import, "execution.framework", "megatron-core");
+}
+
+static void import_named(SpecImport *import, bool bridge)
+{
+    const Names names = {import, bridge};
+    take_model(&names);
+    take_pipeline(&names);
+    take_data(&names);
+    take_training(&names);
+}
+
+void spec_import_megatron(SpecImport *import)
+{
+    import_named(import, false);
+}
+
+void spec_import_megatron_bridge(SpecImport *import)
+{
+    import_named(import, true);
+}

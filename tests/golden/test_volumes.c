@@ -1,0 +1,206 @@
+/* tests/golden/test_volumes.c - bytes that the engine counts, against the volumes of the papers: ZeRO, ZeRO++, hybrid
+ * sharding, tensor and sequence parallelism, context parallelism, experts. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "costmodel/moe.h"
+#include "costmodel/params.h"
+#include "report/report.h"
+
+#define LAYERS 4
+#define HIDDEN 1024.0
+#define TOKENS 2048.0
+
+typedef struct Counted {
+    double parameters, last_unit; /* of the model; of the head */
+    double up, out;               /* bytes that rank 0 sends, by kind of link */
+    double tag_up[SIM_TAG_COUNT], tag_out[SIM_TAG_COUNT];
+} Counted;
+
+/* `model`, `parallel` and `rest` are members of those objects. */
+static Counted count(int nodes, const char *model, const char *parallel, const char *training,
+                     const char *framework)
+{
+    g_autofree char *text = g_strdup_printf(
+        "{\"model\":{\"layers\":%d,\"hidden\":1024,\"heads\":16,\"kv_heads\":8,\"ffn_hidden\":4096,\"gated_"
+        "mlp\":true,"
+        "\"vocab\":32768,\"tied_embeddings\":false,\"norm\":\"rmsnorm\",\"biases\":false,\"position\":"
+        "\"rope\"%s},"
+        "\"cluster\":{\"accelerator\":\"h100-sxm5-80gb\",\"gpus_per_node\":8,\"nodes\":%d},"
+        "\"training\":{\"sequence_length\":2048,\"gradient_reduce_dtype\":\"bf16\"%s},\"parallel\":{%s},"
+        "\"execution\":{\"framework\":%s,\"attention\":\"flash2\"}}",
+        LAYERS, model, nodes, training, parallel, framework);
+    GError *error = NULL;
+    Spec spec;
+    Report report;
+    const ReportOptions options = {.check = true, .record = SIM_RECORD_SPANS};
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "volumes", &error);
+    g_assert_no_error(error);
+    spec_load_json(orr_json_root(doc), "volumes", NULL, false, &spec, NULL, &error);
+    g_assert_no_error(error);
+    OrrArena *arena = orr_arena_new();
+    report_run(&spec, NULL, &options, arena, &report, &error);
+    g_assert_no_error(error);
+    const CostParams head = cost_piece_params(&spec.model, COST_PIECE_HEAD, 0);
+    Counted counted = {.parameters = report.parameters,
+                       .last_unit = head.tensor_sharded + head.replicated,
+                       .up = (double)report.result.rank[0].scale_up_bytes,
+                       .out = (double)report.result.rank[0].scale_out_bytes};
+    for (int64_t i = 0; i < report.result.span_count; i++) {
+        const SimSpan *span = &report.result.spans[i];
+        if (span->rank == 0 && span->work >= 0) {
+            counted.tag_up[span->tag] += (double)report.program.works[span->work].scale_up_bytes;
+            counted.tag_out[span->tag] += (double)report.program.works[span->work].scale_out_bytes;
+        }
+    }
+    orr_arena_free(arena);
+    orr_json_free(doc);
+    return counted;
+}
+
+#define NEAR(a, b)       g_assert_cmpfloat_with_epsilon((a), (b), 64) /* bytes: rounding, and the 4 of the norm */
+#define RATIO(a, b, eps) g_assert_cmpfloat_with_epsilon((a) / (b), 1, (eps))
+
+#define ONE_BATCH ",\"global_batch\":8"
+#define MEGATRON  "\"megatron-core\""
+#define FSDP      "{\"preset\":\"pytorch-fsdp\"}"
+#define KEEPING   "{\"preset\":\"pytorch-fsdp\",\"reshard_after_forward\":false}"
+
+/* ZeRO-0, 1, 2: 2 of the parameters; 3: 3, less the last unit, which is still there when its backward begins;
+ * without resharding 2. All times (n - 1) / n. */
+static void zero_stages(void)
+{
+    const double ring = 7.0 / 8;
+    for (int zero = 0; zero <= 2; zero++) {
+        g_autofree char *parallel = g_strdup_printf("\"data\":8,\"zero\":%d", zero);
+        const Counted c = count(1, "", parallel, ONE_BATCH, MEGATRON);
+        NEAR(c.up, 2 * ring * 2 * c.parameters);
+        g_assert_cmpfloat(c.out, ==, 0);
+    }
+    const Counted full = count(1, "", "\"data\":8,\"zero\":3", ONE_BATCH, FSDP),
+                  kept = count(1, "", "\"data\":8,\"zero\":3", ONE_BATCH, KEEPING);
+    NEAR(full.up, ring * 2 * (3 * full.parameters - full.last_unit));
+    NEAR(kept.up, ring * 2 * 2 * kept.parameters);
+}
+
+/* Over a micro-batches: ZeRO-1 still 2; ZeRO-2 that reduces each time a + 1; ZeRO-3 3 a. */
+static void accumulation(void)
+{
+    const double ring = 7.0 / 8, a = 4;
+    const Counted one = count(1, "", "\"data\":8,\"zero\":1", ",\"global_batch\":32", MEGATRON),
+                  two = count(1, "", "\"data\":8,\"zero\":2", ",\"global_batch\":32", "\"deepspeed\""),
+                  three = count(1, "", "\"data\":8,\"zero\":3", ",\"global_batch\":32", FSDP);
+    NEAR(one.up, 2 * ring * 2 * one.parameters);
+    NEAR(two.up, (a + 1) * ring * 2 * two.parameters);
+    g_assert_cmpfloat(three.up, <=, 3 * a * ring * 2 * three.parameters + 64);
+    g_assert_cmpfloat(three.up, >=, ring * 2 * (3 * a * three.parameters - 2 * a * three.last_unit) - 64);
+}
+
+/* Shards of a node, replicas across nodes: 3 inside, 2 / g across (less what one node in k keeps). */
+static void hybrid(void)
+{
+    const Counted c =
+        count(2, "", "\"data\":16,\"zero\":3,\"zero_group_gpus\":8", ",\"global_batch\":16", FSDP);
+    NEAR(c.tag_up[SIM_TAG_PARAM_GATHER] + c.tag_up[SIM_TAG_GRAD_REDUCE],
+         7.0 / 8 * 2 * (3 * c.parameters - c.last_unit));
+    NEAR(c.tag_out[SIM_TAG_PARAM_GATHER], 0);
+    NEAR(c.tag_out[SIM_TAG_GRAD_REDUCE], 1.0 / 2 * 2 * c.parameters * 2 / 8);
+}
+
+/* ZeRO++: across nodes 3 M becomes 0.75 M, and what the blocks' scales add: 4 bytes for 256 values. */
+static void zeropp(void)
+{
+    static const char *const ALL = "\"data\":16,\"zero\":3,\"quantized_weight_gather\":true,"
+                                   "\"secondary_weight_shard\":true,\"quantized_gradient_reduce\":true";
+    const double scales = 4.0 / 256, share = 1.0 / 2 / 8; /* (k-1)/k of a rank's eighth */
+    const Counted plain = count(2, "", "\"data\":16,\"zero\":3", ",\"global_batch\":16", FSDP),
+                  plus = count(2, "", ALL, ",\"global_batch\":16", FSDP),
+                  weights = count(2, "", "\"data\":16,\"zero\":3,\"secondary_weight_shard\":true",
+                                  ",\"global_batch\":16", FSDP);
+    NEAR(plain.out, share * 2 * (3 * plain.parameters - plain.last_unit));
+    NEAR(plus.out, share * plus.parameters * (1 + scales + 0.5 + scales));
+    RATIO(plus.out, 0.25 * share * 2 * 3 * plus.parameters, 0.025);
+    NEAR(weights.out,
+         share * 2 * 2 * weights.parameters); /* hpZ alone: forward gather and reduction are left */
+}
+
+/* Sequence parallelism sends what tensor parallelism sends, and gathers the inputs of column-parallel layers again. */
+static void tensor_and_sequence(void)
+{
+    const double m = TOKENS * HIDDEN * 2, ring = 7.0 / 8;
+    const Counted plain = count(1, "", "\"tensor\":8,\"data\":1", ",\"global_batch\":1", MEGATRON),
+                  sequence = count(1, "", "\"tensor\":8,\"data\":1,\"sequence_parallel\":true",
+                                   ",\"global_batch\":1", MEGATRON);
+    NEAR(sequence.up - (2 * LAYERS + 1) * ring * m, plain.up);
+    const double loss = 2 * ring * 3 * TOKENS * 4, once = 2 * ring * m; /* embedding; head's input gradient */
+    NEAR(plain.tag_up[SIM_TAG_FORWARD], ring * (4 * LAYERS * m) + once + loss);
+    NEAR(plain.tag_up[SIM_TAG_BACKWARD], ring * (4 * LAYERS * m) + once);
+}
+
+/* Keys and values once forward, once more and their gradients backward. */
+static void context(void)
+{
+    const double kv = 2.0 * TOKENS * 8 * 64 * 2, part = 7.0 / 8;
+    static const char *const MODES[] = {"ring", "ring-naive", "ring-striped", "allgather"};
+    for (size_t i = 0; i < G_N_ELEMENTS(MODES); i++) {
+        g_autofree char *parallel =
+            g_strdup_printf("\"context\":8,\"data\":1,\"context_mode\":\"%s\"", MODES[i]);
+        const Counted c = count(1, "", parallel, ",\"global_batch\":1", MEGATRON);
+        NEAR(c.tag_up[SIM_TAG_FORWARD], LAYERS * part * kv);
+        NEAR(c.tag_up[SIM_TAG_BACKWARD], 2 * LAYERS * part * kv);
+    }
+}
+
+#define EXPERTS(n) ",\"moe\":{\"experts\":256,\"top_k\":" #n ",\"expert_ffn_hidden\":512}"
+
+/* A token crosses once to every other node that it has experts on: 5.295, 3.614, 1.993 nodes of 8, 4, 2. */
+static void nodes_touched(void)
+{
+    static const struct {
+        int nodes;
+        double touched;
+    } cases[] = {{8, 5.295}, {4, 3.614}, {2, 1.993}};
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const int nodes = cases[i].nodes, ranks = 8 * nodes;
+        g_autofree char *parallel =
+            g_strdup_printf("\"data\":%d,\"expert\":%d,\"moe_dispatcher\":\"deepep\"", ranks, ranks);
+        g_autofree char *plain = g_strdup_printf("\"data\":%d,\"expert\":%d", ranks, ranks);
+        g_autofree char *batch = g_strdup_printf(",\"global_batch\":%d", ranks);
+        const Counted deep = count(nodes, EXPERTS(8), parallel, batch, MEGATRON),
+                      all = count(nodes, EXPERTS(8), plain, batch, MEGATRON);
+        const double once =
+            LAYERS * TOKENS * HIDDEN * 2 * (nodes - 1) / nodes; /* one node, one way, every layer */
+        RATIO(deep.tag_out[SIM_TAG_FORWARD], 2 * cases[i].touched * once, 2e-4);
+        RATIO(deep.tag_out[SIM_TAG_BACKWARD], 2 * cases[i].touched * once, 2e-4);
+        RATIO(all.tag_out[SIM_TAG_FORWARD], 2 * 8 * once, 1e-6);
+    }
+}
+
+static void dispatch_and_combine(void)
+{
+    const Counted wide = count(2, EXPERTS(4), "\"data\":16,\"expert\":16", ",\"global_batch\":16", MEGATRON),
+                  narrow = count(2, EXPERTS(4), "\"data\":16,\"expert\":16,\"moe_dispatch_fp8\":true",
+                                 ",\"global_batch\":16", MEGATRON),
+                  one = count(2, EXPERTS(4), "\"data\":16,\"expert\":1", ",\"global_batch\":16", MEGATRON);
+    const double rows = LAYERS * TOKENS * 4 * HIDDEN * 2 * 15 / 16; /* all experts but this rank's */
+    RATIO(wide.tag_up[SIM_TAG_FORWARD] + wide.tag_out[SIM_TAG_FORWARD], 2 * rows, 1e-6);
+    RATIO(wide.tag_up[SIM_TAG_BACKWARD] + wide.tag_out[SIM_TAG_BACKWARD], 2 * rows, 1e-6);
+    RATIO(narrow.tag_up[SIM_TAG_FORWARD] + narrow.tag_out[SIM_TAG_FORWARD], rows * (1 + (1 + 4.0 / 128) / 2),
+          1e-6);
+    g_assert_cmpfloat(one.tag_up[SIM_TAG_FORWARD] + one.tag_out[SIM_TAG_FORWARD], ==, 0);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/volumes/zero-stages", zero_stages);
+    g_test_add_func("/volumes/accumulation", accumulation);
+    g_test_add_func("/volumes/hybrid", hybrid);
+    g_test_add_func("/volumes/zeropp", zeropp);
+    g_test_add_func("/volumes/tensor-and-sequence", tensor_and_sequence);
+    g_test_add_func("/volumes/context", context);
+    g_test_add_func("/volumes/nodes-touched", nodes_touched);
+    g_test_add_func("/volumes/dispatch-and-combine", dispatch_and_combine);
+    return g_test_run();
+}

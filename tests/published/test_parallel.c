@@ -1,0 +1,131 @@
+/* tests/published/test_parallel.c - published runs that live by how they are split: experts, context, sharding. A bound
+ * is what the model reached, rounded up; it is there to catch a step back. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "report/validate.h"
+#include "search/choose.h"
+
+static ValidateLedger replay(const char *name)
+{
+    g_autofree char *folder = orr_scenarios_dir(NULL);
+    g_assert_nonnull(folder);
+    g_autofree char *path = g_strdup_printf("%s/measurements/%s.json", folder, name);
+    const char *const paths[] = {path};
+    ValidateLedger ledger;
+    GError *error = NULL;
+    validate_files(paths, 1, NULL, search_choose, NULL, NULL, &ledger, &error);
+    g_assert_no_error(error);
+    return ledger;
+}
+
+static bool matches(const char *id, const char *const *parts)
+{
+    for (int i = 0; parts[i] != NULL; i++) {
+        if (strstr(id, parts[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+typedef struct Errors {
+    int rows;
+    double mean, memory_mean;
+} Errors;
+
+/* Rows whose name has one of `parts` in it. */
+static Errors errors_of(const ValidateLedger *ledger, const char *const *parts)
+{
+    Errors errors = {0};
+    int memory_rows = 0;
+    for (guint i = 0; i < ledger->rows->len; i++) {
+        const ValidateRow *row = g_ptr_array_index(ledger->rows, i);
+        if (matches(row->id, parts)) {
+            g_assert_null(row->skipped);
+            errors.rows += 1;
+            errors.mean += fabs(row->error_frac);
+            errors.memory_mean += row->memory_kind != NULL ? fabs(row->memory_error_frac) : 0;
+            memory_rows += row->memory_kind != NULL;
+        }
+    }
+    errors.mean /= MAX(errors.rows, 1);
+    errors.memory_mean /= MAX(memory_rows, 1);
+    g_test_message("%s ...: %d rows, time %.1f %%, memory %.1f %%", parts[0], errors.rows, 100 * errors.mean,
+                   100 * errors.memory_mean);
+    return errors;
+}
+
+static void experts(void)
+{
+    static const char *const MODELS[] = {"deepseek", "qwen3", "gpt-oss", NULL};
+    ValidateLedger ledger = replay("megatron_bridge");
+    const Errors errors = errors_of(&ledger, MODELS);
+    g_assert_cmpint(errors.rows, ==, 28);
+    g_assert_cmpfloat(errors.mean, <=, 0.175);
+    validate_clear(&ledger);
+}
+
+static void simumax(void)
+{
+    static const char *const EXPERTS[] = {"deepseek", NULL}, *const CONTEXT[] = {"_cp", NULL};
+    ValidateLedger ledger = replay("simumax_b200");
+    const Errors moe = errors_of(&ledger, EXPERTS), context = errors_of(&ledger, CONTEXT);
+    g_assert_cmpint(moe.rows, ==, 3);
+    g_assert_cmpint(context.rows, ==, 3);
+    g_assert_cmpfloat(moe.mean, <=, 0.105);
+    g_assert_cmpfloat(context.mean, <=, 0.11);
+    g_assert_cmpfloat(moe.memory_mean, <=, 0.04);
+    g_assert_cmpfloat(context.memory_mean, <=, 0.04);
+    validate_clear(&ledger);
+}
+
+/* The context ladder of one model: predicted times stand in the measured order. */
+static void ladder(const ValidateLedger *ledger, const char *model)
+{
+    for (guint i = 0; i < ledger->rows->len; i++) {
+        for (guint j = 0; j < ledger->rows->len; j++) {
+            const ValidateRow *a = g_ptr_array_index(ledger->rows, i),
+                              *b = g_ptr_array_index(ledger->rows, j);
+            if (g_str_has_prefix(a->id, model) && g_str_has_prefix(b->id, model) &&
+                strstr(a->id, "-cp") != NULL && strstr(b->id, "-cp") != NULL &&
+                a->measured_step_s < b->measured_step_s) {
+                g_assert_cmpfloat(a->predicted_step_s, <, b->predicted_step_s);
+            }
+        }
+    }
+}
+
+static void context(void)
+{
+    static const char *const LADDER[] = {"-cp1-", "-cp2-", "-cp4-", "-cp8-", NULL};
+    ValidateLedger ledger = replay("torchtitan");
+    const Errors errors = errors_of(&ledger, LADDER);
+    g_assert_cmpint(errors.rows, ==, 8);
+    g_assert_cmpfloat(errors.mean, <=, 0.28);
+    ladder(&ledger, "titan-8b-fsdp");
+    ladder(&ledger, "titan-405b-tp8");
+    validate_clear(&ledger);
+}
+
+static void sharded(void)
+{
+    static const char *const ALL[] = {"", NULL};
+    ValidateLedger ledger = replay("mosaic_mpt");
+    const Errors errors = errors_of(&ledger, ALL);
+    g_assert_cmpint(errors.rows, ==, 112);
+    g_assert_cmpfloat(errors.mean, <=, 0.08);
+    validate_clear(&ledger);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/published/experts", experts);
+    g_test_add_func("/published/simumax", simumax);
+    g_test_add_func("/published/context", context);
+    g_test_add_func("/published/sharded", sharded);
+    return g_test_run();
+}
