@@ -3,6 +3,7 @@
 
 #include "costmodel/moe.h"
 #include "costmodel/ops.h"
+#include "costmodel/tensor_grid.h"
 #include "costmodel/states.h"
 
 CostGroup cost_group(const Spec *spec, int ranks, int stride)
@@ -82,7 +83,9 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->tensor = parallel->tensor;
     shape->context = parallel->context;
     shape->tokens = shape->batch * shape->sequence / shape->context;
-    shape->sequence_parallel = parallel->sequence_parallel == 1 && parallel->tensor > 1;
+    /* on a grid activations lie in blocks over all ranks */
+    const bool in_blocks = parallel->sequence_parallel == 1 || parallel->tensor_scheme != SPEC_TENSOR_1D;
+    shape->sequence_parallel = in_blocks && parallel->tensor > 1;
     shape->part_tokens = shape->sequence_parallel ? shape->tokens / shape->tensor : shape->tokens;
     shape->hidden = model->hidden;
     shape->heads = model->heads / shape->tensor;
@@ -245,6 +248,10 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
 {
     const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
     const double bytes = full_bytes(shape);
+    if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D) {
+        cost_push_tensor_grid(shape, ops, pass, module, gemm, true);
+        return;
+    }
     if (pass == COST_FORWARD && shape->sequence_parallel) {
         cost_push_collective(ops, "gather", module, COST_ALL_GATHER, bytes, shape->tensor_group,
                              COST_COMM_TENSOR, overlap ? gemm : -1);
@@ -267,6 +274,10 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
 {
     const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
     const double bytes = full_bytes(shape);
+    if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D) {
+        cost_push_tensor_grid(shape, ops, pass, module, gemm, false);
+        return;
+    }
     const int before = ops->count;
     if (pass == COST_FORWARD) {
         cost_push_collective(

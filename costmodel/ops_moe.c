@@ -68,14 +68,16 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
     if (pass != COST_BACKWARD_WEIGHT) {
         cost_push_cast(shape, ops, module, shape->part_tokens * shape->hidden);
     }
-    cost_push_linear(shape, ops, "shared expert in", module, pass, shape->tokens, shape->hidden,
-                     model->gated_mlp ? 2 * f : f, shape->linear_dtype);
+    const int in = cost_push_linear(shape, ops, "shared expert in", module, pass, shape->tokens, shape->hidden,
+                                    model->gated_mlp ? 2 * f : f, shape->linear_dtype);
+    cost_push_tensor_in(shape, ops, pass, module, in);
     cost_push_activation(shape, ops, pass, module, shape->tokens * f);
     if (pass != COST_BACKWARD_WEIGHT) {
         cost_push_cast(shape, ops, module, shape->tokens * f);
     }
-    cost_push_linear(shape, ops, "shared expert out", module, pass, shape->tokens, f, shape->hidden,
-                     shape->linear_dtype);
+    const int out = cost_push_linear(shape, ops, "shared expert out", module, pass, shape->tokens, f, shape->hidden,
+                                     shape->linear_dtype);
+    cost_push_tensor_out(shape, ops, pass, module, out);
     if (pass != COST_BACKWARD_WEIGHT) { /* added to the routed output */
         cost_push_move(ops, "add shared", module, COST_MOVE_ELEMENTWISE,
                        3 * shape->part_tokens * shape->hidden * shape->element_bytes, 1);

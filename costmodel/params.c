@@ -186,7 +186,9 @@ double cost_parameters(const SpecModel *model, int max_positions_or_0, bool acti
 
 double cost_rank_dense_params(const CostParams *params, const SpecParallel *parallel)
 {
-    return params->tensor_sharded / parallel->tensor + params->replicated;
+    /* the layers of a 2.5D grid hold the same weights */
+    const double copies = parallel->tensor_scheme == SPEC_TENSOR_2_5D ? parallel->tensor_depth : 1;
+    return params->tensor_sharded * copies / parallel->tensor + params->replicated;
 }
 
 double cost_rank_expert_params(const CostParams *params, const SpecParallel *parallel)

@@ -111,6 +111,11 @@ typedef struct KrnStep {
 /* Steps of the kernel "transformer_layer" for a shape, so that the sum of parts can be timed beside the whole. */
 int krn_layer_steps(const KrnShape *shape, KrnStep *ret_steps);
 
+/* One of those steps over the buffers of the layer's run. */
+KrnStatus krn_run_launch_step(KrnContext *context, const KrnRun *run, const KrnStep *step, void *stream);
+/* The same kernel at sizes that the host's reference works through in a moment. */
+KrnShape krn_small_shape(const KrnShape *shape);
+
 /* A kernel that does nothing, for the latency of a launch. */
 KrnStatus krn_launch_nothing(KrnContext *context, void *stream);
 /* Overwrites `bytes` at `device`: what is larger than the L2 cache empties it. */

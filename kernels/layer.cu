@@ -33,6 +33,11 @@ static KrnStatus walk(KrnContext *context, const KrnBuffer *buffers, const KrnSt
     return status;
 }
 
+KrnStatus krn_run_launch_step(KrnContext *context, const KrnRun *run, const KrnStep *step, void *stream)
+{
+    return walk(context, run->buffers, step, 1, run->device, stream);
+}
+
 /* Results are rounded to the type of their buffer before the next step reads them. */
 static void walk_reference(const KrnBuffer *buffers, const KrnStep *steps, int count, float *const *host)
 {

@@ -256,6 +256,28 @@ KrnStatus krn_check(KrnContext *context, const KrnKernel *kernel, const KrnShape
     return status;
 }
 
+static int64_t at_most(int64_t value, int64_t limit)
+{
+    return value < limit ? value : limit;
+}
+
+KrnShape krn_small_shape(const KrnShape *shape)
+{
+    KrnShape small = *shape;
+    const bool is_layer = shape->seq > 0 && shape->cols > 0;
+    small.m = at_most(shape->m, 128);
+    small.n = at_most(shape->n, is_layer ? 256 : 128);
+    small.k = at_most(shape->k, 256);
+    small.groups = at_most(shape->groups, 3);
+    small.batch = at_most(shape->batch, 2);
+    small.seq = at_most(shape->seq, 128);
+    small.heads = shape->kv_heads > 0 ? at_most(2 * (shape->heads / shape->kv_heads), 8) : at_most(shape->heads, 2);
+    small.kv_heads = shape->kv_heads > 0 ? small.heads / at_most(shape->heads / shape->kv_heads, 4) : 0;
+    small.rows = at_most(shape->rows, 48);
+    small.cols = at_most(shape->cols, is_layer ? 256 : 4096);
+    return small;
+}
+
 /* --- nothing, and the L2 cache emptied --- */
 
 __global__ static void nothing_kernel(int *unused)

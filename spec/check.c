@@ -258,6 +258,29 @@ static bool check_product(const Check *check)
     return true;
 }
 
+/* Ranks of a grid: a square, a square times its depth, a cube. */
+static bool check_tensor_grid(const Check *check)
+{
+    const SpecParallel *parallel = &check->spec->parallel;
+    const SpecModel *model = &check->spec->model;
+    const int scheme = (int)parallel->tensor_scheme, depth = parallel->tensor_depth, tensor = parallel->tensor;
+    if (scheme == SPEC_TENSOR_1D)
+        return true;
+    if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0)
+        return fail(check, "parallel.tensor_scheme: %s with experts or latent attention; give 1d, or a dense model",
+                    spec_word(&spec_words_tensor, scheme));
+    for (int q = 1; q <= tensor; q++) {
+        const int64_t square = (int64_t)q * q;
+        if ((scheme == SPEC_TENSOR_2D ? square : scheme == SPEC_TENSOR_3D ? square * q : square * depth) == tensor)
+            return true;
+    }
+    return fail(check, "parallel.tensor: %d ranks make no %s grid; give %s", tensor,
+                spec_word(&spec_words_tensor, scheme),
+                scheme == SPEC_TENSOR_2D   ? "a square such as 4 or 16"
+                : scheme == SPEC_TENSOR_3D ? "a cube such as 8 or 64"
+                                           : "a square times tensor_depth, such as 8 with depth 2");
+}
+
 static bool check_tensor(const Check *check)
 {
     const SpecModel *model = &check->spec->model;
@@ -272,7 +295,8 @@ static bool check_tensor(const Check *check)
                     "parallel.tensor: %d neither divides model.kv_heads %d nor is a multiple of it; give one "
                     "that does",
                     tensor, model->kv_heads);
-    return !dense || divides(check, "parallel.tensor", tensor, "model.ffn_hidden", model->ffn_hidden);
+    return (!dense || divides(check, "parallel.tensor", tensor, "model.ffn_hidden", model->ffn_hidden)) &&
+           check_tensor_grid(check);
 }
 
 static bool check_expert(const Check *check)

@@ -54,6 +54,10 @@ static bool read_stage_layers(SpecReadContext *context, const OrrJson *node, voi
 
 static const SpecField parallel_fields[] = {
     SPEC_F_INT(SpecParallel, tensor, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO, "Tensor-parallel degree t."),
+    SPEC_F_WORD(SpecParallel, tensor_scheme, &spec_words_tensor, "\"1d\"", 0,
+                "How linear layers lie on the tensor ranks: 1d (Megatron), 2d (q x q), 2.5d (q x q x depth), 3d "
+                "(q x q x q)."),
+    SPEC_F_INT(SpecParallel, tensor_depth, 1, DEGREE_MAX, "1", 0, "2.5d: layers of the grid."),
     {.key = "sequence_parallel",
      .type = SPEC_TYPE_TRISTATE,
      .offset = offsetof(SpecParallel, sequence_parallel),

@@ -27,6 +27,7 @@ WORDS(schedule, "a pipeline schedule", "naive", "gpipe", "1f1b", "interleaved", 
       "zb-h2", "zb-v", "v-half", "v-min", "dualpipe", "dualpipev", "file");
 WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep", "hierarchical");
 WORDS(router, "a distribution of tokens over experts", "even", "uniform", "zipf", "dirichlet", "histogram");
+WORDS(tensor, "a way to split a linear layer", "1d", "2d", "2.5d", "3d");
 WORDS(context, "a way to split a sequence", "ring", "ring-naive", "ring-striped", "allgather", "allgather-ring",
       "ulysses", "hierarchical");
 WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");

@@ -116,6 +116,9 @@ typedef enum {
     SPEC_ROUTER_HISTOGRAM, /* given */
 } SpecRouterDistribution;
 
+/* How a linear layer lies on its tensor ranks. */
+typedef enum { SPEC_TENSOR_1D, SPEC_TENSOR_2D, SPEC_TENSOR_2_5D, SPEC_TENSOR_3D } SpecTensorScheme;
+
 /* How a sequence that is split over context ranks meets its keys and values. */
 typedef enum {
     SPEC_CONTEXT_RING,         /* keys and values pass around, zig-zag halves: every rank the same work */
@@ -181,7 +184,8 @@ typedef struct SpecWords {
 extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, spec_words_dtype,
     spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module, spec_words_states,
     spec_words_schedule, spec_words_dispatcher, spec_words_attention, spec_words_overlap,
-    spec_words_generation, spec_words_topology, spec_words_loss, spec_words_router, spec_words_context;
+    spec_words_generation, spec_words_topology, spec_words_loss, spec_words_router, spec_words_context,
+    spec_words_tensor;
 
 /* The word of a value ("1f1b"); "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -139,6 +139,8 @@ typedef struct SpecTraining {
 
 typedef struct SpecParallel {
     int tensor;
+    SpecTensorScheme tensor_scheme;
+    int tensor_depth;      /* 2.5D: layers of the grid */
     int sequence_parallel; /* 0, 1 or SPEC_AUTO */
     int context, pipeline, virtual_stages, data, expert, expert_tensor;
     int zero;            /* ZeRO stage 0-3 */

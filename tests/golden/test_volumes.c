@@ -18,7 +18,7 @@ typedef struct Counted {
     double tag_up[SIM_TAG_COUNT], tag_out[SIM_TAG_COUNT];
 } Counted;
 
-/* `model`, `parallel` and `rest` are members of those objects. */
+/* `model`, `parallel` and `training` are members of those objects; `nodes` of 8 GPUs, 0: four GPUs. */
 static Counted count(int nodes, const char *model, const char *parallel, const char *training,
                      const char *framework)
 {
@@ -27,10 +27,10 @@ static Counted count(int nodes, const char *model, const char *parallel, const c
         "mlp\":true,"
         "\"vocab\":32768,\"tied_embeddings\":false,\"norm\":\"rmsnorm\",\"biases\":false,\"position\":"
         "\"rope\"%s},"
-        "\"cluster\":{\"accelerator\":\"h100-sxm5-80gb\",\"gpus_per_node\":8,\"nodes\":%d},"
+        "\"cluster\":{\"accelerator\":\"h100-sxm5-80gb\",\"gpus_per_node\":%d,\"nodes\":%d},"
         "\"training\":{\"sequence_length\":2048,\"gradient_reduce_dtype\":\"bf16\"%s},\"parallel\":{%s},"
         "\"execution\":{\"framework\":%s,\"attention\":\"flash2\"}}",
-        LAYERS, model, nodes, training, parallel, framework);
+        LAYERS, model, nodes == 0 ? 4 : 8, MAX(nodes, 1), training, parallel, framework);
     GError *error = NULL;
     Spec spec;
     Report report;
@@ -138,6 +138,44 @@ static void tensor_and_sequence(void)
     NEAR(plain.tag_up[SIM_TAG_BACKWARD], ring * (4 * LAYERS * m) + once);
 }
 
+/* Inputs and outputs of the linear layers of a layer, and of the head. */
+static const double LINEARS[][2] = {{1024, 2048}, {1024, 1024}, {1024, 8192}, {4096, 1024}, {1024, 32768}};
+
+/* A sum over all linears of x m k + w k n + y m n, 2 bytes each. */
+static double linear_bytes(double x, double w, double y)
+{
+    double sum = 0;
+    for (int i = 0; i < 5; i++) {
+        const double k = LINEARS[i][0], n = LINEARS[i][1], m = TOKENS;
+        sum += (i < 4 ? LAYERS : 1) * 2 * (x * m * k + w * k * n + y * m * n);
+    }
+    return sum;
+}
+
+/* Grids: 2D 3 (q-1)/q^2 (mk + kn) forward and backward; 2.5D the same with m / d, and the layers' weight gradients;
+ * 3D 3 (q-1)/q^3 (mk + kn + mn). A third of it forward. */
+static void grids(void)
+{
+    static const struct {
+        const char *parallel;
+        double ranks, x, w, y, once;
+    } cases[] = {
+        {"\"tensor\":4,\"data\":1,\"tensor_scheme\":\"2d\"", 4, 1.0 / 4, 1.0 / 4, 0, 0},
+        {"\"tensor\":8,\"data\":1,\"tensor_scheme\":\"2.5d\",\"tensor_depth\":2", 8, 1.0 / 8, 1.0 / 4, 0,
+         1.0 / 4},
+        {"\"tensor\":4,\"data\":1,\"tensor_scheme\":\"2.5d\",\"tensor_depth\":1", 4, 1.0 / 4, 1.0 / 4, 0, 0},
+        {"\"tensor\":8,\"data\":1,\"tensor_scheme\":\"3d\"", 8, 1.0 / 8, 1.0 / 8, 1.0 / 8, 0},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const double ring = (cases[i].ranks - 1) / cases[i].ranks, embedding = ring * TOKENS * HIDDEN * 2,
+                     loss = 2 * ring * 3 * TOKENS * 4, one = linear_bytes(cases[i].x, cases[i].w, cases[i].y);
+        const Counted c =
+            count((int)cases[i].ranks / 8, "", cases[i].parallel, ",\"global_batch\":1", MEGATRON);
+        NEAR(c.tag_up[SIM_TAG_FORWARD], one + embedding + loss);
+        NEAR(c.tag_up[SIM_TAG_BACKWARD], 2 * one + linear_bytes(0, cases[i].once, 0) + embedding);
+    }
+}
+
 /* Keys and values once forward, once more and their gradients backward. */
 static void context(void)
 {
@@ -199,6 +237,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volumes/hybrid", hybrid);
     g_test_add_func("/volumes/zeropp", zeropp);
     g_test_add_func("/volumes/tensor-and-sequence", tensor_and_sequence);
+    g_test_add_func("/volumes/grids", grids);
     g_test_add_func("/volumes/context", context);
     g_test_add_func("/volumes/nodes-touched", nodes_touched);
     g_test_add_func("/volumes/dispatch-and-combine", dispatch_and_combine);
