@@ -221,11 +221,12 @@ static Stage stage_buckets(SearchLane *lane, int index)
     const double wire = cost_gradient_wire_bytes(&lane->spec);
     const bool units = lane->spec.parallel.zero >= 3;
     const int from = lane->deal->first[index], to = lane->deal->first[index + 1];
+    const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last;
     Params bucket = {0};
     Stage stage = {0};
     bool open = false;
     if (index + 1 == lane->stages) {
-        add_params(&bucket, costs->last.dense, costs->last.expert, costs->last.matrices);
+        add_params(&bucket, last->dense, last->expert, last->matrices);
         open = true;
         if (units || (limit > 0 && (bucket.dense + bucket.expert) * wire >= limit)) {
             close_bucket(lane, &bucket, &stage);
@@ -253,7 +254,7 @@ static Stage stage_buckets(SearchLane *lane, int index)
     if (index == 0)
         add_params(&stage.params, costs->first.dense, costs->first.expert, costs->first.matrices);
     if (index + 1 == lane->stages)
-        add_params(&stage.params, costs->last.dense, costs->last.expert, costs->last.matrices);
+        add_params(&stage.params, last->dense, last->expert, last->matrices);
     return stage;
 }
 
@@ -281,6 +282,10 @@ static SearchTail rank_tail(SearchLane *lane, int rank)
         }
     }
     const CostStates states = cost_states(&lane->spec, params.dense, params.expert);
+    tail.whole_bytes = (params.dense + params.expert) *
+                           (cost_gradient_wire_bytes(&lane->spec) +
+                            (cost_keeps_gathered(&lane->spec) ? cost_weight_wire_bytes(&lane->spec) : 0)) -
+                       64;
     tail.optimizer_ps =
         llround(cost_optimizer_s(&lane->spec, params.dense, params.expert, params.matrices) * 1e12);
     tail.static_bytes =
@@ -342,10 +347,33 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
     return start_ps + last_ps + (int64_t)llround(framework->step_overhead_s * 1e12);
 }
 
-double search_bound_bytes(const SearchLane *lane, const SearchTail *tails)
+double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
 {
+    const bool whole = policy->zero >= 3 && !lane->spec.execution.framework.reduce_each_microbatch;
+    const int overlaps = (policy->overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0;
     double most = 0;
-    for (int i = 0; i < SEARCH_SAMPLES; i++)
-        most = fmax(most, tails[i].static_bytes + lane->live_bytes[i]);
+    for (int i = 0; i < SEARCH_SAMPLES; i++) {
+        const double beside = lane->beside_bytes[overlaps][i];
+        const double dynamic = whole && beside >= 0 ? fmax(lane->live_bytes[i], beside + tails[i].whole_bytes)
+                                                    : lane->live_bytes[i];
+        most = fmax(most, tails[i].static_bytes + dynamic);
+    }
     return most + lane->spec.execution.framework.context_bytes;
+}
+
+void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)
+{
+    const SearchGroup *group = &lane->space->groups[id.group];
+    const SearchDeal *deal = &group->deals->deal[id.deal];
+    SearchTail tails[SEARCH_SAMPLES];
+    int policies = 0;
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, lane->space->spec->model.layers + 16);
+    g_autofree SearchPolicy *policy = search_policies(lane->space, group, &policies);
+    search_extents(lane->space, deal, extents);
+    search_lane_group(lane, group);
+    search_lane_deal(lane, deal);
+    const int64_t extent_ps = search_lane_extent(lane, &extents[id.extent]);
+    search_lane_tails(lane, &policy[id.policy], tails);
+    *ret_least_ps = MAX(extent_ps, search_bound_time(lane, &policy[id.policy], tails));
+    *ret_least_bytes = search_bound_bytes(lane, &policy[id.policy], tails);
 }

@@ -27,6 +27,7 @@ typedef struct SearchTail {
     int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch */
     int64_t optimizer_ps;
     double static_bytes;
+    double whole_bytes; /* ZeRO-3: unsharded gradients, and weights where they stay gathered */
 } SearchTail;
 
 /* Scratch of one thread. */
@@ -48,7 +49,10 @@ typedef struct SearchLane {
     int64_t first_end_ps[2];           /* rank 0's compute is over; [1]: compute waits for its messages */
     int64_t end_ps[2][SEARCH_SAMPLES]; /* the sampled ranks' */
     int64_t latest_ps[2];              /* any rank's */
-    double live_bytes[SEARCH_SAMPLES]; /* activations and workspace */
+    double live_bytes[SEARCH_SAMPLES]; /* activations and workspace at some moment */
+    double beside_bytes
+        [2][SEARCH_SAMPLES]; /* activations at some moment when all gradients are there; [1]: they may
+                                               be reduced as soon as a chunk's last one is added; below 0: never */
 } SearchLane;
 
 SearchLane *search_lane_new(SearchSpace *space, const SearchTables *tables);
@@ -65,7 +69,9 @@ int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute);
 void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails);
 /* After the extent. */
 int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
+/* Both bounds of one point, worked out from nothing. */
+void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
 /* Bytes that the fullest sampled rank needs at least, context included. */
-double search_bound_bytes(const SearchLane *lane, const SearchTail *tails);
+double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
 
 #endif

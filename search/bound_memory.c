@@ -162,8 +162,42 @@ static double rank_bytes(const SearchLane *lane, int rank, const SpecRecompute *
     }
 }
 
+/* Activations at some moment after every chunk has begun its gradient and before one is complete. */
+static double beside_bytes(const SearchLane *lane, int rank, const SpecRecompute *recompute, bool overlaps)
+{
+    const int64_t m = lane->group->microbatches, p = lane->ranks, v = lane->chunks;
+    const SearchDeal *deal = lane->deal;
+    const int64_t warmup = 2 * (p - 1 - rank) + (v - 1) * p;
+    int64_t least = INT64_MAX;
+    for (int c = 0; c < lane->chunks; c++) {
+        const int at = deal->order->placement == SIM_PLACE_BIDIRECTIONAL
+                           ? rank
+                           : sim_stage_of(deal->order->placement, lane->ranks, lane->chunks, rank, c);
+        least = MIN(least, kept_of(lane, at, recompute).all);
+    }
+    switch (deal->schedule) {
+    case SPEC_SCHEDULE_1F1B: /* at the second backward */
+        return m < 2 ? (overlaps ? -1 : 0) : (double)MIN(m - 1, p - rank) * (double)least;
+    case SPEC_SCHEDULE_GPIPE:
+        return m < 2 ? (overlaps ? -1 : 0) : (double)(m - 1) * (double)least;
+    case SPEC_SCHEDULE_INTERLEAVED: /* all chunks have gradients after (v - 1) p + 1 backwards */
+        if (m * v - warmup - 1 >= (v - 1) * p + 1)
+            return (double)(warmup + 1) * (double)least;
+        return overlaps && m <= p ? -1 : 0;
+    case SPEC_SCHEDULE_NAIVE:
+    case SPEC_SCHEDULE_ZB_H1:
+    case SPEC_SCHEDULE_ZB_H2:
+        return overlaps && m < 2 ? -1 : 0;
+    default:
+        return overlaps && (deal->schedule == SPEC_SCHEDULE_BREADTH_FIRST || m <= 4 * p) ? -1 : 0;
+    }
+}
+
 void search_bound_live(SearchLane *lane, const SpecRecompute *recompute)
 {
-    for (int i = 0; i < SEARCH_SAMPLES; i++)
+    for (int i = 0; i < SEARCH_SAMPLES; i++) {
         lane->live_bytes[i] = rank_bytes(lane, lane->sample[i], recompute);
+        lane->beside_bytes[0][i] = beside_bytes(lane, lane->sample[i], recompute, false);
+        lane->beside_bytes[1][i] = beside_bytes(lane, lane->sample[i], recompute, true);
+    }
 }

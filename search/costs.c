@@ -147,9 +147,12 @@ static void take_plan(Probe *probe, const SimPlan *plan)
     if (!probe->first)
         return;
     edge_params(probe, COST_PIECE_EMBEDDING, probe->spec->model.tied_embeddings, &costs->first);
-    edge_params(probe, COST_PIECE_HEAD, probe->spec->model.tied_embeddings && ranks == 1, &costs->last);
-    for (int i = 0; i < mtp; i++)
-        edge_params(probe, COST_PIECE_MTP, probe->spec->model.tied_embeddings, &costs->last);
+    edge_params(probe, COST_PIECE_HEAD, false, &costs->last);
+    edge_params(probe, COST_PIECE_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
+    for (int i = 0; i < mtp; i++) {
+        edge_params(probe, COST_PIECE_MTP, false, &costs->last);
+        edge_params(probe, COST_PIECE_MTP, false, &costs->tied_last);
+    }
     costs->hop_across_ps = ranks > 1 ? duration_ps(&plan->stages[0].send_next) : 0;
     costs->workspace_bytes = plan->ranks[0].static_bytes[SIM_MEM_WORKSPACE];
     costs->last_workspace_bytes = plan->ranks[ranks - 1].static_bytes[SIM_MEM_WORKSPACE];

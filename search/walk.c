@@ -60,7 +60,8 @@ static void judge(Walker *walker, int64_t extent_ps)
         candidate.id.policy = i;
         candidate.least_ps = MAX(candidate.least_ps, extent_ps);
         candidate.kind = candidate.least_ps > extent_ps ? SEARCH_BOUND_DATA : SEARCH_BOUND_PIPELINE;
-        candidate.short_bytes = search_bound_bytes(walker->lane, walker->tails[i]) - walker->capacity_bytes;
+        candidate.short_bytes =
+            search_bound_bytes(walker->lane, policy, walker->tails[i]) - walker->capacity_bytes;
         walk->evaluated++;
         if (search_beyond(walker->limit, candidate.least_ps, candidate.id)) {
             walk->pruned[candidate.kind]++;

@@ -19,11 +19,11 @@ typedef struct FormatRow {
 
 static const FormatRow rows[SPEC_FORMAT_COUNT] = {
     [SPEC_FORMAT_MEGATRON] = {SETTINGS_FLAGS, spec_export_megatron, spec_import_megatron,
-                              "Megatron-LM: torchrun ... pretrain_gpt.py \"${MEGATRON_ARGS[@]}\"", "MEGATRON_ARGS"},
-    [SPEC_FORMAT_MEGATRON_BRIDGE] = {SETTINGS_DOTLIST, spec_export_megatron_bridge,
-                                     spec_import_megatron_bridge,
-                                     "Megatron-Bridge: overrides of a recipe, RECIPE.py \"${BRIDGE_OVERRIDES[@]}\"",
-                                     "BRIDGE_OVERRIDES"},
+                              "Megatron-LM: torchrun ... pretrain_gpt.py \"${MEGATRON_ARGS[@]}\"",
+                              "MEGATRON_ARGS"},
+    [SPEC_FORMAT_MEGATRON_BRIDGE] =
+        {SETTINGS_DOTLIST, spec_export_megatron_bridge, spec_import_megatron_bridge,
+         "Megatron-Bridge: overrides of a recipe, RECIPE.py \"${BRIDGE_OVERRIDES[@]}\"", "BRIDGE_OVERRIDES"},
     [SPEC_FORMAT_DEEPSPEED] = {SETTINGS_JSON, spec_export_deepspeed, spec_import_deepspeed, "", ""},
     [SPEC_FORMAT_TORCHTITAN] = {SETTINGS_TOML, spec_export_torchtitan, spec_import_torchtitan,
                                 "torchtitan job configuration", ""},
@@ -38,7 +38,8 @@ G_STATIC_ASSERT(G_N_ELEMENTS(format_list) == SPEC_FORMAT_COUNT);
 
 /* --- export --- */
 
-bool spec_export_refuse(GError **error, SpecFormat format, const char *key, const char *value, const char *hint)
+bool spec_export_refuse(GError **error, SpecFormat format, const char *key, const char *value,
+                        const char *hint)
 {
     return orr_fail(error, ORR_ERROR_INPUT, "%s: %s: %s; %s", format_list[format], key, value, hint);
 }
@@ -75,8 +76,8 @@ static char *companion_of(const OrrJson *scenario, const GPtrArray *native)
     orr_jw_begin(&w, NULL, '{');
     for (const OrrJson *member = orr_json_first(scenario); member != NULL; member = orr_json_next(member)) {
         const char *key = orr_json_key(member);
-        const bool split = strcmp(key, "training") == 0 || strcmp(key, "parallel") == 0 ||
-                           strcmp(key, "execution") == 0;
+        const bool split =
+            strcmp(key, "training") == 0 || strcmp(key, "parallel") == 0 || strcmp(key, "execution") == 0;
         if (split && orr_json_type(member) == ORR_JSON_OBJECT)
             copy_section(&w, member, native);
         else
@@ -295,8 +296,9 @@ static OrrJsonDoc *starting_doc(const Settings *settings, const OrrJson *base, c
     if (doc != NULL && orr_json_type(orr_json_root(doc)) == ORR_JSON_OBJECT)
         return doc;
     if (settings->companion != NULL)
-        g_ptr_array_add(warnings, g_strdup_printf("%s: the orrery-scenario comment is no JSON object; passed over",
-                                                  path));
+        g_ptr_array_add(
+            warnings,
+            g_strdup_printf("%s: the orrery-scenario comment is no JSON object; passed over", path));
     orr_json_free(doc);
     g_clear_error(&error);
     return orr_json_parse("{}", 2, path, NULL);
@@ -365,8 +367,8 @@ OrrJsonDoc *spec_import(const char *text, size_t length, const char *path, int f
         rows[kind].import(&import);
         warn_unused(&import);
         if (native->len == 0) {
-            orr_fail(error, ORR_ERROR_INPUT, "%s: holds nothing that a %s configuration says; is it one?", path,
-                     format_list[kind]);
+            orr_fail(error, ORR_ERROR_INPUT, "%s: holds nothing that a %s configuration says; is it one?",
+                     path, format_list[kind]);
             orr_json_free(import.doc);
             import.doc = NULL;
         }

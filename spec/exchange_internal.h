@@ -32,7 +32,8 @@ void spec_import_torchtitan(SpecImport *import);
 void spec_import_nanotron(SpecImport *import);
 
 /* "megatron: parallel.schedule: zb-h1: <what would work>" */
-bool spec_export_refuse(GError **error, SpecFormat format, const char *key, const char *value, const char *hint);
+bool spec_export_refuse(GError **error, SpecFormat format, const char *key, const char *value,
+                        const char *hint);
 /* Full recomputation and the like are the same in every framework that has it; the words of `schedule` that a
  * framework has, as its own words: fails for others. */
 typedef struct SpecWordPair {

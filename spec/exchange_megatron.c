@@ -19,12 +19,13 @@ const MegatronInt megatron_ints[] = {
     {"moe-router-topk", "model.moe_router_topk", "model.moe.top_k", AT(model.moe.top_k), MEGATRON_MOE},
     {"moe-ffn-hidden-size", "model.moe_ffn_hidden_size", "model.moe.expert_ffn_hidden",
      AT(model.moe.expert_ffn_hidden), MEGATRON_MOE},
-    {"moe-router-num-groups", "model.moe_router_num_groups", "model.moe.router_groups", AT(model.moe.router_groups),
-     MEGATRON_POSITIVE},
+    {"moe-router-num-groups", "model.moe_router_num_groups", "model.moe.router_groups",
+     AT(model.moe.router_groups), MEGATRON_POSITIVE},
     {"moe-router-group-topk", "model.moe_router_group_topk", "model.moe.router_top_groups",
      AT(model.moe.router_top_groups), MEGATRON_POSITIVE},
     {"q-lora-rank", "model.q_lora_rank", "model.mla.q_lora_rank", AT(model.mla.q_lora_rank), MEGATRON_MLA},
-    {"kv-lora-rank", "model.kv_lora_rank", "model.mla.kv_lora_rank", AT(model.mla.kv_lora_rank), MEGATRON_MLA},
+    {"kv-lora-rank", "model.kv_lora_rank", "model.mla.kv_lora_rank", AT(model.mla.kv_lora_rank),
+     MEGATRON_MLA},
     {"qk-head-dim", "model.qk_head_dim", "model.mla.qk_nope_head_dim", AT(model.mla.qk_nope_head_dim),
      MEGATRON_MLA},
     {"qk-pos-emb-head-dim", "model.qk_pos_emb_head_dim", "model.mla.qk_rope_head_dim",
@@ -66,8 +67,7 @@ const MegatronSwitch megatron_switches[] = {
 const int megatron_switch_count = (int)G_N_ELEMENTS(megatron_switches);
 
 const SpecWordPair megatron_norms[2] = {{SPEC_NORM_LAYERNORM, "LayerNorm"}, {SPEC_NORM_RMSNORM, "RMSNorm"}};
-const SpecWordPair megatron_positions[3] = {{SPEC_POSITION_LEARNED, "learned_absolute"},
-                                            {SPEC_POSITION_ROPE, "rope"},
-                                            {SPEC_POSITION_NONE, "none"}};
+const SpecWordPair megatron_positions[3] = {
+    {SPEC_POSITION_LEARNED, "learned_absolute"}, {SPEC_POSITION_ROPE, "rope"}, {SPEC_POSITION_NONE, "none"}};
 const SpecWordPair megatron_optimizers[3] = {
     {SPEC_OPTIMIZER_ADAM, "adam"}, {SPEC_OPTIMIZER_SGD, "sgd"}, {SPEC_OPTIMIZER_MUON, "muon"}};

@@ -18,8 +18,8 @@ typedef struct MegatronInt {
 
 typedef struct MegatronSwitch {
     const char *flag, *bridge, *key;
-    size_t offset;                        /* bool in Spec */
-    bool flag_inverse, bridge_inverse;    /* the switch says the opposite of the field */
+    size_t offset;                     /* bool in Spec */
+    bool flag_inverse, bridge_inverse; /* the switch says the opposite of the field */
 } MegatronSwitch;
 
 extern const MegatronInt megatron_ints[];

@@ -15,9 +15,8 @@ typedef struct Export {
 
 static bool refuse(const Export *export, const char *key, const char *value, const char *hint)
 {
-    return spec_export_refuse(export->error,
-                              export->bridge ? SPEC_FORMAT_MEGATRON_BRIDGE : SPEC_FORMAT_MEGATRON, key, value,
-                              hint);
+    return spec_export_refuse(
+        export->error, export->bridge ? SPEC_FORMAT_MEGATRON_BRIDGE : SPEC_FORMAT_MEGATRON, key, value, hint);
 }
 
 static const char *name_of(const Export *export, const char *flag, const char *bridge)
@@ -87,8 +86,11 @@ static bool put_words(const Export *export)
 
 static void put_decimal(const Export *export, const char *flag, const char *bridge, double value)
 {
-    char text[G_ASCII_DTOSTR_BUF_SIZE];
-    settings_raw(export->out, name_of(export, flag, bridge), g_ascii_dtostr(text, sizeof text, value));
+    g_autoptr(GString) text = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, text, true);
+    orr_jw_number(&w, NULL, value);
+    settings_raw(export->out, name_of(export, flag, bridge), text->str);
 }
 
 static void put_experts(const Export *export)
@@ -99,10 +101,10 @@ static void put_experts(const Export *export)
     if (moe->shared_expert_ffn_hidden > 0)
         put_int(export, "moe-shared-expert-intermediate-size", "model.moe_shared_expert_intermediate_size",
                 moe->shared_expert_ffn_hidden);
-    g_autofree char *freq =
-        moe->dense_layers > 0 ? g_strdup_printf("([0]*%d+[1]*%d)", moe->dense_layers,
-                                                export->spec->model.layers - moe->dense_layers)
-                              : g_strdup_printf("%d", moe->layer_step);
+    g_autofree char *freq = moe->dense_layers > 0
+                                ? g_strdup_printf("([0]*%d+[1]*%d)", moe->dense_layers,
+                                                  export->spec->model.layers - moe->dense_layers)
+                                : g_strdup_printf("%d", moe->layer_step);
     put_text(export, "moe-layer-freq", "model.moe_layer_freq", freq);
     put_switch(export, "moe-grouped-gemm", "model.moe_grouped_gemm", true);
     if (moe->capacity_factor > 0)
@@ -132,8 +134,7 @@ static bool put_model(const Export *export)
         put_switch(export, NULL, row->bridge, value != row->bridge_inverse);
     }
     put_switch(export, "group-query-attention", NULL, model->kv_heads < model->heads);
-    put_switch(export, "multi-latent-attention", "model.multi_latent_attention",
-               model->mla.kv_lora_rank > 0);
+    put_switch(export, "multi-latent-attention", "model.multi_latent_attention", model->mla.kv_lora_rank > 0);
     put_decimal(export, "hidden-dropout", "model.hidden_dropout", model->dropout_frac);
     put_decimal(export, "attention-dropout", "model.attention_dropout", model->dropout_frac);
     put_experts(export);

@@ -66,7 +66,8 @@ static void take_layer_freq(const Names *names)
         spec_import_native_int(names->import, "model.moe.dense_layers", 0);
         spec_import_native_int(names->import, "model.moe.layer_step", step);
     } else {
-        spec_import_warn(names->import, "moe-layer-freq: \"%.60s\" is neither a number nor ([0]*A+[1]*B); passed over",
+        spec_import_warn(names->import,
+                         "moe-layer-freq: \"%.60s\" is neither a number nor ([0]*A+[1]*B); passed over",
                          text);
     }
 }
@@ -194,7 +195,8 @@ static int read_layout(const char *layout, GString *list)
 /* Virtual stages that the file names in one of three ways; 1: none. */
 static int virtual_stages(const Names *names, int pipeline)
 {
-    const char *layout = text_of(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout");
+    const char *layout =
+        text_of(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout");
     int chunks = 1, layers = 0;
     spec_import_int(names->import,
                     names->bridge ? "model.virtual_pipeline_model_parallel_size"
@@ -210,8 +212,10 @@ static int virtual_stages(const Names *names, int pipeline)
             spec_import_native(names->import, "parallel.stage_layers", list->str);
             chunks = stages / pipeline;
         } else {
-            spec_import_warn(names->import, "pipeline-model-parallel-layout: \"%.60s\" does not make stages for %d "
-                             "pipeline ranks; passed over", layout, pipeline);
+            spec_import_warn(names->import,
+                             "pipeline-model-parallel-layout: \"%.60s\" does not make stages for %d "
+                             "pipeline ranks; passed over",
+                             layout, pipeline);
         }
     }
     return MAX(1, chunks);
@@ -231,7 +235,8 @@ static void take_pipeline(const Names *names)
     for (int i = 0; pipeline > 1 && i < megatron_switch_count; i++) {
         const MegatronSwitch *row = &megatron_switches[i];
         if (g_str_has_prefix(row->key, "parallel.") &&
-            text_of(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout") == NULL &&
+            text_of(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout") ==
+                NULL &&
             switch_of(names, row->flag, row->bridge, &value))
             spec_import_native_bool(names->import, row->key, value);
     }
@@ -260,9 +265,9 @@ static void take_data(const Names *names)
     switch_of(names, "use-megatron-fsdp", "ddp.use_megatron_fsdp", &fsdp);
     if (switch_of(names, "use-distributed-optimizer", "ddp.use_distributed_optimizer", &distributed)) {
         const int zero = fsdp && strategy != NULL && strcmp(strategy, "optim_grads_params") == 0 ? 3
-                         : fsdp && strategy != NULL && strcmp(strategy, "optim_grads") == 0     ? 2
-                         : distributed                                                          ? 1
-                                                                                                : 0;
+                         : fsdp && strategy != NULL && strcmp(strategy, "optim_grads") == 0      ? 2
+                         : distributed                                                           ? 1
+                                                                                                 : 0;
         spec_import_native_int(names->import, "parallel.zero", zero);
         for (gsize i = 0; i < G_N_ELEMENTS(overlaps); i++) {
             const bool nothing_gathered = zero == 0 && strcmp(overlaps[i].word, "param_gather") == 0;
@@ -298,14 +303,14 @@ static void take_precision(const Names *names)
     const char *recipe = spec_import_text(import, "fp8-recipe");
     const bool bf16 = spec_import_bool(import, "bf16", false), fp16 = spec_import_bool(import, "fp16", false);
     spec_import_text(import, "fp4-recipe");
-    const char *precision = fp4 != NULL                                            ? "nvfp4"
+    const char *precision = fp4 != NULL                                           ? "nvfp4"
                             : fp8 != NULL && g_strcmp0(recipe, "tensorwise") == 0 ? "fp8-cs"
                             : fp8 != NULL && g_strcmp0(recipe, "blockwise") == 0  ? "fp8-blockwise"
                             : fp8 != NULL && g_strcmp0(recipe, "mxfp8") == 0      ? "mxfp8"
-                            : fp8 != NULL                                          ? "fp8"
-                            : bf16                                                 ? "bf16"
-                            : fp16                                                 ? "fp16"
-                                                                                   : "fp32";
+                            : fp8 != NULL                                         ? "fp8"
+                            : bf16                                                ? "bf16"
+                            : fp16                                                ? "fp16"
+                                                                                  : "fp32";
     if (spec_import_text(import, "micro-batch-size") != NULL || bf16 || fp16)
         spec_import_native(import, "training.precision", precision);
 }
@@ -351,8 +356,8 @@ static void take_attention(const Names *names)
 {
     const char *backend = text_of(names, "attention-backend", "model.attention_backend");
     const OrrJson *now = spec_import_at(names->import, "execution.attention");
-    const bool flash = now != NULL && orr_json_type(now) == ORR_JSON_TEXT &&
-                       g_str_has_prefix(orr_json_text(now), "flash");
+    const bool flash =
+        now != NULL && orr_json_type(now) == ORR_JSON_TEXT && g_str_has_prefix(orr_json_text(now), "flash");
     if (backend == NULL)
         return;
     if (strcmp(backend, "unfused") == 0 || strcmp(backend, "local") == 0)
@@ -367,8 +372,9 @@ static void take_training(const Names *names)
 {
     SpecImport *import = names->import;
     const char *samples = text_of(names, "train-samples", NULL);
-    static const char *const run_only[] = {"train-iters", "tokenizer-type", "mock-data", "lr", "train.train_iters",
-                                           "dataset.sequence_length", "dataset.seq_length"};
+    static const char *const run_only[] = {
+        "train-iters",       "tokenizer-type",          "mock-data",         "lr",
+        "train.train_iters", "dataset.sequence_length", "dataset.seq_length"};
     for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
         spec_import_text(import, run_only[i]);
     take_word(names, "optimizer", "optimizer.optimizer", megatron_optimizers,

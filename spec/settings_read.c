@@ -93,16 +93,22 @@ static void read_flags(const char *text, size_t length, Settings *settings)
     }
 }
 
+/* "model.tensor_model_parallel_size=8" and "mixed_precision=bf16_mixed", but no TP=8 of the shell's. */
+static bool is_override(const char *key, const char *equals)
+{
+    for (const char *c = key; c < equals; c++)
+        if (!g_ascii_islower(*c) && !g_ascii_isdigit(*c) && *c != '_' && *c != '.')
+            return false;
+    return key < equals;
+}
+
 static void read_dotlist(const char *text, size_t length, Settings *settings)
 {
     g_autoptr(GPtrArray) words = shell_words(text, length);
     for (guint i = 0; i < words->len; i++) {
         const char *word = g_ptr_array_index(words, i);
-        const char *equals = strchr(word, '='), *dot = strchr(word, '.');
-        if (equals == NULL || dot == NULL || dot > equals)
-            continue;
-        const char *start = word + strspn(word, "+~");
-        if (start >= equals)
+        const char *equals = strchr(word, '='), *start = word + strspn(word, "+~");
+        if (equals == NULL || !is_override(start, equals))
             continue;
         g_autofree char *key = g_strndup(start, (gsize)(equals - start));
         settings_text(settings, key, equals + 1);

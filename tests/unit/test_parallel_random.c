@@ -13,6 +13,7 @@ static const char *const SCHEDULES[] = {"1f1b",  "gpipe", "interleaved", "breadt
                                         "zb-h1", "zb-v",  "v-half"};
 static const char *const MODES[] = {"ring",           "ring-naive", "ring-striped", "allgather",
                                     "allgather-ring", "ulysses",    "hierarchical"};
+static const char *const SCHEMES[] = {"1d", "2d", "2.5d", "3d"};
 static const char *const DISPATCHERS[] = {"alltoall", "deepep", "hybridep", "hierarchical"};
 static const char *const ROUTERS[] = {"\"even\"", "\"uniform\"",
                                       "{\"distribution\":\"zipf\",\"exponent\":0.7}",
@@ -70,16 +71,17 @@ static char *scenario(GRand *rand)
         "\"router\":%s,\"document_tokens\":%d},",
         64 * power(rand, 4), power(rand, 2), PICK(rand, RECOMPUTE), PICK(rand, ROUTERS),
         g_rand_boolean(rand) ? 300 : 0);
-    g_string_append_printf(
-        out,
-        "\"parallel\":{\"tensor\":%d,\"sequence_parallel\":%s,\"context\":%d,\"pipeline\":%d,"
-        "\"virtual_stages\":%d,\"schedule\":\"%s\",\"zero\":%d,\"context_mode\":\"%s\","
-        "\"moe_dispatcher\":\"%s\",\"moe_dispatch_fp8\":%s",
-        tensor, truth(rand), context, pipeline,
-        v        ? 2
-        : chunks ? power(rand, 2)
-                 : 1,
-        schedule, zero, PICK(rand, MODES), PICK(rand, DISPATCHERS), truth(rand));
+    g_string_append_printf(out,
+                           "\"parallel\":{\"tensor\":%d,\"tensor_scheme\":\"%s\",\"sequence_parallel\":%s,"
+                           "\"context\":%d,\"pipeline\":%d,"
+                           "\"virtual_stages\":%d,\"schedule\":\"%s\",\"zero\":%d,\"context_mode\":\"%s\","
+                           "\"moe_dispatcher\":\"%s\",\"moe_dispatch_fp8\":%s",
+                           tensor, g_rand_int_range(rand, 0, 4) == 0 ? PICK(rand, SCHEMES) : "1d",
+                           truth(rand), context, pipeline,
+                           v        ? 2
+                           : chunks ? power(rand, 2)
+                                    : 1,
+                           schedule, zero, PICK(rand, MODES), PICK(rand, DISPATCHERS), truth(rand));
     if (moe) {
         g_string_append_printf(out, ",\"expert\":%d,\"expert_replicas\":%d,\"expert_rebalance\":%s",
                                power(rand, 16), g_rand_boolean(rand) ? 16 : 0, truth(rand));

@@ -1,0 +1,86 @@
+/* cli/cmd_export.c - orrery export: a scenario as a training framework's configuration. */
+#include <string.h>
+
+#include "cli/chosen.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "spec/exchange.h"
+#include "spec/load.h"
+#include "spec/resolve.h"
+
+typedef struct ExportArgs {
+    CliArgs common;
+    char *to;
+} ExportArgs;
+
+static bool format_of(const char *word, SpecFormat *ret_format, GError **error)
+{
+    for (int i = 0; word != NULL && i < spec_words_format.count; i++)
+        if (g_str_equal(word, spec_words_format.words[i])) {
+            *ret_format = (SpecFormat)i;
+            return true;
+        }
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "--to: %s; give megatron, megatron-bridge, deepspeed, torchtitan or nanotron",
+                    word != NULL ? word : "missing");
+}
+
+/* The scenario as written, with --set applied and every "auto" replaced by what was chosen. */
+static OrrJsonDoc *document(const SpecSource *source, const GPtrArray *chosen, GError **error)
+{
+    OrrJsonDoc *doc = orr_json_parse(source->resolved, strlen(source->resolved), "scenario", error);
+    for (guint i = 0; doc != NULL && i < chosen->len; i++)
+        if (!spec_resolve_set(doc, g_ptr_array_index(chosen, i), error)) {
+            orr_json_free(doc);
+            doc = NULL;
+        }
+    return doc;
+}
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const ExportArgs *args = (const ExportArgs *)common;
+    SpecFormat format = SPEC_FORMAT_MEGATRON;
+    SpecSource source = {NULL, NULL, NULL, NULL};
+    g_autofree Spec *asked = g_new0(Spec, 1);
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    g_autoptr(GPtrArray) chosen = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GString) out = g_string_new(NULL);
+    if (!format_of(args->to, &format, error) ||
+        !spec_load_file(common->words[0], (const char *const *)common->sets, true, asked, &source, error))
+        return false;
+    bool ok = cli_choose(asked, spec, chosen, error);
+    OrrJsonDoc *doc = ok ? document(&source, chosen, error) : NULL;
+    ok = doc != NULL && spec_export(spec, orr_json_root(doc), format, out, error) &&
+         cli_output_write(common->output, out, error);
+    orr_json_free(doc);
+    spec_source_clear(&source);
+    return ok;
+}
+
+static const CliFlag flags[] = {
+    {"to", CLI_FLAG_TEXT, offsetof(ExportArgs, to), "FORMAT",
+     "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML) or nanotron (YAML)"},
+};
+
+const CliCommand cli_command_export = {
+    .name = "export",
+    .usage = "SCENARIO.json --to FORMAT",
+    .summary = "a scenario as a training framework's configuration",
+    .help =
+        "Writes the scenario in a framework's own names; what is \"auto\" is chosen first. What the "
+        "framework's "
+        "file has no name for (the cluster, fields of the simulator) goes into one comment line, so that "
+        "'orrery import' gives the same scenario back. A field that the framework cannot do is an error that "
+        "names it. Megatron-LM flags and Megatron-Bridge overrides come as a shell array to source.\n"
+        "\n"
+        "  orrery export scenarios/examples/gpt3-175b.json --to megatron --output gpt3.sh\n"
+        "  orrery export llama.json --to torchtitan --output llama.toml\n",
+    .takes = CLI_TAKES_SET | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .flags = flags,
+    .flag_count = (int)G_N_ELEMENTS(flags),
+    .min_words = 1,
+    .max_words = 1,
+    .args_size = sizeof(ExportArgs),
+    .run = run,
+};

@@ -1,0 +1,15 @@
+/* spec/exchange_torchtitan.h - words of torchtitan's job configuration (torchtitan/config/job_config.py). */
+#ifndef ORR_SPEC_EXCHANGE_TORCHTITAN_H
+#define ORR_SPEC_EXCHANGE_TORCHTITAN_H
+
+#include "spec/exchange_internal.h"
+
+extern const SpecWordPair torchtitan_schedules[6];
+
+/* Model stages that torchtitan makes of `layers` (with what embedding and head count for) at `per_stage` each. */
+static inline int torchtitan_stages(int layers, int per_stage)
+{
+    return (layers + per_stage - 1) / per_stage;
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* spec/import_deepspeed.c - DeepSpeed's ds_config.json into a scenario. */
+#include <string.h>
+
+#include "spec/exchange_internal.h"
+
+/* train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x data: two of the first three
+ * give the third where the data-parallel degree is known. */
+static void take_batch(SpecImport *import)
+{
+    int batch = 0, micro = 0, steps = 1;
+    const int data = spec_import_doc_int(import, "parallel.data", 0);
+    const bool has_batch = spec_import_int(import, "train_batch_size", &batch);
+    const bool has_micro = spec_import_int(import, "train_micro_batch_size_per_gpu", &micro);
+    const bool has_steps = spec_import_int(import, "gradient_accumulation_steps", &steps);
+    if (has_micro)
+        spec_import_native_int(import, "training.micro_batch", micro);
+    if (has_batch) {
+        spec_import_native_int(import, "training.global_batch", batch);
+        if (!has_micro && has_steps && data > 0 && steps > 0 && batch % ((int64_t)steps * data) == 0)
+            spec_import_native_int(import, "training.micro_batch", (int)(batch / ((int64_t)steps * data)));
+    } else if (has_micro && data > 0 && (double)micro * steps * data <= 1e9) {
+        spec_import_native_int(import, "training.global_batch", micro * steps * data);
+    } else if (has_micro) {
+        spec_import_warn(import, "train_batch_size: missing, and parallel.data is not known; give "
+                                 "--set training.global_batch=N");
+    }
+}
+
+static void take_optimizer(SpecImport *import)
+{
+    static const char *const names[][2] = {
+        {"Adam", "adam"}, {"AdamW", "adam"}, {"FusedAdam", "adam"}, {"DeepSpeedCPUAdam", "adam"},
+        {"SGD", "sgd"},   {"Lion", "lion"},  {"Muon", "muon"}};
+    const char *type = spec_import_text(import, "optimizer.type");
+    if (type == NULL)
+        return;
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++)
+        if (g_ascii_strcasecmp(type, names[i][0]) == 0) {
+            spec_import_native(import, "training.optimizer", names[i][1]);
+            return;
+        }
+    spec_import_warn(import, "optimizer.type: \"%s\" is none that a scenario has; passed over", type);
+}
+
+static void take_precision(SpecImport *import)
+{
+    const OrrJson *now = spec_import_at(import, "training.precision");
+    const char *word = now != NULL && orr_json_type(now) == ORR_JSON_TEXT ? orr_json_text(now) : "";
+    const bool narrow = g_str_has_prefix(word, "fp8") || strcmp(word, "mxfp8") == 0 ||
+                        strcmp(word, "nvfp4") == 0; /* the script's, above bf16 */
+    const bool told =
+        spec_import_text(import, "fp16.enabled") != NULL || spec_import_text(import, "bf16.enabled") != NULL;
+    const bool fp16 = spec_import_bool(import, "fp16.enabled", false);
+    const bool bf16 = spec_import_bool(import, "bf16.enabled", false);
+    if (!told || (bf16 && narrow) || (!bf16 && !fp16 && strcmp(word, "tf32") == 0))
+        return;
+    spec_import_native(import, "training.precision", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
+}
+
+static void take_zero(SpecImport *import)
+{
+    const struct {
+        const char *name, *key;
+    } switches[] = {{"zero_optimization.zero_quantized_weights", "parallel.quantized_weight_gather"},
+                    {"zero_optimization.zero_quantized_gradients", "parallel.quantized_gradient_reduce"}};
+    int partition = 0;
+    spec_import_move(import, "zero_optimization.stage", "parallel.zero");
+    spec_import_move(import, "zero_optimization.mics_shard_size", "parallel.zero_group_gpus");
+    if (spec_import_int(import, "zero_optimization.zero_hpz_partition_size", &partition))
+        spec_import_native_bool(import, "parallel.secondary_weight_shard", partition > 1);
+    for (gsize i = 0; i < G_N_ELEMENTS(switches); i++)
+        if (spec_import_text(import, switches[i].name) != NULL)
+            spec_import_native_bool(import, switches[i].key,
+                                    spec_import_bool(import, switches[i].name, false));
+    if (spec_import_text(import, "zero_optimization.overlap_comm") != NULL)
+        spec_import_overlap(import, "grad_reduce",
+                            spec_import_bool(import, "zero_optimization.overlap_comm", false));
+}
+
+void spec_import_deepspeed(SpecImport *import)
+{
+    static const char *const run_only[] = {"gradient_clipping", "optimizer.params.lr",
+                                           "zero_optimization.contiguous_gradients", "steps_per_print"};
+    for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
+        spec_import_text(import, run_only[i]);
+    take_batch(import);
+    take_optimizer(import);
+    take_precision(import);
+    take_zero(import);
+    spec_import_move(import, "tensor_parallel.autotp_size", "parallel.tensor");
+    spec_import_implied(import, "execution.framework", "deepspeed");
+}

@@ -1,0 +1,68 @@
+/* tests/unit/search_fixture.h - random small scenarios with "auto" fields, for the tests of search/. */
+#ifndef ORR_TESTS_SEARCH_FIXTURE_H
+#define ORR_TESTS_SEARCH_FIXTURE_H
+
+#include "base/json.h"
+#include "spec/load.h"
+
+static inline const char *fixture_pick(GRand *rand, const char *const *words, int count)
+{
+    return words[g_rand_int_range(rand, 0, count)];
+}
+
+/* A scenario of a few layers on up to 16 GPUs. `few`: only some fields are "auto", so that all points can be run. */
+static inline Spec *fixture_space(GRand *rand, int number, bool few)
+{
+    static const char *const frameworks[] = {"megatron-core", "megatron-core", "megatron-deepspeed",
+                                             "torchtitan", "meta-llama3"};
+    static const char *const batches[] = {"8", "12", "16", "24", "48"};
+    static const char *const layers[] = {"2", "3", "5", "6", "8", "9"};
+    static const char *const overlaps[] = {
+        "[]", "[\"grad_reduce\"]", "[\"grad_reduce\",\"param_gather\"]",
+        "[\"grad_reduce\",\"param_gather\",\"tensor\",\"pipeline\",\"expert\"]"};
+    static const char *const recomputes[] = {"\"none\"", "\"full\"", "\"selective\"",
+                                             "{\"mode\":\"selective-layer\",\"every_n_layers\":2}"};
+    const bool moe = number % 4 == 3;
+    g_autoptr(GString) text = g_string_new(NULL);
+#define MAY(value) (!few || g_rand_boolean(rand) ? "\"auto\"" : (value))
+    g_string_append_printf(
+        text,
+        "{\"model\":{\"name\":\"small\",\"layers\":%s,\"hidden\":%d,\"heads\":8,\"ffn_hidden\":%d,\"vocab\":%"
+        "d,"
+        "\"tied_embeddings\":%s%s%s},"
+        "\"cluster\":{\"preset\":\"%s\",\"gpus_per_node\":%d,\"nodes\":%d},",
+        fixture_pick(rand, layers, (int)G_N_ELEMENTS(layers)), g_rand_boolean(rand) ? 512 : 2048,
+        g_rand_boolean(rand) ? 2048 : 8192, g_rand_boolean(rand) ? 32000 : 128256,
+        g_rand_boolean(rand) ? "true" : "false", number % 7 == 5 ? ",\"mtp_layers\":1" : "",
+        moe ? ",\"moe\":{\"experts\":8,\"top_k\":2,\"expert_ffn_hidden\":1024,\"dense_layers\":1}" : "",
+        g_rand_boolean(rand) ? "dgx-a100-80gb" : "dgx-h100", g_rand_boolean(rand) ? 2 : 4,
+        g_rand_int_range(rand, 1, 4));
+    g_string_append_printf(
+        text,
+        "\"training\":{\"sequence_length\":%d,\"global_batch\":%s,\"micro_batch\":\"auto\",\"recompute\":%s},"
+        "\"parallel\":{\"tensor\":\"auto\",\"sequence_parallel\":%s,\"context\":%s,\"pipeline\":\"auto\","
+        "\"virtual_stages\":\"auto\",\"schedule\":%s,\"data\":\"auto\",\"expert\":%s,\"zero\":%s,"
+        "\"zero_group_gpus\":%s},",
+        g_rand_boolean(rand) ? 1024 : 4096, fixture_pick(rand, batches, (int)G_N_ELEMENTS(batches)),
+        MAY(fixture_pick(rand, recomputes, (int)G_N_ELEMENTS(recomputes))), few ? "false" : "\"auto\"",
+        few ? "1" : "\"auto\"", g_rand_boolean(rand) ? "\"auto\"" : "\"interleaved\"", moe ? "\"auto\"" : "1",
+        MAY("1"), few ? "0" : "\"auto\"");
+    g_string_append_printf(text,
+                           "\"execution\":{\"framework\":\"%s\",\"attention\":%s,\"overlap\":%s}"
+                           "%s}",
+                           fixture_pick(rand, frameworks, (int)G_N_ELEMENTS(frameworks)),
+                           few ? "\"flash2\"" : "\"auto\"",
+                           few ? fixture_pick(rand, overlaps, (int)G_N_ELEMENTS(overlaps)) : "\"auto\"",
+                           few ? ",\"search\":{\"micro_batch\":{\"max\":4}}" : "");
+#undef MAY
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "fixture", &error);
+    g_assert_no_error(error);
+    Spec *spec = g_new0(Spec, 1);
+    spec_load_json(orr_json_root(doc), "fixture", NULL, true, spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    return spec;
+}
+
+#endif

@@ -1,0 +1,285 @@
+/* tests/unit/test_exchange.c - scenarios to frameworks' files and back: every example and every measured row. */
+#include <string.h>
+
+#include "report/compare.h"
+#include "spec/exchange.h"
+#include "spec/load.h"
+#include "spec/resolve.h"
+#include "spec/settings.h"
+
+enum { FIRST = SPEC_FORMAT_MEGATRON, LAST = SPEC_FORMAT_NANOTRON };
+
+/* Prints what differs; a layout told stage by stage may say what the other derives. */
+static int differences(const Spec *a, const Spec *b, const char *what)
+{
+    int counts_a[SPEC_MAX_STAGES], counts_b[SPEC_MAX_STAGES], found = 0;
+    g_autoptr(GArray) fields = report_compare_specs(a, b);
+    const int stages = a->parallel.pipeline * a->parallel.virtual_stages;
+    const bool alike = stages == b->parallel.pipeline * b->parallel.virtual_stages &&
+                       spec_stage_layers(a, counts_a, NULL) && spec_stage_layers(b, counts_b, NULL) &&
+                       memcmp(counts_a, counts_b, (size_t)stages * sizeof counts_a[0]) == 0;
+    for (guint i = 0; i < fields->len; i++) {
+        const CompareField *field = &g_array_index(fields, CompareField, i);
+        if (alike && strcmp(field->key, "parallel.stage_layers") == 0)
+            continue;
+        g_test_message("%s: %s: %s became %s", what, field->key, field->a, field->b);
+        found++;
+    }
+    return found;
+}
+
+/* Exports, imports and loads `scenario`; false when the format refuses it. */
+static bool round_trip(const OrrJson *scenario, const char *where, SpecFormat format)
+{
+    GError *error = NULL;
+    g_autofree Spec *before = g_new0(Spec, 1);
+    g_autofree Spec *after = g_new0(Spec, 1);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *what = g_strdup_printf("%s as %s", where, spec_words_format.words[format]);
+    spec_load_json(scenario, where, NULL, false, before, NULL, &error);
+    g_assert_no_error(error);
+    if (!spec_export(before, scenario, format, text, &error)) {
+        g_assert_true(g_str_has_prefix(error->message, spec_words_format.words[format]));
+        g_error_free(error);
+        return false;
+    }
+    OrrJsonDoc *doc = spec_import(text->str, text->len, what, -1, NULL, warnings, &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < warnings->len; i++)
+        g_test_message("%s", (const char *)g_ptr_array_index(warnings, i));
+    g_assert_cmpuint(warnings->len, ==, 0); /* an importer knows all that its exporter writes */
+    spec_load_json(orr_json_root(doc), what, NULL, false, after, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(differences(before, after, what), ==, 0);
+    orr_json_free(doc);
+    return true;
+}
+
+static bool loads(const OrrJson *scenario)
+{
+    GError *error = NULL;
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    const bool ok = spec_load_json(scenario, "row", NULL, false, spec, NULL, &error);
+    g_clear_error(&error);
+    return ok;
+}
+
+/* Every file of a folder of presets: scenarios, or lists of rows with a "scenario" each. */
+static void trip_folder(const char *folder, int trips[SPEC_FORMAT_COUNT])
+{
+    g_autofree char *path = g_build_filename(ORRERY_SOURCE_SCENARIOS, folder, NULL);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    const char *name;
+    g_assert_nonnull(dir);
+    while ((name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *file = g_build_filename(path, name, NULL);
+        GError *error = NULL;
+        OrrJsonDoc *doc = orr_json_read_file(file, &error);
+        g_assert_no_error(error);
+        const OrrJson *root = orr_json_root(doc), *row = root;
+        const bool list = orr_json_type(root) == ORR_JSON_LIST;
+        for (row = list ? orr_json_first(root) : root; row != NULL; row = list ? orr_json_next(row) : NULL) {
+            const OrrJson *scenario = list ? orr_json_member(row, "scenario") : row;
+            if (scenario == NULL || !loads(scenario))
+                continue;
+            const char *where = list ? orr_json_text(orr_json_member(row, "id")) : name;
+            for (int format = FIRST; format <= LAST; format++)
+                trips[format] += round_trip(scenario, where, (SpecFormat)format) ? 1 : 0;
+        }
+        orr_json_free(doc);
+    }
+}
+
+static void test_round_trips(void)
+{
+    int trips[SPEC_FORMAT_COUNT] = {0};
+    trip_folder("examples", trips);
+    trip_folder("measurements", trips);
+    for (int format = FIRST; format <= LAST; format++) {
+        g_test_message("%s: %d round trips", spec_words_format.words[format], trips[format]);
+        g_assert_cmpint(trips[format], >, 5);
+    }
+}
+
+/* --- what the file says wins over the comment --- */
+
+static OrrJsonDoc *example(const char *name)
+{
+    GError *error = NULL;
+    g_autofree char *path = g_build_filename(ORRERY_SOURCE_SCENARIOS, "examples", name, NULL);
+    OrrJsonDoc *doc = orr_json_read_file(path, &error);
+    g_assert_no_error(error);
+    return doc;
+}
+
+static void exported(const OrrJson *scenario, SpecFormat format, GString *text)
+{
+    GError *error = NULL;
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    spec_load_json(scenario, "scenario", NULL, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    spec_export(spec, scenario, format, text, &error);
+    g_assert_no_error(error);
+}
+
+static OrrJsonDoc *imported(const char *text, int format, const OrrJson *base, GPtrArray *warnings)
+{
+    GError *error = NULL;
+    OrrJsonDoc *doc = spec_import(text, strlen(text), "file", format, base, warnings, &error);
+    g_assert_no_error(error);
+    return doc;
+}
+
+static double number_at(const OrrJsonDoc *doc, const char *section, const char *key)
+{
+    const OrrJson *member = orr_json_member(orr_json_member(orr_json_root(doc), section), key);
+    g_assert_nonnull(member);
+    return orr_json_number(member);
+}
+
+static void test_edited(void)
+{
+    const struct {
+        const char *from, *to;
+        SpecFormat format;
+    } edits[] = {
+        {"--global-batch-size 1536", "--global-batch-size 768", SPEC_FORMAT_MEGATRON},
+        {"train.global_batch_size=1536", "train.global_batch_size=768", SPEC_FORMAT_MEGATRON_BRIDGE},
+        {"\"train_batch_size\": 1536", "\"train_batch_size\": 768", SPEC_FORMAT_DEEPSPEED},
+    };
+    OrrJsonDoc *scenario = example("gpt3-175b-interleaved.json");
+    for (gsize i = 0; i < G_N_ELEMENTS(edits); i++) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+        exported(orr_json_root(scenario), edits[i].format, text);
+        g_auto(GStrv) parts = g_strsplit(text->str, edits[i].from, 2);
+        g_assert_cmpuint(g_strv_length(parts), ==, 2);
+        g_autofree char *edited = g_strjoin(edits[i].to, parts[0], parts[1], NULL);
+        OrrJsonDoc *doc = imported(edited, -1, NULL, warnings);
+        g_assert_cmpfloat(number_at(doc, "training", "global_batch"), ==, 768);
+        orr_json_free(doc);
+    }
+    orr_json_free(scenario);
+}
+
+/* Without its comment a file still says all that it has names for. */
+static void test_base(void)
+{
+    OrrJsonDoc *scenario = example("gpt3-175b-interleaved.json"), *other = example("llama3-70b-h100.json");
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    exported(orr_json_root(scenario), SPEC_FORMAT_MEGATRON, text);
+    const char *args = strstr(text->str, "MEGATRON_ARGS");
+    OrrJsonDoc *doc = imported(args, -1, orr_json_root(other), warnings);
+    g_assert_cmpfloat(number_at(doc, "model", "layers"), ==, 96);
+    g_assert_cmpfloat(number_at(doc, "parallel", "virtual_stages"), ==, 3);
+    g_assert_cmpfloat(number_at(doc, "training", "sequence_length"), ==, 2048);
+    g_assert_cmpfloat(number_at(doc, "training", "tokens"), ==, 300e9);
+    g_assert_cmpstr(orr_json_text(orr_json_member(orr_json_member(orr_json_root(doc), "cluster"), "preset")),
+                    ==, "dgx-h100");
+    orr_json_free(doc);
+    orr_json_free(other);
+    orr_json_free(scenario);
+}
+
+/* A user's own script: variables, unknown flags, both spellings of values. */
+static void test_script(void)
+{
+    static const char script[] = "#!/bin/bash\nTP=4\n# --num-layers 7 is a comment\n"
+                                 "torchrun --nproc_per_node 8 pretrain_gpt.py \\\n"
+                                 "  --num-layers 32 --hidden-size=4096 --num-attention-heads 32 \\\n"
+                                 "  --tensor-model-parallel-size ${TP} --pipeline-model-parallel-size 2 \\\n"
+                                 "  --num-layers-per-virtual-pipeline-stage 4 --swiglu --bf16 \\\n"
+                                 "  --recompute-granularity selective --recompute-modules core_attn mlp \\\n"
+                                 "  --pipeline-model-parallel-layout 'Et*15|(t|)*0t*17L' --wandb-project x\n";
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    OrrJsonDoc *doc = imported(script, SPEC_FORMAT_MEGATRON, NULL, warnings);
+    g_assert_cmpfloat(number_at(doc, "model", "layers"), ==, 32);
+    g_assert_cmpfloat(number_at(doc, "model", "hidden"), ==, 4096);
+    g_assert_cmpfloat(number_at(doc, "parallel", "virtual_stages"), ==, 1);
+    g_assert_null(orr_json_member(orr_json_member(orr_json_root(doc), "parallel"), "tensor"));
+    const OrrJson *parallel = orr_json_member(orr_json_root(doc), "parallel");
+    g_autofree char *layers = orr_json_dump(orr_json_member(parallel, "stage_layers"));
+    g_assert_cmpstr(layers, ==, "[15,17]");
+    g_autoptr(GString) said = g_string_new(NULL);
+    for (guint i = 0; i < warnings->len; i++)
+        g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(warnings, i));
+    g_assert_nonnull(strstr(said->str, "wandb-project"));
+    g_assert_nonnull(strstr(said->str, "${TP}"));
+    orr_json_free(doc);
+}
+
+static void test_torchtitan(void)
+{
+    static const char toml[] =
+        "# a job\n[model]\nname = \"llama3\"\nflavor = '405B'  # big\n"
+        "[training]\nlocal_batch_size = 32\nseq_len = 8192\n"
+        "[parallelism]\ndata_parallel_replicate_degree = 1\ndata_parallel_shard_degree = 8\n"
+        "tensor_parallel_degree = 8\npipeline_parallel_degree = 8\n"
+        "pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+        "pipeline_parallel_layers_per_stage = 8\n"
+        "pipeline_parallel_microbatch_size = 1\nfsdp_reshard_after_forward = \"never\"\n";
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    OrrJsonDoc *doc = imported(toml, -1, NULL, warnings);
+    g_assert_cmpstr(orr_json_text(orr_json_member(orr_json_root(doc), "model")), ==, "llama3-405b");
+    g_assert_cmpfloat(number_at(doc, "training", "global_batch"), ==, 256); /* 32 x 8 */
+    g_assert_cmpfloat(number_at(doc, "training", "micro_batch"), ==, 1);
+    g_assert_cmpfloat(number_at(doc, "parallel", "virtual_stages"), ==, 2); /* (126 + 1 + 1) / 8 stages */
+    g_assert_cmpfloat(number_at(doc, "parallel", "zero"), ==, 2);
+    g_assert_cmpuint(warnings->len, ==, 0);
+    orr_json_free(doc);
+}
+
+static void test_refused(void)
+{
+    const struct {
+        const char *set, *key;
+        SpecFormat format;
+    } rows[] = {
+        {"parallel.schedule=zb-h1", "parallel.schedule", SPEC_FORMAT_MEGATRON},
+        {"training.optimizer=lion", "training.optimizer", SPEC_FORMAT_MEGATRON_BRIDGE},
+        {"parallel.zero=1", "parallel.zero", SPEC_FORMAT_TORCHTITAN},
+        {"parallel.zero=2", "parallel.zero", SPEC_FORMAT_NANOTRON},
+    };
+    OrrJsonDoc *base = example("llama3-70b-h100.json");
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const char *const sets[] = {"parallel.virtual_stages=1", "parallel.schedule=1f1b", rows[i].set, NULL};
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        g_autoptr(GString) text = g_string_new(NULL);
+        GError *error = NULL;
+        spec_load_json(orr_json_root(base), "llama", sets, false, spec, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_false(spec_export(spec, orr_json_root(base), rows[i].format, text, &error));
+        g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
+        g_assert_nonnull(strstr(error->message, rows[i].key));
+        g_error_free(error);
+    }
+    orr_json_free(base);
+}
+
+static void test_unknown(void)
+{
+    static const char *const texts[] = {"", "hello world", "{\"a\": 1}", "[\"x\"]", "{", "--verbose 3"};
+    for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+        GError *error = NULL;
+        g_assert_null(spec_import(texts[i], strlen(texts[i]), "file", -1, NULL, warnings, &error));
+        g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
+        g_assert_null(strchr(error->message, '\n'));
+        g_error_free(error);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/exchange/round-trips", test_round_trips);
+    g_test_add_func("/exchange/edited", test_edited);
+    g_test_add_func("/exchange/base", test_base);
+    g_test_add_func("/exchange/script", test_script);
+    g_test_add_func("/exchange/torchtitan", test_torchtitan);
+    g_test_add_func("/exchange/refused", test_refused);
+    g_test_add_func("/exchange/unknown", test_unknown);
+    return g_test_run();
+}

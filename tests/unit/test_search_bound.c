@@ -1,0 +1,93 @@
+/* tests/unit/test_search_bound.c - no bound is above what the engine finds, on random points of random spaces. */
+#include <math.h>
+#include <string.h>
+
+#include "search/walk.h"
+#include "tests/unit/search_fixture.h"
+
+typedef struct Gap {
+    double time, bytes;
+    int count;
+} Gap;
+
+static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *gaps)
+{
+    const double capacity = space->spec->cluster.accelerator.memory_bytes;
+    SearchRun run;
+    int64_t least_ps = 0;
+    double least_bytes = 0;
+    g_autofree Spec *spec = g_new(Spec, 1);
+    search_point_spec(space, id, spec);
+    GError *error = NULL;
+    spec_check(spec, "point", &error);
+    g_assert_no_error(error);
+    g_assert_true(search_simulate(space, id, capacity, &run));
+    search_bound_point(lane, id, &least_ps, &least_bytes);
+    const double needed = run.peak_bytes + spec->execution.framework.context_bytes;
+    if (least_ps > run.step_ps || least_bytes > needed + 1)
+        g_test_message(
+            "tp%d sp%d cp%d pp%d vpp%d dp%d ep%d etp%d zero%d/%d mb%d %s recompute %d/%d overlap %u as %d%d",
+            spec->parallel.tensor, spec->parallel.sequence_parallel, spec->parallel.context,
+            spec->parallel.pipeline, spec->parallel.virtual_stages, spec->parallel.data,
+            spec->parallel.expert, spec->parallel.expert_tensor, spec->parallel.zero,
+            spec->parallel.zero_group_gpus, spec->training.micro_batch,
+            spec_word(&spec_words_schedule, (int)spec->parallel.schedule), (int)spec->training.recompute.mode,
+            spec->training.recompute.layers, spec->execution.overlap, spec->parallel.embedding_as_layer,
+            spec->parallel.loss_as_layer);
+    g_assert_cmpint(least_ps, <=, run.step_ps);
+    g_assert_cmpfloat(least_bytes, <=, needed + 1);
+    Gap *gap = &gaps[spec->parallel.schedule];
+    gap->time += 1 - (double)least_ps / (double)run.step_ps;
+    gap->bytes += 1 - least_bytes / needed;
+    gap->count++;
+}
+
+static SearchId random_id(GRand *rand, SearchSpace *space)
+{
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, space->spec->model.layers + 16);
+    for (;;) {
+        SearchId id = {.group = g_rand_int_range(rand, 0, space->group_count)};
+        const SearchGroup *group = &space->groups[id.group];
+        id.deal = (int16_t)g_rand_int_range(rand, 0, group->deals->count);
+        if (!search_deal_valid(space, group, &group->deals->deal[id.deal]))
+            continue;
+        int policies = 0;
+        g_free(search_policies(space, group, &policies));
+        id.extent =
+            (int16_t)g_rand_int_range(rand, 0, search_extents(space, &group->deals->deal[id.deal], extents));
+        id.policy = g_rand_int_range(rand, 0, policies);
+        return id;
+    }
+}
+
+static void test_bounds(void)
+{
+    GRand *rand = g_rand_new_with_seed(20260101);
+    Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
+    for (int i = 0; i < 60; i++) {
+        g_autofree Spec *spec = fixture_space(rand, i, false);
+        SearchSpace *space = search_space_new(spec);
+        if (space->group_count > 0) {
+            SearchTables *tables = search_tables_new(space, 1);
+            SearchLane *lane = search_lane_new(space, tables);
+            for (int k = 0; k < 120; k++)
+                check_point(lane, space, random_id(rand, space), gaps);
+            search_lane_free(lane);
+            search_tables_free(tables);
+        }
+        search_space_free(space);
+    }
+    for (int i = 0; i < SPEC_SCHEDULE_COUNT; i++)
+        if (gaps[i].count > 0)
+            g_test_message("%-14s %5d points: time bound %.2f %% below, memory bound %.2f %% below",
+                           spec_word(&spec_words_schedule, i), gaps[i].count,
+                           100 * gaps[i].time / gaps[i].count, 100 * gaps[i].bytes / gaps[i].count);
+    g_rand_free(rand);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/search/bounds-below-simulation", test_bounds);
+    return g_test_run();
+}
