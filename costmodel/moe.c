@@ -172,7 +172,7 @@ static void replicate(const double *share, int experts, int replicas, int *copie
 static void place(double *slots, int count, int ranks, bool balanced, double *load)
 {
     const int room = (count + ranks - 1) / ranks;
-    int *used = g_new0(int, ranks);
+    int *used = g_new0(int, (gsize)ranks);
     if (balanced) {
         qsort(slots, (size_t)count, sizeof *slots, descending);
     }
@@ -210,9 +210,9 @@ double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *place
     if (ranks < 2 || rows <= 0 || router->distribution == SPEC_ROUTER_EVEN) {
         return 1;
     }
-    double *share = g_new0(double, experts), *slots = g_new0(double, experts + replicas),
-           *load = g_new0(double, ranks);
-    int *copies = g_new0(int, experts), count = 0;
+    double *share = g_new0(double, (gsize)experts), *slots = g_new0(double, (gsize)(experts + replicas)),
+           *load = g_new0(double, (gsize)ranks);
+    int *copies = g_new0(int, (gsize)experts), count = 0;
     cost_moe_shares(router, experts, share);
     replicate(share, experts, replicas, copies);
     for (int i = 0; i < experts; i++) {

@@ -248,7 +248,7 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
 {
     const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
     const double bytes = full_bytes(shape);
-    if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D) {
+    if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
         cost_push_tensor_grid(shape, ops, pass, module, gemm, true);
         return;
     }
@@ -272,9 +272,10 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
  * parallelism (needed by both backward GEMMs). */
 void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm)
 {
-    const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
+    const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 &&
+                         shape->spec->execution.framework.chunked_tensor_overlap;
     const double bytes = full_bytes(shape);
-    if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D) {
+    if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
         cost_push_tensor_grid(shape, ops, pass, module, gemm, false);
         return;
     }

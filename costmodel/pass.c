@@ -43,6 +43,7 @@ double cost_op_s(const CostShape *shape, const CostOp *op)
 /* What a collective adds to the GEMM that it runs beside.
  *   chunked: the GEMM is cut in t pieces of 1/t of its rows, all but the first transfer hidden beside them:
  *            c/t + max((t-1)/t c, g_pieces + f (t-1)/t c) - g    g_pieces = t GEMMs of m/t rows, not faster than one
+ *   own part: the rank's own 1/t of the input is multiplied while the rest arrives: max(0, c - g/t)
  *   else:    the kernels share the SMs: the GEMM runs at (1 - f) while the collective does
  *            [Narayanan2021, section 3.2 of Korthikanti2022; SM share: costmodel/collective.h] */
 static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *beside, double comm_s,
@@ -51,6 +52,9 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
     const double f = cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective);
     if (op->u.collective.chunked) {
         const double t = op->u.collective.collective.group.ranks;
+        if (!shape->spec->execution.framework.chunked_tensor_overlap) {
+            return fmax(0, comm_s - gemm_s / t);
+        }
         CostGemm piece = beside->u.gemm;
         piece.m /= t;
         const double pieces_s = fmax(gemm_s, t * shape->slowest * cost_gemm_s(&shape->accelerator, &piece));

@@ -28,7 +28,7 @@ bool search_has_auto(const Spec *spec)
 
 bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
 {
-    const SearchOptions options = {.top = 1};
+    const SearchOptions options = {.top = 1, .best_only = true};
     SearchResult result;
     if (!search_run(spec, &options, &result, error))
         return false;

@@ -269,9 +269,12 @@ static void run_survivors(Search *search, GArray *survivors)
         simulate(search, ids, count);
         tell(search, 0.5 + 0.5 * at / survivors->len);
     }
+    result->seeds = result->simulated;
     for (guint i = 0; i < survivors->len; i++) {
         const SearchCandidate *candidate = &g_array_index(survivors, SearchCandidate, i);
-        if (!g_hash_table_contains(search->known, &candidate->id))
+        if (g_hash_table_contains(search->known, &candidate->id))
+            result->seeds--;
+        else
             result->pruned[candidate->kind]++;
     }
 }
@@ -373,8 +376,9 @@ static void answer(Search *search)
             g_array_append_vals(result->best, run, 1);
     }
     find_pareto(search, result->pareto);
-    find_misses(search);
-    if (result->best->len > 0)
+    if (result->best->len == 0 || !search->options->best_only)
+        find_misses(search);
+    if (result->best->len > 0 && !search->options->best_only)
         find_sensitivity(search);
     result->proved = true; /* every point was simulated, or has a bound beyond the last of the best */
     result->gap_frac = 0;

@@ -25,6 +25,7 @@ typedef struct SearchOptions {
     int top;  /* how many of the best are proved and reported; 0: the scenario's search.top, or 5 */
     int jobs; /* threads; 0: all cores */
     bool exhaustive;
+    bool best_only; /* no sensitivity, and no misses when something fits */
     /* Called now and then from one thread, with shares of the work done; may be NULL. */
     void (*progress)(double done_frac, double elapsed_s, void *data);
     void *progress_data;
@@ -43,6 +44,7 @@ typedef struct SearchResult {
     int64_t pruned[SEARCH_BOUND_COUNT]; /* left out, by the bound that decided */
     int64_t evaluated;                  /* bounded one by one, not as part of a group */
     int64_t survivors;                  /* needed more than the bounds at hand when they were listed */
+    int64_t seeds;                      /* simulated for a first limit, and counted under the bound that rules them out */
     int64_t simulated, refused;         /* refused: the simulator would not run it */
     double seconds;                     /* wall clock */
     int jobs;

@@ -340,6 +340,14 @@ static void warn_unused(const SpecImport *import)
         spec_import_warn(import, "%d more settings were passed over", more);
 }
 
+static bool any_used(const Settings *settings)
+{
+    for (guint i = 0; i < settings->list->len; i++)
+        if (g_array_index(settings->list, Setting, i).used)
+            return true;
+    return false;
+}
+
 OrrJsonDoc *spec_import(const char *text, size_t length, const char *path, int format, const OrrJson *base,
                         GPtrArray *warnings, GError **error)
 {
@@ -366,7 +374,7 @@ OrrJsonDoc *spec_import(const char *text, size_t length, const char *path, int f
         import.doc = starting_doc(&settings, base, path, warnings);
         rows[kind].import(&import);
         warn_unused(&import);
-        if (native->len == 0) {
+        if (!any_used(&settings)) {
             orr_fail(error, ORR_ERROR_INPUT, "%s: holds nothing that a %s configuration says; is it one?",
                      path, format_list[kind]);
             orr_json_free(import.doc);

@@ -64,6 +64,8 @@ static const SpecField framework_fields[] = {
     SPEC_F_BOOL(SpecFramework, reshard_after_forward, "true", 0,
                 "ZeRO-3: weights are dropped after the forward."),
     FUSED(reduce_each_microbatch, "ZeRO-2 and 3: gradients are reduced on every micro-batch."),
+    SPEC_F_BOOL(SpecFramework, chunked_tensor_overlap, "true", 0,
+                "Overlap \"tensor\" cuts products in pieces; else only the rank's own part hides a gather."),
     FUSED(overlap_tensor_backward, "Tensor-parallel collectives run beside the backward matrix products."),
     FUSED(balances_head, "Layers are dealt to pipeline ranks by compute cost, the LM head included."),
     FUSED(p2p_blocking, "The compute stream waits for its own sends."),

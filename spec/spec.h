@@ -203,6 +203,7 @@ typedef struct SpecFramework {
     bool grouped_experts;         /* one kernel for all experts of a rank; else one each */
     double host_sync_s;           /* the host waits for the GPU's token counts: idle until it has caught up */
     double attention_speed_frac; /* its attention kernel over the generation that execution.attention names */
+    bool chunked_tensor_overlap; /* overlap "tensor" cuts GEMMs in pieces; else only the rank's own part hides a gather */
     bool overlap_tensor_backward; /* tensor-parallel collectives run beside the backward GEMMs */
     /* Pipeline. */
     bool balances_head;      /* layers are dealt out by compute cost, the LM head included */

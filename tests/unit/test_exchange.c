@@ -170,7 +170,7 @@ static void test_base(void)
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
     exported(orr_json_root(scenario), SPEC_FORMAT_MEGATRON, text);
-    const char *args = strstr(text->str, "MEGATRON_ARGS");
+    const char *args = strstr(text->str, "\nMEGATRON_ARGS");
     OrrJsonDoc *doc = imported(args, -1, orr_json_root(other), warnings);
     g_assert_cmpfloat(number_at(doc, "model", "layers"), ==, 96);
     g_assert_cmpfloat(number_at(doc, "parallel", "virtual_stages"), ==, 3);

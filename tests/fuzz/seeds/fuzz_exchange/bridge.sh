@@ -1,0 +1,45 @@
+# Megatron-Bridge: overrides of a recipe, RECIPE.py "${BRIDGE_OVERRIDES[@]}"; written by orrery 0.1.0
+# orrery-scenario: {"name":"GPT-3 175B on 1,024 A100s, interleaved schedule with three virtual stages","model":"gpt3-175b","cluster":{"preset":"dgx-a100-80gb","nodes":128},"training":{"tokens":300000000000},"parallel":{"data":16,"expert":1},"execution":{"framework":"megatron-core","attention":"flash2","overlap":["grad_reduce","param_gather"]}}
+BRIDGE_OVERRIDES=(
+    model.num_layers=96
+    model.hidden_size=12288
+    model.ffn_hidden_size=49152
+    model.num_attention_heads=96
+    model.num_query_groups=96
+    model.kv_channels=128
+    model.vocab_size=51200
+    model.seq_length=2048
+    train.micro_batch_size=1
+    train.global_batch_size=1536
+    model.tensor_model_parallel_size=8
+    model.pipeline_model_parallel_size=8
+    model.context_parallel_size=1
+    model.gated_linear_unit=false
+    model.share_embeddings_and_output_weights=true
+    model.qk_layernorm=false
+    model.multi_latent_attention=false
+    model.hidden_dropout=0.10000000000000001
+    model.attention_dropout=0.10000000000000001
+    model.normalization=LayerNorm
+    model.position_embedding_type=learned_absolute
+    model.add_bias_linear=true
+    model.add_qkv_bias=false
+    model.overlap_p2p_comm=false
+    model.virtual_pipeline_model_parallel_size=3
+    model.account_for_embedding_in_pipeline_split=false
+    model.account_for_loss_in_pipeline_split=false
+    model.sequence_parallel=true
+    ddp.use_distributed_optimizer=true
+    ddp.use_megatron_fsdp=false
+    ddp.overlap_grad_reduce=true
+    ddp.overlap_param_gather=true
+    comm_overlap.tp_comm_overlap=false
+    comm_overlap.overlap_moe_expert_parallel_comm=false
+    optimizer.optimizer=adam
+    model.attention_backend=flash
+    dataset.sequence_length=2048
+    train.train_iters=95368
+    mixed_precision=bf16_mixed
+    model.recompute_granularity=selective
+    model.recompute_modules='[core_attn]'
+)
