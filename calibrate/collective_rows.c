@@ -157,7 +157,7 @@ double cal_abs_quantile(const double *values, int count, double q)
 {
     if (count == 0)
         return 0;
-    double *sorted = g_new(double, count);
+    double *sorted = g_new(double, (gsize)count);
     for (int i = 0; i < count; i++)
         sorted[i] = fabs(values[i]);
     qsort(sorted, (size_t)count, sizeof *sorted, ascending);

@@ -33,10 +33,12 @@ static CalOutcome open_ranks(Meter *meter, int ranks, char *reason, size_t reaso
     }
     if (meter->ranks == ranks)
         return CAL_MEASURED;
-    if (ranks > METER_MAX_GPUS || (ranks > meter->gpus && (meter->nccl.version < CAL_NCCL_SHARED_GPU_VERSION ||
-                                                           getenv("NCCL_MULTI_RANK_GPU_ENABLE") == nullptr))) {
+    if (ranks > METER_MAX_GPUS ||
+        (ranks > meter->gpus && (meter->nccl.version < CAL_NCCL_SHARED_GPU_VERSION ||
+                                 getenv("NCCL_MULTI_RANK_GPU_ENABLE") == nullptr))) {
         snprintf(reason, reason_size,
-                 "%d ranks on %d GPUs need NCCL 2.30.3 or later and NCCL_MULTI_RANK_GPU_ENABLE=1", ranks, meter->gpus);
+                 "%d ranks on %d GPUs need NCCL 2.30.3 or later and NCCL_MULTI_RANK_GPU_ENABLE=1", ranks,
+                 meter->gpus);
         return CAL_SKIPPED;
     }
     meter_close_ranks(meter);
@@ -110,7 +112,8 @@ static int send_and_receive(const Collective *c, int rank)
     const cudaStream_t stream = c->meter->streams[rank];
     int status = nccl->send(c->from[rank], c->count, CAL_NCCL_FLOAT, (rank + 1) % c->ranks, comm, stream);
     if (status == 0)
-        status = nccl->receive(c->to[rank], c->count, CAL_NCCL_FLOAT, (rank + c->ranks - 1) % c->ranks, comm, stream);
+        status = nccl->receive(c->to[rank], c->count, CAL_NCCL_FLOAT, (rank + c->ranks - 1) % c->ranks, comm,
+                               stream);
     return status;
 }
 
@@ -122,9 +125,11 @@ static int all_to_all(const Collective *c, int rank)
     const size_t each = c->count / (size_t)c->ranks;
     int status = 0;
     for (int peer = 0; status == 0 && peer < c->ranks; peer++) {
-        status = nccl->send((float *)c->from[rank] + (size_t)peer * each, each, CAL_NCCL_FLOAT, peer, comm, stream);
+        status = nccl->send((float *)c->from[rank] + (size_t)peer * each, each, CAL_NCCL_FLOAT, peer, comm,
+                            stream);
         if (status == 0)
-            status = nccl->receive((float *)c->to[rank] + (size_t)peer * each, each, CAL_NCCL_FLOAT, peer, comm, stream);
+            status = nccl->receive((float *)c->to[rank] + (size_t)peer * each, each, CAL_NCCL_FLOAT, peer,
+                                   comm, stream);
     }
     return status;
 }
@@ -228,8 +233,8 @@ static double time_calls_s(Collective *c, int inner, char *why, size_t why_size)
     return (meter_now_s() - start_s) / inner;
 }
 
-CalOutcome meter_collective(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                            size_t reason_size)
+CalOutcome meter_collective(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
+                            char *reason, size_t reason_size)
 {
     CalOutcome outcome = check_collective(meter, point->name, point->gpus, ret_sample, reason, reason_size);
     if (outcome != CAL_MEASURED)

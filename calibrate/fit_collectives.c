@@ -140,7 +140,7 @@ static void normal_equations(Fit *fit, const double *logs, const double *residua
 static double minimise(Fit *fit, int n)
 {
     double logs[MAX_FREE] = {0}, trial[MAX_FREE], damping = 1e-2;
-    double *residual = g_new(double, n), *tried = g_new(double, n);
+    double *residual = g_new(double, (gsize)n), *tried = g_new(double, (gsize)n);
     double *scratch = g_new(double, (size_t)n *(size_t)MAX(fit->count, 1));
     for (int j = 0; j < fit->count; j++)
         logs[j] = log(unknowns[fit->free[j]].start);

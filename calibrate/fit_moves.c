@@ -52,7 +52,8 @@ static GArray *read_rows(const OrrJson *table, const char *accelerator)
 {
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(MoveRow));
     const OrrJson *list = orr_json_member(table, "memory_bound_measurements");
-    for (const OrrJson *node = list != NULL ? orr_json_first(list) : NULL; node != NULL; node = orr_json_next(node)) {
+    for (const OrrJson *node = list != NULL ? orr_json_first(list) : NULL; node != NULL;
+         node = orr_json_next(node)) {
         if (orr_json_type(node) != ORR_JSON_OBJECT || strcmp(text_of(node, "gpu"), accelerator) != 0)
             continue;
         MoveRow row = {COST_MOVE_COUNT, number_of(node, "bytes"), 1e-6 * number_of(node, "time_us")};
@@ -91,9 +92,12 @@ int cal_fit_moves(const OrrJson *table, const char *accelerator_name, SpecAccele
         if (model->elementwise_frac <= 0)
             *model = spec_memory_bound_model_default;
         double *const values[COST_MOVE_COUNT] = {
-            [COST_MOVE_ELEMENTWISE] = &model->elementwise_frac, [COST_MOVE_NORM] = &model->norm_frac,
-            [COST_MOVE_SOFTMAX] = &model->softmax_frac, [COST_MOVE_CROSS_ENTROPY] = &model->cross_entropy_frac,
-            [COST_MOVE_PERMUTE] = &model->permute_frac, [COST_MOVE_OPTIMIZER] = &model->optimizer_frac,
+            [COST_MOVE_ELEMENTWISE] = &model->elementwise_frac,
+            [COST_MOVE_NORM] = &model->norm_frac,
+            [COST_MOVE_SOFTMAX] = &model->softmax_frac,
+            [COST_MOVE_CROSS_ENTROPY] = &model->cross_entropy_frac,
+            [COST_MOVE_PERMUTE] = &model->permute_frac,
+            [COST_MOVE_OPTIMIZER] = &model->optimizer_frac,
         };
         CalNumber numbers[COST_MOVE_COUNT + 1] = {{.value = &model->latency_s, .min = 1e-7, .max = 1e-4}};
         int free_count = 1;
@@ -105,7 +109,7 @@ int cal_fit_moves(const OrrJson *table, const char *accelerator_name, SpecAccele
                 numbers[free_count++] = (CalNumber){.value = values[move], .min = 0.01, .max = 1.2};
         cal_minimize(numbers, free_count, loss, &fit, PRIOR, ROUNDS);
         double bias;
-        g_autofree double *errors = g_new(double, count);
+        g_autofree double *errors = g_new(double, (gsize)count);
         for (int i = 0; i < count; i++)
             errors[i] = error_of(&fit, (guint)i);
         model->fit_rows = count;

@@ -72,14 +72,16 @@ static int fit_kernels(const Table *table, CalProfile *profile)
 }
 
 /* 1 fitted, 0 no rows, -1 failed. */
-static int fit_collectives(const Table *table, const char *accelerator, SpecCollectiveModel *ret_model, GString *log,
-                           GError **error)
+static int fit_collectives(const Table *table, const char *accelerator, SpecCollectiveModel *ret_model,
+                           GString *log, GError **error)
 {
     const OrrJson *list = orr_json_member(orr_json_root(table->doc), "collective_measurements");
     bool any = false;
-    for (const OrrJson *row = list != NULL ? orr_json_first(list) : NULL; row != NULL; row = orr_json_next(row)) {
+    for (const OrrJson *row = list != NULL ? orr_json_first(list) : NULL; row != NULL;
+         row = orr_json_next(row)) {
         const OrrJson *gpu = orr_json_type(row) == ORR_JSON_OBJECT ? orr_json_member(row, "gpu") : NULL;
-        any |= gpu != NULL && orr_json_type(gpu) == ORR_JSON_TEXT && strcmp(orr_json_text(gpu), accelerator) == 0;
+        any |= gpu != NULL && orr_json_type(gpu) == ORR_JSON_TEXT &&
+               strcmp(orr_json_text(gpu), accelerator) == 0;
     }
     if (!any)
         return 0;
@@ -93,13 +95,13 @@ static void log_fit(const CalProfile *profile, GString *log)
         const CalCondition *condition = &profile->conditions[i];
         if (condition->rows <= 0)
             continue;
-        g_string_append_printf(log, "%-20s %-10s %-16s %4d rows  median %5.1f %%  p90 %5.1f %%  bias %+5.1f %%\n",
-                               profile->name,
-                               condition->kind == CAL_GEMM        ? spec_word(&spec_words_dtype, condition->block)
-                               : condition->kind == CAL_ATTENTION ? spec_word(&spec_words_attention, condition->block)
-                                                                  : "memory",
-                               condition->source, condition->rows, 100 * condition->median_frac,
-                               100 * condition->p90_frac, 100 * condition->bias_frac);
+        g_string_append_printf(
+            log, "%-20s %-10s %-16s %4d rows  median %5.1f %%  p90 %5.1f %%  bias %+5.1f %%\n", profile->name,
+            condition->kind == CAL_GEMM        ? spec_word(&spec_words_dtype, condition->block)
+            : condition->kind == CAL_ATTENTION ? spec_word(&spec_words_attention, condition->block)
+                                               : "memory",
+            condition->source, condition->rows, 100 * condition->median_frac, 100 * condition->p90_frac,
+            100 * condition->bias_frac);
     }
 }
 

@@ -58,7 +58,8 @@ static bool in_threads(const Arrays *arrays, RangeWork work, int threads)
     int started = 0;
     for (int i = 0; i < threads; i++) {
         const size_t each = arrays->count / (size_t)threads;
-        shares[i] = (Share){arrays, work, each * (size_t)i, i == threads - 1 ? arrays->count : each * (size_t)(i + 1)};
+        shares[i] = (Share){arrays, work, each * (size_t)i,
+                            i == threads - 1 ? arrays->count : each * (size_t)(i + 1)};
         if (pthread_create(&ids[i], NULL, run_share, &shares[i]) != 0)
             break;
         started++;
@@ -109,8 +110,8 @@ static double adam_error(const Arrays *x)
     return worst;
 }
 
-static CalOutcome measure_memory(bool is_adam, size_t count, double seconds, CalSample *ret_sample, char *reason,
-                                 size_t reason_size)
+static CalOutcome measure_memory(bool is_adam, size_t count, double seconds, CalSample *ret_sample,
+                                 char *reason, size_t reason_size)
 {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     const int threads = (int)CLAMP(processors, 1, MAX_THREADS);
@@ -175,8 +176,8 @@ static bool read_all(Scratch *scratch, double bytes)
     return file >= 0 && close(file) == 0 && ok;
 }
 
-static CalOutcome measure_file(bool reading, double bytes, const char *folder, double seconds, CalSample *ret_sample,
-                               char *reason, size_t reason_size)
+static CalOutcome measure_file(bool reading, double bytes, const char *folder, double seconds,
+                               CalSample *ret_sample, char *reason, size_t reason_size)
 {
     Scratch scratch = {g_build_filename(folder, "orrery-calibrate.scratch", NULL), NULL, O_DIRECT != 0};
     bool ok = posix_memalign(&scratch.block, ALIGN, BLOCK_BYTES) == 0;
@@ -197,7 +198,8 @@ static CalOutcome measure_file(bool reading, double bytes, const char *folder, d
     free(scratch.block);
     g_free(scratch.path);
     if (ok && reading && !scratch.direct) {
-        g_snprintf(reason, reason_size, "%s: the file system allows no direct reading, the kernel's memory would be timed",
+        g_snprintf(reason, reason_size,
+                   "%s: the file system allows no direct reading, the kernel's memory would be timed",
                    folder);
         return CAL_SKIPPED;
     }
@@ -207,11 +209,12 @@ static CalOutcome measure_file(bool reading, double bytes, const char *folder, d
 CalOutcome cal_host_measure(const CalPoint *point, const char *folder, double seconds, CalSample *ret_sample,
                             char *reason, size_t reason_size)
 {
-    const bool is_adam = strcmp(point->name, "cpu_adam") == 0, is_triad = strcmp(point->name, "host_triad") == 0;
+    const bool is_adam = strcmp(point->name, "cpu_adam") == 0,
+               is_triad = strcmp(point->name, "host_triad") == 0;
     ret_sample->bytes = point->bytes;
     if (is_adam || is_triad)
-        return measure_memory(is_adam, (size_t)(point->bytes / (is_adam ? 28 : 12)), seconds, ret_sample, reason,
-                              reason_size);
-    return measure_file(strcmp(point->name, "file_read") == 0, point->bytes, folder, seconds, ret_sample, reason,
-                        reason_size);
+        return measure_memory(is_adam, (size_t)(point->bytes / (is_adam ? 28 : 12)), seconds, ret_sample,
+                              reason, reason_size);
+    return measure_file(strcmp(point->name, "file_read") == 0, point->bytes, folder, seconds, ret_sample,
+                        reason, reason_size);
 }

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EDGE        8192
-#define MAX_EVENTS  200
-#define WINDOW_S    0.15 /* both run side by side for about this long */
+#define EDGE       8192
+#define MAX_EVENTS 200
+#define WINDOW_S   0.15 /* both run side by side for about this long */
 
 struct Other {
     Meter *meter;
@@ -32,8 +32,8 @@ struct Other {
 
 /* Medians of the products and of the others, enqueued in turn so that both streams stay full for the whole window; a
  * count of 0 leaves that side out. What ran after the other side had ended is not counted. */
-static bool run_both(Meter *meter, const KrnRun *run, Other *other, int products, int others, double *ret_product_s,
-                     double *ret_other_s, char *reason, size_t reason_size)
+static bool run_both(Meter *meter, const KrnRun *run, Other *other, int products, int others,
+                     double *ret_product_s, double *ret_other_s, char *reason, size_t reason_size)
 {
     cudaEvent_t a[MAX_EVENTS + 1], b[MAX_EVENTS + 1];
     for (int i = 0; i <= MAX_EVENTS; i++) {
@@ -56,7 +56,8 @@ static bool run_both(Meter *meter, const KrnRun *run, Other *other, int products
     ok = cudaDeviceSynchronize() == cudaSuccess && ok;
     double product_s[MAX_EVENTS], other_s[MAX_EVENTS];
     float ms = 0;
-    const int product_count = others > 0 ? products * 3 / 4 : products, other_count = products > 0 ? others * 3 / 4 : others;
+    const int product_count = others > 0 ? products * 3 / 4 : products,
+              other_count = products > 0 ? others * 3 / 4 : others;
     for (int i = 0; i < product_count; i++) {
         cudaEventElapsedTime(&ms, a[i], a[i + 1]);
         product_s[i] = 1e-3 * ms;
@@ -82,7 +83,8 @@ static int repeats(double window_s, double each_s)
     return count < 8 ? 8 : count > MAX_EVENTS ? MAX_EVENTS : count;
 }
 
-static bool measure(Meter *meter, const KrnRun *run, Other *other, CalSample *sample, char *reason, size_t reason_size)
+static bool measure(Meter *meter, const KrnRun *run, Other *other, CalSample *sample, char *reason,
+                    size_t reason_size)
 {
     double product_s = 0, other_s = 0;
     if (!run_both(meter, run, other, 8, 0, &product_s, &other_s, reason, reason_size) ||
@@ -102,16 +104,17 @@ static bool measure(Meter *meter, const KrnRun *run, Other *other, CalSample *sa
                     reason_size);
 }
 
-CalOutcome meter_interference(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                              size_t reason_size)
+CalOutcome meter_interference(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
+                              char *reason, size_t reason_size)
 {
     (void)seconds;
     const char *what = point->name + strlen("gemm_beside_");
     const bool copy = strcmp(what, "d2h") == 0 || strcmp(what, "device_copy") == 0;
     const size_t bytes = (size_t)point->bytes;
     Collective collective(meter, what, copy ? 4096 : point->bytes, copy ? 1 : point->gpus);
-    Other other = {meter, copy ? nullptr : &collective, nullptr, nullptr, bytes,
-                   strcmp(what, "d2h") == 0 ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice};
+    Other other = {meter,   copy ? nullptr : &collective,
+                   nullptr, nullptr,
+                   bytes,   strcmp(what, "d2h") == 0 ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice};
     cudaError_t error = cudaSuccess;
     if (copy) {
         error = cudaMalloc(&other.from, bytes);
@@ -119,9 +122,10 @@ CalOutcome meter_interference(Meter *meter, const CalPoint *point, double second
             error = other.kind == cudaMemcpyDeviceToHost ? cudaMallocHost(&other.to, bytes)
                                                          : cudaMalloc(&other.to, bytes);
     }
-    CalOutcome outcome = error != cudaSuccess ? meter_failed(CAL_SKIPPED, "buffers", error, reason, reason_size)
-                         : copy               ? CAL_MEASURED
-                                              : collective.open(reason, reason_size);
+    CalOutcome outcome = error != cudaSuccess
+                             ? meter_failed(CAL_SKIPPED, "buffers", error, reason, reason_size)
+                         : copy ? CAL_MEASURED
+                                : collective.open(reason, reason_size);
     KrnShape shape = {};
     shape.m = shape.n = shape.k = EDGE;
     shape.groups = 1;

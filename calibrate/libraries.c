@@ -39,7 +39,8 @@ bool cal_nccl_load(CalNccl *ret_nccl, char *reason, size_t reason_size)
                     find(nccl.library, "ncclAllGather", &nccl.all_gather) &&
                     find(nccl.library, "ncclReduceScatter", &nccl.reduce_scatter) &&
                     find(nccl.library, "ncclBroadcast", &nccl.broadcast) &&
-                    find(nccl.library, "ncclReduce", &nccl.reduce) && find(nccl.library, "ncclSend", &nccl.send) &&
+                    find(nccl.library, "ncclReduce", &nccl.reduce) &&
+                    find(nccl.library, "ncclSend", &nccl.send) &&
                     find(nccl.library, "ncclRecv", &nccl.receive) &&
                     find(nccl.library, "ncclGetErrorString", &nccl.error_text);
     if (!ok || get_version(&nccl.version) != 0) {
@@ -72,7 +73,8 @@ bool cal_nvml_load(const char *bus_id, CalNvml *ret_nvml, char *reason, size_t r
     int (*init)(void) = NULL, (*by_bus)(const char *, void **) = NULL, (*driver)(char *, unsigned) = NULL;
     if (nvml.library == NULL)
         return false;
-    bool ok = find(nvml.library, "nvmlInit_v2", &init) && find(nvml.library, "nvmlShutdown", &nvml.shutdown) &&
+    bool ok = find(nvml.library, "nvmlInit_v2", &init) &&
+              find(nvml.library, "nvmlShutdown", &nvml.shutdown) &&
               find(nvml.library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus) &&
               find(nvml.library, "nvmlSystemGetDriverVersion", &driver) &&
               find(nvml.library, "nvmlDeviceGetPowerUsage", &nvml.power_mw) &&
@@ -103,7 +105,8 @@ void cal_nvml_unload(CalNvml *nvml)
     nvml->library = NULL;
 }
 
-void cal_nvml_read(const CalNvml *nvml, double *ret_power_w, double *ret_sm_clock_hz, double *ret_temperature_c)
+void cal_nvml_read(const CalNvml *nvml, double *ret_power_w, double *ret_sm_clock_hz,
+                   double *ret_temperature_c)
 {
     unsigned mw = 0, mhz = 0, c = 0;
     *ret_power_w = *ret_sm_clock_hz = *ret_temperature_c = 0;

@@ -1,7 +1,7 @@
 /* calibrate/libraries.h - NCCL and NVML, loaded when the program runs, so that it starts where they are missing.
  *
  * The functions and numbers below are the libraries' stable binary interface; neither header is needed to build.
- * Source: [NcclDocs], [NvmlDocs]
+ * Source: [NCCL], [NvmlDocs]
  */
 #ifndef ORR_CALIBRATE_LIBRARIES_H
 #define ORR_CALIBRATE_LIBRARIES_H
@@ -23,17 +23,21 @@ typedef struct CalNccl {
     int (*comm_init_all)(CalNcclComm *comms, int count, const int *devices);
     int (*comm_destroy)(CalNcclComm comm);
     int (*group_start)(void), (*group_end)(void);
-    int (*all_reduce)(const void *from, void *to, size_t count, int type, int op, CalNcclComm comm, void *stream);
+    int (*all_reduce)(const void *from, void *to, size_t count, int type, int op, CalNcclComm comm,
+                      void *stream);
     int (*all_gather)(const void *from, void *to, size_t count, int type, CalNcclComm comm, void *stream);
-    int (*reduce_scatter)(const void *from, void *to, size_t count, int type, int op, CalNcclComm comm, void *stream);
-    int (*broadcast)(const void *from, void *to, size_t count, int type, int root, CalNcclComm comm, void *stream);
-    int (*reduce)(const void *from, void *to, size_t count, int type, int op, int root, CalNcclComm comm, void *stream);
+    int (*reduce_scatter)(const void *from, void *to, size_t count, int type, int op, CalNcclComm comm,
+                          void *stream);
+    int (*broadcast)(const void *from, void *to, size_t count, int type, int root, CalNcclComm comm,
+                     void *stream);
+    int (*reduce)(const void *from, void *to, size_t count, int type, int op, int root, CalNcclComm comm,
+                  void *stream);
     int (*send)(const void *from, size_t count, int type, int peer, CalNcclComm comm, void *stream);
     int (*receive)(void *to, size_t count, int type, int peer, CalNcclComm comm, void *stream);
     const char *(*error_text)(int status);
 } CalNccl;
 
-/* First version that lets several ranks share a GPU (NCCL_MULTI_RANK_GPU_ENABLE=1). Source: [NcclDocs] */
+/* First version that lets several ranks share a GPU (NCCL_MULTI_RANK_GPU_ENABLE=1). Source: [NCCL] */
 #define CAL_NCCL_SHARED_GPU_VERSION 23003
 
 /* Looks for libnccl.so.2, or $ORRERY_NCCL. False with one sentence. */
@@ -57,7 +61,8 @@ typedef struct CalNvml {
 bool cal_nvml_load(const char *bus_id, CalNvml *ret_nvml, char *reason, size_t reason_size);
 void cal_nvml_unload(CalNvml *nvml);
 /* What cannot be read is 0. */
-void cal_nvml_read(const CalNvml *nvml, double *ret_power_w, double *ret_sm_clock_hz, double *ret_temperature_c);
+void cal_nvml_read(const CalNvml *nvml, double *ret_power_w, double *ret_sm_clock_hz,
+                   double *ret_temperature_c);
 /* Share of the last second in which the GPU was busy, and bytes in use; -1 where not known. */
 void cal_nvml_others(const CalNvml *nvml, double *ret_busy_frac, double *ret_used_bytes);
 

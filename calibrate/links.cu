@@ -54,8 +54,8 @@ static double stream_wait_once_s(Meter *meter, cudaEvent_t first, cudaEvent_t se
     return (meter_now_s() - start_s) / LAUNCHES;
 }
 
-CalOutcome meter_latency(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                         size_t reason_size)
+CalOutcome meter_latency(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
+                         char *reason, size_t reason_size)
 {
     cudaEvent_t first, second;
     cudaEventCreate(&first);
@@ -121,8 +121,9 @@ struct CopyWork : Work {
         bool ok = report(peers[0] >= 0 ? cudaMemcpyPeerAsync(to, peers[1], from, peers[0], bytes, stream)
                                        : cudaMemcpyAsync(to, from, bytes, kind, stream));
         if (ok && back_to != nullptr) {
-            ok = report(peers[0] >= 0 ? cudaMemcpyPeerAsync(back_to, peers[0], back_from, peers[1], bytes, side)
-                                      : cudaMemcpyAsync(back_to, back_from, bytes, cudaMemcpyDeviceToHost, side));
+            ok = report(peers[0] >= 0
+                            ? cudaMemcpyPeerAsync(back_to, peers[0], back_from, peers[1], bytes, side)
+                            : cudaMemcpyAsync(back_to, back_from, bytes, cudaMemcpyDeviceToHost, side));
             cudaEventRecord(done, side);
             cudaStreamWaitEvent(stream, done, 0);
         }
@@ -130,7 +131,8 @@ struct CopyWork : Work {
     }
 };
 
-static CalOutcome open_host(Buffers *buffers, const char *name, size_t bytes, char *reason, size_t reason_size)
+static CalOutcome open_host(Buffers *buffers, const char *name, size_t bytes, char *reason,
+                            size_t reason_size)
 {
     buffers->pinned = strstr(name, "pageable") == nullptr;
     for (int i = 0; i < (strstr(name, "both") != nullptr ? 2 : 1); i++) {
@@ -166,12 +168,14 @@ static CalOutcome open_devices(Meter *meter, Buffers *buffers, size_t bytes, boo
     if (error == cudaSuccess)
         error = cudaMalloc(&buffers->device[1], bytes);
     cudaSetDevice(0);
-    return error == cudaSuccess ? CAL_MEASURED : meter_failed(CAL_SKIPPED, "buffers", error, reason, reason_size);
+    return error == cudaSuccess ? CAL_MEASURED
+                                : meter_failed(CAL_SKIPPED, "buffers", error, reason, reason_size);
 }
 
 static void describe_copy(CopyWork *work, const Buffers *buffers, const char *name, Meter *meter)
 {
-    const bool peers = strncmp(name, "peer", 4) == 0, devices = peers || strcmp(name, "device_to_device") == 0;
+    const bool peers = strncmp(name, "peer", 4) == 0,
+               devices = peers || strcmp(name, "device_to_device") == 0;
     const bool down = strncmp(name, "d2h", 3) == 0, both = strstr(name, "both") != nullptr;
     work->kind = devices ? cudaMemcpyDeviceToDevice : down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
     work->from = down || devices ? buffers->device[0] : buffers->host[0];
@@ -189,8 +193,8 @@ static void describe_copy(CopyWork *work, const Buffers *buffers, const char *na
     }
 }
 
-CalOutcome meter_copy(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                      size_t reason_size)
+CalOutcome meter_copy(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
+                      char *reason, size_t reason_size)
 {
     const bool peers = strncmp(point->name, "peer", 4) == 0;
     const bool devices = peers || strcmp(point->name, "device_to_device") == 0;

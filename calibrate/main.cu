@@ -29,7 +29,8 @@ static const char usage[] =
     "\n"
     "  --quick          few sizes, about two minutes (the default)\n"
     "  --full           every size, half an hour or more\n"
-    "  --output FILE    the table (calibration.json); FILE.journal keeps what is done, and the same command goes on from it\n"
+    "  --output FILE    the table (calibration.json); FILE.journal keeps what is done, and the same command "
+    "goes on from it\n"
     "  --only TEXT      points whose name holds TEXT (\"gemm bf16\", \"all_reduce\")\n"
     "  --gpu N          the GPU for everything that needs one (0)\n"
     "  --folder DIR     where a file is written and read (the folder of FILE)\n"
@@ -60,10 +61,10 @@ static bool flag_of(const char *argument, Arguments *arguments)
     const struct {
         const char *name;
         bool *flag;
-    } flags[] = {{"--full", &arguments->options.full}, {"--quick", &arguments->quick},
+    } flags[] = {{"--full", &arguments->options.full},   {"--quick", &arguments->quick},
                  {"--quiet", &arguments->options.quiet}, {"--list", &arguments->list},
-                 {"--check", &arguments->check},       {"--busy", &arguments->busy},
-                 {"--help", &arguments->help},         {"-h", &arguments->help}};
+                 {"--check", &arguments->check},         {"--busy", &arguments->busy},
+                 {"--help", &arguments->help},           {"-h", &arguments->help}};
     for (const auto &entry : flags)
         if (strcmp(argument, entry.name) == 0)
             return *entry.flag = true;
@@ -86,7 +87,8 @@ static bool read_arguments(int argc, char **argv, Arguments *arguments, char *re
         else if ((value = value_of(argc, argv, &i, "--gpu")) != nullptr)
             arguments->gpu = atoi(value);
         else {
-            snprintf(reason, reason_size, "\"%.60s\" is no option, or lacks its value; --help lists them", argv[i]);
+            snprintf(reason, reason_size, "\"%.60s\" is no option, or lacks its value; --help lists them",
+                     argv[i]);
             return false;
         }
     }
@@ -113,9 +115,12 @@ static bool find_gpu(const Arguments *arguments, CalStamp *stamp, char *reason, 
     version_text(runtime, needs, sizeof needs);
     version_text(driver, has, sizeof has);
     if (error == cudaErrorInsufficientDriver && driver > 0)
-        snprintf(reason, reason_size, "the driver is too old: it knows CUDA %s, this program is built with %s", has, needs);
-    else if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
-        snprintf(reason, reason_size, "there is no NVIDIA GPU here, or its driver is not loaded (nvidia-smi lists GPUs)");
+        snprintf(reason, reason_size,
+                 "the driver is too old: it knows CUDA %s, this program is built with %s", has, needs);
+    else if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice ||
+             (error == cudaSuccess && count == 0))
+        snprintf(reason, reason_size,
+                 "there is no NVIDIA GPU here, or its driver is not loaded (nvidia-smi lists GPUs)");
     else if (error != cudaSuccess)
         snprintf(reason, reason_size, "the GPU does not answer: %s", cudaGetErrorString(error));
     else if (arguments->gpu < 0 || arguments->gpu >= count)
@@ -162,15 +167,16 @@ static bool is_idle(const Meter *meter, int gpu, char *reason, size_t reason_siz
     if (busy_frac <= BUSY_FRAC && used_bytes <= BUSY_BYTES)
         return true;
     snprintf(reason, reason_size,
-             "GPU %d is in use (busy %.0f %% of the time, %.1f GiB taken); wait for it, or measure anyway with --busy",
+             "GPU %d is in use (busy %.0f %% of the time, %.1f GiB taken); wait for it, or measure anyway "
+             "with --busy",
              gpu, busy_frac > 0 ? 100 * busy_frac : 0, used_bytes / 1073741824.0);
     return false;
 }
 
 /* --- the meter --- */
 
-static CalOutcome measure(void *self, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                          size_t reason_size)
+static CalOutcome measure(void *self, const CalPoint *point, double seconds, CalSample *ret_sample,
+                          char *reason, size_t reason_size)
 {
     Meter *meter = (Meter *)self;
     switch (point->kind) {
@@ -190,13 +196,14 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
     }
 }
 
-static bool open_meter(Meter *meter, const Arguments *arguments, CalStamp *stamp, char *reason, size_t reason_size)
+static bool open_meter(Meter *meter, const Arguments *arguments, CalStamp *stamp, char *reason,
+                       size_t reason_size)
 {
     char bus_id[32] = "", nvml_reason[160];
     read_device(arguments->gpu, stamp, bus_id, sizeof bus_id);
     if (stamp->capability < LEAST_CHIP) {
-        snprintf(reason, reason_size, "%s is of compute capability %d.%d; 8.0 or later is needed", stamp->device,
-                 stamp->capability / 10, stamp->capability % 10);
+        snprintf(reason, reason_size, "%s is of compute capability %d.%d; 8.0 or later is needed",
+                 stamp->device, stamp->capability / 10, stamp->capability % 10);
         return false;
     }
     if (cal_nvml_load(bus_id, &meter->nvml, nvml_reason, sizeof nvml_reason))

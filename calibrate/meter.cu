@@ -15,7 +15,8 @@ double meter_now_s()
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-CalOutcome meter_failed(CalOutcome outcome, const char *what, cudaError_t error, char *reason, size_t reason_size)
+CalOutcome meter_failed(CalOutcome outcome, const char *what, cudaError_t error, char *reason,
+                        size_t reason_size)
 {
     (void)cudaGetLastError();
     if (error == cudaErrorMemoryAllocation) {
@@ -50,8 +51,8 @@ static double warm_up(Meter *meter, Work *work, cudaStream_t stream, cudaEvent_t
     return 1e-3 * ms;
 }
 
-CalOutcome meter_time(Meter *meter, Work *work, cudaStream_t stream, bool cold, double seconds, CalSample *ret_sample,
-                      char *reason, size_t reason_size)
+CalOutcome meter_time(Meter *meter, Work *work, cudaStream_t stream, bool cold, double seconds,
+                      CalSample *ret_sample, char *reason, size_t reason_size)
 {
     cudaEvent_t events[2 * CAL_MAX_SAMPLES] = {nullptr};
     for (int i = 0; i < 2 * CAL_MAX_SAMPLES; i++)
@@ -68,7 +69,8 @@ CalOutcome meter_time(Meter *meter, Work *work, cudaStream_t stream, bool cold, 
         ok = work->enqueue(stream);
         cudaEventRecord(events[2 * i + 1], stream);
         if (i == count / 2)
-            cal_nvml_read(&meter->nvml, &ret_sample->power_w, &ret_sample->sm_clock_hz, &ret_sample->temperature_c);
+            cal_nvml_read(&meter->nvml, &ret_sample->power_w, &ret_sample->sm_clock_hz,
+                          &ret_sample->temperature_c);
     }
     const cudaError_t error = cudaStreamSynchronize(stream);
     for (int i = 0; ok && error == cudaSuccess && i < count; i++) {
@@ -127,8 +129,8 @@ static CalOutcome status_failed(Meter *meter, KrnStatus status, char *reason, si
     return status == KRN_FAILED ? CAL_BROKEN : CAL_SKIPPED;
 }
 
-static CalOutcome check_kernel(Meter *meter, const KrnKernel *kernel, const KrnShape *shape, CalSample *sample,
-                               char *reason, size_t reason_size)
+static CalOutcome check_kernel(Meter *meter, const KrnKernel *kernel, const KrnShape *shape,
+                               CalSample *sample, char *reason, size_t reason_size)
 {
     const KrnShape small = krn_small_shape(shape);
     const KrnStatus status = krn_check(meter->context, kernel, &small, 1, &sample->error_frac);
@@ -136,8 +138,8 @@ static CalOutcome check_kernel(Meter *meter, const KrnKernel *kernel, const KrnS
     return status == KRN_OK ? CAL_MEASURED : status_failed(meter, status, reason, reason_size);
 }
 
-CalOutcome meter_kernel(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                        size_t reason_size)
+CalOutcome meter_kernel(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
+                        char *reason, size_t reason_size)
 {
     const KrnKernel *kernel = krn_find(point->name);
     if (kernel == nullptr) {
@@ -148,8 +150,8 @@ CalOutcome meter_kernel(Meter *meter, const CalPoint *point, double seconds, Cal
     cudaMemGetInfo(&free_bytes, &total_bytes);
     const double needed = krn_device_bytes(kernel, &point->shape);
     if (needed > 0.95 * (double)free_bytes) {
-        snprintf(reason, reason_size, "needs %.1f GiB of GPU memory, %.1f GiB are free", needed / 1073741824.0,
-                 (double)free_bytes / 1073741824.0);
+        snprintf(reason, reason_size, "needs %.1f GiB of GPU memory, %.1f GiB are free",
+                 needed / 1073741824.0, (double)free_bytes / 1073741824.0);
         return CAL_SKIPPED;
     }
     CalOutcome outcome = check_kernel(meter, kernel, &point->shape, ret_sample, reason, reason_size);

@@ -34,22 +34,23 @@ struct Work {
 
 /* Seconds of each of the repeats between two events, after a warm-up, the L2 cache emptied before each when `cold`. Reads
  * NVML while the GPU is at work. */
-CalOutcome meter_time(Meter *meter, Work *work, cudaStream_t stream, bool cold, double seconds, CalSample *ret_sample,
-                      char *reason, size_t reason_size);
+CalOutcome meter_time(Meter *meter, Work *work, cudaStream_t stream, bool cold, double seconds,
+                      CalSample *ret_sample, char *reason, size_t reason_size);
 
 /* "what: CUDA's text"; clears the error. */
-CalOutcome meter_failed(CalOutcome outcome, const char *what, cudaError_t error, char *reason, size_t reason_size);
-
-CalOutcome meter_kernel(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
+CalOutcome meter_failed(CalOutcome outcome, const char *what, cudaError_t error, char *reason,
                         size_t reason_size);
-CalOutcome meter_latency(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                         size_t reason_size);
-CalOutcome meter_copy(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                      size_t reason_size);
-CalOutcome meter_collective(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                            size_t reason_size);
-CalOutcome meter_interference(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                              size_t reason_size);
+
+CalOutcome meter_kernel(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
+                        char *reason, size_t reason_size);
+CalOutcome meter_latency(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
+                         char *reason, size_t reason_size);
+CalOutcome meter_copy(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
+                      char *reason, size_t reason_size);
+CalOutcome meter_collective(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
+                            char *reason, size_t reason_size);
+CalOutcome meter_interference(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
+                              char *reason, size_t reason_size);
 
 /* One collective over `ranks` GPUs: buffers of `bytes` on each, freed by the destructor. */
 struct Collective {

@@ -165,8 +165,8 @@ CalProfile *cal_profile_named(GPtrArray *profiles, const char *name, GError **er
         names[i] = ((const CalProfile *)g_ptr_array_index(profiles, i))->name;
     const char *near = orr_nearest(name, names, (int)profiles->len);
     orr_fail(error, ORR_ERROR_INPUT, "\"%s\" is no accelerator%s%s%s", name,
-             near != NULL ? "; did you mean \"" : "; `orrery list accelerators` names them", near != NULL ? near : "",
-             near != NULL ? "\"?" : "");
+             near != NULL ? "; did you mean \"" : "; `orrery list accelerators` names them",
+             near != NULL ? near : "", near != NULL ? "\"?" : "");
     return NULL;
 }
 

@@ -9,12 +9,9 @@
 #include "calibrate/recorded_nccl.h"
 #include "spec/load.h"
 
-static const char *const sections[] = {"gemm_measurements",
-                                       "grouped_gemm_measurements",
-                                       "attention_measurements",
-                                       "hbm_stream",
-                                       "memory_bound_measurements",
-                                       "collective_measurements"};
+static const char *const sections[] = {"gemm_measurements",         "grouped_gemm_measurements",
+                                       "attention_measurements",    "hbm_stream",
+                                       "memory_bound_measurements", "collective_measurements"};
 
 /* --- devices --- */
 
@@ -94,7 +91,8 @@ static bool csv_row(char **head, char **cells, const char *name, int line, OrrJs
     orr_jw_begin(w, NULL, '{');
     for (int i = 0; head[i] != NULL; i++) {
         if (cells[i] == NULL)
-            return orr_fail(error, ORR_ERROR_INPUT, "%s: line %d has fewer values than the head line", name, line);
+            return orr_fail(error, ORR_ERROR_INPUT, "%s: line %d has fewer values than the head line", name,
+                            line);
         const char *cell = g_strstrip(cells[i]);
         char *end = NULL;
         const double value = g_ascii_strtod(cell, &end);
@@ -127,10 +125,11 @@ static bool csv_table(const char *text, const char *name, OrrJsonWriter *w, GErr
             head = g_steal_pointer(&cells);
             if (column_of(head, "m") < 0 || column_of(head, "n") < 0 || column_of(head, "k") < 0 ||
                 (column_of(head, "time_us") < 0 && column_of(head, "tflops") < 0))
-                return orr_fail(error, ORR_ERROR_INPUT,
-                                "%s: is none of the formats read (a JSON table, nccl-tests' output, a CSV whose head "
-                                "line names m, n, k and time_us or tflops)",
-                                name);
+                return orr_fail(
+                    error, ORR_ERROR_INPUT,
+                    "%s: is none of the formats read (a JSON table, nccl-tests' output, a CSV whose head "
+                    "line names m, n, k and time_us or tflops)",
+                    name);
             continue;
         }
         if (!csv_row(head, cells, name, i + 1, w, error))
@@ -157,10 +156,10 @@ static double number_of(const OrrJson *object, const char *key)
 }
 
 typedef struct Namer {
-    const char *accelerator; /* given, or NULL */
-    bool by_device;          /* names are devices': not so in tables that were put together by hand */
+    const char *accelerator;       /* given, or NULL */
+    bool by_device;                /* names are devices': not so in tables that were put together by hand */
     double sm_count, memory_bytes; /* of the stamp */
-    GHashTable *presets;      /* a row's name -> preset's; NULL value: none */
+    GHashTable *presets;           /* a row's name -> preset's; NULL value: none */
 } Namer;
 
 /* What to call the GPU of a row; its own name when nothing better is known. */
@@ -171,9 +170,10 @@ static const char *preset_of(Namer *namer, const char *gpu)
     if (!g_hash_table_contains(namer->presets, gpu)) {
         SpecAccelerator known;
         const bool is_preset = strchr(gpu, '/') == NULL && spec_load_accelerator(gpu, &known, NULL);
-        char *preset = is_preset                    ? g_strdup(gpu)
-                       : namer->accelerator != NULL ? g_strdup(namer->accelerator)
-                                                    : cal_accelerator_of_device(gpu, namer->sm_count, namer->memory_bytes);
+        char *preset = is_preset ? g_strdup(gpu)
+                       : namer->accelerator != NULL
+                           ? g_strdup(namer->accelerator)
+                           : cal_accelerator_of_device(gpu, namer->sm_count, namer->memory_bytes);
         g_hash_table_insert(namer->presets, g_strdup(gpu), preset);
     }
     const char *preset = g_hash_table_lookup(namer->presets, gpu);
@@ -201,11 +201,13 @@ static void write_section(Namer *namer, OrrJsonWriter *w, const char *key, const
 }
 
 /* Known sections copied, rows named; a bare list counts as collectives. */
-static OrrJsonDoc *name_rows(const OrrJsonDoc *doc, const char *accelerator, bool by_device, GString *log, GError **error)
+static OrrJsonDoc *name_rows(const OrrJsonDoc *doc, const char *accelerator, bool by_device, GString *log,
+                             GError **error)
 {
     const OrrJson *root = orr_json_root(doc);
     const OrrJson *stamp = orr_json_type(root) == ORR_JSON_OBJECT ? orr_json_member(root, "stamp") : NULL;
-    Namer namer = {accelerator, by_device || stamp != NULL, number_of(stamp, "sm_count"), number_of(stamp, "memory_bytes"),
+    Namer namer = {accelerator, by_device || stamp != NULL, number_of(stamp, "sm_count"),
+                   number_of(stamp, "memory_bytes"),
                    g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free)};
     g_autoptr(GString) text = g_string_new(NULL);
     OrrJsonWriter w;
@@ -258,7 +260,8 @@ bool cal_recorded_parse(const char *text, gsize length, const char *name, const 
     } else {
         by_device = true;
         orr_jw_begin(&w, NULL, '{');
-        const bool ok = cal_nccl_is_text(text) ? cal_nccl_text(text, name, &w, error) : csv_table(text, name, &w, error);
+        const bool ok =
+            cal_nccl_is_text(text) ? cal_nccl_text(text, name, &w, error) : csv_table(text, name, &w, error);
         orr_jw_end(&w, '}');
         doc = ok ? orr_json_parse(table->str, table->len, name, error) : NULL;
     }

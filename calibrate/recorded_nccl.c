@@ -17,8 +17,12 @@ typedef struct Header {
 static const struct {
     const char *program, *op;
 } programs[] = {
-    {"reduce_scatter", "reduce_scatter"}, {"all_reduce", "all_reduce"}, {"all_gather", "all_gather"},
-    {"alltoall", "alltoall"},             {"broadcast", "broadcast"},   {"sendrecv", "send_recv"},
+    {"reduce_scatter", "reduce_scatter"},
+    {"all_reduce", "all_reduce"},
+    {"all_gather", "all_gather"},
+    {"alltoall", "alltoall"},
+    {"broadcast", "broadcast"},
+    {"sendrecv", "send_recv"},
     {"reduce", "reduce"},
 };
 
@@ -34,8 +38,9 @@ static const char *op_in(const char *text, const char *suffix)
 
 static bool no_op(const char *name, GError **error)
 {
-    return orr_fail(error, ORR_ERROR_INPUT,
-                    "%s: does not say which collective ran; put its name into the file's (all_reduce_perf.txt)", name);
+    return orr_fail(
+        error, ORR_ERROR_INPUT,
+        "%s: does not say which collective ran; put its name into the file's (all_reduce_perf.txt)", name);
 }
 
 bool cal_nccl_is_text(const char *text)
@@ -53,9 +58,11 @@ bool cal_nccl_is_json(const OrrJson *root)
 static void set_version(Header *header, long code)
 {
     if (code >= 10000)
-        g_snprintf(header->version, sizeof header->version, "%ld.%ld.%ld", code / 10000, code / 100 % 100, code % 100);
+        g_snprintf(header->version, sizeof header->version, "%ld.%ld.%ld", code / 10000, code / 100 % 100,
+                   code % 100);
     else if (code > 0)
-        g_snprintf(header->version, sizeof header->version, "%ld.%ld.%ld", code / 1000, code / 100 % 10, code % 100);
+        g_snprintf(header->version, sizeof header->version, "%ld.%ld.%ld", code / 1000, code / 100 % 10,
+                   code % 100);
 }
 
 static void row(OrrJsonWriter *w, const Header *header, double bytes, double time_us, double bus_gbps)
@@ -114,7 +121,8 @@ static bool result_line(const Header *header, char *line, OrrJsonWriter *w)
     double values[12];
     int count = 0;
     char *state = NULL;
-    for (char *word = strtok_r(line, " \t\r", &state); word != NULL && count < 12; word = strtok_r(NULL, " \t\r", &state))
+    for (char *word = strtok_r(line, " \t\r", &state); word != NULL && count < 12;
+         word = strtok_r(NULL, " \t\r", &state))
         values[count++] = g_ascii_strtod(word, NULL); /* 0 for a word */
     const double bytes = count > 0 ? values[0] : 0;
     for (int i = 3; i + 2 < count && i < 6 && bytes > 0; i++) {
@@ -147,9 +155,10 @@ bool cal_nccl_text(const char *text, const char *name, OrrJsonWriter *w, GError 
         if (header.ranks == 0)
             header.ranks = from_head;
         if (header.ranks < 2 && strspn(lines[i], " \r") < strlen(lines[i]))
-            return orr_fail(error, ORR_ERROR_INPUT,
-                            "%s: line %d: a result before the header said how many GPUs there are (two or more)", name,
-                            i + 1);
+            return orr_fail(
+                error, ORR_ERROR_INPUT,
+                "%s: line %d: a result before the header said how many GPUs there are (two or more)", name,
+                i + 1);
         rows += result_line(&header, lines[i], w);
     }
     orr_jw_end(w, ']');
@@ -171,7 +180,8 @@ static void read_devices(Header *header, const OrrJson *config)
          node = orr_json_next(node)) {
         if (orr_json_type(node) != ORR_JSON_OBJECT)
             continue;
-        const OrrJson *host = orr_json_member(node, "hostname"), *device = orr_json_member(node, "device_info");
+        const OrrJson *host = orr_json_member(node, "hostname"),
+                      *device = orr_json_member(node, "device_info");
         if (host != NULL && orr_json_type(host) == ORR_JSON_TEXT)
             g_hash_table_add(hosts, (gpointer)orr_json_text(host));
         if (device != NULL && orr_json_type(device) == ORR_JSON_TEXT && header->device[0] == '\0')
@@ -199,7 +209,8 @@ bool cal_nccl_json(const OrrJsonDoc *doc, const char *text, OrrJsonWriter *w, GE
     orr_jw_begin(w, "collective_measurements", '[');
     for (const OrrJson *node = orr_json_first(orr_json_member(root, "results")); node != NULL;
          node = orr_json_next(node)) {
-        const OrrJson *out = orr_json_type(node) == ORR_JSON_OBJECT ? orr_json_member(node, "out_of_place") : NULL;
+        const OrrJson *out =
+            orr_json_type(node) == ORR_JSON_OBJECT ? orr_json_member(node, "out_of_place") : NULL;
         if (out == NULL || orr_json_type(out) != ORR_JSON_OBJECT || !(number_of(out, "time") > 0) ||
             !(number_of(node, "size") > 0))
             continue;

@@ -52,7 +52,8 @@ static char *id_of(const char *line)
 {
     OrrJsonDoc *doc = orr_json_parse(line, strlen(line), "journal", NULL);
     const OrrJson *root = doc != NULL ? orr_json_root(doc) : NULL;
-    const OrrJson *id = root != NULL && orr_json_type(root) == ORR_JSON_OBJECT ? orr_json_member(root, "id") : NULL;
+    const OrrJson *id =
+        root != NULL && orr_json_type(root) == ORR_JSON_OBJECT ? orr_json_member(root, "id") : NULL;
     char *text = id != NULL && orr_json_type(id) == ORR_JSON_TEXT ? g_strdup(orr_json_text(id)) : NULL;
     orr_json_free(doc);
     return text;
@@ -76,9 +77,10 @@ static bool journal_read(Journal *journal, const char *head, GError **error)
     if (lines[0] == NULL || lines[0][0] == '\0')
         return true;
     if (strcmp(lines[0], head) != 0)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: is of another GPU, or of a sweep of another size; remove it, or choose another --output",
-                        journal->path);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: is of another GPU, or of a sweep of another size; remove it, or choose another --output",
+            journal->path);
     for (int i = 1; lines[i] != NULL; i++)
         keep(journal, lines[i]);
     return true;
@@ -92,7 +94,8 @@ static bool append(Journal *journal, const char *line, GError **error)
 }
 
 /* Written anew, so that a torn last line does not spoil the next one. */
-static bool journal_open(Journal *journal, const CalStamp *stamp, const CalSweepOptions *options, GError **error)
+static bool journal_open(Journal *journal, const CalStamp *stamp, const CalSweepOptions *options,
+                         GError **error)
 {
     g_autofree char *head = head_of(stamp, options);
     *journal = (Journal){.path = g_strconcat(options->output, ".journal", NULL),
@@ -234,10 +237,9 @@ static void write_skipped(OrrJsonWriter *w, const GPtrArray *docs)
 void cal_sweep_write(const CalStamp *stamp, const GArray *points, const GPtrArray *lines, GString *out)
 {
     static const char *const sections[] = {
-        "gemm_measurements",         "grouped_gemm_measurements", "attention_measurements",
-        "layer_measurements",        "hbm_stream",                "memory_bound_measurements",
-        "collective_measurements",   "copy_measurements",         "latency_measurements",
-        "interference_measurements", "host_measurements",         "drift_measurements"};
+        "gemm_measurements",    "grouped_gemm_measurements", "attention_measurements",  "layer_measurements",
+        "hbm_stream",           "memory_bound_measurements", "collective_measurements", "copy_measurements",
+        "latency_measurements", "interference_measurements", "host_measurements",       "drift_measurements"};
     g_autoptr(GPtrArray) docs = g_ptr_array_new_with_free_func((GDestroyNotify)orr_json_free);
     for (guint i = 0; i < lines->len; i++) {
         const char *line = g_ptr_array_index(lines, i);
@@ -261,18 +263,19 @@ void cal_sweep_write(const CalStamp *stamp, const GArray *points, const GPtrArra
 /* --- the sweep --- */
 
 static bool measure_point(const CalMeter *meter, const CalStamp *stamp, const CalPoint *point,
-                          const CalSweepOptions *options, Journal *journal, const Progress *progress, GError **error)
+                          const CalSweepOptions *options, Journal *journal, const Progress *progress,
+                          GError **error)
 {
     g_autoptr(GString) line = g_string_new(NULL);
     g_autofree CalSample *sample = g_new0(CalSample, 1);
     char reason[256] = "";
     show(progress, journal->lines->len, point->id);
-    const CalOutcome outcome = meter->measure(meter->self, point, options->full ? FULL_SECONDS : QUICK_SECONDS, sample,
-                                              reason, sizeof reason);
+    const CalOutcome outcome = meter->measure(
+        meter->self, point, options->full ? FULL_SECONDS : QUICK_SECONDS, sample, reason, sizeof reason);
     if (outcome == CAL_BROKEN)
         return orr_fail(error, ORR_ERROR_IO,
-                        "%s: %s; the points before it are kept, and the same command goes on from there", point->id,
-                        reason);
+                        "%s: %s; the points before it are kept, and the same command goes on from there",
+                        point->id, reason);
     if (outcome == CAL_SKIPPED) {
         say(progress, "%s: skipped: %s", point->id, reason);
         cal_sweep_skipped_line(point, reason, line);

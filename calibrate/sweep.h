@@ -49,7 +49,8 @@ typedef struct CalSample {
     double flops, bytes;               /* of one repeat; 0 where they say nothing */
     double error_frac, tolerance_frac; /* against the CPU; tolerance 0: not checked */
     double parts_s;                    /* sum of the parts of a composed kernel; 0: none */
-    double beside_s, other_s, other_beside_s; /* interference: the product beside, the other alone and beside */
+    double beside_s, other_s,
+        other_beside_s; /* interference: the product beside, the other alone and beside */
     double power_w, sm_clock_hz, temperature_c; /* 0: not known */
 } CalSample;
 
@@ -58,8 +59,8 @@ typedef enum { CAL_MEASURED, CAL_SKIPPED, CAL_BROKEN } CalOutcome;
 typedef struct CalMeter {
     void *self;
     /* Repeats the point for about `seconds`. SKIPPED and BROKEN say why; after BROKEN the sweep stops. */
-    CalOutcome (*measure)(void *self, const CalPoint *point, double seconds, CalSample *ret_sample, char *reason,
-                          size_t reason_size);
+    CalOutcome (*measure)(void *self, const CalPoint *point, double seconds, CalSample *ret_sample,
+                          char *reason, size_t reason_size);
 } CalMeter;
 
 typedef struct CalSweepOptions {

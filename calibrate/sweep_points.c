@@ -37,8 +37,8 @@ static void add(Plan *plan, CalPoint point)
 
 /* --- products --- */
 
-static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layout, bool accumulate, int64_t groups,
-                     const int64_t size[3])
+static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layout, bool accumulate,
+                     int64_t groups, const int64_t size[3])
 {
     CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
     point.shape = (KrnShape){.m = size[0],
@@ -51,14 +51,15 @@ static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layou
     char count[24] = "";
     if (groups > 1)
         g_snprintf(count, sizeof count, "%dx ", (int)groups);
-    g_snprintf(point.id, sizeof point.id, "%s %s %s%s %s%dx%dx%d", name, cal_math_word(math), cal_layout_word(layout),
-               accumulate ? "+fp32" : "", count, (int)size[0], (int)size[1], (int)size[2]);
+    g_snprintf(point.id, sizeof point.id, "%s %s %s%s %s%dx%dx%d", name, cal_math_word(math),
+               cal_layout_word(layout), accumulate ? "+fp32" : "", count, (int)size[0], (int)size[1],
+               (int)size[2]);
     add(plan, point);
 }
 
 /* Widths of weights: square, and the four products of a layer of hidden width 4096 and 8192. */
-static const int64_t widths[][2] = {{1024, 1024},  {2048, 2048},  {4096, 4096},   {8192, 8192},  {16384, 16384},
-                                    {12288, 4096}, {16384, 4096}, {4096, 16384},  {6144, 4096},  {10240, 8192},
+static const int64_t widths[][2] = {{1024, 1024},  {2048, 2048},  {4096, 4096},  {8192, 8192}, {16384, 16384},
+                                    {12288, 4096}, {16384, 4096}, {4096, 16384}, {6144, 4096}, {10240, 8192},
                                     {28672, 8192}, {8192, 28672}, {57344, 8192}};
 static const int64_t tokens[] = {4096, 128, 512, 1024, 2048, 8192, 16384};
 
@@ -74,6 +75,8 @@ static void add_training_gemms(Plan *plan)
                 continue;
             add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_NN, false, 1, (int64_t[]){m, k, n});
             add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_NT, true, 1, (int64_t[]){n, k, m});
+            if (full && plan->stamp->capability >= 89)
+                add_gemm(plan, "gemm", KRN_MATH_FP8, KRN_TN, false, 1, (int64_t[]){m, n, k});
         }
 }
 
@@ -82,13 +85,13 @@ static void add_other_gemms(Plan *plan)
     static const KrnMath maths[] = {KRN_MATH_FP16, KRN_MATH_TF32, KRN_MATH_FP32, KRN_MATH_FP8};
     const bool full = plan->options->full;
     for (size_t i = 0; i < G_N_ELEMENTS(maths); i++) {
-        if (maths[i] == KRN_MATH_FP8 && plan->stamp->capability < 89)
-            continue;
+        if (maths[i] == KRN_MATH_FP8 && (full || plan->stamp->capability < 89))
+            continue; /* a full sweep has it among the training sizes */
         for (int64_t edge = full ? 1024 : 2048; edge <= (full ? 16384 : 8192); edge *= 2) {
             if (maths[i] == KRN_MATH_FP32 && edge > 8192)
                 continue;
             add_gemm(plan, "gemm", maths[i], KRN_TN, false, 1, (int64_t[]){edge, edge, edge});
-            if (full && maths[i] != KRN_MATH_FP8) {
+            if (full) {
                 add_gemm(plan, "gemm", maths[i], KRN_NN, false, 1, (int64_t[]){edge, edge, edge});
                 add_gemm(plan, "gemm", maths[i], KRN_NT, true, 1, (int64_t[]){edge, edge, edge});
             }
@@ -107,15 +110,15 @@ static void add_other_gemms(Plan *plan)
 
 /* --- attention and layers --- */
 
-static void add_attention(Plan *plan, const char *name, int64_t seq, int64_t heads, int64_t kv_heads, int64_t dim,
-                          bool causal)
+static void add_attention(Plan *plan, const char *name, int64_t seq, int64_t heads, int64_t kv_heads,
+                          int64_t dim, bool causal)
 {
     CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
     const int64_t batch = MAX(16384 / seq, 1);
     point.shape = (KrnShape){
         .batch = batch, .seq = seq, .heads = heads, .kv_heads = kv_heads, .head_dim = dim, .causal = causal};
-    g_snprintf(point.id, sizeof point.id, "%s %dx%d heads %d/%d dim %d%s", name, (int)batch, (int)seq, (int)heads,
-               (int)kv_heads, (int)dim, causal ? " causal" : "");
+    g_snprintf(point.id, sizeof point.id, "%s %dx%d heads %d/%d dim %d%s", name, (int)batch, (int)seq,
+               (int)heads, (int)kv_heads, (int)dim, causal ? " causal" : "");
     add(plan, point);
 }
 
@@ -141,7 +144,9 @@ static void add_layers(Plan *plan)
 {
     static const struct {
         int64_t batch, seq, heads, kv_heads, head_dim, hidden, ffn;
-    } layers[] = {{1, 4096, 32, 8, 128, 4096, 14336}, {2, 2048, 16, 16, 128, 2048, 8192}, {1, 8192, 64, 8, 128, 8192, 28672}};
+    } layers[] = {{1, 4096, 32, 8, 128, 4096, 14336},
+                  {2, 2048, 16, 16, 128, 2048, 8192},
+                  {1, 8192, 64, 8, 128, 8192, 28672}};
     for (size_t i = 0; i < (plan->options->full ? G_N_ELEMENTS(layers) : 2); i++) {
         CalPoint point = {.kind = CAL_POINT_KERNEL, .name = "transformer_layer"};
         point.shape = (KrnShape){.batch = layers[i].batch,
@@ -152,8 +157,8 @@ static void add_layers(Plan *plan)
                                  .causal = true,
                                  .cols = layers[i].hidden,
                                  .n = layers[i].ffn};
-        g_snprintf(point.id, sizeof point.id, "transformer_layer %dx%d hidden %d ffn %d", (int)layers[i].batch,
-                   (int)layers[i].seq, (int)layers[i].hidden, (int)layers[i].ffn);
+        g_snprintf(point.id, sizeof point.id, "transformer_layer %dx%d hidden %d ffn %d",
+                   (int)layers[i].batch, (int)layers[i].seq, (int)layers[i].hidden, (int)layers[i].ffn);
         add(plan, point);
     }
 }
@@ -165,8 +170,8 @@ static const struct {
     int64_t rows[3], cols[3]; /* the first in a quick sweep; the last is small: the ramp */
     int64_t table_rows;
 } moves[] = {
-    {"copy", {65536, 8192, 64}, {4096, 4096, 4096}, 0},
-    {"triad", {65536, 8192, 64}, {4096, 4096, 4096}, 0},
+    {"copy", {65536, 98304, 64}, {4096, 4096, 4096}, 0},
+    {"triad", {65536, 98304, 64}, {4096, 4096, 4096}, 0},
     {"layer_norm", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
     {"layer_norm_backward", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
     {"rms_norm", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
@@ -187,19 +192,28 @@ static const struct {
     {"adam_mixed", {16384, 65536, 64}, {4096, 4096, 4096}, 0},
 };
 
+static void add_move(Plan *plan, const char *name, int64_t rows, int64_t cols, int64_t table_rows)
+{
+    CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
+    point.shape = (KrnShape){.rows = rows, .cols = cols, .n = table_rows};
+    g_snprintf(point.id, sizeof point.id, "%s %dx%d", name, (int)rows, (int)cols);
+    add(plan, point);
+}
+
+/* A full sweep follows the ramp from the first size down to the last, and up to the second. */
 static void add_moves(Plan *plan)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(moves); i++)
-        for (int size = 0; size < 3; size++) {
-            if (!plan->options->full && size == 1)
-                continue;
-            CalPoint point = {.kind = CAL_POINT_KERNEL, .name = moves[i].name};
-            point.shape =
-                (KrnShape){.rows = moves[i].rows[size], .cols = moves[i].cols[size], .n = moves[i].table_rows};
-            g_snprintf(point.id, sizeof point.id, "%s %dx%d", moves[i].name, (int)point.shape.rows,
-                       (int)point.shape.cols);
-            add(plan, point);
-        }
+    for (size_t i = 0; i < G_N_ELEMENTS(moves); i++) {
+        const int64_t *rows = moves[i].rows, *cols = moves[i].cols, table_rows = moves[i].table_rows;
+        for (int64_t count = rows[0]; count > rows[2]; count /= plan->options->full ? 2 : count)
+            add_move(plan, moves[i].name, count, cols[0], table_rows);
+        if (plan->options->full)
+            add_move(plan, moves[i].name, rows[1], cols[1], table_rows);
+        add_move(plan, moves[i].name, rows[2], cols[2], table_rows);
+        for (int64_t count = rows[1] / 2; plan->options->full && count >= rows[1] / 64; count /= 2)
+            if (cols[1] != cols[0])
+                add_move(plan, moves[i].name, count, cols[1], table_rows);
+    }
 }
 
 /* --- links, host --- */
@@ -241,7 +255,8 @@ static void add_collectives(Plan *plan)
     const bool full = plan->options->full;
     const int gpus = plan->stamp->gpus;
     /* One GPU: the overhead of a call, and a copy. */
-    for (int ranks = gpus > 1 ? 2 : 1; ranks <= gpus; ranks = ranks < gpus && 2 * ranks > gpus ? gpus : 2 * ranks) {
+    for (int ranks = gpus > 1 ? 2 : 1; ranks <= gpus;
+         ranks = ranks < gpus && 2 * ranks > gpus ? gpus : 2 * ranks) {
         if (!full && ranks != gpus)
             continue;
         for (size_t i = 0; i < G_N_ELEMENTS(ops); i++) {

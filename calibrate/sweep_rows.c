@@ -30,7 +30,7 @@ CalSummary cal_summarise(const double *seconds, int count)
     CalSummary summary = {0};
     if (count <= 0)
         return summary;
-    g_autofree double *values = g_new(double, count);
+    g_autofree double *values = g_new(double, (gsize)count);
     memcpy(values, seconds, sizeof *values * (size_t)count);
     const double median = quantile(values, count, 0.5);
     summary.median_s = median;
@@ -161,10 +161,11 @@ static void collective_row(OrrJsonWriter *w, const Row *row)
 {
     const double ranks = row->point->gpus;
     const char *op = row->point->name;
-    const double factor = strcmp(op, "all_reduce") == 0 ? 2 * (ranks - 1) / ranks
-                          : strcmp(op, "broadcast") == 0 || strcmp(op, "reduce") == 0 || strcmp(op, "send_recv") == 0
-                              ? 1
-                              : (ranks - 1) / ranks;
+    const double factor =
+        strcmp(op, "all_reduce") == 0 ? 2 * (ranks - 1) / ranks
+        : strcmp(op, "broadcast") == 0 || strcmp(op, "reduce") == 0 || strcmp(op, "send_recv") == 0
+            ? 1
+            : (ranks - 1) / ranks;
     orr_jw_int(w, "nodes", 1);
     orr_jw_int(w, "gpus", row->point->gpus);
     orr_jw_text(w, "op", op);

@@ -212,7 +212,8 @@ bool cal_table_read(const char *path, GArray **ret_rows, GString *log, GError **
     if (rows->len == 0) {
         g_array_unref(rows);
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: no row to use; give gemm_measurements, attention_measurements or hbm_stream", path);
+                        "%s: no row to use; give gemm_measurements, attention_measurements or hbm_stream",
+                        path);
     }
     *ret_rows = rows;
     return true;

@@ -26,6 +26,7 @@ static const AutoField auto_fields[] = {
     {"parallel.expert", offsetof(Spec, parallel.expert), NULL, false},
     {"parallel.expert_tensor", offsetof(Spec, parallel.expert_tensor), NULL, false},
     {"parallel.zero", offsetof(Spec, parallel.zero), NULL, false},
+    {"parallel.zero_group_gpus", offsetof(Spec, parallel.zero_group_gpus), NULL, false},
     {"execution.attention", offsetof(Spec, execution.attention), &spec_words_attention, false},
 };
 
@@ -45,11 +46,30 @@ static char *show(const AutoField *field, int value)
     return g_strdup_printf("%s=%d", field->key, value);
 }
 
-static bool still_auto(const char *key, GError **error)
+static char *show_overlap(unsigned overlap)
 {
-    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                "%s is \"auto\", which cannot be chosen yet; give it a value", key);
-    return false;
+    GString *words = g_string_new("execution.overlap=");
+    for (int i = 0; i < spec_words_overlap.count; i++)
+        if ((overlap & 1u << i) != 0)
+            g_string_append_printf(words, "%s%s", words->str[words->len - 1] == '=' ? "" : "+",
+                                   spec_words_overlap.words[i]);
+    if (words->str[words->len - 1] == '=')
+        g_string_append(words, "none");
+    return g_string_free(words, FALSE);
+}
+
+/* What comes with a choice: how many layers recompute, and how layers were dealt out. */
+static void show_beside(const Spec *asked, const Spec *spec, GPtrArray *chosen)
+{
+    const SpecRecompute *recompute = &spec->training.recompute;
+    if ((int)asked->training.recompute.mode == SPEC_AUTO && recompute->layers > 0)
+        g_ptr_array_add(chosen, g_strdup_printf("training.recompute.layers=%d", recompute->layers));
+    if (asked->parallel.embedding_as_layer != spec->parallel.embedding_as_layer)
+        g_ptr_array_add(chosen, g_strdup("parallel.embedding_as_layer=true"));
+    if (asked->parallel.loss_as_layer != spec->parallel.loss_as_layer)
+        g_ptr_array_add(chosen, g_strdup("parallel.loss_as_layer=true"));
+    if ((asked->execution.overlap & (unsigned)SPEC_OVERLAP_AUTO) != 0)
+        g_ptr_array_add(chosen, show_overlap(spec->execution.overlap));
 }
 
 bool cli_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **error)
@@ -57,15 +77,13 @@ bool cli_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **e
     Spec spec = *asked;
     if (search_has_auto(asked) && !search_choose(asked, &spec, error))
         return false;
-    if ((spec.execution.overlap & (unsigned)SPEC_OVERLAP_AUTO) != 0)
-        return still_auto("execution.overlap", error);
     for (gsize i = 0; i < G_N_ELEMENTS(auto_fields); i++) {
         const int value = field_value(&spec, &auto_fields[i]);
-        if (value == SPEC_AUTO)
-            return still_auto(auto_fields[i].key, error);
+        g_assert(value != SPEC_AUTO);
         if (field_value(asked, &auto_fields[i]) == SPEC_AUTO)
             g_ptr_array_add(chosen, show(&auto_fields[i], value));
     }
+    show_beside(asked, &spec, chosen);
     *ret_spec = spec;
     return true;
 }

@@ -124,8 +124,8 @@ static void add_group(CliListing *listing, CliFormat format, const CalCheckGroup
 }
 
 /* Collectives are one line of the listing, and a table by op and source below it in text. */
-static bool check_collectives(const CalibrateArgs *args, const OrrJson *root, CliListing *listing, GString *tables,
-                              GError **error)
+static bool check_collectives(const CalibrateArgs *args, const OrrJson *root, CliListing *listing,
+                              GString *tables, GError **error)
 {
     CalCollectiveErrors errors;
     if (!cal_check_collectives(root, args->accelerator, tables, &errors, error))
@@ -134,14 +134,15 @@ static bool check_collectives(const CalibrateArgs *args, const OrrJson *root, Cl
     group.median_frac = errors.median_frac;
     group.p90_frac = errors.p90_frac;
     group.bias_frac = errors.bias_frac;
-    g_strlcpy(group.accelerator, args->accelerator != NULL ? args->accelerator : "all", sizeof group.accelerator);
+    g_strlcpy(group.accelerator, args->accelerator != NULL ? args->accelerator : "all",
+              sizeof group.accelerator);
     g_strlcpy(group.source, "all", sizeof group.source);
     add_group(listing, args->common.format, &group);
     return true;
 }
 
-static bool check_groups(const CalibrateArgs *args, const char *table, const OrrJson *root, GString *out, GString *log,
-                         GError **error)
+static bool check_groups(const CalibrateArgs *args, const char *table, const OrrJson *root, GString *out,
+                         GString *log, GError **error)
 {
     g_autoptr(GArray) groups = NULL;
     g_autoptr(GString) tables = g_string_new(NULL);
@@ -212,9 +213,11 @@ const CliCommand cli_command_calibrate = {
     .help =
         "Without a table: measures this machine's GPUs and links (runs orrery-calibrate, built with CUDA). "
         "`fit TABLE` turns measurements into a profile for scenarios/calibrations, `check TABLE` prints the "
-        "model's error on them; both work without a GPU. A table is what orrery-calibrate wrote, any JSON object of lists "
+        "model's error on them; both work without a GPU. A table is what orrery-calibrate wrote, any JSON "
+        "object of lists "
         "of rows (gemm_measurements, grouped_gemm_measurements, attention_measurements, hbm_stream, "
-        "memory_bound_measurements, collective_measurements), the output of nccl-tests (text or JSON), or a CSV of GEMMs "
+        "memory_bound_measurements, collective_measurements), the output of nccl-tests (text or JSON), or a "
+        "CSV of GEMMs "
         "(m,n,k,dtype,time_us). docs/CALIBRATION.md goes through it.\n"
         "\n"
         "  orrery calibrate fit table.json --accelerator h200-sxm5-141gb --output my-h200.json\n"

@@ -2,12 +2,12 @@
 _orrery() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=
     if [ "$COMP_CWORD" -eq 1 ]; then
-        words='run search plan sweep compare plot validate calibrate list help --version'
+        words='run search plan sweep compare plot validate calibrate list export import help --version'
     else
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --top|--jobs|--deadline|--budget-usd|--gpus|--accelerator|--cluster|--textbook-rate|--parameters|--vary|--folds|--schema) return ;;
+        --top|--jobs|--deadline|--budget-usd|--gpus|--accelerator|--cluster|--textbook-rate|--parameters|--vary|--folds|--to|--from|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --memory --unfold --check --set --format --output --quiet --help' ;;
@@ -19,9 +19,11 @@ _orrery() {
             validate:-*) words='--rows --leave-one-out --residuals --plot --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --presets --folds --rows --quick --full --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
+            export:-*) words='--to --set --output --quiet --help' ;;
+            import:-*) words='--from --base --set --output --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --output --quiet --help' ;;
             list:*) words='models accelerators clusters frameworks schedules collectives' ;;
-            help:*) words='run search plan sweep compare plot validate calibrate list help '$(orrery help --keys 2>/dev/null) ;;
+            help:*) words='run search plan sweep compare plot validate calibrate list export import help '$(orrery help --keys 2>/dev/null) ;;
             esac ;;
         esac
     fi

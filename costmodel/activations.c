@@ -102,7 +102,7 @@ static void mlp_tensors(const CostShape *shape, CostTensors *tensors)
 }
 
 /* Routed rows are top_k copies of this rank's tokens. */
-static void moe_tensors(const CostShape *shape, CostTensors *tensors)
+static void moe_tensors(const CostShape *shape, int experts, CostTensors *tensors)
 {
     const SpecModel *model = &shape->spec->model;
     const SpecMoe *moe = &model->moe;
@@ -111,13 +111,13 @@ static void moe_tensors(const CostShape *shape, CostTensors *tensors)
     const double f = (double)moe->expert_ffn_hidden / shape->spec->parallel.expert_tensor;
     const double shared = moe->shared_expert_ffn_hidden / shape->tensor, width = model->gated_mlp ? 2 : 1;
     keep(tensors, "router input", COST_MODULE_NORM, e * shape->part_tokens * shape->hidden, true);
-    keep(tensors, "router logits and probabilities", COST_MODULE_ROUTER, own * moe->experts * 8, false);
+    keep(tensors, "router logits and probabilities", COST_MODULE_ROUTER, own * experts * 8, false);
     keep(tensors, "permuted rows", COST_MODULE_MOE, x * rows * shape->hidden, true);
     keep(tensors, "expert activation input", COST_MODULE_MOE, e * rows * f * width, false);
     keep(tensors, "expert output input", COST_MODULE_MOE_ACTIVATION, x * rows * f, true);
     if (moe->shared_experts > 0) {
-        keep(tensors, "shared expert activation input", COST_MODULE_SHARED_EXPERT, e * shape->tokens * shared * width,
-             false);
+        keep(tensors, "shared expert activation input", COST_MODULE_SHARED_EXPERT,
+             e * shape->tokens * shared * width, false);
         keep(tensors, "shared expert output input", COST_MODULE_SHARED_EXPERT, x * shape->tokens * shared,
              true);
     }
@@ -144,7 +144,7 @@ void cost_layer_tensors(const CostShape *shape, int layer, CostTensors *tensors)
         keep(tensors, "norm in fp32", COST_MODULE_NORM, normed, false);
     }
     if (cost_layer_has_experts(&shape->spec->model, layer)) {
-        moe_tensors(shape, tensors);
+        moe_tensors(shape, cost_layer_experts(&shape->spec->model, layer), tensors);
     } else {
         mlp_tensors(shape, tensors);
     }

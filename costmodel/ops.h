@@ -76,9 +76,10 @@ typedef struct CostOp {
     const char *name;
     CostOpKind kind;
     CostModule module;
-    int kernels;        /* launches, for host time and gaps */
-    int host_kernels;   /* launches beyond those, whose gaps the op's own time already has */
-    double repeat;      /* runs this often, with its time and bytes each time; 0: once. FLOPs and kernels are of all */
+    int kernels;      /* launches, for host time and gaps */
+    int host_kernels; /* launches beyond those, whose gaps the op's own time already has */
+    double
+        repeat; /* runs this often, with its time and bytes each time; 0: once. FLOPs and kernels are of all */
     double idle_s;      /* the GPU waits for the host before what follows */
     double model_flops; /* causal half counted as half */
     double full_flops;  /* causal half counted whole */
@@ -137,7 +138,8 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops);
 /* Rows that the routed experts of the average rank work on: top_k copies of its own tokens, padded to capacity. */
 double cost_routed_rows(const CostShape *shape);
 /* An MLP's activation over `elements` of its intermediate size. */
-void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, double elements);
+void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
+                          double elements);
 /* Norm, and the residual add with bias and dropout after a block. */
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width);
 void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass);

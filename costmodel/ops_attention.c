@@ -22,7 +22,8 @@ static Pairs pairs_of(const CostShape *shape, int layer)
         pairs.useful = cost_document_pairs(s, documents) / shape->context * (model->causal ? 1 : 2);
         pairs.window = cost_document_window(s, documents);
         pairs.all = fmin(pairs.all, s * pairs.window / shape->context * (model->causal ? 1 : 2));
-    } else if (model->attention_window_tokens > 0 && layer % every == 0 && model->attention_window_tokens < s) {
+    } else if (model->attention_window_tokens > 0 && layer % every == 0 &&
+               model->attention_window_tokens < s) {
         const double w = model->attention_window_tokens;
         pairs.window = w;
         pairs.all = s * w / shape->context;

@@ -2,12 +2,27 @@
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 
+/* A layer whose experts are not as many as the others'. */
+static void push_moe(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
+{
+    const int experts = cost_layer_experts(&shape->spec->model, layer);
+    if (experts == shape->spec->model.moe.experts) {
+        cost_ops_moe(shape, pass, ops);
+        return;
+    }
+    Spec other = *shape->spec;
+    CostShape other_shape;
+    other.model.moe.experts = experts;
+    cost_shape_init(&other_shape, &other);
+    cost_ops_moe(&other_shape, pass, ops);
+}
+
 void cost_ops_layer(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
 {
     cost_ops_attention(shape, layer, pass, ops);
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
     if (cost_layer_has_experts(&shape->spec->model, layer)) {
-        cost_ops_moe(shape, pass, ops);
+        push_moe(shape, layer, pass, ops);
     } else {
         cost_ops_mlp(shape, pass, ops);
     }

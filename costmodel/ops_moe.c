@@ -68,15 +68,15 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
     if (pass != COST_BACKWARD_WEIGHT) {
         cost_push_cast(shape, ops, module, shape->part_tokens * shape->hidden);
     }
-    const int in = cost_push_linear(shape, ops, "shared expert in", module, pass, shape->tokens, shape->hidden,
-                                    model->gated_mlp ? 2 * f : f, shape->linear_dtype);
+    const int in = cost_push_linear(shape, ops, "shared expert in", module, pass, shape->tokens,
+                                    shape->hidden, model->gated_mlp ? 2 * f : f, shape->linear_dtype);
     cost_push_tensor_in(shape, ops, pass, module, in);
     cost_push_activation(shape, ops, pass, module, shape->tokens * f);
     if (pass != COST_BACKWARD_WEIGHT) {
         cost_push_cast(shape, ops, module, shape->tokens * f);
     }
-    const int out = cost_push_linear(shape, ops, "shared expert out", module, pass, shape->tokens, f, shape->hidden,
-                                     shape->linear_dtype);
+    const int out = cost_push_linear(shape, ops, "shared expert out", module, pass, shape->tokens, f,
+                                     shape->hidden, shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, module, out);
     if (pass != COST_BACKWARD_WEIGHT) { /* added to the routed output */
         cost_push_move(ops, "add shared", module, COST_MOVE_ELEMENTWISE,
@@ -241,10 +241,12 @@ static void push_permute(const CostShape *shape, CostOps *ops, const char *name)
                    moved * row_bytes * spec->parallel.expert_tensor, kernels);
 }
 
-/* Bytes of a token on its way to the experts. Source: [DeepSeekV3] section 3.3.2: scales of 4 bytes for 128 values */
-static double dispatch_bytes(const CostShape *shape)
+/* Bytes of a token on its way to the experts; gradients take 16 bits. Source: [DeepSeekV3] section 3.3.2 (scales of 4
+ * bytes for 128 values), [DeepSeekProfile] */
+static double dispatch_bytes(const CostShape *shape, CostPass pass)
 {
-    return shape->hidden * (shape->spec->parallel.moe_dispatch_fp8 ? 1 + 4.0 / 128 : shape->element_bytes);
+    const bool narrow = pass == COST_FORWARD && shape->spec->parallel.moe_dispatch_fp8;
+    return shape->hidden * (narrow ? 1 + 4.0 / 128 : shape->element_bytes);
 }
 
 /* Experts that are sliced over tensor ranks: every slice needs the rows of all, and the parts are summed. */
@@ -266,7 +268,7 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops)
     push_shared_experts(shape, pass, ops);
     if (!weight) {
         push_permute(shape, ops, "permute");
-        push_exchange(shape, ops, "dispatch", dispatch_bytes(shape));
+        push_exchange(shape, ops, "dispatch", dispatch_bytes(shape, pass));
         push_slices(shape, ops, "gather rows", COST_ALL_GATHER);
     }
     push_expert_cast(shape, ops, pass, rows * shape->hidden);

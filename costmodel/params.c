@@ -97,22 +97,28 @@ static void add_dense_mlp(CostParams *params, const SpecModel *model, double ffn
     }
 }
 
-static void add_experts(CostParams *params, const SpecModel *model)
+static void add_experts(CostParams *params, const SpecModel *model, int experts)
 {
     const SpecMoe *moe = &model->moe;
-    params->replicated += (double)model->hidden * moe->experts; /* router */
-    params->expert += moe->experts * mlp_weights(model, moe->expert_ffn_hidden);
+    params->replicated += (double)model->hidden * experts; /* router */
+    params->expert += experts * mlp_weights(model, moe->expert_ffn_hidden);
     params->matrices += 3;
     if (model->biases == SPEC_BIASES_ALL) {
-        params->replicated += moe->experts;
-        params->expert +=
-            moe->experts * ((model->gated_mlp ? 2.0 : 1.0) * moe->expert_ffn_hidden + model->hidden);
+        params->replicated += experts;
+        params->expert += experts * ((model->gated_mlp ? 2.0 : 1.0) * moe->expert_ffn_hidden + model->hidden);
         params->matrices += 3;
     }
     if (moe->shared_experts > 0) {
         params->tensor_sharded += mlp_weights(model, moe->shared_expert_ffn_hidden);
         params->matrices += 2;
     }
+}
+
+int cost_layer_experts(const SpecModel *model, int layer)
+{
+    const SpecMoe *moe = &model->moe;
+    return moe->late_layers > 0 && layer >= model->layers - moe->late_layers ? moe->late_experts
+                                                                             : moe->experts;
 }
 
 static CostParams layer_params(const SpecModel *model, int layer)
@@ -122,7 +128,7 @@ static CostParams layer_params(const SpecModel *model, int layer)
     add_attention(&params, model);
     add_norm(&params, model, model->hidden);
     if (cost_layer_has_experts(model, layer)) {
-        add_experts(&params, model);
+        add_experts(&params, model, cost_layer_experts(model, layer));
     } else {
         add_dense_mlp(&params, model, model->ffn_hidden);
     }
@@ -166,7 +172,9 @@ CostParams cost_piece_params(const SpecModel *model, CostPiece piece, int layer)
 static double piece_total(const SpecModel *model, CostPiece piece, int layer, bool active)
 {
     const CostParams params = cost_piece_params(model, piece, layer);
-    const double share = active && model->moe.experts > 0 ? (double)model->moe.top_k / model->moe.experts : 1;
+    const int last = piece == COST_PIECE_MTP ? model->layers - 1 : layer;
+    const double share =
+        active && model->moe.experts > 0 ? (double)model->moe.top_k / cost_layer_experts(model, last) : 1;
     return params.tensor_sharded + params.replicated + params.expert * share;
 }
 

@@ -30,6 +30,9 @@ CostParams cost_piece_params(const SpecModel *model, CostPiece piece, int layer)
 /* True when the layer has routed experts. */
 bool cost_layer_has_experts(const SpecModel *model, int layer);
 
+/* Experts of a layer: those of the last ones may be more (pyramid). Source: [Rajbhandari2022] section 4 */
+int cost_layer_experts(const SpecModel *model, int layer);
+
 /* Whole model; `active` counts top_k instead of all experts. mtp modules included when mtp_layers > 0. */
 double cost_parameters(const SpecModel *model, int max_positions_or_0, bool active);
 

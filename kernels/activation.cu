@@ -30,8 +30,7 @@ __global__ static void gelu_backward_kernel(const Bf16 *x, const Bf16 *dy, Bf16 
         const Pack grad = load_pack(dy + 8 * i);
         for (int j = 0; j < 8; j++) {
             const float v = __bfloat162float(pack.v[j]), t = tanhf(GELU_A * (v + GELU_B * v * v * v));
-            const float slope =
-                0.5f * (1 + t) + 0.5f * v * (1 - t * t) * GELU_A * (1 + 3 * GELU_B * v * v);
+            const float slope = 0.5f * (1 + t) + 0.5f * v * (1 - t * t) * GELU_A * (1 + 3 * GELU_B * v * v);
             pack.v[j] = __float2bfloat16(__bfloat162float(grad.v[j]) * slope);
         }
         store_pack(dx + 8 * i, pack);
@@ -200,13 +199,23 @@ static void reference_swiglu_backward(const KrnShape *s, float *const *h)
         }
 }
 
-const KrnKernel krn_gelu = {"gelu",      "rows cols",    no_flops, gelu_bytes, gelu_buffers,
-                            launch_gelu, reference_gelu, 0.03};
-const KrnKernel krn_gelu_backward = {"gelu_backward",       "rows cols",           no_flops,
-                                     gelu_backward_bytes,   gelu_backward_buffers, launch_gelu_backward,
-                                     reference_gelu_backward, 0.03};
-const KrnKernel krn_swiglu = {"swiglu",      "rows cols",      no_flops, swiglu_bytes, swiglu_buffers,
-                              launch_swiglu, reference_swiglu, 0.03};
-const KrnKernel krn_swiglu_backward = {"swiglu_backward",       "rows cols",             no_flops,
-                                       swiglu_backward_bytes,   swiglu_backward_buffers, launch_swiglu_backward,
-                                       reference_swiglu_backward, 0.03};
+const KrnKernel krn_gelu = {"gelu",       "rows cols", no_flops,       gelu_bytes,
+                            gelu_buffers, launch_gelu, reference_gelu, 0.03};
+const KrnKernel krn_gelu_backward = {"gelu_backward",
+                                     "rows cols",
+                                     no_flops,
+                                     gelu_backward_bytes,
+                                     gelu_backward_buffers,
+                                     launch_gelu_backward,
+                                     reference_gelu_backward,
+                                     0.03};
+const KrnKernel krn_swiglu = {"swiglu",       "rows cols",   no_flops,         swiglu_bytes,
+                              swiglu_buffers, launch_swiglu, reference_swiglu, 0.03};
+const KrnKernel krn_swiglu_backward = {"swiglu_backward",
+                                       "rows cols",
+                                       no_flops,
+                                       swiglu_backward_bytes,
+                                       swiglu_backward_buffers,
+                                       launch_swiglu_backward,
+                                       reference_swiglu_backward,
+                                       0.03};

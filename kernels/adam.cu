@@ -94,7 +94,7 @@ static void reference_mixed(const KrnShape *s, float *const *h)
         h[4][i] = h[0][i];
 }
 
-const KrnKernel krn_adam_fp32 = {"adam_fp32",   "rows cols",    no_flops, fp32_bytes, fp32_buffers,
-                                 launch<false>, reference_fp32, 1e-4};
-const KrnKernel krn_adam_mixed = {"adam_mixed", "rows cols",     no_flops, mixed_bytes, mixed_buffers,
-                                  launch<true>, reference_mixed, 0.01};
+const KrnKernel krn_adam_fp32 = {"adam_fp32",  "rows cols",   no_flops,       fp32_bytes,
+                                 fp32_buffers, launch<false>, reference_fp32, 1e-4};
+const KrnKernel krn_adam_mixed = {"adam_mixed",  "rows cols",  no_flops,        mixed_bytes,
+                                  mixed_buffers, launch<true>, reference_mixed, 0.01};

@@ -40,7 +40,7 @@ void attention_reference(const KrnShape *s, const float *q, const float *k, cons
                          float *lse);
 /* Gradients, from out, its gradient and lse. */
 void attention_reference_backward(const KrnShape *s, const float *q, const float *k, const float *v,
-                                  const float *out, const float *d_out, const float *lse, float *dq, float *dk,
-                                  float *dv);
+                                  const float *out, const float *d_out, const float *lse, float *dq,
+                                  float *dk, float *dv);
 
 #endif

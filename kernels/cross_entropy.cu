@@ -6,7 +6,8 @@
  */
 #include "kernels/device.cuh"
 
-__global__ static void cross_entropy_kernel(const Bf16 *x, const int *labels, float *loss, Bf16 *dx, int64_t cols)
+__global__ static void cross_entropy_kernel(const Bf16 *x, const int *labels, float *loss, Bf16 *dx,
+                                            int64_t cols)
 {
     const int64_t row = blockIdx.x;
     const int label = labels[row];
@@ -59,8 +60,8 @@ static int buffers(const KrnShape *s, KrnBuffer *b)
 
 static KrnStatus launch(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
 {
-    KRN_LAUNCH(cross_entropy_kernel, (unsigned)s->rows, KRN_BLOCK, stream, (const Bf16 *)d[0], (const int *)d[1],
-               (float *)d[2], (Bf16 *)d[3], s->cols);
+    KRN_LAUNCH(cross_entropy_kernel, (unsigned)s->rows, KRN_BLOCK, stream, (const Bf16 *)d[0],
+               (const int *)d[1], (float *)d[2], (Bf16 *)d[3], s->cols);
     return krn_launched(context, "cross-entropy");
 }
 
@@ -78,5 +79,5 @@ static void reference(const KrnShape *s, float *const *h)
     }
 }
 
-const KrnKernel krn_cross_entropy = {"cross_entropy", "rows cols", no_flops, move_bytes,
+const KrnKernel krn_cross_entropy = {"cross_entropy", "rows cols", no_flops,  move_bytes,
                                      buffers,         launch,      reference, 0.05};

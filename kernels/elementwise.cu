@@ -15,7 +15,8 @@ __global__ static void dropout_kernel(const Bf16 *x, Bf16 *y, int64_t packs)
          i += (int64_t)gridDim.x * blockDim.x) {
         Pack pack = load_pack(x + 8 * i);
         for (int j = 0; j < 8; j++) {
-            const float kept = krn_hash((uint64_t)(8 * i + j), DROP_SEED) >= threshold ? 1.0f / (1 - DROP_FRAC) : 0;
+            const float kept =
+                krn_hash((uint64_t)(8 * i + j), DROP_SEED) >= threshold ? 1.0f / (1 - DROP_FRAC) : 0;
             pack.v[j] = __float2bfloat16(__bfloat162float(pack.v[j]) * kept);
         }
         store_pack(y + 8 * i, pack);
@@ -59,8 +60,8 @@ static void reference_dropout(const KrnShape *s, float *const *h)
         h[1][i] = krn_hash((uint64_t)i, DROP_SEED) >= threshold ? h[0][i] / (1 - DROP_FRAC) : 0;
 }
 
-const KrnKernel krn_dropout = {"dropout",      "rows cols",       no_flops, two_passes, one_in_one_out,
-                               launch_dropout, reference_dropout, 0.02};
+const KrnKernel krn_dropout = {"dropout",      "rows cols",    no_flops,          two_passes,
+                               one_in_one_out, launch_dropout, reference_dropout, 0.02};
 
 /* --- residual addition: z = x + y --- */
 
@@ -98,8 +99,8 @@ static void reference_add(const KrnShape *s, float *const *h)
         h[2][i] = h[0][i] + h[1][i];
 }
 
-const KrnKernel krn_residual_add = {"residual_add", "rows cols",   no_flops, three_passes, two_in_one_out,
-                                    launch_add,     reference_add, 0.02};
+const KrnKernel krn_residual_add = {"residual_add", "rows cols", no_flops,      three_passes,
+                                    two_in_one_out, launch_add,  reference_add, 0.02};
 
 /* --- copy, and the triad z = x + 3 y of STREAM --- */
 
@@ -170,7 +171,7 @@ static void reference_triad(const KrnShape *s, float *const *h)
         h[2][i] = h[0][i] + 3 * h[1][i];
 }
 
-const KrnKernel krn_copy = {"copy",      "rows cols",    no_flops, copy_bytes, copy_buffers,
-                            launch_copy, reference_copy, 1e-7};
-const KrnKernel krn_triad = {"triad",      "rows cols",     no_flops, triad_bytes, triad_buffers,
-                             launch_triad, reference_triad, 1e-6};
+const KrnKernel krn_copy = {"copy",       "rows cols", no_flops,       copy_bytes,
+                            copy_buffers, launch_copy, reference_copy, 1e-7};
+const KrnKernel krn_triad = {"triad",       "rows cols",  no_flops,        triad_bytes,
+                             triad_buffers, launch_triad, reference_triad, 1e-6};

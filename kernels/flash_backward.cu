@@ -66,7 +66,8 @@ __device__ inline void product_sums(float (*c)[4], const float (*x)[4], const Bf
     }
 }
 
-template <int dim> __device__ inline void store_sums(Bf16 *memory, int64_t stride, const float (*c)[4], int lane)
+template <int dim>
+__device__ inline void store_sums(Bf16 *memory, int64_t stride, const float (*c)[4], int lane)
 {
     for (int half = 0; half < 2; half++) {
         uint32_t *to = reinterpret_cast<uint32_t *>(memory + (lane / 4 + 8 * half) * stride);
@@ -97,9 +98,10 @@ __global__ static void __launch_bounds__(32 * WARPS)
         const float *row_dots = dots + ((int64_t)blockIdx.z * z.heads + head) * z.seq;
         for (int start = z.causal ? block * OWNED : 0; start < z.seq; start += WALKED) {
             __syncthreads();
-            load_tile<WALKED, dim>(q_tile, q + (token + start) * z.q + (int64_t)head * dim, z.q, z.seq - start);
-            load_tile<WALKED, dim>(o_tile, d_out + (token + start) * out_stride + (int64_t)head * dim, out_stride,
+            load_tile<WALKED, dim>(q_tile, q + (token + start) * z.q + (int64_t)head * dim, z.q,
                                    z.seq - start);
+            load_tile<WALKED, dim>(o_tile, d_out + (token + start) * out_stride + (int64_t)head * dim,
+                                   out_stride, z.seq - start);
             __syncthreads();
             float p[WALKED / 8][4] = {}, ds[WALKED / 8][4] = {};
             product_rows<dim>(p, key, q_tile, lane);
@@ -134,7 +136,8 @@ __global__ static void __launch_bounds__(32 * WARPS)
     uint32_t query[dim / 16][4], grad[dim / 16][4];
     for (int i = 0; i < dim / 16; i++) {
         load_a(query[i], q + own + 16 * i, z.q, lane);
-        load_a(grad[i], d_out + (token + first) * out_stride + (int64_t)head * dim + 16 * i, out_stride, lane);
+        load_a(grad[i], d_out + (token + first) * out_stride + (int64_t)head * dim + 16 * i, out_stride,
+               lane);
     }
     const int64_t row = ((int64_t)blockIdx.z * z.heads + head) * z.seq + first + lane / 4;
     const float row_lse[2] = {lse[row], lse[row + 8]}, row_dots[2] = {dots[row], dots[row + 8]};
@@ -194,8 +197,8 @@ static int buffers(const KrnShape *s, KrnBuffer *b)
 template <int dim> static void enqueue(const KrnShape *s, void *const *d, void *stream)
 {
     const AttentionStrides strides = attention_strides(s);
-    const Strides z = {(int)s->seq, (int)s->heads, (int)s->kv_heads, strides.q, strides.kv, 1 / sqrtf((float)dim),
-                       s->causal};
+    const Strides z = {(int)s->seq, (int)s->heads,         (int)s->kv_heads, strides.q,
+                       strides.kv,  1 / sqrtf((float)dim), s->causal};
     const int64_t rows = s->batch * s->seq * s->heads;
     const unsigned blocks = (unsigned)(s->seq / OWNED);
     const unsigned dot_blocks = (unsigned)((rows + KRN_BLOCK / 32 - 1) / (KRN_BLOCK / 32));
@@ -203,12 +206,14 @@ template <int dim> static void enqueue(const KrnShape *s, void *const *d, void *
                (float *)d[6], rows, dim, (int)s->seq, (int)s->heads);
     const dim3 kv_grid(blocks, (unsigned)s->kv_heads, (unsigned)s->batch);
     auto kv_kernel = key_value_kernel<dim>;
-    KRN_LAUNCH(kv_kernel, kv_grid, 32 * WARPS, stream, (const Bf16 *)d[0], (const Bf16 *)d[1], (const Bf16 *)d[2],
-               (const Bf16 *)d[4], (const float *)d[5], (const float *)d[6], (Bf16 *)d[8], (Bf16 *)d[9], z);
+    KRN_LAUNCH(kv_kernel, kv_grid, 32 * WARPS, stream, (const Bf16 *)d[0], (const Bf16 *)d[1],
+               (const Bf16 *)d[2], (const Bf16 *)d[4], (const float *)d[5], (const float *)d[6], (Bf16 *)d[8],
+               (Bf16 *)d[9], z);
     const dim3 q_grid(blocks, (unsigned)s->heads, (unsigned)s->batch);
     auto q_kernel = query_kernel<dim>;
-    KRN_LAUNCH(q_kernel, q_grid, 32 * WARPS, stream, (const Bf16 *)d[0], (const Bf16 *)d[1], (const Bf16 *)d[2],
-               (const Bf16 *)d[4], (const float *)d[5], (const float *)d[6], (Bf16 *)d[7], z);
+    KRN_LAUNCH(q_kernel, q_grid, 32 * WARPS, stream, (const Bf16 *)d[0], (const Bf16 *)d[1],
+               (const Bf16 *)d[2], (const Bf16 *)d[4], (const float *)d[5], (const float *)d[6], (Bf16 *)d[7],
+               z);
 }
 
 static KrnStatus launch(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
@@ -248,8 +253,8 @@ static double dot(const float *a, const float *b, int64_t count)
 }
 
 void attention_reference_backward(const KrnShape *s, const float *q, const float *k, const float *v,
-                                  const float *out, const float *d_out, const float *lse, float *dq, float *dk,
-                                  float *dv)
+                                  const float *out, const float *d_out, const float *lse, float *dq,
+                                  float *dk, float *dv)
 {
     const AttentionStrides strides = attention_strides(s);
     const int64_t dim = s->head_dim, share = s->heads / s->kv_heads;

@@ -10,14 +10,15 @@
 #include "kernels/attention.h"
 #include "kernels/mma.cuh"
 
-#define WARPS    4
-#define Q_TILE   (16 * WARPS)
-#define KV_TILE  64
-#define LOG2_E   1.4426950408889634f
+#define WARPS   4
+#define Q_TILE  (16 * WARPS)
+#define KV_TILE 64
+#define LOG2_E  1.4426950408889634f
 
 /* Rescales the running sums of one of the lane's two rows to a new maximum and adds the tile's exponentials. */
 template <int dim>
-__device__ inline void online_softmax(float (*s)[4], float (*o)[4], float *top, float *sum, int half, float scale)
+__device__ inline void online_softmax(float (*s)[4], float (*o)[4], float *top, float *sum, int half,
+                                      float scale)
 {
     float here = -INFINITY;
     for (int n = 0; n < KV_TILE / 8; n++)
@@ -40,8 +41,9 @@ __device__ inline void online_softmax(float (*s)[4], float (*o)[4], float *top, 
 
 template <int dim>
 __global__ static void __launch_bounds__(32 * WARPS)
-    flash_forward_kernel(const Bf16 *q, const Bf16 *k, const Bf16 *v, Bf16 *out, float *lse, int seq, int heads,
-                         int kv_heads, int64_t q_stride, int64_t kv_stride, float scale, bool causal)
+    flash_forward_kernel(const Bf16 *q, const Bf16 *k, const Bf16 *v, Bf16 *out, float *lse, int seq,
+                         int heads, int kv_heads, int64_t q_stride, int64_t kv_stride, float scale,
+                         bool causal)
 {
     __shared__ __align__(16) Bf16 k_tile[KV_TILE * (dim + 8)];
     __shared__ __align__(16) Bf16 v_tile[KV_TILE * (dim + 8)];
@@ -133,14 +135,15 @@ template <int dim> static void enqueue(const KrnShape *s, void *const *d, void *
     const dim3 grid((unsigned)(s->seq / Q_TILE), (unsigned)s->heads, (unsigned)s->batch);
     auto kernel = flash_forward_kernel<dim>;
     KRN_LAUNCH(kernel, grid, 32 * WARPS, stream, (const Bf16 *)d[0], (const Bf16 *)d[1], (const Bf16 *)d[2],
-               (Bf16 *)d[3], (float *)d[4], (int)s->seq, (int)s->heads, (int)s->kv_heads, strides.q, strides.kv,
-               1 / sqrtf((float)dim), s->causal);
+               (Bf16 *)d[3], (float *)d[4], (int)s->seq, (int)s->heads, (int)s->kv_heads, strides.q,
+               strides.kv, 1 / sqrtf((float)dim), s->causal);
 }
 
 static KrnStatus launch(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
 {
     if (!attention_fits(s))
-        return krn_fail(context, KRN_UNSUPPORTED, "flash forward", "needs head_dim 64 or 128 and seq of whole tiles");
+        return krn_fail(context, KRN_UNSUPPORTED, "flash forward",
+                        "needs head_dim 64 or 128 and seq of whole tiles");
     if (s->head_dim == 64)
         enqueue<64>(s, d, stream);
     else
@@ -153,14 +156,10 @@ static void reference(const KrnShape *s, float *const *h)
     attention_reference(s, h[0], h[1], h[2], h[3], h[4]);
 }
 
-const KrnKernel krn_flash_forward = {"flash_forward",
-                                     "batch seq heads kv_heads head_dim causal",
-                                     flops,
-                                     move_bytes,
-                                     buffers,
-                                     launch,
-                                     reference,
-                                     0.05};
+const KrnKernel krn_flash_forward = {"flash_forward", "batch seq heads kv_heads head_dim causal",
+                                     flops,           move_bytes,
+                                     buffers,         launch,
+                                     reference,       0.05};
 
 /* --- on the host, in fp64 --- */
 

@@ -54,7 +54,8 @@ KrnStatus krn_gemm_state_new(KrnContext *context, KrnGemmState **ret_state)
     KrnGemmState *state = (KrnGemmState *)calloc(1, sizeof *state);
     if (cublasLtCreate(&state->handle) != CUBLAS_STATUS_SUCCESS) {
         free(state);
-        return krn_fail(context, KRN_FAILED, "cuBLASLt", "cannot be initialised (is the GPU busy or the driver too old?)");
+        return krn_fail(context, KRN_FAILED, "cuBLASLt",
+                        "cannot be initialised (is the GPU busy or the driver too old?)");
     }
     if (cudaMalloc(&state->workspace, WORKSPACE_BYTES) != cudaSuccess) {
         cublasLtDestroy(state->handle);
@@ -97,10 +98,11 @@ static cublasStatus_t layout_new(cublasLtMatrixLayout_t *layout, KrnType type, i
         cublasLtMatrixLayoutCreate(layout, data_type(type), (uint64_t)rows, (uint64_t)cols, rows);
     const int64_t stride = rows * cols;
     if (status == CUBLAS_STATUS_SUCCESS && batch > 1)
-        status = cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch);
+        status = cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+                                                  sizeof batch);
     if (status == CUBLAS_STATUS_SUCCESS && batch > 1)
-        status = cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
-                                                  sizeof stride);
+        status = cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                  &stride, sizeof stride);
     return status;
 }
 
@@ -116,9 +118,11 @@ static cublasStatus_t plan_describe(Plan *plan)
     const int batch = plan->batched ? (int)s->groups : 1;
     cublasStatus_t status = cublasLtMatmulDescCreate(&plan->product, compute, CUDA_R_32F);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmulDescSetAttribute(plan->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
+        status =
+            cublasLtMatmulDescSetAttribute(plan->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmulDescSetAttribute(plan->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
+        status =
+            cublasLtMatmulDescSetAttribute(plan->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
     if (status == CUBLAS_STATUS_SUCCESS) /* our B: [n,k] or [k,n] row-major */
         status = s->layout == KRN_TN ? layout_new(&plan->a, type, s->k, s->n, batch)
                                      : layout_new(&plan->a, type, s->n, s->k, batch);
@@ -144,8 +148,8 @@ static KrnStatus plan_make(KrnContext *context, KrnGemmState *state, Plan *plan)
         status = cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                                       &workspace, sizeof workspace);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmulAlgoGetHeuristic(state->handle, plan->product, plan->a, plan->b, plan->d, plan->d,
-                                                preference, 1, &found, &count);
+        status = cublasLtMatmulAlgoGetHeuristic(state->handle, plan->product, plan->a, plan->b, plan->d,
+                                                plan->d, preference, 1, &found, &count);
     if (preference != nullptr)
         cublasLtMatmulPreferenceDestroy(preference);
     if (status == CUBLAS_STATUS_SUCCESS && count > 0) {
@@ -196,12 +200,14 @@ static KrnStatus multiply(KrnContext *context, const Plan *plan, void *const *d,
     const KrnShape *s = &plan->shape;
     KrnGemmState *state = krn_gemm_state(context);
     const float alpha = 1, beta = s->accumulate_fp32 ? 1 : 0;
-    const int64_t in = (int64_t)krn_type_bytes(krn_math_type(s->math)), out = (int64_t)krn_type_bytes(out_type(s));
-    const char *a = (const char *)d[0] + group * s->m * s->k * in, *b = (const char *)d[1] + group * s->n * s->k * in;
+    const int64_t in = (int64_t)krn_type_bytes(krn_math_type(s->math)),
+                  out = (int64_t)krn_type_bytes(out_type(s));
+    const char *a = (const char *)d[0] + group * s->m * s->k * in,
+               *b = (const char *)d[1] + group * s->n * s->k * in;
     char *to = (char *)d[2] + group * s->m * s->n * out;
     const cublasStatus_t status =
-        cublasLtMatmul(state->handle, plan->product, &alpha, b, plan->a, a, plan->b, &beta, to, plan->d, to, plan->d,
-                       &plan->algorithm, state->workspace, WORKSPACE_BYTES, (cudaStream_t)stream);
+        cublasLtMatmul(state->handle, plan->product, &alpha, b, plan->a, a, plan->b, &beta, to, plan->d, to,
+                       plan->d, &plan->algorithm, state->workspace, WORKSPACE_BYTES, (cudaStream_t)stream);
     if (status == CUBLAS_STATUS_SUCCESS)
         return KRN_OK;
     char why[48];
@@ -259,8 +265,8 @@ static void reference(const KrnShape *s, float *const *h)
     }
 }
 
-const KrnKernel krn_gemm = {"gemm",  "m n k math layout accumulate_fp32", flops, move_bytes, buffers, launch_batched,
-                            reference, 0.03};
+const KrnKernel krn_gemm = {
+    "gemm", "m n k math layout accumulate_fp32", flops, move_bytes, buffers, launch_batched, reference, 0.03};
 const KrnKernel krn_batched_gemm = {"batched_gemm", "m n k groups math layout accumulate_fp32",
                                     flops,          move_bytes,
                                     buffers,        launch_batched,

@@ -22,7 +22,8 @@ float krn_rounded(KrnType type, float value);
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-    static inline uint32_t krn_hash(uint64_t counter, uint64_t seed)
+    static inline uint32_t
+    krn_hash(uint64_t counter, uint64_t seed)
 {
     uint64_t x = counter + seed * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;

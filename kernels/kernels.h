@@ -60,7 +60,7 @@ typedef struct KrnContext KrnContext;
 
 typedef struct KrnKernel {
     const char *name;
-    const char *sizes; /* members of the shape that it reads */
+    const char *sizes;                      /* members of the shape that it reads */
     double (*flops)(const KrnShape *shape); /* 2 per multiply-add; 0: only moves bytes */
     double (*bytes)(const KrnShape *shape); /* inputs read once, outputs written once */
     int (*buffers)(const KrnShape *shape, KrnBuffer *ret_buffers);

@@ -167,8 +167,8 @@ const KrnKernel krn_attention_unfused = {"attention_unfused", "batch seq heads h
 /* --- transformer layer --- */
 
 enum LayerBuffer {
-    X,      /* input */
-    NORM1,  /* weights */
+    X,     /* input */
+    NORM1, /* weights */
     W_QKV,
     W_OUT,
     NORM2,
@@ -216,19 +216,22 @@ static int64_t qkv_width(const KrnShape *s)
 static int layer_buffers(const KrnShape *s, KrnBuffer *b)
 {
     const int64_t t = s->batch * s->seq, h = s->cols, f = s->n, q = s->heads * s->head_dim, p = qkv_width(s);
-    const int64_t bf16[][2] = {{X, t * h},          {Y_GRAD, t * h},      {NORMED1, t * h},     {QKV, t * p},
-                               {ATTENDED, t * q},   {PROJECTED, t * h},   {MIDDLE, t * h},      {NORMED2, t * h},
-                               {UP, t * 2 * f},     {ACTIVE, t * f},      {DOWN, t * h},        {Y, t * h},
-                               {ACTIVE_GRAD, t * f}, {UP_GRAD, t * 2 * f}, {NORMED_GRAD, t * h}, {NORM_GRAD, t * h},
-                               {MIDDLE_GRAD, t * h}, {ATTENDED_GRAD, t * q}, {QKV_GRAD, t * p}, {X_GRAD, t * h}};
+    const int64_t bf16[][2] = {
+        {X, t * h},           {Y_GRAD, t * h},        {NORMED1, t * h},     {QKV, t * p},
+        {ATTENDED, t * q},    {PROJECTED, t * h},     {MIDDLE, t * h},      {NORMED2, t * h},
+        {UP, t * 2 * f},      {ACTIVE, t * f},        {DOWN, t * h},        {Y, t * h},
+        {ACTIVE_GRAD, t * f}, {UP_GRAD, t * 2 * f},   {NORMED_GRAD, t * h}, {NORM_GRAD, t * h},
+        {MIDDLE_GRAD, t * h}, {ATTENDED_GRAD, t * q}, {QKV_GRAD, t * p},    {X_GRAD, t * h}};
     for (const auto &entry : bf16)
         krn_set(&b[entry[0]], KRN_SCRATCH, KRN_BF16, entry[1], 0, 0);
-    const int64_t fp32[][2] = {{MEAN1, t}, {SCALE1, t}, {MEAN2, t}, {SCALE2, t}, {LSE, t * s->heads},
-                               {DOTS, t * s->heads}};
+    const int64_t fp32[][2] = {{MEAN1, t},  {SCALE1, t},         {MEAN2, t},
+                               {SCALE2, t}, {LSE, t * s->heads}, {DOTS, t * s->heads}};
     for (const auto &entry : fp32)
         krn_set(&b[entry[0]], KRN_SCRATCH, KRN_F32, entry[1], 0, 0);
-    const int64_t weights[][3] = {{W_QKV, W_QKV_GRAD, p * h}, {W_OUT, W_OUT_GRAD, h * q},
-                                  {W_UP, W_UP_GRAD, 2 * f * h}, {W_DOWN, W_DOWN_GRAD, h * f}};
+    const int64_t weights[][3] = {{W_QKV, W_QKV_GRAD, p * h},
+                                  {W_OUT, W_OUT_GRAD, h * q},
+                                  {W_UP, W_UP_GRAD, 2 * f * h},
+                                  {W_DOWN, W_DOWN_GRAD, h * f}};
     const float spread = 1.7f / sqrtf((float)h);
     for (const auto &entry : weights) {
         krn_set(&b[entry[0]], KRN_INPUT, KRN_BF16, entry[2], -spread, spread);
@@ -252,8 +255,8 @@ static void linear(KrnStep *steps, int *count, int64_t t, int64_t out, int64_t i
     use_all(add_step(steps, count, &krn_gemm, &shape), list, 3);
 }
 
-static void linear_backward(KrnStep *steps, int *count, int64_t t, int64_t out, int64_t in, int x, int w, int dy,
-                            int dx, int dw)
+static void linear_backward(KrnStep *steps, int *count, int64_t t, int64_t out, int64_t in, int x, int w,
+                            int dy, int dx, int dw)
 {
     const KrnShape to_input = gemm_shape(KRN_NN, t, in, out, false);
     const int input[] = {dy, w, dx};
@@ -363,7 +366,8 @@ static void reference_layer(const KrnShape *s, float *const *h)
     walk_reference(buffers, steps, krn_layer_steps(s, steps), h);
 }
 
-const KrnKernel krn_transformer_layer = {"transformer_layer", "batch seq heads kv_heads head_dim causal cols n",
-                                         layer_flops,         layer_bytes,
-                                         layer_buffers,       launch_layer,
-                                         reference_layer,     0.1};
+const KrnKernel krn_transformer_layer = {
+    "transformer_layer", "batch seq heads kv_heads head_dim causal cols n",
+    layer_flops,         layer_bytes,
+    layer_buffers,       launch_layer,
+    reference_layer,     0.1};

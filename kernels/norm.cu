@@ -11,7 +11,8 @@
 #define NORM_EPS 1e-5f
 
 template <bool center>
-__global__ static void forward_kernel(const Bf16 *x, const Bf16 *w, Bf16 *y, float *mean, float *scale, int cols)
+__global__ static void forward_kernel(const Bf16 *x, const Bf16 *w, Bf16 *y, float *mean, float *scale,
+                                      int cols)
 {
     const int64_t row = blockIdx.x;
     x += row * cols;
@@ -35,7 +36,8 @@ __global__ static void forward_kernel(const Bf16 *x, const Bf16 *w, Bf16 *y, flo
         Pack pack = load_pack(x + c);
         const Pack weight = load_pack(w + c);
         for (int j = 0; j < 8; j++)
-            pack.v[j] = __float2bfloat16((__bfloat162float(pack.v[j]) - mu) * r * __bfloat162float(weight.v[j]));
+            pack.v[j] =
+                __float2bfloat16((__bfloat162float(pack.v[j]) - mu) * r * __bfloat162float(weight.v[j]));
         store_pack(y + c, pack);
     }
     if (threadIdx.x == 0) {
@@ -119,8 +121,8 @@ template <bool center>
 static KrnStatus launch_forward(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
 {
     auto kernel = forward_kernel<center>;
-    KRN_LAUNCH(kernel, (unsigned)s->rows, KRN_BLOCK, stream, (const Bf16 *)d[0], (const Bf16 *)d[1], (Bf16 *)d[2],
-               (float *)d[3], (float *)d[4], (int)s->cols);
+    KRN_LAUNCH(kernel, (unsigned)s->rows, KRN_BLOCK, stream, (const Bf16 *)d[0], (const Bf16 *)d[1],
+               (Bf16 *)d[2], (float *)d[3], (float *)d[4], (int)s->cols);
     return krn_launched(context, "norm");
 }
 
@@ -188,15 +190,13 @@ static void reference_rms_backward(const KrnShape *s, float *const *h)
     reference_backward(false, s, h);
 }
 
-const KrnKernel krn_layer_norm = {"layer_norm",    "rows cols",     no_flops,
-                                  forward_bytes,   forward_buffers, launch_forward<true>,
-                                  reference_layer, 0.03};
-const KrnKernel krn_rms_norm = {"rms_norm",      "rows cols",     no_flops,
-                                forward_bytes,   forward_buffers, launch_forward<false>,
-                                reference_rms,   0.03};
-const KrnKernel krn_layer_norm_backward = {"layer_norm_backward", "rows cols",      no_flops,
-                                           backward_bytes,        backward_buffers, launch_backward<true>,
-                                           reference_layer_backward, 0.03};
-const KrnKernel krn_rms_norm_backward = {"rms_norm_backward",  "rows cols",      no_flops,
-                                         backward_bytes,       backward_buffers, launch_backward<false>,
-                                         reference_rms_backward, 0.03};
+const KrnKernel krn_layer_norm = {"layer_norm",    "rows cols",          no_flops,        forward_bytes,
+                                  forward_buffers, launch_forward<true>, reference_layer, 0.03};
+const KrnKernel krn_rms_norm = {"rms_norm",      "rows cols",           no_flops,      forward_bytes,
+                                forward_buffers, launch_forward<false>, reference_rms, 0.03};
+const KrnKernel krn_layer_norm_backward = {
+    "layer_norm_backward",    "rows cols", no_flops, backward_bytes, backward_buffers, launch_backward<true>,
+    reference_layer_backward, 0.03};
+const KrnKernel krn_rms_norm_backward = {
+    "rms_norm_backward",    "rows cols", no_flops, backward_bytes, backward_buffers, launch_backward<false>,
+    reference_rms_backward, 0.03};

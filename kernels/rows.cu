@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-__global__ static void gather_kernel(const int *index, const Bf16 *table, Bf16 *y, int64_t rows, int64_t row_packs)
+__global__ static void gather_kernel(const int *index, const Bf16 *table, Bf16 *y, int64_t rows,
+                                     int64_t row_packs)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * row_packs;
          i += (int64_t)gridDim.x * blockDim.x)
@@ -92,10 +93,10 @@ static void reference_scatter(const KrnShape *s, float *const *h)
             h[2][(int64_t)h[0][row] * s->cols + c] += h[1][row * s->cols + c];
 }
 
-const KrnKernel krn_embedding = {"embedding",   "rows cols n",    no_flops, gather_bytes, embedding_buffers,
-                                 launch_gather, reference_gather, 1e-6};
-const KrnKernel krn_embedding_backward = {"embedding_backward", "rows cols n",     no_flops,
-                                          scatter_bytes,        scatter_buffers,   launch_scatter,
-                                          reference_scatter,    1e-4};
-const KrnKernel krn_permute = {"permute",     "rows cols",      no_flops, gather_bytes, permute_buffers,
-                               launch_gather, reference_gather, 1e-6};
+const KrnKernel krn_embedding = {"embedding",       "rows cols n", no_flops,         gather_bytes,
+                                 embedding_buffers, launch_gather, reference_gather, 1e-6};
+const KrnKernel krn_embedding_backward = {
+    "embedding_backward", "rows cols n",  no_flops,          scatter_bytes,
+    scatter_buffers,      launch_scatter, reference_scatter, 1e-4};
+const KrnKernel krn_permute = {"permute",       "rows cols",   no_flops,         gather_bytes,
+                               permute_buffers, launch_gather, reference_gather, 1e-6};

@@ -5,14 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const KrnKernel *const kernels[] = {
-    &krn_gemm,          &krn_batched_gemm,       &krn_grouped_gemm,   &krn_attention_unfused,
-    &krn_flash_forward, &krn_flash_backward,     &krn_layer_norm,     &krn_layer_norm_backward,
-    &krn_rms_norm,      &krn_rms_norm_backward,  &krn_softmax,        &krn_softmax_backward,
-    &krn_gelu,          &krn_gelu_backward,      &krn_swiglu,         &krn_swiglu_backward,
-    &krn_dropout,       &krn_residual_add,       &krn_embedding,      &krn_embedding_backward,
-    &krn_cross_entropy, &krn_permute,            &krn_adam_fp32,      &krn_adam_mixed,
-    &krn_copy,          &krn_triad,              &krn_transformer_layer};
+static const KrnKernel *const kernels[] = {&krn_gemm,
+                                           &krn_batched_gemm,
+                                           &krn_grouped_gemm,
+                                           &krn_attention_unfused,
+                                           &krn_flash_forward,
+                                           &krn_flash_backward,
+                                           &krn_layer_norm,
+                                           &krn_layer_norm_backward,
+                                           &krn_rms_norm,
+                                           &krn_rms_norm_backward,
+                                           &krn_softmax,
+                                           &krn_softmax_backward,
+                                           &krn_gelu,
+                                           &krn_gelu_backward,
+                                           &krn_swiglu,
+                                           &krn_swiglu_backward,
+                                           &krn_dropout,
+                                           &krn_residual_add,
+                                           &krn_embedding,
+                                           &krn_embedding_backward,
+                                           &krn_cross_entropy,
+                                           &krn_permute,
+                                           &krn_adam_fp32,
+                                           &krn_adam_mixed,
+                                           &krn_copy,
+                                           &krn_triad,
+                                           &krn_transformer_layer};
 
 const KrnKernel *const *krn_kernels(int *ret_count)
 {
@@ -100,7 +119,8 @@ float krn_rounded(KrnType type, float value)
 #define F16_EXPONENT 13 /* 2^-2, or one above */
 #define F8_EXPONENT  5  /* 2^-2, or one above */
 
-__global__ static void fill_kernel(void *memory, KrnType type, int64_t count, float low, float high, uint64_t seed)
+__global__ static void fill_kernel(void *memory, KrnType type, int64_t count, float low, float high,
+                                   uint64_t seed)
 {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += (int64_t)gridDim.x * blockDim.x) {
@@ -130,7 +150,8 @@ static float widened(KrnType type, const void *memory, int64_t i)
     if (type == KRN_BF16)
         return from_bits((uint32_t)((const uint16_t *)memory)[i] << 16);
     const uint32_t bits = type == KRN_F16 ? ((const uint16_t *)memory)[i] : ((const uint8_t *)memory)[i];
-    const int mantissa = type == KRN_F16 ? 10 : 3, exponents = type == KRN_F16 ? 5 : 4, bias = type == KRN_F16 ? 15 : 7;
+    const int mantissa = type == KRN_F16 ? 10 : 3, exponents = type == KRN_F16 ? 5 : 4,
+              bias = type == KRN_F16 ? 15 : 7;
     const int exponent = (int)(bits >> mantissa & ((1u << exponents) - 1));
     const float fraction = (float)(bits & ((1u << mantissa) - 1)) / (float)(1 << mantissa);
     const float size = exponent == 0 ? ldexpf(fraction, 1 - bias) : ldexpf(1 + fraction, exponent - bias);
@@ -173,8 +194,8 @@ KrnStatus krn_run_open(KrnContext *context, const KrnKernel *kernel, const KrnSh
             return krn_fail(context, KRN_NO_MEMORY, kernel->name, "out of GPU memory at this size");
         }
         run.count = i + 1;
-        KRN_LAUNCH(fill_kernel, krn_grid(buffer->count), KRN_BLOCK, 0, run.device[i], buffer->type, buffer->count,
-                   buffer->low, buffer->high, seed + (uint64_t)i);
+        KRN_LAUNCH(fill_kernel, krn_grid(buffer->count), KRN_BLOCK, 0, run.device[i], buffer->type,
+                   buffer->count, buffer->low, buffer->high, seed + (uint64_t)i);
     }
     const KrnStatus status = krn_launched(context, "fill");
     if (status != KRN_OK)
@@ -271,7 +292,8 @@ KrnShape krn_small_shape(const KrnShape *shape)
     small.groups = at_most(shape->groups, 3);
     small.batch = at_most(shape->batch, 2);
     small.seq = at_most(shape->seq, 128);
-    small.heads = shape->kv_heads > 0 ? at_most(2 * (shape->heads / shape->kv_heads), 8) : at_most(shape->heads, 2);
+    small.heads =
+        shape->kv_heads > 0 ? at_most(2 * (shape->heads / shape->kv_heads), 8) : at_most(shape->heads, 2);
     small.kv_heads = shape->kv_heads > 0 ? small.heads / at_most(shape->heads / shape->kv_heads, 4) : 0;
     small.rows = at_most(shape->rows, 48);
     small.cols = at_most(shape->cols, is_layer ? 256 : 4096);

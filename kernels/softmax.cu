@@ -115,9 +115,8 @@ static void reference_backward(const KrnShape *s, float *const *h)
     }
 }
 
-const KrnKernel krn_softmax = {"softmax",       "rows cols",     no_flops,
-                               forward_bytes,   forward_buffers, launch_forward,
-                               reference_forward, 0.05};
-const KrnKernel krn_softmax_backward = {"softmax_backward", "rows cols",      no_flops,
-                                        backward_bytes,     backward_buffers, launch_backward,
-                                        reference_backward, 0.05};
+const KrnKernel krn_softmax = {"softmax",       "rows cols",    no_flops,          forward_bytes,
+                               forward_buffers, launch_forward, reference_forward, 0.05};
+const KrnKernel krn_softmax_backward = {
+    "softmax_backward", "rows cols",     no_flops,           backward_bytes,
+    backward_buffers,   launch_backward, reference_backward, 0.05};

@@ -9,7 +9,6 @@ bool plot_scaling(const char *title, double deadline_days, const PlotScalingPoin
     g_string_append(job.csv, "series,name,gpus,days,mfu_percent,fits,answer\n");
     double best = 0.0, days_low = 0.0, days_high = 0.0;
     int series = 0;
-    g_autoptr(GString) names = g_string_new(NULL);
     for (int i = 0; i < count; i++) {
         const PlotScalingPoint *point = &points[i];
         char days[G_ASCII_DTOSTR_BUF_SIZE], mfu[G_ASCII_DTOSTR_BUF_SIZE];

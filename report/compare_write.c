@@ -99,7 +99,9 @@ static void write_summary(const Comparison *comparison, GString *out)
         char cell[3][ORR_TEXT_SIZE];
         g_snprintf(cell[0], ORR_TEXT_SIZE, share ? "%.1f %%" : "%.6g", share ? row->a * 100 : row->a);
         g_snprintf(cell[1], ORR_TEXT_SIZE, share ? "%.1f %%" : "%.6g", share ? row->b * 100 : row->b);
-        g_snprintf(cell[2], ORR_TEXT_SIZE, row->a > 0 ? "%.3f" : "", row->a > 0 ? row->b / row->a : 0.0);
+        cell[2][0] = '\0';
+        if (row->a > 0)
+            g_snprintf(cell[2], ORR_TEXT_SIZE, "%.3f", row->b / row->a);
         orr_table_row(table, (const char *[COLUMNS]){row->label, cell[0], cell[1], cell[2]});
     }
     g_string_append_c(out, '\n');

@@ -58,6 +58,7 @@ void search_lane_free(SearchLane *lane)
     if (lane == NULL)
         return;
     g_hash_table_destroy(lane->buckets);
+    search_replay_free(lane->replay);
     g_free(lane);
 }
 
@@ -92,6 +93,18 @@ void search_lane_group(SearchLane *lane, const SearchGroup *group)
 
 /* --- a deal and an extent --- */
 
+static int stages_of_rank(const SearchLane *lane)
+{
+    return lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : lane->chunks;
+}
+
+static int stage_of_rank(const SearchLane *lane, int rank, int chunk)
+{
+    if (lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
+        return chunk == 0 ? rank : lane->ranks - 1 - rank;
+    return sim_stage_of(lane->deal->order->placement, lane->ranks, lane->chunks, rank, chunk);
+}
+
 static void fill_hops(SearchLane *lane)
 {
     const SpecParallel *parallel = &lane->spec.parallel;
@@ -104,6 +117,25 @@ static void fill_hops(SearchLane *lane)
                           : inside         ? lane->costs->hop_inside_ps
                                            : lane->costs->hop_across_ps;
     }
+}
+
+/* The first of the ranks with the most work. */
+static int busiest_rank(const SearchLane *lane)
+{
+    int64_t most_ps = -1;
+    int busiest = 0;
+    for (int r = 0; r < lane->ranks; r++) {
+        int64_t work_ps = 0;
+        for (int chunk = 0; chunk < stages_of_rank(lane); chunk++) {
+            const int s = stage_of_rank(lane, r, chunk);
+            work_ps += lane->forward_ps[s] + lane->input_ps[s] + lane->weight_ps[s];
+        }
+        if (work_ps > most_ps) {
+            most_ps = work_ps;
+            busiest = r;
+        }
+    }
+    return busiest;
 }
 
 void search_lane_deal(SearchLane *lane, const SearchDeal *deal)
@@ -129,7 +161,7 @@ void search_lane_deal(SearchLane *lane, const SearchDeal *deal)
     }
     lane->sample[0] = 0;
     lane->sample[1] = lane->ranks - 1;
-    lane->sample[2] = lane->ranks / 2;
+    lane->sample[2] = busiest_rank(lane);
     fill_hops(lane);
     search_bound_fill(lane);
 }
@@ -197,7 +229,6 @@ static void add_params(Params *sum, double dense, double expert, int matrices)
 }
 
 typedef struct Stage { /* what its buckets take */
-    Params params;
     int64_t reduce_ps, last_reduce_ps, gather_ps, first_gather_ps, last_gather_ps;
 } Stage;
 
@@ -249,60 +280,102 @@ static Stage stage_buckets(SearchLane *lane, int index)
     }
     if (open)
         close_bucket(lane, &bucket, &stage);
-    stage.params = (Params){costs->dense[to] - costs->dense[from], costs->expert[to] - costs->expert[from],
-                            costs->matrices[to] - costs->matrices[from]};
-    if (index == 0)
-        add_params(&stage.params, costs->first.dense, costs->first.expert, costs->first.matrices);
-    if (index + 1 == lane->stages)
-        add_params(&stage.params, last->dense, last->expert, last->matrices);
     return stage;
 }
 
-static SearchTail rank_tail(SearchLane *lane, int rank)
+static Params stage_params(const SearchLane *lane, int index)
+{
+    const SearchCosts *costs = lane->costs;
+    const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last;
+    const int from = lane->deal->first[index], to = lane->deal->first[index + 1];
+    Params params = {costs->dense[to] - costs->dense[from], costs->expert[to] - costs->expert[from],
+                     costs->matrices[to] - costs->matrices[from]};
+    if (index == 0)
+        add_params(&params, costs->first.dense, costs->first.expert, costs->first.matrices);
+    if (index + 1 == lane->stages)
+        add_params(&params, last->dense, last->expert, last->matrices);
+    return params;
+}
+
+static Params rank_params(const SearchLane *lane, int rank)
+{
+    Params params = {0};
+    for (int chunk = 0; chunk < stages_of_rank(lane); chunk++) {
+        const Params stage = stage_params(lane, stage_of_rank(lane, rank, chunk));
+        add_params(&params, stage.dense, stage.expert, stage.matrices);
+    }
+    return params;
+}
+
+static void fill_states(const SearchLane *lane, int rank, SearchTail *tail)
+{
+    const Params params = rank_params(lane, rank);
+    const CostStates states = cost_states(&lane->spec, params.dense, params.expert);
+    tail->static_bytes =
+        states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
+        (double)(rank + 1 == lane->ranks ? lane->costs->last_workspace_bytes : lane->costs->workspace_bytes);
+    tail->whole_bytes = (params.dense + params.expert) *
+                            (cost_gradient_wire_bytes(&lane->spec) +
+                             (cost_keeps_gathered(&lane->spec) ? cost_weight_wire_bytes(&lane->spec) : 0)) -
+                        64;
+}
+
+static void fill_times(SearchLane *lane, int rank, SearchTail *tail)
 {
     const bool reshard =
         lane->spec.execution.framework.reshard_after_forward && !cost_keeps_gathered(&lane->spec);
-    const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    SearchTail tail = {0};
-    Params params = {0};
-    for (int chunk = 0; chunk < (copies ? 2 : lane->chunks); chunk++) {
-        const int at =
-            copies ? (chunk == 0 ? rank : lane->ranks - 1 - rank)
-                   : sim_stage_of(lane->deal->order->placement, lane->ranks, lane->chunks, rank, chunk);
-        const Stage stage = stage_buckets(lane, at);
-        add_params(&params, stage.params.dense, stage.params.expert, stage.params.matrices);
-        tail.reduce_ps += stage.reduce_ps;
-        tail.gather_ps += stage.gather_ps;
-        tail.stream_ps += reshard ? 2 * stage.gather_ps - stage.last_gather_ps : 0;
+    const Params params = rank_params(lane, rank);
+    for (int chunk = 0; chunk < stages_of_rank(lane); chunk++) {
+        const Stage stage = stage_buckets(lane, stage_of_rank(lane, rank, chunk));
+        tail->reduce_ps += stage.reduce_ps;
+        tail->gather_ps += stage.gather_ps;
+        tail->stream_ps += reshard ? 2 * stage.gather_ps - stage.last_gather_ps : 0;
         if (chunk == 0) {
-            tail.last_reduce_ps = stage.last_reduce_ps;
-            tail.near_reduce_ps = stage.reduce_ps;
-            tail.first_gather_ps = stage.first_gather_ps;
-            tail.near_gather_ps = stage.gather_ps;
+            tail->last_reduce_ps = stage.last_reduce_ps;
+            tail->near_reduce_ps = stage.reduce_ps;
+            tail->first_gather_ps = stage.first_gather_ps;
+            tail->near_gather_ps = stage.gather_ps;
         }
     }
-    const CostStates states = cost_states(&lane->spec, params.dense, params.expert);
-    tail.whole_bytes = (params.dense + params.expert) *
-                           (cost_gradient_wire_bytes(&lane->spec) +
-                            (cost_keeps_gathered(&lane->spec) ? cost_weight_wire_bytes(&lane->spec) : 0)) -
-                       64;
-    tail.optimizer_ps =
+    tail->optimizer_ps =
         llround(cost_optimizer_s(&lane->spec, params.dense, params.expert, params.matrices) * 1e12);
-    tail.static_bytes =
-        states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
-        (double)(rank + 1 == lane->ranks ? lane->costs->last_workspace_bytes : lane->costs->workspace_bytes);
-    return tail;
+}
+
+/* Samples that are the same rank share one. */
+static int same_sample(const SearchLane *lane, int i)
+{
+    int same = 0;
+    while (lane->sample[same] != lane->sample[i])
+        same++;
+    return same;
+}
+
+static void set_policy(SearchLane *lane, const SearchPolicy *policy)
+{
+    lane->spec.parallel.zero = policy->zero;
+    lane->spec.parallel.zero_group_gpus = policy->zero_group_gpus;
+}
+
+void search_lane_states(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails)
+{
+    set_policy(lane, policy);
+    for (int i = 0; i < SEARCH_SAMPLES; i++) {
+        const int same = same_sample(lane, i);
+        ret_tails[i] = same < i ? ret_tails[same] : (SearchTail){0};
+        if (same == i)
+            fill_states(lane, lane->sample[i], &ret_tails[i]);
+    }
 }
 
 void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails)
 {
-    lane->spec.parallel.zero = policy->zero;
-    lane->spec.parallel.zero_group_gpus = policy->zero_group_gpus;
+    search_lane_states(lane, policy, ret_tails);
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
-        int same = 0;
-        while (lane->sample[same] != lane->sample[i])
-            same++;
-        ret_tails[i] = same < i ? ret_tails[same] : rank_tail(lane, lane->sample[i]);
+        const int same = same_sample(lane, i);
+        if (same < i)
+            ret_tails[i] = ret_tails[same];
+        else
+            fill_times(lane, lane->sample[i], &ret_tails[i]);
     }
 }
 
@@ -320,10 +393,15 @@ static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy
     return MAX(tail->last_reduce_ps, tail->near_reduce_ps - pass_ps);
 }
 
+bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy)
+{
+    return lane->spec.execution.framework.p2p_blocking && (policy->overlap & SPEC_OVERLAP_PIPELINE) == 0;
+}
+
 int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
 {
     const SpecFramework *framework = &lane->spec.execution.framework;
-    const bool blocking = framework->p2p_blocking && (policy->overlap & SPEC_OVERLAP_PIPELINE) == 0;
+    const bool blocking = search_waits_for_sends(lane, policy);
     const bool late_gather = policy->zero < 3 && (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) == 0;
     const bool early_gather = policy->zero >= 3 || (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
     const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
@@ -361,6 +439,18 @@ double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, co
     return most + lane->spec.execution.framework.context_bytes;
 }
 
+double search_replay_bytes(SearchLane *lane, const SearchPolicy *policy)
+{
+    double most = 0;
+    set_policy(lane, policy);
+    for (int r = 0; r < lane->ranks; r++) {
+        SearchTail tail;
+        fill_states(lane, r, &tail);
+        most = fmax(most, tail.static_bytes + lane->rank_live_bytes[r]);
+    }
+    return most + lane->spec.execution.framework.context_bytes;
+}
+
 void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)
 {
     const SearchGroup *group = &lane->space->groups[id.group];
@@ -376,4 +466,22 @@ void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, do
     search_lane_tails(lane, &policy[id.policy], tails);
     *ret_least_ps = MAX(extent_ps, search_bound_time(lane, &policy[id.policy], tails));
     *ret_least_bytes = search_bound_bytes(lane, &policy[id.policy], tails);
+}
+
+void search_replay_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)
+{
+    const SearchGroup *group = &lane->space->groups[id.group];
+    SearchTail tails[SEARCH_SAMPLES];
+    int policies = 0;
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, lane->space->spec->model.layers + 16);
+    g_autofree SearchPolicy *list = search_policies(lane->space, group, &policies);
+    const SearchPolicy *policy = &list[id.policy];
+    search_bound_point(lane, id, ret_least_ps, ret_least_bytes);
+    search_extents(lane->space, lane->deal, extents);
+    const bool ran = search_lane_replay(lane, &extents[id.extent], search_waits_for_sends(lane, policy),
+                                        policy->zero >= 3);
+    g_assert(ran);
+    search_lane_tails(lane, policy, tails);
+    *ret_least_ps = search_bound_time(lane, policy, tails);
+    *ret_least_bytes = fmax(search_bound_bytes(lane, policy, tails), search_replay_bytes(lane, policy));
 }

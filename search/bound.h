@@ -45,11 +45,13 @@ typedef struct SearchLane {
     int64_t again_ps[SPEC_MAX_STAGES];
     int64_t hop_ps[SPEC_MAX_STAGES];  /* from rank r to r + 1, the last to 0 */
     int64_t fill_ps[SPEC_MAX_STAGES]; /* before a rank's first op */
+    struct SearchReplay *replay;
     /* Of the extent at hand. */
     int64_t first_end_ps[2];           /* rank 0's compute is over; [1]: compute waits for its messages */
     int64_t end_ps[2][SEARCH_SAMPLES]; /* the sampled ranks' */
     int64_t latest_ps[2];              /* any rank's */
-    double live_bytes[SEARCH_SAMPLES]; /* activations and workspace at some moment */
+    double rank_live_bytes[SPEC_MAX_STAGES]; /* of every rank, after a replay */
+    double live_bytes[SEARCH_SAMPLES];       /* activations and workspace at some moment */
     double beside_bytes
         [2][SEARCH_SAMPLES]; /* activations at some moment when all gradients are there; [1]: they may
                                                be reduced as soon as a chunk's last one is added; below 0: never */
@@ -63,14 +65,24 @@ int64_t search_bound_group(const SearchSpace *space, const SearchTables *tables,
 
 void search_lane_group(SearchLane *lane, const SearchGroup *group);
 void search_lane_deal(SearchLane *lane, const SearchDeal *deal);
+/* After the extent: replaces its bounds by those of a replay of the schedule, with or without compute waiting for its
+ * messages, and with ZeRO-3 or without. False when the order locks up. Also fills in rank_live_bytes. */
+bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool blocking, bool sharded);
+/* After a replay: like search_bound_bytes, over all ranks. */
+double search_replay_bytes(SearchLane *lane, const SearchPolicy *policy);
 /* After the deal. Gives the least time of any policy. */
 int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute);
-/* After the deal; `ret_tails` has SEARCH_SAMPLES places. */
+/* After the deal; `ret_tails` has SEARCH_SAMPLES places. The first fills in bytes alone, the second everything. */
+void search_lane_states(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails);
 void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails);
 /* After the extent. */
 int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
 /* Both bounds of one point, worked out from nothing. */
 void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
+/* The same with a replay. */
+void search_replay_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
+/* Compute waits for its own messages. */
+bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy);
 /* Bytes that the fullest sampled rank needs at least, context included. */
 double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
 

@@ -29,11 +29,22 @@ static inline int64_t search_pair_saves_ps(const SearchLane *lane, int stage)
            (stage + 1 == lane->stages ? lane->costs->last.pair_saves_ps : 0);
 }
 
+/* Activations of one micro-batch on a stage. */
+typedef struct SearchKept {
+    int64_t all, late;                   /* of them kept until the weight gradient */
+    int64_t forward_temp, backward_temp; /* at least */
+} SearchKept;
+
 /* bound_pipeline.c */
+int64_t search_hop_ps(const SearchLane *lane, int rank, int other);
 void search_bound_fill(SearchLane *lane);
 void search_bound_pipeline(SearchLane *lane);
 
 /* bound_memory.c: live bytes of the sampled ranks under an extent. */
+SearchKept search_kept(const SearchLane *lane, int stage, const SpecRecompute *recompute);
 void search_bound_live(SearchLane *lane, const SpecRecompute *recompute);
+
+/* replay.c */
+void search_replay_free(struct SearchReplay *replay);
 
 #endif

@@ -6,11 +6,6 @@
  */
 #include "search/bound_internal.h"
 
-typedef struct Kept {
-    int64_t all, late; /* of one micro-batch; of them kept until the weight gradient */
-    int64_t forward_temp, backward_temp;
-} Kept;
-
 static SearchAgain again_of(SpecRecomputeMode mode)
 {
     switch (mode) {
@@ -26,7 +21,7 @@ static SearchAgain again_of(SpecRecomputeMode mode)
     }
 }
 
-static void add_layers(const SearchCosts *costs, SearchAgain again, int from, int to, Kept *kept)
+static void add_layers(const SearchCosts *costs, SearchAgain again, int from, int to, SearchKept *kept)
 {
     const SearchMemory *memory = &costs->memory[again];
     const int64_t all = memory->kept_bytes[to] - memory->kept_bytes[from];
@@ -38,7 +33,7 @@ static void add_layers(const SearchCosts *costs, SearchAgain again, int from, in
     }
 }
 
-static void add_edge(const SearchEdge *edge, bool last, Kept *kept)
+static void add_edge(const SearchEdge *edge, bool last, SearchKept *kept)
 {
     kept->all += edge->kept_bytes;
     kept->late += edge->kept_bytes - edge->input_only_bytes;
@@ -48,11 +43,11 @@ static void add_edge(const SearchEdge *edge, bool last, Kept *kept)
     }
 }
 
-static Kept kept_of(const SearchLane *lane, int stage, const SpecRecompute *recompute)
+SearchKept search_kept(const SearchLane *lane, int stage, const SpecRecompute *recompute)
 {
     const SearchCosts *costs = lane->costs;
     const int from = lane->deal->first[stage], to = lane->deal->first[stage + 1];
-    Kept kept = {0};
+    SearchKept kept = {0};
     if (stage == 0)
         add_edge(&costs->first, false, &kept);
     if (recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0) {
@@ -72,21 +67,32 @@ static Kept kept_of(const SearchLane *lane, int stage, const SpecRecompute *reco
     return kept;
 }
 
-/* Forwards of each chunk before the first backward of the interleaved schedule, that one's own included. */
-static double interleaved_bytes(const SearchLane *lane, int rank, const Kept *kept)
+/* Of the first `count` entries of the interleaved list, those of chunk `c`: whole groups, then the one begun. */
+static int64_t interleaved_entries(const SearchLane *lane, int64_t count, int64_t c)
 {
-    const int64_t m = lane->group->microbatches, p = lane->ranks, v = lane->chunks;
-    const int64_t ahead = 2 * (p - 1 - rank) + (v - 1) * p + 1, live = MIN(m * v, ahead);
-    double bytes = 0;
-    for (int64_t c = 0; c < v; c++) { /* whole groups of p micro-batches, then the one begun */
-        const int64_t whole = live / (p * v) * p, left = live % (p * v);
-        const int64_t size = MIN(p, m - whole);
-        bytes += (double)kept[c].all * (double)(whole + CLAMP(left - c * size, 0, size));
-    }
-    return bytes + (double)kept[v - 1].backward_temp;
+    const int64_t p = lane->ranks, v = lane->chunks, whole = count / (p * v) * p, left = count % (p * v);
+    const int64_t size = MIN(p, lane->group->microbatches - whole);
+    return whole + CLAMP(left - c * size, 0, size);
 }
 
-static double zero_bubble_bytes(const SearchLane *lane, int rank, const Kept *kept, int h)
+/* Before some backwards j of the interleaved schedule: what its forwards took and backwards have not given back. */
+static double interleaved_bytes(const SearchLane *lane, int rank, const SearchKept *kept)
+{
+    const int64_t m = lane->group->microbatches, p = lane->ranks, v = lane->chunks;
+    const int64_t warmup = MIN(m * v, 2 * (p - 1 - rank) + (v - 1) * p), step = p * MAX(1, v / 8);
+    double most = 0;
+    for (int64_t j = 0; j < MIN(m * v, p * v); j += step) {
+        const int64_t forwards = MIN(m * v, warmup + 1 + j);
+        int64_t level = 0;
+        for (int64_t c = 0; c < v; c++)
+            level += kept[c].all *
+                     (interleaved_entries(lane, forwards, c) - interleaved_entries(lane, j, v - 1 - c));
+        most = MAX(most, (double)level);
+    }
+    return most;
+}
+
+static double zero_bubble_bytes(const SearchLane *lane, int rank, const SearchKept *kept, int h)
 {
     const int64_t m = lane->group->microbatches, ahead = MIN(m, (int64_t)h * (lane->ranks - 1 - rank));
     double most = 0;
@@ -100,7 +106,7 @@ static double zero_bubble_bytes(const SearchLane *lane, int rank, const Kept *ke
     return most;
 }
 
-static double v_bytes(const SearchLane *lane, int rank, const Kept *kept)
+static double v_bytes(const SearchLane *lane, int rank, const SearchKept *kept)
 {
     const int64_t m = lane->group->microbatches, p = lane->ranks;
     int64_t first = 1, second = 1;
@@ -118,8 +124,9 @@ static double dualpipe_bytes(const SearchLane *lane, int rank, const SpecRecompu
 {
     const int half = lane->ranks / 2, h = MIN(rank, lane->ranks - 1 - rank);
     const bool near_first = rank < half;
-    const Kept a = kept_of(lane, rank, recompute), b = kept_of(lane, lane->ranks - 1 - rank, recompute);
-    const Kept *near = near_first ? &a : &b, *far = near_first ? &b : &a;
+    const SearchKept a = search_kept(lane, rank, recompute),
+                     b = search_kept(lane, lane->ranks - 1 - rank, recompute);
+    const SearchKept *near = near_first ? &a : &b, *far = near_first ? &b : &a;
     const int64_t each = lane->group->microbatches / 2;
     return (double)MIN(each, 2 * (half - h - 1) + h + 1) * (double)near->all +
            (double)MIN(each, h + 1) * (double)far->all;
@@ -131,11 +138,11 @@ static double rank_bytes(const SearchLane *lane, int rank, const SpecRecompute *
     const double m = lane->group->microbatches;
     if (deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
         return dualpipe_bytes(lane, rank, recompute);
-    Kept kept[SPEC_MAX_STAGES];
+    SearchKept kept[SPEC_MAX_STAGES];
     double all = 0;
     for (int c = 0; c < lane->chunks; c++) {
-        kept[c] = kept_of(lane, sim_stage_of(deal->order->placement, lane->ranks, lane->chunks, rank, c),
-                          recompute);
+        kept[c] = search_kept(lane, sim_stage_of(deal->order->placement, lane->ranks, lane->chunks, rank, c),
+                              recompute);
         all += (double)kept[c].all;
     }
     const double temp = (double)MAX(kept[0].forward_temp, kept[0].backward_temp);
@@ -168,12 +175,13 @@ static double beside_bytes(const SearchLane *lane, int rank, const SpecRecompute
     const int64_t m = lane->group->microbatches, p = lane->ranks, v = lane->chunks;
     const SearchDeal *deal = lane->deal;
     const int64_t warmup = 2 * (p - 1 - rank) + (v - 1) * p;
+    const bool copies = deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
     int64_t least = INT64_MAX;
     for (int c = 0; c < lane->chunks; c++) {
         const int at = deal->order->placement == SIM_PLACE_BIDIRECTIONAL
                            ? rank
                            : sim_stage_of(deal->order->placement, lane->ranks, lane->chunks, rank, c);
-        least = MIN(least, kept_of(lane, at, recompute).all);
+        least = MIN(least, search_kept(lane, at, recompute).all);
     }
     switch (deal->schedule) {
     case SPEC_SCHEDULE_1F1B: /* at the second backward */
@@ -189,7 +197,11 @@ static double beside_bytes(const SearchLane *lane, int rank, const SpecRecompute
     case SPEC_SCHEDULE_ZB_H2:
         return overlaps && m < 2 ? -1 : 0;
     default:
-        return overlaps && (deal->schedule == SPEC_SCHEDULE_BREADTH_FIRST || m <= 4 * p) ? -1 : 0;
+        /* At most 2 p forwards of a chunk are alive at once, so its gradient has begun before the last forward. */
+        return overlaps &&
+                       (deal->schedule == SPEC_SCHEDULE_BREADTH_FIRST || m <= 2 * p + (copies ? 2 * p : 0))
+                   ? -1
+                   : 0;
     }
 }
 

@@ -33,7 +33,7 @@ static int64_t pass_ps(const SearchLane *lane, int stage)
     return lane->forward_ps[stage] + back_ps(lane, stage) + lane->weight_ps[stage];
 }
 
-static int64_t hop_between(const SearchLane *lane, int rank, int other)
+int64_t search_hop_ps(const SearchLane *lane, int rank, int other)
 {
     const int low = MIN(rank, other), high = MAX(rank, other);
     if (low == high)
@@ -53,7 +53,7 @@ static int64_t sends_ps(const SearchLane *lane, int rank)
                 continue;
             sim_place_of(lane->deal->order->placement, lane->ranks, lane->chunks, stage + step, &other,
                          &ignored);
-            sum_ps += hop_between(lane, rank, other);
+            sum_ps += search_hop_ps(lane, rank, other);
         }
     }
     return sum_ps;
@@ -106,7 +106,7 @@ static void bound_chain(SearchLane *lane, bool blocking)
     int64_t drain = 0, first_end = 0, latest = 0, least = 0, most = 0, rest = 0;
     left_over(lane, 0, &rest, &most);
     for (int r = 0; r < lane->ranks; r++) {
-        const int64_t own_send = r > 0 ? hop_between(lane, r, r - 1) : 0;
+        const int64_t own_send = r > 0 ? search_hop_ps(lane, r, r - 1) : 0;
         const int64_t end = lane->fill_ps[r] + m * (work_ps(lane, r) + (blocking ? sends_ps(lane, r) : 0));
         left_over(lane, r, &least, &most);
         const int64_t own = blocking ? end - own_send : end;

@@ -37,8 +37,8 @@ typedef struct SearchCosts {
     int64_t *again_ps[SEARCH_AGAIN_COUNT];      /* prefix sums; NULL: not worked out */
     SearchMemory memory[SEARCH_AGAIN_COUNT];
     SearchEdge first, last;
-    SearchEdge tied_last;                       /* parameters of `last` without a pipeline: no second table when tied */
-    int64_t overhead_ps; /* of a pass over a stage */
+    SearchEdge tied_last; /* parameters of `last` without a pipeline: no second table when tied */
+    int64_t overhead_ps;  /* of a pass over a stage */
     int64_t hop_inside_ps, hop_across_ps;
     int64_t workspace_bytes, last_workspace_bytes; /* static, on the last rank and elsewhere */
     double *dense, *expert;                        /* parameters, prefix sums */

@@ -130,6 +130,10 @@ static void spread(const Spec *asked, int gpus, Spec *spec)
 static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
 {
     const Spec *spec = report->spec;
+    point->tensor = spec->parallel.tensor;
+    point->context = spec->parallel.context;
+    point->pipeline = spec->parallel.pipeline;
+    point->virtual_stages = spec->parallel.virtual_stages;
     point->data = spec->parallel.data;
     point->micro_batch = spec->training.micro_batch;
     point->microbatches = spec_microbatches(spec);
@@ -158,12 +162,13 @@ static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
         parts->part_ps[part] = report->part_ps[part];
 }
 
-static PlanPoint simulate_point(const Spec *asked, int gpus, PlanParts *ret_parts)
+static PlanPoint simulate_point(const Spec *asked, int gpus, const ReportResiduals *residuals,
+                                PlanParts *ret_parts)
 {
     PlanPoint point = {.gpus = gpus, .reason = refuse_count(asked, gpus)};
     if (point.reason != NULL)
         return point;
-    const ReportOptions options = {.unfold = false};
+    const ReportOptions options = {.residuals = residuals};
     GError *error = NULL;
     Report report;
     g_autofree Spec *spread_spec = g_new(Spec, 1);
@@ -314,7 +319,8 @@ bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GEr
     g_autoptr(GArray) counts = gpu_counts(asked, options);
     g_autofree PlanParts *parts = g_new0(PlanParts, counts->len + 1);
     for (guint i = 0; i < counts->len; i++) {
-        const PlanPoint point = simulate_point(asked, g_array_index(counts, int, i), &parts[i]);
+        const PlanPoint point =
+            simulate_point(asked, g_array_index(counts, int, i), options->residuals, &parts[i]);
         g_array_append_val(plan.points, point);
         if (options->progress != NULL)
             options->progress((int)i + 1, (int)counts->len, options->progress_data);

@@ -11,7 +11,8 @@
 #include "report/report.h"
 
 typedef struct PlanPoint {
-    int gpus, nodes, data, micro_batch, microbatches;
+    int gpus, nodes;
+    int tensor, context, pipeline, virtual_stages, data, micro_batch, microbatches;
     char *reason; /* why it cannot be simulated; NULL: it was */
     bool fits;
     double short_bytes; /* 0 when it fits */
@@ -59,7 +60,8 @@ typedef struct PlanOptions {
     double deadline_s, budget_usd; /* 0: not asked */
     const int *gpus;               /* the counts to look at; NULL: every one that the batch allows */
     int gpus_count;
-    double textbook_flops_per_s, textbook_parameters;  /* 0: see PlanTextbook */
+    double textbook_flops_per_s, textbook_parameters; /* 0: see PlanTextbook */
+    const ReportResiduals *residuals; /* of measured runs, for the days' interval; may be NULL */
     void (*progress)(int done, int total, void *data); /* may be NULL */
     void *progress_data;
 } PlanOptions;

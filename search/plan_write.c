@@ -116,6 +116,24 @@ static bool shown(const Plan *plan, int index)
 
 #define CELLS 12
 
+/* "tp8 cp2 pp8 vpp3 dp16", without the degrees that are 1. */
+static void layout_text(char *text, const PlanPoint *point)
+{
+    const struct {
+        const char *name;
+        int degree;
+    } degrees[] = {{"tp", point->tensor},
+                   {"cp", point->context},
+                   {"pp", point->pipeline},
+                   {"vpp", point->virtual_stages}};
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(degrees); i++)
+        if (degrees[i].degree > 1)
+            g_string_append_printf(line, "%s%d ", degrees[i].name, degrees[i].degree);
+    g_string_append_printf(line, "dp%d", point->data);
+    g_strlcpy(text, line->str, ORR_TEXT_SIZE);
+}
+
 static void write_row(const Plan *plan, int index, OrrTable *table)
 {
     char cell[CELLS][ORR_TEXT_SIZE] = {{0}};
@@ -123,7 +141,7 @@ static void write_row(const Plan *plan, int index, OrrTable *table)
     g_strlcpy(cell[0], index == plan->chosen ? "\u25b6" : "", ORR_TEXT_SIZE);
     report_page_whole(cell[1], point->gpus);
     if (point->reason == NULL) {
-        g_snprintf(cell[2], ORR_TEXT_SIZE, "%d", point->data);
+        layout_text(cell[2], point);
         g_snprintf(cell[3], ORR_TEXT_SIZE, "%d", point->micro_batch);
         orr_text_seconds(cell[4], point->step_s);
         g_snprintf(cell[5], ORR_TEXT_SIZE, "%.4g", point->tokens_per_s_per_gpu);
@@ -147,8 +165,9 @@ static void write_row(const Plan *plan, int index, OrrTable *table)
 
 static void write_points(const Plan *plan, GString *out)
 {
-    static const char *const headers[CELLS] = {"",    "GPUs",    "dp",   "micro",     "step", "tokens/s/GPU",
-                                               "MFU", "scaling", "days", "GPU-hours", "USD",  "memory"};
+    static const char *const headers[CELLS] = {"",     "GPUs",         "layout", "micro",
+                                               "step", "tokens/s/GPU", "MFU",    "scaling",
+                                               "days", "GPU-hours",    "USD",    "memory"};
     OrrTable *table = orr_table_new(headers, CELLS);
     int rows = 0, refused = 0, first_refused = -1;
     for (int i = 0; i < (int)plan->points->len; i++) {
@@ -312,6 +331,10 @@ static void write_json_point(OrrJsonWriter *w, const char *key, const PlanPoint 
     orr_jw_text(w, "reason", point->reason);
     if (point->reason == NULL) {
         orr_jw_int(w, "nodes", point->nodes);
+        orr_jw_int(w, "tensor", point->tensor);
+        orr_jw_int(w, "context", point->context);
+        orr_jw_int(w, "pipeline", point->pipeline);
+        orr_jw_int(w, "virtual_stages", point->virtual_stages);
         orr_jw_int(w, "data", point->data);
         orr_jw_int(w, "micro_batch", point->micro_batch);
         orr_jw_int(w, "microbatches", point->microbatches);
@@ -401,7 +424,7 @@ void plan_write_json(const PlanPage *page, GString *out)
 
 /* --- CSV: a row a point --- */
 
-#define CSV_COLUMNS 22
+#define CSV_COLUMNS 26
 
 static void add_number(GPtrArray *cells, double value, bool known)
 {
@@ -420,6 +443,10 @@ static void write_csv_point(const Plan *plan, int index, OrrTable *table)
     g_ptr_array_add(cells, g_strdup(index == plan->chosen ? "true" : "false"));
     g_ptr_array_add(cells, g_strdup(known ? (point->fits ? "true" : "false") : ""));
     add_number(cells, point->nodes, known);
+    add_number(cells, point->tensor, known);
+    add_number(cells, point->context, known);
+    add_number(cells, point->pipeline, known);
+    add_number(cells, point->virtual_stages, known);
     add_number(cells, point->data, known);
     add_number(cells, point->micro_batch, known);
     add_number(cells, point->step_s, known);
@@ -448,6 +475,10 @@ void plan_write_csv(const PlanPage *page, GString *out)
                                                      "answer",
                                                      "fits",
                                                      "nodes",
+                                                     "tensor",
+                                                     "context",
+                                                     "pipeline",
+                                                     "virtual_stages",
                                                      "data",
                                                      "micro_batch",
                                                      "step_s",

@@ -44,9 +44,9 @@ typedef struct SearchResult {
     int64_t pruned[SEARCH_BOUND_COUNT]; /* left out, by the bound that decided */
     int64_t evaluated;                  /* bounded one by one, not as part of a group */
     int64_t survivors;                  /* needed more than the bounds at hand when they were listed */
-    int64_t seeds;                      /* simulated for a first limit, and counted under the bound that rules them out */
-    int64_t simulated, refused;         /* refused: the simulator would not run it */
-    double seconds;                     /* wall clock */
+    int64_t seeds; /* simulated for a first limit, and counted under the bound that rules them out */
+    int64_t simulated, refused; /* refused: the simulator would not run it */
+    double seconds;             /* wall clock */
     int jobs;
     bool proved;
     double gap_frac; /* (best - least possible) / best; 0 when proved */

@@ -26,6 +26,13 @@ int search_miss_compare(const void *a, const void *b)
     return search_candidate_compare(a, b);
 }
 
+/* Policies that differ in overlap flags alone. */
+typedef struct Kind {
+    int first, count;
+    bool timed; /* the times of `tails` are filled in */
+    SearchTail tails[SEARCH_SAMPLES];
+} Kind;
+
 /* What a group needs while it is walked. */
 typedef struct Walker {
     SearchLane *lane;
@@ -34,9 +41,16 @@ typedef struct Walker {
     SearchWalk *walk;
     SearchPolicy *policies;
     int policy_count;
-    SearchTail (*tails)[SEARCH_SAMPLES]; /* [policies] */
+    Kind *kinds;
+    int kind_count;
     SearchId id;
+    GArray *open; /* Open: points of the extent at hand that the cheap bounds do not rule out */
 } Walker;
+
+typedef struct Open {
+    SearchCandidate candidate;
+    Kind *kind;
+} Open;
 
 static void keep_miss(GArray *misses, const SearchCandidate *candidate)
 {
@@ -50,42 +64,164 @@ static void keep_miss(GArray *misses, const SearchCandidate *candidate)
         g_array_set_size(misses, SEARCH_MISSES);
 }
 
-static void judge(Walker *walker, int64_t extent_ps)
+static const SearchTail *timed_tails(Walker *walker, Kind *kind)
+{
+    if (!kind->timed)
+        search_lane_tails(walker->lane, &walker->policies[kind->first], kind->tails);
+    kind->timed = true;
+    return kind->tails;
+}
+
+static SearchCandidate bounded(Walker *walker, Kind *kind, int policy, int64_t extent_ps)
+{
+    SearchCandidate candidate = {.id = walker->id, .kind = SEARCH_BOUND_PIPELINE, .least_ps = extent_ps};
+    const int64_t least_ps =
+        search_bound_time(walker->lane, &walker->policies[policy], timed_tails(walker, kind));
+    candidate.id.policy = policy;
+    if (least_ps > extent_ps) {
+        candidate.least_ps = least_ps;
+        candidate.kind = SEARCH_BOUND_DATA;
+    }
+    return candidate;
+}
+
+/* A kind that needs too much memory: its quickest policy is a miss if its time would do. */
+static void judge_miss(Walker *walker, Kind *kind, int64_t extent_ps, double short_bytes)
+{
+    const GArray *misses = walker->walk->misses;
+    if (misses->len == SEARCH_MISSES &&
+        short_bytes >= g_array_index(misses, SearchCandidate, SEARCH_MISSES - 1).short_bytes)
+        return;
+    SearchCandidate best = {.least_ps = INT64_MAX};
+    for (int i = kind->first; i < kind->first + kind->count; i++) {
+        const SearchCandidate candidate = bounded(walker, kind, i, extent_ps);
+        if (candidate.least_ps < best.least_ps)
+            best = candidate;
+    }
+    best.short_bytes = short_bytes;
+    if (!search_beyond(walker->limit, best.least_ps, best.id))
+        keep_miss(walker->walk->misses, &best);
+}
+
+static void judge_kind(Walker *walker, Kind *kind, int64_t extent_ps)
 {
     SearchWalk *walk = walker->walk;
-    for (int i = 0; i < walker->policy_count; i++) {
-        const SearchPolicy *policy = &walker->policies[i];
-        SearchCandidate candidate = {.least_ps = search_bound_time(walker->lane, policy, walker->tails[i]),
-                                     .id = walker->id};
-        candidate.id.policy = i;
-        candidate.least_ps = MAX(candidate.least_ps, extent_ps);
-        candidate.kind = candidate.least_ps > extent_ps ? SEARCH_BOUND_DATA : SEARCH_BOUND_PIPELINE;
-        candidate.short_bytes =
-            search_bound_bytes(walker->lane, policy, walker->tails[i]) - walker->capacity_bytes;
+    for (int i = kind->first; i < kind->first + kind->count; i++) {
+        SearchCandidate candidate = bounded(walker, kind, i, extent_ps);
         walk->evaluated++;
         if (search_beyond(walker->limit, candidate.least_ps, candidate.id)) {
             walk->pruned[candidate.kind]++;
-        } else if (candidate.short_bytes > 0) {
+            continue;
+        }
+        candidate.short_bytes =
+            search_bound_bytes(walker->lane, &walker->policies[i], kind->tails) - walker->capacity_bytes;
+        if (candidate.short_bytes > 0) {
             walk->pruned[SEARCH_BOUND_MEMORY]++;
             keep_miss(walk->misses, &candidate);
         } else {
-            if (search_candidate_compare(&candidate, &walk->first) < 0)
-                walk->first = candidate;
-            if (walk->survivors != NULL)
-                g_array_append_val(walk->survivors, candidate);
+            const Open open = {candidate, kind};
+            g_array_append_val(walker->open, open);
         }
     }
 }
 
-static void fill_tails(Walker *walker)
+/* Every policy of an extent that its own bound does not rule out. */
+static void judge(Walker *walker, int64_t extent_ps)
 {
+    for (int k = 0; k < walker->kind_count; k++) {
+        Kind *kind = &walker->kinds[k];
+        const double short_bytes =
+            search_bound_bytes(walker->lane, &walker->policies[kind->first], kind->tails) -
+            walker->capacity_bytes;
+        const double overlapped =
+            search_bound_bytes(walker->lane, &walker->policies[kind->first + kind->count - 1], kind->tails) -
+            walker->capacity_bytes;
+        if (MIN(short_bytes, overlapped) > 0) {
+            walker->walk->pruned[SEARCH_BOUND_MEMORY] += kind->count;
+            judge_miss(walker, kind, extent_ps, MIN(short_bytes, overlapped));
+        } else {
+            judge_kind(walker, kind, extent_ps);
+        }
+    }
+}
+
+static void survive(SearchWalk *walk, const SearchCandidate *candidate)
+{
+    if (search_candidate_compare(candidate, &walk->first) < 0)
+        walk->first = *candidate;
+    if (walk->survivors != NULL)
+        g_array_append_vals(walk->survivors, candidate, 1);
+}
+
+/* Bounds an open point again after a replay. */
+static void judge_replayed(Walker *walker, Open *open, int64_t extent_ps)
+{
+    SearchWalk *walk = walker->walk;
+    SearchCandidate *candidate = &open->candidate;
+    const int policy = candidate->id.policy;
+    const SearchCandidate again = bounded(walker, open->kind, policy, extent_ps);
+    if (again.least_ps > candidate->least_ps) {
+        candidate->least_ps = again.least_ps;
+        candidate->kind = SEARCH_BOUND_REPLAY;
+    }
+    if (search_beyond(walker->limit, candidate->least_ps, candidate->id)) {
+        walk->pruned[SEARCH_BOUND_REPLAY]++;
+        return;
+    }
+    const double sampled = search_bound_bytes(walker->lane, &walker->policies[policy], open->kind->tails);
+    candidate->short_bytes =
+        MAX(sampled, search_replay_bytes(walker->lane, &walker->policies[policy])) - walker->capacity_bytes;
+    if (candidate->short_bytes > 0) {
+        walk->pruned[SEARCH_BOUND_MEMORY]++;
+        keep_miss(walk->misses, candidate);
+        return;
+    }
+    survive(walk, candidate);
+}
+
+/* Replays the extent's schedule, each way that its open points run it, and bounds them again. */
+static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t extent_ps)
+{
+    SearchLane *lane = walker->lane;
+    const bool seeding = walker->walk->survivors == NULL;
+    for (int way = 0; way < 4; way++) {
+        bool replayed = false;
+        for (guint i = 0; i < walker->open->len; i++) {
+            Open *open = &g_array_index(walker->open, Open, i);
+            const SearchPolicy *policy = &walker->policies[open->candidate.id.policy];
+            const bool blocking = search_waits_for_sends(lane, policy), sharded = policy->zero >= 3;
+            if (way != (blocking ? 1 : 0) + (sharded ? 2 : 0))
+                continue;
+            if (seeding) {
+                survive(walker->walk, &open->candidate);
+                continue;
+            }
+            if (!replayed) {
+                search_lane_extent(lane, recompute);
+                replayed = true;
+                search_lane_replay(lane, recompute, blocking, sharded);
+            }
+            judge_replayed(walker, open, extent_ps);
+        }
+    }
+    g_array_set_size(walker->open, 0);
+}
+
+/* Neighbours in the list share stage and shard group; their memory differs with the overlap of reductions at most,
+ * which the last of them has where any has it. */
+static void fill_kinds(Walker *walker)
+{
+    walker->kind_count = 0;
     for (int i = 0; i < walker->policy_count; i++) {
         const SearchPolicy *policy = &walker->policies[i], *before = i > 0 ? policy - 1 : NULL;
         if (before != NULL && before->zero == policy->zero &&
-            before->zero_group_gpus == policy->zero_group_gpus)
-            memcpy(walker->tails[i], walker->tails[i - 1], sizeof walker->tails[i]);
-        else
-            search_lane_tails(walker->lane, policy, walker->tails[i]);
+            before->zero_group_gpus == policy->zero_group_gpus) {
+            walker->kinds[walker->kind_count - 1].count++;
+            continue;
+        }
+        Kind *kind = &walker->kinds[walker->kind_count++];
+        *kind = (Kind){.first = i, .count = 1};
+        search_lane_states(walker->lane, policy, kind->tails);
     }
 }
 
@@ -97,7 +233,7 @@ static void walk_deal(Walker *walker, const SpecRecompute *extents, int extent_c
         walk->pruned[SEARCH_BOUND_PIPELINE] += (int64_t)extent_count * walker->policy_count;
         return;
     }
-    fill_tails(walker);
+    fill_kinds(walker);
     for (int e = 0; e < extent_count; e++) {
         walker->id.extent = (int16_t)e;
         walker->id.policy = 0;
@@ -112,6 +248,7 @@ static void walk_deal(Walker *walker, const SpecRecompute *extents, int extent_c
             continue;
         }
         judge(walker, extent_ps);
+        replay_open(walker, &extents[e], extent_ps);
     }
 }
 
@@ -122,9 +259,11 @@ void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, cons
     const SearchGroup *group = &space->groups[group_index];
     Walker walker = {.lane = lane, .limit = limit, .capacity_bytes = capacity_bytes, .walk = walk};
     walker.policies = search_policies(space, group, &walker.policy_count);
-    walker.tails = g_malloc(sizeof *walker.tails * (gsize)MAX(1, walker.policy_count));
+    walker.kinds = g_new(Kind, MAX(1, walker.policy_count));
     g_autofree SpecRecompute *extents = g_new(SpecRecompute, space->spec->model.layers + 16);
+    walker.open = g_array_new(FALSE, FALSE, sizeof(Open));
     walker.id.group = group_index;
+    bool looped = false;
     const bool whole = search_beyond(limit, group_ps, walker.id);
     search_lane_group(lane, group);
     for (int d = 0; d < group->deals->count; d++) {
@@ -137,12 +276,18 @@ void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, cons
             walk->pruned[SEARCH_BOUND_COMPUTE] += (int64_t)extent_count * walker.policy_count;
             continue;
         }
+        /* Bounds of schedules that are no loop are too far below to begin with. */
+        const bool loop = deal->order->placement == SIM_PLACE_LOOP;
+        looped |= loop;
+        if (walk->survivors == NULL && looped && !loop)
+            continue;
         walker.id = (SearchId){.group = group_index, .deal = (int16_t)d};
         search_lane_deal(lane, deal);
         walk_deal(&walker, extents, extent_count);
     }
     g_free(walker.policies);
-    g_free(walker.tails);
+    g_free(walker.kinds);
+    g_array_free(walker.open, TRUE);
 }
 
 /* --- running --- */

@@ -16,10 +16,10 @@ typedef struct SimSegment {
     SimWork forward, backward_input, backward_weight; /* backward in one op: the two in a row */
     SimWork recompute; /* before the backward; part_ps all in recompute (and its communication) */
     /* Data parallelism. A zero duration means: none. */
-    SimWork param_gather; /* ZeRO-1/2: once a step, before the first forward; ZeRO-3: every pass */
+    SimWork param_gather;        /* ZeRO-1/2: once a step, before the first forward; ZeRO-3: every pass */
     SimWork backward_gather;     /* ZeRO-3: the backward's gather where it is another one ... */
     bool backward_gathers_apart; /* ... which this says */
-    SimWork grad_reduce;  /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
+    SimWork grad_reduce;         /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
     /* Memory of one micro-batch. */
     int64_t activation_bytes; /* taken at the start of the forward */
     int64_t

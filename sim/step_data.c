@@ -75,8 +75,7 @@ void sim_step_bucket_ps(const Spec *spec, double dense, double expert, int matri
                         int64_t *ret_gather_ps)
 {
     SimSegment segment = {0};
-    set_communication(spec, &segment,
-                      &(StepParams){.dense = dense, .expert = expert, .matrices = matrices});
+    set_communication(spec, &segment, &(StepParams){.dense = dense, .expert = expert, .matrices = matrices});
     *ret_reduce_ps = work_ps(&segment.grad_reduce);
     *ret_gather_ps = work_ps(&segment.param_gather);
 }

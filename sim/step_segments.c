@@ -69,7 +69,8 @@ static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage
     const int window = model->attention_window_tokens > 0 && layer % every == 0;
     const int experts = cost_layer_has_experts(model, layer);
     const int extent = (int)cost_recompute_extent(step->spec, layer_in_stage);
-    StepLayerKind *kind = &step->kinds[(experts * 2 + window) * 3 + extent];
+    const int late = experts && cost_layer_experts(model, layer) != model->moe.experts;
+    StepLayerKind *kind = &step->kinds[((late * 2 + experts) * 2 + window) * 3 + extent];
     if (!kind->filled) {
         fill_layer_kind(step, layer, layer_in_stage, kind);
     }

@@ -63,10 +63,22 @@ static bool check_moe(const Check *check)
     if (moe->top_k > moe->experts)
         return fail(check, "model.moe.top_k: %d is more than the %d experts; give at most %d", moe->top_k,
                     moe->experts, moe->experts);
-    if (moe->router_groups > 0 && !divides(check, "model.moe.router_groups", moe->router_groups, "experts", moe->experts))
+    if (moe->router_groups > 0 &&
+        !divides(check, "model.moe.router_groups", moe->router_groups, "experts", moe->experts))
         return false;
+    if ((moe->late_layers > 0) != (moe->late_experts > 0) || moe->late_layers > model->layers)
+        return fail(
+            check,
+            "model.moe.late_layers: %d of %d layers with late_experts %d; give both, or leave both out",
+            moe->late_layers, model->layers, moe->late_experts);
+    if (moe->late_layers > 0 && (moe->router_groups > 0 || moe->top_k > moe->late_experts))
+        return fail(check,
+                    "model.moe.late_experts: %d with top_k %d and router_groups %d; give at least top_k, and "
+                    "no groups",
+                    moe->late_experts, moe->top_k, moe->router_groups);
     if (moe->router_top_groups > moe->router_groups)
-        return fail(check, "model.moe.router_top_groups: %d is more than the %d router_groups; give at most %d",
+        return fail(check,
+                    "model.moe.router_top_groups: %d is more than the %d router_groups; give at most %d",
                     moe->router_top_groups, moe->router_groups, moe->router_groups);
     if (moe->router_top_groups > 0 && moe->top_k > moe->experts / moe->router_groups * moe->router_top_groups)
         return fail(check, "model.moe.top_k: %d is more than the experts of %d of %d groups; give at most %d",
@@ -263,15 +275,19 @@ static bool check_tensor_grid(const Check *check)
 {
     const SpecParallel *parallel = &check->spec->parallel;
     const SpecModel *model = &check->spec->model;
-    const int scheme = (int)parallel->tensor_scheme, depth = parallel->tensor_depth, tensor = parallel->tensor;
+    const int scheme = (int)parallel->tensor_scheme, depth = parallel->tensor_depth,
+              tensor = parallel->tensor;
     if (scheme == SPEC_TENSOR_1D)
         return true;
     if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0)
-        return fail(check, "parallel.tensor_scheme: %s with experts or latent attention; give 1d, or a dense model",
+        return fail(check,
+                    "parallel.tensor_scheme: %s with experts or latent attention; give 1d, or a dense model",
                     spec_word(&spec_words_tensor, scheme));
     for (int q = 1; q <= tensor; q++) {
         const int64_t square = (int64_t)q * q;
-        if ((scheme == SPEC_TENSOR_2D ? square : scheme == SPEC_TENSOR_3D ? square * q : square * depth) == tensor)
+        if ((scheme == SPEC_TENSOR_2D   ? square
+             : scheme == SPEC_TENSOR_3D ? square * q
+                                        : square * depth) == tensor)
             return true;
     }
     return fail(check, "parallel.tensor: %d ranks make no %s grid; give %s", tensor,
@@ -312,6 +328,9 @@ static bool check_expert(const Check *check)
                     expert);
     if (!divides(check, "parallel.expert", expert, "model.moe.experts", moe->experts))
         return false;
+    if (moe->late_experts > 0 &&
+        !divides(check, "parallel.expert", expert, "model.moe.late_experts", moe->late_experts))
+        return false;
     if (known(slices) && !divides(check, "parallel.expert_tensor", slices, "model.moe.expert_ffn_hidden",
                                   moe->expert_ffn_hidden))
         return false;
@@ -332,11 +351,17 @@ static bool check_router(const Check *check)
     const SpecRouter *router = &check->spec->training.router;
     const SpecParallel *parallel = &check->spec->parallel;
     const int experts = check->spec->model.moe.experts;
+    if (router->distribution == SPEC_ROUTER_HISTOGRAM && check->spec->model.moe.late_layers > 0)
+        return fail(check,
+                    "training.router.histogram: model.moe.late_layers %d have other experts; give a "
+                    "distribution such as zipf",
+                    check->spec->model.moe.late_layers);
     if (router->distribution == SPEC_ROUTER_HISTOGRAM && router->histogram_count != experts)
         return fail(check, "training.router.histogram: %d shares for %d experts; give one an expert",
                     router->histogram_count, experts);
     if (experts == 0 && (parallel->expert_replicas > 0 || parallel->expert_rebalance))
-        return fail(check, "parallel.expert_replicas: the model has no experts; leave it and expert_rebalance out");
+        return fail(check,
+                    "parallel.expert_replicas: the model has no experts; leave it and expert_rebalance out");
     if (known(parallel->expert) && parallel->expert > 0 && parallel->expert_replicas % parallel->expert != 0)
         return fail(check,
                     "parallel.expert_replicas: %d do not spread over %d expert ranks; give a multiple of %d",
@@ -352,15 +377,16 @@ static bool check_context_mode(const Check *check)
     if (!known(parallel->context) || !known(parallel->tensor) || parallel->context < 2)
         return true;
     if (mode == SPEC_CONTEXT_ULYSSES && heads / parallel->tensor % parallel->context != 0)
-        return fail(check,
-                    "parallel.context_mode: ulysses splits the %d heads of a tensor rank over context %d, which does "
-                    "not divide them; give a context degree that does, or ring or hierarchical",
-                    heads / parallel->tensor, parallel->context);
+        return fail(
+            check,
+            "parallel.context_mode: ulysses splits the %d heads of a tensor rank over context %d, which does "
+            "not divide them; give a context degree that does, or ring or hierarchical",
+            heads / parallel->tensor, parallel->context);
     if (mode == SPEC_CONTEXT_HIERARCHICAL && parallel->context_inner > 0)
         return divides(check, "parallel.context_inner", parallel->context_inner, "parallel.context",
                        parallel->context) &&
-               divides(check, "parallel.context_inner", parallel->context_inner, "the heads of a tensor rank,",
-                       heads / parallel->tensor);
+               divides(check, "parallel.context_inner", parallel->context_inner,
+                       "the heads of a tensor rank,", heads / parallel->tensor);
     return true;
 }
 
@@ -377,7 +403,8 @@ static bool check_zero(const Check *check)
                     parallel->zero);
     if (plus && group > 0)
         return fail(check,
-                    "parallel.zero_group_gpus: %d with ZeRO++, which shards over all data-parallel ranks; give one of "
+                    "parallel.zero_group_gpus: %d with ZeRO++, which shards over all data-parallel ranks; "
+                    "give one of "
                     "the two",
                     group);
     if (!known(group))
@@ -485,7 +512,8 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
     return check_model(&check) && check_cluster(&check) && check_precision(&check) && check_product(&check) &&
-           check_tensor(&check) && check_expert(&check) && check_router(&check) && check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
+           check_tensor(&check) && check_expert(&check) && check_router(&check) &&
+           check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
            check_recompute(&check) && check_zero(&check) && check_order(&check) && check_schedule(&check) &&
            check_layout(&check);
 }

@@ -26,7 +26,7 @@ static const FormatRow rows[SPEC_FORMAT_COUNT] = {
          "Megatron-Bridge: overrides of a recipe, RECIPE.py \"${BRIDGE_OVERRIDES[@]}\"", "BRIDGE_OVERRIDES"},
     [SPEC_FORMAT_DEEPSPEED] = {SETTINGS_JSON, spec_export_deepspeed, spec_import_deepspeed, "", ""},
     [SPEC_FORMAT_TORCHTITAN] = {SETTINGS_TOML, spec_export_torchtitan, spec_import_torchtitan,
-                                "torchtitan job configuration", ""},
+                                "torchtitan job configuration (TOML, torchtitan 0.2)", ""},
     [SPEC_FORMAT_NANOTRON] = {SETTINGS_YAML, spec_export_nanotron, spec_import_nanotron,
                               "nanotron configuration", ""},
 };
@@ -137,7 +137,11 @@ void spec_import_warn(const SpecImport *import, const char *format, ...)
 const char *spec_import_text(const SpecImport *import, const char *key)
 {
     const Setting *setting = settings_find(import->in, key);
-    return setting == NULL ? NULL : setting->value != NULL ? setting->value : "true";
+    if (setting == NULL)
+        return NULL;
+    if (setting->value != NULL && strcmp(setting->value, "auto") == 0) /* left to a launcher: not said */
+        return NULL;
+    return setting->value != NULL ? setting->value : "true";
 }
 
 bool spec_import_int(const SpecImport *import, const char *key, int *ret_value)

@@ -43,6 +43,9 @@ bool spec_export_deepspeed(const Spec *spec, Settings *out, GError **error)
     if (spec->parallel.zero_group_gpus > 0 && spec->parallel.zero < 3)
         return spec_export_refuse(error, SPEC_FORMAT_DEEPSPEED, "parallel.zero_group_gpus", "below ZeRO 3",
                                   "give zero 3 (MiCS), or leave it out");
+    if (spec->parallel.tensor > 1 && spec->parallel.zero == 3)
+        return spec_export_refuse(error, SPEC_FORMAT_DEEPSPEED, "parallel.tensor", "above 1 with ZeRO 3",
+                                  "give zero 0, 1 or 2 (AutoTP)");
     settings_int(out, "train_batch_size", training->global_batch);
     settings_int(out, "train_micro_batch_size_per_gpu", training->micro_batch);
     settings_int(out, "gradient_accumulation_steps", spec_microbatches(spec));

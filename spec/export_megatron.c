@@ -367,6 +367,8 @@ static bool export_named(const Spec *spec, bool bridge, Settings *out, GError **
         const MegatronInt *row = &megatron_ints[i];
         int value;
         memcpy(&value, (const char *)spec + row->offset, sizeof value);
+        if (strcmp(row->key, "model.max_positions") == 0) /* Megatron wants room for the whole sequence */
+            value = MAX(value, spec->training.sequence_length);
         const bool ends = g_str_has_suffix(row->key, "_stage_layers");
         if (wanted(spec, row->when, value) && (!ends || alike))
             put_int(&export, row->flag, row->bridge, value);

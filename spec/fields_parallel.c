@@ -54,9 +54,10 @@ static bool read_stage_layers(SpecReadContext *context, const OrrJson *node, voi
 
 static const SpecField parallel_fields[] = {
     SPEC_F_INT(SpecParallel, tensor, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO, "Tensor-parallel degree t."),
-    SPEC_F_WORD(SpecParallel, tensor_scheme, &spec_words_tensor, "\"1d\"", 0,
-                "How linear layers lie on the tensor ranks: 1d (Megatron), 2d (q x q), 2.5d (q x q x depth), 3d "
-                "(q x q x q)."),
+    SPEC_F_WORD(
+        SpecParallel, tensor_scheme, &spec_words_tensor, "\"1d\"", 0,
+        "How linear layers lie on the tensor ranks: 1d (Megatron), 2d (q x q), 2.5d (q x q x depth), 3d "
+        "(q x q x q)."),
     SPEC_F_INT(SpecParallel, tensor_depth, 1, DEGREE_MAX, "1", 0, "2.5d: layers of the grid."),
     {.key = "sequence_parallel",
      .type = SPEC_TYPE_TRISTATE,
@@ -96,8 +97,10 @@ static const SpecField parallel_fields[] = {
                 "Which ranks are neighbours: dimensions, innermost first."),
     SPEC_F_WORD(SpecParallel, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,
                 "What carries tokens to experts."),
-    SPEC_F_BOOL(SpecParallel, moe_dispatch_fp8, "false", 0,
-                "Tokens travel to their experts in 8 bits with a scale for every 128; they return in 16."),
+    SPEC_F_BOOL(
+        SpecParallel, moe_dispatch_fp8, "false", 0,
+        "Tokens travel to their experts in 8 bits with a scale for every 128; they return, and gradients "
+        "travel, in 16."),
     SPEC_F_INT(SpecParallel, expert_replicas, 0, 1e5, "0", 0,
                "Copies of hot experts, beyond one of each, over the ranks of an expert group."),
     SPEC_F_BOOL(SpecParallel, expert_rebalance, "false", 0,

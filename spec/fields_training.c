@@ -101,8 +101,8 @@ static bool read_histogram(SpecReadContext *context, const OrrJson *node, void *
 {
     SpecRouter *router = target;
     if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_MAX_EXPERTS)
-        return spec_read_fail(context, NULL, error, "is no list of at most %d shares; give one number an expert",
-                              SPEC_MAX_EXPERTS);
+        return spec_read_fail(context, NULL, error,
+                              "is no list of at most %d shares; give one number an expert", SPEC_MAX_EXPERTS);
     int count = 0;
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
         if (orr_json_type(item) != ORR_JSON_NUMBER || orr_json_number(item) < 0)
@@ -178,8 +178,8 @@ static const SpecField training_fields[] = {
         "parameter)",
         NULL, &table_states, "Bytes a parameter of weights, gradients, master copy and moments."),
     SPEC_F_CUSTOM(SpecTraining, router, read_router, "\"even\"", 0,
-                  "one of even, uniform, or an object with distribution, exponent, concentration, histogram", NULL,
-                  &table_router, "How tokens spread over experts."),
+                  "one of even, uniform, or an object with distribution, exponent, concentration, histogram",
+                  NULL, &table_router, "How tokens spread over experts."),
     SPEC_F_DOUBLE(SpecTraining, document_tokens, ORR_UNIT_TOKENS, 0, 1e9, "0", 0,
                   "Mean length of documents packed into a sequence, attention masked between them; 0: whole "
                   "sequences."),

@@ -109,6 +109,15 @@ static void take_experts(const Names *names, bool had_model)
         spec_import_native(names->import, "parallel.moe_dispatcher", "alltoall");
 }
 
+/* A position limit of just the sequence is Megatron's demand; a model that is already there knows its own. */
+static bool at_least_sequence(const Names *names, const MegatronInt *row)
+{
+    int limit = 0, sequence = 0;
+    return strcmp(row->key, "model.max_positions") == 0 && !names->bridge &&
+           spec_import_int(names->import, row->flag, &limit) &&
+           spec_import_int(names->import, "seq-length", &sequence) && limit == sequence;
+}
+
 static void take_model(const Names *names)
 {
     const bool had_model = spec_import_at(names->import, "model") != NULL;
@@ -121,7 +130,7 @@ static void take_model(const Names *names)
     for (int i = 0; i < megatron_int_count; i++) {
         const MegatronInt *row = &megatron_ints[i];
         const char *key = names->bridge ? row->bridge : row->flag;
-        if (key != NULL)
+        if (key != NULL && !(had_model && at_least_sequence(names, row)))
             spec_import_move(names->import, key, row->key);
     }
     for (int i = 0; shape && i < megatron_switch_count; i++) {
@@ -154,7 +163,7 @@ static int read_layout(const char *layout, GString *list)
     for (const char *c = layout; *c != '\0'; c++) {
         const char *unit = c;
         gsize length = 1;
-        if (*c == ',' || g_ascii_isspace(*c))
+        if (*c == ',' || *c == '\\' || g_ascii_isspace(*c)) /* often escaped for a shell */
             continue;
         if (*c == '(') {
             const char *close = strchr(c, ')');
@@ -165,6 +174,8 @@ static int read_layout(const char *layout, GString *list)
             c = close;
         }
         long times = 1;
+        if (c[1] == '\\' && c[2] == '*')
+            c++;
         if (c[1] == '*') {
             char *end = NULL;
             times = strtol(c + 2, &end, 10);

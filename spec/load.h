@@ -43,7 +43,8 @@ bool spec_load_framework(const char *name_or_path, SpecFramework *ret_framework,
 /* With its accelerator, calibration and defaults. */
 bool spec_load_cluster(const char *name_or_path, SpecCluster *ret_cluster, GError **error);
 /* The same from a scenario's "cluster" object; `where` names it in messages. */
-bool spec_load_cluster_json(const OrrJson *cluster, const char *where, SpecCluster *ret_cluster, GError **error);
+bool spec_load_cluster_json(const OrrJson *cluster, const char *where, SpecCluster *ret_cluster,
+                            GError **error);
 
 /* Layers on each of pipeline x virtual_stages model stages (stage s holds counts[s] layers), by
  * stage_layers, first/last, embedding/loss as layers, or spread evenly (first and last get the fewer).

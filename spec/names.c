@@ -28,8 +28,8 @@ WORDS(schedule, "a pipeline schedule", "naive", "gpipe", "1f1b", "interleaved", 
 WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep", "hierarchical");
 WORDS(router, "a distribution of tokens over experts", "even", "uniform", "zipf", "dirichlet", "histogram");
 WORDS(tensor, "a way to split a linear layer", "1d", "2d", "2.5d", "3d");
-WORDS(context, "a way to split a sequence", "ring", "ring-naive", "ring-striped", "allgather", "allgather-ring",
-      "ulysses", "hierarchical");
+WORDS(context, "a way to split a sequence", "ring", "ring-naive", "ring-striped", "allgather",
+      "allgather-ring", "ulysses", "hierarchical");
 WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");
 WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", "pipeline", "expert");
 WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");

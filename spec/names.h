@@ -121,13 +121,13 @@ typedef enum { SPEC_TENSOR_1D, SPEC_TENSOR_2D, SPEC_TENSOR_2_5D, SPEC_TENSOR_3D 
 
 /* How a sequence that is split over context ranks meets its keys and values. */
 typedef enum {
-    SPEC_CONTEXT_RING,         /* keys and values pass around, zig-zag halves: every rank the same work */
-    SPEC_CONTEXT_RING_NAIVE,   /* the same with contiguous pieces: the last rank has most of the causal work */
-    SPEC_CONTEXT_RING_STRIPED, /* the same with every cp-th token */
-    SPEC_CONTEXT_ALLGATHER,    /* keys and values gathered first, then one kernel */
+    SPEC_CONTEXT_RING,       /* keys and values pass around, zig-zag halves: every rank the same work */
+    SPEC_CONTEXT_RING_NAIVE, /* the same with contiguous pieces: the last rank has most of the causal work */
+    SPEC_CONTEXT_RING_STRIPED,   /* the same with every cp-th token */
+    SPEC_CONTEXT_ALLGATHER,      /* keys and values gathered first, then one kernel */
     SPEC_CONTEXT_ALLGATHER_RING, /* gathered in one collective, worked off step by step as a ring does */
-    SPEC_CONTEXT_ULYSSES,      /* all-to-all: whole sequences of some heads */
-    SPEC_CONTEXT_HIERARCHICAL, /* all-to-all inside the node, ring across */
+    SPEC_CONTEXT_ULYSSES,        /* all-to-all: whole sequences of some heads */
+    SPEC_CONTEXT_HIERARCHICAL,   /* all-to-all inside the node, ring across */
 } SpecContextMode;
 
 typedef enum {

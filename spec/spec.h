@@ -16,10 +16,10 @@
 #include "spec/kernel_model.h"
 #include "spec/names.h"
 
-#define SPEC_AUTO       (-1)
-#define SPEC_NAME_SIZE  128
+#define SPEC_AUTO        (-1)
+#define SPEC_NAME_SIZE   128
 #define SPEC_MAX_EXPERTS 1024 /* that a router's histogram may list */
-#define SPEC_MAX_STAGES 1024 /* pipeline ranks x virtual stages that a layout may list */
+#define SPEC_MAX_STAGES  1024 /* pipeline ranks x virtual stages that a layout may list */
 
 /* --- model --- */
 
@@ -31,9 +31,10 @@ typedef struct SpecMoe {
     int shared_expert_ffn_hidden; /* of all shared experts together; default shared_experts x expert_ffn_hidden */
     int dense_layers;             /* leading layers without experts */
     int layer_step;               /* 1: every layer after those has experts, 2: every second */
-    double capacity_factor;       /* 0: dropless */
-    int router_groups;            /* experts lie in this many groups ...; 0: no groups */
-    int router_top_groups;        /* ... and a token's experts come from at most this many of them */
+    int late_layers, late_experts; /* pyramid: the last late_layers have this many experts instead; 0: none */
+    double capacity_factor;        /* 0: dropless */
+    int router_groups;             /* experts lie in this many groups ...; 0: no groups */
+    int router_top_groups;         /* ... and a token's experts come from at most this many of them */
 } SpecMoe;
 
 typedef struct SpecMla {
@@ -132,7 +133,8 @@ typedef struct SpecTraining {
     SpecDtype gradient_reduce_dtype; /* on the wire; SPEC_AUTO: the framework's */
     SpecStates states;
     SpecRouter router;
-    double document_tokens; /* mean length of packed documents, exponentially distributed; 0: whole sequences */
+    double
+        document_tokens; /* mean length of packed documents, exponentially distributed; 0: whole sequences */
 } SpecTraining;
 
 /* --- how it is split --- */
@@ -152,12 +154,12 @@ typedef struct SpecParallel {
     bool moe_dispatch_fp8; /* tokens cross to their experts in 8 bits with block scales; they return in 16 */
     int expert_replicas;   /* copies of hot experts, beyond one of each, over the ranks of an expert group */
     bool expert_rebalance; /* experts are dealt to ranks by load, not in order */
-    SpecContextMode context_mode; /* SPEC_UNSET while loading: the framework's */
-    int context_inner;            /* hierarchical: ranks of the all-to-all; 0: those of a scale-up domain */
-    bool quantized_weight_gather;    /* ZeRO-3: weights cross in 8 bits (qwZ) */
-    bool secondary_weight_shard;     /* ZeRO-3: backward gathers stay in the node, from a second shard (hpZ) */
-    bool quantized_gradient_reduce;  /* ZeRO-3: gradients cross in 4 bits, two all-to-alls (qgZ) */
-    int stage_layers_count; /* 0: derived */
+    SpecContextMode context_mode;   /* SPEC_UNSET while loading: the framework's */
+    int context_inner;              /* hierarchical: ranks of the all-to-all; 0: those of a scale-up domain */
+    bool quantized_weight_gather;   /* ZeRO-3: weights cross in 8 bits (qwZ) */
+    bool secondary_weight_shard;    /* ZeRO-3: backward gathers stay in the node, from a second shard (hpZ) */
+    bool quantized_gradient_reduce; /* ZeRO-3: gradients cross in 4 bits, two all-to-alls (qgZ) */
+    int stage_layers_count;         /* 0: derived */
     int stage_layers[SPEC_MAX_STAGES];
     int first_stage_layers, last_stage_layers; /* 0: derived; layers of the first and last pipeline rank */
     bool embedding_as_layer, loss_as_layer, mtp_as_layer; /* count as a layer when layers are dealt out */
@@ -192,18 +194,19 @@ typedef struct SpecFramework {
     bool pipeline_keeps_params; /* ZeRO-3 under a pipeline: gathered once a step, reduced once a step */
     bool gathers_each_tensor;   /* ZeRO-3: a collective a tensor, not one a unit */
     bool reshard_after_forward;
-    bool reduce_each_microbatch; /* ZeRO-2/3: gradients are reduced on every micro-batch */
-    double dropout_frac;         /* of models that do not say */
-    double rowwise_gemm_frac;    /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
+    bool reduce_each_microbatch;  /* ZeRO-2/3: gradients are reduced on every micro-batch */
+    double dropout_frac;          /* of models that do not say */
+    double rowwise_gemm_frac;     /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
     SpecContextMode context_mode; /* of scenarios that do not say */
-    bool context_repeats_kv;      /* keys and values are copied to every query head before they are exchanged */
-    double context_merge_bytes;   /* an output element, for adding one ring step's part to the rest */
+    bool context_repeats_kv;    /* keys and values are copied to every query head before they are exchanged */
+    double context_merge_bytes; /* an output element, for adding one ring step's part to the rest */
     double context_merge_backward_bytes; /* the same for a gradient of queries, keys and values */
     int context_merge_kernels;           /* launches of either */
-    bool grouped_experts;         /* one kernel for all experts of a rank; else one each */
-    double host_sync_s;           /* the host waits for the GPU's token counts: idle until it has caught up */
+    bool grouped_experts;                /* one kernel for all experts of a rank; else one each */
+    double host_sync_s;          /* the host waits for the GPU's token counts: idle until it has caught up */
     double attention_speed_frac; /* its attention kernel over the generation that execution.attention names */
-    bool chunked_tensor_overlap; /* overlap "tensor" cuts GEMMs in pieces; else only the rank's own part hides a gather */
+    bool
+        chunked_tensor_overlap; /* overlap "tensor" cuts GEMMs in pieces; else only the rank's own part hides a gather */
     bool overlap_tensor_backward; /* tensor-parallel collectives run beside the backward GEMMs */
     /* Pipeline. */
     bool balances_head;      /* layers are dealt out by compute cost, the LM head included */

@@ -19,7 +19,8 @@ static void expect(bool ok, const char *what, double got, double want)
     failures += !ok;
 }
 
-static KrnShape gemm(int64_t m, int64_t n, int64_t k, int64_t groups, KrnMath math, KrnLayout layout, bool accumulate)
+static KrnShape gemm(int64_t m, int64_t n, int64_t k, int64_t groups, KrnMath math, KrnLayout layout,
+                     bool accumulate)
 {
     KrnShape s = {};
     s.m = m;
@@ -32,7 +33,8 @@ static KrnShape gemm(int64_t m, int64_t n, int64_t k, int64_t groups, KrnMath ma
     return s;
 }
 
-static KrnShape attention(int64_t batch, int64_t seq, int64_t heads, int64_t kv_heads, int64_t dim, bool causal)
+static KrnShape attention(int64_t batch, int64_t seq, int64_t heads, int64_t kv_heads, int64_t dim,
+                          bool causal)
 {
     KrnShape s = {};
     s.batch = batch;
@@ -102,11 +104,24 @@ static void check_attention(KrnContext *context)
 
 static void check_rows(KrnContext *context)
 {
-    static const char *const plain[] = {"layer_norm", "rms_norm", "layer_norm_backward", "rms_norm_backward",
-                                        "gelu",       "swiglu",   "gelu_backward",       "swiglu_backward",
-                                        "dropout",    "residual_add", "softmax",         "softmax_backward",
-                                        "permute",    "adam_fp32", "adam_mixed",         "copy",
-                                        "triad",      "cross_entropy"};
+    static const char *const plain[] = {"layer_norm",
+                                        "rms_norm",
+                                        "layer_norm_backward",
+                                        "rms_norm_backward",
+                                        "gelu",
+                                        "swiglu",
+                                        "gelu_backward",
+                                        "swiglu_backward",
+                                        "dropout",
+                                        "residual_add",
+                                        "softmax",
+                                        "softmax_backward",
+                                        "permute",
+                                        "adam_fp32",
+                                        "adam_mixed",
+                                        "copy",
+                                        "triad",
+                                        "cross_entropy"};
     for (const char *name : plain) {
         check(context, name, "5 x 264", rows(5, 264, 0));
         check(context, name, "2 x 2560", rows(2, 2560, 0));
@@ -128,7 +143,8 @@ static KrnShape small_layer()
 }
 
 /* Forward pass of the reference from x: sum(y g). */
-static double loss_of(const KrnShape &s, float **host, const KrnBuffer *buffers, const float *x, const float *g, int y)
+static double loss_of(const KrnShape &s, float **host, const KrnBuffer *buffers, const float *x,
+                      const float *g, int y)
 {
     memcpy(host[0], x, sizeof(float) * (size_t)buffers[0].count);
     krn_find("transformer_layer")->reference(&s, host);
@@ -152,10 +168,12 @@ static void check_layer_gradient()
         host[i] = (float *)calloc((size_t)buffers[i].count, sizeof(float));
         for (int64_t e = 0; e < buffers[i].count; e++)
             host[i][e] = buffers[i].low + (buffers[i].high - buffers[i].low) *
-                                              (float)(krn_hash((uint64_t)e, 100 + (uint64_t)i) >> 8) / 16777216.0f;
+                                              (float)(krn_hash((uint64_t)e, 100 + (uint64_t)i) >> 8) /
+                                              16777216.0f;
         if (buffers[i].role == KRN_OUTPUT)
             (y < 0 ? y : x_grad) = i;
-        if (i > 0 && buffers[i].role == KRN_INPUT && buffers[i].count == buffers[0].count && buffers[i].low <= -1)
+        if (i > 0 && buffers[i].role == KRN_INPUT && buffers[i].count == buffers[0].count &&
+            buffers[i].low <= -1)
             y_grad = i;
     }
     const int64_t n = buffers[0].count;
@@ -179,8 +197,8 @@ static void check_layer_gradient()
             moved[i] = x[i] + (float)(sign * step) * direction[i];
         difference += sign * loss_of(s, host, buffers, moved, g, y) / (2 * step);
     }
-    expect(fabs(difference / along - 1) < 0.02, "gradient of the layer along itself", fabs(difference / along - 1),
-           0.02);
+    expect(fabs(difference / along - 1) < 0.02, "gradient of the layer along itself",
+           fabs(difference / along - 1), 0.02);
     for (int i = 0; i < count; i++)
         free(host[i]);
     free(direction);
@@ -204,9 +222,11 @@ static void check_counts()
         expect(ok, all[i]->name, all[i]->bytes(&s), INFINITY);
     }
     const KrnShape square = gemm(128, 256, 64, 1, KRN_MATH_BF16, KRN_NT, true);
-    expect(krn_gemm.flops(&square) == 2.0 * 128 * 256 * 64, "FLOPs of a product", krn_gemm.flops(&square), 4194304);
+    expect(krn_gemm.flops(&square) == 2.0 * 128 * 256 * 64, "FLOPs of a product", krn_gemm.flops(&square),
+           4194304);
     const double bytes = 2 * (128 * 64 + 64 * 256) + 8 * 128 * 256;
-    expect(krn_gemm.bytes(&square) == bytes, "bytes of an accumulating product", krn_gemm.bytes(&square), bytes);
+    expect(krn_gemm.bytes(&square) == bytes, "bytes of an accumulating product", krn_gemm.bytes(&square),
+           bytes);
     /* 6 FLOPs a weight and token, and attention forward 2, backward 5 products. */
     const double t = 64, weights = 96.0 * (2 + 2) * 64 + 96.0 * 128 + 3 * 96.0 * 160;
     const double want = 6 * t * weights + 7 * 2.0 * 2 * 64 * 64 * 64 / 2;

@@ -186,13 +186,14 @@ static void test_base(void)
 /* A user's own script: variables, unknown flags, both spellings of values. */
 static void test_script(void)
 {
-    static const char script[] = "#!/bin/bash\nTP=4\n# --num-layers 7 is a comment\n"
-                                 "torchrun --nproc_per_node 8 pretrain_gpt.py \\\n"
-                                 "  --num-layers 32 --hidden-size=4096 --num-attention-heads 32 \\\n"
-                                 "  --tensor-model-parallel-size ${TP} --pipeline-model-parallel-size 2 \\\n"
-                                 "  --num-layers-per-virtual-pipeline-stage 4 --swiglu --bf16 \\\n"
-                                 "  --recompute-granularity selective --recompute-modules core_attn mlp \\\n"
-                                 "  --pipeline-model-parallel-layout 'Et*15|(t|)*0t*17L' --wandb-project x\n";
+    static const char script[] =
+        "#!/bin/bash\nTP=4\n# --num-layers 7 is a comment\n"
+        "torchrun --nproc_per_node 8 pretrain_gpt.py \\\n"
+        "  --num-layers 32 --hidden-size=4096 --num-attention-heads 32 \\\n"
+        "  --tensor-model-parallel-size ${TP} --pipeline-model-parallel-size 2 \\\n"
+        "  --num-layers-per-virtual-pipeline-stage 4 --swiglu --bf16 \\\n"
+        "  --recompute-granularity selective --recompute-modules core_attn mlp \\\n"
+        "  --pipeline-model-parallel-layout 'Et\\*15|(t|)*0t*17L' --wandb-project x\n";
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
     OrrJsonDoc *doc = imported(script, SPEC_FORMAT_MEGATRON, NULL, warnings);
     g_assert_cmpfloat(number_at(doc, "model", "layers"), ==, 32);
@@ -229,6 +230,26 @@ static void test_torchtitan(void)
     g_assert_cmpfloat(number_at(doc, "parallel", "zero"), ==, 2);
     g_assert_cmpuint(warnings->len, ==, 0);
     orr_json_free(doc);
+}
+
+/* A model's description under a base that has the rest. */
+static void test_hf(void)
+{
+    static const char config[] =
+        "{\"model_type\":\"llama\",\"hidden_size\":4096,\"intermediate_size\":14336,\"num_hidden_layers\":32,"
+        "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"vocab_size\":128256}";
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    OrrJsonDoc *base = example("llama3-70b-h100.json");
+    OrrJsonDoc *doc = imported(config, -1, orr_json_root(base), warnings);
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    const char *const sets[] = {"parallel.virtual_stages=2", NULL};
+    GError *error = NULL;
+    spec_load_json(orr_json_root(doc), "hf", sets, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(spec->model.layers, ==, 32);
+    g_assert_cmpint(spec->parallel.pipeline, ==, 4);
+    orr_json_free(doc);
+    orr_json_free(base);
 }
 
 static void test_refused(void)
@@ -279,6 +300,7 @@ int main(int argc, char **argv)
     g_test_add_func("/exchange/base", test_base);
     g_test_add_func("/exchange/script", test_script);
     g_test_add_func("/exchange/torchtitan", test_torchtitan);
+    g_test_add_func("/exchange/hf", test_hf);
     g_test_add_func("/exchange/refused", test_refused);
     g_test_add_func("/exchange/unknown", test_unknown);
     return g_test_run();

@@ -3,6 +3,7 @@
 
 #include "costmodel/moe.h"
 #include "costmodel/ops.h"
+#include "costmodel/params.h"
 #include "costmodel/pass.h"
 
 #define CLOSE(a, b, eps) g_assert_cmpfloat_with_epsilon((a), (b), (eps) + 1e-15)
@@ -267,6 +268,116 @@ static void load_is_time_not_work(void)
     CLOSE(cost_routed_rows(&shapes[2]) / cost_routed_rows(&shapes[0]), 1.5, 1e-12);
 }
 
+static Spec timed_spec(SpecMoeDispatcher dispatcher)
+{
+    Spec spec = make_spec(dispatcher, 64);
+    spec.cluster.scale_up_bytes_per_s = 450e9;
+    spec.cluster.scale_out_bytes_per_s_per_gpu = 50e9;
+    spec.cluster.accelerator = (SpecAccelerator){.memory_bytes_per_s = 3.3e12,
+                                                 .sm_count = 132,
+                                                 .l2_bytes = 50e6,
+                                                 .generation = SPEC_GENERATION_HOPPER,
+                                                 .scale_up_bytes_per_s = 450e9};
+    spec.cluster.accelerator.peak_flops_per_s[SPEC_BF16] = 989e12;
+    spec.training.global_batch = 256;
+    spec.execution.framework.attention_speed_frac = 1;
+    return spec;
+}
+
+static CostTime layer_time(const Spec *spec)
+{
+    CostShape shape;
+    CostOps ops = {.count = 0};
+    cost_shape_init(&shape, spec);
+    cost_ops_moe(&shape, COST_FORWARD, &ops);
+    return cost_time_ops(&shape, &ops);
+}
+
+/* The NIC's part and the scale-up links' part of DeepEP run at once, those of the hierarchical exchange in turn. */
+static void two_networks(void)
+{
+    const Spec deep = timed_spec(SPEC_DISPATCHER_DEEPEP), steps = timed_spec(SPEC_DISPATCHER_HIERARCHICAL);
+    const Spec *const specs[] = {&deep, &steps};
+    for (int s = 0; s < 2; s++) {
+        CostShape shape;
+        CostOps ops = {.count = 0};
+        double longest = 0, sum = 0, together = 0;
+        cost_shape_init(&shape, specs[s]);
+        cost_ops_moe(&shape, COST_FORWARD, &ops);
+        for (int i = 0; i < ops.count; i++) {
+            const bool net = ops.op[i].kind == COST_OP_COLLECTIVE &&
+                             ops.op[i].u.collective.collective.group.per_domain == 1;
+            if (net) {
+                const double across = cost_op_s(&shape, &ops.op[i]),
+                             inside = cost_op_s(&shape, &ops.op[i + 1]);
+                longest += fmax(across, inside), sum += across + inside;
+            }
+        }
+        together = layer_time(specs[s]).comm_s[COST_COMM_EXPERT];
+        CLOSE(together / (s == 0 ? longest : sum), 1, 1e-12);
+    }
+}
+
+static void overlapped(void)
+{
+    Spec spec = timed_spec(SPEC_DISPATCHER_DEEPEP);
+    const CostTime apart = layer_time(&spec);
+    spec.execution.overlap = SPEC_OVERLAP_EXPERT;
+    const CostTime beside = layer_time(&spec);
+    const double taken = beside.compute_s - apart.compute_s;
+    g_assert_cmpfloat(beside.comm_s[COST_COMM_EXPERT], <, 0.5 * apart.comm_s[COST_COMM_EXPERT]);
+    g_assert_cmpfloat(taken, >, 0);
+    g_assert_cmpfloat(taken, <=, 20.0 / 132 * 1.5 * apart.comm_s[COST_COMM_EXPERT] * (1 + 1e-12));
+    spec.training.global_batch = 64; /* one micro-batch has nothing to run beside */
+    CLOSE(layer_time(&spec).comm_s[COST_COMM_EXPERT], apart.comm_s[COST_COMM_EXPERT], 0);
+}
+
+static void host(void)
+{
+    Spec spec = timed_spec(SPEC_DISPATCHER_ALLTOALL);
+    spec.parallel.expert = 1;
+    spec.parallel.data = 64;
+    spec.execution.framework.kernel_host_s = 1e-3; /* so slow that only launches count */
+    const double eager = layer_time(&spec).host_s;
+    spec.execution.framework.grouped_experts = true;
+    g_assert_cmpfloat(layer_time(&spec).host_s, <,
+                      eager - 2 * 255 * 0.9e-3); /* two products of 256 experts */
+    spec.execution.framework.grouped_experts = false;
+    g_strlcpy(spec.execution.cuda_graph, "transformer_engine/['attn', 'moe_router']", SPEC_NAME_SIZE);
+    const double router = layer_time(&spec).host_s;
+    g_assert_cmpfloat(router, <, eager);
+    g_assert_cmpfloat(router, >, eager / 2);
+    g_strlcpy(spec.execution.cuda_graph, "full_iteration/[]", SPEC_NAME_SIZE);
+    CLOSE(layer_time(&spec).host_s, 0, 0);
+    spec.execution.cuda_graph[0] = '\0';
+    spec.execution.framework.host_sync_s = 0.5; /* read back once a layer, unless capacity fixes the sizes */
+    CLOSE(layer_time(&spec).host_s, eager + 0.5, 1e-9);
+    spec.model.moe.capacity_factor = 1;
+    CLOSE(layer_time(&spec).host_s, eager, 1e-9);
+}
+
+/* The last layer has twice the experts: their weights and router more, the work of a token the same. */
+static void pyramid(void)
+{
+    const Spec plain = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
+    Spec late = plain;
+    late.model.moe.late_layers = 1;
+    late.model.moe.late_experts = 512;
+    CLOSE(cost_parameters(&late.model, 0, false) - cost_parameters(&plain.model, 0, false),
+          256 * 7168.0 * (3 * 2048 + 1), 1);
+    CLOSE(cost_parameters(&late.model, 0, true) - cost_parameters(&plain.model, 0, true), 256 * 7168.0, 1);
+    CostShape shapes[2];
+    CostOps ops[3] = {{.count = 0}, {.count = 0}, {.count = 0}};
+    cost_shape_init(&shapes[0], &plain);
+    cost_shape_init(&shapes[1], &late);
+    cost_ops_layer(&shapes[0], 3, COST_FORWARD, &ops[0]);
+    cost_ops_layer(&shapes[1], 2, COST_FORWARD, &ops[1]);
+    cost_ops_layer(&shapes[1], 3, COST_FORWARD, &ops[2]);
+    CLOSE(total_flops(&ops[1], true), total_flops(&ops[0], true), 0);
+    CLOSE(total_flops(&ops[2], true) - total_flops(&ops[0], true), 2.0 * 4096 * 7168 * 256,
+          1); /* the router's */
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -279,5 +390,9 @@ int main(int argc, char **argv)
     g_test_add_func("/moe/exchanges", exchanges);
     g_test_add_func("/moe/published-bytes", published_bytes);
     g_test_add_func("/moe/load-is-time-not-work", load_is_time_not_work);
+    g_test_add_func("/moe/two-networks", two_networks);
+    g_test_add_func("/moe/overlapped", overlapped);
+    g_test_add_func("/moe/host", host);
+    g_test_add_func("/moe/pyramid", pyramid);
     return g_test_run();
 }

@@ -5,10 +5,22 @@
 #include "search/walk.h"
 #include "tests/unit/search_fixture.h"
 
-typedef struct Gap {
-    double time, bytes;
+typedef struct Gap { /* sums of how far bounds are below the simulated value */
+    double time, bytes, replay, replay_bytes;
     int count;
 } Gap;
+
+static void describe(const Spec *spec)
+{
+    g_test_message(
+        "tp%d sp%d cp%d pp%d vpp%d dp%d ep%d etp%d zero%d/%d mb%d %s recompute %d/%d overlap %u as %d%d",
+        spec->parallel.tensor, spec->parallel.sequence_parallel, spec->parallel.context,
+        spec->parallel.pipeline, spec->parallel.virtual_stages, spec->parallel.data, spec->parallel.expert,
+        spec->parallel.expert_tensor, spec->parallel.zero, spec->parallel.zero_group_gpus,
+        spec->training.micro_batch, spec_word(&spec_words_schedule, (int)spec->parallel.schedule),
+        (int)spec->training.recompute.mode, spec->training.recompute.layers, spec->execution.overlap,
+        spec->parallel.embedding_as_layer, spec->parallel.loss_as_layer);
+}
 
 static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *gaps)
 {
@@ -25,20 +37,22 @@ static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *
     search_bound_point(lane, id, &least_ps, &least_bytes);
     const double needed = run.peak_bytes + spec->execution.framework.context_bytes;
     if (least_ps > run.step_ps || least_bytes > needed + 1)
-        g_test_message(
-            "tp%d sp%d cp%d pp%d vpp%d dp%d ep%d etp%d zero%d/%d mb%d %s recompute %d/%d overlap %u as %d%d",
-            spec->parallel.tensor, spec->parallel.sequence_parallel, spec->parallel.context,
-            spec->parallel.pipeline, spec->parallel.virtual_stages, spec->parallel.data,
-            spec->parallel.expert, spec->parallel.expert_tensor, spec->parallel.zero,
-            spec->parallel.zero_group_gpus, spec->training.micro_batch,
-            spec_word(&spec_words_schedule, (int)spec->parallel.schedule), (int)spec->training.recompute.mode,
-            spec->training.recompute.layers, spec->execution.overlap, spec->parallel.embedding_as_layer,
-            spec->parallel.loss_as_layer);
+        describe(spec);
     g_assert_cmpint(least_ps, <=, run.step_ps);
     g_assert_cmpfloat(least_bytes, <=, needed + 1);
+    int64_t replay_ps = 0;
+    double replay_bytes = 0;
+    search_replay_point(lane, id, &replay_ps, &replay_bytes);
+    if (replay_ps > run.step_ps || replay_bytes > needed + 1)
+        describe(spec);
+    g_assert_cmpint(replay_ps, >=, least_ps);
+    g_assert_cmpint(replay_ps, <=, run.step_ps);
+    g_assert_cmpfloat(replay_bytes, <=, needed + 1);
     Gap *gap = &gaps[spec->parallel.schedule];
     gap->time += 1 - (double)least_ps / (double)run.step_ps;
     gap->bytes += 1 - least_bytes / needed;
+    gap->replay_bytes += 1 - replay_bytes / needed;
+    gap->replay += 1 - (double)replay_ps / (double)run.step_ps;
     gap->count++;
 }
 
@@ -81,7 +95,8 @@ static void test_bounds(void)
         if (gaps[i].count > 0)
             g_test_message("%-14s %5d points: time bound %.2f %% below, memory bound %.2f %% below",
                            spec_word(&spec_words_schedule, i), gaps[i].count,
-                           100 * gaps[i].time / gaps[i].count, 100 * gaps[i].bytes / gaps[i].count);
+                           100 * gaps[i].time / gaps[i].count, 100 * gaps[i].bytes / gaps[i].count,
+                           100 * gaps[i].replay_bytes / gaps[i].count);
     g_rand_free(rand);
 }
 

@@ -16,7 +16,7 @@
 #define __global__
 #define __device__
 #define __host__
-#define __shared__ static
+#define __shared__   static
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(n)
 
@@ -58,18 +58,62 @@ static inline float rsqrtf(float x)
     return 1 / sqrtf(x);
 }
 
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation };
-enum cudaMemcpyKind { cudaMemcpyDeviceToHost };
+enum cudaError_t {
+    cudaSuccess,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101
+};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 typedef struct EmulatedStream *cudaStream_t;
+typedef struct EmulatedEvent *cudaEvent_t;
+struct cudaDeviceProp {
+    char name[256];
+    struct {
+        char bytes[16];
+    } uuid;
+    int multiProcessorCount, major, minor, l2CacheSize;
+    size_t totalGlobalMem;
+};
 
 /* Allocations above the limit fail. */
 extern size_t emulate_memory_bytes;
 cudaError_t cudaMalloc(void *ret_pointer, size_t bytes);
 cudaError_t cudaFree(void *pointer);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemset(void *to, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaGetLastError();
 cudaError_t cudaDeviceSynchronize();
 const char *cudaGetErrorString(cudaError_t error);
+
+/* Devices, streams and events: everything happens at once, in the order of the calls. */
+cudaError_t cudaGetDeviceCount(int *ret_count);
+cudaError_t cudaRuntimeGetVersion(int *ret_version);
+cudaError_t cudaDriverGetVersion(int *ret_version);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *ret_properties, int device);
+cudaError_t cudaDeviceGetPCIBusId(char *ret_id, int size, int device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaMemGetInfo(size_t *ret_free, size_t *ret_total);
+cudaError_t cudaDeviceCanAccessPeer(int *ret_can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+cudaError_t cudaMallocHost(void *ret_pointer, size_t bytes);
+cudaError_t cudaFreeHost(void *pointer);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                                cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaEventCreate(cudaEvent_t *ret_event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret_event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *ret_ms, cudaEvent_t start, cudaEvent_t end);
 
 #endif

@@ -20,7 +20,7 @@ struct Barrier {
 
 struct Fiber {
     ucontext_t context;
-    char *stack;
+    std::vector<char> stack;
     bool done;
 };
 
@@ -123,7 +123,7 @@ static void run_block(unsigned threads)
     for (unsigned t = 0; t < threads; t++) {
         getcontext(&fibers[t].context);
         fibers[t].done = false;
-        fibers[t].context.uc_stack.ss_sp = fibers[t].stack;
+        fibers[t].context.uc_stack.ss_sp = fibers[t].stack.data();
         fibers[t].context.uc_stack.ss_size = STACK_BYTES;
         fibers[t].context.uc_link = nullptr;
         makecontext(&fibers[t].context, start_fiber, 0);
@@ -140,8 +140,10 @@ static void run_block(unsigned threads)
 
 void emulate_launch(dim3 grid, dim3 block, const std::function<void()> &body)
 {
-    while (fibers.size() < block.x)
-        fibers.push_back(Fiber{ucontext_t{}, (char *)malloc(STACK_BYTES), false});
+    if (fibers.size() < block.x)
+        fibers.resize(block.x);
+    for (unsigned t = 0; t < block.x; t++)
+        fibers[t].stack.resize(STACK_BYTES);
     gridDim = grid;
     blockDim = block;
     body_now = &body;
@@ -238,8 +240,8 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
     delete layout;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, int attribute, const void *value,
-                                                size_t bytes)
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, int attribute,
+                                                const void *value, size_t bytes)
 {
     if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
         memcpy(&layout->batch, value, bytes);
@@ -300,8 +302,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     (void)c;
     (void)preference;
     const int64_t k = product->op[0] == CUBLAS_OP_N ? a->cols : a->rows;
-    const bool ok = fits(a, product->op[0], d->rows, k) && fits(b, product->op[1], k, d->cols) && wanted > 0 &&
-                    a->batch == b->batch && a->batch == d->batch;
+    const bool ok = fits(a, product->op[0], d->rows, k) && fits(b, product->op[1], k, d->cols) &&
+                    wanted > 0 && a->batch == b->batch && a->batch == d->batch;
     *ret_count = ok ? 1 : 0;
     results[0].algo.chosen = 1;
     return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
@@ -332,8 +334,8 @@ static void put(void *memory, cudaDataType type, int64_t i, double value)
         const double fraction = frexp(fabs(value), &exponent); /* rounded to 11 bits */
         const unsigned mantissa = (unsigned)lrint(ldexp(fraction, 11));
         const int biased = exponent + 14 + (mantissa == 2048);
-        ((uint16_t *)memory)[i] =
-            (uint16_t)((value < 0 ? 0x8000u : 0u) | (biased > 0 ? (unsigned)biased << 10 | (mantissa & 0x3ff) : 0u));
+        ((uint16_t *)memory)[i] = (uint16_t)((value < 0 ? 0x8000u : 0u) |
+                                             (biased > 0 ? (unsigned)biased << 10 | (mantissa & 0x3ff) : 0u));
     }
 }
 
@@ -355,8 +357,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
             for (int64_t row = 0; row < d_layout->rows; row++) {
                 double sum = 0;
                 for (int64_t i = 0; i < k; i++) {
-                    const int64_t at = product->op[0] == CUBLAS_OP_N ? row + i * a_layout->ld : i + row * a_layout->ld;
-                    const int64_t bt = product->op[1] == CUBLAS_OP_N ? i + col * b_layout->ld : col + i * b_layout->ld;
+                    const int64_t at =
+                        product->op[0] == CUBLAS_OP_N ? row + i * a_layout->ld : i + row * a_layout->ld;
+                    const int64_t bt =
+                        product->op[1] == CUBLAS_OP_N ? i + col * b_layout->ld : col + i * b_layout->ld;
                     sum += element(a, a_layout->type, g * a_layout->stride + at) *
                            element(b, b_layout->type, g * b_layout->stride + bt);
                 }

@@ -1,0 +1,291 @@
+/* search/replay.c - the longest path through a schedule's own order: every pass at its full rate, every message behind
+ * the pass that makes it, nothing else in the way.
+ *
+ * The engine runs the same order with the same durations and can only add waiting and slower rates, so no rank's
+ * compute is over earlier than here; without data-parallel communication inside passes it is over exactly then.
+ * Activations follow the order alone: their peak is that of the engine. Tested: unit/test_search_bound.c
+ */
+#include <string.h>
+
+#include "search/bound_internal.h"
+
+/* Orders of all ranks of one shape. */
+typedef struct Orders {
+    SpecSchedule schedule;
+    SimScheduleShape shape;
+    OrrArena *arena;
+    SimOrder *ranks;
+} Orders;
+
+typedef struct Rank {
+    int64_t end_ps;                                 /* of the last op */
+    int64_t now_ps, next_free_ps, previous_free_ps; /* compute, and the two message streams */
+    int64_t next;                                   /* op */
+    int64_t level_bytes, peak_bytes;
+} Rank;
+
+struct SearchReplay {
+    Orders orders;
+    OrrArena *arena;
+    Rank *ranks;
+    int64_t *forward_ps,
+        *backward_ps; /* [stages][micro-batches]: the result is at the neighbour; -1: not yet */
+    SearchKept *kept; /* [stages] */
+    int stages;       /* both copies */
+};
+
+typedef struct Run {
+    SearchLane *lane;
+    struct SearchReplay *replay;
+    bool blocking, pairs;
+    int microbatches;
+} Run;
+
+void search_replay_free(struct SearchReplay *replay)
+{
+    if (replay == NULL)
+        return;
+    if (replay->orders.arena != NULL)
+        orr_arena_free(replay->orders.arena);
+    if (replay->arena != NULL)
+        orr_arena_free(replay->arena);
+    g_free(replay);
+}
+
+static bool same_shape(const Orders *orders, SpecSchedule schedule, const SimScheduleShape *shape)
+{
+    return orders->arena != NULL && orders->schedule == schedule && orders->shape.ranks == shape->ranks &&
+           orders->shape.chunks == shape->chunks && orders->shape.microbatches == shape->microbatches;
+}
+
+static void fill_orders(const SearchLane *lane, Orders *orders)
+{
+    const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const SimScheduleShape shape = {
+        .ranks = lane->ranks, .chunks = copies ? 2 : lane->chunks, .microbatches = lane->group->microbatches};
+    if (same_shape(orders, lane->deal->schedule, &shape))
+        return;
+    if (orders->arena != NULL)
+        orr_arena_free(orders->arena);
+    *orders = (Orders){.schedule = lane->deal->schedule, .shape = shape, .arena = orr_arena_new()};
+    orders->ranks = ORR_ARENA_NEW(orders->arena, SimOrder, shape.ranks);
+    for (int r = 0; r < shape.ranks; r++)
+        lane->deal->order->generate(&shape, r, orders->arena, &orders->ranks[r]);
+}
+
+/* Stage of the model behind stage `stage` of either copy. */
+static int model_stage(const Run *run, int stage)
+{
+    return stage % run->lane->stages;
+}
+
+static int rank_of(const Run *run, int stage)
+{
+    int rank = 0, chunk = 0;
+    const Orders *orders = &run->replay->orders;
+    sim_place_of(run->lane->deal->order->placement, orders->shape.ranks, orders->shape.chunks, stage, &rank,
+                 &chunk);
+    return rank;
+}
+
+/* The stage next to `stage` in its copy; -1 at the ends. */
+static int neighbour(const Run *run, int stage, int step)
+{
+    const int within = model_stage(run, stage) + step;
+    return within < 0 || within >= run->lane->stages ? -1 : stage + step;
+}
+
+static int64_t *result_of(const Run *run, int stage, int microbatch, bool backward)
+{
+    int64_t *results = backward ? run->replay->backward_ps : run->replay->forward_ps;
+    return &results[(int64_t)stage * run->microbatches + microbatch];
+}
+
+/* When the input of a pass is there; -1: not known yet. */
+static int64_t input_ps(const Run *run, int rank, int stage, int microbatch, bool backward)
+{
+    const int producer = neighbour(run, stage, backward ? 1 : -1);
+    if (producer < 0 || rank_of(run, producer) == rank)
+        return 0; /* the order itself guarantees it */
+    return *result_of(run, producer, microbatch, backward);
+}
+
+static void pass_on(const Run *run, Rank *state, int rank, int stage, int microbatch, bool backward)
+{
+    const int consumer = neighbour(run, stage, backward ? -1 : 1);
+    int64_t *result = result_of(run, stage, microbatch, backward);
+    *result = state->now_ps;
+    if (consumer < 0)
+        return;
+    const int other = rank_of(run, consumer);
+    if (other == rank)
+        return;
+    int64_t *stream = backward ? &state->previous_free_ps : &state->next_free_ps;
+    *stream = MAX(*stream, state->now_ps) + search_hop_ps(run->lane, rank, other);
+    *result = *stream;
+    if (run->blocking)
+        state->now_ps = *stream;
+}
+
+static int64_t pass_ps(const SearchLane *lane, SimPass pass, int stage)
+{
+    const int64_t input = lane->input_ps[stage] + lane->again_ps[stage];
+    switch (pass) {
+    case SIM_PASS_FORWARD:
+        return lane->forward_ps[stage];
+    case SIM_PASS_BACKWARD:
+        return input + lane->weight_ps[stage];
+    case SIM_PASS_BACKWARD_INPUT:
+        return input;
+    default:
+        return lane->weight_ps[stage];
+    }
+}
+
+static void count_memory(Rank *state, SimPass pass, const SearchKept *kept)
+{
+    const int64_t temp = pass == SIM_PASS_FORWARD ? kept->forward_temp : kept->backward_temp;
+    if (pass == SIM_PASS_FORWARD)
+        state->level_bytes += kept->all;
+    state->peak_bytes = MAX(state->peak_bytes, state->level_bytes + temp);
+    if (pass == SIM_PASS_BACKWARD)
+        state->level_bytes -= kept->all;
+    else if (pass == SIM_PASS_BACKWARD_INPUT)
+        state->level_bytes -= kept->all - kept->late;
+    else if (pass == SIM_PASS_BACKWARD_WEIGHT)
+        state->level_bytes -= kept->late;
+}
+
+/* Runs one pass if its input is there. */
+static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int microbatch)
+{
+    Rank *state = &run->replay->ranks[rank];
+    const bool backward = pass != SIM_PASS_FORWARD, passes_on = pass != SIM_PASS_BACKWARD_WEIGHT;
+    const int64_t input = passes_on ? input_ps(run, rank, stage, microbatch, backward) : 0;
+    if (input < 0)
+        return false;
+    state->now_ps = MAX(state->now_ps, input) + pass_ps(run->lane, pass, model_stage(run, stage));
+    state->end_ps = state->now_ps;
+    count_memory(state, pass, &run->replay->kept[model_stage(run, stage)]);
+    if (passes_on)
+        pass_on(run, state, rank, stage, microbatch, backward);
+    return true;
+}
+
+/* Forward of one micro-batch and backward of another as one op; both messages leave at its end. */
+static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, int back)
+{
+    Rank *state = &run->replay->ranks[rank];
+    const int64_t forward = input_ps(run, rank, ahead, op->microbatch, false);
+    const int64_t backward = input_ps(run, rank, back, op->microbatch2, true);
+    if (forward < 0 || backward < 0)
+        return false;
+    const SearchLane *lane = run->lane;
+    const int at = model_stage(run, ahead);
+    const int64_t whole = pass_ps(lane, SIM_PASS_FORWARD, at) + pass_ps(lane, SIM_PASS_BACKWARD, at);
+    const SearchKept *kept = &run->replay->kept[at], *given = &run->replay->kept[model_stage(run, back)];
+    const int64_t end_ps =
+        MAX(state->now_ps, MAX(forward, backward)) + whole - search_pair_saves_ps(lane, at);
+    state->level_bytes += kept->all;
+    state->peak_bytes =
+        MAX(state->peak_bytes, state->level_bytes + kept->forward_temp + given->backward_temp);
+    state->level_bytes -= given->all;
+    state->now_ps = state->end_ps = end_ps;
+    pass_on(run, state, rank, ahead, op->microbatch, false);
+    const int64_t sent_ps = state->now_ps;
+    state->now_ps = end_ps;
+    pass_on(run, state, rank, back, op->microbatch2, true);
+    state->now_ps = MAX(state->now_ps, sent_ps);
+    return true;
+}
+
+/* The op at the rank's turn; false when it has to wait. A pair that is not overlapped runs as two. */
+static bool run_op(const Run *run, int rank, bool *half_done)
+{
+    const struct SearchReplay *replay = run->replay;
+    const SimPassOp *op = &replay->orders.ranks[rank].ops[replay->ranks[rank].next];
+    const SimPlacement placement = run->lane->deal->order->placement;
+    const int ranks = replay->orders.shape.ranks, chunks = replay->orders.shape.chunks;
+    const int stage = sim_stage_of(placement, ranks, chunks, rank, op->chunk);
+    if (op->pass != SIM_PASS_FORWARD_BACKWARD)
+        return run_pass(run, rank, (SimPass)op->pass, stage, op->microbatch);
+    const int back = sim_stage_of(placement, ranks, chunks, rank, op->chunk2);
+    if (run->pairs)
+        return run_pair(run, rank, op, stage, back);
+    if (!*half_done && !run_pass(run, rank, SIM_PASS_FORWARD, stage, op->microbatch))
+        return false;
+    *half_done = true;
+    if (!run_pass(run, rank, SIM_PASS_BACKWARD, back, op->microbatch2))
+        return false;
+    *half_done = false;
+    return true;
+}
+
+static bool run_orders(const Run *run)
+{
+    struct SearchReplay *replay = run->replay;
+    const int ranks = replay->orders.shape.ranks;
+    bool *half_done = ORR_ARENA_NEW(replay->arena, bool, ranks);
+    int64_t left = 0;
+    for (int r = 0; r < ranks; r++)
+        left += replay->orders.ranks[r].count;
+    for (bool moved = true; moved && left > 0;) {
+        moved = false;
+        for (int turn = 0; turn < 2 * ranks; turn++) { /* forwards go up the ranks, gradients down */
+            const int r = turn < ranks ? turn : 2 * ranks - 1 - turn;
+            for (; replay->ranks[r].next < replay->orders.ranks[r].count && run_op(run, r, &half_done[r]);
+                 left--) {
+                replay->ranks[r].next++;
+                moved = true;
+            }
+        }
+    }
+    return left == 0;
+}
+
+static void start(Run *run, const SpecRecompute *recompute)
+{
+    struct SearchReplay *replay = run->replay;
+    const int64_t chunks = replay->orders.shape.chunks, ranks = replay->orders.shape.ranks;
+    const int64_t results = chunks * ranks * run->microbatches;
+    if (replay->arena != NULL)
+        orr_arena_free(replay->arena);
+    replay->arena = orr_arena_new();
+    replay->ranks = ORR_ARENA_NEW(replay->arena, Rank, ranks);
+    replay->forward_ps = ORR_ARENA_NEW(replay->arena, int64_t, results);
+    replay->backward_ps = ORR_ARENA_NEW(replay->arena, int64_t, results);
+    memset(replay->forward_ps, 0xff, sizeof(int64_t) * (size_t)results);
+    memset(replay->backward_ps, 0xff, sizeof(int64_t) * (size_t)results);
+    replay->kept = ORR_ARENA_NEW(replay->arena, SearchKept, run->lane->stages);
+    for (int s = 0; s < run->lane->stages; s++)
+        replay->kept[s] = search_kept(run->lane, s, recompute);
+}
+
+bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool blocking, bool sharded)
+{
+    if (lane->replay == NULL)
+        lane->replay = g_new0(struct SearchReplay, 1);
+    fill_orders(lane, &lane->replay->orders);
+    Run run = {.lane = lane,
+               .replay = lane->replay,
+               .blocking = blocking,
+               .pairs = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL && !sharded,
+               .microbatches = lane->group->microbatches};
+    start(&run, recompute);
+    if (!run_orders(&run))
+        return false;
+    int64_t latest = 0;
+    for (int r = 0; r < lane->ranks; r++) {
+        const Rank *rank = &lane->replay->ranks[r];
+        latest = MAX(latest, rank->end_ps);
+        lane->rank_live_bytes[r] = (double)rank->peak_bytes;
+        for (int i = 0; i < SEARCH_SAMPLES; i++)
+            if (lane->sample[i] == r) {
+                lane->end_ps[blocking][i] = MAX(lane->end_ps[blocking][i], rank->end_ps);
+                lane->live_bytes[i] = MAX(lane->live_bytes[i], (double)rank->peak_bytes);
+            }
+    }
+    lane->first_end_ps[blocking] = MAX(lane->first_end_ps[blocking], lane->replay->ranks[0].end_ps);
+    lane->latest_ps[blocking] = MAX(lane->latest_ps[blocking], latest);
+    return true;
+}

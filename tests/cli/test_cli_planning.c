@@ -1,0 +1,254 @@
+/* tests/cli/test_cli_planning.c - plan, compare, sweep, export and import as users and scripts meet them. */
+#include <string.h>
+
+#include "base/json.h"
+#include "tests/cli/runner.h"
+
+#define PLAN    "scenarios/examples/plan-sc21-175b.json"
+#define EXAMPLE "scenarios/examples/gpt3-175b.json"
+
+static OrrJsonDoc *parse(const char *text)
+{
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "output", &error);
+    g_assert_no_error(error);
+    return doc;
+}
+
+static const OrrJson *member(const OrrJson *object, const char *key)
+{
+    const OrrJson *found = orr_json_member(object, key);
+    g_assert_nonnull(found);
+    return found;
+}
+
+static int lines(const char *text)
+{
+    int count = 0;
+    for (const char *c = text; *c != '\0'; c++)
+        count += *c == '\n';
+    return count;
+}
+
+/* --- plan --- */
+
+static void test_plan_formats(void)
+{
+    g_autofree char *path = cli_source(PLAN);
+    const char *const deadline = "30 days";
+    CliRun text = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", deadline, "--parameters", "175e9",
+                                          "--textbook-rate", "160 TFLOP/s"));
+    CliRun json = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", deadline, "--parameters", "175e9",
+                                          "--textbook-rate", "160 TFLOP/s", "--format", "json"));
+    CliRun csv = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", deadline, "--format", "csv"));
+    cli_assert_done(&text, "text");
+    cli_assert_done(&json, "json");
+    cli_assert_done(&csv, "csv");
+    g_assert_nonnull(strstr(text.out, "759.5, so 760 GPUs"));
+    OrrJsonDoc *doc = parse(json.out);
+    const OrrJson *plan = orr_json_first(member(orr_json_root(doc), "plans"));
+    g_assert_cmpfloat(orr_json_number(member(member(plan, "textbook"), "gpus_rounded")), ==, 760);
+    g_assert_cmpfloat(orr_json_number(member(member(plan, "answer"), "days")), <=, 30);
+    g_assert_cmpint(lines(csv.out), ==, 1 + orr_json_count(member(plan, "points")));
+    orr_json_free(doc);
+    cli_run_clear(&text);
+    cli_run_clear(&json);
+    cli_run_clear(&csv);
+}
+
+static void test_plan_side_by_side(void)
+{
+    g_autofree char *path = cli_source(PLAN);
+    g_autofree char *folder = cli_scratch_new();
+    CliRun run = cli_run(folder, CLI_WORDS("plan", path, "--cluster", "dgx-a100-80gb@1.5,dgx-h100@2.5",
+                                           "--accelerator", "h200-sxm5-141gb", "--gpus", "512..2048",
+                                           "--format", "json", "--plot", folder, "--quiet"));
+    cli_assert_done(&run, "side by side");
+    OrrJsonDoc *doc = parse(run.out);
+    const OrrJson *plans = member(orr_json_root(doc), "plans"), *plan = orr_json_first(plans);
+    g_assert_cmpint(orr_json_count(plans), ==, 3);
+    g_assert_cmpstr(orr_json_text(member(plan, "accelerator")), ==, "h200-sxm5-141gb");
+    plan = orr_json_next(plan);
+    g_assert_cmpfloat(orr_json_number(member(plan, "usd_per_gpu_hour")), ==, 1.5);
+    g_assert_cmpint(orr_json_count(member(plan, "points")), ==, 3);
+    g_assert_cmpint(cli_count_files(folder), ==, 2); /* scaling.csv, scaling.png */
+    orr_json_free(doc);
+    cli_run_clear(&run);
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
+static void test_plan_refused(void)
+{
+    g_autofree char *path = cli_source(PLAN);
+    const struct {
+        const char *flag, *value, *expect;
+    } rows[] = {{"--deadline", "30 parsecs", "--deadline"},
+                {"--deadline", "-1", "--deadline"},
+                {"--budget-usd", "1e6", "usd_per_gpu_hour"},
+                {"--gpus", "many", "--gpus"},
+                {"--gpus", "1.5", "--gpus"},
+                {"--cluster", "dgx-a10", "dgx-a10"},
+                {"--accelerator", "h100-sxm5-80gb@free", "accelerator"},
+                {"--set", "training.tokens=0", "training.tokens"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        CliRun run = cli_run(NULL, CLI_WORDS("plan", path, rows[i].flag, rows[i].value));
+        cli_assert_refused(&run, rows[i].value, rows[i].expect);
+        cli_run_clear(&run);
+    }
+}
+
+/* --- sweep --- */
+
+static void test_sweep(void)
+{
+    g_autofree char *path = cli_source(EXAMPLE);
+    CliRun json = cli_run(NULL, CLI_WORDS("sweep", path, "--vary", "training.micro_batch=1,2,7", "--vary",
+                                          "parallel.virtual_stages=1", "--format", "json"));
+    CliRun csv =
+        cli_run(NULL, CLI_WORDS("sweep", path, "--vary", "training.micro_batch=1,2,7", "--format", "csv"));
+    cli_assert_done(&json, "json");
+    cli_assert_done(&csv, "csv");
+    OrrJsonDoc *doc = parse(json.out);
+    const OrrJson *rows = member(orr_json_root(doc), "rows"), *row = orr_json_first(rows);
+    g_assert_cmpint(orr_json_count(rows), ==, 3);
+    g_assert_cmpint(lines(csv.out), ==, 4);
+    g_assert_cmpfloat(orr_json_number(member(row, "training.micro_batch")), ==, 1);
+    g_assert_true(orr_json_type(member(row, "reason")) == ORR_JSON_NULL);
+    CliRun alone = cli_run(NULL, CLI_WORDS("run", path, "--format", "json"));
+    OrrJsonDoc *report = parse(alone.out); /* a row is what run says */
+    g_assert_cmpfloat(orr_json_number(member(row, "step_s")), ==,
+                      orr_json_number(member(orr_json_root(report), "step_s")));
+    row = orr_json_next(orr_json_next(row));
+    g_assert_nonnull(strstr(orr_json_text(member(row, "reason")), "training.micro_batch"));
+    g_assert_true(orr_json_type(member(row, "step_s")) == ORR_JSON_NULL);
+    orr_json_free(report);
+    orr_json_free(doc);
+    cli_run_clear(&alone);
+    cli_run_clear(&json);
+    cli_run_clear(&csv);
+}
+
+static void test_sweep_refused(void)
+{
+    g_autofree char *path = cli_source(EXAMPLE);
+    CliRun nothing = cli_run(NULL, CLI_WORDS("sweep", path));
+    CliRun typo = cli_run(NULL, CLI_WORDS("sweep", path, "--vary", "training.micro_bath=1,2"));
+    CliRun twice =
+        cli_run(NULL, CLI_WORDS("sweep", path, "--vary", "parallel.zero=0", "--vary", "parallel.zero=1"));
+    cli_assert_refused(&nothing, "nothing", "--vary");
+    cli_assert_refused(&typo, "typo", "micro_batch");
+    cli_assert_refused(&twice, "twice", "twice");
+    cli_run_clear(&nothing);
+    cli_run_clear(&typo);
+    cli_run_clear(&twice);
+}
+
+/* --- compare --- */
+
+static void test_compare(void)
+{
+    g_autofree char *a = cli_source(EXAMPLE),
+                    *b = cli_source("scenarios/examples/gpt3-175b-interleaved.json");
+    CliRun text = cli_run(NULL, CLI_WORDS("compare", a, b));
+    CliRun json = cli_run(NULL, CLI_WORDS("compare", a, b, "--format", "json"));
+    CliRun same = cli_run(NULL, CLI_WORDS("compare", a, a));
+    cli_assert_done(&text, "text");
+    cli_assert_done(&json, "json");
+    cli_assert_done(&same, "same");
+    g_assert_nonnull(strstr(same.out, "No field differs"));
+    g_assert_nonnull(strstr(text.out, "parallel.virtual_stages"));
+    OrrJsonDoc *doc = parse(json.out);
+    const OrrJson *bubble = member(member(orr_json_root(doc), "time"), "bubble_s");
+    g_assert_cmpfloat(orr_json_number(member(bubble, "difference")), <, 0); /* what interleaving is for */
+    orr_json_free(doc);
+    cli_run_clear(&text);
+    cli_run_clear(&json);
+    cli_run_clear(&same);
+}
+
+/* --- export and import --- */
+
+static void test_export_import(void)
+{
+    static const char *const formats[][2] = {
+        {"megatron", "x.sh"}, {"megatron-bridge", "x.txt"}, {"deepspeed", "x.json"}};
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b-interleaved.json");
+    g_autofree char *folder = cli_scratch_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
+        g_autofree char *file = g_build_filename(folder, formats[i][1], NULL);
+        g_autofree char *back = g_build_filename(folder, "back.json", NULL);
+        CliRun out = cli_run(NULL, CLI_WORDS("export", path, "--to", formats[i][0], "--output", file));
+        CliRun in = cli_run(NULL, CLI_WORDS("import", file, "--output", back));
+        CliRun same = cli_run(NULL, CLI_WORDS("compare", path, back, "--quick"));
+        cli_assert_done(&out, formats[i][0]);
+        cli_assert_done(&in, formats[i][0]);
+        cli_assert_done(&same, formats[i][0]);
+        g_assert_nonnull(strstr(same.out, "No field differs"));
+        cli_run_clear(&out);
+        cli_run_clear(&in);
+        cli_run_clear(&same);
+    }
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
+/* "auto" is chosen before it is written. */
+static void test_export_auto(void)
+{
+    g_autofree char *path = cli_source(EXAMPLE);
+    CliRun run =
+        cli_run(NULL, CLI_WORDS("export", path, "--to", "megatron", "--set", "training.micro_batch=auto"));
+    cli_assert_done(&run, "auto");
+    g_assert_nonnull(strstr(run.out, "--micro-batch-size "));
+    g_assert_null(strstr(run.out, "auto"));
+    cli_run_clear(&run);
+}
+
+static void test_import_others(void)
+{
+    g_autofree char *base = cli_source(EXAMPLE);
+    g_autofree char *folder = cli_scratch_new();
+    g_autofree char *file = g_build_filename(folder, "train.sh", NULL);
+    const char *const script =
+        "torchrun pretrain_gpt.py --micro-batch-size 2 --global-batch-size 1536 --bf16 "
+        "--use-distributed-optimizer --sequence-parallel --no-such-flag 3\n";
+    g_assert_true(g_file_set_contents(file, script, -1, NULL));
+    CliRun run = cli_run(NULL, CLI_WORDS("import", file, "--base", base));
+    g_assert_cmpint(run.status, ==, 0);
+    g_assert_nonnull(strstr(run.err, "no-such-flag"));
+    OrrJsonDoc *doc = parse(run.out);
+    g_assert_cmpfloat(orr_json_number(member(member(orr_json_root(doc), "training"), "micro_batch")), ==, 2);
+    orr_json_free(doc);
+    CliRun quiet = cli_run(NULL, CLI_WORDS("import", file, "--base", base, "--quiet"));
+    cli_assert_done(&quiet, "quiet");
+    CliRun alone = cli_run(NULL, CLI_WORDS("import", file)); /* no model, no cluster: said, not fatal */
+    g_assert_cmpint(alone.status, ==, 0);
+    g_assert_nonnull(strstr(alone.err, "--base"));
+    CliRun wrong = cli_run(NULL, CLI_WORDS("import", file, "--from", "yaml"));
+    cli_assert_refused(&wrong, "format", "--from");
+    CliRun missing = cli_run(NULL, CLI_WORDS("import", "no/such/file"));
+    cli_assert_refused(&missing, "missing", "no/such/file");
+    CliRun to = cli_run(NULL, CLI_WORDS("export", base));
+    cli_assert_refused(&to, "no --to", "--to");
+    cli_run_clear(&run);
+    cli_run_clear(&quiet);
+    cli_run_clear(&alone);
+    cli_run_clear(&wrong);
+    cli_run_clear(&missing);
+    cli_run_clear(&to);
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/plan/formats", test_plan_formats);
+    g_test_add_func("/cli/plan/side-by-side", test_plan_side_by_side);
+    g_test_add_func("/cli/plan/refused", test_plan_refused);
+    g_test_add_func("/cli/sweep/rows", test_sweep);
+    g_test_add_func("/cli/sweep/refused", test_sweep_refused);
+    g_test_add_func("/cli/compare", test_compare);
+    g_test_add_func("/cli/export/import", test_export_import);
+    g_test_add_func("/cli/export/auto", test_export_auto);
+    g_test_add_func("/cli/import/others", test_import_others);
+    return g_test_run();
+}

@@ -1,0 +1,126 @@
+/* tests/unit/test_compare.c - two runs side by side: every difference is found, and the sums add up. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "report/compare.h"
+
+typedef struct Run {
+    Spec *spec;
+    OrrArena *arena;
+    Report report;
+} Run;
+
+static Run run_of(const char *example, const char *const *sets)
+{
+    const ReportOptions options = {.unfold = false};
+    GError *error = NULL;
+    Run run = {.spec = g_new0(Spec, 1), .arena = orr_arena_new()};
+    g_autofree char *path = g_build_filename(ORRERY_SOURCE_SCENARIOS, "examples", example, NULL);
+    spec_load_file(path, sets, false, run.spec, NULL, &error);
+    g_assert_no_error(error);
+    report_run(run.spec, NULL, &options, run.arena, &run.report, &error);
+    g_assert_no_error(error);
+    return run;
+}
+
+static void run_clear(Run *run)
+{
+    orr_arena_free(run->arena);
+    g_free(run->spec);
+}
+
+static const CompareField *find(const GArray *fields, const char *key)
+{
+    for (guint i = 0; i < fields->len; i++)
+        if (strcmp(g_array_index(fields, CompareField, i).key, key) == 0)
+            return &g_array_index(fields, CompareField, i);
+    return NULL;
+}
+
+/* One --set, one difference, with both values. */
+static void test_fields(void)
+{
+    const struct {
+        const char *set, *key, *a, *b;
+    } rows[] = {
+        {"training.micro_batch=2", "training.micro_batch", "1", "2"},
+        {"training.recompute=full", "training.recompute.mode", "selective", "full"},
+        {"parallel.sequence_parallel=false", "parallel.sequence_parallel", "true", "false"},
+        {"execution.overlap=[]", "execution.overlap", "grad_reduce+param_gather", "none"},
+        {"model.dropout_frac=0.25", "model.dropout_frac", "0.1", "0.25"},
+        {"execution.framework.loss=chunked", "execution.framework.loss", "fused", "chunked"},
+        {"parallel.stage_layers=[13,12,12,12,12,12,12,11]", "parallel.stage_layers", "even",
+         "13,12,12,12,12,12,12,11"},
+        {"parallel.zero=0", "parallel.zero", "1", "0"},
+    };
+    Run a = run_of("gpt3-175b.json", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const char *const sets[] = {rows[i].set, NULL};
+        Run b = run_of("gpt3-175b.json", sets);
+        g_autoptr(GArray) fields = report_compare_specs(a.spec, b.spec);
+        g_assert_cmpuint(fields->len, ==, 1);
+        const CompareField *field = find(fields, rows[i].key);
+        g_assert_nonnull(field);
+        g_assert_cmpstr(field->a, ==, rows[i].a);
+        g_assert_cmpstr(field->b, ==, rows[i].b);
+        run_clear(&b);
+    }
+    g_autoptr(GArray) none = report_compare_specs(a.spec, a.spec);
+    g_assert_cmpuint(none->len, ==, 0);
+    run_clear(&a);
+}
+
+/* Where one field differs, it alone makes A into B. */
+static void test_alone(void)
+{
+    static const char *const sets[] = {"training.micro_batch=2", NULL};
+    static const char *const names[2] = {"a", "b"};
+    Run a = run_of("gpt3-175b.json", NULL), b = run_of("gpt3-175b.json", sets);
+    Comparison comparison = report_compare(&a.report, &b.report, names, true);
+    const CompareField *field = find(comparison.fields, "training.micro_batch");
+    g_assert_true(field->tried);
+    g_assert_cmpfloat(fabs(field->step_s - (double)b.report.step_ps * 1e-12), <, 1e-12);
+    report_compare_clear(&comparison);
+    run_clear(&b);
+    run_clear(&a);
+}
+
+/* The parts of the JSON add up to the steps, the kinds to the reserved memory. */
+static void test_sums(void)
+{
+    static const char *const names[2] = {"a", "b"};
+    Run a = run_of("gpt3-175b.json", NULL), b = run_of("gpt3-175b-interleaved.json", NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    GError *error = NULL;
+    Comparison comparison = report_compare(&a.report, &b.report, names, true);
+    report_compare_json(&comparison, text);
+    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "compare", &error);
+    g_assert_no_error(error);
+    double time_a = 0, time_b = 0, difference = 0;
+    const OrrJson *time = orr_json_member(orr_json_root(doc), "time");
+    for (const OrrJson *part = orr_json_first(time); part != NULL; part = orr_json_next(part)) {
+        time_a += orr_json_number(orr_json_member(part, "a"));
+        time_b += orr_json_number(orr_json_member(part, "b"));
+        difference += orr_json_number(orr_json_member(part, "difference"));
+    }
+    g_assert_cmpfloat(fabs(time_a - (double)a.report.step_ps * 1e-12), <, 1e-9);
+    g_assert_cmpfloat(fabs(time_b - (double)b.report.step_ps * 1e-12), <, 1e-9);
+    g_assert_cmpfloat(fabs(difference - (time_b - time_a)), <, 1e-9);
+    const CompareField *schedule = find(comparison.fields, "parallel.schedule");
+    g_assert_true(schedule->tried); /* with its virtual stages, A is B */
+    g_assert_cmpfloat(fabs(schedule->step_s - time_b), <, 1e-9);
+    orr_json_free(doc);
+    report_compare_clear(&comparison);
+    run_clear(&b);
+    run_clear(&a);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/compare/fields", test_fields);
+    g_test_add_func("/compare/alone", test_alone);
+    g_test_add_func("/compare/sums", test_sums);
+    return g_test_run();
+}
