@@ -87,7 +87,8 @@ static double interleaved_bytes(const SearchLane *lane, int rank, const SearchKe
         for (int64_t c = 0; c < v; c++)
             level += kept[c].all *
                      (interleaved_entries(lane, forwards, c) - interleaved_entries(lane, j, v - 1 - c));
-        most = MAX(most, (double)level);
+        const int64_t chunk = v - 1 - MIN(v - 1, j / MIN(p, m)); /* of backward j */
+        most = MAX(most, (double)(level + kept[chunk].backward_temp));
     }
     return most;
 }

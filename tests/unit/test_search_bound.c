@@ -93,10 +93,12 @@ static void test_bounds(void)
     }
     for (int i = 0; i < SPEC_SCHEDULE_COUNT; i++)
         if (gaps[i].count > 0)
-            g_test_message("%-14s %5d points: time bound %.2f %% below, memory bound %.2f %% below",
-                           spec_word(&spec_words_schedule, i), gaps[i].count,
-                           100 * gaps[i].time / gaps[i].count, 100 * gaps[i].bytes / gaps[i].count,
-                           100 * gaps[i].replay_bytes / gaps[i].count);
+            g_test_message(
+                "%-14s %5d points, bounds below by: time %.2f %%, replayed %.2f %%; memory %.2f %%, "
+                "replayed %.2f %%",
+                spec_word(&spec_words_schedule, i), gaps[i].count, 100 * gaps[i].time / gaps[i].count,
+                100 * gaps[i].replay / gaps[i].count, 100 * gaps[i].bytes / gaps[i].count,
+                100 * gaps[i].replay_bytes / gaps[i].count);
     g_rand_free(rand);
 }
 
