@@ -237,6 +237,10 @@ static void close_meter(Meter *meter)
     meter_close_ranks(meter);
     krn_context_free(meter->context);
     cudaFree(meter->flush);
+    if (meter->stream != nullptr)
+        cudaStreamDestroy(meter->stream);
+    if (meter->side != nullptr)
+        cudaStreamDestroy(meter->side);
     cal_nccl_unload(&meter->nccl);
     cal_nvml_unload(&meter->nvml);
 }
@@ -318,10 +322,10 @@ int main(int argc, char **argv)
                  : arguments.check ? (check_kernels(meter, points) > 0 ? 1 : 0)
                                    : sweep(meter, &stamp, points, &arguments.options);
         g_array_unref(points);
-        close_meter(meter);
     } else {
         fail(reason);
     }
+    close_meter(meter);
     g_free(folder);
     g_free(meter);
     return status;

@@ -46,5 +46,7 @@ void search_bound_live(SearchLane *lane, const SpecRecompute *recompute);
 
 /* replay.c */
 void search_replay_free(struct SearchReplay *replay);
+/* Limit of what is kept of orders, by one search. */
+#define SEARCH_ORDERS_BYTES ((size_t)512 << 20)
 
 #endif

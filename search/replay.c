@@ -26,6 +26,7 @@ typedef struct Rank {
 
 struct SearchReplay {
     Orders orders;
+    bool borrowed; /* the shelf owns them */
     OrrArena *arena;
     Rank *ranks;
     int64_t *forward_ps,
@@ -45,7 +46,7 @@ void search_replay_free(struct SearchReplay *replay)
 {
     if (replay == NULL)
         return;
-    if (replay->orders.arena != NULL)
+    if (replay->orders.arena != NULL && !replay->borrowed)
         orr_arena_free(replay->orders.arena);
     if (replay->arena != NULL)
         orr_arena_free(replay->arena);
@@ -58,19 +59,64 @@ static bool same_shape(const Orders *orders, SpecSchedule schedule, const SimSch
            orders->shape.chunks == shape->chunks && orders->shape.microbatches == shape->microbatches;
 }
 
-static void fill_orders(const SearchLane *lane, Orders *orders)
+static Orders make_orders(const SearchLane *lane, const SimScheduleShape *shape)
+{
+    Orders orders = {.schedule = lane->deal->schedule, .shape = *shape, .arena = orr_arena_new()};
+    orders.ranks = ORR_ARENA_NEW(orders.arena, SimOrder, shape->ranks);
+    for (int r = 0; r < shape->ranks; r++)
+        lane->deal->order->generate(shape, r, orders.arena, &orders.ranks[r]);
+    return orders;
+}
+
+/* Orders that take long to make and not much room are kept for all threads. */
+static bool fill_from_shelf(SearchLane *lane, const SimScheduleShape *shape, Orders *orders)
+{
+    SearchSpace *space = lane->space;
+    const SpecSchedule schedule = lane->deal->schedule;
+    if (schedule != SPEC_SCHEDULE_V_HALF && schedule != SPEC_SCHEDULE_V_MIN)
+        return false;
+    g_mutex_lock(&space->mutex);
+    for (guint i = 0; i < space->orders->len; i++) {
+        const Orders *kept = g_ptr_array_index(space->orders, i);
+        if (same_shape(kept, schedule, shape)) {
+            *orders = *kept;
+            g_mutex_unlock(&space->mutex);
+            return true;
+        }
+    }
+    const bool room = space->orders_bytes < SEARCH_ORDERS_BYTES;
+    g_mutex_unlock(&space->mutex);
+    if (!room)
+        return false;
+    Orders *fresh = g_new(Orders, 1);
+    *fresh = make_orders(lane, shape);
+    g_mutex_lock(&space->mutex); /* another thread may have made the same: both are kept, and equal */
+    g_ptr_array_add(space->orders, fresh);
+    space->orders_bytes += orr_arena_used_bytes(fresh->arena);
+    g_mutex_unlock(&space->mutex);
+    *orders = *fresh;
+    return true;
+}
+
+void search_orders_free(gpointer orders)
+{
+    orr_arena_free(((Orders *)orders)->arena);
+    g_free(orders);
+}
+
+static void fill_orders(SearchLane *lane, struct SearchReplay *replay)
 {
     const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
     const SimScheduleShape shape = {
         .ranks = lane->ranks, .chunks = copies ? 2 : lane->chunks, .microbatches = lane->group->microbatches};
+    Orders *orders = &replay->orders;
     if (same_shape(orders, lane->deal->schedule, &shape))
         return;
-    if (orders->arena != NULL)
+    if (orders->arena != NULL && !replay->borrowed)
         orr_arena_free(orders->arena);
-    *orders = (Orders){.schedule = lane->deal->schedule, .shape = shape, .arena = orr_arena_new()};
-    orders->ranks = ORR_ARENA_NEW(orders->arena, SimOrder, shape.ranks);
-    for (int r = 0; r < shape.ranks; r++)
-        lane->deal->order->generate(&shape, r, orders->arena, &orders->ranks[r]);
+    replay->borrowed = fill_from_shelf(lane, &shape, orders);
+    if (!replay->borrowed)
+        *orders = make_orders(lane, &shape);
 }
 
 /* Stage of the model behind stage `stage` of either copy. */
@@ -265,7 +311,7 @@ bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool b
 {
     if (lane->replay == NULL)
         lane->replay = g_new0(struct SearchReplay, 1);
-    fill_orders(lane, &lane->replay->orders);
+    fill_orders(lane, lane->replay);
     Run run = {.lane = lane,
                .replay = lane->replay,
                .blocking = blocking,

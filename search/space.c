@@ -454,6 +454,7 @@ SearchSpace *search_space_new(const Spec *spec)
     space->arena = orr_arena_new();
     space->recompute = modes_of(spec);
     space->locks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    space->orders = g_ptr_array_new_with_free_func(search_orders_free);
     g_mutex_init(&space->mutex);
     Values pipelines =
         divisors_or(spec->parallel.pipeline, spec_gpus(spec), spec->model.layers + 2, &spec->search.pipeline);
@@ -470,6 +471,7 @@ void search_space_free(SearchSpace *space)
     if (space == NULL)
         return;
     g_free(space->groups);
+    g_ptr_array_free(space->orders, TRUE);
     g_hash_table_destroy(space->locks);
     g_mutex_clear(&space->mutex);
     orr_arena_free(space->arena);

@@ -59,6 +59,8 @@ typedef struct SearchSpace {
     int deals_count;
     unsigned recompute; /* modes that may be tried; 0: the scenario's own */
     GHashTable *locks;  /* schedule checks done so far */
+    GPtrArray *orders;  /* of schedules, for replays (search/replay.c) */
+    size_t orders_bytes;
     GMutex mutex;
 } SearchSpace;
 
@@ -82,5 +84,8 @@ void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec);
 int64_t search_space_count(SearchSpace *space);
 
 int search_id_compare(const SearchId *a, const SearchId *b);
+
+/* search/replay.c */
+void search_orders_free(gpointer orders);
 
 #endif

@@ -162,7 +162,7 @@ static void test_wrong_sets(void)
         {"=8", "=8"},
         {"training.global_batch=1.5", "global_batch"},
         {"parallel.schedule=1f1f", "1f1b"},
-        {"execution.attention=auto", "execution.attention"},
+        {"execution.attention=flash9", "execution.attention"},
         {"cluster.preset=dgx-a100-80bg", "dgx-a100-80gb"},
     };
     g_autofree char *example = cli_source(EXAMPLE);
