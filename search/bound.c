@@ -47,6 +47,7 @@ SearchLane *search_lane_new(SearchSpace *space, const SearchTables *tables)
 {
     SearchLane *lane = g_new0(SearchLane, 1);
     lane->space = space;
+    lane->give_up_ps = INT64_MAX;
     lane->tables = tables;
     lane->spec = *space->spec;
     lane->buckets = g_hash_table_new_full(bucket_hash, bucket_equal, g_free, NULL);

@@ -46,6 +46,7 @@ typedef struct SearchLane {
     int64_t hop_ps[SPEC_MAX_STAGES];  /* from rank r to r + 1, the last to 0 */
     int64_t fill_ps[SPEC_MAX_STAGES]; /* before a rank's first op */
     struct SearchReplay *replay;
+    int64_t give_up_ps; /* a replay may stop once it is known to take longer */
     /* Of the extent at hand. */
     int64_t first_end_ps[2];           /* rank 0's compute is over; [1]: compute waits for its messages */
     int64_t end_ps[2][SEARCH_SAMPLES]; /* the sampled ranks' */

@@ -18,11 +18,17 @@ typedef struct Orders {
 } Orders;
 
 typedef struct Rank {
+    int64_t left_ps;                                /* work to come */
     int64_t end_ps;                                 /* of the last op */
     int64_t now_ps, next_free_ps, previous_free_ps; /* compute, and the two message streams */
     int64_t next;                                   /* op */
     int64_t level_bytes, peak_bytes;
 } Rank;
+
+typedef struct Link {
+    int producer;   /* stage; -1: none, or on the same rank */
+    int64_t hop_ps; /* -1: nothing is sent */
+} Link;
 
 struct SearchReplay {
     Orders orders;
@@ -32,7 +38,8 @@ struct SearchReplay {
     int64_t *forward_ps,
         *backward_ps; /* [stages][micro-batches]: the result is at the neighbour; -1: not yet */
     SearchKept *kept; /* [stages] */
-    int stages;       /* both copies */
+    Link (*links)[2]; /* [stages of both copies]: of forwards, of backwards */
+    int *stage_of;    /* [ranks][chunks] */
 };
 
 typedef struct Run {
@@ -122,7 +129,7 @@ static void fill_orders(SearchLane *lane, struct SearchReplay *replay)
 /* Stage of the model behind stage `stage` of either copy. */
 static int model_stage(const Run *run, int stage)
 {
-    return stage % run->lane->stages;
+    return stage < run->lane->stages ? stage : stage - run->lane->stages;
 }
 
 static int rank_of(const Run *run, int stage)
@@ -134,11 +141,33 @@ static int rank_of(const Run *run, int stage)
     return rank;
 }
 
-/* The stage next to `stage` in its copy; -1 at the ends. */
-static int neighbour(const Run *run, int stage, int step)
+/* What forwards ([0]) and backwards ([1]) of a stage wait for on another rank, and the message to the next one. */
+static Link link_of(const Run *run, int stage, bool backward)
 {
-    const int within = model_stage(run, stage) + step;
-    return within < 0 || within >= run->lane->stages ? -1 : stage + step;
+    const int within = model_stage(run, stage), rank = rank_of(run, stage);
+    const int from = backward ? 1 : -1;
+    Link link = {.producer = -1, .hop_ps = -1};
+    if (within + from >= 0 && within + from < run->lane->stages && rank_of(run, stage + from) != rank)
+        link.producer = stage + from;
+    if (within - from >= 0 && within - from < run->lane->stages && rank_of(run, stage - from) != rank)
+        link.hop_ps = search_hop_ps(run->lane, rank, rank_of(run, stage - from));
+    return link;
+}
+
+static void fill_links(const Run *run)
+{
+    struct SearchReplay *replay = run->replay;
+    const int chunks = replay->orders.shape.chunks, ranks = replay->orders.shape.ranks;
+    replay->links = orr_arena_alloc(replay->arena, sizeof *replay->links * (size_t)(chunks * ranks));
+    replay->stage_of = ORR_ARENA_NEW(replay->arena, int, chunks *ranks);
+    for (int stage = 0; stage < chunks * ranks; stage++) {
+        replay->links[stage][0] = link_of(run, stage, false);
+        replay->links[stage][1] = link_of(run, stage, true);
+    }
+    for (int r = 0; r < ranks; r++)
+        for (int c = 0; c < chunks; c++)
+            replay->stage_of[r * chunks + c] =
+                sim_stage_of(run->lane->deal->order->placement, ranks, chunks, r, c);
 }
 
 static int64_t *result_of(const Run *run, int stage, int microbatch, bool backward)
@@ -147,28 +176,21 @@ static int64_t *result_of(const Run *run, int stage, int microbatch, bool backwa
     return &results[(int64_t)stage * run->microbatches + microbatch];
 }
 
-/* When the input of a pass is there; -1: not known yet. */
-static int64_t input_ps(const Run *run, int rank, int stage, int microbatch, bool backward)
+/* When the input of a pass is there; -1: not known yet. What the same rank makes, the order itself guarantees. */
+static int64_t input_ps(const Run *run, int stage, int microbatch, bool backward)
 {
-    const int producer = neighbour(run, stage, backward ? 1 : -1);
-    if (producer < 0 || rank_of(run, producer) == rank)
-        return 0; /* the order itself guarantees it */
-    return *result_of(run, producer, microbatch, backward);
+    const int producer = run->replay->links[stage][backward].producer;
+    return producer < 0 ? 0 : *result_of(run, producer, microbatch, backward);
 }
 
-static void pass_on(const Run *run, Rank *state, int rank, int stage, int microbatch, bool backward)
+static void pass_on(const Run *run, Rank *state, int stage, int microbatch, bool backward)
 {
-    const int consumer = neighbour(run, stage, backward ? -1 : 1);
-    int64_t *result = result_of(run, stage, microbatch, backward);
-    *result = state->now_ps;
-    if (consumer < 0)
-        return;
-    const int other = rank_of(run, consumer);
-    if (other == rank)
+    const int64_t hop_ps = run->replay->links[stage][backward].hop_ps;
+    if (hop_ps < 0)
         return;
     int64_t *stream = backward ? &state->previous_free_ps : &state->next_free_ps;
-    *stream = MAX(*stream, state->now_ps) + search_hop_ps(run->lane, rank, other);
-    *result = *stream;
+    *stream = MAX(*stream, state->now_ps) + hop_ps;
+    *result_of(run, stage, microbatch, backward) = *stream;
     if (run->blocking)
         state->now_ps = *stream;
 }
@@ -207,14 +229,16 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int micr
 {
     Rank *state = &run->replay->ranks[rank];
     const bool backward = pass != SIM_PASS_FORWARD, passes_on = pass != SIM_PASS_BACKWARD_WEIGHT;
-    const int64_t input = passes_on ? input_ps(run, rank, stage, microbatch, backward) : 0;
+    const int64_t input = passes_on ? input_ps(run, stage, microbatch, backward) : 0;
     if (input < 0)
         return false;
-    state->now_ps = MAX(state->now_ps, input) + pass_ps(run->lane, pass, model_stage(run, stage));
+    const int64_t lasts_ps = pass_ps(run->lane, pass, model_stage(run, stage));
+    state->now_ps = MAX(state->now_ps, input) + lasts_ps;
+    state->left_ps -= lasts_ps;
     state->end_ps = state->now_ps;
     count_memory(state, pass, &run->replay->kept[model_stage(run, stage)]);
     if (passes_on)
-        pass_on(run, state, rank, stage, microbatch, backward);
+        pass_on(run, state, stage, microbatch, backward);
     return true;
 }
 
@@ -222,25 +246,26 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int micr
 static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, int back)
 {
     Rank *state = &run->replay->ranks[rank];
-    const int64_t forward = input_ps(run, rank, ahead, op->microbatch, false);
-    const int64_t backward = input_ps(run, rank, back, op->microbatch2, true);
+    const int64_t forward = input_ps(run, ahead, op->microbatch, false);
+    const int64_t backward = input_ps(run, back, op->microbatch2, true);
     if (forward < 0 || backward < 0)
         return false;
     const SearchLane *lane = run->lane;
     const int at = model_stage(run, ahead);
     const int64_t whole = pass_ps(lane, SIM_PASS_FORWARD, at) + pass_ps(lane, SIM_PASS_BACKWARD, at);
     const SearchKept *kept = &run->replay->kept[at], *given = &run->replay->kept[model_stage(run, back)];
-    const int64_t end_ps =
-        MAX(state->now_ps, MAX(forward, backward)) + whole - search_pair_saves_ps(lane, at);
+    const int64_t lasts_ps = whole - search_pair_saves_ps(lane, at);
+    const int64_t end_ps = MAX(state->now_ps, MAX(forward, backward)) + lasts_ps;
+    state->left_ps -= lasts_ps;
     state->level_bytes += kept->all;
     state->peak_bytes =
         MAX(state->peak_bytes, state->level_bytes + kept->forward_temp + given->backward_temp);
     state->level_bytes -= given->all;
     state->now_ps = state->end_ps = end_ps;
-    pass_on(run, state, rank, ahead, op->microbatch, false);
+    pass_on(run, state, ahead, op->microbatch, false);
     const int64_t sent_ps = state->now_ps;
     state->now_ps = end_ps;
-    pass_on(run, state, rank, back, op->microbatch2, true);
+    pass_on(run, state, back, op->microbatch2, true);
     state->now_ps = MAX(state->now_ps, sent_ps);
     return true;
 }
@@ -250,12 +275,11 @@ static bool run_op(const Run *run, int rank, bool *half_done)
 {
     const struct SearchReplay *replay = run->replay;
     const SimPassOp *op = &replay->orders.ranks[rank].ops[replay->ranks[rank].next];
-    const SimPlacement placement = run->lane->deal->order->placement;
-    const int ranks = replay->orders.shape.ranks, chunks = replay->orders.shape.chunks;
-    const int stage = sim_stage_of(placement, ranks, chunks, rank, op->chunk);
+    const int *stages = &replay->stage_of[rank * replay->orders.shape.chunks];
+    const int stage = stages[op->chunk];
     if (op->pass != SIM_PASS_FORWARD_BACKWARD)
         return run_pass(run, rank, (SimPass)op->pass, stage, op->microbatch);
-    const int back = sim_stage_of(placement, ranks, chunks, rank, op->chunk2);
+    const int back = stages[op->chunk2];
     if (run->pairs)
         return run_pair(run, rank, op, stage, back);
     if (!*half_done && !run_pass(run, rank, SIM_PASS_FORWARD, stage, op->microbatch))
@@ -267,6 +291,40 @@ static bool run_op(const Run *run, int rank, bool *half_done)
     return true;
 }
 
+static int64_t op_ps(const Run *run, int rank, const SimPassOp *op)
+{
+    const SimPlacement placement = run->lane->deal->order->placement;
+    const SimScheduleShape *shape = &run->replay->orders.shape;
+    const int at = model_stage(run, sim_stage_of(placement, shape->ranks, shape->chunks, rank, op->chunk));
+    if (op->pass != SIM_PASS_FORWARD_BACKWARD)
+        return pass_ps(run->lane, (SimPass)op->pass, at);
+    if (run->pairs)
+        return pass_ps(run->lane, SIM_PASS_FORWARD, at) + pass_ps(run->lane, SIM_PASS_BACKWARD, at) -
+               search_pair_saves_ps(run->lane, at);
+    const int back = model_stage(run, sim_stage_of(placement, shape->ranks, shape->chunks, rank, op->chunk2));
+    return pass_ps(run->lane, SIM_PASS_FORWARD, at) + pass_ps(run->lane, SIM_PASS_BACKWARD, back);
+}
+
+static void count_work(const Run *run)
+{
+    for (int r = 0; r < run->replay->orders.shape.ranks; r++) {
+        const SimOrder *order = &run->replay->orders.ranks[r];
+        Rank *state = &run->replay->ranks[r];
+        if (run->lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL) {
+            for (int64_t i = 0; i < order->count; i++)
+                state->left_ps += op_ps(run, r, &order->ops[i]);
+            continue;
+        }
+        for (int chunk = 0; chunk < run->lane->chunks; chunk++) {
+            const int at = sim_stage_of(run->lane->deal->order->placement, run->lane->ranks,
+                                        run->lane->chunks, r, chunk);
+            state->left_ps += run->microbatches * (pass_ps(run->lane, SIM_PASS_FORWARD, at) +
+                                                   pass_ps(run->lane, SIM_PASS_BACKWARD, at));
+        }
+    }
+}
+
+/* Stops as soon as a rank cannot be done in time any more: what it has waited is lost. */
 static bool run_orders(const Run *run)
 {
     struct SearchReplay *replay = run->replay;
@@ -283,6 +341,8 @@ static bool run_orders(const Run *run)
                  left--) {
                 replay->ranks[r].next++;
                 moved = true;
+                if (replay->ranks[r].end_ps + replay->ranks[r].left_ps > run->lane->give_up_ps)
+                    return true;
             }
         }
     }
@@ -302,6 +362,7 @@ static void start(Run *run, const SpecRecompute *recompute)
     replay->backward_ps = ORR_ARENA_NEW(replay->arena, int64_t, results);
     memset(replay->forward_ps, 0xff, sizeof(int64_t) * (size_t)results);
     memset(replay->backward_ps, 0xff, sizeof(int64_t) * (size_t)results);
+    fill_links(run);
     replay->kept = ORR_ARENA_NEW(replay->arena, SearchKept, run->lane->stages);
     for (int s = 0; s < run->lane->stages; s++)
         replay->kept[s] = search_kept(run->lane, s, recompute);
@@ -318,12 +379,13 @@ bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool b
                .pairs = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL && !sharded,
                .microbatches = lane->group->microbatches};
     start(&run, recompute);
+    count_work(&run);
     if (!run_orders(&run))
         return false;
     int64_t latest = 0;
     for (int r = 0; r < lane->ranks; r++) {
         const Rank *rank = &lane->replay->ranks[r];
-        latest = MAX(latest, rank->end_ps);
+        latest = MAX(latest, rank->end_ps + rank->left_ps);
         lane->rank_live_bytes[r] = (double)rank->peak_bytes;
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (lane->sample[i] == r) {

@@ -266,6 +266,7 @@ void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, cons
     bool looped = false;
     const bool whole = search_beyond(limit, group_ps, walker.id);
     search_lane_group(lane, group);
+    lane->give_up_ps = limit->step_ps;
     for (int d = 0; d < group->deals->count; d++) {
         const SearchDeal *deal = &group->deals->deal[d];
         if (!search_deal_valid(space, group, deal))

@@ -21,7 +21,8 @@ struct Barrier {
 struct Fiber {
     ucontext_t context;
     std::vector<char> stack;
-    bool done;
+    bool done, parked; /* parked: at the block's barrier, until its generation changes */
+    unsigned generation;
 };
 
 struct Warp {
@@ -57,7 +58,10 @@ static void wait_for(Barrier *barrier, unsigned expected)
 
 void __syncthreads()
 {
+    fibers[current].generation = block_barrier.generation;
+    fibers[current].parked = true;
     wait_for(&block_barrier, alive);
+    fibers[current].parked = false;
 }
 
 static Warp *warp_of()
@@ -115,6 +119,23 @@ static void start_fiber()
     swapcontext(&fibers[current].context, &scheduler);
 }
 
+/* A warp runs on until all of its threads are done or at the block's barrier: as far ahead of the others as it may. */
+static void run_warp(unsigned warp, unsigned threads)
+{
+    for (bool moving = true; moving;) {
+        moving = false;
+        for (unsigned lane = 0; lane < 32 && 32 * warp + lane < threads; lane++) {
+            Fiber *fiber = &fibers[32 * warp + (emulate_reversed ? 31 - lane : lane)];
+            if (fiber->done || (fiber->parked && fiber->generation == block_barrier.generation))
+                continue;
+            current = (unsigned)(fiber - fibers.data());
+            threadIdx = dim3(current);
+            swapcontext(&scheduler, &fiber->context);
+            moving = true;
+        }
+    }
+}
+
 static void run_block(unsigned threads)
 {
     alive = threads;
@@ -122,20 +143,16 @@ static void run_block(unsigned threads)
     warps.assign((threads + 31) / 32, Warp{});
     for (unsigned t = 0; t < threads; t++) {
         getcontext(&fibers[t].context);
-        fibers[t].done = false;
+        fibers[t].done = fibers[t].parked = false;
         fibers[t].context.uc_stack.ss_sp = fibers[t].stack.data();
         fibers[t].context.uc_stack.ss_size = STACK_BYTES;
         fibers[t].context.uc_link = nullptr;
         makecontext(&fibers[t].context, start_fiber, 0);
     }
+    const unsigned warp_count = (threads + 31) / 32;
     while (alive > 0)
-        for (unsigned i = 0; i < threads; i++) {
-            current = emulate_reversed ? threads - 1 - i : i;
-            if (fibers[current].done)
-                continue;
-            threadIdx = dim3(current);
-            swapcontext(&scheduler, &fibers[current].context);
-        }
+        for (unsigned w = 0; w < warp_count; w++)
+            run_warp(emulate_reversed ? warp_count - 1 - w : w, threads);
 }
 
 void emulate_launch(dim3 grid, dim3 block, const std::function<void()> &body)

@@ -1,0 +1,85 @@
+/* tests/bench/bench_search.c - how fast a whole space is decided, with proof.
+ *
+ * Searches two examples with every field open and prints the points decided, how many of them needed the simulator,
+ * points a second and core, memory, and the goals. Exit 1 when a goal is missed.
+ */
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "search/search.h"
+#include "spec/load.h"
+
+typedef struct Goal {
+    const char *example;
+    int jobs;
+    double seconds, least_points, points_per_core_s, bytes;
+} Goal;
+
+static const Goal goals[] = {
+    {"search-mt-nlg-530b.json", 2, 5, 1e6, 1e6, 2147483648.0},
+    {"search-llama3-405b.json", 2, 60, 1e7, 1e6, 2147483648.0},
+};
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static double most_bytes(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return 1024.0 * (double)usage.ru_maxrss;
+}
+
+static bool run(const Goal *goal, const char *folder)
+{
+    g_autofree char *path = g_build_filename(folder, "examples", goal->example, NULL);
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    const SearchOptions options = {.jobs = goal->jobs};
+    SearchResult result;
+    GError *error = NULL;
+    const double before_s = cpu_seconds();
+    if (!spec_load_file(path, NULL, true, spec, NULL, &error) ||
+        !search_run(spec, &options, &result, &error)) {
+        fprintf(stderr, "%s\n", error->message);
+        g_error_free(error);
+        return false;
+    }
+    const double core_s = cpu_seconds() - before_s, bytes = most_bytes();
+    const double rate = (double)result.points / core_s;
+    const bool ok = result.seconds <= goal->seconds && (double)result.points >= goal->least_points &&
+                    rate >= goal->points_per_core_s && bytes <= goal->bytes && result.proved;
+    printf("%s\n", goal->example);
+    printf("  points           %14.0f  (goal %.0f)\n", (double)result.points, goal->least_points);
+    for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++)
+        printf("  left out by %d    %14.0f\n", kind, (double)result.pruned[kind]);
+    printf("  after the bounds %14.0f, simulated %.0f\n", (double)result.survivors, (double)result.simulated);
+    printf("  gap_frac         %14g\n", result.gap_frac);
+    printf("  wall             %14.2f s on %d threads (goal %.0f s); %.2f s of CPU\n", result.seconds,
+           result.jobs, goal->seconds, core_s);
+    printf("  points/s/core    %14.0f  (goal %.0f)\n", rate, goal->points_per_core_s);
+    printf("  memory           %14.0f MiB (goal %.0f MiB)\n", bytes / 1048576, goal->bytes / 1048576);
+    printf("  %s\n", ok ? "met" : "MISSED");
+    search_result_clear(&result);
+    return ok;
+}
+
+int main(void)
+{
+    GError *error = NULL;
+    g_autofree char *folder = orr_scenarios_dir(&error);
+    bool ok = true;
+    if (folder == NULL) {
+        fprintf(stderr, "%s\n", error->message);
+        return 1;
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(goals); i++)
+        ok = run(&goals[i], folder) && ok;
+    return ok ? 0 : 1;
+}
