@@ -28,7 +28,8 @@ static bool visit(const char *path, const char *accelerator, GString *log, RowVi
     g_autofree char *folder = g_build_filename(scenarios, "accelerators", NULL);
     g_autoptr(GArray) rows = NULL;
     g_autoptr(GPtrArray) profiles = NULL;
-    if (!cal_table_read(path, &rows, log, error) || !cal_profiles_read(folder, &profiles, error))
+    if (!cal_table_read_as(path, accelerator, &rows, log, error) ||
+        !cal_profiles_read(folder, &profiles, error))
         return false;
     g_autoptr(GHashTable) unknown = g_hash_table_new(g_str_hash, g_str_equal);
     int seen = 0;

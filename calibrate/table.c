@@ -204,8 +204,14 @@ GArray *cal_table_rows(const OrrJson *root, GString *log)
 
 bool cal_table_read(const char *path, GArray **ret_rows, GString *log, GError **error)
 {
+    return cal_table_read_as(path, NULL, ret_rows, log, error);
+}
+
+bool cal_table_read_as(const char *path, const char *accelerator, GArray **ret_rows, GString *log,
+                       GError **error)
+{
     OrrJsonDoc *doc = NULL;
-    if (!cal_recorded_open(path, NULL, &doc, NULL, error))
+    if (!cal_recorded_open(path, accelerator, &doc, NULL, error))
         return false;
     GArray *rows = cal_table_rows(orr_json_root(doc), log);
     orr_json_free(doc);

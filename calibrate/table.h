@@ -31,6 +31,9 @@ typedef struct CalRow {
 
 /* Rows of every accelerator (CalRow, in file order). What was skipped is said in `log`. */
 bool cal_table_read(const char *path, GArray **ret_rows, GString *log, GError **error);
+/* Rows that do not name their GPU are of `accelerator` (calibrate/recorded.h); NULL as above. */
+bool cal_table_read_as(const char *path, const char *accelerator, GArray **ret_rows, GString *log,
+                       GError **error);
 /* The same of a document at hand; a table without such rows is no error and gives an empty array. */
 GArray *cal_table_rows(const OrrJson *root, GString *log);
 

@@ -323,14 +323,16 @@ static void fill_states(const SearchLane *lane, int rank, SearchTail *tail)
 
 static void fill_times(SearchLane *lane, int rank, SearchTail *tail)
 {
-    const bool reshard =
-        lane->spec.execution.framework.reshard_after_forward && !cost_keeps_gathered(&lane->spec);
+    /* Gathers of a segment in a micro-batch: before the forward and again before the backward; without resharding in
+     * between, once, for each backward gives the weights back; where a pipeline keeps them, once a step. */
+    const bool keeps = cost_keeps_gathered(&lane->spec),
+               reshard = lane->spec.execution.framework.reshard_after_forward;
     const Params params = rank_params(lane, rank);
     for (int chunk = 0; chunk < stages_of_rank(lane); chunk++) {
         const Stage stage = stage_buckets(lane, stage_of_rank(lane, rank, chunk));
         tail->reduce_ps += stage.reduce_ps;
         tail->gather_ps += stage.gather_ps;
-        tail->stream_ps += reshard ? 2 * stage.gather_ps - stage.last_gather_ps : 0;
+        tail->stream_ps += keeps ? 0 : reshard ? 2 * stage.gather_ps - stage.last_gather_ps : stage.gather_ps;
         if (chunk == 0) {
             tail->last_reduce_ps = stage.last_reduce_ps;
             tail->near_reduce_ps = stage.reduce_ps;
@@ -458,7 +460,7 @@ void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, do
     const SearchDeal *deal = &group->deals->deal[id.deal];
     SearchTail tails[SEARCH_SAMPLES];
     int policies = 0;
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, lane->space->spec->model.layers + 16);
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)lane->space->spec->model.layers + 16);
     g_autofree SearchPolicy *policy = search_policies(lane->space, group, &policies);
     search_extents(lane->space, deal, extents);
     search_lane_group(lane, group);
@@ -474,7 +476,7 @@ void search_replay_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, d
     const SearchGroup *group = &lane->space->groups[id.group];
     SearchTail tails[SEARCH_SAMPLES];
     int policies = 0;
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, lane->space->spec->model.layers + 16);
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)lane->space->spec->model.layers + 16);
     g_autofree SearchPolicy *list = search_policies(lane->space, group, &policies);
     const SearchPolicy *policy = &list[id.policy];
     search_bound_point(lane, id, ret_least_ps, ret_least_bytes);

@@ -286,8 +286,8 @@ SearchTables *search_tables_new(SearchSpace *space, int jobs)
         g_ptr_array_add(examples, group);
     }
     tables->count = (int)examples->len;
-    tables->costs = g_new0(SearchCosts, tables->count);
-    tables->arenas = g_new0(OrrArena *, tables->count);
+    tables->costs = g_new0(SearchCosts, (gsize)tables->count);
+    tables->arenas = g_new0(OrrArena *, (gsize)tables->count);
     Build build = {space, tables, (const SearchGroup **)(void *)examples->pdata};
     search_parallel(tables->count, jobs, fill_table, &build);
     g_ptr_array_free(examples, TRUE);

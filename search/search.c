@@ -114,8 +114,8 @@ static void simulate(Search *search, const SearchId *ids, int count)
 {
     SearchResult *result = search->result;
     search->ids = ids;
-    search->batch = g_new0(SearchRun, MAX(1, count));
-    search->ran = g_new0(bool, MAX(1, count));
+    search->batch = g_new0(SearchRun, (gsize)MAX(1, count));
+    search->ran = g_new0(bool, (gsize)MAX(1, count));
     search_parallel(count, search->jobs, simulate_one, search);
     for (int i = 0; i < count; i++) {
         SearchId *id = g_new(SearchId, 1);
@@ -178,7 +178,7 @@ static void walk_one(int index, void *data)
 static void walk(Search *search, int base, int count, bool keep)
 {
     search->base = base;
-    search->walks = g_new0(SearchWalk, MAX(1, count));
+    search->walks = g_new0(SearchWalk, (gsize)MAX(1, count));
     for (int i = 0; i < count; i++) {
         search->walks[i].first.least_ps = INT64_MAX;
         search->walks[i].misses = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
@@ -287,7 +287,7 @@ static void add_id(GArray *ids, SearchId id)
 static void run_everything(Search *search)
 {
     SearchSpace *space = search->space;
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, space->spec->model.layers + 16);
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
     GArray *ids = g_array_new(FALSE, FALSE, sizeof(SearchId));
     for (int g = 0; g < space->group_count; g++) {
         const SearchGroup *group = &space->groups[g];
@@ -388,8 +388,8 @@ static void prepare(Search *search)
 {
     const int groups = search->space->group_count;
     search->tables = search_tables_new(search->space, search->jobs);
-    search->group_ps = g_new(int64_t, MAX(1, groups));
-    search->order = g_new(int, MAX(1, groups));
+    search->group_ps = g_new(int64_t, (gsize)MAX(1, groups));
+    search->order = g_new(int, (gsize)MAX(1, groups));
     search_parallel(groups, search->jobs, bound_one, search);
     for (int i = 0; i < groups; i++)
         search->order[i] = i;

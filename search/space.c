@@ -481,7 +481,7 @@ void search_space_free(SearchSpace *space)
 int64_t search_space_count(SearchSpace *space)
 {
     int64_t total = 0;
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, space->spec->model.layers + 16);
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
     for (int g = 0; g < space->group_count; g++) {
         const SearchGroup *group = &space->groups[g];
         int policies = 0;
@@ -497,7 +497,7 @@ void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
 {
     const SearchGroup *group = &space->groups[id.group];
     const SearchDeal *deal = &group->deals->deal[id.deal];
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, space->spec->model.layers + 16);
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
     int policies = 0;
     g_autofree SearchPolicy *policy = search_policies(space, group, &policies);
     const int extent_count = search_extents(space, deal, extents);

@@ -259,8 +259,8 @@ void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, cons
     const SearchGroup *group = &space->groups[group_index];
     Walker walker = {.lane = lane, .limit = limit, .capacity_bytes = capacity_bytes, .walk = walk};
     walker.policies = search_policies(space, group, &walker.policy_count);
-    walker.kinds = g_new(Kind, MAX(1, walker.policy_count));
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, space->spec->model.layers + 16);
+    walker.kinds = g_new(Kind, (gsize)MAX(1, walker.policy_count));
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
     walker.open = g_array_new(FALSE, FALSE, sizeof(Open));
     walker.id.group = group_index;
     bool looped = false;

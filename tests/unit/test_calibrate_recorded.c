@@ -3,6 +3,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "calibrate/check.h"
 #include "calibrate/collectives.h"
 #include "calibrate/fit.h"
 #include "calibrate/recorded.h"
@@ -131,6 +132,17 @@ static void test_csv(void)
     g_assert_cmpfloat(number(row, "time_us"), ==, 200.5);
     g_assert_cmpfloat(number(row_at(doc, "gemm_measurements", 1), "time_us"), ==, 15);
     orr_json_free(doc);
+    /* The rows do not say of which GPU they are: check is told. */
+    char *path = g_build_filename(g_get_tmp_dir(), "orrery-test-recorded-XXXXXX", NULL);
+    g_close(g_mkstemp(path), NULL);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+    g_autoptr(GArray) groups = NULL;
+    GError *error = NULL;
+    cal_check_table(path, "h100-sxm5-80gb", &groups, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(groups->len, ==, 2); /* bf16 and fp8 */
+    g_unlink(path);
+    g_free(path);
 }
 
 static void test_messages(void)

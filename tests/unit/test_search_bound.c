@@ -58,7 +58,7 @@ static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *
 
 static SearchId random_id(GRand *rand, SearchSpace *space)
 {
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, space->spec->model.layers + 16);
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
     for (;;) {
         SearchId id = {.group = g_rand_int_range(rand, 0, space->group_count)};
         const SearchGroup *group = &space->groups[id.group];
