@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "search/search.h"
+#include "search/write_internal.h"
 #include "spec/load.h"
 
 typedef struct Goal {
@@ -58,7 +59,7 @@ static bool run(const Goal *goal, const char *folder)
     printf("%s\n", goal->example);
     printf("  points           %14.0f  (goal %.0f)\n", (double)result.points, goal->least_points);
     for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++)
-        printf("  left out by %d    %14.0f\n", kind, (double)result.pruned[kind]);
+        printf("  by %-13s %14.0f\n", search_bound_key((SearchBoundKind)kind), (double)result.pruned[kind]);
     printf("  after the bounds %14.0f, simulated %.0f\n", (double)result.survivors, (double)result.simulated);
     printf("  gap_frac         %14g\n", result.gap_frac);
     printf("  wall             %14.2f s on %d threads (goal %.0f s); %.2f s of CPU\n", result.seconds,
