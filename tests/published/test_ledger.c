@@ -103,7 +103,7 @@ static void whole_ledger(void)
     g_string_free(table, TRUE);
     g_assert_cmpint(ledger.overall.rows, >=, 628);
     g_assert_cmpfloat(ledger.overall.skipped, <, 0.05 * ledger.overall.rows);
-    g_assert_cmpfloat(ledger.macro_mape, <=, 0.13);
+    g_assert_cmpfloat(ledger.macro_mape, <=, 0.10);
     check_shipped_residuals(&ledger);
     check_left_out(&ledger);
     validate_clear(&ledger);
@@ -118,8 +118,8 @@ typedef struct Bound {
 static void sources(void)
 {
     static const Bound BOUNDS[] = {
-        {"korthikanti_table5", 0.05, 0}, {"vtrain_multi", 0.10, 0},       {"mosaic_mpt", 0.10, 0},
-        {"simumax_b200", 0, 0.05},       {"nemo_launcher_a100", 0.10, 0}, {"zero_bubble", 0.08, 0},
+        {"korthikanti_table5", 0.05, 0}, {"vtrain_multi", 0.08, 0},       {"mosaic_mpt", 0.08, 0},
+        {"simumax_b200", 0.12, 0.02},    {"nemo_launcher_a100", 0.10, 0}, {"zero_bubble", 0.08, 0},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(BOUNDS); i++) {
         ValidateLedger ledger = replay(&BOUNDS[i].name, 1);
