@@ -1,5 +1,6 @@
 /* search/search.c - see search.h. */
 #include "search/search.h"
+#include "sim/step.h"
 
 #include <string.h>
 
@@ -418,6 +419,8 @@ static GArray *runs_new(void)
 
 bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *ret_result, GError **error)
 {
+    if (!sim_step_supports(spec, error))
+        return false;
     SearchResult result = {.best = runs_new(), .pareto = runs_new(), .misses = runs_new()};
     Search search = {.options = options, .result = &result, .runs = runs_new(), .timer = g_timer_new()};
     const double share = spec->search.max_memory_frac > 0 ? spec->search.max_memory_frac : 1;

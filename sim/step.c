@@ -1,5 +1,6 @@
 /* sim/step.c - the plan of a step: schedule, stages, hops between them, and what happens once a step. */
 #include <math.h>
+#include <string.h>
 
 #include "costmodel/states.h"
 #include "sim/step_internal.h"
@@ -178,6 +179,24 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
     plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.step_overhead_s);
 }
 
+bool sim_step_supports(const Spec *spec, GError **error)
+{
+    static const char *const ORDER = "tp-cp-ep-dp-pp";
+    if (strcmp(spec->parallel.order, ORDER) != 0) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "parallel.order: \"%s\" cannot be simulated yet; leave it out or give \"%s\"",
+                    spec->parallel.order, ORDER);
+        return false;
+    }
+    if (spec->offload.activation_layers > 0) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "offload.activation_layers: %d cannot be simulated yet; leave it out or give 0",
+                    spec->offload.activation_layers);
+        return false;
+    }
+    return true;
+}
+
 static bool fill_layers(Step *step, GError **error)
 {
     Spec one_copy = *step->spec;
@@ -223,7 +242,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
 {
     SimPlan plan = {0};
     Step step = {.spec = spec, .arena = arena, .plan = &plan};
-    if (!fill_schedule(spec, &plan, error)) {
+    if (!sim_step_supports(spec, error) || !fill_schedule(spec, &plan, error)) {
         return false;
     }
     const int stages = plan.shape.ranks * plan.shape.chunks;

@@ -7,6 +7,10 @@
 #include "sim/plan.h"
 #include "spec/spec.h"
 
+/* False, with one sentence, for a field that a scenario may carry and that no plan obeys yet: refused, not ignored.
+ * sim_step_plan() asks it; the search asks it once for all its points. */
+bool sim_step_supports(const Spec *spec, GError **error);
+
 /* `spec` is complete (no "auto"). Fails when the schedule refuses the shape or does not exist. */
 bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError **error);
 

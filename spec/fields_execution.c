@@ -10,13 +10,11 @@
 static const SpecField framework_fields[] = {
     SPEC_F_FILE_KEYS("frameworks"),
     SPEC_F_NAME(SpecFramework, name, "\"\"", "What reports call the framework."),
-    FUSED(fused_norm, "Normalisation is one kernel."),
     FUSED(fused_softmax, "Scale, mask and softmax of unfused attention are one kernel."),
     FUSED(fused_bias_gelu, "Bias and activation are one kernel."),
     FUSED(fused_swiglu, "The gated activation is one kernel."),
     FUSED(fused_dropout_add, "Bias, dropout and residual are one kernel."),
     FUSED(fused_rope, "Rotary position is one kernel."),
-    FUSED(fused_cross_entropy, "Softmax and cross-entropy are one kernel."),
     FUSED(norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
     SPEC_F_DOUBLE(SpecFramework, gradient_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "ZeRO-3: times an unsharded gradient is read and written between product and wire."),

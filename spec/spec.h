@@ -170,8 +170,7 @@ typedef struct SpecParallel {
 typedef struct SpecFramework {
     char name[SPEC_NAME_SIZE];
     /* Which element-wise chains run as one kernel. */
-    bool fused_norm, fused_softmax, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope,
-        fused_cross_entropy;
+    bool fused_softmax, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope;
     bool norm_upcasts_fp32; /* eager RMSNorm: extra fp32 passes */
     /* Host. A kernel costs the host `kernel_host_s`; a chain of kernels takes the longer of its GPU time
      * and its host time. Between dependent kernels the GPU idles `kernel_gap_s`. */
