@@ -242,6 +242,11 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
     complete_expert_tensor(&spec->parallel);
     if ((int)spec->parallel.context_mode == SPEC_UNSET)
         spec->parallel.context_mode = spec->execution.framework.context_mode;
+    if ((int)spec->execution.attention == SPEC_UNSET) {
+        spec->execution.attention = spec->execution.framework.attention;
+        note(&completion, "execution.attention",
+             spec_word(&spec_words_attention, (int)spec->execution.attention));
+    }
     complete_training(&completion, spec);
     return true;
 }

@@ -196,7 +196,8 @@ typedef struct SpecFramework {
     bool reduce_each_microbatch;  /* ZeRO-2/3: gradients are reduced on every micro-batch */
     double dropout_frac;          /* of models that do not say */
     double rowwise_gemm_frac;     /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
-    SpecContextMode context_mode; /* of scenarios that do not say */
+    SpecAttention attention;      /* of scenarios that do not say */
+    SpecContextMode context_mode; /* likewise */
     bool context_repeats_kv;    /* keys and values are copied to every query head before they are exchanged */
     double context_merge_bytes; /* an output element, for adding one ring step's part to the rest */
     double context_merge_backward_bytes; /* the same for a gradient of queries, keys and values */

@@ -227,9 +227,13 @@ static void check_presets(const char *path)
     g_assert_cmpuint(source.profiles->len, ==, 4);
     g_assert_true(g_str_has_prefix(g_ptr_array_index(source.profiles, 0), "models/tiny "));
     spec_source_clear(&source);
-    static const char *const overrides[] = {"model.layers=4", "cluster.accelerator.memory_bytes=40 GB",
+    static const char *const overrides[] = {"model.layers=4",
+                                            "cluster.accelerator.memory_bytes=40 GB",
                                             "execution.framework.kernel_host_s=3 us",
-                                            "cluster.calibration=lab", NULL};
+                                            "execution.framework.attention=unfused",
+                                            "cluster.calibration=lab",
+                                            NULL};
+    g_assert_cmpint(spec->execution.attention, ==, SPEC_ATTENTION_FLASH2); /* the profile's */
     load_tiny(path, overrides, spec, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpint(spec->model.layers, ==, 4);
@@ -237,6 +241,7 @@ static void check_presets(const char *path)
     g_assert_cmpfloat(spec->cluster.accelerator.memory_bytes, ==, 40e9);
     g_assert_cmpint(spec->cluster.accelerator.sm_count, ==, 100);
     g_assert_cmpfloat(spec->execution.framework.kernel_host_s, ==, 3e-6);
+    g_assert_cmpint(spec->execution.attention, ==, SPEC_ATTENTION_UNFUSED);
     g_assert_cmpfloat(spec->cluster.collectives.ring_frac, ==, 0.75); /* calibration before preset */
     g_assert_cmpfloat(spec->cluster.accelerator.model.memory_bound.norm_frac, ==, 0.625);
     static const char *const field_first[] = {"cluster.calibration=lab", "cluster.collectives.ring_frac=0.25",
