@@ -1,9 +1,10 @@
-/* cli/cmd_export.c - orrery export: a scenario as a training framework's configuration. */
+/* cli/cmd_export.c - orrery export: a scenario as a training framework's configuration, its schedule as op orders. */
 #include <string.h>
 
 #include "cli/chosen.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "report/orders.h"
 #include "spec/exchange.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
@@ -21,7 +22,8 @@ static bool format_of(const char *word, SpecFormat *ret_format, GError **error)
             return true;
         }
     return orr_fail(error, ORR_ERROR_INPUT,
-                    "--to: %s; give megatron, megatron-bridge, deepspeed, torchtitan or nanotron",
+                    "--to: %s; give megatron, megatron-bridge, deepspeed, torchtitan, nanotron, schedule or "
+                    "schedule-csv",
                     word != NULL ? word : "missing");
 }
 
@@ -37,21 +39,31 @@ static OrrJsonDoc *document(const SpecSource *source, const GPtrArray *chosen, G
     return doc;
 }
 
+/* The framework's file, or with format SPEC_FORMAT_COUNT the schedule's op orders. */
+static bool write_file(const Spec *spec, const OrrJson *scenario, SpecFormat format, bool csv, GString *out,
+                       GError **error)
+{
+    return format == SPEC_FORMAT_COUNT ? report_write_orders(spec, csv, out, error)
+                                       : spec_export(spec, scenario, format, out, error);
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const ExportArgs *args = (const ExportArgs *)common;
-    SpecFormat format = SPEC_FORMAT_MEGATRON;
+    const bool csv = g_strcmp0(args->to, "schedule-csv") == 0;
+    const bool orders = csv || g_strcmp0(args->to, "schedule") == 0;
+    SpecFormat format = SPEC_FORMAT_COUNT;
     SpecSource source = {NULL, NULL, NULL, NULL};
     g_autofree Spec *asked = g_new0(Spec, 1);
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GPtrArray) chosen = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GString) out = g_string_new(NULL);
-    if (!format_of(args->to, &format, error) ||
+    if ((!orders && !format_of(args->to, &format, error)) ||
         !spec_load_file(common->words[0], (const char *const *)common->sets, true, asked, &source, error))
         return false;
     bool ok = cli_choose(asked, spec, chosen, error);
     OrrJsonDoc *doc = ok ? document(&source, chosen, error) : NULL;
-    ok = doc != NULL && spec_export(spec, orr_json_root(doc), format, out, error) &&
+    ok = doc != NULL && write_file(spec, orr_json_root(doc), format, csv, out, error) &&
          cli_output_write(common->output, out, error);
     orr_json_free(doc);
     spec_source_clear(&source);
@@ -60,19 +72,26 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"to", CLI_FLAG_TEXT, offsetof(ExportArgs, to), "FORMAT",
-     "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML) or nanotron (YAML)"},
+     "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron (YAML), "
+     "schedule (op orders as JSON) or schedule-csv (as PyTorch's CSV)"},
 };
 
 const CliCommand cli_command_export = {
     .name = "export",
     .usage = "SCENARIO.json --to FORMAT",
-    .summary = "a scenario as a training framework's configuration",
+    .summary = "a scenario as a training framework's configuration, or its schedule as op orders",
     .help =
         "Writes the scenario in a framework's own names; what is \"auto\" is chosen first. What the "
         "framework's "
         "file has no name for (the cluster, fields of the simulator) goes into one comment line, so that "
         "'orrery import' gives the same scenario back. A field that the framework cannot do is an error that "
         "names it. Megatron-LM flags and Megatron-Bridge overrides come as a shell array to source.\n"
+        "\n"
+        "'--to schedule' writes the order in which every pipeline rank works, for parallel.schedule to read "
+        "back: a "
+        "start for a schedule of your own. '--to schedule-csv' writes the same as a compute-only schedule "
+        "file of "
+        "PyTorch (torchtitan: pipeline_parallel_schedule_csv).\n"
         "\n"
         "  orrery export scenarios/examples/gpt3-175b.json --to megatron --output gpt3.sh\n"
         "  orrery export llama.json --to torchtitan --output llama.toml\n",

@@ -91,6 +91,18 @@ static void fill_campaign(Report *report)
     report->kwh = report->gpu_hours * watts / 1000;
 }
 
+/* Whose circle it is: the engine knows ranks and ops, not files. */
+static bool simulate(const Spec *spec, unsigned record, OrrArena *arena, Report *report, GError **error)
+{
+    if (sim_engine_run(&report->program, record, arena, &report->result, error)) {
+        return true;
+    }
+    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE) {
+        g_prefix_error(error, "parallel.schedule: \"%s\": ", spec->parallel.schedule_file);
+    }
+    return false;
+}
+
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error)
 {
@@ -99,7 +111,7 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     SimPlan plan;
     if (!sim_step_plan(spec, arena, &plan, error) ||
         !sim_program_build(&plan, options->unfold, arena, &report.program, error) ||
-        !sim_engine_run(&report.program, record, arena, &report.result, error)) {
+        !simulate(spec, record, arena, &report, error)) {
         return false;
     }
     if (options->check && !sim_run_check(&report.program, &report.result, error)) {

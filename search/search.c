@@ -421,6 +421,11 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
 {
     if (!sim_step_supports(spec, error))
         return false;
+    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "parallel.schedule: \"%s\" is replayed, not searched; give values instead of \"auto\"",
+            spec->parallel.schedule_file);
     SearchResult result = {.best = runs_new(), .pareto = runs_new(), .misses = runs_new()};
     Search search = {.options = options, .result = &result, .runs = runs_new(), .timer = g_timer_new()};
     const double share = spec->search.max_memory_frac > 0 ? spec->search.max_memory_frac : 1;

@@ -46,8 +46,9 @@ typedef struct SimRankPlan { /* one pipeline rank */
 typedef struct SimPlan {
     const SimSchedule *schedule;
     SimScheduleShape shape;
-    SimStage *stages;   /* [ranks x chunks] along the model */
-    SimRankPlan *ranks; /* [ranks] */
+    const SimOrder *orders; /* [ranks] given ones; NULL: the schedule generates them */
+    SimStage *stages;       /* [ranks x chunks] along the model */
+    SimRankPlan *ranks;     /* [ranks] */
     /* Data parallelism. */
     int zero;                  /* 0-3 */
     bool overlap_grad_reduce;  /* beside the backward, else after the last one */
@@ -67,6 +68,9 @@ typedef struct SimPlan {
     /* Ranks. */
     int tensor, context, data, expert; /* degrees, for the groups of an unfolded run */
 } SimPlan;
+
+/* The order of every pipeline rank, [ranks] in `arena`: given or generated. */
+SimOrder *sim_plan_orders(const SimPlan *plan, OrrArena *arena);
 
 /* Lowers the plan. `unfold` false: one rank for each pipeline rank (replicas 1); true: all
  * ranks x tensor x context x data of them, with their groups. Everything lives in `arena`. */

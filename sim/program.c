@@ -50,9 +50,7 @@ static void builder_init(Builder *b, const SimPlan *plan, OrrArena *arena)
                    .chunks = plan->shape.chunks,
                    .microbatches = plan->shape.microbatches,
                    .stages = plan->shape.ranks * plan->shape.chunks};
-    b->orders = ORR_ARENA_NEW(arena, SimOrder, b->ranks);
-    for (int r = 0; r < b->ranks; r++)
-        plan->schedule->generate(&plan->shape, r, arena, &b->orders[r]);
+    b->orders = sim_plan_orders(plan, arena);
     b->lists = ORR_ARENA_NEW(arena, GArray *, b->ranks * SIM_STREAM_COUNT);
     for (int i = 0; i < b->ranks * SIM_STREAM_COUNT; i++)
         b->lists[i] = g_array_new(FALSE, FALSE, sizeof(SimInstr));
@@ -183,6 +181,18 @@ static void finish(const Builder *b, bool unfold, SimProgram *ret_program)
     program.mem_count = b->mems->len;
     sim_program_groups(b, &program);
     *ret_program = program;
+}
+
+SimOrder *sim_plan_orders(const SimPlan *plan, OrrArena *arena)
+{
+    SimOrder *orders = ORR_ARENA_NEW(arena, SimOrder, plan->shape.ranks);
+    for (int r = 0; r < plan->shape.ranks; r++) {
+        if (plan->orders != NULL)
+            orders[r] = plan->orders[r];
+        else
+            plan->schedule->generate(&plan->shape, r, arena, &orders[r]);
+    }
+    return orders;
 }
 
 bool sim_program_build(const SimPlan *plan, bool unfold, OrrArena *arena, SimProgram *ret_program,

@@ -14,9 +14,8 @@ static const char *const PASS_NAMES[] = {
 static bool fail(const Builder *b, int rank, SimPass pass, int stage, int microbatch, const char *what,
                  GError **error)
 {
-    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                "schedule \"%s\": rank %d runs the %s of stage %d, micro-batch %d %s",
-                b->plan->schedule->name, rank, PASS_NAMES[pass], stage, microbatch, what);
+    orr_fail(error, ORR_ERROR_INPUT, "schedule \"%s\": rank %d runs the %s of stage %d, micro-batch %d %s",
+             b->plan->schedule->name, rank, PASS_NAMES[pass], stage, microbatch, what);
     return false;
 }
 
@@ -38,10 +37,10 @@ static bool check_pass(const Builder *b, uint8_t *done, int rank, SimPass pass, 
                        GError **error)
 {
     if (chunk < 0 || chunk >= b->chunks || microbatch < 0 || microbatch >= b->microbatches) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "schedule \"%s\": rank %d names chunk %d, micro-batch %d; there are %d chunks and %d "
-                    "micro-batches",
-                    b->plan->schedule->name, rank, chunk, microbatch, b->chunks, b->microbatches);
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "schedule \"%s\": rank %d names chunk %d, micro-batch %d; there are %d chunks and %d "
+                 "micro-batches",
+                 b->plan->schedule->name, rank, chunk, microbatch, b->chunks, b->microbatches);
         return false;
     }
     int stage = sim_stage_of(b->plan->schedule->placement, b->ranks, b->chunks, rank, chunk);
@@ -54,15 +53,20 @@ static bool check_pass(const Builder *b, uint8_t *done, int rank, SimPass pass, 
                     : pass == SIM_PASS_BACKWARD_WEIGHT ? DONE_FORWARD | DONE_BACKWARD
                                                        : DONE_FORWARD;
     if (*mine & makes)
-        return fail(b, rank, pass, stage, microbatch, "twice", error);
+        return fail(b, rank, pass, stage, microbatch, "twice; list it once", error);
     if ((*mine & needs) != needs)
-        return fail(b, rank, pass, stage, microbatch, "before the pass that it needs", error);
+        return fail(b, rank, pass, stage, microbatch,
+                    "before the pass that it needs; a forward comes first, then its backward, whole or the "
+                    "input's before the weights'",
+                    error);
     if (pass == SIM_PASS_FORWARD &&
         !neighbour_done(b, done, rank, stage, stage - 1, microbatch, DONE_FORWARD))
-        return fail(b, rank, pass, stage, microbatch, "before that of the stage before it", error);
+        return fail(b, rank, pass, stage, microbatch,
+                    "before that of the stage before it, on the same rank; turn them round", error);
     if ((pass == SIM_PASS_BACKWARD || pass == SIM_PASS_BACKWARD_INPUT) &&
         !neighbour_done(b, done, rank, stage, stage + 1, microbatch, DONE_BACKWARD))
-        return fail(b, rank, pass, stage, microbatch, "before that of the stage after it", error);
+        return fail(b, rank, pass, stage, microbatch,
+                    "before that of the stage after it, on the same rank; turn them round", error);
     *mine |= makes;
     return true;
 }
@@ -82,6 +86,24 @@ static bool check_rank(const Builder *b, uint8_t *done, int rank, GError **error
     return true;
 }
 
+/* The first pass of `expected` that (stage, microbatch) lacks, or has although the other copy should. */
+static bool fail_incomplete(const Builder *b, int stage, int microbatch, uint8_t found, uint8_t expected,
+                            GError **error)
+{
+    const uint8_t differs = found ^ expected;
+    const SimPass pass = differs & DONE_FORWARD    ? SIM_PASS_FORWARD
+                         : differs & DONE_BACKWARD ? SIM_PASS_BACKWARD
+                                                   : SIM_PASS_BACKWARD_WEIGHT;
+    int rank, chunk;
+    sim_place_of(b->plan->schedule->placement, b->ranks, b->chunks, stage, &rank, &chunk);
+    if (expected == 0)
+        return fail(b, rank, pass, stage, microbatch, "which belongs to the other copy of the model", error);
+    orr_fail(error, ORR_ERROR_INPUT,
+             "schedule \"%s\": rank %d never runs the %s of stage %d, micro-batch %d; list it once",
+             b->plan->schedule->name, rank, PASS_NAMES[pass], stage, microbatch);
+    return false;
+}
+
 bool sim_orders_check(const Builder *b, GError **error)
 {
     uint8_t *done = ORR_ARENA_NEW(b->arena, uint8_t, (int64_t)b->stages * b->microbatches);
@@ -94,12 +116,9 @@ bool sim_orders_check(const Builder *b, GError **error)
         for (int k = 0; k < b->microbatches; k++) {
             bool other_copy = two_copies && (stage >= b->ranks) != (k >= b->microbatches / 2);
             uint8_t expected = other_copy ? 0 : DONE_FORWARD | DONE_BACKWARD | DONE_WEIGHT;
-            if (done[(int64_t)stage * b->microbatches + k] != expected) {
-                g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                            "schedule \"%s\": stage %d does not run micro-batch %d as it should",
-                            b->plan->schedule->name, stage, k);
-                return false;
-            }
+            uint8_t found = done[(int64_t)stage * b->microbatches + k];
+            if (found != expected)
+                return fail_incomplete(b, stage, k, found, expected, error);
         }
     }
     return true;

@@ -123,33 +123,6 @@ static void fill_hops(Step *step, int stage)
     }
 }
 
-static bool fill_schedule(const Spec *spec, SimPlan *plan, GError **error)
-{
-    const char *name = spec_word(&spec_words_schedule, (int)spec->parallel.schedule);
-    plan->schedule = sim_schedule_find(name);
-    plan->shape = (SimScheduleShape){.ranks = spec->parallel.pipeline,
-                                     .chunks = spec->parallel.virtual_stages,
-                                     .microbatches = spec_microbatches(spec)};
-    if (plan->schedule == NULL) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "parallel.schedule: \"%s\" is not built yet; `orrery list schedules` shows what is",
-                    name);
-        return false;
-    }
-    if (plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL) {
-        if (spec->parallel.virtual_stages > 2) {
-            g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                        "parallel.virtual_stages: %d with schedule \"%s\", which keeps two copies of one "
-                        "stage a rank; "
-                        "leave it out",
-                        spec->parallel.virtual_stages, name);
-            return false;
-        }
-        plan->shape.chunks = 2; /* one of each copy */
-    }
-    return plan->schedule->check == NULL || plan->schedule->check(&plan->shape, error);
-}
-
 static void fill_policies(const Spec *spec, SimPlan *plan)
 {
     const SpecFramework *framework = &spec->execution.framework;
@@ -242,7 +215,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
 {
     SimPlan plan = {0};
     Step step = {.spec = spec, .arena = arena, .plan = &plan};
-    if (!sim_step_supports(spec, error) || !fill_schedule(spec, &plan, error)) {
+    if (!sim_step_supports(spec, error) || !step_fill_schedule(spec, arena, &plan, error)) {
         return false;
     }
     const int stages = plan.shape.ranks * plan.shape.chunks;

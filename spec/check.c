@@ -445,11 +445,46 @@ static bool check_order(const Check *check)
 
 /* --- pipeline --- */
 
+/* A file of op orders replays one shape of pipeline. */
+static bool check_orders(const Check *check)
+{
+    const SpecParallel *parallel = &check->spec->parallel;
+    const SpecTraining *training = &check->spec->training;
+    const SpecOrders *orders = &parallel->orders;
+    const char *file = parallel->schedule_file;
+    const int copies = orders->placement == SPEC_PLACE_BIDIRECTIONAL ? 2 : 1;
+    if (!known(parallel->pipeline) || !known(parallel->virtual_stages) || !known(parallel->data) ||
+        !known(training->micro_batch))
+        return fail(
+            check,
+            "parallel.schedule: \"%s\" is written for one shape of pipeline, but pipeline, virtual_stages, "
+            "data or micro_batch is \"auto\"; give numbers there",
+            file);
+    if (parallel->pipeline != orders->ranks)
+        return fail(check, "parallel.pipeline: %d, but \"%s\" gives orders for %d pipeline ranks; give %d",
+                    parallel->pipeline, file, orders->ranks, orders->ranks);
+    if (parallel->virtual_stages != orders->chunks / copies && parallel->virtual_stages != orders->chunks)
+        return fail(check,
+                    "parallel.virtual_stages: %d, but \"%s\" gives every rank %d model stages; give %d",
+                    parallel->virtual_stages, file, orders->chunks, orders->chunks / copies);
+    const int microbatches = spec_microbatches(check->spec);
+    if (microbatches != orders->microbatches)
+        return fail(check,
+                    "parallel.schedule: \"%s\" gives orders for %d micro-batches, but global_batch %d / "
+                    "(micro_batch %d x data %d) = %d; give orders for %d, or global_batch %" G_GINT64_FORMAT,
+                    file, orders->microbatches, training->global_batch, training->micro_batch, parallel->data,
+                    microbatches, microbatches,
+                    (gint64)orders->microbatches * training->micro_batch * parallel->data);
+    return true;
+}
+
 static bool check_schedule(const Check *check)
 {
     const SpecParallel *parallel = &check->spec->parallel;
     const int schedule = (int)parallel->schedule, chunks = parallel->virtual_stages,
               pipeline = parallel->pipeline;
+    if (schedule == SPEC_SCHEDULE_FILE)
+        return check_orders(check);
     if (schedule == SPEC_AUTO || !known(chunks))
         return true;
     const char *word = spec_word(&spec_words_schedule, schedule);

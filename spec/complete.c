@@ -151,10 +151,17 @@ static bool is_v_shape(int schedule)
            schedule == SPEC_SCHEDULE_V_MIN || schedule == SPEC_SCHEDULE_DUALPIPEV;
 }
 
+static int usual_chunks(const SpecParallel *parallel)
+{
+    if (parallel->schedule == SPEC_SCHEDULE_FILE)
+        return parallel->orders.placement == SPEC_PLACE_BIDIRECTIONAL ? 1 : parallel->orders.chunks;
+    return is_v_shape((int)parallel->schedule) ? 2 : 1;
+}
+
 static void complete_schedule(const Completion *completion, SpecParallel *parallel)
 {
     const int schedule = (int)parallel->schedule;
-    set_int(completion, "parallel.virtual_stages", &parallel->virtual_stages, is_v_shape(schedule) ? 2 : 1);
+    set_int(completion, "parallel.virtual_stages", &parallel->virtual_stages, usual_chunks(parallel));
     if (schedule != SPEC_UNSET)
         return;
     if (parallel->virtual_stages == SPEC_AUTO)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "spec/fields_internal.h"
+#include "spec/orders.h"
 
 #define DEGREE_MAX 1e6
 
@@ -9,27 +10,22 @@
 static bool read_schedule(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
     SpecParallel *parallel = (SpecParallel *)(void *)((char *)target - offsetof(SpecParallel, schedule));
-    const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
     if (spec_is_auto(node)) {
         parallel->schedule = (SpecSchedule)SPEC_AUTO;
         return context->allow_auto ||
                spec_read_fail(context, NULL, error,
                               "\"auto\" leaves the choice to a search; give a schedule such as 1f1b here");
     }
-    if (strchr(text, '/') != NULL || g_str_has_suffix(text, ".json")) {
-        if (strlen(text) >= sizeof parallel->schedule_file)
-            return spec_read_fail(context, node, error, "is too long a path; give at most %d bytes",
-                                  (int)sizeof parallel->schedule_file - 1);
-        g_strlcpy(parallel->schedule_file, text, sizeof parallel->schedule_file);
+    if (orr_json_type(node) == ORR_JSON_OBJECT) {
         parallel->schedule = SPEC_SCHEDULE_FILE;
-        return true;
+        return spec_orders_take(node, parallel, error);
     }
     int schedule = 0;
     if (!spec_read_word(context, &spec_words_schedule, node, &schedule, error))
         return false;
     if (schedule == SPEC_SCHEDULE_FILE)
         return spec_read_fail(context, node, error,
-                              "names no file; give the path of a file of op orders, ending in .json");
+                              "names no file; give the path of a file of op orders, ending in .json or .csv");
     parallel->schedule = (SpecSchedule)schedule;
     return true;
 }
@@ -90,8 +86,8 @@ static const SpecField parallel_fields[] = {
      .read = read_schedule,
      .form = "one of naive, gpipe, 1f1b, interleaved, breadth-first, zb-h1, zb-h2, zb-v, v-half, v-min, "
              "dualpipe, "
-             "dualpipev, or the path of a file of op orders",
-     .schema = "{\"type\":\"string\"}",
+             "dualpipev, or the path of a file of op orders (.json or .csv)",
+     .schema = "{\"type\":[\"string\",\"object\"]}",
      .help = "Pipeline schedule; default 1f1b, or interleaved with virtual stages."},
     SPEC_F_NAME(SpecParallel, order, "\"tp-cp-ep-dp-pp\"",
                 "Which ranks are neighbours: dimensions, innermost first."),

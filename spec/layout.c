@@ -29,7 +29,8 @@ static int rank_of_stage(const SpecParallel *parallel, int stage)
     const int p = parallel->pipeline, chunk = stage / p;
     const bool v_shape =
         parallel->schedule == SPEC_SCHEDULE_ZB_V || parallel->schedule == SPEC_SCHEDULE_V_HALF ||
-        parallel->schedule == SPEC_SCHEDULE_V_MIN || parallel->schedule == SPEC_SCHEDULE_DUALPIPEV;
+        parallel->schedule == SPEC_SCHEDULE_V_MIN || parallel->schedule == SPEC_SCHEDULE_DUALPIPEV ||
+        (parallel->schedule == SPEC_SCHEDULE_FILE && parallel->orders.placement == SPEC_PLACE_V);
     return v_shape && chunk % 2 == 1 ? p - 1 - stage % p : stage % p;
 }
 

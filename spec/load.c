@@ -41,16 +41,6 @@ static bool read_spec(const OrrJson *resolved, const char *where, bool allow_aut
     return ok && spec_complete_noted(spec, where, source->defaulted, error) && spec_check(spec, where, error);
 }
 
-static void resolve_schedule_file(Spec *spec, const char *base_dir)
-{
-    SpecParallel *parallel = &spec->parallel;
-    if (parallel->schedule_file[0] == '\0' || g_path_is_absolute(parallel->schedule_file) || base_dir == NULL)
-        return;
-    g_autofree char *path = g_build_filename(base_dir, parallel->schedule_file, NULL);
-    if (strlen(path) < sizeof parallel->schedule_file)
-        g_strlcpy(parallel->schedule_file, path, sizeof parallel->schedule_file);
-}
-
 static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const char *const *sets,
                  bool allow_auto, Spec *ret_spec, SpecSource *ret_source, GError **error)
 {
@@ -70,7 +60,6 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
         g_autofree char *text = orr_json_dump(orr_json_root(resolved));
         source.scenario_hash = orr_hash_text(text, strlen(text));
         source.resolved = orr_json_dump(orr_json_root(doc));
-        resolve_schedule_file(spec, base_dir);
         *ret_spec = *spec;
     }
     if (ok && ret_source != NULL)

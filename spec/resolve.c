@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "spec/import_hf.h"
+#include "spec/orders.h"
 #include "spec/read.h"
 
 #define MAX_PRESET_DEPTH 8
@@ -407,6 +408,34 @@ static bool resolve_framework(const Resolver *resolver, OrrJsonDoc *doc)
     return true;
 }
 
+/* A schedule that is a path becomes what the file says. */
+static bool resolve_orders(const Resolver *resolver, OrrJsonDoc *doc)
+{
+    const OrrJson *parallel = orr_json_member(orr_json_root(doc), "parallel");
+    const bool object = parallel != NULL && orr_json_type(parallel) == ORR_JSON_OBJECT;
+    const OrrJson *schedule = object ? orr_json_member(parallel, "schedule") : NULL;
+    if (schedule == NULL || orr_json_type(schedule) != ORR_JSON_TEXT ||
+        !spec_is_orders_path(orr_json_text(schedule)))
+        return true;
+    const char *name = orr_json_text(schedule);
+    g_autofree char *path = g_path_is_absolute(name) || resolver->base_dir == NULL
+                                ? g_strdup(name)
+                                : g_build_filename(resolver->base_dir, name, NULL);
+    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        return fail(
+            resolver, "parallel.schedule",
+            "\"%.200s\" is no file; give a schedule such as 1f1b, or the path of a file of op orders (.json "
+            "or .csv), from the scenario's folder",
+            name);
+    OrrJsonDoc *orders = spec_orders_read_file(path, name, resolver->error);
+    if (orders == NULL)
+        return false;
+    add_profile(resolver, "schedules", name, orr_json_root(orders));
+    put_node(doc, "parallel.schedule", orr_json_root(orders));
+    orr_json_free(orders);
+    return true;
+}
+
 OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, const char *base_dir,
                                   GPtrArray *profiles, GError **error)
 {
@@ -435,7 +464,7 @@ OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, co
         put_node(doc, "cluster", orr_json_root(object));
         orr_json_free(object);
     }
-    if (!resolve_framework(&resolver, doc))
+    if (!resolve_framework(&resolver, doc) || !resolve_orders(&resolver, doc))
         goto failed;
     return doc;
 failed:

@@ -139,6 +139,17 @@ typedef struct SpecTraining {
 
 /* --- how it is split --- */
 
+/* Which pipeline rank holds a model stage: around the ranks again and again, there and back, or two copies of the model
+ * from both ends. */
+typedef enum { SPEC_PLACE_LOOP, SPEC_PLACE_V, SPEC_PLACE_BIDIRECTIONAL } SpecPlacement;
+
+/* Op orders from a file; spec/orders.h reads the text. */
+typedef struct SpecOrders {
+    const char *text; /* a line a rank, interned: lives as long as the program; NULL: no file */
+    int ranks, chunks, microbatches;
+    SpecPlacement placement;
+} SpecOrders;
+
 typedef struct SpecParallel {
     int tensor;
     SpecTensorScheme tensor_scheme;
@@ -149,6 +160,7 @@ typedef struct SpecParallel {
     int zero_group_gpus; /* 0: shard over all data-parallel ranks */
     SpecSchedule schedule;
     char schedule_file[SPEC_NAME_SIZE * 2]; /* a file of op orders instead of a named schedule */
+    SpecOrders orders;                      /* what it says */
     char order[SPEC_NAME_SIZE];             /* dimensions, innermost first: "tp-cp-ep-dp-pp" */
     SpecMoeDispatcher moe_dispatcher;
     bool moe_dispatch_fp8; /* tokens cross to their experts in 8 bits with block scales; they return in 16 */

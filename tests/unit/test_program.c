@@ -438,7 +438,7 @@ static const struct {
       {SIM_PASS_BACKWARD, 1, 0, 0, 0},
       {SIM_PASS_BACKWARD, 0, 0, 0, 0}},
      4,
-     "stage 0 does not run micro-batch 1"},
+     "rank 0 never runs the forward of stage 0, micro-batch 1"},
     {{{SIM_PASS_FORWARD, 0, 2, 0, 0}},
      1,
      "names chunk 0, micro-batch 2; there are 2 chunks and 2 micro-batches"},

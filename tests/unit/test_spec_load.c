@@ -93,10 +93,12 @@ static void test_forms(void)
     g_assert_cmpint(third->training.recompute.mode, ==, SPEC_RECOMPUTE_FULL);
     g_assert_cmpint(third->training.recompute.layers, ==, 3);
     g_assert_cmpint(third->training.gradient_dtype, ==, SPEC_BF16);
-    g_autofree Spec *fourth = test_spec("parallel.schedule=orders/mine.json", "offload.activation_layers=2",
-                                        "parallel.zero=3", NULL);
+    g_autofree Spec *fourth = test_spec("parallel={\"tensor\":4,\"zero\":3,\"schedule\":{\"file\":\"mine\","
+                                        "\"orders\":[\"0F0 0F1 0B0 0B1\"]}}",
+                                        "training.global_batch=32", "offload.activation_layers=2", NULL);
     g_assert_cmpint(fourth->parallel.schedule, ==, SPEC_SCHEDULE_FILE);
-    g_assert_cmpstr(fourth->parallel.schedule_file, ==, "orders/mine.json");
+    g_assert_cmpstr(fourth->parallel.schedule_file, ==, "mine");
+    g_assert_cmpint(fourth->parallel.orders.microbatches, ==, 2);
     g_assert_cmpint(fourth->offload.activation_layers, ==, 2);
 }
 

@@ -1,0 +1,82 @@
+/* sim/step_orders.c - which schedule a plan follows: one of the table, or op orders that came with the Spec. */
+#include <string.h>
+
+#include "sim/step_internal.h"
+#include "spec/orders.h"
+
+static const uint8_t PASSES[] = {
+    [SPEC_OP_FORWARD] = SIM_PASS_FORWARD,       [SPEC_OP_BACKWARD] = SIM_PASS_BACKWARD,
+    [SPEC_OP_INPUT] = SIM_PASS_BACKWARD_INPUT,  [SPEC_OP_WEIGHT] = SIM_PASS_BACKWARD_WEIGHT,
+    [SPEC_OP_PAIR] = SIM_PASS_FORWARD_BACKWARD,
+};
+
+static SimPassOp pass_of(const SpecOrderOp *op, int ranks)
+{
+    const bool pair = op->op == SPEC_OP_PAIR;
+    return (SimPassOp){.pass = PASSES[op->op],
+                       .chunk = (int16_t)(op->stage / ranks),
+                       .microbatch = op->microbatch,
+                       .chunk2 = (int16_t)(pair ? op->stage2 / ranks : -1),
+                       .microbatch2 = pair ? op->microbatch2 : -1};
+}
+
+/* A schedule of its own, named after the file. */
+static bool follow_orders(const Spec *spec, OrrArena *arena, SimPlan *plan, GError **error)
+{
+    static const SimPlacement PLACEMENTS[] = {
+        [SPEC_PLACE_LOOP] = SIM_PLACE_LOOP,
+        [SPEC_PLACE_V] = SIM_PLACE_V,
+        [SPEC_PLACE_BIDIRECTIONAL] = SIM_PLACE_BIDIRECTIONAL,
+    };
+    const SpecOrders *given = &spec->parallel.orders;
+    const char *name = spec->parallel.schedule_file;
+    SpecOrderTable table;
+    g_assert(given->text != NULL);
+    if (!spec_orders_parse(given->text, name, arena, &table, error)) {
+        return false;
+    }
+    SimSchedule *schedule = ORR_ARENA_NEW(arena, SimSchedule, 1);
+    *schedule =
+        (SimSchedule){.name = orr_arena_strdup(arena, name), .placement = PLACEMENTS[given->placement]};
+    SimOrder *orders = ORR_ARENA_NEW(arena, SimOrder, given->ranks);
+    for (int r = 0; r < given->ranks; r++) {
+        orders[r].count = table.rows[r].count;
+        orders[r].ops = ORR_ARENA_NEW(arena, SimPassOp, orders[r].count);
+        for (int64_t i = 0; i < orders[r].count; i++) {
+            orders[r].ops[i] = pass_of(&table.rows[r].ops[i], given->ranks);
+        }
+    }
+    plan->schedule = schedule;
+    plan->orders = orders;
+    return true;
+}
+
+bool step_fill_schedule(const Spec *spec, OrrArena *arena, SimPlan *plan, GError **error)
+{
+    const char *name = spec_word(&spec_words_schedule, (int)spec->parallel.schedule);
+    plan->schedule = sim_schedule_find(name);
+    plan->shape = (SimScheduleShape){.ranks = spec->parallel.pipeline,
+                                     .chunks = spec->parallel.virtual_stages,
+                                     .microbatches = spec_microbatches(spec)};
+    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE) {
+        if (!follow_orders(spec, arena, plan, error)) {
+            return false;
+        }
+    } else if (plan->schedule == NULL) {
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "parallel.schedule: \"%s\" is not built yet; `orrery list schedules` shows what is",
+                    name);
+        return false;
+    }
+    if (plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL) {
+        if (spec->parallel.virtual_stages > 2) {
+            g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                        "parallel.virtual_stages: %d with schedule \"%s\", which keeps two copies of one "
+                        "stage a rank; leave it out",
+                        spec->parallel.virtual_stages, plan->schedule->name);
+            return false;
+        }
+        plan->shape.chunks = 2; /* one of each copy */
+    }
+    return plan->schedule->check == NULL || plan->schedule->check(&plan->shape, error);
+}
