@@ -60,7 +60,7 @@ static bool read_row(const OrrJson *node, const SpecCluster *cluster, CalCollect
     *row = (CalCollectiveRow){.collective = {.op = op_words[found].op, .bytes = bytes}};
     int domain = MAX(cluster->scale_up_domain_gpus, 1);
     int per_domain = nodes > 1 && domain < (int)gpus ? (int)(gpus / nodes) : (int)gpus;
-    row->collective.group = (CostGroup){(int)gpus, per_domain, 1};
+    row->collective.group = (CostGroup){.ranks = (int)gpus, .per_domain = per_domain, .nic_sharers = 1};
     row->across = per_domain < (int)gpus;
     row->no_nvls = algorithm && strncmp(algorithm, "Ring", 4) == 0;
     double busbw = number(node, "busbw_gbps", 0), factor = bus_factor(row->collective.op, gpus);

@@ -11,12 +11,13 @@
 
 #include "costmodel/nccl.h"
 
-/* The group on the machine: n ranks = k domains of p, and what joins them. */
+/* The group on the machine: n ranks = k domains of p on average, and what joins them. */
 typedef struct Ground {
     const SpecCollectiveModel *inside, *across;
     bool nvlink;
     int n, k;
     double p;
+    double rails;                   /* NICs in the domain with the fewest: p where all hold the same number */
     double link_bytes_per_s;        /* scale-up, of one GPU, alone */
     double shared_link_bytes_per_s; /* the same in a group of this size */
     double nic_bytes_per_s;         /* one GPU's share of its NIC, plateau, congestion and sharing included */
@@ -77,10 +78,10 @@ static double wire_bytes(const CostCollective *c)
     }
 }
 
-static int domains(const CostGroup *group)
+int cost_group_domains(const CostGroup *group)
 {
     int per_domain = CLAMP(group->per_domain, 1, group->ranks);
-    return (group->ranks + per_domain - 1) / per_domain;
+    return group->domains > 0 ? group->domains : (group->ranks + per_domain - 1) / per_domain;
 }
 
 /* The graphs that NCCL's search finds on the reference node. */
@@ -99,11 +100,11 @@ static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollecti
     double nic = gpu->reference_scale_out_bytes_per_s_per_gpu > 0
                      ? gpu->reference_scale_out_bytes_per_s_per_gpu
                      : cluster->scale_out_bytes_per_s_per_gpu;
-    double net = 0.9 * g->p * nic; /* NCCL's search settles on 45 of 50 GB/s */
+    double net = 0.9 * g->rails * nic; /* NCCL's search settles on 45 of 50 GB/s */
     double ring = in->ring_channels * in->ring_channel_bytes_per_s;
     double channel = (g->k > 1 ? (g->p > 1 ? MIN(ring, net) : net) : ring) / MAX(in->ring_channels, 1);
     q->ring = q->tree = (CostNcclGraph){in->ring_channels, channel, channel};
-    if (in->nvls_channels > 0 && g->p >= in->nvls_min_ranks)
+    if (in->nvls_channels > 0 && g->rails >= in->nvls_min_ranks)
         q->nvls = (CostNcclGraph){in->nvls_channels, in->nvls_channel_bytes_per_s, net / in->nvls_channels};
 }
 
@@ -112,8 +113,9 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     const SpecAccelerator *gpu = &cluster->accelerator;
     Ground g = {.inside = inside_of(cluster), .across = across_of(cluster)};
     g.n = c->group.ranks;
-    g.k = domains(&c->group);
+    g.k = cost_group_domains(&c->group);
     g.p = (double)g.n / g.k;
+    g.rails = c->group.rails > 0 ? c->group.rails : g.p;
     double link =
         cluster->scale_up_bytes_per_s > 0 ? cluster->scale_up_bytes_per_s : gpu->scale_up_bytes_per_s;
     g.nvlink = link > 0 && cluster->topology != SPEC_TOPOLOGY_PCIE;
@@ -159,7 +161,7 @@ static double ring_bytes_per_s(const Ground *g)
     double inside = g->shared_link_bytes_per_s * fracs[g->choice.protocol];
     if (g->k == 1)
         return inside;
-    double net = g->p * g->nic_bytes_per_s * payload[g->choice.protocol];
+    double net = g->rails * g->nic_bytes_per_s * payload[g->choice.protocol];
     return g->p > 1 ? MIN(inside, net) : net;
 }
 
@@ -205,7 +207,7 @@ static double nvls_s(const Ground *g)
     double wire = g->wire_bytes / (g->link_bytes_per_s * in->nvls_frac),
            latency = in->offset_s + in->nvls_latency_s;
     if (g->k > 1) {
-        double net = g->p * g->nic_bytes_per_s * (g->k == 2 ? 2 : g->across->nvls_tree_frac);
+        double net = g->rails * g->nic_bytes_per_s * (g->k == 2 ? 2 : g->across->nvls_tree_frac);
         wire = MAX(wire, g->wire_bytes / net);
         latency += 2 * ceil(log2(g->k)) * net_hop_s(g, COST_NCCL_SIMPLE);
     }
@@ -222,14 +224,16 @@ static double pat_s(const Ground *g)
 /* All-to-all and send-receive: every rank's bytes to peers in its node over scale-up links, to the others over its
  * own NIC, both at once.
  *
- *   t = offset + latency + (n-1) peer + max(S (p-1)/n / B_up, S (n-p)/n / B_nic) + S/n / B_copy
+ *   t = offset + latency + (n-1) peer + max(S (p-1)/n / B_up, S (n-r)/n / B_nic) + S/n / B_copy
+ *
+ * r: members of the smallest domain, whose ranks have the most peers elsewhere.
  */
 static double messages_s(const Ground *g, const CostCollective *c)
 {
     const SpecCollectiveModel *in = g->inside;
     bool all = c->op == COST_ALL_TO_ALL;
     double inside = all ? c->bytes * (g->p - 1) / g->n : (g->k == 1 ? c->bytes : 0);
-    double outside = all ? c->bytes * (g->n - g->p) / g->n : (g->k > 1 ? c->bytes : 0);
+    double outside = all ? c->bytes * (g->n - g->rails) / g->n : (g->k > 1 ? c->bytes : 0);
     double up = inside / g->shared_link_bytes_per_s, out = outside / g->nic_bytes_per_s;
     double latency = in->offset_s + in->alltoall_ll_s + (all ? in->alltoall_peer_s * (g->n - 1) : 0);
     if (g->k > 1)
@@ -290,7 +294,7 @@ CostNcclChoice cost_collective_choice(const SpecCluster *cluster, const CostColl
 
 CostTraffic cost_collective_traffic(const CostCollective *c)
 {
-    double n = c->group.ranks, k = domains(&c->group), p = n / k, s = c->bytes;
+    double n = c->group.ranks, k = cost_group_domains(&c->group), p = n / k, s = c->bytes;
     if (n <= 1)
         return (CostTraffic){0, 0};
     switch (c->op) {

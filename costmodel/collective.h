@@ -23,7 +23,9 @@ typedef enum {
 /* How a group of ranks lies on the machine. */
 typedef struct CostGroup {
     int ranks;      /* in the group */
-    int per_domain; /* of them in one scale-up domain (NVLink); ranks when all are */
+    int per_domain; /* neighbours of it in one scale-up domain (NVLink), a divisor of ranks; ranks when all are */
+    int domains; /* that it lies in; 0: ranks / per_domain, the same number in each */
+    int rails;   /* NICs, one a rank, in the domain that holds the fewest of it; 0: per_domain */
     int nic_sharers; /* groups of the same kind that use one GPU's NIC share at once; 1 when every rank brings its own NIC */
 } CostGroup;
 
@@ -38,6 +40,8 @@ typedef struct CostCollective {
 typedef struct CostTraffic {
     double scale_up_bytes, scale_out_bytes;
 } CostTraffic;
+
+int cost_group_domains(const CostGroup *group);
 
 /* Seconds, alone on the network. ranks 1: 0. */
 double cost_collective_s(const SpecCluster *cluster, const CostCollective *collective);

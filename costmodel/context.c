@@ -22,6 +22,16 @@ static double travelling_heads(const CostShape *shape)
     return expanded ? shape->heads : shape->kv_heads;
 }
 
+/* Ranks of the all-to-all part: as many of a scale-up domain as divide the heads. */
+static int inner_ranks(const CostShape *shape)
+{
+    int inner = shape->context_group.per_domain;
+    const int heads = (int)shape->heads;
+    while (heads % inner != 0 || shape->context_group.per_domain % inner != 0)
+        inner -= 1;
+    return inner;
+}
+
 CostContextPlan cost_context_plan(const CostShape *shape)
 {
     const SpecParallel *parallel = &shape->spec->parallel;
@@ -30,7 +40,7 @@ CostContextPlan cost_context_plan(const CostShape *shape)
     if (parallel->context_mode == SPEC_CONTEXT_ULYSSES) {
         plan = (CostContextPlan){.inner = context, .ring = 1};
     } else if (parallel->context_mode == SPEC_CONTEXT_HIERARCHICAL) {
-        plan.inner = parallel->context_inner > 0 ? parallel->context_inner : shape->context_group.per_domain;
+        plan.inner = parallel->context_inner > 0 ? parallel->context_inner : inner_ranks(shape);
         plan.ring = context / plan.inner;
     }
     plan.q_tokens = shape->sequence / plan.ring;
@@ -152,7 +162,7 @@ static int push_ring_steps(const CostShape *shape, const CostContextPlan *plan, 
 /* The ring's ranks lie `inner` apart in the context group. */
 static CostGroup ring_group(const CostShape *shape, const CostContextPlan *plan)
 {
-    return cost_group(shape->spec, plan->ring, shape->spec->parallel.tensor * plan->inner);
+    return cost_group_part(shape->spec, COST_RANKS_CONTEXT, plan->inner, plan->ring);
 }
 
 static void push_ring(const CostShape *shape, const CostContextPlan *plan, bool backward, CostOps *ops)
@@ -197,7 +207,7 @@ static void push_exchange(const CostShape *shape, const CostContextPlan *plan, c
     const double width = before ? shape->heads * qk_dim(model) + kv * (qk_dim(model) + v_dim(model))
                                 : shape->heads * v_dim(model);
     if (plan->inner > 1) {
-        const CostGroup group = cost_group(shape->spec, plan->inner, shape->spec->parallel.tensor);
+        const CostGroup group = cost_group_part(shape->spec, COST_RANKS_CONTEXT, 1, plan->inner);
         push_comm(name, COST_ALL_TO_ALL, shape->tokens * width * shape->element_bytes, group, 1, -1, ops);
     }
 }

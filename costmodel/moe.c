@@ -237,7 +237,7 @@ double cost_moe_exchange_sms(SpecMoeDispatcher dispatcher)
 CostExchange cost_moe_exchange(const Spec *spec, const CostGroup *group, double tokens, double row_bytes)
 {
     const SpecMoe *moe = &spec->model.moe;
-    const double n = group->ranks, p = MAX(group->per_domain, 1), nodes = n / p, k = moe->top_k;
+    const double n = group->ranks, nodes = cost_group_domains(group), p = n / nodes, k = moe->top_k;
     CostExchange exchange = {.received_rows = tokens * k};
     if (group->ranks < 2) {
         return exchange;

@@ -6,19 +6,6 @@
 #include "costmodel/tensor_grid.h"
 #include "costmodel/states.h"
 
-CostGroup cost_group(const Spec *spec, int ranks, int stride)
-{
-    const SpecCluster *cluster = &spec->cluster;
-    const int domain =
-        cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus : cluster->gpus_per_node;
-    int per_domain = domain / stride;
-    per_domain = per_domain < 1 ? 1 : per_domain > ranks ? ranks : per_domain;
-    while (ranks % per_domain != 0) {
-        per_domain -= 1;
-    }
-    return (CostGroup){.ranks = ranks, .per_domain = per_domain, .nic_sharers = 1};
-}
-
 /* Quantile of the standard normal distribution, by bisection of its distribution function. */
 static double normal_quantile(double probability)
 {
@@ -99,10 +86,9 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->slowest = cost_slowest_chip(spec->cluster.accelerator.speed_spread_frac, spec_gpus(spec));
     shape->accumulate_fp32 = accumulates_fp32(spec);
     shape->accumulates = spec_microbatches(spec) > 1 && !cost_reduces_each_microbatch(spec);
-    shape->tensor_group = cost_group(spec, parallel->tensor, 1);
-    shape->context_group = cost_group(spec, parallel->context, parallel->tensor);
-    shape->expert_group =
-        cost_group(spec, parallel->expert, parallel->expert_tensor > 1 ? parallel->expert_tensor : 1);
+    shape->tensor_group = cost_group(spec, COST_RANKS_TENSOR);
+    shape->context_group = cost_group(spec, COST_RANKS_CONTEXT);
+    shape->expert_group = cost_group(spec, COST_RANKS_EXPERT);
     shape->expert_load = expert_load(shape);
 }
 

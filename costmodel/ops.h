@@ -12,6 +12,7 @@
 #include "costmodel/collective.h"
 #include "costmodel/gemm.h"
 #include "costmodel/memory_bound.h"
+#include "costmodel/placement.h"
 #include <glib.h>
 
 #include "spec/spec.h"
@@ -44,9 +45,6 @@ void cost_shape_init(CostShape *shape, const Spec *spec);
 double cost_slowest_chip(double speed_spread_frac, int chips);
 /* The expected maximum of `count` normal deviates in that formula, in standard deviations; 0 for one. */
 double cost_largest_deviate(int count);
-
-/* How `ranks` ranks, `stride` apart in rank order, lie on the machine. */
-CostGroup cost_group(const Spec *spec, int ranks, int stride);
 
 typedef enum { COST_FORWARD, COST_BACKWARD_INPUT, COST_BACKWARD_WEIGHT, COST_PASS_COUNT } CostPass;
 

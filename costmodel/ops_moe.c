@@ -194,7 +194,7 @@ static void push_exchange(const CostShape *shape, CostOps *ops, const char *name
     const CostGroup group = shape->expert_group;
     const double factor = moe->capacity_factor > 0 ? moe->capacity_factor : load(shape);
     const CostExchange exchange = cost_moe_exchange(spec, &group, own_tokens(shape) * factor, row_bytes);
-    const int nodes = group.ranks / MAX(group.per_domain, 1);
+    const int nodes = cost_group_domains(&group), inside_ranks = (group.ranks + nodes - 1) / nodes;
     if (group.ranks < 2) {
         return;
     }
@@ -210,8 +210,8 @@ static void push_exchange(const CostShape *shape, CostOps *ops, const char *name
         cost_push_collective(ops, name, COST_MODULE_MOE, net.op, net.bytes, net.group, COST_COMM_EXPERT, -1);
         across = spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HIERARCHICAL ? -1 : ops->count - 1;
     }
-    if (group.per_domain > 1) {
-        const CostCollective inside = all_to_all(exchange.scale_up_bytes, group.per_domain, group.per_domain);
+    if (inside_ranks > 1) {
+        const CostCollective inside = all_to_all(exchange.scale_up_bytes, inside_ranks, inside_ranks);
         cost_push_collective(ops, name, COST_MODULE_MOE, inside.op, inside.bytes, inside.group,
                              COST_COMM_EXPERT, across);
     }
@@ -252,10 +252,9 @@ static double dispatch_bytes(const CostShape *shape, CostPass pass)
 /* Experts that are sliced over tensor ranks: every slice needs the rows of all, and the parts are summed. */
 static void push_slices(const CostShape *shape, CostOps *ops, const char *name, CostCollectiveOp op)
 {
-    const int slices = shape->spec->parallel.expert_tensor;
     cost_push_collective(ops, name, COST_MODULE_MOE, op,
                          cost_routed_rows(shape) * load(shape) * shape->hidden * shape->element_bytes,
-                         cost_group(shape->spec, MAX(slices, 1), 1), COST_COMM_EXPERT, -1);
+                         cost_group(shape->spec, COST_RANKS_EXPERT_TENSOR), COST_COMM_EXPERT, -1);
 }
 
 void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops)

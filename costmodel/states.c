@@ -73,10 +73,17 @@ int cost_expert_replicas(const Spec *spec)
     return ranks / used > 0 ? ranks / used : 1;
 }
 
+/* Experts have fewer replicas than dense layers: their shards lie over as many of a group as divide those. */
 int cost_shard_degree(const Spec *spec, int replicas)
 {
-    const int group = spec->parallel.zero_group_gpus;
-    return spec->parallel.zero == 0 ? 1 : group > 0 && group < replicas ? group : replicas;
+    int shard = spec->parallel.zero_group_gpus;
+    if (spec->parallel.zero == 0 || shard <= 0 || shard >= replicas) {
+        return spec->parallel.zero == 0 ? 1 : replicas;
+    }
+    while (replicas % shard != 0) {
+        shard -= 1;
+    }
+    return shard;
 }
 
 CostStates cost_states(const Spec *spec, double dense, double expert)

@@ -71,9 +71,9 @@ void cost_push_tensor_grid(const CostShape *shape, CostOps *ops, CostPass pass, 
         grid.d = spec->parallel.tensor_depth;
     }
     grid.mk = m * k * e, grid.kn = k * n * e, grid.mn = m * n * e;
-    grid.row = cost_group(spec, side, 1);
-    grid.column = cost_group(spec, side, side);
-    grid.depth = cost_group(spec, cube ? side : (int)grid.d, side * side);
+    grid.row = cost_group_part(spec, COST_RANKS_TENSOR, 1, side);
+    grid.column = cost_group_part(spec, COST_RANKS_TENSOR, side, side);
+    grid.depth = cost_group_part(spec, COST_RANKS_TENSOR, side * side, cube ? side : (int)grid.d);
     const double rows = m / grid.q / grid.d, ins = cube ? k / grid.q : k, outs = n / grid.q;
     const double blocks[COST_PASS_COUNT][3] = {
         {rows, outs, ins}, {rows, k / grid.q, cube ? outs : n}, {outs, k / grid.q, cube ? rows : m / grid.d}};

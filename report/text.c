@@ -1,4 +1,6 @@
 /* report/text.c - a report as a page of text (UTF-8, at most 100 columns) to paste into a plan. */
+#include <string.h>
+
 #include "base/text.h"
 #include "report/page.h"
 #include "report/parts.h"
@@ -37,6 +39,8 @@ static char *layout_line(const Spec *spec)
                                parallel->schedule_file[0] != '\0'
                                    ? parallel->schedule_file
                                    : spec_word(&spec_words_schedule, (int)parallel->schedule));
+    if (strcmp(parallel->order, "tp-cp-ep-dp-pp") != 0)
+        g_string_append_printf(line, ", ranks in order %s", parallel->order);
     return g_string_free(line, FALSE);
 }
 

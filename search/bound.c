@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/placement.h"
 #include "costmodel/states.h"
 #include "search/bound_internal.h"
 #include "sim/step.h"
@@ -77,6 +78,17 @@ int64_t search_bound_group(const SearchSpace *space, const SearchTables *tables,
     return model_work_ps(costs, space->spec->model.layers) * group->microbatches / group->pipeline;
 }
 
+/* Messages between neighbouring pipeline ranks, the last and the first included. */
+static void fill_hops(SearchLane *lane)
+{
+    const int ranks = lane->group->pipeline;
+    for (int r = 0; r < ranks; r++)
+        lane->hop_ps[r] = ranks == 1 ? 0
+                          : cost_pipeline_inside(&lane->spec, r, (r + 1) % ranks)
+                              ? lane->costs->hop_inside_ps
+                              : lane->costs->hop_across_ps;
+}
+
 void search_lane_group(SearchLane *lane, const SearchGroup *group)
 {
     SpecParallel *parallel = &lane->spec.parallel;
@@ -90,6 +102,7 @@ void search_lane_group(SearchLane *lane, const SearchGroup *group)
     parallel->expert = group->expert;
     parallel->expert_tensor = group->expert_tensor;
     lane->spec.training.micro_batch = group->micro_batch;
+    fill_hops(lane);
 }
 
 /* --- a deal and an extent --- */
@@ -104,20 +117,6 @@ static int stage_of_rank(const SearchLane *lane, int rank, int chunk)
     if (lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
         return chunk == 0 ? rank : lane->ranks - 1 - rank;
     return sim_stage_of(lane->deal->order->placement, lane->ranks, lane->chunks, rank, chunk);
-}
-
-static void fill_hops(SearchLane *lane)
-{
-    const SpecParallel *parallel = &lane->spec.parallel;
-    const int64_t stride = (int64_t)parallel->tensor * parallel->context * parallel->data;
-    const int domain = lane->spec.cluster.scale_up_domain_gpus;
-    for (int r = 0; r < lane->ranks; r++) {
-        const int64_t other = (r + 1) % lane->ranks;
-        const bool inside = r * stride / domain == other * stride / domain;
-        lane->hop_ps[r] = lane->ranks == 1 ? 0
-                          : inside         ? lane->costs->hop_inside_ps
-                                           : lane->costs->hop_across_ps;
-    }
 }
 
 /* The first of the ranks with the most work. */
@@ -163,7 +162,6 @@ void search_lane_deal(SearchLane *lane, const SearchDeal *deal)
     lane->sample[0] = 0;
     lane->sample[1] = lane->ranks - 1;
     lane->sample[2] = busiest_rank(lane);
-    fill_hops(lane);
     search_bound_fill(lane);
 }
 

@@ -7,6 +7,7 @@
 #include "costmodel/params.h"
 #include "search/parallel.h"
 #include "sim/step.h"
+#include "spec/placement.h"
 
 typedef struct Build {
     SearchSpace *space;
@@ -153,7 +154,6 @@ static void take_plan(Probe *probe, const SimPlan *plan)
         edge_params(probe, COST_PIECE_MTP, false, &costs->last);
         edge_params(probe, COST_PIECE_MTP, false, &costs->tied_last);
     }
-    costs->hop_across_ps = ranks > 1 ? duration_ps(&plan->stages[0].send_next) : 0;
     costs->workspace_bytes = plan->ranks[0].static_bytes[SIM_MEM_WORKSPACE];
     costs->last_workspace_bytes = plan->ranks[ranks - 1].static_bytes[SIM_MEM_WORKSPACE];
 }
@@ -168,42 +168,58 @@ static void probe_once(Probe *probe, Spec *spec, SpecRecompute recompute)
     probe->first = false;
 }
 
-/* The time of a message between pipeline ranks of one scale-up domain, where there can be such. */
-static void probe_hop(Probe *probe, Spec *spec)
+/* Spans that hold for every data and pipeline degree: the default order, and groups that divide a domain or are
+ * divided by it. */
+static bool placed_alike(const SearchSpace *space, const SearchGroup *group)
 {
-    SimPlan plan;
-    probe->costs->hop_inside_ps = probe->costs->hop_across_ps;
-    spec->parallel.data = 1;
-    if (2 * spec->parallel.tensor * spec->parallel.context > spec->cluster.scale_up_domain_gpus ||
-        spec->parallel.pipeline < 2 || !sim_step_plan(spec, probe->scratch, &plan, NULL))
-        return;
-    probe->costs->hop_inside_ps = duration_ps(&plan.stages[0].send_next);
+    const int domain = spec_domain_gpus(space->spec);
+    const int64_t strides[] = {group->tensor, (int64_t)group->tensor * group->context, group->expert_tensor,
+                               (int64_t)group->expert_tensor * group->expert};
+    for (gsize i = 0; i < G_N_ELEMENTS(strides); i++)
+        if (domain % strides[i] != 0 && strides[i] % domain != 0)
+            return false;
+    return strcmp(space->spec->parallel.order, "tp-cp-ep-dp-pp") == 0;
 }
 
-/* Two stages far apart, enough micro-batches that gradients accumulate as they do at the group. */
+/* The group's own degrees; each stage has a segment, the first and last their edge. */
+static void own_degrees(const SearchGroup *group, Spec *spec)
+{
+    SpecParallel *parallel = &spec->parallel;
+    const int layers = spec->model.layers, ranks = group->pipeline;
+    int left = layers;
+    parallel->pipeline = parallel->stage_layers_count = ranks;
+    parallel->data = group->data;
+    for (int r = ranks - 1; r > 0; r--) {
+        parallel->stage_layers[r] = left > 0 && (r < ranks - 1 || layers >= ranks) ? 1 : 0;
+        left -= parallel->stage_layers[r];
+    }
+    parallel->stage_layers[0] = left;
+}
+
+/* Two stages and enough micro-batches that gradients accumulate as they do at the group. */
 static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec *ret_spec)
 {
     const SpecFramework *framework = &space->spec->execution.framework;
     *ret_spec = *space->spec;
     SpecParallel *parallel = &ret_spec->parallel;
-    const bool two = ret_spec->model.layers > 1;
-    const int distance = MAX(1, ret_spec->cluster.scale_up_domain_gpus);
     const int many = group->microbatches > 1 ? 2 : 1;
     parallel->tensor = group->tensor;
     parallel->sequence_parallel = group->sequence_parallel;
     parallel->context = group->context;
-    parallel->pipeline = two ? 2 : 1;
     parallel->virtual_stages = 1;
     parallel->schedule = SPEC_SCHEDULE_1F1B;
     parallel->stage_layers_count = parallel->first_stage_layers = parallel->last_stage_layers = 0;
     parallel->embedding_as_layer = parallel->loss_as_layer = parallel->mtp_as_layer = false;
-    parallel->data = distance;
+    parallel->pipeline = ret_spec->model.layers > 1 ? 2 : 1;
+    parallel->data = MAX(1, ret_spec->cluster.scale_up_domain_gpus);
+    if (!placed_alike(space, group))
+        own_degrees(group, ret_spec);
     parallel->expert = group->expert;
     parallel->expert_tensor = group->expert_tensor;
     parallel->zero = framework->reduce_each_microbatch ? 2 : 0; /* 2: nothing to add to, the cheaper case */
     parallel->zero_group_gpus = 0;
     ret_spec->training.micro_batch = group->micro_batch;
-    ret_spec->training.global_batch = group->micro_batch * distance * many;
+    ret_spec->training.global_batch = group->micro_batch * parallel->data * many;
     ret_spec->execution.attention = (SpecAttention)group->attention;
     ret_spec->execution.overlap = group->overlap;
     ret_spec->execution.framework.balances_head = false;
@@ -254,17 +270,20 @@ static void fill_table(int index, void *data)
     probe_spec(build->space, build->example[index], spec);
     probe.costs->overhead_ps = llround(spec->execution.framework.microbatch_overhead_s * 1e12);
     probe_again(build->space, &probe, spec);
-    probe_hop(&probe, spec);
+    probe.costs->hop_inside_ps = sim_step_hop_ps(spec, true);
+    probe.costs->hop_across_ps = sim_step_hop_ps(spec, false);
     orr_arena_free(probe.scratch);
     g_free(spec);
 }
 
 /* Everything that a layer's cost depends on. */
-static char *key_of(const SearchGroup *group)
+static char *key_of(const SearchSpace *space, const SearchGroup *group)
 {
-    return g_strdup_printf("%d %d %d %d %d %d %d %u %d", group->tensor, group->sequence_parallel,
+    const bool alike = placed_alike(space, group);
+    return g_strdup_printf("%d %d %d %d %d %d %d %u %d %d %d", group->tensor, group->sequence_parallel,
                            group->context, group->expert, group->expert_tensor, group->micro_batch,
-                           group->attention, group->overlap, group->microbatches > 1);
+                           group->attention, group->overlap, group->microbatches > 1, alike ? 0 : group->data,
+                           alike ? 0 : group->pipeline);
 }
 
 SearchTables *search_tables_new(SearchSpace *space, int jobs)
@@ -274,7 +293,7 @@ SearchTables *search_tables_new(SearchSpace *space, int jobs)
     GPtrArray *examples = g_ptr_array_new();
     for (int i = 0; i < space->group_count; i++) {
         SearchGroup *group = &space->groups[i];
-        char *key = key_of(group);
+        char *key = key_of(space, group);
         gpointer found = NULL;
         if (g_hash_table_lookup_extended(index_of, key, NULL, &found)) {
             group->costs = GPOINTER_TO_INT(found);

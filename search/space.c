@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "spec/load.h"
+#include "spec/placement.h"
 
 #define MAX_VALUES           512
 #define LEAST_CONTEXT_TOKENS 2048
@@ -333,6 +334,21 @@ static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
     }
 }
 
+/* Where the pipeline is not the outermost dimension, dense and expert layers must agree on it. */
+static bool order_allows(const Spec *spec, const SearchGroup *group)
+{
+    if (spec->model.moe.experts == 0 || group->pipeline == 1 || g_str_has_suffix(spec->parallel.order, "pp"))
+        return true;
+    g_autofree Spec *own = g_memdup2(spec, sizeof *spec);
+    own->parallel.tensor = group->tensor;
+    own->parallel.context = group->context;
+    own->parallel.pipeline = group->pipeline;
+    own->parallel.data = group->data;
+    own->parallel.expert = group->expert;
+    own->parallel.expert_tensor = group->expert_tensor;
+    return spec_check_order(own, NULL);
+}
+
 static void add_experts(SearchSpace *space, GArray *groups, SearchGroup group)
 {
     const Spec *spec = space->spec;
@@ -352,8 +368,9 @@ static void add_experts(SearchSpace *space, GArray *groups, SearchGroup group)
             const bool idle = (group.overlap & SPEC_OVERLAP_EXPERT) != 0 && group.expert == 1;
             if (idle && (spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0)
                 continue; /* nothing is exchanged */
-            if (moe->experts > 0 && (ranks % used != 0 || moe->experts % group.expert != 0 ||
-                                     moe->expert_ffn_hidden % group.expert_tensor != 0))
+            if (moe->experts > 0 &&
+                (ranks % used != 0 || moe->experts % group.expert != 0 ||
+                 moe->expert_ffn_hidden % group.expert_tensor != 0 || !order_allows(spec, &group)))
                 continue;
             add_batches(space, groups, group);
         }

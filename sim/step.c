@@ -61,25 +61,12 @@ SimWork step_collective(const Spec *spec, const CostCollective *collective, SimP
     return work;
 }
 
-/* GPUs between the same position of neighbouring pipeline ranks: pipeline is the outermost dimension. */
-static int pipeline_stride(const Spec *spec)
-{
-    return spec->parallel.tensor * spec->parallel.context * spec->parallel.data;
-}
-
-static bool same_domain(const Spec *spec, int rank, int other)
-{
-    const int domain = spec->cluster.scale_up_domain_gpus, stride = pipeline_stride(spec);
-    return (int64_t)rank * stride / domain == (int64_t)other * stride / domain;
-}
-
-/* One activation or its gradient to pipeline rank `other`. With sequence parallelism, or with the
+/* One activation or its gradient to another pipeline rank, `inside` the scale-up domain or not. With sequence parallelism, or with the
  * scatter-gather of [Narayanan2021], a tensor rank sends its 1/t; the latter gathers on the other side. */
-static SimWork hop(const Step *step, int rank, int other)
+static SimWork hop(const Step *step, bool inside)
 {
     const Spec *spec = step->spec;
     const CostShape *shape = &step->shape;
-    const bool inside = same_domain(spec, rank, other);
     const bool scatter = !shape->sequence_parallel && !inside &&
                          spec->execution.framework.p2p_scatter_gather && spec->parallel.tensor > 1;
     const double whole = shape->tokens * shape->hidden * shape->element_bytes;
@@ -102,6 +89,18 @@ static SimWork hop(const Step *step, int rank, int other)
     return work;
 }
 
+int64_t sim_step_hop_ps(const Spec *spec, bool inside)
+{
+    Step step = {.spec = spec};
+    int64_t ps = 0;
+    cost_shape_init(&step.shape, spec);
+    const SimWork work = hop(&step, inside);
+    for (int part = 0; part < SIM_PART_COUNT; part++) {
+        ps += work.part_ps[part];
+    }
+    return ps;
+}
+
 static void fill_hops(Step *step, int stage)
 {
     const SimPlan *plan = step->plan;
@@ -112,13 +111,13 @@ static void fill_hops(Step *step, int stage)
     if (within + 1 < step->stages) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage + 1, &other, &chunk);
         if (other != rank) {
-            plan->stages[stage].send_next = hop(step, rank, other);
+            plan->stages[stage].send_next = hop(step, cost_pipeline_inside(step->spec, rank, other));
         }
     }
     if (within > 0) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage - 1, &other, &chunk);
         if (other != rank) {
-            plan->stages[stage].send_prev = hop(step, rank, other);
+            plan->stages[stage].send_prev = hop(step, cost_pipeline_inside(step->spec, rank, other));
         }
     }
 }
@@ -143,10 +142,10 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
 
 static void fill_once_a_step(const Spec *spec, SimPlan *plan)
 {
-    const int gpus = spec_gpus(spec);
     if (spec->execution.framework.grad_norm_clip) {
         plan->grad_norm = step_collective(
-            spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, gpus, 1)},
+            spec,
+            &(CostCollective){.op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, COST_RANKS_ALL)},
             SIM_PART_DATA_COMM);
     }
     plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.step_overhead_s);
@@ -154,13 +153,6 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
 
 bool sim_step_supports(const Spec *spec, GError **error)
 {
-    static const char *const ORDER = "tp-cp-ep-dp-pp";
-    if (strcmp(spec->parallel.order, ORDER) != 0) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "parallel.order: \"%s\" cannot be simulated yet; leave it out or give \"%s\"",
-                    spec->parallel.order, ORDER);
-        return false;
-    }
     if (spec->offload.activation_layers > 0) {
         g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
                     "offload.activation_layers: %d cannot be simulated yet; leave it out or give 0",

@@ -19,4 +19,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
 void sim_step_bucket_ps(const Spec *spec, double dense, double expert, int matrices, int64_t *ret_reduce_ps,
                         int64_t *ret_gather_ps);
 
+/* Duration of a message between pipeline ranks, inside a scale-up domain or across. */
+int64_t sim_step_hop_ps(const Spec *spec, bool inside);
+
 #endif

@@ -4,18 +4,6 @@
 #include "costmodel/states.h"
 #include "sim/step_internal.h"
 
-/* Dense parameters are replicated over data x context, expert parameters over what expert parallelism
- * leaves of data x context x tensor; ZeRO shards within the first ranks of either. */
-static CostGroup dense_group(const Spec *spec, int ranks)
-{
-    return cost_group(spec, ranks, spec->parallel.tensor);
-}
-
-static CostGroup expert_group(const Spec *spec, int ranks)
-{
-    return cost_group(spec, ranks, spec->parallel.expert * spec->parallel.expert_tensor);
-}
-
 /* A collective of `bytes` over `group`; cut in `pieces` of equal size when each tensor goes by itself. */
 static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, CostGroup group, int pieces)
 {
@@ -27,27 +15,31 @@ static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, Co
     return work;
 }
 
-/* One collective over dense and one over expert parameters, one after the other. Hybrid sharding
- * all-reduces each shard over the replicas of the shard group behind its reduce-scatter. */
+/* One kind of parameters: dense ones are replicated over data x context, those of experts over what expert parallelism
+ * leaves of data x context x tensor. ZeRO shards within neighbours of either; hybrid sharding all-reduces each
+ * shard over the replicas of the shard group behind its reduce-scatter. */
+static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ranks, double bytes, int pieces)
+{
+    const int replicas = cost_group(spec, ranks).ranks;
+    const int shard = op == COST_ALL_REDUCE ? replicas : cost_shard_degree(spec, replicas);
+    SimWork work = in_pieces(spec, op, bytes, cost_group_part(spec, ranks, 1, shard), pieces);
+    if (op == COST_REDUCE_SCATTER && shard < replicas) {
+        const SimWork again = in_pieces(spec, COST_ALL_REDUCE, bytes / shard,
+                                        cost_group_part(spec, ranks, shard, replicas / shard), pieces);
+        step_add_work(&work, &again);
+    }
+    return work;
+}
+
+/* One collective over dense and one over expert parameters, one after the other. */
 static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
 {
-    const int dense_ranks = cost_dense_replicas(spec), expert_ranks = cost_expert_replicas(spec);
-    const bool sharded = op != COST_ALL_REDUCE;
-    const int dense_shard = sharded ? cost_shard_degree(spec, dense_ranks) : dense_ranks;
-    const int expert_shard = sharded ? cost_shard_degree(spec, expert_ranks) : expert_ranks;
     const bool apart = spec->parallel.zero >= 3 && spec->execution.framework.gathers_each_tensor;
     const int pieces = apart && params->matrices > 1 ? params->matrices : 1;
-    SimWork work = in_pieces(spec, op, params->dense * wire_bytes, dense_group(spec, dense_shard), pieces);
+    SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, params->dense * wire_bytes, pieces);
     const SimWork expert =
-        in_pieces(spec, op, params->expert * wire_bytes, expert_group(spec, expert_shard), pieces);
+        over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, params->expert * wire_bytes, pieces);
     step_add_work(&work, &expert);
-    if (op == COST_REDUCE_SCATTER && dense_shard < dense_ranks) {
-        const CostGroup across =
-            cost_group(spec, dense_ranks / dense_shard, spec->parallel.tensor * dense_shard);
-        const SimWork replicas =
-            in_pieces(spec, COST_ALL_REDUCE, params->dense * wire_bytes / dense_shard, across, pieces);
-        step_add_work(&work, &replicas);
-    }
     return work;
 }
 
@@ -163,10 +155,10 @@ static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
     }
     const double bytes = (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor *
                          cost_gradient_wire_bytes(spec);
-    const int stride = spec->parallel.tensor * spec->parallel.context * spec->parallel.data * last;
+    const CostGroup ends = {
+        .ranks = 2, .per_domain = cost_pipeline_inside(spec, 0, last) ? 2 : 1, .nic_sharers = 1};
     out->embedding_reduce = step_collective(
-        spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = bytes, .group = cost_group(spec, 2, stride)},
-        SIM_PART_DATA_COMM);
+        spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = bytes, .group = ends}, SIM_PART_DATA_COMM);
 }
 
 /* Transformer Engine hands autograd a cached placeholder for each distinct shape of weight whose gradient the GEMM

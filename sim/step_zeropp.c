@@ -29,7 +29,7 @@ static void add_pass(const Spec *spec, SimWork *work, double bytes)
 
 static CostGroup replicas_of(const Spec *spec)
 {
-    return cost_group(spec, cost_dense_replicas(spec), spec->parallel.tensor);
+    return cost_group(spec, COST_RANKS_REPLICAS);
 }
 
 static SimWork quantized_reduce(const Spec *spec, double count)
@@ -49,10 +49,8 @@ void step_apply_zeropp(const Spec *spec, const StepParams *params, SimSegment *s
     const double count = params->dense, wire = cost_weight_wire_bytes(spec);
     const CostGroup group = replicas_of(spec);
     if (spec->parallel.quantized_weight_gather) {
-        const SimWork expert =
-            data_collective(spec, COST_ALL_GATHER, params->expert * wire,
-                            cost_group(spec, cost_expert_replicas(spec),
-                                       spec->parallel.expert * spec->parallel.expert_tensor));
+        const SimWork expert = data_collective(spec, COST_ALL_GATHER, params->expert * wire,
+                                               cost_group(spec, COST_RANKS_EXPERT_REPLICAS));
         segment->param_gather = data_collective(spec, COST_ALL_GATHER, count * QUANTIZED_BYTES, group);
         step_add_work(&segment->param_gather, &expert);
         add_pass(spec, &segment->forward, count * (QUANTIZED_BYTES + wire));

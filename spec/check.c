@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "spec/load.h"
+#include "spec/placement.h"
 
 typedef struct Check {
     const Spec *spec;
@@ -420,27 +421,12 @@ static bool check_zero(const Check *check)
 
 static bool check_order(const Check *check)
 {
-    static const char *const dimensions[] = {"tp", "cp", "ep", "dp", "pp"};
-    const char *order = check->spec->parallel.order;
-    g_auto(GStrv) parts = g_strsplit(order, "-", -1);
-    unsigned seen = 0;
-    bool ok = true;
-    for (int i = 0; parts[i] != NULL; i++) {
-        unsigned bit = 0;
-        for (unsigned d = 0; d < G_N_ELEMENTS(dimensions); d++)
-            if (strcmp(dimensions[d], parts[i]) == 0)
-                bit = 1u << d;
-        ok = ok && bit != 0 && (seen & bit) == 0;
-        seen |= bit;
-    }
-    const unsigned needed = 1u | 2u | 8u | 16u; /* experts lie in the others' ranks and may be left out */
-    if (ok && (seen & needed) == needed)
+    GError *problem = NULL;
+    if (spec_check_order(check->spec, &problem))
         return true;
-    return fail(
-        check,
-        "parallel.order: \"%s\" is no order of the dimensions; give tp, cp, ep, dp and pp once each, such as "
-        "\"tp-cp-ep-dp-pp\"",
-        order);
+    fail(check, "%s", problem->message);
+    g_error_free(problem);
+    return false;
 }
 
 /* --- pipeline --- */

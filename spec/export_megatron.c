@@ -215,6 +215,18 @@ static bool put_pipeline(const Export *export)
     return true;
 }
 
+/* Megatron knows two orders. */
+static bool put_order(const Export *export)
+{
+    const char *order = export->spec->parallel.order;
+    const bool pipeline_inside = strcmp(order, "tp-cp-ep-pp-dp") == 0;
+    if (!pipeline_inside && strcmp(order, "tp-cp-ep-dp-pp") != 0)
+        return refuse(export, "parallel.order", order, "give tp-cp-ep-dp-pp or tp-cp-ep-pp-dp");
+    if (pipeline_inside)
+        put_switch(export, "use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping", true);
+    return true;
+}
+
 static bool put_data(const Export *export)
 {
     static const char *const strategies[4] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
@@ -373,7 +385,8 @@ static bool export_named(const Spec *spec, bool bridge, Settings *out, GError **
         if (wanted(spec, row->when, value) && (!ends || alike))
             put_int(&export, row->flag, row->bridge, value);
     }
-    return put_model(&export) && put_pipeline(&export) && put_data(&export) && put_training(&export);
+    return put_model(&export) && put_order(&export) && put_pipeline(&export) && put_data(&export) &&
+           put_training(&export);
 }
 
 bool spec_export_megatron(const Spec *spec, Settings *out, GError **error)

@@ -90,7 +90,7 @@ static const SpecField parallel_fields[] = {
      .schema = "{\"type\":[\"string\",\"object\"]}",
      .help = "Pipeline schedule; default 1f1b, or interleaved with virtual stages."},
     SPEC_F_NAME(SpecParallel, order, "\"tp-cp-ep-dp-pp\"",
-                "Which ranks are neighbours: dimensions, innermost first."),
+                "Which ranks are neighbours: dimensions, innermost first; nodes are filled in that order."),
     SPEC_F_WORD(SpecParallel, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,
                 "What carries tokens to experts."),
     SPEC_F_BOOL(

@@ -286,6 +286,8 @@ static void take_data(const Names *names)
                 spec_import_overlap(names->import, overlaps[i].word, value);
         }
     }
+    if (switch_of(names, "use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping", &value) && value)
+        spec_import_native(names->import, "parallel.order", "tp-cp-ep-pp-dp");
     text_of(names, "num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances");
 }
 

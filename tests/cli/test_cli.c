@@ -164,7 +164,7 @@ static void test_wrong_sets(void)
         {"parallel.schedule=1f1f", "1f1b"},
         {"execution.attention=flash9", "execution.attention"},
         {"cluster.preset=dgx-a100-80bg", "dgx-a100-80gb"},
-        {"parallel.order=dp-tp-cp-ep-pp", "parallel.order"},
+        {"parallel.order=dp-tp-cp-ep", "parallel.order"},
         {"offload.activation_layers=20", "offload.activation_layers"},
     };
     g_autofree char *example = cli_source(EXAMPLE);

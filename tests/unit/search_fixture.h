@@ -10,7 +10,8 @@ static inline const char *fixture_pick(GRand *rand, const char *const *words, in
     return words[g_rand_int_range(rand, 0, count)];
 }
 
-/* A scenario of a few layers on up to 16 GPUs. `few`: only some fields are "auto", so that all points can be run. */
+/* A scenario of a few layers on up to 16 GPUs. `few`: only some fields are "auto", so that all points can be run. Every
+ * third has another order of the ranks or nodes that groups do not fill evenly. */
 static inline Spec *fixture_space(GRand *rand, int number, bool few)
 {
     static const char *const frameworks[] = {"megatron-core", "megatron-core", "megatron-deepspeed",
@@ -22,31 +23,36 @@ static inline Spec *fixture_space(GRand *rand, int number, bool few)
         "[\"grad_reduce\",\"param_gather\",\"tensor\",\"pipeline\",\"expert\"]"};
     static const char *const recomputes[] = {"\"none\"", "\"full\"", "\"selective\"",
                                              "{\"mode\":\"selective-layer\",\"every_n_layers\":2}"};
-    const bool moe = number % 4 == 3;
+    static const char *const orders[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "dp-tp-cp-ep-pp",
+                                         "pp-tp-cp-ep-dp", "cp-tp-dp-ep-pp", "ep-dp-tp-pp-cp"};
+    const bool moe = number % 4 == 3, odd = number % 3 == 2;
+    const char *order = odd ? fixture_pick(rand, orders, (int)G_N_ELEMENTS(orders)) : orders[0];
     g_autoptr(GString) text = g_string_new(NULL);
 #define MAY(value) (!few || g_rand_boolean(rand) ? "\"auto\"" : (value))
+    const int node = odd ? g_rand_int_range(rand, 2, 7) : g_rand_boolean(rand) ? 2 : 4;
+    const int domain = odd ? node * g_rand_int_range(rand, 1, 3) : 8;
     g_string_append_printf(
         text,
         "{\"model\":{\"name\":\"small\",\"layers\":%s,\"hidden\":%d,\"heads\":8,\"ffn_hidden\":%d,\"vocab\":%"
         "d,"
         "\"tied_embeddings\":%s%s%s},"
-        "\"cluster\":{\"preset\":\"%s\",\"gpus_per_node\":%d,\"nodes\":%d},",
+        "\"cluster\":{\"preset\":\"%s\",\"gpus_per_node\":%d,\"scale_up_domain_gpus\":%d,"
+        "\"nodes\":%d},",
         fixture_pick(rand, layers, (int)G_N_ELEMENTS(layers)), g_rand_boolean(rand) ? 512 : 2048,
         g_rand_boolean(rand) ? 2048 : 8192, g_rand_boolean(rand) ? 32000 : 128256,
         g_rand_boolean(rand) ? "true" : "false", number % 7 == 5 ? ",\"mtp_layers\":1" : "",
         moe ? ",\"moe\":{\"experts\":8,\"top_k\":2,\"expert_ffn_hidden\":1024,\"dense_layers\":1}" : "",
-        g_rand_boolean(rand) ? "dgx-a100-80gb" : "dgx-h100", g_rand_boolean(rand) ? 2 : 4,
-        g_rand_int_range(rand, 1, 4));
+        g_rand_boolean(rand) ? "dgx-a100-80gb" : "dgx-h100", node, domain, g_rand_int_range(rand, 1, 4));
     g_string_append_printf(
         text,
         "\"training\":{\"sequence_length\":%d,\"global_batch\":%s,\"micro_batch\":\"auto\",\"recompute\":%s},"
         "\"parallel\":{\"tensor\":\"auto\",\"sequence_parallel\":%s,\"context\":%s,\"pipeline\":\"auto\","
         "\"virtual_stages\":\"auto\",\"schedule\":%s,\"data\":\"auto\",\"expert\":%s,\"zero\":%s,"
-        "\"zero_group_gpus\":%s},",
+        "\"zero_group_gpus\":%s,\"order\":\"%s\"},",
         g_rand_boolean(rand) ? 1024 : 4096, fixture_pick(rand, batches, (int)G_N_ELEMENTS(batches)),
         MAY(fixture_pick(rand, recomputes, (int)G_N_ELEMENTS(recomputes))), few ? "false" : "\"auto\"",
         few ? "1" : "\"auto\"", g_rand_boolean(rand) ? "\"auto\"" : "\"interleaved\"", moe ? "\"auto\"" : "1",
-        MAY("1"), few ? "0" : "\"auto\"");
+        MAY("1"), few ? "0" : "\"auto\"", order);
     g_string_append_printf(text,
                            "\"execution\":{\"framework\":\"%s\",\"attention\":%s,\"overlap\":%s}"
                            "%s}",

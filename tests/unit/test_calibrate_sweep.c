@@ -102,7 +102,8 @@ static double collective_s(const SpecCluster *cluster, const CalPoint *point)
                {"send_recv", COST_SEND_RECV}};
     for (size_t i = 0; i < G_N_ELEMENTS(ops); i++)
         if (strcmp(ops[i].name, point->name) == 0) {
-            const CostCollective collective = {ops[i].op, point->bytes, {point->gpus, point->gpus, 1}};
+            const CostCollective collective = {
+                ops[i].op, point->bytes, {.ranks = point->gpus, .per_domain = point->gpus, .nic_sharers = 1}};
             return cost_collective_s(cluster, &collective);
         }
     g_assert_not_reached();
@@ -358,7 +359,8 @@ static void compare_collectives(const SpecCluster *got, const SpecCluster *want)
     for (int op = COST_ALL_REDUCE; op <= COST_ALL_TO_ALL; op++)
         for (int ranks = 2; ranks <= 8; ranks *= 2)
             for (double bytes = 3e3; bytes < 4e9; bytes *= 5) {
-                const CostCollective collective = {(CostCollectiveOp)op, bytes, {ranks, ranks, 1}};
+                const CostCollective collective = {
+                    (CostCollectiveOp)op, bytes, {.ranks = ranks, .per_domain = ranks, .nic_sharers = 1}};
                 const double error =
                     cost_collective_s(got, &collective) / cost_collective_s(want, &collective) - 1;
                 g_array_append_val(errors, error);

@@ -58,9 +58,12 @@ static SpecCluster cluster(void)
     return c;
 }
 
-static const CostGroup groups[] = {{2, 2, 1}, {4, 4, 1},  {8, 8, 1},   {16, 8, 1}, {64, 8, 1},
-                                   {2, 1, 1}, {64, 1, 1}, {16, 2, 1},  {64, 1, 4}, {512, 8, 1},
-                                   {6, 6, 1}, {12, 6, 1}, {500, 1, 1}, {3, 3, 1}};
+#define GROUP(n, p, sharers) ((CostGroup){.ranks = (n), .per_domain = (p), .nic_sharers = (sharers)})
+
+static const CostGroup groups[] = {GROUP(2, 2, 1),   GROUP(4, 4, 1),   GROUP(8, 8, 1),  GROUP(16, 8, 1),
+                                   GROUP(64, 8, 1),  GROUP(2, 1, 1),   GROUP(64, 1, 1), GROUP(16, 2, 1),
+                                   GROUP(64, 1, 4),  GROUP(512, 8, 1), GROUP(6, 6, 1),  GROUP(12, 6, 1),
+                                   GROUP(500, 1, 1), GROUP(3, 3, 1)};
 
 static double seconds(const SpecCluster *c, int op, double bytes, CostGroup group)
 {
@@ -105,7 +108,7 @@ static void test_better_links(void)
 static void test_alone(void)
 {
     SpecCluster c = cluster();
-    CostGroup one = {1, 1, 1};
+    CostGroup one = {.ranks = 1, .per_domain = 1, .nic_sharers = 1};
     for (int op = 0; op < COST_COLLECTIVE_COUNT; op++) {
         CostCollective collective = {(CostCollectiveOp)op, 1e9, one};
         CostTraffic traffic = cost_collective_traffic(&collective);
@@ -146,15 +149,15 @@ static void test_plateaus(void)
     const SpecCollectiveModel *m = &c.accelerator.model.collectives;
     const double s = 64e9;
     double ring = s * 7 / 8 / (450e9 * m->ring_frac) + s / 8 / (450e9 * m->copy_frac);
-    within(seconds(&c, COST_ALL_GATHER, s, (CostGroup){8, 8, 1}), ring, 0.02);
-    within(seconds(&c, COST_ALL_REDUCE, s, (CostGroup){8, 8, 1}), s * 14 / 8 / (450e9 * m->nvls_frac), 0.02);
+    within(seconds(&c, COST_ALL_GATHER, s, GROUP(8, 8, 1)), ring, 0.02);
+    within(seconds(&c, COST_ALL_REDUCE, s, GROUP(8, 8, 1)), s * 14 / 8 / (450e9 * m->nvls_frac), 0.02);
     double nic = 50e9 * m->nic_frac / (1 + 2 * m->net_congestion_frac);
-    within(seconds(&c, COST_ALL_GATHER, s, (CostGroup){64, 8, 1}),
+    within(seconds(&c, COST_ALL_GATHER, s, GROUP(64, 8, 1)),
            s * 63 / 64 / (8 * nic) + s / 64 / (450e9 * m->copy_frac), 0.02);
-    within(seconds(&c, COST_ALL_TO_ALL, s, (CostGroup){64, 8, 1}), s * 56 / 64 / nic, 0.02);
-    within(seconds(&c, COST_ALL_GATHER, s, (CostGroup){8, 1, 4}), 4 * s * 7 / 8 / nic, 0.02);
-    within(seconds(&c, COST_SEND_RECV, s, (CostGroup){2, 1, 1}), s / (50e9 * m->nic_frac), 0.02);
-    within(seconds(&c, COST_SEND_RECV, s, (CostGroup){2, 2, 1}), s / (450e9 * m->alltoall_frac), 0.02);
+    within(seconds(&c, COST_ALL_TO_ALL, s, GROUP(64, 8, 1)), s * 56 / 64 / nic, 0.02);
+    within(seconds(&c, COST_ALL_GATHER, s, GROUP(8, 1, 4)), 4 * s * 7 / 8 / nic, 0.02);
+    within(seconds(&c, COST_SEND_RECV, s, GROUP(2, 1, 1)), s / (50e9 * m->nic_frac), 0.02);
+    within(seconds(&c, COST_SEND_RECV, s, GROUP(2, 2, 1)), s / (450e9 * m->alltoall_frac), 0.02);
 }
 
 /* Half a block in the cluster replaces that half only. */
@@ -164,7 +167,8 @@ static void test_halves(void)
     slow.collectives.fitted = 1;
     slow.collectives.nic_frac = 0.5;
     slow.collectives.tree_frac = slow.collectives.nvls_tree_frac = 1;
-    CostGroup inside = {8, 8, 1}, across = {8, 1, 1};
+    CostGroup inside = {.ranks = 8, .per_domain = 8, .nic_sharers = 1},
+              across = {.ranks = 8, .per_domain = 1, .nic_sharers = 1};
     g_assert_cmpfloat(seconds(&slow, COST_ALL_GATHER, 1e9, inside), ==,
                       seconds(&c, COST_ALL_GATHER, 1e9, inside));
     g_assert_cmpfloat(seconds(&slow, COST_ALL_GATHER, 1e9, across), >,
@@ -176,21 +180,22 @@ static void test_topologies(void)
 {
     SpecCluster c = cluster();
     c.accelerator.model.collectives.copy_frac = 0;
-    double all = seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){8, 8, 1});
-    double pair = seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){2, 2, 1});
+    double all = seconds(&c, COST_ALL_GATHER, 1e10, GROUP(8, 8, 1));
+    double pair = seconds(&c, COST_ALL_GATHER, 1e10, GROUP(2, 2, 1));
     c.topology = SPEC_TOPOLOGY_CUBE_MESH;
-    within(seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){8, 8, 1}), all, 0.01);
-    within(seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){2, 2, 1}), 6 * pair, 0.01);
+    within(seconds(&c, COST_ALL_GATHER, 1e10, GROUP(8, 8, 1)), all, 0.01);
+    within(seconds(&c, COST_ALL_GATHER, 1e10, GROUP(2, 2, 1)), 6 * pair, 0.01);
     c.topology = SPEC_TOPOLOGY_MESH;
-    within(seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){8, 8, 1}), all, 0.01);
-    within(seconds(&c, COST_ALL_GATHER, 1e10, (CostGroup){2, 2, 1}), 7 * pair, 0.01);
+    within(seconds(&c, COST_ALL_GATHER, 1e10, GROUP(8, 8, 1)), all, 0.01);
+    within(seconds(&c, COST_ALL_GATHER, 1e10, GROUP(2, 2, 1)), 7 * pair, 0.01);
 }
 
 static void test_sm_share(void)
 {
     SpecCluster c = cluster();
     const SpecCollectiveModel *m = &c.accelerator.model.collectives;
-    CostCollective ring = {COST_ALL_GATHER, 1e8, {8, 8, 1}}, net = {COST_ALL_GATHER, 1e8, {8, 1, 1}};
+    CostCollective ring = {COST_ALL_GATHER, 1e8, GROUP(8, 8, 1)},
+                   net = {COST_ALL_GATHER, 1e8, GROUP(8, 1, 1)};
     g_assert_cmpfloat(cost_collective_sm_frac(&c, &ring), ==, m->ring_sm_frac);
     g_assert_cmpfloat(cost_collective_sm_frac(&c, &net), ==, m->net_sm_frac);
 }

@@ -35,7 +35,8 @@ static OrrJsonDoc *made_up_rows(const SpecCluster *cluster, int first, int step)
     for (int op = 0; op < 4; op++)
         for (int ranks = 2; ranks <= 8; ranks *= 2)
             for (int i = first; i < 30; i += step) {
-                CostCollective c = {(CostCollectiveOp)op, exp2(i), {ranks, ranks, 1}};
+                CostCollective c = {
+                    (CostCollectiveOp)op, exp2(i), {.ranks = ranks, .per_domain = ranks, .nic_sharers = 1}};
                 g_string_append_printf(text,
                                        "%s{\"gpu\":\"made-up\",\"gpus\":%d,\"op\":\"%s\",\"bytes\":%.0f,"
                                        "\"time_us\":%.6f,\"source\":\"self\"}",
@@ -215,7 +216,8 @@ static void test_across_nodes(void)
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         SpecCluster cluster = preset_cluster(rows[i].preset, rows[i].nodes);
         int ranks = 8 * rows[i].nodes;
-        CostCollective c = {COST_ALL_REDUCE, rows[i].bytes, {ranks, 8, 1}};
+        CostCollective c = {
+            COST_ALL_REDUCE, rows[i].bytes, {.ranks = ranks, .per_domain = 8, .nic_sharers = 1}};
         double measured = 2.0 * (ranks - 1) / ranks * rows[i].bytes / rows[i].busbw_bytes_per_s;
         double error = cost_collective_s(&cluster, &c) / measured - 1;
         g_test_message("%s, %d nodes, %.0f bytes: %+.1f %%", rows[i].preset, rows[i].nodes, rows[i].bytes,

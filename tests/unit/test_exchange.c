@@ -163,6 +163,32 @@ static void test_edited(void)
     orr_json_free(scenario);
 }
 
+/* Megatron has a flag for one other order and none for the rest. */
+static void test_order(void)
+{
+    static const char *const known[] = {"parallel.order=tp-cp-ep-pp-dp", NULL},
+                             *const unknown[] = {"parallel.order=dp-tp-cp-ep-pp", NULL};
+    OrrJsonDoc *scenario = example("gpt3-175b.json");
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    GError *error = NULL;
+    spec_load_json(orr_json_root(scenario), "scenario", known, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    spec_export(spec, orr_json_root(scenario), SPEC_FORMAT_MEGATRON, text, &error);
+    g_assert_no_error(error);
+    OrrJsonDoc *doc = imported(strstr(text->str, "\nMEGATRON_ARGS"), -1, orr_json_root(scenario), warnings);
+    const OrrJson *parallel = orr_json_member(orr_json_root(doc), "parallel");
+    g_assert_cmpstr(orr_json_text(orr_json_member(parallel, "order")), ==, "tp-cp-ep-pp-dp");
+    orr_json_free(doc);
+    spec_load_json(orr_json_root(scenario), "scenario", unknown, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_false(spec_export(spec, orr_json_root(scenario), SPEC_FORMAT_MEGATRON, text, &error));
+    g_assert_nonnull(strstr(error->message, "parallel.order"));
+    g_error_free(error);
+    orr_json_free(scenario);
+}
+
 /* Without its comment a file still says all that it has names for. */
 static void test_base(void)
 {
@@ -298,6 +324,7 @@ int main(int argc, char **argv)
     g_test_add_func("/exchange/round-trips", test_round_trips);
     g_test_add_func("/exchange/edited", test_edited);
     g_test_add_func("/exchange/base", test_base);
+    g_test_add_func("/exchange/order", test_order);
     g_test_add_func("/exchange/script", test_script);
     g_test_add_func("/exchange/torchtitan", test_torchtitan);
     g_test_add_func("/exchange/hf", test_hf);
