@@ -72,10 +72,23 @@ static int64_t model_work_ps(const SearchCosts *costs, int layers)
            last->weight_ps - costs->pair_saves_ps[layers] - last->pair_saves_ps;
 }
 
+/* One micro-batch through the whole model and back, whatever the schedule: its passes wait for each other. Weight
+ * gradients may be elsewhere; an overlapped pair lasts at least as long as either pass without what it hides. */
+static int64_t chain_ps(const SearchCosts *costs, const SearchGroup *group, int layers)
+{
+    const SearchEdge *first = &costs->first, *last = &costs->last;
+    const int64_t hop_ps = MIN(costs->hop_inside_ps, costs->hop_across_ps);
+    return costs->forward_ps[layers] + costs->input_ps[layers] + first->forward_ps + first->input_ps +
+           last->forward_ps + last->input_ps - 2 * (costs->pair_saves_ps[layers] + last->pair_saves_ps) +
+           2 * (group->pipeline - 1) * hop_ps;
+}
+
 int64_t search_bound_group(const SearchSpace *space, const SearchTables *tables, const SearchGroup *group)
 {
     const SearchCosts *costs = &tables->costs[group->costs];
-    return model_work_ps(costs, space->spec->model.layers) * group->microbatches / group->pipeline;
+    const int layers = space->spec->model.layers;
+    return MAX(model_work_ps(costs, layers) * group->microbatches / group->pipeline,
+               chain_ps(costs, group, layers));
 }
 
 /* Messages between neighbouring pipeline ranks, the last and the first included. */
@@ -193,7 +206,6 @@ int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute)
     for (int s = 0; s < lane->stages; s++)
         lane->again_ps[s] = stage_again_ps(lane, s, recompute);
     search_bound_pipeline(lane);
-    search_bound_live(lane, recompute);
     return lane->latest_ps[0];
 }
 
@@ -317,6 +329,10 @@ static void fill_states(const SearchLane *lane, int rank, SearchTail *tail)
                             (cost_gradient_wire_bytes(&lane->spec) +
                              (cost_keeps_gathered(&lane->spec) ? cost_weight_wire_bytes(&lane->spec) : 0)) -
                         64;
+    tail->gathered_bytes =
+        lane->spec.parallel.zero >= 3 && !lane->spec.execution.framework.reshard_after_forward
+            ? (params.dense + params.expert) * cost_weight_wire_bytes(&lane->spec) - 64
+            : 0;
 }
 
 static void fill_times(SearchLane *lane, int rank, SearchTail *tail)
@@ -406,6 +422,7 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
     const bool late_gather = policy->zero < 3 && (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) == 0;
     const bool early_gather = policy->zero >= 3 || (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
     const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const bool ahead = (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && framework->prefetch_units > 0;
     int64_t start_ps = 0, reduced_ps = lane->latest_ps[blocking], own_ps = 0, after_ps = 0, last_ps = 0;
     if (early_gather && !both_ends)
         start_ps = MAX(tails[0].first_gather_ps,
@@ -414,8 +431,12 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
         const SearchTail *tail = &tails[i];
         const int64_t end = i == 0 ? lane->first_end_ps[blocking] : lane->end_ps[blocking][i];
         int64_t reduced = end + open_reduce_ps(lane, policy, tail, lane->sample[i]);
-        if (policy->zero >= 3)
-            reduced = MAX(reduced, tail->stream_ps * lane->group->microbatches - start_ps);
+        if (policy->zero >= 3) {
+            const int64_t gathers_ps = tail->stream_ps * lane->group->microbatches;
+            /* Without a gather ahead of its use compute waits for every one of them. */
+            reduced = MAX(reduced, ahead ? gathers_ps - start_ps
+                                         : lane->work_end_ps[blocking][i] + gathers_ps - start_ps);
+        }
         const int64_t after = tail->optimizer_ps + (late_gather ? tail->gather_ps : 0);
         reduced_ps = MAX(reduced_ps, reduced);
         after_ps = MAX(after_ps, after);
@@ -433,8 +454,11 @@ double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, co
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const double beside = lane->beside_bytes[overlaps][i];
-        const double dynamic = whole && beside >= 0 ? fmax(lane->live_bytes[i], beside + tails[i].whole_bytes)
-                                                    : lane->live_bytes[i];
+        double dynamic = lane->live_bytes[i];
+        if (whole && beside >= 0)
+            dynamic = fmax(dynamic, beside + tails[i].whole_bytes);
+        if (policy->zero >= 3 && lane->first_bytes[i] >= 0)
+            dynamic = fmax(dynamic, lane->first_bytes[i] + tails[i].gathered_bytes);
         most = fmax(most, tails[i].static_bytes + dynamic);
     }
     return most + lane->spec.execution.framework.context_bytes;
@@ -464,6 +488,7 @@ void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, do
     search_lane_group(lane, group);
     search_lane_deal(lane, deal);
     const int64_t extent_ps = search_lane_extent(lane, &extents[id.extent]);
+    search_lane_live(lane, &extents[id.extent]);
     search_lane_tails(lane, &policy[id.policy], tails);
     *ret_least_ps = MAX(extent_ps, search_bound_time(lane, &policy[id.policy], tails));
     *ret_least_bytes = search_bound_bytes(lane, &policy[id.policy], tails);

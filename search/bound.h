@@ -27,7 +27,8 @@ typedef struct SearchTail {
     int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch */
     int64_t optimizer_ps;
     double static_bytes;
-    double whole_bytes; /* ZeRO-3: unsharded gradients, and weights where they stay gathered */
+    double whole_bytes;    /* ZeRO-3: unsharded gradients, and weights where they stay gathered */
+    double gathered_bytes; /* ZeRO-3: weights that stay gathered from the forward to the backward */
 } SearchTail;
 
 /* Scratch of one thread. */
@@ -50,9 +51,12 @@ typedef struct SearchLane {
     /* Of the extent at hand. */
     int64_t first_end_ps[2];           /* rank 0's compute is over; [1]: compute waits for its messages */
     int64_t end_ps[2][SEARCH_SAMPLES]; /* the sampled ranks' */
-    int64_t latest_ps[2];              /* any rank's */
+    int64_t work_end_ps[2][SEARCH_SAMPLES];  /* the sampled ranks' by fill and work alone */
+    int64_t latest_ps[2];                    /* any rank's */
     double rank_live_bytes[SPEC_MAX_STAGES]; /* of every rank, after a replay */
     double live_bytes[SEARCH_SAMPLES];       /* activations and workspace at some moment */
+    double first_bytes[SEARCH_SAMPLES]; /* activations at the first backward; below 0: no moment is known when
+                                                every chunk had a forward and none a backward */
     double beside_bytes
         [2][SEARCH_SAMPLES]; /* activations at some moment when all gradients are there; [1]: they may
                                                be reduced as soon as a chunk's last one is added; below 0: never */
@@ -61,7 +65,8 @@ typedef struct SearchLane {
 SearchLane *search_lane_new(SearchSpace *space, const SearchTables *tables);
 void search_lane_free(SearchLane *lane);
 
-/* Least time of any point of the group: its compute spread evenly over the pipeline. */
+/* Least time of any point of the group: its compute spread evenly over the pipeline, or one micro-batch's way through
+ * the model and back. */
 int64_t search_bound_group(const SearchSpace *space, const SearchTables *tables, const SearchGroup *group);
 
 void search_lane_group(SearchLane *lane, const SearchGroup *group);
@@ -73,6 +78,8 @@ bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool b
 double search_replay_bytes(SearchLane *lane, const SearchPolicy *policy);
 /* After the deal. Gives the least time of any policy. */
 int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute);
+/* After the extent: its memory. */
+void search_lane_live(SearchLane *lane, const SpecRecompute *recompute);
 /* After the deal; `ret_tails` has SEARCH_SAMPLES places. The first fills in bytes alone, the second everything. */
 void search_lane_states(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails);
 void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails);

@@ -40,9 +40,8 @@ int64_t search_hop_ps(const SearchLane *lane, int rank, int other);
 void search_bound_fill(SearchLane *lane);
 void search_bound_pipeline(SearchLane *lane);
 
-/* bound_memory.c: live bytes of the sampled ranks under an extent. */
+/* bound_memory.c */
 SearchKept search_kept(const SearchLane *lane, int stage, const SpecRecompute *recompute);
-void search_bound_live(SearchLane *lane, const SpecRecompute *recompute);
 
 /* replay.c */
 void search_replay_free(struct SearchReplay *replay);

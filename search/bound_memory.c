@@ -206,10 +206,41 @@ static double beside_bytes(const SearchLane *lane, int rank, const SpecRecompute
     }
 }
 
-void search_bound_live(SearchLane *lane, const SpecRecompute *recompute)
+/* Activations when the first backward of a rank begins: by then its micro-batch went through every chunk. */
+static double first_bytes(const SearchLane *lane, int rank, const SpecRecompute *recompute)
+{
+    const SearchDeal *deal = lane->deal;
+    const double m = lane->group->microbatches;
+    double all = 0, level = 0;
+    if (deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
+        return -1;
+    const int64_t v = lane->chunks,
+                  warmup = MIN((int64_t)m * v, 2 * (lane->ranks - 1 - rank) + (v - 1) * lane->ranks);
+    for (int c = 0; c < lane->chunks; c++) {
+        const int stage = sim_stage_of(deal->order->placement, lane->ranks, lane->chunks, rank, c);
+        const double kept = (double)search_kept(lane, stage, recompute).all;
+        all += kept;
+        if (deal->schedule == SPEC_SCHEDULE_INTERLEAVED)
+            level += kept * (double)interleaved_entries(lane, MIN((int64_t)m * v, warmup + 1), c);
+    }
+    switch (deal->schedule) {
+    case SPEC_SCHEDULE_1F1B:
+        return MIN(m, lane->ranks - rank) * all;
+    case SPEC_SCHEDULE_GPIPE:
+    case SPEC_SCHEDULE_BREADTH_FIRST:
+        return m * all;
+    case SPEC_SCHEDULE_INTERLEAVED:
+        return level;
+    default:
+        return all;
+    }
+}
+
+void search_lane_live(SearchLane *lane, const SpecRecompute *recompute)
 {
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         lane->live_bytes[i] = rank_bytes(lane, lane->sample[i], recompute);
+        lane->first_bytes[i] = first_bytes(lane, lane->sample[i], recompute);
         lane->beside_bytes[0][i] = beside_bytes(lane, lane->sample[i], recompute, false);
         lane->beside_bytes[1][i] = beside_bytes(lane, lane->sample[i], recompute, true);
     }

@@ -117,7 +117,7 @@ static void bound_chain(SearchLane *lane, bool blocking)
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (lane->sample[i] == r)
-                lane->end_ps[blocking][i] = own;
+                lane->end_ps[blocking][i] = lane->work_end_ps[blocking][i] = own;
         /* what the next rank's gradient passes on its way to rank 0, this rank included */
         drain += drain_ps(lane, stage_of(lane, r, 0)) + own_send;
     }
@@ -152,7 +152,7 @@ static void bound_bidirectional(SearchLane *lane, bool blocking)
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (lane->sample[i] == r)
-                lane->end_ps[blocking][i] = own;
+                lane->end_ps[blocking][i] = lane->work_end_ps[blocking][i] = own;
         if (r == 0)
             lane->first_end_ps[blocking] = own;
     }

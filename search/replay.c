@@ -66,6 +66,23 @@ static bool same_shape(const Orders *orders, SpecSchedule schedule, const SimSch
            orders->shape.chunks == shape->chunks && orders->shape.microbatches == shape->microbatches;
 }
 
+guint search_orders_hash(gconstpointer key)
+{
+    const Orders *orders = key;
+    uint64_t hash = (uint64_t)orders->schedule * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ (uint64_t)orders->shape.ranks) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ (uint64_t)orders->shape.chunks) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ (uint64_t)orders->shape.microbatches) * 0x9E3779B97F4A7C15u;
+    return (guint)(hash >> 32);
+}
+
+gboolean search_orders_equal(gconstpointer a, gconstpointer b)
+{
+    const Orders *x = a, *y = b;
+    return x->schedule == y->schedule && x->shape.ranks == y->shape.ranks &&
+           x->shape.chunks == y->shape.chunks && x->shape.microbatches == y->shape.microbatches;
+}
+
 static Orders make_orders(const SearchLane *lane, const SimScheduleShape *shape)
 {
     Orders orders = {.schedule = lane->deal->schedule, .shape = *shape, .arena = orr_arena_new()};
@@ -75,33 +92,32 @@ static Orders make_orders(const SearchLane *lane, const SimScheduleShape *shape)
     return orders;
 }
 
-/* Orders that take long to make and not much room are kept for all threads. */
+/* Orders are kept for all threads and groups, while there is room. */
 static bool fill_from_shelf(SearchLane *lane, const SimScheduleShape *shape, Orders *orders)
 {
     SearchSpace *space = lane->space;
-    const SpecSchedule schedule = lane->deal->schedule;
-    if (schedule != SPEC_SCHEDULE_V_HALF && schedule != SPEC_SCHEDULE_V_MIN)
-        return false;
+    const Orders key = {.schedule = lane->deal->schedule, .shape = *shape};
     g_mutex_lock(&space->mutex);
-    for (guint i = 0; i < space->orders->len; i++) {
-        const Orders *kept = g_ptr_array_index(space->orders, i);
-        if (same_shape(kept, schedule, shape)) {
-            *orders = *kept;
-            g_mutex_unlock(&space->mutex);
-            return true;
-        }
-    }
+    const Orders *kept = g_hash_table_lookup(space->orders, &key);
     const bool room = space->orders_bytes < SEARCH_ORDERS_BYTES;
+    if (kept != NULL)
+        *orders = *kept;
     g_mutex_unlock(&space->mutex);
-    if (!room)
-        return false;
+    if (kept != NULL || !room)
+        return kept != NULL;
     Orders *fresh = g_new(Orders, 1);
     *fresh = make_orders(lane, shape);
-    g_mutex_lock(&space->mutex); /* another thread may have made the same: both are kept, and equal */
-    g_ptr_array_add(space->orders, fresh);
-    space->orders_bytes += orr_arena_used_bytes(fresh->arena);
+    g_mutex_lock(&space->mutex);
+    kept = g_hash_table_lookup(space->orders, &key);
+    if (kept == NULL) {
+        g_hash_table_add(space->orders, fresh);
+        space->orders_bytes += orr_arena_used_bytes(fresh->arena);
+        kept = fresh;
+    }
+    *orders = *kept;
     g_mutex_unlock(&space->mutex);
-    *orders = *fresh;
+    if (kept != fresh) /* another thread made the same in the meantime */
+        search_orders_free(fresh);
     return true;
 }
 

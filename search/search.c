@@ -8,7 +8,9 @@
 #include "search/walk.h"
 
 enum {
-    SEED_GROUPS = 64,
+    SEEDS = 32,
+    SEED_RUNS = 8,
+    FIRST_BATCH = 8, /* while the limit falls quickly; doubled each time */
     WALK_BATCH = 128,
     RUN_BATCH = 32,
     EARLY_RUNS = 16,
@@ -176,14 +178,15 @@ static void walk_one(int index, void *data)
 }
 
 /* Walks groups base .. base+count-1 of the order. */
-static void walk(Search *search, int base, int count, bool keep)
+static void walk(Search *search, int base, int count, SearchWalkMode mode)
 {
     search->base = base;
     search->walks = g_new0(SearchWalk, (gsize)MAX(1, count));
     for (int i = 0; i < count; i++) {
         search->walks[i].first.least_ps = INT64_MAX;
         search->walks[i].misses = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
-        if (keep)
+        search->walks[i].mode = mode;
+        if (mode == SEARCH_WALK_ALL)
             search->walks[i].survivors = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
     }
     search_parallel(count, search->jobs, walk_one, search);
@@ -199,21 +202,44 @@ static void clear_walks(Search *search, int count)
     g_free(search->walks);
 }
 
-/* A first limit: the most promising point of each of the most promising groups. */
+/* The most promising point of each group, of them the `SEEDS` most promising. */
+static GArray *find_seeds(Search *search, bool sharded)
+{
+    const SearchLimit none = search->limit;
+    const int groups = search->space->group_count;
+    GArray *seeds = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
+    for (int base = 0; base < groups; base += WALK_BATCH) {
+        const int count = MIN(WALK_BATCH, groups - base);
+        if (search->group_ps[search->order[base]] > search->limit.step_ps)
+            break;
+        walk(search, base, count, sharded ? SEARCH_WALK_FIRST : SEARCH_WALK_UNSHARDED);
+        for (int i = 0; i < count; i++)
+            if (search->walks[i].first.least_ps < INT64_MAX)
+                g_array_append_val(seeds, search->walks[i].first);
+        clear_walks(search, count);
+        g_array_sort(seeds, search_candidate_compare);
+        if (seeds->len >= SEEDS) {
+            const SearchCandidate *last = &g_array_index(seeds, SearchCandidate, SEEDS - 1);
+            search->limit = (SearchLimit){last->least_ps, last->id};
+            g_array_set_size(seeds, SEEDS);
+        }
+    }
+    search->limit = none;
+    return seeds;
+}
+
+/* A first limit. The bounds of sharded weights promise too much to begin with. */
 static void seed(Search *search)
 {
-    const int count = MIN(SEED_GROUPS, search->space->group_count);
-    GArray *seeds = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
-    walk(search, 0, count, false);
-    for (int i = 0; i < count; i++)
-        if (search->walks[i].first.least_ps < INT64_MAX)
-            g_array_append_val(seeds, search->walks[i].first);
-    clear_walks(search, count);
-    g_array_sort(seeds, search_candidate_compare);
-    SearchId ids[SEED_GROUPS];
+    GArray *seeds = find_seeds(search, false);
+    if (seeds->len == 0) {
+        g_array_free(seeds, TRUE);
+        seeds = find_seeds(search, true);
+    }
+    SearchId ids[RUN_BATCH];
     guint at = 0;
     for (int n = 1; n > 0;) {
-        n = choose_next(search, seeds, &at, ids, MIN(RUN_BATCH, SEED_GROUPS));
+        n = choose_next(search, seeds, &at, ids, MIN(RUN_BATCH, SEED_RUNS));
         simulate(search, ids, n);
     }
     g_array_free(seeds, TRUE);
@@ -239,9 +265,10 @@ static void merge_walks(Search *search, int count, GArray *survivors)
 static void search_all_groups(Search *search, GArray *survivors)
 {
     const int groups = search->space->group_count;
-    for (int base = 0; base < groups; base += WALK_BATCH) {
-        const int count = MIN(WALK_BATCH, groups - base);
-        walk(search, base, count, true);
+    int count = 0, batch = FIRST_BATCH;
+    for (int base = 0; base < groups; base += count, batch = MIN(2 * batch, WALK_BATCH)) {
+        count = MIN(batch, groups - base);
+        walk(search, base, count, SEARCH_WALK_ALL);
         GArray *fresh = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
         merge_walks(search, count, fresh);
         clear_walks(search, count);

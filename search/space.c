@@ -237,7 +237,7 @@ static unsigned flags_that_matter(const SearchSpace *space, const SearchGroup *g
     unsigned bits = 0;
     if (replicas)
         bits |= SPEC_OVERLAP_GRAD_REDUCE;
-    if (replicas && (zero == 1 || zero == 2))
+    if (replicas && (zero == 1 || zero == 2 || (zero == 3 && spec->execution.framework.prefetch_units > 0)))
         bits |= SPEC_OVERLAP_PARAM_GATHER;
     if (group->pipeline > 1 && spec->execution.framework.p2p_blocking)
         bits |= SPEC_OVERLAP_PIPELINE;
@@ -471,7 +471,7 @@ SearchSpace *search_space_new(const Spec *spec)
     space->arena = orr_arena_new();
     space->recompute = modes_of(spec);
     space->locks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    space->orders = g_ptr_array_new_with_free_func(search_orders_free);
+    space->orders = g_hash_table_new_full(search_orders_hash, search_orders_equal, search_orders_free, NULL);
     g_mutex_init(&space->mutex);
     Values pipelines =
         divisors_or(spec->parallel.pipeline, spec_gpus(spec), spec->model.layers + 2, &spec->search.pipeline);
@@ -488,7 +488,7 @@ void search_space_free(SearchSpace *space)
     if (space == NULL)
         return;
     g_free(space->groups);
-    g_ptr_array_free(space->orders, TRUE);
+    g_hash_table_destroy(space->orders);
     g_hash_table_destroy(space->locks);
     g_mutex_clear(&space->mutex);
     orr_arena_free(space->arena);

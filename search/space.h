@@ -59,7 +59,7 @@ typedef struct SearchSpace {
     int deals_count;
     unsigned recompute; /* modes that may be tried; 0: the scenario's own */
     GHashTable *locks;  /* schedule checks done so far */
-    GPtrArray *orders;  /* of schedules, for replays (search/replay.c) */
+    GHashTable *orders; /* of schedules, for replays (search/replay.c) */
     size_t orders_bytes;
     GMutex mutex;
 } SearchSpace;
@@ -86,6 +86,8 @@ int64_t search_space_count(SearchSpace *space);
 int search_id_compare(const SearchId *a, const SearchId *b);
 
 /* search/replay.c */
+guint search_orders_hash(gconstpointer key);
+gboolean search_orders_equal(gconstpointer a, gconstpointer b);
 void search_orders_free(gpointer orders);
 
 #endif

@@ -37,6 +37,7 @@ typedef struct Kind {
 typedef struct Walker {
     SearchLane *lane;
     const SearchLimit *limit;
+    SearchLimit own; /* where only the first is wanted: the first so far */
     double capacity_bytes;
     SearchWalk *walk;
     SearchPolicy *policies;
@@ -130,6 +131,8 @@ static void judge(Walker *walker, int64_t extent_ps)
 {
     for (int k = 0; k < walker->kind_count; k++) {
         Kind *kind = &walker->kinds[k];
+        if (walker->walk->mode == SEARCH_WALK_UNSHARDED && walker->policies[kind->first].zero >= 3)
+            continue;
         const double short_bytes =
             search_bound_bytes(walker->lane, &walker->policies[kind->first], kind->tails) -
             walker->capacity_bytes;
@@ -145,10 +148,13 @@ static void judge(Walker *walker, int64_t extent_ps)
     }
 }
 
-static void survive(SearchWalk *walk, const SearchCandidate *candidate)
+static void survive(Walker *walker, const SearchCandidate *candidate)
 {
-    if (search_candidate_compare(candidate, &walk->first) < 0)
+    SearchWalk *walk = walker->walk;
+    if (search_candidate_compare(candidate, &walk->first) < 0) {
         walk->first = *candidate;
+        walker->own = (SearchLimit){candidate->least_ps, candidate->id};
+    }
     if (walk->survivors != NULL)
         g_array_append_vals(walk->survivors, candidate, 1);
 }
@@ -176,14 +182,14 @@ static void judge_replayed(Walker *walker, Open *open, int64_t extent_ps)
         keep_miss(walk->misses, candidate);
         return;
     }
-    survive(walk, candidate);
+    survive(walker, candidate);
 }
 
 /* Replays the extent's schedule, each way that its open points run it, and bounds them again. */
 static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t extent_ps)
 {
     SearchLane *lane = walker->lane;
-    const bool seeding = walker->walk->survivors == NULL;
+    const bool seeding = walker->walk->mode != SEARCH_WALK_ALL;
     for (int way = 0; way < 4; way++) {
         bool replayed = false;
         for (guint i = 0; i < walker->open->len; i++) {
@@ -193,11 +199,12 @@ static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t 
             if (way != (blocking ? 1 : 0) + (sharded ? 2 : 0))
                 continue;
             if (seeding) {
-                survive(walker->walk, &open->candidate);
+                survive(walker, &open->candidate);
                 continue;
             }
             if (!replayed) {
                 search_lane_extent(lane, recompute);
+                search_lane_live(lane, recompute);
                 replayed = true;
                 search_lane_replay(lane, recompute, blocking, sharded);
             }
@@ -233,7 +240,7 @@ static void walk_deal(Walker *walker, const SpecRecompute *extents, int extent_c
         walk->pruned[SEARCH_BOUND_PIPELINE] += (int64_t)extent_count * walker->policy_count;
         return;
     }
-    fill_kinds(walker);
+    walker->kind_count = 0;
     for (int e = 0; e < extent_count; e++) {
         walker->id.extent = (int16_t)e;
         walker->id.policy = 0;
@@ -247,6 +254,9 @@ static void walk_deal(Walker *walker, const SpecRecompute *extents, int extent_c
                 return;
             continue;
         }
+        if (walker->kind_count == 0)
+            fill_kinds(walker);
+        search_lane_live(walker->lane, &extents[e]);
         judge(walker, extent_ps);
         replay_open(walker, &extents[e], extent_ps);
     }
@@ -257,7 +267,10 @@ void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, cons
 {
     SearchSpace *space = lane->space;
     const SearchGroup *group = &space->groups[group_index];
-    Walker walker = {.lane = lane, .limit = limit, .capacity_bytes = capacity_bytes, .walk = walk};
+    Walker walker = {
+        .lane = lane, .limit = limit, .own = *limit, .capacity_bytes = capacity_bytes, .walk = walk};
+    if (walk->mode != SEARCH_WALK_ALL)
+        walker.limit = &walker.own;
     walker.policies = search_policies(space, group, &walker.policy_count);
     walker.kinds = g_new(Kind, (gsize)MAX(1, walker.policy_count));
     g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
@@ -280,7 +293,7 @@ void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, cons
         /* Bounds of schedules that are no loop are too far below to begin with. */
         const bool loop = deal->order->placement == SIM_PLACE_LOOP;
         looped |= loop;
-        if (walk->survivors == NULL && looped && !loop)
+        if (walk->mode != SEARCH_WALK_ALL && looped && !loop)
             continue;
         walker.id = (SearchId){.group = group_index, .deal = (int16_t)d};
         search_lane_deal(lane, deal);

@@ -18,9 +18,16 @@ typedef struct SearchLimit {
     SearchId id;
 } SearchLimit;
 
+typedef enum {
+    SEARCH_WALK_ALL,       /* every point */
+    SEARCH_WALK_FIRST,     /* only `first` is wanted: loops come before other schedules */
+    SEARCH_WALK_UNSHARDED, /* the same without ZeRO-3 */
+} SearchWalkMode;
+
 typedef struct SearchWalk {
+    SearchWalkMode mode;
     int64_t points, evaluated, pruned[SEARCH_BOUND_COUNT];
-    GArray *survivors;     /* SearchCandidate; NULL: only `first` is wanted */
+    GArray *survivors;     /* SearchCandidate; of SEARCH_WALK_ALL */
     GArray *misses;        /* SearchCandidate, the nearest */
     SearchCandidate first; /* the most promising one; least_ps INT64_MAX: none */
 } SearchWalk;

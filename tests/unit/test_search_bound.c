@@ -35,6 +35,7 @@ static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *
     g_assert_no_error(error);
     g_assert_true(search_simulate(space, id, capacity, &run));
     search_bound_point(lane, id, &least_ps, &least_bytes);
+    g_assert_cmpint(search_bound_group(space, lane->tables, &space->groups[id.group]), <=, run.step_ps);
     const double needed = run.peak_bytes + spec->execution.framework.context_bytes;
     if (least_ps > run.step_ps || least_bytes > needed + 1)
         describe(spec);
