@@ -1,8 +1,7 @@
 /* calibrate/fit_collectives.c - fits the inside half of the collective model to measured rows.
  *
- * Levenberg-Marquardt on log(predicted / measured) over the logarithms of the parameters, with a soft-L1 loss (a row
- * off by more than LOSS_SCALE counts by its size, not its square) and a weak pull towards neutral starting values, so
- * that a parameter without rows stays where it started. Group sizes share one set of parameters.
+ * Least squares (squares.h) of log(predicted / measured), with a weak pull towards neutral starting values, so that a
+ * parameter without rows stays where it started. Group sizes share one set of parameters.
  */
 #include <math.h>
 #include <stddef.h>
@@ -10,13 +9,13 @@
 
 #include "calibrate/collective_rows.h"
 #include "calibrate/collectives.h"
+#include "calibrate/squares.h"
 #include "spec/fields.h"
 #include "spec/load.h"
 
 #define LOSS_SCALE  0.05
 #define PRIOR       0.03
 #define ITERATIONS  80
-#define MAX_FREE    24
 #define DIGITS      "%.3e"
 #define LL128_WORTH 1.1 /* LL128 counts as used when it lowers the loss by a tenth */
 
@@ -40,7 +39,7 @@ static const struct {
 typedef struct Fit {
     SpecCluster cluster; /* its accelerator's model is the one being fitted */
     const GArray *rows;
-    int free[MAX_FREE], count; /* into unknowns[] */
+    int free[CAL_MAX_SQUARES], count; /* into unknowns[] */
 } Fit;
 
 static double *unknown(SpecCollectiveModel *model, int i)
@@ -64,9 +63,10 @@ static void apply(Fit *fit, const double *logs)
         *unknown(model_of(fit), fit->free[j]) = exp(logs[j]);
 }
 
-/* Residuals log(predicted / measured) of the used rows; returns how many. */
-static int residuals(Fit *fit, const double *logs, double *out)
+/* Residuals log(predicted / measured) of the used rows. */
+static void residuals(void *context, const double *logs, double *out)
 {
+    Fit *fit = context;
     int n = 0;
     apply(fit, logs);
     for (guint i = 0; i < fit->rows->len; i++) {
@@ -74,101 +74,23 @@ static int residuals(Fit *fit, const double *logs, double *out)
         if (used(row))
             out[n++] = log(1 + cal_collective_error(&fit->cluster, row));
     }
-    return n;
-}
-
-static double loss(const Fit *fit, const double *residual, int n, const double *logs)
-{
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += 2 * LOSS_SCALE * LOSS_SCALE * (sqrt(1 + pow(residual[i] / LOSS_SCALE, 2)) - 1);
-    for (int j = 0; j < fit->count; j++)
-        sum += pow(PRIOR * (logs[j] - log(unknowns[fit->free[j]].start)), 2);
-    return sum;
-}
-
-/* Solves the symmetric positive system a x = b in place by Gaussian elimination. */
-static void solve(int n, double a[MAX_FREE][MAX_FREE], double *b)
-{
-    for (int i = 0; i < n; i++)
-        for (int r = i + 1; r < n; r++) {
-            double factor = a[r][i] / a[i][i];
-            for (int c = i; c < n; c++)
-                a[r][c] -= factor * a[i][c];
-            b[r] -= factor * b[i];
-        }
-    for (int i = n - 1; i >= 0; i--) {
-        for (int c = i + 1; c < n; c++)
-            b[i] -= a[i][c] * b[c];
-        b[i] /= a[i][i];
-    }
-}
-
-typedef struct Normal {
-    double matrix[MAX_FREE][MAX_FREE], gradient[MAX_FREE];
-} Normal;
-
-/* Normal equations at `logs`, rows weighted by the derivative of the soft-L1 loss. */
-static void normal_equations(Fit *fit, const double *logs, const double *residual, int n, double *scratch,
-                             Normal *out)
-{
-    const double step = 1e-5;
-    double moved[MAX_FREE];
-    memset(out, 0, sizeof *out);
-    memcpy(moved, logs, sizeof moved);
-    for (int j = 0; j < fit->count; j++) {
-        moved[j] += step;
-        residuals(fit, moved, scratch + (size_t)j * (size_t)n);
-        moved[j] = logs[j];
-        for (int i = 0; i < n; i++)
-            scratch[j * n + i] = (scratch[j * n + i] - residual[i]) / step;
-    }
-    for (int j = 0; j < fit->count; j++) {
-        for (int i = 0; i < n; i++) {
-            double weight = 1 / sqrt(1 + pow(residual[i] / LOSS_SCALE, 2));
-            out->gradient[j] += weight * scratch[j * n + i] * residual[i];
-            for (int l = 0; l <= j; l++)
-                out->matrix[j][l] += weight * scratch[j * n + i] * scratch[l * n + i];
-        }
-        out->gradient[j] += PRIOR * PRIOR * (logs[j] - log(unknowns[fit->free[j]].start));
-        out->matrix[j][j] += PRIOR * PRIOR;
-        for (int l = 0; l < j; l++)
-            out->matrix[l][j] = out->matrix[j][l];
-    }
 }
 
 static double minimise(Fit *fit, int n)
 {
-    double logs[MAX_FREE] = {0}, trial[MAX_FREE], damping = 1e-2;
-    double *residual = g_new(double, (gsize)n), *tried = g_new(double, (gsize)n);
-    double *scratch = g_new(double, (size_t)n *(size_t)MAX(fit->count, 1));
+    double logs[CAL_MAX_SQUARES];
+    CalSquares problem = {.residuals = residuals,
+                          .context = fit,
+                          .rows = n,
+                          .count = fit->count,
+                          .loss_scale = LOSS_SCALE,
+                          .prior = PRIOR,
+                          .step = 1e-5,
+                          .iterations = ITERATIONS};
     for (int j = 0; j < fit->count; j++)
-        logs[j] = log(unknowns[fit->free[j]].start);
-    residuals(fit, logs, residual);
-    double best = loss(fit, residual, n, logs);
-    for (int round = 0; round < ITERATIONS && damping < 1e8; round++) {
-        Normal normal;
-        normal_equations(fit, logs, residual, n, scratch, &normal);
-        for (int j = 0; j < fit->count; j++)
-            normal.matrix[j][j] *= 1 + damping;
-        solve(fit->count, normal.matrix, normal.gradient);
-        for (int j = 0; j < fit->count; j++)
-            trial[j] = logs[j] - CLAMP(normal.gradient[j], -1, 1);
-        residuals(fit, trial, tried);
-        double now = loss(fit, tried, n, trial);
-        if (now < best) {
-            best = now;
-            memcpy(logs, trial, sizeof logs);
-            memcpy(residual, tried, (size_t)n * sizeof *residual);
-            damping = MAX(damping / 5, 1e-9);
-        } else {
-            damping *= 4;
-        }
-    }
+        problem.start[j] = log(unknowns[fit->free[j]].start);
+    const double best = cal_squares_solve(&problem, logs);
     apply(fit, logs);
-    g_free(residual);
-    g_free(tried);
-    g_free(scratch);
     return best;
 }
 

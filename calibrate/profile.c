@@ -24,7 +24,7 @@ static const OrrJson *member_at(const OrrJson *object, const char *path)
 
 const char *cal_profile_text(const CalProfile *profile, const char *path)
 {
-    const OrrJson *node = member_at(orr_json_root(profile->doc), path);
+    const OrrJson *node = profile->doc != NULL ? member_at(orr_json_root(profile->doc), path) : NULL;
     return node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
 }
 

@@ -50,7 +50,7 @@ CalProfile *cal_profile_find(GPtrArray *profiles, const char *name); /* NULL: no
 /* The same, with an error that says what was meant. */
 CalProfile *cal_profile_named(GPtrArray *profiles, const char *name, GError **error);
 
-/* Text at "a.b.c" of the preset, or NULL. */
+/* Text at "a.b.c" of the preset, or NULL; a profile without `doc` has none. */
 const char *cal_profile_text(const CalProfile *profile, const char *path);
 
 /* The dtype whose block a product of `dtype` is fitted into: 16-bit types share one. */
@@ -67,6 +67,8 @@ double cal_predict_s(CalProfile *profile, const CalRow *row);
 /* The blocks that rows were fitted to, as members of the open object: gemm, attention, memory_bound, each with its fit
  * and provenance. */
 void cal_profile_write_fitted(const CalProfile *profile, OrrJsonWriter *writer);
+/* All three, fitted or not. */
+void cal_profile_write_all(const CalProfile *profile, OrrJsonWriter *writer);
 /* One of them ("gemm"), as JSON text for two levels deep in a preset. */
 void cal_profile_write_member(const CalProfile *profile, const char *member, GString *out);
 

@@ -157,6 +157,12 @@ void cal_profile_write_fitted(const CalProfile *profile, OrrJsonWriter *w)
         write_memory_bound(fitted, w, "memory_bound");
 }
 
+void cal_profile_write_all(const CalProfile *profile, OrrJsonWriter *w)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
+        members[i].write(profile, w, members[i].key);
+}
+
 /* The writer indents from the root: the whole is written and the member cut out of it. */
 void cal_profile_write_member(const CalProfile *profile, const char *member, GString *out)
 {

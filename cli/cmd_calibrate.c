@@ -11,6 +11,7 @@
 #include "calibrate/collectives.h"
 #include "calibrate/fit.h"
 #include "calibrate/recorded.h"
+#include "cli/cmd_calibrate_steps.h"
 #include "cli/listing.h"
 #include "cli/output.h"
 
@@ -63,6 +64,8 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
         if (*end != '\0' || folds < 2 || folds > 100 || args->accelerator == NULL)
             return fail(error, "--folds takes a whole number from 2 to 100, and needs --accelerator NAME");
         ok = cal_cross_validate(table, args->accelerator, (int)folds, out, error);
+    } else if (cli_is_measured_steps(table)) {
+        ok = cli_fit_measured_steps(table, args->accelerator, args->common.sets, out, log, error);
     } else if (args->presets != NULL) {
         ok = cal_fit_presets(table, args->presets, args->accelerator, out, error);
     } else {
@@ -189,6 +192,10 @@ static bool run(const CliArgs *common, GError **error)
     const char *table = common->words[1];
     if (table != NULL && strcmp(what, "fit") == 0)
         return fit(args, table, error);
+    if (table != NULL && strcmp(what, "check") == 0 && cli_is_measured_steps(table))
+        return fail(error,
+                    "measured training steps are compared by `orrery validate FILE`; check is for tables "
+                    "of kernels and collectives");
     if (table != NULL && strcmp(what, "check") == 0)
         return check(args, table, error);
     return fail(error, "calibrate takes nothing (measure this machine), `fit TABLE` or `check TABLE`");
@@ -218,13 +225,17 @@ const CliCommand cli_command_calibrate = {
         "of rows (gemm_measurements, grouped_gemm_measurements, attention_measurements, hbm_stream, "
         "memory_bound_measurements, collective_measurements), the output of nccl-tests (text or JSON), or a "
         "CSV of GEMMs "
-        "(m,n,k,dtype,time_us). docs/CALIBRATION.md goes through it.\n"
+        "(m,n,k,dtype,time_us). fit also takes a measurement file, as scenarios/measurements holds: your own "
+        "training steps; it finds the factors on compute, memory, links and host that they tell, and prints "
+        "the "
+        "error on steps that a fit has not seen. docs/CALIBRATION.md goes through it.\n"
         "\n"
         "  orrery calibrate fit table.json --accelerator h200-sxm5-141gb --output my-h200.json\n"
         "  orrery calibrate fit all_reduce_perf.log --output my-links.json\n"
+        "  orrery calibrate fit my-runs.json --output my-cluster.json\n"
         "  orrery run scenario.json --set cluster.calibration=my-h200.json\n"
         "  orrery calibrate check table.json --format csv\n",
-    .takes = CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),
     .min_words = 0,

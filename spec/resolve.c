@@ -82,6 +82,10 @@ static char *preset_path(const Resolver *resolver, const char *kind, const char 
                          : g_build_filename(resolver->base_dir, name, NULL);
         if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
             return path;
+        if (g_file_test(name, G_FILE_TEST_IS_REGULAR)) { /* as --set has it: from where the user stands */
+            g_free(path);
+            return g_strdup(name);
+        }
         fail(resolver, key,
              "\"%.200s\" is no file; give the path of a file, or the name of a preset (scenarios/%s)", name,
              kind);
@@ -232,6 +236,17 @@ static OrrJsonDoc *one_member(const char *key, const OrrJson *calibration)
     return doc;
 }
 
+/* A calibration's figures of one framework: {"frameworks": {NAME: {...}}}. */
+static OrrJsonDoc *framework_block(const OrrJson *framework, const OrrJson *calibration)
+{
+    const OrrJson *name = orr_json_member(framework, "name");
+    const OrrJson *blocks = calibration != NULL ? orr_json_member(calibration, "frameworks") : NULL;
+    if (name == NULL || orr_json_type(name) != ORR_JSON_TEXT || blocks == NULL)
+        return NULL;
+    const OrrJson *block = orr_json_member(blocks, orr_json_text(name));
+    return block != NULL ? orr_json_copy(block, "calibration") : NULL;
+}
+
 static const char *calibrated_key(const char *kind)
 {
     if (strcmp(kind, "accelerators") == 0)
@@ -289,7 +304,9 @@ static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, co
     if (replaced)
         orr_json_remove(base, inner_key(kind));
     const char *block_key = calibrated_key(kind);
-    OrrJsonDoc *block = block_key != NULL ? one_member(block_key, calibration) : NULL;
+    OrrJsonDoc *block = block_key != NULL                 ? one_member(block_key, calibration)
+                        : strcmp(kind, "frameworks") == 0 ? framework_block(orr_json_root(base), calibration)
+                                                          : NULL;
     if (block != NULL)
         base = merge_and_free(base, orr_json_root(block));
     base = merge_and_free(base, orr_json_root(over));
@@ -312,6 +329,27 @@ static bool check_block(const char *path, const OrrJson *calibration, const char
     return ok;
 }
 
+static bool check_frameworks(const char *path, const OrrJson *calibration, GError **error)
+{
+    const OrrJson *blocks = orr_json_member(calibration, "frameworks");
+    if (blocks != NULL && orr_json_type(blocks) != ORR_JSON_OBJECT)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: frameworks: is %s; give an object with an object for each framework's name",
+                        path, orr_json_type_name(blocks));
+    bool ok = true;
+    for (const OrrJson *block = blocks != NULL ? orr_json_first(blocks) : NULL; ok && block != NULL;
+         block = orr_json_next(block)) {
+        g_autofree SpecFramework *framework = g_new0(SpecFramework, 1);
+        SpecReadContext context;
+        spec_read_context_init(&context, path, false, NULL);
+        g_string_printf(context.path, "frameworks.%s", orr_json_key(block));
+        context.partial = true;
+        ok = spec_read_table(&context, &spec_table_framework, block, framework, error);
+        spec_read_context_clear(&context);
+    }
+    return ok;
+}
+
 /* The calibration that a cluster names, read and checked; NULL without error when it names none. */
 static bool resolve_calibration(const Resolver *resolver, const OrrJson *cluster, OrrJsonDoc **ret_doc)
 {
@@ -327,7 +365,8 @@ static bool resolve_calibration(const Resolver *resolver, const OrrJson *cluster
     const OrrJson *root = orr_json_root(doc);
     if (!check_block(orr_json_name(doc), root, "model", &spec_table_kernel_model, model, resolver->error) ||
         !check_block(orr_json_name(doc), root, "collectives", &spec_table_collective_model, collectives,
-                     resolver->error)) {
+                     resolver->error) ||
+        !check_frameworks(orr_json_name(doc), root, resolver->error)) {
         orr_json_free(doc);
         return false;
     }
@@ -400,7 +439,14 @@ static bool resolve_framework(const Resolver *resolver, OrrJsonDoc *doc)
         g_assert(set);
         framework = orr_json_member(orr_json_member(orr_json_root(doc), "execution"), "framework");
     }
-    OrrJsonDoc *object = resolve_object(resolver, "frameworks", "execution.framework", framework, NULL);
+    const OrrJson *cluster = orr_json_member(orr_json_root(doc), "cluster");
+    OrrJsonDoc *calibration = NULL;
+    if (cluster != NULL && orr_json_type(cluster) == ORR_JSON_OBJECT &&
+        !resolve_calibration(resolver, cluster, &calibration))
+        return false;
+    OrrJsonDoc *object = resolve_object(resolver, "frameworks", "execution.framework", framework,
+                                        calibration != NULL ? orr_json_root(calibration) : NULL);
+    orr_json_free(calibration);
     if (object == NULL)
         return false;
     put_node(doc, "execution.framework", orr_json_root(object));
