@@ -9,6 +9,7 @@
 #define ORR_CALIBRATE_COLLECTIVES_H
 
 #include "base/json.h"
+#include "calibrate/residual.h"
 #include "spec/spec.h"
 
 /* Parameters of the inside half for `accelerator` (a preset's name) from the rows of its own scale-up domain. The
@@ -33,6 +34,10 @@ bool cal_check_collectives(const OrrJson *table, const char *accelerator, GStrin
                            CalCollectiveErrors *ret_errors, GError **error);
 bool cal_check_collectives_on(const OrrJson *table, const SpecCluster *cluster, GString *log,
                               CalCollectiveErrors *ret_errors, GError **error);
+
+/* Rows that a fit uses beside what `cluster` predicts (CalResidual, appended). */
+bool cal_collective_residuals(const OrrJson *table, const SpecCluster *cluster, GArray *residuals,
+                              GError **error);
 
 /* The model as a JSON object, keys in the field table's order, zeros left out. */
 void cal_write_collectives(OrrJsonWriter *w, const char *key, const SpecCollectiveModel *model);

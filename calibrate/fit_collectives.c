@@ -200,6 +200,27 @@ bool cal_fit_collectives(const OrrJson *table, const char *accelerator, SpecColl
     return cal_fit_collectives_on(table, &cluster, ret_model, log, error);
 }
 
+bool cal_collective_residuals(const OrrJson *table, const SpecCluster *cluster, GArray *residuals,
+                              GError **error)
+{
+    static const char *const names[COST_COLLECTIVE_COUNT] = {
+        "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-receive"};
+    GArray *rows = NULL;
+    if (!cal_collective_rows(table, cluster, &rows, error))
+        return false;
+    for (guint i = 0; i < rows->len; i++) {
+        const CalCollectiveRow *row = &g_array_index(rows, CalCollectiveRow, i);
+        char what[96];
+        g_snprintf(what, sizeof what, "%.0f bytes over %.0f", row->collective.bytes,
+                   (double)row->collective.group.ranks);
+        if (used(row))
+            cal_residual_add(residuals, names[row->collective.op], what, row->seconds,
+                             row->seconds * (1 + cal_collective_error(cluster, row)));
+    }
+    g_array_unref(rows);
+    return true;
+}
+
 void cal_write_collectives(OrrJsonWriter *w, const char *key, const SpecCollectiveModel *model)
 {
     orr_jw_begin(w, key, '{');

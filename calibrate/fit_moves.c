@@ -83,6 +83,20 @@ static double loss(void *context)
     return sum;
 }
 
+void cal_move_residuals(const OrrJson *table, const char *accelerator_name, SpecAccelerator *accelerator,
+                        GArray *residuals)
+{
+    GArray *rows = read_rows(table, accelerator_name);
+    for (guint i = 0; i < rows->len; i++) {
+        const MoveRow *row = &g_array_index(rows, MoveRow, i);
+        char what[64];
+        g_snprintf(what, sizeof what, "%.0f bytes", row->bytes);
+        cal_residual_add(residuals, "memory bound", what, row->measured_s,
+                         cost_memory_bound_s(accelerator, row->move, row->bytes));
+    }
+    g_array_unref(rows);
+}
+
 int cal_fit_moves(const OrrJson *table, const char *accelerator_name, SpecAccelerator *accelerator)
 {
     MoveFit fit = {accelerator, read_rows(table, accelerator_name)};

@@ -3,6 +3,7 @@
 #define ORR_CALIBRATE_FIT_MOVES_H
 
 #include "base/json.h"
+#include "calibrate/residual.h"
 #include "spec/spec.h"
 
 /* Rows { gpu, kernel, bytes, time_us } of "memory_bound_measurements": turns latency_s and the share of the bandwidth of
@@ -10,5 +11,9 @@
  * embedding; adam) until the model meets them, and notes the fit's error. Kinds without rows keep theirs. Returns the
  * number of rows used; 0 changes nothing. */
 int cal_fit_moves(const OrrJson *table, const char *accelerator_name, SpecAccelerator *accelerator);
+
+/* The same rows beside what `accelerator` predicts (CalResidual, appended; NULL: nothing). */
+void cal_move_residuals(const OrrJson *table, const char *accelerator_name, SpecAccelerator *accelerator,
+                        GArray *residuals);
 
 #endif

@@ -244,10 +244,9 @@ static CalErrors errors_of(const double *residual, int n)
 }
 
 /* Each row predicted by a fit that has not seen it: its choice of factors included. */
-static CalErrors cross_validate(Bench *bench, int folds)
+static void cross_validate(Bench *bench, int folds, double *residual)
 {
     const int n = (int)bench->steps->len;
-    g_autofree double *residual = g_new(double, (gsize)n);
     g_autofree int *seen = g_new(int, (gsize)n);
     for (int fold = 0; fold < folds; fold++) {
         CalKnobFit fits[CAL_MAX_KNOBS];
@@ -260,7 +259,6 @@ static CalErrors cross_validate(Bench *bench, int folds)
         for (int i = fold; i < n; i += folds)
             residual[i] = residual_under(bench, i, fits);
     }
-    return errors_of(residual, n);
 }
 
 /* --- rows that go together --- */
@@ -340,11 +338,19 @@ static bool judge(const CalStepFit *fit, GError **error)
     return true;
 }
 
-static void fit_all(Bench *bench, CalStepFit *fit)
+static void hand_out(const Bench *bench, const char *group, const double *residual, GArray *residuals)
+{
+    for (int i = 0; i < (int)bench->steps->len; i++) {
+        const CalStep *step = step_at(bench, i);
+        cal_residual_add(residuals, group, step->id, step->measured_s, step->measured_s * exp(residual[i]));
+    }
+}
+
+static void fit_all(Bench *bench, CalStepFit *fit, GArray *residuals)
 {
     const int n = (int)bench->steps->len;
     g_autofree int *all = g_new(int, (gsize)n);
-    g_autofree double *after = g_new(double, (gsize)n);
+    g_autofree double *after = g_new(double, (gsize)n), *unseen = g_new(double, (gsize)n);
     look_around(bench);
     for (int i = 0; i < n; i++)
         all[i] = i;
@@ -356,11 +362,15 @@ static void fit_all(Bench *bench, CalStepFit *fit)
     fit->folds = n > 2 * FOLDS ? FOLDS : n;
     fit->before = errors_of(bench->before, n);
     fit->after = errors_of(after, n);
-    fit->unseen = cross_validate(bench, fit->folds);
+    cross_validate(bench, fit->folds, unseen);
+    fit->unseen = errors_of(unseen, n);
+    hand_out(bench, "before the fit", bench->before, residuals);
+    hand_out(bench, "after it", after, residuals);
+    hand_out(bench, "not seen by the fit", unseen, residuals);
 }
 
-bool cal_fit_steps(const GPtrArray *steps, CalPredictStep predict, void *data, CalStepFit *ret_fit,
-                   GError **error)
+bool cal_fit_steps(const GPtrArray *steps, CalPredictStep predict, void *data, GArray *residuals,
+                   CalStepFit *ret_fit, GError **error)
 {
     if (!check_steps(steps, error))
         return false;
@@ -370,7 +380,7 @@ bool cal_fit_steps(const GPtrArray *steps, CalPredictStep predict, void *data, C
     bench.jacobian = g_new(double, steps->len *(guint)bench.count);
     bench.turned = g_new(Spec, 1);
     g_autofree CalStepFit *fit = g_new0(CalStepFit, 1);
-    fit_all(&bench, fit);
+    fit_all(&bench, fit, residuals);
     g_free(bench.before);
     g_free(bench.jacobian);
     g_free(bench.turned);

@@ -7,6 +7,7 @@
 #define ORR_CALIBRATE_FIT_STEPS_H
 
 #include "base/error.h"
+#include "calibrate/residual.h"
 #include "calibrate/step_knobs.h"
 
 typedef struct CalStep {
@@ -26,11 +27,6 @@ typedef struct CalKnobFit {
     char why[240];   /* not fitted: why */
 } CalKnobFit;
 
-typedef struct CalErrors {
-    double mean_frac, median_frac, p90_frac; /* of |predicted / measured - 1| */
-    double bias_frac;
-} CalErrors;
-
 typedef struct CalStepFit {
     CalKnobFit knobs[CAL_MAX_KNOBS];
     int count, rows, folds;
@@ -41,9 +37,10 @@ typedef struct CalStepFit {
 #define CAL_LEAST_STEPS 3
 
 /* `steps` (CalStep*): of one accelerator and one kind of links. Fails with fewer than CAL_LEAST_STEPS rows, when the rows
- * do not go together, when no factor can be told, and when unseen rows come out worse than without a fit. */
-bool cal_fit_steps(const GPtrArray *steps, CalPredictStep predict, void *data, CalStepFit *ret_fit,
-                   GError **error);
+ * do not go together, when no factor can be told, and when unseen rows come out worse than without a fit. `residuals`
+ * (may be NULL) gets each row before the fit, after it, and by a fit that has not seen it. */
+bool cal_fit_steps(const GPtrArray *steps, CalPredictStep predict, void *data, GArray *residuals,
+                   CalStepFit *ret_fit, GError **error);
 
 /* One line a factor, then the errors. */
 void cal_step_fit_print(const CalStepFit *fit, GString *log);

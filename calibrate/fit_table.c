@@ -2,8 +2,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "calibrate/ceilings.h"
+#include "calibrate/collective_rows.h"
 #include "calibrate/collectives.h"
 #include "calibrate/fit.h"
+#include "calibrate/fit_interference.h"
 #include "calibrate/fit_kernels.h"
 #include "calibrate/fit_moves.h"
 #include "calibrate/recorded.h"
@@ -105,8 +108,18 @@ static void log_fit(const CalProfile *profile, GString *log)
     }
 }
 
-static void write_profile(const CalProfile *profile, const char *path, bool kernels,
-                          const SpecCollectiveModel *collectives, GString *out_json)
+/* What a table gave. */
+typedef struct Found {
+    int kernel_rows;
+    bool collectives; /* `links` are fitted, or hold the interference's shares */
+    SpecCollectiveModel links;
+    CalInterferences interference;
+    CalCeilings ceilings;
+    CalErrors link_errors;
+    int link_rows;
+} Found;
+
+static void write_profile(const CalProfile *profile, const char *path, const Found *found, GString *out_json)
 {
     OrrJsonWriter writer;
     g_autofree char *base = g_path_get_basename(path);
@@ -118,38 +131,124 @@ static void write_profile(const CalProfile *profile, const char *path, bool kern
     orr_jw_text(&writer, "source", source);
     orr_jw_text(&writer, "accelerator", profile->name);
     orr_jw_begin(&writer, "model", '{');
-    if (kernels)
+    if (found->kernel_rows > 0)
         cal_profile_write_fitted(profile, &writer);
-    if (collectives != NULL)
-        cal_write_collectives(&writer, "collectives", collectives);
+    if (found->collectives)
+        cal_write_collectives(&writer, "collectives", &found->links);
     orr_jw_end(&writer, '}');
+    if (found->link_rows > 0) {
+        orr_jw_begin(&writer, "collective_fit", '{');
+        orr_jw_int(&writer, "rows", found->link_rows);
+        orr_jw_number(&writer, "median_frac", found->link_errors.median_frac);
+        orr_jw_number(&writer, "p90_frac", found->link_errors.p90_frac);
+        orr_jw_number(&writer, "bias_frac", found->link_errors.bias_frac);
+        orr_jw_end(&writer, '}');
+    }
+    cal_interference_write(&found->interference, &writer);
+    cal_ceilings_write(&found->ceilings, &writer);
     orr_jw_end(&writer, '}');
     g_string_append_c(out_json, '\n');
 }
 
-bool cal_fit_table(const char *path, const char *accelerator, GString *out_json, GString *log, GError **error)
+static void kernel_residuals(const Table *table, CalProfile *profile, GArray *residuals)
+{
+    for (guint i = 0; i < table->rows->len; i++) {
+        const CalRow *row = &g_array_index(table->rows, CalRow, i);
+        char group[64] = "memory bound", what[128] = "stream";
+        if (strcmp(row->accelerator, profile->name) != 0 || !cal_row_fitted(row))
+            continue;
+        if (row->kind == CAL_GEMM) {
+            g_snprintf(group, sizeof group, "gemm %s", spec_word(&spec_words_dtype, (int)row->gemm.dtype));
+            g_snprintf(what, sizeof what, "%.0f x %.0f x %.0f x %.0f", row->gemm.groups, row->gemm.m,
+                       row->gemm.n, row->gemm.k);
+        } else if (row->kind == CAL_ATTENTION) {
+            g_snprintf(group, sizeof group, "attention %s",
+                       spec_word(&spec_words_attention, (int)row->attention.kernel));
+            g_snprintf(what, sizeof what, "%.0f x %.0f tokens, %.0f heads%s", row->attention.batch,
+                       row->attention.q_tokens, row->attention.heads,
+                       row->attention.backward ? ", backward" : "");
+        }
+        cal_residual_add(residuals, group, what, row->measured_s, cal_predict_s(profile, row));
+    }
+    cal_move_residuals(orr_json_root(table->doc), profile->name, &profile->accelerator, residuals);
+}
+
+static bool link_residuals(const Table *table, const SpecCluster *cluster, Found *found, GArray *residuals,
+                           GError **error)
+{
+    const OrrJson *list = orr_json_member(orr_json_root(table->doc), "collective_measurements");
+    g_autoptr(GArray) links = g_array_new(FALSE, TRUE, sizeof(CalResidual));
+    g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
+    if (!cal_collective_residuals(list, cluster, links, error))
+        return false;
+    for (guint i = 0; i < links->len; i++) {
+        const CalResidual *row = &g_array_index(links, CalResidual, i);
+        const double frac = row->predicted_s / row->measured_s - 1;
+        g_array_append_val(errors, frac);
+        cal_residual_add(residuals, row->group, row->what, row->measured_s, row->predicted_s);
+    }
+    found->link_rows = (int)errors->len;
+    if (found->link_rows > 0)
+        cal_error_summary((double *)(void *)errors->data, found->link_rows, &found->link_errors.median_frac,
+                          &found->link_errors.p90_frac, &found->link_errors.bias_frac);
+    return true;
+}
+
+/* Kernels, collectives, interference, ceilings: what the table has rows of. */
+static bool fit_everything(const Table *table, CalProfile *profile, Found *found, GArray *residuals,
+                           GString *log, GError **error)
+{
+    const OrrJson *root = orr_json_root(table->doc);
+    g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
+    found->links = profile->accelerator.model.collectives;
+    found->kernel_rows = fit_kernels(table, profile);
+    const int fitted = fit_collectives(table, profile->name, &found->links, log, error);
+    if (fitted < 0)
+        return false;
+    profile->accelerator.model.collectives = found->links;
+    cal_reference_cluster(&profile->accelerator, cluster);
+    found->interference = cal_fit_interference(root, cluster, &found->links);
+    found->collectives = fitted > 0;
+    for (int i = 0; i < found->interference.count; i++)
+        found->collectives |= found->interference.kind[i].field != NULL && found->links.fitted > 0;
+    found->ceilings = cal_ceilings(root, table->rows, &profile->accelerator);
+    kernel_residuals(table, profile, residuals);
+    return fitted == 0 || link_residuals(table, cluster, found, residuals, error);
+}
+
+static void log_found(const CalProfile *profile, const Found *found, GString *log)
+{
+    if (log == NULL)
+        return;
+    log_fit(profile, log);
+    if (found->link_rows > 0)
+        g_string_append_printf(
+            log, "%-20s %-10s %-16s %4d rows  median %5.1f %%  p90 %5.1f %%  bias %+5.1f %%\n", profile->name,
+            "collective", "all", found->link_rows, 100 * found->link_errors.median_frac,
+            100 * found->link_errors.p90_frac, 100 * found->link_errors.bias_frac);
+    cal_interference_print(&found->interference, log);
+    if (found->kernel_rows > 0)
+        cal_ceilings_print(&found->ceilings, log);
+}
+
+bool cal_fit_table(const char *path, const char *accelerator, GArray *residuals, GString *out_json,
+                   GString *log, GError **error)
 {
     Table table;
-    SpecCollectiveModel collectives;
+    g_autofree Found *found = g_new0(Found, 1);
     g_autofree char *name = NULL;
     CalProfile *profile = NULL;
-    int kernel_rows = 0, fitted = -1;
     if (table_open(&table, path, accelerator, log, error))
         name = accelerator != NULL ? g_strdup(accelerator) : only_accelerator(&table, path, error);
     if (name != NULL)
         profile = cal_profile_named(table.profiles, name, error);
-    if (profile != NULL) {
-        kernel_rows = fit_kernels(&table, profile);
-        fitted = fit_collectives(&table, name, &collectives, log, error);
-    }
-    if (fitted == 0 && kernel_rows == 0) {
-        orr_fail(error, ORR_ERROR_INPUT, "%s: no row of \"gpu\": \"%s\"", path, name);
-        fitted = -1;
-    }
-    if (fitted >= 0) {
-        log_fit(profile, log);
-        write_profile(profile, path, kernel_rows > 0, fitted > 0 ? &collectives : NULL, out_json);
+    bool ok = profile != NULL && fit_everything(&table, profile, found, residuals, log, error);
+    if (ok && found->kernel_rows == 0 && !found->collectives && found->interference.count == 0)
+        ok = orr_fail(error, ORR_ERROR_INPUT, "%s: no row of \"gpu\": \"%s\"", path, name);
+    if (ok) {
+        log_found(profile, found, log);
+        write_profile(profile, path, found, out_json);
     }
     table_clear(&table);
-    return fitted >= 0;
+    return ok;
 }

@@ -11,7 +11,8 @@
 
 static const char *const sections[] = {"gemm_measurements",         "grouped_gemm_measurements",
                                        "attention_measurements",    "hbm_stream",
-                                       "memory_bound_measurements", "collective_measurements"};
+                                       "memory_bound_measurements", "collective_measurements",
+                                       "layer_measurements",        "interference_measurements"};
 
 /* --- devices --- */
 

@@ -274,10 +274,11 @@ static void add_rest(Plan *plan)
     const int gpus = plan->stamp->gpus;
     add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_d2h", 256 * MIB, 1);
     add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_device_copy", 256 * MIB, 1);
-    if (gpus > 1) {
-        add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_all_reduce", 256 * MIB, gpus);
-        add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_all_gather", 256 * MIB, gpus);
-    }
+    static const char *const beside[] = {"gemm_beside_all_reduce", "gemm_beside_all_gather",
+                                         "gemm_beside_reduce_scatter", "gemm_beside_alltoall"};
+    for (size_t i = 0; gpus > 1 && i < G_N_ELEMENTS(beside); i++)
+        for (double bytes = 256 * MIB; bytes >= (plan->options->full ? 16 * MIB : 256 * MIB); bytes /= 2)
+            add_sized(plan, CAL_POINT_INTERFERENCE, beside[i], bytes, gpus);
     add_sized(plan, CAL_POINT_HOST, "host_triad", 3 * 256 * MIB, 0);
     add_sized(plan, CAL_POINT_HOST, "cpu_adam", 28 * 16 * MIB, 0);
     add_sized(plan, CAL_POINT_HOST, "file_write", plan->options->full ? 4 * GIB : GIB, 0);

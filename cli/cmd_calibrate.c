@@ -14,11 +14,12 @@
 #include "cli/cmd_calibrate_steps.h"
 #include "cli/listing.h"
 #include "cli/output.h"
+#include "plots/plots.h"
 
 typedef struct CalibrateArgs {
     CliArgs common;
-    char *accelerator, *presets, *folds;
-    gboolean rows, quick, full;
+    char *accelerator, *presets, *folds, *plot;
+    gboolean rows, quick, full, svg;
 } CalibrateArgs;
 
 static bool fail(GError **error, const char *message)
@@ -54,10 +55,41 @@ static bool measure(const CalibrateArgs *args, GError **error)
     return false;
 }
 
+/* A number for each group, in the order in which they come. */
+static bool draw(const CalibrateArgs *args, const char *table, const GArray *residuals, GError **error)
+{
+    g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotMeasured));
+    g_autoptr(GPtrArray) names = g_ptr_array_new(), files = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *base = g_path_get_basename(table), *heading = g_strdup_printf("Fit to %s", base);
+    for (guint i = 0; i < residuals->len; i++) {
+        const CalResidual *row = &g_array_index(residuals, CalResidual, i);
+        guint group = 0;
+        while (group < names->len && strcmp(g_ptr_array_index(names, group), row->group) != 0)
+            group++;
+        if (group == names->len)
+            g_ptr_array_add(names, (gpointer)row->group);
+        const PlotMeasured point = {.source = (int)group,
+                                    .name = row->group,
+                                    .id = row->what,
+                                    .measured_s = row->measured_s,
+                                    .predicted_s = row->predicted_s};
+        g_array_append_val(points, point);
+    }
+    const PlotTarget target = {.folder = args->plot, .svg = args->svg, .files = files};
+    const bool ok = plot_fit(heading, (const PlotMeasured *)(const void *)points->data, (int)points->len,
+                             (int)names->len, &target, error);
+    for (guint i = 0; ok && i < files->len; i++)
+        cli_note(args->common.quiet, "wrote %s", (const char *)files->pdata[i]);
+    return ok;
+}
+
 static bool fit(const CalibrateArgs *args, const char *table, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL), log = g_string_new(NULL);
+    g_autoptr(GArray) residuals = g_array_new(FALSE, TRUE, sizeof(CalResidual));
     bool ok;
+    if (args->plot != NULL && (args->folds != NULL || args->presets != NULL))
+        return fail(error, "--plot draws the rows of one fit; leave out --folds and --presets");
     if (args->folds != NULL) {
         char *end = NULL;
         const gint64 folds = g_ascii_strtoll(args->folds, &end, 10);
@@ -65,11 +97,11 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
             return fail(error, "--folds takes a whole number from 2 to 100, and needs --accelerator NAME");
         ok = cal_cross_validate(table, args->accelerator, (int)folds, out, error);
     } else if (cli_is_measured_steps(table)) {
-        ok = cli_fit_measured_steps(table, args->accelerator, args->common.sets, out, log, error);
+        ok = cli_fit_measured_steps(table, args->accelerator, args->common.sets, residuals, out, log, error);
     } else if (args->presets != NULL) {
         ok = cal_fit_presets(table, args->presets, args->accelerator, out, error);
     } else {
-        ok = cal_fit_table(table, args->accelerator, out, log, error);
+        ok = cal_fit_table(table, args->accelerator, residuals, out, log, error);
     }
     if (!ok)
         return false;
@@ -77,7 +109,8 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
         g_string_truncate(log, log->len - 1);
         cli_note(args->common.quiet, "%s", log->str);
     }
-    return cli_output_write(args->common.output, out, error);
+    return (args->plot == NULL || draw(args, table, residuals, error)) &&
+           cli_output_write(args->common.output, out, error);
 }
 
 static const CliColumn columns[] = {
@@ -208,6 +241,9 @@ static const CliFlag flags[] = {
      "fit: rewrite the fitted blocks of the accelerators in this folder"},
     {"folds", CLI_FLAG_TEXT, offsetof(CalibrateArgs, folds), "N",
      "fit: cross-validate instead, each row predicted by a fit that has not seen it"},
+    {"plot", CLI_FLAG_FILE, offsetof(CalibrateArgs, plot), "DIR",
+     "fit: draw the error of every row with gnuplot: fit.png and fit.csv"},
+    {"svg", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, svg), NULL, "with --plot: SVG instead of PNG"},
     {"rows", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, rows), NULL, "check: one CSV line a row"},
     {"quick", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, quick), NULL, "measure: few sizes, a minute or two"},
     {"full", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, full), NULL, "measure: every size"},

@@ -73,8 +73,8 @@ static void read_steps(const OrrJson *root, const char *path, const char *accele
     }
 }
 
-bool cli_fit_measured_steps(const char *path, const char *accelerator, char **sets, GString *out_json,
-                            GString *log, GError **error)
+bool cli_fit_measured_steps(const char *path, const char *accelerator, char **sets, GArray *residuals,
+                            GString *out_json, GString *log, GError **error)
 {
     OrrJsonDoc *doc = orr_json_read_file(path, error);
     if (doc == NULL)
@@ -84,7 +84,7 @@ bool cli_fit_measured_steps(const char *path, const char *accelerator, char **se
     g_autofree char *base = g_path_get_basename(path);
     read_steps(orr_json_root(doc), path, accelerator, sets, steps, log);
     orr_json_free(doc);
-    if (!cal_fit_steps(steps, predict, NULL, fit, error)) {
+    if (!cal_fit_steps(steps, predict, NULL, residuals, fit, error)) {
         g_prefix_error(error, "%s: ", path);
         return false;
     }

@@ -9,8 +9,8 @@
 bool cli_is_measured_steps(const char *path);
 
 /* Fits factors to the rows of `accelerator` (NULL: the only one there is) and appends the profile; `log` gets a line a
- * factor, and each row that is left out. */
-bool cli_fit_measured_steps(const char *path, const char *accelerator, char **sets, GString *out_json,
-                            GString *log, GError **error);
+ * factor, and each row that is left out; `residuals` each row beside its predictions (CalResidual; may be NULL). */
+bool cli_fit_measured_steps(const char *path, const char *accelerator, char **sets, GArray *residuals,
+                            GString *out_json, GString *log, GError **error);
 
 #endif

@@ -57,6 +57,10 @@ typedef struct PlotMeasured {
 bool plot_ledger(const PlotMeasured *points, int count, int sources, const PlotTarget *target,
                  GError **error);
 
+/* The same rows of a calibration: error over measured time; `source` counts groups of kernels. Files fit.csv, fit.png. */
+bool plot_fit(const char *heading, const PlotMeasured *points, int count, int groups,
+              const PlotTarget *target, GError **error);
+
 /* Losses from the dense peak to the model FLOP/s, as fractions of the peak, means over ranks: they and the MFU
  * add up to 1. */
 #define PLOT_LOSS_COUNT (SIM_PART_COUNT + 1)

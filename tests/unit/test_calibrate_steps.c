@@ -123,7 +123,7 @@ static void test_recovery(void)
     g_autoptr(GString) log = g_string_new(NULL);
     GError *error = NULL;
     int sharp = 0;
-    cal_fit_steps(steps, predict, NULL, fit, &error);
+    cal_fit_steps(steps, predict, NULL, NULL, fit, &error);
     g_assert_no_error(error);
     cal_step_fit_print(fit, log);
     g_test_message("%s", log->str);
@@ -175,7 +175,7 @@ static void test_alike(void)
         g_autofree char *text = scenario("a100-sxm4-80gb", 8192, 2, 8, 1, work);
         add_step(steps, text, knobs, truth, G_N_ELEMENTS(knobs), 0.01, &state);
     }
-    cal_fit_steps(steps, predict, NULL, fit, &error);
+    cal_fit_steps(steps, predict, NULL, NULL, fit, &error);
     g_assert_no_error(error);
     for (int k = 0; k < fit->count; k++)
         told += fit->knobs[k].fitted;
@@ -200,12 +200,12 @@ static void test_refusals(void)
         g_autofree char *text = scenario("a100-sxm4-80gb", 4096, 2, tensor, 1, 4);
         add_step(steps, text, knobs, &one, 1, 0, &state);
     }
-    g_assert_false(cal_fit_steps(steps, predict, NULL, fit, &error));
+    g_assert_false(cal_fit_steps(steps, predict, NULL, NULL, fit, &error));
     g_assert_nonnull(strstr(error->message, "2 measured steps are too few"));
     g_clear_error(&error);
     g_autofree char *other = scenario("h100-sxm5-80gb", 4096, 2, 1, 1, 4);
     add_step(steps, other, knobs, &one, 1, 0, &state);
-    g_assert_false(cal_fit_steps(steps, predict, NULL, fit, &error));
+    g_assert_false(cal_fit_steps(steps, predict, NULL, NULL, fit, &error));
     g_assert_nonnull(strstr(error->message, "one profile is of one accelerator"));
     g_clear_error(&error);
     g_ptr_array_remove_index(steps, 2);
@@ -217,7 +217,7 @@ static void test_refusals(void)
     const double clock[] = {1.3, 0.75, 1, 1};
     for (guint i = 0; i < steps->len; i++)
         ((CalStep *)g_ptr_array_index(steps, i))->measured_s *= clock[i];
-    g_assert_false(cal_fit_steps(steps, predict, NULL, fit, &error));
+    g_assert_false(cal_fit_steps(steps, predict, NULL, NULL, fit, &error));
     g_test_message("%s", error->message);
     g_assert_true(strstr(error->message, "carry no fit") != NULL ||
                   strstr(error->message, "tell no factor") != NULL);
@@ -232,7 +232,7 @@ static void test_profile(void)
     g_autoptr(GPtrArray) steps = varied_steps(5, 1);
     g_autoptr(GString) json = g_string_new(NULL);
     GError *error = NULL;
-    cal_fit_steps(steps, predict, NULL, fit, &error);
+    cal_fit_steps(steps, predict, NULL, NULL, fit, &error);
     g_assert_no_error(error);
     cal_step_fit_write(fit, steps, "a test", json);
     g_autofree char *folder = g_dir_make_tmp("orrery-test-steps-XXXXXX", &error);
