@@ -123,8 +123,11 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
     op->u.gemm.accumulate_fp32 = fused && shape->accumulate_fp32;
     if (!fused && shape->accumulates) {
         const double gradient_bytes = shape->accumulate_fp32 ? 4 : shape->element_bytes;
+        const bool upcast = shape->accumulate_fp32 && shape->spec->execution.framework.gradient_upcast;
         cost_push_move(ops, "add to gradient", module, COST_MOVE_ELEMENTWISE,
-                       size[0] * size[1] * groups * (shape->element_bytes + 2 * gradient_bytes), 1);
+                       size[0] * size[1] * groups *
+                           (shape->element_bytes + (2 + (upcast ? 2 : 0)) * gradient_bytes),
+                       upcast ? 2 : 1);
     }
     return gemm;
 }

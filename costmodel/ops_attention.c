@@ -91,13 +91,29 @@ static void push_core_gemm(const CostShape *shape, CostOps *ops, const char *nam
     op->model_flops *= useful_share;
 }
 
+/* Megatron's kernel gives each of the four warps of a block a row of another head and falls back to separate kernels
+ * where heads x sequences do not divide. Source: Megatron-LM, FusedScaleMaskSoftmax.is_kernel_available */
+static bool softmax_is_fused(const CostShape *shape)
+{
+    const SpecFramework *framework = &shape->spec->execution.framework;
+    const double rows = shape->batch * shape->heads;
+    return shape->spec->execution.compiled ||
+           (framework->fused_softmax && fmod(rows, fmax(1, framework->fused_softmax_rows)) == 0);
+}
+
+/* One by one on each score: to fp32 (6 B), scale (8), mask (9), softmax (8), back to 16 bits (6); backward the same with
+ * the saved probabilities read (4). Source: Megatron-LM, FusedScaleMaskSoftmax.forward_torch_softmax */
+#define EAGER_SOFTMAX_KERNELS        5
+#define EAGER_SOFTMAX_BYTES          37
+#define EAGER_SOFTMAX_BACKWARD_BYTES 41
+
 /* Scores, softmax, dropout and values as separate kernels. [Shoeybi2019] Fused softmax: scale, mask and
  * softmax in one pass; eager: scale, mask, softmax apart. */
 static void push_unfused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     const Pairs pairs = pairs_of(shape, layer);
-    const bool fused = shape->spec->execution.framework.fused_softmax || shape->spec->execution.compiled;
+    const bool fused = softmax_is_fused(shape);
     const bool dropout = model->dropout_frac > 0;
     const double q = shape->sequence / shape->context, s = shape->sequence, e = shape->element_bytes;
     const double share = pairs.useful / (q * s), qk = qk_dim(model), v = v_dim(model);
@@ -109,8 +125,8 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
             cost_push_move(ops, "position bias", core, COST_MOVE_ELEMENTWISE, scores * 2 * e, 1);
         }
         push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, share);
-        cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX, scores * (fused ? 2 * e : 8 * e),
-                       fused ? 1 : 4);
+        cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX,
+                       scores * (fused ? 2 * e : EAGER_SOFTMAX_BYTES), fused ? 1 : EAGER_SOFTMAX_KERNELS);
         if (dropout) {
             cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
         }
@@ -122,7 +138,9 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
     if (dropout) {
         cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
     }
-    cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX, scores * (fused ? 3 * e : 9 * e), fused ? 1 : 4);
+    cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX,
+                   scores * (fused ? 3 * e : EAGER_SOFTMAX_BACKWARD_BYTES),
+                   fused ? 1 : EAGER_SOFTMAX_KERNELS);
     push_core_gemm(shape, ops, "query grad", COST_BACKWARD_INPUT, (const double[]){q, qk, s}, share);
     push_core_gemm(shape, ops, "key grad", COST_BACKWARD_WEIGHT, (const double[]){s, qk, q}, share);
 }

@@ -33,7 +33,9 @@ static void add_norm(CostParams *params, const SpecModel *model, double width)
 {
     const double count = norm_params(model, width);
     params->replicated += count;
-    params->matrices += count > 0 ? (model->norm == SPEC_NORM_LAYERNORM ? 2 : 1) : 0;
+    const int vectors = count > 0 ? (model->norm == SPEC_NORM_LAYERNORM ? 2 : 1) : 0;
+    params->matrices += vectors;
+    params->vectors += vectors;
 }
 
 /* Multi-head latent attention: down-projections with their norms, up-projections. [DeepSeekV3] */
@@ -70,14 +72,17 @@ static void add_attention(CostParams *params, const SpecModel *model)
     if (model->biases == SPEC_BIASES_ALL || model->biases == SPEC_BIASES_QKV) {
         params->tensor_sharded += qkv;
         params->matrices += 1;
+        params->vectors += 1;
     }
     if (model->biases == SPEC_BIASES_ALL) {
         params->replicated += h;
         params->matrices += 1;
+        params->vectors += 1;
     }
     if (model->qk_norm) {
         params->replicated += 2 * d;
         params->matrices += 2;
+        params->vectors += 2;
     }
 }
 
@@ -94,6 +99,7 @@ static void add_dense_mlp(CostParams *params, const SpecModel *model, double ffn
         params->tensor_sharded += (model->gated_mlp ? 2 : 1) * ffn;
         params->replicated += model->hidden;
         params->matrices += 2;
+        params->vectors += 2;
     }
 }
 

@@ -14,6 +14,7 @@ typedef struct CostParams {
     double replicated;     /* whole on every tensor rank */
     double expert;         /* of routed experts: divided by expert x expert-tensor degree */
     int matrices;          /* parameter tensors, for per-tensor kernels of unfused optimizers */
+    int vectors;           /* those of them with one dimension: norms and biases */
 } CostParams;
 
 typedef enum {

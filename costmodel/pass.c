@@ -176,8 +176,31 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
     hide_expert_comm(shape, ops, selected, &time);
     const double host_s = kernels * execution->framework.kernel_host_s *
                           (execution->compiled ? execution->framework.compiled_kernel_frac : 1);
-    time.host_s = fmax(0, host_s - cost_time_total_s(&time)) + idle_s;
+    const double ahead_s = cost_time_total_s(&time) - host_s;
+    time.launch_wait_s = fmax(0, -ahead_s);
+    time.slack_s = idle_s > 0 ? 0 : fmax(0, ahead_s); /* the host has waited for the GPU */
+    time.host_s = time.launch_wait_s + idle_s;
     return time;
+}
+
+static void save_waits(CostTime *time, double saved_s)
+{
+    time->host_s -= saved_s;
+    time->launch_wait_s -= saved_s;
+}
+
+void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute)
+{
+    double waits_s = 0, slack_s = 0;
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        waits_s += passes[pass].launch_wait_s;
+        slack_s += passes[pass].slack_s;
+    }
+    const double saved_frac = waits_s > 0 ? fmin(1, slack_s / waits_s) : 0;
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        save_waits(&passes[pass], saved_frac * passes[pass].launch_wait_s);
+    }
+    save_waits(recompute, fmin(recompute->launch_wait_s, fmax(0, slack_s - waits_s)));
 }
 
 CostTime cost_time_ops(const CostShape *shape, const CostOps *ops)

@@ -9,6 +9,8 @@ typedef struct CostTime {
     double compute_s;
     double comm_s[COST_COMM_COUNT];         /* exposed */
     double host_s;                          /* the GPU waits for launches */
+    double launch_wait_s;                   /* of host_s, what a host that was ahead would not cost */
+    double slack_s;                         /* the GPU is still busy when the host has launched all of it */
     double scale_up_bytes, scale_out_bytes; /* sent by this rank */
 } CostTime;
 
@@ -27,6 +29,11 @@ CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, Cos
 
 /* Seconds of one op alone, without launch gap. */
 double cost_op_s(const CostShape *shape, const CostOp *op);
+
+/* A host that launches ahead of the GPU in one pass of a layer has that much less to make up in the next: over
+ * `passes` of one layer the GPU waits only for what launches take beyond its own time in all of them. Recomputation
+ * uses what the others leave and gives nothing, so that those do not depend on it. */
+void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute);
 
 void cost_time_add(CostTime *sum, const CostTime *term);
 double cost_time_total_s(const CostTime *time);

@@ -133,6 +133,7 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->reshard_after_forward = framework->reshard_after_forward && !keeps;
     plan->reshard_after_backward = !keeps;
     plan->prefetch_units = plan->overlap_param_gather ? framework->prefetch_units : 0;
+    plan->one_data_stream = framework->gathers_each_tensor; /* its host runs them one after the other */
     plan->p2p_blocking = framework->p2p_blocking && (spec->execution.overlap & SPEC_OVERLAP_PIPELINE) == 0;
     plan->tensor = spec->parallel.tensor;
     plan->context = spec->parallel.context;

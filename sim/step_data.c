@@ -31,15 +31,43 @@ static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ra
     return work;
 }
 
+/* Tensors of a piece that a framework which gathers tensor by tensor sends: all of them when gradients are reduced;
+ * norms and biases stay whole (below DeepSpeed's persistence threshold of 1e5 elements) and are not gathered. */
+static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams *params)
+{
+    if (spec->parallel.zero < 3 || !spec->execution.framework.gathers_each_tensor || params->matrices < 2) {
+        return 1;
+    }
+    const CostParams layer = cost_piece_params(&spec->model, COST_PIECE_LAYER, 0);
+    const double sent = op == COST_ALL_GATHER ? 1 - (double)layer.vectors / MAX(layer.matrices, 1) : 1;
+    return MAX(1, (int)lround(params->matrices * sent));
+}
+
+/* Collectives on lists of tensors: for each of `pieces` the host makes a view and launches a copy for every rank's part,
+ * which the GPU waits for; the whole tensor passes through memory besides. Source: [DeepSpeedZero3] */
+static void add_lists(const Spec *spec, const StepParams *params, double wire_bytes, int ranks, int pieces,
+                      SimWork *work)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    if (spec->parallel.zero < 3 || !framework->gathers_each_tensor || ranks < 2) {
+        return;
+    }
+    const double bytes = (params->dense + params->expert) * wire_bytes * framework->list_passes;
+    const double seconds = pieces * (double)ranks * framework->list_rank_host_s +
+                           cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes);
+    work->part_ps[SIM_PART_DATA_COMM] += step_ps(seconds);
+}
+
 /* One collective over dense and one over expert parameters, one after the other. */
 static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
 {
-    const bool apart = spec->parallel.zero >= 3 && spec->execution.framework.gathers_each_tensor;
-    const int pieces = apart && params->matrices > 1 ? params->matrices : 1;
+    const int pieces = tensors_sent(spec, op, params);
     SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, params->dense * wire_bytes, pieces);
     const SimWork expert =
         over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, params->expert * wire_bytes, pieces);
     step_add_work(&work, &expert);
+    add_lists(spec, params, wire_bytes, cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks),
+              pieces, &work);
     return work;
 }
 
@@ -88,6 +116,18 @@ static int64_t gradient_copies_ps(const Spec *spec, double params)
                      : 0;
 }
 
+/* Weights that recomputation has used are dropped and gathered once more for the gradients. */
+static void gather_again(const Spec *spec, SimSegment *segment)
+{
+    if (!spec->execution.framework.regathers_recompute ||
+        spec->training.recompute.mode != SPEC_RECOMPUTE_FULL) {
+        return;
+    }
+    segment->backward_gather = segment->param_gather;
+    step_add_work(&segment->backward_gather, &segment->param_gather);
+    segment->backward_gathers_apart = true;
+}
+
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
 static void fill_units(const Step *step, int stage)
 {
@@ -100,6 +140,7 @@ static void fill_units(const Step *step, int stage)
         segment->backward_weight.part_ps[SIM_PART_COMPUTE] += gradient_copies_ps(step->spec, count);
         segment->gathered_param_bytes = llround(count * cost_weight_wire_bytes(step->spec));
         segment->unsharded_grad_bytes = llround(count * cost_gradient_wire_bytes(step->spec));
+        gather_again(step->spec, segment);
         step_apply_zeropp(step->spec, params, segment);
     }
 }

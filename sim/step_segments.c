@@ -45,16 +45,20 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     SimWork *works[COST_PASS_COUNT] = {&segment->forward, &segment->backward_input,
                                        &segment->backward_weight};
     const CostRecomputeExtent extent = cost_recompute_extent(step->spec, layer_in_stage);
+    CostTime times[COST_PASS_COUNT], again = {0};
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         CostOps ops = {.count = 0};
         cost_ops_layer(&step->shape, layer, (CostPass)pass, &ops);
-        const CostTime time = cost_time_ops(&step->shape, &ops);
-        step_add_time(works[pass], &time, SIM_PART_COMPUTE);
+        times[pass] = cost_time_ops(&step->shape, &ops);
         if (pass == COST_FORWARD && extent != COST_RECOMPUTE_OP_NONE) {
-            const CostTime again = cost_time_recompute(&step->shape, &ops, extent);
-            step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
+            again = cost_time_recompute(&step->shape, &ops, extent);
         }
     }
+    cost_time_run_ahead(times, &again);
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        step_add_time(works[pass], &times[pass], SIM_PART_COMPUTE);
+    }
+    step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
     const CostActivations activations = cost_layer_activations(&step->shape, layer, layer_in_stage);
     const CostParams params = cost_piece_params(&step->spec->model, COST_PIECE_LAYER, layer);
     set_memory(segment, &activations);

@@ -183,6 +183,7 @@ typedef struct SpecFramework {
     char name[SPEC_NAME_SIZE];
     /* Which element-wise chains run as one kernel. */
     bool fused_softmax, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope;
+    int fused_softmax_rows; /* heads x sequences that a block of the fused softmax covers */
     bool norm_upcasts_fp32; /* eager RMSNorm: extra fp32 passes */
     /* Host. A kernel costs the host `kernel_host_s`; a chain of kernels takes the longer of its GPU time
      * and its host time. Between dependent kernels the GPU idles `kernel_gap_s`. */
@@ -198,12 +199,16 @@ typedef struct SpecFramework {
     bool reduce_scatter; /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
     bool
         fused_grad_accumulation; /* the weight-gradient GEMM adds to the gradient; else a pass of its own does */
+    bool gradient_upcast;        /* unfused sums in fp32: the 16-bit gradient is first copied to fp32 */
     bool optimizer_fused;        /* multi-tensor optimizer; else one kernel chain per tensor */
     bool grad_norm_clip;         /* a global norm before the optimizer */
     SpecStatesRecipe states;
     int prefetch_units;         /* ZeRO-3: units gathered ahead */
     bool pipeline_keeps_params; /* ZeRO-3 under a pipeline: gathered once a step, reduced once a step */
     bool gathers_each_tensor;   /* ZeRO-3: a collective a tensor, not one a unit */
+    double list_rank_host_s;    /* of those: host time for each rank's part of a tensor */
+    double list_passes;         /* times the whole tensor is read or written besides the wire */
+    bool regathers_recompute;   /* gathered for recomputation and again for the gradients */
     bool reshard_after_forward;
     bool reduce_each_microbatch;  /* ZeRO-2/3: gradients are reduced on every micro-batch */
     double dropout_frac;          /* of models that do not say */

@@ -14,7 +14,8 @@
 
 typedef struct Counted {
     double parameters, last_unit; /* of the model; of the head */
-    double up, out;               /* bytes that rank 0 sends, by kind of link */
+    double step_s;
+    double up, out; /* bytes that rank 0 sends, by kind of link */
     double tag_up[SIM_TAG_COUNT], tag_out[SIM_TAG_COUNT];
 } Counted;
 
@@ -45,6 +46,7 @@ static Counted count(int nodes, const char *model, const char *parallel, const c
     const CostParams head = cost_piece_params(&spec.model, COST_PIECE_HEAD, 0);
     Counted counted = {.parameters = report.parameters,
                        .last_unit = head.tensor_sharded + head.replicated,
+                       .step_s = (double)report.result.step_ps * 1e-12,
                        .up = (double)report.result.rank[0].scale_up_bytes,
                        .out = (double)report.result.rank[0].scale_out_bytes};
     for (int64_t i = 0; i < report.result.span_count; i++) {
@@ -95,6 +97,26 @@ static void accumulation(void)
     NEAR(two.up, (a + 1) * ring * 2 * two.parameters);
     g_assert_cmpfloat(three.up, <=, 3 * a * ring * 2 * three.parameters + 64);
     g_assert_cmpfloat(three.up, >=, ring * 2 * (3 * a * three.parameters - 2 * a * three.last_unit) - 64);
+}
+
+#define DEEPSPEED(more) "{\"preset\":\"deepspeed\",\"list_rank_host_s\":0,\"list_passes\":0" more "}"
+
+/* Weights that recomputation used, gathered again for the gradients: 4 of the parameters, where the first unit of a
+ * backward is still there from its forward. Each of 8 ranks' part of a list of tensors costs the host 1 ms: of 4 layers
+ * of 4 weights and the input table gathered three times and the head's once, of their 6 tensors a layer, the tables and
+ * the last norm reduced once. */
+static void tensor_by_tensor(void)
+{
+    static const char *const FULL = ",\"global_batch\":8,\"recompute\":\"full\"";
+    const double ring = 7.0 / 8;
+    const Counted once = count(1, "", "\"data\":8,\"zero\":3", FULL,
+                               DEEPSPEED(",\"regathers_recompute\":false")),
+                  twice = count(1, "", "\"data\":8,\"zero\":3", FULL, DEEPSPEED());
+    NEAR(once.up, ring * 2 * (3 * once.parameters - once.last_unit));
+    NEAR(twice.up, ring * 2 * (4 * twice.parameters - 2 * twice.last_unit));
+    const Counted slow = count(1, "", "\"data\":8,\"zero\":3", FULL,
+                               "{\"preset\":\"deepspeed\",\"list_rank_host_s\":1e-3,\"list_passes\":0}");
+    g_assert_cmpfloat_with_epsilon(slow.step_s - twice.step_s, 8e-3 * (3 * 17 + 1 + 24 + 3), 1e-6);
 }
 
 /* Shards of a node, replicas across nodes: 3 inside, 2 / g across (less what one node in k keeps). */
@@ -234,6 +256,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/volumes/zero-stages", zero_stages);
     g_test_add_func("/volumes/accumulation", accumulation);
+    g_test_add_func("/volumes/tensor-by-tensor", tensor_by_tensor);
     g_test_add_func("/volumes/hybrid", hybrid);
     g_test_add_func("/volumes/zeropp", zeropp);
     g_test_add_func("/volumes/tensor-and-sequence", tensor_and_sequence);

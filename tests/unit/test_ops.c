@@ -153,6 +153,66 @@ static void extents(void)
     g_assert_cmpint(cost_recompute_extent(&spec, 1), ==, COST_RECOMPUTE_OP_NONE);
 }
 
+static const CostOp *named(const CostOps *ops, const char *name)
+{
+    for (int i = 0; i < ops->count; i++) {
+        if (strcmp(ops->op[i].name, name) == 0)
+            return &ops->op[i];
+    }
+    g_assert_not_reached();
+}
+
+/* Two heads of one sequence do not fill a block of four: the softmax of two sequences is one kernel, of one it is five
+ * that move 37 bytes a score. */
+static void softmax_needs_rows(void)
+{
+    Spec spec = make_spec(8, false, SPEC_ATTENTION_UNFUSED);
+    spec.model.heads = spec.model.kv_heads = 16;
+    spec.execution.framework.fused_softmax = true;
+    spec.execution.framework.fused_softmax_rows = 4;
+    const double scores = 2 * 4096.0 * 4096.0; /* of one sequence */
+    CostOps ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.move.bytes, ==, 2 * scores * 4);
+    spec.training.micro_batch = 1;
+    ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 5);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.move.bytes, ==, scores * 37);
+    spec.execution.compiled = true;
+    ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
+}
+
+/* A 16-bit gradient added to an fp32 sum: 2 + 4 + 4 bytes a weight; copied to fp32 first, 4 + 4 more. */
+static void sums_in_fp32(void)
+{
+    Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
+    spec.parallel.data = 1;
+    CostOps ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    const double weights = 4096.0 * (32 + 2 * 8) * 128;
+    g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 10 * weights);
+    spec.execution.framework.gradient_upcast = true;
+    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 18 * weights);
+    spec.training.gradient_dtype = SPEC_BF16;
+    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 6 * weights);
+}
+
+/* The host is 3 s behind in the forward and 2 ahead in the backward: the GPU waits 1 s; 2 s of other waiting stay. */
+static void host_runs_ahead(void)
+{
+    CostTime passes[COST_PASS_COUNT] = {{.host_s = 5, .launch_wait_s = 3}, {.slack_s = 2}};
+    CostTime recompute = {.host_s = 3, .launch_wait_s = 3};
+    cost_time_run_ahead(passes, &recompute);
+    g_assert_cmpfloat_with_epsilon(passes[COST_FORWARD].host_s, 3, 1e-12);
+    g_assert_cmpfloat_with_epsilon(recompute.host_s, 3, 1e-12); /* nothing is left for it */
+    CostTime more[COST_PASS_COUNT] = {{.host_s = 1, .launch_wait_s = 1}, {.slack_s = 2}, {.slack_s = 1}};
+    cost_time_run_ahead(more, &recompute);
+    g_assert_cmpfloat_with_epsilon(more[COST_FORWARD].host_s, 0, 1e-12);
+    g_assert_cmpfloat_with_epsilon(recompute.host_s, 1, 1e-12);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -162,5 +222,8 @@ int main(int argc, char **argv)
     g_test_add_func("/ops/one-rank-is-silent", one_rank_is_silent);
     g_test_add_func("/ops/selective-picks-the-core", selective_picks_the_core);
     g_test_add_func("/ops/extents", extents);
+    g_test_add_func("/ops/softmax-needs-rows", softmax_needs_rows);
+    g_test_add_func("/ops/sums-in-fp32", sums_in_fp32);
+    g_test_add_func("/ops/host-runs-ahead", host_runs_ahead);
     return g_test_run();
 }
