@@ -170,21 +170,43 @@ void cost_push_collective(CostOps *ops, const char *name, CostModule module, Cos
     added->u.collective.hidden_under = hidden_under;
 }
 
-/* Casts around a linear layer in 8 or 4 bits. Delayed scaling reads once (2 B) and writes the operand and
- * its transpose (1 B each); recipes that scale by the current data read once more for the maximum; block
- * recipes write their scales too (1/32). */
-void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, double elements)
+/* Bytes that casting an element of 16 bits moves, and the kernels of a cast.
+ *   delayed scaling      2 + 1 + t                t = 1 where products want both operands k-major (before Blackwell): a
+ *   current scaling      2 (maximum) + 2 + 1 + t      transposed copy for the weight gradient
+ *   scaled by blocks     2 + 2 (1 + 1/32)         along rows and along columns
+ *   4 bits               2 (maxima) + 2 + 2 + 2 (1/2 + 1/16)    rows, and columns after a Hadamard transform
+ * Compiled casts find the maximum in the kernel that writes the tensor. Source: [TransformerEngine] */
+static double cast_bytes(const CostShape *shape, int *ret_kernels)
 {
-    if (shape->linear_dtype != SPEC_FP8 && shape->linear_dtype != SPEC_FP4) {
+    const SpecPrecision precision = shape->spec->training.precision;
+    const bool compiled = shape->spec->execution.compiled;
+    *ret_kernels = 1;
+    if (shape->linear_dtype == SPEC_FP4) {
+        *ret_kernels = 4;
+        return 6 + 2 * (0.5 + 1.0 / 16);
+    }
+    if (precision == SPEC_PRECISION_MXFP8 || precision == SPEC_PRECISION_FP8_BLOCKWISE) {
+        return 2 + 2 * (1 + 1.0 / 32);
+    }
+    const bool current = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE ||
+                         precision == SPEC_PRECISION_FP8_ROWWISE;
+    const double transposed = shape->accelerator.generation == SPEC_GENERATION_BLACKWELL ? 0 : 1;
+    *ret_kernels = current && !compiled ? 3 : 1;
+    return (current && !compiled ? 4 : 2) + 1 + transposed;
+}
+
+/* Casts before the products of a linear layer in 8 or 4 bits: its input forward, its output's gradient backward. */
+void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass, double in,
+                    double out)
+{
+    const double elements = pass == COST_FORWARD ? in : out;
+    const bool narrow = shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4;
+    if (!narrow || pass == COST_BACKWARD_WEIGHT || elements <= 0) {
         return;
     }
-    const SpecPrecision precision = shape->spec->training.precision;
-    const bool amax_pass = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE ||
-                           precision == SPEC_PRECISION_FP8_ROWWISE;
-    const double out = shape->linear_dtype == SPEC_FP4 ? 1.0 + 1.0 / 16 : 2.0 + 1.0 / 16;
-    const bool compiled = shape->spec->execution.compiled;
-    cost_push_move(ops, "cast", module, COST_MOVE_ELEMENTWISE,
-                   elements * ((amax_pass && !compiled ? 4 : 2) + out), amax_pass && !compiled ? 3 : 1);
+    int kernels = 1;
+    const double bytes = cast_bytes(shape, &kernels);
+    cost_push_move(ops, "cast", module, COST_MOVE_ELEMENTWISE, elements * bytes, kernels);
 }
 
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width)

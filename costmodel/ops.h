@@ -128,8 +128,10 @@ void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove 
                     int kernels);
 void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
                           double bytes, CostGroup group, CostComm comm, int hidden_under);
-/* fp8 and fp4 recipes cast operands: `elements` of activations before a linear layer. */
-void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, double elements);
+/* fp8 and fp4 recipes cast what enters the products of a linear layer: the `in` elements of its input forward, the
+ * `out` elements of its output's gradient backward (one cast serves both products). */
+void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass, double in,
+                    double out);
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
 void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops);
 void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops);

@@ -234,6 +234,29 @@ static int push_projections(const CostShape *shape, CostPass pass, CostOps *ops)
     return gemm;
 }
 
+/* Casts before the projections: one linear, or the four of latent attention. */
+static void push_projection_cast(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecMla *mla = &shape->spec->model.mla;
+    const double tokens = shape->tokens, part = shape->part_tokens, hidden = part * shape->hidden;
+    const CostModule down = COST_MODULE_ATTENTION_PROJECTION, up = COST_MODULE_MLA_UP;
+    if (mla->kv_lora_rank == 0) {
+        cost_push_cast(shape, ops, down, pass, hidden,
+                       tokens * (shape->heads + 2 * shape->kv_heads) * shape->head_dim);
+        return;
+    }
+    const double queries = tokens * shape->heads * (mla->qk_nope_head_dim + mla->qk_rope_head_dim);
+    const double keys = tokens * shape->heads * (mla->qk_nope_head_dim + mla->v_head_dim);
+    cost_push_cast(shape, ops, down, pass, hidden, part * (mla->kv_lora_rank + mla->qk_rope_head_dim));
+    cost_push_cast(shape, ops, up, pass, tokens * mla->kv_lora_rank, keys);
+    if (mla->q_lora_rank > 0) {
+        cost_push_cast(shape, ops, down, pass, hidden, part * mla->q_lora_rank);
+        cost_push_cast(shape, ops, up, pass, tokens * mla->q_lora_rank, queries);
+    } else {
+        cost_push_cast(shape, ops, down, pass, hidden, queries);
+    }
+}
+
 /* Copies between the packed and the per-head layouts around an unfused core. */
 static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *ops)
 {
@@ -251,16 +274,13 @@ void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOp
     const SpecModel *model = &shape->spec->model;
     const CostModule projection = COST_MODULE_ATTENTION_PROJECTION;
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
-    if (pass != COST_BACKWARD_WEIGHT) {
-        cost_push_cast(shape, ops, projection, shape->part_tokens * shape->hidden);
-    }
+    push_projection_cast(shape, pass, ops);
     const int in = push_projections(shape, pass, ops);
     cost_push_tensor_in(shape, ops, pass, projection, in);
     push_core(shape, layer, pass, ops);
     push_layout_copies(shape, pass, ops);
-    if (pass != COST_BACKWARD_WEIGHT) {
-        cost_push_cast(shape, ops, projection, shape->tokens * shape->heads * v_dim(model));
-    }
+    cost_push_cast(shape, ops, projection, pass, shape->tokens * shape->heads * v_dim(model),
+                   shape->part_tokens * shape->hidden);
     const int out = cost_push_linear(shape, ops, "attention out", projection, pass, shape->tokens,
                                      shape->heads * v_dim(model), shape->hidden, shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, projection, out);

@@ -40,9 +40,7 @@ void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops)
     const SpecModel *model = &shape->spec->model;
     const double f = model->ffn_hidden / shape->tensor, width = model->gated_mlp ? 2 * f : f;
     const CostModule linear = COST_MODULE_MLP_LINEAR;
-    if (pass != COST_BACKWARD_WEIGHT) {
-        cost_push_cast(shape, ops, linear, shape->part_tokens * shape->hidden);
-    }
+    cost_push_cast(shape, ops, linear, pass, shape->part_tokens * shape->hidden, shape->tokens * width);
     const int in = cost_push_linear(shape, ops, "mlp in", linear, pass, shape->tokens, shape->hidden, width,
                                     shape->linear_dtype);
     cost_push_tensor_in(shape, ops, pass, linear, in);
@@ -50,9 +48,7 @@ void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops)
         push_bias_grad(shape, ops, shape->tokens * width);
     }
     cost_push_activation(shape, ops, pass, COST_MODULE_MLP_ACTIVATION, shape->tokens * f);
-    if (pass != COST_BACKWARD_WEIGHT) {
-        cost_push_cast(shape, ops, linear, shape->tokens * f);
-    }
+    cost_push_cast(shape, ops, linear, pass, shape->tokens * f, shape->part_tokens * shape->hidden);
     const int out = cost_push_linear(shape, ops, "mlp out", linear, pass, shape->tokens, f, shape->hidden,
                                      shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, linear, out);

@@ -65,16 +65,13 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
         return;
     }
     const double f = model->moe.shared_expert_ffn_hidden / shape->tensor;
-    if (pass != COST_BACKWARD_WEIGHT) {
-        cost_push_cast(shape, ops, module, shape->part_tokens * shape->hidden);
-    }
+    cost_push_cast(shape, ops, module, pass, shape->part_tokens * shape->hidden,
+                   shape->tokens * (model->gated_mlp ? 2 * f : f));
     const int in = cost_push_linear(shape, ops, "shared expert in", module, pass, shape->tokens,
                                     shape->hidden, model->gated_mlp ? 2 * f : f, shape->linear_dtype);
     cost_push_tensor_in(shape, ops, pass, module, in);
     cost_push_activation(shape, ops, pass, module, shape->tokens * f);
-    if (pass != COST_BACKWARD_WEIGHT) {
-        cost_push_cast(shape, ops, module, shape->tokens * f);
-    }
+    cost_push_cast(shape, ops, module, pass, shape->tokens * f, shape->part_tokens * shape->hidden);
     const int out = cost_push_linear(shape, ops, "shared expert out", module, pass, shape->tokens, f,
                                      shape->hidden, shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, module, out);
@@ -125,13 +122,10 @@ static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *n
 }
 
 /* Casts of expert inputs run expert by expert where the products do. */
-static void push_expert_cast(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
+static void push_expert_cast(const CostShape *shape, CostOps *ops, CostPass pass, double in, double out)
 {
     const int before = ops->count;
-    if (pass == COST_BACKWARD_WEIGHT) {
-        return;
-    }
-    cost_push_cast(shape, ops, COST_MODULE_MOE, elements);
+    cost_push_cast(shape, ops, COST_MODULE_MOE, pass, in, out);
     if (ops->count > before && !one_kernel(shape)) {
         ops->op[before].kernels *= (int)fmax(1, experts_of_rank(shape));
     }
@@ -270,10 +264,10 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops)
         push_exchange(shape, ops, "dispatch", dispatch_bytes(shape, pass));
         push_slices(shape, ops, "gather rows", COST_ALL_GATHER);
     }
-    push_expert_cast(shape, ops, pass, rows * shape->hidden);
+    push_expert_cast(shape, ops, pass, rows * shape->hidden, rows * (model->gated_mlp ? 2 * f : f));
     push_expert_gemm(shape, ops, "experts in", pass, shape->hidden, model->gated_mlp ? 2 * f : f);
     push_expert_activation(shape, ops, pass, rows * f);
-    push_expert_cast(shape, ops, pass, rows * f);
+    push_expert_cast(shape, ops, pass, rows * f, rows * shape->hidden);
     push_expert_gemm(shape, ops, "experts out", pass, f, shape->hidden);
     push_output_bias(shape, ops, pass, rows * shape->hidden);
     if (!weight) {
