@@ -45,7 +45,8 @@ static const char *field_of(const SpecCluster *cluster, const char *op, double b
     for (size_t i = 0; i < G_N_ELEMENTS(collectives); i++) {
         if (strcmp(collectives[i].word, op) != 0 || gpus < 2)
             continue;
-        const CostCollective collective = {collectives[i].op, bytes, {gpus, gpus, 1}};
+        const CostCollective collective = {
+            collectives[i].op, bytes, {.ranks = gpus, .per_domain = gpus, .nic_sharers = 1}};
         const double mark = cost_collective_sm_frac(marked, &collective);
         return mark > 0.7   ? "alltoall_sm_frac"
                : mark > 0.4 ? "nvls_sm_frac"

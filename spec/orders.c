@@ -98,13 +98,13 @@ static bool read_row(Reader *reader, const char *line, const char *end, OrrArena
 }
 
 /* Rank of a stage under a placement. */
-static int rank_of(const SpecOrders *orders, SpecPlacement placement, int stage)
+static int rank_of(const SpecOrders *orders, SpecStagePlacement placement, int stage)
 {
     const int p = orders->ranks;
     return placement == SPEC_PLACE_LOOP || stage < p ? stage % p : 2 * p - 1 - stage;
 }
 
-static bool lies_so(const SpecOrderTable *table, SpecPlacement placement)
+static bool lies_so(const SpecOrderTable *table, SpecStagePlacement placement)
 {
     const SpecOrders *orders = &table->orders;
     for (int r = 0; r < orders->ranks; r++) {

@@ -141,13 +141,13 @@ typedef struct SpecTraining {
 
 /* Which pipeline rank holds a model stage: around the ranks again and again, there and back, or two copies of the model
  * from both ends. */
-typedef enum { SPEC_PLACE_LOOP, SPEC_PLACE_V, SPEC_PLACE_BIDIRECTIONAL } SpecPlacement;
+typedef enum { SPEC_PLACE_LOOP, SPEC_PLACE_V, SPEC_PLACE_BIDIRECTIONAL } SpecStagePlacement;
 
 /* Op orders from a file; spec/orders.h reads the text. */
 typedef struct SpecOrders {
     const char *text; /* a line a rank, interned: lives as long as the program; NULL: no file */
     int ranks, chunks, microbatches;
-    SpecPlacement placement;
+    SpecStagePlacement placement;
 } SpecOrders;
 
 typedef struct SpecParallel {

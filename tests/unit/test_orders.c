@@ -25,7 +25,7 @@ static void test_shapes(void)
     static const struct {
         const char *text;
         int ranks, chunks, microbatches;
-        SpecPlacement placement;
+        SpecStagePlacement placement;
         int64_t ops_of_rank_0;
     } CASES[] = {
         {"0F0 0B0", 1, 1, 1, SPEC_PLACE_LOOP, 2},
