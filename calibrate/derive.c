@@ -28,13 +28,27 @@ static double carried_power(double power_frac, const SpecAccelerator *from, cons
            (to->power_w * (1 - carried_static(static_frac, from, to)));
 }
 
+/* An SM that multiplies faster on the same paths to its operands waits longer for them: tile_half goes with the peak. */
 static SpecGemmModel carried_gemm(const SpecAccelerator *from, const SpecAccelerator *to, SpecDtype block,
                                   SpecDtype dtype)
 {
     SpecGemmModel gemm = from->model.gemm[block];
+    if (from->generation == to->generation && to->generation <= SPEC_GENERATION_BLACKWELL &&
+        from->peak_flops_per_s[block] > 0 && from->sm_count > 0)
+        gemm.tile_half *= to->peak_flops_per_s[dtype] / from->peak_flops_per_s[block] * from->sm_count /
+                          fmax(1, to->sm_count);
     gemm.power_frac = carried_power(gemm.power_frac, from, to, block, dtype);
     gemm.fit_rows = gemm.fit_median_frac = gemm.fit_p90_frac = 0;
     return gemm;
+}
+
+/* half_dim is the head size at which exponentials take as long as products:
+ *   h' = h (P'/X') / (P/X)      P = dense 16-bit peak, X = exponentials a second; data sheets without X: h' = h */
+static double carried_half_dim(double half_dim, const SpecAccelerator *from, const SpecAccelerator *to)
+{
+    const double own = to->exponentials_per_s / fmax(1, to->peak_flops_per_s[SPEC_BF16]),
+                 donor = from->exponentials_per_s / fmax(1, from->peak_flops_per_s[SPEC_BF16]);
+    return own > 0 && donor > 0 ? half_dim * donor / own : half_dim;
 }
 
 /* A kernel written for an older generation runs on a newer one's legacy path: it keeps its speed, not its share
@@ -49,6 +63,9 @@ static SpecAttentionModel carried_attention(const SpecAccelerator *from, const S
         double ratio = from->peak_flops_per_s[SPEC_BF16] / fmax(1, to->peak_flops_per_s[SPEC_BF16]);
         attention.peak_frac *= ratio;
         attention.backward_peak_frac *= ratio;
+    } else {
+        attention.half_dim = carried_half_dim(attention.half_dim, from, to);
+        attention.backward_half_dim = carried_half_dim(attention.backward_half_dim, from, to);
     }
     attention.fit_rows = attention.fit_median_frac = attention.fit_p90_frac = 0;
     return attention;
@@ -103,6 +120,35 @@ static const CalProfile *named_donor(const CalProfile *profile, GPtrArray *profi
     return donor;
 }
 
+/* Whether rows of `source` are behind the GEMM block of `dtype`. */
+static bool has_rows_of(const CalProfile *profile, const char *source, SpecDtype dtype)
+{
+    for (int i = 0; i < profile->condition_count; i++) {
+        const CalCondition *condition = &profile->conditions[i];
+        if (condition->rows > 0 && condition->kind == CAL_GEMM && condition->block == (int)dtype &&
+            strcmp(condition->source, source) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A dtype without rows of its own, on an accelerator whose bf16 products were measured: what sets those apart from the
+ * donor's is the chip, as far as one source measured the donor's bf16 and its `dtype` and this chip's bf16.
+ *   f' = f b'/b      f = peak_frac, tile_half of the dtype; b = of bf16 */
+static void follow_own_bf16(CalProfile *profile, const CalProfile *donor, SpecDtype dtype)
+{
+    static const char *const source = "aic-gemm";
+    SpecGemmModel *gemm = &profile->accelerator.model.gemm[dtype];
+    const SpecGemmModel *own = &profile->accelerator.model.gemm[SPEC_BF16],
+                        *from = &donor->accelerator.model.gemm[SPEC_BF16];
+    if (dtype == SPEC_BF16 || gemm->peak_frac <= 0 || gemm->fit_rows > 0 || own->fit_rows <= 0 ||
+        !has_rows_of(profile, source, SPEC_BF16) || !has_rows_of(donor, source, SPEC_BF16) ||
+        !has_rows_of(donor, source, dtype))
+        return;
+    gemm->peak_frac *= own->peak_frac / from->peak_frac;
+    gemm->tile_half *= own->tile_half / from->tile_half;
+}
+
 static bool derive_gemm(CalProfile *profile, GPtrArray *profiles, SpecDtype dtype, GError **error)
 {
     g_autofree char *path = g_strdup_printf("model.gemm.%s", spec_word(&spec_words_dtype, (int)dtype));
@@ -113,6 +159,9 @@ static bool derive_gemm(CalProfile *profile, GPtrArray *profiles, SpecDtype dtyp
         return false;
     if (donor != NULL && to->model.gemm[dtype].fit_rows <= 0)
         to->model.gemm[dtype] = carried_gemm(&donor->accelerator, to, dtype, dtype);
+    const CalProfile *model_donor = named_donor(profile, profiles, "model", "derived_from", &named, error);
+    if (model_donor != NULL && donor == NULL)
+        follow_own_bf16(profile, model_donor, dtype);
     donor = named_donor(profile, profiles, path, "layouts_from", &named, error);
     if (named && donor == NULL)
         return false;

@@ -72,6 +72,8 @@ typedef struct SpecAccelerator {
     double peak_flops_per_s[SPEC_DTYPE_COUNT]; /* dense; 0: the dtype has no tensor path */
     int sm_count;
     double l2_bytes, power_w;
+    double
+        exponentials_per_s; /* of its special function units; 0: not known. Attention kernels wait for them */
     double speed_spread_frac;     /* standard deviation of sustained speed between chips of this type */
     SpecGeneration generation;    /* which NCCL tuning rows apply */
     double scale_up_bytes_per_s;  /* NVLink and kin, one way, per GPU; 0: PCIe only */
