@@ -28,10 +28,20 @@ static void keep_second(CostTensors *tensors, const char *name, CostModule modul
  * hardware without transposing GEMMs its transpose). */
 static double linear_input_bytes(const CostShape *shape)
 {
+    if (shape->spec->execution.framework.saves_unquantized_inputs) {
+        return shape->element_bytes;
+    }
     if (shape->linear_dtype == SPEC_FP8) {
         return shape->spec->training.precision == SPEC_PRECISION_MXFP8 ? 1 + 1.0 / 32 : 1;
     }
     return shape->linear_dtype == SPEC_FP4 ? 0.5 + 1.0 / 16 : shape->element_bytes;
+}
+
+/* Input of a column-parallel linear at `bytes` an element: this rank's part where the backward gathers it again. */
+static double linear_input(const CostShape *shape, double bytes)
+{
+    const bool whole = shape->spec->execution.framework.keeps_gathered_inputs;
+    return bytes * (whole ? shape->tokens : shape->part_tokens) * shape->hidden;
 }
 
 static void attention_core_tensors(const CostShape *shape, CostTensors *tensors)
@@ -57,7 +67,7 @@ static void attention_core_tensors(const CostShape *shape, CostTensors *tensors)
         keep(tensors, "log-sum-exp", core, 4 * t * a, false);
     }
     keep_output(tensors, "attention output", core, e * t * a * v);
-    if (shape->linear_dtype != shape->activation_dtype) { /* the projection's cast copy beside it */
+    if (linear_input_bytes(shape) != e) { /* the projection's cast copy beside it */
         keep(tensors, "attention output cast", COST_MODULE_ATTENTION_PROJECTION,
              linear_input_bytes(shape) * t * a * v, true);
     }
@@ -89,8 +99,7 @@ static void mlp_tensors(const CostShape *shape, CostTensors *tensors)
     const SpecModel *model = &shape->spec->model;
     const double f = model->ffn_hidden / shape->tensor, e = shape->element_bytes, t = shape->tokens;
     const SpecExecution *execution = &shape->spec->execution;
-    keep(tensors, "mlp input", COST_MODULE_NORM,
-         linear_input_bytes(shape) * shape->part_tokens * shape->hidden, true);
+    keep(tensors, "mlp input", COST_MODULE_NORM, linear_input(shape, linear_input_bytes(shape)), true);
     keep(tensors, "activation input", COST_MODULE_MLP_LINEAR, e * t * f, false);
     if (model->gated_mlp) {
         keep_second(tensors, "gate input", COST_MODULE_MLP_LINEAR, e * t * f);
@@ -134,8 +143,7 @@ void cost_layer_tensors(const CostShape *shape, int layer, CostTensors *tensors)
     if (eager) {
         keep(tensors, "norm in fp32", COST_MODULE_NORM, normed, false);
     }
-    keep(tensors, "qkv input", COST_MODULE_NORM,
-         linear_input_bytes(shape) * shape->part_tokens * shape->hidden, true);
+    keep(tensors, "qkv input", COST_MODULE_NORM, linear_input(shape, linear_input_bytes(shape)), true);
     mla_tensors(shape, tensors);
     attention_core_tensors(shape, tensors);
     mask_tensor(shape, "attention residual mask", tensors);
@@ -155,10 +163,12 @@ static bool module_dropped(const Spec *spec, const CostTensor *tensor)
 {
     CostOps probe = {.count = 1};
     probe.op[0] = (CostOp){.kind = COST_OP_MOVE, .module = tensor->module};
-    if (tensor->output) {
-        return false;
+    const bool per_op = spec->training.recompute.mode == SPEC_RECOMPUTE_SELECTIVE_OP;
+    if (tensor
+            ->output) { /* a compiler keeps no product that the backward does not read: the MLP's last one */
+        return per_op && spec->execution.compiled && tensor->module == COST_MODULE_RESIDUAL;
     }
-    if (spec->training.recompute.mode == SPEC_RECOMPUTE_SELECTIVE_OP) {
+    if (per_op) {
         /* kept: attention's output and the outputs of the first, third ... matmul of query, key, value, out, and the
          * three of the MLP; the last of them stands for the residual that it becomes */
         return tensor->second || tensor->module == COST_MODULE_NORM ||
@@ -205,35 +215,52 @@ CostActivations cost_embedding_activations(const CostShape *shape)
     return (CostActivations){.kept_bytes = mask + ids};
 }
 
-/* Bytes a logit: kept until the backward, and only for the moment of the loss. */
-static void loss_bytes(const Spec *spec, double *kept, double *forward_temp, double *backward_temp)
+/* Bytes a logit: kept until the backward; only for the moment of the loss; and reserved but unusable, the hole that
+ * freed 16-bit logits leave: no fp32 tensor of their count fits in it. */
+typedef struct LossBytes {
+    double kept, forward_temp, backward_temp, hole;
+} LossBytes;
+
+static LossBytes loss_bytes(const Spec *spec)
 {
+    /* 16-bit logits, their fp32 copy, log-softmax; backward: the gradients of log-softmax and of the copy. Over
+     * tensor ranks PyTorch's loss_parallel runs unfused: zeros, exp, their sum, its product. */
+    const LossBytes eager = {4, 6, spec->parallel.tensor > 1 ? 12 : 8, 2};
     switch (spec->execution.framework.loss) {
-    case SPEC_LOSS_UNFUSED: /* 16-bit logits, their fp32 copy, log-softmax; backward its gradient in both widths */
-        *kept = 6, *forward_temp = 4, *backward_temp = 6;
-        return;
+    case SPEC_LOSS_UNFUSED:
+        return eager;
+    case SPEC_LOSS_COMPILED:
+        return spec->execution.compiled ? (LossBytes){.kept = 2, .backward_temp = 2} : eager;
     case SPEC_LOSS_VOCAB_PARALLEL: /* fp32 softmax in place of the fp32 logits; 16-bit logits freed after the cast */
-        *kept = 4, *forward_temp = 4, *backward_temp = 2;
-        return;
+        return (LossBytes){.kept = 4, .forward_temp = 4, .backward_temp = 2};
+    case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* and what a graph both sums and changes is a fresh fp32 buffer */
+        return (LossBytes){.kept = 4, .forward_temp = 6, .backward_temp = 6};
     case SPEC_LOSS_FUSED: /* the gradient overwrites the 16-bit logits */
-        *kept = 2, *forward_temp = 0, *backward_temp = 0;
-        return;
+        return (LossBytes){.kept = 2};
     default:
-        *kept = 0, *forward_temp = 2, *backward_temp = 2;
-        return;
+        return (LossBytes){.forward_temp = 2, .backward_temp = 2};
     }
+}
+
+static double rank_logits(const CostShape *shape)
+{
+    return shape->tokens * shape->spec->model.vocab / shape->tensor;
 }
 
 CostActivations cost_head_activations(const CostShape *shape)
 {
     const double residual = shape->element_bytes * shape->part_tokens * shape->hidden;
-    const double logits = shape->tokens * shape->spec->model.vocab / shape->tensor;
-    double kept = 0, forward_temp = 0, backward_temp = 0;
-    loss_bytes(shape->spec, &kept, &forward_temp, &backward_temp);
+    const double logits = rank_logits(shape);
+    const LossBytes loss = loss_bytes(shape->spec);
     return (CostActivations){
-        .kept_bytes = 2 * residual + kept * logits,
+        .kept_bytes = residual + linear_input(shape, shape->element_bytes) + loss.kept * logits,
         .input_only_bytes = residual,
-        .forward_temp_bytes = forward_temp * logits,
-        .backward_temp_bytes = backward_temp * logits,
+        .forward_temp_bytes = loss.forward_temp * logits,
+        .backward_temp_bytes = loss.backward_temp * logits,
     };
+}
+
+double cost_head_stranded_bytes(const CostShape *shape)
+{
+    return loss_bytes(shape->spec).hole * rank_logits(shape);
 }

@@ -64,13 +64,16 @@ void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
 /* Bytes moved for each logit by the loss. Unfused PyTorch: to fp32 (2+4), log-softmax (4+4), gather; backward
  * softmax - onehot (4+4) and back to 16 bits (4+2). Megatron's vocabulary-parallel: to fp32, maximum, subtract,
  * exp and sum, divide. Fused: one pass each way. */
-static double loss_bytes(SpecLoss loss, bool backward)
+static double loss_bytes(const Spec *spec, bool backward)
 {
-    switch (loss) {
+    const SpecLoss loss = spec->execution.framework.loss;
+    switch (loss == SPEC_LOSS_COMPILED && !spec->execution.compiled ? SPEC_LOSS_UNFUSED : loss) {
     case SPEC_LOSS_UNFUSED:
         return backward ? 22 : 20;
     case SPEC_LOSS_VOCAB_PARALLEL:
         return backward ? 14 : 30;
+    case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* cast; subtract, exp, sum and copy back; divide. Scatter, copy, cast */
+        return backward ? 18 : 30;
     case SPEC_LOSS_FUSED:
         return backward ? 4 : 6;
     default:
@@ -83,6 +86,7 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     const SpecModel *model = &shape->spec->model;
     const double vocab = model->vocab / shape->tensor, logits = shape->tokens * vocab;
     const SpecLoss loss = shape->spec->execution.framework.loss;
+    const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED;
     const CostModule module = COST_MODULE_HEAD;
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
     const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,
@@ -91,8 +95,8 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    cost_push_move(ops, "loss", module, COST_MOVE_CROSS_ENTROPY,
-                   logits * loss_bytes(loss, pass != COST_FORWARD), loss == SPEC_LOSS_FUSED ? 2 : 6);
+    cost_push_move(ops, "loss", module, compiled ? COST_MOVE_SOFTMAX : COST_MOVE_CROSS_ENTROPY,
+                   logits * loss_bytes(shape->spec, pass != COST_FORWARD), loss == SPEC_LOSS_FUSED ? 2 : 6);
     if (pass == COST_FORWARD) { /* maximum, sum and target logit of every token */
         cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4,
                              shape->tensor_group, COST_COMM_TENSOR, -1);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "report/generation.h"
 #include "report/validate_stats.h"
 
 typedef struct Replay {
@@ -98,14 +99,32 @@ static void compare(const Report *report, ReportResiduals *residuals, ValidateRo
     }
 }
 
-static bool simulate(const Replay *replay, const OrrJson *scenario, const char *where, ValidateRow *row,
-                     GError **error)
+/* The row names its software without a generation: its date says which. Before the user's own settings, which win. */
+static bool load(const Replay *replay, const OrrJson *scenario, const char *date, const char *where,
+                 Spec *ret_spec, GError **error)
+{
+    const char *framework = text_member(orr_json_member(scenario, "execution"), "framework");
+    g_autofree char *generation =
+        framework != NULL && date != NULL ? report_framework_of_date(framework, date) : NULL;
+    g_autofree char *first = g_strdup_printf("execution.framework=\"%s\"", generation);
+    g_autoptr(GPtrArray) sets = g_ptr_array_new();
+    if (generation != NULL) {
+        g_ptr_array_add(sets, first);
+    }
+    for (int i = 0; replay->sets != NULL && replay->sets[i] != NULL; i++) {
+        g_ptr_array_add(sets, (gpointer)replay->sets[i]);
+    }
+    g_ptr_array_add(sets, NULL);
+    return spec_load_json(scenario, where, (const char *const *)sets->pdata, true, ret_spec, NULL, error);
+}
+
+static bool simulate(const Replay *replay, const OrrJson *scenario, const char *date, const char *where,
+                     ValidateRow *row, GError **error)
 {
     const ReportOptions options = {.residuals = replay->shipped};
     Spec loaded, chosen;
     Report report;
-    if (!spec_load_json(scenario, where, replay->sets, true, &loaded, NULL, error) ||
-        !replay->choose(&loaded, &chosen, error)) {
+    if (!load(replay, scenario, date, where, &loaded, error) || !replay->choose(&loaded, &chosen, error)) {
         return false;
     }
     row->cell = cell_of(&chosen);
@@ -138,7 +157,7 @@ static void replay_row(Replay *replay, const OrrJson *node, int index)
         row->skipped = g_strdup("the row has no \"scenario\"");
     } else if (row->measured_step_s <= 0 && row->measured_memory_bytes <= 0) {
         row->skipped = g_strdup("neither measured.step_s nor measured.peak_memory_bytes is given");
-    } else if (!simulate(replay, scenario, where, row, &error)) {
+    } else if (!simulate(replay, scenario, text_member(node, "date"), where, row, &error)) {
         row->skipped = g_strdup(error->message);
         g_clear_error(&error);
     }

@@ -41,6 +41,7 @@ typedef struct SimRankPlan { /* one pipeline rank */
     SimWork optimizer;
     SimWork embedding_reduce; /* tied embeddings: first and last rank only, else zero */
     int64_t static_bytes[SIM_MEM_COUNT];
+    int64_t stranded_bytes; /* reserved by the allocator at the peak, of use to no tensor */
 } SimRankPlan;
 
 typedef struct SimPlan {

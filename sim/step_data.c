@@ -220,6 +220,24 @@ static double placeholder_bytes(const Step *step, int rank)
     return weights / spec->parallel.tensor * step->shape.element_bytes;
 }
 
+/* What the caching allocator holds beyond the tensors: the hole in the loss, and buffers that belong to the stream
+ * which gathers sharded weights and which compute cannot use. */
+static double stranded_bytes(const Step *step, int rank)
+{
+    const SimPlan *plan = step->plan;
+    int64_t unit_bytes = 0;
+    for (int chunk = 0; chunk < plan->shape.chunks; chunk++) {
+        const int index =
+            sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
+        const SimStage *stage = &plan->stages[index];
+        for (int i = 0; i < stage->segment_count; i++) {
+            unit_bytes = MAX(unit_bytes, stage->segments[i].gathered_param_bytes);
+        }
+    }
+    const double loss = rank == plan->shape.ranks - 1 ? cost_head_stranded_bytes(&step->shape) : 0;
+    return loss + step->spec->execution.framework.gather_buffers * (double)unit_bytes;
+}
+
 void step_fill_rank(Step *step, int rank)
 {
     const Spec *spec = step->spec;
@@ -235,4 +253,5 @@ void step_fill_rank(Step *step, int rank)
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
     out->static_bytes[SIM_MEM_WORKSPACE] =
         llround(spec->execution.framework.workspace_bytes + placeholder_bytes(step, rank));
+    out->stranded_bytes = llround(stranded_bytes(step, rank));
 }

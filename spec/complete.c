@@ -226,11 +226,13 @@ static void complete_training(const Completion *completion, Spec *spec)
     SpecTraining *training = &spec->training;
     const SpecFramework *framework = &spec->execution.framework;
     (void)completion;
+    /* a scenario's own sums in fp32 are reduced in fp32: one flag in the frameworks that have it */
+    const bool own_sums = training->gradient_dtype == SPEC_FP32;
     if ((int)training->gradient_dtype == SPEC_AUTO)
         training->gradient_dtype = gradient_dtype(training->precision, framework->gradient_dtype);
     if ((int)training->gradient_reduce_dtype == SPEC_AUTO)
         training->gradient_reduce_dtype =
-            gradient_dtype(training->precision, framework->gradient_reduce_dtype);
+            own_sums ? SPEC_FP32 : gradient_dtype(training->precision, framework->gradient_reduce_dtype);
     if ((int)training->states.recipe == SPEC_AUTO)
         training->states.recipe = framework->states;
 }

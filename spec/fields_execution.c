@@ -10,6 +10,9 @@
 static const SpecField framework_fields[] = {
     SPEC_F_FILE_KEYS("frameworks"),
     SPEC_F_NAME(SpecFramework, name, "\"\"", "What reports call the framework."),
+    SPEC_F_NAME(
+        SpecFramework, until, "\"\"",
+        "NAME-YEAR.json, an earlier generation of NAME: its last month; validate gives it to older rows."),
     FUSED(fused_softmax, "Scale, mask and softmax of unfused attention are one kernel."),
     SPEC_F_INT(SpecFramework, fused_softmax_rows, 1, 1024, "1", 0,
                "That kernel works on so many heads at once: other counts of heads a rank run unfused."),
@@ -86,6 +89,12 @@ static const SpecField framework_fields[] = {
     SIZE(context_bytes, "Device memory outside the allocator: context, communication buffers."),
     SIZE(workspace_bytes, "Workspaces inside the allocator."),
     FUSED(weight_placeholders, "Fused accumulation caches an unused tensor of each distinct weight's shape."),
+    FUSED(
+        keeps_gathered_inputs,
+        "Linear layers keep their whole input under sequence parallelism; else the backward gathers again."),
+    FUSED(saves_unquantized_inputs, "8-bit linear layers keep their input in 16 bits; else as they cast it."),
+    SPEC_F_DOUBLE(SpecFramework, gather_buffers, ORR_UNIT_NONE, 0, 100, "0", 0,
+                  "ZeRO-3: flat buffers of the largest unit that the gathering stream holds reserved."),
     SPEC_F_DOUBLE(SpecFramework, fragmentation_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,
                   "Reserved beyond allocated, as a share of dynamic memory."),
 };

@@ -168,10 +168,12 @@ typedef enum {
 } SpecTopology;
 
 typedef enum {
-    SPEC_LOSS_UNFUSED,        /* fp32 logits kept with their gradient */
-    SPEC_LOSS_VOCAB_PARALLEL, /* Megatron's vocabulary-parallel cross-entropy */
-    SPEC_LOSS_FUSED,          /* fused cross-entropy in place */
-    SPEC_LOSS_CHUNKED,        /* never the whole logits */
+    SPEC_LOSS_UNFUSED,                 /* fp32 logits kept with their gradient */
+    SPEC_LOSS_VOCAB_PARALLEL,          /* Megatron's vocabulary-parallel cross-entropy */
+    SPEC_LOSS_FUSED,                   /* fused cross-entropy in place */
+    SPEC_LOSS_CHUNKED,                 /* never the whole logits */
+    SPEC_LOSS_VOCAB_PARALLEL_COMPILED, /* Megatron's, compiled whole: the compiler copies the fp32 logits */
+    SPEC_LOSS_COMPILED, /* compiled with the model: 16-bit logits and their gradient; eager when the run is */
 } SpecLoss;
 
 /* One closed list of words, in enum order (for bit sets: word i stands for bit i). */

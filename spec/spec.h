@@ -183,6 +183,7 @@ typedef struct SpecParallel {
 
 typedef struct SpecFramework {
     char name[SPEC_NAME_SIZE];
+    char until[8]; /* an earlier generation: its last month, "2025-01"; "" the current one */
     /* Which element-wise chains run as one kernel. */
     bool fused_softmax, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope;
     int fused_softmax_rows; /* heads x sequences that a block of the fused softmax covers */
@@ -238,6 +239,9 @@ typedef struct SpecFramework {
     double workspace_bytes; /* allocated workspaces */
     bool
         weight_placeholders; /* fused accumulation hands autograd an unused tensor of each weight's shape, cached */
+    bool keeps_gathered_inputs;    /* linear layers keep the gathered input of sequence parallelism */
+    bool saves_unquantized_inputs; /* 8-bit linear layers keep their input in 16 bits and cast again */
+    double gather_buffers; /* ZeRO-3: flat buffers of the largest unit that a stream of its own reserves */
     double fragmentation_frac; /* reserved beyond allocated, as a share of dynamic memory */
 } SpecFramework;
 

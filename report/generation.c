@@ -1,0 +1,26 @@
+/* report/generation.c - see generation.h. */
+#include <string.h>
+
+#include "report/generation.h"
+#include "spec/load.h"
+#include "spec/resolve.h"
+
+char *report_framework_of_date(const char *framework, const char *date)
+{
+    g_autoptr(GPtrArray) names = spec_preset_names("frameworks", NULL);
+    g_autofree char *prefix = g_strconcat(framework, "-", NULL);
+    char until[sizeof((SpecFramework *)0)->until] = "";
+    char *found = NULL;
+    for (guint i = 0; names != NULL && i < names->len; i++) {
+        const char *name = g_ptr_array_index(names, i);
+        SpecFramework profile;
+        if (!g_str_has_prefix(name, prefix) || !spec_load_framework(name, &profile, NULL) ||
+            strcmp(date, profile.until) > 0 || (found != NULL && strcmp(profile.until, until) >= 0)) {
+            continue;
+        }
+        g_free(found);
+        found = g_strdup(name);
+        g_strlcpy(until, profile.until, sizeof until);
+    }
+    return found;
+}

@@ -1,0 +1,160 @@
+/* tests/unit/test_memory.c - what losses, inputs and the allocator hold, against hand-worked bytes. */
+#include "costmodel/activations.h"
+#include "report/generation.h"
+#include "report/report.h"
+#include "test_spec_support.h"
+
+/* 2,048 tokens x 51,200 words: 104,857,600 logits on a rank. */
+static const double LOGITS = 2048.0 * 51200;
+
+typedef struct HeadBytes {
+    double kept, forward, backward, stranded;
+} HeadBytes;
+
+/* Bytes a logit of one loss on `tensor` ranks; kept without the norm's and the head's input. */
+static HeadBytes head_bytes(const char *loss, int tensor, const char *compiled)
+{
+    g_autofree char *a = g_strdup_printf("execution.framework.loss=%s", loss);
+    g_autofree char *b = g_strdup_printf("parallel.tensor=%d", tensor);
+    g_autofree Spec *spec = test_spec(a, b, compiled, "parallel.pipeline=1");
+    CostShape shape;
+    cost_shape_init(&shape, spec);
+    const CostActivations head = cost_head_activations(&shape);
+    const double logits = LOGITS / tensor, inputs = 2 * 2 * shape.part_tokens * shape.hidden;
+    return (HeadBytes){(head.kept_bytes - inputs) / logits, head.forward_temp_bytes / logits,
+                       head.backward_temp_bytes / logits, cost_head_stranded_bytes(&shape) / logits};
+}
+
+static void losses(void)
+{
+    static const struct {
+        const char *loss, *compiled;
+        int tensor;
+        HeadBytes want;
+    } CASES[] = {
+        {"unfused", "execution.compiled=true", 1, {4, 6, 8, 2}},
+        {"unfused", "execution.compiled=true", 2, {4, 6, 12, 2}}, /* loss_parallel */
+        {"compiled", "execution.compiled=false", 1, {4, 6, 8, 2}},
+        {"compiled", "execution.compiled=true", 2, {2, 0, 2, 0}},
+        {"vocab-parallel-compiled", "execution.compiled=false", 2, {4, 6, 6, 0}},
+        {"fused", "execution.compiled=false", 2, {2, 0, 0, 0}},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        const HeadBytes got = head_bytes(CASES[i].loss, CASES[i].tensor, CASES[i].compiled);
+        g_assert_cmpfloat(got.kept, ==, CASES[i].want.kept);
+        g_assert_cmpfloat(got.forward, ==, CASES[i].want.forward);
+        g_assert_cmpfloat(got.backward, ==, CASES[i].want.backward);
+        g_assert_cmpfloat(got.stranded, ==, CASES[i].want.stranded);
+    }
+}
+
+static double layer_kept(const char *a, const char *b, const char *c)
+{
+    g_autofree Spec *spec = test_spec(a, b, c, "parallel.sequence_parallel=true");
+    CostShape shape;
+    cost_shape_init(&shape, spec);
+    return cost_layer_activations(&shape, 0, 0).kept_bytes;
+}
+
+/* 2,048 tokens of 4,096, 4 tensor ranks: a whole input in 16 bits is 16 MiB, a rank's part of it 4. */
+static void inputs(void)
+{
+    const double mib = 1048576;
+    const char *const fp8 = "training.precision=fp8", *const peak =
+                                                          "cluster.accelerator.peak_flops_per_s.fp8=6e14";
+    const double parts = layer_kept(peak, peak, peak);
+    g_assert_cmpfloat(layer_kept(peak, peak, "execution.framework.keeps_gathered_inputs=true") - parts, ==,
+                      2 * (16 - 4) * mib);
+    /* 8-bit inputs of QKV and MLP, and of the MLP's way out (16,384 / 4 wide); a cast copy of attention's output */
+    g_assert_cmpfloat(parts - layer_kept(peak, peak, fp8), ==, (2 + 2 + 8 - 2) * mib);
+    g_assert_cmpfloat(layer_kept(peak, fp8, "execution.framework.saves_unquantized_inputs=true"), ==, parts);
+    /* per-op recomputation: a compiler does not keep the MLP's last product, eager code does */
+    const char *const per_op = "training.recompute={\"mode\":\"selective-op\"}";
+    g_assert_cmpfloat(layer_kept(peak, per_op, "execution.compiled=false") -
+                          layer_kept(peak, per_op, "execution.compiled=true"),
+                      ==, 4 * mib);
+}
+
+static void generations(void)
+{
+    static const struct {
+        const char *framework, *date, *want;
+    } CASES[] = {
+        {"torchtitan", "2024-12", "torchtitan-2024"},
+        {"torchtitan", "2025-01", "torchtitan-2024"},
+        {"torchtitan", "2025-02", NULL},
+        {"megatron-core", "2024-11", "megatron-core-2024"},
+        {"megatron-core", "2026-04", NULL},
+        {"megatron-lm", "2021-04", NULL}, /* megatron-lm-2021 is named by its rows and has no last month */
+        {"torchtitan-2024", "2024-12", NULL},
+        {"no-such-framework", "2024-12", NULL},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *got = report_framework_of_date(CASES[i].framework, CASES[i].date);
+        g_assert_cmpstr(got, ==, CASES[i].want);
+    }
+}
+
+/* A generation is the current profile but for what it says. */
+static void generation_inherits(void)
+{
+    SpecFramework now, then;
+    GError *error = NULL;
+    g_assert_true(spec_load_framework("torchtitan", &now, &error));
+    g_assert_true(spec_load_framework("torchtitan-2024", &then, &error));
+    g_assert_cmpint(now.loss, ==, SPEC_LOSS_COMPILED);
+    g_assert_cmpint(then.loss, ==, SPEC_LOSS_UNFUSED);
+    g_assert_cmpfloat(now.kernel_host_s, ==, then.kernel_host_s);
+    g_assert_cmpfloat(now.gather_buffers, ==, then.gather_buffers);
+    g_assert_cmpstr(then.until, ==, "2025-01");
+    g_assert_cmpstr(now.until, ==, "");
+}
+
+/* A scenario's own fp32 sums are reduced in fp32; the framework decides where it says nothing. */
+static void reduced_as_summed(void)
+{
+    const char *const wire = "execution.framework.gradient_reduce_dtype=bf16";
+    g_autofree Spec *asked = test_spec("training.gradient_dtype=fp32", wire, NULL, NULL);
+    g_autofree Spec *silent = test_spec(wire, NULL, NULL, NULL);
+    g_assert_cmpint(asked->training.gradient_reduce_dtype, ==, SPEC_FP32);
+    g_assert_cmpint(silent->training.gradient_reduce_dtype, ==, SPEC_BF16);
+    g_assert_cmpint(silent->training.gradient_dtype, ==, SPEC_BF16);
+}
+
+static double besides(const char *a, const char *b)
+{
+    const ReportOptions options = {0};
+    g_autofree Spec *spec = test_spec("parallel.zero=3", "parallel.pipeline=1", a, b);
+    OrrArena *arena = orr_arena_new();
+    Report report;
+    GError *error = NULL;
+    g_assert_true(report_run(spec, NULL, &options, arena, &report, &error));
+    const double bytes = report.reserved_bytes - report.peak_bytes;
+    orr_arena_free(arena);
+    return bytes;
+}
+
+/* The largest unit is a layer: (32 + 2 x 8) x 128 x 4,096 + 4,096^2 of attention and 3 x 4,096 x 16,384 of a gated MLP
+ * over 4 tensor ranks, in 16 bits, with its norms; the eager loss leaves a hole of 2 bytes for each of its logits. */
+static void reserved(void)
+{
+    const char *const buffers = "execution.framework.gather_buffers=2";
+    const double unit = 2 * (48.0 * 128 * 4096 + 4096.0 * 4096 + 3 * 4096.0 * 16384) / 4;
+    g_assert_cmpfloat(besides("execution.framework.loss=fused", NULL), ==, 0);
+    const double both = besides("execution.framework.loss=fused", buffers);
+    g_assert_cmpfloat_with_epsilon(both, 2 * unit, 2 * 2 * 2 * 4096);
+    g_assert_cmpfloat_with_epsilon(besides("execution.framework.loss=unfused", buffers) - both,
+                                   2 * LOGITS / 4, 0.5);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/memory/losses", losses);
+    g_test_add_func("/memory/inputs", inputs);
+    g_test_add_func("/memory/generations", generations);
+    g_test_add_func("/memory/generation-inherits", generation_inherits);
+    g_test_add_func("/memory/reduced-as-summed", reduced_as_summed);
+    g_test_add_func("/memory/reserved", reserved);
+    return g_test_run();
+}
