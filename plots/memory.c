@@ -34,7 +34,7 @@ static void add_lines(PlotJob *job, const Report *report, double unit_s)
     const SimResult *result = &report->result;
     const int ranks = report->program.classes, replicas = report->program.replicas;
     const int lines = MIN(ranks, MAX_LINES);
-    const double step = (double)report->step_ps * 1e-12 / unit_s;
+    const double step = (double)result->end_ps * 1e-12 / unit_s;
     g_autoptr(GString) names = g_string_new(NULL);
     g_string_append(job->csv, "time,memory_gib\n");
     for (int line = 0; line < lines; line++) {
@@ -87,7 +87,7 @@ bool plot_memory(const Report *report, const PlotTarget *target, GError **error)
     const double step_s = (double)report->step_ps * 1e-12;
     double unit_s = 1.0;
     plot_set_text(&job, "unit", plot_time_unit(step_s, &unit_s));
-    plot_set_number(&job, "step", step_s / unit_s);
+    plot_set_number(&job, "step", (double)report->result.end_ps * 1e-12 / unit_s);
     add_lines(&job, report, unit_s);
     add_stages(&job, report);
     plot_set_text(&job, "heading", report->spec->name);

@@ -243,7 +243,7 @@ bool plot_pipeline(const Report *report, const PlotTarget *target, GError **erro
                   .replicas = report->program.replicas};
     const double step_s = (double)report->step_ps * 1e-12;
     plot_set_text(&job, "unit", plot_time_unit(step_s, &t.unit_s));
-    t.step_units = step_s / t.unit_s;
+    t.step_units = (double)report->result.end_ps * 1e-12 / t.unit_s;
     g_string_append(job.csv, "start,end,bottom,top,look,microbatch\n");
     add_spans(&t);
     set_looks(&job, &t);
@@ -252,7 +252,7 @@ bool plot_pipeline(const Report *report, const PlotTarget *target, GError **erro
         g_strdup_printf("%s, %d micro-batch%s: step %.4g %s, bubble %.1f %% (mean over ranks)",
                         spec_word(&spec_words_schedule, (int)report->spec->parallel.schedule),
                         spec_microbatches(report->spec), spec_microbatches(report->spec) == 1 ? "" : "es",
-                        t.step_units, plot_time_unit(step_s, &t.unit_s), report->bubble_frac * 100.0);
+                        step_s / t.unit_s, plot_time_unit(step_s, &t.unit_s), report->bubble_frac * 100.0);
     plot_set_text(&job, "caption", caption);
     plot_set_number(&job, "lanes", t.lanes);
     plot_set_number(&job, "lane_step", lane_step);

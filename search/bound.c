@@ -443,7 +443,8 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
         own_ps = MAX(own_ps, reduced + after);
     }
     /* The norm of all gradients keeps every optimizer until the last rank has reduced its own. */
-    last_ps = framework->grad_norm_clip ? reduced_ps + after_ps : MAX(reduced_ps, own_ps);
+    last_ps = framework->grad_norm_clip && !search_starts_skewed(lane) ? reduced_ps + after_ps
+                                                                       : MAX(reduced_ps, own_ps);
     return start_ps + last_ps + (int64_t)llround(framework->step_overhead_s * 1e12);
 }
 

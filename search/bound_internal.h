@@ -21,6 +21,13 @@ static inline bool search_splits_backward(SpecSchedule schedule)
     }
 }
 
+/* Each rank's step runs from its own start (sim/plan.h, post_validation): bounds may not count what is before it. */
+static inline bool search_starts_skewed(const SearchLane *lane)
+{
+    return lane->spec.execution.framework.optimizer_post_validation &&
+           search_splits_backward(lane->deal->schedule);
+}
+
 /* At most what an overlapped pair of the stage hides. */
 static inline int64_t search_pair_saves_ps(const SearchLane *lane, int stage)
 {

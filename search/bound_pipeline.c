@@ -109,7 +109,8 @@ static void bound_chain(SearchLane *lane, bool blocking)
         const int64_t own_send = r > 0 ? search_hop_ps(lane, r, r - 1) : 0;
         const int64_t end = lane->fill_ps[r] + m * (work_ps(lane, r) + (blocking ? sends_ps(lane, r) : 0));
         left_over(lane, r, &least, &most);
-        const int64_t own = blocking ? end - own_send : end;
+        const int64_t own =
+            (blocking ? end - own_send : end) - (search_starts_skewed(lane) ? lane->fill_ps[r] : 0);
         if (r == 0)
             first_end = MAX(first_end, own);
         else
@@ -148,7 +149,7 @@ static void bound_bidirectional(SearchLane *lane, bool blocking)
             MIN(pass_ps(lane, a) - search_pair_saves_ps(lane, a), lane->forward_ps[a] + back_b);
         const int64_t pair_b =
             MIN(pass_ps(lane, b) - search_pair_saves_ps(lane, b), lane->forward_ps[b] + back_a);
-        const int64_t own = lane->fill_ps[r] + half * (pair_a + pair_b);
+        const int64_t own = (search_starts_skewed(lane) ? 0 : lane->fill_ps[r]) + half * (pair_a + pair_b);
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (lane->sample[i] == r)

@@ -340,6 +340,13 @@ static void count_work(const Run *run)
     }
 }
 
+/* Ranks whose end says how long the step is at least. Where every rank's step runs from its own start, that is known of
+ * rank 0 alone, which starts first. */
+static bool counts(const SearchLane *lane, int rank)
+{
+    return rank == 0 || !search_starts_skewed(lane);
+}
+
 /* Stops as soon as a rank cannot be done in time any more: what it has waited is lost. */
 static bool run_orders(const Run *run)
 {
@@ -357,7 +364,8 @@ static bool run_orders(const Run *run)
                  left--) {
                 replay->ranks[r].next++;
                 moved = true;
-                if (replay->ranks[r].end_ps + replay->ranks[r].left_ps > run->lane->give_up_ps)
+                if (counts(run->lane, r) &&
+                    replay->ranks[r].end_ps + replay->ranks[r].left_ps > run->lane->give_up_ps)
                     return true;
             }
         }
@@ -401,11 +409,13 @@ bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool b
     int64_t latest = 0;
     for (int r = 0; r < lane->ranks; r++) {
         const Rank *rank = &lane->replay->ranks[r];
-        latest = MAX(latest, rank->end_ps + rank->left_ps);
+        if (counts(lane, r))
+            latest = MAX(latest, rank->end_ps + rank->left_ps);
         lane->rank_live_bytes[r] = (double)rank->peak_bytes;
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (lane->sample[i] == r) {
-                lane->end_ps[blocking][i] = MAX(lane->end_ps[blocking][i], rank->end_ps);
+                if (counts(lane, r))
+                    lane->end_ps[blocking][i] = MAX(lane->end_ps[blocking][i], rank->end_ps);
                 lane->live_bytes[i] = MAX(lane->live_bytes[i], (double)rank->peak_bytes);
             }
     }

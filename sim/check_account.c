@@ -13,7 +13,7 @@ static bool check_equal(int rank, const char *what, int64_t reported, int64_t fo
 }
 
 typedef struct {
-    int64_t end_ps, first_start_ps, last_end_ps, busy_ps, scale_up_bytes, scale_out_bytes;
+    int64_t start_ps, end_ps, first_start_ps, last_end_ps, busy_ps, scale_up_bytes, scale_out_bytes;
     int64_t part_ps[SIM_PART_COUNT]; /* of compute-stream ops at full rate */
     bool computed;
 } Sums;
@@ -21,6 +21,7 @@ typedef struct {
 static void add_span(const Check *c, const SimSpan *span, Sums *sums)
 {
     const SimWork *work = &c->program->works[span->work];
+    sums->start_ps = MIN(sums->start_ps, span->start_ps);
     sums->end_ps = MAX(sums->end_ps, span->end_ps);
     sums->scale_up_bytes += work->scale_up_bytes;
     sums->scale_out_bytes += work->scale_out_bytes;
@@ -48,6 +49,8 @@ static bool check_rank(const Check *c, int r, const Sums *sums, GError **error)
     if (rank->idle_ps < 0 || parts_ps < rank->busy_ps)
         return sim_check_fail(error, "rank %d is busy longer than its parts", r);
     return check_equal(r, "a step of (ps)", total_ps, c->result->step_ps, error) &&
+           check_equal(r, "a start at (ps)", rank->start_ps,
+                       c->program->skewed && sums->start_ps < INT64_MAX ? sums->start_ps : 0, error) &&
            check_equal(r, "an end at (ps)", rank->end_ps, sums->end_ps, error) &&
            check_equal(r, "a first start at (ps)", rank->first_start_ps, sums->first_start_ps, error) &&
            check_equal(r, "a last end at (ps)", rank->last_end_ps, sums->last_end_ps, error) &&
@@ -61,21 +64,27 @@ bool sim_check_times(const Check *c, GError **error)
 {
     const SimResult *result = c->result;
     Sums *sums = ORR_ARENA_NEW(c->arena, Sums, result->ranks);
+    for (int r = 0; r < result->ranks; r++)
+        sums[r].start_ps = INT64_MAX;
     for (int64_t i = 0; i < result->span_count; i++)
         add_span(c, &result->spans[i], &sums[result->spans[i].rank]);
-    int64_t step_ps = 0;
+    int64_t step_ps = 0, end_ps = 0;
     int critical = 0;
     for (int r = 0; r < result->ranks; r++) {
         if (!check_rank(c, r, &sums[r], error))
             return false;
-        if (sums[r].end_ps > step_ps) {
-            step_ps = sums[r].end_ps;
+        end_ps = MAX(end_ps, sums[r].end_ps);
+        if (sums[r].end_ps - result->rank[r].start_ps > step_ps) {
+            step_ps = sums[r].end_ps - result->rank[r].start_ps;
             critical = r;
         }
     }
+    if (result->end_ps != end_ps)
+        return sim_check_fail(error, "the last op ends at %" PRId64 " ps, not %" PRId64, end_ps,
+                              result->end_ps);
     if (result->step_ps != step_ps || result->critical_rank != critical)
         return sim_check_fail(error,
-                              "the step ends at %" PRId64 " ps on rank %d, not %" PRId64 " ps on rank %d",
+                              "the step takes %" PRId64 " ps on rank %d, not %" PRId64 " ps on rank %d",
                               step_ps, critical, result->step_ps, result->critical_rank);
     return true;
 }

@@ -45,6 +45,8 @@ static bool begin(Engine *e, Slot *slot, const SimInstr *instr, int64_t duration
     slot->state = SLOT_RUNNING;
     slot->start_ps = e->now_ps;
     slot->rate = SIM_FULL_RATE;
+    if (!e->ranks[slot->rank].started)
+        sim_account_start(e, slot->rank);
     if (instr->mem >= 0)
         sim_account_memory(e, slot->rank, e->program->mems[instr->mem].start_bytes);
     slot->charged = duration_ps > 0;

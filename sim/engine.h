@@ -137,6 +137,9 @@ typedef struct SimProgram {
     int64_t mem_count;
     SimGroups groups[SIM_MAX_GROUPS];
     int group_count;
+    /* Nothing joins all ranks at the end of the step: each goes on with its next one when it is done, later ranks later
+     * by as much as they began later. The step is then the longest time from a rank's first op to its end. */
+    bool skewed;
 } SimProgram;
 
 /* One executed op: recorded when asked. */
@@ -156,9 +159,10 @@ typedef struct SimLevel {
 } SimLevel;
 
 typedef struct SimRankResult {
-    int64_t end_ps;                      /* last op of any stream */
-    int64_t part_ps[SIM_PART_COUNT];     /* compute stream: compute parts, and communication it waited for */
-    int64_t idle_ps;                     /* step - sum(part_ps): bubble */
+    int64_t start_ps;                /* its step begins: 0; of a skewed program its first op of any stream */
+    int64_t end_ps;                  /* last op of any stream */
+    int64_t part_ps[SIM_PART_COUNT]; /* compute stream: compute parts, and communication it waited for */
+    int64_t idle_ps;                 /* step - sum(part_ps): bubble, between start and start + step */
     int64_t first_start_ps, last_end_ps; /* compute stream */
     int64_t busy_ps;                     /* compute stream */
     int64_t peak_bytes;                  /* all kinds together */
@@ -169,9 +173,10 @@ typedef struct SimRankResult {
 } SimRankResult;
 
 typedef struct SimResult {
-    int64_t step_ps; /* last end over ranks */
+    int64_t step_ps; /* longest end - start over ranks */
+    int64_t end_ps;  /* last end over ranks; the step, unless the program is skewed */
     int ranks;
-    int critical_rank;   /* last to finish; the lowest number on a tie */
+    int critical_rank;   /* takes longest; the lowest number on a tie */
     SimRankResult *rank; /* [ranks] */
     int64_t ops;         /* ops and collectives completed */
     SimSpan *spans;      /* NULL unless recorded; by end time, then order of completion */

@@ -13,6 +13,19 @@ static void account_idle(Engine *e, int32_t rank, int64_t until_ps)
     }
 }
 
+/* In a skewed program what came before belongs to the rank's previous step. */
+void sim_account_start(Engine *e, int32_t index)
+{
+    SimRankResult *result = &e->result.rank[index];
+    e->ranks[index].started = true;
+    if (!e->program->skewed)
+        return;
+    result->start_ps = e->ranks[index].accounted_ps = e->now_ps;
+    result->idle_ps = 0;
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        result->part_ps[part] = 0;
+}
+
 /* Idle until an op started, then that op's part until now. */
 static void account_exposed(Engine *e, int32_t rank, int64_t start_ps, int part)
 {
@@ -130,13 +143,15 @@ void sim_account_finish(Engine *e)
 {
     SimResult *result = &e->result;
     for (int r = 0; r < result->ranks; r++) {
-        if (result->rank[r].end_ps > result->step_ps) {
-            result->step_ps = result->rank[r].end_ps;
+        const SimRankResult *rank = &result->rank[r];
+        result->end_ps = MAX(result->end_ps, rank->end_ps);
+        if (rank->end_ps - rank->start_ps > result->step_ps) {
+            result->step_ps = rank->end_ps - rank->start_ps;
             result->critical_rank = r;
         }
     }
     for (int r = 0; r < result->ranks; r++) {
-        account_idle(e, r, result->step_ps);
+        account_idle(e, r, result->rank[r].start_ps + result->step_ps);
         settle_level(e, r);
         for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
             result->rank[r].final_bytes[kind] = e->ranks[r].bytes[kind];

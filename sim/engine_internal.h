@@ -44,7 +44,7 @@ typedef struct {
     uint32_t sm_share;               /* taken by running communication */
     uint32_t demand[SIM_LINK_COUNT]; /* by running ops */
     bool computing;                  /* an op that slows beside communication runs */
-    bool dirty;
+    bool dirty, started;
     int64_t accounted_ps;          /* parts and idle time cover the compute stream up to here */
     int64_t level_ps, level_bytes; /* memory since then, all kinds */
     int64_t bytes[SIM_MEM_COUNT];
@@ -98,6 +98,8 @@ void sim_rate_settle(Engine *engine);
 void sim_push_end(Engine *engine, int32_t event, int64_t remaining, int rate);
 
 /* engine_account.c: what time was spent on, and memory. */
+/* The first op of a rank starts. */
+void sim_account_start(Engine *engine, int32_t rank);
 void sim_account_compute(Engine *engine, const Slot *slot, const SimInstr *instr);
 /* The compute stream of `waiter`'s rank waited while `producer` ran an op until now. */
 void sim_account_wait(Engine *engine, const Slot *waiter, const Slot *producer, const SimInstr *instr);

@@ -65,7 +65,14 @@ typedef struct SimPlan {
     bool p2p_blocking; /* compute waits for its own send */
     /* Once a step. */
     SimWork grad_norm; /* collective over all ranks; zero: none */
-    SimWork overhead;  /* on the compute stream at the end of the step */
+    /* Post-validation [Qi2024]: where weight gradients run apart, no collective joins the pipeline ranks. The sum of the
+     * squared norms goes from rank to rank, each steps when it has the part of those before it, and the whole comes back
+     * during the next step's warm-up, where it hides; a step that it would have clipped is undone, which is rare and not
+     * modelled. */
+    bool post_validation;
+    SimWork stage_norm; /* collective over the ranks of one pipeline rank; zero: none */
+    SimWork norm_hop;   /* message from one pipeline rank to the next */
+    SimWork overhead;   /* on the compute stream at the end of the step */
     /* Ranks. */
     int tensor, context, data, expert; /* degrees, for the groups of an unfolded run */
 } SimPlan;

@@ -66,6 +66,17 @@ static void builder_init(Builder *b, const SimPlan *plan, OrrArena *arena)
     memset(b->backward_done, 0xff, sizeof(Point) * (size_t)points);
 }
 
+static bool weights_apart(const Builder *b)
+{
+    for (int r = 0; r < b->ranks; r++) {
+        for (int64_t i = 0; i < b->orders[r].count; i++) {
+            if (b->orders[r].ops[i].pass == SIM_PASS_BACKWARD_WEIGHT)
+                return true;
+        }
+    }
+    return false;
+}
+
 static void builder_clear(Builder *b)
 {
     for (int i = 0; i < b->ranks * SIM_STREAM_COUNT; i++)
@@ -179,6 +190,7 @@ static void finish(const Builder *b, bool unfold, SimProgram *ret_program)
     program.work_count = b->works->len;
     program.mems = copy_array(b->arena, b->mems);
     program.mem_count = b->mems->len;
+    program.skewed = b->post_validation;
     sim_program_groups(b, &program);
     *ret_program = program;
 }
@@ -211,6 +223,7 @@ bool sim_program_build(const SimPlan *plan, bool unfold, OrrArena *arena, SimPro
         return false;
     Builder builder;
     builder_init(&builder, plan, arena);
+    builder.post_validation = plan->post_validation && builder.ranks > 1 && weights_apart(&builder);
     bool ok = sim_orders_check(&builder, error);
     if (ok) {
         for (int r = 0; r < builder.ranks; r++)

@@ -125,6 +125,47 @@ static void emit_once(RankBuilder *rb, SimTag tag, const SimWork *work)
                          .microbatch = SIM_NONE});
 }
 
+/* `stream` goes on once the rank before, if any, has sent its part of the norm. */
+static void emit_norm_wait(RankBuilder *rb, SimStream stream)
+{
+    const Point *norm = &rb->builder->norm;
+    if (rb->rank > 0)
+        sim_emit(rb, stream,
+                 &(SimInstr){.kind = SIM_WAIT,
+                             .wait_stream = norm->stream,
+                             .work = SIM_NONE,
+                             .mem = SIM_NONE,
+                             .wait_class = norm->rank,
+                             .wait_index = norm->index,
+                             .stage = SIM_NONE,
+                             .microbatch = SIM_NONE});
+}
+
+/* Adds this rank's norm to that of the ranks before it and passes the sum on. */
+static void emit_norm_chain(RankBuilder *rb)
+{
+    const SimPlan *plan = rb->builder->plan;
+    Point *norm = &rb->builder->norm;
+    if (sim_work_duration_ps(&plan->stage_norm) > 0)
+        emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_GRAD_NORM, GROUP_STAGE, &plan->stage_norm, SIM_NONE,
+                  SIM_NONE, SIM_NONE);
+    int32_t own = rb->last_compute;
+    emit_norm_wait(rb, SIM_STREAM_COMPUTE);
+    if (rb->rank + 1 == rb->builder->ranks)
+        return;
+    sim_emit_wait(rb, SIM_STREAM_SEND_NEXT, SIM_STREAM_COMPUTE, own);
+    emit_norm_wait(rb, SIM_STREAM_SEND_NEXT);
+    norm->index = sim_emit(rb, SIM_STREAM_SEND_NEXT,
+                           &(SimInstr){.kind = SIM_OP,
+                                       .tag = SIM_TAG_GRAD_NORM,
+                                       .work = sim_intern_work(rb->builder, &plan->norm_hop),
+                                       .mem = SIM_NONE,
+                                       .stage = SIM_NONE,
+                                       .microbatch = SIM_NONE});
+    norm->rank = (int16_t)rb->rank;
+    norm->stream = SIM_STREAM_SEND_NEXT;
+}
+
 void sim_emit_step_end(RankBuilder *rb)
 {
     const SimPlan *plan = rb->builder->plan;
@@ -135,7 +176,9 @@ void sim_emit_step_end(RankBuilder *rb)
     if (sim_work_duration_ps(&rank->embedding_reduce) > 0)
         emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_EMBEDDING_REDUCE, GROUP_EMBEDDING, &rank->embedding_reduce,
                   SIM_NONE, SIM_NONE, SIM_NONE);
-    if (sim_work_duration_ps(&plan->grad_norm) > 0)
+    if (rb->builder->post_validation)
+        emit_norm_chain(rb);
+    else if (sim_work_duration_ps(&plan->grad_norm) > 0)
         emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_GRAD_NORM, GROUP_WORLD, &plan->grad_norm, SIM_NONE,
                   SIM_NONE, SIM_NONE);
     emit_once(rb, SIM_TAG_OPTIMIZER, &rank->optimizer);

@@ -36,12 +36,13 @@ void sim_program_groups(const Builder *b, SimProgram *program)
     int replicas = program->replicas, ranks = b->ranks * replicas;
     program->group_count = GROUP_COUNT;
     program->groups[GROUP_MODEL] = program->groups[GROUP_GATHER] = program->groups[GROUP_REDUCE] =
-        (SimGroups){.instance_of_rank = NULL, .instances = 0};
+        program->groups[GROUP_STAGE] = (SimGroups){.instance_of_rank = NULL, .instances = 0};
     if (replicas > 1) {
         program->groups[GROUP_MODEL] =
             within_pipeline_rank(b, replicas, CONSECUTIVE, plan->tensor * plan->context);
         program->groups[GROUP_GATHER] = within_pipeline_rank(b, replicas, STRIDED, plan->tensor);
         program->groups[GROUP_REDUCE] = program->groups[GROUP_GATHER];
+        program->groups[GROUP_STAGE] = within_pipeline_rank(b, replicas, CONSECUTIVE, replicas);
     }
     SimGroups embedding = new_groups(b->arena, ranks, replicas);
     SimGroups world = new_groups(b->arena, ranks, 1);

@@ -17,6 +17,7 @@ typedef enum {
     GROUP_REDUCE,    /* data x context: gradient reductions */
     GROUP_EMBEDDING, /* the ranks that hold a copy of tied embeddings */
     GROUP_WORLD,
+    GROUP_STAGE, /* the ranks of one pipeline rank */
     GROUP_COUNT
 } Group;
 
@@ -50,6 +51,8 @@ typedef struct {
     StageCache *caches;                  /* [stages] */
     Point *forward_done, *backward_done; /* [stages][microbatches] */
     GArray *pending;
+    bool post_validation; /* the plan's, where it applies */
+    Point norm;           /* of the rank before: where its part of the norm is sent */
 } Builder;
 
 /* A chunk of the rank being written. */

@@ -149,6 +149,21 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
             &(CostCollective){.op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, COST_RANKS_ALL)},
             SIM_PART_DATA_COMM);
     }
+    if (spec->execution.framework.optimizer_post_validation && spec->execution.framework.grad_norm_clip) {
+        const bool inside = same_domain(spec, 0, 1);
+        plan->post_validation = true;
+        plan->stage_norm = step_collective(
+            spec,
+            &(CostCollective){
+                .op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, pipeline_stride(spec), 1)},
+            SIM_PART_DATA_COMM);
+        plan->norm_hop = step_collective(
+            spec,
+            &(CostCollective){.op = COST_SEND_RECV,
+                              .bytes = 4,
+                              .group = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1}},
+            SIM_PART_DATA_COMM);
+    }
     plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.step_overhead_s);
 }
 

@@ -431,6 +431,15 @@ static bool check_order(const Check *check)
 
 /* --- pipeline --- */
 
+static bool check_norm(const Check *check)
+{
+    const SpecFramework *framework = &check->spec->execution.framework;
+    return !framework->optimizer_post_validation || framework->grad_norm_clip ||
+           fail(check, "execution.framework.optimizer_post_validation: true with grad_norm_clip false, which "
+                       "leaves no norm to "
+                       "validate; give grad_norm_clip true, or leave it out");
+}
+
 /* A file of op orders replays one shape of pipeline. */
 static bool check_orders(const Check *check)
 {
@@ -535,6 +544,6 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
     return check_model(&check) && check_cluster(&check) && check_precision(&check) && check_product(&check) &&
            check_tensor(&check) && check_expert(&check) && check_router(&check) &&
            check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
-           check_recompute(&check) && check_zero(&check) && check_order(&check) && check_schedule(&check) &&
-           check_layout(&check);
+           check_recompute(&check) && check_zero(&check) && check_order(&check) && check_norm(&check) &&
+           check_schedule(&check) && check_layout(&check);
 }

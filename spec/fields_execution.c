@@ -63,6 +63,10 @@ static const SpecField framework_fields[] = {
                 "The optimizer works on many tensors in one kernel."),
     SPEC_F_BOOL(SpecFramework, grad_norm_clip, "true", 0,
                 "A global gradient norm comes before the optimizer."),
+    SPEC_F_BOOL(SpecFramework, optimizer_post_validation, "false", 0,
+                "Schedules with weight gradients apart: each pipeline rank steps on the norm of the ranks "
+                "before it and "
+                "checks the whole in its next step, so that none waits for all [Qi2024]."),
     SPEC_F_WORD(SpecFramework, states, &spec_words_states, "\"megatron-fp32-grads\"", 0,
                 "Bytes a parameter of each model state."),
     SPEC_F_INT(SpecFramework, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),

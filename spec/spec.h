@@ -205,6 +205,8 @@ typedef struct SpecFramework {
     bool gradient_upcast;        /* unfused sums in fp32: the 16-bit gradient is first copied to fp32 */
     bool optimizer_fused;        /* multi-tensor optimizer; else one kernel chain per tensor */
     bool grad_norm_clip;         /* a global norm before the optimizer */
+    bool
+        optimizer_post_validation; /* with weight gradients apart: steps on a partial norm, checked in the next step */
     SpecStatesRecipe states;
     int prefetch_units;         /* ZeRO-3: units gathered ahead */
     bool pipeline_keeps_params; /* ZeRO-3 under a pipeline: gathered once a step, reduced once a step */

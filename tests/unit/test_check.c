@@ -88,6 +88,14 @@ static void step_time(SimResult *r)
 {
     r->step_ps++;
 }
+static void start_time(SimResult *r)
+{
+    r->rank[1].start_ps++;
+}
+static void last_end(SimResult *r)
+{
+    r->end_ps++;
+}
 static void end_time(SimResult *r)
 {
     r->rank[2].end_ps--;
@@ -151,9 +159,11 @@ static void test_bent(void)
         {"idle-for-part", idle_for_part, "less of part 0"},
         {"busy-time", busy_time, "busy time"},
         {"step-time", step_time, "a step of (ps)"},
+        {"start-time", start_time, "a start at (ps)"},
+        {"last-end", last_end, "the last op ends at"},
         {"end-time", end_time, "an end at (ps)"},
         {"first-start", first_start, "a first start at (ps)"},
-        {"critical", critical, "the step ends at"},
+        {"critical", critical, "the step takes"},
         {"sent-bytes", sent_bytes, "bytes sent outside"},
         {"peak", peak, "a peak of (bytes)"},
         {"peak-parts", peak_parts, "a peak made of (bytes)"},
