@@ -432,7 +432,8 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
         const int64_t end = i == 0 ? lane->first_end_ps[blocking] : lane->end_ps[blocking][i];
         int64_t reduced = end + open_reduce_ps(lane, policy, tail, lane->sample[i]);
         if (policy->zero >= 3) {
-            const int64_t gathers_ps = tail->stream_ps * lane->group->microbatches;
+            /* Of two copies each runs half of the micro-batches. */
+            const int64_t gathers_ps = tail->stream_ps * lane->group->microbatches / (both_ends ? 2 : 1);
             /* Without a gather ahead of its use compute waits for every one of them. */
             reduced = MAX(reduced, ahead ? gathers_ps - start_ps
                                          : lane->work_end_ps[blocking][i] + gathers_ps - start_ps);

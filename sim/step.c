@@ -141,6 +141,28 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->expert = spec->parallel.expert;
 }
 
+/* Sums of squares: over the ranks of a pipeline rank, then from one pipeline rank to the next. */
+static void fill_post_validation(const Spec *spec, SimPlan *plan)
+{
+    const bool inside = cost_pipeline_inside(spec, 0, 1);
+    const SimWork replicas = step_collective(
+        spec,
+        &(CostCollective){.op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, COST_RANKS_REPLICAS)},
+        SIM_PART_DATA_COMM);
+    plan->stage_norm = step_collective(
+        spec,
+        &(CostCollective){.op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, COST_RANKS_TENSOR)},
+        SIM_PART_DATA_COMM);
+    step_add_work(&plan->stage_norm, &replicas);
+    plan->norm_hop = step_collective(
+        spec,
+        &(CostCollective){.op = COST_SEND_RECV,
+                          .bytes = 4,
+                          .group = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1}},
+        SIM_PART_DATA_COMM);
+    plan->post_validation = true;
+}
+
 static void fill_once_a_step(const Spec *spec, SimPlan *plan)
 {
     if (spec->execution.framework.grad_norm_clip) {
@@ -150,19 +172,7 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
             SIM_PART_DATA_COMM);
     }
     if (spec->execution.framework.optimizer_post_validation && spec->execution.framework.grad_norm_clip) {
-        const bool inside = same_domain(spec, 0, 1);
-        plan->post_validation = true;
-        plan->stage_norm = step_collective(
-            spec,
-            &(CostCollective){
-                .op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, pipeline_stride(spec), 1)},
-            SIM_PART_DATA_COMM);
-        plan->norm_hop = step_collective(
-            spec,
-            &(CostCollective){.op = COST_SEND_RECV,
-                              .bytes = 4,
-                              .group = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1}},
-            SIM_PART_DATA_COMM);
+        fill_post_validation(spec, plan);
     }
     plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.step_overhead_s);
 }
