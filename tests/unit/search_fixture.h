@@ -15,7 +15,7 @@ static inline const char *fixture_pick(GRand *rand, const char *const *words, in
 static inline Spec *fixture_space(GRand *rand, int number, bool few)
 {
     static const char *const frameworks[] = {"megatron-core", "megatron-core", "megatron-deepspeed",
-                                             "torchtitan",    "meta-llama3",   "megatron-lm-2023"};
+                                             "torchtitan", "meta-llama3"};
     static const char *const batches[] = {"8", "12", "16", "24", "48"};
     static const char *const layers[] = {"2", "3", "5", "6", "8", "9"};
     static const char *const overlaps[] = {
