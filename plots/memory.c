@@ -9,13 +9,13 @@
 #define MAX_LINES 8
 
 /* The order in which kinds are stacked: what stays at the bottom. */
-static const SimMem stack[SIM_MEM_COUNT] = {SIM_MEM_WEIGHTS, SIM_MEM_GRADIENTS, SIM_MEM_OPTIMIZER,
-                                            SIM_MEM_ACTIVATIONS, SIM_MEM_WORKSPACE};
+static const SimMem stack[SIM_MEM_GPU_COUNT] = {SIM_MEM_WEIGHTS, SIM_MEM_GRADIENTS, SIM_MEM_OPTIMIZER,
+                                                SIM_MEM_ACTIVATIONS, SIM_MEM_WORKSPACE};
 
 static double total_gib(const int64_t bytes[SIM_MEM_COUNT])
 {
     double sum = 0.0;
-    for (int i = 0; i < SIM_MEM_COUNT; i++)
+    for (int i = 0; i < SIM_MEM_GPU_COUNT; i++)
         sum += (double)bytes[i];
     return sum / GIB;
 }
@@ -61,7 +61,7 @@ static void add_stages(PlotJob *job, const Report *report)
 {
     job->extra_csv = g_string_new("stage");
     job->extra_name = "memory-stages";
-    for (int i = 0; i < SIM_MEM_COUNT; i++)
+    for (int i = 0; i < SIM_MEM_GPU_COUNT; i++)
         g_string_append_printf(job->extra_csv, ",%s_gib", report_mem_name(stack[i]));
     g_string_append(job->extra_csv, ",reserved_besides_gib\n");
     for (int i = 0; i < report->stage_count; i++) {

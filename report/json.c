@@ -78,6 +78,8 @@ static void write_memory(OrrJsonWriter *w, const Report *report)
         orr_jw_number(w, "reserved_bytes", stage->reserved_bytes);
         orr_jw_number(w, "peak_bytes", stage->peak_bytes);
         orr_jw_number(w, "peak_time_s", stage->peak_time_s);
+        if (stage->host_bytes > 0)
+            orr_jw_number(w, "host_bytes", stage->host_bytes);
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');

@@ -15,6 +15,7 @@ typedef struct ReportStage { /* one pipeline rank */
     int stage;
     double weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes, workspace_bytes;
     double reserved_bytes, peak_bytes;
+    double host_bytes; /* in the host's memory, most at once */
     double peak_time_s;
 } ReportStage;
 

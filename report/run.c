@@ -19,6 +19,7 @@ static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *r
         .activations_bytes = dynamic,
         .workspace_bytes = (double)rank->at_peak_bytes[SIM_MEM_WORKSPACE],
         .peak_bytes = (double)rank->peak_bytes,
+        .host_bytes = (double)rank->host_peak_bytes,
         .peak_time_s = (double)rank->peak_time_ps * 1e-12,
     };
     const double workspace = out->workspace_bytes;

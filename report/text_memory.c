@@ -164,5 +164,11 @@ void report_text_memory(const Report *report, GString *out)
              "\u00b7 reserved besides  \u2502 capacity\n");
     if (shown < distinct)
         g_string_append_printf(out, "  %d of %d stages shown\n", shown, report->stage_count);
+    double host_bytes = 0;
+    for (int i = 0; i < report->stage_count; i++)
+        host_bytes = fmax(host_bytes, report->stages[i].host_bytes);
+    if (host_bytes > 0)
+        g_string_append_printf(out, "  In the host's memory: up to %s a GPU\n",
+                               orr_text_bytes(capacity, host_bytes));
     write_verdict(report, &report->stages[fullest], out);
 }

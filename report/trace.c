@@ -208,12 +208,12 @@ static void write_arrows(TraceWriter *w, const Report *report)
 
 static void write_level(TraceWriter *w, const SimLevel *level)
 {
-    static const SimMem order[SIM_MEM_COUNT] = {SIM_MEM_WEIGHTS, SIM_MEM_GRADIENTS, SIM_MEM_OPTIMIZER,
-                                                SIM_MEM_ACTIVATIONS, SIM_MEM_WORKSPACE};
+    static const SimMem order[SIM_MEM_GPU_COUNT] = {SIM_MEM_WEIGHTS, SIM_MEM_GRADIENTS, SIM_MEM_OPTIMIZER,
+                                                    SIM_MEM_ACTIVATIONS, SIM_MEM_WORKSPACE};
     begin_event(w, "C", level->rank);
     append_us(w, "ts", level->time_ps);
     g_string_append(w->out, ",\"name\":\"memory (bytes)\",\"args\":{");
-    for (int i = 0; i < SIM_MEM_COUNT; i++)
+    for (int i = 0; i < SIM_MEM_GPU_COUNT; i++)
         g_string_append_printf(w->out, "%s\"%s\":%" G_GINT64_FORMAT, i == 0 ? "" : ",",
                                report_mem_name(order[i]), level->bytes[order[i]]);
     g_string_append(w->out, "}}");

@@ -76,9 +76,10 @@ static void take_layer(Probe *probe, int layer, const SimSegment *segment)
         MAX(costs->pair_saves_ps[layer + 1], costs->pair_saves_ps[layer] + pair_saves_ps(segment));
     costs->again_ps[probe->again][layer + 1] =
         costs->again_ps[probe->again][layer] + duration_ps(&segment->recompute);
-    memory->kept_bytes[layer + 1] = memory->kept_bytes[layer] + segment->activation_bytes;
+    const bool leaves = probe->spec->offload.activation_layers > 0; /* how much is the engine's affair */
+    memory->kept_bytes[layer + 1] = memory->kept_bytes[layer] + (leaves ? 0 : segment->activation_bytes);
     memory->input_only_bytes[layer + 1] =
-        memory->input_only_bytes[layer] + segment->activation_input_only_bytes;
+        memory->input_only_bytes[layer] + (leaves ? 0 : segment->activation_input_only_bytes);
     memory->forward_temp_bytes[layer] = segment->forward_temp_bytes;
     memory->backward_temp_bytes[layer] = segment->backward_temp_bytes;
 }

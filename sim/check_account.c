@@ -141,7 +141,7 @@ static bool check_ends_as_begun(const Check *c, int r, const int64_t *bytes, int
     const int64_t *static_bytes = c->program->class_list[r / c->program->replicas].static_bytes;
     int64_t at_peak_bytes = 0;
     for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
-        at_peak_bytes += rank->at_peak_bytes[kind];
+        at_peak_bytes += kind < SIM_MEM_GPU_COUNT ? rank->at_peak_bytes[kind] : 0;
         if (bytes[kind] != static_bytes[kind] || rank->final_bytes[kind] != static_bytes[kind])
             return sim_check_fail(error,
                                   "rank %d ends with %" PRId64 " bytes of kind %d, it began with %" PRId64, r,
@@ -155,7 +155,7 @@ static bool check_ends_as_begun(const Check *c, int r, const int64_t *bytes, int
 static bool check_rank_memory(const Check *c, int r, const Change **change, const Change *end,
                               const SimLevel ***level, const SimLevel *const *last, GError **error)
 {
-    int64_t bytes[SIM_MEM_COUNT], peak_bytes = INT64_MIN, time_ps = 0;
+    int64_t bytes[SIM_MEM_COUNT], peak_bytes = INT64_MIN, host_bytes = 0, time_ps = 0;
     for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
         bytes[kind] = c->program->class_list[r / c->program->replicas].static_bytes[kind];
     for (;;) {
@@ -167,7 +167,7 @@ static bool check_rank_memory(const Check *c, int r, const Change **change, cons
         if (*level == last || (**level)->rank != r || (**level)->time_ps != time_ps)
             return sim_check_fail(error, "rank %d has no memory level at %" PRId64 " ps", r, time_ps);
         for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
-            total_bytes += bytes[kind];
+            total_bytes += kind < SIM_MEM_GPU_COUNT ? bytes[kind] : 0;
             if ((**level)->bytes[kind] != bytes[kind])
                 return sim_check_fail(error,
                                       "rank %d holds %" PRId64 " bytes of kind %d at %" PRId64
@@ -175,12 +175,15 @@ static bool check_rank_memory(const Check *c, int r, const Change **change, cons
                                       r, bytes[kind], kind, time_ps, (**level)->bytes[kind]);
         }
         peak_bytes = MAX(peak_bytes, total_bytes);
+        host_bytes = MAX(host_bytes, bytes[SIM_MEM_HOST]);
         (*level)++;
         if (*change == end || (*change)->rank != r)
             break;
         time_ps = (*change)->time_ps;
     }
-    return check_ends_as_begun(c, r, bytes, peak_bytes, error);
+    return check_equal(r, "a peak on the host of (bytes)", c->result->rank[r].host_peak_bytes, host_bytes,
+                       error) &&
+           check_ends_as_begun(c, r, bytes, peak_bytes, error);
 }
 
 bool sim_check_memory(const Check *c, GError **error)

@@ -87,7 +87,9 @@ typedef enum {
     SIM_MEM_WEIGHTS,
     SIM_MEM_GRADIENTS,
     SIM_MEM_OPTIMIZER,
-    SIM_MEM_COUNT
+    SIM_MEM_HOST, /* in the host's memory: no part of the GPU's level or peak */
+    SIM_MEM_COUNT,
+    SIM_MEM_GPU_COUNT = SIM_MEM_HOST
 } SimMem;
 
 /* Bytes taken (or given back, negative) when an op starts and when it ends. */
@@ -165,7 +167,8 @@ typedef struct SimRankResult {
     int64_t idle_ps;                 /* step - sum(part_ps): bubble, between start and start + step */
     int64_t first_start_ps, last_end_ps; /* compute stream */
     int64_t busy_ps;                     /* compute stream */
-    int64_t peak_bytes;                  /* all kinds together */
+    int64_t peak_bytes;                  /* all kinds of the GPU together */
+    int64_t host_peak_bytes;
     int64_t peak_time_ps;
     int64_t at_peak_bytes[SIM_MEM_COUNT];
     int64_t final_bytes[SIM_MEM_COUNT];      /* must equal the static bytes */

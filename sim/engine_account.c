@@ -96,6 +96,7 @@ static void settle_level(Engine *e, int32_t index)
         for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
             result->at_peak_bytes[kind] = rank->bytes[kind];
     }
+    result->host_peak_bytes = MAX(result->host_peak_bytes, rank->bytes[SIM_MEM_HOST]);
     if (e->record & SIM_RECORD_LEVELS) {
         SimLevel *level = &e->result.levels[e->result.level_count++];
         level->time_ps = rank->level_ps;
@@ -115,7 +116,7 @@ void sim_account_memory(Engine *e, int32_t index, const int64_t *delta_bytes)
     }
     for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
         rank->bytes[kind] += delta_bytes[kind];
-        rank->level_bytes += delta_bytes[kind];
+        rank->level_bytes += kind < SIM_MEM_GPU_COUNT ? delta_bytes[kind] : 0;
     }
 }
 

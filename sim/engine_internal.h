@@ -46,7 +46,7 @@ typedef struct {
     bool computing;                  /* an op that slows beside communication runs */
     bool dirty, started;
     int64_t accounted_ps;          /* parts and idle time cover the compute stream up to here */
-    int64_t level_ps, level_bytes; /* memory since then, all kinds */
+    int64_t level_ps, level_bytes; /* memory since then, all kinds of the GPU */
     int64_t bytes[SIM_MEM_COUNT];
 } Rank;
 

@@ -96,7 +96,7 @@ static void setup_slots(Engine *e, int8_t *stream_of_group)
         }
         for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
             rank->bytes[kind] = cls->static_bytes[kind];
-            rank->level_bytes += cls->static_bytes[kind];
+            rank->level_bytes += kind < SIM_MEM_GPU_COUNT ? cls->static_bytes[kind] : 0;
         }
     }
 }

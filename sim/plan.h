@@ -20,6 +20,7 @@ typedef struct SimSegment {
     SimWork backward_gather;     /* ZeRO-3: the backward's gather where it is another one ... */
     bool backward_gathers_apart; /* ... which this says */
     SimWork grad_reduce;         /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
+    SimWork copy_out, copy_back; /* of its activations to the host and back; zero: they stay */
     /* Memory of one micro-batch. */
     int64_t activation_bytes; /* taken at the start of the forward */
     int64_t
@@ -32,6 +33,8 @@ typedef struct SimSegment {
 typedef struct SimStage {
     int segment_count; /* at least 1 */
     SimSegment *segments;
+    int first_layer, layers; /* the segments that are transformer layers */
+    int offloaded;           /* the first of them, whose activations wait on the host */
     SimWork send_next;       /* activation to the next stage (its rank's NIC or scale-up link) */
     SimWork send_prev;       /* gradient to the previous stage */
     SimWork overlapped_pair; /* DualPipe: forward and backward of this chunk together; zero: no overlap */

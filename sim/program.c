@@ -107,8 +107,10 @@ static void chunk_init(const Builder *b, Chunk *chunk, int stage_index)
     chunk->gathered_at_start = gathers && plan->zero < 3 && plan->overlap_param_gather;
     chunk->start_gather = ORR_ARENA_NEW(b->arena, int32_t, chunk->stage->segment_count);
     chunk->grad_alive = ORR_ARENA_NEW(b->arena, bool, chunk->stage->segment_count);
+    chunk->copied = ORR_ARENA_NEW(b->arena, int32_t, chunk->stage->segment_count);
+    chunk->fetched = ORR_ARENA_NEW(b->arena, int32_t, chunk->stage->segment_count);
     for (int i = 0; i < chunk->stage->segment_count; i++)
-        chunk->start_gather[i] = SIM_NONE;
+        chunk->start_gather[i] = chunk->copied[i] = chunk->fetched[i] = SIM_NONE;
 }
 
 static void rank_init(RankBuilder *rb, Builder *b, int rank)

@@ -65,6 +65,7 @@ typedef struct {
     bool gathered_at_start;           /* ZeRO-1/2, beside the first forward */
     int32_t *start_gather;            /* [segments] instruction on the data stream */
     bool *grad_alive;                 /* [segments] unsharded gradient present */
+    int32_t *copied, *fetched;        /* [segments] last copy to the host and back */
 } Chunk;
 
 /* ZeRO-3: one use of a segment's weights by a pass. */
@@ -128,6 +129,10 @@ void sim_plan_uses(RankBuilder *rb);
 /* Before a segment's op: gathers that may start by now, and the wait for its own. */
 Use *sim_emit_use(RankBuilder *rb);
 bool sim_pass_uses_weights(SimPass pass);
+
+/* program_offload.c: before and after a segment's op; what leaves the GPU or comes back with its start. */
+void sim_offload_before(RankBuilder *rb, Chunk *chunk, int segment, const Pass *pass, SimMemDelta *mem);
+void sim_offload_after(RankBuilder *rb, Chunk *chunk, int segment, const Pass *pass, int32_t compute_index);
 
 /* program_groups.c */
 void sim_program_groups(const Builder *builder, SimProgram *program);

@@ -167,8 +167,10 @@ static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pa
     if (throttled && rb->reduced[0] != SIM_NONE)
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, sim_reduce_stream(b->plan), rb->reduced[0]);
     count_gradient(rb, chunk, i, pass, &mem);
+    sim_offload_before(rb, chunk, i, pass, &mem);
     int32_t index = emit_compute(rb, pass->pass, sim_intern_work(b, &work), sim_intern_mem(b, &mem),
                                  chunk->stage_index, pass->microbatch);
+    sim_offload_after(rb, chunk, i, pass, index);
     if (use != NULL)
         use->compute_index = index;
     if (reduce)
@@ -184,8 +186,9 @@ static void emit_pass(RankBuilder *rb, const Pass *pass)
     int32_t index = SIM_NONE;
     bool reduce = sim_reduces_after(rb, chunk, pass);
     bool gathered = pass->position == chunk->first_forward && chunk->gathered_at_start;
+    bool offloads = chunk->stage->offloaded > 0 && pass->pass != SIM_PASS_BACKWARD_WEIGHT;
     wait_for_input(rb, pass);
-    if (!gathered && !reduce && !(chunk->sharded && sim_pass_uses_weights(pass->pass))) {
+    if (!gathered && !reduce && !offloads && !(chunk->sharded && sim_pass_uses_weights(pass->pass))) {
         index = emit_compute(rb, pass->pass, sim_stage_work(b, chunk->stage_index, pass->pass),
                              stage_mem(rb, chunk, pass), chunk->stage_index, pass->microbatch);
     } else {
@@ -237,9 +240,10 @@ void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op)
     Pass second = {
         .pass = SIM_PASS_BACKWARD, .position = position, .chunk = op->chunk2, .microbatch = op->microbatch2};
     first.pass = SIM_PASS_FORWARD;
-    /* Weights that come and go by segment need the two passes apart. */
-    bool overlapped = sim_work_duration_ps(&rb->chunks[op->chunk].stage->overlapped_pair) > 0 &&
-                      !rb->chunks[op->chunk].sharded && !rb->chunks[op->chunk2].sharded;
+    /* Weights or activations that come and go by segment need the two passes apart. */
+    const Chunk *ahead = &rb->chunks[op->chunk], *back = &rb->chunks[op->chunk2];
+    bool overlapped = sim_work_duration_ps(&ahead->stage->overlapped_pair) > 0 && !ahead->sharded &&
+                      !back->sharded && ahead->stage->offloaded == 0 && back->stage->offloaded == 0;
     if (overlapped) {
         emit_pair(rb, &first, &second);
     } else {

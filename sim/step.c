@@ -179,10 +179,12 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
 
 bool sim_step_supports(const Spec *spec, GError **error)
 {
-    if (spec->offload.activation_layers > 0) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "offload.activation_layers: %d cannot be simulated yet; leave it out or give 0",
-                    spec->offload.activation_layers);
+    if (spec->offload.activation_layers > 0 && spec->cluster.accelerator.host_link_bytes_per_s <= 0) {
+        g_set_error(
+            error, ORR_ERROR, ORR_ERROR_INPUT,
+            "offload.activation_layers: %d, but host_link_bytes_per_s of %s is not known; give it, or "
+            "leave the field out",
+            spec->offload.activation_layers, spec->cluster.accelerator.name);
         return false;
     }
     return true;

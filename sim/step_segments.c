@@ -122,6 +122,22 @@ static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
     segment->backward_input.part_ps[SIM_PART_OTHER] += overhead_ps;
 }
 
+/* A copy between GPU and host runs at this share of the link's rate: 55.6 of 63 GB/s, PCIe 5 x16, pinned memory.
+ * Source: [nvbandwidth] */
+#define COPY_FRAC 0.88
+
+/* The first layers of a stage leave for the host. Ignored: what the copies take of the GPU's and the host's memory rate. */
+static void offload_layers(const Spec *spec, SimStage *stage)
+{
+    stage->offloaded = MIN(spec->offload.activation_layers, stage->layers);
+    for (int i = 0; i < stage->offloaded; i++) {
+        SimSegment *segment = &stage->segments[stage->first_layer + i];
+        const double rate = spec->cluster.accelerator.host_link_bytes_per_s * COPY_FRAC;
+        segment->copy_out.part_ps[SIM_PART_OFFLOAD] = step_ps((double)segment->activation_bytes / rate);
+        segment->copy_back = segment->copy_out;
+    }
+}
+
 void step_fill_stage(Step *step, int stage, int first_layer)
 {
     const int last = step->stages - 1;
@@ -131,6 +147,8 @@ void step_fill_stage(Step *step, int stage, int first_layer)
     out->segment_count = count > 0 ? count : 1;
     out->segments = ORR_ARENA_NEW(step->arena, SimSegment, out->segment_count);
     step->params[stage] = ORR_ARENA_NEW(step->arena, StepParams, out->segment_count);
+    out->first_layer = stage == 0 ? 1 : 0;
+    out->layers = layers;
     int next = 0;
     if (stage == 0) {
         fill_embedding(step, &out->segments[next], &step->params[stage][next]);
@@ -147,5 +165,6 @@ void step_fill_stage(Step *step, int stage, int first_layer)
     if (stage == last) {
         fill_head(step, &out->segments[next], &step->params[stage][next]);
     }
+    offload_layers(step->spec, out);
     add_microbatch_overhead(step->spec, &out->segments[0]);
 }

@@ -257,6 +257,8 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
              spec_word(&spec_words_attention, (int)spec->execution.attention));
     }
     complete_training(&completion, spec);
+    if (spec->offload.activation_layers == SPEC_OFFLOAD_ALL)
+        spec->offload.activation_layers = spec->model.layers;
     return true;
 }
 

@@ -51,6 +51,8 @@ const MegatronInt megatron_ints[] = {
      "parallel.first_stage_layers", AT(parallel.first_stage_layers), MEGATRON_POSITIVE},
     {"decoder-last-pipeline-num-layers", "model.num_layers_in_last_pipeline_stage",
      "parallel.last_stage_layers", AT(parallel.last_stage_layers), MEGATRON_POSITIVE},
+    {"cpu-offloading-num-layers", "model.cpu_offloading_num_layers", "offload.activation_layers",
+     AT(offload.activation_layers), MEGATRON_POSITIVE},
 };
 const int megatron_int_count = (int)G_N_ELEMENTS(megatron_ints);
 

@@ -233,6 +233,8 @@ static bool put_data(const Export *export)
     const SpecParallel *parallel = &export->spec->parallel;
     const unsigned overlap = export->spec->execution.overlap;
     put_switch(export, "sequence-parallel", "model.sequence_parallel", parallel->sequence_parallel == 1);
+    if (export->spec->offload.activation_layers > 0)
+        put_switch(export, NULL, "model.cpu_offloading", true);
     put_switch(export, "use-distributed-optimizer", "ddp.use_distributed_optimizer", parallel->zero > 0);
     put_switch(export, "use-megatron-fsdp", "ddp.use_megatron_fsdp", parallel->zero > 1);
     if (parallel->zero > 1)

@@ -125,8 +125,9 @@ static const SpecField execution_fields[] = {
 SPEC_TABLE(spec_table_execution, "execution", "The software and how it is run.", execution_fields);
 
 static const SpecField offload_fields[] = {
-    SPEC_F_INT(SpecOffload, activation_layers, 0, 1e5, "0", 0,
-               "Layers of each stage whose activations go to the host's memory; 0: none."),
+    SPEC_F_INT(
+        SpecOffload, activation_layers, 0, SPEC_OFFLOAD_ALL - 1, "0", 0,
+        "Layers of each model stage, the first ones, whose activations wait in the host's memory; 0: none."),
 };
 SPEC_TABLE(spec_table_offload, "offload", "What leaves the GPU's memory.", offload_fields);
 
@@ -136,9 +137,15 @@ static bool read_offload(SpecReadContext *context, const OrrJson *node, void *ta
         *(SpecOffload *)target = (SpecOffload){0};
         return true;
     }
+    if (orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), "activations") == 0) {
+        *(SpecOffload *)target = (SpecOffload){.activation_layers = SPEC_OFFLOAD_ALL};
+        return true;
+    }
     if (orr_json_type(node) != ORR_JSON_OBJECT)
-        return spec_read_fail(context, node, error,
-                              "is not supported; give \"none\" or {\"activation_layers\": N}");
+        return spec_read_fail(
+            context, node, error,
+            "is not supported: weights and optimizer states stay on the GPU; give \"none\", "
+            "\"activations\" or {\"activation_layers\": N}");
     SpecReadContext inside = *context;
     inside.quiet++;
     return spec_read_table(&inside, &spec_table_offload, node, target, error);
@@ -174,8 +181,8 @@ static const SpecField scenario_fields[] = {
     SPEC_F_OBJECT(Spec, parallel, spec_table_parallel, 0, "How the work is split over GPUs."),
     SPEC_F_OBJECT(Spec, execution, spec_table_execution, 0, "The software and how it is run."),
     SPEC_F_CUSTOM(Spec, offload, read_offload, NULL, SPEC_FIELD_DERIVED,
-                  "\"none\" or an object with activation_layers", NULL, &spec_table_offload,
-                  "What leaves the GPU's memory."),
+                  "\"none\", \"activations\" (of all layers) or an object with activation_layers", NULL,
+                  &spec_table_offload, "What leaves the GPU's memory."),
     SPEC_F_CUSTOM(Spec, search, read_search, NULL, SPEC_FIELD_DERIVED, "an object", NULL, &spec_table_search,
                   "Limits and ranges of the fields that are \"auto\"."),
 };

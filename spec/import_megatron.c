@@ -288,6 +288,7 @@ static void take_data(const Names *names)
     }
     if (switch_of(names, "use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping", &value) && value)
         spec_import_native(names->import, "parallel.order", "tp-cp-ep-pp-dp");
+    text_of(names, "cpu-offloading", "model.cpu_offloading"); /* the number of layers says it too */
     text_of(names, "num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances");
 }
 

@@ -256,8 +256,10 @@ typedef struct SpecExecution {
     unsigned overlap;                /* bits of SpecOverlap; SPEC_AUTO has its own bit */
 } SpecExecution;
 
+#define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */
+
 typedef struct SpecOffload {
-    int activation_layers; /* 0: none; anything else in `offload` is refused until tiers exist */
+    int activation_layers; /* of each model stage, the first ones; 0: none */
 } SpecOffload;
 
 /* --- what a search may try --- */

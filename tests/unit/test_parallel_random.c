@@ -116,6 +116,9 @@ static char *scenario(GRand *rand)
                                "\"quantized_gradient_reduce\":%s",
                                truth(rand), truth(rand), truth(rand));
     }
+    if (g_rand_int_range(rand, 0, 4) == 0) {
+        g_string_append_printf(out, "},\"offload\":{\"activation_layers\":%d", g_rand_int_range(rand, 1, 9));
+    }
     g_string_append_printf(out, "},\"execution\":{\"framework\":\"%s\",\"overlap\":%s}}",
                            PICK(rand, FRAMEWORKS), PICK(rand, OVERLAPS));
     return g_string_free(out, FALSE);

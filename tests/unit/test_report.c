@@ -487,10 +487,10 @@ static void test_memory_csv(void)
     g_assert_cmpstr(
         out->str, ==,
         "time_s,rank,weights_bytes,gradients_bytes,optimizer_bytes,activations_bytes,workspace_bytes,"
-        "total_bytes\n"
-        "0.000000000000,0,3,2,1,5,4,15\n"
-        "0.012000000001,1,30,20,10,50,40,150\n"
-        "0.060000000000,0,3,2,1,0,0,6\n");
+        "total_bytes,host_bytes\n"
+        "0.000000000000,0,3,2,1,5,4,15,0\n"
+        "0.012000000001,1,30,20,10,50,40,150,0\n"
+        "0.060000000000,0,3,2,1,0,0,6,0\n");
     fixture_free(f);
 }
 

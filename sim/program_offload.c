@@ -1,0 +1,88 @@
+/* sim/program_offload.c - activations of a stage's first layers wait for their backward in the host's memory.
+ *
+ * Of L layers the first N leave. Layer l is copied out behind its forward and its place on the GPU is taken by layer
+ * L - N + l, whose forward waits for the copy; it is fetched into the place that the backward of layer L - N + l leaves, so
+ * that a micro-batch never holds more than L - N layers (one more while it is worked on). Where N is L or L - 1 the place
+ * is the next layer's and little is hidden.
+ * Source: [TransformerEngine] cpu_offload.py, DefaultOffloadSynchronizer     Tested: unit/test_offload.c
+ */
+#include "sim/program_internal.h"
+
+static bool leaves(const SimStage *stage, int layer)
+{
+    return sim_work_duration_ps(&stage->segments[stage->first_layer + layer].copy_out) > 0;
+}
+
+/* The layer whose forward takes over the place of `layer`; stage->layers: what comes behind the layers. */
+static int successor_of(const SimStage *stage, int layer)
+{
+    return MAX(stage->layers - stage->offloaded + layer, layer + 1);
+}
+
+/* The layer before whose backward `layer` is fetched. */
+static int fetched_before(const SimStage *stage, int layer)
+{
+    return MAX(stage->layers - stage->offloaded + layer - 1, layer);
+}
+
+static int32_t emit_copy(RankBuilder *rb, SimStream stream, const Chunk *chunk, const SimWork *work,
+                         const SimMemDelta *mem, int32_t microbatch)
+{
+    return sim_emit(rb, stream,
+                    &(SimInstr){.kind = SIM_OP,
+                                .tag = SIM_TAG_OFFLOAD,
+                                .work = sim_intern_work(rb->builder, work),
+                                .mem = sim_intern_mem(rb->builder, mem),
+                                .stage = chunk->stage_index,
+                                .microbatch = microbatch});
+}
+
+static void fetch(RankBuilder *rb, Chunk *chunk, int index, int32_t microbatch)
+{
+    const SimSegment *segment = &chunk->stage->segments[index];
+    SimMemDelta mem = {0};
+    mem.start_bytes[SIM_MEM_ACTIVATIONS] = segment->activation_bytes;
+    mem.end_bytes[SIM_MEM_HOST] = -segment->activation_bytes;
+    if (rb->last_compute != SIM_NONE)
+        sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_COMPUTE, rb->last_compute);
+    sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_D2H, chunk->copied[index]);
+    chunk->fetched[index] = emit_copy(rb, SIM_STREAM_H2D, chunk, &segment->copy_back, &mem, microbatch);
+}
+
+void sim_offload_before(RankBuilder *rb, Chunk *chunk, int index, const Pass *pass, SimMemDelta *mem)
+{
+    const SimStage *stage = chunk->stage;
+    const int here = index - stage->first_layer;
+    if (stage->offloaded == 0 || pass->pass == SIM_PASS_BACKWARD_WEIGHT)
+        return;
+    for (int layer = stage->offloaded - 1; layer >= 0; layer--) {
+        const int other = stage->first_layer + layer;
+        if (!leaves(stage, layer))
+            continue;
+        if (pass->pass == SIM_PASS_FORWARD && successor_of(stage, layer) == here) {
+            sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, chunk->copied[other]);
+            mem->start_bytes[SIM_MEM_ACTIVATIONS] -= stage->segments[other].activation_bytes;
+        } else if (pass->pass != SIM_PASS_FORWARD && fetched_before(stage, layer) == here) {
+            fetch(rb, chunk, other, pass->microbatch);
+        }
+    }
+    if (pass->pass != SIM_PASS_FORWARD && here >= 0 && here < stage->offloaded && leaves(stage, here))
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, chunk->fetched[index]);
+}
+
+void sim_offload_after(RankBuilder *rb, Chunk *chunk, int index, const Pass *pass, int32_t compute_index)
+{
+    const SimStage *stage = chunk->stage;
+    const int here = index - stage->first_layer;
+    if (pass->pass != SIM_PASS_FORWARD || here < 0 || here >= stage->offloaded || !leaves(stage, here))
+        return;
+    const SimSegment *segment = &stage->segments[index];
+    const bool last = stage->first_layer + successor_of(stage, here) >= stage->segment_count;
+    SimMemDelta mem = {0};
+    mem.start_bytes[SIM_MEM_HOST] = segment->activation_bytes;
+    mem.end_bytes[SIM_MEM_ACTIVATIONS] = last ? -segment->activation_bytes : 0;
+    sim_emit_wait(rb, SIM_STREAM_D2H, SIM_STREAM_COMPUTE, compute_index);
+    chunk->copied[index] = emit_copy(rb, SIM_STREAM_D2H, chunk, &segment->copy_out, &mem, pass->microbatch);
+    if (last) /* nothing of this pass comes behind */
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, chunk->copied[index]);
+}
