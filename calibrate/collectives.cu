@@ -89,6 +89,8 @@ CalOutcome Collective::open(char *reason, size_t reason_size)
             error = cudaMalloc(&to[i], 4 * count);
         if (error == cudaSuccess)
             error = cudaMemset(from[i], 0, 4 * count);
+        if (error == cudaSuccess)
+            error = cudaDeviceSynchronize(); /* the ranks' streams do not wait for the one that clears */
     }
     cudaSetDevice(0);
     if (error != cudaSuccess)
@@ -202,6 +204,7 @@ static CalOutcome check_collective(Meter *meter, const char *op, int ranks, CalS
             host[i] = (float)r + (float)(i % 7);
         cudaSetDevice(r % meter->gpus);
         cudaMemcpy(small.from[r], host, 4 * small.count, cudaMemcpyHostToDevice);
+        cudaDeviceSynchronize(); /* a copy from pageable memory may return before it has arrived */
     }
     cudaSetDevice(0);
     const bool ok = small.enqueue(reason, reason_size);

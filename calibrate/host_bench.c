@@ -69,7 +69,15 @@ static bool in_threads(const Arrays *arrays, RangeWork work, int threads)
     return started == threads;
 }
 
-static void triad(const Arrays *x, size_t first, size_t end)
+/* The widest vectors that the processor has, found when the program starts. */
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && __GNUC__ >= 12 &&                      \
+    !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define WIDEST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define WIDEST
+#endif
+
+WIDEST static void triad(const Arrays *x, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++)
         x->a[i] = x->b[i] + 3 * x->c[i];
@@ -87,7 +95,7 @@ static void fill(const Arrays *x, size_t first, size_t end)
 }
 
 /* a parameters, b gradients, c and d moments; the compiler makes vectors of it. Source: [Adam] */
-static void adam(const Arrays *x, size_t first, size_t end)
+WIDEST static void adam(const Arrays *x, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++) {
         const float m = 0.9f * x->c[i] + 0.1f * x->b[i];

@@ -283,14 +283,22 @@ static int sweep(Meter *meter, const CalStamp *stamp, const GArray *points, cons
     return status;
 }
 
-/* Numbers one GPU alone 0: CUDA must not have been touched before. */
+/* Numbers one GPU alone 0: CUDA must not have been touched before. Of the GPUs that a job was given, the one at that
+ * place; beyond them nothing is visible. */
 static void choose_gpu(int gpu)
 {
-    char text[16];
-    if (gpu == 0)
+    const char *visible = g_getenv("CUDA_VISIBLE_DEVICES");
+    if (gpu <= 0)
         return;
-    snprintf(text, sizeof text, "%d", gpu);
-    g_setenv("CUDA_VISIBLE_DEVICES", text, TRUE);
+    if (visible == nullptr || visible[0] == '\0') {
+        char text[16];
+        snprintf(text, sizeof text, "%d", gpu);
+        g_setenv("CUDA_VISIBLE_DEVICES", text, TRUE);
+        return;
+    }
+    char **names = g_strsplit(visible, ",", -1);
+    g_setenv("CUDA_VISIBLE_DEVICES", gpu < (int)g_strv_length(names) ? names[gpu] : "-1", TRUE);
+    g_strfreev(names);
 }
 
 int main(int argc, char **argv)

@@ -37,38 +37,39 @@ __global__ static void gelu_backward_kernel(const Bf16 *x, const Bf16 *dy, Bf16 
     }
 }
 
+/* Blocks walk over rows, threads over a row's packs of 8: no division by the width for every pack. */
 __global__ static void swiglu_kernel(const Bf16 *x, Bf16 *y, int64_t rows, int64_t row_packs)
 {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * row_packs;
-         i += (int64_t)gridDim.x * blockDim.x) {
-        const int64_t row = i / row_packs, at = row * 2 * row_packs + i % row_packs;
-        Pack gate = load_pack(x + 8 * at);
-        const Pack up = load_pack(x + 8 * (at + row_packs));
-        for (int j = 0; j < 8; j++) {
-            const float g = __bfloat162float(gate.v[j]);
-            gate.v[j] = __float2bfloat16(g / (1 + __expf(-g)) * __bfloat162float(up.v[j]));
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
+        for (int64_t c = threadIdx.x; c < row_packs; c += KRN_BLOCK) {
+            const int64_t at = row * 2 * row_packs + c;
+            Pack gate = load_pack(x + 8 * at);
+            const Pack up = load_pack(x + 8 * (at + row_packs));
+            for (int j = 0; j < 8; j++) {
+                const float g = __bfloat162float(gate.v[j]);
+                gate.v[j] = __float2bfloat16(g / (1 + __expf(-g)) * __bfloat162float(up.v[j]));
+            }
+            store_pack(y + 8 * (row * row_packs + c), gate);
         }
-        store_pack(y + 8 * i, gate);
-    }
 }
 
 __global__ static void swiglu_backward_kernel(const Bf16 *x, const Bf16 *dy, Bf16 *dx, int64_t rows,
                                               int64_t row_packs)
 {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * row_packs;
-         i += (int64_t)gridDim.x * blockDim.x) {
-        const int64_t row = i / row_packs, at = row * 2 * row_packs + i % row_packs;
-        Pack gate = load_pack(x + 8 * at), up = load_pack(x + 8 * (at + row_packs));
-        const Pack grad = load_pack(dy + 8 * i);
-        for (int j = 0; j < 8; j++) {
-            const float g = __bfloat162float(gate.v[j]), u = __bfloat162float(up.v[j]);
-            const float d = __bfloat162float(grad.v[j]), s = 1 / (1 + __expf(-g));
-            gate.v[j] = __float2bfloat16(d * u * s * (1 + g * (1 - s)));
-            up.v[j] = __float2bfloat16(d * g * s);
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
+        for (int64_t c = threadIdx.x; c < row_packs; c += KRN_BLOCK) {
+            const int64_t at = row * 2 * row_packs + c;
+            Pack gate = load_pack(x + 8 * at), up = load_pack(x + 8 * (at + row_packs));
+            const Pack grad = load_pack(dy + 8 * (row * row_packs + c));
+            for (int j = 0; j < 8; j++) {
+                const float g = __bfloat162float(gate.v[j]), u = __bfloat162float(up.v[j]);
+                const float d = __bfloat162float(grad.v[j]), s = 1 / (1 + __expf(-g));
+                gate.v[j] = __float2bfloat16(d * u * s * (1 + g * (1 - s)));
+                up.v[j] = __float2bfloat16(d * g * s);
+            }
+            store_pack(dx + 8 * at, gate);
+            store_pack(dx + 8 * (at + row_packs), up);
         }
-        store_pack(dx + 8 * at, gate);
-        store_pack(dx + 8 * (at + row_packs), up);
-    }
 }
 
 static double no_flops(const KrnShape *s)
@@ -149,14 +150,14 @@ static KrnStatus launch_gelu_backward(KrnContext *context, const KrnShape *s, vo
 
 static KrnStatus launch_swiglu(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
 {
-    KRN_LAUNCH(swiglu_kernel, krn_grid(s->rows * s->cols / 8), KRN_BLOCK, stream, (const Bf16 *)d[0],
+    KRN_LAUNCH(swiglu_kernel, krn_grid(s->rows * KRN_BLOCK), KRN_BLOCK, stream, (const Bf16 *)d[0],
                (Bf16 *)d[1], s->rows, s->cols / 8);
     return krn_launched(context, "swiglu");
 }
 
 static KrnStatus launch_swiglu_backward(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
 {
-    KRN_LAUNCH(swiglu_backward_kernel, krn_grid(s->rows * s->cols / 8), KRN_BLOCK, stream, (const Bf16 *)d[0],
+    KRN_LAUNCH(swiglu_backward_kernel, krn_grid(s->rows * KRN_BLOCK), KRN_BLOCK, stream, (const Bf16 *)d[0],
                (const Bf16 *)d[1], (Bf16 *)d[2], s->rows, s->cols / 8);
     return krn_launched(context, "swiglu backward");
 }

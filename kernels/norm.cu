@@ -46,37 +46,56 @@ __global__ static void forward_kernel(const Bf16 *x, const Bf16 *w, Bf16 *y, flo
     }
 }
 
-/* Blocks walk over rows with the grid's stride; each thread keeps the weight gradient of its columns and adds
- * it once at the end. NORM_COLUMNS_EACH x KRN_BLOCK columns at most. */
-#define NORM_COLUMNS_EACH 64
+/* Blocks walk over rows with the grid's stride; each thread keeps the weight gradient of its columns, 8 for each of
+ * its `packs`, in registers and adds it once at the end. 8 x KRN_BLOCK x packs columns at most. */
+#define NORM_MOST_PACKS 8
+#define NORM_BLOCKS     528 /* four a multiprocessor: each adds a row of weight gradients */
 
-template <bool center>
+template <bool center, int packs>
 __global__ static void backward_kernel(const Bf16 *x, const Bf16 *w, const float *mean, const float *scale,
                                        const Bf16 *dy, Bf16 *dx, float *dw, int64_t rows, int cols)
 {
-    float dw_part[NORM_COLUMNS_EACH];
-    for (int i = 0; i < NORM_COLUMNS_EACH; i++)
-        dw_part[i] = 0;
+    float dw_part[packs][8];
+    for (int i = 0; i < packs; i++)
+        for (int j = 0; j < 8; j++)
+            dw_part[i][j] = 0;
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         const float mu = center ? mean[row] : 0, r = scale[row];
         float plain = 0, projected = 0;
-        for (int i = 0, c = (int)threadIdx.x; c < cols; i++, c += KRN_BLOCK) {
-            const float hat = (__bfloat162float(x[row * cols + c]) - mu) * r;
-            const float g = __bfloat162float(dy[row * cols + c]), wg = g * __bfloat162float(w[c]);
-            plain += wg;
-            projected += wg * hat;
-            dw_part[i] += g * hat;
+#pragma unroll
+        for (int i = 0; i < packs; i++) {
+            const int c = 8 * ((int)threadIdx.x + i * KRN_BLOCK);
+            if (c >= cols)
+                break;
+            const Pack in = load_pack(x + row * cols + c), grad = load_pack(dy + row * cols + c);
+            const Pack weight = load_pack(w + c);
+            for (int j = 0; j < 8; j++) {
+                const float hat = (__bfloat162float(in.v[j]) - mu) * r;
+                const float g = __bfloat162float(grad.v[j]), wg = g * __bfloat162float(weight.v[j]);
+                plain += wg;
+                projected += wg * hat;
+                dw_part[i][j] += g * hat;
+            }
         }
         plain = center ? block_sum(plain) / (float)cols : 0;
         projected = block_sum(projected) / (float)cols;
-        for (int c = (int)threadIdx.x; c < cols; c += KRN_BLOCK) {
-            const float hat = (__bfloat162float(x[row * cols + c]) - mu) * r;
-            const float wg = __bfloat162float(dy[row * cols + c]) * __bfloat162float(w[c]);
-            dx[row * cols + c] = __float2bfloat16(r * (wg - plain - hat * projected));
+        for (int c = 8 * (int)threadIdx.x; c < cols; c += 8 * KRN_BLOCK) {
+            Pack in = load_pack(x + row * cols + c);
+            const Pack grad = load_pack(dy + row * cols + c), weight = load_pack(w + c);
+            for (int j = 0; j < 8; j++) {
+                const float hat = (__bfloat162float(in.v[j]) - mu) * r;
+                const float wg = __bfloat162float(grad.v[j]) * __bfloat162float(weight.v[j]);
+                in.v[j] = __float2bfloat16(r * (wg - plain - hat * projected));
+            }
+            store_pack(dx + row * cols + c, in);
         }
     }
-    for (int i = 0, c = (int)threadIdx.x; c < cols; i++, c += KRN_BLOCK)
-        atomicAdd(dw + c, dw_part[i]);
+#pragma unroll
+    for (int i = 0; i < packs; i++) {
+        const int c = 8 * ((int)threadIdx.x + i * KRN_BLOCK);
+        for (int j = 0; j < 8 && c < cols; j++)
+            atomicAdd(dw + c + j, dw_part[i][j]);
+    }
 }
 
 static double no_flops(const KrnShape *s)
@@ -126,15 +145,30 @@ static KrnStatus launch_forward(KrnContext *context, const KrnShape *s, void *co
     return krn_launched(context, "norm");
 }
 
+template <bool center, int packs>
+static void enqueue_backward(const KrnShape *s, void *const *d, void *stream)
+{
+    auto kernel = backward_kernel<center, packs>;
+    const unsigned blocks = (unsigned)(s->rows < NORM_BLOCKS ? s->rows : NORM_BLOCKS);
+    KRN_LAUNCH(kernel, blocks, KRN_BLOCK, stream, (const Bf16 *)d[0], (const Bf16 *)d[1], (const float *)d[2],
+               (const float *)d[3], (const Bf16 *)d[4], (Bf16 *)d[5], (float *)d[6], s->rows, (int)s->cols);
+}
+
 template <bool center>
 static KrnStatus launch_backward(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
 {
-    if (s->cols > NORM_COLUMNS_EACH * KRN_BLOCK)
-        return krn_fail(context, KRN_UNSUPPORTED, "norm backward", "rows are longer than 16,384");
-    auto kernel = backward_kernel<center>;
-    const unsigned blocks = (unsigned)(s->rows < 1056 ? s->rows : 1056);
-    KRN_LAUNCH(kernel, blocks, KRN_BLOCK, stream, (const Bf16 *)d[0], (const Bf16 *)d[1], (const float *)d[2],
-               (const float *)d[3], (const Bf16 *)d[4], (Bf16 *)d[5], (float *)d[6], s->rows, (int)s->cols);
+    const int64_t packs = (s->cols + 8 * KRN_BLOCK - 1) / (8 * KRN_BLOCK);
+    if (packs > NORM_MOST_PACKS || s->cols % 8 != 0)
+        return krn_fail(context, KRN_UNSUPPORTED, "norm backward",
+                        "needs rows of whole groups of 8, 16,384 at most");
+    if (packs <= 1)
+        enqueue_backward<center, 1>(s, d, stream);
+    else if (packs <= 2)
+        enqueue_backward<center, 2>(s, d, stream);
+    else if (packs <= 4)
+        enqueue_backward<center, 4>(s, d, stream);
+    else
+        enqueue_backward<center, NORM_MOST_PACKS>(s, d, stream);
     return krn_launched(context, "norm backward");
 }
 

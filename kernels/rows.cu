@@ -7,20 +7,25 @@
 
 #include <string.h>
 
+/* Blocks walk over rows, threads over a row's packs of 8: no division by the width for every pack. */
 __global__ static void gather_kernel(const int *index, const Bf16 *table, Bf16 *y, int64_t rows,
                                      int64_t row_packs)
 {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * row_packs;
-         i += (int64_t)gridDim.x * blockDim.x)
-        store_pack(y + 8 * i, load_pack(table + 8 * (index[i / row_packs] * row_packs + i % row_packs)));
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        const int64_t from = index[row] * row_packs;
+        for (int64_t c = threadIdx.x; c < row_packs; c += KRN_BLOCK)
+            store_pack(y + 8 * (row * row_packs + c), load_pack(table + 8 * (from + c)));
+    }
 }
 
 __global__ static void scatter_add_kernel(const int *index, const Bf16 *dy, float *dtable, int64_t rows,
                                           int64_t cols)
 {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows * cols;
-         i += (int64_t)gridDim.x * blockDim.x)
-        atomicAdd(dtable + index[i / cols] * cols + i % cols, __bfloat162float(dy[i]));
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        float *to = dtable + index[row] * cols;
+        for (int64_t c = threadIdx.x; c < cols; c += KRN_BLOCK)
+            atomicAdd(to + c, __bfloat162float(dy[row * cols + c]));
+    }
 }
 
 static double no_flops(const KrnShape *s)
@@ -68,14 +73,14 @@ static int scatter_buffers(const KrnShape *s, KrnBuffer *b)
 
 static KrnStatus launch_gather(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
 {
-    KRN_LAUNCH(gather_kernel, krn_grid(s->rows * s->cols / 8), KRN_BLOCK, stream, (const int *)d[0],
+    KRN_LAUNCH(gather_kernel, krn_grid(s->rows * KRN_BLOCK), KRN_BLOCK, stream, (const int *)d[0],
                (const Bf16 *)d[1], (Bf16 *)d[2], s->rows, s->cols / 8);
     return krn_launched(context, "gather");
 }
 
 static KrnStatus launch_scatter(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
 {
-    KRN_LAUNCH(scatter_add_kernel, krn_grid(s->rows * s->cols), KRN_BLOCK, stream, (const int *)d[0],
+    KRN_LAUNCH(scatter_add_kernel, krn_grid(s->rows * KRN_BLOCK), KRN_BLOCK, stream, (const int *)d[0],
                (const Bf16 *)d[1], (float *)d[2], s->rows, s->cols);
     return krn_launched(context, "scatter");
 }

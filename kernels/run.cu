@@ -197,7 +197,11 @@ KrnStatus krn_run_open(KrnContext *context, const KrnKernel *kernel, const KrnSh
         KRN_LAUNCH(fill_kernel, krn_grid(buffer->count), KRN_BLOCK, 0, run.device[i], buffer->type,
                    buffer->count, buffer->low, buffer->high, seed + (uint64_t)i);
     }
-    const KrnStatus status = krn_launched(context, "fill");
+    /* The runs that follow use streams that do not wait for the one that fills. */
+    KrnStatus status = krn_launched(context, "fill");
+    const cudaError_t error = status == KRN_OK ? cudaDeviceSynchronize() : cudaSuccess;
+    if (error != cudaSuccess)
+        status = krn_fail(context, KRN_FAILED, "fill", cudaGetErrorString(error));
     if (status != KRN_OK)
         krn_run_close(&run);
     else

@@ -13,14 +13,27 @@ __global__ static void softmax_kernel(const Bf16 *x, Bf16 *p, int cols, float sc
     x += row * cols;
     p += row * cols;
     float top = -INFINITY, sum = 0;
-    for (int c = (int)threadIdx.x; c <= last; c += KRN_BLOCK)
-        top = fmaxf(top, __bfloat162float(x[c]) * scale);
+    for (int c = 8 * (int)threadIdx.x; c <= last; c += 8 * KRN_BLOCK) {
+        const Pack pack = load_pack(x + c);
+        for (int j = 0; j < 8; j++)
+            if (c + j <= last)
+                top = fmaxf(top, __bfloat162float(pack.v[j]) * scale);
+    }
     top = block_max(top);
-    for (int c = (int)threadIdx.x; c <= last; c += KRN_BLOCK)
-        sum += __expf(__bfloat162float(x[c]) * scale - top);
+    for (int c = 8 * (int)threadIdx.x; c <= last; c += 8 * KRN_BLOCK) {
+        const Pack pack = load_pack(x + c);
+        for (int j = 0; j < 8; j++)
+            if (c + j <= last)
+                sum += __expf(__bfloat162float(pack.v[j]) * scale - top);
+    }
     sum = block_sum(sum);
-    for (int c = (int)threadIdx.x; c < cols; c += KRN_BLOCK)
-        p[c] = __float2bfloat16(c <= last ? __expf(__bfloat162float(x[c]) * scale - top) / sum : 0);
+    for (int c = 8 * (int)threadIdx.x; c < cols; c += 8 * KRN_BLOCK) {
+        Pack pack = load_pack(x + c);
+        for (int j = 0; j < 8; j++)
+            pack.v[j] =
+                __float2bfloat16(c + j <= last ? __expf(__bfloat162float(pack.v[j]) * scale - top) / sum : 0);
+        store_pack(p + c, pack);
+    }
 }
 
 __global__ static void softmax_backward_kernel(const Bf16 *p, const Bf16 *dp, Bf16 *dx, int cols, float scale)
@@ -30,11 +43,20 @@ __global__ static void softmax_backward_kernel(const Bf16 *p, const Bf16 *dp, Bf
     dp += row * cols;
     dx += row * cols;
     float dot = 0;
-    for (int c = (int)threadIdx.x; c < cols; c += KRN_BLOCK)
-        dot += __bfloat162float(p[c]) * __bfloat162float(dp[c]);
+    for (int c = 8 * (int)threadIdx.x; c < cols; c += 8 * KRN_BLOCK) {
+        const Pack pack = load_pack(p + c), grad = load_pack(dp + c);
+        for (int j = 0; j < 8; j++)
+            dot += __bfloat162float(pack.v[j]) * __bfloat162float(grad.v[j]);
+    }
     dot = block_sum(dot);
-    for (int c = (int)threadIdx.x; c < cols; c += KRN_BLOCK)
-        dx[c] = __float2bfloat16(__bfloat162float(p[c]) * (__bfloat162float(dp[c]) - dot) * scale);
+    for (int c = 8 * (int)threadIdx.x; c < cols; c += 8 * KRN_BLOCK) {
+        Pack pack = load_pack(p + c);
+        const Pack grad = load_pack(dp + c);
+        for (int j = 0; j < 8; j++)
+            pack.v[j] =
+                __float2bfloat16(__bfloat162float(pack.v[j]) * (__bfloat162float(grad.v[j]) - dot) * scale);
+        store_pack(dx + c, pack);
+    }
 }
 
 static double no_flops(const KrnShape *s)
@@ -75,6 +97,8 @@ static float scale_of(const KrnShape *s)
 
 static KrnStatus launch_forward(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
 {
+    if (s->cols % 8 != 0)
+        return krn_fail(context, KRN_UNSUPPORTED, "softmax", "needs rows of whole groups of 8");
     KRN_LAUNCH(softmax_kernel, (unsigned)s->rows, KRN_BLOCK, stream, (const Bf16 *)d[0], (Bf16 *)d[1],
                (int)s->cols, scale_of(s), s->causal);
     return krn_launched(context, "softmax");
@@ -82,6 +106,8 @@ static KrnStatus launch_forward(KrnContext *context, const KrnShape *s, void *co
 
 static KrnStatus launch_backward(KrnContext *context, const KrnShape *s, void *const *d, void *stream)
 {
+    if (s->cols % 8 != 0)
+        return krn_fail(context, KRN_UNSUPPORTED, "softmax backward", "needs rows of whole groups of 8");
     KRN_LAUNCH(softmax_backward_kernel, (unsigned)s->rows, KRN_BLOCK, stream, (const Bf16 *)d[0],
                (const Bf16 *)d[1], (Bf16 *)d[2], (int)s->cols, scale_of(s));
     return krn_launched(context, "softmax backward");

@@ -282,6 +282,8 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product)
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product, int attribute, const void *value,
                                               size_t bytes)
 {
+    if (attribute == CUBLASLT_MATMUL_DESC_FAST_ACCUM) /* says how fp8 sums are kept, not what they are */
+        return bytes == 1 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
     memcpy(&product->op[attribute == CUBLASLT_MATMUL_DESC_TRANSB], value, bytes);
     return CUBLAS_STATUS_SUCCESS;
 }
