@@ -32,6 +32,8 @@ bool cal_nccl_load(CalNccl *ret_nccl, char *reason, size_t reason_size)
         return false;
     const bool ok = find(nccl.library, "ncclGetVersion", &get_version) &&
                     find(nccl.library, "ncclCommInitAll", &nccl.comm_init_all) &&
+                    find(nccl.library, "ncclGetUniqueId", &nccl.unique_id) &&
+                    find(nccl.library, "ncclCommInitRank", &nccl.comm_init_rank) &&
                     find(nccl.library, "ncclCommDestroy", &nccl.comm_destroy) &&
                     find(nccl.library, "ncclGroupStart", &nccl.group_start) &&
                     find(nccl.library, "ncclGroupEnd", &nccl.group_end) &&

@@ -17,6 +17,8 @@
 #define LEAST_CHIP  80 /* compute capability 8.0: bf16 tensor cores */
 #define FLUSH_TIMES 2  /* the L2 cache */
 
+#define JOIN_SECONDS 120.0 /* until all ranks of a job have started; ORRERY_TIMEOUT says otherwise */
+
 struct Arguments {
     CalSweepOptions options;
     const char *folder;
@@ -37,7 +39,12 @@ static const char usage[] =
     "  --list           print the points and stop\n"
     "  --check          every kernel at small size against the CPU, no timing (for compute-sanitizer)\n"
     "  --busy           measure although others use the GPU\n"
-    "  --quiet          no progress\n";
+    "  --quiet          no progress\n"
+    "\n"
+    "Started by torchrun, mpirun or srun with a process a GPU, it measures the collectives between all of "
+    "them: NCCL over\n"
+    "nodes. Rank 0 writes the table. MASTER_ADDR says where rank 0 is when the launcher does not, "
+    "ORRERY_PORT its port.\n";
 
 static int fail(const char *text)
 {
@@ -159,6 +166,42 @@ static void read_surroundings(int argc, char **argv, CalStamp *stamp)
             g_strlcat(stamp->command, i + 1 < argc ? " " : "", sizeof stamp->command);
 }
 
+/* GPUs that this process may see, without asking CUDA, which would then stay with them; 0: not known. */
+static int count_visible()
+{
+    const char *visible = g_getenv("CUDA_VISIBLE_DEVICES");
+    int count = 0;
+    if (visible != nullptr && visible[0] != '\0') {
+        char **names = g_strsplit(visible, ",", -1);
+        count = (int)g_strv_length(names);
+        g_strfreev(names);
+        return count;
+    }
+    GDir *dir = g_dir_open("/proc/driver/nvidia/gpus", 0, nullptr);
+    while (dir != nullptr && g_dir_read_name(dir) != nullptr)
+        count++;
+    if (dir != nullptr)
+        g_dir_close(dir);
+    return count;
+}
+
+/* The GPU of a rank: its number on the node, or 0 where the launcher shows each process its own. */
+static bool choose_team_gpu(const CalTeam *team, Arguments *arguments, char *reason, size_t reason_size)
+{
+    const int count = count_visible();
+    const char *shared = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    if (team->ranks == 1 || count == 1)
+        return true;
+    arguments->gpu = count > 0 ? team->local_rank % count : team->local_rank;
+    if (count == 0 || team->local_rank < count || (shared != nullptr && strcmp(shared, "1") == 0))
+        return true;
+    snprintf(reason, reason_size,
+             "rank %d is number %d on this node, which has %d GPUs; start a process a GPU, or set "
+             "NCCL_MULTI_RANK_GPU_ENABLE=1 with NCCL 2.30.3 or later",
+             team->rank, team->local_rank, count);
+    return false;
+}
+
 /* A GPU that others use gives times that are not its own. */
 static bool is_idle(const Meter *meter, int gpu, char *reason, size_t reason_size)
 {
@@ -214,15 +257,17 @@ static bool open_meter(Meter *meter, const Arguments *arguments, CalStamp *stamp
         return false;
     if (cal_nccl_load(&meter->nccl, meter->nccl_reason, sizeof meter->nccl_reason))
         cal_nccl_version_text(meter->nccl.version, stamp->nccl, sizeof stamp->nccl);
-    /* GPU 0 of this process is the chosen one. */
-    const cudaError_t error = cudaSetDevice(0);
+    const char *shared = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    stamp->shares_gpus =
+        meter->nccl.version >= CAL_NCCL_SHARED_GPU_VERSION && shared != nullptr && strcmp(shared, "1") == 0;
+    const cudaError_t error = cudaSetDevice(0); /* GPU 0 of this process is the chosen one */
     if (error != cudaSuccess) {
         meter_failed(CAL_BROKEN, "the GPU cannot be used", error, reason, reason_size);
         return false;
     }
     cudaStreamCreateWithFlags(&meter->stream, cudaStreamNonBlocking);
     cudaStreamCreateWithFlags(&meter->side, cudaStreamNonBlocking);
-    meter->gpus = stamp->gpus;
+    meter->gpus = meter->team.ranks > 1 ? 1 : stamp->gpus;
     meter->flush_bytes = (int64_t)(FLUSH_TIMES * stamp->l2_bytes);
     if (cudaMalloc(&meter->flush, (size_t)meter->flush_bytes) != cudaSuccess)
         meter->flush = nullptr;
@@ -301,10 +346,68 @@ static void choose_gpu(int gpu)
     g_strfreev(names);
 }
 
+/* Joins the ranks of a job; alone there is nothing to do. */
+static bool join_team(Meter *meter, CalStamp *stamp, char *reason, size_t reason_size)
+{
+    const char *node = g_getenv("ORRERY_NODE"); /* where hostnames do not tell nodes apart */
+    if (meter->team.ranks == 1)
+        return true;
+    const char *timeout = g_getenv("ORRERY_TIMEOUT");
+    const double wait_s = timeout != nullptr && atof(timeout) > 0 ? atof(timeout) : JOIN_SECONDS;
+    if (!cal_team_join(&meter->team, node != nullptr ? node : stamp->host, wait_s, reason, reason_size))
+        return false;
+    stamp->gpus = meter->team.ranks;
+    stamp->nodes = meter->team.nodes;
+    stamp->ranks_per_node = meter->team.ranks_per_node;
+    return true;
+}
+
+static int lead(Meter *meter, const Arguments *arguments, const CalStamp *stamp)
+{
+    GArray *points = cal_sweep_points(stamp, &arguments->options);
+    if (arguments->list)
+        list_points(points);
+    const int status = arguments->list    ? 0
+                       : arguments->check ? (check_kernels(meter, points) > 0 ? 1 : 0)
+                                          : sweep(meter, stamp, points, &arguments->options);
+    g_array_unref(points);
+    meter_dismiss(meter);
+    return status;
+}
+
+static int follow(Meter *meter)
+{
+    char reason[256] = "";
+    return meter_follow(meter, reason, sizeof reason) ? 0 : fail(reason);
+}
+
+/* From the arguments to the exit status. */
+static int measure_all(int argc, char **argv, Arguments *arguments, Meter *meter)
+{
+    CalStamp stamp = {};
+    char reason[256] = "";
+    if (!cal_team_find(&meter->team, reason, sizeof reason) ||
+        !choose_team_gpu(&meter->team, arguments, reason, sizeof reason))
+        return fail(reason);
+    choose_gpu(arguments->gpu);
+    arguments->gpu = 0;
+    if (!find_gpu(arguments, &stamp, reason, sizeof reason))
+        return fail(reason);
+    read_surroundings(argc, argv, &stamp);
+    int status = 2;
+    if (!open_meter(meter, arguments, &stamp, reason, sizeof reason) ||
+        !join_team(meter, &stamp, reason, sizeof reason))
+        fail(reason);
+    else
+        status = meter->team.rank > 0 ? follow(meter) : lead(meter, arguments, &stamp);
+    close_meter(meter);
+    cal_team_leave(&meter->team);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     Arguments arguments = {};
-    CalStamp stamp = {};
     char reason[256] = "";
     arguments.options.output = "calibration.json";
     if (!read_arguments(argc, argv, &arguments, reason, sizeof reason))
@@ -313,27 +416,10 @@ int main(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
-    choose_gpu(arguments.gpu);
-    arguments.gpu = 0;
-    if (!find_gpu(&arguments, &stamp, reason, sizeof reason))
-        return fail(reason);
-    read_surroundings(argc, argv, &stamp);
     Meter *meter = (Meter *)g_malloc0(sizeof *meter);
     char *folder = g_path_get_dirname(arguments.options.output);
     meter->folder = arguments.folder != nullptr ? arguments.folder : folder;
-    int status = 2;
-    if (open_meter(meter, &arguments, &stamp, reason, sizeof reason)) {
-        GArray *points = cal_sweep_points(&stamp, &arguments.options);
-        if (arguments.list)
-            list_points(points);
-        status = arguments.list    ? 0
-                 : arguments.check ? (check_kernels(meter, points) > 0 ? 1 : 0)
-                                   : sweep(meter, &stamp, points, &arguments.options);
-        g_array_unref(points);
-    } else {
-        fail(reason);
-    }
-    close_meter(meter);
+    const int status = measure_all(argc, argv, &arguments, meter);
     g_free(folder);
     g_free(meter);
     return status;

@@ -6,6 +6,7 @@
 
 #include "calibrate/libraries.h"
 #include "calibrate/sweep.h"
+#include "calibrate/team.h"
 
 #define METER_MAX_GPUS 16
 
@@ -19,8 +20,9 @@ struct Meter {
     char nccl_reason[160]; /* why there is none */
     int gpus;
     const char *folder; /* of the files that are written and read */
-    /* Communicators of the last group size, one stream a GPU. */
-    int ranks;
+    CalTeam team;       /* several processes, one rank each; team.ranks 1: this process has all ranks */
+    /* Communicators of the last group size: of this process's ranks, a stream each. */
+    int ranks, local_ranks;
     CalNcclComm comms[METER_MAX_GPUS];
     cudaStream_t streams[METER_MAX_GPUS];
 };
@@ -52,12 +54,14 @@ CalOutcome meter_collective(Meter *meter, const CalPoint *point, double seconds,
 CalOutcome meter_interference(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
                               char *reason, size_t reason_size);
 
-/* One collective over `ranks` GPUs: buffers of `bytes` on each, freed by the destructor. */
+/* One collective over `ranks` GPUs: buffers of `bytes` on each of this process's, freed by the destructor. */
 struct Collective {
     Meter *meter;
     const char *op;
     size_t count; /* fp32 elements of the whole buffer */
     int ranks;
+    int first,
+        local; /* this process has ranks first .. first + local - 1; none when it is not of the group */
     void *from[METER_MAX_GPUS], *to[METER_MAX_GPUS];
     Collective(Meter *meter, const char *op, double bytes, int ranks);
     ~Collective();
@@ -68,6 +72,11 @@ struct Collective {
     void wait();
 };
 void meter_close_ranks(Meter *meter);
+
+/* Ranks above 0: does what rank 0's sweep asks for until it ends; false with a sentence when rank 0 is gone. */
+bool meter_follow(Meter *meter, char *reason, size_t reason_size);
+/* Rank 0: the sweep is over. */
+void meter_dismiss(Meter *meter);
 
 double meter_now_s();
 

@@ -43,6 +43,7 @@ static char *head_of(const CalStamp *stamp, const CalSweepOptions *options)
     orr_jw_text(&w, "device", stamp->device);
     orr_jw_text(&w, "uuid", stamp->uuid);
     orr_jw_int(&w, "gpus", stamp->gpus);
+    orr_jw_int(&w, "nodes", stamp->nodes);
     orr_jw_bool(&w, "full", options->full);
     orr_jw_end(&w, '}');
     return g_strdup(text->str);
@@ -186,6 +187,7 @@ static void write_stamp(OrrJsonWriter *w, const CalStamp *stamp)
     orr_jw_text(w, "device", stamp->device);
     orr_jw_text(w, "uuid", stamp->uuid);
     orr_jw_int(w, "gpus", stamp->gpus);
+    orr_jw_int(w, "nodes", MAX(stamp->nodes, 1));
     orr_jw_int(w, "sm_count", stamp->sm_count);
     orr_jw_int(w, "compute_capability", stamp->capability);
     orr_jw_number(w, "memory_bytes", stamp->memory_bytes);
@@ -236,10 +238,19 @@ static void write_skipped(OrrJsonWriter *w, const GPtrArray *docs)
 
 void cal_sweep_write(const CalStamp *stamp, const GArray *points, const GPtrArray *lines, GString *out)
 {
-    static const char *const sections[] = {
-        "gemm_measurements",    "grouped_gemm_measurements", "attention_measurements",  "layer_measurements",
-        "hbm_stream",           "memory_bound_measurements", "collective_measurements", "copy_measurements",
-        "latency_measurements", "interference_measurements", "host_measurements",       "drift_measurements"};
+    static const char *const sections[] = {"gemm_measurements",
+                                           "grouped_gemm_measurements",
+                                           "attention_measurements",
+                                           "layer_measurements",
+                                           "hbm_stream",
+                                           "memory_bound_measurements",
+                                           "collective_measurements",
+                                           "copy_measurements",
+                                           "latency_measurements",
+                                           "interference_measurements",
+                                           "host_measurements",
+                                           "drift_measurements",
+                                           "shared_gpu_measurements"};
     g_autoptr(GPtrArray) docs = g_ptr_array_new_with_free_func((GDestroyNotify)orr_json_free);
     for (guint i = 0; i < lines->len; i++) {
         const char *line = g_ptr_array_index(lines, i);

@@ -32,12 +32,17 @@ typedef struct CalPoint {
     char id[128]; /* unique in a sweep */
     KrnShape shape;
     double bytes; /* of a copy, collective or file */
-    int gpus;
+    int gpus;     /* ranks of a collective */
+    int nodes;    /* that a collective spans; 0: one */
+    bool shared;  /* its ranks share a GPU: no link is measured */
 } CalPoint;
 
 typedef struct CalStamp {
     char device[128], uuid[64], driver[32], cuda[32], nccl[32], host[128], date[40], command[512];
     int gpus, sm_count, capability; /* 90: compute capability 9.0 */
+    int nodes,
+        ranks_per_node; /* a team of processes measures collectives alone; nodes 0: one process, everything */
+    bool shares_gpus;   /* NCCL puts several ranks on one GPU */
     double memory_bytes, l2_bytes;
 } CalStamp;
 

@@ -222,7 +222,7 @@ static void add_sized(Plan *plan, CalPointKind kind, const char *name, double by
 {
     CalPoint point = {.kind = kind, .name = name, .bytes = bytes, .gpus = gpus};
     char ranks[24] = "";
-    if (kind == CAL_POINT_COLLECTIVE || (kind == CAL_POINT_INTERFERENCE && gpus > 1))
+    if (kind == CAL_POINT_INTERFERENCE && gpus > 1)
         g_snprintf(ranks, sizeof ranks, " %d gpus", gpus);
     if (bytes > 0)
         g_snprintf(point.id, sizeof point.id, "%s%s %.0f", name, ranks, bytes);
@@ -248,25 +248,61 @@ static void add_links(Plan *plan)
     }
 }
 
+static const char *const collective_ops[] = {"all_reduce", "all_gather", "reduce_scatter", "alltoall",
+                                             "broadcast",  "reduce",     "send_recv"};
+
+static void add_collective(Plan *plan, const char *op, double bytes, int ranks, int nodes, bool shared)
+{
+    CalPoint point = {.kind = CAL_POINT_COLLECTIVE,
+                      .name = op,
+                      .bytes = bytes,
+                      .gpus = ranks,
+                      .nodes = nodes,
+                      .shared = shared};
+    char where[40] = "";
+    if (nodes > 0)
+        g_snprintf(where, sizeof where, " %d nodes", nodes);
+    g_snprintf(point.id, sizeof point.id, "%s%s %d %s %.0f", op, where, ranks,
+               shared ? "ranks on 1 gpu" : "gpus", bytes);
+    /* Two buffers a rank; NCCL takes some of its own. */
+    if (4 * bytes * (shared ? ranks : 1) <= USABLE_MEMORY * plan->stamp->memory_bytes)
+        add(plan, point);
+}
+
+static void add_sizes(Plan *plan, const char *op, int ranks, int nodes)
+{
+    const bool full = plan->options->full;
+    for (double bytes = KIB; bytes <= (full ? 8 * GIB : GIB); bytes *= full ? 2 : 16)
+        add_collective(plan, op, bytes, ranks, nodes, false);
+}
+
+/* Groups of 2, 4 ... all GPUs; one GPU: the overhead of a call, and a copy. */
 static void add_collectives(Plan *plan)
 {
-    static const char *const ops[] = {"all_reduce", "all_gather", "reduce_scatter", "alltoall",
-                                      "broadcast",  "reduce",     "send_recv"};
-    const bool full = plan->options->full;
     const int gpus = plan->stamp->gpus;
-    /* One GPU: the overhead of a call, and a copy. */
     for (int ranks = gpus > 1 ? 2 : 1; ranks <= gpus;
          ranks = ranks < gpus && 2 * ranks > gpus ? gpus : 2 * ranks) {
-        if (!full && ranks != gpus)
+        if (!plan->options->full && ranks != gpus)
             continue;
-        for (size_t i = 0; i < G_N_ELEMENTS(ops); i++) {
-            if (strcmp(ops[i], "send_recv") == 0 && ranks != 2 && ranks != gpus)
-                continue;
-            for (double bytes = KIB; bytes <= (full ? 8 * GIB : GIB); bytes *= full ? 2 : 16)
-                if (4 * bytes <= USABLE_MEMORY * plan->stamp->memory_bytes)
-                    add_sized(plan, CAL_POINT_COLLECTIVE, ops[i], bytes, ranks);
-        }
+        for (size_t i = 0; i < G_N_ELEMENTS(collective_ops); i++)
+            if (strcmp(collective_ops[i], "send_recv") != 0 || ranks == 2 || ranks == gpus)
+                add_sizes(plan, collective_ops[i], ranks, 0);
     }
+    for (size_t i = 0; gpus == 1 && plan->stamp->shares_gpus && i < G_N_ELEMENTS(collective_ops); i++)
+        for (int ranks = 2; ranks <= 4; ranks *= 2)
+            for (double bytes = KIB; bytes <= 64 * MIB; bytes *= plan->options->full ? 4 : 256)
+                add_collective(plan, collective_ops[i], bytes, ranks, 0, true);
+}
+
+/* Over 1, 2, 4 ... all nodes of a team; quick: all. Nodes of different sizes: all ranks only. */
+static void add_team(Plan *plan)
+{
+    const int nodes = plan->stamp->nodes, each = plan->stamp->ranks_per_node;
+    for (int some = plan->options->full && each > 0 ? 1 : nodes; some <= nodes;
+         some = some < nodes && 2 * some > nodes ? nodes : 2 * some)
+        for (size_t i = 0; i < G_N_ELEMENTS(collective_ops); i++)
+            if (some == nodes || some * each > 1)
+                add_sizes(plan, collective_ops[i], some == nodes ? plan->stamp->gpus : some * each, some);
 }
 
 static void add_rest(Plan *plan)
@@ -309,6 +345,10 @@ static GArray *with_drift(GArray *points)
 GArray *cal_sweep_points(const CalStamp *stamp, const CalSweepOptions *options)
 {
     Plan plan = {g_array_new(FALSE, TRUE, sizeof(CalPoint)), stamp, options};
+    if (stamp->nodes > 0) {
+        add_team(&plan);
+        return plan.points;
+    }
     add_training_gemms(&plan);
     add_other_gemms(&plan);
     add_attentions(&plan);

@@ -166,7 +166,7 @@ static void collective_row(OrrJsonWriter *w, const Row *row)
         : strcmp(op, "broadcast") == 0 || strcmp(op, "reduce") == 0 || strcmp(op, "send_recv") == 0
             ? 1
             : (ranks - 1) / ranks;
-    orr_jw_int(w, "nodes", 1);
+    orr_jw_int(w, "nodes", MAX(row->point->nodes, 1));
     orr_jw_int(w, "gpus", row->point->gpus);
     orr_jw_text(w, "op", op);
     orr_jw_number(w, "bytes", row->point->bytes);
@@ -202,6 +202,8 @@ static Section section_of(const CalPoint *point, const CalSample *sample)
         [CAL_POINT_HOST] = {"host_measurements", copy_row},
     };
     const char *name = point->name;
+    if (point->kind == CAL_POINT_COLLECTIVE && point->shared)
+        return (Section){"shared_gpu_measurements", collective_row};
     if (point->kind != CAL_POINT_KERNEL)
         return by_kind[point->kind];
     if (strcmp(name, "gemm") == 0 || strcmp(name, "batched_gemm") == 0)

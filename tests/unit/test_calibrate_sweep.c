@@ -7,8 +7,6 @@
 #include "calibrate/collectives.h"
 #include "calibrate/fit.h"
 #include "calibrate/fit_kernels.h"
-#include "calibrate/host_bench.h"
-#include "calibrate/libraries.h"
 #include "calibrate/sweep.h"
 #include "costmodel/collective.h"
 #include "costmodel/memory_bound.h"
@@ -519,58 +517,6 @@ static void test_round_trip(void)
     g_rmdir(folder);
 }
 
-/* --- host and libraries --- */
-
-static void test_host(void)
-{
-    g_autofree char *folder = scratch_folder();
-    static const struct {
-        const char *name;
-        double bytes;
-    } cases[] = {{"host_triad", 12e6}, {"cpu_adam", 28e5}, {"file_write", 16777216}, {"file_read", 16777216}};
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree CalSample *sample = g_new0(CalSample, 1);
-        const CalPoint point = {.kind = CAL_POINT_HOST, .name = cases[i].name, .bytes = cases[i].bytes};
-        char reason[200] = "";
-        const CalOutcome outcome = cal_host_measure(&point, folder, 0.01, sample, reason, sizeof reason);
-        if (outcome == CAL_SKIPPED && strstr(reason, "no direct reading") != NULL)
-            continue;
-        g_assert_cmpint(outcome, ==, CAL_MEASURED);
-        g_assert_cmpint(sample->count, >=, 2);
-        g_assert_cmpfloat(sample->error_frac, <=, sample->tolerance_frac);
-        for (int j = 0; j < sample->count; j++)
-            g_assert_cmpfloat(sample->seconds[j], >, 0);
-    }
-    g_autofree CalSample *sample = g_new0(CalSample, 1);
-    const CalPoint point = {.kind = CAL_POINT_HOST, .name = "file_write", .bytes = 1e6};
-    char reason[200] = "";
-    g_assert_cmpint(cal_host_measure(&point, "no/such/folder", 0.01, sample, reason, sizeof reason), ==,
-                    CAL_SKIPPED);
-    g_assert_nonnull(strstr(reason, "no/such/folder"));
-    g_rmdir(folder); /* empty: no scratch file is left */
-    g_assert_false(g_file_test(folder, G_FILE_TEST_EXISTS));
-}
-
-static void test_libraries(void)
-{
-    char reason[200] = "", text[24];
-    CalNccl nccl;
-    CalNvml nvml;
-    g_setenv("ORRERY_NCCL", "libno-such-nccl.so", TRUE);
-    g_assert_false(cal_nccl_load(&nccl, reason, sizeof reason));
-    g_assert_nonnull(strstr(reason, "libno-such-nccl.so is not on this machine"));
-    g_setenv("ORRERY_NCCL", "libm.so.6", TRUE); /* a library without any of the functions */
-    g_assert_false(cal_nccl_load(&nccl, reason, sizeof reason));
-    g_assert_nonnull(strstr(reason, "too old"));
-    g_setenv("ORRERY_NVML", "libm.so.6", TRUE);
-    g_assert_false(cal_nvml_load("0000:00:00.0", &nvml, reason, sizeof reason));
-    g_assert_nonnull(strstr(reason, "NVML does not answer"));
-    cal_nccl_version_text(22907, text, sizeof text);
-    g_assert_cmpstr(text, ==, "2.29.7");
-    cal_nccl_version_text(2708, text, sizeof text);
-    g_assert_cmpstr(text, ==, "2.7.8");
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -579,7 +525,5 @@ int main(int argc, char **argv)
     g_test_add_func("/sweep/resume", test_resume);
     g_test_add_func("/sweep/messages", test_messages);
     g_test_add_func("/sweep/round-trip", test_round_trip);
-    g_test_add_func("/sweep/host", test_host);
-    g_test_add_func("/sweep/libraries", test_libraries);
     return g_test_run();
 }

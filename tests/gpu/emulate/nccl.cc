@@ -1,13 +1,48 @@
 /* tests/gpu/emulate/nccl.cc - NCCL for the emulation: the calls of a group are carried out when it ends. Built as a library
- * of its own, which the program loads as it would load NCCL. Numbers are fp32. */
+ * of its own, which the program loads as it would load NCCL. Numbers are fp32. Processes meet in a file of the temporary
+ * folder that the unique id names: each writes its calls and what they send, all wait for each other, each carries out its
+ * own. EMULATE_NCCL is the version that it says it is (22907). */
+#include <atomic>
+#include <fcntl.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
+
+#define MAX_RANKS  16
+#define BOX_BYTES  (4u << 20) /* of one rank's calls in a group */
+#define WAIT_US    50
+#define WAIT_TIMES 400000 /* 20 s */
+
+/* What the processes share; zeroed when the file is made. */
+struct Board {
+    std::atomic<int> arrived;
+    size_t used[MAX_RANKS];
+    char box[MAX_RANKS][BOX_BYTES];
+};
 
 struct Comm {
     int rank, ranks;
+    Board *board; /* null: all ranks are in this process */
+    int turn;
 };
+
+/* Everybody has come here `turn` times. */
+static bool meet(Comm *comm)
+{
+    comm->turn++;
+    comm->board->arrived++;
+    for (int i = 0; i < WAIT_TIMES; i++) {
+        if (comm->board->arrived >= comm->turn * comm->ranks)
+            return true;
+        usleep(WAIT_US);
+    }
+    return false;
+}
 enum Op { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE, SEND, RECEIVE };
 struct Call {
     Op op;
@@ -88,25 +123,105 @@ static bool carry_out(size_t index)
     return true;
 }
 
+/* One call in a rank's box, with what it sends behind it. */
+struct Posted {
+    Op op;
+    int rank, peer;
+    size_t count, bytes;
+};
+
+static size_t sent_bytes(const Call &call)
+{
+    return call.op == RECEIVE ? 0 : sizeof(float) * call.count * (call.op == REDUCE_SCATTER ? (size_t)call.comm->ranks : 1);
+}
+
+/* The calls of all ranks in place of this one's; false: a box is too small, or a rank did not come. */
+static bool exchange(std::vector<Comm> *others)
+{
+    Comm *comm = calls[0].comm;
+    Board *board = comm->board;
+    char *at = board->box[comm->rank];
+    for (const Call &call : calls) {
+        const Posted posted = {call.op, comm->rank, call.peer, call.count, sent_bytes(call)};
+        if ((size_t)(at - board->box[comm->rank]) + sizeof posted + posted.bytes > BOX_BYTES)
+            return false;
+        memcpy(at, &posted, sizeof posted);
+        if (posted.bytes > 0)
+            memcpy(at + sizeof posted, call.from, posted.bytes);
+        at += sizeof posted + posted.bytes;
+    }
+    board->used[comm->rank] = (size_t)(at - board->box[comm->rank]);
+    if (!meet(comm))
+        return false;
+    for (int rank = 0; rank < comm->ranks; rank++)
+        others->push_back(Comm{rank, comm->ranks, board, 0});
+    for (int rank = 0; rank < comm->ranks; rank++)
+        for (size_t done = 0; rank != comm->rank && done < board->used[rank];) {
+            Posted posted;
+            memcpy(&posted, board->box[rank] + done, sizeof posted);
+            calls.push_back(Call{posted.op, (const float *)(board->box[rank] + done + sizeof posted), nullptr,
+                                 posted.count, posted.peer, &(*others)[(size_t)rank]});
+            done += sizeof posted + posted.bytes;
+        }
+    return true;
+}
+
 extern "C" {
 int ncclGetVersion(int *version)
 {
-    *version = 22907;
+    const char *text = getenv("EMULATE_NCCL");
+    *version = text != nullptr ? atoi(text) : 22907;
     return 0;
+}
+int ncclGetUniqueId(char *id)
+{
+    memset(id, 0, 128);
+    const char *folder = getenv("TMPDIR");
+    snprintf(id, 128, "%s/emulated-nccl-XXXXXX", folder != nullptr ? folder : "/tmp");
+    const int file = mkstemp(id);
+    const bool ok = file >= 0 && ftruncate(file, sizeof(Board)) == 0;
+    if (file >= 0)
+        close(file);
+    return ok ? 0 : 2;
+}
+struct Id {
+    char bytes[128];
+};
+int ncclCommInitRank(void **comm, int ranks, Id id, int rank)
+{
+    const int file = open(id.bytes, O_RDWR);
+    void *board = file >= 0 ? mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    if (file >= 0)
+        close(file);
+    if (board == MAP_FAILED || ranks > MAX_RANKS)
+        return 2;
+    Comm *own = new Comm{rank, ranks, (Board *)board, 0};
+    *comm = own;
+    const bool ok = meet(own);
+    if (rank == 0)
+        unlink(id.bytes); /* all have it open */
+    return ok ? 0 : 6;
 }
 int ncclCommInitAll(void **comms, int count, const int *devices)
 {
+    int version;
+    ncclGetVersion(&version);
+    const char *shared = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    const bool may_share = version >= 23003 && shared != nullptr && strcmp(shared, "1") == 0;
     for (int i = 0; i < count; i++) {
-        comms[i] = new Comm{i, count};
+        comms[i] = new Comm{i, count, nullptr, 0};
         for (int j = 0; j < i; j++)
-            if (devices[i] == devices[j])
+            if (devices[i] == devices[j] && !may_share)
                 return 4;
     }
     return 0;
 }
 int ncclCommDestroy(void *comm)
 {
-    delete (Comm *)comm;
+    Comm *own = (Comm *)comm;
+    if (own->board != nullptr)
+        munmap(own->board, sizeof(Board));
+    delete own;
     return 0;
 }
 int ncclGroupStart(void)
@@ -116,9 +231,15 @@ int ncclGroupStart(void)
 }
 int ncclGroupEnd(void)
 {
-    bool ok = true;
-    for (size_t i = 0; i < calls.size(); i++)
-        ok = carry_out(i) && ok;
+    std::vector<Comm> others;
+    others.reserve(MAX_RANKS);
+    Comm *comm = calls.empty() ? nullptr : calls[0].comm;
+    const size_t own = calls.size();
+    bool ok = comm == nullptr || comm->board == nullptr || exchange(&others);
+    for (size_t i = 0; ok && i < own; i++)
+        ok = carry_out(i);
+    if (comm != nullptr && comm->board != nullptr)
+        ok = meet(comm) && ok; /* nobody writes into a box that another still reads */
     calls.clear();
     in_group = false;
     return ok ? 0 : 4;
