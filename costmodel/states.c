@@ -101,6 +101,18 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
     };
 }
 
+double cost_flat_gradient_bytes(const Spec *spec, double dense, double expert)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const double shard = dense / cost_shard_degree(spec, cost_dense_replicas(spec)) +
+                         expert / cost_shard_degree(spec, cost_expert_replicas(spec));
+    const double bucket =
+        fmin(framework->bucket_copy_elements, dense + expert) * cost_gradient_wire_bytes(spec);
+    const bool reduced = spec_gpus(spec) > spec->parallel.tensor * spec->parallel.pipeline;
+    return (reduced ? bucket : 0) +
+           (spec->training.gradient_dtype == SPEC_FP32 ? 0 : framework->optimizer_flat_bytes * shard);
+}
+
 bool cost_keeps_gathered(const Spec *spec)
 {
     return spec->parallel.zero == 3 && spec->parallel.pipeline > 1 &&

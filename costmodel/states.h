@@ -33,6 +33,11 @@ int cost_dense_replicas(const Spec *spec);
 int cost_expert_replicas(const Spec *spec);
 int cost_shard_degree(const Spec *spec, int replicas);
 
+/* Flat copies of gradients that live only between the last backward and the end of the optimizer step, on a rank that
+ * holds `dense` and `expert` parameters: one bucket on its way to the wire, and the shard's 16-bit sums in fp32. No
+ * cached block of an activation is as large, so the allocator reserves them besides. */
+double cost_flat_gradient_bytes(const Spec *spec, double dense, double expert);
+
 /* ZeRO-3 under a pipeline: frameworks that keep weights gathered and gradients unreduced until the last
  * micro-batch, so that no micro-batch waits for the network. */
 bool cost_keeps_gathered(const Spec *spec);

@@ -220,9 +220,9 @@ static double placeholder_bytes(const Step *step, int rank)
     return weights / spec->parallel.tensor * step->shape.element_bytes;
 }
 
-/* What the caching allocator holds beyond the tensors: the hole in the loss, and buffers that belong to the stream
- * which gathers sharded weights and which compute cannot use. */
-static double stranded_bytes(const Step *step, int rank)
+/* What the caching allocator holds beyond the tensors of the peak: the hole in the loss, flat gradients of the
+ * optimizer step, and buffers of the stream which gathers sharded weights, which compute cannot use. */
+static double stranded_bytes(const Step *step, int rank, const StepParams *params)
 {
     const SimPlan *plan = step->plan;
     int64_t unit_bytes = 0;
@@ -235,7 +235,8 @@ static double stranded_bytes(const Step *step, int rank)
         }
     }
     const double loss = rank == plan->shape.ranks - 1 ? cost_head_stranded_bytes(&step->shape) : 0;
-    return loss + step->spec->execution.framework.gather_buffers * (double)unit_bytes;
+    return loss + cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
+           step->spec->execution.framework.gather_buffers * (double)unit_bytes;
 }
 
 void step_fill_rank(Step *step, int rank)
@@ -253,5 +254,5 @@ void step_fill_rank(Step *step, int rank)
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
     out->static_bytes[SIM_MEM_WORKSPACE] =
         llround(spec->execution.framework.workspace_bytes + placeholder_bytes(step, rank));
-    out->stranded_bytes = llround(stranded_bytes(step, rank));
+    out->stranded_bytes = llround(stranded_bytes(step, rank, &params));
 }

@@ -97,6 +97,11 @@ static const SpecField framework_fields[] = {
         keeps_gathered_inputs,
         "Linear layers keep their whole input under sequence parallelism; else the backward gathers again."),
     FUSED(saves_unquantized_inputs, "8-bit linear layers keep their input in 16 bits; else as they cast it."),
+    SPEC_F_DOUBLE(SpecFramework, bucket_copy_elements, ORR_UNIT_NONE, 0, 1e12, "0", 0,
+                  "Gradients that are copied into one flat buffer before their reduction."),
+    SPEC_F_DOUBLE(
+        SpecFramework, optimizer_flat_bytes, ORR_UNIT_BYTES, 0, 1000, "0", 0,
+        "Bytes a parameter of the shard of the flat copy that the optimizer makes of 16-bit gradients."),
     SPEC_F_DOUBLE(SpecFramework, gather_buffers, ORR_UNIT_NONE, 0, 100, "0", 0,
                   "ZeRO-3: flat buffers of the largest unit that the gathering stream holds reserved."),
     SPEC_F_DOUBLE(SpecFramework, fragmentation_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,

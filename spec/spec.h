@@ -243,6 +243,10 @@ typedef struct SpecFramework {
         weight_placeholders; /* fused accumulation hands autograd an unused tensor of each weight's shape, cached */
     bool keeps_gathered_inputs;    /* linear layers keep the gathered input of sequence parallelism */
     bool saves_unquantized_inputs; /* 8-bit linear layers keep their input in 16 bits and cast again */
+    double
+        bucket_copy_elements; /* gradients copied into one flat buffer at a time, on their way to the wire */
+    double
+        optimizer_flat_bytes; /* a parameter of the shard: flat copies that the optimizer step makes of 16-bit sums */
     double gather_buffers; /* ZeRO-3: flat buffers of the largest unit that a stream of its own reserves */
     double fragmentation_frac; /* reserved beyond allocated, as a share of dynamic memory */
 } SpecFramework;
