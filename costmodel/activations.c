@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "costmodel/activations.h"
+#include "costmodel/context.h"
 #include "costmodel/params.h"
 
 static void keep(CostTensors *tensors, const char *name, CostModule module, double bytes, bool weight_grad)
@@ -189,7 +190,9 @@ CostActivations cost_layer_activations(const CostShape *shape, int layer, int la
 {
     const CostRecomputeExtent extent = cost_recompute_extent(shape->spec, layer_in_stage);
     CostTensors tensors;
-    CostActivations sum = {.backward_temp_bytes = gradient_working_bytes(shape)};
+    CostActivations sum = {.forward_temp_bytes = cost_context_buffer_bytes(shape, false),
+                           .backward_temp_bytes =
+                               fmax(gradient_working_bytes(shape), cost_context_buffer_bytes(shape, true))};
     cost_layer_tensors(shape, layer, &tensors);
     for (int i = 0; i < tensors.count; i++) {
         const CostTensor *tensor = &tensors.tensor[i];
@@ -258,6 +261,16 @@ CostActivations cost_head_activations(const CostShape *shape)
         .forward_temp_bytes = loss.forward_temp * logits,
         .backward_temp_bytes = loss.backward_temp * logits,
     };
+}
+
+double cost_boundary_bytes(const CostShape *shape)
+{
+    return shape->element_bytes * shape->part_tokens * shape->hidden;
+}
+
+double cost_result_bytes(const CostShape *shape)
+{
+    return shape->element_bytes * rank_logits(shape);
 }
 
 double cost_head_stranded_bytes(const CostShape *shape)

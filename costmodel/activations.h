@@ -39,6 +39,9 @@ typedef struct CostActivations {
 CostActivations cost_layer_activations(const CostShape *shape, int layer, int layer_in_stage);
 CostActivations cost_embedding_activations(const CostShape *shape);
 CostActivations cost_head_activations(const CostShape *shape);
+/* Bytes of one micro-batch that crosses a pipeline boundary, and of the last stage's result: 16-bit logits. */
+double cost_boundary_bytes(const CostShape *shape);
+double cost_result_bytes(const CostShape *shape);
 /* Bytes that the allocator reserves for the loss at its peak beyond those of its tensors. */
 double cost_head_stranded_bytes(const CostShape *shape);
 

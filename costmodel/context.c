@@ -76,6 +76,25 @@ static double kv_bytes(const CostShape *shape, const CostContextPlan *plan, doub
     return shape->batch * shape->sequence * plan->kv_heads * (qk_dim(model) + v_dim(model)) * element_bytes;
 }
 
+double cost_context_buffer_bytes(const CostShape *shape, bool backward)
+{
+    if (shape->context < 2) {
+        return 0;
+    }
+    const CostContextPlan plan = cost_context_plan(shape);
+    const double whole = kv_bytes(shape, &plan, shape->element_bytes), own = whole / shape->context;
+    switch (shape->spec->parallel.context_mode) {
+    case SPEC_CONTEXT_ALLGATHER:
+        return backward ? 2 * whole : whole;
+    case SPEC_CONTEXT_ALLGATHER_RING:
+        return backward ? whole + 2 * kv_bytes(shape, &plan, 4) / shape->context : whole;
+    case SPEC_CONTEXT_ULYSSES:
+        return 0;
+    default:
+        return backward ? 4 * own : whole;
+    }
+}
+
 /* `steps` kernels of q x kv tokens; returns the op's index. FLOPs are given for all of them together. */
 static int push_steps(const CostShape *shape, const CostContextPlan *plan, const char *name, bool backward,
                       bool causal, double steps, double kv_tokens, CostOps *ops)

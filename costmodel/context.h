@@ -38,6 +38,10 @@ double cost_document_pairs(double tokens, double document_tokens);
 /* The causal window that leaves as many pairs as documents do: w (s - w/2) = pairs. 0: none. */
 double cost_document_window(double tokens, double document_tokens);
 
+/* Bytes of the exchange's own buffers during one layer's forward or backward: gathered keys and values, or those that a
+ * ring has received (all of them in [TransformerEngine]'s forward, two pairs with their gradients in its backward). */
+double cost_context_buffer_bytes(const CostShape *shape, bool backward);
+
 /* The core of one layer (fused kernels, no window) with its exchange; forward or backward-input. `useful` and `all`:
  * pairs of one sequence on the average rank, as in FLOPs. */
 void cost_push_context_core(const CostShape *shape, bool backward, double useful, double all, CostOps *ops);

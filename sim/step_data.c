@@ -239,6 +239,27 @@ static double stranded_bytes(const Step *step, int rank, const StepParams *param
            step->spec->execution.framework.gather_buffers * (double)unit_bytes;
 }
 
+bool step_keeps_boundaries(const Spec *spec)
+{
+    return spec->execution.framework.pipeline_keeps_boundaries && spec->parallel.pipeline > 1;
+}
+
+/* Receive buffers for the input and the output's gradient of each micro-batch, and its output, of a rank's stages. */
+static double boundary_buffer_bytes(const Step *step, int rank)
+{
+    const SimPlan *plan = step->plan;
+    const int last = plan->shape.ranks * plan->shape.chunks - 1;
+    double bytes = 0;
+    for (int chunk = 0; step_keeps_boundaries(step->spec) && chunk < plan->shape.chunks; chunk++) {
+        const int stage =
+            sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
+        const double boundary = cost_boundary_bytes(&step->shape);
+        bytes += stage > 0 ? boundary : 0;
+        bytes += stage < last ? 2 * boundary : cost_result_bytes(&step->shape);
+    }
+    return plan->shape.microbatches * bytes;
+}
+
 void step_fill_rank(Step *step, int rank)
 {
     const Spec *spec = step->spec;
@@ -254,5 +275,6 @@ void step_fill_rank(Step *step, int rank)
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
     out->static_bytes[SIM_MEM_WORKSPACE] =
         llround(spec->execution.framework.workspace_bytes + placeholder_bytes(step, rank));
+    out->static_bytes[SIM_MEM_ACTIVATIONS] = llround(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = llround(stranded_bytes(step, rank, &params));
 }

@@ -48,6 +48,8 @@ void step_fill_stage(Step *step, int stage, int first_layer);
 /* sim/step_data.c: gradient reduction and parameter gathers of a stage, optimizer and states of a rank. */
 void step_fill_data(Step *step, int stage);
 void step_fill_rank(Step *step, int rank);
+/* Buffers of a stage hold what crosses its boundaries for all micro-batches of the step. */
+bool step_keeps_boundaries(const Spec *spec);
 /* sim/step_zeropp.c: ZeRO++ on one unit whose plain communication is filled in; its second shard of weights. */
 void step_apply_zeropp(const Spec *spec, const StepParams *params, SimSegment *segment);
 double step_secondary_shard_bytes(const Spec *spec, const StepParams *params);

@@ -165,6 +165,12 @@ void step_fill_stage(Step *step, int stage, int first_layer)
     if (stage == last) {
         fill_head(step, &out->segments[next], &step->params[stage][next]);
     }
+    if (stage > 0 &&
+        step_keeps_boundaries(step->spec)) { /* its input lies in a buffer that is there anyhow */
+        const int64_t input_bytes = bytes_of(cost_boundary_bytes(&step->shape));
+        SimSegment *first = &out->segments[0];
+        first->activation_bytes -= MIN(first->activation_bytes, input_bytes);
+    }
     offload_layers(step->spec, out);
     add_microbatch_overhead(step->spec, &out->segments[0]);
 }

@@ -93,6 +93,8 @@ static const SpecField framework_fields[] = {
     SIZE(context_bytes, "Device memory outside the allocator: context, communication buffers."),
     SIZE(workspace_bytes, "Workspaces inside the allocator."),
     FUSED(weight_placeholders, "Fused accumulation caches an unused tensor of each distinct weight's shape."),
+    FUSED(pipeline_keeps_boundaries,
+          "A pipeline stage keeps the inputs, outputs and gradient buffers of all micro-batches of a step."),
     FUSED(
         keeps_gathered_inputs,
         "Linear layers keep their whole input under sequence parallelism; else the backward gathers again."),

@@ -1,5 +1,7 @@
 /* tests/unit/test_memory.c - what losses, inputs and the allocator hold, against hand-worked bytes. */
 #include "costmodel/activations.h"
+#include "costmodel/context.h"
+#include "costmodel/states.h"
 #include "report/generation.h"
 #include "report/report.h"
 #include "test_spec_support.h"
@@ -147,6 +149,75 @@ static void reserved(void)
                                    2 * LOGITS / 4, 0.5);
 }
 
+/* bf16 sums, reduced in fp32 on the wire: a bucket of 1e6 in 4 bytes, the shard of a quarter of 1,000 in 8; sums in fp32
+ * need no copy, one GPU a model copy no bucket. */
+static void flat_gradients(void)
+{
+    const char *const bucket = "execution.framework.bucket_copy_elements=100",
+                      *const flat = "execution.framework.optimizer_flat_bytes=8",
+                      *const zero = "parallel.zero=1";
+    g_autofree Spec *half = test_spec(bucket, flat, zero, "training.gradient_reduce_dtype=fp32");
+    g_autofree Spec *whole = test_spec(bucket, flat, zero, "training.gradient_dtype=fp32");
+    g_autofree Spec *alone = test_spec(bucket, flat, "cluster.nodes=2", zero);
+    g_assert_cmpint(half->parallel.data, ==, 4);
+    g_assert_cmpint(alone->parallel.data, ==, 1);
+    g_assert_cmpfloat(cost_flat_gradient_bytes(half, 900, 0), ==, 100 * 4 + 900 / 4 * 8);
+    g_assert_cmpfloat(cost_flat_gradient_bytes(half, 60, 0), ==, 60 * 4 + 60 / 4 * 8);
+    g_assert_cmpfloat(cost_flat_gradient_bytes(whole, 900, 0), ==, 100 * 4);
+    g_assert_cmpfloat(cost_flat_gradient_bytes(alone, 900, 0), ==, 900 * 8);
+}
+
+/* Keys and values of 2,048 tokens x 8 heads / 4 ranks x 2 x 128 in 16 bits: 2 MiB whole, half of it on each of 2 ranks. */
+static void context_buffers(void)
+{
+    static const struct {
+        const char *mode;
+        double forward, backward;
+    } CASES[] = {{"ring", 2, 4}, {"allgather", 2, 4}, {"allgather-ring", 2, 2 + 2 * 2}, {"ulysses", 0, 0}};
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *mode = g_strconcat("parallel.context_mode=", CASES[i].mode, NULL);
+        g_autofree Spec *spec = test_spec(mode, "parallel.context=2", NULL, NULL);
+        CostShape shape;
+        cost_shape_init(&shape, spec);
+        g_assert_cmpfloat(cost_context_buffer_bytes(&shape, false), ==, CASES[i].forward * 1048576);
+        g_assert_cmpfloat(cost_context_buffer_bytes(&shape, true), ==, CASES[i].backward * 1048576);
+    }
+    g_autofree Spec *spec = test_spec(NULL, NULL, NULL, NULL);
+    CostShape shape;
+    cost_shape_init(&shape, spec);
+    g_assert_cmpfloat(cost_context_buffer_bytes(&shape, true), ==, 0);
+}
+
+static Report run(const char *set, OrrArena *arena)
+{
+    const ReportOptions options = {.check = true};
+    Spec *spec = orr_arena_alloc(arena, sizeof *spec);
+    g_autofree Spec *loaded = test_spec("parallel.data=4", "training.global_batch=64", set, NULL);
+    Report report;
+    GError *error = NULL;
+    *spec = *loaded;
+    g_assert_true(report_run(spec, NULL, &options, arena, &report, &error));
+    return report;
+}
+
+/* 16 micro-batches of 2,048 tokens x 4,096 in 16 bits, 16 MiB each, over 4 stages: the first keeps results and gradients of
+ * all of them, the next two also inputs, which stop counting where they are in flight (3, 2, 1), the last 50 MiB of
+ * logits each instead of results and gradients. */
+static void boundaries(void)
+{
+    static const double MIB_MORE[] = {2 * 16 * 16, (3 * 16 - 3) * 16, (3 * 16 - 2) * 16,
+                                      (16 - 1) * 16 + 16 * 50};
+    OrrArena *arena = orr_arena_new();
+    const Report without = run(NULL, arena);
+    const Report with = run("execution.framework.pipeline_keeps_boundaries=true", arena);
+    g_assert_cmpint(with.stage_count, ==, 4);
+    for (int i = 0; i < 4; i++) {
+        g_assert_cmpfloat(with.stages[i].peak_bytes - without.stages[i].peak_bytes, ==,
+                          MIB_MORE[i] * 1048576);
+    }
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -156,5 +227,8 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/generation-inherits", generation_inherits);
     g_test_add_func("/memory/reduced-as-summed", reduced_as_summed);
     g_test_add_func("/memory/reserved", reserved);
+    g_test_add_func("/memory/flat-gradients", flat_gradients);
+    g_test_add_func("/memory/context-buffers", context_buffers);
+    g_test_add_func("/memory/boundaries", boundaries);
     return g_test_run();
 }
