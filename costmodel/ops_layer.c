@@ -62,8 +62,9 @@ void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
 }
 
 /* Bytes moved for each logit by the loss. Unfused PyTorch: to fp32 (2+4), log-softmax (4+4), gather; backward
- * softmax - onehot (4+4) and back to 16 bits (4+2). Megatron's vocabulary-parallel: to fp32, maximum, subtract,
- * exp and sum, divide. Fused: one pass each way. */
+ * softmax - onehot (4+4) and back to 16 bits (4+2). Megatron's vocabulary-parallel, a plain stream each: to fp32 (2+4),
+ * maximum (4), subtract (4+4), exp (4+4), sum (4), divide (4+4); backward scale (4+4) and back to 16 bits (4+2).
+ * Fused: one pass each way. */
 static double loss_bytes(const Spec *spec, bool backward)
 {
     const SpecLoss loss = spec->execution.framework.loss;
@@ -71,7 +72,7 @@ static double loss_bytes(const Spec *spec, bool backward)
     case SPEC_LOSS_UNFUSED:
         return backward ? 22 : 20;
     case SPEC_LOSS_VOCAB_PARALLEL:
-        return backward ? 14 : 30;
+        return backward ? 14 : 38;
     case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* cast; subtract, exp, sum and copy back; divide. Scatter, copy, cast */
         return backward ? 18 : 30;
     case SPEC_LOSS_FUSED:
@@ -95,8 +96,11 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    cost_push_move(ops, "loss", module, compiled ? COST_MOVE_SOFTMAX : COST_MOVE_CROSS_ENTROPY,
-                   logits * loss_bytes(shape->spec, pass != COST_FORWARD), loss == SPEC_LOSS_FUSED ? 2 : 6);
+    const CostMove move = compiled                           ? COST_MOVE_SOFTMAX
+                          : loss == SPEC_LOSS_VOCAB_PARALLEL ? COST_MOVE_ELEMENTWISE
+                                                             : COST_MOVE_CROSS_ENTROPY;
+    cost_push_move(ops, "loss", module, move, logits * loss_bytes(shape->spec, pass != COST_FORWARD),
+                   loss == SPEC_LOSS_FUSED ? 2 : 6);
     if (pass == COST_FORWARD) { /* maximum, sum and target logit of every token */
         cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4,
                              shape->tensor_group, COST_COMM_TENSOR, -1);

@@ -176,6 +176,10 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
     hide_expert_comm(shape, ops, selected, &time);
     const double host_s = kernels * execution->framework.kernel_host_s *
                           (execution->compiled ? execution->framework.compiled_kernel_frac : 1);
+    if (execution->framework.launch_blocking) { /* neither runs while the other does */
+        time.host_s = host_s + idle_s;
+        return time;
+    }
     const double ahead_s = cost_time_total_s(&time) - host_s;
     time.launch_wait_s = fmax(0, -ahead_s);
     time.slack_s = idle_s > 0 ? 0 : fmax(0, ahead_s); /* the host has waited for the GPU */

@@ -47,6 +47,8 @@ static const SpecField framework_fields[] = {
     FUSED(grouped_experts, "One kernel works on all experts of a rank; else one each."),
     HOST_S(host_sync_s, "Dropless experts: the GPU waits while the host reads token counts, once a layer."),
     HOST_S(kernel_host_s, "Host time of one kernel launch."),
+    FUSED(launch_blocking,
+          "The host launches a kernel only when the one before has ended (CUDA_LAUNCH_BLOCKING)."),
     HOST_S(kernel_gap_s, "Idle time of the GPU between two dependent kernels."),
     SPEC_F_DOUBLE(SpecFramework, compiled_kernel_frac, ORR_UNIT_FRAC, 0.01, 1, "1", 0,
                   "Kernels left of eager ones when execution.compiled."),
@@ -85,7 +87,8 @@ static const SpecField framework_fields[] = {
     SPEC_F_BOOL(SpecFramework, chunked_tensor_overlap, "true", 0,
                 "Overlap \"tensor\" cuts products in pieces; else only the rank's own part hides a gather."),
     FUSED(overlap_tensor_backward, "Tensor-parallel collectives run beside the backward matrix products."),
-    FUSED(balances_head, "Layers are dealt to pipeline ranks by compute cost, the LM head included."),
+    FUSED(balances_head, "Each pipeline stage takes layers until its share of the compute, the LM head's "
+                         "included, is exceeded."),
     FUSED(p2p_blocking, "The compute stream waits for its own sends."),
     FUSED(p2p_scatter_gather, "Each tensor rank sends 1/t of the activation and the receivers gather."),
     SPEC_F_WORD(SpecFramework, loss, &spec_words_loss, "\"unfused\"", 0,

@@ -6,20 +6,11 @@ typedef struct Slots {
     int first, last;
 } Slots;
 
-/* The LM head in layers of equal work, for frameworks that deal layers out by compute cost. */
-static int head_layers(const SpecModel *model)
-{
-    const double attention = 2.0 * (model->heads + model->kv_heads) * model->head_dim;
-    const double mlp = (model->gated_mlp ? 3.0 : 2.0) * model->ffn_hidden;
-    return (int)(model->vocab / (attention + mlp) + 0.5);
-}
-
 static Slots extra_slots(const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
-    const bool by_cost = spec->execution.framework.balances_head && !parallel->loss_as_layer;
     return (Slots){.first = parallel->embedding_as_layer ? 1 : 0,
-                   .last = (parallel->loss_as_layer ? 1 : 0) + (by_cost ? head_layers(&spec->model) : 0) +
+                   .last = (parallel->loss_as_layer ? 1 : 0) +
                            (parallel->mtp_as_layer ? spec->model.mtp_layers : 0)};
 }
 
@@ -72,6 +63,24 @@ static void deal(int layers, const int *stages, int count, Slots slots, int *cou
     }
     if (left > 0)
         counts[stages[count - 1]] += left;
+}
+
+/* nanotron: a stage takes layers until what it and those before it hold exceeds their share of all multiplications, the
+ * LM head's included; attention counted as 4 a d h. Source: [NanotronCode] models/base.py, build_model */
+static void deal_by_cost(const SpecModel *model, int stages, int *counts)
+{
+    const double layer = (4.0 * model->heads * model->head_dim + 3.0 * model->ffn_hidden) * model->hidden;
+    const double all = model->layers * layer + (double)model->vocab * model->hidden;
+    double sum = 0;
+    int stage = 0;
+    for (int i = 0; i < stages; i++)
+        counts[i] = 0;
+    for (int i = 0; i < model->layers; i++) {
+        counts[stage]++;
+        sum += layer;
+        if (sum > all * ((stage + 1.0) / stages) && stage + 1 < stages)
+            stage++;
+    }
 }
 
 static bool given_layers(const Spec *spec, int stages, int *counts, GError **error)
@@ -165,6 +174,10 @@ bool spec_stage_layers(const Spec *spec, int *counts, GError **error)
     }
     if (parallel->first_stage_layers > 0 || parallel->last_stage_layers > 0)
         return fixed_ends(spec, stages, counts, error);
+    if (spec->execution.framework.balances_head && parallel->pipeline > 1 && slots.first + slots.last == 0) {
+        deal_by_cost(&spec->model, stages, counts);
+        return true;
+    }
     int list[SPEC_MAX_STAGES];
     deal(spec->model.layers, list, stages_of_ranks(parallel, stages, 0, parallel->pipeline - 1, list), slots,
          counts);

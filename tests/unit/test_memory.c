@@ -85,6 +85,9 @@ static void generations(void)
         {"torchtitan", "2024-12", "torchtitan-2024"},
         {"torchtitan", "2025-01", "torchtitan-2024"},
         {"torchtitan", "2025-02", NULL},
+        {"megatron-deepspeed", "2022-01", "megatron-deepspeed-2021"},
+        {"megatron-deepspeed", "2022-02", "megatron-deepspeed-2022"},
+        {"megatron-deepspeed", "2023-12", NULL},
         {"megatron-core", "2024-11", "megatron-core-2024"},
         {"megatron-core", "2026-04", NULL},
         {"megatron-lm", "2021-04", NULL}, /* megatron-lm-2021 is named by its rows and has no last month */

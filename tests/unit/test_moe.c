@@ -354,6 +354,11 @@ static void host(void)
     CLOSE(layer_time(&spec).host_s, eager + 0.5, 1e-9);
     spec.model.moe.capacity_factor = 1;
     CLOSE(layer_time(&spec).host_s, eager, 1e-9);
+    const CostTime behind = layer_time(&spec);
+    spec.execution.framework.launch_blocking = true; /* then nothing of the launches hides behind kernels */
+    CLOSE(layer_time(&spec).host_s - behind.host_s, cost_time_total_s(&behind) - behind.host_s, 1e-9);
+    spec.execution.framework.kernel_host_s = 0;
+    CLOSE(layer_time(&spec).host_s, 0, 0);
 }
 
 /* The last layer has twice the experts: their weights and router more, the work of a token the same. */

@@ -103,6 +103,39 @@ static void test_invariants(void)
     g_rand_free(rand);
 }
 
+/* nanotron: a stage is closed by the layer that takes it beyond its share. 80B: the head is 1.10 layers, a stage of 16 holds
+ * 5.07, so the first takes 6; 1.34B: the head is 4 layers and the share of two exactly 10, which 10 layers do not exceed. */
+static void test_by_cost(void)
+{
+    static const struct {
+        int layers, hidden, heads, ffn, pipeline;
+        const char *counts;
+    } cases[] = {
+        {80, 8192, 64, 28672, 16, "6 5 5 5 5 5 5 5 5 5 5 5 5 5 6 3"},
+        {16, 2048, 32, 8192, 2, "11 5"},
+        {32, 4096, 32, 14336, 4, "9 9 8 6"},
+        {32, 4096, 32, 14336, 1, "32"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        int counts[SPEC_MAX_STAGES];
+        GError *error = NULL;
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        spec->model.layers = cases[i].layers;
+        spec->model.hidden = cases[i].hidden;
+        spec->model.heads = cases[i].heads;
+        spec->model.head_dim = cases[i].hidden / cases[i].heads;
+        spec->model.ffn_hidden = cases[i].ffn;
+        spec->model.vocab = 131072;
+        spec->parallel.pipeline = cases[i].pipeline;
+        spec->parallel.virtual_stages = 1;
+        spec->execution.framework.balances_head = true;
+        g_assert_true(spec_stage_layers(spec, counts, &error));
+        g_assert_no_error(error);
+        g_autofree char *got = show(counts, cases[i].pipeline);
+        g_assert_cmpstr(got, ==, cases[i].counts);
+    }
+}
+
 static void test_given(void)
 {
     g_autofree Spec *spec = g_new0(Spec, 1);
@@ -141,5 +174,6 @@ int main(int argc, char **argv)
     g_test_add_func("/spec/layout/layouts", test_layouts);
     g_test_add_func("/spec/layout/invariants", test_invariants);
     g_test_add_func("/spec/layout/given", test_given);
+    g_test_add_func("/spec/layout/by-cost", test_by_cost);
     return g_test_run();
 }
