@@ -182,6 +182,26 @@ static void fit_fp4(CalProfile *profile, const GPtrArray *rows, double prior)
     cal_fit_free(fit);
 }
 
+/* Narrow dtypes that only serving bursts timed, on a chip whose bf16 products a training loop timed too: what the loop
+ * does to the power limit it does to all products. The rows of the bursts are predicted as before.
+ *   power' = power / s   with s = power_scale of the bf16 bursts */
+static void lend_training_state(CalProfile *profile)
+{
+    const CalCondition *bf16 = cal_condition_find(profile, "aic-gemm", CAL_GEMM, SPEC_BF16);
+    static const SpecDtype narrow[] = {SPEC_FP8, SPEC_FP4};
+    for (size_t i = 0; bf16 != NULL && i < G_N_ELEMENTS(narrow); i++) {
+        SpecGemmModel *gemm = &profile->accelerator.model.gemm[narrow[i]];
+        CalCondition *own = cal_condition_find(profile, "aic-gemm", CAL_GEMM, (int)narrow[i]);
+        if (own == NULL || gemm->peak_frac <= 0) {
+            continue;
+        }
+        own->power_scale *= bf16->power_scale;
+        own->throttle_scale *= bf16->throttle_scale;
+        gemm->power_frac /= bf16->power_scale;
+        gemm->throttle_s /= bf16->throttle_scale;
+    }
+}
+
 void cal_fit_gemms(CalProfile *profile, const GPtrArray *rows, const CalProfile *donor, double prior)
 {
     SpecGemmModel *gemm = profile->accelerator.model.gemm;
@@ -192,4 +212,5 @@ void cal_fit_gemms(CalProfile *profile, const GPtrArray *rows, const CalProfile 
     }
     fit_wider(profile, rows, donor, prior);
     fit_fp4(profile, rows, prior);
+    lend_training_state(profile);
 }

@@ -246,6 +246,27 @@ void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass)
     }
 }
 
+/* Bytes of an activation that tensor ranks gather; Transformer Engine and torchao cast before they gather.
+ * Source: [TransformerEngine], [torchao] */
+static double gathered_bytes(const CostShape *shape)
+{
+    const SpecPrecision precision = shape->spec->training.precision;
+    const bool narrow = shape->spec->execution.framework.tensor_gather_8bit &&
+                        precision != SPEC_PRECISION_FP8_ROWWISE &&
+                        (shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4);
+    return shape->tokens * shape->hidden *
+           (narrow ? spec_dtype_bytes(shape->linear_dtype) : shape->element_bytes);
+}
+
+/* Sequences behind the batch: what was gathered is put in order, what is scattered is put into the order of ranks. */
+static void push_layout_copy(const CostShape *shape, CostOps *ops, CostModule module, double bytes)
+{
+    const double copies = shape->spec->execution.framework.tensor_layout_copies;
+    if (shape->sequence_parallel && copies > 0 && shape->tensor_group.ranks > 1) {
+        cost_push_move(ops, "layout", module, COST_MOVE_ELEMENTWISE, 2 * copies * bytes, 1);
+    }
+}
+
 static double full_bytes(const CostShape *shape)
 {
     return shape->tokens * shape->hidden * shape->element_bytes;
@@ -257,22 +278,29 @@ static double full_bytes(const CostShape *shape)
  * `gemm`: index in `ops` of this linear's GEMM (the op beside which the collective may run). */
 void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm)
 {
+    const SpecFramework *framework = &shape->spec->execution.framework;
     const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
     const double bytes = full_bytes(shape);
     if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
         cost_push_tensor_grid(shape, ops, pass, module, gemm, true);
         return;
     }
+    const bool chunked = overlap && shape->tensor_group.ranks > 1;
     if (pass == COST_FORWARD && shape->sequence_parallel) {
-        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, bytes, shape->tensor_group,
-                             COST_COMM_TENSOR, overlap ? gemm : -1);
-        if (overlap && shape->tensor_group.ranks > 1) {
+        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, gathered_bytes(shape),
+                             shape->tensor_group, COST_COMM_TENSOR, overlap ? gemm : -1);
+        if (chunked) {
             ops->op[ops->count - 1].u.collective.chunked = true;
+        } else {
+            push_layout_copy(shape, ops, module, gathered_bytes(shape));
         }
-    } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel) {
-        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, bytes, shape->tensor_group,
-                             COST_COMM_TENSOR, gemm);
+    } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel && !framework->keeps_gathered_input) {
+        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered_bytes(shape),
+                             shape->tensor_group, COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
+        if (!chunked) {
+            push_layout_copy(shape, ops, module, bytes);
+        }
         cost_push_collective(ops, "input grad", module,
                              shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, bytes,
                              shape->tensor_group, COST_COMM_TENSOR, gemm);
@@ -290,16 +318,23 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
         cost_push_tensor_grid(shape, ops, pass, module, gemm, false);
         return;
     }
-    const int before = ops->count;
+    const bool chunked = overlap && shape->sequence_parallel && shape->tensor_group.ranks > 1;
     if (pass == COST_FORWARD) {
+        if (!chunked) {
+            push_layout_copy(shape, ops, module, bytes);
+        }
         cost_push_collective(
             ops, "reduce", module, shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, bytes,
             shape->tensor_group, COST_COMM_TENSOR, overlap && shape->sequence_parallel ? gemm : -1);
     } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel) {
-        cost_push_collective(ops, "output grad", module, COST_ALL_GATHER, bytes, shape->tensor_group,
-                             COST_COMM_TENSOR, overlap ? gemm : -1);
+        cost_push_collective(ops, "output grad", module, COST_ALL_GATHER, gathered_bytes(shape),
+                             shape->tensor_group, COST_COMM_TENSOR, overlap ? gemm : -1);
+    } else {
+        return;
     }
-    if (ops->count > before) {
-        ops->op[before].u.collective.chunked = overlap && shape->sequence_parallel;
+    if (chunked) {
+        ops->op[ops->count - 1].u.collective.chunked = true;
+    } else if (pass == COST_BACKWARD_INPUT) {
+        push_layout_copy(shape, ops, module, gathered_bytes(shape));
     }
 }

@@ -216,11 +216,26 @@ CostTime cost_time_ops(const CostShape *shape, const CostOps *ops)
     return time_selected(shape, ops, selected);
 }
 
+/* The first op of a layer that no tensor of its backward depends on: the output linear of a dense MLP and what follows
+ * it. Combining experts needs their outputs, for the gradient of the weights. Source: [PyTorchCheckpoint] */
+static int first_not_needed(const CostOps *forward)
+{
+    for (int i = forward->count - 1; i >= 0; i--) {
+        if (forward->op[i].kind == COST_OP_GEMM) {
+            return forward->op[i].module == COST_MODULE_MLP_LINEAR ? i : forward->count;
+        }
+    }
+    return forward->count;
+}
+
 CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent)
 {
     bool selected[COST_MAX_OPS];
+    const bool early = shape->spec->execution.framework.recompute_stops_early;
+    const int end = early ? first_not_needed(forward) : forward->count;
     for (int i = 0; i < forward->count; i++) {
-        selected[i] = extent == COST_RECOMPUTE_OP_ALL ||
+        const bool needed = i < end || extent != COST_RECOMPUTE_OP_ALL;
+        selected[i] = (needed && extent == COST_RECOMPUTE_OP_ALL) ||
                       (extent == COST_RECOMPUTE_OP_SOME && cost_recomputes_op(shape->spec, forward, i));
     }
     return time_selected(shape, forward, selected);
@@ -243,11 +258,24 @@ CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage)
     }
 }
 
-/* torchtitan's per-op policy keeps every second matmul, attention and collectives' outputs. */
+static bool scatters(const CostOps *ops, int index)
+{
+    return index < ops->count && ops->op[index].kind == COST_OP_COLLECTIVE &&
+           ops->op[index].u.collective.collective.op == COST_REDUCE_SCATTER;
+}
+
+/* torchtitan's per-op policy keeps every second matmul, attention, and what reduce-scatters return (so what only they
+ * read is not needed); gathers run again. Source: [torchtitan] parallelize_llama.py, _save_list */
 static bool selective_op_recomputes(const CostOps *ops, int index)
 {
     const CostOp *op = &ops->op[index];
-    if (op->kind == COST_OP_ATTENTION || op->kind == COST_OP_COLLECTIVE) {
+    if (op->kind == COST_OP_ATTENTION) {
+        return false;
+    }
+    if (op->kind == COST_OP_COLLECTIVE) {
+        return op->u.collective.comm == COST_COMM_TENSOR && op->u.collective.collective.op == COST_ALL_GATHER;
+    }
+    if (op->kind == COST_OP_MOVE && scatters(ops, index + 1)) {
         return false;
     }
     if (op->kind != COST_OP_GEMM) {

@@ -107,11 +107,11 @@ static void add_params(StepParams *sum, const StepParams *term)
     sum->matrices += term->matrices;
 }
 
-/* Copies of a whole gradient on its way to the wire: into the flat buffer, scaled before the reduction. */
-static int64_t gradient_copies_ps(const Spec *spec, double params)
+/* Whole weights or gradients read and written `copies` times: gathered weights from the buffer of the collective to their
+ * tensors, gradients into that of theirs (one and a half times where it is wider: PyTorch's FSDP2 reduces in fp32). */
+static int64_t copies_ps(const Spec *spec, double copies, double params)
 {
-    const double bytes =
-        2 * spec->execution.framework.gradient_copies * params * cost_weight_wire_bytes(spec);
+    const double bytes = 2 * copies * params * cost_weight_wire_bytes(spec);
     return bytes > 0 ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes))
                      : 0;
 }
@@ -137,7 +137,13 @@ static void fill_units(const Step *step, int stage)
         const StepParams *params = &step->params[stage][i];
         const double count = params->dense + params->expert;
         set_communication(step->spec, segment, params);
-        segment->backward_weight.part_ps[SIM_PART_COMPUTE] += gradient_copies_ps(step->spec, count);
+        const SpecFramework *framework = &step->spec->execution.framework;
+        const int64_t gathered_ps = copies_ps(step->spec, framework->gathered_copies, count);
+        const bool again = framework->reshard_after_forward && !cost_keeps_gathered(step->spec);
+        segment->forward.part_ps[SIM_PART_COMPUTE] += gathered_ps;
+        segment->backward_input.part_ps[SIM_PART_COMPUTE] += again ? gathered_ps : 0;
+        segment->backward_weight.part_ps[SIM_PART_COMPUTE] +=
+            copies_ps(step->spec, framework->gradient_copies, count);
         segment->gathered_param_bytes = llround(count * cost_weight_wire_bytes(step->spec));
         segment->unsharded_grad_bytes = llround(count * cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);

@@ -23,6 +23,8 @@ static const SpecField framework_fields[] = {
     FUSED(norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
     SPEC_F_DOUBLE(SpecFramework, gradient_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "ZeRO-3: times an unsharded gradient is read and written between product and wire."),
+    SPEC_F_DOUBLE(SpecFramework, gathered_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
+                  "ZeRO-3: times gathered weights are read and written before their use."),
     SPEC_F_BOOL(SpecFramework, fused_grad_accumulation, "true", 0,
                 "The weight-gradient product adds to the gradient; else a pass of its own does."),
     FUSED(gradient_upcast,
@@ -86,6 +88,13 @@ static const SpecField framework_fields[] = {
     FUSED(reduce_each_microbatch, "ZeRO-2 and 3: gradients are reduced on every micro-batch."),
     SPEC_F_BOOL(SpecFramework, chunked_tensor_overlap, "true", 0,
                 "Overlap \"tensor\" cuts products in pieces; else only the rank's own part hides a gather."),
+    FUSED(keeps_gathered_input, "Sequence parallelism: the gathered input of a linear is kept for its "
+                                "backward; else gathered again."),
+    SPEC_F_DOUBLE(
+        SpecFramework, tensor_layout_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
+        "Times an activation is read and written around a gather or reduce-scatter along the sequence."),
+    FUSED(tensor_gather_8bit, "8- and 4-bit recipes cast activations before tensor ranks gather them."),
+    FUSED(recompute_stops_early, "Full recomputation ends with the last tensor that the backward needs."),
     FUSED(overlap_tensor_backward, "Tensor-parallel collectives run beside the backward matrix products."),
     FUSED(balances_head, "Each pipeline stage takes layers until its share of the compute, the LM head's "
                          "included, is exceeded."),

@@ -210,6 +210,7 @@ typedef struct SpecFramework {
         optimizer_post_validation; /* with weight gradients apart: steps on a partial norm, checked in the next step */
     SpecStatesRecipe states;
     int prefetch_units;         /* ZeRO-3: units gathered ahead */
+    double gathered_copies;     /* ZeRO-3: times gathered weights are read and written before their use */
     bool pipeline_keeps_params; /* ZeRO-3 under a pipeline: gathered once a step, reduced once a step */
     bool gathers_each_tensor;   /* ZeRO-3: a collective a tensor, not one a unit */
     double list_rank_host_s;    /* of those: host time for each rank's part of a tensor */
@@ -230,6 +231,11 @@ typedef struct SpecFramework {
     double attention_speed_frac; /* its attention kernel over the generation that execution.attention names */
     bool
         chunked_tensor_overlap; /* overlap "tensor" cuts GEMMs in pieces; else only the rank's own part hides a gather */
+    bool
+        keeps_gathered_input; /* the gathered input of a linear is kept for its backward; else gathered again */
+    double tensor_layout_copies;  /* of an activation around a gather or reduce-scatter along the sequence */
+    bool tensor_gather_8bit;      /* 8- and 4-bit recipes cast before they gather */
+    bool recompute_stops_early;   /* full recomputation ends with the last tensor that the backward needs */
     bool overlap_tensor_backward; /* tensor-parallel collectives run beside the backward GEMMs */
     /* Pipeline. */
     bool balances_head;      /* layers are dealt out by compute cost, the LM head included */

@@ -3,6 +3,7 @@
 
 #include "costmodel/ops.h"
 #include "costmodel/pass.h"
+#include "spec/load.h"
 
 static Spec make_spec(int tensor, bool sequence_parallel, SpecAttention attention)
 {
@@ -213,6 +214,103 @@ static void host_runs_ahead(void)
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 1, 1e-12);
 }
 
+static double move_bytes(const CostOps *ops, const char *name)
+{
+    double sum = 0;
+    for (int i = 0; i < ops->count; i++) {
+        const CostOp *op = &ops->op[i];
+        sum += op->kind == COST_OP_MOVE && strcmp(op->name, name) == 0 ? op->u.move.bytes : 0;
+    }
+    return sum;
+}
+
+static double gathered(const CostOps *ops)
+{
+    double sum = 0;
+    for (int i = 0; i < ops->count; i++) {
+        const CostOp *op = &ops->op[i];
+        sum += op->kind == COST_OP_COLLECTIVE && op->u.collective.collective.op == COST_ALL_GATHER
+                   ? op->u.collective.collective.bytes
+                   : 0;
+    }
+    return sum;
+}
+
+/* T = 8192 tokens: inputs h, (a d), h, f forward; gradients of (a + 2g) d, h, 2f, h backward; parts of the sequence
+ * before a gather and after a reduce-scatter. */
+static void casts(void)
+{
+    static const struct {
+        SpecPrecision precision;
+        SpecGeneration generation;
+        double bytes;
+    } recipes[] = {{SPEC_PRECISION_BF16, SPEC_GENERATION_HOPPER, 0},
+                   {SPEC_PRECISION_FP8, SPEC_GENERATION_HOPPER, 4},
+                   {SPEC_PRECISION_FP8, SPEC_GENERATION_BLACKWELL, 3},
+                   {SPEC_PRECISION_FP8_CS, SPEC_GENERATION_HOPPER, 6},
+                   {SPEC_PRECISION_MXFP8, SPEC_GENERATION_BLACKWELL, 4.0625},
+                   {SPEC_PRECISION_NVFP4, SPEC_GENERATION_BLACKWELL, 7.125}};
+    const double tokens = 8192, part = tokens / 4, forward = 2 * part * 4096 + tokens * (4096 + 14336) / 4,
+                 backward = 2 * part * 4096 + tokens * (4096 + 2048 + 2 * 14336) / 4;
+    for (size_t i = 0; i < G_N_ELEMENTS(recipes); i++) {
+        Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+        spec.training.precision = recipes[i].precision;
+        spec.cluster.accelerator.generation = recipes[i].generation;
+        const CostOps ops = layer_ops(&spec, COST_FORWARD), back = layer_ops(&spec, COST_BACKWARD_INPUT),
+                      weight = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+        g_assert_cmpfloat_with_epsilon(move_bytes(&ops, "cast"), recipes[i].bytes * forward, 1);
+        g_assert_cmpfloat_with_epsilon(move_bytes(&back, "cast"), recipes[i].bytes * backward, 1);
+        g_assert_cmpfloat(move_bytes(&weight, "cast"), ==, 0);
+    }
+}
+
+static void gathers_of_frameworks(void)
+{
+    Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+    const double whole = 8192.0 * 4096 * 2;
+    CostOps ops = layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(gathered(&ops), ==, 4 * whole); /* two inputs again, two output gradients */
+    spec.execution.framework.keeps_gathered_input = true;
+    spec.execution.framework.tensor_layout_copies = 1;
+    ops = layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
+    g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 2 * 2 * whole);
+    ops = layer_ops(&spec, COST_FORWARD); /* two gathers, two reduce-scatters */
+    g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 4 * 2 * whole);
+    spec.training.precision = SPEC_PRECISION_FP8;
+    spec.execution.framework.tensor_gather_8bit = true;
+    ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(gathered(&ops), ==, whole);
+    spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
+    ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
+    spec.execution.framework.chunked_tensor_overlap = true;
+    spec.execution.overlap = SPEC_OVERLAP_TENSOR; /* pieces are multiplied where they arrive */
+    ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 0);
+}
+
+/* What stops early leaves out the MLP's output linear, its reduction and the sum behind it. */
+static void stops_early(void)
+{
+    Spec spec = make_spec(1, false, SPEC_ATTENTION_CUDNN);
+    CostShape shape;
+    CostTime all, early, without = {0};
+    g_autoptr(GError) error = NULL;
+    g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
+    spec.execution.framework.attention_speed_frac = 1;
+    const CostOps ops = layer_ops(&spec, COST_FORWARD);
+    cost_shape_init(&shape, &spec);
+    all = cost_time_recompute(&shape, &ops, COST_RECOMPUTE_OP_ALL);
+    for (int i = ops.count - 2; i < ops.count; i++) {
+        without.compute_s += cost_op_s(&shape, &ops.op[i]);
+    }
+    g_assert_cmpstr(ops.op[ops.count - 2].name, ==, "mlp out");
+    spec.execution.framework.recompute_stops_early = true;
+    early = cost_time_recompute(&shape, &ops, COST_RECOMPUTE_OP_ALL);
+    g_assert_cmpfloat_with_epsilon(all.compute_s - early.compute_s, without.compute_s, 1e-12);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -225,5 +323,8 @@ int main(int argc, char **argv)
     g_test_add_func("/ops/softmax-needs-rows", softmax_needs_rows);
     g_test_add_func("/ops/sums-in-fp32", sums_in_fp32);
     g_test_add_func("/ops/host-runs-ahead", host_runs_ahead);
+    g_test_add_func("/ops/casts", casts);
+    g_test_add_func("/ops/gathers-of-frameworks", gathers_of_frameworks);
+    g_test_add_func("/ops/stops-early", stops_early);
     return g_test_run();
 }
