@@ -255,42 +255,47 @@ static void close_bucket(SearchLane *lane, Params *bucket, Stage *stage)
     *bucket = (Params){0};
 }
 
+typedef struct Filling {
+    Params bucket;
+    bool units, open;
+    double limit, wire; /* bytes that close a bucket (0: none), of a parameter */
+} Filling;
+
+static void fill_bucket(SearchLane *lane, Filling *filling, double dense, double expert, int matrices,
+                        Stage *stage)
+{
+    Params *bucket = &filling->bucket;
+    add_params(bucket, dense, expert, matrices);
+    const double bytes = (bucket->dense + bucket->expert) * filling->wire;
+    filling->open = !filling->units && (filling->limit <= 0 || bytes < filling->limit);
+    if (!filling->open)
+        close_bucket(lane, bucket, stage);
+}
+
 /* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
 static Stage stage_buckets(SearchLane *lane, int index)
 {
     const SearchCosts *costs = lane->costs;
-    const double limit = lane->spec.execution.framework.bucket_bytes;
-    const double wire = cost_gradient_wire_bytes(&lane->spec);
-    const bool units = lane->spec.parallel.zero >= 3;
     const int from = lane->deal->first[index], to = lane->deal->first[index + 1];
-    const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last;
-    Params bucket = {0};
+    const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last, *first = &costs->first,
+                     *mtp = &costs->mtp;
+    Filling filling = {.units = lane->spec.parallel.zero >= 3,
+                       .limit = lane->spec.execution.framework.bucket_bytes,
+                       .wire = cost_gradient_wire_bytes(&lane->spec)};
     Stage stage = {0};
-    bool open = false;
     if (index + 1 == lane->stages) {
-        add_params(&bucket, last->dense, last->expert, last->matrices);
-        open = true;
-        if (units || (limit > 0 && (bucket.dense + bucket.expert) * wire >= limit)) {
-            close_bucket(lane, &bucket, &stage);
-            open = false;
-        }
+        fill_bucket(lane, &filling, last->dense, last->expert, last->matrices, &stage);
+        for (int i = 0; i < lane->spec.model.mtp_layers; i++)
+            fill_bucket(lane, &filling, mtp->dense, mtp->expert, mtp->matrices, &stage);
     }
-    for (int layer = to - 1; layer >= from; layer--) {
-        add_params(&bucket, costs->dense[layer + 1] - costs->dense[layer],
-                   costs->expert[layer + 1] - costs->expert[layer],
-                   costs->matrices[layer + 1] - costs->matrices[layer]);
-        open = true;
-        if (units || (limit > 0 && (bucket.dense + bucket.expert) * wire >= limit)) {
-            close_bucket(lane, &bucket, &stage);
-            open = false;
-        }
-    }
-    if (index == 0) {
-        add_params(&bucket, costs->first.dense, costs->first.expert, costs->first.matrices);
-        open = true;
-    }
-    if (open)
-        close_bucket(lane, &bucket, &stage);
+    for (int layer = to - 1; layer >= from; layer--)
+        fill_bucket(lane, &filling, costs->dense[layer + 1] - costs->dense[layer],
+                    costs->expert[layer + 1] - costs->expert[layer],
+                    costs->matrices[layer + 1] - costs->matrices[layer], &stage);
+    if (index == 0)
+        fill_bucket(lane, &filling, first->dense, first->expert, first->matrices, &stage);
+    if (filling.open)
+        close_bucket(lane, &filling.bucket, &stage);
     return stage;
 }
 
@@ -303,8 +308,12 @@ static Params stage_params(const SearchLane *lane, int index)
                      costs->matrices[to] - costs->matrices[from]};
     if (index == 0)
         add_params(&params, costs->first.dense, costs->first.expert, costs->first.matrices);
-    if (index + 1 == lane->stages)
+    if (index + 1 == lane->stages) {
+        const SearchEdge *mtp = &costs->mtp;
+        const int count = lane->spec.model.mtp_layers;
         add_params(&params, last->dense, last->expert, last->matrices);
+        add_params(&params, count * mtp->dense, count * mtp->expert, count * mtp->matrices);
+    }
     return params;
 }
 
@@ -423,6 +432,8 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
     const bool early_gather = policy->zero >= 3 || (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
     const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
     const bool ahead = (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && framework->prefetch_units > 0;
+    /* micro-batches that pass each of the rank's stages */
+    const int64_t each = lane->group->microbatches / (both_ends ? 2 : 1);
     int64_t start_ps = 0, reduced_ps = lane->latest_ps[blocking], own_ps = 0, after_ps = 0, last_ps = 0;
     if (early_gather && !both_ends)
         start_ps = MAX(tails[0].first_gather_ps,
@@ -432,11 +443,12 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
         const int64_t end = i == 0 ? lane->first_end_ps[blocking] : lane->end_ps[blocking][i];
         int64_t reduced = end + open_reduce_ps(lane, policy, tail, lane->sample[i]);
         if (policy->zero >= 3) {
-            /* Of two copies each runs half of the micro-batches. */
-            const int64_t gathers_ps = tail->stream_ps * lane->group->microbatches / (both_ends ? 2 : 1);
-            /* Without a gather ahead of its use compute waits for every one of them. */
-            reduced = MAX(reduced, ahead ? gathers_ps - start_ps
-                                         : lane->work_end_ps[blocking][i] + gathers_ps - start_ps);
+            const int64_t gathers_ps = tail->stream_ps * each;
+            /* Without a gather ahead of its use compute waits for every one of them but the first, which may be under
+             * way while the rank waits for its first input; messages may hide them. */
+            const int64_t first_ps = both_ends ? tail->stream_ps : tail->first_gather_ps;
+            reduced =
+                MAX(reduced, (ahead ? gathers_ps : lane->work_end_ps[i] + gathers_ps - first_ps) - start_ps);
         }
         const int64_t after = tail->optimizer_ps + (late_gather ? tail->gather_ps : 0);
         reduced_ps = MAX(reduced_ps, reduced);

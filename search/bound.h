@@ -49,10 +49,10 @@ typedef struct SearchLane {
     struct SearchReplay *replay;
     int64_t give_up_ps; /* a replay may stop once it is known to take longer */
     /* Of the extent at hand. */
-    int64_t first_end_ps[2];           /* rank 0's compute is over; [1]: compute waits for its messages */
-    int64_t end_ps[2][SEARCH_SAMPLES]; /* the sampled ranks' */
-    int64_t work_end_ps[2][SEARCH_SAMPLES];  /* the sampled ranks' by fill and work alone */
-    int64_t latest_ps[2];                    /* any rank's */
+    int64_t first_end_ps[2];             /* rank 0's compute is over; [1]: compute waits for its messages */
+    int64_t end_ps[2][SEARCH_SAMPLES];   /* the sampled ranks' */
+    int64_t work_end_ps[SEARCH_SAMPLES]; /* the sampled ranks' by fill and the passes that use weights */
+    int64_t latest_ps[2];                /* any rank's */
     double rank_live_bytes[SPEC_MAX_STAGES]; /* of every rank, after a replay */
     double live_bytes[SEARCH_SAMPLES];       /* activations and workspace at some moment */
     double first_bytes[SEARCH_SAMPLES]; /* activations at the first backward; below 0: no moment is known when

@@ -118,7 +118,7 @@ static void bound_chain(SearchLane *lane, bool blocking)
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (lane->sample[i] == r)
-                lane->end_ps[blocking][i] = lane->work_end_ps[blocking][i] = own;
+                lane->end_ps[blocking][i] = own;
         /* what the next rank's gradient passes on its way to rank 0, this rank included */
         drain += drain_ps(lane, stage_of(lane, r, 0)) + own_send;
     }
@@ -153,11 +153,26 @@ static void bound_bidirectional(SearchLane *lane, bool blocking)
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (lane->sample[i] == r)
-                lane->end_ps[blocking][i] = lane->work_end_ps[blocking][i] = own;
+                lane->end_ps[blocking][i] = own;
         if (r == 0)
             lane->first_end_ps[blocking] = own;
     }
     lane->latest_ps[blocking] = latest;
+}
+
+/* Fill and all passes that use weights. */
+static int64_t use_end_ps(const SearchLane *lane, int rank)
+{
+    const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const int count = both_ends ? 2 : lane->chunks;
+    int64_t sum_ps = 0;
+    for (int chunk = 0; chunk < count; chunk++) {
+        const int stage = !both_ends   ? stage_of(lane, rank, chunk)
+                          : chunk == 0 ? rank
+                                       : lane->ranks - 1 - rank;
+        sum_ps += lane->forward_ps[stage] + drain_ps(lane, stage);
+    }
+    return lane->fill_ps[rank] + lane->group->microbatches / (both_ends ? 2 : 1) * sum_ps;
 }
 
 void search_bound_fill(SearchLane *lane)
@@ -186,4 +201,6 @@ void search_bound_pipeline(SearchLane *lane)
         else
             bound_chain(lane, blocking != 0);
     }
+    for (int i = 0; i < SEARCH_SAMPLES; i++)
+        lane->work_end_ps[i] = use_end_ps(lane, lane->sample[i]);
 }

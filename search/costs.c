@@ -123,7 +123,7 @@ static void edge_params(const Probe *probe, CostPiece piece, bool tied, SearchEd
 static void take_plan(Probe *probe, const SimPlan *plan)
 {
     SearchCosts *costs = probe->costs;
-    const int mtp = probe->spec->model.mtp_layers, ranks = plan->shape.ranks;
+    const int ranks = plan->shape.ranks;
     SearchEdge again = {0};
     int next = -1; /* layer; the embedding is before layer 0 */
     make_room(probe);
@@ -151,10 +151,8 @@ static void take_plan(Probe *probe, const SimPlan *plan)
     edge_params(probe, COST_PIECE_EMBEDDING, probe->spec->model.tied_embeddings, &costs->first);
     edge_params(probe, COST_PIECE_HEAD, false, &costs->last);
     edge_params(probe, COST_PIECE_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
-    for (int i = 0; i < mtp; i++) {
-        edge_params(probe, COST_PIECE_MTP, false, &costs->last);
-        edge_params(probe, COST_PIECE_MTP, false, &costs->tied_last);
-    }
+    if (probe->spec->model.mtp_layers > 0)
+        edge_params(probe, COST_PIECE_MTP, false, &costs->mtp);
     costs->workspace_bytes = plan->ranks[0].static_bytes[SIM_MEM_WORKSPACE];
     costs->last_workspace_bytes = plan->ranks[ranks - 1].static_bytes[SIM_MEM_WORKSPACE];
 }
@@ -224,6 +222,7 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     ret_spec->execution.attention = (SpecAttention)group->attention;
     ret_spec->execution.overlap = group->overlap;
     ret_spec->execution.framework.balances_head = false;
+    ret_spec->execution.framework.bucket_bytes = 0; /* data parallelism is counted elsewhere */
 }
 
 static void probe_again(const SearchSpace *space, Probe *probe, Spec *spec)

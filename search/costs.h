@@ -24,7 +24,7 @@ typedef struct SearchMemory {
     int64_t *forward_temp_bytes, *backward_temp_bytes; /* [layers] */
 } SearchMemory;
 
-typedef struct SearchEdge { /* embedding, or multi-token prediction and head together */
+typedef struct SearchEdge { /* embedding, or multi-token prediction and head: times and bytes together */
     int64_t forward_ps, input_ps, weight_ps, pair_saves_ps;
     int64_t kept_bytes, input_only_bytes, forward_temp_bytes, backward_temp_bytes;
     double dense, expert; /* parameters of a rank */
@@ -37,6 +37,7 @@ typedef struct SearchCosts {
     int64_t *again_ps[SEARCH_AGAIN_COUNT];      /* prefix sums; NULL: not worked out */
     SearchMemory memory[SEARCH_AGAIN_COUNT];
     SearchEdge first, last;
+    SearchEdge mtp;       /* parameters of one layer of multi-token prediction; in neither of the others */
     SearchEdge tied_last; /* parameters of `last` without a pipeline: no second table when tied */
     int64_t overhead_ps;  /* of a pass over a stage */
     int64_t hop_inside_ps, hop_across_ps;

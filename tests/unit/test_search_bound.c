@@ -79,7 +79,7 @@ static void test_bounds(void)
 {
     GRand *rand = g_rand_new_with_seed(20260101);
     Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 120; i++) {
         g_autofree Spec *spec = fixture_space(rand, i, false);
         SearchSpace *space = search_space_new(spec);
         if (space->group_count > 0) {
