@@ -444,15 +444,28 @@ static GArray *runs_new(void)
     return g_array_new(FALSE, FALSE, sizeof(SearchRun));
 }
 
+/* What has no bounds: orders from a file, and those that are chosen anew for every point's times and memory. */
+static bool is_searched(const Spec *spec, GError **error)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    if (parallel->schedule == SPEC_SCHEDULE_FILE || parallel->schedule == SPEC_SCHEDULE_ZB_AUTO)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
+            parallel->schedule_file[0] != '\0' ? parallel->schedule_file
+                                               : spec_word(&spec_words_schedule, (int)parallel->schedule));
+    if ((spec->search.schedule & (1u << SPEC_SCHEDULE_FILE | 1u << SPEC_SCHEDULE_ZB_AUTO)) != 0)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "search.schedule: file and zb-auto can be run but not searched; leave them out");
+    return true;
+}
+
 bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *ret_result, GError **error)
 {
     if (!sim_step_supports(spec, error))
         return false;
-    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "parallel.schedule: \"%s\" is replayed, not searched; give values instead of \"auto\"",
-            spec->parallel.schedule_file);
+    if (!is_searched(spec, error))
+        return false;
     SearchResult result = {.best = runs_new(), .pareto = runs_new(), .misses = runs_new()};
     Search search = {.options = options, .result = &result, .runs = runs_new(), .timer = g_timer_new()};
     const double share = spec->search.max_memory_frac > 0 ? spec->search.max_memory_frac : 1;

@@ -45,6 +45,7 @@ typedef struct SimRankPlan { /* one pipeline rank */
     SimWork embedding_reduce; /* tied embeddings: first and last rank only, else zero */
     int64_t static_bytes[SIM_MEM_COUNT];
     int64_t stranded_bytes; /* reserved by the allocator at the peak, of use to no tensor */
+    int64_t limit_bytes;    /* activations that a schedule which asks may hold; 0: no limit */
 } SimRankPlan;
 
 typedef struct SimPlan {

@@ -197,18 +197,6 @@ static void finish(const Builder *b, bool unfold, SimProgram *ret_program)
     *ret_program = program;
 }
 
-SimOrder *sim_plan_orders(const SimPlan *plan, OrrArena *arena)
-{
-    SimOrder *orders = ORR_ARENA_NEW(arena, SimOrder, plan->shape.ranks);
-    for (int r = 0; r < plan->shape.ranks; r++) {
-        if (plan->orders != NULL)
-            orders[r] = plan->orders[r];
-        else
-            plan->schedule->generate(&plan->shape, r, arena, &orders[r]);
-    }
-    return orders;
-}
-
 bool sim_program_build(const SimPlan *plan, bool unfold, OrrArena *arena, SimProgram *ret_program,
                        GError **error)
 {

@@ -48,6 +48,21 @@ typedef struct SimScheduleShape {
     int extra_warmup; /* interleaved: one more forward when expert communication overlaps */
 } SimScheduleShape;
 
+/* Of one micro-batch on a stage, without a pass in pieces. */
+typedef struct SimStageCosts {
+    int64_t forward_ps, input_ps, weight_ps; /* input gradient with recomputation */
+    int64_t next_hop_ps, previous_hop_ps;    /* messages to the neighbours */
+    int64_t taken_bytes;                     /* activations from the forward on ... */
+    int64_t late_bytes; /* ... of them until the weight gradient, the rest until the input's */
+} SimStageCosts;
+
+typedef struct SimScheduleCosts {
+    SimStageCosts *stages; /* [ranks x chunks] along the model */
+    int64_t *limit_bytes;  /* [ranks] activations that the rank may hold */
+    bool skewed;           /* a rank's own span counts, not the last end (SimProgram) */
+    bool blocking;         /* compute waits for its own messages */
+} SimScheduleCosts;
+
 typedef struct SimSchedule {
     const char *name; /* "1f1b" */
     const char *help; /* one line with its source */
@@ -56,6 +71,10 @@ typedef struct SimSchedule {
     /* What the shape must satisfy; the message says what would work. NULL: nothing. */
     bool (*check)(const SimScheduleShape *shape, GError **error);
     void (*generate)(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
+    /* Schedules that depend on times and memory: all ranks at once, into ret_orders[ranks]; instead of `generate`
+     * wherever a plan is at hand. NULL: the shape says all. */
+    void (*generate_all)(const SimScheduleShape *shape, const SimScheduleCosts *costs, OrrArena *arena,
+                         SimOrder *ret_orders);
 } SimSchedule;
 
 /* The table, in the order of `orrery list schedules`. */

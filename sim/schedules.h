@@ -19,6 +19,9 @@ void sim_schedule_breadth_first(const SimScheduleShape *shape, int rank, OrrAren
                                 SimOrder *ret_order);
 void sim_schedule_zb_h1(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_zb_h2(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
+void sim_schedule_zb_auto(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
+void sim_schedule_zb_auto_all(const SimScheduleShape *shape, const SimScheduleCosts *costs, OrrArena *arena,
+                              SimOrder *ret_orders);
 void sim_schedule_zb_v(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_v_half(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_v_min(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);

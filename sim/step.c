@@ -262,6 +262,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
         step_fill_rank(&step, rank);
     }
     fill_once_a_step(spec, &plan);
+    step_fill_limits(spec, &plan);
     *ret_plan = plan;
     return true;
 }

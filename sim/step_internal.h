@@ -43,6 +43,8 @@ void step_add_work(SimWork *sum, const SimWork *term);
 
 /* sim/step_orders.c: schedule and shape, and the orders when the Spec brings its own. */
 bool step_fill_schedule(const Spec *spec, OrrArena *arena, SimPlan *plan, GError **error);
+/* Once stages and ranks are filled in: what a schedule that chooses by memory may hold. */
+void step_fill_limits(const Spec *spec, SimPlan *plan);
 /* sim/step_segments.c: the segments of stage `stage`; `first_layer` is the model layer that it begins with. */
 void step_fill_stage(Step *step, int stage, int first_layer);
 /* sim/step_data.c: gradient reduction and parameter gathers of a stage, optimizer and states of a rank. */

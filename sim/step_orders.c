@@ -1,5 +1,5 @@
 /* sim/step_orders.c - which schedule a plan follows: one of the table, or op orders that came with the Spec. */
-#include <string.h>
+#include <math.h>
 
 #include "sim/step_internal.h"
 #include "spec/orders.h"
@@ -79,4 +79,37 @@ bool step_fill_schedule(const Spec *spec, OrrArena *arena, SimPlan *plan, GError
         plan->shape.chunks = 2; /* one of each copy */
     }
     return plan->schedule->check == NULL || plan->schedule->check(&plan->shape, error);
+}
+
+/* What memory leaves to activations: without context, states, the largest workspace, and with ZeRO-2/3 every unsharded
+ * gradient and gathered weight of the stage. */
+static int64_t left_bytes(const Spec *spec, const SimStage *stage, const SimRankPlan *rank)
+{
+    int64_t left = llround(spec->cluster.accelerator.memory_bytes - spec->execution.framework.context_bytes);
+    int64_t workspace = 0;
+    for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
+        left -= rank->static_bytes[kind];
+    }
+    for (int i = 0; i < stage->segment_count; i++) {
+        const SimSegment *segment = &stage->segments[i];
+        workspace = MAX(workspace, MAX(segment->forward_temp_bytes, segment->backward_temp_bytes));
+        left -= segment->unsharded_grad_bytes + segment->gathered_param_bytes;
+    }
+    return left - workspace;
+}
+
+void step_fill_limits(const Spec *spec, SimPlan *plan)
+{
+    if (plan->schedule->generate_all == NULL) {
+        return;
+    }
+    for (int r = 0; r < plan->shape.ranks; r++) {
+        const SimStage *stage = &plan->stages[r];
+        int64_t one = 0;
+        for (int i = 0; i < stage->segment_count; i++) {
+            one += stage->segments[i].activation_bytes;
+        }
+        const int64_t asked = one * spec->parallel.live_microbatches;
+        plan->ranks[r].limit_bytes = MAX(1, asked > 0 ? asked : left_bytes(spec, stage, &plan->ranks[r]));
+    }
 }

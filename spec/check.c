@@ -478,6 +478,12 @@ static bool check_schedule(const Check *check)
     const SpecParallel *parallel = &check->spec->parallel;
     const int schedule = (int)parallel->schedule, chunks = parallel->virtual_stages,
               pipeline = parallel->pipeline;
+    if (parallel->live_microbatches > 0 && schedule != SPEC_SCHEDULE_ZB_AUTO)
+        return fail(check,
+                    "parallel.live_microbatches: %d, which only schedule \"zb-auto\" keeps; give that "
+                    "schedule, or leave "
+                    "it out",
+                    parallel->live_microbatches);
     if (schedule == SPEC_SCHEDULE_FILE)
         return check_orders(check);
     if (schedule == SPEC_AUTO || !known(chunks))
@@ -506,6 +512,7 @@ static bool check_schedule(const Check *check)
     case SPEC_SCHEDULE_1F1B:
     case SPEC_SCHEDULE_ZB_H1:
     case SPEC_SCHEDULE_ZB_H2:
+    case SPEC_SCHEDULE_ZB_AUTO:
         if (chunks > 1)
             return fail(check,
                         "parallel.virtual_stages: %d with schedule \"%s\", which has none; give 1, or "

@@ -84,11 +84,15 @@ static const SpecField parallel_fields[] = {
      .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
      .words = &spec_words_schedule,
      .read = read_schedule,
-     .form = "one of naive, gpipe, 1f1b, interleaved, breadth-first, zb-h1, zb-h2, zb-v, v-half, v-min, "
-             "dualpipe, "
-             "dualpipev, or the path of a file of op orders (.json or .csv)",
+     .form =
+         "one of naive, gpipe, 1f1b, interleaved, breadth-first, zb-h1, zb-h2, zb-auto, zb-v, v-half, v-min, "
+         "dualpipe, dualpipev, or the path of a file of op orders (.json or .csv)",
      .schema = "{\"type\":[\"string\",\"object\"]}",
      .help = "Pipeline schedule; default 1f1b, or interleaved with virtual stages."},
+    SPEC_F_INT(SpecParallel, live_microbatches, 0, 1e6, "0", 0,
+               "zb-auto: activations that a pipeline rank may hold, in micro-batches (as many as ranks: the "
+               "memory of 1F1B; "
+               "twice that: of ZB-2P [Qi2024]); 0: what the GPU's memory leaves."),
     SPEC_F_NAME(SpecParallel, order, "\"tp-cp-ep-dp-pp\"",
                 "Which ranks are neighbours: dimensions, innermost first; nodes are filled in that order."),
     SPEC_F_WORD(SpecParallel, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,

@@ -57,7 +57,9 @@ static const SpecField search_fields[] = {
     CHOICES(micro_batch,
             "training.micro_batch; default: divisors of the batch of a data-parallel rank up to 64."),
     CHOICES(recompute_layers, "Layers of a stage under full recomputation; default: every number up to all."),
-    WORD_SET(schedule, &spec_words_schedule, "parallel.schedule; default (empty): every schedule there is."),
+    WORD_SET(schedule, &spec_words_schedule,
+             "parallel.schedule; default (empty): every one but zb-auto and file, which are run and not "
+             "searched."),
     WORD_SET(recompute, &spec_words_recompute,
              "training.recompute; default (empty): none, selective and full; selective-op may be named too."),
     WORD_SET(attention, &spec_words_attention,

@@ -24,7 +24,7 @@ WORDS(states, "a recipe of model states", "megatron-fp32-grads", "megatron-fp16-
       "zero-fp16", "bf16-fp32-acc", "fsdp-bf16", "fsdp-mixed", "deepspeed", "fp32-adam", "fp32-adam-notes",
       "mixed-12", "deepseek-v3", "fp8-primary", "custom");
 WORDS(schedule, "a pipeline schedule", "naive", "gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1",
-      "zb-h2", "zb-v", "v-half", "v-min", "dualpipe", "dualpipev", "file");
+      "zb-h2", "zb-auto", "zb-v", "v-half", "v-min", "dualpipe", "dualpipev", "file");
 WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep", "hierarchical");
 WORDS(router, "a distribution of tokens over experts", "even", "uniform", "zipf", "dirichlet", "histogram");
 WORDS(tensor, "a way to split a linear layer", "1d", "2d", "2.5d", "3d");

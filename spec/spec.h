@@ -163,7 +163,8 @@ typedef struct SpecParallel {
     SpecSchedule schedule;
     char schedule_file[SPEC_NAME_SIZE * 2]; /* a file of op orders instead of a named schedule */
     SpecOrders orders;                      /* what it says */
-    char order[SPEC_NAME_SIZE];             /* dimensions, innermost first: "tp-cp-ep-dp-pp" */
+    int live_microbatches; /* zb-auto: activations that a rank may hold; 0: what the GPU's memory leaves */
+    char order[SPEC_NAME_SIZE]; /* dimensions, innermost first: "tp-cp-ep-dp-pp" */
     SpecMoeDispatcher moe_dispatcher;
     bool moe_dispatch_fp8; /* tokens cross to their experts in 8 bits with block scales; they return in 16 */
     int expert_replicas;   /* copies of hot experts, beyond one of each, over the ranks of an expert group */
