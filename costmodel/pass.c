@@ -147,6 +147,14 @@ static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const b
     time->compute_s += sm_frac * hidden_s;
 }
 
+/* Tensor ranks wait for each other at every collective, so for the slowest host of them. Expected largest of normal
+ * deviates [Blom1958], as for chips. */
+static double slowest_host(const CostShape *shape)
+{
+    return 1 + shape->spec->execution.framework.host_spread_frac *
+                   cost_largest_deviate(shape->tensor_group.ranks);
+}
+
 static CostTime time_selected(const CostShape *shape, const CostOps *ops, const bool *selected)
 {
     const SpecExecution *execution = &shape->spec->execution;
@@ -175,7 +183,8 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
     }
     hide_expert_comm(shape, ops, selected, &time);
     const double host_s = kernels * execution->framework.kernel_host_s *
-                          (execution->compiled ? execution->framework.compiled_kernel_frac : 1);
+                          (execution->compiled ? execution->framework.compiled_kernel_frac : 1) *
+                          slowest_host(shape);
     if (execution->framework.launch_blocking) { /* neither runs while the other does */
         time.host_s = host_s + idle_s;
         return time;

@@ -85,6 +85,7 @@ static SimWork hop(const Step *step, bool inside)
         step_add_work(&work, &gather);
         work.link = link;
     }
+    work.part_ps[SIM_PART_PIPELINE_COMM] += step_ps(spec->execution.framework.p2p_host_s);
     work.sm_share = 0; /* one or two channels: below what the compute kernels notice */
     return work;
 }

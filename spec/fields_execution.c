@@ -49,6 +49,8 @@ static const SpecField framework_fields[] = {
     FUSED(grouped_experts, "One kernel works on all experts of a rank; else one each."),
     HOST_S(host_sync_s, "Dropless experts: the GPU waits while the host reads token counts, once a layer."),
     HOST_S(kernel_host_s, "Host time of one kernel launch."),
+    SPEC_F_DOUBLE(SpecFramework, host_spread_frac, ORR_UNIT_FRAC, 0, 1, "0", 0,
+                  "Standard deviation of launch times between hosts that wait for each other: tensor ranks."),
     FUSED(launch_blocking,
           "The host launches a kernel only when the one before has ended (CUDA_LAUNCH_BLOCKING)."),
     HOST_S(kernel_gap_s, "Idle time of the GPU between two dependent kernels."),
@@ -99,6 +101,8 @@ static const SpecField framework_fields[] = {
     FUSED(balances_head, "Each pipeline stage takes layers until its share of the compute, the LM head's "
                          "included, is exceeded."),
     FUSED(p2p_blocking, "The compute stream waits for its own sends."),
+    HOST_S(p2p_host_s,
+           "Of a message between stages: sending its shape ahead and reading it back on the host."),
     FUSED(p2p_scatter_gather, "Each tensor rank sends 1/t of the activation and the receivers gather."),
     SPEC_F_WORD(SpecFramework, loss, &spec_words_loss, "\"unfused\"", 0,
                 "How logits and loss are computed and kept."),

@@ -192,7 +192,8 @@ typedef struct SpecFramework {
     /* Host. A kernel costs the host `kernel_host_s`; a chain of kernels takes the longer of its GPU time
      * and its host time. Between dependent kernels the GPU idles `kernel_gap_s`. */
     double kernel_host_s, kernel_gap_s;
-    bool launch_blocking;        /* the host waits for every kernel: its time adds to the GPU's */
+    double host_spread_frac; /* standard deviation of it between tensor ranks, which wait for each other */
+    bool launch_blocking;    /* the host waits for every kernel: its time adds to the GPU's */
     double compiled_kernel_frac; /* kernels left when execution.compiled (fusion by a compiler) */
     double
         gradient_copies; /* ZeRO-3: times an unsharded gradient is read and written between GEMM and wire */
@@ -241,6 +242,7 @@ typedef struct SpecFramework {
     /* Pipeline. */
     bool balances_head;      /* layers are dealt out by compute cost, the LM head included */
     bool p2p_blocking;       /* the compute stream waits for its own sends */
+    double p2p_host_s;       /* of each message: its shape goes ahead and is read back on the host */
     bool p2p_scatter_gather; /* SC21: each tensor rank sends 1/t and all-gathers */
     /* Loss. */
     SpecLoss loss;

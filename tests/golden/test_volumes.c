@@ -119,6 +119,18 @@ static void tensor_by_tensor(void)
     g_assert_cmpfloat_with_epsilon(slow.step_s - twice.step_s, 8e-3 * (3 * 17 + 1 + 24 + 3), 1e-6);
 }
 
+/* A message's shape read back on the host delays it: one micro-batch over two ranks waits for it there and back. */
+static void shapes_sent_ahead(void)
+{
+    static const char *const TWO = "\"pipeline\":2,\"data\":4,\"zero\":0";
+    const Counted plain =
+                      count(1, "", TWO, ",\"global_batch\":4", "{\"preset\":\"nanotron\",\"p2p_host_s\":0}"),
+                  ahead = count(1, "", TWO, ",\"global_batch\":4",
+                                "{\"preset\":\"nanotron\",\"p2p_host_s\":0.01}");
+    g_assert_cmpfloat_with_epsilon(ahead.step_s - plain.step_s, 2 * 0.01, 1e-6);
+    NEAR(ahead.up, plain.up);
+}
+
 /* Shards of a node, replicas across nodes: 3 inside, 2 / g across (less what one node in k keeps). */
 static void hybrid(void)
 {
@@ -257,6 +269,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volumes/zero-stages", zero_stages);
     g_test_add_func("/volumes/accumulation", accumulation);
     g_test_add_func("/volumes/tensor-by-tensor", tensor_by_tensor);
+    g_test_add_func("/volumes/shapes-sent-ahead", shapes_sent_ahead);
     g_test_add_func("/volumes/hybrid", hybrid);
     g_test_add_func("/volumes/zeropp", zeropp);
     g_test_add_func("/volumes/tensor-and-sequence", tensor_and_sequence);

@@ -354,6 +354,17 @@ static void host(void)
     CLOSE(layer_time(&spec).host_s, eager + 0.5, 1e-9);
     spec.model.moe.capacity_factor = 1;
     CLOSE(layer_time(&spec).host_s, eager, 1e-9);
+    spec.execution.framework.host_spread_frac = 0.5; /* one tensor rank waits for nobody */
+    CLOSE(layer_time(&spec).host_s, eager, 1e-9);
+    spec.parallel.tensor = 2;
+    spec.parallel.data = 32;
+    const CostTime two = layer_time(&spec);
+    spec.execution.framework.host_spread_frac = 0;
+    const CostTime alike = layer_time(&spec);
+    g_assert_cmpfloat(alike.host_s, >, 0);
+    CLOSE(cost_time_total_s(&two) / cost_time_total_s(&alike), 1 + 0.5 * cost_largest_deviate(2), 1e-9);
+    spec.parallel.tensor = 1;
+    spec.parallel.data = 64;
     const CostTime behind = layer_time(&spec);
     spec.execution.framework.launch_blocking = true; /* then nothing of the launches hides behind kernels */
     CLOSE(layer_time(&spec).host_s - behind.host_s, cost_time_total_s(&behind) - behind.host_s, 1e-9);
