@@ -17,12 +17,20 @@ static const struct {
     const char *name;
     CostMove move;
 } kinds[] = {
-    {"layer_norm", COST_MOVE_NORM},          {"rms_norm", COST_MOVE_NORM},
-    {"softmax", COST_MOVE_SOFTMAX},          {"cross_entropy", COST_MOVE_CROSS_ENTROPY},
-    {"permute", COST_MOVE_PERMUTE},          {"embedding", COST_MOVE_PERMUTE},
-    {"adam", COST_MOVE_OPTIMIZER},           {"gelu", COST_MOVE_ELEMENTWISE},
-    {"swiglu", COST_MOVE_ELEMENTWISE},       {"dropout", COST_MOVE_ELEMENTWISE},
-    {"residual_add", COST_MOVE_ELEMENTWISE}, {"copy", COST_MOVE_ELEMENTWISE},
+    {"layer_norm", COST_MOVE_NORM},
+    {"rms_norm", COST_MOVE_NORM},
+    {"softmax", COST_MOVE_SOFTMAX},
+    {"cross_entropy", COST_MOVE_CROSS_ENTROPY},
+    {"permute", COST_MOVE_PERMUTE},
+    {"embedding", COST_MOVE_PERMUTE},
+    {"quantize", COST_MOVE_CAST},
+    {"cast", COST_MOVE_CAST},
+    {"adam", COST_MOVE_OPTIMIZER},
+    {"gelu", COST_MOVE_ELEMENTWISE},
+    {"swiglu", COST_MOVE_ELEMENTWISE},
+    {"dropout", COST_MOVE_ELEMENTWISE},
+    {"residual_add", COST_MOVE_ELEMENTWISE},
+    {"copy", COST_MOVE_ELEMENTWISE},
     {"triad", COST_MOVE_ELEMENTWISE},
 };
 
@@ -111,6 +119,7 @@ int cal_fit_moves(const OrrJson *table, const char *accelerator_name, SpecAccele
             [COST_MOVE_SOFTMAX] = &model->softmax_frac,
             [COST_MOVE_CROSS_ENTROPY] = &model->cross_entropy_frac,
             [COST_MOVE_PERMUTE] = &model->permute_frac,
+            [COST_MOVE_CAST] = &model->cast_frac,
             [COST_MOVE_OPTIMIZER] = &model->optimizer_frac,
         };
         CalNumber numbers[COST_MOVE_COUNT + 1] = {{.value = &model->latency_s, .min = 1e-7, .max = 1e-4}};

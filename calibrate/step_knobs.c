@@ -61,9 +61,10 @@ static void turn_memory(SpecKernelModel *model, double factor)
     SpecMemoryBoundModel *memory = &model->memory_bound;
     if (memory->elementwise_frac <= 0)
         *memory = spec_memory_bound_model_default;
-    double *const fracs[] = {&memory->elementwise_frac,     &memory->norm_frac,    &memory->softmax_frac,
-                             &memory->cross_entropy_frac,   &memory->permute_frac, &memory->optimizer_frac,
-                             &shared_of(model)->memory_frac};
+    double *const fracs[] = {&memory->elementwise_frac, &memory->norm_frac,
+                             &memory->softmax_frac,     &memory->cross_entropy_frac,
+                             &memory->permute_frac,     &memory->cast_frac,
+                             &memory->optimizer_frac,   &shared_of(model)->memory_frac};
     for (size_t i = 0; i < G_N_ELEMENTS(fracs); i++)
         scale(fracs[i], factor, GREATEST_MEMORY);
 }

@@ -21,6 +21,7 @@ double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMove move, do
         [COST_MOVE_SOFTMAX] = model->softmax_frac,
         [COST_MOVE_CROSS_ENTROPY] = model->cross_entropy_frac,
         [COST_MOVE_PERMUTE] = model->permute_frac,
+        [COST_MOVE_CAST] = model->cast_frac,
         [COST_MOVE_OPTIMIZER] = model->optimizer_frac,
     };
     return model->latency_s + bytes / (accelerator->memory_bytes_per_s * fracs[move]);

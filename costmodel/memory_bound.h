@@ -11,6 +11,7 @@ typedef enum {
     COST_MOVE_SOFTMAX,
     COST_MOVE_CROSS_ENTROPY,
     COST_MOVE_PERMUTE,   /* gather/scatter of token rows */
+    COST_MOVE_CAST,      /* to 8 or 4 bits, with scales and transposes */
     COST_MOVE_OPTIMIZER, /* streaming many arrays */
     COST_MOVE_COUNT
 } CostMove;

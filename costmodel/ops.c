@@ -111,11 +111,26 @@ CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPa
     return op;
 }
 
+/* m k + k n elements, one scale for 32 (16 in 4 bits), read and written. Source: [TransformerEngine] swizzled scales */
+void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, const double size[3],
+                      double groups)
+{
+    const bool fp4 = shape->linear_dtype == SPEC_FP4;
+    if (!fp4 && shape->spec->training.precision != SPEC_PRECISION_MXFP8) {
+        return;
+    }
+    const double elements = groups * (size[0] + size[1]) * size[2];
+    cost_push_move(ops, "scales", module, COST_MOVE_CAST, 2 * elements / (fp4 ? 16 : 32), 2);
+}
+
 /* dW = dY^T X, added to the gradient that earlier micro-batches left: inside the GEMM (fused accumulation), or
  * by a pass that reads both and writes the sum. Source: [Narayanan2021] and Megatron-LM's gradient hooks. */
 int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
                               const double size[3], double groups, SpecDtype dtype)
 {
+    if (dtype == shape->linear_dtype) {
+        cost_push_scales(shape, ops, module, size, groups);
+    }
     CostOp *op =
         cost_push_gemm(ops, name, module, COST_BACKWARD_WEIGHT, size[0], size[1], size[2], groups, dtype);
     const bool fused = shape->spec->execution.framework.fused_grad_accumulation;
@@ -135,6 +150,11 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
 int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, CostModule module, CostPass pass,
                      double tokens, double in, double out, SpecDtype dtype)
 {
+    if (pass != COST_BACKWARD_WEIGHT && dtype == shape->linear_dtype) {
+        cost_push_scales(
+            shape, ops, module,
+            pass == COST_FORWARD ? (const double[]){tokens, out, in} : (const double[]){tokens, in, out}, 1);
+    }
     switch (pass) {
     case COST_FORWARD:
         cost_push_gemm(ops, name, module, pass, tokens, out, in, 1, dtype);
@@ -206,7 +226,7 @@ void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, Cos
     }
     int kernels = 1;
     const double bytes = cast_bytes(shape, &kernels);
-    cost_push_move(ops, "cast", module, COST_MOVE_ELEMENTWISE, elements * bytes, kernels);
+    cost_push_move(ops, "cast", module, COST_MOVE_CAST, elements * bytes, kernels);
 }
 
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width)

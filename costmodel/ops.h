@@ -132,6 +132,10 @@ void cost_push_collective(CostOps *ops, const char *name, CostModule module, Cos
  * `out` elements of its output's gradient backward (one cast serves both products). */
 void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass, double in,
                     double out);
+/* Products of operands scaled by blocks want the scales in tiles: one small kernel an operand before each, over the
+ * `groups` of a grouped product at once. Nothing for other recipes. */
+void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, const double size[3],
+                      double groups);
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
 void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops);
 void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops);

@@ -106,13 +106,15 @@ static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *n
 {
     const double experts = experts_of_rank(shape), even = cost_routed_rows(shape) / experts;
     const double rows = even * load(shape);
-    int gemm = ops->count;
+    int gemm;
     if (pass == COST_BACKWARD_WEIGHT) {
         gemm = cost_push_weight_gradient(shape, ops, name, COST_MODULE_MOE, (const double[]){out, in, rows},
                                          experts, shape->linear_dtype);
     } else {
-        cost_push_gemm(ops, name, COST_MODULE_MOE, pass, rows, pass == COST_FORWARD ? out : in,
-                       pass == COST_FORWARD ? in : out, experts, shape->linear_dtype);
+        const double n = pass == COST_FORWARD ? out : in, k = pass == COST_FORWARD ? in : out;
+        cost_push_scales(shape, ops, COST_MODULE_MOE, (const double[]){rows, n, k}, experts);
+        cost_push_gemm(ops, name, COST_MODULE_MOE, pass, rows, n, k, experts, shape->linear_dtype);
+        gemm = ops->count - 1;
     }
     CostOp *op = &ops->op[gemm];
     op->full_flops = 2 * even * in * out * experts;

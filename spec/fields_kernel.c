@@ -111,6 +111,7 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(softmax_frac, FRAC, 0.01, 1.2, 0.8, "The same of softmax over materialised scores.")                   \
     F(cross_entropy_frac, FRAC, 0.01, 1.2, 0.7, "The same of the loss.")                                     \
     F(permute_frac, FRAC, 0.01, 1.2, 0.4, "The same of gathering and scattering token rows.")                \
+    F(cast_frac, FRAC, 0.01, 1.2, 0.65, "The same of casting to 8 and 4 bits.")                              \
     F(optimizer_frac, FRAC, 0.01, 1.2, 0.8, "The same of the optimizer's streams.")                          \
     F(latency_s, SECONDS, 0, 1e-3, 3e-6, "An empty kernel.")                                                 \
     F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \

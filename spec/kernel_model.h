@@ -54,7 +54,8 @@ typedef struct SpecAttentionModel {
 
 /* Fractions of the data sheet's memory bandwidth, per kind of kernel. Zero `elementwise_frac`: block absent. */
 typedef struct SpecMemoryBoundModel {
-    double elementwise_frac, norm_frac, softmax_frac, cross_entropy_frac, permute_frac, optimizer_frac;
+    double elementwise_frac, norm_frac, softmax_frac, cross_entropy_frac, permute_frac, cast_frac,
+        optimizer_frac;
     double latency_s; /* of an empty kernel */
     double fit_rows, fit_median_frac, fit_p90_frac;
 } SpecMemoryBoundModel;

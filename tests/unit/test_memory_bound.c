@@ -10,11 +10,13 @@ static void test_by_hand(void)
                                                             .softmax_frac = 0.4,
                                                             .cross_entropy_frac = 0.25,
                                                             .permute_frac = 0.2,
+                                                            .cast_frac = 0.625,
                                                             .optimizer_frac = 1,
                                                             .latency_s = 3e-6};
     static const double want_s[COST_MOVE_COUNT] = {
         [COST_MOVE_ELEMENTWISE] = 1.25e-3, [COST_MOVE_NORM] = 2e-3,    [COST_MOVE_SOFTMAX] = 2.5e-3,
-        [COST_MOVE_CROSS_ENTROPY] = 4e-3,  [COST_MOVE_PERMUTE] = 5e-3, [COST_MOVE_OPTIMIZER] = 1e-3};
+        [COST_MOVE_CROSS_ENTROPY] = 4e-3,  [COST_MOVE_PERMUTE] = 5e-3, [COST_MOVE_CAST] = 1.6e-3,
+        [COST_MOVE_OPTIMIZER] = 1e-3};
     for (int move = 0; move < COST_MOVE_COUNT; move++) {
         fixture_within(cost_memory_bound_s(&accelerator, (CostMove)move, 1e9), want_s[move] + 3e-6, 1e-12);
         fixture_within(cost_memory_bound_s(&accelerator, (CostMove)move, 0), 3e-6, 1e-12);

@@ -1,4 +1,5 @@
 /* tests/unit/test_ops.c - op lists: FLOPs by pass, bytes of tensor parallelism, what recomputation picks. */
+#include <math.h>
 #include <string.h>
 
 #include "costmodel/ops.h"
@@ -261,6 +262,13 @@ static void casts(void)
         g_assert_cmpfloat_with_epsilon(move_bytes(&ops, "cast"), recipes[i].bytes * forward, 1);
         g_assert_cmpfloat_with_epsilon(move_bytes(&back, "cast"), recipes[i].bytes * backward, 1);
         g_assert_cmpfloat(move_bytes(&weight, "cast"), ==, 0);
+        /* qkv, out, MLP in, MLP out; one scale for 32 or 16 elements, read and written */
+        const double operands =
+            (tokens + 1536) * 4096 + (tokens + 4096) * 1024 + (tokens + 7168) * 4096 + (tokens + 4096) * 3584;
+        const double blocks = recipes[i].precision == SPEC_PRECISION_MXFP8   ? 32
+                              : recipes[i].precision == SPEC_PRECISION_NVFP4 ? 16
+                                                                             : INFINITY;
+        g_assert_cmpfloat_with_epsilon(move_bytes(&ops, "scales"), 2 * operands / blocks, 1);
     }
 }
 
