@@ -48,6 +48,8 @@ static const SpecField framework_fields[] = {
     SPEC_F_INT(SpecFramework, context_merge_kernels, 0, 100, "1", 0, "Kernel launches of that."),
     FUSED(grouped_experts, "One kernel works on all experts of a rank; else one each."),
     HOST_S(host_sync_s, "Dropless experts: the GPU waits while the host reads token counts, once a layer."),
+    HOST_S(collective_gap_s,
+           "Streams and ranks wait for each other around a tensor, context or expert collective that nothing hides."),
     HOST_S(kernel_host_s, "Host time of one kernel launch."),
     SPEC_F_DOUBLE(SpecFramework, host_spread_frac, ORR_UNIT_FRAC, 0, 1, "0", 0,
                   "Standard deviation of launch times between hosts that wait for each other: tensor ranks."),

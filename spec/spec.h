@@ -229,6 +229,7 @@ typedef struct SpecFramework {
     double context_merge_backward_bytes; /* the same for a gradient of queries, keys and values */
     int context_merge_kernels;           /* launches of either */
     bool grouped_experts;                /* one kernel for all experts of a rank; else one each */
+    double collective_gap_s;     /* streams and ranks wait for each other around a collective that nothing hides */
     double host_sync_s;          /* the host waits for the GPU's token counts: idle until it has caught up */
     double attention_speed_frac; /* its attention kernel over the generation that execution.attention names */
     bool
