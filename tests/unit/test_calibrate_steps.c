@@ -119,7 +119,7 @@ static const CalKnobFit *fit_of(const CalStepFit *fit, const CalKnob *knob)
 static void test_recovery(void)
 {
     g_autofree CalStepFit *fit = g_new0(CalStepFit, 1);
-    g_autoptr(GPtrArray) steps = varied_steps(7, 4);
+    g_autoptr(GPtrArray) steps = varied_steps(7, 5);
     g_autoptr(GString) log = g_string_new(NULL);
     GError *error = NULL;
     int sharp = 0;
