@@ -507,23 +507,15 @@ static bool check_schedule(const Check *check)
                 "parallel.virtual_stages: %d with schedule \"%s\", whose ranks hold 2 model chunks; give 2",
                 chunks, word);
         break;
-    case SPEC_SCHEDULE_NAIVE:
-    case SPEC_SCHEDULE_GPIPE:
-    case SPEC_SCHEDULE_1F1B:
-    case SPEC_SCHEDULE_ZB_H1:
-    case SPEC_SCHEDULE_ZB_H2:
-    case SPEC_SCHEDULE_ZB_AUTO:
+    case SPEC_SCHEDULE_BREADTH_FIRST:
+    case SPEC_SCHEDULE_DUALPIPE:
+        break;
+    default:
         if (chunks > 1)
             return fail(check,
                         "parallel.virtual_stages: %d with schedule \"%s\", which has none; give 1, or "
                         "schedule \"interleaved\"",
                         chunks, word);
-        break;
-    case SPEC_SCHEDULE_BREADTH_FIRST:
-    case SPEC_SCHEDULE_DUALPIPE:
-    case SPEC_SCHEDULE_FILE:
-    case SPEC_SCHEDULE_COUNT:
-        break;
     }
     if (chunks > 1 && pipeline == 1)
         return fail(check, "parallel.virtual_stages: %d without a pipeline; give 1, or a pipeline above 1",

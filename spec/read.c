@@ -108,6 +108,11 @@ char *spec_field_form(const SpecField *field)
         g_string_append(out, field->flags & SPEC_FIELD_PRESET ? "a preset's name or an object" : "an object");
         break;
     case SPEC_TYPE_CUSTOM:
+        if (field->words != NULL) {
+            g_string_append(out, "one of ");
+            append_words(out, field->words);
+            g_string_append(out, "; ");
+        }
         g_string_append(out, field->form != NULL ? field->form : "text");
         break;
     }

@@ -1,0 +1,27 @@
+#!/bin/sh
+# The schedule that docs/ARCHITECTURE.md adds, as code: extract_example.sh PAGE FOLDER writes schedule_example.c (the
+# generator), .h (its declaration) and .inc (its row) for test_schedule_example.
+set -eu
+page=$1
+folder=$2
+
+# An indented block of the page from the line that matches $1 to its end, without the indent.
+block() {
+    awk -v first="$1" '
+        !inside && $0 ~ first { inside = 1 }
+        inside && $0 != "" && substr($0, 1, 4) != "    " { exit }
+        inside { print substr($0, 5) }' "$page"
+}
+
+block '^    /[*] sim/schedule_eager_1f1b' > "$folder/schedule_example.c"
+{
+    echo '#include "sim/schedules.h"'
+    block '^    void sim_schedule_eager_1f1b.*;$' | sed -n 1p
+} > "$folder/schedule_example.h"
+block '^    [{]"eager-1f1b"' > "$folder/schedule_example.inc"
+for part in c h inc; do
+    [ "$(wc -c < "$folder/schedule_example.$part")" -gt 60 ] || {
+        echo "extract_example.sh: $page has no block for .$part" >&2
+        exit 1
+    }
+done
