@@ -54,6 +54,21 @@ double cost_context_imbalance(SpecContextMode mode, int context, bool causal)
     return causal && mode == SPEC_CONTEXT_RING_NAIVE ? (2.0 * context - 1) / context : 1;
 }
 
+double cost_context_rank_work(SpecContextMode mode, int context, bool causal, double tokens, int rank)
+{
+    const double own = tokens / context;
+    if (!causal || context < 2) {
+        return 1;
+    }
+    if (mode == SPEC_CONTEXT_RING_NAIVE) {
+        return (2.0 * rank + 1) / context;
+    }
+    if (mode == SPEC_CONTEXT_RING_STRIPED) {
+        return (own * (rank + 1) + context * own * (own - 1) / 2) / (own * (tokens + 1) / 2);
+    }
+    return 1;
+}
+
 double cost_document_pairs(double tokens, double document_tokens)
 {
     const double ratio = tokens / document_tokens;

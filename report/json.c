@@ -95,6 +95,18 @@ static void write_positive(OrrJsonWriter *w, const char *key, double value)
         orr_jw_null(w, key);
 }
 
+static void write_balance(OrrJsonWriter *w, const Report *report)
+{
+    orr_jw_begin(w, "balance", '{');
+    orr_jw_begin(w, "context_rank_work", '[');
+    for (int rank = 0; rank < report->context_ranks; rank++)
+        orr_jw_number(w, NULL, report->context_work[rank]);
+    orr_jw_end(w, ']');
+    orr_jw_number(w, "context_busiest", report->context_busiest);
+    orr_jw_number(w, "expert_busiest", report->expert_busiest);
+    orr_jw_end(w, '}');
+}
+
 static void write_training(OrrJsonWriter *w, const Report *report)
 {
     orr_jw_begin(w, "training", '{');
@@ -152,6 +164,7 @@ void report_write_json(const Report *report, GString *out)
     write_interval(w, report);
     write_time(w, report);
     write_memory(w, report);
+    write_balance(w, report);
     write_training(w, report);
     write_chosen(w, report->chosen);
     orr_jw_end(w, '}');

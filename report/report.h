@@ -43,6 +43,10 @@ typedef struct Report {
     double capacity_bytes, peak_bytes, reserved_bytes; /* of the fullest stage */
     ReportStage *stages;
     int stage_count;
+    double *context_work; /* of each context rank over the mean, in one causal sequence */
+    int context_ranks;
+    double context_busiest,
+        expert_busiest;               /* most work over the mean; rows of the busiest expert rank over it */
     double days, gpu_hours, usd, kwh; /* 0 when tokens (or prices) are not given */
     const GPtrArray
         *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "costmodel/params.h"
+#include "report/balance.h"
 #include "report/interval.h"
 #include "sim/step.h"
 
@@ -121,6 +122,7 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     fill_time(&report);
     fill_memory(&plan, arena, &report);
     fill_rates(&report);
+    report_balance_fill(arena, &report);
     fill_campaign(&report);
     report_interval_fill(options->residuals, arena, &report);
     *ret_report = report;

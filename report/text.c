@@ -205,6 +205,13 @@ static void write_time(const Report *report, GString *out)
     if (report->program.classes > 1)
         g_string_append_printf(out, "  Pipeline bubble, mean over ranks: %.1f %% of the step\n",
                                report->bubble_frac * 100.0);
+    if (report->context_busiest > 1.005)
+        g_string_append_printf(out,
+                               "  Causal attention of context ranks: %.2f to %.2f of the mean; all wait\n",
+                               report->context_work[0], report->context_busiest);
+    if (report->expert_busiest > 1.005)
+        g_string_append_printf(out, "  The busiest expert rank has %.2f of the mean rows; all wait\n",
+                               report->expert_busiest);
 }
 
 /* --- the whole run, and the small print --- */

@@ -164,6 +164,8 @@ static void fill_buckets(const Step *step, int stage)
         const bool full = limit > 0 && (bucket.dense + bucket.expert) * wire >= limit;
         if (full || i == 0) {
             set_communication(step->spec, &out->segments[i], &bucket);
+            if (step->spec->parallel.zero == 2) /* whole until it is reduced */
+                out->segments[i].unsharded_grad_bytes = llround((bucket.dense + bucket.expert) * wire);
             bucket = (StepParams){0};
         }
     }

@@ -263,6 +263,97 @@ static void dispatch_and_combine(void)
     g_assert_cmpfloat(one.tag_up[SIM_TAG_FORWARD] + one.tag_out[SIM_TAG_FORWARD], ==, 0);
 }
 
+static double sum_of(const double bytes[SIM_TAG_COUNT])
+{
+    double sum = 0;
+    for (int tag = 0; tag < SIM_TAG_COUNT; tag++) {
+        sum += bytes[tag];
+    }
+    return sum;
+}
+
+/* The order of the ranks says which of them share a node: the same bytes, on other links. */
+static void orders(void)
+{
+    static const char *const DEGREES = "\"tensor\":4,\"data\":4,\"zero\":1";
+    g_autofree char *data_inside = g_strdup_printf("%s,\"order\":\"dp-tp-cp-ep-pp\"", DEGREES);
+    const Counted tensor = count(2, "", DEGREES, ",\"global_batch\":4", MEGATRON),
+                  data = count(2, "", data_inside, ",\"global_batch\":4", MEGATRON);
+    g_assert_cmpfloat(tensor.tag_out[SIM_TAG_FORWARD], ==, 0);
+    g_assert_cmpfloat(tensor.tag_out[SIM_TAG_GRAD_REDUCE], >, 0);
+    g_assert_cmpfloat(data.tag_out[SIM_TAG_GRAD_REDUCE] + data.tag_out[SIM_TAG_PARAM_GATHER], ==, 0);
+    NEAR(data.tag_up[SIM_TAG_FORWARD],
+         2 * data.tag_out[SIM_TAG_FORWARD]); /* two ranks in each of two nodes */
+    NEAR(sum_of(data.tag_up) + sum_of(data.tag_out), sum_of(tensor.tag_up) + sum_of(tensor.tag_out));
+
+    static const char *const STAGES = "\"pipeline\":2,\"data\":8";
+    g_autofree char *pipeline_inside = g_strdup_printf("%s,\"order\":\"pp-tp-cp-ep-dp\"", STAGES);
+    const Counted far = count(2, "", STAGES, ",\"global_batch\":32", MEGATRON),
+                  near = count(2, "", pipeline_inside, ",\"global_batch\":32", MEGATRON);
+    NEAR(far.tag_out[SIM_TAG_SEND_FORWARD], 4 * TOKENS * HIDDEN * 2);
+    NEAR(near.tag_up[SIM_TAG_SEND_FORWARD], 4 * TOKENS * HIDDEN * 2);
+    g_assert_cmpfloat(far.tag_up[SIM_TAG_SEND_FORWARD] + near.tag_out[SIM_TAG_SEND_FORWARD], ==, 0);
+}
+
+/* A grid whose ranks lie in two nodes sends what it sends in one. */
+static void grids_across(void)
+{
+    static const char *const GRIDS[] = {
+        "\"tensor\":4,\"tensor_scheme\":\"2d\",\"data\":4",
+        "\"tensor\":8,\"tensor_scheme\":\"2.5d\",\"tensor_depth\":2,\"data\":2",
+        "\"tensor\":8,\"tensor_scheme\":\"3d\",\"data\":2", "\"tensor\":8,\"data\":2"};
+    for (size_t i = 0; i < G_N_ELEMENTS(GRIDS); i++) {
+        g_autofree char *across = g_strdup_printf("%s,\"order\":\"dp-tp-cp-ep-pp\"", GRIDS[i]);
+        const Counted one = count(2, "", GRIDS[i], ",\"global_batch\":4", MEGATRON),
+                      two = count(2, "", across, ",\"global_batch\":4", MEGATRON);
+        const SimTag tags[] = {SIM_TAG_FORWARD, SIM_TAG_BACKWARD};
+        for (int t = 0; t < 2; t++) {
+            g_assert_cmpfloat(one.tag_out[tags[t]], ==, 0);
+            g_assert_cmpfloat(two.tag_out[tags[t]], >, 0);
+            NEAR(two.tag_out[tags[t]] + two.tag_up[tags[t]], one.tag_up[tags[t]]);
+        }
+        g_assert_cmpfloat(two.step_s, >, one.step_s);
+    }
+}
+
+/* Ulysses: queries, keys, values and outputs of a rank's tokens to c ranks, backward as much. Hierarchical: the same
+ * among the eight of a node, and keys and values of a rank's heads once around the nodes. */
+static void heads_to_ranks(void)
+{
+    const double row = (2 * 16 + 2 * 8) * 64 * 2;
+    const Counted a = count(1, "", "\"context\":8,\"data\":1,\"context_mode\":\"ulysses\"",
+                            ",\"global_batch\":1", MEGATRON),
+                  b = count(2, "", "\"context\":16,\"data\":1,\"context_mode\":\"hierarchical\"",
+                            ",\"global_batch\":1", MEGATRON);
+    const double inside = LAYERS * TOKENS / 8 * row * 7 / 8, ring = 2.0 * TOKENS * 64 * 2 / 2;
+    NEAR(a.tag_up[SIM_TAG_FORWARD], inside);
+    NEAR(a.tag_up[SIM_TAG_BACKWARD], inside);
+    NEAR(b.tag_up[SIM_TAG_FORWARD], inside / 2);
+    NEAR(b.tag_out[SIM_TAG_FORWARD], LAYERS * ring);
+    NEAR(b.tag_out[SIM_TAG_BACKWARD], 2 * LAYERS * ring);
+}
+
+/* All copies of a token to the nodes of its experts, then inside each; every way. */
+static void two_steps(void)
+{
+    const Counted c = count(2, EXPERTS(4), "\"data\":16,\"expert\":16,\"moe_dispatcher\":\"hierarchical\"",
+                            ",\"global_batch\":16", MEGATRON);
+    const double rows = LAYERS * TOKENS * 4 * HIDDEN * 2;
+    RATIO(c.tag_out[SIM_TAG_FORWARD], 2 * rows / 2, 1e-6);
+    RATIO(c.tag_up[SIM_TAG_FORWARD], 2 * rows * 7 / 8, 1e-6);
+}
+
+/* Shards over 4 of 16 dense and of 8 expert replicas; what is left of either sums its shards. */
+static void hybrid_experts(void)
+{
+    const Counted c = count(2, EXPERTS(4), "\"data\":16,\"expert\":2,\"zero\":3,\"zero_group_gpus\":4",
+                            ",\"global_batch\":16", FSDP);
+    const double all = LAYERS * 256 * 3 * HIDDEN * 512, dense = c.parameters - all, experts = all / 2;
+    const double scattered = 3.0 / 4 * 2 * (dense + experts),
+                 summed = 2 * 3.0 / 4 * 2 * dense / 4 + 2 * 1.0 / 2 * 2 * experts / 4;
+    RATIO(c.tag_up[SIM_TAG_GRAD_REDUCE] + c.tag_out[SIM_TAG_GRAD_REDUCE], scattered + summed, 1e-6);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -271,6 +362,11 @@ int main(int argc, char **argv)
     g_test_add_func("/volumes/tensor-by-tensor", tensor_by_tensor);
     g_test_add_func("/volumes/shapes-sent-ahead", shapes_sent_ahead);
     g_test_add_func("/volumes/hybrid", hybrid);
+    g_test_add_func("/volumes/hybrid-experts", hybrid_experts);
+    g_test_add_func("/volumes/orders", orders);
+    g_test_add_func("/volumes/grids-across", grids_across);
+    g_test_add_func("/volumes/heads-to-ranks", heads_to_ranks);
+    g_test_add_func("/volumes/two-steps", two_steps);
     g_test_add_func("/volumes/zeropp", zeropp);
     g_test_add_func("/volumes/tensor-and-sequence", tensor_and_sequence);
     g_test_add_func("/volumes/grids", grids);

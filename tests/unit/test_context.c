@@ -235,10 +235,45 @@ static void documents(void)
     g_rand_free(rand);
 }
 
+/* Pairs counted token by token; the busiest rank is what the kernels take the time of. */
+static void work_of_ranks(void)
+{
+    enum { TOKENS = 48 };
+    const SpecContextMode modes[] = {SPEC_CONTEXT_RING_NAIVE, SPEC_CONTEXT_RING_STRIPED, SPEC_CONTEXT_RING};
+    for (int c = 1; c <= 8; c *= 2) {
+        for (size_t m = 0; m < G_N_ELEMENTS(modes); m++) {
+            const int piece = modes[m] == SPEC_CONTEXT_RING ? TOKENS / c / 2 : TOKENS / c;
+            double pairs[8] = {0}, most = 0;
+            for (int token = 0; token < TOKENS; token++) {
+                const int at = token / piece;
+                const int rank = modes[m] == SPEC_CONTEXT_RING_STRIPED ? token % c
+                                 : modes[m] == SPEC_CONTEXT_RING       ? MIN(at, 2 * c - 1 - at)
+                                                                       : at;
+                /* half a pair on the diagonal where whole blocks are counted */
+                pairs[rank] += modes[m] == SPEC_CONTEXT_RING_STRIPED ? token + 1 : token + 0.5;
+            }
+            for (int rank = 0; rank < c; rank++) {
+                double sum = 0;
+                for (int i = 0; i < c; i++) {
+                    sum += pairs[i];
+                }
+                const double work = cost_context_rank_work(modes[m], c, true, TOKENS, rank);
+                CLOSE(work, pairs[rank] * c / sum, 1e-12);
+                CLOSE(cost_context_rank_work(modes[m], c, false, TOKENS, rank), 1, 0);
+                most = fmax(most, work);
+            }
+            if (modes[m] != SPEC_CONTEXT_RING_STRIPED) {
+                CLOSE(most, cost_context_imbalance(modes[m], c, true), 1e-12);
+            }
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/context/imbalance", imbalance);
+    g_test_add_func("/context/work-of-ranks", work_of_ranks);
     g_test_add_func("/context/flops", flops_do_not_depend_on_the_mode);
     g_test_add_func("/context/volumes", volumes);
     g_test_add_func("/context/hierarchical", hierarchical);

@@ -1,0 +1,134 @@
+/* tests/unit/test_sharding.c - what each knob of sharded data parallelism does to the time and memory of a step. */
+#include <string.h>
+
+#include "base/json.h"
+#include "report/report.h"
+
+typedef struct Ran {
+    double step_s, peak, weights, gradients, optimizer, exposed_s, sent, across;
+} Ran;
+
+static Ran run(const char *const *sets)
+{
+    static const char text[] =
+        "{\"model\":{\"layers\":12,\"hidden\":4096,\"heads\":32,\"ffn_hidden\":14336,\"gated_mlp\":true,"
+        "\"vocab\":32000,\"tied_embeddings\":false},"
+        "\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":4},"
+        "\"training\":{\"sequence_length\":4096,\"global_batch\":128,\"micro_batch\":1},"
+        "\"parallel\":{\"zero\":3},\"execution\":{\"framework\":\"pytorch-fsdp\",\"attention\":\"flash2\","
+        "\"overlap\":[\"grad_reduce\",\"param_gather\"]}}";
+    const ReportOptions options = {.check = true};
+    GError *error = NULL;
+    Spec spec;
+    Report report;
+    OrrArena *arena = orr_arena_new();
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "here", &error);
+    spec_load_json(orr_json_root(doc), "here", sets, false, &spec, NULL, &error);
+    g_assert_no_error(error);
+    report_run(&spec, NULL, &options, arena, &report, &error);
+    g_assert_no_error(error);
+    const ReportStage *stage = &report.stages[0];
+    const Ran ran = {.step_s = (double)report.step_ps * 1e-12,
+                     .peak = report.peak_bytes,
+                     .weights = stage->weights_bytes,
+                     .gradients = stage->gradients_bytes,
+                     .optimizer = stage->optimizer_bytes,
+                     .sent = (double)report.result.rank[0].scale_up_bytes +
+                             (double)report.result.rank[0].scale_out_bytes,
+                     .across = (double)report.result.rank[0].scale_out_bytes,
+                     .exposed_s = (double)report.part_ps[SIM_PART_DATA_COMM] * 1e-12};
+    orr_json_free(doc);
+    orr_arena_free(arena);
+    return ran;
+}
+
+#define RUN(...) run((const char *const[]){__VA_ARGS__, NULL})
+
+/* Each stage shards more: never more memory. */
+static void stages(void)
+{
+    const Ran zero[] = {RUN("parallel.zero=0"), RUN("parallel.zero=1"), RUN("parallel.zero=2"),
+                        RUN("parallel.zero=3")};
+    for (int i = 1; i < 4; i++)
+        g_assert_cmpfloat(zero[i].peak, <, zero[i - 1].peak);
+    g_assert_cmpfloat(zero[1].optimizer, <, 0.04 * zero[0].optimizer);
+    g_assert_cmpfloat(zero[2].gradients, <, zero[1].gradients);
+    g_assert_cmpfloat(zero[3].weights, <, 0.2 * zero[2].weights);
+}
+
+/* Units gathered ahead: less is waited for, and each takes its place. */
+static void prefetch(void)
+{
+    const Ran none = RUN("execution.framework.prefetch_units=0"),
+              one = RUN("execution.framework.prefetch_units=1"),
+              two = RUN("execution.framework.prefetch_units=2");
+    g_assert_cmpfloat(one.exposed_s, <, 0.5 * none.exposed_s);
+    g_assert_cmpfloat(two.exposed_s, <=, one.exposed_s);
+    g_assert_cmpfloat(two.weights, >, one.weights);
+    g_assert_cmpfloat(one.weights, >, none.weights);
+}
+
+/* Weights that stay after the forward are gathered once, and are all there when the backward begins. */
+static void reshard(void)
+{
+    const Ran again = RUN("execution.overlap=[]", "execution.framework.reshard_after_forward=true"),
+              kept = RUN("execution.overlap=[]", "execution.framework.reshard_after_forward=false");
+    g_assert_cmpfloat(kept.exposed_s, <, again.exposed_s);
+    g_assert_cmpfloat(kept.weights, >, 3 * again.weights);
+}
+
+/* Gradients that wait whole for the last micro-batch: fewer bytes on the wire, all of them in memory, with either stage. */
+static void accumulation(void)
+{
+    const double parameters = 12 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 14336) + 2.0 * 32000 * 4096;
+    for (int zero = 2; zero <= 3; zero++) {
+        g_autofree char *stage = g_strdup_printf("parallel.zero=%d", zero);
+        const Ran each = RUN(stage, "execution.overlap=[]", "execution.framework.bucket_bytes=4e8"),
+                  once = RUN(stage, "execution.overlap=[]", "execution.framework.bucket_bytes=4e8",
+                             "execution.framework.reduce_each_microbatch=false");
+        g_assert_cmpfloat(once.sent, <, 0.8 * each.sent);
+        g_assert_cmpfloat(once.gradients, >=, 2 * parameters);
+        g_assert_cmpfloat(each.gradients, <, 1.2 * parameters);
+    }
+}
+
+/* Buckets start before the backward is over; one bucket for all waits for its end. */
+static void buckets(void)
+{
+    const Ran one = RUN("parallel.zero=1", "execution.framework.bucket_bytes=0"),
+              some = RUN("parallel.zero=1", "execution.framework.bucket_bytes=2e8");
+    g_assert_cmpfloat(some.exposed_s, <, 0.5 * one.exposed_s);
+    g_assert_cmpfloat(some.step_s, <, one.step_s);
+}
+
+/* Shards of one node: states of eight ranks instead of 32, gathers that never leave it. */
+static void hybrid(void)
+{
+    const Ran all = RUN("execution.overlap=[]"),
+              node = RUN("execution.overlap=[]", "parallel.zero_group_gpus=8");
+    g_assert_cmpfloat_with_epsilon(node.optimizer / all.optimizer, 4, 1e-6);
+    g_assert_cmpfloat(node.across, <, 0.7 * all.across);
+}
+
+/* Bytes a parameter of FSDP in bf16 and mixed, and of DeepSpeed. */
+static void recipes(void)
+{
+    const Ran narrow = RUN("training.states=fsdp-bf16"), mixed = RUN("training.states=fsdp-mixed"),
+              deepspeed = RUN("training.states=deepspeed");
+    g_assert_cmpfloat_with_epsilon(mixed.optimizer / narrow.optimizer, 2, 1e-6);     /* 8 and 4 */
+    g_assert_cmpfloat_with_epsilon(deepspeed.optimizer / narrow.optimizer, 3, 1e-6); /* 12: a master copy */
+    g_assert_cmpfloat(narrow.peak, <, mixed.peak);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/sharding/stages", stages);
+    g_test_add_func("/sharding/prefetch", prefetch);
+    g_test_add_func("/sharding/reshard", reshard);
+    g_test_add_func("/sharding/accumulation", accumulation);
+    g_test_add_func("/sharding/buckets", buckets);
+    g_test_add_func("/sharding/hybrid", hybrid);
+    g_test_add_func("/sharding/recipes", recipes);
+    return g_test_run();
+}
