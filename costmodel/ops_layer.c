@@ -65,10 +65,9 @@ void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
  * softmax - onehot (4+4) and back to 16 bits (4+2). Megatron's vocabulary-parallel, a plain stream each: to fp32 (2+4),
  * maximum (4), subtract (4+4), exp (4+4), sum (4), divide (4+4); backward scale (4+4) and back to 16 bits (4+2).
  * Fused: one pass each way. */
-static double loss_bytes(const Spec *spec, bool backward)
+static double bytes_of_loss(SpecLoss loss, bool backward)
 {
-    const SpecLoss loss = spec->execution.framework.loss;
-    switch (loss == SPEC_LOSS_COMPILED && !spec->execution.compiled ? SPEC_LOSS_UNFUSED : loss) {
+    switch (loss) {
     case SPEC_LOSS_UNFUSED:
         return backward ? 22 : 20;
     case SPEC_LOSS_VOCAB_PARALLEL:
@@ -80,6 +79,13 @@ static double loss_bytes(const Spec *spec, bool backward)
     default:
         return backward ? 4 : 6;
     }
+}
+
+static double loss_bytes(const Spec *spec, bool backward)
+{
+    const SpecLoss loss = spec->execution.framework.loss;
+    return bytes_of_loss(loss == SPEC_LOSS_COMPILED && !spec->execution.compiled ? SPEC_LOSS_UNFUSED : loss,
+                         backward);
 }
 
 void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
@@ -101,6 +107,11 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
                                                              : COST_MOVE_CROSS_ENTROPY;
     cost_push_move(ops, "loss", module, move, logits * loss_bytes(shape->spec, pass != COST_FORWARD),
                    loss == SPEC_LOSS_FUSED ? 2 : 6);
+    const int metrics = shape->spec->execution.framework.logit_metrics;
+    if (pass == COST_FORWARD && metrics > 0) { /* under no_grad, on what the forward returned */
+        cost_push_move(ops, "metrics", module, COST_MOVE_CROSS_ENTROPY,
+                       metrics * logits * bytes_of_loss(SPEC_LOSS_UNFUSED, false), 6 * metrics);
+    }
     if (pass == COST_FORWARD) { /* maximum, sum and target logit of every token */
         cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4,
                              shape->tensor_group, COST_COMM_TENSOR, -1);

@@ -229,8 +229,9 @@ typedef struct SpecFramework {
     double context_merge_backward_bytes; /* the same for a gradient of queries, keys and values */
     int context_merge_kernels;           /* launches of either */
     bool grouped_experts;                /* one kernel for all experts of a rank; else one each */
-    double collective_gap_s;     /* streams and ranks wait for each other around a collective that nothing hides */
-    double host_sync_s;          /* the host waits for the GPU's token counts: idle until it has caught up */
+    double
+        collective_gap_s; /* streams and ranks wait for each other around a collective that nothing hides */
+    double host_sync_s;   /* the host waits for the GPU's token counts: idle until it has caught up */
     double attention_speed_frac; /* its attention kernel over the generation that execution.attention names */
     bool
         chunked_tensor_overlap; /* overlap "tensor" cuts GEMMs in pieces; else only the rank's own part hides a gather */
@@ -247,6 +248,7 @@ typedef struct SpecFramework {
     bool p2p_scatter_gather; /* SC21: each tensor rank sends 1/t and all-gathers */
     /* Loss. */
     SpecLoss loss;
+    int logit_metrics; /* cross-entropies of training metrics on every micro-batch's logits */
     /* Memory. */
     double context_bytes;   /* CUDA context, NCCL buffers, cuBLAS workspace: reserved outside the allocator */
     double workspace_bytes; /* allocated workspaces */
