@@ -30,6 +30,10 @@ bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
 {
     const SearchOptions options = {.top = 1, .best_only = true};
     SearchResult result;
+    if (!search_has_auto(spec)) { /* also what no search has bounds for: orders from a file, zb-auto */
+        *ret_spec = *spec;
+        return true;
+    }
     if (!search_run(spec, &options, &result, error))
         return false;
     const GArray *runs = result.best->len > 0 ? result.best : result.misses;

@@ -5,6 +5,7 @@
 #include <glib/gstdio.h>
 
 #include "report/report.h"
+#include "search/choose.h"
 #include "sim/schedule.h"
 #include "spec/orders.h"
 #include "tests/unit/test_spec_support.h"
@@ -224,6 +225,18 @@ static void test_auto(void)
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_assert_false(test_load(sets, true, spec, NULL, &message));
     g_assert_nonnull(strstr(message, "is written for one shape of pipeline"));
+    /* A measurement row with a file and nothing to choose goes through the same door as the others. */
+    const char *const whole[] = {
+        "cluster.nodes=1", "parallel.tensor=1", "parallel.pipeline=2", "training.global_batch=8", set, NULL};
+    g_autofree Spec *complete = g_new0(Spec, 1), *chosen = g_new0(Spec, 1);
+    GError *error = NULL;
+    g_assert_true(test_load(whole, true, complete, NULL, &message));
+    g_assert_true(search_choose(complete, chosen, &error));
+    g_assert_cmpstr(chosen->parallel.orders.text, ==, complete->parallel.orders.text);
+    complete->execution.attention = (SpecAttention)SPEC_AUTO;
+    g_assert_false(search_choose(complete, chosen, &error));
+    g_assert_nonnull(strstr(error->message, "can be run but not searched"));
+    g_error_free(error);
 }
 
 int main(int argc, char **argv)
