@@ -248,11 +248,13 @@ bool plot_pipeline(const Report *report, const PlotTarget *target, GError **erro
     add_spans(&t);
     set_looks(&job, &t);
     plot_set_text(&job, "heading", report->spec->name);
-    g_autofree char *caption =
-        g_strdup_printf("%s, %d micro-batch%s: step %.4g %s, bubble %.1f %% (mean over ranks)",
-                        spec_word(&spec_words_schedule, (int)report->spec->parallel.schedule),
-                        spec_microbatches(report->spec), spec_microbatches(report->spec) == 1 ? "" : "es",
-                        step_s / t.unit_s, plot_time_unit(step_s, &t.unit_s), report->bubble_frac * 100.0);
+    const SpecParallel *parallel = &report->spec->parallel;
+    g_autofree char *caption = g_strdup_printf(
+        "%s, %d micro-batch%s: step %.4g %s, bubble %.1f %% (mean over ranks)",
+        parallel->schedule_file[0] != '\0' ? parallel->schedule_file
+                                           : spec_word(&spec_words_schedule, (int)parallel->schedule),
+        spec_microbatches(report->spec), spec_microbatches(report->spec) == 1 ? "" : "es", step_s / t.unit_s,
+        plot_time_unit(step_s, &t.unit_s), report->bubble_frac * 100.0);
     plot_set_text(&job, "caption", caption);
     plot_set_number(&job, "lanes", t.lanes);
     plot_set_number(&job, "lane_step", lane_step);

@@ -189,6 +189,10 @@ GArray *report_compare_specs(const Spec *a, const Spec *b)
     const Walk walk = {(const char *)a, (const char *)b, fields};
     walk_table(&walk, &spec_table_scenario, "", 0);
     const SpecParallel *left = &a->parallel, *right = &b->parallel;
+    if (left->schedule == SPEC_SCHEDULE_FILE && right->schedule == SPEC_SCHEDULE_FILE &&
+        left->orders.text != right->orders.text) /* interned */
+        add_field(&walk, g_strdup("parallel.schedule"), g_strdup(left->schedule_file),
+                  g_strdup(right->schedule_file), offsetof(Spec, parallel.schedule), sizeof left->schedule);
     const size_t count = (size_t)MAX(left->stage_layers_count, right->stage_layers_count);
     if (left->stage_layers_count != right->stage_layers_count ||
         memcmp(left->stage_layers, right->stage_layers, count * sizeof left->stage_layers[0]) != 0)
@@ -220,6 +224,10 @@ static void try_alone(const Comparison *comparison, CompareField *field)
     if (strcmp(field->key, "parallel.schedule") == 0 || strcmp(field->key, "parallel.virtual_stages") == 0) {
         spec->parallel.schedule = b->parallel.schedule; /* one goes with the other */
         spec->parallel.virtual_stages = b->parallel.virtual_stages;
+        spec->parallel.live_microbatches = b->parallel.live_microbatches;
+        spec->parallel.orders = b->parallel.orders;
+        g_strlcpy(spec->parallel.schedule_file, b->parallel.schedule_file,
+                  sizeof spec->parallel.schedule_file);
     }
     const int64_t split = (int64_t)spec->parallel.tensor * spec->parallel.context * spec->parallel.pipeline;
     if (strcmp(field->key, "parallel.data") != 0 && split > 0 && spec_gpus(spec) % split == 0)

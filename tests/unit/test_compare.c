@@ -86,6 +86,43 @@ static void test_alone(void)
     run_clear(&a);
 }
 
+/* "parallel.schedule={...}" of GPipe on 4 ranks, 16 micro-batches. */
+static char *gpipe_orders(void)
+{
+    GString *text = g_string_new("parallel.schedule={\"file\":\"other\",\"orders\":[");
+    for (int r = 0; r < 4; r++) {
+        g_string_append(text, r > 0 ? ",\"" : "\"");
+        for (int i = 0; i < 32; i++)
+            g_string_append_printf(text, "%d%c%d ", r, i < 16 ? 'F' : 'B', i % 16);
+        g_string_append_c(text, '"');
+    }
+    g_string_append(text, "]}");
+    return g_string_free(text, FALSE);
+}
+
+/* A schedule from a file goes over with its orders, and back; two files differ as one field. */
+static void test_orders_alone(void)
+{
+    static const char *const names[2] = {"a", "b"};
+    g_autofree char *other = gpipe_orders();
+    const char *const own[] = {NULL}, *const named[] = {"parallel.schedule=zb-h1", NULL};
+    const char *const file[] = {other, NULL}, *const *const sets[] = {own, named, file};
+    for (int i = 0; i < 9; i++) {
+        Run a = run_of("own-schedule.json", sets[i / 3]), b = run_of("own-schedule.json", sets[i % 3]);
+        Comparison comparison = report_compare(&a.report, &b.report, names, true);
+        if (i / 3 == i % 3) {
+            g_assert_cmpuint(comparison.fields->len, ==, 0);
+        } else {
+            const CompareField *field = find(comparison.fields, "parallel.schedule");
+            g_assert_true(field->tried);
+            g_assert_cmpfloat(fabs(field->step_s - (double)b.report.step_ps * 1e-12), <, 1e-12);
+        }
+        report_compare_clear(&comparison);
+        run_clear(&b);
+        run_clear(&a);
+    }
+}
+
 /* The parts of the JSON add up to the steps, the kinds to the reserved memory. */
 static void test_sums(void)
 {
@@ -121,6 +158,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/compare/fields", test_fields);
     g_test_add_func("/compare/alone", test_alone);
+    g_test_add_func("/compare/orders-alone", test_orders_alone);
     g_test_add_func("/compare/sums", test_sums);
     return g_test_run();
 }
