@@ -52,7 +52,7 @@ static void test_random(void)
 {
     GRand *random = g_rand_new_with_seed(71);
     int shorter = 0, of = 0;
-    for (int round = 0; round < 1500; round++) {
+    for (int round = 0; round < 500; round++) {
         OrrArena *arena = orr_arena_new();
         SimPlan plan = random_plan(random, arena, 8, 4);
         const int p = plan.shape.ranks, limit = (int)fixture_random(random, 1, 3 * p);
