@@ -78,7 +78,10 @@ bool step_fill_schedule(const Spec *spec, OrrArena *arena, SimPlan *plan, GError
         }
         plan->shape.chunks = 2; /* one of each copy */
     }
-    return plan->schedule->check == NULL || plan->schedule->check(&plan->shape, error);
+    if (plan->schedule->check == NULL || plan->schedule->check(&plan->shape, error))
+        return true;
+    g_prefix_error(error, "parallel.schedule: "); /* a schedule knows no keys */
+    return false;
 }
 
 /* What memory leaves to activations: without context, states, the largest workspace, and with ZeRO-2/3 every unsharded
