@@ -400,7 +400,8 @@ bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool b
     Run run = {.lane = lane,
                .replay = lane->replay,
                .blocking = blocking,
-               .pairs = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL && !sharded,
+               .pairs = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL && !sharded &&
+                        lane->spec.offload.activation_layers == 0,
                .microbatches = lane->group->microbatches};
     start(&run, recompute);
     count_work(&run);

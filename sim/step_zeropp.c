@@ -27,55 +27,73 @@ static void add_pass(const Spec *spec, SimWork *work, double bytes)
         step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes));
 }
 
-static CostGroup replicas_of(const Spec *spec)
+/* Ranks of a group that share a node, and the rail across. */
+static CostGroup node_of(const CostGroup *group)
 {
-    return cost_group(spec, COST_RANKS_REPLICAS);
+    return (CostGroup){.ranks = group->per_domain, .per_domain = group->per_domain, .nic_sharers = 1};
 }
 
-static SimWork quantized_reduce(const Spec *spec, double count)
+static void add_quantized_reduce(const Spec *spec, double count, CostRanks ranks, SimSegment *segment)
 {
-    const CostGroup group = replicas_of(spec);
-    const int inside = group.per_domain, nodes = group.ranks / group.per_domain;
-    const CostGroup node = {.ranks = inside, .per_domain = inside, .nic_sharers = 1},
-                    rail = {.ranks = nodes, .per_domain = 1, .nic_sharers = 1};
-    SimWork work = data_collective(spec, COST_ALL_TO_ALL, count * GRADIENT_BYTES, node);
-    const SimWork across = data_collective(spec, COST_ALL_TO_ALL, count * GRADIENT_BYTES / inside, rail);
-    step_add_work(&work, &across);
-    return work;
+    const CostGroup group = cost_group(spec, ranks), node = node_of(&group),
+                    rail = {.ranks = group.ranks / node.ranks, .per_domain = 1, .nic_sharers = 1};
+    const SimWork inside = data_collective(spec, COST_ALL_TO_ALL, count * GRADIENT_BYTES, node),
+                  across = data_collective(spec, COST_ALL_TO_ALL, count * GRADIENT_BYTES / node.ranks, rail);
+    step_add_work(&segment->grad_reduce, &inside);
+    step_add_work(&segment->grad_reduce, &across);
+    if (group.ranks > 1) { /* pack, add up and pack the node's parts, add up the rest */
+        add_pass(spec, &segment->backward_weight,
+                 count * (cost_weight_wire_bytes(spec) + GRADIENT_BYTES) * (1 + 1.0 / node.ranks) +
+                     count * GRADIENT_BYTES);
+    }
+}
+
+/* Dense parameters, or those of experts, over the ranks that hold the same of them. */
+static void apply(const Spec *spec, double count, CostRanks ranks, SimSegment *segment)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const double wire = cost_weight_wire_bytes(spec);
+    const CostGroup group = cost_group(spec, ranks);
+    if (count <= 0)
+        return;
+    if (parallel->quantized_weight_gather) {
+        const SimWork gather = data_collective(spec, COST_ALL_GATHER, count * QUANTIZED_BYTES, group);
+        step_add_work(&segment->param_gather, &gather);
+        if (group.ranks > 1) {
+            add_pass(spec, &segment->forward, count * (QUANTIZED_BYTES + wire));
+            if (!parallel->secondary_weight_shard)
+                add_pass(spec, &segment->backward_input, count * (QUANTIZED_BYTES + wire));
+        }
+    }
+    if (parallel->secondary_weight_shard) {
+        const SimWork gather = data_collective(spec, COST_ALL_GATHER, count * wire, node_of(&group));
+        step_add_work(&segment->backward_gather, &gather);
+    }
+    if (parallel->quantized_gradient_reduce)
+        add_quantized_reduce(spec, count, ranks, segment);
 }
 
 void step_apply_zeropp(const Spec *spec, const StepParams *params, SimSegment *segment)
 {
-    const double count = params->dense, wire = cost_weight_wire_bytes(spec);
-    const CostGroup group = replicas_of(spec);
-    if (spec->parallel.quantized_weight_gather) {
-        const SimWork expert = data_collective(spec, COST_ALL_GATHER, params->expert * wire,
-                                               cost_group(spec, COST_RANKS_EXPERT_REPLICAS));
-        segment->param_gather = data_collective(spec, COST_ALL_GATHER, count * QUANTIZED_BYTES, group);
-        step_add_work(&segment->param_gather, &expert);
-        add_pass(spec, &segment->forward, count * (QUANTIZED_BYTES + wire));
-        if (!spec->parallel.secondary_weight_shard) {
-            add_pass(spec, &segment->backward_input, count * (QUANTIZED_BYTES + wire));
-        }
-    }
-    if (spec->parallel.secondary_weight_shard) {
-        const CostGroup node = {.ranks = group.per_domain, .per_domain = group.per_domain, .nic_sharers = 1};
-        segment->backward_gather =
-            data_collective(spec, COST_ALL_GATHER, (count + params->expert) * wire, node);
+    const SpecParallel *parallel = &spec->parallel;
+    if (parallel->quantized_weight_gather)
+        segment->param_gather = (SimWork){0};
+    if (parallel->quantized_gradient_reduce)
+        segment->grad_reduce = (SimWork){0};
+    if (parallel->secondary_weight_shard) {
+        segment->backward_gather = (SimWork){0};
         segment->backward_gathers_apart = true;
     }
-    if (spec->parallel
-            .quantized_gradient_reduce) { /* pack, add up and pack the node's parts, add up the rest */
-        segment->grad_reduce = quantized_reduce(spec, count + params->expert);
-        add_pass(spec, &segment->backward_weight,
-                 count * (wire + GRADIENT_BYTES) * (1 + 1.0 / group.per_domain) + count * GRADIENT_BYTES);
-    }
+    apply(spec, params->dense, COST_RANKS_REPLICAS, segment);
+    apply(spec, params->expert, COST_RANKS_EXPERT_REPLICAS, segment);
 }
 
 double step_secondary_shard_bytes(const Spec *spec, const StepParams *params)
 {
-    const CostGroup group = replicas_of(spec);
-    return spec->parallel.secondary_weight_shard
-               ? (params->dense + params->expert) * cost_weight_wire_bytes(spec) / group.per_domain
-               : 0;
+    if (!spec->parallel.secondary_weight_shard)
+        return 0;
+    const CostGroup dense = cost_group(spec, COST_RANKS_REPLICAS),
+                    expert = cost_group(spec, COST_RANKS_EXPERT_REPLICAS);
+    return (params->dense / dense.per_domain + params->expert / expert.per_domain) *
+           cost_weight_wire_bytes(spec);
 }

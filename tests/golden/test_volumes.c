@@ -272,6 +272,27 @@ static double sum_of(const double bytes[SIM_TAG_COUNT])
     return sum;
 }
 
+/* ZeRO++ on experts: eight replicas of each, four a node; nothing of the backward's gathers crosses, and gradients and
+ * weights do in 4 and 8 bits. */
+static void zeropp_experts(void)
+{
+    static const char *const SHARD = "\"data\":16,\"expert\":2,\"zero\":3,\"secondary_weight_shard\":true";
+    g_autofree char *all =
+        g_strdup_printf("%s,\"quantized_weight_gather\":true,\"quantized_gradient_reduce\":true", SHARD);
+    const Counted node = count(2, EXPERTS(4), SHARD, ",\"global_batch\":16", FSDP),
+                  plus = count(2, EXPERTS(4), all, ",\"global_batch\":16", FSDP);
+    const double experts = LAYERS * 256 * 3 * HIDDEN * 512 / 2, dense = node.parameters - 2 * experts,
+                 across = dense / 8 / 2 + experts / 4 / 2, scales = 4.0 / 256;
+    const SimTag tags[] = {SIM_TAG_PARAM_GATHER, SIM_TAG_GRAD_REDUCE};
+    double out[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        out[0] += node.tag_out[tags[i]];
+        out[1] += plus.tag_out[tags[i]];
+    }
+    RATIO(out[0], 2 * 2 * across, 1e-6);
+    RATIO(out[1], (1 + scales + 0.5 + scales) * across, 1e-6);
+}
+
 /* The order of the ranks says which of them share a node: the same bytes, on other links. */
 static void orders(void)
 {
@@ -363,6 +384,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volumes/shapes-sent-ahead", shapes_sent_ahead);
     g_test_add_func("/volumes/hybrid", hybrid);
     g_test_add_func("/volumes/hybrid-experts", hybrid_experts);
+    g_test_add_func("/volumes/zeropp-experts", zeropp_experts);
     g_test_add_func("/volumes/orders", orders);
     g_test_add_func("/volumes/grids-across", grids_across);
     g_test_add_func("/volumes/heads-to-ranks", heads_to_ranks);

@@ -11,7 +11,7 @@ static inline const char *fixture_pick(GRand *rand, const char *const *words, in
 }
 
 /* A scenario of a few layers on up to 16 GPUs. `few`: only some fields are "auto", so that all points can be run. Every
- * third has another order of the ranks or nodes that groups do not fill evenly. */
+ * third has another order of the ranks or nodes that groups do not fill evenly; some keep activations on the host. */
 static inline Spec *fixture_space(GRand *rand, int number, bool few)
 {
     static const char *const frameworks[] = {"megatron-core", "megatron-core", "megatron-deepspeed",
@@ -55,11 +55,12 @@ static inline Spec *fixture_space(GRand *rand, int number, bool few)
         MAY("1"), few ? "0" : "\"auto\"", order);
     g_string_append_printf(text,
                            "\"execution\":{\"framework\":\"%s\",\"attention\":%s,\"overlap\":%s}"
-                           "%s}",
+                           "%s%s}",
                            fixture_pick(rand, frameworks, (int)G_N_ELEMENTS(frameworks)),
                            few ? "\"flash2\"" : "\"auto\"",
                            few ? fixture_pick(rand, overlaps, (int)G_N_ELEMENTS(overlaps)) : "\"auto\"",
-                           few ? ",\"search\":{\"micro_batch\":{\"max\":4}}" : "");
+                           few ? ",\"search\":{\"micro_batch\":{\"max\":4}}" : "",
+                           number % 8 == 6 ? ",\"offload\":{\"activation_layers\":2}" : "");
 #undef MAY
     GError *error = NULL;
     OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "fixture", &error);

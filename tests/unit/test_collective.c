@@ -200,6 +200,26 @@ static void test_sm_share(void)
     g_assert_cmpfloat(cost_collective_sm_frac(&c, &net), ==, m->net_sm_frac);
 }
 
+/* Eight ranks as 4 + 4, 5 + 3, 7 + 1: the node with the fewest has the fewest NICs. */
+static void test_uneven(void)
+{
+    SpecCluster c = cluster();
+    const CostCollectiveOp ops[] = {COST_ALL_REDUCE, COST_ALL_GATHER, COST_REDUCE_SCATTER, COST_ALL_TO_ALL};
+    for (size_t i = 0; i < G_N_ELEMENTS(ops); i++) {
+        double before = seconds(&c, ops[i], 1e9, GROUP(8, 4, 1));
+        for (int rails = 4; rails > 0; rails--) {
+            const CostGroup group = {
+                .ranks = 8, .per_domain = rails == 4 ? 4 : 1, .nic_sharers = 1, .domains = 2, .rails = rails};
+            const double now = seconds(&c, ops[i], 1e9, group);
+            if (rails == 4)
+                within(now, before, 1e-12);
+            else
+                g_assert_cmpfloat(now, >, before);
+            before = now;
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -213,5 +233,6 @@ int main(int argc, char **argv)
     g_test_add_func("/collective/halves", test_halves);
     g_test_add_func("/collective/topologies", test_topologies);
     g_test_add_func("/collective/sm-share", test_sm_share);
+    g_test_add_func("/collective/uneven", test_uneven);
     return g_test_run();
 }
