@@ -13,6 +13,7 @@
 
 #define QUICK_SECONDS 0.2 /* spent on a point */
 #define FULL_SECONDS  0.8
+#define DRIFT_FRAC    0.03 /* of a product measured again, worth a word */
 
 /* --- journal --- */
 
@@ -173,9 +174,46 @@ static void tell(const Progress *progress, guint done, const CalPoint *point, co
     if (10 * summary.outliers > sample->count)
         say(progress, "%s: %d of %d repeats are outliers", point->id, summary.outliers, sample->count);
     if (fabs(summary.drift_frac) > 0.05)
-        say(progress, "%s: became %.1f %% slower while it was repeated (clock drift)", point->id,
-            100 * summary.drift_frac);
+        say(progress, "%s: became %.1f %% %s while it was repeated (clock drift)", point->id,
+            100 * fabs(summary.drift_frac), summary.drift_frac > 0 ? "slower" : "faster");
     show(progress, done, text);
+}
+
+/* Median of a finished point, from its line; 0: not there. */
+static double seconds_of(const Journal *journal, const char *id)
+{
+    for (guint i = 0; i < journal->lines->len; i++) {
+        const char *line = g_ptr_array_index(journal->lines, i);
+        if (strstr(line, id) == NULL)
+            continue;
+        g_autofree char *own = id_of(line);
+        OrrJsonDoc *doc =
+            g_strcmp0(own, id) == 0 ? orr_json_parse(line, strlen(line), "journal", NULL) : NULL;
+        const OrrJson *row = doc != NULL ? orr_json_member(orr_json_root(doc), "row") : NULL;
+        const OrrJson *time = row != NULL ? orr_json_member(row, "time_us") : NULL;
+        const double seconds = time != NULL ? 1e-6 * orr_json_number(time) : 0;
+        orr_json_free(doc);
+        if (doc != NULL)
+            return seconds;
+    }
+    return 0;
+}
+
+/* The same product now and at the beginning: do the clocks hold over the whole sweep? */
+static void watch_clocks(const Progress *progress, const Journal *journal, const GArray *points,
+                         const CalPoint *point, const CalSample *sample)
+{
+    for (guint i = 0; i < points->len && point->kind == CAL_POINT_DRIFT; i++) {
+        const CalPoint *first = &g_array_index(points, CalPoint, i);
+        if (first->kind != CAL_POINT_KERNEL || strcmp(first->name, point->name) != 0)
+            continue;
+        const double before_s = seconds_of(journal, first->id),
+                     now_s = cal_summarise(sample->seconds, sample->count).median_s;
+        if (before_s > 0 && fabs(now_s / before_s - 1) > DRIFT_FRAC)
+            say(progress, "%s: is %.1f %% %s than at the beginning of the sweep: the clocks do not hold",
+                first->id, 100 * fabs(now_s / before_s - 1), now_s > before_s ? "slower" : "faster");
+        return;
+    }
 }
 
 /* --- output --- */
@@ -273,9 +311,9 @@ void cal_sweep_write(const CalStamp *stamp, const GArray *points, const GPtrArra
 
 /* --- the sweep --- */
 
-static bool measure_point(const CalMeter *meter, const CalStamp *stamp, const CalPoint *point,
-                          const CalSweepOptions *options, Journal *journal, const Progress *progress,
-                          GError **error)
+static bool measure_point(const CalMeter *meter, const CalStamp *stamp, const GArray *points,
+                          const CalPoint *point, const CalSweepOptions *options, Journal *journal,
+                          const Progress *progress, GError **error)
 {
     g_autoptr(GString) line = g_string_new(NULL);
     g_autofree CalSample *sample = g_new0(CalSample, 1);
@@ -296,8 +334,10 @@ static bool measure_point(const CalMeter *meter, const CalStamp *stamp, const Ca
     if (!append(journal, line->str, error))
         return false;
     keep(journal, line->str);
-    if (outcome == CAL_MEASURED)
+    if (outcome == CAL_MEASURED) {
         tell(progress, journal->lines->len, point, sample);
+        watch_clocks(progress, journal, points, point, sample);
+    }
     return true;
 }
 
@@ -327,7 +367,7 @@ bool cal_sweep_run(const CalMeter *meter, const CalStamp *stamp, const GArray *p
     for (guint i = 0; ok && i < points->len; i++) {
         const CalPoint *point = &g_array_index(points, CalPoint, i);
         if (!g_hash_table_contains(journal.done, point->id))
-            ok = measure_point(meter, stamp, point, options, &journal, &progress, error);
+            ok = measure_point(meter, stamp, points, point, options, &journal, &progress, error);
     }
     if (ok) {
         g_autoptr(GString) out = g_string_new(NULL);

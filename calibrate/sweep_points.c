@@ -75,8 +75,12 @@ static void add_training_gemms(Plan *plan)
                 continue;
             add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_NN, false, 1, (int64_t[]){m, k, n});
             add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_NT, true, 1, (int64_t[]){n, k, m});
-            if (full && plan->stamp->capability >= 89)
-                add_gemm(plan, "gemm", KRN_MATH_FP8, KRN_TN, false, 1, (int64_t[]){m, n, k});
+            if (!full || plan->stamp->capability < 89)
+                continue;
+            /* In 8 bits every layout is TN: frameworks keep a transposed copy. */
+            add_gemm(plan, "gemm", KRN_MATH_FP8, KRN_TN, false, 1, (int64_t[]){m, n, k});
+            if (t % 2 == 0)
+                add_gemm(plan, "gemm", KRN_MATH_FP8, KRN_TN, true, 1, (int64_t[]){n, k, m});
         }
 }
 
@@ -234,8 +238,8 @@ static void add_sized(Plan *plan, CalPointKind kind, const char *name, double by
 static void add_links(Plan *plan)
 {
     static const char *const latencies[] = {"launch", "launch_and_wait", "event", "stream_wait"};
-    static const char *const copies[] = {"h2d_pinned",   "d2h_pinned",   "both_pinned",
-                                         "h2d_pageable", "d2h_pageable", "device_to_device"};
+    static const char *const copies[] = {"h2d_pinned",   "d2h_pinned",    "both_pinned",     "h2d_pageable",
+                                         "d2h_pageable", "both_pageable", "device_to_device"};
     const bool full = plan->options->full;
     for (size_t i = 0; i < G_N_ELEMENTS(latencies); i++)
         add_sized(plan, CAL_POINT_LATENCY, latencies[i], 0, 1);

@@ -73,3 +73,13 @@ target_link_libraries(orrery-calibrate PRIVATE orrery_kernels ${carried_librarie
 target_link_options(orrery-calibrate PRIVATE -static-libstdc++ -static-libgcc)
 set_target_properties(orrery-calibrate PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../lib" BUILD_RPATH "$ORIGIN")
 install(TARGETS orrery-calibrate)
+
+# cmake --install FOLDER --component carry --prefix ELSEWHERE: the program, and what a bare node may lack, beside it.
+install(TARGETS orrery-calibrate COMPONENT carry EXCLUDE_FROM_ALL)
+if(NOT CJSON_ARCHIVE)
+  find_library(CJSON_SHARED cjson HINTS ${CJSON_LIBRARY_DIRS})
+  if(CJSON_SHARED)
+    get_filename_component(cjson_real ${CJSON_SHARED} REALPATH)
+    install(FILES ${cjson_real} DESTINATION lib RENAME libcjson.so.1 COMPONENT carry EXCLUDE_FROM_ALL)
+  endif()
+endif()

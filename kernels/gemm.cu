@@ -4,7 +4,7 @@
  * B^T A^T, the first operand being our B. The algorithm is the heuristic's first choice, as in a training
  * framework, found once a shape. `grouped_gemm` launches its groups one after another, a kernel each.
  * fp8 (e4m3, scales of 1, bf16 out) exists in the layout TN alone; sums are kept in the tensor core (fast accumulation), as in
- * the forward pass of training frameworks.
+ * the forward pass of training frameworks, but not where they are added to an fp32 gradient.
  */
 #include "kernels/internal.h"
 
@@ -125,7 +125,7 @@ static cublasStatus_t plan_describe(Plan *plan)
         status =
             cublasLtMatmulDescSetAttribute(plan->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
     const int8_t fast = 1;
-    if (status == CUBLAS_STATUS_SUCCESS && type == KRN_F8)
+    if (status == CUBLAS_STATUS_SUCCESS && type == KRN_F8 && !s->accumulate_fp32)
         status = cublasLtMatmulDescSetAttribute(plan->product, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
                                                 sizeof fast);
     if (status == CUBLAS_STATUS_SUCCESS) /* our B: [n,k] or [k,n] row-major */

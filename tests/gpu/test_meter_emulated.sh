@@ -38,6 +38,7 @@ expect "stream_wait" '"time_us"' 1
 expect "h2d_pinned 65536" '"gbps"' 1
 expect "d2h_pageable 65536" '"gbps"' 1
 expect "both_pinned 65536" '"gbps"' 1
+expect "both_pageable 65536" '"gbps"' 1
 expect "device_to_device 65536" '"gbps"' 1
 expect "peer_to_peer 65536" '"gbps"' 1
 expect "peer_to_peer_both 65536" '"gbps"' 1

@@ -68,6 +68,7 @@ enum cudaError_t {
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 typedef struct EmulatedStream *cudaStream_t;
+#define cudaStreamPerThread ((cudaStream_t) nullptr)
 typedef struct EmulatedEvent *cudaEvent_t;
 struct cudaDeviceProp {
     char name[256];
