@@ -41,7 +41,7 @@ static double linear_input_bytes(const CostShape *shape)
 /* Input of a column-parallel linear at `bytes` an element: this rank's part where the backward gathers it again. */
 static double linear_input(const CostShape *shape, double bytes)
 {
-    const bool whole = shape->spec->execution.framework.keeps_gathered_inputs;
+    const bool whole = shape->spec->execution.framework.keeps_gathered_input;
     return bytes * (whole ? shape->tokens : shape->part_tokens) * shape->hidden;
 }
 

@@ -227,6 +227,18 @@ static bool put_order(const Export *export)
     return true;
 }
 
+/* Sums and wire of gradients: fp32 unless a flag says bf16; fp16 models have a rule of their own. */
+static void put_gradients(const Export *export)
+{
+    const SpecTraining *training = &export->spec->training;
+    const bool half =
+        training->precision == SPEC_PRECISION_FP16 || training->precision == SPEC_PRECISION_FP32;
+    if (export->bridge && !half)
+        settings_bool(export->out, "ddp.grad_reduce_in_fp32", training->gradient_dtype == SPEC_FP32);
+    else if (!half && training->gradient_dtype != SPEC_FP32)
+        settings_text(export->out, "grad-reduce-in-bf16", NULL);
+}
+
 static bool put_data(const Export *export)
 {
     static const char *const strategies[4] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
@@ -248,6 +260,7 @@ static bool put_data(const Export *export)
     if (parallel->zero > 0) /* without ZeRO nothing is gathered, and Megatron refuses the flag */
         put_switch(export, "overlap-param-gather", "ddp.overlap_param_gather",
                    (overlap & SPEC_OVERLAP_PARAM_GATHER) != 0);
+    put_gradients(export);
     put_switch(export, "tp-comm-overlap", "comm_overlap.tp_comm_overlap",
                (overlap & SPEC_OVERLAP_TENSOR) != 0);
     put_switch(export, "overlap-moe-expert-parallel-comm", "comm_overlap.overlap_moe_expert_parallel_comm",

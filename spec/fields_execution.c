@@ -115,9 +115,6 @@ static const SpecField framework_fields[] = {
     FUSED(weight_placeholders, "Fused accumulation caches an unused tensor of each distinct weight's shape."),
     FUSED(pipeline_keeps_boundaries,
           "A pipeline stage keeps the inputs, outputs and gradient buffers of all micro-batches of a step."),
-    FUSED(
-        keeps_gathered_inputs,
-        "Linear layers keep their whole input under sequence parallelism; else the backward gathers again."),
     FUSED(saves_unquantized_inputs, "8-bit linear layers keep their input in 16 bits; else as they cast it."),
     SPEC_F_DOUBLE(SpecFramework, bucket_copy_elements, ORR_UNIT_NONE, 0, 1e12, "0", 0,
                   "Gradients that are copied into one flat buffer before their reduction."),

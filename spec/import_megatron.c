@@ -311,6 +311,10 @@ static void take_precision(const Names *names)
         for (gsize i = 0; recipe != NULL && i < G_N_ELEMENTS(bridge); i++)
             if (strcmp(recipe, bridge[i][0]) == 0)
                 spec_import_native(import, "training.precision", bridge[i][1]);
+        bool whole = false;
+        if (switch_of(names, NULL, "ddp.grad_reduce_in_fp32", &whole) && recipe != NULL &&
+            strcmp(recipe, "fp16_mixed") != 0)
+            spec_import_native(import, "training.gradient_dtype", whole ? "fp32" : "bf16");
         return;
     }
     const char *fp8 = spec_import_text(import, "fp8-format"), *fp4 = spec_import_text(import, "fp4-format");
@@ -327,6 +331,9 @@ static void take_precision(const Names *names)
                                                                                   : "fp32";
     if (spec_import_text(import, "micro-batch-size") != NULL || bf16 || fp16)
         spec_import_native(import, "training.precision", precision);
+    const bool half = spec_import_bool(import, "grad-reduce-in-bf16", false);
+    if (bf16)
+        spec_import_native(import, "training.gradient_dtype", half ? "bf16" : "fp32");
 }
 
 /* "core_attn mlp" or "[core_attn,mlp]" as a JSON list. */

@@ -256,7 +256,6 @@ typedef struct SpecFramework {
         weight_placeholders; /* fused accumulation hands autograd an unused tensor of each weight's shape, cached */
     bool
         pipeline_keeps_boundaries; /* a stage keeps inputs, outputs and gradient buffers of all micro-batches */
-    bool keeps_gathered_inputs;    /* linear layers keep the gathered input of sequence parallelism */
     bool saves_unquantized_inputs; /* 8-bit linear layers keep their input in 16 bits and cast again */
     double
         bucket_copy_elements; /* gradients copied into one flat buffer at a time, on their way to the wire */

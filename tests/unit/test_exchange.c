@@ -237,6 +237,30 @@ static void test_script(void)
     orr_json_free(doc);
 }
 
+/* Megatron-LM sums bf16 gradients in fp32 unless told otherwise; Megatron-Bridge says which. */
+static void test_gradients(void)
+{
+    static const struct {
+        const char *text, *want;
+        SpecFormat format;
+    } CASES[] = {
+        {"--num-layers 32 --micro-batch-size 1 --bf16", "fp32", SPEC_FORMAT_MEGATRON},
+        {"--num-layers 32 --micro-batch-size 1 --bf16 --grad-reduce-in-bf16", "bf16", SPEC_FORMAT_MEGATRON},
+        {"--num-layers 32 --micro-batch-size 1 --fp16", NULL, SPEC_FORMAT_MEGATRON},
+        {"mixed_precision=bf16_mixed ddp.grad_reduce_in_fp32=true", "fp32", SPEC_FORMAT_MEGATRON_BRIDGE},
+        {"mixed_precision=bf16_mixed ddp.grad_reduce_in_fp32=false", "bf16", SPEC_FORMAT_MEGATRON_BRIDGE},
+        {"mixed_precision=bf16_mixed", NULL, SPEC_FORMAT_MEGATRON_BRIDGE},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+        OrrJsonDoc *doc = imported(CASES[i].text, CASES[i].format, NULL, warnings);
+        const OrrJson *training = orr_json_member(orr_json_root(doc), "training");
+        const OrrJson *dtype = training != NULL ? orr_json_member(training, "gradient_dtype") : NULL;
+        g_assert_cmpstr(dtype != NULL ? orr_json_text(dtype) : NULL, ==, CASES[i].want);
+        orr_json_free(doc);
+    }
+}
+
 static void test_torchtitan(void)
 {
     static const char toml[] =
@@ -326,6 +350,7 @@ int main(int argc, char **argv)
     g_test_add_func("/exchange/base", test_base);
     g_test_add_func("/exchange/order", test_order);
     g_test_add_func("/exchange/script", test_script);
+    g_test_add_func("/exchange/gradients", test_gradients);
     g_test_add_func("/exchange/torchtitan", test_torchtitan);
     g_test_add_func("/exchange/hf", test_hf);
     g_test_add_func("/exchange/refused", test_refused);

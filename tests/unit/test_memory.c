@@ -65,7 +65,7 @@ static void inputs(void)
     const char *const fp8 = "training.precision=fp8", *const peak =
                                                           "cluster.accelerator.peak_flops_per_s.fp8=6e14";
     const double parts = layer_kept(peak, peak, peak);
-    g_assert_cmpfloat(layer_kept(peak, peak, "execution.framework.keeps_gathered_inputs=true") - parts, ==,
+    g_assert_cmpfloat(layer_kept(peak, peak, "execution.framework.keeps_gathered_input=true") - parts, ==,
                       2 * (16 - 4) * mib);
     /* 8-bit inputs of QKV and MLP, and of the MLP's way out (16,384 / 4 wide); a cast copy of attention's output */
     g_assert_cmpfloat(parts - layer_kept(peak, peak, fp8), ==, (2 + 2 + 8 - 2) * mib);
