@@ -255,8 +255,11 @@ CostActivations cost_head_activations(const CostShape *shape)
     const double residual = shape->element_bytes * shape->part_tokens * shape->hidden;
     const double logits = rank_logits(shape);
     const LossBytes loss = loss_bytes(shape->spec);
+    /* compilers take the layers: the final norm stays eager */
+    const double normed =
+        shape->spec->execution.framework.norm_upcasts_fp32 ? 4 * shape->part_tokens * shape->hidden : 0;
     return (CostActivations){
-        .kept_bytes = residual + linear_input(shape, shape->element_bytes) + loss.kept * logits,
+        .kept_bytes = residual + normed + linear_input(shape, shape->element_bytes) + loss.kept * logits,
         .input_only_bytes = residual,
         .forward_temp_bytes = loss.forward_temp * logits,
         .backward_temp_bytes = loss.backward_temp * logits,

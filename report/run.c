@@ -24,8 +24,10 @@ static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *r
         .peak_time_s = (double)rank->peak_time_ps * 1e-12,
     };
     const double workspace = out->workspace_bytes;
-    out->reserved_bytes = out->peak_bytes + framework->fragmentation_frac * (dynamic + workspace) +
-                          (double)plan->ranks[index].stranded_bytes + framework->context_bytes;
+    const SimRankPlan *planned = &plan->ranks[index];
+    const double moving = dynamic - (double)planned->static_bytes[SIM_MEM_ACTIVATIONS] + workspace;
+    out->reserved_bytes = out->peak_bytes + framework->fragmentation_frac * moving +
+                          (double)planned->stranded_bytes + framework->context_bytes;
 }
 
 static void fill_memory(const SimPlan *plan, OrrArena *arena, Report *report)

@@ -144,6 +144,9 @@ static void fill_units(const Step *step, int stage)
         segment->backward_input.part_ps[SIM_PART_COMPUTE] += again ? gathered_ps : 0;
         segment->backward_weight.part_ps[SIM_PART_COMPUTE] +=
             copies_ps(step->spec, framework->gradient_copies, count);
+        if (cost_keeps_gathered(step->spec)) { /* the product's own gradient, before it is added to the sum */
+            segment->backward_temp_bytes += llround(count * cost_weight_wire_bytes(step->spec));
+        }
         segment->gathered_param_bytes = llround(count * cost_weight_wire_bytes(step->spec));
         segment->unsharded_grad_bytes = llround(count * cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
@@ -252,20 +255,23 @@ bool step_keeps_boundaries(const Spec *spec)
     return spec->execution.framework.pipeline_keeps_boundaries && spec->parallel.pipeline > 1;
 }
 
-/* Receive buffers for the input and the output's gradient of each micro-batch, and its output, of a rank's stages. */
+/* Receive buffers for the input and the output's gradient of each micro-batch, and outputs of a rank's stages: of all
+ * micro-batches, or of those that a 1F1B pipeline has in flight; the last stage's of all. */
 static double boundary_buffer_bytes(const Step *step, int rank)
 {
     const SimPlan *plan = step->plan;
-    const int last = plan->shape.ranks * plan->shape.chunks - 1;
+    const int last = plan->shape.ranks * plan->shape.chunks - 1, count = plan->shape.microbatches;
+    const bool all = step->spec->execution.framework.pipeline_keeps_outputs;
+    const double boundary = cost_boundary_bytes(&step->shape);
     double bytes = 0;
     for (int chunk = 0; step_keeps_boundaries(step->spec) && chunk < plan->shape.chunks; chunk++) {
         const int stage =
             sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
-        const double boundary = cost_boundary_bytes(&step->shape);
-        bytes += stage > 0 ? boundary : 0;
-        bytes += stage < last ? 2 * boundary : cost_result_bytes(&step->shape);
+        bytes += stage > 0 ? count * boundary : 0;
+        bytes += stage < last ? (count + (all ? count : MIN(count, plan->shape.ranks))) * boundary
+                              : count * cost_result_bytes(&step->shape);
     }
-    return plan->shape.microbatches * bytes;
+    return bytes;
 }
 
 void step_fill_rank(Step *step, int rank)

@@ -254,9 +254,9 @@ typedef struct SpecFramework {
     double workspace_bytes; /* allocated workspaces */
     bool
         weight_placeholders; /* fused accumulation hands autograd an unused tensor of each weight's shape, cached */
-    bool
-        pipeline_keeps_boundaries; /* a stage keeps inputs, outputs and gradient buffers of all micro-batches */
-    bool saves_unquantized_inputs; /* 8-bit linear layers keep their input in 16 bits and cast again */
+    bool pipeline_keeps_boundaries; /* a stage keeps input and gradient buffers of all micro-batches ... */
+    bool pipeline_keeps_outputs;    /* ... and the outputs of all; else of those in flight */
+    bool saves_unquantized_inputs;  /* 8-bit linear layers keep their input in 16 bits and cast again */
     double
         bucket_copy_elements; /* gradients copied into one flat buffer at a time, on their way to the wire */
     double

@@ -50,6 +50,22 @@ static void losses(void)
     }
 }
 
+/* The final norm is eager where norms are, compiled or not: an fp32 copy of its input, 2,048 x 4,096 x 4 bytes. */
+static void final_norm(void)
+{
+    const char *const names[] = {"execution.framework.norm_upcasts_fp32=false",
+                                 "execution.framework.norm_upcasts_fp32=true"};
+    double kept[2];
+    for (int i = 0; i < 2; i++) {
+        g_autofree Spec *spec =
+            test_spec(names[i], "execution.compiled=true", "parallel.tensor=1", "parallel.pipeline=1");
+        CostShape shape;
+        cost_shape_init(&shape, spec);
+        kept[i] = cost_head_activations(&shape).kept_bytes;
+    }
+    g_assert_cmpfloat(kept[1] - kept[0], ==, 2048.0 * 4096 * 4);
+}
+
 static double layer_kept(const char *a, const char *b, const char *c)
 {
     g_autofree Spec *spec = test_spec(a, b, c, "parallel.sequence_parallel=true");
@@ -191,11 +207,11 @@ static void context_buffers(void)
     g_assert_cmpfloat(cost_context_buffer_bytes(&shape, true), ==, 0);
 }
 
-static Report run(const char *set, OrrArena *arena)
+static Report run(const char *a, const char *b, OrrArena *arena)
 {
     const ReportOptions options = {.check = true};
     Spec *spec = orr_arena_alloc(arena, sizeof *spec);
-    g_autofree Spec *loaded = test_spec("parallel.data=4", "training.global_batch=64", set, NULL);
+    g_autofree Spec *loaded = test_spec("parallel.data=4", "training.global_batch=64", a, b);
     Report report;
     GError *error = NULL;
     *spec = *loaded;
@@ -203,20 +219,24 @@ static Report run(const char *set, OrrArena *arena)
     return report;
 }
 
-/* 16 micro-batches of 2,048 tokens x 4,096 in 16 bits, 16 MiB each, over 4 stages: the first keeps results and gradients of
- * all of them, the next two also inputs, which stop counting where they are in flight (3, 2, 1), the last 50 MiB of
- * logits each instead of results and gradients. */
+/* 16 micro-batches of 2,048 tokens x 4,096 in 16 bits, 16 MiB each, over 4 stages: the first keeps gradients of all of them
+ * and outputs of 4 or of all, the next two also inputs, which stop counting where they are in flight (3, 2, 1), the last
+ * inputs and 50 MiB of logits each. */
 static void boundaries(void)
 {
-    static const double MIB_MORE[] = {2 * 16 * 16, (3 * 16 - 3) * 16, (3 * 16 - 2) * 16,
+    static const double MIB_MORE[] = {(16 + 4) * 16, (2 * 16 + 4 - 3) * 16, (2 * 16 + 4 - 2) * 16,
                                       (16 - 1) * 16 + 16 * 50};
     OrrArena *arena = orr_arena_new();
-    const Report without = run(NULL, arena);
-    const Report with = run("execution.framework.pipeline_keeps_boundaries=true", arena);
-    g_assert_cmpint(with.stage_count, ==, 4);
+    const Report without = run("execution.framework.pipeline_keeps_outputs=true", NULL, arena);
+    const Report some = run("execution.framework.pipeline_keeps_boundaries=true", NULL, arena);
+    const Report all = run("execution.framework.pipeline_keeps_boundaries=true",
+                           "execution.framework.pipeline_keeps_outputs=true", arena);
+    g_assert_cmpint(all.stage_count, ==, 4);
     for (int i = 0; i < 4; i++) {
-        g_assert_cmpfloat(with.stages[i].peak_bytes - without.stages[i].peak_bytes, ==,
+        const double more = i < 3 ? (16 - 4) * 16 : 0;
+        g_assert_cmpfloat(some.stages[i].peak_bytes - without.stages[i].peak_bytes, ==,
                           MIB_MORE[i] * 1048576);
+        g_assert_cmpfloat(all.stages[i].peak_bytes - some.stages[i].peak_bytes, ==, more * 1048576);
     }
     orr_arena_free(arena);
 }
@@ -225,6 +245,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory/losses", losses);
+    g_test_add_func("/memory/final-norm", final_norm);
     g_test_add_func("/memory/inputs", inputs);
     g_test_add_func("/memory/generations", generations);
     g_test_add_func("/memory/generation-inherits", generation_inherits);
