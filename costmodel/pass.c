@@ -44,6 +44,7 @@ double cost_op_s(const CostShape *shape, const CostOp *op)
  *   chunked: the GEMM is cut in t pieces of 1/t of its rows, all but the first transfer hidden beside them:
  *            c/t + max((t-1)/t c, g_pieces + f (t-1)/t c) - g    g_pieces = t GEMMs of m/t rows, not faster than one
  *   own part: the rank's own 1/t of the input is multiplied while the rest arrives: max(0, c - g/t)
+ *   static products without overlap "tensor", which leaves SMs free for the collective: g + c, nothing is hidden
  *   else:    the kernels share the SMs: the GEMM runs at (1 - f) while the collective does
  *            [Narayanan2021, section 3.2 of Korthikanti2022; SM share: costmodel/collective.h] */
 static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *beside, double comm_s,
@@ -60,6 +61,10 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
         const double pieces_s = fmax(gemm_s, t * shape->slowest * cost_gemm_s(&shape->accelerator, &piece));
         const double hidden_s = (t - 1) / t * comm_s;
         return comm_s / t + fmax(hidden_s, pieces_s + f * hidden_s) - gemm_s;
+    }
+    const bool margin = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
+    if (shape->accelerator.static_products && beside->kind == COST_OP_GEMM && !margin) {
+        return comm_s; /* blocks that find their SM taken start when it is free, with all of their work to do */
     }
     const double together = comm_s * (1 - f) >= gemm_s ? comm_s : gemm_s + f * comm_s;
     return together - gemm_s;

@@ -42,6 +42,10 @@ static const SpecField accelerator_fields[] = {
     SPEC_F_INT(SpecAccelerator, sm_count, 1, 1e7, NULL, SPEC_FIELD_REQUIRED,
                "Streaming multiprocessors (compute units)."),
     SPEC_F_DOUBLE(SpecAccelerator, l2_bytes, ORR_UNIT_BYTES, 0, 1e14, "0", 0, "Last-level cache."),
+    SPEC_F_BOOL(
+        SpecAccelerator, static_products, "false", 0,
+        "The library's products hold every SM and are dealt out beforehand: a collective beside one hides "
+        "nothing unless software leaves it SMs."),
     SPEC_F_DOUBLE(
         SpecAccelerator, exponentials_per_s, ORR_UNIT_NONE, 0, 1e16, "0", 0,
         "Exponentials a second of its special function units; attention kernels carried over from another "

@@ -72,6 +72,8 @@ typedef struct SpecAccelerator {
     double peak_flops_per_s[SPEC_DTYPE_COUNT]; /* dense; 0: the dtype has no tensor path */
     int sm_count;
     double l2_bytes, power_w;
+    bool
+        static_products; /* products hold every SM, dealt out beforehand: a collective beside one hides nothing */
     double
         exponentials_per_s; /* of its special function units; 0: not known. Attention kernels wait for them */
     double speed_spread_frac;     /* standard deviation of sustained speed between chips of this type */

@@ -319,6 +319,40 @@ static void stops_early(void)
     g_assert_cmpfloat_with_epsilon(all.compute_s - early.compute_s, without.compute_s, 1e-12);
 }
 
+/* Reductions beside weight gradients: shared SMs hide most of them, products dealt out beforehand nothing, user buffers
+ * most again. */
+static void static_products_hide_nothing(void)
+{
+    Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+    CostShape shape;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(spec_load_cluster("dgx-b200", &spec.cluster, &error));
+    spec.cluster.nodes = 1;
+    spec.execution.framework.attention_speed_frac = 1;
+    spec.execution.framework.overlap_tensor_backward = true;
+    spec.training.sequence_length = 16384;
+    const CostOps ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    double alone_s = 0;
+    g_assert_true(spec.cluster.accelerator.static_products);
+    cost_shape_init(&shape, &spec);
+    for (int i = 0; i < ops.count; i++) {
+        alone_s += ops.op[i].kind == COST_OP_COLLECTIVE ? cost_op_s(&shape, &ops.op[i]) : 0;
+    }
+    g_assert_cmpfloat_with_epsilon(cost_time_ops(&shape, &ops).comm_s[COST_COMM_TENSOR], alone_s, 1e-12);
+    spec.execution.overlap = SPEC_OVERLAP_TENSOR;
+    g_assert_cmpfloat(cost_time_ops(&shape, &ops).comm_s[COST_COMM_TENSOR], <, 0.7 * alone_s);
+    spec.execution.overlap = 0;
+    spec.cluster.accelerator.static_products = false;
+    cost_shape_init(&shape, &spec);
+    g_assert_cmpfloat(cost_time_ops(&shape, &ops).comm_s[COST_COMM_TENSOR], <, 0.7 * alone_s);
+    /* What nothing hides waits for streams and ranks. */
+    spec.execution.framework.overlap_tensor_backward = false;
+    const double before_s = cost_time_ops(&shape, &ops).comm_s[COST_COMM_TENSOR];
+    spec.execution.framework.collective_gap_s = 1e-5;
+    g_assert_cmpfloat_with_epsilon(cost_time_ops(&shape, &ops).comm_s[COST_COMM_TENSOR], before_s + 2e-5,
+                                   1e-12);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -334,5 +368,6 @@ int main(int argc, char **argv)
     g_test_add_func("/ops/casts", casts);
     g_test_add_func("/ops/gathers-of-frameworks", gathers_of_frameworks);
     g_test_add_func("/ops/stops-early", stops_early);
+    g_test_add_func("/ops/static-products-hide-nothing", static_products_hide_nothing);
     return g_test_run();
 }
