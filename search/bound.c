@@ -12,7 +12,7 @@ typedef struct Bucket {
     double dense, expert;
     int matrices, zero, zero_group_gpus;
     int degrees[6];
-    int64_t reduce_ps, gather_ps;
+    SimBucketWork reduce, gather;
 } Bucket;
 
 typedef struct Params {
@@ -73,14 +73,22 @@ static int64_t model_work_ps(const SearchCosts *costs, int layers)
 }
 
 /* One micro-batch through the whole model and back, whatever the schedule: its passes wait for each other. Weight
- * gradients may be elsewhere; an overlapped pair lasts at least as long as either pass without what it hides. */
+ * gradients may be elsewhere. */
 static int64_t chain_ps(const SearchCosts *costs, const SearchGroup *group, int layers)
 {
     const SearchEdge *first = &costs->first, *last = &costs->last;
     const int64_t hop_ps = MIN(costs->hop_inside_ps, costs->hop_across_ps);
     return costs->forward_ps[layers] + costs->input_ps[layers] + first->forward_ps + first->input_ps +
-           last->forward_ps + last->input_ps - 2 * (costs->pair_saves_ps[layers] + last->pair_saves_ps) +
-           2 * (group->pipeline - 1) * hop_ps;
+           last->forward_ps + last->input_ps + 2 * (group->pipeline - 1) * hop_ps;
+}
+
+/* Whether ranks may start their steps one after another, so that a step is shorter than a micro-batch's way. */
+static bool may_start_skewed(const SearchSpace *space, const SearchGroup *group)
+{
+    bool splits = false;
+    for (int i = 0; i < group->deals->count; i++)
+        splits |= search_splits_backward(group->deals->deal[i].schedule);
+    return splits && space->spec->execution.framework.optimizer_post_validation;
 }
 
 int64_t search_bound_group(const SearchSpace *space, const SearchTables *tables, const SearchGroup *group)
@@ -88,7 +96,7 @@ int64_t search_bound_group(const SearchSpace *space, const SearchTables *tables,
     const SearchCosts *costs = &tables->costs[group->costs];
     const int layers = space->spec->model.layers;
     return MAX(model_work_ps(costs, layers) * group->microbatches / group->pipeline,
-               chain_ps(costs, group, layers));
+               may_start_skewed(space, group) ? 0 : chain_ps(costs, group, layers));
 }
 
 /* Messages between neighbouring pipeline ranks, the last and the first included. */
@@ -224,8 +232,7 @@ static const Bucket *bucket_of(SearchLane *lane, Params params)
     const Bucket *known = g_hash_table_lookup(lane->buckets, &key);
     if (known != NULL)
         return known;
-    sim_step_bucket_ps(&lane->spec, params.dense, params.expert, params.matrices, &key.reduce_ps,
-                       &key.gather_ps);
+    sim_step_bucket(&lane->spec, params.dense, params.expert, params.matrices, &key.reduce, &key.gather);
     Bucket *bucket = g_new(Bucket, 1);
     *bucket = key;
     g_hash_table_insert(lane->buckets, bucket, bucket);
@@ -241,17 +248,24 @@ static void add_params(Params *sum, double dense, double expert, int matrices)
 
 typedef struct Stage { /* what its buckets take */
     int64_t reduce_ps, last_reduce_ps, gather_ps, first_gather_ps, last_gather_ps;
+    int64_t reduce_load_ps, gather_load_ps, last_gather_load_ps;
+    bool one_link; /* gathers and reductions share it */
 } Stage;
 
 static void close_bucket(SearchLane *lane, Params *bucket, Stage *stage)
 {
     const Bucket *times = bucket_of(lane, *bucket);
-    if (stage->gather_ps == 0)
-        stage->last_gather_ps = times->gather_ps;
-    stage->reduce_ps += times->reduce_ps;
-    stage->gather_ps += times->gather_ps;
-    stage->last_reduce_ps = times->reduce_ps;
-    stage->first_gather_ps = times->gather_ps;
+    if (stage->gather_ps == 0) {
+        stage->last_gather_ps = times->gather.ps;
+        stage->last_gather_load_ps = times->gather.load_ps;
+    }
+    stage->reduce_ps += times->reduce.ps;
+    stage->gather_ps += times->gather.ps;
+    stage->last_reduce_ps = times->reduce.ps;
+    stage->first_gather_ps = times->gather.ps;
+    stage->reduce_load_ps += times->reduce.load_ps;
+    stage->gather_load_ps += times->gather.load_ps;
+    stage->one_link &= times->reduce.link == times->gather.link;
     *bucket = (Params){0};
 }
 
@@ -282,7 +296,7 @@ static Stage stage_buckets(SearchLane *lane, int index)
     Filling filling = {.units = lane->spec.parallel.zero >= 3,
                        .limit = lane->spec.execution.framework.bucket_bytes,
                        .wire = cost_gradient_wire_bytes(&lane->spec)};
-    Stage stage = {0};
+    Stage stage = {.one_link = true};
     if (index + 1 == lane->stages) {
         fill_bucket(lane, &filling, last->dense, last->expert, last->matrices, &stage);
         for (int i = 0; i < lane->spec.model.mtp_layers; i++)
@@ -356,6 +370,9 @@ static void fill_times(SearchLane *lane, int rank, SearchTail *tail)
         tail->reduce_ps += stage.reduce_ps;
         tail->gather_ps += stage.gather_ps;
         tail->stream_ps += keeps ? 0 : reshard ? 2 * stage.gather_ps - stage.last_gather_ps : stage.gather_ps;
+        if (!keeps && stage.one_link)
+            tail->link_ps += stage.reduce_load_ps + (reshard ? 2 * stage.gather_load_ps - stage.last_gather_load_ps
+                                                             : stage.gather_load_ps);
         if (chunk == 0) {
             tail->last_reduce_ps = stage.last_reduce_ps;
             tail->near_reduce_ps = stage.reduce_ps;
@@ -424,6 +441,31 @@ bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy)
     return lane->spec.execution.framework.p2p_blocking && (policy->overlap & SPEC_OVERLAP_PIPELINE) == 0;
 }
 
+/* Least time until the data parallelism of every micro-batch is done: gathers of ZeRO-3, and reductions where every
+ * micro-batch has its own. Queues run one after the other; gathers and reductions share a link. */
+static int64_t steady_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail, int sample)
+{
+    const SpecFramework *framework = &lane->spec.execution.framework;
+    const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const bool ahead = (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && framework->prefetch_units > 0;
+    const bool reduces = policy->zero >= 2 && framework->reduce_each_microbatch &&
+                         !(policy->zero == 3 && lane->ranks > 1 && framework->pipeline_keeps_params);
+    /* micro-batches that pass each of the rank's stages */
+    const int64_t each = lane->group->microbatches / (both_ends ? 2 : 1);
+    int64_t least_ps = 0;
+    if (policy->zero >= 3) {
+        /* Without a gather ahead of its use compute waits for every one of them but the first, which may be under
+         * way while the rank waits for its first input; messages, weight gradients and reductions may hide them. */
+        const int64_t first_ps = both_ends ? tail->stream_ps : tail->first_gather_ps;
+        least_ps = each * tail->stream_ps + (ahead ? 0 : lane->use_end_ps[sample] - first_ps);
+    }
+    if (!reduces)
+        return least_ps;
+    if ((policy->overlap & SPEC_OVERLAP_GRAD_REDUCE) == 0) /* compute waits for every one */
+        return MAX(least_ps, lane->work_end_ps[sample] + each * tail->reduce_ps);
+    return MAX(least_ps, each * MAX(tail->reduce_ps, policy->zero >= 3 ? tail->link_ps : 0));
+}
+
 int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
 {
     const SpecFramework *framework = &lane->spec.execution.framework;
@@ -431,9 +473,6 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
     const bool late_gather = policy->zero < 3 && (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) == 0;
     const bool early_gather = policy->zero >= 3 || (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
     const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const bool ahead = (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && framework->prefetch_units > 0;
-    /* micro-batches that pass each of the rank's stages */
-    const int64_t each = lane->group->microbatches / (both_ends ? 2 : 1);
     int64_t start_ps = 0, reduced_ps = lane->latest_ps[blocking], own_ps = 0, after_ps = 0, last_ps = 0;
     if (early_gather && !both_ends)
         start_ps = MAX(tails[0].first_gather_ps,
@@ -441,15 +480,8 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const SearchTail *tail = &tails[i];
         const int64_t end = i == 0 ? lane->first_end_ps[blocking] : lane->end_ps[blocking][i];
-        int64_t reduced = end + open_reduce_ps(lane, policy, tail, lane->sample[i]);
-        if (policy->zero >= 3) {
-            const int64_t gathers_ps = tail->stream_ps * each;
-            /* Without a gather ahead of its use compute waits for every one of them but the first, which may be under
-             * way while the rank waits for its first input; messages may hide them. */
-            const int64_t first_ps = both_ends ? tail->stream_ps : tail->first_gather_ps;
-            reduced =
-                MAX(reduced, (ahead ? gathers_ps : lane->work_end_ps[i] + gathers_ps - first_ps) - start_ps);
-        }
+        const int64_t reduced = MAX(end + open_reduce_ps(lane, policy, tail, lane->sample[i]),
+                                    steady_ps(lane, policy, tail, i) - start_ps);
         const int64_t after = tail->optimizer_ps + (late_gather ? tail->gather_ps : 0);
         reduced_ps = MAX(reduced_ps, reduced);
         after_ps = MAX(after_ps, after);

@@ -172,7 +172,8 @@ static int64_t use_end_ps(const SearchLane *lane, int rank)
                                        : lane->ranks - 1 - rank;
         sum_ps += lane->forward_ps[stage] + drain_ps(lane, stage);
     }
-    return lane->fill_ps[rank] + lane->group->microbatches / (both_ends ? 2 : 1) * sum_ps;
+    return (search_starts_skewed(lane) ? 0 : lane->fill_ps[rank]) +
+           lane->group->microbatches / (both_ends ? 2 : 1) * sum_ps;
 }
 
 void search_bound_fill(SearchLane *lane)
@@ -201,6 +202,8 @@ void search_bound_pipeline(SearchLane *lane)
         else
             bound_chain(lane, blocking != 0);
     }
-    for (int i = 0; i < SEARCH_SAMPLES; i++)
-        lane->work_end_ps[i] = use_end_ps(lane, lane->sample[i]);
+    for (int i = 0; i < SEARCH_SAMPLES; i++) {
+        lane->work_end_ps[i] = lane->end_ps[0][i];
+        lane->use_end_ps[i] = use_end_ps(lane, lane->sample[i]);
+    }
 }

@@ -286,7 +286,7 @@ void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, cons
             continue;
         const int extent_count = search_extents(space, deal, extents);
         walk->points += (int64_t)extent_count * walker.policy_count;
-        if (whole) {
+        if (whole && deal->order->placement != SIM_PLACE_BIDIRECTIONAL) {
             walk->pruned[SEARCH_BOUND_COMPUTE] += (int64_t)extent_count * walker.policy_count;
             continue;
         }

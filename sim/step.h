@@ -14,10 +14,16 @@ bool sim_step_supports(const Spec *spec, GError **error);
 /* `spec` is complete (no "auto"). Fails when the schedule refuses the shape or does not exist. */
 bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError **error);
 
-/* Durations of the gradient reduction and of the parameter gather (0 without ZeRO) of a bucket with `dense` and `expert`
- * parameters of a rank in `matrices` tensors, as the plan of `spec` would have them. */
-void sim_step_bucket_ps(const Spec *spec, double dense, double expert, int matrices, int64_t *ret_reduce_ps,
-                        int64_t *ret_gather_ps);
+/* One collective of data parallelism: its duration, and what it keeps its link busy when that is shared fairly. */
+typedef struct SimBucketWork {
+    int64_t ps, load_ps; /* load: duration x demand of the link */
+    SimLink link;
+} SimBucketWork;
+
+/* The gradient reduction and the parameter gather (0 without ZeRO; of a ZeRO-3 unit the shorter one) of a bucket with
+ * `dense` and `expert` parameters of a rank in `matrices` tensors, as the plan of `spec` would have them. */
+void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices, SimBucketWork *ret_reduce,
+                     SimBucketWork *ret_gather);
 
 /* Duration of a message between pipeline ranks, inside a scale-up domain or across. */
 int64_t sim_step_hop_ps(const Spec *spec, bool inside);
