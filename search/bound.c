@@ -371,8 +371,9 @@ static void fill_times(SearchLane *lane, int rank, SearchTail *tail)
         tail->gather_ps += stage.gather_ps;
         tail->stream_ps += keeps ? 0 : reshard ? 2 * stage.gather_ps - stage.last_gather_ps : stage.gather_ps;
         if (!keeps && stage.one_link)
-            tail->link_ps += stage.reduce_load_ps + (reshard ? 2 * stage.gather_load_ps - stage.last_gather_load_ps
-                                                             : stage.gather_load_ps);
+            tail->link_ps +=
+                stage.reduce_load_ps +
+                (reshard ? 2 * stage.gather_load_ps - stage.last_gather_load_ps : stage.gather_load_ps);
         if (chunk == 0) {
             tail->last_reduce_ps = stage.last_reduce_ps;
             tail->near_reduce_ps = stage.reduce_ps;
@@ -443,7 +444,8 @@ bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy)
 
 /* Least time until the data parallelism of every micro-batch is done: gathers of ZeRO-3, and reductions where every
  * micro-batch has its own. Queues run one after the other; gathers and reductions share a link. */
-static int64_t steady_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail, int sample)
+static int64_t steady_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail,
+                         int sample)
 {
     const SpecFramework *framework = &lane->spec.execution.framework;
     const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;

@@ -25,7 +25,7 @@ typedef struct SearchTail {
     int64_t reduce_ps, last_reduce_ps, near_reduce_ps; /* all; the last bucket; those of chunk 0 */
     int64_t gather_ps, first_gather_ps, near_gather_ps;
     int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch */
-    int64_t link_ps; /* ZeRO-3: gathers and reductions of one micro-batch on the link that they share */
+    int64_t link_ps;   /* ZeRO-3: gathers and reductions of one micro-batch on the link that they share */
     int64_t optimizer_ps;
     double static_bytes;
     double whole_bytes;    /* ZeRO-3: unsharded gradients, and weights where they stay gathered */
@@ -52,8 +52,8 @@ typedef struct SearchLane {
     /* Of the extent at hand. */
     int64_t first_end_ps[2];             /* rank 0's compute is over; [1]: compute waits for its messages */
     int64_t end_ps[2][SEARCH_SAMPLES];   /* the sampled ranks' */
-    int64_t work_end_ps[SEARCH_SAMPLES];     /* the sampled ranks' by fill and work alone */
-    int64_t use_end_ps[SEARCH_SAMPLES];      /* by fill and the passes that use weights */
+    int64_t work_end_ps[SEARCH_SAMPLES]; /* the sampled ranks' by fill and work alone */
+    int64_t use_end_ps[SEARCH_SAMPLES];  /* by fill and the passes that use weights */
     int64_t latest_ps[2];                /* any rank's */
     double rank_live_bytes[SPEC_MAX_STAGES]; /* of every rank, after a replay */
     double live_bytes[SEARCH_SAMPLES];       /* activations and workspace at some moment */

@@ -94,8 +94,7 @@ static int64_t work_ps(const SimWork *work)
 static SimBucketWork bucket_work(const SimWork *work)
 {
     const int64_t ps = work_ps(work);
-    return (SimBucketWork){
-        .ps = ps, .load_ps = ps / 1024 * work->link_demand, .link = (SimLink)work->link};
+    return (SimBucketWork){.ps = ps, .load_ps = ps / 1024 * work->link_demand, .link = (SimLink)work->link};
 }
 
 void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices, SimBucketWork *ret_reduce,
@@ -106,8 +105,8 @@ void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices
     set_communication(spec, &segment, &params);
     if (spec->parallel.zero >= 3)
         step_apply_zeropp(spec, &params, &segment);
-    const bool shorter = segment.backward_gathers_apart &&
-                         work_ps(&segment.backward_gather) < work_ps(&segment.param_gather);
+    const bool shorter =
+        segment.backward_gathers_apart && work_ps(&segment.backward_gather) < work_ps(&segment.param_gather);
     *ret_reduce = bucket_work(&segment.grad_reduce);
     *ret_gather = bucket_work(shorter ? &segment.backward_gather : &segment.param_gather);
 }
