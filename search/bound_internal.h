@@ -28,12 +28,26 @@ static inline bool search_starts_skewed(const SearchLane *lane)
            search_splits_backward(lane->deal->schedule);
 }
 
+/* Orders that run a forward of one stage beside a backward of another: DualPipe always, in V shape where experts
+ * exchange tokens (search_pairs_at()). */
+static inline bool search_has_pairs(const SearchLane *lane)
+{
+    return lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL ||
+           lane->deal->schedule == SPEC_SCHEDULE_DUALPIPEV;
+}
+
 /* At most what an overlapped pair of the stage hides. */
 static inline int64_t search_pair_saves_ps(const SearchLane *lane, int stage)
 {
     const int *first = lane->deal->first;
     return lane->costs->pair_saves_ps[first[stage + 1]] - lane->costs->pair_saves_ps[first[stage]] +
            (stage + 1 == lane->stages ? lane->costs->last.pair_saves_ps : 0);
+}
+
+/* A pair whose forward is of `stage` runs as one op. */
+static inline bool search_pairs_at(const SearchLane *lane, int stage)
+{
+    return lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL || search_pair_saves_ps(lane, stage) > 0;
 }
 
 /* Activations of one micro-batch on a stage. */

@@ -136,13 +136,14 @@ static void bound_naive(SearchLane *lane, bool blocking)
     lane->latest_ps[blocking] = MAX(lane->latest_ps[blocking], lane->first_end_ps[blocking]);
 }
 
-/* Two copies, half of the micro-batches each; a pair may hide its exchange. */
-static void bound_bidirectional(SearchLane *lane, bool blocking)
+/* Two copies, half of the micro-batches each, or two stages a rank; a pair may hide its exchange. */
+static void bound_pairs(SearchLane *lane, bool blocking)
 {
-    const int64_t half = lane->group->microbatches / 2;
+    const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const int64_t half = copies ? lane->group->microbatches / 2 : lane->group->microbatches;
     int64_t latest = 0;
     for (int r = 0; r < lane->ranks; r++) {
-        const int a = r, b = lane->ranks - 1 - r;
+        const int a = r, b = (copies ? 1 : 2) * lane->ranks - 1 - r;
         const int64_t back_a = back_ps(lane, a) + lane->weight_ps[a],
                       back_b = back_ps(lane, b) + lane->weight_ps[b];
         const int64_t pair_a =
@@ -192,11 +193,20 @@ void search_bound_fill(SearchLane *lane)
     }
 }
 
+/* Some rank may take less than the sum of its passes. */
+static bool hides_exchange(const SearchLane *lane)
+{
+    bool any = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    for (int stage = 0; search_has_pairs(lane) && stage < lane->stages; stage++)
+        any = any || search_pair_saves_ps(lane, stage) > 0;
+    return any;
+}
+
 void search_bound_pipeline(SearchLane *lane)
 {
     for (int blocking = 0; blocking < 2; blocking++) {
-        if (lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
-            bound_bidirectional(lane, blocking != 0);
+        if (hides_exchange(lane))
+            bound_pairs(lane, blocking != 0);
         else if (lane->deal->schedule == SPEC_SCHEDULE_NAIVE)
             bound_naive(lane, blocking != 0);
         else

@@ -296,7 +296,7 @@ static bool run_op(const Run *run, int rank, bool *half_done)
     if (op->pass != SIM_PASS_FORWARD_BACKWARD)
         return run_pass(run, rank, (SimPass)op->pass, stage, op->microbatch);
     const int back = stages[op->chunk2];
-    if (run->pairs)
+    if (run->pairs && search_pairs_at(run->lane, model_stage(run, stage)))
         return run_pair(run, rank, op, stage, back);
     if (!*half_done && !run_pass(run, rank, SIM_PASS_FORWARD, stage, op->microbatch))
         return false;
@@ -314,7 +314,7 @@ static int64_t op_ps(const Run *run, int rank, const SimPassOp *op)
     const int at = model_stage(run, sim_stage_of(placement, shape->ranks, shape->chunks, rank, op->chunk));
     if (op->pass != SIM_PASS_FORWARD_BACKWARD)
         return pass_ps(run->lane, (SimPass)op->pass, at);
-    if (run->pairs)
+    if (run->pairs && search_pairs_at(run->lane, at))
         return pass_ps(run->lane, SIM_PASS_FORWARD, at) + pass_ps(run->lane, SIM_PASS_BACKWARD, at) -
                search_pair_saves_ps(run->lane, at);
     const int back = model_stage(run, sim_stage_of(placement, shape->ranks, shape->chunks, rank, op->chunk2));
@@ -326,7 +326,7 @@ static void count_work(const Run *run)
     for (int r = 0; r < run->replay->orders.shape.ranks; r++) {
         const SimOrder *order = &run->replay->orders.ranks[r];
         Rank *state = &run->replay->ranks[r];
-        if (run->lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL) {
+        if (search_has_pairs(run->lane)) {
             for (int64_t i = 0; i < order->count; i++)
                 state->left_ps += op_ps(run, r, &order->ops[i]);
             continue;
@@ -400,8 +400,7 @@ bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool b
     Run run = {.lane = lane,
                .replay = lane->replay,
                .blocking = blocking,
-               .pairs = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL && !sharded &&
-                        lane->spec.offload.activation_layers == 0,
+               .pairs = search_has_pairs(lane) && !sharded && lane->spec.offload.activation_layers == 0,
                .microbatches = lane->group->microbatches};
     start(&run, recompute);
     count_work(&run);

@@ -220,6 +220,25 @@ static SimWork overlapped_pair(const SimStage *stage)
     return pair;
 }
 
+static bool exchanges(const SimStage *stage)
+{
+    for (int i = 0; i < stage->segment_count; i++) {
+        const SimSegment *segment = &stage->segments[i];
+        if (segment->forward.part_ps[SIM_PART_EXPERT_COMM] > 0 ||
+            segment->backward_input.part_ps[SIM_PART_EXPERT_COMM] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Orders of one copy that may run a forward beside a backward: DualPipeV, and files that say so. */
+static bool pairs_in_v(const Spec *spec)
+{
+    return spec->parallel.schedule == SPEC_SCHEDULE_DUALPIPEV ||
+           spec->parallel.schedule == SPEC_SCHEDULE_FILE;
+}
+
 /* The second copy of a bidirectional model is the first one again, from the last rank to the first. */
 static void copy_stages(Step *step, int stages)
 {
@@ -227,8 +246,11 @@ static void copy_stages(Step *step, int stages)
         step->plan->stages[stage] = step->plan->stages[stage - step->stages];
         step->params[stage] = step->params[stage - step->stages];
     }
-    for (int stage = 0; step->stages < stages && stage < stages; stage++) {
-        step->plan->stages[stage].overlapped_pair = overlapped_pair(&step->plan->stages[stage]);
+    for (int stage = 0; stage < stages; stage++) {
+        SimStage *out = &step->plan->stages[stage];
+        if (step->stages < stages || (pairs_in_v(step->spec) && exchanges(out))) {
+            out->overlapped_pair = overlapped_pair(out);
+        }
     }
 }
 

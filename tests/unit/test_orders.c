@@ -216,6 +216,39 @@ static void test_round_trips(void)
     g_assert_cmpint(trips, >, 90);
 }
 
+/* Experts without any overlap of their own: DualPipeV's pairs hide the exchange that the same stages show under ZB-V, and
+ * so does a file of its orders. */
+static void test_pairs_hide_exchange(void)
+{
+    static const char *const SCHEDULES[] = {"dualpipev", "zb-v"};
+    double exchange_ps[2] = {0};
+    int64_t step_ps = 0;
+    OrrArena *arena = orr_arena_new();
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *path = g_build_filename(folder, "pairs.csv", NULL);
+        g_autofree char *parallel = g_strdup_printf(
+            "parallel={\"tensor\":1,\"pipeline\":4,\"expert\":8,\"zero\":1,\"schedule\":\"%s\"}",
+            i < 2 ? SCHEDULES[i] : path);
+        g_autofree Spec *spec = test_spec("model.moe={\"experts\":16,\"top_k\":4,\"expert_ffn_hidden\":2048}",
+                                          parallel, "training.global_batch=256", "execution.overlap=[]");
+        const Report report = run_spec(spec, arena);
+        if (i == 2) {
+            g_assert_cmpint(report.step_ps, ==, step_ps);
+            break;
+        }
+        exchange_ps[i] = (double)report.result.rank[1].part_ps[SIM_PART_EXPERT_COMM];
+        if (i == 0) {
+            g_autoptr(GString) text = g_string_new(NULL);
+            g_assert_true(report_write_orders(spec, true, text, NULL));
+            g_free(written("pairs.csv", text->str));
+            step_ps = report.step_ps;
+        }
+    }
+    g_assert_cmpfloat(exchange_ps[1], >, 0);
+    g_assert_cmpfloat(exchange_ps[0], <, 0.7 * exchange_ps[1]);
+    orr_arena_free(arena);
+}
+
 /* The shape is checked where it can be, and a search is told that there is nothing to search. */
 static void test_auto(void)
 {
@@ -248,6 +281,7 @@ int main(int argc, char **argv)
     g_test_add_func("/orders/refusals", test_refusals);
     g_test_add_func("/orders/deadlock", test_deadlock);
     g_test_add_func("/orders/round-trips", test_round_trips);
+    g_test_add_func("/orders/pairs", test_pairs_hide_exchange);
     g_test_add_func("/orders/auto", test_auto);
     const int failed = g_test_run();
     g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
