@@ -14,8 +14,8 @@ static inline const char *fixture_pick(GRand *rand, const char *const *words, in
  * third has another order of the ranks or nodes that groups do not fill evenly; some keep activations on the host. */
 static inline Spec *fixture_space(GRand *rand, int number, bool few)
 {
-    static const char *const frameworks[] = {"megatron-core", "megatron-core", "megatron-deepspeed",
-                                             "torchtitan", "meta-llama3"};
+    static const char *const frameworks[] = {"megatron-core",      "megatron-lm-2023", "megatron-core",
+                                             "megatron-deepspeed", "torchtitan",       "meta-llama3"};
     static const char *const batches[] = {"8", "12", "16", "24", "48"};
     static const char *const layers[] = {"2", "3", "5", "6", "8", "9"};
     static const char *const overlaps[] = {
