@@ -53,6 +53,55 @@ static const char *truth(GRand *rand)
     return g_rand_boolean(rand) ? "true" : "false";
 }
 
+/* Experts, latent attention, windows and prediction layers. */
+static void add_model(GRand *rand, bool moe, GString *out)
+{
+    if (moe) {
+        const bool late = g_rand_int_range(rand, 0, 4) == 0;
+        g_string_append_printf(
+            out,
+            ",\"moe\":{\"experts\":16,\"top_k\":%d,\"expert_ffn_hidden\":256,\"shared_experts\":%d,"
+            "\"dense_layers\":%d,\"late_layers\":%d,\"late_experts\":%d,\"capacity_factor\":%d,\"router_"
+            "groups\":%d,\"router_top_groups\":%d}",
+            g_rand_int_range(rand, 1, 5), g_rand_int_range(rand, 0, 2), g_rand_int_range(rand, 0, 2),
+            late ? 2 : 0, late ? 32 : 0, g_rand_int_range(rand, 0, 2), g_rand_boolean(rand) ? 4 : 0,
+            g_rand_boolean(rand) ? 2 : 0);
+    }
+    if (g_rand_int_range(rand, 0, 8) == 0) {
+        g_string_append(out, ",\"mla\":{\"q_lora_rank\":96,\"kv_lora_rank\":64,\"qk_nope_head_dim\":16,"
+                             "\"qk_rope_head_dim\":16,\"v_head_dim\":16}");
+    }
+    g_string_append_printf(out,
+                           ",\"mtp_layers\":%d,\"attention_window_tokens\":%d,\"attention_window_every\":%d",
+                           g_rand_int_range(rand, 0, 4) == 0, g_rand_int_range(rand, 0, 4) == 0 ? 512 : 0,
+                           g_rand_int_range(rand, 1, 3));
+}
+
+/* How experts and shards lie, slots of the pipeline. */
+static void add_parallel(GRand *rand, bool moe, bool hybrid, bool plus, GString *out)
+{
+    if (hybrid && g_rand_int_range(rand, 0, 4) == 0) {
+        g_string_append_printf(out, ",\"zero_group_gpus\":%d", PICK(rand, DEGREES));
+    }
+    if (moe) {
+        g_string_append_printf(out, ",\"expert\":%d,\"expert_replicas\":%d,\"expert_rebalance\":%s",
+                               power(rand, 16), g_rand_boolean(rand) ? 16 : 0, truth(rand));
+    }
+    if (moe && g_rand_boolean(rand)) {
+        g_string_append_printf(out, ",\"expert_tensor\":%d", power(rand, 4));
+    }
+    if (plus) {
+        g_string_append_printf(out,
+                               ",\"quantized_weight_gather\":%s,\"secondary_weight_shard\":%s,"
+                               "\"quantized_gradient_reduce\":%s",
+                               truth(rand), truth(rand), truth(rand));
+    }
+    if (g_rand_int_range(rand, 0, 4) == 0) {
+        g_string_append_printf(out, ",\"embedding_as_layer\":%s,\"loss_as_layer\":%s,\"mtp_as_layer\":%s",
+                               truth(rand), truth(rand), truth(rand));
+    }
+}
+
 /* One scenario's JSON; many of them make no sense. */
 static char *scenario(GRand *rand)
 {
@@ -71,17 +120,7 @@ static char *scenario(GRand *rand)
     GString *out = g_string_new(
         "{\"model\":{\"layers\":8,\"hidden\":768,\"heads\":24,\"kv_heads\":12,\"ffn_hidden\":1152,"
         "\"gated_mlp\":true,\"vocab\":4096,\"norm\":\"rmsnorm\",\"position\":\"rope\"");
-    if (moe) {
-        const bool late = g_rand_int_range(rand, 0, 4) == 0;
-        g_string_append_printf(
-            out,
-            ",\"moe\":{\"experts\":16,\"top_k\":%d,\"expert_ffn_hidden\":256,\"shared_experts\":%d,"
-            "\"dense_layers\":%d,\"late_layers\":%d,\"late_experts\":%d,\"capacity_factor\":%d,\"router_"
-            "groups\":%d,\"router_top_groups\":%d}",
-            g_rand_int_range(rand, 1, 5), g_rand_int_range(rand, 0, 2), g_rand_int_range(rand, 0, 2),
-            late ? 2 : 0, late ? 32 : 0, g_rand_int_range(rand, 0, 2), g_rand_boolean(rand) ? 4 : 0,
-            g_rand_boolean(rand) ? 2 : 0);
-    }
+    add_model(rand, moe, out);
     g_string_append_printf(
         out,
         "},\"cluster\":{\"accelerator\":\"h100-sxm5-80gb\",\"gpus_per_node\":%d,\"scale_up_domain_gpus\":%d,"
@@ -105,19 +144,7 @@ static char *scenario(GRand *rand)
                                     : 1,
                            schedule, zero, PICK(rand, MODES), PICK(rand, DISPATCHERS), truth(rand),
                            PICK(rand, ORDERS));
-    if (zero > 0 && !plus && g_rand_int_range(rand, 0, 4) == 0) {
-        g_string_append_printf(out, ",\"zero_group_gpus\":%d", PICK(rand, DEGREES));
-    }
-    if (moe) {
-        g_string_append_printf(out, ",\"expert\":%d,\"expert_replicas\":%d,\"expert_rebalance\":%s",
-                               power(rand, 16), g_rand_boolean(rand) ? 16 : 0, truth(rand));
-    }
-    if (plus) {
-        g_string_append_printf(out,
-                               ",\"quantized_weight_gather\":%s,\"secondary_weight_shard\":%s,"
-                               "\"quantized_gradient_reduce\":%s",
-                               truth(rand), truth(rand), truth(rand));
-    }
+    add_parallel(rand, moe, zero > 0 && !plus, plus, out);
     if (g_rand_int_range(rand, 0, 4) == 0) {
         g_string_append_printf(out, "},\"offload\":{\"activation_layers\":%d", g_rand_int_range(rand, 1, 9));
     }
