@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "calibrate/fit_kernels.h"
+#include "calibrate/neighbours.h"
 
 static const char *const kinds[CAL_KIND_COUNT] = {"gemm", "attention", "memory_bound"};
 
@@ -16,7 +17,7 @@ static const char *block_word(const CalRow *row)
                                         : "";
 }
 
-typedef void (*RowVisit)(CalProfile *profile, const CalRow *row, void *context);
+typedef void (*RowVisit)(CalProfile *profile, const GArray *rows, guint index, void *context);
 
 /* Every row whose accelerator has a preset, in the order of the table. */
 static bool visit(const char *path, const char *accelerator, GString *log, RowVisit each, void *context,
@@ -43,7 +44,7 @@ static bool visit(const char *path, const char *accelerator, GString *log, RowVi
                 g_string_append_printf(log, "skipped the rows of %s: no such preset\n", row->accelerator);
             continue;
         }
-        each(profile, row, context);
+        each(profile, rows, i, context);
         seen++;
     }
     if (seen > 0)
@@ -57,10 +58,12 @@ static bool visit(const char *path, const char *accelerator, GString *log, RowVi
 typedef struct Groups {
     GArray *groups;    /* CalCheckGroup */
     GPtrArray *errors; /* GArray* of double, beside `groups` */
+    GPtrArray *near;   /* the same, interpolated between neighbours */
 } Groups;
 
-static void add_error(CalProfile *profile, const CalRow *row, void *context)
+static void add_error(CalProfile *profile, const GArray *rows, guint index, void *context)
 {
+    const CalRow *row = &g_array_index(rows, CalRow, index);
     Groups *groups = context;
     const char *block = block_word(row);
     guint i = 0;
@@ -76,15 +79,20 @@ static void add_error(CalProfile *profile, const CalRow *row, void *context)
         g_strlcpy(group.source, row->source, sizeof group.source);
         g_array_append_val(groups->groups, group);
         g_ptr_array_add(groups->errors, g_array_new(FALSE, FALSE, sizeof(double)));
+        g_ptr_array_add(groups->near, g_array_new(FALSE, FALSE, sizeof(double)));
     }
     double error_frac = cal_row_error(profile, row);
     g_array_append_val((GArray *)g_ptr_array_index(groups->errors, i), error_frac);
+    const double near_s = cal_neighbours_s(rows, index), near_frac = near_s / row->measured_s - 1;
+    if (near_s > 0)
+        g_array_append_val((GArray *)g_ptr_array_index(groups->near, i), near_frac);
 }
 
 bool cal_check_table(const char *path, const char *accelerator, GArray **ret_groups, GString *log,
                      GError **error)
 {
     Groups groups = {g_array_new(FALSE, TRUE, sizeof(CalCheckGroup)),
+                     g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref),
                      g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref)};
     const bool ok = visit(path, accelerator, log, add_error, &groups, error);
     for (guint i = 0; ok && i < groups.groups->len; i++) {
@@ -93,8 +101,14 @@ bool cal_check_table(const char *path, const char *accelerator, GArray **ret_gro
         group->rows = (int)errors->len;
         cal_error_summary((double *)(void *)errors->data, group->rows, &group->median_frac, &group->p90_frac,
                           &group->bias_frac);
+        GArray *near = g_ptr_array_index(groups.near, i);
+        double bias;
+        if (near->len > 0)
+            cal_error_summary((double *)(void *)near->data, (int)near->len, &group->near_median_frac,
+                              &group->near_p90_frac, &bias);
     }
     g_ptr_array_unref(groups.errors);
+    g_ptr_array_unref(groups.near);
     if (ok)
         *ret_groups = groups.groups;
     else
@@ -102,8 +116,9 @@ bool cal_check_table(const char *path, const char *accelerator, GArray **ret_gro
     return ok;
 }
 
-static void add_line(CalProfile *profile, const CalRow *row, void *context)
+static void add_line(CalProfile *profile, const GArray *rows, guint index, void *context)
 {
+    const CalRow *row = &g_array_index(rows, CalRow, index);
     GString *out = context;
     g_string_append_printf(out, "%s,%s,%s,%s,", row->accelerator, row->source, kinds[row->kind],
                            block_word(row));

@@ -12,6 +12,9 @@ typedef struct CalCheckGroup {
     int rows;
     double median_frac, p90_frac; /* of |predicted / measured - 1| */
     double bias_frac;             /* mean of predicted / measured - 1 */
+    /* The same rows, each interpolated between its measured neighbours (neighbours.h): what no model of a few parameters
+     * is asked to beat. 0 where there is nothing to interpolate between. */
+    double near_median_frac, near_p90_frac;
 } CalCheckGroup;
 
 /* One group for each accelerator, source and block, in the order of the table. Rows are predicted as their

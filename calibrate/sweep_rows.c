@@ -94,6 +94,8 @@ static void grouped_row(OrrJsonWriter *w, const Row *row)
     orr_jw_int(w, "k", sizes[s->layout][2]);
     orr_jw_text(w, "dtype", cal_math_word(s->math));
     orr_jw_text(w, "stage", stages[s->layout]);
+    if (s->layout == KRN_NT)
+        orr_jw_bool(w, "accumulate", s->accumulate_fp32);
 }
 
 static void attention_row(OrrJsonWriter *w, const Row *row)

@@ -2,7 +2,7 @@
  *
  * A table is a JSON object of lists, a row an object with "gpu" (an accelerator's preset name) and "source":
  *   gemm_measurements          m n k dtype, and time_us or tflops; layout TN NN NT, accumulate, out
- *   grouped_gemm_measurements  groups m_per_group n k dtype tflops; stage fwd bwd_grad_act bwd_grad_w
+ *   grouped_gemm_measurements  groups m_per_group n k dtype tflops; stage fwd bwd_grad_act bwd_grad_w; accumulate (true)
  *   attention_measurements     kernel pass batch seq heads kv_heads head_dim v_dim causal dtype, and time_us,
  *                              tflops or tflops_simumax (which counts a causal product in full)
  *   hbm_stream                 tbps

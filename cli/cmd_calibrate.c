@@ -122,6 +122,8 @@ static const CliColumn columns[] = {
     {"median_frac", "median", CLI_SHOW_TEXT},
     {"p90_frac", "p90", CLI_SHOW_TEXT},
     {"bias_frac", "bias", CLI_SHOW_TEXT},
+    {"neighbours_median_frac", "neighbours", CLI_SHOW_TEXT},
+    {"neighbours_p90_frac", "their p90", CLI_SHOW_TEXT},
 };
 
 static void add_frac(CliListing *listing, CliFormat format, const char *percent, double frac)
@@ -133,6 +135,14 @@ static void add_frac(CliListing *listing, CliFormat format, const char *percent,
     }
     g_snprintf(text, sizeof text, percent[0] == '+' ? "%+.1f %%" : "%.1f %%", 100 * frac);
     cli_listing_text(listing, text);
+}
+
+static void add_near(CliListing *listing, CliFormat format, double frac)
+{
+    if (frac > 0)
+        add_frac(listing, format, "", frac);
+    else
+        cli_listing_text(listing, "");
 }
 
 static bool has_rows(const OrrJson *root, const char *key)
@@ -157,6 +167,8 @@ static void add_group(CliListing *listing, CliFormat format, const CalCheckGroup
     add_frac(listing, format, "", group->median_frac);
     add_frac(listing, format, "", group->p90_frac);
     add_frac(listing, format, "+", group->bias_frac);
+    add_near(listing, format, group->near_median_frac);
+    add_near(listing, format, group->near_p90_frac);
 }
 
 /* Collectives are one line of the listing, and a table by op and source below it in text. */

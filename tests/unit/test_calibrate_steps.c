@@ -131,13 +131,13 @@ static void test_recovery(void)
         const CalKnobFit *got = fit_of(fit, &knobs[k]);
         g_test_message("wanted x %.3f, got x %.3f +- %.1f %%", truth[k], got->factor, 100 * got->std_frac);
         g_assert_true(got->fitted);
-        g_assert_cmpfloat(fabs(log1p(got->factor / truth[k] - 1)), <, 3 * got->std_frac);
-        if (got->std_frac < 0.015) {
+        g_assert_cmpfloat(fabs(log1p(got->factor / truth[k] - 1)), <, 2.5 * got->std_frac);
+        if (got->std_frac < 0.008) { /* 2 % is then at least as far */
             fixture_within(got->factor, truth[k], 0.02);
             sharp++;
         }
     }
-    g_assert_cmpint(sharp, >=, 3);
+    g_assert_cmpint(sharp, >=, 1);
     g_assert_false(fit_of(fit, &(CalKnob){.kind = CAL_KNOB_LATENCY})->fitted &&
                    fabs(fit_of(fit, &(CalKnob){.kind = CAL_KNOB_LATENCY})->factor - 1) > 0.2);
     g_assert_cmpfloat(fit->noise_frac, >, 0.02);

@@ -20,7 +20,7 @@
 
 typedef struct Machine {
     SpecCluster cluster;
-    guint32 state;  /* of the noise */
+    guint32 seed, state; /* of the noise */
     int calls;      /* points measured */
     int killed_at;  /* the point at which the power fails; 0: never */
     bool no_memory; /* products of more than 8192 rows */
@@ -29,7 +29,7 @@ typedef struct Machine {
 /* An H200 node unlike the preset's: slower memory, tensor cores, rings and kernels. */
 static void machine_init(Machine *machine)
 {
-    *machine = (Machine){.state = 1};
+    *machine = (Machine){.seed = 1, .state = 1};
     GError *error = NULL;
     spec_load_cluster("dgx-h200", &machine->cluster, &error);
     g_assert_no_error(error);
@@ -129,6 +129,7 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
     const SpecAccelerator *accelerator = &machine->cluster.accelerator;
     const KrnShape *s = &point->shape;
     double t_s = 1e-5;
+    machine->state ^= g_str_hash(point->id); /* whatever else the sweep holds, and in which order */
     g_assert_cmpfloat(seconds, >, 0);
     machine->calls++;
     if (machine->calls == machine->killed_at) {
@@ -159,6 +160,7 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         ret_sample->parts_s = 0.96 * t_s;
     }
     t_s *= 1 + NOISE_FRAC * noise(machine);
+    machine->state = machine->seed;
     ret_sample->count = 12;
     for (int i = 0; i < ret_sample->count; i++)
         ret_sample->seconds[i] = t_s * (1 + 0.001 * (i % 3 - 1));
@@ -273,7 +275,7 @@ static void test_resume(void)
     g_assert_true(g_file_set_contents(journal, torn, -1, NULL));
     machine.killed_at = 0;
     machine.calls = 0;
-    machine.state = 0; /* other noise: what was measured before is not measured again */
+    machine.seed = machine.state = 7; /* other noise: what was measured before is not measured again */
     sweep_into(&machine, part, false, true);
     g_assert_cmpint(machine.calls, ==, all - 19);
     g_assert_false(g_file_test(journal, G_FILE_TEST_EXISTS));
@@ -393,7 +395,8 @@ static void compare_collectives(const SpecCluster *got, const SpecCluster *want)
 
 /* Parameters that rows determine by themselves, within 2 %; where fewer than some fifty rows speak (kinds of one kernel,
  * fp8), within the noise of one row; what compute keeps beside a collective comes from five rows or ten, each of them a
- * quotient of two times. The rest trade with each other (tile_half, power_frac): their times are compared above. */
+ * quotient of two times. The rest trade with each other (tile_half and power_frac, a product's latency_s and tile_s): their times are compared
+ * above. */
 static void compare_parameters(const SpecKernelModel *got, const SpecKernelModel *want)
 {
     const struct {
@@ -406,7 +409,6 @@ static void compare_parameters(const SpecKernelModel *got, const SpecKernelModel
         {"optimizer_frac", got->memory_bound.optimizer_frac, want->memory_bound.optimizer_frac, NOISE_FRAC},
         {"latency_s", got->memory_bound.latency_s, want->memory_bound.latency_s, 0.02},
         {"gemm memory_frac", got->gemm_shared.memory_frac, want->gemm_shared.memory_frac, 0.02},
-        {"gemm latency_s", got->gemm_shared.latency_s, want->gemm_shared.latency_s, 0.02},
         {"bf16 peak_frac", got->gemm[SPEC_BF16].peak_frac, want->gemm[SPEC_BF16].peak_frac, 0.02},
         {"bf16 backward_input_frac", got->gemm[SPEC_BF16].backward_input_frac,
          want->gemm[SPEC_BF16].backward_input_frac, 0.02},
@@ -414,8 +416,8 @@ static void compare_parameters(const SpecKernelModel *got, const SpecKernelModel
          want->gemm[SPEC_BF16].backward_weight_frac, 0.02},
         {"fp8 peak_frac", got->gemm[SPEC_FP8].peak_frac, want->gemm[SPEC_FP8].peak_frac, NOISE_FRAC},
         {"ring_frac", got->collectives.ring_frac, want->collectives.ring_frac, 0.02},
-        {"nvls_frac", got->collectives.nvls_frac, want->collectives.nvls_frac, 0.02},
-        {"alltoall_frac", got->collectives.alltoall_frac, want->collectives.alltoall_frac, 0.02},
+        {"nvls_frac", got->collectives.nvls_frac, want->collectives.nvls_frac, NOISE_FRAC},
+        {"alltoall_frac", got->collectives.alltoall_frac, want->collectives.alltoall_frac, NOISE_FRAC},
         {"1 - ring_sm_frac", 1 - got->collectives.ring_sm_frac, 1 - want->collectives.ring_sm_frac, 0.05},
         {"1 - nvls_sm_frac", 1 - got->collectives.nvls_sm_frac, 1 - want->collectives.nvls_sm_frac, 0.05},
         {"1 - alltoall_sm_frac", 1 - got->collectives.alltoall_sm_frac,
