@@ -66,7 +66,10 @@ char *cal_accelerator_of_device(const char *device_name, double sm_count, double
         SpecAccelerator accelerator;
         if (shared < 0 || !spec_load_accelerator(name, &accelerator, NULL))
             continue;
-        const double score = 0.1 * shared + 10 - misfit(sm_count, accelerator.sm_count) -
+        /* Cards say that they are cards ("NVIDIA H100 PCIe"); modules ("NVIDIA H100 80GB HBM3") say nothing. */
+        const bool unsaid = strstr(name, "pcie") != NULL && strstr(device_name, "PCIe") == NULL;
+        const double score = 0.1 * shared + 10 - (unsaid ? 0.05 : 0) -
+                             misfit(sm_count, accelerator.sm_count) -
                              misfit(memory_bytes, accelerator.memory_bytes);
         if (score > best_score || (!(score < best_score) && strcmp(name, best) < 0)) {
             best_score = score;

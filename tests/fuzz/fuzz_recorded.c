@@ -56,7 +56,8 @@ static void read_steps(const char *text)
         for (const OrrJson *row = orr_json_first(root); row != NULL; row = orr_json_next(row)) {
             SpecMeasurement measurement;
             GError *error = NULL;
-            if (orr_json_type(row) == ORR_JSON_OBJECT && !spec_read_measurement(row, "fuzz", &measurement, &error))
+            if (orr_json_type(row) == ORR_JSON_OBJECT &&
+                !spec_read_measurement(row, "fuzz", &measurement, &error))
                 g_assert(error != NULL);
             g_clear_error(&error);
         }

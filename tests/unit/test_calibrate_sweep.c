@@ -21,9 +21,9 @@
 typedef struct Machine {
     SpecCluster cluster;
     guint32 seed, state; /* of the noise */
-    int calls;      /* points measured */
-    int killed_at;  /* the point at which the power fails; 0: never */
-    bool no_memory; /* products of more than 8192 rows */
+    int calls;           /* points measured */
+    int killed_at;       /* the point at which the power fails; 0: never */
+    bool no_memory;      /* products of more than 8192 rows */
 } Machine;
 
 /* An H200 node unlike the preset's: slower memory, tensor cores, rings and kernels. */
