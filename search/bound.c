@@ -224,7 +224,9 @@ static const Bucket *bucket_of(SearchLane *lane, Params params)
     const SpecParallel *parallel = &lane->spec.parallel;
     Bucket key = {.dense = params.dense,
                   .expert = params.expert,
-                  .matrices = parallel->zero >= 3 ? params.matrices : 0,
+                  .matrices = parallel->zero >= 3 || lane->spec.execution.framework.list_rank_host_s > 0
+                                  ? params.matrices
+                                  : 0,
                   .zero = parallel->zero,
                   .zero_group_gpus = parallel->zero_group_gpus,
                   .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,

@@ -43,18 +43,22 @@ static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams 
     return MAX(1, (int)lround(params->matrices * sent));
 }
 
-/* Collectives on lists of tensors: for each of `pieces` the host makes a view and launches a copy for every rank's part,
- * which the GPU waits for; the whole tensor passes through memory besides. Source: [DeepSpeedZero3] */
-static void add_lists(const Spec *spec, const StepParams *params, double wire_bytes, int ranks, int pieces,
+/* Collectives on lists of tensors: for every rank's part of each the host makes a view and launches a copy, which the GPU
+ * waits for; the tensors pass through memory besides. Source: [DeepSpeedZero3], [NanotronCode] */
+static void add_lists(const Spec *spec, const StepParams *params, double wire_bytes, int ranks, int sent,
                       SimWork *work)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    if (spec->parallel.zero < 3 || !framework->gathers_each_tensor || ranks < 2) {
+    const bool lists = framework->list_rank_host_s > 0 || framework->list_passes > 0;
+    if (!lists || ranks < 2 || spec->parallel.zero < (framework->gathers_each_tensor ? 3 : 1)) {
         return;
     }
+    const int tensors = framework->gathers_each_tensor ? sent : params->matrices;
     const double bytes = (params->dense + params->expert) * wire_bytes * framework->list_passes;
-    const double seconds = pieces * (double)ranks * framework->list_rank_host_s +
-                           cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes);
+    double seconds = tensors * (double)ranks * framework->list_rank_host_s;
+    if (bytes > 0) {
+        seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes);
+    }
     work->part_ps[SIM_PART_DATA_COMM] += step_ps(seconds);
 }
 

@@ -81,8 +81,9 @@ static const SpecField framework_fields[] = {
     FUSED(pipeline_keeps_params,
           "ZeRO-3 under a pipeline: weights are gathered and gradients reduced once a step."),
     FUSED(gathers_each_tensor, "ZeRO-3: one collective for each tensor, not one for each unit."),
-    HOST_S(list_rank_host_s,
-           "Of that, on lists of tensors: host time for each rank's part, a view and a copy."),
+    HOST_S(
+        list_rank_host_s,
+        "Collectives of weights and gradients on lists of tensors: host time for each rank's part of each."),
     SPEC_F_DOUBLE(SpecFramework, list_passes, ORR_UNIT_NONE, 0, 20, "0", 0,
                   "Times that such a tensor is read or written besides the wire: cleared, copied."),
     FUSED(regathers_recompute,

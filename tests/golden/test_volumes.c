@@ -119,6 +119,19 @@ static void tensor_by_tensor(void)
     g_assert_cmpfloat_with_epsilon(slow.step_s - twice.step_s, 8e-3 * (3 * 17 + 1 + 24 + 3), 1e-6);
 }
 
+/* ZeRO-1 on lists of slices: 27 tensors (6 a layer, two tables, the last norm), 8 ranks, 1 ms for each part; reduced and
+ * gathered, neither beside anything. */
+static void lists_of_slices(void)
+{
+    static const char *const ONE = "\"data\":8,\"zero\":1";
+    const Counted none = count(1, "", ONE, ONE_BATCH,
+                               "{\"preset\":\"nanotron\",\"list_rank_host_s\":0,\"list_passes\":0}"),
+                  slow = count(1, "", ONE, ONE_BATCH,
+                               "{\"preset\":\"nanotron\",\"list_rank_host_s\":1e-3,\"list_passes\":0}");
+    g_assert_cmpfloat_with_epsilon(slow.step_s - none.step_s, 2 * 27 * 8e-3, 1e-6);
+    NEAR(slow.up, none.up);
+}
+
 /* A message's shape read back on the host delays it: one micro-batch over two ranks waits for it there and back. */
 static void shapes_sent_ahead(void)
 {
@@ -381,6 +394,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volumes/zero-stages", zero_stages);
     g_test_add_func("/volumes/accumulation", accumulation);
     g_test_add_func("/volumes/tensor-by-tensor", tensor_by_tensor);
+    g_test_add_func("/volumes/lists-of-slices", lists_of_slices);
     g_test_add_func("/volumes/shapes-sent-ahead", shapes_sent_ahead);
     g_test_add_func("/volumes/hybrid", hybrid);
     g_test_add_func("/volumes/hybrid-experts", hybrid_experts);
