@@ -257,16 +257,26 @@ static void push_projection_cast(const CostShape *shape, CostPass pass, CostOps 
     }
 }
 
-/* Copies between the packed and the per-head layouts around an unfused core. */
+/* Copies between the packed and the per-head layouts around an unfused core; around a fused one those that the framework
+ * makes of queries, keys and values, and of their gradients. */
 static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *ops)
 {
-    if (shape->spec->execution.attention != SPEC_ATTENTION_UNFUSED || pass == COST_BACKWARD_WEIGHT) {
+    const SpecFramework *framework = &shape->spec->execution.framework;
+    const bool unfused = shape->spec->execution.attention == SPEC_ATTENTION_UNFUSED,
+               forward = pass == COST_FORWARD;
+    const double element_bytes = shape->tokens * shape->element_bytes;
+    if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    const double width = shape->heads * v_dim(&shape->spec->model);
-    cost_push_move(ops, "layout", COST_MODULE_ATTENTION_PROJECTION, COST_MOVE_ELEMENTWISE,
-                   (pass == COST_FORWARD ? 2 : 8) * shape->tokens * width * shape->element_bytes,
-                   pass == COST_FORWARD ? 1 : 2);
+    double passes = forward ? 2 : 8, width = shape->heads * v_dim(&shape->spec->model);
+    if (!unfused) {
+        passes = 2 * (forward ? framework->qkv_copies : framework->qkv_backward_copies);
+        width = (shape->heads + 2 * shape->kv_heads) * shape->head_dim;
+    }
+    if (passes > 0) {
+        cost_push_move(ops, "layout", COST_MODULE_ATTENTION_PROJECTION, COST_MOVE_ELEMENTWISE,
+                       passes * width * element_bytes, forward && unfused ? 1 : 2);
+    }
 }
 
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops)

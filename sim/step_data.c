@@ -143,6 +143,16 @@ static void gather_again(const Spec *spec, SimSegment *segment)
     segment->backward_gathers_apart = true;
 }
 
+/* Passes over a gradient between its product and the wire, in reads and writes of the weights' type. A wider wire adds a
+ * cast (w read, r written) and scales r instead of w bytes. */
+static double gradient_passes(const Spec *spec)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const double w = cost_weight_wire_bytes(spec), r = cost_gradient_wire_bytes(spec);
+    const double wider = framework->gradient_cast && r > w ? (w + r + 2 * (r - w)) / (2 * w) : 0;
+    return framework->gradient_copies + wider;
+}
+
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
 static void fill_units(const Step *step, int stage)
 {
@@ -158,7 +168,7 @@ static void fill_units(const Step *step, int stage)
         segment->forward.part_ps[SIM_PART_COMPUTE] += gathered_ps;
         segment->backward_input.part_ps[SIM_PART_COMPUTE] += again ? gathered_ps : 0;
         segment->backward_weight.part_ps[SIM_PART_COMPUTE] +=
-            copies_ps(step->spec, framework->gradient_copies, count);
+            copies_ps(step->spec, gradient_passes(step->spec), count);
         if (cost_keeps_gathered(step->spec)) { /* the product's own gradient, before it is added to the sum */
             segment->backward_temp_bytes += llround(count * cost_weight_wire_bytes(step->spec));
         }

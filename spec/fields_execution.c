@@ -21,6 +21,13 @@ static const SpecField framework_fields[] = {
     FUSED(fused_dropout_add, "Bias, dropout and residual are one kernel."),
     FUSED(fused_rope, "Rotary position is one kernel."),
     FUSED(norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
+    SPEC_F_DOUBLE(
+        SpecFramework, qkv_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
+        "Times queries, keys and values are copied between their product and a fused attention kernel."),
+    SPEC_F_DOUBLE(SpecFramework, qkv_backward_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
+                  "Times their gradients are."),
+    FUSED(gradient_cast,
+          "ZeRO-3: a gradient reduced in a wider type is cast in a pass of its own before it is scaled."),
     SPEC_F_DOUBLE(SpecFramework, gradient_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "ZeRO-3: times an unsharded gradient is read and written between product and wire."),
     SPEC_F_DOUBLE(SpecFramework, gathered_copies, ORR_UNIT_NONE, 0, 10, "0", 0,

@@ -199,6 +199,9 @@ typedef struct SpecFramework {
     double compiled_kernel_frac; /* kernels left when execution.compiled (fusion by a compiler) */
     double
         gradient_copies; /* ZeRO-3: times an unsharded gradient is read and written between GEMM and wire */
+    bool gradient_cast;  /* ZeRO-3: cast to the wire's wider type first, and scaled in that */
+    double qkv_copies,
+        qkv_backward_copies;      /* copies of queries, keys, values around a fused attention kernel */
     double step_overhead_s;       /* data loading, logging, loss scale check: once a step */
     double microbatch_overhead_s; /* schedule bookkeeping, once per micro-batch and pass on each rank */
     /* Data parallelism. */

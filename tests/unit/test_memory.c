@@ -1,4 +1,5 @@
-/* tests/unit/test_memory.c - what losses, inputs and the allocator hold, against hand-worked bytes. */
+/* tests/unit/test_memory.c - what losses, inputs and the allocator hold, and what gradients are copied, against hand-worked
+ * bytes. */
 #include "costmodel/activations.h"
 #include "costmodel/context.h"
 #include "costmodel/states.h"
@@ -142,6 +143,35 @@ static void reduced_as_summed(void)
     g_assert_cmpint(silent->training.gradient_dtype, ==, SPEC_BF16);
 }
 
+static double zero3_compute_s(const char *a, const char *b, const char *c)
+{
+    const ReportOptions options = {0};
+    g_autofree Spec *spec = test_spec("parallel.zero=3", a, b, c);
+    OrrArena *arena = orr_arena_new();
+    Report report;
+    GError *error = NULL;
+    g_assert_true(report_run(spec, NULL, &options, arena, &report, &error));
+    const double seconds = (double)report.part_ps[SIM_PART_COMPUTE] * 1e-12;
+    orr_arena_free(arena);
+    return seconds;
+}
+
+/* A wider wire: 2 bytes read, 4 written, and 4 instead of 2 read and written when it is scaled: 10 bytes, as 2.5 copies
+ * in 16 bits. On a wire of the weights' type nothing is cast. */
+static void casts_gradients(void)
+{
+    const char *const cast = "execution.framework.gradient_cast=true",
+                      *const more = "execution.framework.gradient_copies=2.5",
+                      *const wide = "training.gradient_reduce_dtype=fp32",
+                      *const narrow = "training.gradient_reduce_dtype=bf16";
+    const double one = zero3_compute_s(wide, "execution.framework.gradient_copies=0", NULL);
+    g_assert_cmpfloat(zero3_compute_s(wide, cast, "execution.framework.gradient_copies=0"), >, one);
+    g_assert_cmpfloat_with_epsilon(zero3_compute_s(wide, cast, "execution.framework.gradient_copies=0"),
+                                   zero3_compute_s(wide, more, NULL), 1e-9);
+    g_assert_cmpfloat_with_epsilon(zero3_compute_s(narrow, cast, more), zero3_compute_s(narrow, more, NULL),
+                                   1e-12);
+}
+
 static double besides(const char *a, const char *b)
 {
     const ReportOptions options = {0};
@@ -250,6 +280,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/generations", generations);
     g_test_add_func("/memory/generation-inherits", generation_inherits);
     g_test_add_func("/memory/reduced-as-summed", reduced_as_summed);
+    g_test_add_func("/memory/casts-gradients", casts_gradients);
     g_test_add_func("/memory/reserved", reserved);
     g_test_add_func("/memory/flat-gradients", flat_gradients);
     g_test_add_func("/memory/context-buffers", context_buffers);

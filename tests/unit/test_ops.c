@@ -201,6 +201,19 @@ static void sums_in_fp32(void)
     g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 6 * weights);
 }
 
+/* Gradients of queries, keys and values put together again: read and written once, (32 + 2 x 8) heads of 128. */
+static void copies_around_a_fused_core(void)
+{
+    Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
+    const int before = layer_ops(&spec, COST_BACKWARD_INPUT).count;
+    spec.execution.framework.qkv_backward_copies = 1;
+    const CostOps backward = layer_ops(&spec, COST_BACKWARD_INPUT), forward = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpint(backward.count, ==, before + 1);
+    g_assert_cmpfloat(named(&backward, "layout")->u.move.bytes, ==, 2 * 8192.0 * 48 * 128 * 2);
+    for (int i = 0; i < forward.count; i++)
+        g_assert_cmpstr(forward.op[i].name, !=, "layout");
+}
+
 /* The host is 3 s behind in the forward and 2 ahead in the backward: the GPU waits 1 s; 2 s of other waiting stay. */
 static void host_runs_ahead(void)
 {
@@ -364,6 +377,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ops/extents", extents);
     g_test_add_func("/ops/softmax-needs-rows", softmax_needs_rows);
     g_test_add_func("/ops/sums-in-fp32", sums_in_fp32);
+    g_test_add_func("/ops/copies-around-a-fused-core", copies_around_a_fused_core);
     g_test_add_func("/ops/host-runs-ahead", host_runs_ahead);
     g_test_add_func("/ops/casts", casts);
     g_test_add_func("/ops/gathers-of-frameworks", gathers_of_frameworks);
