@@ -278,6 +278,20 @@ static double gathered_bytes(const CostShape *shape)
            (narrow ? spec_dtype_bytes(shape->linear_dtype) : shape->element_bytes);
 }
 
+/* Before Blackwell weight gradients want 8-bit operands with the tokens innermost: what was gathered is transposed, whole,
+ * on every tensor rank. Block recipes cast along both before they gather. */
+static void push_transpose(const CostShape *shape, CostOps *ops, CostModule module)
+{
+    const SpecPrecision precision = shape->spec->training.precision;
+    const bool scaled_whole = precision == SPEC_PRECISION_FP8 || precision == SPEC_PRECISION_FP8_CS ||
+                              precision == SPEC_PRECISION_FP8_TENSORWISE;
+    if (scaled_whole && shape->sequence_parallel && shape->tensor_group.ranks > 1 &&
+        shape->spec->execution.framework.tensor_gather_8bit &&
+        shape->accelerator.generation != SPEC_GENERATION_BLACKWELL) {
+        cost_push_move(ops, "transpose", module, COST_MOVE_CAST, 2 * shape->tokens * shape->hidden, 1);
+    }
+}
+
 /* Sequences behind the batch: what was gathered is put in order, what is scattered is put into the order of ranks. */
 static void push_layout_copy(const CostShape *shape, CostOps *ops, CostModule module, double bytes)
 {
@@ -318,6 +332,7 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
         cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered_bytes(shape),
                              shape->tensor_group, COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
+        push_transpose(shape, ops, module);
         if (!chunked) {
             push_layout_copy(shape, ops, module, bytes);
         }
@@ -350,6 +365,9 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
         cost_push_collective(ops, "output grad", module, COST_ALL_GATHER, gathered_bytes(shape),
                              shape->tensor_group, COST_COMM_TENSOR, overlap ? gemm : -1);
     } else {
+        if (pass == COST_BACKWARD_WEIGHT) {
+            push_transpose(shape, ops, module);
+        }
         return;
     }
     if (chunked) {
