@@ -1,17 +1,20 @@
 /* cli/cmd_search.c - orrery search: the best configuration of what the scenario leaves "auto". */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/team.h"
+#include "search/parallel.h"
 #include "search/choose.h"
 #include "search/search.h"
 #include "spec/load.h"
 
 typedef struct SearchArgs {
     CliArgs common;
-    char *top, *jobs;
+    char *top, *jobs, *max_seconds;
     gboolean exhaustive;
 } SearchArgs;
 
@@ -34,6 +37,19 @@ static bool read_count(const char *flag, const char *text, int *ret_count, GErro
     if (!g_ascii_string_to_signed(text, 10, 1, 1000, &count, NULL))
         return orr_fail(error, ORR_ERROR_INPUT, "--%s: \"%s\" is no whole number from 1 to 1000", flag, text);
     *ret_count = (int)count;
+    return true;
+}
+
+static bool read_seconds(const char *text, double *ret_seconds, GError **error)
+{
+    char *end = NULL;
+    if (text == NULL)
+        return true;
+    const double seconds = g_ascii_strtod(text, &end);
+    if (end == text || *end != '\0' || !(seconds > 0) || seconds > 1e9)
+        return orr_fail(error, ORR_ERROR_INPUT, "--max-seconds: \"%s\" is no number of seconds above 0",
+                        text);
+    *ret_seconds = seconds;
     return true;
 }
 
@@ -65,27 +81,49 @@ static bool search(const SearchArgs *args, const SearchOptions *options, Spec *s
             args->common.words[0]);
     if (!search_run(spec, options, &result, error))
         return false;
-    const bool ok = write_result(args, &result, source, out, error);
+    const bool first = options->team == NULL || options->team->rank == 0;
+    const bool ok = !first || write_result(args, &result, source, out, error);
     search_result_clear(&result);
     return ok;
 }
 
-static bool run(const CliArgs *common, GError **error)
+static bool run_alone(const SearchArgs *args, SearchOptions *options, GError **error)
 {
-    const SearchArgs *args = (const SearchArgs *)common;
-    const bool terminal = !common->quiet && isatty(STDERR_FILENO) != 0;
-    SearchOptions options = {.exhaustive = args->exhaustive, .progress = terminal ? show_progress : NULL};
-    if (!read_count("top", args->top, &options.top, error) ||
-        !read_count("jobs", args->jobs, &options.jobs, error))
+    const CliArgs *common = &args->common;
+    const bool first = options->team == NULL || options->team->rank == 0;
+    if (!read_count("top", args->top, &options->top, error) ||
+        !read_count("jobs", args->jobs, &options->jobs, error) ||
+        !read_seconds(args->max_seconds, &options->max_seconds, error))
         return false;
     g_autofree Spec *spec = g_new0(Spec, 1);
     SpecSource source;
     if (!spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
-    const bool ok =
-        search(args, &options, spec, &source, out, error) && cli_output_write(common->output, out, error);
+    const bool ok = search(args, options, spec, &source, out, error) &&
+                    (!first || cli_output_write(common->output, out, error));
     spec_source_clear(&source);
+    return ok;
+}
+
+/* Of several processes the first one speaks, and all of them fail alike. */
+static bool run(const CliArgs *common, GError **error)
+{
+    const SearchArgs *args = (const SearchArgs *)common;
+    CliTeam team;
+    if (!cli_team_open(&team, error))
+        return false;
+    const bool several = team.processes > 1, speaks = !several || team.team.rank == 0;
+    const bool terminal = speaks && !common->quiet && isatty(STDERR_FILENO) != 0;
+    SearchOptions options = {.exhaustive = args->exhaustive,
+                             .progress = terminal ? show_progress : NULL,
+                             .team = several ? &team.team : NULL};
+    if (several)
+        options.jobs = MAX(1, search_cores() / team.on_node);
+    const bool ok = run_alone(args, &options, error);
+    cli_team_close(&team);
+    if (!ok && !speaks)
+        exit(2);
     return ok;
 }
 
@@ -93,6 +131,8 @@ static const CliFlag flags[] = {
     {"top", CLI_FLAG_TEXT, offsetof(SearchArgs, top), "N",
      "configurations to report (and to prove), 5 by default"},
     {"jobs", CLI_FLAG_TEXT, offsetof(SearchArgs, jobs), "N", "threads; all cores by default (same answer)"},
+    {"max-seconds", CLI_FLAG_TEXT, offsetof(SearchArgs, max_seconds), "S",
+     "stop then, with the best so far and how far from it the rest may be (the gap)"},
     {"exhaustive", CLI_FLAG_SWITCH, offsetof(SearchArgs, exhaustive), NULL,
      "simulate every point instead of proving that most cannot win (same answer, slower)"},
 };
@@ -109,7 +149,8 @@ const CliCommand cli_command_search = {
             "counts how many "
             "points each bound left out and how many ran in the simulator. Ranges and limits stand in the "
             "scenario's "
-            "`search` object (orrery help search).\n"
+            "`search` object (orrery help search). Under mpirun the processes share the work and give the "
+            "same answer.\n"
             "\n"
             "  orrery search scenarios/examples/search-mt-nlg-530b.json\n"
             "  orrery search gpt3.json --set parallel.tensor=auto --set parallel.pipeline=auto --top 10\n"

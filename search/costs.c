@@ -13,6 +13,7 @@ typedef struct Build {
     SearchSpace *space;
     SearchTables *tables;
     const SearchGroup **example; /* a group that uses each table */
+    int share, shares;
 } Build;
 
 typedef struct Probe {
@@ -259,6 +260,8 @@ static void fill_table(int index, void *data)
 {
     const Build *build = data;
     SearchTables *tables = build->tables;
+    if (index % build->shares != build->share)
+        return;
     Spec *spec = g_new(Spec, 1);
     tables->arenas[index] = orr_arena_new();
     Probe probe = {.spec = spec,
@@ -286,7 +289,7 @@ static char *key_of(const SearchSpace *space, const SearchGroup *group)
                            alike ? 0 : group->pipeline);
 }
 
-SearchTables *search_tables_new(SearchSpace *space, int jobs)
+SearchTables *search_tables_new(SearchSpace *space, int jobs, int share, int shares)
 {
     SearchTables *tables = g_new0(SearchTables, 1);
     GHashTable *index_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -307,7 +310,7 @@ SearchTables *search_tables_new(SearchSpace *space, int jobs)
     tables->count = (int)examples->len;
     tables->costs = g_new0(SearchCosts, (gsize)tables->count);
     tables->arenas = g_new0(OrrArena *, (gsize)tables->count);
-    Build build = {space, tables, (const SearchGroup **)(void *)examples->pdata};
+    Build build = {space, tables, (const SearchGroup **)(void *)examples->pdata, share, shares};
     search_parallel(tables->count, jobs, fill_table, &build);
     g_ptr_array_free(examples, TRUE);
     g_hash_table_destroy(index_of);
@@ -319,7 +322,8 @@ void search_tables_free(SearchTables *tables)
     if (tables == NULL)
         return;
     for (int i = 0; i < tables->count; i++)
-        orr_arena_free(tables->arenas[i]);
+        if (tables->arenas[i] != NULL)
+            orr_arena_free(tables->arenas[i]);
     g_free(tables->arenas);
     g_free(tables->costs);
     g_free(tables);

@@ -52,8 +52,9 @@ typedef struct SearchTables {
     int count;
 } SearchTables;
 
-/* Gives every group its table and fills all tables on `jobs` threads. */
-SearchTables *search_tables_new(SearchSpace *space, int jobs);
+/* Gives every group its table and fills the tables on `jobs` threads: all, or of `shares` processes those whose index
+ * leaves `share` when divided. */
+SearchTables *search_tables_new(SearchSpace *space, int jobs, int share, int shares);
 void search_tables_free(SearchTables *tables);
 
 #endif

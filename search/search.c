@@ -2,10 +2,11 @@
 #include "search/search.h"
 #include "sim/step.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "search/parallel.h"
-#include "search/walk.h"
+#include "search/team.h"
 
 enum {
     SEEDS = 32,
@@ -40,6 +41,7 @@ typedef struct Search {
     const SearchId *ids;
     bool *ran;
     int base;
+    int64_t least_open_ps; /* of what a time limit left; INT64_MAX: nothing */
 } Search;
 
 static SearchLane *borrow_lane(Search *search)
@@ -58,6 +60,20 @@ static void return_lane(Search *search, SearchLane *lane)
     g_mutex_unlock(&search->mutex);
 }
 
+/* Whether the time that was given is over; the same for all processes. */
+static bool over(const Search *search)
+{
+    const double limit_s = search->options->max_seconds;
+    return limit_s > 0 &&
+           search_team_agree(search->options->team, g_timer_elapsed(search->timer, NULL) > limit_s);
+}
+
+static void leave_open(Search *search, int64_t points, int64_t least_ps)
+{
+    search->result->open += points;
+    search->least_open_ps = MIN(search->least_open_ps, least_ps);
+}
+
 static void tell(Search *search, double done_frac)
 {
     if (search->options->progress != NULL)
@@ -70,6 +86,8 @@ static void tell(Search *search, double done_frac)
 static void simulate_one(int index, void *data)
 {
     Search *search = data;
+    if (!search_team_mine(search->options->team, index))
+        return;
     search->ran[index] =
         search_simulate(search->space, search->ids[index], search->capacity_bytes, &search->batch[index]);
 }
@@ -120,6 +138,7 @@ static void simulate(Search *search, const SearchId *ids, int count)
     search->batch = g_new0(SearchRun, (gsize)MAX(1, count));
     search->ran = g_new0(bool, (gsize)MAX(1, count));
     search_parallel(count, search->jobs, simulate_one, search);
+    search_team_share_runs(search->options->team, search->batch, search->ran, count);
     for (int i = 0; i < count; i++) {
         SearchId *id = g_new(SearchId, 1);
         *id = ids[i];
@@ -154,8 +173,9 @@ static int choose_next(const Search *search, const GArray *candidates, guint *at
 static void bound_one(int index, void *data)
 {
     Search *search = data;
-    search->group_ps[index] =
-        search_bound_group(search->space, search->tables, &search->space->groups[index]);
+    if (search_team_mine(search->options->team, search->space->groups[index].costs))
+        search->group_ps[index] =
+            search_bound_group(search->space, search->tables, &search->space->groups[index]);
 }
 
 static int compare_groups(gconstpointer a, gconstpointer b, gpointer user)
@@ -171,6 +191,8 @@ static void walk_one(int index, void *data)
 {
     Search *search = data;
     const int group = search->order[search->base + index];
+    if (!search_team_mine(search->options->team, search->space->groups[group].costs))
+        return;
     SearchLane *lane = borrow_lane(search);
     search_walk_group(lane, group, search->group_ps[group], &search->limit, search->capacity_bytes,
                       &search->walks[index]);
@@ -190,6 +212,7 @@ static void walk(Search *search, int base, int count, SearchWalkMode mode)
             search->walks[i].survivors = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
     }
     search_parallel(count, search->jobs, walk_one, search);
+    search_team_share_walks(search->options->team, search->walks, search->order + base, count, search->space);
 }
 
 static void clear_walks(Search *search, int count)
@@ -210,7 +233,7 @@ static GArray *find_seeds(Search *search, bool sharded)
     GArray *seeds = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
     for (int base = 0; base < groups; base += WALK_BATCH) {
         const int count = MIN(WALK_BATCH, groups - base);
-        if (search->group_ps[search->order[base]] > search->limit.step_ps)
+        if (search->group_ps[search->order[base]] > search->limit.step_ps || over(search))
             break;
         walk(search, base, count, sharded ? SEARCH_WALK_FIRST : SEARCH_WALK_UNSHARDED);
         for (int i = 0; i < count; i++)
@@ -238,7 +261,7 @@ static void seed(Search *search)
     }
     SearchId ids[RUN_BATCH];
     guint at = 0;
-    for (int n = 1; n > 0;) {
+    for (int n = 1; n > 0 && !over(search);) {
         n = choose_next(search, seeds, &at, ids, MIN(RUN_BATCH, SEED_RUNS));
         simulate(search, ids, n);
     }
@@ -262,11 +285,28 @@ static void merge_walks(Search *search, int count, GArray *survivors)
         g_array_set_size(search->misses, 4096);
 }
 
+/* Points of groups base and later of the order. */
+static void leave_groups(Search *search, int base)
+{
+    for (int i = base; i < search->space->group_count; i++) {
+        const int group = search->order[i];
+        const int64_t points = search_group_count(search->space, &search->space->groups[group]);
+        search->result->points += points;
+        if (points > 0) /* two copies of the model have no bound of the group */
+            leave_open(search, points,
+                       search_has_copies(&search->space->groups[group]) ? 0 : search->group_ps[group]);
+    }
+}
+
 static void search_all_groups(Search *search, GArray *survivors)
 {
     const int groups = search->space->group_count;
     int count = 0, batch = FIRST_BATCH;
     for (int base = 0; base < groups; base += count, batch = MIN(2 * batch, WALK_BATCH)) {
+        if (over(search)) {
+            leave_groups(search, base);
+            return;
+        }
         count = MIN(batch, groups - base);
         walk(search, base, count, SEARCH_WALK_ALL);
         GArray *fresh = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
@@ -282,6 +322,33 @@ static void search_all_groups(Search *search, GArray *survivors)
     }
 }
 
+/* The certificate's account of what the bounds let through. */
+static void judge_survivors(Search *search, const GArray *survivors, guint until)
+{
+    SearchResult *result = search->result;
+    g_autoptr(GHashTable) steps = g_hash_table_new(id_hash, id_equal);
+    for (guint i = 0; i < search->runs->len; i++) {
+        SearchRun *run = &g_array_index(search->runs, SearchRun, i);
+        g_hash_table_insert(steps, &run->id, run);
+    }
+    result->seeds = result->simulated;
+    for (guint i = 0; i < survivors->len; i++) {
+        const SearchCandidate *candidate = &g_array_index(survivors, SearchCandidate, i);
+        SearchLoose *loose = &result->loose[candidate->kind];
+        loose->survivors++;
+        if (g_hash_table_contains(search->known, &candidate->id)) {
+            const SearchRun *run = g_hash_table_lookup(steps, &candidate->id);
+            result->seeds--;
+            loose->simulated++;
+            loose->below_frac += run != NULL ? 1 - (double)candidate->least_ps / (double)run->step_ps : 0;
+        } else if (i >= until && !search_beyond(&search->limit, candidate->least_ps, candidate->id)) {
+            leave_open(search, 1, candidate->least_ps);
+        } else {
+            result->pruned[candidate->kind]++;
+        }
+    }
+}
+
 /* Runs what is left, most promising first, until the bounds rule out the rest. */
 static void run_survivors(Search *search, GArray *survivors)
 {
@@ -290,21 +357,14 @@ static void run_survivors(Search *search, GArray *survivors)
     guint at = 0;
     g_array_sort(survivors, search_candidate_compare);
     result->survivors = survivors->len;
-    for (;;) {
+    while (!over(search)) {
         const int count = choose_next(search, survivors, &at, ids, RUN_BATCH);
         if (count == 0)
             break;
         simulate(search, ids, count);
         tell(search, 0.5 + 0.5 * at / survivors->len);
     }
-    result->seeds = result->simulated;
-    for (guint i = 0; i < survivors->len; i++) {
-        const SearchCandidate *candidate = &g_array_index(survivors, SearchCandidate, i);
-        if (g_hash_table_contains(search->known, &candidate->id))
-            result->seeds--;
-        else
-            result->pruned[candidate->kind]++;
-    }
+    judge_survivors(search, survivors, at);
 }
 
 static void add_id(GArray *ids, SearchId id)
@@ -334,6 +394,12 @@ static void run_everything(Search *search)
     for (guint at = 0; at < ids->len; at += RUN_BATCH) {
         simulate(search, &g_array_index(ids, SearchId, at), (int)MIN(RUN_BATCH, ids->len - at));
         tell(search, (double)at / ids->len);
+        if (over(search)) {
+            const int64_t left = (int64_t)ids->len - MIN((int64_t)ids->len, (int64_t)at + RUN_BATCH);
+            if (left > 0)
+                leave_open(search, left, 0);
+            break;
+        }
     }
     g_array_free(ids, TRUE);
 }
@@ -408,17 +474,26 @@ static void answer(Search *search)
         find_misses(search);
     if (result->best->len > 0 && !search->options->best_only)
         find_sensitivity(search);
-    result->proved = true; /* every point was simulated, or has a bound beyond the last of the best */
-    result->gap_frac = 0;
+    /* Proved: every point was simulated, or has a bound beyond the last of the best. */
+    result->proved = result->open == 0;
+    if (result->proved)
+        return;
+    result->least_open_ps = search->least_open_ps;
+    const int64_t best_ps = result->best->len > 0 ? g_array_index(result->best, SearchRun, 0).step_ps : 0;
+    result->gap_frac =
+        best_ps > 0 ? MAX(0, (double)(best_ps - result->least_open_ps) / (double)best_ps) : NAN;
 }
 
 static void prepare(Search *search)
 {
     const int groups = search->space->group_count;
-    search->tables = search_tables_new(search->space, search->jobs);
+    const SearchTeam *team = search->options->team;
+    search->tables = search_tables_new(search->space, search->jobs, team != NULL ? team->rank : 0,
+                                       team != NULL ? team->ranks : 1);
     search->group_ps = g_new(int64_t, (gsize)MAX(1, groups));
     search->order = g_new(int, (gsize)MAX(1, groups));
     search_parallel(groups, search->jobs, bound_one, search);
+    search_team_share_bounds(team, search->group_ps, search->space->groups, groups);
     for (int i = 0; i < groups; i++)
         search->order[i] = i;
     g_qsort_with_data(search->order, groups, sizeof(int), compare_groups, search);
@@ -471,6 +546,8 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
     const double share = spec->search.max_memory_frac > 0 ? spec->search.max_memory_frac : 1;
     search.space = result.space = search_space_new(spec);
     search.jobs = result.jobs = options->jobs > 0 ? options->jobs : search_cores();
+    search.least_open_ps = INT64_MAX;
+    result.processes = options->team != NULL ? options->team->ranks : 1;
     search.top = options->top > 0 ? options->top : spec->search.top > 0 ? spec->search.top : 5;
     search.capacity_bytes = spec->cluster.accelerator.memory_bytes * share;
     search.limit = (SearchLimit){INT64_MAX, {G_MAXINT32, G_MAXINT16, G_MAXINT16, G_MAXINT32}};
@@ -491,7 +568,7 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
     answer(&search);
     result.seconds = g_timer_elapsed(search.timer, NULL);
     tell(&search, 1);
-    const bool some = search.runs->len > 0;
+    const bool some = search.runs->len > 0 || result.open > 0;
     clear(&search);
     if (some) {
         *ret_result = result;

@@ -21,11 +21,21 @@ typedef struct SearchRun {
     int64_t part_ps[SIM_PART_COUNT], bubble_ps; /* of the critical rank */
 } SearchRun;
 
+/* Processes that search together (search/team.h). */
+typedef struct SearchTeam {
+    int rank, ranks;
+    /* Every process gives its own bytes and appends those of all processes, by rank, to `all`. */
+    void (*exchange)(void *data, const GByteArray *mine, GByteArray **all);
+    void *data;
+} SearchTeam;
+
 typedef struct SearchOptions {
     int top;  /* how many of the best are proved and reported; 0: the scenario's search.top, or 5 */
     int jobs; /* threads; 0: all cores */
     bool exhaustive;
-    bool best_only; /* no sensitivity, and no misses when something fits */
+    bool best_only;         /* no sensitivity, and no misses when something fits */
+    double max_seconds;     /* stops with what is known by then; 0: no limit */
+    const SearchTeam *team; /* NULL: this process alone */
     /* Called now and then from one thread, with shares of the work done; may be NULL. */
     void (*progress)(double done_frac, double elapsed_s, void *data);
     void *progress_data;
@@ -38,6 +48,12 @@ typedef struct SearchSensitivity {
 
 #define SEARCH_SENSITIVITIES 4
 
+/* Points that a bound let through: it was the largest of their bounds, and not large enough. */
+typedef struct SearchLoose {
+    int64_t survivors, simulated;
+    double below_frac; /* sum over the simulated ones of 1 - bound / simulated time */
+} SearchLoose;
+
 typedef struct SearchResult {
     SearchSpace *space;
     int64_t points;                     /* valid assignments */
@@ -47,12 +63,15 @@ typedef struct SearchResult {
     int64_t seeds; /* simulated for a first limit, and counted under the bound that rules them out */
     int64_t simulated, refused; /* refused: the simulator would not run it */
     double seconds;             /* wall clock */
-    int jobs;
+    int jobs, processes;
     bool proved;
-    double gap_frac; /* (best - least possible) / best; 0 when proved */
-    GArray *best;    /* SearchRun that fit, fastest first, at most `top` */
-    GArray *pareto;  /* SearchRun that fit: no other simulated one is faster and smaller */
-    GArray *misses;  /* SearchRun that did not fit and would not be slower than the best, by bytes */
+    double gap_frac;       /* (best - least possible) / best; 0 when proved; NAN: nothing fits so far */
+    int64_t open;          /* points that a time limit left undecided */
+    int64_t least_open_ps; /* least bound of them; 0: none */
+    SearchLoose loose[SEARCH_BOUND_COUNT]; /* what the bounds let through */
+    GArray *best;                          /* SearchRun that fit, fastest first, at most `top` */
+    GArray *pareto; /* SearchRun that fit: no other simulated one is faster and smaller */
+    GArray *misses; /* SearchRun that did not fit and would not be slower than the best, by bytes */
     SearchSensitivity sensitivity[SEARCH_SENSITIVITIES]; /* of the best; step_ps 0: not known */
 } SearchResult;
 

@@ -495,19 +495,32 @@ void search_space_free(SearchSpace *space)
     g_free(space);
 }
 
+int64_t search_group_count(SearchSpace *space, const SearchGroup *group)
+{
+    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
+    int64_t total = 0;
+    int policies = 0;
+    g_free(search_policies(space, group, &policies));
+    for (int d = 0; d < group->deals->count; d++)
+        if (search_deal_valid(space, group, &group->deals->deal[d]))
+            total += (int64_t)search_extents(space, &group->deals->deal[d], extents) * policies;
+    return total;
+}
+
 int64_t search_space_count(SearchSpace *space)
 {
     int64_t total = 0;
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
-    for (int g = 0; g < space->group_count; g++) {
-        const SearchGroup *group = &space->groups[g];
-        int policies = 0;
-        g_free(search_policies(space, group, &policies));
-        for (int d = 0; d < group->deals->count; d++)
-            if (search_deal_valid(space, group, &group->deals->deal[d]))
-                total += (int64_t)search_extents(space, &group->deals->deal[d], extents) * policies;
-    }
+    for (int g = 0; g < space->group_count; g++)
+        total += search_group_count(space, &space->groups[g]);
     return total;
+}
+
+bool search_has_copies(const SearchGroup *group)
+{
+    for (int d = 0; d < group->deals->count; d++)
+        if (group->deals->deal[d].order->placement == SIM_PLACE_BIDIRECTIONAL)
+            return true;
+    return false;
 }
 
 void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)

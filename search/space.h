@@ -80,8 +80,12 @@ SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group
 /* The whole scenario at a point. */
 void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec);
 
-/* Points of the whole space. */
+/* Points of a group, and of the whole space. */
+int64_t search_group_count(SearchSpace *space, const SearchGroup *group);
 int64_t search_space_count(SearchSpace *space);
+
+/* Whether a schedule of the group keeps two copies of the model. */
+bool search_has_copies(const SearchGroup *group);
 
 int search_id_compare(const SearchId *a, const SearchId *b);
 

@@ -151,9 +151,25 @@ static void write_certificate(OrrJsonWriter *w, const SearchResult *result)
     orr_jw_int(w, "survivors", result->survivors);
     orr_jw_int(w, "simulated", result->simulated);
     orr_jw_int(w, "refused", result->refused);
+    orr_jw_int(w, "open", result->open);
+    orr_jw_begin(w, "loose", '{');
+    for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++) {
+        const SearchLoose *loose = &result->loose[kind];
+        if (loose->survivors == 0)
+            continue;
+        orr_jw_begin(w, search_bound_key((SearchBoundKind)kind), '{');
+        orr_jw_int(w, "survivors", loose->survivors);
+        orr_jw_int(w, "simulated", loose->simulated);
+        orr_jw_number(w, "below_frac",
+                      loose->simulated > 0 ? loose->below_frac / (double)loose->simulated : 0);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, '}');
     orr_jw_number(w, "seconds", result->seconds);
     orr_jw_bool(w, "proved", result->proved);
     orr_jw_number(w, "gap_frac", result->gap_frac);
+    if (!result->proved)
+        orr_jw_ps(w, "least_open_s", result->least_open_ps);
 }
 
 bool search_write_json(const SearchResult *result, const SpecSource *source, GString *out, GError **error)

@@ -4,7 +4,7 @@
 #include "report/parts.h"
 #include "search/write_internal.h"
 
-enum { LABEL_COLUMN = 14, POINT_COLUMN = 31 };
+enum { LABEL_COLUMN = 14, POINT_COLUMN = 31, SURVIVORS_EXPLAINED = 2000 };
 
 static void append_entry(GString *out, const char *label, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
@@ -22,30 +22,67 @@ static const char *whole(char *text, int64_t value)
     return report_page_whole(text, (double)value);
 }
 
+/* The bound that most of those points rest on that were simulated for nothing. */
+static void append_loose(GString *out, const SearchResult *result)
+{
+    char points[ORR_TEXT_SIZE], simulated[ORR_TEXT_SIZE];
+    int most = 0;
+    for (int kind = 1; kind < SEARCH_BOUND_COUNT; kind++)
+        if (result->loose[kind].survivors > result->loose[most].survivors)
+            most = kind;
+    const SearchLoose *loose = &result->loose[most];
+    if (MAX(result->survivors, result->simulated) <= SURVIVORS_EXPLAINED || loose->survivors == 0)
+        return;
+    append_entry(out, "loose bound",
+                 "%s: %s points had no larger bound and were not ruled out when they were met; it was %.1f%% "
+                 "below the "
+                 "time of the %s of them that were simulated",
+                 search_bound_key((SearchBoundKind)most), whole(points, loose->survivors),
+                 loose->simulated > 0 ? 100 * loose->below_frac / (double)loose->simulated : 0,
+                 whole(simulated, loose->simulated));
+}
+
+static void append_proof(GString *out, const SearchResult *result)
+{
+    char seconds[ORR_TEXT_SIZE], points[ORR_TEXT_SIZE];
+    if (result->proved) {
+        append_entry(out, "proof", "no other point of the space is faster; gap 0");
+        return;
+    }
+    append_entry(out, "undecided", "%s points: the time was over", whole(points, result->open));
+    if (result->best->len == 0)
+        append_entry(out, "proof", "none: nothing that fits was found in time");
+    else if (result->gap_frac > 0)
+        append_entry(
+            out, "proof",
+            "the best is at most %.1f%% slower than the fastest; gap: no undecided point takes less than %s",
+            100 * result->gap_frac, orr_text_seconds(seconds, (double)result->least_open_ps * 1e-12));
+    else
+        append_entry(out, "proof", "the best is the fastest, the runners-up may not be; gap 0");
+}
+
 static void append_certificate(GString *out, const SearchResult *result)
 {
     char points[ORR_TEXT_SIZE], count[ORR_TEXT_SIZE], seconds[ORR_TEXT_SIZE];
-    append_entry(out, "space", "%s points, decided in %s on %d thread%s", whole(points, result->points),
-                 orr_text_seconds(seconds, result->seconds), result->jobs, result->jobs == 1 ? "" : "s");
-    int64_t most = 0;
-    int worst = -1;
+    g_autofree char *processes =
+        result->processes > 1 ? g_strdup_printf(" of each of %d processes", result->processes) : g_strdup("");
+    append_entry(out, "space", "%s points, decided in %s on %d thread%s%s", whole(points, result->points),
+                 orr_text_seconds(seconds, result->seconds), result->jobs, result->jobs == 1 ? "" : "s",
+                 processes);
+    bool first = true;
     for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++) {
         if (result->pruned[kind] == 0)
             continue;
-        append_entry(out, kind == 0 ? "left out" : "", "%14s  %-9s %s", whole(count, result->pruned[kind]),
+        append_entry(out, first ? "left out" : "", "%14s  %-9s %s", whole(count, result->pruned[kind]),
                      search_bound_key((SearchBoundKind)kind), search_bound_words((SearchBoundKind)kind));
-        if (result->pruned[kind] > most && kind != SEARCH_BOUND_MEMORY) {
-            most = result->pruned[kind];
-            worst = kind;
-        }
+        first = false;
     }
-    (void)worst;
     append_entry(out, "simulated", "%s; bounded one by one: %s", whole(count, result->simulated),
                  whole(points, result->evaluated));
+    append_loose(out, result);
     if (result->refused > 0)
         append_entry(out, "refused", "%s by the simulator", whole(count, result->refused));
-    append_entry(out, "proof", "%s",
-                 result->proved ? "no other point of the space is faster; gap 0" : "not finished");
+    append_proof(out, result);
 }
 
 static void append_point(GString *out, const char *lead, const SearchResult *result, const SearchRun *run)
@@ -138,7 +175,7 @@ void search_write_text(const SearchResult *result, GString *out)
     append_certificate(out, result);
     if (result->best->len > 0)
         append_best(out, result);
-    else
+    else if (result->proved)
         g_string_append(out, "\nNo configuration fits in memory.\n");
     append_list(out, "Pareto        step      memory: faster or smaller than all others that were simulated",
                 result, result->pareto, false);

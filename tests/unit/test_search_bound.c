@@ -80,11 +80,11 @@ static void test_bounds(void)
 {
     GRand *rand = g_rand_new_with_seed(20260101);
     Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
-    for (int i = 0; i < 120; i++) {
+    for (int i = 0; i < 80; i++) {
         g_autofree Spec *spec = fixture_space(rand, i, false);
         SearchSpace *space = search_space_new(spec);
         if (space->group_count > 0) {
-            SearchTables *tables = search_tables_new(space, 1);
+            SearchTables *tables = search_tables_new(space, 1, 0, 1);
             SearchLane *lane = search_lane_new(space, tables);
             for (int k = 0; k < 120; k++)
                 check_point(lane, space, random_id(rand, space), gaps);

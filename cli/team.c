@@ -1,0 +1,77 @@
+/* cli/team.c - finds out whether several processes were started, and loads cli/mpi/ beside the binary if so. */
+#include "cli/team.h"
+
+#include <dlfcn.h>
+
+#include "base/error.h"
+
+static int number_of(const char *const *names, int count, int otherwise)
+{
+    for (int i = 0; i < count; i++) {
+        const char *text = g_getenv(names[i]);
+        gint64 number = 0;
+        if (text != NULL && g_ascii_string_to_signed(text, 10, 0, G_MAXINT, &number, NULL))
+            return (int)number;
+    }
+    return otherwise;
+}
+
+/* What Open MPI, MPICH and MVAPICH tell the processes that they start. */
+static int processes(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
+    return number_of(names, (int)G_N_ELEMENTS(names), 1);
+}
+
+static int processes_on_node(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                                        "MV2_COMM_WORLD_LOCAL_SIZE"};
+    return MAX(1, number_of(names, (int)G_N_ELEMENTS(names), 1));
+}
+
+/* Beside the binary, or where `install` puts it. */
+static void *load_module(void)
+{
+    static const char *const places[] = {"orrery_mpi.so", "../lib/orrery/orrery_mpi.so"};
+    g_autofree char *binary = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *folder = binary != NULL ? g_path_get_dirname(binary) : NULL;
+    for (gsize i = 0; folder != NULL && i < G_N_ELEMENTS(places); i++) {
+        g_autofree char *path = g_build_filename(folder, places[i], NULL);
+        void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (module != NULL)
+            return module;
+    }
+    return NULL;
+}
+
+bool cli_team_open(CliTeam *ret_team, GError **error)
+{
+    *ret_team = (CliTeam){.processes = MAX(1, processes()), .on_node = processes_on_node()};
+    if (ret_team->processes == 1)
+        return true;
+    bool (*open_team)(SearchTeam *) = NULL;
+    ret_team->module = load_module();
+    if (ret_team->module != NULL) /* POSIX: an object pointer that becomes a function's */
+        *(void **)&open_team = dlsym(ret_team->module, "orr_mpi_open");
+    if (open_team == NULL)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%d processes were started, but this build has no MPI, so each would search everything; "
+            "install Open MPI (libopenmpi-dev) and build again, or run without mpirun",
+            ret_team->processes);
+    if (!open_team(&ret_team->team))
+        return orr_fail(error, ORR_ERROR_INPUT, "MPI could not be started in this process");
+    return true;
+}
+
+void cli_team_close(CliTeam *team)
+{
+    void (*close_team)(void) = NULL;
+    if (team->module == NULL)
+        return;
+    *(void **)&close_team = dlsym(team->module, "orr_mpi_close");
+    if (close_team != NULL)
+        close_team();
+    team->module = NULL;
+}

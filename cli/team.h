@@ -1,0 +1,20 @@
+/* cli/team.h - the processes that `mpirun` started, as a search team. */
+#ifndef ORR_CLI_TEAM_H
+#define ORR_CLI_TEAM_H
+
+#include "search/search.h"
+
+#define CLI_TEAM_PIECE (1u << 30) /* bytes of one broadcast */
+
+typedef struct CliTeam {
+    SearchTeam team;
+    int processes; /* 1: this one alone, and `team` is not set */
+    int on_node;   /* of them on this machine */
+    void *module;
+} CliTeam;
+
+/* Joins the others. Fails when several were started and this build has no MPI. */
+bool cli_team_open(CliTeam *ret_team, GError **error);
+void cli_team_close(CliTeam *team);
+
+#endif
