@@ -104,6 +104,7 @@ static void write_balance(OrrJsonWriter *w, const Report *report)
     orr_jw_end(w, ']');
     orr_jw_number(w, "context_busiest", report->context_busiest);
     orr_jw_number(w, "expert_busiest", report->expert_busiest);
+    orr_jw_number(w, "dropped_frac", report->dropped_frac);
     orr_jw_end(w, '}');
 }
 

@@ -47,6 +47,7 @@ typedef struct Report {
     int context_ranks;
     double context_busiest,
         expert_busiest;               /* most work over the mean; rows of the busiest expert rank over it */
+    double dropped_frac;              /* of routed rows, that find their expert full */
     double days, gpu_hours, usd, kwh; /* 0 when tokens (or prices) are not given */
     const GPtrArray
         *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */

@@ -212,6 +212,9 @@ static void write_time(const Report *report, GString *out)
     if (report->expert_busiest > 1.005)
         g_string_append_printf(out, "  The busiest expert rank has %.2f of the mean rows; all wait\n",
                                report->expert_busiest);
+    if (report->dropped_frac > 0)
+        g_string_append_printf(out, "  %.1f %% of routed rows find their expert full and are dropped\n",
+                               report->dropped_frac * 100.0);
 }
 
 /* --- the whole run, and the small print --- */
