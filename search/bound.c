@@ -123,6 +123,7 @@ void search_lane_group(SearchLane *lane, const SearchGroup *group)
     parallel->expert = group->expert;
     parallel->expert_tensor = group->expert_tensor;
     lane->spec.training.micro_batch = group->micro_batch;
+    lane->spec.training.precision = (SpecPrecision)group->precision;
     fill_hops(lane);
 }
 

@@ -23,7 +23,7 @@ bool search_has_auto(const Spec *spec)
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
         if (fields[i] == SPEC_AUTO)
             return true;
-    return (spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0;
+    return (spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0 || spec->search.precision != 0;
 }
 
 bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)

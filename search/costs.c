@@ -219,6 +219,7 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     parallel->zero = framework->reduce_each_microbatch ? 2 : 0; /* 2: nothing to add to, the cheaper case */
     parallel->zero_group_gpus = 0;
     ret_spec->training.micro_batch = group->micro_batch;
+    ret_spec->training.precision = (SpecPrecision)group->precision;
     ret_spec->training.global_batch = group->micro_batch * parallel->data * many;
     ret_spec->execution.attention = (SpecAttention)group->attention;
     ret_spec->execution.overlap = group->overlap;
@@ -283,10 +284,10 @@ static void fill_table(int index, void *data)
 static char *key_of(const SearchSpace *space, const SearchGroup *group)
 {
     const bool alike = placed_alike(space, group);
-    return g_strdup_printf("%d %d %d %d %d %d %d %u %d %d %d", group->tensor, group->sequence_parallel,
-                           group->context, group->expert, group->expert_tensor, group->micro_batch,
-                           group->attention, group->overlap, group->microbatches > 1, alike ? 0 : group->data,
-                           alike ? 0 : group->pipeline);
+    return g_strdup_printf("%d %d %d %d %d %d %d %d %u %d %d %d", group->precision, group->tensor,
+                           group->sequence_parallel, group->context, group->expert, group->expert_tensor,
+                           group->micro_batch, group->attention, group->overlap, group->microbatches > 1,
+                           alike ? 0 : group->data, alike ? 0 : group->pipeline);
 }
 
 SearchTables *search_tables_new(SearchSpace *space, int jobs, int share, int shares)

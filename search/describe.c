@@ -64,6 +64,8 @@ char *search_describe(const SearchResult *result, SearchId id)
     if (parallel->zero_group_gpus > 0)
         g_string_append_printf(out, "/%d", parallel->zero_group_gpus);
     g_string_append_printf(out, " mb%d", spec->training.micro_batch);
+    if (result->space->spec->search.precision != 0)
+        g_string_append_printf(out, " %s", spec_word(&spec_words_precision, (int)spec->training.precision));
     if (parallel->pipeline > 1)
         g_string_append_printf(out, " %s", spec_word(&spec_words_schedule, (int)parallel->schedule));
     g_string_append_printf(out, " recompute %s", recompute);

@@ -56,6 +56,7 @@ typedef struct SearchLoose {
 
 typedef struct SearchResult {
     SearchSpace *space;
+    const ReportResiduals *residuals;   /* for the intervals of what is written; NULL: none */
     int64_t points;                     /* valid assignments */
     int64_t pruned[SEARCH_BOUND_COUNT]; /* left out, by the bound that decided */
     int64_t evaluated;                  /* bounded one by one, not as part of a group */

@@ -377,6 +377,22 @@ static void add_experts(SearchSpace *space, GArray *groups, SearchGroup group)
     }
 }
 
+/* The scenario's precision, or those that the search may try and the accelerator has. */
+static void add_precisions(SearchSpace *space, GArray *groups, SearchGroup group)
+{
+    const Spec *spec = space->spec;
+    const unsigned asked = spec->search.precision;
+    for (int precision = 0; precision < spec_words_precision.count; precision++) {
+        const SpecDtype dtype = spec_gemm_dtype((SpecPrecision)precision);
+        if (asked == 0
+                ? (int)spec->training.precision != precision
+                : (asked & 1u << precision) == 0 || spec->cluster.accelerator.peak_flops_per_s[dtype] <= 0)
+            continue;
+        group.precision = precision;
+        add_experts(space, groups, group);
+    }
+}
+
 /* Overlap flags inside a pass, and kernels. */
 static void add_kernels(SearchSpace *space, GArray *groups, SearchGroup group)
 {
@@ -403,7 +419,7 @@ static void add_kernels(SearchSpace *space, GArray *groups, SearchGroup group)
             if (flags_auto ? (subset & ~bits) != 0 : subset != (execution->overlap & own))
                 continue;
             group.overlap = subset;
-            add_experts(space, groups, group);
+            add_precisions(space, groups, group);
         }
     }
 }
@@ -548,6 +564,7 @@ void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
     parallel->zero = policy[id.policy].zero;
     parallel->zero_group_gpus = policy[id.policy].zero_group_gpus;
     ret_spec->training.micro_batch = group->micro_batch;
+    ret_spec->training.precision = (SpecPrecision)group->precision;
     ret_spec->training.recompute = extents[id.extent];
     ret_spec->execution.attention = (SpecAttention)group->attention;
     ret_spec->execution.overlap = group->overlap | policy[id.policy].overlap;

@@ -37,7 +37,7 @@ typedef struct SearchPolicy { /* data parallelism and messages */
 
 typedef struct SearchGroup {
     int tensor, sequence_parallel, context, pipeline, data, expert, expert_tensor, micro_batch, microbatches;
-    int attention;
+    int attention, precision;
     unsigned overlap; /* of tensor, expert */
     const SearchDeals *deals;
     int costs; /* index of its shared tables (search/costs.h) */

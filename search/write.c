@@ -69,6 +69,8 @@ static void write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen
     write_int(w, "micro_batch", asked->training.micro_batch, chosen->training.micro_batch);
     if ((int)asked->training.recompute.mode == SPEC_AUTO)
         write_recompute(w, &chosen->training.recompute);
+    if (asked->search.precision != 0)
+        orr_jw_text(w, "precision", spec_word(&spec_words_precision, (int)chosen->training.precision));
     orr_jw_end(w, '}');
     write_parallel(w, &asked->parallel, &chosen->parallel);
     write_execution(w, &asked->execution, &chosen->execution);
@@ -76,9 +78,10 @@ static void write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen
 
 /* --- points --- */
 
-static bool write_report(OrrJsonWriter *w, const Spec *spec, const SpecSource *source, GError **error)
+static bool write_report(OrrJsonWriter *w, const Spec *spec, const SpecSource *source,
+                         const ReportResiduals *residuals, GError **error)
 {
-    const ReportOptions options = {0};
+    const ReportOptions options = {.residuals = residuals};
     OrrArena *arena = orr_arena_new();
     Report report;
     bool ok = report_run(spec, source, &options, arena, &report, error);
@@ -102,7 +105,20 @@ typedef struct Writing {
     Spec *scratch;
 } Writing;
 
-static void write_figures(OrrJsonWriter *w, const SearchRun *run)
+/* Of the scenario's tokens: at one number of GPUs both follow the step. */
+static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps)
+{
+    const SpecTraining *training = &spec->training;
+    const double step_tokens = (double)training->global_batch * training->sequence_length;
+    const double hours = training->tokens / step_tokens * (double)step_ps * 1e-12 / 3600 * spec_gpus(spec);
+    if (training->tokens <= 0)
+        return;
+    orr_jw_number(w, "gpu_hours", hours);
+    if (spec->cluster.usd_per_gpu_hour > 0)
+        orr_jw_number(w, "usd", hours * spec->cluster.usd_per_gpu_hour);
+}
+
+static void write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *run)
 {
     ReportTime times[REPORT_TIME_COUNT];
     orr_jw_ps(w, "step_s", run->step_ps);
@@ -110,6 +126,7 @@ static void write_figures(OrrJsonWriter *w, const SearchRun *run)
     orr_jw_number(w, "bubble_frac", run->bubble_frac);
     orr_jw_number(w, "peak_bytes", run->peak_bytes);
     orr_jw_number(w, "reserved_bytes", run->reserved_bytes);
+    write_cost(w, spec, run->step_ps);
     report_times(run->part_ps, run->bubble_ps, times);
     orr_jw_begin(w, "time", '{');
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
@@ -130,10 +147,10 @@ static bool write_points(Writing *writing, const char *key, const GArray *runs, 
         write_choice(w, result->space->spec, writing->scratch);
         if (misses)
             orr_jw_number(w, "short_bytes", run->short_bytes);
-        if (reports && !write_report(w, writing->scratch, writing->source, error))
+        if (reports && !write_report(w, writing->scratch, writing->source, result->residuals, error))
             return false;
         if (!reports)
-            write_figures(w, run);
+            write_figures(w, result->space->spec, run);
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');
@@ -223,6 +240,7 @@ void search_write_csv(const SearchResult *result, GString *out)
                                           "zero_group_gpus",
                                           "micro_batch",
                                           "recompute",
+                                          "precision",
                                           "attention",
                                           "embedding_as_layer",
                                           "loss_as_layer",
@@ -241,11 +259,12 @@ void search_write_csv(const SearchResult *result, GString *out)
                                run->step_ps / 1000000000000, run->step_ps % 1000000000000,
                                g_ascii_formatd(mfu, sizeof mfu, "%.6f", run->mfu),
                                g_ascii_formatd(reserved, sizeof reserved, "%.0f", run->reserved_bytes));
-        g_string_append_printf(line, "%d,%d,%d,%d,%d,%s,%d,%d,%d,%d,%d,%d,%s,%s,%d,%d,", p->tensor,
+        g_string_append_printf(line, "%d,%d,%d,%d,%d,%s,%d,%d,%d,%d,%d,%d,%s,%s,%s,%d,%d,", p->tensor,
                                p->sequence_parallel, p->context, p->pipeline, p->virtual_stages,
                                spec_word(&spec_words_schedule, (int)p->schedule), p->data, p->expert,
                                p->expert_tensor, p->zero, p->zero_group_gpus, spec->training.micro_batch,
-                               recompute, spec_word(&spec_words_attention, (int)spec->execution.attention),
+                               recompute, spec_word(&spec_words_precision, (int)spec->training.precision),
+                               spec_word(&spec_words_attention, (int)spec->execution.attention),
                                p->embedding_as_layer, p->loss_as_layer);
         for (int bit = 0, first = 1; bit < spec_words_overlap.count; bit++)
             if ((spec->execution.overlap & 1u << bit) != 0) {

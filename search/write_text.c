@@ -117,6 +117,24 @@ static void append_reason(GString *out, const SearchRun *best, const SearchRun *
                            orr_text_seconds(part, (double)(mine[largest].ps - theirs[largest].ps) * 1e-12));
 }
 
+/* The interval around the best: that of `run`. */
+static void append_interval(GString *out, const SearchResult *result, const SearchRun *run)
+{
+    const ReportOptions options = {.residuals = result->residuals};
+    char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
+    g_autofree Spec *spec = g_new(Spec, 1);
+    OrrArena *arena = orr_arena_new();
+    Report report;
+    search_point_spec(result->space, run->id, spec);
+    if (result->residuals != NULL && report_run(spec, NULL, &options, arena, &report, NULL) &&
+        report.interval_coverage > 0)
+        g_string_append_printf(out, "%*s%s to %s (%.0f %% of comparable published runs)\n", POINT_COLUMN, "",
+                               orr_text_seconds(low, report.interval_low_s),
+                               orr_text_seconds(high, report.interval_high_s),
+                               100 * report.interval_coverage);
+    orr_arena_free(arena);
+}
+
 static void append_best(GString *out, const SearchResult *result)
 {
     g_string_append(out, "\nBest          step      memory\n");
@@ -125,11 +143,13 @@ static void append_best(GString *out, const SearchResult *result)
         const SearchRun *run = &g_array_index(result->best, SearchRun, i);
         g_autofree char *lead = g_strdup_printf("%4u", i + 1);
         append_point(out, lead, result, run);
-        if (i > 0)
+        if (i > 0) {
             append_reason(out, best, run);
-        else
-            g_string_append_printf(out, "%*sMFU %.1f%%, bubble %.1f%%, %.0f tokens/s a GPU\n", POINT_COLUMN,
-                                   "", 100 * run->mfu, 100 * run->bubble_frac, run->tokens_per_s_per_gpu);
+            continue;
+        }
+        append_interval(out, result, run);
+        g_string_append_printf(out, "%*sMFU %.1f%%, bubble %.1f%%, %.0f tokens/s a GPU\n", POINT_COLUMN, "",
+                               100 * run->mfu, 100 * run->bubble_frac, run->tokens_per_s_per_gpu);
     }
 }
 

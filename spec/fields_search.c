@@ -68,6 +68,10 @@ static const SpecField search_fields[] = {
     WORD_SET(
         overlap, &spec_words_overlap,
         "execution.overlap: what may run beside compute or not; default (empty): everything that matters."),
+    WORD_SET(
+        precision, &spec_words_precision,
+        "training.precision: what may be tried, of what the accelerator has a peak for; default (empty): the "
+        "scenario's own."),
     SPEC_F_INT(SpecSearch, max_tensor, 0, VALUE_MAX, "0", 0,
                "Largest tensor-parallel degree that is tried by default; 0: the GPUs of a node."),
     SPEC_F_DOUBLE(SpecSearch, max_memory_frac, ORR_UNIT_FRAC, 0, 1, "0", 0,

@@ -299,11 +299,11 @@ typedef struct SpecChoices {
 typedef struct SpecSearch {
     SpecChoices tensor, context, pipeline, virtual_stages, data, expert, expert_tensor, zero, zero_group_gpus,
         micro_batch, recompute_layers;
-    unsigned schedule, recompute, attention, overlap; /* bits of the words; 0: the default set */
-    int max_tensor;                                   /* 0: GPUs of a node */
-    double max_memory_frac;                           /* of the GPU's memory; 0: all */
-    int top;                                          /* 0: 5 */
-    bool even_only;                                   /* only the framework's own way to deal out layers */
+    unsigned schedule, recompute, attention, overlap, precision; /* bits of the words; 0: the default set */
+    int max_tensor;                                              /* 0: GPUs of a node */
+    double max_memory_frac;                                      /* of the GPU's memory; 0: all */
+    int top;                                                     /* 0: 5 */
+    bool even_only; /* only the framework's own way to deal out layers */
 } SpecSearch;
 
 /* --- the whole --- */

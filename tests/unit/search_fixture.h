@@ -59,7 +59,9 @@ static inline Spec *fixture_space(GRand *rand, int number, bool few)
                            fixture_pick(rand, frameworks, (int)G_N_ELEMENTS(frameworks)),
                            few ? "\"flash2\"" : "\"auto\"",
                            few ? fixture_pick(rand, overlaps, (int)G_N_ELEMENTS(overlaps)) : "\"auto\"",
-                           few ? ",\"search\":{\"micro_batch\":{\"max\":4}}" : "",
+                           few               ? ",\"search\":{\"micro_batch\":{\"max\":4}}"
+                           : number % 5 == 2 ? ",\"search\":{\"precision\":[\"bf16\",\"fp8\",\"fp16\"]}"
+                                             : "",
                            number % 8 == 6 ? ",\"offload\":{\"activation_layers\":2}" : "");
 #undef MAY
     GError *error = NULL;
