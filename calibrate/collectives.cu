@@ -414,7 +414,7 @@ bool meter_follow(Meter *meter, char *reason, size_t reason_size)
         Order order;
         memset(sample, 0, sizeof *sample);
         here = cal_team_share(&meter->team, &order, sizeof order);
-        if (!here || order.op[0] == '\0')
+        if (!here || order.op[0] == '\0' || order.ranks < 1 || order.ranks > meter->team.ranks)
             break;
         order.op[sizeof order.op - 1] = '\0';
         outcome =

@@ -20,6 +20,7 @@
 
 #define DEFAULT_PORT 29617
 #define MAGIC        0x4f525259u
+#define WELCOME      0x4f525257 /* rank 0's answer: a line to somebody else, or to oneself, does not give it */
 #define NODE_SIZE    128
 #define RETRY_NS     100000000L
 
@@ -323,7 +324,7 @@ static bool knock(CalTeam *team, const char *node, double timeout_s, char *reaso
 
 bool cal_team_join(CalTeam *team, const char *node, double timeout_s, char *reason, size_t reason_size)
 {
-    int counts[2] = {0, 0};
+    int answer[3] = {0, 0, 0}; /* WELCOME, nodes, ranks of each */
     bool ok;
     team->lines = calloc((size_t)team->ranks, sizeof *team->lines);
     if (team->rank == 0) {
@@ -335,18 +336,23 @@ bool cal_team_join(CalTeam *team, const char *node, double timeout_s, char *reas
         ok = door >= 0 && let_in(team, door, node, timeout_s, reason, reason_size);
         if (door >= 0)
             close(door);
-        counts[0] = ok ? team->nodes : 0;
-        counts[1] = team->ranks_per_node;
+        answer[0] = WELCOME;
+        answer[1] = team->nodes;
+        answer[2] = team->ranks_per_node;
     } else {
         ok = knock(team, node, timeout_s, reason, reason_size);
+        if (ok)
+            set_timeout(team->lines[0], 2 * timeout_s); /* until rank 0 has them all, or has given up */
     }
-    if (ok && !cal_team_share(team, counts, sizeof counts)) {
+    if (ok && (!cal_team_share(team, answer, sizeof answer) || answer[0] != WELCOME)) {
         snprintf(reason, reason_size,
                  "rank 0 sent rank %d away: not all ranks came, or they do not fit together", team->rank);
         ok = false;
     }
-    team->nodes = ok ? counts[0] : 1;
-    team->ranks_per_node = counts[1];
+    if (ok && team->rank > 0)
+        set_timeout(team->lines[0], 0);
+    team->nodes = ok ? answer[1] : 1;
+    team->ranks_per_node = answer[2];
     if (!ok)
         cal_team_leave(team);
     return ok;

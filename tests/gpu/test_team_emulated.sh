@@ -7,10 +7,11 @@ set -eu
 program=$1
 ORRERY_NCCL=$2
 ORRERY_NVML=none
-ORRERY_PORT=$((20000 + $$ % 20000))
+ORRERY_PORT=$((10000 + $$ % 9000)) # below those that the system gives out
+ORRERY_TIMEOUT=60
 folder=$(mktemp -d)
 TMPDIR=$folder
-export ORRERY_NCCL ORRERY_NVML ORRERY_PORT TMPDIR
+export ORRERY_NCCL ORRERY_NVML ORRERY_PORT ORRERY_TIMEOUT TMPDIR
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
