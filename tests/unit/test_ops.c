@@ -302,6 +302,13 @@ static void gathers_of_frameworks(void)
     spec.execution.framework.tensor_gather_8bit = true;
     ops = layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(gathered(&ops), ==, whole);
+    /* for the weight gradients, tokens innermost: two inputs and two output gradients, whole */
+    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(move_bytes(&ops, "transpose"), ==, 4 * whole);
+    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(move_bytes(&ops, "transpose"), ==, 0);
     spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
     ops = layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
