@@ -249,6 +249,12 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
     if (!complete_data(&completion, spec))
         return false;
     complete_expert_tensor(&spec->parallel);
+    if ((int)spec->parallel.moe_dispatcher == SPEC_UNSET) {
+        spec->parallel.moe_dispatcher = spec->execution.framework.moe_dispatcher;
+        if (spec->model.moe.experts > 0)
+            note(&completion, "parallel.moe_dispatcher",
+                 spec_word(&spec_words_dispatcher, (int)spec->parallel.moe_dispatcher));
+    }
     if ((int)spec->parallel.context_mode == SPEC_UNSET)
         spec->parallel.context_mode = spec->execution.framework.context_mode;
     if ((int)spec->execution.attention == SPEC_UNSET) {

@@ -93,8 +93,8 @@ static const SpecField parallel_fields[] = {
                "twice that: of ZB-2P [Qi2024]); 0: what the GPU's memory leaves."),
     SPEC_F_NAME(SpecParallel, order, "\"tp-cp-ep-dp-pp\"",
                 "Which ranks are neighbours: dimensions, innermost first; nodes are filled in that order."),
-    SPEC_F_WORD(SpecParallel, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,
-                "What carries tokens to experts."),
+    SPEC_F_WORD(SpecParallel, moe_dispatcher, &spec_words_dispatcher, NULL, SPEC_FIELD_DERIVED,
+                "What carries tokens to experts; default the framework's."),
     SPEC_F_BOOL(
         SpecParallel, moe_dispatch_fp8, "false", 0,
         "Tokens travel to their experts in 8 bits with a scale for every 128; they return, and gradients "

@@ -166,8 +166,8 @@ typedef struct SpecParallel {
     char schedule_file[SPEC_NAME_SIZE * 2]; /* a file of op orders instead of a named schedule */
     SpecOrders orders;                      /* what it says */
     int live_microbatches; /* zb-auto: activations that a rank may hold; 0: what the GPU's memory leaves */
-    char order[SPEC_NAME_SIZE]; /* dimensions, innermost first: "tp-cp-ep-dp-pp" */
-    SpecMoeDispatcher moe_dispatcher;
+    char order[SPEC_NAME_SIZE];       /* dimensions, innermost first: "tp-cp-ep-dp-pp" */
+    SpecMoeDispatcher moe_dispatcher; /* SPEC_UNSET while loading: the framework's */
     bool moe_dispatch_fp8; /* tokens cross to their experts in 8 bits with block scales; they return in 16 */
     int expert_replicas;   /* copies of hot experts, beyond one of each, over the ranks of an expert group */
     bool expert_rebalance; /* experts are dealt to ranks by load, not in order */
@@ -224,11 +224,12 @@ typedef struct SpecFramework {
     double list_passes;         /* times the whole tensor is read or written besides the wire */
     bool regathers_recompute;   /* gathered for recomputation and again for the gradients */
     bool reshard_after_forward;
-    bool reduce_each_microbatch;  /* ZeRO-2/3: gradients are reduced on every micro-batch */
-    double dropout_frac;          /* of models that do not say */
-    double rowwise_gemm_frac;     /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
-    SpecAttention attention;      /* of scenarios that do not say */
-    SpecContextMode context_mode; /* likewise */
+    bool reduce_each_microbatch;      /* ZeRO-2/3: gradients are reduced on every micro-batch */
+    double dropout_frac;              /* of models that do not say */
+    double rowwise_gemm_frac;         /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
+    SpecAttention attention;          /* of scenarios that do not say */
+    SpecMoeDispatcher moe_dispatcher; /* likewise */
+    SpecContextMode context_mode;     /* likewise */
     bool context_repeats_kv;    /* keys and values are copied to every query head before they are exchanged */
     double context_merge_bytes; /* an output element, for adding one ring step's part to the rest */
     double context_merge_backward_bytes; /* the same for a gradient of queries, keys and values */

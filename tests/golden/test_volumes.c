@@ -250,7 +250,8 @@ static void nodes_touched(void)
         const int nodes = cases[i].nodes, ranks = 8 * nodes;
         g_autofree char *parallel =
             g_strdup_printf("\"data\":%d,\"expert\":%d,\"moe_dispatcher\":\"deepep\"", ranks, ranks);
-        g_autofree char *plain = g_strdup_printf("\"data\":%d,\"expert\":%d", ranks, ranks);
+        g_autofree char *plain =
+            g_strdup_printf("\"data\":%d,\"expert\":%d,\"moe_dispatcher\":\"alltoall\"", ranks, ranks);
         g_autofree char *batch = g_strdup_printf(",\"global_batch\":%d", ranks);
         const Counted deep = count(nodes, EXPERTS(8), parallel, batch, MEGATRON),
                       all = count(nodes, EXPERTS(8), plain, batch, MEGATRON);
@@ -264,9 +265,12 @@ static void nodes_touched(void)
 
 static void dispatch_and_combine(void)
 {
-    const Counted wide = count(2, EXPERTS(4), "\"data\":16,\"expert\":16", ",\"global_batch\":16", MEGATRON),
-                  narrow = count(2, EXPERTS(4), "\"data\":16,\"expert\":16,\"moe_dispatch_fp8\":true",
-                                 ",\"global_batch\":16", MEGATRON),
+    const Counted wide = count(2, EXPERTS(4), "\"data\":16,\"expert\":16,\"moe_dispatcher\":\"alltoall\"",
+                               ",\"global_batch\":16", MEGATRON),
+                  narrow = count(
+                      2, EXPERTS(4),
+                      "\"data\":16,\"expert\":16,\"moe_dispatcher\":\"alltoall\",\"moe_dispatch_fp8\":true",
+                      ",\"global_batch\":16", MEGATRON),
                   one = count(2, EXPERTS(4), "\"data\":16,\"expert\":1", ",\"global_batch\":16", MEGATRON);
     const double rows = LAYERS * TOKENS * 4 * HIDDEN * 2 * 15 / 16; /* all experts but this rank's */
     RATIO(wide.tag_up[SIM_TAG_FORWARD] + wide.tag_out[SIM_TAG_FORWARD], 2 * rows, 1e-6);
