@@ -252,7 +252,7 @@ static void add_params(Params *sum, double dense, double expert, int matrices)
 typedef struct Stage { /* what its buckets take */
     int64_t reduce_ps, last_reduce_ps, gather_ps, first_gather_ps, last_gather_ps;
     int64_t reduce_load_ps, gather_load_ps, last_gather_load_ps;
-    bool one_link; /* gathers and reductions share it */
+    bool one_link; /* all gathers and reductions are on the NIC */
 } Stage;
 
 static void close_bucket(SearchLane *lane, Params *bucket, Stage *stage)
@@ -268,7 +268,7 @@ static void close_bucket(SearchLane *lane, Params *bucket, Stage *stage)
     stage->first_gather_ps = times->gather.ps;
     stage->reduce_load_ps += times->reduce.load_ps;
     stage->gather_load_ps += times->gather.load_ps;
-    stage->one_link &= times->reduce.link == times->gather.link;
+    stage->one_link &= times->reduce.link == SIM_LINK_SCALE_OUT && times->gather.link == SIM_LINK_SCALE_OUT;
     *bucket = (Params){0};
 }
 

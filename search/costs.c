@@ -216,7 +216,7 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
         own_degrees(group, ret_spec);
     parallel->expert = group->expert;
     parallel->expert_tensor = group->expert_tensor;
-    parallel->zero = framework->reduce_each_microbatch ? 2 : 0; /* 2: nothing to add to, the cheaper case */
+    parallel->zero = framework->reduce_each_microbatch ? 2 : 0;
     parallel->zero_group_gpus = 0;
     ret_spec->training.micro_batch = group->micro_batch;
     ret_spec->training.precision = (SpecPrecision)group->precision;
@@ -257,6 +257,48 @@ static void probe_again(const SearchSpace *space, Probe *probe, Spec *spec)
         probe_once(probe, spec, op);
 }
 
+/* The less of each layer, as prefix sums. */
+static void less_of(int64_t *sums, const int64_t *other, int layers)
+{
+    int64_t before = 0, sum = 0;
+    for (int layer = 0; sums != NULL && layer < layers; layer++) {
+        const int64_t own = sums[layer + 1] - before;
+        before = sums[layer + 1];
+        sum += MIN(own, other[layer + 1] - other[layer]);
+        sums[layer + 1] = sum;
+    }
+}
+
+static void less_of_edge(SearchEdge *edge, const SearchEdge *other)
+{
+    edge->forward_ps = MIN(edge->forward_ps, other->forward_ps);
+    edge->input_ps = MIN(edge->input_ps, other->input_ps);
+    edge->weight_ps = MIN(edge->weight_ps, other->weight_ps);
+}
+
+/* Where ZeRO-2 and 3 reduce after every micro-batch, the other stages add to a gradient. That is another weight gradient,
+ * and behind a longer one the host hides more of its own time: each pass counts with the less of both. */
+static void probe_other_zero(const SearchSpace *space, Probe *probe, Spec *spec)
+{
+    SearchCosts other = {.overhead_ps = probe->costs->overhead_ps};
+    Probe again = {.spec = spec,
+                   .costs = &other,
+                   .arena = probe->arena,
+                   .scratch = probe->scratch,
+                   .layers = probe->layers,
+                   .first = true};
+    SearchCosts *costs = probe->costs;
+    spec->parallel.zero = 0;
+    probe_again(space, &again, spec);
+    less_of(costs->forward_ps, other.forward_ps, probe->layers);
+    less_of(costs->input_ps, other.input_ps, probe->layers);
+    less_of(costs->weight_ps, other.weight_ps, probe->layers);
+    for (int kind = 0; kind < SEARCH_AGAIN_COUNT; kind++)
+        less_of(costs->again_ps[kind], other.again_ps[kind], probe->layers);
+    less_of_edge(&costs->first, &other.first);
+    less_of_edge(&costs->last, &other.last);
+}
+
 static void fill_table(int index, void *data)
 {
     const Build *build = data;
@@ -274,6 +316,8 @@ static void fill_table(int index, void *data)
     probe_spec(build->space, build->example[index], spec);
     probe.costs->overhead_ps = llround(spec->execution.framework.microbatch_overhead_s * 1e12);
     probe_again(build->space, &probe, spec);
+    if (spec->execution.framework.reduce_each_microbatch && spec_microbatches(spec) > 1)
+        probe_other_zero(build->space, &probe, spec);
     probe.costs->hop_inside_ps = sim_step_hop_ps(spec, true);
     probe.costs->hop_across_ps = sim_step_hop_ps(spec, false);
     orr_arena_free(probe.scratch);
