@@ -1,0 +1,78 @@
+/* tests/cli/test_cli_search.c - `orrery search` from outside: its flags, its limits, its certificate. */
+#include <string.h>
+
+#include "tests/cli/runner.h"
+
+static const char *const open_fields[] = {
+    "--set", "parallel.tensor=auto",    "--set", "parallel.pipeline=auto",
+    "--set", "parallel.data=auto",      "--set", "training.micro_batch=auto",
+    "--set", "parallel.schedule=auto",  "--set", "parallel.virtual_stages=auto",
+    "--set", "training.recompute=auto", "--set", "parallel.zero=auto"};
+
+static CliRun search_with(const char *const *more, int count)
+{
+    g_autofree char *scenario = cli_source("scenarios/examples/gpt3-175b.json");
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    g_ptr_array_add(words, (gpointer) "search");
+    g_ptr_array_add(words, scenario);
+    for (gsize i = 0; i < G_N_ELEMENTS(open_fields); i++)
+        g_ptr_array_add(words, (gpointer)open_fields[i]);
+    for (int i = 0; i < count; i++)
+        g_ptr_array_add(words, (gpointer)more[i]);
+    g_ptr_array_add(words, NULL);
+    return cli_run(NULL, (const char *const *)words->pdata);
+}
+
+static void test_bad_flags(void)
+{
+    static const struct {
+        const char *words[2], *expect;
+    } cases[] = {
+        {{"--max-seconds", "0"}, "--max-seconds"},
+        {{"--max-seconds", "nan"}, "--max-seconds"},
+        {{"--max-seconds", "1x"}, "--max-seconds"},
+        {{"--top", "0"}, "--top"},
+        {{"--jobs", "1e9"}, "--jobs"},
+        {{"--set", "search.precision=[\"int4\"]"}, "search.precision"},
+        {{"--set", "search.tensor=[]"}, "search.tensor"},
+        {{"--set", "search.tensor=[3]"}, "no assignment"},
+        {{"--set", "search.precision=[\"fp8\"]"}, "no assignment"}, /* an A100 has no peak for it */
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        CliRun run = search_with(cases[i].words, 2);
+        cli_assert_refused(&run, cases[i].words[1], cases[i].expect);
+        cli_run_clear(&run);
+    }
+}
+
+static void test_time_limit(void)
+{
+    static const char *const words[] = {"--max-seconds", "1e-6", "--format", "json"};
+    CliRun run = search_with(words, (int)G_N_ELEMENTS(words));
+    cli_assert_done(&run, "time limit");
+    g_assert_nonnull(strstr(run.out, "\"proved\": false"));
+    g_assert_nonnull(strstr(run.out, "\"gap_frac\": null"));
+    g_assert_nonnull(strstr(run.out, "\"best\": []"));
+    cli_run_clear(&run);
+}
+
+/* More than 2,000 survivors: the page says which bound let them through. */
+static void test_certificate(void)
+{
+    static const char *const words[] = {"--quiet"};
+    CliRun run = search_with(words, (int)G_N_ELEMENTS(words));
+    cli_assert_done(&run, "certificate");
+    g_assert_nonnull(strstr(run.out, "loose bound"));
+    g_assert_nonnull(strstr(run.out, "gap 0"));
+    g_assert_nonnull(strstr(run.out, "comparable published runs"));
+    cli_run_clear(&run);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/search/bad-flags", test_bad_flags);
+    g_test_add_func("/cli/search/time-limit", test_time_limit);
+    g_test_add_func("/cli/search/certificate", test_certificate);
+    return g_test_run();
+}
