@@ -53,8 +53,8 @@ static double topology_share(const SpecCluster *cluster, const SpecCollectiveMod
     switch (cluster->topology) {
     case SPEC_TOPOLOGY_CUBE_MESH:
         return cube_mesh_rings[MIN((int)ceil(ranks), 8)] / 6;
-    case SPEC_TOPOLOGY_MESH: /* a link to each other GPU of the domain */
-        return domain > 2 ? MIN((ranks - 1) / (domain - 1), 1) : 1;
+    case SPEC_TOPOLOGY_MESH: /* a link to each other GPU of the domain; alone in it: one link, to copy over */
+        return domain > 2 ? MIN(MAX(ranks - 1, 1) / (domain - 1), 1) : 1;
     case SPEC_TOPOLOGY_TORUS3D: /* groups fill an edge, a face, then a cube of 4 x 4 x 4: 2, 4, 6 of 6 links */
         return ranks <= 4 ? 1.0 / 3 : (ranks <= 16 ? 2.0 / 3 : 1);
     default:

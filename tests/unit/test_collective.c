@@ -190,6 +190,19 @@ static void test_topologies(void)
     within(seconds(&c, COST_ALL_GATHER, 1e10, GROUP(2, 2, 1)), 7 * pair, 0.01);
 }
 
+/* One rank a domain has no neighbour on the mesh: its bytes leave by the NIC, as fast as behind a switch. */
+static void test_alone_on_a_mesh(void)
+{
+    const CostCollectiveOp ops[] = {COST_ALL_REDUCE, COST_ALL_GATHER, COST_REDUCE_SCATTER, COST_ALL_TO_ALL,
+                                    COST_SEND_RECV};
+    for (size_t i = 0; i < G_N_ELEMENTS(ops); i++) {
+        SpecCluster c = cluster();
+        double behind_a_switch = seconds(&c, ops[i], 1e9, GROUP(4, 1, 1));
+        c.topology = SPEC_TOPOLOGY_MESH;
+        within(seconds(&c, ops[i], 1e9, GROUP(4, 1, 1)), behind_a_switch, 0.01);
+    }
+}
+
 static void test_sm_share(void)
 {
     SpecCluster c = cluster();
@@ -232,6 +245,7 @@ int main(int argc, char **argv)
     g_test_add_func("/collective/plateaus", test_plateaus);
     g_test_add_func("/collective/halves", test_halves);
     g_test_add_func("/collective/topologies", test_topologies);
+    g_test_add_func("/collective/alone-on-a-mesh", test_alone_on_a_mesh);
     g_test_add_func("/collective/sm-share", test_sm_share);
     g_test_add_func("/collective/uneven", test_uneven);
     return g_test_run();
