@@ -59,7 +59,11 @@ static bool read_row(const OrrJson *node, const SpecCluster *cluster, CalCollect
         return fail(error, node, "needs \"gpus\" of 2 or more and \"bytes\" above 0");
     *row = (CalCollectiveRow){.collective = {.op = op_words[found].op, .bytes = bytes}};
     int domain = MAX(cluster->scale_up_domain_gpus, 1);
-    int per_domain = nodes > 1 && domain < (int)gpus ? (int)(gpus / nodes) : (int)gpus;
+    /* Where a domain is larger than a node, ranks of several nodes may share one; else nodes are domains. */
+    bool racks = domain > MAX(cluster->gpus_per_node, 1);
+    int per_domain = nodes <= 1 ? (int)gpus : racks ? MIN(domain, (int)gpus) : (int)(gpus / nodes);
+    if (per_domain < 1)
+        return fail(error, node, "spans more nodes than it has GPUs");
     row->collective.group = (CostGroup){.ranks = (int)gpus, .per_domain = per_domain, .nic_sharers = 1};
     row->across = per_domain < (int)gpus;
     row->no_nvls = algorithm && strncmp(algorithm, "Ring", 4) == 0;

@@ -21,6 +21,9 @@ bool cal_fit_collectives(const OrrJson *table, const char *accelerator, SpecColl
 bool cal_fit_collectives_on(const OrrJson *table, const SpecCluster *cluster, SpecCollectiveModel *ret_model,
                             GString *log, GError **error);
 
+/* How many rows of its own scale-up domain there are. */
+bool cal_collectives_inside(const OrrJson *table, const char *accelerator, int *ret_count, GError **error);
+
 typedef struct CalCollectiveErrors {
     int rows, skipped; /* skipped: measured where the host's launch rate was the limit */
     double median_frac, p90_frac, bias_frac;

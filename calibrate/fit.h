@@ -8,10 +8,11 @@
 #include "calibrate/residual.h"
 
 /* Fits `accelerator` (a preset's name) to its rows of the table (calibrate/table.h) and appends a profile for
- * scenarios/calibrations: { schema, name, accelerator, source, model, ceilings, interference, fits }. `log` gets a line a
- * block; `residuals` (may be NULL) every row beside its prediction. */
-bool cal_fit_table(const char *path, const char *accelerator, GArray *residuals, GString *out_json,
-                   GString *log, GError **error);
+ * scenarios/calibrations: { schema, name, accelerator, source, model, collectives, network, ceilings, interference, fits }.
+ * `cluster` (may be NULL) is the preset whose NICs the rows over nodes used (calibrate/fit_network.h). `log` gets a line
+ * a block; `residuals` (may be NULL) every row beside its prediction. */
+bool cal_fit_table(const char *path, const char *accelerator, const char *cluster, GArray *residuals,
+                   GString *out_json, GString *log, GError **error);
 
 /* Fits or derives every accelerator of `folder` (scenarios/accelerators) and rewrites the "gemm", "attention"
  * and "memory_bound" members of its "model", nothing else. `only` NULL: all; else one and its donors are

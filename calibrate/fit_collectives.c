@@ -149,6 +149,22 @@ static void round_model(SpecCollectiveModel *model)
     }
 }
 
+bool cal_collectives_inside(const OrrJson *table, const char *accelerator, int *ret_count, GError **error)
+{
+    g_autofree SpecAccelerator *gpu = g_new0(SpecAccelerator, 1);
+    g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
+    g_autoptr(GArray) rows = NULL;
+    if (!spec_load_accelerator(accelerator, gpu, error))
+        return false;
+    cal_reference_cluster(gpu, cluster);
+    if (!cal_collective_rows(table, cluster, &rows, error))
+        return false;
+    *ret_count = 0;
+    for (guint i = 0; i < rows->len; i++)
+        *ret_count += used(&g_array_index(rows, CalCollectiveRow, i));
+    return true;
+}
+
 bool cal_fit_collectives_on(const OrrJson *table, const SpecCluster *cluster, SpecCollectiveModel *ret_model,
                             GString *log, GError **error)
 {

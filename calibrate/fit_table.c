@@ -9,6 +9,7 @@
 #include "calibrate/fit_interference.h"
 #include "calibrate/fit_kernels.h"
 #include "calibrate/fit_moves.h"
+#include "calibrate/fit_network.h"
 #include "calibrate/recorded.h"
 
 typedef struct Table {
@@ -79,14 +80,10 @@ static int fit_collectives(const Table *table, const char *accelerator, SpecColl
                            GString *log, GError **error)
 {
     const OrrJson *list = orr_json_member(orr_json_root(table->doc), "collective_measurements");
-    bool any = false;
-    for (const OrrJson *row = list != NULL ? orr_json_first(list) : NULL; row != NULL;
-         row = orr_json_next(row)) {
-        const OrrJson *gpu = orr_json_type(row) == ORR_JSON_OBJECT ? orr_json_member(row, "gpu") : NULL;
-        any |= gpu != NULL && orr_json_type(gpu) == ORR_JSON_TEXT &&
-               strcmp(orr_json_text(gpu), accelerator) == 0;
-    }
-    if (!any)
+    int inside = 0;
+    if (list != NULL && !cal_collectives_inside(list, accelerator, &inside, error))
+        return -1;
+    if (inside == 0)
         return 0;
     g_autoptr(GString) unused = g_string_new(NULL);
     return cal_fit_collectives(list, accelerator, ret_model, log != NULL ? log : unused, error) ? 1 : -1;
@@ -113,6 +110,7 @@ typedef struct Found {
     int kernel_rows;
     bool collectives; /* `links` are fitted, or hold the interference's shares */
     SpecCollectiveModel links;
+    CalNetwork network;
     CalInterferences interference;
     CalCeilings ceilings;
     CalErrors link_errors;
@@ -144,6 +142,7 @@ static void write_profile(const CalProfile *profile, const char *path, const Fou
         orr_jw_number(&writer, "bias_frac", found->link_errors.bias_frac);
         orr_jw_end(&writer, '}');
     }
+    cal_network_write(&found->network, &writer);
     cal_interference_write(&found->interference, &writer);
     cal_ceilings_write(&found->ceilings, &writer);
     orr_jw_end(&writer, '}');
@@ -195,8 +194,8 @@ static bool link_residuals(const Table *table, const SpecCluster *cluster, Found
 }
 
 /* Kernels, collectives, interference, ceilings: what the table has rows of. */
-static bool fit_everything(const Table *table, CalProfile *profile, Found *found, GArray *residuals,
-                           GString *log, GError **error)
+static bool fit_everything(const Table *table, CalProfile *profile, const char *cluster_name, Found *found,
+                           GArray *residuals, GString *log, GError **error)
 {
     const OrrJson *root = orr_json_root(table->doc);
     g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
@@ -206,6 +205,9 @@ static bool fit_everything(const Table *table, CalProfile *profile, Found *found
     if (fitted < 0)
         return false;
     profile->accelerator.model.collectives = found->links;
+    if (!cal_fit_network(root, &profile->accelerator, cluster_name, fitted == 0 && found->kernel_rows == 0,
+                         &found->network, residuals, log, error))
+        return false;
     cal_reference_cluster(&profile->accelerator, cluster);
     found->interference = cal_fit_interference(root, cluster, &found->links);
     found->collectives = fitted > 0;
@@ -226,13 +228,14 @@ static void log_found(const CalProfile *profile, const Found *found, GString *lo
             log, "%-20s %-10s %-16s %4d rows  median %5.1f %%  p90 %5.1f %%  bias %+5.1f %%\n", profile->name,
             "collective", "all", found->link_rows, 100 * found->link_errors.median_frac,
             100 * found->link_errors.p90_frac, 100 * found->link_errors.bias_frac);
+    cal_network_print(&found->network, log);
     cal_interference_print(&found->interference, log);
     if (found->kernel_rows > 0)
         cal_ceilings_print(&found->ceilings, log);
 }
 
-bool cal_fit_table(const char *path, const char *accelerator, GArray *residuals, GString *out_json,
-                   GString *log, GError **error)
+bool cal_fit_table(const char *path, const char *accelerator, const char *cluster, GArray *residuals,
+                   GString *out_json, GString *log, GError **error)
 {
     Table table;
     g_autofree Found *found = g_new0(Found, 1);
@@ -242,8 +245,9 @@ bool cal_fit_table(const char *path, const char *accelerator, GArray *residuals,
         name = accelerator != NULL ? g_strdup(accelerator) : only_accelerator(&table, path, error);
     if (name != NULL)
         profile = cal_profile_named(table.profiles, name, error);
-    bool ok = profile != NULL && fit_everything(&table, profile, found, residuals, log, error);
-    if (ok && found->kernel_rows == 0 && !found->collectives && found->interference.count == 0)
+    bool ok = profile != NULL && fit_everything(&table, profile, cluster, found, residuals, log, error);
+    if (ok && found->kernel_rows == 0 && !found->collectives && found->network.rows == 0 &&
+        found->interference.count == 0)
         ok = orr_fail(error, ORR_ERROR_INPUT, "%s: no row of \"gpu\": \"%s\"", path, name);
     if (ok) {
         log_found(profile, found, log);

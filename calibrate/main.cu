@@ -161,6 +161,8 @@ static void read_surroundings(int argc, char **argv, CalStamp *stamp)
     strftime(stamp->date, sizeof stamp->date, "%Y-%m-%dT%H:%M:%SZ", &utc);
     if (gethostname(stamp->host, sizeof stamp->host - 1) != 0)
         snprintf(stamp->host, sizeof stamp->host, "?");
+    const char *sys = g_getenv("ORRERY_SYS"); /* another tree, for tests and containers */
+    cal_nics_read(sys != nullptr ? sys : "/sys", g_getenv("NCCL_IB_HCA"), &stamp->nics);
     for (int i = 0; i < argc; i++)
         g_strlcat(stamp->command, i == 0 ? "orrery-calibrate" : argv[i], sizeof stamp->command),
             g_strlcat(stamp->command, i + 1 < argc ? " " : "", sizeof stamp->command);

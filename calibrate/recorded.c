@@ -217,6 +217,8 @@ static OrrJsonDoc *name_rows(const OrrJsonDoc *doc, const char *accelerator, boo
     OrrJsonWriter w;
     orr_jw_init(&w, text, true);
     orr_jw_begin(&w, NULL, '{');
+    if (stamp != NULL && orr_json_type(stamp) == ORR_JSON_OBJECT)
+        orr_jw_node(&w, "stamp", stamp);
     if (orr_json_type(root) == ORR_JSON_LIST)
         write_section(&namer, &w, "collective_measurements", root);
     for (size_t i = 0; i < G_N_ELEMENTS(sections) && orr_json_type(root) == ORR_JSON_OBJECT; i++) {

@@ -236,6 +236,15 @@ static void write_stamp(OrrJsonWriter *w, const CalStamp *stamp)
     orr_jw_text(w, "host", stamp->host);
     orr_jw_text(w, "date", stamp->date);
     orr_jw_text(w, "command", stamp->command);
+    orr_jw_begin(w, "nics", '[');
+    for (int i = 0; i < stamp->nics.count; i++) {
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "name", stamp->nics.nic[i].name);
+        orr_jw_bool(w, "infiniband", stamp->nics.nic[i].infiniband);
+        orr_jw_number(w, "bytes_per_s", stamp->nics.nic[i].bytes_per_s);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
     orr_jw_end(w, '}');
 }
 

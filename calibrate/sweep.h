@@ -9,6 +9,7 @@
 
 #include <glib.h>
 
+#include "calibrate/nics.h"
 #include "kernels/kernels.h"
 
 #ifdef __cplusplus
@@ -35,6 +36,7 @@ typedef struct CalPoint {
     int gpus;     /* ranks of a collective */
     int nodes;    /* that a collective spans; 0: one */
     bool shared;  /* its ranks share a GPU: no link is measured */
+    int round;    /* 2 and later: measured before; 0: the first time */
 } CalPoint;
 
 typedef struct CalStamp {
@@ -44,6 +46,7 @@ typedef struct CalStamp {
         ranks_per_node; /* a team of processes measures collectives alone; nodes 0: one process, everything */
     bool shares_gpus;   /* NCCL puts several ranks on one GPU */
     double memory_bytes, l2_bytes;
+    CalNics nics; /* of this node */
 } CalStamp;
 
 #define CAL_MAX_SAMPLES 256

@@ -298,10 +298,14 @@ static void add_collectives(Plan *plan)
                 add_collective(plan, collective_ops[i], bytes, ranks, 0, true);
 }
 
-/* Over 1, 2, 4 ... all nodes of a team; quick: all. Nodes of different sizes: all ranks only. */
+/* Over 1, 2, 4 ... all nodes of a team; quick: all. Nodes of different sizes: all ranks only. Groups of 2, 4 ... ranks of
+ * the first node come before: without them, what a collective takes once and what a step takes cannot be told apart. */
 static void add_team(Plan *plan)
 {
     const int nodes = plan->stamp->nodes, each = plan->stamp->ranks_per_node;
+    for (int ranks = 2; plan->options->full && ranks < each; ranks *= 2)
+        for (size_t i = 0; i < G_N_ELEMENTS(collective_ops); i++)
+            add_sizes(plan, collective_ops[i], ranks, 1);
     for (int some = plan->options->full && each > 0 ? 1 : nodes; some <= nodes;
          some = some < nodes && 2 * some > nodes ? nodes : 2 * some)
         for (size_t i = 0; i < G_N_ELEMENTS(collective_ops); i++)
@@ -323,6 +327,50 @@ static void add_rest(Plan *plan)
     add_sized(plan, CAL_POINT_HOST, "cpu_adam", 28 * 16 * MIB, 0);
     add_sized(plan, CAL_POINT_HOST, "file_write", plan->options->full ? 4 * GIB : GIB, 0);
     add_sized(plan, CAL_POINT_HOST, "file_read", plan->options->full ? 4 * GIB : GIB, 0);
+}
+
+/* How often a full sweep comes by a point. One measurement is good to some 3 % whatever its repeats say, because what makes
+ * it off holds as long as they do; a parameter that few points speak of needs it several times, minutes apart. Interference is
+ * a quotient of two times and decides a share by some points an algorithm. */
+static int rounds_of(const CalPoint *point)
+{
+    static const char *const few[] = {"softmax", "adam", "cross_entropy", "permute", "embedding"};
+    switch (point->kind) {
+    case CAL_POINT_INTERFERENCE:
+        return point->gpus > 1 ? 16 : 1;
+    case CAL_POINT_COLLECTIVE:
+        if (strcmp(point->name, "alltoall") == 0 || strcmp(point->name, "all_reduce") == 0)
+            return point->nodes > 1 ? 4 : 3;
+        return point->nodes > 1 ? 4 : point->nodes > 0 ? 2 : 1;
+    case CAL_POINT_KERNEL:
+        for (size_t i = 0; i < G_N_ELEMENTS(few); i++)
+            if (g_str_has_prefix(point->name, few[i]))
+                return 3;
+        return strcmp(point->name, "gemm") == 0 && point->shape.math == KRN_MATH_FP8 ? 2 : 1;
+    default:
+        return 1;
+    }
+}
+
+/* Later rounds come after everything else, so that they see other clocks and another network. */
+static void add_rounds(Plan *plan)
+{
+    const guint count = plan->points->len;
+    bool more = plan->options->full;
+    for (int round = 2; more; round++) {
+        more = false;
+        for (guint i = 0; i < count; i++) {
+            CalPoint point = g_array_index(plan->points, CalPoint, i);
+            if (rounds_of(&point) < round)
+                continue;
+            more = true;
+            char *once = g_strdup(point.id);
+            g_snprintf(point.id, sizeof point.id, "%s round %d", once, round);
+            g_free(once);
+            point.round = round;
+            g_array_append_val(plan->points, point);
+        }
+    }
 }
 
 /* The first product again after every so many points. */
@@ -351,6 +399,7 @@ GArray *cal_sweep_points(const CalStamp *stamp, const CalSweepOptions *options)
     Plan plan = {g_array_new(FALSE, TRUE, sizeof(CalPoint)), stamp, options};
     if (stamp->nodes > 0) {
         add_team(&plan);
+        add_rounds(&plan);
         return plan.points;
     }
     add_training_gemms(&plan);
@@ -361,5 +410,6 @@ GArray *cal_sweep_points(const CalStamp *stamp, const CalSweepOptions *options)
     add_links(&plan);
     add_collectives(&plan);
     add_rest(&plan);
+    add_rounds(&plan);
     return with_drift(plan.points);
 }

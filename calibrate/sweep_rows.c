@@ -239,6 +239,8 @@ void cal_sweep_line(const CalStamp *stamp, const CalPoint *point, const CalSampl
     orr_jw_text(&w, "source", SOURCE);
     if (point->kind == CAL_POINT_COLLECTIVE && stamp->nccl[0] != '\0')
         orr_jw_text(&w, "nccl", stamp->nccl);
+    if (point->round > 1)
+        orr_jw_int(&w, "round", point->round);
     orr_jw_int(&w, "repeats", sample->count);
     number(&w, "spread_frac", row.summary.spread_frac);
     if (row.summary.outliers > 0)

@@ -18,7 +18,7 @@
 
 typedef struct CalibrateArgs {
     CliArgs common;
-    char *accelerator, *presets, *folds, *plot;
+    char *accelerator, *cluster, *presets, *folds, *plot;
     gboolean rows, quick, full, svg;
 } CalibrateArgs;
 
@@ -90,6 +90,8 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
     bool ok;
     if (args->plot != NULL && (args->folds != NULL || args->presets != NULL))
         return fail(error, "--plot draws the rows of one fit; leave out --folds and --presets");
+    if (args->cluster != NULL && (args->folds != NULL || args->presets != NULL))
+        return fail(error, "--cluster is of a network's rows; leave out --folds and --presets");
     if (args->folds != NULL) {
         char *end = NULL;
         const gint64 folds = g_ascii_strtoll(args->folds, &end, 10);
@@ -101,7 +103,7 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
     } else if (args->presets != NULL) {
         ok = cal_fit_presets(table, args->presets, args->accelerator, out, error);
     } else {
-        ok = cal_fit_table(table, args->accelerator, residuals, out, log, error);
+        ok = cal_fit_table(table, args->accelerator, args->cluster, residuals, out, log, error);
     }
     if (!ok)
         return false;
@@ -249,6 +251,8 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"accelerator", CLI_FLAG_TEXT, offsetof(CalibrateArgs, accelerator), "NAME",
      "only this accelerator's rows; what rows are of that do not say"},
+    {"cluster", CLI_FLAG_TEXT, offsetof(CalibrateArgs, cluster), "NAME",
+     "fit: the cluster whose NICs the rows over nodes used, where the sweep does not say"},
     {"presets", CLI_FLAG_FILE, offsetof(CalibrateArgs, presets), "FOLDER",
      "fit: rewrite the fitted blocks of the accelerators in this folder"},
     {"folds", CLI_FLAG_TEXT, offsetof(CalibrateArgs, folds), "N",
@@ -280,6 +284,7 @@ const CliCommand cli_command_calibrate = {
         "\n"
         "  orrery calibrate fit table.json --accelerator h200-sxm5-141gb --output my-h200.json\n"
         "  orrery calibrate fit all_reduce_perf.log --output my-links.json\n"
+        "  orrery calibrate fit net.json --cluster dgx-h100 --output my-network.json\n"
         "  orrery calibrate fit my-runs.json --output my-cluster.json\n"
         "  orrery run scenario.json --set cluster.calibration=my-h200.json\n"
         "  orrery calibrate check table.json --format csv\n",

@@ -17,7 +17,7 @@ _orrery() {
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --residuals --plot --set --format --output --quiet --help' ;;
-            calibrate:-*) words='--accelerator --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;
+            calibrate:-*) words='--accelerator --cluster --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
             export:-*) words='--to --set --output --quiet --help' ;;
             import:-*) words='--from --base --set --output --quiet --help' ;;

@@ -99,7 +99,7 @@ static void test_recovers(void)
     char *path = synthetic_table();
     g_autoptr(GString) json = g_string_new(NULL), again = g_string_new(NULL), log = g_string_new(NULL);
     GError *error = NULL;
-    cal_fit_table(path, "a100-sxm4-80gb", NULL, json, log, &error);
+    cal_fit_table(path, "a100-sxm4-80gb", NULL, NULL, json, log, &error);
     g_assert_no_error(error);
     g_assert_nonnull(strstr(log->str, "skipped 1 rows"));
     OrrJsonDoc *doc = orr_json_parse(json->str, json->len, "fit", &error);
@@ -111,7 +111,7 @@ static void test_recovers(void)
     g_assert_cmpfloat(fitted(root, "model.gemm.bf16.fit_median_frac"), <, 0.01);
     g_assert_cmpfloat(fitted(root, "model.gemm.bf16.fit_p90_frac"), <, 0.03);
     orr_json_free(doc);
-    cal_fit_table(path, "a100-sxm4-80gb", NULL, again, NULL, &error);
+    cal_fit_table(path, "a100-sxm4-80gb", NULL, NULL, again, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpstr(json->str, ==, again->str);
     g_remove(path);
@@ -123,16 +123,16 @@ static void test_messages(void)
     char *path = synthetic_table();
     g_autoptr(GString) out = g_string_new(NULL), log = g_string_new(NULL);
     GError *error = NULL;
-    g_assert_false(cal_fit_table(path, "a100-sxm4-8gb", NULL, out, log, &error));
+    g_assert_false(cal_fit_table(path, "a100-sxm4-8gb", NULL, NULL, out, log, &error));
     g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
     g_assert_nonnull(strstr(error->message, "did you mean \"a100-sxm4-80gb\""));
     g_clear_error(&error);
-    g_assert_false(cal_fit_table(path, "h100-sxm5-80gb", NULL, out, log, &error));
+    g_assert_false(cal_fit_table(path, "h100-sxm5-80gb", NULL, NULL, out, log, &error));
     g_assert_nonnull(strstr(error->message, "no row"));
     g_clear_error(&error);
     g_assert_cmpuint(out->len, ==, 0);
     g_assert_true(g_file_set_contents(path, "[]", -1, NULL));
-    g_assert_false(cal_fit_table(path, "a100-sxm4-80gb", NULL, out, log, &error));
+    g_assert_false(cal_fit_table(path, "a100-sxm4-80gb", NULL, NULL, out, log, &error));
     g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
     g_clear_error(&error);
     g_remove(path);

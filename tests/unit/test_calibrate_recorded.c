@@ -302,7 +302,7 @@ static void test_reference(void)
     char *path = g_build_filename(g_get_tmp_dir(), "orrery-test-recorded-XXXXXX", NULL);
     g_close(g_mkstemp(path), NULL);
     g_assert_true(g_file_set_contents(path, log->str, -1, NULL));
-    cal_fit_table(path, NULL, NULL, json, fit_log, &error);
+    cal_fit_table(path, NULL, NULL, NULL, json, fit_log, &error);
     g_assert_no_error(error);
     OrrJsonDoc *profile = orr_json_parse(json->str, json->len, "profile", &error);
     g_assert_no_error(error);
@@ -344,7 +344,7 @@ static void test_reference_fits(void)
         g_autofree char *path = g_build_filename(g_get_tmp_dir(), "orrery-test-recorded-XXXXXX", NULL);
         g_close(g_mkstemp(path), NULL);
         g_assert_true(g_file_set_contents(path, log->str, -1, NULL));
-        cal_fit_table(path, NULL, NULL, json, fit_log, &error);
+        cal_fit_table(path, NULL, NULL, NULL, json, fit_log, &error);
         g_unlink(path);
         g_assert_no_error(error);
         OrrJsonDoc *profile = orr_json_parse(json->str, json->len, "profile", &error);

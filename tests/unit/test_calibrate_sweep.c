@@ -29,7 +29,10 @@ typedef struct Machine {
 /* An H200 node unlike the preset's: slower memory, tensor cores, rings and kernels. */
 static void machine_init(Machine *machine)
 {
-    *machine = (Machine){.seed = 1, .state = 1};
+    const char *seed =
+        g_getenv("ORRERY_TEST_SEED"); /* another noise, for a look at how sure the figures are */
+    *machine = (Machine){.seed = seed != NULL ? (guint32)g_ascii_strtoull(seed, NULL, 10) : 1};
+    machine->state = machine->seed;
     GError *error = NULL;
     spec_load_cluster("dgx-h200", &machine->cluster, &error);
     g_assert_no_error(error);
@@ -60,6 +63,15 @@ static double noise(Machine *machine)
         sum += machine->state / 4294967296.0;
     }
     return sum;
+}
+
+/* Names that differ in one letter have hashes that do so too: mixed as MurmurHash3 ends. */
+static guint32 state_of(guint32 seed, const char *id)
+{
+    guint32 h = g_str_hash(id) ^ (seed * 0x9e3779b9u);
+    h = (h ^ h >> 16) * 0x85ebca6bu;
+    h = (h ^ h >> 13) * 0xc2b2ae35u;
+    return h ^ h >> 16;
 }
 
 static double gemm_s(const SpecAccelerator *accelerator, const KrnShape *s, bool grouped)
@@ -129,7 +141,8 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
     const SpecAccelerator *accelerator = &machine->cluster.accelerator;
     const KrnShape *s = &point->shape;
     double t_s = 1e-5;
-    machine->state ^= g_str_hash(point->id); /* whatever else the sweep holds, and in which order */
+    machine->state =
+        state_of(machine->seed, point->id); /* whatever else the sweep holds, and in which order */
     g_assert_cmpfloat(seconds, >, 0);
     machine->calls++;
     if (machine->calls == machine->killed_at) {
@@ -160,7 +173,6 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         ret_sample->parts_s = 0.96 * t_s;
     }
     t_s *= 1 + NOISE_FRAC * noise(machine);
-    machine->state = machine->seed;
     ret_sample->count = 12;
     for (int i = 0; i < ret_sample->count; i++)
         ret_sample->seconds[i] = t_s * (1 + 0.001 * (i % 3 - 1));
@@ -405,8 +417,8 @@ static void compare_parameters(const SpecKernelModel *got, const SpecKernelModel
     } cases[] = {
         {"elementwise_frac", got->memory_bound.elementwise_frac, want->memory_bound.elementwise_frac, 0.02},
         {"norm_frac", got->memory_bound.norm_frac, want->memory_bound.norm_frac, 0.02},
-        {"softmax_frac", got->memory_bound.softmax_frac, want->memory_bound.softmax_frac, NOISE_FRAC},
-        {"optimizer_frac", got->memory_bound.optimizer_frac, want->memory_bound.optimizer_frac, NOISE_FRAC},
+        {"softmax_frac", got->memory_bound.softmax_frac, want->memory_bound.softmax_frac, 0.02},
+        {"optimizer_frac", got->memory_bound.optimizer_frac, want->memory_bound.optimizer_frac, 0.02},
         {"latency_s", got->memory_bound.latency_s, want->memory_bound.latency_s, 0.02},
         {"gemm memory_frac", got->gemm_shared.memory_frac, want->gemm_shared.memory_frac, 0.02},
         {"bf16 peak_frac", got->gemm[SPEC_BF16].peak_frac, want->gemm[SPEC_BF16].peak_frac, 0.02},
@@ -414,14 +426,14 @@ static void compare_parameters(const SpecKernelModel *got, const SpecKernelModel
          want->gemm[SPEC_BF16].backward_input_frac, 0.02},
         {"bf16 backward_weight_frac", got->gemm[SPEC_BF16].backward_weight_frac,
          want->gemm[SPEC_BF16].backward_weight_frac, 0.02},
-        {"fp8 peak_frac", got->gemm[SPEC_FP8].peak_frac, want->gemm[SPEC_FP8].peak_frac, NOISE_FRAC},
+        {"fp8 peak_frac", got->gemm[SPEC_FP8].peak_frac, want->gemm[SPEC_FP8].peak_frac, 0.02},
         {"ring_frac", got->collectives.ring_frac, want->collectives.ring_frac, 0.02},
-        {"nvls_frac", got->collectives.nvls_frac, want->collectives.nvls_frac, NOISE_FRAC},
-        {"alltoall_frac", got->collectives.alltoall_frac, want->collectives.alltoall_frac, NOISE_FRAC},
-        {"1 - ring_sm_frac", 1 - got->collectives.ring_sm_frac, 1 - want->collectives.ring_sm_frac, 0.05},
-        {"1 - nvls_sm_frac", 1 - got->collectives.nvls_sm_frac, 1 - want->collectives.nvls_sm_frac, 0.05},
+        {"nvls_frac", got->collectives.nvls_frac, want->collectives.nvls_frac, 0.02},
+        {"alltoall_frac", got->collectives.alltoall_frac, want->collectives.alltoall_frac, 0.02},
+        {"1 - ring_sm_frac", 1 - got->collectives.ring_sm_frac, 1 - want->collectives.ring_sm_frac, 0.02},
+        {"1 - nvls_sm_frac", 1 - got->collectives.nvls_sm_frac, 1 - want->collectives.nvls_sm_frac, 0.02},
         {"1 - alltoall_sm_frac", 1 - got->collectives.alltoall_sm_frac,
-         1 - want->collectives.alltoall_sm_frac, 0.05},
+         1 - want->collectives.alltoall_sm_frac, 0.02},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_test_message("%-26s %.4g, true %.4g: %+.2f %%", cases[i].name, cases[i].got, cases[i].want,
@@ -466,7 +478,7 @@ static void check_notes(const char *json)
     const OrrJson *root = orr_json_root(doc), *ceilings = orr_json_member(root, "ceilings");
     const double mfu = orr_json_number(orr_json_member(ceilings, "layer_mfu")),
                  parts = orr_json_number(orr_json_member(ceilings, "layer_parts_frac"));
-    g_assert_cmpfloat(mfu, >, LAYER_MFU); /* the best of a few with noise */
+    g_assert_cmpfloat(mfu, >, LAYER_MFU * (1 - NOISE_FRAC)); /* the best of a few with noise */
     g_assert_cmpfloat(mfu, <, LAYER_MFU * (1 + 3 * NOISE_FRAC));
     fixture_within(parts, 0.96 * mfu / LAYER_MFU, 1e-4);
     fixture_within(orr_json_number(orr_json_member(orr_json_member(root, "collective_fit"), "median_frac")),
@@ -492,7 +504,7 @@ static void test_round_trip(void)
     Machine machine;
     machine_init(&machine);
     sweep_into(&machine, table, true, true);
-    cal_fit_table(table, NULL, NULL, json, log,
+    cal_fit_table(table, NULL, NULL, NULL, json, log,
                   &error); /* "NVIDIA H200": which preset that is, it finds out */
     g_assert_no_error(error);
     g_test_message("%s", log->str);
