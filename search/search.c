@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "search/limits.h"
 #include "search/parallel.h"
 #include "search/team.h"
 
@@ -543,13 +544,12 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
         return false;
     SearchResult result = {.best = runs_new(), .pareto = runs_new(), .misses = runs_new()};
     Search search = {.options = options, .result = &result, .runs = runs_new(), .timer = g_timer_new()};
-    const double share = spec->search.max_memory_frac > 0 ? spec->search.max_memory_frac : 1;
     search.space = result.space = search_space_new(spec);
     search.jobs = result.jobs = options->jobs > 0 ? options->jobs : search_cores();
     search.least_open_ps = INT64_MAX;
     result.processes = options->team != NULL ? options->team->ranks : 1;
     search.top = options->top > 0 ? options->top : spec->search.top > 0 ? spec->search.top : 5;
-    search.capacity_bytes = spec->cluster.accelerator.memory_bytes * share;
+    search.capacity_bytes = search_limits_capacity_bytes(spec, NULL);
     search.limit = (SearchLimit){INT64_MAX, {G_MAXINT32, G_MAXINT16, G_MAXINT16, G_MAXINT32}};
     search.known = g_hash_table_new_full(id_hash, id_equal, g_free, NULL);
     search.misses = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
@@ -574,11 +574,12 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
         *ret_result = result;
         return true;
     }
+    g_autofree char *limits = search_limits_words(result.space);
     g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
                 "no assignment of the \"auto\" fields is valid: %" G_GINT64_FORMAT
-                " points in the space; widen "
+                " points in the space%s; widen "
                 "`search`, or make fewer fields fixed",
-                (gint64)result.points);
+                (gint64)result.points, limits);
     search_result_clear(&result);
     return false;
 }

@@ -14,7 +14,7 @@
 /* One simulated point. */
 typedef struct SearchRun {
     SearchId id;
-    bool fits;
+    bool fits, short_of_host; /* the host's memory is further beyond its limit than the GPU's */
     int64_t step_ps;
     double short_bytes, peak_bytes, reserved_bytes;
     double tokens_per_s_per_gpu, mfu, bubble_frac;

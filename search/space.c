@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "search/limits.h"
 #include "spec/load.h"
 #include "spec/placement.h"
 
@@ -330,7 +331,11 @@ static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
         if (share % group.micro_batch != 0)
             continue;
         group.microbatches = share / group.micro_batch;
-        g_array_append_val(groups, group);
+        const int broken = search_limits_broken(spec, &group);
+        if (broken >= 0)
+            space->beyond[broken] += search_group_count(space, &group);
+        else
+            g_array_append_val(groups, group);
     }
 }
 

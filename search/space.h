@@ -30,6 +30,14 @@ typedef struct SearchDeals {
     SearchDeal *deal;
 } SearchDeals;
 
+/* What the user limits beside memory; a group that breaks several counts with the first. */
+typedef enum {
+    SEARCH_USER_TENSOR_NODES,
+    SEARCH_USER_MICRO_BATCH_TOKENS,
+    SEARCH_USER_BATCH_TOKENS,
+    SEARCH_USER_LIMITS
+} SearchUserLimit;
+
 typedef struct SearchPolicy { /* data parallelism and messages */
     int zero, zero_group_gpus;
     unsigned overlap; /* of grad_reduce, param_gather, pipeline */
@@ -57,9 +65,10 @@ typedef struct SearchSpace {
     int group_count;
     SearchDeals *deals; /* a pipeline degree each */
     int deals_count;
-    unsigned recompute; /* modes that may be tried; 0: the scenario's own */
-    GHashTable *locks;  /* schedule checks done so far */
-    GHashTable *orders; /* of schedules, for replays (search/replay.c) */
+    int64_t beyond[SEARCH_USER_LIMITS]; /* points that the user's limits leave out; not part of the space */
+    unsigned recompute;                 /* modes that may be tried; 0: the scenario's own */
+    GHashTable *locks;                  /* schedule checks done so far */
+    GHashTable *orders;                 /* of schedules, for replays (search/replay.c) */
     size_t orders_bytes;
     GMutex mutex;
 } SearchSpace;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "search/limits.h"
+
 bool search_beyond(const SearchLimit *limit, int64_t least_ps, SearchId id)
 {
     if (least_ps != limit->step_ps)
@@ -314,8 +316,10 @@ bool search_simulate_spec(const Spec *spec, double capacity_bytes, SearchRun *re
     const bool ok = report_run(spec, NULL, &options, arena, &report, NULL);
     if (ok) {
         const double needed = report.peak_bytes + spec->execution.framework.context_bytes;
-        ret_run->fits = needed <= capacity_bytes;
-        ret_run->short_bytes = ret_run->fits ? 0 : needed - capacity_bytes;
+        double host_bytes = 0;
+        for (int i = 0; i < report.stage_count; i++)
+            host_bytes = MAX(host_bytes, report.stages[i].host_bytes);
+        search_limits_judge(spec, capacity_bytes, needed, host_bytes, ret_run);
         ret_run->step_ps = report.step_ps;
         ret_run->peak_bytes = report.peak_bytes;
         ret_run->reserved_bytes = report.reserved_bytes;

@@ -1,5 +1,6 @@
 /* search/write.c - a search's answer as JSON and CSV; docs/SEARCH.md has the meaning of every key. */
 #include "base/text.h"
+#include "search/limits.h"
 #include "search/write_internal.h"
 
 #include "report/parts.h"
@@ -134,6 +135,12 @@ static void write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *r
     orr_jw_end(w, '}');
 }
 
+static void write_short(OrrJsonWriter *w, const Spec *spec, const SearchRun *run)
+{
+    orr_jw_number(w, "short_bytes", run->short_bytes);
+    orr_jw_text(w, "limit", search_limits_short_of(spec, run));
+}
+
 static bool write_points(Writing *writing, const char *key, const GArray *runs, bool reports, bool misses,
                          GError **error)
 {
@@ -146,7 +153,7 @@ static bool write_points(Writing *writing, const char *key, const GArray *runs, 
         orr_jw_begin(w, NULL, '{');
         write_choice(w, result->space->spec, writing->scratch);
         if (misses)
-            orr_jw_number(w, "short_bytes", run->short_bytes);
+            write_short(w, result->space->spec, run);
         if (reports && !write_report(w, writing->scratch, writing->source, result->residuals, error))
             return false;
         if (!reports)
@@ -163,6 +170,11 @@ static void write_certificate(OrrJsonWriter *w, const SearchResult *result)
     orr_jw_begin(w, "pruned", '{');
     for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++)
         orr_jw_int(w, search_bound_key((SearchBoundKind)kind), result->pruned[kind]);
+    orr_jw_end(w, '}');
+    orr_jw_begin(w, "limits", '{');
+    for (int i = 0; i < SEARCH_USER_LIMITS; i++)
+        if (result->space->beyond[i] > 0)
+            orr_jw_int(w, search_limit_field((SearchUserLimit)i), result->space->beyond[i]);
     orr_jw_end(w, '}');
     orr_jw_int(w, "evaluated", result->evaluated);
     orr_jw_int(w, "survivors", result->survivors);

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "report/page.h"
 #include "report/parts.h"
+#include "search/limits.h"
 #include "search/write_internal.h"
 
 enum { LABEL_COLUMN = 14, POINT_COLUMN = 31, SURVIVORS_EXPLAINED = 2000 };
@@ -77,6 +78,10 @@ static void append_certificate(GString *out, const SearchResult *result)
                      search_bound_key((SearchBoundKind)kind), search_bound_words((SearchBoundKind)kind));
         first = false;
     }
+    for (int i = 0; i < SEARCH_USER_LIMITS; i++)
+        if (result->space->beyond[i] > 0)
+            append_entry(out, "not allowed", "%14s  %s", whole(count, result->space->beyond[i]),
+                         search_limit_field((SearchUserLimit)i));
     append_entry(out, "simulated", "%s; bounded one by one: %s", whole(count, result->simulated),
                  whole(points, result->evaluated));
     append_loose(out, result);
@@ -164,8 +169,9 @@ static void append_list(GString *out, const char *title, const SearchResult *res
         const SearchRun *run = &g_array_index(runs, SearchRun, i);
         append_point(out, "    ", result, run);
         if (misses)
-            g_string_append_printf(out, "%*sshort by %s\n", POINT_COLUMN, "",
-                                   orr_text_bytes(bytes, run->short_bytes));
+            g_string_append_printf(out, "%*sshort by %s of %s\n", POINT_COLUMN, "",
+                                   orr_text_bytes(bytes, run->short_bytes),
+                                   search_limits_short_of(result->space->spec, run));
     }
 }
 

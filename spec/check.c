@@ -537,6 +537,16 @@ static bool check_layout(const Check *check)
     return false;
 }
 
+static bool check_search(const Check *check)
+{
+    const double all = check->spec->cluster.accelerator.memory_bytes;
+    if (check->spec->search.reserve_memory_bytes >= all)
+        return fail(check,
+                    "search.reserve_memory_bytes: %.0f leaves nothing of the %.0f bytes of %s; give less",
+                    check->spec->search.reserve_memory_bytes, all, check->spec->cluster.accelerator.name);
+    return true;
+}
+
 bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
@@ -544,5 +554,5 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
            check_tensor(&check) && check_expert(&check) && check_router(&check) &&
            check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
            check_recompute(&check) && check_zero(&check) && check_order(&check) && check_norm(&check) &&
-           check_schedule(&check) && check_layout(&check);
+           check_schedule(&check) && check_layout(&check) && check_search(&check);
 }

@@ -303,6 +303,10 @@ typedef struct SpecSearch {
     unsigned schedule, recompute, attention, overlap, precision; /* bits of the words; 0: the default set */
     int max_tensor;                                              /* 0: GPUs of a node */
     double max_memory_frac;                                      /* of the GPU's memory; 0: all */
+    double max_memory_bytes, reserve_memory_bytes;               /* of a GPU; 0: no limit, nothing */
+    double max_host_bytes_per_node;                              /* 0: no limit */
+    int max_tensor_nodes;                                        /* 0: no limit */
+    double max_micro_batch_tokens, max_batch_tokens;             /* 0: no limit */
     int top;                                                     /* 0: 5 */
     bool even_only; /* only the framework's own way to deal out layers */
 } SpecSearch;

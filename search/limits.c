@@ -1,0 +1,116 @@
+/* search/limits.c - see limits.h. Tested: unit/test_search_limits.c */
+#include "search/limits.h"
+
+#include <string.h>
+
+static const char *const fields[SEARCH_USER_LIMITS] = {
+    [SEARCH_USER_TENSOR_NODES] = "search.max_tensor_nodes",
+    [SEARCH_USER_MICRO_BATCH_TOKENS] = "search.max_micro_batch_tokens",
+    [SEARCH_USER_BATCH_TOKENS] = "search.max_batch_tokens",
+};
+
+const char *search_limit_field(SearchUserLimit limit)
+{
+    return fields[limit];
+}
+
+double search_limits_capacity_bytes(const Spec *spec, const char **ret_field)
+{
+    const SpecSearch *search = &spec->search;
+    const double all = spec->cluster.accelerator.memory_bytes;
+    const struct {
+        const char *field;
+        double bytes;
+    } limits[] = {
+        {"search.max_memory_frac", search->max_memory_frac > 0 ? all * search->max_memory_frac : all},
+        {"search.max_memory_bytes", search->max_memory_bytes > 0 ? search->max_memory_bytes : all},
+        {"search.reserve_memory_bytes", MAX(0, all - search->reserve_memory_bytes)},
+    };
+    const char *field = "cluster.accelerator.memory_bytes";
+    double least = all;
+    for (gsize i = 0; i < G_N_ELEMENTS(limits); i++)
+        if (limits[i].bytes < least) {
+            least = limits[i].bytes;
+            field = limits[i].field;
+        }
+    if (ret_field != NULL)
+        *ret_field = field;
+    return least;
+}
+
+/* Nodes that the ranks of a tensor group lie on, where they follow one another `stride` apart. */
+static int64_t tensor_nodes(const Spec *spec, const SearchGroup *group)
+{
+    const char *const order = spec->parallel.order;
+    const char *const end = strstr(order, "tp");
+    int64_t stride = 1;
+    for (const char *at = order; at != NULL && at < end; at++) {
+        if (g_str_has_prefix(at, "cp"))
+            stride *= group->context;
+        else if (g_str_has_prefix(at, "dp"))
+            stride *= group->data;
+        else if (g_str_has_prefix(at, "pp"))
+            stride *= group->pipeline;
+    }
+    const int64_t node = MAX(1, spec->cluster.gpus_per_node);
+    int64_t most = 1;
+    /* Groups begin at every rank below the stride, and again after every stride x tensor ranks. */
+    for (int64_t first = 0; first < spec_gpus(spec); first += stride * group->tensor)
+        for (int64_t base = first; base < first + MIN(stride, node); base++) {
+            int64_t nodes = 0, last = -1;
+            for (int i = 0; i < group->tensor; i++) {
+                const int64_t at = (base + i * stride) / node;
+                nodes += at != last;
+                last = at;
+            }
+            most = MAX(most, nodes);
+        }
+    return most;
+}
+
+int search_limits_broken(const Spec *spec, const SearchGroup *group)
+{
+    const SpecSearch *search = &spec->search;
+    const int64_t sequence = spec->training.sequence_length;
+    if (search->max_tensor_nodes > 0 && group->tensor > 1 &&
+        tensor_nodes(spec, group) > search->max_tensor_nodes)
+        return SEARCH_USER_TENSOR_NODES;
+    if (search->max_micro_batch_tokens > 0 &&
+        group->micro_batch * sequence > (int64_t)search->max_micro_batch_tokens)
+        return SEARCH_USER_MICRO_BATCH_TOKENS;
+    if (search->max_batch_tokens > 0 &&
+        spec->training.global_batch * sequence > (int64_t)search->max_batch_tokens)
+        return SEARCH_USER_BATCH_TOKENS;
+    return -1;
+}
+
+void search_limits_judge(const Spec *spec, double capacity_bytes, double needed_bytes, double host_bytes,
+                         SearchRun *run)
+{
+    const double node_bytes = spec->search.max_host_bytes_per_node;
+    const double short_bytes = MAX(0, needed_bytes - capacity_bytes);
+    const double host_short =
+        node_bytes > 0 ? MAX(0, host_bytes - node_bytes / MAX(1, spec->cluster.gpus_per_node)) : 0;
+    run->fits = needed_bytes <= capacity_bytes && host_short <= 0;
+    run->short_of_host = host_short > short_bytes;
+    run->short_bytes = run->fits ? 0 : MAX(short_bytes, host_short);
+}
+
+const char *search_limits_short_of(const Spec *spec, const SearchRun *run)
+{
+    const char *field = NULL;
+    if (run->short_of_host)
+        return "search.max_host_bytes_per_node";
+    search_limits_capacity_bytes(spec, &field);
+    return field;
+}
+
+char *search_limits_words(const SearchSpace *space)
+{
+    GString *words = g_string_new(NULL);
+    for (int i = 0; i < SEARCH_USER_LIMITS; i++)
+        if (space->beyond[i] > 0)
+            g_string_append_printf(words, "; %s leaves out %" G_GINT64_FORMAT " points", fields[i],
+                                   (gint64)space->beyond[i]);
+    return g_string_free(words, FALSE);
+}

@@ -1,0 +1,27 @@
+/* search/limits.h - the user's limits on what a search may answer: the scenario's search.max_... fields. */
+#ifndef ORR_SEARCH_LIMITS_H
+#define ORR_SEARCH_LIMITS_H
+
+#include "search/search.h"
+
+/* Bytes of a GPU that a configuration may take, the framework's context included: the least of the fields that say
+ * something. `ret_field` (may be NULL): the field that it comes from. */
+double search_limits_capacity_bytes(const Spec *spec, const char **ret_field);
+
+/* The limit that assignments of a group break, or -1. */
+int search_limits_broken(const Spec *spec, const SearchGroup *group);
+
+/* Field of a limit on degrees: "search.max_tensor_nodes". */
+const char *search_limit_field(SearchUserLimit limit);
+
+/* Fills in fits, short_bytes and short_of of a run that needs these bytes of a GPU and of its share of the host. */
+void search_limits_judge(const Spec *spec, double capacity_bytes, double needed_bytes, double host_bytes,
+                         SearchRun *run);
+
+/* Field that a run which does not fit is short of. */
+const char *search_limits_short_of(const Spec *spec, const SearchRun *run);
+
+/* "; search.max_tensor_nodes leaves out 120 points" for each limit that left some out; empty otherwise; g_free. */
+char *search_limits_words(const SearchSpace *space);
+
+#endif
