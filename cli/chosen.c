@@ -27,6 +27,7 @@ static const AutoField auto_fields[] = {
     {"parallel.expert_tensor", offsetof(Spec, parallel.expert_tensor), NULL, false},
     {"parallel.zero", offsetof(Spec, parallel.zero), NULL, false},
     {"parallel.zero_group_gpus", offsetof(Spec, parallel.zero_group_gpus), NULL, false},
+    {"offload.activation_layers", offsetof(Spec, offload.activation_layers), NULL, false},
     {"execution.attention", offsetof(Spec, execution.attention), &spec_words_attention, false},
 };
 

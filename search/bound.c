@@ -122,6 +122,7 @@ void search_lane_group(SearchLane *lane, const SearchGroup *group)
     parallel->data = group->data;
     parallel->expert = group->expert;
     parallel->expert_tensor = group->expert_tensor;
+    lane->spec.offload.activation_layers = group->offloaded;
     lane->spec.training.micro_batch = group->micro_batch;
     lane->spec.training.precision = (SpecPrecision)group->precision;
     fill_hops(lane);

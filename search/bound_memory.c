@@ -43,10 +43,30 @@ static void add_edge(const SearchEdge *edge, bool last, SearchKept *kept)
     }
 }
 
+/* Takes out the first layers of a stage, `from` to `to`, whose activations are on the host: a micro-batch between its
+ * forward and its backward has none of theirs on the GPU (sim/program_offload.c). What is fetched comes on top. */
+static void take_out(const SearchCosts *costs, SearchAgain again, int from, int to, SearchKept *kept)
+{
+    SearchKept gone = {0};
+    add_layers(costs, again, from, to, &gone);
+    kept->all -= gone.all;
+    kept->late -= gone.late;
+}
+
+static SearchAgain again_at(const SpecRecompute *recompute, int index)
+{
+    if (recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0)
+        return index < recompute->layers ? SEARCH_AGAIN_ALL : SEARCH_AGAIN_NONE;
+    if (recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER)
+        return index % MAX(1, recompute->every_n_layers) == 0 ? SEARCH_AGAIN_ALL : SEARCH_AGAIN_NONE;
+    return again_of(recompute->mode);
+}
+
 SearchKept search_kept(const SearchLane *lane, int stage, const SpecRecompute *recompute)
 {
     const SearchCosts *costs = lane->costs;
     const int from = lane->deal->first[stage], to = lane->deal->first[stage + 1];
+    const int gone = MIN(lane->spec.offload.activation_layers, to - from);
     SearchKept kept = {0};
     if (stage == 0)
         add_edge(&costs->first, false, &kept);
@@ -62,6 +82,8 @@ SearchKept search_kept(const SearchLane *lane, int stage, const SpecRecompute *r
     } else {
         add_layers(costs, again_of(recompute->mode), from, to, &kept);
     }
+    for (int i = 0; i < gone; i++)
+        take_out(costs, again_at(recompute, i), from + i, from + i + 1, &kept);
     if (stage + 1 == lane->stages)
         add_edge(&costs->last, true, &kept);
     return kept;

@@ -19,7 +19,8 @@ bool search_has_auto(const Spec *spec)
                           parallel->expert_tensor,
                           parallel->zero,
                           parallel->zero_group_gpus,
-                          (int)spec->execution.attention};
+                          (int)spec->execution.attention,
+                          spec->offload.activation_layers};
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
         if (fields[i] == SPEC_AUTO)
             return true;

@@ -77,10 +77,9 @@ static void take_layer(Probe *probe, int layer, const SimSegment *segment)
         MAX(costs->pair_saves_ps[layer + 1], costs->pair_saves_ps[layer] + pair_saves_ps(segment));
     costs->again_ps[probe->again][layer + 1] =
         costs->again_ps[probe->again][layer] + duration_ps(&segment->recompute);
-    const bool leaves = probe->spec->offload.activation_layers > 0; /* how much is the engine's affair */
-    memory->kept_bytes[layer + 1] = memory->kept_bytes[layer] + (leaves ? 0 : segment->activation_bytes);
+    memory->kept_bytes[layer + 1] = memory->kept_bytes[layer] + segment->activation_bytes;
     memory->input_only_bytes[layer + 1] =
-        memory->input_only_bytes[layer] + (leaves ? 0 : segment->activation_input_only_bytes);
+        memory->input_only_bytes[layer] + segment->activation_input_only_bytes;
     memory->forward_temp_bytes[layer] = segment->forward_temp_bytes;
     memory->backward_temp_bytes[layer] = segment->backward_temp_bytes;
 }
@@ -223,6 +222,7 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     ret_spec->training.global_batch = group->micro_batch * parallel->data * many;
     ret_spec->execution.attention = (SpecAttention)group->attention;
     ret_spec->execution.overlap = group->overlap;
+    ret_spec->offload.activation_layers = 0; /* what leaves is search_kept()'s affair */
     ret_spec->execution.framework.balances_head = false;
     ret_spec->execution.framework.bucket_bytes = 0; /* data parallelism is counted elsewhere */
 }

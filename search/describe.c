@@ -69,6 +69,8 @@ char *search_describe(const SearchResult *result, SearchId id)
     if (parallel->pipeline > 1)
         g_string_append_printf(out, " %s", spec_word(&spec_words_schedule, (int)parallel->schedule));
     g_string_append_printf(out, " recompute %s", recompute);
+    if (result->space->spec->offload.activation_layers == SPEC_AUTO && spec->offload.activation_layers > 0)
+        g_string_append_printf(out, " offload %d", spec->offload.activation_layers);
     if ((int)result->space->spec->execution.attention == SPEC_AUTO)
         g_string_append_printf(out, " %s", spec_word(&spec_words_attention, (int)spec->execution.attention));
     if (parallel->embedding_as_layer || parallel->loss_as_layer)

@@ -84,6 +84,20 @@ int search_limits_broken(const Spec *spec, const SearchGroup *group)
     return -1;
 }
 
+void search_limits_apply(SearchSpace *space, GArray *groups)
+{
+    guint kept = 0;
+    for (guint i = 0; i < groups->len; i++) {
+        const SearchGroup group = g_array_index(groups, SearchGroup, i);
+        const int broken = search_limits_broken(space->spec, &group);
+        if (broken >= 0)
+            space->beyond[broken] += search_group_count(space, &group);
+        else
+            g_array_index(groups, SearchGroup, kept++) = group;
+    }
+    g_array_set_size(groups, kept);
+}
+
 void search_limits_judge(const Spec *spec, double capacity_bytes, double needed_bytes, double host_bytes,
                          SearchRun *run)
 {

@@ -11,6 +11,9 @@ double search_limits_capacity_bytes(const Spec *spec, const char **ret_field);
 /* The limit that assignments of a group break, or -1. */
 int search_limits_broken(const Spec *spec, const SearchGroup *group);
 
+/* Takes the groups (SearchGroup) that break a limit out of the list and counts their points in space->beyond. */
+void search_limits_apply(SearchSpace *space, GArray *groups);
+
 /* Field of a limit on degrees: "search.max_tensor_nodes". */
 const char *search_limit_field(SearchUserLimit limit);
 

@@ -15,6 +15,11 @@ typedef struct Values {
     int count, value[MAX_VALUES];
 } Values;
 
+static int compare_ints(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
 static bool restricted(const SpecChoices *choices)
 {
     return choices->count > 0 || choices->min > 0 || choices->max > 0;
@@ -48,14 +53,8 @@ static Values divisors_or(int field, int number, int most, const SpecChoices *ch
     return values;
 }
 
-static int compare_ints(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
+/* --- schedules and layers; simple ones first: they win ties --- */
 
-/* --- schedules and layers --- */
-
-/* Simple ones first: they win ties. */
 static const SpecSchedule SCHEDULES[] = {
     SPEC_SCHEDULE_1F1B,     SPEC_SCHEDULE_INTERLEAVED, SPEC_SCHEDULE_ZB_H1,         SPEC_SCHEDULE_ZB_H2,
     SPEC_SCHEDULE_ZB_V,     SPEC_SCHEDULE_V_HALF,      SPEC_SCHEDULE_V_MIN,         SPEC_SCHEDULE_DUALPIPEV,
@@ -181,6 +180,8 @@ bool search_deal_valid(SearchSpace *space, const SearchGroup *group, const Searc
         .ranks = group->pipeline, .chunks = deal->virtual_stages, .microbatches = group->microbatches};
     if (deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
         shape.chunks = 2;
+    if (space->spec->offload.activation_layers == SPEC_AUTO && group->offloaded > deal->most_layers)
+        return false;
     if (deal->order->fixed_chunks != 0 && shape.chunks != deal->order->fixed_chunks)
         return false;
     if (deal->order->check == NULL)
@@ -320,6 +321,20 @@ static bool sequence_allows(const Spec *spec, const SearchGroup *group)
     return group->sequence_parallel != 1 || group->tensor == 1 || (sequence / context) % group->tensor == 0;
 }
 
+/* More layers on the host than a stage has are the same as all. */
+static void add_offloads(SearchSpace *space, GArray *groups, SearchGroup group)
+{
+    const Spec *spec = space->spec;
+    const int asked = spec->offload.activation_layers;
+    const bool varies = asked == SPEC_AUTO && spec->cluster.accelerator.host_link_bytes_per_s > 0;
+    int most = MAX(0, asked);
+    for (int d = 0; varies && d < group.deals->count; d++)
+        most = MAX(most, group.deals->deal[d].most_layers);
+    for (group.offloaded = MAX(0, asked); group.offloaded <= most; group.offloaded++)
+        if (asked != SPEC_AUTO || allowed(&spec->search.activation_layers, group.offloaded))
+            g_array_append_val(groups, group);
+}
+
 static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
 {
     const Spec *spec = space->spec;
@@ -331,11 +346,7 @@ static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
         if (share % group.micro_batch != 0)
             continue;
         group.microbatches = share / group.micro_batch;
-        const int broken = search_limits_broken(spec, &group);
-        if (broken >= 0)
-            space->beyond[broken] += search_group_count(space, &group);
-        else
-            g_array_append_val(groups, group);
+        add_offloads(space, groups, group);
     }
 }
 
@@ -471,6 +482,7 @@ static void list_groups(SearchSpace *space)
             }
         }
     }
+    search_limits_apply(space, groups);
     space->group_count = (int)groups->len;
     space->groups = (SearchGroup *)(void *)g_array_free(groups, FALSE);
 }
@@ -531,8 +543,8 @@ int64_t search_group_count(SearchSpace *space, const SearchGroup *group)
 int64_t search_space_count(SearchSpace *space)
 {
     int64_t total = 0;
-    for (int g = 0; g < space->group_count; g++)
-        total += search_group_count(space, &space->groups[g]);
+    for (const SearchGroup *group = space->groups; group < space->groups + space->group_count; group++)
+        total += search_group_count(space, group);
     return total;
 }
 
@@ -549,7 +561,7 @@ void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
     const SearchGroup *group = &space->groups[id.group];
     const SearchDeal *deal = &group->deals->deal[id.deal];
     g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
-    int policies = 0;
+    int policies;
     g_autofree SearchPolicy *policy = search_policies(space, group, &policies);
     const int extent_count = search_extents(space, deal, extents);
     g_assert(id.policy < policies && id.extent < extent_count);
@@ -571,6 +583,7 @@ void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
     ret_spec->training.micro_batch = group->micro_batch;
     ret_spec->training.precision = (SpecPrecision)group->precision;
     ret_spec->training.recompute = extents[id.extent];
+    ret_spec->offload.activation_layers = group->offloaded;
     ret_spec->execution.attention = (SpecAttention)group->attention;
     ret_spec->execution.overlap = group->overlap | policy[id.policy].overlap;
 }

@@ -46,6 +46,7 @@ typedef struct SearchPolicy { /* data parallelism and messages */
 typedef struct SearchGroup {
     int tensor, sequence_parallel, context, pipeline, data, expert, expert_tensor, micro_batch, microbatches;
     int attention, precision;
+    int offloaded;    /* first layers of each stage whose activations wait on the host */
     unsigned overlap; /* of tensor, expert */
     const SearchDeals *deals;
     int costs; /* index of its shared tables (search/costs.h) */

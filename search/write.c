@@ -75,6 +75,11 @@ static void write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen
     orr_jw_end(w, '}');
     write_parallel(w, &asked->parallel, &chosen->parallel);
     write_execution(w, &asked->execution, &chosen->execution);
+    if (asked->offload.activation_layers == SPEC_AUTO) {
+        orr_jw_begin(w, "offload", '{');
+        orr_jw_int(w, "activation_layers", chosen->offload.activation_layers);
+        orr_jw_end(w, '}');
+    }
 }
 
 /* --- points --- */
@@ -253,6 +258,7 @@ void search_write_csv(const SearchResult *result, GString *out)
                                           "micro_batch",
                                           "recompute",
                                           "precision",
+                                          "activation_layers",
                                           "attention",
                                           "embedding_as_layer",
                                           "loss_as_layer",
@@ -271,13 +277,13 @@ void search_write_csv(const SearchResult *result, GString *out)
                                run->step_ps / 1000000000000, run->step_ps % 1000000000000,
                                g_ascii_formatd(mfu, sizeof mfu, "%.6f", run->mfu),
                                g_ascii_formatd(reserved, sizeof reserved, "%.0f", run->reserved_bytes));
-        g_string_append_printf(line, "%d,%d,%d,%d,%d,%s,%d,%d,%d,%d,%d,%d,%s,%s,%s,%d,%d,", p->tensor,
-                               p->sequence_parallel, p->context, p->pipeline, p->virtual_stages,
-                               spec_word(&spec_words_schedule, (int)p->schedule), p->data, p->expert,
-                               p->expert_tensor, p->zero, p->zero_group_gpus, spec->training.micro_batch,
-                               recompute, spec_word(&spec_words_precision, (int)spec->training.precision),
-                               spec_word(&spec_words_attention, (int)spec->execution.attention),
-                               p->embedding_as_layer, p->loss_as_layer);
+        g_string_append_printf(
+            line, "%d,%d,%d,%d,%d,%s,%d,%d,%d,%d,%d,%d,%s,%s,%d,%s,%d,%d,", p->tensor, p->sequence_parallel,
+            p->context, p->pipeline, p->virtual_stages, spec_word(&spec_words_schedule, (int)p->schedule),
+            p->data, p->expert, p->expert_tensor, p->zero, p->zero_group_gpus, spec->training.micro_batch,
+            recompute, spec_word(&spec_words_precision, (int)spec->training.precision),
+            spec->offload.activation_layers, spec_word(&spec_words_attention, (int)spec->execution.attention),
+            p->embedding_as_layer, p->loss_as_layer);
         for (int bit = 0, first = 1; bit < spec_words_overlap.count; bit++)
             if ((spec->execution.overlap & 1u << bit) != 0) {
                 g_string_append_printf(line, "%s%s", first != 0 ? "" : " ", spec_words_overlap.words[bit]);

@@ -161,7 +161,7 @@ SPEC_TABLE(spec_table_execution, "execution", "The software and how it is run.",
 
 static const SpecField offload_fields[] = {
     SPEC_F_INT(
-        SpecOffload, activation_layers, 0, SPEC_OFFLOAD_ALL - 1, "0", 0,
+        SpecOffload, activation_layers, 0, SPEC_OFFLOAD_ALL - 1, "0", SPEC_FIELD_AUTO,
         "Layers of each model stage, the first ones, whose activations wait in the host's memory; 0: none."),
 };
 SPEC_TABLE(spec_table_offload, "offload", "What leaves the GPU's memory.", offload_fields);

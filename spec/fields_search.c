@@ -57,6 +57,9 @@ static const SpecField search_fields[] = {
     CHOICES(micro_batch,
             "training.micro_batch; default: divisors of the batch of a data-parallel rank up to 64."),
     CHOICES(recompute_layers, "Layers of a stage under full recomputation; default: every number up to all."),
+    CHOICES(activation_layers,
+            "offload.activation_layers; default: 0 to the layers of the largest stage, where the "
+            "accelerator's host_link_bytes_per_s is known."),
     WORD_SET(schedule, &spec_words_schedule,
              "parallel.schedule; default (empty): every one but zb-auto and file, which are run and not "
              "searched."),

@@ -283,7 +283,7 @@ typedef struct SpecExecution {
 #define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */
 
 typedef struct SpecOffload {
-    int activation_layers; /* of each model stage, the first ones; 0: none */
+    int activation_layers; /* of each model stage, the first ones; 0: none; or SPEC_AUTO */
 } SpecOffload;
 
 /* --- what a search may try --- */
@@ -299,7 +299,7 @@ typedef struct SpecChoices {
 /* All zero: no `search` object, every default of spec_table_search applies. */
 typedef struct SpecSearch {
     SpecChoices tensor, context, pipeline, virtual_stages, data, expert, expert_tensor, zero, zero_group_gpus,
-        micro_batch, recompute_layers;
+        micro_batch, recompute_layers, activation_layers;
     unsigned schedule, recompute, attention, overlap, precision; /* bits of the words; 0: the default set */
     int max_tensor;                                              /* 0: GPUs of a node */
     double max_memory_frac;                                      /* of the GPU's memory; 0: all */

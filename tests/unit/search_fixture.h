@@ -62,7 +62,9 @@ static inline Spec *fixture_space(GRand *rand, int number, bool few)
                            few               ? ",\"search\":{\"micro_batch\":{\"max\":4}}"
                            : number % 5 == 2 ? ",\"search\":{\"precision\":[\"bf16\",\"fp8\",\"fp16\"]}"
                                              : "",
-                           number % 8 == 6 ? ",\"offload\":{\"activation_layers\":2}" : "");
+                           number % 8 == 6   ? ",\"offload\":{\"activation_layers\":2}"
+                           : number % 8 == 4 ? ",\"offload\":{\"activation_layers\":\"auto\"}"
+                                             : "");
 #undef MAY
     GError *error = NULL;
     OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "fixture", &error);

@@ -139,6 +139,56 @@ static void test_space(void)
     search_space_free(space);
 }
 
+/* Layers whose activations leave are an axis: every number up to the largest stage's, no number twice, and where memory
+ * is short the best keeps some on the host; all the same as simulating everything. */
+static void test_offload(void)
+{
+    static const char text[] =
+        "{\"model\":{\"name\":\"m\",\"layers\":6,\"hidden\":4096,\"heads\":32,\"ffn_hidden\":16384,"
+        "\"vocab\":32000},"
+        "\"cluster\":{\"preset\":\"dgx-h100\",\"gpus_per_node\":4,\"nodes\":1},"
+        "\"training\":{\"sequence_length\":4096,\"global_batch\":16,\"micro_batch\":4},"
+        "\"parallel\":{\"tensor\":1,\"pipeline\":\"auto\",\"virtual_stages\":1,\"schedule\":\"1f1b\","
+        "\"data\":\"auto\",\"zero\":1},"
+        "\"offload\":{\"activation_layers\":\"auto\"},\"search\":{\"even_only\":true}}";
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "offload", &error);
+    g_assert_no_error(error);
+    g_autofree Spec *spec = g_new0(Spec, 1), *chosen = g_new(Spec, 1);
+    spec_load_json(orr_json_root(doc), "offload", NULL, true, spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    SearchSpace *space = search_space_new(spec);
+    g_assert_cmpint(search_space_count(space), ==, 7 + 4 + 3); /* stages of 6, 3 and at most 2 layers */
+    search_space_free(space);
+    SearchResult open = find(spec, true, 2);
+    double least = G_MAXDOUBLE;
+    for (guint i = 0; i < open.pareto->len; i++)
+        least = MIN(least, g_array_index(open.pareto, SearchRun, i).peak_bytes);
+    const double most = g_array_index(open.best, SearchRun, 0).peak_bytes,
+                 context = spec->execution.framework.context_bytes;
+    int offloaded = 0;
+    search_result_clear(&open);
+    g_assert_true(search_has_auto(spec));
+    for (int i = 0; i <= 8; i++) {
+        spec->search.max_memory_bytes = context + least + (most - least) * i / 8 + 1;
+        SearchResult pruned = find(spec, false, 2), all = find(spec, true, 2);
+        g_assert_cmpuint(all.best->len, >, 0);
+        assert_counts(&pruned);
+        assert_same(pruned.best, all.best);
+        search_point_spec(all.space, g_array_index(all.best, SearchRun, 0).id, chosen);
+        offloaded += chosen->offload.activation_layers > 0;
+        search_result_clear(&pruned);
+        search_result_clear(&all);
+    }
+    g_assert_cmpint(offloaded, >, 0);
+    /* A GPU whose link to the host is not known keeps everything. */
+    spec->cluster.accelerator.host_link_bytes_per_s = 0;
+    space = search_space_new(spec);
+    g_assert_cmpint(search_space_count(space), ==, 3);
+    search_space_free(space);
+}
+
 static void test_choose(void)
 {
     GRand *rand = g_rand_new_with_seed(3);
@@ -177,6 +227,7 @@ int main(int argc, char **argv)
     g_test_add_func("/search/pruned-equals-exhaustive", test_exhaustive);
     g_test_add_func("/search/any-number-of-threads", test_threads);
     g_test_add_func("/search/space", test_space);
+    g_test_add_func("/search/offload", test_offload);
     g_test_add_func("/search/choose", test_choose);
     g_test_add_func("/search/empty", test_empty);
     return g_test_run();

@@ -13,13 +13,14 @@ typedef struct Gap { /* sums of how far bounds are below the simulated value */
 static void describe(const Spec *spec)
 {
     g_test_message(
-        "tp%d sp%d cp%d pp%d vpp%d dp%d ep%d etp%d zero%d/%d mb%d %s recompute %d/%d overlap %u as %d%d",
+        "tp%d sp%d cp%d pp%d vpp%d dp%d ep%d etp%d zero%d/%d mb%d %s recompute %d/%d offload %d overlap %u "
+        "as %d%d",
         spec->parallel.tensor, spec->parallel.sequence_parallel, spec->parallel.context,
         spec->parallel.pipeline, spec->parallel.virtual_stages, spec->parallel.data, spec->parallel.expert,
         spec->parallel.expert_tensor, spec->parallel.zero, spec->parallel.zero_group_gpus,
         spec->training.micro_batch, spec_word(&spec_words_schedule, (int)spec->parallel.schedule),
-        (int)spec->training.recompute.mode, spec->training.recompute.layers, spec->execution.overlap,
-        spec->parallel.embedding_as_layer, spec->parallel.loss_as_layer);
+        (int)spec->training.recompute.mode, spec->training.recompute.layers, spec->offload.activation_layers,
+        spec->execution.overlap, spec->parallel.embedding_as_layer, spec->parallel.loss_as_layer);
 }
 
 static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *gaps)
