@@ -77,13 +77,25 @@ static bool runs_beside(const CostShape *shape, const CostOp *op)
            (!backward_gemm || shape->spec->execution.framework.overlap_tensor_backward);
 }
 
+/* NVIDIA's recipes say "none" (with or without a list behind it), launchers "null" or "False". */
+static bool captures_nothing(const char *graph)
+{
+    static const char *const nothing[] = {"none", "null", "false", "off", "no"};
+    const size_t length = strcspn(graph, "/[ ");
+    for (size_t i = 0; i < G_N_ELEMENTS(nothing); i++)
+        if (strlen(nothing[i]) == length && g_ascii_strncasecmp(graph, nothing[i], length) == 0)
+            return true;
+    return graph[0] == '\0';
+}
+
 /* What a CUDA graph holds: everything, or the parts in brackets: attn, mlp, moe, moe_router, moe_preprocess. */
 static bool captured(const SpecExecution *execution, CostModule module)
 {
     const char *graph = execution->cuda_graph, *parts = strchr(graph, '[');
-    if (graph[0] == '\0' || parts == NULL || parts[1] == ']' || strstr(graph, "full_iteration") != NULL) {
-        return graph[0] != '\0';
-    }
+    if (captures_nothing(graph))
+        return false;
+    if (parts == NULL || parts[1] == ']' || strstr(graph, "full_iteration") != NULL)
+        return true;
     switch (module) {
     case COST_MODULE_NORM:
     case COST_MODULE_ATTENTION_PROJECTION:

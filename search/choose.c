@@ -27,19 +27,26 @@ bool search_has_auto(const Spec *spec)
     return (spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0 || spec->search.precision != 0;
 }
 
+#define ALL_SCHEDULES ((1u << SPEC_SCHEDULE_COUNT) - 1)
+/* The naive order, and what no search has bounds for. */
+#define NEVER_CHOSEN (1u << SPEC_SCHEDULE_NAIVE | 1u << SPEC_SCHEDULE_ZB_AUTO | 1u << SPEC_SCHEDULE_FILE)
+
 bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
 {
     const SearchOptions options = {.top = 1, .best_only = true};
     SearchResult result;
-    if (!search_has_auto(spec)) { /* also what no search has bounds for: orders from a file, zb-auto */
-        *ret_spec = *spec;
+    *ret_spec = *spec;
+    if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file, zb-auto */
         return true;
-    }
-    if (!search_run(spec, &options, &result, error))
+    const unsigned known = spec->search.schedule | spec->execution.framework.schedules;
+    if ((int)spec->parallel.schedule == SPEC_AUTO && known == 0)
+        ret_spec->search.schedule = ALL_SCHEDULES & ~NEVER_CHOSEN;
+    if (!search_run(ret_spec, &options, &result, error))
         return false;
     const GArray *runs = result.best->len > 0 ? result.best : result.misses;
     g_assert(runs->len > 0);
     search_point_spec(result.space, g_array_index(runs, SearchRun, 0).id, ret_spec);
     search_result_clear(&result);
+    ret_spec->search.schedule = spec->search.schedule;
     return true;
 }

@@ -1,6 +1,7 @@
 /* search/choose.h - what "auto" becomes: the fastest value that fits in memory.
  *
- * search/search.h with one answer: the fastest that fits (when none fits, the one that lacks the fewest bytes).
+ * search/search.h with one answer: the fastest that fits (when none fits, the one that lacks the fewest bytes). A
+ * schedule is one that the framework has; the naive one, which nobody runs to save memory, is never chosen.
  * Deterministic: ties go to the first in the order of the space, smaller and simpler values first.
  */
 #ifndef ORR_SEARCH_CHOOSE_H

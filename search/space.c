@@ -64,7 +64,9 @@ static bool may_schedule(const Spec *spec, SpecSchedule schedule)
 {
     if ((int)spec->parallel.schedule != SPEC_AUTO)
         return spec->parallel.schedule == schedule;
-    return spec->search.schedule == 0 || (spec->search.schedule & 1u << schedule) != 0;
+    const unsigned asked =
+        spec->search.schedule != 0 ? spec->search.schedule : spec->execution.framework.schedules;
+    return asked == 0 || (asked & 1u << schedule) != 0;
 }
 
 typedef struct Dealer {

@@ -171,18 +171,15 @@ static void complete_schedule(const Completion *completion, SpecParallel *parall
     note(completion, "parallel.schedule", spec_word(&spec_words_schedule, (int)parallel->schedule));
 }
 
-/* Megatron's default is the tensor degree; where experts of that degree do not fit the ranks, published runs
- * leave experts whole. */
+/* Experts that are spread over ranks stay whole: the default of torchtitan and DeepSpeed, and what NVIDIA's recipes
+ * set where Megatron's own default is the tensor degree [dgxc]. It does not depend on how many ranks there are:
+ * twice the replicas do not cut the experts. */
 static void complete_expert_tensor(SpecParallel *parallel)
 {
     if (parallel->expert_tensor == SPEC_UNSET)
         parallel->expert_tensor = 0; /* follows the others once they are known */
-    if (parallel->expert_tensor != 0 || parallel->tensor <= 0 || parallel->expert <= 0 ||
-        parallel->context <= 0 || parallel->data <= 0)
-        return;
-    const int64_t ranks = (int64_t)parallel->data * parallel->context * parallel->tensor;
-    const bool fits = ranks % ((int64_t)parallel->expert * parallel->tensor) == 0;
-    parallel->expert_tensor = fits ? parallel->tensor : 1;
+    if (parallel->expert_tensor == 0 && parallel->tensor > 0 && parallel->expert > 0)
+        parallel->expert_tensor = parallel->expert > 1 ? 1 : parallel->tensor;
 }
 
 static bool complete_data(const Completion *completion, Spec *spec)

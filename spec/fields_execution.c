@@ -110,6 +110,13 @@ static const SpecField framework_fields[] = {
     FUSED(tensor_gather_8bit, "8- and 4-bit recipes cast activations before tensor ranks gather them."),
     FUSED(recompute_stops_early, "Full recomputation ends with the last tensor that the backward needs."),
     FUSED(overlap_tensor_backward, "Tensor-parallel collectives run beside the backward matrix products."),
+    {.key = "schedules",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecFramework, schedules),
+     .words = &spec_words_schedule,
+     .default_text = "[]",
+     .help = "Pipeline schedules that the software has: what parallel.schedule \"auto\" chooses from unless "
+             "search.schedule says otherwise; empty: any."},
     FUSED(balances_head, "Each pipeline stage takes layers until its share of the compute, the LM head's "
                          "included, is exceeded."),
     FUSED(p2p_blocking, "The compute stream waits for its own sends."),

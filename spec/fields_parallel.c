@@ -70,9 +70,10 @@ static const SpecField parallel_fields[] = {
                "Data-parallel degree d; default GPUs / (tensor x context x pipeline)."),
     SPEC_F_INT(SpecParallel, expert, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO,
                "Expert-parallel degree, within data x context x tensor."),
-    SPEC_F_INT(SpecParallel, expert_tensor, 1, DEGREE_MAX, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
-               "Tensor-parallel degree of experts; default tensor, or 1 where expert x tensor does not "
-               "divide the ranks."),
+    SPEC_F_INT(
+        SpecParallel, expert_tensor, 1, DEGREE_MAX, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
+        "Tensor-parallel degree of experts; default 1 (experts are whole) where expert is above 1, else "
+        "tensor."),
     SPEC_F_INT(SpecParallel, zero, 0, 3, "0", SPEC_FIELD_AUTO,
                "ZeRO stage: 1 shards optimizer states over data-parallel ranks, 2 gradients too, 3 weights "
                "too (FSDP)."),

@@ -258,6 +258,14 @@ static void take_pipeline(const Names *names)
     }
 }
 
+/* A launch that is silent about it slices experts as everything else. */
+static void take_expert_tensor(const Names *names)
+{
+    g_autofree char *tensor = g_strdup_printf("%d", spec_import_doc_int(names->import, "parallel.tensor", 1));
+    if (spec_import_doc_int(names->import, "parallel.expert", 1) > 1)
+        spec_import_implied(names->import, "parallel.expert_tensor", tensor);
+}
+
 static void take_data(const Names *names)
 {
     const struct {
@@ -418,6 +426,7 @@ static void import_named(SpecImport *import, bool bridge)
     const Names names = {import, bridge};
     take_model(&names);
     take_pipeline(&names);
+    take_expert_tensor(&names);
     take_data(&names);
     take_training(&names);
 }

@@ -210,6 +210,22 @@ static void test_base(void)
 }
 
 /* A user's own script: variables, unknown flags, both spellings of values. */
+/* Megatron slices experts by the tensor degree unless told otherwise; a scenario leaves spread experts whole. */
+static void test_expert_slices(void)
+{
+    static const char flags[] =
+        "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --num-experts 64 "
+        "--tensor-model-parallel-size 4 --expert-model-parallel-size 8 ";
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    OrrJsonDoc *silent = imported(flags, SPEC_FORMAT_MEGATRON, NULL, warnings);
+    g_assert_cmpfloat(number_at(silent, "parallel", "expert_tensor"), ==, 4);
+    g_autofree char *told = g_strconcat(flags, "--expert-tensor-parallel-size 2", NULL);
+    OrrJsonDoc *sliced = imported(told, SPEC_FORMAT_MEGATRON, NULL, warnings);
+    g_assert_cmpfloat(number_at(sliced, "parallel", "expert_tensor"), ==, 2);
+    orr_json_free(silent);
+    orr_json_free(sliced);
+}
+
 static void test_script(void)
 {
     static const char script[] =
@@ -349,6 +365,7 @@ int main(int argc, char **argv)
     g_test_add_func("/exchange/edited", test_edited);
     g_test_add_func("/exchange/base", test_base);
     g_test_add_func("/exchange/order", test_order);
+    g_test_add_func("/exchange/expert-slices", test_expert_slices);
     g_test_add_func("/exchange/script", test_script);
     g_test_add_func("/exchange/gradients", test_gradients);
     g_test_add_func("/exchange/torchtitan", test_torchtitan);

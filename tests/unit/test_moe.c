@@ -349,6 +349,11 @@ static void host(void)
     g_assert_cmpfloat(router, >, eager / 2);
     g_strlcpy(spec.execution.cuda_graph, "full_iteration/[]", SPEC_NAME_SIZE);
     CLOSE(layer_time(&spec).host_s, 0, 0);
+    static const char *const nothing[] = {"none", "None", "none/['attn']", "False", "null"};
+    for (size_t i = 0; i < G_N_ELEMENTS(nothing); i++) {
+        g_strlcpy(spec.execution.cuda_graph, nothing[i], SPEC_NAME_SIZE);
+        CLOSE(layer_time(&spec).host_s, eager, 1e-12);
+    }
     spec.execution.cuda_graph[0] = '\0';
     spec.execution.framework.host_sync_s = 0.5; /* read back once a layer, unless capacity fixes the sizes */
     CLOSE(layer_time(&spec).host_s, eager + 0.5, 1e-9);

@@ -206,6 +206,37 @@ static void test_choose(void)
     g_rand_free(rand);
 }
 
+/* What "auto" may become: a schedule that the framework has, and never the naive order, not even where nothing else
+ * comes as near to fitting. */
+static void test_choose_schedule(void)
+{
+    static const char text[] =
+        "{\"model\":{\"name\":\"m\",\"layers\":8,\"hidden\":8192,\"heads\":64,\"vocab\":32000},"
+        "\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"nodes\":1},"
+        "\"training\":{\"sequence_length\":2048,\"global_batch\":128,\"micro_batch\":4},"
+        "\"parallel\":{\"tensor\":2,\"pipeline\":4,\"schedule\":\"auto\"},"
+        "\"execution\":{\"framework\":\"megatron-core\",\"attention\":\"flash2\"}}";
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "schedule", &error);
+    g_assert_no_error(error);
+    g_autofree Spec *spec = g_new0(Spec, 1), *chosen = g_new(Spec, 1);
+    spec_load_json(orr_json_root(doc), "schedule", NULL, true, spec, NULL, &error);
+    orr_json_free(doc);
+    g_assert_no_error(error);
+    spec->execution.framework.schedules = 1u << SPEC_SCHEDULE_GPIPE | 1u << SPEC_SCHEDULE_1F1B;
+    g_assert_true(search_choose(spec, chosen, &error));
+    g_assert_true(chosen->parallel.schedule == SPEC_SCHEDULE_GPIPE ||
+                  chosen->parallel.schedule == SPEC_SCHEDULE_1F1B);
+    spec->search.schedule = 1u << SPEC_SCHEDULE_ZB_H1; /* the scenario's word before the framework's */
+    g_assert_true(search_choose(spec, chosen, &error));
+    g_assert_cmpint(chosen->parallel.schedule, ==, SPEC_SCHEDULE_ZB_H1);
+    spec->search.schedule = spec->execution.framework.schedules = 0;
+    spec->cluster.accelerator.memory_bytes = 8e9; /* nothing fits */
+    g_assert_true(search_choose(spec, chosen, &error));
+    g_assert_cmpint(chosen->parallel.schedule, !=, SPEC_SCHEDULE_NAIVE);
+    g_assert_cmpuint(chosen->search.schedule, ==, 0);
+}
+
 /* A space without points is an error of the input. */
 static void test_empty(void)
 {
@@ -229,6 +260,7 @@ int main(int argc, char **argv)
     g_test_add_func("/search/space", test_space);
     g_test_add_func("/search/offload", test_offload);
     g_test_add_func("/search/choose", test_choose);
+    g_test_add_func("/search/choose-schedule", test_choose_schedule);
     g_test_add_func("/search/empty", test_empty);
     return g_test_run();
 }

@@ -112,8 +112,11 @@ static void test_derived(void)
         test_spec("model.moe={\"experts\":64,\"top_k\":2,\"expert_ffn_hidden\":1024,\"shared_experts\":2}",
                   "parallel.expert=4", NULL, NULL);
     g_assert_cmpint(moe->model.moe.shared_expert_ffn_hidden, ==, 2048);
-    g_assert_cmpint(moe->parallel.expert_tensor, ==, 4);
-    /* expert 16 x expert_tensor 4 does not divide the 16 ranks: experts stay whole */
+    g_assert_cmpint(moe->parallel.expert_tensor, ==, 1); /* spread experts stay whole */
+    g_autofree Spec *sliced =
+        test_spec("model.moe={\"experts\":64,\"top_k\":2,\"expert_ffn_hidden\":1024}", NULL, NULL, NULL);
+    g_assert_cmpint(sliced->parallel.expert_tensor, ==, 4); /* those that are not follow the tensor degree */
+    /* ... whether expert x tensor would divide the 16 ranks or, as here, not */
     g_autofree Spec *wide = test_spec("model.moe={\"experts\":64,\"top_k\":2,\"expert_ffn_hidden\":1024}",
                                       "parallel.expert=16", NULL, NULL);
     g_assert_cmpint(wide->parallel.expert_tensor, ==, 1);
