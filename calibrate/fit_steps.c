@@ -19,6 +19,14 @@
 #define FOLDS        6 /* above twice as many rows; below, each row alone */
 #define ALIKE        0.9
 
+/* What a scenario was last predicted to take, and under which factors: rows that repeat it need not run it again. */
+typedef struct Last {
+    int first; /* row of the same scenario, the row itself at the earliest */
+    int count; /* knobs; -1: not predicted yet */
+    int knobs[CAL_MAX_KNOBS];
+    double logs[CAL_MAX_KNOBS], predicted_s;
+} Last;
+
 typedef struct Bench {
     const GPtrArray *steps; /* CalStep* */
     CalPredictStep predict;
@@ -28,6 +36,7 @@ typedef struct Bench {
     double *jacobian; /* at factors of 1: [knob * steps + step] */
     double *before;   /* log(predicted / measured) there */
     Spec *turned;
+    Last *last; /* a row each */
     GError *error; /* the first failure of a prediction */
 } Bench;
 
@@ -44,17 +53,48 @@ static const CalStep *step_at(const Bench *bench, int i)
     return g_ptr_array_index(bench->steps, (guint)i);
 }
 
-static double residual_of(Bench *bench, int row, const int *knobs, int count, const double *logs)
+static bool is_last(const Last *last, const int *knobs, int count, const double *logs)
 {
-    const CalStep *step = step_at(bench, row);
+    return last->count == count && (count == 0 || (memcmp(last->knobs, knobs, sizeof *knobs * (size_t)count) == 0 &&
+                                                   memcmp(last->logs, logs, sizeof *logs * (size_t)count) == 0));
+}
+
+/* 0: cannot be predicted. */
+static double predict_row(Bench *bench, int row, const int *knobs, int count, const double *logs)
+{
+    Last *last = &bench->last[bench->last[row].first];
+    if (is_last(last, knobs, count, logs))
+        return last->predicted_s;
     double predicted_s = 0;
-    *bench->turned = step->spec;
+    *bench->turned = step_at(bench, row)->spec;
     for (int j = 0; j < count; j++)
         cal_knob_turn(&bench->knobs[knobs[j]], exp(logs[j]), bench->turned);
-    if (bench->error == NULL && bench->predict(bench->turned, bench->data, &predicted_s, &bench->error) &&
-        predicted_s > 0)
-        return log(predicted_s / step->measured_s);
-    return 0;
+    if (bench->error != NULL || !bench->predict(bench->turned, bench->data, &predicted_s, &bench->error))
+        return 0;
+    last->count = count;
+    last->predicted_s = predicted_s;
+    for (int j = 0; j < count; j++) {
+        last->knobs[j] = knobs[j];
+        last->logs[j] = logs[j];
+    }
+    return predicted_s;
+}
+
+static void find_repeated(Bench *bench)
+{
+    for (int i = 0; i < (int)bench->steps->len; i++) {
+        int first = 0;
+        while (first < i && (bench->last[first].first != first ||
+                             memcmp(&step_at(bench, first)->spec, &step_at(bench, i)->spec, sizeof(Spec)) != 0))
+            first++;
+        bench->last[i] = (Last){.first = first, .count = -1};
+    }
+}
+
+static double residual_of(Bench *bench, int row, const int *knobs, int count, const double *logs)
+{
+    const double predicted_s = predict_row(bench, row, knobs, count, logs);
+    return predicted_s > 0 ? log(predicted_s / step_at(bench, row)->measured_s) : 0;
 }
 
 static void residuals(void *context, const double *logs, double *out)
@@ -379,11 +419,14 @@ bool cal_fit_steps(const GPtrArray *steps, CalPredictStep predict, void *data, G
     bench.before = g_new(double, steps->len);
     bench.jacobian = g_new(double, steps->len *(guint)bench.count);
     bench.turned = g_new(Spec, 1);
+    bench.last = g_new(Last, steps->len);
+    find_repeated(&bench);
     g_autofree CalStepFit *fit = g_new0(CalStepFit, 1);
     fit_all(&bench, fit, residuals);
     g_free(bench.before);
     g_free(bench.jacobian);
     g_free(bench.turned);
+    g_free(bench.last);
     if (bench.error != NULL) {
         g_propagate_error(error, bench.error);
         return false;

@@ -34,6 +34,7 @@ static const char usage[] =
     "  --output FILE    the table (calibration.json); FILE.journal keeps what is done, and the same command "
     "goes on from it\n"
     "  --only TEXT      points whose name holds TEXT (\"gemm bf16\", \"all_reduce\")\n"
+    "  --seconds S      spent on repeats of a point (0.2, full 0.8); ten repeats at least\n"
     "  --gpu N          the GPU for everything that needs one (0)\n"
     "  --folder DIR     where a file is written and read (the folder of FILE)\n"
     "  --list           print the points and stop\n"
@@ -91,6 +92,8 @@ static bool read_arguments(int argc, char **argv, Arguments *arguments, char *re
             arguments->options.only = value;
         else if ((value = value_of(argc, argv, &i, "--folder")) != nullptr)
             arguments->folder = value;
+        else if ((value = value_of(argc, argv, &i, "--seconds")) != nullptr)
+            arguments->options.seconds = g_ascii_strtod(value, nullptr);
         else if ((value = value_of(argc, argv, &i, "--gpu")) != nullptr)
             arguments->gpu = atoi(value);
         else {

@@ -328,8 +328,11 @@ static bool measure_point(const CalMeter *meter, const CalStamp *stamp, const GA
     g_autofree CalSample *sample = g_new0(CalSample, 1);
     char reason[256] = "";
     show(progress, journal->lines->len, point->id);
-    const CalOutcome outcome = meter->measure(
-        meter->self, point, options->full ? FULL_SECONDS : QUICK_SECONDS, sample, reason, sizeof reason);
+    const double seconds = options->seconds > 0 ? options->seconds
+                           : options->full      ? FULL_SECONDS
+                                                : QUICK_SECONDS;
+    const CalOutcome outcome =
+        meter->measure(meter->self, point, seconds, sample, reason, sizeof reason);
     if (outcome == CAL_BROKEN)
         return orr_fail(error, ORR_ERROR_IO,
                         "%s: %s; the points before it are kept, and the same command goes on from there",

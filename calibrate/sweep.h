@@ -76,6 +76,7 @@ typedef struct CalSweepOptions {
     const char *only;   /* points whose id holds this text; NULL: all */
     const char *output; /* file; the journal is output.journal */
     bool quiet;         /* no progress */
+    double seconds;     /* spent on a point; 0: 0.2, full 0.8 */
 } CalSweepOptions;
 
 /* The points for this machine, CalPoint; `only` applied. Quick: about two minutes. */

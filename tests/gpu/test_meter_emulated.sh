@@ -21,7 +21,7 @@ fail() {
 # Text in the points' names, text that the table must hold, how often at least.
 expect() {
     rm -f table.json
-    "$program" --only "$1" --output table.json --quiet >out 2>err || fail "--only \"$1\" failed"
+    "$program" --only "$1" --seconds 0.02 --output table.json --quiet >out 2>err || fail "--only \"$1\" failed"
     found=$(grep -c -e "$2" table.json || true)
     [ "$found" -ge "$3" ] || { cat table.json && fail "--only \"$1\": \"$2\" $found times, wanted $3"; }
     ! grep -q '"correct": false' table.json || { cat table.json && fail "--only \"$1\": a wrong answer"; }

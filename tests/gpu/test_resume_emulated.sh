@@ -23,12 +23,12 @@ points="d 64x4096" # four of them
 shape() {
     sed -E 's/"(time_us|busbw_gbps|gbps|tbps|tflops|repeats|spread_frac|outliers|drift_frac|date|command)": [^,]*,?//' "$1" | grep -v '^ *$'
 }
-"$program" --only "$points" --output whole.json --quiet >out 2>err || fail "the whole sweep"
+"$program" --only "$points" --output whole.json --seconds 0.01 --quiet >out 2>err || fail "the whole sweep"
 "$program" --only "$points" --output part.json >out 2>err &
 pid=$!
-for i in $(seq 1 300); do
+for i in $(seq 1 1500); do
     [ "$(wc -l 2>/dev/null <part.json.journal || echo 0)" -lt 3 ] || break
-    sleep 0.1
+    sleep 0.02
 done
 kill -9 $pid
 wait $pid 2>/dev/null || true
@@ -36,7 +36,7 @@ wait $pid 2>/dev/null || true
 head -n 3 part.json.journal >before
 [ "$(wc -l <before)" -eq 3 ] || fail "nothing was done before the kill"
 printf '{"id":"torn' >>part.json.journal
-"$program" --only "$points" --output part.json >out 2>err || fail "going on"
+"$program" --only "$points" --output part.json --seconds 0.01 >out 2>err || fail "going on"
 grep -q "points are there already" err || fail "it began anew"
 [ ! -e part.json.journal ] || fail "the journal stayed"
 shape whole.json >a && shape part.json >b

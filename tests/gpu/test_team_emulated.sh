@@ -42,7 +42,7 @@ team() {
                 export OMPI_COMM_WORLD_LOCAL_SIZE="$each"
                 ;;
             esac
-            exec "$program" --output table.json --quiet "$@" >out.$rank 2>err.$rank
+            exec "$program" --output table.json --seconds 0.02 --quiet "$@" >out.$rank 2>err.$rank
         ) &
         pids="$pids $!"
     done
