@@ -1,6 +1,8 @@
 /* The sweep without a GPU: a meter that answers from a known model with 3 % of noise on every point goes through journal,
  * table, fit and profile into a run; a sweep that is killed goes on; what cannot be measured is told. */
+#include <fcntl.h>
 #include <glib/gstdio.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +26,7 @@ typedef struct Machine {
     int calls;           /* points measured */
     int killed_at;       /* the point at which the power fails; 0: never */
     bool no_memory;      /* products of more than 8192 rows */
+    int hot_at;          /* from this point on everything takes a tenth longer; 0: never */
 } Machine;
 
 /* An H200 node unlike the preset's: slower memory, tensor cores, rings and kernels. */
@@ -172,7 +175,8 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         ret_sample->flops = LAYER_MFU * t_s * accelerator->peak_flops_per_s[SPEC_BF16];
         ret_sample->parts_s = 0.96 * t_s;
     }
-    t_s *= 1 + NOISE_FRAC * noise(machine);
+    t_s *= 1 + (machine->hot_at > 0 ? 0 : NOISE_FRAC * noise(machine));
+    t_s *= machine->hot_at > 0 && machine->calls >= machine->hot_at ? 1.1 : 1;
     ret_sample->count = 12;
     for (int i = 0; i < ret_sample->count; i++)
         ret_sample->seconds[i] = t_s * (1 + 0.001 * (i % 3 - 1));
@@ -340,6 +344,50 @@ static void test_messages(void)
     g_autofree char *journal = g_strconcat(path, ".journal", NULL);
     g_unlink(journal);
     g_unlink(path);
+    g_rmdir(folder);
+}
+
+/* What a sweep says on stderr. */
+static char *said(Machine *machine, const char *folder)
+{
+    g_autofree char *path = g_build_filename(folder, "table.json", NULL),
+                    *heard = g_build_filename(folder, "heard", NULL);
+    char *text = NULL;
+    const CalMeter meter = {machine, measure};
+    const CalStamp stamp = stamp_of(machine);
+    const CalSweepOptions options = {.only = "gemm", .output = path};
+    g_autoptr(GArray) points = cal_sweep_points(&stamp, &options);
+    GError *error = NULL;
+    fflush(stderr);
+    const int before = dup(STDERR_FILENO), file = open(heard, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    dup2(file, STDERR_FILENO);
+    const bool ok = cal_sweep_run(&meter, &stamp, points, &options, &error);
+    fflush(stderr);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(file);
+    g_assert_no_error(error);
+    g_assert_true(ok);
+    g_assert_true(g_file_get_contents(heard, &text, NULL, NULL));
+    g_unlink(path);
+    g_unlink(heard);
+    return text;
+}
+
+/* Clocks that fall in the middle of a sweep are told, with the product and by how much; those that hold are not. */
+static void test_clocks(void)
+{
+    g_autofree char *folder = scratch_folder();
+    Machine machine;
+    machine_init(&machine);
+    machine.hot_at = 30; /* before the first of the products again, which comes after 40 points */
+    g_autofree char *hot = said(&machine, folder);
+    g_test_message("%s", hot);
+    g_assert_nonnull(strstr(hot, "is 10.0 % slower than at the beginning of the sweep: the clocks do not hold"));
+    machine_init(&machine);
+    machine.hot_at = G_MAXINT;
+    g_autofree char *cold = said(&machine, folder);
+    g_assert_null(strstr(cold, "the clocks do not hold"));
     g_rmdir(folder);
 }
 
@@ -538,6 +586,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sweep/summary", test_summary);
     g_test_add_func("/sweep/resume", test_resume);
     g_test_add_func("/sweep/messages", test_messages);
+    g_test_add_func("/sweep/clocks", test_clocks);
     g_test_add_func("/sweep/round-trip", test_round_trip);
     return g_test_run();
 }
