@@ -22,7 +22,7 @@ bool cal_fit_collectives_on(const OrrJson *table, const SpecCluster *cluster, Sp
                             GString *log, GError **error);
 
 /* How many rows of its own scale-up domain there are. */
-bool cal_collectives_inside(const OrrJson *table, const char *accelerator, int *ret_count, GError **error);
+bool cal_collectives_inside(const OrrJson *table, const SpecCluster *cluster, int *ret_count, GError **error);
 
 typedef struct CalCollectiveErrors {
     int rows, skipped; /* skipped: measured where the host's launch rate was the limit */

@@ -149,14 +149,9 @@ static void round_model(SpecCollectiveModel *model)
     }
 }
 
-bool cal_collectives_inside(const OrrJson *table, const char *accelerator, int *ret_count, GError **error)
+bool cal_collectives_inside(const OrrJson *table, const SpecCluster *cluster, int *ret_count, GError **error)
 {
-    g_autofree SpecAccelerator *gpu = g_new0(SpecAccelerator, 1);
-    g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
     g_autoptr(GArray) rows = NULL;
-    if (!spec_load_accelerator(accelerator, gpu, error))
-        return false;
-    cal_reference_cluster(gpu, cluster);
     if (!cal_collective_rows(table, cluster, &rows, error))
         return false;
     *ret_count = 0;

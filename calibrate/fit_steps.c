@@ -36,7 +36,7 @@ typedef struct Bench {
     double *jacobian; /* at factors of 1: [knob * steps + step] */
     double *before;   /* log(predicted / measured) there */
     Spec *turned;
-    Last *last; /* a row each */
+    Last *last;    /* a row each */
     GError *error; /* the first failure of a prediction */
 } Bench;
 
@@ -55,8 +55,9 @@ static const CalStep *step_at(const Bench *bench, int i)
 
 static bool is_last(const Last *last, const int *knobs, int count, const double *logs)
 {
-    return last->count == count && (count == 0 || (memcmp(last->knobs, knobs, sizeof *knobs * (size_t)count) == 0 &&
-                                                   memcmp(last->logs, logs, sizeof *logs * (size_t)count) == 0));
+    return last->count == count &&
+           (count == 0 || (memcmp(last->knobs, knobs, sizeof *knobs * (size_t)count) == 0 &&
+                           memcmp(last->logs, logs, sizeof *logs * (size_t)count) == 0));
 }
 
 /* 0: cannot be predicted. */
@@ -84,8 +85,9 @@ static void find_repeated(Bench *bench)
 {
     for (int i = 0; i < (int)bench->steps->len; i++) {
         int first = 0;
-        while (first < i && (bench->last[first].first != first ||
-                             memcmp(&step_at(bench, first)->spec, &step_at(bench, i)->spec, sizeof(Spec)) != 0))
+        while (first < i &&
+               (bench->last[first].first != first ||
+                memcmp(&step_at(bench, first)->spec, &step_at(bench, i)->spec, sizeof(Spec)) != 0))
             first++;
         bench->last[i] = (Last){.first = first, .count = -1};
     }

@@ -10,6 +10,7 @@
 #include "calibrate/fit_kernels.h"
 #include "calibrate/fit_moves.h"
 #include "calibrate/fit_network.h"
+#include "calibrate/fit_unknown.h"
 #include "calibrate/recorded.h"
 
 typedef struct Table {
@@ -71,22 +72,22 @@ static int fit_kernels(const Table *table, CalProfile *profile)
     }
     g_autofree CalProfile *before = g_new(CalProfile, 1);
     *before = *profile;
-    cal_fit_profile(profile, rows, before);
+    cal_fit_profile(profile, rows, profile->doc != NULL ? before : NULL);
     return (int)rows->len + cal_fit_moves(orr_json_root(table->doc), profile->name, &profile->accelerator);
 }
 
 /* 1 fitted, 0 no rows, -1 failed. */
-static int fit_collectives(const Table *table, const char *accelerator, SpecCollectiveModel *ret_model,
+static int fit_collectives(const Table *table, const SpecCluster *cluster, SpecCollectiveModel *ret_model,
                            GString *log, GError **error)
 {
     const OrrJson *list = orr_json_member(orr_json_root(table->doc), "collective_measurements");
     int inside = 0;
-    if (list != NULL && !cal_collectives_inside(list, accelerator, &inside, error))
+    if (list != NULL && !cal_collectives_inside(list, cluster, &inside, error))
         return -1;
     if (inside == 0)
         return 0;
     g_autoptr(GString) unused = g_string_new(NULL);
-    return cal_fit_collectives(list, accelerator, ret_model, log != NULL ? log : unused, error) ? 1 : -1;
+    return cal_fit_collectives_on(list, cluster, ret_model, log != NULL ? log : unused, error) ? 1 : -1;
 }
 
 static void log_fit(const CalProfile *profile, GString *log)
@@ -124,16 +125,25 @@ static void write_profile(const CalProfile *profile, const char *path, const Fou
     g_autofree char *source = g_strdup_printf("fitted to %s", base);
     orr_jw_init(&writer, out_json, false);
     orr_jw_begin(&writer, NULL, '{');
-    orr_jw_int(&writer, "schema", 1);
-    orr_jw_text(&writer, "name", profile->name);
-    orr_jw_text(&writer, "source", source);
-    orr_jw_text(&writer, "accelerator", profile->name);
+    if (profile->doc == NULL) {
+        cal_unknown_write(profile, source, &writer);
+    } else {
+        orr_jw_int(&writer, "schema", 1);
+        orr_jw_text(&writer, "name", profile->name);
+        orr_jw_text(&writer, "source", source);
+        orr_jw_text(&writer, "accelerator", profile->name);
+    }
     orr_jw_begin(&writer, "model", '{');
     if (found->kernel_rows > 0)
         cal_profile_write_fitted(profile, &writer);
     if (found->collectives)
         cal_write_collectives(&writer, "collectives", &found->links);
     orr_jw_end(&writer, '}');
+    if (profile->doc == NULL) { /* a file of an accelerator holds nothing else */
+        orr_jw_end(&writer, '}');
+        g_string_append_c(out_json, '\n');
+        return;
+    }
     if (found->link_rows > 0) {
         orr_jw_begin(&writer, "collective_fit", '{');
         orr_jw_int(&writer, "rows", found->link_rows);
@@ -201,7 +211,8 @@ static bool fit_everything(const Table *table, CalProfile *profile, const char *
     g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
     found->links = profile->accelerator.model.collectives;
     found->kernel_rows = fit_kernels(table, profile);
-    const int fitted = fit_collectives(table, profile->name, &found->links, log, error);
+    cal_reference_cluster(&profile->accelerator, cluster);
+    const int fitted = fit_collectives(table, cluster, &found->links, log, error);
     if (fitted < 0)
         return false;
     profile->accelerator.model.collectives = found->links;
@@ -243,8 +254,18 @@ bool cal_fit_table(const char *path, const char *accelerator, const char *cluste
     CalProfile *profile = NULL;
     if (table_open(&table, path, accelerator, log, error))
         name = accelerator != NULL ? g_strdup(accelerator) : only_accelerator(&table, path, error);
-    if (name != NULL)
+    g_autofree CalProfile *unknown = NULL;
+    const OrrJson *root = table.doc != NULL ? orr_json_root(table.doc) : NULL;
+    if (name != NULL && accelerator == NULL && cal_profile_find(table.profiles, name) == NULL &&
+        orr_json_member(root, "stamp") != NULL)
+        profile = unknown = cal_unknown_profile(root, table.rows, name, error);
+    else if (name != NULL)
         profile = cal_profile_named(table.profiles, name, error);
+    if (unknown != NULL && log != NULL)
+        g_string_append_printf(log,
+                               "%s has no preset: the profile is an accelerator of its own, for --set "
+                               "cluster.accelerator=FILE; its peaks are the best rates measured\n",
+                               name);
     bool ok = profile != NULL && fit_everything(&table, profile, cluster, found, residuals, log, error);
     if (ok && found->kernel_rows == 0 && !found->collectives && found->network.rows == 0 &&
         found->interference.count == 0)

@@ -331,8 +331,7 @@ static bool measure_point(const CalMeter *meter, const CalStamp *stamp, const GA
     const double seconds = options->seconds > 0 ? options->seconds
                            : options->full      ? FULL_SECONDS
                                                 : QUICK_SECONDS;
-    const CalOutcome outcome =
-        meter->measure(meter->self, point, seconds, sample, reason, sizeof reason);
+    const CalOutcome outcome = meter->measure(meter->self, point, seconds, sample, reason, sizeof reason);
     if (outcome == CAL_BROKEN)
         return orr_fail(error, ORR_ERROR_IO,
                         "%s: %s; the points before it are kept, and the same command goes on from there",

@@ -82,7 +82,7 @@ static void test_team(void)
             const CalPoint *point = &g_array_index(points, CalPoint, i);
             g_assert_cmpint(point->kind, ==, CAL_POINT_COLLECTIVE);
             if (point->nodes > 1 || point->gpus >= 8) /* groups inside the first node come before */
-            g_assert_cmpint(point->gpus, ==, 8 * point->nodes);
+                g_assert_cmpint(point->gpus, ==, 8 * point->nodes);
             g_assert_true(g_hash_table_add(ids, (gpointer)point->id));
             nodes[point->nodes]++;
         }

@@ -383,7 +383,8 @@ static void test_clocks(void)
     machine.hot_at = 30; /* before the first of the products again, which comes after 40 points */
     g_autofree char *hot = said(&machine, folder);
     g_test_message("%s", hot);
-    g_assert_nonnull(strstr(hot, "is 10.0 % slower than at the beginning of the sweep: the clocks do not hold"));
+    g_assert_nonnull(
+        strstr(hot, "is 10.0 % slower than at the beginning of the sweep: the clocks do not hold"));
     machine_init(&machine);
     machine.hot_at = G_MAXINT;
     g_autofree char *cold = said(&machine, folder);
