@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/kinds.h"
 #include "cli/output.h"
 #include "cli/vary.h"
 #include "plots/plots.h"
@@ -90,43 +91,13 @@ static bool read_question(const PlanArgs *args, Question *question, GError **err
 
 /* --- kinds of GPU --- */
 
-/* The cluster of "NAME" or "NAME@USD"; `key` "accelerator": the accelerator's reference node. */
-static bool read_cluster(const char *key, const char *word, const Spec *base, SpecCluster *ret_cluster,
-                         GError **error)
-{
-    const char *at = strrchr(word, '@');
-    g_autofree char *name = at != NULL ? g_strndup(word, (gsize)(at - word)) : g_strdup(word);
-    double price = 0;
-    if (at != NULL && !read_quantity(key, at + 1, ORR_UNIT_USD, &price, error))
-        return false;
-    g_autoptr(GString) quoted = g_string_new(NULL);
-    OrrJsonWriter w;
-    orr_jw_init(&w, quoted, true);
-    orr_jw_text(&w, NULL, name);
-    OrrJsonDoc *doc = orr_json_parse("{\"nodes\":1}", strlen("{\"nodes\":1}"), word, NULL);
-    SpecCluster cluster;
-    const bool ok =
-        orr_json_set(doc, g_str_equal(key, "cluster") ? "preset" : "accelerator", quoted->str, error) &&
-        spec_load_cluster_json(orr_json_root(doc), name, &cluster, error);
-    orr_json_free(doc);
-    if (!ok)
-        return false;
-    if (price > 0)
-        cluster.usd_per_gpu_hour = price;
-    if (cluster.pue <= 1) /* the facility's: its buildings do not change with the GPU */
-        cluster.pue = base->cluster.pue;
-    cluster.nodes = MAX(1, spec_gpus(base) / cluster.gpus_per_node);
-    *ret_cluster = cluster;
-    return true;
-}
-
 static bool add_kind(const char *key, const char *word, const Spec *base, const Question *question,
                      GArray *plans, GError **error)
 {
     g_autofree Spec *spec = g_new(Spec, 1);
     Plan plan;
     *spec = *base;
-    if (!read_cluster(key, word, base, &spec->cluster, error) ||
+    if (!cli_kind_read(key, word, base, &spec->cluster, error) ||
         !plan_run(spec, &question->options, &plan, error))
         return false;
     g_array_append_val(plans, plan);

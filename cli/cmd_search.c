@@ -5,17 +5,19 @@
 
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/kinds.h"
 #include "cli/output.h"
 #include "cli/team.h"
 #include "report/residuals.h"
 #include "search/parallel.h"
 #include "search/choose.h"
+#include "search/front.h"
 #include "search/search.h"
 #include "spec/load.h"
 
 typedef struct SearchArgs {
     CliArgs common;
-    char *top, *jobs, *max_seconds;
+    char *top, *jobs, *max_seconds, *accelerators, *clusters;
     gboolean exhaustive;
 } SearchArgs;
 
@@ -95,6 +97,42 @@ static bool search(const SearchArgs *args, const SearchOptions *options, Spec *s
     return ok;
 }
 
+/* --- several machines --- */
+
+static bool add_kinds(const char *key, const char *list, const Spec *base, GPtrArray *kinds, GError **error)
+{
+    g_auto(GStrv) words = g_strsplit(list != NULL ? list : "", ",", -1);
+    for (char **word = words; *word != NULL; word++) {
+        Spec *spec = g_memdup2(base, sizeof *base);
+        g_ptr_array_add(kinds, spec);
+        if (!cli_kind_read(key, g_strstrip(*word), base, &spec->cluster, error))
+            return false;
+    }
+    return true;
+}
+
+static bool search_machines(const SearchArgs *args, const SearchOptions *options, const Spec *base,
+                            GString *out, GError **error)
+{
+    g_autoptr(GPtrArray) kinds = g_ptr_array_new_with_free_func(g_free);
+    SearchFront front;
+    if (!add_kinds("accelerator", args->accelerators, base, kinds, error) ||
+        !add_kinds("cluster", args->clusters, base, kinds, error))
+        return false;
+    if (kinds->len == 0)
+        g_ptr_array_add(kinds, g_memdup2(base, sizeof *base));
+    if (!search_front_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, options, &front, error))
+        return false;
+    if (args->common.format == CLI_FORMAT_JSON)
+        search_front_write_json(&front, out);
+    else if (args->common.format == CLI_FORMAT_CSV)
+        search_front_write_csv(&front, out);
+    else
+        search_front_write_text(&front, out);
+    search_front_clear(&front);
+    return true;
+}
+
 static bool run_alone(const SearchArgs *args, SearchOptions *options, GError **error)
 {
     const CliArgs *common = &args->common;
@@ -108,7 +146,9 @@ static bool run_alone(const SearchArgs *args, SearchOptions *options, GError **e
     if (!spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
-    const bool ok = search(args, options, spec, &source, out, error) &&
+    const bool several = search_front_asked(spec) || args->accelerators != NULL || args->clusters != NULL;
+    const bool ok = (several ? search_machines(args, options, spec, out, error)
+                             : search(args, options, spec, &source, out, error)) &&
                     (!first || cli_output_write(common->output, out, error));
     spec_source_clear(&source);
     return ok;
@@ -141,6 +181,10 @@ static const CliFlag flags[] = {
     {"jobs", CLI_FLAG_TEXT, offsetof(SearchArgs, jobs), "N", "threads; all cores by default (same answer)"},
     {"max-seconds", CLI_FLAG_TEXT, offsetof(SearchArgs, max_seconds), "S",
      "stop then, with the best so far and how far from it the rest may be (the gap)"},
+    {"accelerator", CLI_FLAG_TEXT, offsetof(SearchArgs, accelerators), "NAME[@USD],...",
+     "these GPUs side by side, each in its reference node, with the price of a GPU-hour"},
+    {"cluster", CLI_FLAG_TEXT, offsetof(SearchArgs, clusters), "NAME[@USD],...",
+     "these clusters side by side, with the price of a GPU-hour"},
     {"exhaustive", CLI_FLAG_SWITCH, offsetof(SearchArgs, exhaustive), NULL,
      "simulate every point instead of proving that most cannot win (same answer, slower)"},
 };
@@ -158,7 +202,9 @@ const CliCommand cli_command_search = {
             "points each bound left out and how many ran in the simulator. Ranges and limits stand in the "
             "scenario's "
             "`search` object (orrery help search). Under mpirun the processes share the work and give the "
-            "same answer.\n"
+            "same answer. With `search.nodes`, --cluster or --accelerator every machine is searched, and the "
+            "answer is the best "
+            "of each and the front of time, memory and cost over all.\n"
             "\n"
             "  orrery search scenarios/examples/search-mt-nlg-530b.json\n"
             "  orrery search gpt3.json --set parallel.tensor=auto --set parallel.pipeline=auto --top 10\n"

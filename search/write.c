@@ -64,7 +64,7 @@ static void write_execution(OrrJsonWriter *w, const SpecExecution *asked, const 
     orr_jw_end(w, '}');
 }
 
-static void write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen)
+void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen)
 {
     orr_jw_begin(w, "training", '{');
     write_int(w, "micro_batch", asked->training.micro_batch, chosen->training.micro_batch);
@@ -124,7 +124,7 @@ static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps)
         orr_jw_number(w, "usd", hours * spec->cluster.usd_per_gpu_hour);
 }
 
-static void write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *run)
+void search_write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *run)
 {
     ReportTime times[REPORT_TIME_COUNT];
     orr_jw_ps(w, "step_s", run->step_ps);
@@ -156,20 +156,20 @@ static bool write_points(Writing *writing, const char *key, const GArray *runs, 
         const SearchRun *run = &g_array_index(runs, SearchRun, i);
         search_point_spec(result->space, run->id, writing->scratch);
         orr_jw_begin(w, NULL, '{');
-        write_choice(w, result->space->spec, writing->scratch);
+        search_write_choice(w, result->space->spec, writing->scratch);
         if (misses)
             write_short(w, result->space->spec, run);
         if (reports && !write_report(w, writing->scratch, writing->source, result->residuals, error))
             return false;
         if (!reports)
-            write_figures(w, result->space->spec, run);
+            search_write_figures(w, result->space->spec, run);
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');
     return true;
 }
 
-static void write_certificate(OrrJsonWriter *w, const SearchResult *result)
+void search_write_certificate(OrrJsonWriter *w, const SearchResult *result)
 {
     orr_jw_int(w, "space", result->points);
     orr_jw_begin(w, "pruned", '{');
@@ -216,7 +216,7 @@ bool search_write_json(const SearchResult *result, const SpecSource *source, GSt
     orr_jw_begin(w, NULL, '{');
     orr_jw_int(w, "schema", 1);
     orr_jw_text(w, "scenario", result->space->spec->name);
-    write_certificate(w, result);
+    search_write_certificate(w, result);
     if (!write_points(&writing, "best", result->best, true, false, error) ||
         !write_points(&writing, "pareto", result->pareto, false, false, error) ||
         !write_points(&writing, "nearest_misses", result->misses, false, true, error))

@@ -2,11 +2,17 @@
 #ifndef ORR_SEARCH_WRITE_INTERNAL_H
 #define ORR_SEARCH_WRITE_INTERNAL_H
 
+#include "base/json.h"
 #include "search/search.h"
 
 /* "compute": the bound as a key and as words. */
 const char *search_bound_key(SearchBoundKind kind);
 const char *search_bound_words(SearchBoundKind kind);
+
+/* Members of an open object: what "auto" became; a run's figures; the certificate. */
+void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen);
+void search_write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *run);
+void search_write_certificate(OrrJsonWriter *w, const SearchResult *result);
 
 /* "full on 3 layers"; g_free. */
 char *search_recompute_words(const SpecRecompute *recompute);

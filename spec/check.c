@@ -544,6 +544,13 @@ static bool check_search(const Check *check)
         return fail(check,
                     "search.reserve_memory_bytes: %.0f leaves nothing of the %.0f bytes of %s; give less",
                     check->spec->search.reserve_memory_bytes, all, check->spec->cluster.accelerator.name);
+    const SpecChoices *nodes = &check->spec->search.nodes;
+    for (int i = 0; i < nodes->count; i++)
+        if (nodes->value[i] < 1)
+            return fail(check, "search.nodes: %d is no number of nodes; give 1 or more", nodes->value[i]);
+    if (nodes->count == 0 && nodes->min > nodes->max)
+        return fail(check, "search.nodes: min %d is above max %d; give both, or a list", nodes->min,
+                    nodes->max);
     return true;
 }
 

@@ -60,6 +60,9 @@ static const SpecField search_fields[] = {
     CHOICES(activation_layers,
             "offload.activation_layers; default: 0 to the layers of the largest stage, where the "
             "accelerator's host_link_bytes_per_s is known."),
+    CHOICES(nodes,
+            "cluster.nodes, doubled from min to max, or a list: a search for each number, and one front "
+            "of time, memory and cost; `search` alone reads it, `parallel.data` follows the GPUs."),
     WORD_SET(schedule, &spec_words_schedule,
              "parallel.schedule; default (empty): every one but zb-auto and file, which are run and not "
              "searched."),

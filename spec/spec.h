@@ -300,7 +300,7 @@ typedef struct SpecChoices {
 /* All zero: no `search` object, every default of spec_table_search applies. */
 typedef struct SpecSearch {
     SpecChoices tensor, context, pipeline, virtual_stages, data, expert, expert_tensor, zero, zero_group_gpus,
-        micro_batch, recompute_layers, activation_layers;
+        micro_batch, recompute_layers, activation_layers, nodes;
     unsigned schedule, recompute, attention, overlap, precision; /* bits of the words; 0: the default set */
     int max_tensor;                                              /* 0: GPUs of a node */
     double max_memory_frac;                                      /* of the GPU's memory; 0: all */

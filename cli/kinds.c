@@ -1,0 +1,46 @@
+/* cli/kinds.c - see kinds.h. */
+#include "cli/kinds.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "spec/load.h"
+
+static bool read_price(const char *flag, const char *text, double *ret_usd, GError **error)
+{
+    if (!orr_parse_quantity(text, ORR_UNIT_USD, ret_usd, error)) {
+        g_prefix_error(error, "--%s: ", flag);
+        return false;
+    }
+    return *ret_usd > 0 || orr_fail(error, ORR_ERROR_INPUT, "--%s: %s is not above 0", flag, text);
+}
+
+bool cli_kind_read(const char *key, const char *word, const Spec *base, SpecCluster *ret_cluster,
+                   GError **error)
+{
+    const char *at = strrchr(word, '@');
+    g_autofree char *name = at != NULL ? g_strndup(word, (gsize)(at - word)) : g_strdup(word);
+    double price = 0;
+    if (at != NULL && !read_price(key, at + 1, &price, error))
+        return false;
+    g_autoptr(GString) quoted = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, quoted, true);
+    orr_jw_text(&w, NULL, name);
+    OrrJsonDoc *doc = orr_json_parse("{\"nodes\":1}", strlen("{\"nodes\":1}"), word, NULL);
+    SpecCluster cluster;
+    const bool ok =
+        orr_json_set(doc, g_str_equal(key, "cluster") ? "preset" : "accelerator", quoted->str, error) &&
+        spec_load_cluster_json(orr_json_root(doc), name, &cluster, error);
+    orr_json_free(doc);
+    if (!ok)
+        return false;
+    if (price > 0)
+        cluster.usd_per_gpu_hour = price;
+    if (cluster.pue <= 1) /* the facility's: its buildings do not change with the GPU */
+        cluster.pue = base->cluster.pue;
+    cluster.nodes = MAX(1, spec_gpus(base) / cluster.gpus_per_node);
+    *ret_cluster = cluster;
+    return true;
+}
