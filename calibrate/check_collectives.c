@@ -122,15 +122,9 @@ static bool check_one(const OrrJson *measured, const SpecCluster *cluster, OrrTa
 static void errors_of(const Totals *totals, CalCollectiveErrors *ret_errors)
 {
     const double *inside = (const double *)(const void *)totals->inside->data;
-    const double *across = (const double *)(const void *)totals->across->data;
-    int n = (int)totals->inside->len, m = (int)totals->across->len;
-    *ret_errors = (CalCollectiveErrors){n,
-                                        totals->skipped,
-                                        cal_abs_quantile(inside, n, 0.5),
-                                        cal_abs_quantile(inside, n, 0.9),
-                                        mean(totals->inside),
-                                        cal_abs_quantile(across, m, 0.5),
-                                        m};
+    const int n = (int)totals->inside->len;
+    *ret_errors = (CalCollectiveErrors){n, totals->skipped, cal_abs_quantile(inside, n, 0.5),
+                                        cal_abs_quantile(inside, n, 0.9), mean(totals->inside)};
 }
 
 static const char *const headers[] = {"accelerator", "rows of", "rows", "median %", "P90 %", "bias %"};

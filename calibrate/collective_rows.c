@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_BYTES   1e15
+#define MOST_SECONDS 86400.0
+
 static const struct {
     const char *word;
     CostCollectiveOp op;
@@ -55,8 +58,10 @@ static bool read_row(const OrrJson *node, const SpecCluster *cluster, CalCollect
                     "\"op\" is none of all_reduce, all_gather, reduce_scatter, alltoall, "
                     "broadcast, reduce, send_recv");
     double gpus = number(node, "gpus", 0), bytes = number(node, "bytes", 0), nodes = number(node, "nodes", 1);
-    if (gpus < 2 || nodes < 1 || bytes <= 0)
-        return fail(error, node, "needs \"gpus\" of 2 or more and \"bytes\" above 0");
+    if (!(gpus >= 2 && gpus <= 1e6 && nodes >= 1 && nodes <= gpus && bytes > 0 && bytes <= MOST_BYTES))
+        return fail(error, node,
+                    "needs \"gpus\" from 2 to 1000000, \"nodes\" from 1 to as many, \"bytes\" above 0 and at "
+                    "most 1e15");
     *row = (CalCollectiveRow){.collective = {.op = op_words[found].op, .bytes = bytes}};
     int domain = MAX(cluster->scale_up_domain_gpus, 1);
     /* Where a domain is larger than a node, ranks of several nodes may share one; else nodes are domains. */
@@ -69,8 +74,8 @@ static bool read_row(const OrrJson *node, const SpecCluster *cluster, CalCollect
     row->no_nvls = algorithm && strncmp(algorithm, "Ring", 4) == 0;
     double busbw = number(node, "busbw_gbps", 0), factor = bus_factor(row->collective.op, gpus);
     row->seconds = 1e-6 * number(node, "time_us", busbw > 0 ? bytes * factor / (busbw * 1e3) : 0);
-    if (!(row->seconds > 0))
-        return fail(error, node, "needs \"time_us\" or \"busbw_gbps\" above 0");
+    if (!(row->seconds > 0 && row->seconds <= MOST_SECONDS))
+        return fail(error, node, "needs \"time_us\" or \"busbw_gbps\" above 0, and at most a day");
     g_snprintf(row->source, sizeof row->source, "%s%s%s", source ? source : "?", nccl ? " " : "",
                nccl ? nccl : "");
     return true;

@@ -27,8 +27,6 @@ bool cal_collectives_inside(const OrrJson *table, const SpecCluster *cluster, in
 typedef struct CalCollectiveErrors {
     int rows, skipped; /* skipped: measured where the host's launch rate was the limit */
     double median_frac, p90_frac, bias_frac;
-    double across_median_frac; /* rows that cross nodes; 0 when there are none */
-    int across_rows;
 } CalCollectiveErrors;
 
 /* Prints rows, median, 90th percentile and bias of predicted/measured - 1 by op and by source. `accelerator` NULL:

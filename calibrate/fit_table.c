@@ -16,6 +16,7 @@
 typedef struct Table {
     OrrJsonDoc *doc;
     GArray *rows;        /* CalRow */
+    GString *skipped;    /* rows that are not among them, and why */
     GPtrArray *profiles; /* CalProfile* */
 } Table;
 
@@ -23,18 +24,22 @@ static void table_clear(Table *table)
 {
     orr_json_free(table->doc);
     g_clear_pointer(&table->rows, g_array_unref);
+    if (table->skipped != NULL)
+        g_string_free(table->skipped, TRUE);
     g_clear_pointer(&table->profiles, g_ptr_array_unref);
 }
 
 static bool table_open(Table *table, const char *path, const char *accelerator, GString *log, GError **error)
 {
-    *table = (Table){0};
+    *table = (Table){.skipped = g_string_new(NULL)};
     g_autofree char *scenarios = orr_scenarios_dir(error);
     g_autofree char *folder = scenarios != NULL ? g_build_filename(scenarios, "accelerators", NULL) : NULL;
     if (folder == NULL || !cal_recorded_open(path, accelerator, &table->doc, NULL, error) ||
         !cal_profiles_read(folder, &table->profiles, error))
         return false;
-    table->rows = cal_table_rows(orr_json_root(table->doc), log);
+    table->rows = cal_table_rows(orr_json_root(table->doc), table->skipped);
+    if (log != NULL)
+        g_string_append(log, table->skipped->str);
     return true;
 }
 
@@ -44,9 +49,10 @@ static char *only_accelerator(const Table *table, const char *path, GError **err
     g_autoptr(GString) names = g_string_new(NULL);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     const char *last = NULL;
+    int rows = 0;
     const OrrJson *root = orr_json_root(table->doc);
     for (const OrrJson *list = orr_json_first(root); list != NULL; list = orr_json_next(list))
-        for (const OrrJson *row = orr_json_first(list); row != NULL; row = orr_json_next(row)) {
+        for (const OrrJson *row = orr_json_first(list); row != NULL; row = orr_json_next(row), rows++) {
             const OrrJson *gpu = orr_json_type(row) == ORR_JSON_OBJECT ? orr_json_member(row, "gpu") : NULL;
             if (gpu == NULL || orr_json_type(gpu) != ORR_JSON_TEXT ||
                 !g_hash_table_add(seen, (gpointer)orr_json_text(gpu)))
@@ -56,8 +62,11 @@ static char *only_accelerator(const Table *table, const char *path, GError **err
         }
     if (g_hash_table_size(seen) == 1)
         return g_strdup(last);
-    orr_fail(error, ORR_ERROR_INPUT, "%s: rows of %s; choose one with --accelerator NAME", path,
-             names->len > 0 ? names->str : "no accelerator that is named");
+    if (rows == 0)
+        cal_table_no_row(path, NULL, table->skipped, error);
+    else
+        orr_fail(error, ORR_ERROR_INPUT, "%s: rows of %s; choose one with --accelerator NAME", path,
+                 names->len > 0 ? names->str : "no accelerator that is named");
     return NULL;
 }
 
@@ -267,9 +276,11 @@ bool cal_fit_table(const char *path, const char *accelerator, const char *cluste
                                "cluster.accelerator=FILE; its peaks are the best rates measured\n",
                                name);
     bool ok = profile != NULL && fit_everything(&table, profile, cluster, found, residuals, log, error);
+    if (profile != NULL && !ok)
+        g_prefix_error(error, "%s: ", path);
     if (ok && found->kernel_rows == 0 && !found->collectives && found->network.rows == 0 &&
         found->interference.count == 0)
-        ok = orr_fail(error, ORR_ERROR_INPUT, "%s: no row of \"gpu\": \"%s\"", path, name);
+        ok = cal_table_no_row(path, name, table.skipped, error);
     if (ok) {
         log_found(profile, found, log);
         write_profile(profile, path, found, out_json);

@@ -54,6 +54,21 @@ static bool dtype_of(const char *word, SpecDtype *ret_dtype)
     return false;
 }
 
+/* What a kernel can be: no size below 1, an end to its FLOPs and its time. */
+static bool is_kernel(const double *sizes, size_t count, double flops, double seconds)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(sizes[i] >= 1))
+            return false;
+    return flops < 1e24 && seconds > 0 && seconds <= 86400;
+}
+
+static bool is_gemm(const CostGemm *gemm, double seconds)
+{
+    const double sizes[] = {gemm->m, gemm->n, gemm->k, gemm->groups};
+    return is_kernel(sizes, G_N_ELEMENTS(sizes), 2 * gemm->m * gemm->n * gemm->k * gemm->groups, seconds);
+}
+
 static const char *read_gemm(const OrrJson *node, CalRow *row)
 {
     const char *layout = text_of(node, "layout");
@@ -71,7 +86,7 @@ static const char *read_gemm(const OrrJson *node, CalRow *row)
     double flops = 2 * row->gemm.m * row->gemm.n * row->gemm.k * row->gemm.groups;
     double tflops = number_of(node, "tflops", 0);
     row->measured_s = number_of(node, "time_us", tflops > 0 ? flops / tflops * 1e-6 : 0) * 1e-6;
-    return flops > 0 && row->measured_s > 0 ? NULL : "GEMM without sizes or time";
+    return is_gemm(&row->gemm, row->measured_s) ? NULL : "GEMM without sizes or time";
 }
 
 /* Experts' weight gradients are added to fp32 unless the row says otherwise: [SimuMax]'s of few tokens take what moving 8
@@ -105,7 +120,7 @@ static const char *read_grouped(const OrrJson *node, CalRow *row)
         gemm->k = n;
     }
     row->measured_s = tflops > 0 ? flops / tflops * 1e-12 : 0;
-    return flops > 0 && tflops > 0 ? NULL : "grouped GEMM without sizes or rate";
+    return is_gemm(gemm, row->measured_s) ? NULL : "grouped GEMM without sizes or rate";
 }
 
 /* Which of the model's kernels a measured one is. Serving engines pick by generation: SGLang runs FlashInfer
@@ -157,14 +172,17 @@ static const char *read_attention(const OrrJson *node, CalRow *row)
                    (attention->causal && !counts_full ? 0.5 : 1);
     double tflops = number_of(node, counts_full ? "tflops_simumax" : "tflops", 0);
     row->measured_s = number_of(node, "time_us", tflops > 0 ? flops / tflops * 1e-6 : 0) * 1e-6;
-    return flops > 0 && row->measured_s > 0 ? NULL : "attention without sizes or time";
+    const double sizes[] = {attention->batch,    attention->heads,       attention->kv_heads,
+                            attention->q_tokens, attention->qk_head_dim, attention->v_head_dim};
+    return is_kernel(sizes, G_N_ELEMENTS(sizes), flops, row->measured_s) ? NULL
+                                                                         : "attention without sizes or time";
 }
 
 static const char *read_stream(const OrrJson *node, CalRow *row)
 {
     row->bytes_per_s = number_of(node, "tbps", 0) * 1e12;
     row->measured_s = CAL_STREAM_BYTES / fmax(1, row->bytes_per_s);
-    return row->bytes_per_s > 0 ? NULL : "stream without a rate";
+    return row->bytes_per_s > 0 && row->bytes_per_s < 1e16 ? NULL : "stream without a rate";
 }
 
 static void read_section(Reader *reader, const OrrJson *root, const char *key, CalKind kind,
@@ -211,6 +229,18 @@ GArray *cal_table_rows(const OrrJson *root, GString *log)
     return reader.rows;
 }
 
+bool cal_table_no_row(const char *path, const char *accelerator, const GString *skipped, GError **error)
+{
+    const char *end = strchr(skipped->str, '\n');
+    if (end != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: no row to use (%.*s); correct its values", path,
+                        (int)(end - skipped->str), skipped->str);
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "%s: no row to use%s%s; give gemm_measurements, attention_measurements, hbm_stream or "
+                    "collective_measurements",
+                    path, accelerator != NULL ? " of " : "", accelerator != NULL ? accelerator : "");
+}
+
 bool cal_table_read(const char *path, GArray **ret_rows, GString *log, GError **error)
 {
     return cal_table_read_as(path, NULL, ret_rows, log, error);
@@ -222,14 +252,15 @@ bool cal_table_read_as(const char *path, const char *accelerator, GArray **ret_r
     OrrJsonDoc *doc = NULL;
     if (!cal_recorded_open(path, accelerator, &doc, NULL, error))
         return false;
-    GArray *rows = cal_table_rows(orr_json_root(doc), log);
+    g_autoptr(GString) skipped = g_string_new(NULL);
+    GArray *rows = cal_table_rows(orr_json_root(doc), skipped);
     orr_json_free(doc);
     if (rows->len == 0) {
         g_array_unref(rows);
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: no row to use; give gemm_measurements, attention_measurements or hbm_stream",
-                        path);
+        return cal_table_no_row(path, NULL, skipped, error);
     }
+    if (log != NULL)
+        g_string_append(log, skipped->str);
     *ret_rows = rows;
     return true;
 }

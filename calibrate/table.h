@@ -36,5 +36,7 @@ bool cal_table_read_as(const char *path, const char *accelerator, GArray **ret_r
                        GError **error);
 /* The same of a document at hand; a table without such rows is no error and gives an empty array. */
 GArray *cal_table_rows(const OrrJson *root, GString *log);
+/* Fails: `path` has no row (of `accelerator`, may be NULL) to use; `skipped` is what cal_table_rows() said. */
+bool cal_table_no_row(const char *path, const char *accelerator, const GString *skipped, GError **error);
 
 #endif

@@ -253,8 +253,6 @@ static bool let_in(CalTeam *team, int door, const char *node, double timeout_s, 
     const double end_s = now_s() + timeout_s;
     int missing = team->ranks - 1;
     bool ok = nodes != NULL;
-    for (int i = 0; ok && i < team->ranks; i++)
-        team->lines[i] = -1;
     if (ok)
         snprintf(nodes[0], NODE_SIZE, "%s", node);
     while (ok && missing > 0) {
@@ -319,7 +317,11 @@ static bool knock(CalTeam *team, const char *node, double timeout_s, char *reaso
                  team->rank, team->address, team->port, timeout_s);
     else
         tune(line);
-    return line >= 0 && send_all(line, &hello, sizeof hello);
+    const bool ok = line >= 0 && send_all(line, &hello, sizeof hello);
+    if (line >= 0 && !ok)
+        snprintf(reason, reason_size, "rank 0 at %.100s port %d hung up on rank %d", team->address,
+                 team->port, team->rank);
+    return ok;
 }
 
 bool cal_team_join(CalTeam *team, const char *node, double timeout_s, char *reason, size_t reason_size)
@@ -327,6 +329,12 @@ bool cal_team_join(CalTeam *team, const char *node, double timeout_s, char *reas
     int answer[3] = {0, 0, 0}; /* WELCOME, nodes, ranks of each */
     bool ok;
     team->lines = calloc((size_t)team->ranks, sizeof *team->lines);
+    if (team->lines == NULL) {
+        snprintf(reason, reason_size, "out of memory for %d ranks", team->ranks);
+        return false;
+    }
+    for (int i = 0; i < team->ranks; i++)
+        team->lines[i] = -1;
     if (team->rank == 0) {
         const int door = listen_here(team);
         if (door < 0)

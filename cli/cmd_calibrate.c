@@ -204,6 +204,8 @@ static bool check_groups(const CalibrateArgs *args, const char *table, const Orr
     for (guint i = 0; groups != NULL && i < groups->len; i++)
         add_group(listing, args->common.format, &g_array_index(groups, CalCheckGroup, i));
     const bool ok = !collectives || check_collectives(args, root, listing, tables, error);
+    if (!ok)
+        g_prefix_error(error, "%s: ", table);
     if (ok)
         cli_listing_write(listing, args->common.format, out);
     if (ok && args->common.format == CLI_FORMAT_TEXT && tables->len > 0)

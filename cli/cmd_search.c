@@ -86,6 +86,7 @@ static bool search(const SearchArgs *args, const SearchOptions *options, Spec *s
     if (!report_residuals_shipped(&residuals, error))
         return false;
     if (!search_run(spec, options, &result, error)) {
+        g_prefix_error(error, "%s: ", args->common.words[0]);
         report_residuals_free(residuals);
         return false;
     }

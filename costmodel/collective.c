@@ -286,12 +286,6 @@ double cost_collective_s(const SpecCluster *cluster, const CostCollective *colle
     return seconds;
 }
 
-CostNcclChoice cost_collective_choice(const SpecCluster *cluster, const CostCollective *collective)
-{
-    g_assert(collective->group.ranks >= 2);
-    return ground_of(cluster, collective).choice;
-}
-
 CostTraffic cost_collective_traffic(const CostCollective *c)
 {
     double n = c->group.ranks, k = cost_group_domains(&c->group), p = n / k, s = c->bytes;

@@ -360,17 +360,6 @@ bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index)
     }
 }
 
-void cost_time_add(CostTime *sum, const CostTime *term)
-{
-    sum->compute_s += term->compute_s;
-    sum->host_s += term->host_s;
-    sum->scale_up_bytes += term->scale_up_bytes;
-    sum->scale_out_bytes += term->scale_out_bytes;
-    for (int i = 0; i < COST_COMM_COUNT; i++) {
-        sum->comm_s[i] += term->comm_s[i];
-    }
-}
-
 double cost_time_total_s(const CostTime *time)
 {
     double total = time->compute_s + time->host_s;

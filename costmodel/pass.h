@@ -35,7 +35,6 @@ double cost_op_s(const CostShape *shape, const CostOp *op);
  * uses what the others leave and gives nothing, so that those do not depend on it. */
 void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute);
 
-void cost_time_add(CostTime *sum, const CostTime *term);
 double cost_time_total_s(const CostTime *time);
 
 #endif

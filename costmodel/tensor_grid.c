@@ -19,7 +19,6 @@ int cost_tensor_side(SpecTensorScheme scheme, int tensor, int depth)
 }
 
 typedef struct Grid {
-    const CostShape *shape;
     CostOps *ops;
     CostModule module;
     CostGroup row, column, depth;
@@ -66,7 +65,7 @@ void cost_push_tensor_grid(const CostShape *shape, CostOps *ops, CostPass pass, 
         {block->m, block->k, block->n}, {block->m, block->n, block->k}, {block->k, block->n, block->m}};
     const double m = sizes[pass][0], k = sizes[pass][1] * (column ? 1 : shape->tensor),
                  n = sizes[pass][2] * (column ? shape->tensor : 1), e = shape->element_bytes;
-    Grid grid = {.shape = shape, .ops = ops, .module = module, .q = side, .d = 1};
+    Grid grid = {.ops = ops, .module = module, .q = side, .d = 1};
     if (scheme == SPEC_TENSOR_2_5D) {
         grid.d = spec->parallel.tensor_depth;
     }

@@ -530,9 +530,9 @@ static bool is_searched(const Spec *spec, GError **error)
             "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
             parallel->schedule_file[0] != '\0' ? parallel->schedule_file
                                                : spec_word(&spec_words_schedule, (int)parallel->schedule));
-    if ((spec->search.schedule & (1u << SPEC_SCHEDULE_FILE | 1u << SPEC_SCHEDULE_ZB_AUTO)) != 0)
+    if ((spec->search.schedule & 1u << SPEC_SCHEDULE_ZB_AUTO) != 0)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "search.schedule: file and zb-auto can be run but not searched; leave them out");
+                        "search.schedule: \"zb-auto\" can be run but not searched; leave it out");
     return true;
 }
 

@@ -40,7 +40,6 @@ typedef struct {
 typedef struct {
     const SimScheduleShape *shape;
     const SimScheduleCosts *costs;
-    OrrArena *arena; /* of one candidate */
     Rank *ranks;
     int64_t *forward_ps, *gradient_ps; /* [ranks][micro-batches]: input is there; UNKNOWN: not yet */
 } Board;
@@ -53,7 +52,7 @@ typedef struct {
 static Board new_board(const SimScheduleShape *shape, const SimScheduleCosts *costs, OrrArena *arena)
 {
     const int64_t p = shape->ranks, m = shape->microbatches;
-    Board board = {.shape = shape, .costs = costs, .arena = arena};
+    Board board = {.shape = shape, .costs = costs};
     board.ranks = ORR_ARENA_NEW(arena, Rank, p);
     board.forward_ps = ORR_ARENA_NEW(arena, int64_t, p * m);
     board.gradient_ps = ORR_ARENA_NEW(arena, int64_t, p * m);

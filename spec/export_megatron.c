@@ -191,12 +191,11 @@ static bool put_pipeline(const Export *export)
     const bool chunks = parallel->virtual_stages > 1;
     if (chunks && (parallel->schedule != SPEC_SCHEDULE_INTERLEAVED))
         return refuse(export, "parallel.virtual_stages", "above 1 with 1f1b", "give schedule interleaved");
-    if (chunks)
-        put_switch(export, "no-overlap-p2p-communication", NULL,
-                   (export->spec->execution.overlap & SPEC_OVERLAP_PIPELINE) == 0);
-    if (chunks)
-        put_switch(export, NULL, "model.overlap_p2p_comm",
-                   (export->spec->execution.overlap & SPEC_OVERLAP_PIPELINE) != 0);
+    if (chunks) {
+        const bool overlaps = (export->spec->execution.overlap & SPEC_OVERLAP_PIPELINE) != 0;
+        put_switch(export, "no-overlap-p2p-communication", NULL, !overlaps);
+        put_switch(export, NULL, "model.overlap_p2p_comm", overlaps);
+    }
     if (!deals_alike(export->spec)) {
         if (chunks && export->bridge)
             put_int(export, NULL, "model.virtual_pipeline_model_parallel_size", parallel->virtual_stages);

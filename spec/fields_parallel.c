@@ -20,12 +20,11 @@ static bool read_schedule(SpecReadContext *context, const OrrJson *node, void *t
         parallel->schedule = SPEC_SCHEDULE_FILE;
         return spec_orders_take(node, parallel, error);
     }
+    SpecWords words = spec_words_named_schedule;
+    words.what = "a pipeline schedule, nor the path of a file of op orders (.json or .csv)";
     int schedule = 0;
-    if (!spec_read_word(context, &spec_words_schedule, node, &schedule, error))
+    if (!spec_read_word(context, &words, node, &schedule, error))
         return false;
-    if (schedule == SPEC_SCHEDULE_FILE)
-        return spec_read_fail(context, node, error,
-                              "names no file; give the path of a file of op orders, ending in .json or .csv");
     parallel->schedule = (SpecSchedule)schedule;
     return true;
 }
@@ -83,9 +82,9 @@ static const SpecField parallel_fields[] = {
      .type = SPEC_TYPE_CUSTOM,
      .offset = offsetof(SpecParallel, schedule),
      .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
-     .words = &spec_words_schedule,
+     .words = &spec_words_named_schedule,
      .read = read_schedule,
-     .form = "instead of file give the path of a file of op orders (.json or .csv)",
+     .form = "or the path of a file of op orders (.json or .csv)",
      .schema = "{\"type\":[\"string\",\"object\"]}",
      .help = "Pipeline schedule; default 1f1b, or interleaved with virtual stages."},
     SPEC_F_INT(SpecParallel, live_microbatches, 0, 1e6, "0", 0,

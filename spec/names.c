@@ -25,6 +25,8 @@ WORDS(states, "a recipe of model states", "megatron-fp32-grads", "megatron-fp16-
       "mixed-12", "deepseek-v3", "fp8-primary", "custom");
 WORDS(schedule, "a pipeline schedule", "naive", "gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1",
       "zb-h2", "zb-auto", "zb-v", "v-half", "v-min", "dualpipe", "dualpipev", "file");
+/* What a scenario may write: a path stands for "file", which is the last. */
+const SpecWords spec_words_named_schedule = {"a pipeline schedule", schedule_list, SPEC_SCHEDULE_FILE};
 WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep", "hierarchical");
 WORDS(router, "a distribution of tokens over experts", "even", "uniform", "zipf", "dirichlet", "histogram");
 WORDS(tensor, "a way to split a linear layer", "1d", "2d", "2.5d", "3d");
@@ -42,6 +44,7 @@ G_STATIC_ASSERT(G_N_ELEMENTS(precision_list) == SPEC_PRECISION_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(optimizer_list) == SPEC_OPTIMIZER_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(states_list) == SPEC_STATES_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(schedule_list) == SPEC_SCHEDULE_COUNT);
+G_STATIC_ASSERT(SPEC_SCHEDULE_FILE == SPEC_SCHEDULE_COUNT - 1);
 G_STATIC_ASSERT(G_N_ELEMENTS(attention_list) == SPEC_ATTENTION_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(generation_list) == SPEC_GENERATION_COUNT);
 

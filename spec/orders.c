@@ -227,6 +227,7 @@ static OrrJsonDoc *read_json(const char *path, const char *name, GError **error)
     const OrrJson *root = orr_json_root(doc);
     const bool is_object = orr_json_type(root) == ORR_JSON_OBJECT;
     const OrrJson *orders = is_object ? orr_json_member(root, "orders") : NULL;
+    const OrrJson *schema = is_object ? orr_json_member(root, "schema") : NULL;
     const char *unknown = NULL;
     for (const OrrJson *node = is_object ? orr_json_first(root) : NULL; node != NULL;
          node = orr_json_next(node)) {
@@ -240,6 +241,8 @@ static OrrJsonDoc *read_json(const char *path, const char *name, GError **error)
                  "%s: %.80s: unknown key; a file of op orders knows schema, name, source and "
                  "orders",
                  path, unknown);
+    else if (schema != NULL && !(orr_json_type(schema) == ORR_JSON_NUMBER && orr_json_number(schema) == 1))
+        orr_fail(error, ORR_ERROR_INPUT, "%s: schema: is no version that is read; give 1", path);
     else if (orders == NULL)
         orr_fail(error, ORR_ERROR_INPUT,
                  "%s: orders: missing; give a list of texts, one a pipeline rank, such as \"0F0 0B0\"", path);
