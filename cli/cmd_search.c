@@ -134,7 +134,7 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
     return true;
 }
 
-static bool run_alone(const SearchArgs *args, SearchOptions *options, GError **error)
+static bool load_and_search(const SearchArgs *args, SearchOptions *options, GError **error)
 {
     const CliArgs *common = &args->common;
     const bool first = options->team == NULL || options->team->rank == 0;
@@ -169,7 +169,7 @@ static bool run(const CliArgs *common, GError **error)
                              .team = several ? &team.team : NULL};
     if (several)
         options.jobs = MAX(1, search_cores() / team.on_node);
-    const bool ok = run_alone(args, &options, error);
+    const bool ok = load_and_search(args, &options, error);
     cli_team_close(&team);
     if (!ok && !speaks)
         exit(2);

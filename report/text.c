@@ -77,6 +77,11 @@ static char *training_line(const Spec *spec)
         g_string_append_printf(line, "%s%s", before, spec_words_overlap.words[i]);
         before = ", ";
     }
+    const int offloaded = spec->offload.activation_layers;
+    if (offloaded >= spec->model.layers)
+        g_string_append(line, "; activations wait on the host");
+    else if (offloaded > 0)
+        g_string_append_printf(line, "; activations of %d layers a stage wait on the host", offloaded);
     return g_string_free(line, FALSE);
 }
 

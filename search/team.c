@@ -38,13 +38,13 @@ static void take_list(Reader *reader, GArray *list)
     take(reader, list->data, count * sizeof(SearchCandidate));
 }
 
-/* Exchanges `mine` and gives a reader of every process's bytes; both are freed by close_all. */
 typedef struct Exchange {
     const SearchTeam *team;
     GByteArray **all;
     Reader *readers;
 } Exchange;
 
+/* Exchanges `mine`, which it frees, and gives a reader of every process's bytes for close_all(). */
 static Exchange exchange(const SearchTeam *team, GByteArray *mine)
 {
     Exchange one = {

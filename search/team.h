@@ -15,7 +15,7 @@ static inline bool search_team_mine(const SearchTeam *team, int index)
     return team == NULL || index % team->ranks == team->rank;
 }
 
-/* Bounds [count]: each known to the process of `owners`; table indices. */
+/* Bounds of `groups` [count]: each known to the process that holds the group's table. */
 void search_team_share_bounds(const SearchTeam *team, int64_t *bounds, const SearchGroup *groups, int count);
 /* Walks of `groups` [count]. */
 void search_team_share_walks(const SearchTeam *team, SearchWalk *walks, const int *groups, int count,

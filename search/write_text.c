@@ -56,7 +56,7 @@ static void append_proof(GString *out, const SearchResult *result)
     else if (result->gap_frac > 0)
         append_entry(
             out, "proof",
-            "the best is at most %.1f%% slower than the fastest; gap: no undecided point takes less than %s",
+            "no undecided point is more than %.1f%% faster than the best (the gap): none takes less than %s",
             100 * result->gap_frac, orr_text_seconds(seconds, (double)result->least_open_ps * 1e-12));
     else
         append_entry(out, "proof", "the best is the fastest, the runners-up may not be; gap 0");
