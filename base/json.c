@@ -141,6 +141,18 @@ const OrrJson *orr_json_member(const OrrJson *object, const char *key)
     return json_node(cJSON_GetObjectItemCaseSensitive(json_item(object), key));
 }
 
+double orr_json_number_of(const OrrJson *object, const char *key, double absent)
+{
+    const OrrJson *node = orr_json_member(object, key);
+    return orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : absent;
+}
+
+const char *orr_json_text_of(const OrrJson *object, const char *key, const char *absent)
+{
+    const OrrJson *node = orr_json_member(object, key);
+    return orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : absent;
+}
+
 void orr_jw_node(OrrJsonWriter *w, const char *key, const OrrJson *node)
 {
     switch (orr_json_type(node)) {

@@ -43,6 +43,9 @@ const OrrJson *orr_json_first(const OrrJson *node);
 const OrrJson *orr_json_next(const OrrJson *node);
 int orr_json_count(const OrrJson *node);
 const OrrJson *orr_json_member(const OrrJson *object, const char *key); /* NULL: absent */
+/* A member's value; `absent` where there is none of that type. */
+double orr_json_number_of(const OrrJson *object, const char *key, double absent);
+const char *orr_json_text_of(const OrrJson *object, const char *key, const char *absent);
 
 /* The node as compact text, for messages: `"8 GB"`, `[1,2]`, cut after 60 characters. */
 char *orr_json_show(const OrrJson *node); /* g_free */

@@ -5,12 +5,6 @@
 
 #include "calibrate/fit_kernels.h"
 
-static double number_of(const OrrJson *row, const char *key)
-{
-    const OrrJson *node = orr_json_member(row, key);
-    return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : 0;
-}
-
 /* 2 per multiply-add; half of the scores where causal. */
 static double attention_flops(const CostAttention *a)
 {
@@ -29,11 +23,12 @@ static void layers(const OrrJson *table, const SpecAccelerator *accelerator, Cal
         if (gpu == NULL || orr_json_type(gpu) != ORR_JSON_TEXT || peak <= 0 ||
             strcmp(orr_json_text(gpu), accelerator->name) != 0)
             continue;
-        const double frac = 1e12 * number_of(row, "tflops") / peak, time_us = number_of(row, "time_us");
+        const double frac = 1e12 * orr_json_number_of(row, "tflops", 0) / peak,
+                     time_us = orr_json_number_of(row, "time_us", 0);
         if (frac <= ceilings->layer_frac)
             continue;
         ceilings->layer_frac = frac;
-        ceilings->layer_parts_frac = time_us > 0 ? number_of(row, "parts_us") / time_us : 0;
+        ceilings->layer_parts_frac = time_us > 0 ? orr_json_number_of(row, "parts_us", 0) / time_us : 0;
     }
 }
 

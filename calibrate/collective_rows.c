@@ -25,18 +25,6 @@ static bool fail(GError **error, const OrrJson *row, const char *what)
     return false;
 }
 
-static double number(const OrrJson *row, const char *key, double otherwise)
-{
-    const OrrJson *node = orr_json_member(row, key);
-    return node && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : otherwise;
-}
-
-static const char *text(const OrrJson *row, const char *key)
-{
-    const OrrJson *node = orr_json_member(row, key);
-    return node && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
-}
-
 static double bus_factor(CostCollectiveOp op, double ranks)
 {
     if (op == COST_ALL_REDUCE)
@@ -47,8 +35,9 @@ static double bus_factor(CostCollectiveOp op, double ranks)
 
 static bool read_row(const OrrJson *node, const SpecCluster *cluster, CalCollectiveRow *row, GError **error)
 {
-    const char *op = text(node, "op"), *source = text(node, "source"), *nccl = text(node, "nccl");
-    const char *algorithm = text(node, "algo");
+    const char *op = orr_json_text_of(node, "op", NULL), *source = orr_json_text_of(node, "source", NULL),
+               *nccl = orr_json_text_of(node, "nccl", NULL);
+    const char *algorithm = orr_json_text_of(node, "algo", NULL);
     int found = -1;
     for (int i = 0; op && i < (int)G_N_ELEMENTS(op_words); i++)
         if (strcmp(op, op_words[i].word) == 0)
@@ -57,7 +46,8 @@ static bool read_row(const OrrJson *node, const SpecCluster *cluster, CalCollect
         return fail(error, node,
                     "\"op\" is none of all_reduce, all_gather, reduce_scatter, alltoall, "
                     "broadcast, reduce, send_recv");
-    double gpus = number(node, "gpus", 0), bytes = number(node, "bytes", 0), nodes = number(node, "nodes", 1);
+    double gpus = orr_json_number_of(node, "gpus", 0), bytes = orr_json_number_of(node, "bytes", 0),
+           nodes = orr_json_number_of(node, "nodes", 1);
     if (!(gpus >= 2 && gpus <= 1e6 && nodes >= 1 && nodes <= gpus && bytes > 0 && bytes <= MOST_BYTES))
         return fail(error, node,
                     "needs \"gpus\" from 2 to 1000000, \"nodes\" from 1 to as many, \"bytes\" above 0 and at "
@@ -72,8 +62,8 @@ static bool read_row(const OrrJson *node, const SpecCluster *cluster, CalCollect
     row->collective.group = (CostGroup){.ranks = (int)gpus, .per_domain = per_domain, .nic_sharers = 1};
     row->across = per_domain < (int)gpus;
     row->no_nvls = algorithm && strncmp(algorithm, "Ring", 4) == 0;
-    double busbw = number(node, "busbw_gbps", 0), factor = bus_factor(row->collective.op, gpus);
-    row->seconds = 1e-6 * number(node, "time_us", busbw > 0 ? bytes * factor / (busbw * 1e3) : 0);
+    double busbw = orr_json_number_of(node, "busbw_gbps", 0), factor = bus_factor(row->collective.op, gpus);
+    row->seconds = 1e-6 * orr_json_number_of(node, "time_us", busbw > 0 ? bytes * factor / (busbw * 1e3) : 0);
     if (!(row->seconds > 0 && row->seconds <= MOST_SECONDS))
         return fail(error, node, "needs \"time_us\" or \"busbw_gbps\" above 0, and at most a day");
     g_snprintf(row->source, sizeof row->source, "%s%s%s", source ? source : "?", nccl ? " " : "",
@@ -114,7 +104,7 @@ bool cal_collective_rows(const OrrJson *table, const SpecCluster *cluster, GArra
         return fail(error, table, "a table of collectives is a list of rows");
     GArray *rows = g_array_new(FALSE, TRUE, sizeof(CalCollectiveRow));
     for (const OrrJson *node = orr_json_first(table); node; node = orr_json_next(node)) {
-        const char *gpu = orr_json_type(node) == ORR_JSON_OBJECT ? text(node, "gpu") : NULL;
+        const char *gpu = orr_json_type(node) == ORR_JSON_OBJECT ? orr_json_text_of(node, "gpu", NULL) : NULL;
         CalCollectiveRow row;
         if (gpu && strcmp(gpu, cluster->accelerator.name) != 0)
             continue;

@@ -18,18 +18,6 @@ static const struct {
     {"alltoall", COST_ALL_TO_ALL},   {"send_recv", COST_SEND_RECV},   {"broadcast", COST_BROADCAST},
     {"reduce", COST_REDUCE}};
 
-static double number_of(const OrrJson *row, const char *key)
-{
-    const OrrJson *node = orr_json_member(row, key);
-    return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : NAN;
-}
-
-static const char *text_of(const OrrJson *row, const char *key)
-{
-    const OrrJson *node = orr_json_type(row) == ORR_JSON_OBJECT ? orr_json_member(row, key) : NULL;
-    return node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
-}
-
 /* Which share counts for a collective: the cost model is asked with a mark in each. */
 static const char *field_of(const SpecCluster *cluster, const char *op, double bytes, int gpus)
 {
@@ -62,13 +50,14 @@ typedef struct Series {
 
 static void add_row(CalInterferences *found, Series *series, const SpecCluster *cluster, const OrrJson *row)
 {
-    const char *op = text_of(row, "op");
-    const double slower = number_of(row, "gemm_slowdown_frac"), other = number_of(row, "other_slowdown_frac");
+    const char *op = orr_json_text_of(row, "op", "");
+    const double slower = orr_json_number_of(row, "gemm_slowdown_frac", NAN),
+                 other = orr_json_number_of(row, "other_slowdown_frac", NAN);
     if (!g_str_has_prefix(op, PREFIX) || !(slower > -0.5) || !(other > -0.5) || !isfinite(slower) ||
         !isfinite(other))
         return;
     op += strlen(PREFIX);
-    const double gpus = number_of(row, "gpus"), bytes = number_of(row, "bytes");
+    const double gpus = orr_json_number_of(row, "gpus", NAN), bytes = orr_json_number_of(row, "bytes", NAN);
     const char *field = bytes > 0 && gpus >= 1 && gpus < 1e6 ? field_of(cluster, op, bytes, (int)gpus) : NULL;
     int i = 0;
     while (i < found->count && (strcmp(found->kind[i].op, op) != 0 || found->kind[i].field != field))
@@ -122,7 +111,7 @@ CalInterferences cal_fit_interference(const OrrJson *table, const SpecCluster *c
     const OrrJson *list = orr_json_member(table, "interference_measurements");
     for (const OrrJson *row = list != NULL ? orr_json_first(list) : NULL; row != NULL;
          row = orr_json_next(row))
-        if (strcmp(text_of(row, "gpu"), cluster->accelerator.name) == 0)
+        if (strcmp(orr_json_text_of(row, "gpu", ""), cluster->accelerator.name) == 0)
             add_row(&found, series, cluster, row);
     for (int i = 0; i < found.count; i++) {
         found.kind[i].rows = (int)series[i].compute->len;

@@ -44,29 +44,19 @@ typedef struct MoveFit {
     GArray *rows; /* MoveRow */
 } MoveFit;
 
-static double number_of(const OrrJson *row, const char *key)
-{
-    const OrrJson *node = orr_json_member(row, key);
-    return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : 0;
-}
-
-static const char *text_of(const OrrJson *row, const char *key)
-{
-    const OrrJson *node = orr_json_member(row, key);
-    return node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
-}
-
 static GArray *read_rows(const OrrJson *table, const char *accelerator)
 {
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(MoveRow));
     const OrrJson *list = orr_json_member(table, "memory_bound_measurements");
     for (const OrrJson *node = list != NULL ? orr_json_first(list) : NULL; node != NULL;
          node = orr_json_next(node)) {
-        if (orr_json_type(node) != ORR_JSON_OBJECT || strcmp(text_of(node, "gpu"), accelerator) != 0)
+        if (orr_json_type(node) != ORR_JSON_OBJECT ||
+            strcmp(orr_json_text_of(node, "gpu", ""), accelerator) != 0)
             continue;
-        MoveRow row = {COST_MOVE_COUNT, number_of(node, "bytes"), 1e-6 * number_of(node, "time_us")};
+        MoveRow row = {COST_MOVE_COUNT, orr_json_number_of(node, "bytes", 0),
+                       1e-6 * orr_json_number_of(node, "time_us", 0)};
         for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
-            if (g_str_has_prefix(text_of(node, "kernel"), kinds[i].name))
+            if (g_str_has_prefix(orr_json_text_of(node, "kernel", ""), kinds[i].name))
                 row.move = kinds[i].move;
         if (row.move != COST_MOVE_COUNT && row.bytes > 0 && row.measured_s > 0)
             g_array_append_val(rows, row);

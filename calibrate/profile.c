@@ -8,12 +8,6 @@
 #include "costmodel/memory_bound.h"
 #include "spec/load.h"
 
-static double number_of(const OrrJson *object, const char *key, double absent)
-{
-    const OrrJson *node = orr_json_member(object, key);
-    return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : absent;
-}
-
 static const OrrJson *member_at(const OrrJson *object, const char *path)
 {
     g_auto(GStrv) keys = g_strsplit(path, ".", -1);
@@ -79,14 +73,14 @@ static void read_fits(CalProfile *profile, const char *path, CalKind kind, int b
             profile->condition_count == CAL_MAX_CONDITIONS)
             continue;
         CalCondition *condition = cal_condition_get(profile, orr_json_text(source), kind, block);
-        condition->pass_s = number_of(node, "pass_s", 0);
-        condition->pass_memory_frac = number_of(node, "pass_memory_frac", 0);
-        condition->speed_frac = number_of(node, "speed_frac", 1);
+        condition->pass_s = orr_json_number_of(node, "pass_s", 0);
+        condition->pass_memory_frac = orr_json_number_of(node, "pass_memory_frac", 0);
+        condition->speed_frac = orr_json_number_of(node, "speed_frac", 1);
         const OrrJson *split = orr_json_member(node, "split_k");
         condition->split_k = split == NULL || orr_json_type(split) != ORR_JSON_BOOL || orr_json_bool(split);
-        condition->k_s = number_of(node, "k_s", 0);
-        condition->power_scale = number_of(node, "power_scale", 1);
-        condition->throttle_scale = number_of(node, "throttle_scale", 1);
+        condition->k_s = orr_json_number_of(node, "k_s", 0);
+        condition->power_scale = orr_json_number_of(node, "power_scale", 1);
+        condition->throttle_scale = orr_json_number_of(node, "throttle_scale", 1);
     }
 }
 

@@ -146,19 +146,6 @@ static bool csv_table(const char *text, const char *name, OrrJsonWriter *w, GErr
 
 /* --- accelerators of rows --- */
 
-static const char *text_of(const OrrJson *object, const char *key)
-{
-    const OrrJson *node = orr_json_type(object) == ORR_JSON_OBJECT ? orr_json_member(object, key) : NULL;
-    return node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
-}
-
-static double number_of(const OrrJson *object, const char *key)
-{
-    const OrrJson *node =
-        object != NULL && orr_json_type(object) == ORR_JSON_OBJECT ? orr_json_member(object, key) : NULL;
-    return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : 0;
-}
-
 typedef struct Namer {
     const char *accelerator;       /* given, or NULL */
     bool by_device;                /* names are devices': not so in tables that were put together by hand */
@@ -192,7 +179,7 @@ static void write_section(Namer *namer, OrrJsonWriter *w, const char *key, const
             orr_jw_node(w, NULL, row);
             continue;
         }
-        const char *gpu = preset_of(namer, text_of(row, "gpu"));
+        const char *gpu = preset_of(namer, orr_json_text_of(row, "gpu", NULL));
         orr_jw_begin(w, NULL, '{');
         if (gpu != NULL)
             orr_jw_text(w, "gpu", gpu);
@@ -210,8 +197,8 @@ static OrrJsonDoc *name_rows(const OrrJsonDoc *doc, const char *accelerator, boo
 {
     const OrrJson *root = orr_json_root(doc);
     const OrrJson *stamp = orr_json_type(root) == ORR_JSON_OBJECT ? orr_json_member(root, "stamp") : NULL;
-    Namer namer = {accelerator, by_device || stamp != NULL, number_of(stamp, "sm_count"),
-                   number_of(stamp, "memory_bytes"),
+    Namer namer = {accelerator, by_device || stamp != NULL, orr_json_number_of(stamp, "sm_count", 0),
+                   orr_json_number_of(stamp, "memory_bytes", 0),
                    g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free)};
     g_autoptr(GString) text = g_string_new(NULL);
     OrrJsonWriter w;

@@ -165,17 +165,11 @@ bool cal_nccl_text(const char *text, const char *name, OrrJsonWriter *w, GError 
     return rows > 0 || orr_fail(error, ORR_ERROR_INPUT, "%s: holds no results of nccl-tests", name);
 }
 
-static double number_of(const OrrJson *object, const char *key)
-{
-    const OrrJson *node = orr_json_member(object, key);
-    return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : 0;
-}
-
 static void read_devices(Header *header, const OrrJson *config)
 {
     g_autoptr(GHashTable) hosts = g_hash_table_new(g_str_hash, g_str_equal);
     const OrrJson *devices = orr_json_member(config, "devices");
-    const double each = number_of(config, "nthreads") * number_of(config, "ngpus");
+    const double each = orr_json_number_of(config, "nthreads", 0) * orr_json_number_of(config, "ngpus", 0);
     for (const OrrJson *node = devices != NULL ? orr_json_first(devices) : NULL; node != NULL;
          node = orr_json_next(node)) {
         if (orr_json_type(node) != ORR_JSON_OBJECT)
@@ -211,10 +205,11 @@ bool cal_nccl_json(const OrrJsonDoc *doc, const char *text, OrrJsonWriter *w, GE
          node = orr_json_next(node)) {
         const OrrJson *out =
             orr_json_type(node) == ORR_JSON_OBJECT ? orr_json_member(node, "out_of_place") : NULL;
-        if (out == NULL || orr_json_type(out) != ORR_JSON_OBJECT || !(number_of(out, "time") > 0) ||
-            !(number_of(node, "size") > 0))
+        if (out == NULL || orr_json_type(out) != ORR_JSON_OBJECT ||
+            !(orr_json_number_of(out, "time", 0) > 0) || !(orr_json_number_of(node, "size", 0) > 0))
             continue;
-        row(w, &header, number_of(node, "size"), number_of(out, "time"), number_of(out, "bus_bw"));
+        row(w, &header, orr_json_number_of(node, "size", 0), orr_json_number_of(out, "time", 0),
+            orr_json_number_of(out, "bus_bw", 0));
         rows++;
     }
     orr_jw_end(w, ']');

@@ -248,18 +248,12 @@ static void write_stamp(OrrJsonWriter *w, const CalStamp *stamp)
     orr_jw_end(w, '}');
 }
 
-static const char *text_of(const OrrJson *object, const char *key)
-{
-    const OrrJson *node = orr_json_member(object, key);
-    return node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
-}
-
 static void write_section(OrrJsonWriter *w, const char *key, const GPtrArray *docs)
 {
     bool any = false;
     for (guint i = 0; i < docs->len; i++) {
         const OrrJson *root = orr_json_root(g_ptr_array_index(docs, i));
-        const char *section = text_of(root, "section");
+        const char *section = orr_json_text_of(root, "section", NULL);
         const OrrJson *row = orr_json_member(root, "row");
         if (section == NULL || row == NULL || strcmp(section, key) != 0)
             continue;
@@ -277,7 +271,7 @@ static void write_skipped(OrrJsonWriter *w, const GPtrArray *docs)
     orr_jw_begin(w, "skipped", '[');
     for (guint i = 0; i < docs->len; i++) {
         const OrrJson *root = orr_json_root(g_ptr_array_index(docs, i));
-        if (text_of(root, "skipped") != NULL)
+        if (orr_json_text_of(root, "skipped", NULL) != NULL)
             orr_jw_node(w, NULL, root);
     }
     orr_jw_end(w, ']');

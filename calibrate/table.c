@@ -9,18 +9,6 @@ typedef struct Reader {
     GHashTable *skipped; /* reason -> count */
 } Reader;
 
-static double number_of(const OrrJson *row, const char *key, double absent)
-{
-    const OrrJson *node = orr_json_member(row, key);
-    return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : absent;
-}
-
-static const char *text_of(const OrrJson *row, const char *key)
-{
-    const OrrJson *node = orr_json_member(row, key);
-    return node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
-}
-
 static bool flag_of(const OrrJson *row, const char *key)
 {
     const OrrJson *node = orr_json_member(row, key);
@@ -71,21 +59,21 @@ static bool is_gemm(const CostGemm *gemm, double seconds)
 
 static const char *read_gemm(const OrrJson *node, CalRow *row)
 {
-    const char *layout = text_of(node, "layout");
-    row->gemm = (CostGemm){.m = number_of(node, "m", 0),
-                           .n = number_of(node, "n", 0),
-                           .k = number_of(node, "k", 0),
-                           .groups = number_of(node, "batch", 1),
+    const char *layout = orr_json_text_of(node, "layout", "");
+    row->gemm = (CostGemm){.m = orr_json_number_of(node, "m", 0),
+                           .n = orr_json_number_of(node, "n", 0),
+                           .k = orr_json_number_of(node, "k", 0),
+                           .groups = orr_json_number_of(node, "batch", 1),
                            .layout = strcmp(layout, "NN") == 0   ? COST_LAYOUT_BACKWARD_INPUT
                                      : strcmp(layout, "NT") == 0 ? COST_LAYOUT_BACKWARD_WEIGHT
                                                                  : COST_LAYOUT_FORWARD,
-                           .accumulate_fp32 =
-                               flag_of(node, "accumulate") && strcmp(text_of(node, "out"), "fp32") == 0};
-    if (!dtype_of(text_of(node, "dtype"), &row->gemm.dtype))
+                           .accumulate_fp32 = flag_of(node, "accumulate") &&
+                                              strcmp(orr_json_text_of(node, "out", ""), "fp32") == 0};
+    if (!dtype_of(orr_json_text_of(node, "dtype", ""), &row->gemm.dtype))
         return "GEMM of an unknown dtype";
     double flops = 2 * row->gemm.m * row->gemm.n * row->gemm.k * row->gemm.groups;
-    double tflops = number_of(node, "tflops", 0);
-    row->measured_s = number_of(node, "time_us", tflops > 0 ? flops / tflops * 1e-6 : 0) * 1e-6;
+    double tflops = orr_json_number_of(node, "tflops", 0);
+    row->measured_s = orr_json_number_of(node, "time_us", tflops > 0 ? flops / tflops * 1e-6 : 0) * 1e-6;
     return is_gemm(&row->gemm, row->measured_s) ? NULL : "GEMM without sizes or time";
 }
 
@@ -93,22 +81,22 @@ static const char *read_gemm(const OrrJson *node, CalRow *row)
  * bytes an output takes (256 experts of 4096 x 7168 and 128 tokens: 60 GB in 11.0 ms), four times what 2 would. */
 static const char *read_grouped(const OrrJson *node, CalRow *row)
 {
-    const char *stage = text_of(node, "stage");
+    const char *stage = orr_json_text_of(node, "stage", "");
     bool weight = strcmp(stage, "bwd_grad_w") == 0;
-    row->gemm = (CostGemm){.m = number_of(node, "m_per_group", 0),
-                           .n = number_of(node, "n", 0),
-                           .k = number_of(node, "k", 0),
-                           .groups = number_of(node, "groups", 0),
+    row->gemm = (CostGemm){.m = orr_json_number_of(node, "m_per_group", 0),
+                           .n = orr_json_number_of(node, "n", 0),
+                           .k = orr_json_number_of(node, "k", 0),
+                           .groups = orr_json_number_of(node, "groups", 0),
                            .grouped = true,
                            .accumulate_fp32 = weight && !says_no(node, "accumulate"),
                            .layout = weight                               ? COST_LAYOUT_BACKWARD_WEIGHT
                                      : strcmp(stage, "bwd_grad_act") == 0 ? COST_LAYOUT_BACKWARD_INPUT
                                                                           : COST_LAYOUT_FORWARD};
-    if (!dtype_of(text_of(node, "dtype"), &row->gemm.dtype))
+    if (!dtype_of(orr_json_text_of(node, "dtype", ""), &row->gemm.dtype))
         return "grouped GEMM of an unknown dtype";
     CostGemm *gemm = &row->gemm;
     double flops = 2 * gemm->m * gemm->n * gemm->k * gemm->groups;
-    double tflops = number_of(node, "tflops", 0);
+    double tflops = orr_json_number_of(node, "tflops", 0);
     if (weight) { /* the rows list the forward's sizes: the weight's gradient sums over the tokens */
         double tokens = gemm->m;
         gemm->m = gemm->n;
@@ -147,31 +135,31 @@ static const char *read_attention(const OrrJson *node, CalRow *row)
 {
     bool serving = strcmp(row->source, "aic-attn") == 0,
          counts_full = orr_json_member(node, "tflops_simumax") != NULL;
-    const char *pass = text_of(node, "pass");
+    const char *pass = orr_json_text_of(node, "pass", "");
     CostAttention *attention = &row->attention;
-    *attention = (CostAttention){.batch = number_of(node, "batch", 0),
-                                 .q_tokens = number_of(node, "seq", 0),
-                                 .kv_tokens = number_of(node, "seq", 0),
-                                 .heads = number_of(node, "heads", 0),
-                                 .qk_head_dim = number_of(node, "head_dim", 0),
+    *attention = (CostAttention){.batch = orr_json_number_of(node, "batch", 0),
+                                 .q_tokens = orr_json_number_of(node, "seq", 0),
+                                 .kv_tokens = orr_json_number_of(node, "seq", 0),
+                                 .heads = orr_json_number_of(node, "heads", 0),
+                                 .qk_head_dim = orr_json_number_of(node, "head_dim", 0),
                                  .causal = serving || counts_full || flag_of(node, "causal"),
                                  .backward = strcmp(pass, "bwd") == 0};
-    attention->kv_heads = number_of(node, "kv_heads", attention->heads);
-    attention->v_head_dim = number_of(node, "v_dim", attention->qk_head_dim);
+    attention->kv_heads = orr_json_number_of(node, "kv_heads", attention->heads);
+    attention->v_head_dim = orr_json_number_of(node, "v_dim", attention->qk_head_dim);
     if (!attention->backward && strcmp(pass, "fwd") != 0)
         return "attention, forward and backward together or not said";
     const OrrJson *mask = orr_json_member(node, "causal");
     if (!serving && !counts_full && (mask == NULL || orr_json_type(mask) != ORR_JSON_BOOL))
         return "attention that does not say whether it is causal";
-    if (!kernel_of(text_of(node, "kernel"), row->accelerator, &attention->kernel))
+    if (!kernel_of(orr_json_text_of(node, "kernel", ""), row->accelerator, &attention->kernel))
         return "attention by a kernel that is not modelled";
-    if (!dtype_of(text_of(node, "dtype"), &attention->dtype))
+    if (!dtype_of(orr_json_text_of(node, "dtype", ""), &attention->dtype))
         return "attention of an unknown dtype";
     double flops = 2 * attention->batch * attention->heads * attention->q_tokens * attention->kv_tokens *
                    (attention->qk_head_dim + attention->v_head_dim) * (attention->backward ? 2.5 : 1) *
                    (attention->causal && !counts_full ? 0.5 : 1);
-    double tflops = number_of(node, counts_full ? "tflops_simumax" : "tflops", 0);
-    row->measured_s = number_of(node, "time_us", tflops > 0 ? flops / tflops * 1e-6 : 0) * 1e-6;
+    double tflops = orr_json_number_of(node, counts_full ? "tflops_simumax" : "tflops", 0);
+    row->measured_s = orr_json_number_of(node, "time_us", tflops > 0 ? flops / tflops * 1e-6 : 0) * 1e-6;
     const double sizes[] = {attention->batch,    attention->heads,       attention->kv_heads,
                             attention->q_tokens, attention->qk_head_dim, attention->v_head_dim};
     return is_kernel(sizes, G_N_ELEMENTS(sizes), flops, row->measured_s) ? NULL
@@ -180,7 +168,7 @@ static const char *read_attention(const OrrJson *node, CalRow *row)
 
 static const char *read_stream(const OrrJson *node, CalRow *row)
 {
-    row->bytes_per_s = number_of(node, "tbps", 0) * 1e12;
+    row->bytes_per_s = orr_json_number_of(node, "tbps", 0) * 1e12;
     row->measured_s = CAL_STREAM_BYTES / fmax(1, row->bytes_per_s);
     return row->bytes_per_s > 0 && row->bytes_per_s < 1e16 ? NULL : "stream without a rate";
 }
@@ -197,8 +185,8 @@ static void read_section(Reader *reader, const OrrJson *root, const char *key, C
             skip(reader, "not an object");
             continue;
         }
-        g_strlcpy(row.accelerator, text_of(node, "gpu"), sizeof row.accelerator);
-        g_strlcpy(row.source, text_of(node, "source"), sizeof row.source);
+        g_strlcpy(row.accelerator, orr_json_text_of(node, "gpu", ""), sizeof row.accelerator);
+        g_strlcpy(row.source, orr_json_text_of(node, "source", ""), sizeof row.source);
         const char *reason = row.accelerator[0] == '\0' ? "no \"gpu\"" : read(node, &row);
         if (reason != NULL)
             skip(reader, reason);
