@@ -187,7 +187,7 @@ static bool read_offload(SpecReadContext *context, const OrrJson *node, void *ta
         return spec_read_fail(
             context, node, error,
             "is not supported: weights and optimizer states stay on the GPU; give \"none\", "
-            "\"activations\" or {\"activation_layers\": N}");
+            "\"activations\" or {\"activation_layers\": N} (N layers, or \"auto\" for a search)");
     SpecReadContext inside = *context;
     inside.quiet++;
     return spec_read_table(&inside, &spec_table_offload, node, target, error);
