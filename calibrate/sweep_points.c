@@ -109,6 +109,12 @@ static void add_other_gemms(Plan *plan)
         add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_TN, false, 8, (int64_t[]){rows, 2048, 4096});
         add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_NN, false, 8, (int64_t[]){rows, 4096, 2048});
         add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_NT, true, 8, (int64_t[]){2048, 4096, rows});
+        add_gemm(plan, "grouped_gemm_one_call", KRN_MATH_BF16, KRN_TN, false, 8,
+                 (int64_t[]){rows, 2048, 4096});
+        add_gemm(plan, "grouped_gemm_one_call", KRN_MATH_BF16, KRN_NN, false, 8,
+                 (int64_t[]){rows, 4096, 2048});
+        add_gemm(plan, "grouped_gemm_one_call", KRN_MATH_BF16, KRN_NT, false, 8,
+                 (int64_t[]){2048, 4096, rows});
     }
 }
 

@@ -94,6 +94,7 @@ static void grouped_row(OrrJsonWriter *w, const Row *row)
     orr_jw_int(w, "k", sizes[s->layout][2]);
     orr_jw_text(w, "dtype", cal_math_word(s->math));
     orr_jw_text(w, "stage", stages[s->layout]);
+    orr_jw_text(w, "calls", strcmp(row->point->name, "grouped_gemm") == 0 ? "each" : "one");
     if (s->layout == KRN_NT)
         orr_jw_bool(w, "accumulate", s->accumulate_fp32);
 }
@@ -210,7 +211,7 @@ static Section section_of(const CalPoint *point, const CalSample *sample)
         return by_kind[point->kind];
     if (strcmp(name, "gemm") == 0 || strcmp(name, "batched_gemm") == 0)
         return (Section){"gemm_measurements", gemm_row};
-    if (strcmp(name, "grouped_gemm") == 0)
+    if (g_str_has_prefix(name, "grouped_gemm"))
         return (Section){"grouped_gemm_measurements", grouped_row};
     if (strcmp(name, "transformer_layer") == 0)
         return (Section){"layer_measurements", layer_row};

@@ -92,6 +92,10 @@ static const char *read_grouped(const OrrJson *node, CalRow *row)
                            .layout = weight                               ? COST_LAYOUT_BACKWARD_WEIGHT
                                      : strcmp(stage, "bwd_grad_act") == 0 ? COST_LAYOUT_BACKWARD_INPUT
                                                                           : COST_LAYOUT_FORWARD};
+    if (strcmp(orr_json_text_of(node, "calls", ""), "one") ==
+        0) /* no launch an expert: other parameters than the model's */
+        return "experts in one call, where the model launches each; compare with those of \"calls\": "
+               "\"each\"";
     if (!dtype_of(orr_json_text_of(node, "dtype", ""), &row->gemm.dtype))
         return "grouped GEMM of an unknown dtype";
     CostGemm *gemm = &row->gemm;

@@ -42,7 +42,7 @@ set(cuda_flags -Xcompiler=-Wall -diag-suppress=1217 $<$<BOOL:${ORRERY_WERROR}>:-
 add_library(orrery_kernels STATIC ${kernel_sources})
 target_include_directories(orrery_kernels PUBLIC ${CMAKE_SOURCE_DIR})
 target_compile_options(orrery_kernels PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_flags}>")
-target_link_libraries(orrery_kernels PUBLIC CUDA::cudart_static CUDA::cublasLt)
+target_link_libraries(orrery_kernels PUBLIC CUDA::cudart_static CUDA::cublasLt ${CMAKE_DL_LIBS})
 
 # The program is carried to nodes that have a driver, CUDA and NCCL and little else. The few C files that it shares with
 # the rest are compiled into it; GLib and cJSON are linked statically where their archives are, else looked for beside

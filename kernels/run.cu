@@ -8,6 +8,7 @@
 static const KrnKernel *const kernels[] = {&krn_gemm,
                                            &krn_batched_gemm,
                                            &krn_grouped_gemm,
+                                           &krn_grouped_gemm_one_call,
                                            &krn_attention_unfused,
                                            &krn_flash_forward,
                                            &krn_flash_backward,

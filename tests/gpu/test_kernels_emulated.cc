@@ -81,6 +81,10 @@ static void check_gemms(KrnContext *context)
             check(context, "batched_gemm", sizes, gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, add));
             check(context, "grouped_gemm", sizes, gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, add));
         }
+    for (int layout = 0; layout < KRN_LAYOUT_COUNT; layout++) {
+        check(context, "grouped_gemm_one_call", "bf16", gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, false));
+        check(context, "grouped_gemm_one_call", "fp16", gemm(40, 8, 24, 5, KRN_MATH_FP16, (KrnLayout)layout, false));
+    }
     check(context, "gemm", "fp16", gemm(16, 24, 32, 1, KRN_MATH_FP16, KRN_TN, false));
     check(context, "gemm", "tf32", gemm(16, 24, 32, 1, KRN_MATH_TF32, KRN_NN, false));
     check(context, "gemm", "fp32", gemm(16, 24, 32, 1, KRN_MATH_FP32, KRN_NT, true));

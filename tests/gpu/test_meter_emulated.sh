@@ -2,12 +2,13 @@
 # The whole of orrery-calibrate over the emulation: points of every kind are measured (the times say nothing), answers are
 # right, what does not fit is skipped, surroundings are told.
 #
-#   test_meter_emulated.sh PROGRAM NCCL
+#   test_meter_emulated.sh PROGRAM NCCL CUBLAS
 set -eu
 program=$1
 ORRERY_NCCL=$2
 ORRERY_NVML=none
-export ORRERY_NCCL ORRERY_NVML
+ORRERY_CUBLAS=$3
+export ORRERY_NCCL ORRERY_NVML ORRERY_CUBLAS
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -60,5 +61,9 @@ refuse "driver is too old: it knows CUDA 12.2, this program is built with 13.0" 
 refuse "no NVIDIA GPU" EMULATE_ERROR=35 EMULATE_DRIVER=0
 refuse "compute capability 7.0; 8.0 or later" EMULATE_CHIP=70
 
+"$program" --check --only grouped_gemm_one_call >out 2>err && [ "$(grep -c '^ok' out)" -eq 3 ] || fail "experts in one call"
+ORRERY_CUBLAS=libnone.so
+"$program" --check --only grouped_gemm_one_call >out 2>err || fail "experts without cuBLAS"
+[ "$(grep -c '^skip.*cuBLAS.*is not on this machine' out)" -eq 3 ] || fail "experts without cuBLAS: not told"
 ORRERY_NCCL=libnone.so
 expect "all_reduce" 'libnone.so is not on this machine' 1
