@@ -105,6 +105,7 @@ void search_limits_judge(const Spec *spec, double capacity_bytes, double needed_
     const double short_bytes = MAX(0, needed_bytes - capacity_bytes);
     const double host_short =
         node_bytes > 0 ? MAX(0, host_bytes - node_bytes / MAX(1, spec->cluster.gpus_per_node)) : 0;
+    run->host_bytes = host_bytes;
     run->fits = needed_bytes <= capacity_bytes && host_short <= 0;
     run->short_of_host = host_short > short_bytes;
     run->short_bytes = run->fits ? 0 : MAX(short_bytes, host_short);

@@ -17,6 +17,7 @@ typedef struct SearchRun {
     bool fits, short_of_host; /* the host's memory is further beyond its limit than the GPU's */
     int64_t step_ps;
     double short_bytes, peak_bytes, reserved_bytes;
+    double host_bytes; /* activations in the host's memory, of the fullest GPU */
     double tokens_per_s_per_gpu, mfu, bubble_frac;
     int64_t part_ps[SIM_PART_COUNT], bubble_ps; /* of the critical rank */
 } SearchRun;

@@ -132,6 +132,8 @@ void search_write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *r
     orr_jw_number(w, "bubble_frac", run->bubble_frac);
     orr_jw_number(w, "peak_bytes", run->peak_bytes);
     orr_jw_number(w, "reserved_bytes", run->reserved_bytes);
+    if (run->host_bytes > 0)
+        orr_jw_number(w, "host_bytes", run->host_bytes);
     write_cost(w, spec, run->step_ps);
     report_times(run->part_ps, run->bubble_ps, times);
     orr_jw_begin(w, "time", '{');

@@ -98,6 +98,9 @@ static void append_point(GString *out, const char *lead, const SearchResult *res
         g_strdup_printf("%s %-9s %-10s", lead, orr_text_seconds(seconds, (double)run->step_ps * 1e-12),
                         orr_text_bytes(bytes, run->reserved_bytes));
     report_page_entry(out, label, POINT_COLUMN, point);
+    if (run->host_bytes > 0)
+        g_string_append_printf(out, "%*s%s a GPU in the host's memory\n", POINT_COLUMN, "",
+                               orr_text_bytes(bytes, run->host_bytes));
 }
 
 /* The part of the step in which a runner-up loses most. */

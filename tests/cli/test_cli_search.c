@@ -68,11 +68,40 @@ static void test_certificate(void)
     cli_run_clear(&run);
 }
 
+/* Kinds of GPU and numbers of nodes side by side; a kind that is not known is refused by its flag. */
+static void test_machines(void)
+{
+    static const char *const words[] = {"--quiet",
+                                        "--set",
+                                        "search.nodes=[128,256]",
+                                        "--set",
+                                        "parallel.schedule=1f1b",
+                                        "--set",
+                                        "search.micro_batch=[1]",
+                                        "--cluster",
+                                        "dgx-a100-80gb@1.5,dgx-h100@2.5"};
+    static const char *const bad[] = {"--cluster", "no-such-cluster"}, *const price[] = {"--accelerator",
+                                                                                         "h100-sxm5-80gb@-1"};
+    CliRun run = search_with(words, (int)G_N_ELEMENTS(words));
+    cli_assert_done(&run, "machines");
+    g_assert_nonnull(strstr(run.out, "2,048 x dgx-h100"));
+    g_assert_nonnull(strstr(run.out, "  machine 4"));
+    g_assert_nonnull(strstr(run.out, "(USD of "));
+    cli_run_clear(&run);
+    run = search_with(bad, 2);
+    cli_assert_refused(&run, bad[1], "no-such-cluster");
+    cli_run_clear(&run);
+    run = search_with(price, 2);
+    cli_assert_refused(&run, price[1], "accelerator");
+    cli_run_clear(&run);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/search/bad-flags", test_bad_flags);
     g_test_add_func("/cli/search/time-limit", test_time_limit);
     g_test_add_func("/cli/search/certificate", test_certificate);
+    g_test_add_func("/cli/search/machines", test_machines);
     return g_test_run();
 }

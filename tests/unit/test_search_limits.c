@@ -138,6 +138,7 @@ static void test_host(void)
     g_assert_cmpuint(pruned.misses->len, >, 0);
     const SearchRun *miss = &g_array_index(pruned.misses, SearchRun, 0);
     g_assert_cmpstr(search_limits_short_of(spec, miss), ==, "search.max_host_bytes_per_node");
+    g_assert_cmpfloat(4 * (miss->host_bytes - miss->short_bytes), ==, 1e9);
     /* A limit just large enough for it takes it in. */
     spec->search.max_host_bytes_per_node += 4 * miss->short_bytes;
     g_autofree Spec *one = g_new(Spec, 1);
