@@ -103,7 +103,7 @@ static void whole_ledger(void)
     g_string_free(table, TRUE);
     g_assert_cmpint(ledger.overall.rows, >=, 628);
     g_assert_cmpfloat(ledger.overall.skipped, <, 0.05 * ledger.overall.rows);
-    g_assert_cmpfloat(ledger.macro_mape, <=, 0.10);
+    g_assert_cmpfloat(ledger.macro_mape, <=, 0.08);
     check_shipped_residuals(&ledger);
     check_left_out(&ledger);
     validate_clear(&ledger);
@@ -119,8 +119,18 @@ typedef struct Bound {
 static void sources(void)
 {
     static const Bound BOUNDS[] = {
-        {"korthikanti_table5", 0.05, 0, 0}, {"vtrain_multi", 0.08, 0, 0},       {"mosaic_mpt", 0.08, 0, 0},
-        {"simumax_b200", 0.12, 0.02, 0},    {"nemo_launcher_a100", 0.10, 0, 0}, {"zero_bubble", 0.08, 0, 1},
+        {"korthikanti_table5", 0.05, 0, 0},
+        {"vtrain_multi", 0.08, 0, 0},
+        {"vtrain_single", 0.09, 0, 0},
+        {"mosaic_mpt", 0.07, 0, 0},
+        {"simumax_b200", 0.06, 0.02, 0},
+        {"nemo_launcher_a100", 0.06, 0, 0},
+        {"zero_bubble", 0.08, 0, 1},
+        {"sc21_megatron", 0.06, 0, 0},
+        {"bloom_176b_prequel", 0.10, 0.06, 0.6},
+        {"mt_nlg", 0.12, 0, 0},
+        {"dgxc_benchmarking", 0.08, 0.04, 0.75},
+        {"torchtitan", 0.09, 0.07, 0.9},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(BOUNDS); i++) {
         ValidateLedger ledger = replay(&BOUNDS[i].name, 1);
