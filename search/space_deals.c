@@ -1,0 +1,160 @@
+/* search/space_deals.c - schedules, and the ways to deal layers out to stages, that the "auto" fields allow. */
+#include <string.h>
+
+#include "search/space_internal.h"
+#include "spec/load.h"
+
+/* Simple ones first: they win ties. */
+static const SpecSchedule SCHEDULES[] = {
+    SPEC_SCHEDULE_1F1B,     SPEC_SCHEDULE_INTERLEAVED, SPEC_SCHEDULE_ZB_H1,         SPEC_SCHEDULE_ZB_H2,
+    SPEC_SCHEDULE_ZB_V,     SPEC_SCHEDULE_V_HALF,      SPEC_SCHEDULE_V_MIN,         SPEC_SCHEDULE_DUALPIPEV,
+    SPEC_SCHEDULE_DUALPIPE, SPEC_SCHEDULE_GPIPE,       SPEC_SCHEDULE_BREADTH_FIRST, SPEC_SCHEDULE_NAIVE};
+
+static bool may_schedule(const Spec *spec, SpecSchedule schedule)
+{
+    if ((int)spec->parallel.schedule != SPEC_AUTO)
+        return spec->parallel.schedule == schedule;
+    const unsigned asked =
+        spec->search.schedule != 0 ? spec->search.schedule : spec->execution.framework.schedules;
+    return asked == 0 || (asked & 1u << schedule) != 0;
+}
+
+typedef struct Dealer {
+    SearchSpace *space;
+    Spec spec; /* scratch */
+    GArray *deals;
+    int counts[SPEC_MAX_STAGES];
+} Dealer;
+
+static bool same_layers(const SearchDeal *a, const SearchDeal *b)
+{
+    return a->schedule == b->schedule && a->virtual_stages == b->virtual_stages && a->stages == b->stages &&
+           memcmp(a->first, b->first, sizeof *a->first * (size_t)(a->stages + 1)) == 0;
+}
+
+static void add_deal(Dealer *dealer, SpecSchedule schedule, int virtual_stages, unsigned as_layer)
+{
+    const SimSchedule *order = sim_schedule_find(spec_word(&spec_words_schedule, (int)schedule));
+    SpecParallel *parallel = &dealer->spec.parallel;
+    parallel->schedule = schedule;
+    parallel->virtual_stages = virtual_stages;
+    SearchDeal deal = {.schedule = schedule,
+                       .order = order,
+                       .virtual_stages = virtual_stages,
+                       .as_layer = as_layer,
+                       .stages = parallel->pipeline * virtual_stages};
+    if (order == NULL)
+        return;
+    if (order->placement == SIM_PLACE_BIDIRECTIONAL) {
+        parallel->virtual_stages = 1;
+        deal.stages = parallel->pipeline;
+    }
+    if (deal.stages > SPEC_MAX_STAGES || !spec_stage_layers(&dealer->spec, dealer->counts, NULL))
+        return;
+    deal.first = ORR_ARENA_NEW(dealer->space->arena, int, deal.stages + 1);
+    for (int s = 0; s < deal.stages; s++) {
+        deal.first[s + 1] = deal.first[s] + dealer->counts[s];
+        deal.most_layers = MAX(deal.most_layers, dealer->counts[s]);
+    }
+    for (guint i = 0; i < dealer->deals->len; i++)
+        if (same_layers(&g_array_index(dealer->deals, SearchDeal, i), &deal))
+            return;
+    g_array_append_val(dealer->deals, deal);
+}
+
+/* The scenario's own way to deal out layers first, then with the embedding or the head counted as layers. */
+static void add_deals(Dealer *dealer, SpecSchedule schedule, int virtual_stages)
+{
+    const Spec *spec = dealer->space->spec;
+    const SpecParallel *own = &spec->parallel;
+    const unsigned as_is = (own->embedding_as_layer ? (unsigned)SEARCH_DEAL_EMBEDDING : 0u) |
+                           (own->loss_as_layer ? (unsigned)SEARCH_DEAL_LOSS : 0u);
+    const bool vary = own->pipeline == SPEC_AUTO && !spec->search.even_only && as_is == 0 &&
+                      own->stage_layers_count == 0 && own->first_stage_layers == 0 &&
+                      own->last_stage_layers == 0 && dealer->spec.parallel.pipeline > 1;
+    for (unsigned i = 0; i < (vary ? 4u : 1u); i++) {
+        const unsigned as_layer = as_is ^ i;
+        dealer->spec.parallel.embedding_as_layer = (as_layer & SEARCH_DEAL_EMBEDDING) != 0;
+        dealer->spec.parallel.loss_as_layer = (as_layer & SEARCH_DEAL_LOSS) != 0;
+        add_deal(dealer, schedule, virtual_stages, as_layer);
+    }
+}
+
+/* Virtual stages that a schedule may have on `pipeline` ranks. */
+static bool may_chunk(const Spec *spec, SpecSchedule schedule, int pipeline, int virtual_stages)
+{
+    const int own = spec->parallel.virtual_stages;
+    if (own != SPEC_AUTO ? own != virtual_stages
+                         : !search_allowed(&spec->search.virtual_stages, virtual_stages))
+        return false;
+    if (virtual_stages > 1 && pipeline == 1)
+        return false;
+    const SimSchedule *order = sim_schedule_find(spec_word(&spec_words_schedule, (int)schedule));
+    switch (schedule) {
+    case SPEC_SCHEDULE_INTERLEAVED:
+        return virtual_stages > 1;
+    case SPEC_SCHEDULE_BREADTH_FIRST: /* one chunk is GPipe */
+        return virtual_stages > 1 || !may_schedule(spec, SPEC_SCHEDULE_GPIPE);
+    case SPEC_SCHEDULE_DUALPIPE: /* two copies; the same with 1 and 2 */
+        return pipeline > 1 && (virtual_stages == 1 || (own == 2 && virtual_stages == 2));
+    default:
+        return order != NULL && order->fixed_chunks == virtual_stages;
+    }
+}
+
+void search_list_deals(SearchSpace *space, int pipeline, SearchDeals *ret_deals)
+{
+    Dealer *dealer = g_new0(Dealer, 1);
+    const Spec *spec = space->spec;
+    *dealer = (Dealer){.space = space, .spec = *spec};
+    dealer->deals = g_array_new(FALSE, FALSE, sizeof(SearchDeal));
+    dealer->spec.parallel.pipeline = pipeline;
+    const bool any = (int)spec->parallel.schedule == SPEC_AUTO;
+    for (gsize i = 0; i < G_N_ELEMENTS(SCHEDULES); i++) {
+        if (!may_schedule(spec, SCHEDULES[i]))
+            continue;
+        for (int v = 1; v <= MAX(2, (spec->model.layers + 2) / pipeline + 1); v++)
+            if (may_chunk(spec, SCHEDULES[i], pipeline, v))
+                add_deals(dealer, SCHEDULES[i], v);
+        if (any && pipeline == 1 && dealer->deals->len > 0)
+            break; /* without a pipeline the first schedule stands for all */
+    }
+    *ret_deals = (SearchDeals){.pipeline = pipeline, .count = (int)dealer->deals->len};
+    ret_deals->deal = ORR_ARENA_NEW(space->arena, SearchDeal, ret_deals->count);
+    if (ret_deals->count > 0)
+        memcpy(ret_deals->deal, dealer->deals->data, sizeof(SearchDeal) * dealer->deals->len);
+    g_array_free(dealer->deals, TRUE);
+    g_free(dealer);
+}
+
+bool search_deal_valid(SearchSpace *space, const SearchGroup *group, const SearchDeal *deal)
+{
+    SimScheduleShape shape = {
+        .ranks = group->pipeline, .chunks = deal->virtual_stages, .microbatches = group->microbatches};
+    if (deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
+        shape.chunks = 2;
+    if (space->spec->offload.activation_layers == SPEC_AUTO && group->offloaded > deal->most_layers)
+        return false;
+    if (deal->order->fixed_chunks != 0 && shape.chunks != deal->order->fixed_chunks)
+        return false;
+    if (deal->order->check == NULL)
+        return true;
+    if (deal->schedule != SPEC_SCHEDULE_INTERLEAVED || shape.microbatches % shape.ranks == 0)
+        return deal->order->check(&shape, NULL);
+    /* Whether it locks is a replay: done once for each shape. */
+    const guint64 key =
+        (guint64)shape.ranks << 44 | (guint64)shape.chunks << 32 | (guint64)shape.microbatches;
+    gpointer known = NULL;
+    g_mutex_lock(&space->mutex);
+    const gboolean found = g_hash_table_lookup_extended(space->locks, &key, NULL, &known);
+    g_mutex_unlock(&space->mutex);
+    if (found)
+        return known != NULL;
+    const bool ok = deal->order->check(&shape, NULL);
+    guint64 *copy = g_new(guint64, 1);
+    *copy = key;
+    g_mutex_lock(&space->mutex);
+    g_hash_table_replace(space->locks, copy, GINT_TO_POINTER(ok ? 1 : 0));
+    g_mutex_unlock(&space->mutex);
+    return ok;
+}
