@@ -1,8 +1,6 @@
 /* search/space.c - listing what the "auto" fields allow. */
 #include "search/space.h"
 
-#include <string.h>
-
 #include "search/limits.h"
 #include "search/space_internal.h"
 #include "spec/load.h"

@@ -234,6 +234,17 @@ static void complete_training(const Completion *completion, Spec *spec)
         training->states.recipe = framework->states;
 }
 
+/* Transformer Engine prefers cuDNN's kernels to FlashAttention 2 from Hopper on. Source: [TransformerEngine] */
+static SpecAttention attention_of(const Spec *spec)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const SpecGeneration generation = spec->cluster.accelerator.generation;
+    const bool since_hopper = generation == SPEC_GENERATION_HOPPER || generation == SPEC_GENERATION_BLACKWELL;
+    return since_hopper && (int)framework->attention_since_hopper != SPEC_UNSET
+               ? framework->attention_since_hopper
+               : framework->attention;
+}
+
 bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError **error)
 {
     const Completion completion = {where, notes, error};
@@ -255,7 +266,7 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
     if ((int)spec->parallel.context_mode == SPEC_UNSET)
         spec->parallel.context_mode = spec->execution.framework.context_mode;
     if ((int)spec->execution.attention == SPEC_UNSET) {
-        spec->execution.attention = spec->execution.framework.attention;
+        spec->execution.attention = attention_of(spec);
         note(&completion, "execution.attention",
              spec_word(&spec_words_attention, (int)spec->execution.attention));
     }

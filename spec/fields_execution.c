@@ -44,6 +44,8 @@ static const SpecField framework_fields[] = {
                   "Dropout of models that do not say."),
     SPEC_F_WORD(SpecFramework, attention, &spec_words_attention, "\"flash2\"", 0,
                 "Kernels of the attention core of scenarios that do not say."),
+    SPEC_F_WORD(SpecFramework, attention_since_hopper, &spec_words_attention, NULL, SPEC_FIELD_DERIVED,
+                "The same on Hopper and Blackwell; default: as elsewhere."),
     SPEC_F_WORD(SpecFramework, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,
                 "What carries tokens to experts, of scenarios that do not say."),
     SPEC_F_WORD(SpecFramework, context_mode, &spec_words_context, "\"ring\"", 0,

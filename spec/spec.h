@@ -224,12 +224,13 @@ typedef struct SpecFramework {
     double list_passes;         /* times the whole tensor is read or written besides the wire */
     bool regathers_recompute;   /* gathered for recomputation and again for the gradients */
     bool reshard_after_forward;
-    bool reduce_each_microbatch;      /* ZeRO-2/3: gradients are reduced on every micro-batch */
-    double dropout_frac;              /* of models that do not say */
-    double rowwise_gemm_frac;         /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
-    SpecAttention attention;          /* of scenarios that do not say */
-    SpecMoeDispatcher moe_dispatcher; /* likewise */
-    SpecContextMode context_mode;     /* likewise */
+    bool reduce_each_microbatch;          /* ZeRO-2/3: gradients are reduced on every micro-batch */
+    double dropout_frac;                  /* of models that do not say */
+    double rowwise_gemm_frac;             /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
+    SpecAttention attention;              /* of scenarios that do not say */
+    SpecAttention attention_since_hopper; /* on Hopper and Blackwell; SPEC_UNSET: the same */
+    SpecMoeDispatcher moe_dispatcher;     /* likewise */
+    SpecContextMode context_mode;         /* likewise */
     bool context_repeats_kv;    /* keys and values are copied to every query head before they are exchanged */
     double context_merge_bytes; /* an output element, for adding one ring step's part to the rest */
     double context_merge_backward_bytes; /* the same for a gradient of queries, keys and values */

@@ -239,6 +239,11 @@ static void check_presets(const char *path)
                                             "cluster.calibration=lab",
                                             NULL};
     g_assert_cmpint(spec->execution.attention, ==, SPEC_ATTENTION_FLASH2); /* the profile's */
+    static const char *const hopper[] = {"execution.framework.attention_since_hopper=cudnn",
+                                         "cluster.accelerator.generation=hopper", NULL};
+    load_tiny(path, hopper, spec, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(spec->execution.attention, ==, SPEC_ATTENTION_CUDNN);
     load_tiny(path, overrides, spec, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpint(spec->model.layers, ==, 4);
