@@ -99,7 +99,7 @@ static void accumulation(void)
     g_assert_cmpfloat(three.up, >=, ring * 2 * (3 * a * three.parameters - 2 * a * three.last_unit) - 64);
 }
 
-#define DEEPSPEED(more) "{\"preset\":\"deepspeed\",\"list_rank_host_s\":0,\"list_passes\":0" more "}"
+#define DEEPSPEED(more) "{\"preset\":\"deepspeed-2021\",\"list_rank_host_s\":0,\"list_passes\":0" more "}"
 
 /* Weights that recomputation used, gathered again for the gradients: 4 of the parameters, where the first unit of a
  * backward is still there from its forward. Each of 8 ranks' part of a list of tensors costs the host 1 ms: of 4 layers
@@ -115,7 +115,7 @@ static void tensor_by_tensor(void)
     NEAR(once.up, ring * 2 * (3 * once.parameters - once.last_unit));
     NEAR(twice.up, ring * 2 * (4 * twice.parameters - 2 * twice.last_unit));
     const Counted slow = count(1, "", "\"data\":8,\"zero\":3", FULL,
-                               "{\"preset\":\"deepspeed\",\"list_rank_host_s\":1e-3,\"list_passes\":0}");
+                               "{\"preset\":\"deepspeed-2021\",\"list_rank_host_s\":1e-3,\"list_passes\":0}");
     g_assert_cmpfloat_with_epsilon(slow.step_s - twice.step_s, 8e-3 * (3 * 17 + 1 + 24 + 3), 1e-6);
 }
 
