@@ -64,7 +64,7 @@ static void experts(void)
     ValidateLedger ledger = replay("megatron_bridge");
     const Errors errors = errors_of(&ledger, MODELS);
     g_assert_cmpint(errors.rows, ==, 28);
-    g_assert_cmpfloat(errors.mean, <=, 0.175);
+    g_assert_cmpfloat(errors.mean, <=, 0.15);
     validate_clear(&ledger);
 }
 
@@ -75,8 +75,8 @@ static void simumax(void)
     const Errors moe = errors_of(&ledger, EXPERTS), context = errors_of(&ledger, CONTEXT);
     g_assert_cmpint(moe.rows, ==, 3);
     g_assert_cmpint(context.rows, ==, 3);
-    g_assert_cmpfloat(moe.mean, <=, 0.105);
-    g_assert_cmpfloat(context.mean, <=, 0.11);
+    g_assert_cmpfloat(moe.mean, <=, 0.10);
+    g_assert_cmpfloat(context.mean, <=, 0.10);
     g_assert_cmpfloat(moe.memory_mean, <=, 0.04);
     g_assert_cmpfloat(context.memory_mean, <=, 0.04);
     validate_clear(&ledger);
@@ -104,7 +104,7 @@ static void context(void)
     ValidateLedger ledger = replay("torchtitan");
     const Errors errors = errors_of(&ledger, LADDER);
     g_assert_cmpint(errors.rows, ==, 8);
-    g_assert_cmpfloat(errors.mean, <=, 0.28);
+    g_assert_cmpfloat(errors.mean, <=, 0.17);
     ladder(&ledger, "titan-8b-fsdp");
     ladder(&ledger, "titan-405b-tp8");
     validate_clear(&ledger);
