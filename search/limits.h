@@ -17,7 +17,8 @@ void search_limits_apply(SearchSpace *space, GArray *groups);
 /* Field of a limit on degrees: "search.max_tensor_nodes". */
 const char *search_limit_field(SearchUserLimit limit);
 
-/* Fills in host_bytes, fits, short_bytes and short_of_host of a run that needs these bytes of a GPU and of its share of the host. */
+/* Fills in host_bytes, fits, short_bytes and short_of_host of a run that needs these bytes of a GPU (all that its allocator
+ * reserves, and its context) and of its share of the host. */
 void search_limits_judge(const Spec *spec, double capacity_bytes, double needed_bytes, double host_bytes,
                          SearchRun *run);
 

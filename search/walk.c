@@ -315,11 +315,10 @@ bool search_simulate_spec(const Spec *spec, double capacity_bytes, SearchRun *re
     Report report;
     const bool ok = report_run(spec, NULL, &options, arena, &report, NULL);
     if (ok) {
-        const double needed = report.peak_bytes + spec->execution.framework.context_bytes;
         double host_bytes = 0;
         for (int i = 0; i < report.stage_count; i++)
             host_bytes = MAX(host_bytes, report.stages[i].host_bytes);
-        search_limits_judge(spec, capacity_bytes, needed, host_bytes, ret_run);
+        search_limits_judge(spec, capacity_bytes, report.reserved_bytes, host_bytes, ret_run);
         ret_run->step_ps = report.step_ps;
         ret_run->peak_bytes = report.peak_bytes;
         ret_run->reserved_bytes = report.reserved_bytes;

@@ -164,18 +164,20 @@ static void test_offload(void)
     SearchResult open = find(spec, true, 2);
     double least = G_MAXDOUBLE;
     for (guint i = 0; i < open.pareto->len; i++)
-        least = MIN(least, g_array_index(open.pareto, SearchRun, i).peak_bytes);
-    const double most = g_array_index(open.best, SearchRun, 0).peak_bytes,
-                 context = spec->execution.framework.context_bytes;
+        least = MIN(least, g_array_index(open.pareto, SearchRun, i).reserved_bytes);
+    const double most = g_array_index(open.best, SearchRun, 0).reserved_bytes;
     int offloaded = 0;
     search_result_clear(&open);
     g_assert_true(search_has_auto(spec));
     for (int i = 0; i <= 8; i++) {
-        spec->search.max_memory_bytes = context + least + (most - least) * i / 8 + 1;
+        spec->search.max_memory_bytes = least + (most - least) * i / 8 + 1;
         SearchResult pruned = find(spec, false, 2), all = find(spec, true, 2);
         g_assert_cmpuint(all.best->len, >, 0);
         assert_counts(&pruned);
         assert_same(pruned.best, all.best);
+        for (guint b = 0; b < all.best->len; b++)
+            g_assert_cmpfloat(g_array_index(all.best, SearchRun, b).reserved_bytes, <=,
+                              spec->search.max_memory_bytes);
         search_point_spec(all.space, g_array_index(all.best, SearchRun, 0).id, chosen);
         offloaded += chosen->offload.activation_layers > 0;
         search_result_clear(&pruned);
