@@ -212,7 +212,8 @@ static GPtrArray *notes_on(const ReportResidual *run, const Reach *reach)
     return notes;
 }
 
-static void fill_outside(const ReportResiduals *residuals, OrrArena *arena, Report *report)
+/* Returns whether the chip, its number format or the software was never in a published run. */
+static bool fill_outside(const ReportResiduals *residuals, OrrArena *arena, Report *report)
 {
     const ReportResidual run = report_residual_of(report);
     const Reach reach = reach_of(residuals, &run);
@@ -223,6 +224,7 @@ static void fill_outside(const ReportResiduals *residuals, OrrArena *arena, Repo
     report->outside = outside;
     report->outside_count = (int)notes->len;
     g_ptr_array_unref(notes);
+    return !reach.precision || (!reach.framework && run.framework[0] != '\0');
 }
 
 void report_interval_fill(const ReportResiduals *residuals, OrrArena *arena, Report *report)
@@ -234,10 +236,11 @@ void report_interval_fill(const ReportResiduals *residuals, OrrArena *arena, Rep
     const double step_s = (double)report->step_ps * 1e-12;
     if (isnan(spread.z))
         return;
-    report->interval_low_s = step_s * exp(-spread.z * spread.spread[kind]);
-    report->interval_high_s = step_s * exp(spread.z * spread.spread[kind]);
+    report->interval_widening = fill_outside(residuals, arena, report) ? REPORT_OUTSIDE_WIDENING : 1;
+    const double log_reach = report->interval_widening * spread.z * spread.spread[kind];
+    report->interval_low_s = step_s * exp(-log_reach);
+    report->interval_high_s = step_s * exp(log_reach);
     report->interval_coverage = REPORT_COVERAGE;
     report->interval_class = report_class_name(kind);
     report->interval_runs = spread.runs[kind];
-    fill_outside(residuals, arena, report);
 }

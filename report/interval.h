@@ -18,6 +18,10 @@
 #define REPORT_COVERAGE    0.90
 #define REPORT_MIN_SOURCES 3 /* fewer say nothing about the next one: no interval */
 
+/* How many times farther an interval reaches, on the logarithmic scale, where no published run has the accelerator,
+ * the precision on it, or the framework. Source: docs/ACCURACY.md "Second blind set" (first replay) */
+#define REPORT_OUTSIDE_WIDENING 2.0
+
 typedef struct ReportSpread {
     double spread[REPORT_CLASS_COUNT]; /* of r */
     int runs[REPORT_CLASS_COUNT];

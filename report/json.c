@@ -39,6 +39,7 @@ static void write_interval(OrrJsonWriter *w, const Report *report)
     orr_jw_number(w, "low_s", report->interval_low_s);
     orr_jw_number(w, "high_s", report->interval_high_s);
     orr_jw_number(w, "coverage", report->interval_coverage);
+    orr_jw_number(w, "widening", report->interval_widening);
     orr_jw_text(w, "class", report->interval_class);
     orr_jw_int(w, "runs", report->interval_runs);
     orr_jw_begin(w, "outside", '[');

@@ -34,6 +34,7 @@ typedef struct Report {
     CostMfuByConvention by_convention;
     double bubble_frac;
     double interval_low_s, interval_high_s, interval_coverage; /* coverage 0: no interval */
+    double interval_widening;                                  /* 1, or how many times wider: never seen */
     const char *interval_class;                                /* the comparable runs: "dense" ... */
     int interval_runs;                                         /* how many of them were published */
     const char *const *outside; /* in what the run lies outside all published ones; text for people */

@@ -131,10 +131,11 @@ static void write_interval(const Report *report, GString *out)
     if (!(report->interval_coverage > 0.0))
         return;
     char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
-    g_autofree char *interval = g_strdup_printf("%s .. %s (%.0f %%, from %d comparable published runs)",
-                                                orr_text_seconds(low, report->interval_low_s),
-                                                orr_text_seconds(high, report->interval_high_s),
-                                                report->interval_coverage * 100.0, report->interval_runs);
+    const bool widened = report->interval_widening > 1.0;
+    g_autofree char *interval = g_strdup_printf(
+        "%s .. %s (%.0f %%, from %d comparable published runs%s)",
+        orr_text_seconds(low, report->interval_low_s), orr_text_seconds(high, report->interval_high_s),
+        report->interval_coverage * 100.0, report->interval_runs, widened ? "; doubled, see Outside" : "");
     report_page_entry(out, "  Interval", LABEL_COLUMN, interval);
     if (report->outside_count == 0)
         return;

@@ -190,6 +190,7 @@ typedef struct OutsideCase {
     int gpus, sequence_length, pipeline, experts;
     double parameters;
     const char *expected; /* in the only note; NULL: no note */
+    double widening;      /* how many times farther the interval reaches */
 } OutsideCase;
 
 /* Each departs in one thing from what three_sources() holds. */
@@ -197,19 +198,20 @@ static void test_outside(void)
 {
     static const OutsideCase cases[] = {
         {"slow", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 64, 2048, 4, 0, 7e9,
-         "accelerator slow"},
-        {"fast", "other", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 64, 2048, 4, 0, 7e9, "framework other"},
-        {"fast", "", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 64, 2048, 4, 0, 7e9, NULL},
+         "accelerator slow", 2},
+        {"fast", "other", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 64, 2048, 4, 0, 7e9, "framework other", 2},
+        {"fast", "", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 64, 2048, 4, 0, 7e9, NULL, 1},
         {"fast", "megatron-core", SPEC_PRECISION_FP8, SPEC_SCHEDULE_1F1B, 64, 2048, 4, 0, 7e9,
-         "precision fp8 on fast"},
+         "precision fp8 on fast", 2},
         {"fast", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_GPIPE, 64, 2048, 4, 0, 7e9,
-         "schedule gpipe"},
-        {"fast", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_GPIPE, 64, 2048, 1, 0, 7e9, NULL},
-        {"fast", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 65, 2048, 4, 0, 7e9, "65 GPUs"},
+         "schedule gpipe", 1},
+        {"fast", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_GPIPE, 64, 2048, 1, 0, 7e9, NULL, 1},
+        {"fast", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 65, 2048, 4, 0, 7e9, "65 GPUs", 1},
         {"fast", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 64, 4096, 4, 0, 7e9,
-         "4,096 tokens"},
-        {"fast", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 64, 2048, 4, 0, 8e9, "parameters"},
-        {"fast", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 64, 2048, 4, 8, 7e9, NULL},
+         "4,096 tokens", 1},
+        {"fast", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 64, 2048, 4, 0, 8e9, "parameters",
+         1},
+        {"fast", "megatron-core", SPEC_PRECISION_BF16, SPEC_SCHEDULE_1F1B, 64, 2048, 4, 8, 7e9, NULL, 1},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         const OutsideCase *given = &cases[i];
@@ -229,6 +231,11 @@ static void test_outside(void)
         if (given->expected != NULL) {
             g_assert_nonnull(strstr(report.outside[0], given->expected));
         }
+        const ReportSpread spread = report_spread(residuals, -1);
+        const double log_reach = spread.z * spread.spread[report_class(spec)];
+        close_to(log(report.interval_high_s / 1e-9) / log_reach, given->widening);
+        close_to(log(1e-9 / report.interval_low_s) / log_reach, given->widening);
+        close_to(report.interval_widening, given->widening);
         orr_arena_free(arena);
         g_free(spec);
         report_residuals_free(residuals);
