@@ -241,7 +241,7 @@ const CliCommand cli_command_plan = {
         "textbook estimate 6 P T / (X t) stands beside it with what explains the difference. Tokens, price, "
         "power and PUE are scenario fields (training.tokens, cluster.usd_per_gpu_hour, cluster.pue).\n"
         "\n"
-        "  orrery plan scenarios/examples/plan-gpt3-175b.json --deadline \"30 days\"\n"
+        "  orrery plan scenarios/examples/plan-sc21-175b.json --deadline \"30 days\"\n"
         "  orrery plan gpt3.json --set cluster.usd_per_gpu_hour=1.8 --budget-usd 2e6\n"
         "  orrery plan gpt3.json --cluster dgx-a100-80gb@1.5,dgx-h100@2.5 --deadline \"30 days\"\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,

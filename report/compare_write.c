@@ -86,6 +86,22 @@ static void add_memory(const Comparison *comparison, GArray *rows)
 
 /* --- text --- */
 
+static void summary_cell(char *text, double value, bool share)
+{
+    if (share)
+        g_snprintf(text, ORR_TEXT_SIZE, "%.1f %%", value * 100);
+    else if (fabs(value) >= 1e4)
+        report_page_whole(text, value);
+    else
+        g_snprintf(text, ORR_TEXT_SIZE, "%.6g", value);
+}
+
+/* `value` printed with `decimals` is no "-0". */
+static double no_minus_zero(double value, int decimals)
+{
+    return fabs(value) < 0.5 * pow(10, -decimals) ? 0.0 : value;
+}
+
 static void write_summary(const Comparison *comparison, GString *out)
 {
     enum { COLUMNS = 4 };
@@ -97,8 +113,8 @@ static void write_summary(const Comparison *comparison, GString *out)
         const bool share = row->a <= 1 && row->b <= 1 && g_str_equal(row->section, "summary") &&
                            (g_str_has_suffix(row->key, "fu") || g_str_has_suffix(row->key, "_frac"));
         char cell[3][ORR_TEXT_SIZE];
-        g_snprintf(cell[0], ORR_TEXT_SIZE, share ? "%.1f %%" : "%.6g", share ? row->a * 100 : row->a);
-        g_snprintf(cell[1], ORR_TEXT_SIZE, share ? "%.1f %%" : "%.6g", share ? row->b * 100 : row->b);
+        summary_cell(cell[0], row->a, share);
+        summary_cell(cell[1], row->b, share);
         cell[2][0] = '\0';
         if (row->a > 0)
             g_snprintf(cell[2], ORR_TEXT_SIZE, "%.3f", row->b / row->a);
@@ -131,7 +147,8 @@ static void write_section(GArray *rows, const char *total, double unit, int deci
         g_snprintf(cell[1], ORR_TEXT_SIZE, "%.*f", decimals, row->b / unit);
         g_snprintf(cell[2], ORR_TEXT_SIZE, "%+.*f", decimals, (row->b - row->a) / unit);
         if (fabs(sum_b - sum_a) > least)
-            g_snprintf(cell[3], ORR_TEXT_SIZE, "%.0f %%", (row->b - row->a) / (sum_b - sum_a) * 100);
+            g_snprintf(cell[3], ORR_TEXT_SIZE, "%.0f %%",
+                       no_minus_zero((row->b - row->a) / (sum_b - sum_a) * 100, 0));
         orr_table_row(table, (const char *[COLUMNS]){row->label, cell[0], cell[1], cell[2], cell[3]});
     }
     orr_table_print(table, out, 2);
@@ -191,9 +208,9 @@ static void write_fields(const Comparison *comparison, GString *out)
         const CompareField *field = &g_array_index(comparison->fields, CompareField, i);
         char step[ORR_TEXT_SIZE];
         g_autofree char *alone =
-            field->tried
-                ? g_strdup_printf("%s (%+.1f %%)%s", orr_text_seconds(step, field->step_s),
-                                  (field->step_s / a_s - 1) * 100, field->fits ? "" : ", does not fit")
+            field->tried ? g_strdup_printf("%s (%+.1f %%)%s", orr_text_seconds(step, field->step_s),
+                                           no_minus_zero((field->step_s / a_s - 1) * 100, 1),
+                                           field->fits ? "" : ", does not fit")
             : field->reason != NULL ? g_strdup("not valid alone")
                                     : g_strdup("");
         orr_table_row(table, (const char *[COLUMNS]){field->key, field->a, field->b, alone});

@@ -37,7 +37,13 @@ void report_page_entry(GString *out, const char *label, int column, const char *
 {
     const gsize start = out->len;
     g_string_append(out, label);
-    append_spaces(out, column - (int)g_utf8_strlen(out->str + start, -1));
+    const int label_width = (int)g_utf8_strlen(out->str + start, -1);
+    if (label_width > 0 && label_width >= column) { /* a long label has a line of its own */
+        g_string_append_c(out, '\n');
+        append_spaces(out, column);
+    } else {
+        append_spaces(out, column - label_width);
+    }
     g_autofree char *valid = g_utf8_make_valid(text, -1);
     g_auto(GStrv) words = g_strsplit(valid, " ", -1);
     int at = column;

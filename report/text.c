@@ -148,11 +148,16 @@ static void write_interval(const Report *report, GString *out)
 static void write_headline(const Report *report, GString *out)
 {
     char step[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE];
+    const bool room =
+        report->reserved_bytes <= report->capacity_bytes; /* for all that the allocator would hold */
+    const char *verdict = !report->fits ? "DOES NOT FIT" : room ? "fits" : "just fits";
+    const double occupied_bytes =
+        room ? report->reserved_bytes : report->peak_bytes + report->spec->execution.framework.context_bytes;
     g_autoptr(GString) line = g_string_new(NULL);
     g_string_printf(line, "STEP %s    MFU %.1f %%    %s tokens/s    %s (%.1f of %.1f GiB)",
                     orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100.0,
-                    report_page_whole(tokens, report->tokens_per_s), report->fits ? "fits" : "DOES NOT FIT",
-                    report->reserved_bytes / GIB, report->capacity_bytes / GIB);
+                    report_page_whole(tokens, report->tokens_per_s), verdict, occupied_bytes / GIB,
+                    report->capacity_bytes / GIB);
     const glong width = g_utf8_strlen(line->str, -1) + 4;
     g_string_append(out, "\n  \u250c");
     for (glong i = 0; i < width; i++)
@@ -274,6 +279,39 @@ static void write_list(GString *out, const char *label, const GPtrArray *texts)
     report_page_entry(out, label, LABEL_COLUMN, line->str);
 }
 
+/* Of "a.b.key=value" the length of "a.b". */
+static gsize section_length(const char *text)
+{
+    const gsize key = strcspn(text, "=");
+    const char *dot = g_strrstr_len(text, (gssize)key, ".");
+    return dot != NULL ? (gsize)(dot - text) : 0;
+}
+
+/* Texts "a.b.key=value" by what they share: "a.b: key=value, other=value; c: ...". */
+static void write_defaulted(GString *out, const GPtrArray *texts)
+{
+    if (texts == NULL || texts->len == 0)
+        return;
+    g_autofree bool *written = g_new0(bool, texts->len);
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (guint i = 0; i < texts->len; i++) {
+        const char *first = g_ptr_array_index(texts, i);
+        const gsize length = section_length(first);
+        if (written[i])
+            continue;
+        g_string_append_printf(line, "%s%.*s%s", line->len > 0 ? "; " : "", (int)length, first,
+                               length > 0 ? ": " : "");
+        for (guint j = i; j < texts->len; j++) {
+            const char *text = g_ptr_array_index(texts, j);
+            if (section_length(text) != length || strncmp(text, first, length) != 0)
+                continue;
+            g_string_append_printf(line, "%s%s", j > i ? ", " : "", text + length + (length > 0 ? 1 : 0));
+            written[j] = true;
+        }
+    }
+    report_page_entry(out, "Defaulted", LABEL_COLUMN, line->str);
+}
+
 static void write_stamp(const Report *report, GString *out)
 {
     const SpecSource *source = report->source;
@@ -285,7 +323,7 @@ static void write_stamp(const Report *report, GString *out)
     if (source == NULL)
         return;
     write_list(out, "Profiles", source->profiles);
-    write_list(out, "Defaulted", source->defaulted);
+    write_defaulted(out, source->defaulted);
 }
 
 void report_write_text(const Report *report, GString *out)

@@ -6,8 +6,9 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "report/page.h"
 
-enum { KINDS = 5, COLUMNS = KINDS + 4, MAX_ROWS = 16, BAR_WIDTH = 28 };
+enum { KINDS = 5, COLUMNS = KINDS + 4, MAX_ROWS = 16, BAR_WIDTH = 28, LABEL_COLUMN = 14 };
 
 #define GIB 1073741824.0
 
@@ -120,22 +121,53 @@ static void add_stage_row(OrrTable *table, const Report *report, const StageRow 
     orr_table_row(table, columns);
 }
 
+/* Fields that would make room and are not used yet. */
+static void write_remedies(const Spec *spec, GString *out)
+{
+    const SpecTraining *training = &spec->training;
+    const SpecParallel *parallel = &spec->parallel;
+    g_autoptr(GString) line = g_string_new(NULL);
+    if (parallel->zero == 0 && parallel->data > 1)
+        g_string_append(line, "parallel.zero=1, ");
+    if (parallel->tensor > 1 && !parallel->sequence_parallel)
+        g_string_append(line, "parallel.sequence_parallel=true, ");
+    if (training->recompute.mode != SPEC_RECOMPUTE_FULL)
+        g_string_append(line, "training.recompute=full, ");
+    if (training->micro_batch > 1)
+        g_string_append(line, "training.micro_batch=1, ");
+    if (parallel->zero < 3 && parallel->data > 1 && parallel->pipeline == 1)
+        g_string_append(line, "parallel.zero=3, ");
+    g_string_append(line, "larger tensor or pipeline degrees; a field that is \"auto\" takes the fastest "
+                          "value that fits");
+    report_page_entry(out, "  Makes room", LABEL_COLUMN, line->str);
+}
+
 static void write_verdict(const Report *report, const ReportStage *fullest, GString *out)
 {
-    char capacity[ORR_TEXT_SIZE], room[ORR_TEXT_SIZE];
+    char capacity[ORR_TEXT_SIZE], room[ORR_TEXT_SIZE], held[ORR_TEXT_SIZE], needed[ORR_TEXT_SIZE];
+    const double needed_bytes = fullest->peak_bytes + report->spec->execution.framework.context_bytes;
     orr_text_bytes(capacity, report->capacity_bytes);
-    const double spare_bytes =
-        report->capacity_bytes - fullest->peak_bytes - report->spec->execution.framework.context_bytes;
+    orr_text_bytes(needed, needed_bytes);
+    orr_text_bytes(held, fullest->reserved_bytes);
+    g_autofree char *line = NULL;
     if (!report->fits)
-        g_string_append_printf(out, "  DOES NOT FIT: stage %d lacks %s beyond the %s of its GPUs\n",
-                               fullest->stage, orr_text_bytes(room, report->short_bytes), capacity);
+        line =
+            g_strdup_printf("  DOES NOT FIT: stage %d lacks %s beyond the %s of its GPUs; peak and context "
+                            "are %s",
+                            fullest->stage, orr_text_bytes(room, report->short_bytes), capacity, needed);
     else if (fullest->reserved_bytes > report->capacity_bytes)
-        g_string_append_printf(
-            out, "  Fits, but only if the allocator gives cached blocks back: %s to spare on stage %d\n",
-            orr_text_bytes(room, spare_bytes), fullest->stage);
+        line = g_strdup_printf("  Just fits: peak and context of stage %d are %s, %s to spare; the allocator "
+                               "would hold %s and has to give cached blocks back, which fragmentation may "
+                               "prevent",
+                               fullest->stage, needed,
+                               orr_text_bytes(room, report->capacity_bytes - needed_bytes), held);
     else
-        g_string_append_printf(out, "  Fits: the fullest stage (%d) has %s of %s to spare\n", fullest->stage,
-                               orr_text_bytes(room, spare_bytes), capacity);
+        line =
+            g_strdup_printf("  Fits: the fullest stage (%d) has %s of %s to spare", fullest->stage,
+                            orr_text_bytes(room, report->capacity_bytes - fullest->reserved_bytes), capacity);
+    report_page_entry(out, "", 2, line);
+    if (!report->fits)
+        write_remedies(report->spec, out);
 }
 
 void report_text_memory(const Report *report, GString *out)

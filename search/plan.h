@@ -49,6 +49,7 @@ typedef struct PlanTextbook {
 typedef struct Plan {
     char *accelerator, *cluster; /* names; cluster may be "" */
     double memory_bytes, peak_flops_per_s, usd_per_gpu_hour, pue, power_w_per_gpu;
+    bool host_power_known;       /* power_w_per_gpu holds a share of the host */
     int gpus_per_node, own_gpus; /* own_gpus: of the scenario as written */
     GArray *points;              /* PlanPoint, by rising GPU count */
     int chosen;                  /* index of the answer; -1: no point does it */

@@ -75,6 +75,26 @@ static const PlanPoint *fewer_that_fits(const Plan *plan)
     return NULL;
 }
 
+static const PlanPoint *cheapest_that_fits(const Plan *plan)
+{
+    const PlanPoint *best = NULL;
+    for (guint i = 0; i < plan->points->len; i++) {
+        const PlanPoint *point = point_at(plan, (int)i);
+        if (point->reason == NULL && point->fits && point->usd > 0 &&
+            (best == NULL || point->usd < best->usd))
+            best = point;
+    }
+    return best;
+}
+
+static void append_alternative(GString *line, const char *which, const PlanPoint *point)
+{
+    char gpus[ORR_TEXT_SIZE];
+    g_autofree char *campaign = campaign_text(point);
+    g_string_append_printf(line, "; the %s is %s GPUs: %s", which, report_page_whole(gpus, point->gpus),
+                           campaign);
+}
+
 static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
 {
     char gpus[ORR_TEXT_SIZE];
@@ -91,9 +111,12 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
             g_string_append_printf(line, "; %s GPUs would take %.1f days",
                                    report_page_whole(gpus, fewer->gpus), fewer->days);
     } else if (fastest != NULL && (page->options->deadline_s > 0 || page->options->budget_usd > 0)) {
-        g_autofree char *campaign = campaign_text(fastest);
-        g_string_printf(line, "none of the GPU counts looked at; the fastest is %s GPUs: %s",
-                        report_page_whole(gpus, fastest->gpus), campaign);
+        const PlanPoint *cheapest = page->options->budget_usd > 0 ? cheapest_that_fits(plan) : NULL;
+        g_string_append(line, "none of the GPU counts looked at");
+        if (page->options->deadline_s > 0)
+            append_alternative(line, "fastest", fastest);
+        if (cheapest != NULL)
+            append_alternative(line, "cheapest", cheapest);
     } else {
         const PlanPoint *any = plan->points->len > 0 ? point_at(plan, 0) : NULL;
         g_string_printf(line, "none: %s",
@@ -134,6 +157,15 @@ static void layout_text(char *text, const PlanPoint *point)
     g_strlcpy(text, line->str, ORR_TEXT_SIZE);
 }
 
+/* Seconds, whatever the size: the rows of a column are read against each other. */
+static void step_text(char *text, double step_s)
+{
+    if (step_s < 1000)
+        orr_text_seconds(text, step_s);
+    else
+        g_strlcat(strcpy(text, report_page_whole((char[ORR_TEXT_SIZE]){0}, step_s)), " s", ORR_TEXT_SIZE);
+}
+
 static void write_row(const Plan *plan, int index, OrrTable *table)
 {
     char cell[CELLS][ORR_TEXT_SIZE] = {{0}};
@@ -143,7 +175,7 @@ static void write_row(const Plan *plan, int index, OrrTable *table)
     if (point->reason == NULL) {
         layout_text(cell[2], point);
         g_snprintf(cell[3], ORR_TEXT_SIZE, "%d", point->micro_batch);
-        orr_text_seconds(cell[4], point->step_s);
+        step_text(cell[4], point->step_s);
         g_snprintf(cell[5], ORR_TEXT_SIZE, "%.4g", point->tokens_per_s_per_gpu);
         g_snprintf(cell[6], ORR_TEXT_SIZE, "%.1f %%", point->mfu * 100);
         if (point->efficiency_frac > 0)
@@ -252,8 +284,10 @@ static void write_plan(const PlanPage *page, const Plan *plan, GString *out)
     if (plan->usd_per_gpu_hour > 0)
         g_string_append_printf(hardware, "; %.2f USD a GPU-hour", plan->usd_per_gpu_hour);
     if (plan->power_w_per_gpu > 0)
-        g_string_append_printf(hardware, "; %.0f W a GPU with its share of the host, PUE %.2f",
-                               plan->power_w_per_gpu, plan->pue);
+        g_string_append_printf(hardware, "; %.0f W a GPU %s, PUE %.2f", plan->power_w_per_gpu,
+                               plan->host_power_known ? "with its share of the host"
+                                                      : "alone (cluster.host_power_w_per_gpu is not given)",
+                               plan->pue);
     g_string_append_c(out, '\n');
     report_page_entry(out, "  GPU", LABEL_COLUMN, hardware->str);
     write_answer(page, plan, out);
@@ -275,7 +309,7 @@ static void write_side_by_side(const PlanPage *page, GString *out)
         g_strlcpy(cell[1], "none", ORR_TEXT_SIZE);
         if (point != NULL) {
             report_page_whole(cell[1], point->gpus);
-            orr_text_seconds(cell[2], point->step_s);
+            step_text(cell[2], point->step_s);
             g_snprintf(cell[3], ORR_TEXT_SIZE, "%.1f %%", point->mfu * 100);
             g_snprintf(cell[4], ORR_TEXT_SIZE, "%.1f", point->days);
             report_page_whole(cell[5], point->gpu_hours);

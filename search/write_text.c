@@ -34,13 +34,14 @@ static void append_loose(GString *out, const SearchResult *result)
     const SearchLoose *loose = &result->loose[most];
     if (MAX(result->survivors, result->simulated) <= SURVIVORS_EXPLAINED || loose->survivors == 0)
         return;
-    append_entry(out, "loose bound",
-                 "%s: %s points had no larger bound and were not ruled out when they were met; it was %.1f%% "
-                 "below the "
-                 "time of the %s of them that were simulated",
-                 search_bound_key((SearchBoundKind)most), whole(points, loose->survivors),
-                 loose->simulated > 0 ? 100 * loose->below_frac / (double)loose->simulated : 0,
-                 whole(simulated, loose->simulated));
+    append_entry(
+        out, "loose bound",
+        "%s: %s points had no larger bound and were not ruled out when they were met; it was %.1f %% "
+        "below the "
+        "time of the %s of them that were simulated",
+        search_bound_key((SearchBoundKind)most), whole(points, loose->survivors),
+        loose->simulated > 0 ? 100 * loose->below_frac / (double)loose->simulated : 0,
+        whole(simulated, loose->simulated));
 }
 
 static void append_proof(GString *out, const SearchResult *result)
@@ -56,7 +57,7 @@ static void append_proof(GString *out, const SearchResult *result)
     else if (result->gap_frac > 0)
         append_entry(
             out, "proof",
-            "no undecided point is more than %.1f%% faster than the best (the gap): none takes less than %s",
+            "no undecided point is more than %.1f %% faster than the best (the gap): none takes less than %s",
             100 * result->gap_frac, orr_text_seconds(seconds, (double)result->least_open_ps * 1e-12));
     else
         append_entry(out, "proof", "the best is the fastest, the runners-up may not be; gap 0");
@@ -98,6 +99,9 @@ static void append_point(GString *out, const char *lead, const SearchResult *res
         g_strdup_printf("%s %-9s %-10s", lead, orr_text_seconds(seconds, (double)run->step_ps * 1e-12),
                         orr_text_bytes(bytes, run->reserved_bytes));
     report_page_entry(out, label, POINT_COLUMN, point);
+    if (run->fits && run->reserved_bytes > result->space->spec->cluster.accelerator.memory_bytes)
+        g_string_append_printf(out, "%*sjust fits, if the allocator gives cached blocks back\n", POINT_COLUMN,
+                               "");
     if (run->host_bytes > 0)
         g_string_append_printf(out, "%*s%s a GPU in the host's memory\n", POINT_COLUMN, "",
                                orr_text_bytes(bytes, run->host_bytes));
@@ -118,7 +122,7 @@ static void append_reason(GString *out, const SearchRun *best, const SearchRun *
     for (int i = 1; i < REPORT_TIME_COUNT; i++)
         if (mine[i].ps - theirs[i].ps > mine[largest].ps - theirs[largest].ps)
             largest = i;
-    g_string_append_printf(out, "%*sslower by %s: %s %+.1f%% of the step (%s)\n", POINT_COLUMN, "",
+    g_string_append_printf(out, "%*sslower by %s: %s %+.1f %% of the step (%s)\n", POINT_COLUMN, "",
                            orr_text_seconds(more, (double)(run->step_ps - best->step_ps) * 1e-12),
                            mine[largest].label,
                            100.0 * (double)(mine[largest].ps - theirs[largest].ps) / (double)best->step_ps,
@@ -156,7 +160,7 @@ static void append_best(GString *out, const SearchResult *result)
             continue;
         }
         append_interval(out, result, run);
-        g_string_append_printf(out, "%*sMFU %.1f%%, bubble %.1f%%, %.0f tokens/s a GPU\n", POINT_COLUMN, "",
+        g_string_append_printf(out, "%*sMFU %.1f %%, bubble %.1f %%, %.0f tokens/s a GPU\n", POINT_COLUMN, "",
                                100 * run->mfu, 100 * run->bubble_frac, run->tokens_per_s_per_gpu);
     }
 }
@@ -178,6 +182,27 @@ static void append_list(GString *out, const char *title, const SearchResult *res
     }
 }
 
+/* Where the software's profile names no schedules, those of others were tried too. */
+static void append_schedules(GString *out, const SearchResult *result)
+{
+    g_autofree Spec *chosen = g_new(Spec, 1);
+    const Spec *spec = result->space->spec;
+    if (result->best->len == 0 || (int)spec->parallel.schedule != SPEC_AUTO ||
+        spec->execution.framework.schedules != 0 || spec->search.schedule != 0)
+        return;
+    search_point_spec(result->space, g_array_index(result->best, SearchRun, 0).id, chosen);
+    const SpecSchedule schedule = chosen->parallel.schedule;
+    if (chosen->parallel.pipeline == 1 || schedule == SPEC_SCHEDULE_1F1B ||
+        schedule == SPEC_SCHEDULE_INTERLEAVED || schedule == SPEC_SCHEDULE_GPIPE)
+        return;
+    g_autofree char *note =
+        g_strdup_printf("every one was tried; whether %s has %s is not known. --set "
+                        "'search.schedule=[\"1f1b\",\"interleaved\"]' "
+                        "keeps to what most software has",
+                        spec->execution.framework.name, spec_word(&spec_words_schedule, (int)schedule));
+    append_entry(out, "schedules", "%s", note);
+}
+
 static void append_sensitivity(GString *out, const SearchResult *result)
 {
     const SearchRun *best = result->best->len > 0 ? &g_array_index(result->best, SearchRun, 0) : NULL;
@@ -188,7 +213,7 @@ static void append_sensitivity(GString *out, const SearchResult *result)
     for (int i = 0; i < SEARCH_SENSITIVITIES; i++) {
         const SearchSensitivity *one = &result->sensitivity[i];
         if (one->step_ps > 0)
-            append_entry(out, one->what, "%s (%+.2f%%)",
+            append_entry(out, one->what, "%s (%+.2f %%)",
                          orr_text_seconds(seconds, (double)one->step_ps * 1e-12),
                          100.0 * (double)(one->step_ps - best->step_ps) / (double)best->step_ps);
     }
@@ -202,6 +227,7 @@ void search_write_text(const SearchResult *result, GString *out)
     append_entry(out, "machine", "%s x %s, %s", whole(gpus, spec_gpus(spec)), spec->cluster.accelerator.name,
                  spec->model.name);
     append_certificate(out, result);
+    append_schedules(out, result);
     if (result->best->len > 0)
         append_best(out, result);
     else if (result->proved)

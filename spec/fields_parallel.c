@@ -84,7 +84,7 @@ static const SpecField parallel_fields[] = {
      .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
      .words = &spec_words_schedule,
      .read = read_schedule,
-     .form = "instead of file give the path of a file of op orders (.json or .csv)",
+     .form = "or the path of a file of op orders (.json or .csv)",
      .schema = "{\"type\":[\"string\",\"object\"]}",
      .help = "Pipeline schedule; default 1f1b, or interleaved with virtual stages."},
     SPEC_F_INT(SpecParallel, live_microbatches, 0, 1e6, "0", 0,

@@ -62,6 +62,8 @@ static void append_number(GString *out, double value)
 
 static void append_words(GString *out, const SpecWords *words)
 {
+    if (words == &spec_words_schedule) /* "file" is what a path becomes, no word to write */
+        words = &spec_words_named_schedule;
     for (int i = 0; i < words->count; i++)
         g_string_append_printf(out, "%s%s", i > 0 ? ", " : "", words->words[i]);
 }

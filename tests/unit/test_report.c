@@ -361,7 +361,7 @@ static void test_text_says_it(void)
                                        "33.9 days",
                                        "13,018 GPU-hours",
                                        "0123456789abcdef",
-                                       "training.optimizer=adam"};
+                                       "training: optimizer=adam"};
     for (gsize i = 0; i < G_N_ELEMENTS(said); i++) {
         if (strstr(out->str, said[i]) == NULL)
             g_error("\"%s\" is missing in\n%s", said[i], out->str);

@@ -1,0 +1,112 @@
+/* tests/cli/test_cli_user.c - what a new user meets: help that can be read, examples that exist, words that fit
+ * the numbers beside them, errors that name what would work. */
+#include <string.h>
+
+#include "tests/cli/runner.h"
+
+#define EXAMPLE "scenarios/examples/gpt3-175b.json"
+
+static const char *const commands[] = {"run",      "search",    "plan", "sweep",  "compare", "plot",
+                                       "validate", "calibrate", "list", "export", "import",  "help"};
+
+/* --- help --- */
+
+/* Each flag's words begin in their column, and a flag too long for it has a line of its own. */
+static void assert_flags_apart(const char *command, const char *help)
+{
+    enum { COLUMN = 22, LONGEST = 40 };
+    g_auto(GStrv) lines = g_strsplit(help, "\n", -1);
+    for (char **line = lines; *line != NULL; line++)
+        if (g_str_has_prefix(*line, "  --") && strlen(*line) > LONGEST && (*line)[COLUMN - 1] != ' ')
+            g_error("%s: flag and help run into each other: %s", command, *line);
+}
+
+/* "scenarios/..." that the help of a command names is there to be tried. */
+static void assert_files_exist(const char *command, const char *help)
+{
+    for (const char *at = strstr(help, "scenarios/"); at != NULL; at = strstr(at + 1, "scenarios/")) {
+        g_autofree char *path = g_strndup(at, strcspn(at, " \n,;)"));
+        g_autofree char *full = cli_source(path);
+        if (g_str_has_suffix(path, ".json") && strchr(path, '*') == NULL &&
+            !g_file_test(full, G_FILE_TEST_EXISTS))
+            g_error("help %s names %s, which is not there", command, path);
+    }
+}
+
+static void test_help(void)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++) {
+        CliRun run = cli_run(NULL, CLI_WORDS("help", commands[i]));
+        cli_assert_done(&run, commands[i]);
+        assert_flags_apart(commands[i], run.out);
+        assert_files_exist(commands[i], run.out);
+        cli_run_clear(&run);
+    }
+}
+
+static void test_help_names_what_can_be_written(void)
+{
+    CliRun run = cli_run(NULL, CLI_WORDS("help", "parallel.schedule"));
+    cli_assert_done(&run, "help");
+    g_assert_nonnull(strstr(run.out, "zb-auto"));
+    g_assert_null(strstr(run.out, ", file"));
+    cli_run_clear(&run);
+}
+
+/* --- words beside numbers --- */
+
+/* What does not fit says how to make room, and the box and the verdict speak of the same bytes. */
+static void test_room(void)
+{
+    g_autofree char *path = cli_source(EXAMPLE);
+    CliRun none =
+        cli_run(NULL, CLI_WORDS("run", path, "--set", "parallel.zero=0", "--set", "training.micro_batch=4",
+                                "--set", "cluster.accelerator.memory_bytes=80 GB"));
+    CliRun tight =
+        cli_run(NULL, CLI_WORDS("run", path, "--set", "cluster.accelerator.memory_bytes=24.7 GiB"));
+    cli_assert_done(&none, "does not fit");
+    cli_assert_done(&tight, "just fits");
+    g_assert_nonnull(strstr(none.out, "DOES NOT FIT (83.3 of 74.5 GiB)"));
+    g_assert_nonnull(strstr(none.out, "Makes room  parallel.zero=1, training.recompute=full, "
+                                      "training.micro_batch=1"));
+    g_assert_nonnull(strstr(tight.out, "just fits (24.7 of 24.7 GiB)"));
+    g_assert_nonnull(strstr(tight.out, "Just fits: peak and context of stage 0"));
+    cli_run_clear(&none);
+    cli_run_clear(&tight);
+}
+
+/* A budget that nothing keeps is answered with the cheapest, a deadline with the fastest. */
+static void test_plan_misses(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/plan-sc21-175b.json");
+    CliRun poor =
+        cli_run(NULL, CLI_WORDS("plan", path, "--set", "cluster.usd_per_gpu_hour=2", "--budget-usd", "1000"));
+    CliRun hasty = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", "1 h"));
+    cli_assert_done(&poor, "budget");
+    cli_assert_done(&hasty, "deadline");
+    g_assert_nonnull(strstr(poor.out, "looked at; the cheapest is "));
+    g_assert_null(strstr(poor.out, "the fastest is"));
+    g_assert_nonnull(strstr(hasty.out, "looked at; the fastest is "));
+    cli_run_clear(&poor);
+    cli_run_clear(&hasty);
+}
+
+/* Half a preset's name is answered with all that begin so. */
+static void test_presets_by_their_beginning(void)
+{
+    g_autofree char *path = cli_source(EXAMPLE);
+    CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--set", "cluster.preset=dgx-a100"));
+    cli_assert_refused(&run, "dgx-a100", "did you mean one of \"dgx-a100-40gb\", \"dgx-a100-80gb\"?");
+    cli_run_clear(&run);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/user/help", test_help);
+    g_test_add_func("/cli/user/help-names-words", test_help_names_what_can_be_written);
+    g_test_add_func("/cli/user/room", test_room);
+    g_test_add_func("/cli/user/plan-misses", test_plan_misses);
+    g_test_add_func("/cli/user/presets", test_presets_by_their_beginning);
+    return g_test_run();
+}
