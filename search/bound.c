@@ -44,13 +44,16 @@ static gboolean bucket_equal(gconstpointer left, gconstpointer right)
            memcmp(a->degrees, b->degrees, sizeof a->degrees) == 0;
 }
 
-SearchLane *search_lane_new(SearchSpace *space, const SearchTables *tables)
+SearchLane *search_lane_new(SearchSpace *space, SearchTables *tables)
 {
     SearchLane *lane = g_new0(SearchLane, 1);
     lane->space = space;
     lane->give_up_ps = INT64_MAX;
     lane->tables = tables;
     lane->spec = *space->spec;
+    lane->arena = orr_arena_new();
+    lane->unpacked = -1;
+    search_costs_init(&lane->own_costs, lane->arena, space->spec->model.layers);
     lane->buckets = g_hash_table_new_full(bucket_hash, bucket_equal, g_free, NULL);
     return lane;
 }
@@ -61,25 +64,8 @@ void search_lane_free(SearchLane *lane)
         return;
     g_hash_table_destroy(lane->buckets);
     search_replay_free(lane->replay);
+    orr_arena_free(lane->arena);
     g_free(lane);
-}
-
-static int64_t model_work_ps(const SearchCosts *costs, int layers)
-{
-    const SearchEdge *first = &costs->first, *last = &costs->last;
-    return costs->forward_ps[layers] + costs->input_ps[layers] + costs->weight_ps[layers] +
-           first->forward_ps + first->input_ps + first->weight_ps + last->forward_ps + last->input_ps +
-           last->weight_ps - costs->pair_saves_ps[layers] - last->pair_saves_ps;
-}
-
-/* One micro-batch through the whole model and back, whatever the schedule: its passes wait for each other. Weight
- * gradients may be elsewhere. */
-static int64_t chain_ps(const SearchCosts *costs, const SearchGroup *group, int layers)
-{
-    const SearchEdge *first = &costs->first, *last = &costs->last;
-    const int64_t hop_ps = MIN(costs->hop_inside_ps, costs->hop_across_ps);
-    return costs->forward_ps[layers] + costs->input_ps[layers] + first->forward_ps + first->input_ps +
-           last->forward_ps + last->input_ps + 2 * (group->pipeline - 1) * hop_ps;
 }
 
 /* Whether ranks may start their steps one after another, so that a step is shorter than a micro-batch's way. */
@@ -91,12 +77,19 @@ static bool may_start_skewed(const SearchSpace *space, const SearchGroup *group)
     return splits && space->spec->execution.framework.optimizer_post_validation;
 }
 
-int64_t search_bound_group(const SearchSpace *space, const SearchTables *tables, const SearchGroup *group)
+int64_t search_bound_group(const SearchTables *tables, const SearchGroup *group)
 {
-    const SearchCosts *costs = &tables->costs[group->costs];
-    const int layers = space->spec->model.layers;
-    return MAX(model_work_ps(costs, layers) * group->microbatches / group->pipeline,
-               may_start_skewed(space, group) ? 0 : chain_ps(costs, group, layers));
+    const SearchTotals *totals = &tables->totals[group->costs];
+    /* One micro-batch's passes wait for each other; weight gradients may be elsewhere. */
+    const int64_t chain_ps = totals->chain_ps + 2 * (group->pipeline - 1) * totals->hop_ps;
+    return MAX((totals->chain_ps + totals->weight_ps) * group->microbatches / group->pipeline,
+               may_start_skewed(tables->space, group) ? 0 : chain_ps);
+}
+
+int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *group)
+{
+    const SearchSide *side = &tables->totals[group->costs].side;
+    return MAX(side->exchange_ps, side->kernels_ps) * group->microbatches / group->pipeline;
 }
 
 /* Messages between neighbouring pipeline ranks, the last and the first included. */
@@ -114,7 +107,10 @@ void search_lane_group(SearchLane *lane, const SearchGroup *group)
 {
     SpecParallel *parallel = &lane->spec.parallel;
     lane->group = group;
-    lane->costs = &lane->tables->costs[group->costs];
+    if (lane->unpacked != group->costs)
+        search_tables_unpack(lane->tables, group->costs, &lane->own_costs);
+    lane->unpacked = group->costs;
+    lane->costs = &lane->own_costs;
     parallel->tensor = group->tensor;
     parallel->sequence_parallel = group->sequence_parallel;
     parallel->context = group->context;
@@ -173,6 +169,8 @@ void search_lane_deal(SearchLane *lane, const SearchDeal *deal)
         lane->forward_ps[s] = costs->forward_ps[to] - costs->forward_ps[from] + costs->overhead_ps;
         lane->input_ps[s] = costs->input_ps[to] - costs->input_ps[from] + costs->overhead_ps;
         lane->weight_ps[s] = costs->weight_ps[to] - costs->weight_ps[from];
+        lane->exchanges[s] = costs->ahead.exchange_ps[to] > costs->ahead.exchange_ps[from] ||
+                             costs->back.exchange_ps[to] > costs->back.exchange_ps[from];
         lane->again_ps[s] = 0;
     }
     const SearchEdge *edges[] = {&costs->first, &costs->last};
@@ -181,6 +179,7 @@ void search_lane_deal(SearchLane *lane, const SearchDeal *deal)
         lane->forward_ps[s] += edges[i]->forward_ps;
         lane->input_ps[s] += edges[i]->input_ps;
         lane->weight_ps[s] += edges[i]->weight_ps;
+        lane->exchanges[s] |= edges[i]->ahead.exchange_ps > 0 || edges[i]->back.exchange_ps > 0;
     }
     lane->sample[0] = 0;
     lane->sample[1] = lane->ranks - 1;
@@ -188,11 +187,12 @@ void search_lane_deal(SearchLane *lane, const SearchDeal *deal)
     search_bound_fill(lane);
 }
 
-static int64_t stage_again_ps(const SearchLane *lane, int stage, const SpecRecompute *recompute)
+/* Of what runs again on a stage, by prefix `sums` of each kind. */
+static int64_t stage_again_ps(const SearchLane *lane, int stage, const SpecRecompute *recompute,
+                              int64_t *const *sums)
 {
-    const SearchCosts *costs = lane->costs;
     const int from = lane->deal->first[stage], to = lane->deal->first[stage + 1];
-    const int64_t *all = costs->again_ps[SEARCH_AGAIN_ALL], *some = costs->again_ps[SEARCH_AGAIN_SOME];
+    const int64_t *all = sums[SEARCH_AGAIN_ALL], *some = sums[SEARCH_AGAIN_SOME];
     int64_t sum_ps = 0;
     switch (recompute->mode) {
     case SPEC_RECOMPUTE_NONE:
@@ -204,17 +204,51 @@ static int64_t stage_again_ps(const SearchLane *lane, int stage, const SpecRecom
             sum_ps += all[layer + 1] - all[layer];
         return sum_ps;
     case SPEC_RECOMPUTE_SELECTIVE_OP:
-        some = costs->again_ps[SEARCH_AGAIN_OP];
+        some = sums[SEARCH_AGAIN_OP];
         return some[to] - some[from];
     default:
         return some[to] - some[from];
     }
 }
 
+static const SearchEdge *edge_of(const SearchLane *lane, int stage)
+{
+    return stage == 0 ? &lane->costs->first : stage + 1 == lane->stages ? &lane->costs->last : NULL;
+}
+
+static void add_sides(const SearchSides *sums, const SearchEdge *edge, bool ahead, int from, int to,
+                      SearchSide *side)
+{
+    const SearchSide *own = edge == NULL ? NULL : ahead ? &edge->ahead : &edge->back;
+    side->exchange_ps +=
+        sums->exchange_ps[to] - sums->exchange_ps[from] + (own != NULL ? own->exchange_ps : 0);
+    side->kernels_ps += sums->kernels_ps[to] - sums->kernels_ps[from] + (own != NULL ? own->kernels_ps : 0);
+}
+
+/* A forward of a stage beside a backward of its rank's other one. */
+static int64_t stage_pair_ps(const SearchLane *lane, int stage, const SpecRecompute *recompute)
+{
+    const SearchCosts *costs = lane->costs;
+    const int *first = lane->deal->first, other = search_pair_of(lane, stage);
+    SearchSide side = {.kernels_ps = 2 * costs->overhead_ps};
+    int64_t *exchanges[SEARCH_AGAIN_COUNT], *kernels[SEARCH_AGAIN_COUNT];
+    for (int kind = 0; kind < SEARCH_AGAIN_COUNT; kind++) {
+        exchanges[kind] = costs->again[kind].exchange_ps;
+        kernels[kind] = costs->again[kind].kernels_ps;
+    }
+    add_sides(&costs->ahead, edge_of(lane, stage), true, first[stage], first[stage + 1], &side);
+    add_sides(&costs->back, edge_of(lane, other), false, first[other], first[other + 1], &side);
+    side.exchange_ps += stage_again_ps(lane, other, recompute, exchanges);
+    side.kernels_ps += stage_again_ps(lane, other, recompute, kernels);
+    return MAX(side.exchange_ps, side.kernels_ps);
+}
+
 int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute)
 {
     for (int s = 0; s < lane->stages; s++)
-        lane->again_ps[s] = stage_again_ps(lane, s, recompute);
+        lane->again_ps[s] = stage_again_ps(lane, s, recompute, lane->costs->again_ps);
+    for (int s = 0; search_has_pairs(lane) && s < lane->stages; s++)
+        lane->pair_ps[s] = stage_pair_ps(lane, s, recompute);
     search_bound_pipeline(lane);
     return lane->latest_ps[0];
 }
@@ -309,7 +343,7 @@ static Stage stage_buckets(SearchLane *lane, int index)
     for (int layer = to - 1; layer >= from; layer--)
         fill_bucket(lane, &filling, costs->dense[layer + 1] - costs->dense[layer],
                     costs->expert[layer + 1] - costs->expert[layer],
-                    costs->matrices[layer + 1] - costs->matrices[layer], &stage);
+                    (int)(costs->matrices[layer + 1] - costs->matrices[layer]), &stage);
     if (index == 0)
         fill_bucket(lane, &filling, first->dense, first->expert, first->matrices, &stage);
     if (filling.open)
@@ -323,7 +357,7 @@ static Params stage_params(const SearchLane *lane, int index)
     const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last;
     const int from = lane->deal->first[index], to = lane->deal->first[index + 1];
     Params params = {costs->dense[to] - costs->dense[from], costs->expert[to] - costs->expert[from],
-                     costs->matrices[to] - costs->matrices[from]};
+                     (int)(costs->matrices[to] - costs->matrices[from])};
     if (index == 0)
         add_params(&params, costs->first.dense, costs->first.expert, costs->first.matrices);
     if (index + 1 == lane->stages) {

@@ -35,9 +35,12 @@ typedef struct SearchTail {
 /* Scratch of one thread. */
 typedef struct SearchLane {
     SearchSpace *space;
-    const SearchTables *tables;
+    SearchTables *tables;
     const SearchGroup *group;
     const SearchCosts *costs;
+    SearchCosts own_costs; /* of table `unpacked` */
+    int unpacked;
+    OrrArena *arena;
     const SearchDeal *deal;
     Spec spec; /* of the group; zero and zero_group_gpus change */
     GHashTable *buckets;
@@ -45,6 +48,8 @@ typedef struct SearchLane {
     int sample[SEARCH_SAMPLES];
     int64_t forward_ps[SPEC_MAX_STAGES], input_ps[SPEC_MAX_STAGES], weight_ps[SPEC_MAX_STAGES];
     int64_t again_ps[SPEC_MAX_STAGES];
+    bool exchanges[SPEC_MAX_STAGES];  /* tokens between experts */
+    int64_t pair_ps[SPEC_MAX_STAGES]; /* a forward of the stage beside a backward, of schedules with pairs */
     int64_t hop_ps[SPEC_MAX_STAGES];  /* from rank r to r + 1, the last to 0 */
     int64_t fill_ps[SPEC_MAX_STAGES]; /* before a rank's first op */
     struct SearchReplay *replay;
@@ -64,12 +69,14 @@ typedef struct SearchLane {
                                                be reduced as soon as a chunk's last one is added; below 0: never */
 } SearchLane;
 
-SearchLane *search_lane_new(SearchSpace *space, const SearchTables *tables);
+SearchLane *search_lane_new(SearchSpace *space, SearchTables *tables);
 void search_lane_free(SearchLane *lane);
 
-/* Least time of any point of the group: its compute spread evenly over the pipeline, or one micro-batch's way through
- * the model and back. Not for two copies of the model, whose pairs last as long as one of their stages. */
-int64_t search_bound_group(const SearchSpace *space, const SearchTables *tables, const SearchGroup *group);
+/* Least time of any point of the group whose schedule runs no pairs: its compute spread evenly over the pipeline, or one
+ * micro-batch's way through the model and back. */
+int64_t search_bound_group(const SearchTables *tables, const SearchGroup *group);
+/* Of those that run forwards beside backwards: each rank takes the longer side of all its passes at least. */
+int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *group);
 
 void search_lane_group(SearchLane *lane, const SearchGroup *group);
 void search_lane_deal(SearchLane *lane, const SearchDeal *deal);

@@ -32,22 +32,20 @@ static inline bool search_starts_skewed(const SearchLane *lane)
  * exchange tokens (search_pairs_at()). */
 static inline bool search_has_pairs(const SearchLane *lane)
 {
-    return lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL ||
-           lane->deal->schedule == SPEC_SCHEDULE_DUALPIPEV;
+    return search_deal_pairs(lane->deal);
 }
 
-/* At most what an overlapped pair of the stage hides. */
-static inline int64_t search_pair_saves_ps(const SearchLane *lane, int stage)
+/* The stage of the model whose backwards run beside forwards of `stage`, of schedules with pairs. */
+static inline int search_pair_of(const SearchLane *lane, int stage)
 {
-    const int *first = lane->deal->first;
-    return lane->costs->pair_saves_ps[first[stage + 1]] - lane->costs->pair_saves_ps[first[stage]] +
-           (stage + 1 == lane->stages ? lane->costs->last.pair_saves_ps : 0);
+    return lane->stages - 1 - stage;
 }
 
 /* A pair whose forward is of `stage` runs as one op. */
 static inline bool search_pairs_at(const SearchLane *lane, int stage)
 {
-    return lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL || search_pair_saves_ps(lane, stage) > 0;
+    return lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL || lane->exchanges[stage] ||
+           lane->exchanges[search_pair_of(lane, stage)];
 }
 
 /* Activations of one micro-batch on a stage. */

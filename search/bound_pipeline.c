@@ -7,6 +7,7 @@
  *   last op of every rank is a backward of chunk 0:  end_0 >= fill_r + m U_r + drain_r
  *   w_r weight gradients behind the last input gradient:  end_q >= fill_r + m U_r - w_r W_r + drain_rq + w_q W_q
  *   naive:  end_0 >= m (everything in a row)
+ *   DualPipe and DualPipeV: end_r >= fill_r + all ops of rank r, pairs and passes alone, counted exactly
  *
  * Tested: unit/test_search_bound.c
  */
@@ -136,21 +137,35 @@ static void bound_naive(SearchLane *lane, bool blocking)
     lane->latest_ps[blocking] = MAX(lane->latest_ps[blocking], lane->first_end_ps[blocking]);
 }
 
+/* All ops of a rank with stages a, the nearer one, and b, each of which `each` micro-batches pass: `near_pairs` forwards
+ * of a beside a backward of b, `far_pairs` of b beside one of a (sim/schedule_dualpipe.c). With ZeRO-3 or
+ * activations on the host there are none. */
+static int64_t paired_work_ps(const SearchLane *lane, int a, int b, int64_t each, int64_t near_pairs,
+                              int64_t far_pairs)
+{
+    const int64_t back_a = back_ps(lane, a) + lane->weight_ps[a],
+                  back_b = back_ps(lane, b) + lane->weight_ps[b];
+    const int64_t pair_a = search_pairs_at(lane, a) ? lane->pair_ps[a] : lane->forward_ps[a] + back_b;
+    const int64_t pair_b = search_pairs_at(lane, b) ? lane->pair_ps[b] : lane->forward_ps[b] + back_a;
+    const int64_t alone_ps = each * (pass_ps(lane, a) + pass_ps(lane, b));
+    const int64_t paired_ps = near_pairs * pair_a + (each - near_pairs) * (lane->forward_ps[a] + back_b) +
+                              far_pairs * pair_b + (each - far_pairs) * (lane->forward_ps[b] + back_a);
+    return MIN(alone_ps, paired_ps);
+}
+
 /* Two copies, half of the micro-batches each, or two stages a rank; a pair may hide its exchange. */
 static void bound_pairs(SearchLane *lane, bool blocking)
 {
     const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const int64_t half = copies ? lane->group->microbatches / 2 : lane->group->microbatches;
+    const int64_t each = copies ? lane->group->microbatches / 2 : lane->group->microbatches;
+    const int half = copies ? lane->ranks / 2 : lane->ranks;
     int64_t latest = 0;
     for (int r = 0; r < lane->ranks; r++) {
-        const int a = r, b = (copies ? 1 : 2) * lane->ranks - 1 - r;
-        const int64_t back_a = back_ps(lane, a) + lane->weight_ps[a],
-                      back_b = back_ps(lane, b) + lane->weight_ps[b];
-        const int64_t pair_a =
-            MIN(pass_ps(lane, a) - search_pair_saves_ps(lane, a), lane->forward_ps[a] + back_b);
-        const int64_t pair_b =
-            MIN(pass_ps(lane, b) - search_pair_saves_ps(lane, b), lane->forward_ps[b] + back_a);
-        const int64_t own = (search_starts_skewed(lane) ? 0 : lane->fill_ps[r]) + half * (pair_a + pair_b);
+        const int across = (copies ? 1 : 2) * lane->ranks - 1 - r, h = copies ? MIN(r, across) : r;
+        const int64_t near_pairs = each - 2 * half + h + 1 - (h == half - 1 ? 1 : 0);
+        const int64_t own = (search_starts_skewed(lane) ? 0 : lane->fill_ps[r]) +
+                            paired_work_ps(lane, copies ? h : r, copies ? lane->ranks - 1 - h : across, each,
+                                           near_pairs, each - half);
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (lane->sample[i] == r)
@@ -198,7 +213,7 @@ static bool hides_exchange(const SearchLane *lane)
 {
     bool any = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
     for (int stage = 0; search_has_pairs(lane) && stage < lane->stages; stage++)
-        any = any || search_pair_saves_ps(lane, stage) > 0;
+        any = any || lane->exchanges[stage];
     return any;
 }
 

@@ -19,13 +19,23 @@ typedef enum {
     SEARCH_AGAIN_COUNT
 } SearchAgain;
 
+/* The two sides of a forward beside a backward, which last as long as the longer one. */
+typedef struct SearchSide {
+    int64_t exchange_ps, kernels_ps; /* tokens on their way between experts; everything else */
+} SearchSide;
+
+typedef struct SearchSides { /* prefix sums [layers + 1] */
+    int64_t *exchange_ps, *kernels_ps;
+} SearchSides;
+
 typedef struct SearchMemory {
-    int64_t *kept_bytes, *input_only_bytes;            /* prefix sums [layers + 1]; NULL: not worked out */
+    int64_t *kept_bytes, *input_only_bytes;            /* prefix sums [layers + 1] */
     int64_t *forward_temp_bytes, *backward_temp_bytes; /* [layers] */
 } SearchMemory;
 
 typedef struct SearchEdge { /* embedding, or multi-token prediction and head: times and bytes together */
-    int64_t forward_ps, input_ps, weight_ps, pair_saves_ps;
+    int64_t forward_ps, input_ps, weight_ps;
+    SearchSide ahead, back; /* forward; both gradients */
     int64_t kept_bytes, input_only_bytes, forward_temp_bytes, backward_temp_bytes;
     double dense, expert; /* parameters of a rank */
     int matrices, segments;
@@ -33,8 +43,10 @@ typedef struct SearchEdge { /* embedding, or multi-token prediction and head: ti
 
 typedef struct SearchCosts {
     int64_t *forward_ps, *input_ps, *weight_ps; /* prefix sums [layers + 1] */
-    int64_t *pair_saves_ps;                     /* what an overlapped pair may hide, prefix sums */
-    int64_t *again_ps[SEARCH_AGAIN_COUNT];      /* prefix sums; NULL: not worked out */
+    SearchSides ahead, back;                    /* of forwards; of both gradients */
+    unsigned known;                             /* bits of SearchAgain that are worked out */
+    int64_t *again_ps[SEARCH_AGAIN_COUNT];      /* prefix sums */
+    SearchSides again[SEARCH_AGAIN_COUNT];
     SearchMemory memory[SEARCH_AGAIN_COUNT];
     SearchEdge first, last;
     SearchEdge mtp;       /* parameters of one layer of multi-token prediction; in neither of the others */
@@ -43,18 +55,36 @@ typedef struct SearchCosts {
     int64_t hop_inside_ps, hop_across_ps;
     int64_t workspace_bytes, last_workspace_bytes; /* static, on the last rank and elsewhere */
     double *dense, *expert;                        /* parameters, prefix sums */
-    int *matrices;
+    int64_t *matrices;
 } SearchCosts;
 
+/* One micro-batch on the whole model without recomputation. */
+typedef struct SearchTotals {
+    int64_t chain_ps, weight_ps; /* forward and input gradient; weight gradient */
+    SearchSide side;
+    int64_t hop_ps; /* of the quicker message */
+} SearchTotals;
+
+typedef struct SearchTable SearchTable;
+
+/* Totals of every table are known; the table itself is worked out when it is first unpacked. */
 typedef struct SearchTables {
-    OrrArena **arenas; /* one a table: they are filled in parallel */
-    SearchCosts *costs;
+    SearchSpace *space;
+    SearchTotals *totals;
+    SearchTable **table;
+    const SearchGroup **example; /* a group that uses each table */
     int count;
+    GMutex mutex;
 } SearchTables;
 
-/* Gives every group its table and fills the tables on `jobs` threads: all, or of `shares` processes those whose index
+/* Gives every group its table and fills the totals on `jobs` threads: all, or of `shares` processes those whose index
  * leaves `share` when divided. */
 SearchTables *search_tables_new(SearchSpace *space, int jobs, int share, int shares);
 void search_tables_free(SearchTables *tables);
+
+/* Room for a table's sums. */
+void search_costs_init(SearchCosts *costs, OrrArena *arena, int layers);
+/* Thread-safe; the answer does not depend on who asks first. */
+void search_tables_unpack(SearchTables *tables, int index, SearchCosts *costs);
 
 #endif

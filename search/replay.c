@@ -268,9 +268,8 @@ static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, i
         return false;
     const SearchLane *lane = run->lane;
     const int at = model_stage(run, ahead);
-    const int64_t whole = pass_ps(lane, SIM_PASS_FORWARD, at) + pass_ps(lane, SIM_PASS_BACKWARD, at);
     const SearchKept *kept = &run->replay->kept[at], *given = &run->replay->kept[model_stage(run, back)];
-    const int64_t lasts_ps = whole - search_pair_saves_ps(lane, at);
+    const int64_t lasts_ps = lane->pair_ps[at];
     const int64_t end_ps = MAX(state->now_ps, MAX(forward, backward)) + lasts_ps;
     state->left_ps -= lasts_ps;
     state->level_bytes += kept->all;
@@ -315,8 +314,7 @@ static int64_t op_ps(const Run *run, int rank, const SimPassOp *op)
     if (op->pass != SIM_PASS_FORWARD_BACKWARD)
         return pass_ps(run->lane, (SimPass)op->pass, at);
     if (run->pairs && search_pairs_at(run->lane, at))
-        return pass_ps(run->lane, SIM_PASS_FORWARD, at) + pass_ps(run->lane, SIM_PASS_BACKWARD, at) -
-               search_pair_saves_ps(run->lane, at);
+        return run->lane->pair_ps[at];
     const int back = model_stage(run, sim_stage_of(placement, shape->ranks, shape->chunks, rank, op->chunk2));
     return pass_ps(run->lane, SIM_PASS_FORWARD, at) + pass_ps(run->lane, SIM_PASS_BACKWARD, back);
 }

@@ -27,7 +27,8 @@ typedef struct Search {
     SearchTables *tables;
     int jobs, top;
     double capacity_bytes;
-    int64_t *group_ps; /* [groups] */
+    int64_t *group_ps; /* [groups]: least time without pairs of a forward and a backward ... */
+    int64_t *pairs_ps; /* ... and with them */
     int *order;        /* groups, most promising first */
     SearchLimit limit;
     GArray *runs;      /* SearchRun: all that were simulated */
@@ -174,9 +175,11 @@ static int choose_next(const Search *search, const GArray *candidates, guint *at
 static void bound_one(int index, void *data)
 {
     Search *search = data;
-    if (search_team_mine(search->options->team, search->space->groups[index].costs))
-        search->group_ps[index] =
-            search_bound_group(search->space, search->tables, &search->space->groups[index]);
+    const SearchGroup *group = &search->space->groups[index];
+    if (!search_team_mine(search->options->team, group->costs))
+        return;
+    search->group_ps[index] = search_bound_group(search->tables, group);
+    search->pairs_ps[index] = search_bound_group_pairs(search->tables, group);
 }
 
 static int compare_groups(gconstpointer a, gconstpointer b, gpointer user)
@@ -195,8 +198,7 @@ static void walk_one(int index, void *data)
     if (!search_team_mine(search->options->team, search->space->groups[group].costs))
         return;
     SearchLane *lane = borrow_lane(search);
-    search_walk_group(lane, group, search->group_ps[group], &search->limit, search->capacity_bytes,
-                      &search->walks[index]);
+    search_walk_group(lane, group, &search->limit, search->capacity_bytes, &search->walks[index]);
     return_lane(search, lane);
 }
 
@@ -293,9 +295,8 @@ static void leave_groups(Search *search, int base)
         const int group = search->order[i];
         const int64_t points = search_group_count(search->space, &search->space->groups[group]);
         search->result->points += points;
-        if (points > 0) /* two copies of the model have no bound of the group */
-            leave_open(search, points,
-                       search_has_copies(&search->space->groups[group]) ? 0 : search->group_ps[group]);
+        if (points > 0)
+            leave_open(search, points, MIN(search->group_ps[group], search->pairs_ps[group]));
     }
 }
 
@@ -492,9 +493,11 @@ static void prepare(Search *search)
     search->tables = search_tables_new(search->space, search->jobs, team != NULL ? team->rank : 0,
                                        team != NULL ? team->ranks : 1);
     search->group_ps = g_new(int64_t, (gsize)MAX(1, groups));
+    search->pairs_ps = g_new(int64_t, (gsize)MAX(1, groups));
     search->order = g_new(int, (gsize)MAX(1, groups));
     search_parallel(groups, search->jobs, bound_one, search);
     search_team_share_bounds(team, search->group_ps, search->space->groups, groups);
+    search_team_share_bounds(team, search->pairs_ps, search->space->groups, groups);
     for (int i = 0; i < groups; i++)
         search->order[i] = i;
     g_qsort_with_data(search->order, groups, sizeof(int), compare_groups, search);
@@ -507,6 +510,7 @@ static void clear(Search *search)
     g_ptr_array_free(search->lanes, TRUE);
     search_tables_free(search->tables);
     g_free(search->group_ps);
+    g_free(search->pairs_ps);
     g_free(search->order);
     g_array_free(search->runs, TRUE);
     g_array_free(search->misses, TRUE);

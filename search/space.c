@@ -394,12 +394,9 @@ int64_t search_space_count(SearchSpace *space)
     return total;
 }
 
-bool search_has_copies(const SearchGroup *group)
+bool search_deal_pairs(const SearchDeal *deal)
 {
-    for (int d = 0; d < group->deals->count; d++)
-        if (group->deals->deal[d].order->placement == SIM_PLACE_BIDIRECTIONAL)
-            return true;
-    return false;
+    return deal->schedule == SPEC_SCHEDULE_DUALPIPE || deal->schedule == SPEC_SCHEDULE_DUALPIPEV;
 }
 
 void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)

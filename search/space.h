@@ -94,8 +94,9 @@ void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec);
 int64_t search_group_count(SearchSpace *space, const SearchGroup *group);
 int64_t search_space_count(SearchSpace *space);
 
-/* Whether a schedule of the group keeps two copies of the model. */
-bool search_has_copies(const SearchGroup *group);
+/* Orders that run a forward of one stage beside a backward of another: DualPipe always, in V shape where experts exchange
+ * tokens. */
+bool search_deal_pairs(const SearchDeal *deal);
 
 int search_id_compare(const SearchId *a, const SearchId *b);
 

@@ -264,8 +264,8 @@ static void walk_deal(Walker *walker, const SpecRecompute *extents, int extent_c
     }
 }
 
-void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, const SearchLimit *limit,
-                       double capacity_bytes, SearchWalk *walk)
+void search_walk_group(SearchLane *lane, int group_index, const SearchLimit *limit, double capacity_bytes,
+                       SearchWalk *walk)
 {
     SearchSpace *space = lane->space;
     const SearchGroup *group = &space->groups[group_index];
@@ -279,8 +279,10 @@ void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, cons
     walker.open = g_array_new(FALSE, FALSE, sizeof(Open));
     walker.id.group = group_index;
     bool looped = false;
-    const bool whole = search_beyond(limit, group_ps, walker.id);
-    search_lane_group(lane, group);
+    const bool whole = search_beyond(limit, search_bound_group(lane->tables, group), walker.id);
+    const bool whole_pairs =
+        whole && search_beyond(limit, search_bound_group_pairs(lane->tables, group), walker.id);
+    bool begun = false;
     lane->give_up_ps = limit->step_ps;
     for (int d = 0; d < group->deals->count; d++) {
         const SearchDeal *deal = &group->deals->deal[d];
@@ -288,7 +290,7 @@ void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, cons
             continue;
         const int extent_count = search_extents(space, deal, extents);
         walk->points += (int64_t)extent_count * walker.policy_count;
-        if (whole && deal->order->placement != SIM_PLACE_BIDIRECTIONAL) {
+        if (search_deal_pairs(deal) ? whole_pairs : whole) {
             walk->pruned[SEARCH_BOUND_COMPUTE] += (int64_t)extent_count * walker.policy_count;
             continue;
         }
@@ -297,6 +299,9 @@ void search_walk_group(SearchLane *lane, int group_index, int64_t group_ps, cons
         looped |= loop;
         if (walk->mode != SEARCH_WALK_ALL && looped && !loop)
             continue;
+        if (!begun)
+            search_lane_group(lane, group);
+        begun = true;
         walker.id = (SearchId){.group = group_index, .deal = (int16_t)d};
         search_lane_deal(lane, deal);
         walk_deal(&walker, extents, extent_count);

@@ -34,8 +34,8 @@ typedef struct SearchWalk {
 
 #define SEARCH_MISSES 8 /* kept of each group */
 
-void search_walk_group(SearchLane *lane, int group, int64_t group_ps, const SearchLimit *limit,
-                       double capacity_bytes, SearchWalk *walk);
+void search_walk_group(SearchLane *lane, int group, const SearchLimit *limit, double capacity_bytes,
+                       SearchWalk *walk);
 int search_candidate_compare(const void *a, const void *b);
 int search_miss_compare(const void *a, const void *b);
 /* Whether a point of at least `least_ps` is ruled out. */

@@ -37,7 +37,8 @@ typedef struct SimStage {
     int offloaded;           /* the first of them, whose activations wait on the host */
     SimWork send_next;       /* activation to the next stage (its rank's NIC or scale-up link) */
     SimWork send_prev;       /* gradient to the previous stage */
-    SimWork overlapped_pair; /* DualPipe: forward and backward of this chunk together; zero: no overlap */
+    SimWork
+        overlapped_pair; /* DualPipe: a forward beside a backward of the rank's other chunk; zero: no overlap */
 } SimStage;
 
 typedef struct SimRankPlan { /* one pipeline rank */

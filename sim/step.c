@@ -202,13 +202,15 @@ static bool fill_layers(Step *step, GError **error)
 
 /* Forward of one micro-batch and backward of another at once: the kernels of both share the SMs, so they take as
  * long as one after the other; the all-to-all of each hides behind the other's kernels. [DeepSeekV3] */
-static SimWork overlapped_pair(const SimStage *stage)
+static SimWork overlapped_pair(const SimStage *ahead, const SimStage *back)
 {
     SimWork pair = {0};
     int64_t compute_ps = 0;
-    for (int i = 0; i < stage->segment_count; i++) {
-        const SimSegment *segment = &stage->segments[i];
-        step_add_work(&pair, &segment->forward);
+    for (int i = 0; i < ahead->segment_count; i++) {
+        step_add_work(&pair, &ahead->segments[i].forward);
+    }
+    for (int i = 0; i < back->segment_count; i++) {
+        const SimSegment *segment = &back->segments[i];
         step_add_work(&pair, &segment->recompute);
         step_add_work(&pair, &segment->backward_input);
         step_add_work(&pair, &segment->backward_weight);
@@ -239,6 +241,23 @@ static bool pairs_in_v(const Spec *spec)
            spec->parallel.schedule == SPEC_SCHEDULE_FILE;
 }
 
+/* The stage whose backwards run beside forwards of `stage`: the rank's other one, or what given orders say. */
+static int pair_of(const SimPlan *plan, int stage)
+{
+    int rank = 0, chunk = 0;
+    sim_place_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, stage, &rank, &chunk);
+    for (int64_t i = 0; plan->orders != NULL && i < plan->orders[rank].count; i++) {
+        const SimPassOp *op = &plan->orders[rank].ops[i];
+        if (op->pass == SIM_PASS_FORWARD_BACKWARD && op->chunk == chunk) {
+            return sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank,
+                                op->chunk2);
+        }
+    }
+    return plan->shape.chunks != 2 ? stage
+                                   : sim_stage_of(plan->schedule->placement, plan->shape.ranks,
+                                                  plan->shape.chunks, rank, 1 - chunk);
+}
+
 /* The second copy of a bidirectional model is the first one again, from the last rank to the first. */
 static void copy_stages(Step *step, int stages)
 {
@@ -246,10 +265,12 @@ static void copy_stages(Step *step, int stages)
         step->plan->stages[stage] = step->plan->stages[stage - step->stages];
         step->params[stage] = step->params[stage - step->stages];
     }
-    for (int stage = 0; stage < stages; stage++) {
-        SimStage *out = &step->plan->stages[stage];
-        if (step->stages < stages || (pairs_in_v(step->spec) && exchanges(out))) {
-            out->overlapped_pair = overlapped_pair(out);
+    const bool copies = step->stages < stages;
+    for (int stage = 0; stage < stages && (copies || pairs_in_v(step->spec)); stage++) {
+        SimStage *ahead = &step->plan->stages[stage];
+        const SimStage *back = &step->plan->stages[pair_of(step->plan, stage)];
+        if (copies || exchanges(ahead) || exchanges(back)) {
+            ahead->overlapped_pair = overlapped_pair(ahead, back);
         }
     }
 }

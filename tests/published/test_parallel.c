@@ -135,7 +135,7 @@ static void overlapped_pair(void)
     OrrArena *arena = orr_arena_new();
     report_run(&spec, NULL, &options, arena, &report, &error);
     g_assert_no_error(error);
-    double pair_s = INFINITY; /* of the stage without the head */
+    double pair_s = INFINITY; /* of the middle ranks, without embedding and head */
     for (int64_t i = 0; i < report.result.span_count; i++) {
         const SimSpan *span = &report.result.spans[i];
         if (span->tag == SIM_TAG_FORWARD_BACKWARD) {

@@ -36,8 +36,11 @@ static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *
     g_assert_no_error(error);
     g_assert_true(search_simulate(space, id, capacity, &run));
     search_bound_point(lane, id, &least_ps, &least_bytes);
-    if (space->groups[id.group].deals->deal[id.deal].order->placement != SIM_PLACE_BIDIRECTIONAL)
-        g_assert_cmpint(search_bound_group(space, lane->tables, &space->groups[id.group]), <=, run.step_ps);
+    const SearchGroup *group = &space->groups[id.group];
+    g_assert_cmpint(search_deal_pairs(&group->deals->deal[id.deal])
+                        ? search_bound_group_pairs(lane->tables, group)
+                        : search_bound_group(lane->tables, group),
+                    <=, run.step_ps);
     const double needed = run.peak_bytes + spec->execution.framework.context_bytes;
     if (least_ps > run.step_ps || least_bytes > needed + 1)
         describe(spec);

@@ -1,0 +1,290 @@
+/* search/probe.c - see probe.h. */
+#include "search/probe.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "costmodel/params.h"
+#include "sim/step.h"
+#include "spec/placement.h"
+
+typedef struct Probe {
+    const Spec *spec;
+    SearchCosts *costs;
+    SearchLayer *rows; /* [layers] */
+    OrrArena *scratch;
+    SearchAgain again;
+    int layers;
+    bool first; /* fills what recomputation does not change */
+} Probe;
+
+static int64_t duration_ps(const SimWork *work)
+{
+    int64_t ps = 0;
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        ps += work->part_ps[part];
+    return ps;
+}
+
+static void add_side(SearchSide *side, const SimWork *work)
+{
+    side->exchange_ps += work->part_ps[SIM_PART_EXPERT_COMM];
+    side->kernels_ps += duration_ps(work) - work->part_ps[SIM_PART_EXPERT_COMM];
+}
+
+static void add_edge(SearchEdge *edge, const SimSegment *segment)
+{
+    edge->forward_ps += duration_ps(&segment->forward);
+    edge->input_ps += duration_ps(&segment->backward_input);
+    edge->weight_ps += duration_ps(&segment->backward_weight);
+    add_side(&edge->ahead, &segment->forward);
+    add_side(&edge->back, &segment->backward_input);
+    add_side(&edge->back, &segment->backward_weight);
+    edge->kept_bytes += segment->activation_bytes;
+    edge->input_only_bytes += segment->activation_input_only_bytes;
+    edge->forward_temp_bytes = segment->forward_temp_bytes;
+    edge->backward_temp_bytes = segment->backward_temp_bytes;
+    edge->segments++;
+}
+
+static void take_layer(Probe *probe, int layer, const SimSegment *segment)
+{
+    SearchLayer *row = &probe->rows[layer];
+    if (probe->first) {
+        const CostParams params = cost_piece_params(&probe->spec->model, COST_PIECE_LAYER, layer);
+        row->forward_ps = duration_ps(&segment->forward);
+        row->input_ps = duration_ps(&segment->backward_input);
+        row->weight_ps = duration_ps(&segment->backward_weight);
+        add_side(&row->ahead, &segment->forward);
+        add_side(&row->back, &segment->backward_input);
+        add_side(&row->back, &segment->backward_weight);
+        row->dense = cost_rank_dense_params(&params, &probe->spec->parallel);
+        row->expert = cost_rank_expert_params(&params, &probe->spec->parallel);
+        row->matrices = params.matrices;
+    }
+    SearchLayerAgain *again = &row->again[probe->again];
+    again->ps = duration_ps(&segment->recompute);
+    add_side(&again->side, &segment->recompute);
+    again->kept_bytes = segment->activation_bytes;
+    again->input_only_bytes = segment->activation_input_only_bytes;
+    again->forward_temp_bytes = segment->forward_temp_bytes;
+    again->backward_temp_bytes = segment->backward_temp_bytes;
+}
+
+static void edge_params(const Probe *probe, CostPiece piece, bool tied, SearchEdge *edge)
+{
+    SpecModel model = probe->spec->model;
+    model.tied_embeddings = tied;
+    const CostParams params = cost_piece_params(&model, piece, 0);
+    edge->dense += cost_rank_dense_params(&params, &probe->spec->parallel);
+    edge->expert += cost_rank_expert_params(&params, &probe->spec->parallel);
+    edge->matrices += params.matrices;
+}
+
+/* Segments of a probe: embedding, layers (on one or two stages), multi-token prediction, head. */
+static void take_plan(Probe *probe, const SimPlan *plan)
+{
+    SearchCosts *costs = probe->costs;
+    const int ranks = plan->shape.ranks;
+    SearchEdge again = {0};
+    int next = -1; /* layer; the embedding is before layer 0 */
+    for (int stage = 0; stage < ranks; stage++) {
+        for (int i = 0; i < plan->stages[stage].segment_count; i++, next++) {
+            SimSegment segment = plan->stages[stage].segments[i];
+            if (i == 0) { /* its stage's bookkeeping is counted apart */
+                segment.forward.part_ps[SIM_PART_OTHER] -= costs->overhead_ps;
+                segment.backward_input.part_ps[SIM_PART_OTHER] -= costs->overhead_ps;
+            }
+            if (next >= 0 && next < probe->layers)
+                take_layer(probe, next, &segment);
+            else if (probe->first)
+                add_edge(next < 0 ? &costs->first : &costs->last, &segment);
+            else if (next > 0)
+                add_edge(&again, &segment);
+        }
+    }
+    if (again.segments > 0) { /* multi-token prediction follows recomputation too: the least of all extents */
+        costs->last.kept_bytes = MIN(costs->last.kept_bytes, again.kept_bytes);
+        costs->last.input_only_bytes = MAX(costs->last.input_only_bytes, again.input_only_bytes);
+    }
+    if (!probe->first)
+        return;
+    edge_params(probe, COST_PIECE_EMBEDDING, probe->spec->model.tied_embeddings, &costs->first);
+    edge_params(probe, COST_PIECE_HEAD, false, &costs->last);
+    edge_params(probe, COST_PIECE_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
+    if (probe->spec->model.mtp_layers > 0)
+        edge_params(probe, COST_PIECE_MTP, false, &costs->mtp);
+    costs->workspace_bytes = plan->ranks[0].static_bytes[SIM_MEM_WORKSPACE];
+    costs->last_workspace_bytes = plan->ranks[ranks - 1].static_bytes[SIM_MEM_WORKSPACE];
+}
+
+static void probe_once(Probe *probe, Spec *spec, SpecRecompute recompute)
+{
+    SimPlan plan;
+    spec->training.recompute = recompute;
+    const bool ok = sim_step_plan(spec, probe->scratch, &plan, NULL);
+    g_assert(ok);
+    take_plan(probe, &plan);
+    probe->costs->known |= 1u << probe->again;
+    probe->first = false;
+}
+
+/* Spans hold for every data and pipeline degree with the default order, and groups that divide a domain or are
+ * divided by it. */
+bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
+{
+    const int domain = spec_domain_gpus(space->spec);
+    const int64_t strides[] = {group->tensor, (int64_t)group->tensor * group->context, group->expert_tensor,
+                               (int64_t)group->expert_tensor * group->expert};
+    for (gsize i = 0; i < G_N_ELEMENTS(strides); i++)
+        if (domain % strides[i] != 0 && strides[i] % domain != 0)
+            return false;
+    return strcmp(space->spec->parallel.order, "tp-cp-ep-dp-pp") == 0;
+}
+
+/* The group's own degrees; each stage has a segment, the first and last their edge. */
+static void own_degrees(const SearchGroup *group, Spec *spec)
+{
+    SpecParallel *parallel = &spec->parallel;
+    const int layers = spec->model.layers, ranks = group->pipeline;
+    int left = layers;
+    parallel->pipeline = parallel->stage_layers_count = ranks;
+    parallel->data = group->data;
+    for (int r = ranks - 1; r > 0; r--) {
+        parallel->stage_layers[r] = left > 0 && (r < ranks - 1 || layers >= ranks) ? 1 : 0;
+        left -= parallel->stage_layers[r];
+    }
+    parallel->stage_layers[0] = left;
+}
+
+/* Two stages and enough micro-batches that gradients accumulate as they do at the group. */
+static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec *ret_spec)
+{
+    const SpecFramework *framework = &space->spec->execution.framework;
+    *ret_spec = *space->spec;
+    SpecParallel *parallel = &ret_spec->parallel;
+    const int many = group->microbatches > 1 ? 2 : 1;
+    parallel->tensor = group->tensor;
+    parallel->sequence_parallel = group->sequence_parallel;
+    parallel->context = group->context;
+    parallel->virtual_stages = 1;
+    parallel->schedule = SPEC_SCHEDULE_1F1B;
+    parallel->stage_layers_count = parallel->first_stage_layers = parallel->last_stage_layers = 0;
+    parallel->embedding_as_layer = parallel->loss_as_layer = parallel->mtp_as_layer = false;
+    parallel->pipeline = ret_spec->model.layers > 1 ? 2 : 1;
+    parallel->data = MAX(1, ret_spec->cluster.scale_up_domain_gpus);
+    if (!search_placed_alike(space, group))
+        own_degrees(group, ret_spec);
+    parallel->expert = group->expert;
+    parallel->expert_tensor = group->expert_tensor;
+    parallel->zero = framework->reduce_each_microbatch ? 2 : 0;
+    parallel->zero_group_gpus = 0;
+    ret_spec->training.micro_batch = group->micro_batch;
+    ret_spec->training.precision = (SpecPrecision)group->precision;
+    ret_spec->training.global_batch = group->micro_batch * parallel->data * many;
+    ret_spec->execution.attention = (SpecAttention)group->attention;
+    ret_spec->execution.overlap = group->overlap;
+    ret_spec->offload.activation_layers = 0; /* what leaves is search_kept()'s affair */
+    ret_spec->execution.framework.balances_head = false;
+    ret_spec->execution.framework.bucket_bytes = 0; /* data parallelism is counted elsewhere */
+}
+
+static void probe_again(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)
+{
+    const SpecRecompute none = {.mode = SPEC_RECOMPUTE_NONE, .every_n_layers = 1};
+    const SpecRecompute all = {.mode = SPEC_RECOMPUTE_FULL, .every_n_layers = 1};
+    SpecRecompute some = {.mode = SPEC_RECOMPUTE_SELECTIVE, .every_n_layers = 1};
+    SpecRecompute op = {.mode = SPEC_RECOMPUTE_SELECTIVE_OP, .every_n_layers = 1};
+    unsigned modes = space->recompute;
+    const SpecRecompute *own = &space->spec->training.recompute;
+    if (modes == 0) {
+        modes = 1u << own->mode;
+        if (own->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER)
+            modes = 1u << SPEC_RECOMPUTE_FULL;
+        if (own->mode == SPEC_RECOMPUTE_MODULES) {
+            some = *own;
+            modes = 1u << SPEC_RECOMPUTE_SELECTIVE;
+        }
+    }
+    probe->again = SEARCH_AGAIN_NONE;
+    probe_once(probe, spec, none);
+    if (!whole)
+        return;
+    probe->again = SEARCH_AGAIN_ALL;
+    if (modes & 1u << SPEC_RECOMPUTE_FULL)
+        probe_once(probe, spec, all);
+    probe->again = SEARCH_AGAIN_SOME;
+    if (modes & 1u << SPEC_RECOMPUTE_SELECTIVE)
+        probe_once(probe, spec, some);
+    probe->again = SEARCH_AGAIN_OP;
+    if (modes & 1u << SPEC_RECOMPUTE_SELECTIVE_OP)
+        probe_once(probe, spec, op);
+}
+
+static void less_of_side(SearchSide *side, const SearchSide *other)
+{
+    side->exchange_ps = MIN(side->exchange_ps, other->exchange_ps);
+    side->kernels_ps = MIN(side->kernels_ps, other->kernels_ps);
+}
+
+static void less_of_layer(SearchLayer *row, const SearchLayer *other)
+{
+    row->forward_ps = MIN(row->forward_ps, other->forward_ps);
+    row->input_ps = MIN(row->input_ps, other->input_ps);
+    row->weight_ps = MIN(row->weight_ps, other->weight_ps);
+    less_of_side(&row->ahead, &other->ahead);
+    less_of_side(&row->back, &other->back);
+    for (int kind = 0; kind < SEARCH_AGAIN_COUNT; kind++) {
+        row->again[kind].ps = MIN(row->again[kind].ps, other->again[kind].ps);
+        less_of_side(&row->again[kind].side, &other->again[kind].side);
+    }
+}
+
+static void less_of_edge(SearchEdge *edge, const SearchEdge *other)
+{
+    edge->forward_ps = MIN(edge->forward_ps, other->forward_ps);
+    edge->input_ps = MIN(edge->input_ps, other->input_ps);
+    edge->weight_ps = MIN(edge->weight_ps, other->weight_ps);
+    less_of_side(&edge->ahead, &other->ahead);
+    less_of_side(&edge->back, &other->back);
+}
+
+/* Where ZeRO-2 and 3 reduce after every micro-batch, the other stages add to a gradient. That is another weight gradient,
+ * and behind a longer one the host hides more of its own time: each pass counts with the less of both. */
+static void probe_other_zero(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)
+{
+    SearchCosts other = {.overhead_ps = probe->costs->overhead_ps};
+    Probe again = {.spec = spec,
+                   .costs = &other,
+                   .rows = ORR_ARENA_NEW(probe->scratch, SearchLayer, probe->layers),
+                   .scratch = probe->scratch,
+                   .layers = probe->layers,
+                   .first = true};
+    spec->parallel.zero = 0;
+    probe_again(space, &again, spec, whole);
+    for (int layer = 0; layer < probe->layers; layer++)
+        less_of_layer(&probe->rows[layer], &again.rows[layer]);
+    less_of_edge(&probe->costs->first, &other.first);
+    less_of_edge(&probe->costs->last, &other.last);
+}
+
+void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole, OrrArena *scratch,
+                  SearchCosts *ret_costs, SearchLayer *ret_rows)
+{
+    g_autofree Spec *spec = g_new(Spec, 1);
+    SearchCosts costs = {0};
+    Probe probe = {.spec = spec,
+                   .costs = &costs,
+                   .rows = ret_rows,
+                   .scratch = scratch,
+                   .layers = space->spec->model.layers,
+                   .first = true};
+    probe_spec(space, group, spec);
+    costs.overhead_ps = llround(spec->execution.framework.microbatch_overhead_s * 1e12);
+    probe_again(space, &probe, spec, whole);
+    if (spec->execution.framework.reduce_each_microbatch && spec_microbatches(spec) > 1)
+        probe_other_zero(space, &probe, spec, whole);
+    costs.hop_inside_ps = sim_step_hop_ps(spec, true);
+    costs.hop_across_ps = sim_step_hop_ps(spec, false);
+    *ret_costs = costs;
+}

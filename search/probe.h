@@ -1,0 +1,32 @@
+/* search/probe.h - what a model's pieces cost and keep on a rank of a group, read from plans that sim/step.h makes of a
+ * two-stage probe: the simulator's own picoseconds and bytes; used by costs.c alone.
+ */
+#ifndef ORR_SEARCH_PROBE_H
+#define ORR_SEARCH_PROBE_H
+
+#include "search/costs.h"
+
+/* What a layer costs with one extent of recomputation. */
+typedef struct SearchLayerAgain {
+    int64_t ps; /* runs again in the backward */
+    SearchSide side;
+    int64_t kept_bytes, input_only_bytes, forward_temp_bytes, backward_temp_bytes;
+} SearchLayerAgain;
+
+typedef struct SearchLayer {
+    int64_t forward_ps, input_ps, weight_ps;
+    SearchSide ahead, back;
+    SearchLayerAgain again[SEARCH_AGAIN_COUNT];
+    double dense, expert; /* parameters */
+    int64_t matrices;
+} SearchLayer;
+
+/* Fills in everything but the sums of `ret_costs`, and a row of `ret_rows` [layers], zero before, for every layer.
+ * `whole`: every extent of recomputation that the space may try, otherwise none. */
+void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole, OrrArena *scratch,
+                  SearchCosts *ret_costs, SearchLayer *ret_rows);
+
+/* Whether a group's probe holds for every data and pipeline degree. */
+bool search_placed_alike(const SearchSpace *space, const SearchGroup *group);
+
+#endif
