@@ -229,6 +229,15 @@ void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, Cos
     cost_push_move(ops, "cast", module, COST_MOVE_CAST, elements * bytes, kernels);
 }
 
+/* Bytes an element of PyTorch's RMSNorm as a chain of kernels. Forward: to fp32 (2+4), square (4+4), mean (4), scale (4+4),
+ * back (4+2), weight (2+2). Backward: weight (4; 6+2 for its gradient), to fp32 (6), gradients of the scaling (8; 12+4 for
+ * the root), of mean (4) and square (copy 8, double 8, product 12), their sum (12), back (6).
+ * Source: [PyTorchAutograd] pow_backward, mean_backward, mul_tensor_backward */
+#define EAGER_NORM_BYTES            36
+#define EAGER_NORM_KERNELS          8
+#define EAGER_NORM_BACKWARD_BYTES   92
+#define EAGER_NORM_BACKWARD_KERNELS 18
+
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width)
 {
     const SpecFramework *framework = &shape->spec->execution.framework;
@@ -237,12 +246,13 @@ void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double 
     }
     const double elements = tokens * width, e = shape->element_bytes;
     const bool eager = framework->norm_upcasts_fp32 && !shape->spec->execution.compiled;
-    if (pass == COST_FORWARD) { /* read x, write y; eager: upcast, square, mean, scale, downcast, weight */
-        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM, elements * (eager ? e + 28 : 2 * e),
-                       eager ? 7 : 1);
+    if (pass == COST_FORWARD) { /* read x, write y */
+        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM,
+                       elements * (eager ? EAGER_NORM_BYTES : 2 * e), eager ? EAGER_NORM_KERNELS : 1);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
-        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM, elements * (eager ? e + 44 : 5 * e),
-                       eager ? 14 : 2);
+        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM,
+                       elements * (eager ? EAGER_NORM_BACKWARD_BYTES : 5 * e),
+                       eager ? EAGER_NORM_BACKWARD_KERNELS : 2);
     }
 }
 

@@ -182,9 +182,9 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
         return;
     }
     const bool fused = execution->framework.fused_rope || execution->compiled;
-    /* eager: to fp32 complex, multiply, back: 2 -> 4 -> 4 -> 2 bytes an element, query and key apart */
+    /* eager, query and key apart: to fp32 complex (2+4), multiply (4+4), back (4+2) */
     cost_push_move(ops, "rope", COST_MODULE_ATTENTION_PROJECTION, COST_MOVE_ELEMENTWISE,
-                   shape->tokens * width * (fused ? 2 : 8) * shape->element_bytes, fused ? 2 : 8);
+                   shape->tokens * width * (fused ? 2 : 10) * shape->element_bytes, fused ? 2 : 6);
 }
 
 static void push_qk_norm(const CostShape *shape, CostPass pass, CostOps *ops)

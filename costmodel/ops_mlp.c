@@ -18,8 +18,8 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
     int kernels = 1;
     if (!fused) {
         forward += 2 * e;
-        backward += (model->gated_mlp ? 3 : 2) * e;
-        kernels = 2;
+        backward += (model->gated_mlp ? 4 : 2) * e; /* gated: two products of 3 e, the activation's 3 e */
+        kernels = model->gated_mlp && pass != COST_FORWARD ? 3 : 2;
     }
     cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE,
                    elements * (pass == COST_FORWARD ? forward : backward), kernels);
