@@ -39,13 +39,42 @@ typedef struct Machine {
     double sms, bytes_per_s, l2_bytes;
 } Machine;
 
-/* Bytes of the output: read and written as fp32 when accumulating, else written in the wide 16-bit type (fp32
- * and TF32 products keep fp32). */
+/* Bytes of the output: written in the wide 16-bit type (fp32 and TF32 products keep fp32), read and written when
+ * accumulating, as fp32 or in that type. */
 static double output_bytes(const CostGemm *gemm)
 {
     if (gemm->accumulate_fp32)
         return 8;
-    return fmax(spec_dtype_bytes(gemm->dtype), 2);
+    return fmax(spec_dtype_bytes(gemm->dtype), 2) * (gemm->accumulate ? 2 : 1);
+}
+
+/* Pieces of `step` that cover `size`, the last one partly. Where the size is drawn, its mean says nothing about how full
+ * the last piece is: half on average, unless the draws keep away from a multiple of the step.
+ *   E ceil(X / step), X normal: j - 1 + sum of P(X > i step) for i = j - 1, j, j + 1, with j the nearest multiple */
+static double pieces(double size, double step, double deviation)
+{
+    if (deviation <= 0)
+        return ceil(size / step);
+    if (deviation > step / 2)
+        return size / step + 0.5;
+    const double nearest = rint(size / step);
+    double expected = nearest - 1;
+    for (int i = -1; i <= 1; i++)
+        expected += 0.5 * erfc(((nearest + i) * step - size) / (deviation * sqrt(2)));
+    return expected;
+}
+
+/* Tiles of one group down its rows. */
+static double row_tiles(const CostGemm *gemm, double tile)
+{
+    return pieces(gemm->m, tile, gemm->layout == COST_LAYOUT_BACKWARD_WEIGHT ? 0 : gemm->row_deviation);
+}
+
+/* The inner dimension as the main loop runs it, `split` parts at once. */
+static double padded_k(const CostGemm *gemm, double split)
+{
+    const double deviation = gemm->layout == COST_LAYOUT_BACKWARD_WEIGHT ? gemm->row_deviation : 0;
+    return pieces(gemm->k / split, K_STEP, deviation / split) * K_STEP;
 }
 
 /* DRAM traffic of the operands. A wave of tiles covers an area of about rows x columns outputs and shares
@@ -71,11 +100,11 @@ static double tile_s(const Machine *machine, const CostGemm *gemm, const Tile *t
                      double best_s)
 {
     const SpecGemmShared *shared = machine->shared;
-    double blocks = ceil(gemm->m / tile->m) * ceil(gemm->n / tile->n) * gemm->groups * split;
+    double blocks = row_tiles(gemm, tile->m) * ceil(gemm->n / tile->n) * gemm->groups * split;
     double slots = fmax(1, floor(machine->sms / tile->sms));
     double waves = blocks / slots;
     waves = waves <= 1 ? 1 : (1 - shared->wave_quantum) * waves + shared->wave_quantum * ceil(waves);
-    double k = ceil(gemm->k / split / K_STEP) * K_STEP;
+    double k = padded_k(gemm, split);
     double reuse = tile->m * tile->n / (tile->m + tile->n);
     double flops_per_s = machine->sm_flops_per_s * tile->sms * reuse / (reuse + machine->tile_half);
     double compute_s = waves * (2 * tile->m * tile->n * k / flops_per_s + shared->tile_s +
@@ -111,7 +140,7 @@ static double fastest_s(const Machine *machine, const CostGemm *gemm, int tile_c
 {
     double best_s = INFINITY;
     for (int i = 0; i < tile_count; i++) {
-        double blocks = ceil(gemm->m / tiles[i].m) * ceil(gemm->n / tiles[i].n) * gemm->groups;
+        double blocks = row_tiles(gemm, tiles[i].m) * ceil(gemm->n / tiles[i].n) * gemm->groups;
         for (int j = 0; j < SPLITS; j++) {
             if (splits[j] > 1 && blocks * tiles[i].sms * splits[j - 1] > 2 * machine->sms)
                 break; /* the SMs are full: splitting further only adds work */

@@ -23,6 +23,9 @@ typedef struct CostGemm {
     CostLayout layout;
     bool grouped;         /* `groups` are experts, a kernel each; else one strided batch */
     bool accumulate_fp32; /* reads and writes an fp32 output (gradient accumulation) */
+    bool accumulate;      /* adds to an output of 16 bits: reads it too */
+    double row_deviation; /* standard deviation of a group's rows, where they are drawn: of m, of k for weight
+                           * gradients; 0: every group has the same */
 } CostGemm;
 
 /* Seconds on the GPU, launch gap excluded. Falls back to the generation's parameters when the

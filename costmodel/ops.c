@@ -136,6 +136,7 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
     const bool fused = shape->spec->execution.framework.fused_grad_accumulation;
     const int gemm = ops->count - 1;
     op->u.gemm.accumulate_fp32 = fused && shape->accumulate_fp32;
+    op->u.gemm.accumulate = fused && shape->accumulates;
     if (!fused && shape->accumulates) {
         const double gradient_bytes = shape->accumulate_fp32 ? 4 : shape->element_bytes;
         const bool upcast = shape->accumulate_fp32 && shape->spec->execution.framework.gradient_upcast;

@@ -100,6 +100,14 @@ static void push_router(const CostShape *shape, CostPass pass, CostOps *ops)
     }
 }
 
+/* Standard deviation of an expert's rows: tokens choose k of E experts, so m (1 - k/E) is the variance of m rows.
+ * Capacity pads all to the same. */
+static double row_deviation(const CostShape *shape, double rows)
+{
+    const SpecMoe *moe = &shape->spec->model.moe;
+    return dropless(shape) ? sqrt(rows * (1 - (double)moe->top_k / fmax(1, moe->experts))) : 0;
+}
+
 /* One product for each of the rank's experts. */
 static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *name, CostPass pass, double in,
                              double out)
@@ -120,6 +128,7 @@ static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *n
     op->full_flops = 2 * even * in * out * experts;
     op->model_flops = op->full_flops / (dropless(shape) ? 1 : shape->spec->model.moe.capacity_factor);
     op->u.gemm.grouped = experts > 1 && !one_kernel(shape);
+    op->u.gemm.row_deviation = row_deviation(shape, rows);
     op->host_kernels = op->u.gemm.grouped ? (int)experts - 1 : 0;
 }
 
