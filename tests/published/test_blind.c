@@ -1,0 +1,84 @@
+/* tests/published/test_blind.c - the runs outside the ledger replayed: holds what docs/ACCURACY.md states of them,
+ * and that the second set's rows are those that were written down before their first replay. */
+#include <stdio.h>
+
+#include "base/file.h"
+#include "report/validate.h"
+#include "search/choose.h"
+
+/* Of scenarios/blind/second.json as first committed. A row may change only where it was copied wrongly from its source:
+ * then its note says so, and docs/ACCURACY.md counts it. */
+#define SECOND_SHA256 "5a5bdd20247b643e9e99ffedd36846e129f757f68209e6a122868a65d37a595d"
+
+static char *path_of(const char *name)
+{
+    char *folder = orr_scenarios_dir(NULL), *path = NULL;
+    g_assert_nonnull(folder);
+    path = g_build_filename(folder, "blind", name, NULL);
+    g_free(folder);
+    return path;
+}
+
+static ValidateLedger replay(const char *name)
+{
+    char *path = path_of(name);
+    const char *const paths[] = {path};
+    ValidateLedger ledger;
+    GError *error = NULL;
+    const bool ok = validate_files(paths, 1, NULL, search_choose, NULL, NULL, &ledger, &error);
+    g_assert_no_error(error);
+    g_assert_true(ok);
+    g_free(path);
+    return ledger;
+}
+
+static void print_table(const ValidateLedger *ledger)
+{
+    GString *table = g_string_new(NULL);
+    validate_write_text(ledger, false, table);
+    printf("%s", table->str);
+    g_string_free(table, TRUE);
+}
+
+static void first_set(void)
+{
+    ValidateLedger ledger = replay("published.json");
+    print_table(&ledger);
+    g_assert_cmpint(ledger.overall.rows, ==, 13);
+    g_assert_cmpint(ledger.overall.skipped, ==, 0);
+    g_assert_cmpfloat(ledger.overall.mape, <=, 0.05);
+    validate_clear(&ledger);
+}
+
+static void second_set(void)
+{
+    ValidateLedger ledger = replay("second.json");
+    print_table(&ledger);
+    g_assert_cmpint(ledger.overall.rows, ==, 103);
+    g_assert_cmpint(ledger.overall.skipped, ==, 0);
+    g_assert_cmpfloat(ledger.overall.mape, <=, 0.14);
+    g_assert_cmpfloat(ledger.overall.memory_mape, <=, 0.32);
+    g_assert_cmpfloat(ledger.overall.coverage, >=, 0.8);
+    validate_clear(&ledger);
+}
+
+static void second_set_as_written(void)
+{
+    char *path = path_of("second.json"), *text = NULL, *sum = NULL;
+    gsize length = 0;
+    g_assert_true(g_file_get_contents(path, &text, &length, NULL));
+    sum = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text, length);
+    g_assert_cmpstr(sum, ==, SECOND_SHA256);
+    g_free(sum);
+    g_free(text);
+    g_free(path);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/blind/first", first_set);
+    g_test_add_func("/blind/second", second_set);
+    g_test_add_func("/blind/second-as-written", second_set_as_written);
+    return g_test_run();
+}
