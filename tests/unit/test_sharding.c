@@ -120,6 +120,46 @@ static void recipes(void)
     g_assert_cmpfloat(narrow.peak, <, mixed.peak);
 }
 
+/* Bytes a parameter of the gradients of a bf16 model, by the software's own rule (docs/SOURCES.md [DeepSpeedTypes],
+ * megatron/training/arguments.py). ZeRO-1 keeps them whole. */
+static void bf16_gradients(void)
+{
+    static const struct {
+        const char *framework;
+        double bytes;
+    } CASES[] = {
+        {"deepspeed", 2},          {"transformers-deepspeed", 2},
+        {"megatron-deepspeed", 6}, /* bf16 and their fp32 sum */
+        {"megatron-core", 2},      /* NVIDIA's recipes */
+        {"megatron-lm-2024", 4},
+    };
+    const double parameters =
+        12 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 14336 + 2 * 4096) + 2.0 * 32000 * 4096 + 4096;
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *set = g_strdup_printf("execution.framework=%s", CASES[i].framework);
+        const Ran ran = RUN("parallel.zero=1", set);
+        g_assert_cmpfloat_with_epsilon(ran.gradients / parameters, CASES[i].bytes, 0.5);
+    }
+}
+
+/* Megatron-LM of 2023 reduces in buckets where overlap asks for it. */
+static void overlap_has_buckets(void)
+{
+    const Ran none = RUN("execution.framework=megatron-lm-2023", "parallel.zero=1", "execution.overlap=[]"),
+              some = RUN("execution.framework=megatron-lm-2023", "parallel.zero=1");
+    g_assert_cmpfloat(some.exposed_s, <, 0.5 * none.exposed_s);
+    g_assert_cmpfloat(some.step_s, <, none.step_s);
+}
+
+/* Models of Transformers run eager kernels where DeepSpeed's profile has Megatron's. */
+static void eager_models(void)
+{
+    const Ran fused = RUN("execution.framework=deepspeed", "model.dropout_frac=0"),
+              eager = RUN("execution.framework=transformers-deepspeed");
+    g_assert_cmpfloat(eager.step_s, >, 1.02 * fused.step_s);
+    g_assert_cmpfloat(eager.peak, >, 1.02 * fused.peak);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -130,5 +170,8 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/buckets", buckets);
     g_test_add_func("/sharding/hybrid", hybrid);
     g_test_add_func("/sharding/recipes", recipes);
+    g_test_add_func("/sharding/bf16-gradients", bf16_gradients);
+    g_test_add_func("/sharding/overlap-has-buckets", overlap_has_buckets);
+    g_test_add_func("/sharding/eager-models", eager_models);
     return g_test_run();
 }
