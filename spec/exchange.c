@@ -113,6 +113,9 @@ bool spec_export(const Spec *spec, const OrrJson *scenario, SpecFormat format, G
     const bool ok = rows[format].export(spec, &settings, error);
     if (ok && scenario != NULL) {
         g_autoptr(GPtrArray) native = native_keys(&settings, format, scenario);
+        if (format == SPEC_FORMAT_MEGATRON || format == SPEC_FORMAT_MEGATRON_BRIDGE)
+            g_ptr_array_add(native,
+                            g_strdup("parallel.data")); /* Megatron's is what the others leave of the GPUs */
         settings.companion = companion_of(scenario, native);
     }
     if (ok) {
@@ -151,6 +154,10 @@ bool spec_import_int(const SpecImport *import, const char *key, int *ret_value)
     if (text == NULL || strcmp(text, "null") == 0 || strcmp(text, "None") == 0)
         return false;
     const double value = g_ascii_strtod(text, &end);
+    if (text[0] == '$') {
+        spec_import_warn(import, "%s: %s is not set in the file; give the value itself", key, text);
+        return false;
+    }
     if (end == text || *end != '\0' || !(fabs(value) <= 1e9) || floor(value) < value) {
         spec_import_warn(import, "%s: \"%s\" is no whole number; passed over", key, text);
         return false;
@@ -165,6 +172,8 @@ bool spec_import_bool(const SpecImport *import, const char *key, bool fallback)
     if (text == NULL)
         return fallback;
     if (g_ascii_strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0)
+        return true;
+    if (text[0] == '$') /* a bare switch before a variable that may hold more options */
         return true;
     if (g_ascii_strcasecmp(text, "false") != 0 && strcmp(text, "0") != 0)
         spec_import_warn(import, "%s: \"%s\" is neither true nor false; taken as false", key, text);
@@ -327,21 +336,24 @@ static OrrJsonDoc *import_hf(const char *text, size_t length, const char *path, 
     return doc;
 }
 
+/* One line, since a launch has dozens of settings that change no step. */
 static void warn_unused(const SpecImport *import)
 {
-    enum { MOST = 20 };
-    int more = 0, said = 0;
+    enum { MOST = 40 };
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GString) names = g_string_new(NULL);
+    int said = 0;
     for (guint i = 0; i < import->in->list->len; i++) {
         const Setting *setting = &g_array_index(import->in->list, Setting, i);
-        if (setting->used)
+        if (setting->used || !g_hash_table_add(seen, setting->key))
             continue;
         if (said++ < MOST)
-            spec_import_warn(import, "%.80s: nothing in a scenario answers to it; passed over", setting->key);
-        else
-            more++;
+            g_string_append_printf(names, "%s%.80s", names->len > 0 ? ", " : "", setting->key);
     }
-    if (more > 0)
-        spec_import_warn(import, "%d more settings were passed over", more);
+    if (said > MOST)
+        g_string_append_printf(names, " and %d more", said - MOST);
+    if (said > 0)
+        spec_import_warn(import, "no field of a scenario answers to, and passed over: %s", names->str);
 }
 
 static bool any_used(const Settings *settings)

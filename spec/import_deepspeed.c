@@ -3,12 +3,51 @@
 
 #include "spec/exchange_internal.h"
 
+/* "auto" is filled in by the trainer that reads the file, from arguments of its own. */
+static void warn_auto(const SpecImport *import)
+{
+    static const char *const keys[][2] = {
+        {"train_batch_size", "training.global_batch"},
+        {"train_micro_batch_size_per_gpu", "training.micro_batch"},
+        {"fp16.enabled", "training.precision"},
+        {"bf16.enabled", "training.precision"},
+    };
+    g_autoptr(GString) sets = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const Setting *setting = settings_find(import->in, keys[i][0]);
+        if (setting != NULL && g_strcmp0(setting->value, "auto") == 0 &&
+            strstr(sets->str, keys[i][1]) == NULL)
+            g_string_append_printf(sets, " --set %s=...", keys[i][1]);
+    }
+    if (sets->len > 0)
+        spec_import_warn(import,
+                         "\"auto\" is filled in by the trainer; what it takes is not said here, give%s",
+                         sets->str);
+}
+
+static void warn_offload(const SpecImport *import)
+{
+    static const char *const keys[][2] = {{"zero_optimization.offload_optimizer", "optimizer states"},
+                                          {"zero_optimization.offload_param", "weights"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *device = g_strconcat(keys[i][0], ".device", NULL);
+        g_autofree char *pinned = g_strconcat(keys[i][0], ".pin_memory", NULL);
+        const char *where = spec_import_text(import, device);
+        spec_import_text(import, pinned);
+        if (where != NULL && strcmp(where, "none") != 0)
+            spec_import_warn(import,
+                             "%s: %s: %s on the host are not simulated; the scenario keeps them on the GPU",
+                             device, where, keys[i][1]);
+    }
+}
+
 /* train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x data: two of the first three
  * give the third where the data-parallel degree is known. */
 static void take_batch(SpecImport *import)
 {
     int batch = 0, micro = 0, steps = 1;
     const int data = spec_import_doc_int(import, "parallel.data", 0);
+    warn_auto(import);
     const bool has_batch = spec_import_int(import, "train_batch_size", &batch);
     const bool has_micro = spec_import_int(import, "train_micro_batch_size_per_gpu", &micro);
     const bool has_steps = spec_import_int(import, "gradient_accumulation_steps", &steps);
@@ -87,6 +126,7 @@ void spec_import_deepspeed(SpecImport *import)
     take_optimizer(import);
     take_precision(import);
     take_zero(import);
+    warn_offload(import);
     spec_import_move(import, "tensor_parallel.autotp_size", "parallel.tensor");
     spec_import_implied(import, "execution.framework", "deepspeed");
 }

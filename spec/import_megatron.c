@@ -118,6 +118,20 @@ static bool at_least_sequence(const Names *names, const MegatronInt *row)
            spec_import_int(names->import, "seq-length", &sequence) && limit == sequence;
 }
 
+/* What Megatron-DeepSpeed has besides, and names that older launches use. */
+static void take_older_model(const Names *names)
+{
+    const char *position = spec_import_text(names->import, "position-embedding-type");
+    if (names->bridge)
+        return;
+    if (position != NULL && strcmp(position, "alibi") == 0)
+        spec_import_native(names->import, "model.position", "alibi");
+    if (spec_import_bool(names->import, "embed-layernorm", false))
+        spec_import_native(names->import, "model.embedding_norm", "true");
+    spec_import_move(names->import, "model-parallel-size", "parallel.tensor");
+    spec_import_move(names->import, "pad-vocab-size-to", "model.vocab");
+}
+
 static void take_model(const Names *names)
 {
     const bool had_model = spec_import_at(names->import, "model") != NULL;
@@ -140,6 +154,13 @@ static void take_model(const Names *names)
             spec_import_native_bool(names->import, row->key,
                                     value != (names->bridge ? row->bridge_inverse : row->flag_inverse));
     }
+    const bool given = text_of(names, "ffn-hidden-size", NULL) != NULL;
+    const int hidden = spec_import_doc_int(names->import, "model.hidden", 0);
+    if (shape && !names->bridge && !given && !had_model && hidden > 0 &&
+        spec_import_bool(names->import, "swiglu", false)) {
+        g_autofree char *width = g_strdup_printf("%d", (int)(hidden * 8.0 / 3.0 / 64.0) * 64);
+        spec_import_implied(names->import, "model.ffn_hidden", width); /* Megatron-LM's own default */
+    }
     text_of(names, "group-query-attention", NULL);
     text_of(names, "multi-latent-attention", "model.multi_latent_attention");
     text_of(names, "moe-grouped-gemm", "model.moe_grouped_gemm");
@@ -147,11 +168,34 @@ static void take_model(const Names *names)
     take_number(names, "hidden-dropout", "model.hidden_dropout", "model.dropout_frac");
     take_word(names, "normalization", "model.normalization", megatron_norms,
               (int)G_N_ELEMENTS(megatron_norms), &spec_words_norm, "model.norm");
-    take_word(names, "position-embedding-type", "model.position_embedding_type", megatron_positions,
-              (int)G_N_ELEMENTS(megatron_positions), &spec_words_position, "model.position");
+    if (g_strcmp0(text_of(names, "position-embedding-type", NULL), "alibi") != 0)
+        take_word(names, "position-embedding-type", "model.position_embedding_type", megatron_positions,
+                  (int)G_N_ELEMENTS(megatron_positions), &spec_words_position, "model.position");
+    take_older_model(names);
     if (shape)
         take_biases(names);
     take_experts(names, had_model);
+}
+
+/* --- machines --- */
+
+/* Nodes and GPUs that torchrun is told. A preset's node stays as it is. */
+static void take_launcher(const Names *names)
+{
+    static const char *const node_names[] = {"nnodes", "num-nodes", "num_nodes"};
+    static const char *const gpu_names[] = {"nproc_per_node", "nproc-per-node", "num_gpus"};
+    const OrrJson *cluster = spec_import_at(names->import, "cluster");
+    const bool preset = cluster != NULL && (orr_json_type(cluster) == ORR_JSON_TEXT ||
+                                            spec_import_at(names->import, "cluster.preset") != NULL);
+    for (gsize i = 0; !names->bridge && i < G_N_ELEMENTS(node_names); i++) {
+        const char *nodes = spec_import_text(names->import, node_names[i]);
+        const char *gpus = spec_import_text(names->import, gpu_names[i]);
+        if (nodes != NULL && nodes[0] != '$' && strchr(nodes, ':') == NULL)
+            spec_import_move(names->import, node_names[i], "cluster.nodes");
+        if (gpus != NULL && gpus[0] != '$' && !preset && strcmp(gpus, "gpu") != 0 &&
+            strcmp(gpus, "auto") != 0)
+            spec_import_move(names->import, gpu_names[i], "cluster.gpus_per_node");
+    }
 }
 
 /* --- split --- */
@@ -294,6 +338,13 @@ static void take_data(const Names *names)
                 spec_import_overlap(names->import, overlaps[i].word, value);
         }
     }
+    if (!names->bridge && spec_import_bool(names->import, "deepspeed", false)) {
+        int stage = 0;
+        if (spec_import_int(names->import, "zero-stage", &stage)) /* its bf16 optimizer shards by itself */
+            spec_import_native_int(names->import, "parallel.zero",
+                                   spec_import_bool(names->import, "bf16", false) ? MAX(1, stage) : stage);
+        spec_import_implied(names->import, "execution.framework", "megatron-deepspeed");
+    }
     if (switch_of(names, "use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping", &value) && value)
         spec_import_native(names->import, "parallel.order", "tp-cp-ep-pp-dp");
     text_of(names, "cpu-offloading", "model.cpu_offloading"); /* the number of layers says it too */
@@ -366,6 +417,13 @@ static void take_recompute(const Names *names)
     spec_import_int(import, names->bridge ? "model.recompute_num_layers" : "recompute-num-layers", &layers);
     if (granularity == NULL && names->bridge)
         return;
+    if (granularity == NULL && !names->bridge) {
+        const bool whole = spec_import_bool(import, "checkpoint-activations", false);
+        if (spec_import_bool(import, "recompute-activations", false))
+            granularity = "selective";
+        else if (whole)
+            granularity = "full";
+    }
     if (granularity == NULL || strcmp(granularity, "null") == 0) {
         spec_import_native(import, "training.recompute", "none");
     } else if (strcmp(granularity, "full") == 0 && g_strcmp0(method, "block") == 0) {
@@ -387,6 +445,8 @@ static void take_attention(const Names *names)
     const OrrJson *now = spec_import_at(names->import, "execution.attention");
     const bool flash =
         now != NULL && orr_json_type(now) == ORR_JSON_TEXT && g_str_has_prefix(orr_json_text(now), "flash");
+    if (backend == NULL && !names->bridge && spec_import_bool(names->import, "use-flash-attn", false))
+        backend = "flash";
     if (backend == NULL)
         return;
     if (strcmp(backend, "unfused") == 0 || strcmp(backend, "local") == 0)
@@ -424,6 +484,7 @@ static void take_training(const Names *names)
 static void import_named(SpecImport *import, bool bridge)
 {
     const Names names = {import, bridge};
+    take_launcher(&names);
     take_model(&names);
     take_pipeline(&names);
     take_expert_tensor(&names);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "spec/settings.h"
+#include "spec/shell.h"
 
 #define COMPANION_MARK "# orrery-scenario: "
 
@@ -12,64 +13,35 @@ static void problem(GPtrArray *problems, const char *path, guint line, const cha
 
 /* --- shell words --- */
 
-/* The words of a script: quotes and backslashes as a shell reads them, comments out, array brackets out. */
-typedef struct Words {
-    GPtrArray *list; /* char* */
-    GString *word;
-    bool open; /* a word has begun, perhaps an empty one in quotes */
-} Words;
-
-static void end_word(Words *words)
-{
-    if (words->open && words->word->len > 0 && !g_str_has_suffix(words->word->str, "=("))
-        g_ptr_array_add(words->list, g_strdup(words->word->str));
-    g_string_truncate(words->word, 0);
-    words->open = false;
-}
-
-static GPtrArray *shell_words(const char *text, size_t length)
-{
-    Words words = {.list = g_ptr_array_new_with_free_func(g_free), .word = g_string_new(NULL)};
-    char quote = '\0';
-    for (size_t i = 0; i < length; i++) {
-        const char c = text[i];
-        if (c == '\0')
-            continue;
-        if (quote != '\0') {
-            if (c == quote)
-                quote = '\0';
-            else if (c == '\\' && quote == '"' && i + 1 < length && strchr("\\\"$`", text[i + 1]) != NULL)
-                g_string_append_c(words.word, text[++i]);
-            else
-                g_string_append_c(words.word, c);
-        } else if (c == '\'' || c == '"') {
-            quote = c;
-            words.open = true;
-        } else if (c == '\\' && i + 1 < length) {
-            if (text[++i] != '\n' && text[i] != '\0') {
-                g_string_append_c(words.word, text[i]);
-                words.open = true;
-            }
-        } else if (c == '#' && !words.open) {
-            while (i < length && text[i] != '\n')
-                i++;
-        } else if (g_ascii_isspace(c) || (c == ')' && !strchr(words.word->str, '('))) {
-            end_word(&words);
-        } else {
-            g_string_append_c(words.word, c);
-            words.open = true;
-            if (g_str_has_suffix(words.word->str, "=("))
-                end_word(&words);
-        }
-    }
-    end_word(&words);
-    g_string_free(words.word, TRUE);
-    return words.list;
-}
-
 static bool is_flag(const char *word)
 {
     return g_str_has_prefix(word, "--") && g_ascii_isalpha(word[2]);
+}
+
+static const char *word_at(const GPtrArray *words, guint i)
+{
+    return i < words->len ? g_ptr_array_index(words, i) : SHELL_END;
+}
+
+/* "--num-layers" and "32" on lines of their own: words[at] ends the line of a flag that has no value yet. */
+static bool value_on_next_line(const GPtrArray *words, guint flag, guint at)
+{
+    return (flag == 0 || shell_is_end(word_at(words, flag - 1))) && !shell_is_end(word_at(words, at + 1)) &&
+           !is_flag(word_at(words, at + 1)) && shell_is_end(word_at(words, at + 2));
+}
+
+/* 220_000_000 is a number to Python. */
+static void add_flag(Settings *settings, const char *key, const char *value)
+{
+    g_autofree char *plain = g_strdup(value);
+    if (plain != NULL && strspn(plain, "0123456789_") == strlen(plain)) {
+        char *to = plain;
+        for (const char *from = plain; *from != '\0'; from++)
+            if (*from != '_')
+                *to++ = *from;
+        *to = '\0';
+    }
+    settings_text(settings, key, plain);
 }
 
 static void read_flags(const char *text, size_t length, Settings *settings)
@@ -77,6 +49,7 @@ static void read_flags(const char *text, size_t length, Settings *settings)
     g_autoptr(GPtrArray) words = shell_words(text, length);
     for (guint i = 0; i < words->len; i++) {
         const char *word = g_ptr_array_index(words, i);
+        const guint flag = i;
         if (!is_flag(word))
             continue;
         const char *equals = strchr(word, '=');
@@ -84,12 +57,18 @@ static void read_flags(const char *text, size_t length, Settings *settings)
             equals != NULL ? g_strndup(word + 2, (gsize)(equals - word - 2)) : g_strdup(word + 2);
         g_autoptr(GString) value = g_string_new(equals != NULL ? equals + 1 : NULL);
         bool bare = equals == NULL;
-        while (i + 1 < words->len && !is_flag(g_ptr_array_index(words, i + 1))) {
-            g_string_append_printf(value, "%s%s", bare ? "" : " ",
-                                   (const char *)g_ptr_array_index(words, ++i));
+        for (; i + 1 < words->len && !is_flag(word_at(words, i + 1)); i++) {
+            const char *next = word_at(words, i + 1);
+            if (shell_is_end(next) && next[0] == '\n' && bare && value_on_next_line(words, flag, i + 1))
+                continue;
+            if (shell_is_end(next) || g_str_has_suffix(next, ".py")) /* the launcher's options end there */
+                break;
+            if (!bare && next[0] == '$') /* a variable of the environment that may hold more options */
+                continue;
+            g_string_append_printf(value, "%s%s", bare ? "" : " ", next);
             bare = false;
         }
-        settings_text(settings, key, bare ? NULL : value->str);
+        add_flag(settings, key, bare ? NULL : value->str);
     }
 }
 

@@ -214,7 +214,8 @@ static void test_script(void)
         "#!/bin/bash\nTP=4\n# --num-layers 7 is a comment\n"
         "torchrun --nproc_per_node 8 pretrain_gpt.py \\\n"
         "  --num-layers 32 --hidden-size=4096 --num-attention-heads 32 \\\n"
-        "  --tensor-model-parallel-size ${TP} --pipeline-model-parallel-size 2 \\\n"
+        "  --tensor-model-parallel-size ${TP} --context-parallel-size ${CP} --pipeline-model-parallel-size 2 "
+        "\\\n"
         "  --num-layers-per-virtual-pipeline-stage 4 --swiglu --bf16 \\\n"
         "  --recompute-granularity selective --recompute-modules core_attn mlp \\\n"
         "  --pipeline-model-parallel-layout 'Et\\*15|(t|)*0t*17L' --wandb-project x\n";
@@ -223,7 +224,10 @@ static void test_script(void)
     g_assert_cmpfloat(number_at(doc, "model", "layers"), ==, 32);
     g_assert_cmpfloat(number_at(doc, "model", "hidden"), ==, 4096);
     g_assert_cmpfloat(number_at(doc, "parallel", "virtual_stages"), ==, 1);
-    g_assert_null(orr_json_member(orr_json_member(orr_json_root(doc), "parallel"), "tensor"));
+    g_assert_cmpfloat(number_at(doc, "parallel", "tensor"), ==, 4);
+    g_assert_null(orr_json_member(orr_json_member(orr_json_root(doc), "parallel"), "context"));
+    g_assert_cmpfloat(number_at(doc, "cluster", "gpus_per_node"), ==, 8);
+    g_assert_cmpfloat(number_at(doc, "model", "ffn_hidden"), ==, 10880); /* Megatron-LM's for SwiGLU */
     const OrrJson *parallel = orr_json_member(orr_json_root(doc), "parallel");
     g_autofree char *layers = orr_json_dump(orr_json_member(parallel, "stage_layers"));
     g_assert_cmpstr(layers, ==, "[15,17]");
@@ -231,7 +235,7 @@ static void test_script(void)
     for (guint i = 0; i < warnings->len; i++)
         g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(warnings, i));
     g_assert_nonnull(strstr(said->str, "wandb-project"));
-    g_assert_nonnull(strstr(said->str, "${TP}"));
+    g_assert_nonnull(strstr(said->str, "${CP} is not set in the file"));
     orr_json_free(doc);
 }
 
