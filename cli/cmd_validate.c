@@ -85,6 +85,11 @@ static bool run(const CliArgs *common, GError **error)
         !validate_files((const char *const *)common->words, count, (const char *const *)common->sets,
                         search_choose, terminal ? show_progress : NULL, NULL, &ledger, error))
         return false;
+    for (guint i = 0; i < ledger.rows->len; i++) {
+        const ValidateRow *row = ledger.rows->pdata[i];
+        if (row->note != NULL)
+            cli_note(common->quiet, "orrery: %s; the row is replayed without it", row->note);
+    }
     const bool ok = write_all(&ledger, args, error);
     validate_clear(&ledger);
     return ok;

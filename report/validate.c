@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "report/generation.h"
 #include "report/validate_stats.h"
+#include "spec/measurement.h"
 
 typedef struct Replay {
     const char *path;
@@ -24,6 +25,7 @@ static void row_free(gpointer data)
     g_free(row->memory_kind);
     g_free(row->skipped);
     g_free(row->cell);
+    g_free(row->note);
     g_free(row);
 }
 
@@ -137,6 +139,25 @@ static bool simulate(const Replay *replay, const OrrJson *scenario, const char *
     return ok;
 }
 
+/* The row's figures. One that the field table refuses, such as a misspelt key, leaves a note and what can be read. */
+static void take_measured(const OrrJson *node, const char *where, ValidateRow *row)
+{
+    const OrrJson *measured = orr_json_member(node, "measured");
+    SpecMeasurement strict;
+    GError *error = NULL;
+    if (spec_read_measurement(node, where, &strict, &error)) {
+        row->measured_step_s = strict.measured.step_s;
+        row->measured_memory_bytes = strict.measured.peak_memory_bytes;
+        row->memory_uncertainty_frac = strict.measured.memory_uncertainty_frac;
+        return;
+    }
+    row->measured_step_s = fmax(0, number_member(measured, "step_s"));
+    row->measured_memory_bytes = fmax(0, number_member(measured, "peak_memory_bytes"));
+    row->memory_uncertainty_frac = number_member(measured, "memory_uncertainty_frac");
+    row->note = g_strdup(error->message);
+    g_error_free(error);
+}
+
 static void replay_row(Replay *replay, const OrrJson *node, int index)
 {
     const OrrJson *measured = orr_json_member(node, "measured");
@@ -149,14 +170,14 @@ static void replay_row(Replay *replay, const OrrJson *node, int index)
     row->source = (int)replay->ledger->sources->len - 1;
     row->residual = -1;
     row->full_confidence = g_strcmp0(text_member(node, "confidence"), "full") == 0;
-    row->measured_step_s = number_member(measured, "step_s");
-    row->measured_memory_bytes = number_member(measured, "peak_memory_bytes");
-    row->memory_uncertainty_frac = number_member(measured, "memory_uncertainty_frac");
+    take_measured(node, where, row);
     row->memory_kind = row->measured_memory_bytes > 0 ? g_strdup(kind != NULL ? kind : "allocated") : NULL;
     if (scenario == NULL) {
         row->skipped = g_strdup("the row has no \"scenario\"");
     } else if (row->measured_step_s <= 0 && row->measured_memory_bytes <= 0) {
-        row->skipped = g_strdup("neither measured.step_s nor measured.peak_memory_bytes is given");
+        row->skipped = row->note != NULL
+                           ? g_steal_pointer(&row->note)
+                           : g_strdup("neither measured.step_s nor measured.peak_memory_bytes is given");
     } else if (!simulate(replay, scenario, text_member(node, "date"), where, row, &error)) {
         row->skipped = g_strdup(error->message);
         g_clear_error(&error);
@@ -228,6 +249,9 @@ bool validate_files(const char *const *paths, int count, const char *const *sets
         }
     }
     replay.total = ok ? rows_in(documents) : 0;
+    if (ok && replay.total == 0)
+        ok = orr_fail(error, ORR_ERROR_INPUT,
+                      "%s: holds no rows; give a list of measured runs (orrery help measurement)", paths[0]);
     for (int i = 0; ok && i < count; i++) {
         replay.path = paths[i];
         ok = replay_document(&replay, documents->pdata[i], error);

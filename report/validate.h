@@ -22,6 +22,7 @@ typedef struct ValidateRow {
     double interval_low_s, interval_high_s;
     int residual; /* index into ValidateLedger.residuals->rows; -1: no time to compare */
     bool fits;
+    char *note;    /* what of the row could not be read, NULL: nothing */
     char *skipped; /* reason, or NULL */
     char *cell;    /* rows of one cell are comparable: model shape, accelerator, GPUs, batch, sequence */
 } ValidateRow;

@@ -100,6 +100,43 @@ static void test_presets_by_their_beginning(void)
     cli_run_clear(&run);
 }
 
+/* --- one's own measurements --- */
+
+static CliRun validate(const char *folder, const char *rows)
+{
+    g_autofree char *path = g_build_filename(folder, "runs.json", NULL);
+    g_assert_true(g_file_set_contents(path, rows, -1, NULL));
+    return cli_run(folder, CLI_WORDS("validate", "runs.json", "--rows"));
+}
+
+#define SCENARIO                                                                                             \
+    "\"scenario\":{\"model\":\"llama2-7b\",\"cluster\":\"dgx-h100\",\"training\":{\"sequence_length\":4096," \
+    "\"global_batch\":8},\"parallel\":{\"zero\":3}}"
+
+/* A figure under a name that is none is said, not lost; a quantity may have a unit; a list of nothing is no ledger. */
+static void test_own_runs(void)
+{
+    char *folder = cli_scratch_new();
+    CliRun none = validate(folder, "[]");
+    CliRun misspelt = validate(folder, "[{\"id\":\"a\"," SCENARIO ",\"measured\":{\"step\":1.5}}]");
+    CliRun extra = validate(folder, "[{\"id\":\"a\"," SCENARIO ",\"measured\":{\"step_s\":1.5,\"mine\":1}}]");
+    CliRun unit = validate(folder, "[{\"id\":\"a\"," SCENARIO ",\"measured\":{\"step_s\":\"1500 ms\"}}]");
+    cli_assert_refused(&none, "no rows", "runs.json: holds no rows");
+    g_assert_cmpint(misspelt.status, ==, 0);
+    g_assert_nonnull(
+        strstr(misspelt.out, "measured.step: unknown key (value 1.5); did you mean \"step_s\"?"));
+    g_assert_cmpint(extra.status, ==, 0);
+    g_assert_nonnull(strstr(extra.err, "measured.mine: unknown key"));
+    g_assert_nonnull(strstr(extra.out, "1 rows, 0 skipped"));
+    cli_assert_done(&unit, "1500 ms");
+    g_assert_nonnull(strstr(unit.out, "a       1.5 s"));
+    cli_run_clear(&none);
+    cli_run_clear(&misspelt);
+    cli_run_clear(&extra);
+    cli_run_clear(&unit);
+    cli_scratch_free(folder);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -108,5 +145,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/user/room", test_room);
     g_test_add_func("/cli/user/plan-misses", test_plan_misses);
     g_test_add_func("/cli/user/presets", test_presets_by_their_beginning);
+    g_test_add_func("/cli/user/own-runs", test_own_runs);
     return g_test_run();
 }
