@@ -60,8 +60,8 @@ static bool read_gpus(const char *text, Question *question, GError **error)
         if (ok)
             g_array_append_val(question->gpus, count);
         else
-            orr_fail(error, ORR_ERROR_INPUT, "--gpus: %s is no number of GPUs; give a whole number from 1",
-                     word);
+            orr_fail(error, ORR_ERROR_INPUT,
+                     "--gpus: %s is no number of GPUs; give a whole number from 1 to 10000000", word);
     }
     cli_vary_clear(&vary);
     question->options.gpus = (const int *)(void *)question->gpus->data;
@@ -80,6 +80,11 @@ static bool read_question(const PlanArgs *args, Question *question, GError **err
     PlanOptions *options = &question->options;
     if (!args->common.quiet && isatty(STDERR_FILENO) != 0)
         options->progress = show_progress;
+    const char *deadline = args->deadline;
+    if (deadline != NULL && strpbrk(deadline, "0123456789") != NULL &&
+        strspn(deadline, "0123456789.eE+") == strlen(deadline)) /* seconds are never meant */
+        return orr_fail(error, ORR_ERROR_INPUT, "--deadline: %s has no unit; write it like \"%s days\"",
+                        deadline, deadline);
     return read_quantity("deadline", args->deadline, ORR_UNIT_SECONDS, &options->deadline_s, error) &&
            read_quantity("budget-usd", args->budget, ORR_UNIT_USD, &options->budget_usd, error) &&
            read_quantity("textbook-rate", args->rate, ORR_UNIT_FLOPS_PER_S, &options->textbook_flops_per_s,

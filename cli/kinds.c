@@ -30,9 +30,10 @@ bool cli_kind_read(const char *key, const char *word, const Spec *base, SpecClus
     orr_jw_text(&w, NULL, name);
     OrrJsonDoc *doc = orr_json_parse("{\"nodes\":1}", strlen("{\"nodes\":1}"), word, NULL);
     SpecCluster cluster;
+    g_autofree char *where = g_strdup_printf("--%s", key);
     const bool ok =
         orr_json_set(doc, g_str_equal(key, "cluster") ? "preset" : "accelerator", quoted->str, error) &&
-        spec_load_cluster_json(orr_json_root(doc), name, &cluster, error);
+        spec_load_cluster_json(orr_json_root(doc), where, &cluster, error);
     orr_json_free(doc);
     if (!ok)
         return false;

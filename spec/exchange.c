@@ -391,8 +391,10 @@ OrrJsonDoc *spec_import(const char *text, size_t length, const char *path, int f
         rows[kind].import(&import);
         warn_unused(&import);
         if (!any_used(&settings)) {
-            orr_fail(error, ORR_ERROR_INPUT, "%s: holds nothing that a %s configuration says; is it one?",
-                     path, format_list[kind]);
+            const bool scenario = kind == SPEC_FORMAT_DEEPSPEED && holds(text, length, "\"model\"") &&
+                                  holds(text, length, "\"training\"");
+            orr_fail(error, ORR_ERROR_INPUT, "%s: holds nothing that a %s configuration says; %s", path,
+                     format_list[kind], scenario ? "a scenario needs no import" : "is it one?");
             orr_json_free(import.doc);
             import.doc = NULL;
         }

@@ -441,6 +441,8 @@ static char *suggestion(const SpecTable *table, const char *key)
     return meant != NULL ? g_strdup(meant) : path_elsewhere(key);
 }
 
+enum { MOST_KEYS_LISTED = 32 };
+
 static bool fail_unknown(SpecReadContext *context, const SpecTable *table, const OrrJson *member,
                          GError **error)
 {
@@ -449,6 +451,9 @@ static bool fail_unknown(SpecReadContext *context, const SpecTable *table, const
     const gsize length = path_enter(context, key);
     if (near != NULL) {
         spec_read_fail(context, NULL, error, "unknown key (value %s); did you mean \"%s\"?", shown, near);
+    } else if (table->count > MOST_KEYS_LISTED) {
+        spec_read_fail(context, NULL, error, "unknown key (value %s); 'orrery help %s' lists its %d keys",
+                       shown, table->name, table->count);
     } else {
         GString *known = g_string_new(NULL);
         for (int i = 0; i < table->count; i++)
