@@ -45,6 +45,15 @@ static double linear_input(const CostShape *shape, double bytes)
     return bytes * (whole ? shape->tokens : shape->part_tokens) * shape->hidden;
 }
 
+/* Keys and values as attention reads them; a compiler spreads them over the heads again where it recomputes nothing. */
+static bool repeats_are_kept(const CostShape *shape)
+{
+    const Spec *spec = shape->spec;
+    const bool spread = spec->execution.framework.repeats_kv && spec->model.mla.kv_lora_rank == 0 &&
+                        shape->kv_heads < shape->heads;
+    return spread && !(spec->execution.compiled && spec->training.recompute.mode == SPEC_RECOMPUTE_NONE);
+}
+
 static void attention_core_tensors(const CostShape *shape, CostTensors *tensors)
 {
     const SpecModel *model = &shape->spec->model;
@@ -57,6 +66,9 @@ static void attention_core_tensors(const CostShape *shape, CostTensors *tensors)
     keep(tensors, "query", projection, e * t * a * qk, false);
     keep_second(tensors, "key", projection, e * t * kv * qk);
     keep(tensors, "value", projection, e * t * kv * v, false);
+    if (repeats_are_kept(shape)) {
+        keep_second(tensors, "repeated keys and values", projection, e * t * (a - kv) * (qk + v));
+    }
     if (shape->spec->execution.attention == SPEC_ATTENTION_UNFUSED) {
         const double scores = shape->batch * a * (shape->sequence / shape->context) * shape->sequence;
         keep(tensors, "softmax", core, e * scores, false);

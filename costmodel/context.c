@@ -18,7 +18,7 @@ static double v_dim(const SpecModel *model)
 static double travelling_heads(const CostShape *shape)
 {
     const bool expanded =
-        shape->spec->model.mla.kv_lora_rank > 0 || shape->spec->execution.framework.context_repeats_kv;
+        shape->spec->model.mla.kv_lora_rank > 0 || shape->spec->execution.framework.repeats_kv;
     return expanded ? shape->heads : shape->kv_heads;
 }
 
@@ -153,6 +153,10 @@ static void push_comm(const char *name, CostCollectiveOp collective, double byte
     }
 }
 
+/* A compiler adds a step's part in one kernel: the fp32 sum read and written, the part read (4 + 4 + 2), and half of the
+ * steps write the rows beside those that they worked on besides. */
+#define COMPILED_MERGE_BYTES 13
+
 /* Adding each step's part to what is there, over the rows that it worked on: three quarters on average where half
  * of the steps of a zig-zag ring have half of the queries. */
 static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool backward, double steps,
@@ -166,10 +170,13 @@ static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool
     const double width = backward
                              ? plan->heads * qk_dim(model) + plan->kv_heads * (qk_dim(model) + v_dim(model))
                              : plan->heads * v_dim(model);
-    const double bytes = backward ? framework->context_merge_backward_bytes : framework->context_merge_bytes;
+    const double eager = backward ? framework->context_merge_backward_bytes : framework->context_merge_bytes;
+    const bool compiled = shape->spec->execution.compiled;
+    const double bytes = compiled ? fmin(eager, COMPILED_MERGE_BYTES) : eager;
+    const int kernels = compiled ? 1 : MAX(1, framework->context_merge_kernels);
     if (steps > 0 && bytes > 0) {
         cost_push_move(ops, "merge", COST_MODULE_ATTENTION_CORE, COST_MOVE_ELEMENTWISE,
-                       steps * rows * width * bytes, (int)(steps * MAX(1, framework->context_merge_kernels)));
+                       steps * rows * width * bytes, (int)steps * kernels);
     }
 }
 
@@ -206,8 +213,13 @@ static void push_ring(const CostShape *shape, const CostContextPlan *plan, bool 
         .ranks = 2, .per_domain = group.per_domain < group.ranks ? 1 : 2, .nic_sharers = 1};
     const double hop = kv_bytes(shape, plan, shape->element_bytes) / plan->ring, hops = plan->ring - 1;
     const bool gathered = shape->spec->parallel.context_mode == SPEC_CONTEXT_ALLGATHER_RING;
-    const int first = ops->count, steps = push_ring_steps(shape, plan, backward, ops);
+    const bool waits =
+        shape->spec->execution.compiled && shape->spec->execution.framework.traced_exchange_waits;
+    int first = ops->count, steps = push_ring_steps(shape, plan, backward, ops);
     push_merge(shape, plan, backward, hops, ops);
+    if (waits) {
+        first = steps = -1;
+    }
     if (plan->ring < 2) {
         return;
     }
@@ -218,7 +230,7 @@ static void push_ring(const CostShape *shape, const CostContextPlan *plan, bool 
     }
     if (backward) {
         const double wide = gathered ? 4 / shape->element_bytes : 1;
-        push_comm("pass key grads", COST_SEND_RECV, hop * wide, pair, hops, steps, ops);
+        push_comm("pass key grads", COST_SEND_RECV, hop * wide, pair, gathered ? hops + 1 : hops, steps, ops);
     }
 }
 

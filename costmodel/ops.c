@@ -152,6 +152,7 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
                      double tokens, double in, double out, SpecDtype dtype)
 {
     if (pass != COST_BACKWARD_WEIGHT && dtype == shape->linear_dtype) {
+        cost_push_weight_cast(shape, ops, module, pass, in * out);
         cost_push_scales(
             shape, ops, module,
             pass == COST_FORWARD ? (const double[]){tokens, out, in} : (const double[]){tokens, in, out}, 1);
@@ -168,6 +169,30 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
                                          dtype);
     }
     return ops->count - 1;
+}
+
+void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int gemm,
+                       const double parts[COST_MAX_PARTS])
+{
+    if (!shape->spec->execution.framework.separate_projections) {
+        return;
+    }
+    CostOp *op = &ops->op[gemm];
+    op->kernels = 0;
+    for (int i = 0; i < COST_MAX_PARTS; i++) {
+        op->parts[i] = parts[i];
+        op->kernels += parts[i] > 0;
+    }
+    if (pass == COST_BACKWARD_INPUT) {
+        cost_push_maximum(shape, ops, op->module, op->kernels - 1);
+    }
+    if (pass == COST_BACKWARD_INPUT) { /* two read, one written; compiled, the next kernel reads one more */
+        const bool compiled = shape->spec->execution.compiled;
+        const double bytes = op->u.gemm.m * op->u.gemm.n * shape->element_bytes;
+        const int sums = op->kernels - 1;
+        cost_push_move(ops, "add input grads", op->module, COST_MOVE_ELEMENTWISE,
+                       sums * (compiled ? 1 : 3) * bytes, compiled ? 1 : sums);
+    }
 }
 
 void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes,
@@ -189,45 +214,6 @@ void cost_push_collective(CostOps *ops, const char *name, CostModule module, Cos
     added->u.collective.collective = (CostCollective){.op = op, .bytes = bytes, .group = group};
     added->u.collective.comm = comm;
     added->u.collective.hidden_under = hidden_under;
-}
-
-/* Bytes that casting an element of 16 bits moves, and the kernels of a cast.
- *   delayed scaling      2 + 1 + t                t = 1 where products want both operands k-major (before Blackwell): a
- *   current scaling      2 (maximum) + 2 + 1 + t      transposed copy for the weight gradient
- *   scaled by blocks     2 + 2 (1 + 1/32)         along rows and along columns
- *   4 bits               2 (maxima) + 2 + 2 + 2 (1/2 + 1/16)    rows, and columns after a Hadamard transform
- * Compiled casts find the maximum in the kernel that writes the tensor. Source: [TransformerEngine] */
-static double cast_bytes(const CostShape *shape, int *ret_kernels)
-{
-    const SpecPrecision precision = shape->spec->training.precision;
-    const bool compiled = shape->spec->execution.compiled;
-    *ret_kernels = 1;
-    if (shape->linear_dtype == SPEC_FP4) {
-        *ret_kernels = 4;
-        return 6 + 2 * (0.5 + 1.0 / 16);
-    }
-    if (precision == SPEC_PRECISION_MXFP8 || precision == SPEC_PRECISION_FP8_BLOCKWISE) {
-        return 2 + 2 * (1 + 1.0 / 32);
-    }
-    const bool current = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE ||
-                         precision == SPEC_PRECISION_FP8_ROWWISE;
-    const double transposed = shape->accelerator.generation == SPEC_GENERATION_BLACKWELL ? 0 : 1;
-    *ret_kernels = current && !compiled ? 3 : 1;
-    return (current && !compiled ? 4 : 2) + 1 + transposed;
-}
-
-/* Casts before the products of a linear layer in 8 or 4 bits: its input forward, its output's gradient backward. */
-void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass, double in,
-                    double out)
-{
-    const double elements = pass == COST_FORWARD ? in : out;
-    const bool narrow = shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4;
-    if (!narrow || pass == COST_BACKWARD_WEIGHT || elements <= 0) {
-        return;
-    }
-    int kernels = 1;
-    const double bytes = cast_bytes(shape, &kernels);
-    cost_push_move(ops, "cast", module, COST_MOVE_CAST, elements * bytes, kernels);
 }
 
 /* Bytes an element of PyTorch's RMSNorm as a chain of kernels. Forward: to fp32 (2+4), square (4+4), mean (4), scale (4+4),
@@ -289,20 +275,6 @@ static double gathered_bytes(const CostShape *shape)
            (narrow ? spec_dtype_bytes(shape->linear_dtype) : shape->element_bytes);
 }
 
-/* Before Blackwell weight gradients want 8-bit operands with the tokens innermost: what was gathered is transposed, whole,
- * on every tensor rank. Block recipes cast along both before they gather. */
-static void push_transpose(const CostShape *shape, CostOps *ops, CostModule module)
-{
-    const SpecPrecision precision = shape->spec->training.precision;
-    const bool scaled_whole = precision == SPEC_PRECISION_FP8 || precision == SPEC_PRECISION_FP8_CS ||
-                              precision == SPEC_PRECISION_FP8_TENSORWISE;
-    if (scaled_whole && shape->sequence_parallel && shape->tensor_group.ranks > 1 &&
-        shape->spec->execution.framework.tensor_gather_8bit &&
-        shape->accelerator.generation != SPEC_GENERATION_BLACKWELL) {
-        cost_push_move(ops, "transpose", module, COST_MOVE_CAST, 2 * shape->tokens * shape->hidden, 1);
-    }
-}
-
 /* Sequences behind the batch: what was gathered is put in order, what is scattered is put into the order of ranks. */
 static void push_layout_copy(const CostShape *shape, CostOps *ops, CostModule module, double bytes)
 {
@@ -343,7 +315,7 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
         cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered_bytes(shape),
                              shape->tensor_group, COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
-        push_transpose(shape, ops, module);
+        cost_push_transpose(shape, ops, module);
         if (!chunked) {
             push_layout_copy(shape, ops, module, bytes);
         }
@@ -377,7 +349,7 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
                              shape->tensor_group, COST_COMM_TENSOR, overlap ? gemm : -1);
     } else {
         if (pass == COST_BACKWARD_WEIGHT) {
-            push_transpose(shape, ops, module);
+            cost_push_transpose(shape, ops, module);
         }
         return;
     }

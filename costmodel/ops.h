@@ -70,12 +70,16 @@ typedef enum { COST_OP_GEMM, COST_OP_ATTENTION, COST_OP_MOVE, COST_OP_COLLECTIVE
 /* Which report part a collective's exposed time belongs to. */
 typedef enum { COST_COMM_TENSOR, COST_COMM_CONTEXT, COST_COMM_EXPERT, COST_COMM_COUNT } CostComm;
 
+#define COST_MAX_PARTS 3
+
 typedef struct CostOp {
     const char *name;
     CostOpKind kind;
     CostModule module;
     int kernels;      /* launches, for host time and gaps */
     int host_kernels; /* launches beyond those, whose gaps the op's own time already has */
+    double
+        parts[COST_MAX_PARTS]; /* a GEMM that is several of these sizes along the linear's output; 0: none */
     double
         repeat; /* runs this often, with its time and bytes each time; 0: once. FLOPs and kernels are of all */
     double idle_s;      /* the GPU waits for the host before what follows */
@@ -124,14 +128,29 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
 /* `groups` independent [m,k] x [k,n]. */
 CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPass pass, double m, double n,
                        double k, double groups, SpecDtype dtype);
+/* The linear whose GEMM is at `gemm` is one of each size in `parts` where the framework keeps them apart
+ * (`separate_projections`): a product each, and the gradients of their common input are summed. */
+void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int gemm,
+                       const double parts[COST_MAX_PARTS]);
 void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes,
                     int kernels);
 void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
                           double bytes, CostGroup group, CostComm comm, int hidden_under);
+/* What tensor ranks gather of a linear layer under sequence parallelism: given here as this rank's part. */
+typedef enum { COST_GATHERED_NOTHING, COST_GATHERED_INPUT, COST_GATHERED_OUTPUT_GRAD } CostGathered;
+
 /* fp8 and fp4 recipes cast what enters the products of a linear layer: the `in` elements of its input forward, the
  * `out` elements of its output's gradient backward (one cast serves both products). */
 void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass, double in,
-                    double out);
+                    double out, CostGathered gathered);
+/* The maxima of `tensors` tensors, one number each, which their casts wait for on all tensor ranks. */
+void cost_push_maximum(const CostShape *shape, CostOps *ops, CostModule module, int tensors);
+/* Weights of an 8-bit linear layer: row-wise they are cast along either dimension (3 bytes an element, then 5 with the
+ * maxima); scaled as a whole they arrive cast and are transposed for the input's gradient. Source: [torchao] */
+void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
+                           double weights);
+/* The transpose of what tensor ranks have gathered in 8 bits, for the weight gradient. */
+void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module);
 /* Products of operands scaled by blocks want the scales in tiles: one small kernel an operand before each, over the
  * `groups` of a grouped product at once. Nothing for other recipes. */
 void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, const double size[3],

@@ -221,6 +221,18 @@ static int push_mla_projections(const CostShape *shape, CostPass pass, CostOps *
     return gemm;
 }
 
+/* Keys and values spread over the query heads; backward the sums over each group. */
+static void push_repeat(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    if (!shape->spec->execution.framework.repeats_kv || shape->kv_heads >= shape->heads ||
+        pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    cost_push_move(
+        ops, "repeat keys", COST_MODULE_ATTENTION_PROJECTION, COST_MOVE_ELEMENTWISE,
+        2 * shape->tokens * (shape->heads + shape->kv_heads) * shape->head_dim * shape->element_bytes, 2);
+}
+
 static int push_projections(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const double width = (shape->heads + 2 * shape->kv_heads) * shape->head_dim;
@@ -229,8 +241,12 @@ static int push_projections(const CostShape *shape, CostPass pass, CostOps *ops)
     }
     const int gemm = cost_push_linear(shape, ops, "qkv", COST_MODULE_ATTENTION_PROJECTION, pass,
                                       shape->tokens, shape->hidden, width, shape->linear_dtype);
+    cost_split_linear(shape, ops, pass, gemm,
+                      (const double[]){shape->heads * shape->head_dim, shape->kv_heads * shape->head_dim,
+                                       shape->kv_heads * shape->head_dim});
     push_qk_norm(shape, pass, ops);
     push_rope(shape, pass, (shape->heads + shape->kv_heads) * shape->head_dim, ops);
+    push_repeat(shape, pass, ops);
     return gemm;
 }
 
@@ -242,18 +258,19 @@ static void push_projection_cast(const CostShape *shape, CostPass pass, CostOps 
     const CostModule down = COST_MODULE_ATTENTION_PROJECTION, up = COST_MODULE_MLA_UP;
     if (mla->kv_lora_rank == 0) {
         cost_push_cast(shape, ops, down, pass, hidden,
-                       tokens * (shape->heads + 2 * shape->kv_heads) * shape->head_dim);
+                       tokens * (shape->heads + 2 * shape->kv_heads) * shape->head_dim, COST_GATHERED_INPUT);
         return;
     }
     const double queries = tokens * shape->heads * (mla->qk_nope_head_dim + mla->qk_rope_head_dim);
     const double keys = tokens * shape->heads * (mla->qk_nope_head_dim + mla->v_head_dim);
-    cost_push_cast(shape, ops, down, pass, hidden, part * (mla->kv_lora_rank + mla->qk_rope_head_dim));
-    cost_push_cast(shape, ops, up, pass, tokens * mla->kv_lora_rank, keys);
+    cost_push_cast(shape, ops, down, pass, hidden, part * (mla->kv_lora_rank + mla->qk_rope_head_dim),
+                   COST_GATHERED_NOTHING);
+    cost_push_cast(shape, ops, up, pass, tokens * mla->kv_lora_rank, keys, COST_GATHERED_NOTHING);
     if (mla->q_lora_rank > 0) {
-        cost_push_cast(shape, ops, down, pass, hidden, part * mla->q_lora_rank);
-        cost_push_cast(shape, ops, up, pass, tokens * mla->q_lora_rank, queries);
+        cost_push_cast(shape, ops, down, pass, hidden, part * mla->q_lora_rank, COST_GATHERED_NOTHING);
+        cost_push_cast(shape, ops, up, pass, tokens * mla->q_lora_rank, queries, COST_GATHERED_NOTHING);
     } else {
-        cost_push_cast(shape, ops, down, pass, hidden, queries);
+        cost_push_cast(shape, ops, down, pass, hidden, queries, COST_GATHERED_INPUT);
     }
 }
 
@@ -290,7 +307,7 @@ void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOp
     push_core(shape, layer, pass, ops);
     push_layout_copies(shape, pass, ops);
     cost_push_cast(shape, ops, projection, pass, shape->tokens * shape->heads * v_dim(model),
-                   shape->part_tokens * shape->hidden);
+                   shape->part_tokens * shape->hidden, COST_GATHERED_OUTPUT_GRAD);
     const int out = cost_push_linear(shape, ops, "attention out", projection, pass, shape->tokens,
                                      shape->heads * v_dim(model), shape->hidden, shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, projection, out);

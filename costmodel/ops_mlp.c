@@ -40,15 +40,20 @@ void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops)
     const SpecModel *model = &shape->spec->model;
     const double f = model->ffn_hidden / shape->tensor, width = model->gated_mlp ? 2 * f : f;
     const CostModule linear = COST_MODULE_MLP_LINEAR;
-    cost_push_cast(shape, ops, linear, pass, shape->part_tokens * shape->hidden, shape->tokens * width);
+    cost_push_cast(shape, ops, linear, pass, shape->part_tokens * shape->hidden, shape->tokens * width,
+                   COST_GATHERED_INPUT);
     const int in = cost_push_linear(shape, ops, "mlp in", linear, pass, shape->tokens, shape->hidden, width,
                                     shape->linear_dtype);
+    if (model->gated_mlp) {
+        cost_split_linear(shape, ops, pass, in, (const double[]){f, f, 0});
+    }
     cost_push_tensor_in(shape, ops, pass, linear, in);
     if (pass == COST_BACKWARD_WEIGHT) {
         push_bias_grad(shape, ops, shape->tokens * width);
     }
     cost_push_activation(shape, ops, pass, COST_MODULE_MLP_ACTIVATION, shape->tokens * f);
-    cost_push_cast(shape, ops, linear, pass, shape->tokens * f, shape->part_tokens * shape->hidden);
+    cost_push_cast(shape, ops, linear, pass, shape->tokens * f, shape->part_tokens * shape->hidden,
+                   COST_GATHERED_OUTPUT_GRAD);
     const int out = cost_push_linear(shape, ops, "mlp out", linear, pass, shape->tokens, f, shape->hidden,
                                      shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, linear, out);

@@ -66,12 +66,13 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
     }
     const double f = model->moe.shared_expert_ffn_hidden / shape->tensor;
     cost_push_cast(shape, ops, module, pass, shape->part_tokens * shape->hidden,
-                   shape->tokens * (model->gated_mlp ? 2 * f : f));
+                   shape->tokens * (model->gated_mlp ? 2 * f : f), COST_GATHERED_INPUT);
     const int in = cost_push_linear(shape, ops, "shared expert in", module, pass, shape->tokens,
                                     shape->hidden, model->gated_mlp ? 2 * f : f, shape->linear_dtype);
     cost_push_tensor_in(shape, ops, pass, module, in);
     cost_push_activation(shape, ops, pass, module, shape->tokens * f);
-    cost_push_cast(shape, ops, module, pass, shape->tokens * f, shape->part_tokens * shape->hidden);
+    cost_push_cast(shape, ops, module, pass, shape->tokens * f, shape->part_tokens * shape->hidden,
+                   COST_GATHERED_OUTPUT_GRAD);
     const int out = cost_push_linear(shape, ops, "shared expert out", module, pass, shape->tokens, f,
                                      shape->hidden, shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, module, out);
@@ -136,9 +137,10 @@ static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *n
 static void push_expert_cast(const CostShape *shape, CostOps *ops, CostPass pass, double in, double out)
 {
     const int before = ops->count;
-    cost_push_cast(shape, ops, COST_MODULE_MOE, pass, in, out);
-    if (ops->count > before && !one_kernel(shape)) {
-        ops->op[before].kernels *= (int)fmax(1, experts_of_rank(shape));
+    cost_push_cast(shape, ops, COST_MODULE_MOE, pass, in, out, COST_GATHERED_NOTHING);
+    CostOp *cast = ops->count > before ? &ops->op[ops->count - 1] : NULL;
+    if (cast != NULL && !one_kernel(shape)) { /* behind a maximum, if any */
+        cast->kernels *= (int)fmax(1, experts_of_rank(shape));
     }
 }
 

@@ -5,12 +5,34 @@
 #include "costmodel/moe.h"
 #include "costmodel/pass.h"
 
+#define ROWWISE_LONG_SUM 16384 /* where PyTorch's row-wise kernel falls off. Source: [PyTorchRowwise] */
+
 /* What the framework's own GEMM kernels lose against the library's. */
 static double gemm_speed(const CostShape *shape, const CostGemm *gemm)
 {
     const bool rowwise =
         shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE && gemm->dtype == SPEC_FP8;
-    return rowwise ? shape->spec->execution.framework.rowwise_gemm_frac : 1;
+    const SpecFramework *framework = &shape->spec->execution.framework;
+    if (!rowwise) {
+        return 1;
+    }
+    return gemm->k < ROWWISE_LONG_SUM ? framework->rowwise_gemm_frac : framework->rowwise_long_gemm_frac;
+}
+
+/* One product, or one for each part of the linear's output. */
+static double products_s(const SpecAccelerator *accelerator, const CostOp *op)
+{
+    if (op->parts[0] <= 0) {
+        return cost_gemm_s(accelerator, &op->u.gemm);
+    }
+    double seconds = 0;
+    for (int i = 0; i < COST_MAX_PARTS && op->parts[i] > 0; i++) {
+        CostGemm part = op->u.gemm;
+        double *const out[] = {&part.n, &part.k, &part.m}; /* forward, backward-input, backward-weight */
+        *out[part.layout] = op->parts[i];
+        seconds += cost_gemm_s(accelerator, &part);
+    }
+    return seconds;
 }
 
 static double once_s(const CostShape *shape, const CostOp *op)
@@ -18,7 +40,7 @@ static double once_s(const CostShape *shape, const CostOp *op)
     const SpecAccelerator *accelerator = &shape->accelerator;
     switch (op->kind) {
     case COST_OP_GEMM:
-        return shape->slowest * cost_gemm_s(accelerator, &op->u.gemm) / gemm_speed(shape, &op->u.gemm);
+        return shape->slowest * products_s(accelerator, op) / gemm_speed(shape, &op->u.gemm);
     case COST_OP_ATTENTION:
         return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
                shape->spec->execution.framework.attention_speed_frac;

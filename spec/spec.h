@@ -227,11 +227,16 @@ typedef struct SpecFramework {
     bool reduce_each_microbatch;          /* ZeRO-2/3: gradients are reduced on every micro-batch */
     double dropout_frac;                  /* of models that do not say */
     double rowwise_gemm_frac;             /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
+    double rowwise_long_gemm_frac;        /* the same of those that sum over 16,384 and more */
     SpecAttention attention;              /* of scenarios that do not say */
     SpecAttention attention_since_hopper; /* on Hopper and Blackwell; SPEC_UNSET: the same */
     SpecMoeDispatcher moe_dispatcher;     /* likewise */
     SpecContextMode context_mode;         /* likewise */
-    bool context_repeats_kv;    /* keys and values are copied to every query head before they are exchanged */
+    bool repeats_kv;            /* keys and values are copied to every query head before attention */
+    bool transposes_after_cast; /* 8-bit operands of weight gradients: a copy; else the cast writes both */
+    bool reduces_maximum;       /* tensor ranks agree on the maximum that scales a tensor's cast */
+    bool separate_projections;  /* queries, keys, values; gate and up: a linear layer each */
+    bool traced_exchange_waits; /* compiled: each exchange of context ranks is waited for where it starts */
     double context_merge_bytes; /* an output element, for adding one ring step's part to the rest */
     double context_merge_backward_bytes; /* the same for a gradient of queries, keys and values */
     int context_merge_kernels;           /* launches of either */

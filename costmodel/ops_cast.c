@@ -1,0 +1,140 @@
+/* costmodel/ops_cast.c - casts of 8- and 4-bit recipes before the products of linear layers. See ops.h. */
+#include "costmodel/ops.h"
+
+static bool scaled_whole(SpecPrecision precision)
+{
+    return precision == SPEC_PRECISION_FP8 || precision == SPEC_PRECISION_FP8_CS ||
+           precision == SPEC_PRECISION_FP8_TENSORWISE;
+}
+
+/* Blackwell's products take operands in either order. */
+static bool wants_transposes(const CostShape *shape)
+{
+    return shape->accelerator.generation != SPEC_GENERATION_BLACKWELL;
+}
+
+/* PyTorch's casts are element-wise kernels, and what a product wants transposed is copied before it by another, whose
+ * writes do not follow its reads. Source: [torchao] float8_ops.py, preprocess_addmm */
+static bool copies_transposes(const CostShape *shape)
+{
+    return shape->spec->execution.framework.transposes_after_cast && shape->linear_dtype == SPEC_FP8;
+}
+
+static void push_copied_transpose(CostOps *ops, CostModule module, double elements, double element_bytes)
+{
+    if (elements > 0) {
+        cost_push_move(ops, "cast transpose", module, COST_MOVE_PERMUTE, elements * element_bytes, 1);
+    }
+}
+
+/* Bytes that casting an element of 16 bits moves, and the kernels of a cast.
+ *   delayed scaling      2 + 1 + t                t = 1 where products want both operands k-major (before Blackwell): a
+ *   current scaling      2 (maximum) + 2 + 1 + t      transposed copy for the weight gradient
+ *   scaled by blocks     2 + 2 (1 + 1/32)         along rows and along columns
+ *   4 bits               2 (maxima) + 2 + 2 + 2 (1/2 + 1/16)    rows, and columns after a Hadamard transform
+ * Compiled casts find the maximum in the kernel that writes the tensor. Source: [TransformerEngine], [torchao] */
+static double cast_bytes(const CostShape *shape, int *ret_kernels)
+{
+    const SpecPrecision precision = shape->spec->training.precision;
+    const bool compiled = shape->spec->execution.compiled;
+    *ret_kernels = 1;
+    if (shape->linear_dtype == SPEC_FP4) {
+        *ret_kernels = 4;
+        return 6 + 2 * (0.5 + 1.0 / 16);
+    }
+    if (precision == SPEC_PRECISION_MXFP8 || precision == SPEC_PRECISION_FP8_BLOCKWISE) {
+        return 2 + 2 * (1 + 1.0 / 32);
+    }
+    const bool current = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE;
+    const bool transposes = wants_transposes(shape) && !copies_transposes(shape);
+    *ret_kernels = current && !compiled ? 3 : 1;
+    return (current && !compiled ? 4 : 2) + 1 + (transposes ? 1 : 0);
+}
+
+/* Row-wise scales: rows of either operand along the dimension that a product sums over. Forward and for the input's
+ * gradient a row is read and cast at once (2 + 1); for the weight's gradient both operands go along the tokens: a pass
+ * for the maxima (2), one that casts and transposes (2 + 1). Tensor ranks gather in 16 bits, so each casts the whole.
+ * Source: [torchao] float8_linear.py, matmul_with_hp_or_float8_args */
+static void push_rowwise_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
+                              double in, double out, CostGathered gathered)
+{
+    const double whole = shape->tokens / shape->part_tokens;
+    const double input = in * (gathered == COST_GATHERED_INPUT ? whole : 1),
+                 output = out * (gathered == COST_GATHERED_OUTPUT_GRAD ? whole : 1);
+    if (pass == COST_BACKWARD_WEIGHT) {
+        cost_push_move(ops, "cast", module, COST_MOVE_ELEMENTWISE, 2 * (input + output), 2);
+        push_copied_transpose(ops, module, input + output, 3);
+    } else {
+        cost_push_move(ops, "cast", module, COST_MOVE_ELEMENTWISE,
+                       3 * (pass == COST_FORWARD ? input : output), 1);
+    }
+}
+
+void cost_push_maximum(const CostShape *shape, CostOps *ops, CostModule module, int tensors)
+{
+    const int before = ops->count;
+    if (shape->spec->execution.framework.reduces_maximum && shape->linear_dtype == SPEC_FP8 &&
+        scaled_whole(shape->spec->training.precision)) {
+        cost_push_collective(ops, "maximum", module, COST_ALL_REDUCE, 4, shape->tensor_group,
+                             COST_COMM_TENSOR, -1);
+    }
+    if (ops->count > before) {
+        ops->op[before].repeat = ops->op[before].kernels = tensors;
+    }
+}
+
+void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass, double in,
+                    double out, CostGathered gathered)
+{
+    const double elements = pass == COST_FORWARD ? in : out;
+    const bool narrow = shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4;
+    if (!narrow || elements <= 0) {
+        return;
+    }
+    if (shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE) {
+        push_rowwise_cast(shape, ops, module, pass, in, out, gathered);
+        return;
+    }
+    if (pass == COST_BACKWARD_WEIGHT) {
+        if (copies_transposes(shape) && wants_transposes(shape)) { /* the rest: cost_push_transpose() */
+            const bool parts = shape->sequence_parallel;
+            push_copied_transpose(ops, module,
+                                  (parts && gathered == COST_GATHERED_INPUT ? 0 : in) +
+                                      (parts && gathered == COST_GATHERED_OUTPUT_GRAD ? 0 : out),
+                                  2);
+        }
+        return;
+    }
+    int kernels = 1;
+    const double bytes = cast_bytes(shape, &kernels);
+    cost_push_maximum(shape, ops, module, 1);
+    cost_push_move(ops, "cast", module, copies_transposes(shape) ? COST_MOVE_ELEMENTWISE : COST_MOVE_CAST,
+                   elements * bytes, kernels);
+}
+
+void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
+                           double weights)
+{
+    const bool rowwise = shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE;
+    const bool backward = pass == COST_BACKWARD_INPUT;
+    if (!copies_transposes(shape) || !wants_transposes(shape)) {
+        return;
+    }
+    if (rowwise) {
+        cost_push_move(ops, "weight cast", module, COST_MOVE_ELEMENTWISE, (backward ? 2 : 3) * weights, 1);
+    }
+    push_copied_transpose(ops, module, backward ? weights : 0, rowwise ? 3 : 2);
+}
+
+/* Before Blackwell weight gradients want 8-bit operands with the tokens innermost: what was gathered is transposed, whole,
+ * on every tensor rank. Block recipes cast along both before they gather. */
+void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module)
+{
+    if (scaled_whole(shape->spec->training.precision) && shape->sequence_parallel &&
+        shape->tensor_group.ranks > 1 && shape->spec->execution.framework.tensor_gather_8bit &&
+        wants_transposes(shape)) {
+        cost_push_move(ops, "transpose", module,
+                       copies_transposes(shape) ? COST_MOVE_PERMUTE : COST_MOVE_CAST,
+                       2 * shape->tokens * shape->hidden, 1);
+    }
+}

@@ -1,0 +1,232 @@
+/* tests/unit/test_eager.c - what PyTorch's own layers launch: chains of kernels, linear layers kept apart, repeated keys,
+ * casts and transposes of torchao. Bytes are counted by hand. */
+#include <string.h>
+
+#include "costmodel/activations.h"
+#include "costmodel/ops.h"
+#include "costmodel/pass.h"
+
+static const double TOKENS = 2 * 4096.0, HIDDEN = 4096, QUERIES = 4096, KEYS = 1024, FFN = 14336;
+
+static Spec make_spec(int tensor, bool compiled)
+{
+    Spec spec = {0};
+    spec.model = (SpecModel){.layers = 4,
+                             .hidden = (int)HIDDEN,
+                             .heads = 32,
+                             .kv_heads = 8,
+                             .head_dim = 128,
+                             .ffn_hidden = (int)FFN,
+                             .gated_mlp = true,
+                             .vocab = 128256,
+                             .norm = SPEC_NORM_RMSNORM,
+                             .position = SPEC_POSITION_ROPE,
+                             .causal = true};
+    spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = 8;
+    spec.cluster.nodes = 1;
+    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    spec.training = (SpecTraining){
+        .sequence_length = 4096, .global_batch = 8, .micro_batch = 2, .precision = SPEC_PRECISION_BF16};
+    spec.parallel = (SpecParallel){.tensor = tensor,
+                                   .sequence_parallel = tensor > 1,
+                                   .context = 1,
+                                   .pipeline = 1,
+                                   .virtual_stages = 1,
+                                   .data = 8 / tensor,
+                                   .expert = 1,
+                                   .expert_tensor = 1};
+    spec.execution.attention = SPEC_ATTENTION_FLASH2;
+    spec.execution.compiled = compiled;
+    return spec;
+}
+
+static CostOps layer_ops(const Spec *spec, CostPass pass)
+{
+    CostShape shape;
+    CostOps ops = {.count = 0};
+    cost_shape_init(&shape, spec);
+    cost_ops_layer(&shape, 0, pass, &ops);
+    return ops;
+}
+
+static double moved(const CostOps *ops, const char *name)
+{
+    double sum = 0;
+    for (int i = 0; i < ops->count; i++) {
+        if (ops->op[i].kind == COST_OP_MOVE && strcmp(ops->op[i].name, name) == 0) {
+            sum += ops->op[i].u.move.bytes;
+        }
+    }
+    return sum;
+}
+
+static void chains(void)
+{
+    Spec spec = make_spec(1, false);
+    spec.execution.framework.norm_upcasts_fp32 = true;
+    CostOps ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 36 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(moved(&ops, "activation"), ==, 10 * TOKENS * FFN); /* silu 2 + 2, product 4 + 2 */
+    ops = layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 92 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(moved(&ops, "activation"), ==, 18 * TOKENS * FFN); /* three kernels of 4 + 2 */
+    spec.execution.compiled = true;
+    ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
+}
+
+/* FLOPs stay; products of 1,024 and 4,096 columns take longer than one of 6,144. */
+static void kept_apart(void)
+{
+    Spec spec = make_spec(1, false);
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        spec.execution.framework.separate_projections = false;
+        const CostOps one = layer_ops(&spec, (CostPass)pass);
+        spec.execution.framework.separate_projections = true;
+        const CostOps apart = layer_ops(&spec, (CostPass)pass);
+        double flops[2] = {0};
+        int kernels[2] = {0};
+        for (int i = 0; i < one.count; i++) {
+            flops[0] += one.op[i].full_flops;
+            kernels[0] += one.op[i].kind == COST_OP_GEMM ? one.op[i].kernels : 0;
+        }
+        for (int i = 0; i < apart.count; i++) {
+            flops[1] += apart.op[i].full_flops;
+            kernels[1] += apart.op[i].kind == COST_OP_GEMM ? apart.op[i].kernels : 0;
+        }
+        g_assert_cmpfloat(flops[0], ==, flops[1]);
+        g_assert_cmpint(kernels[0], ==, 4);
+        g_assert_cmpint(kernels[1], ==, 7);
+        /* three sums of two gradients: read both, write one */
+        const double sums = pass == COST_BACKWARD_INPUT ? 3 * 6 * TOKENS * HIDDEN : 0;
+        g_assert_cmpfloat(moved(&apart, "add input grads"), ==, sums);
+    }
+}
+
+static double products_s(const Spec *spec, CostPass pass)
+{
+    CostShape shape;
+    double seconds = 0;
+    cost_shape_init(&shape, spec);
+    const CostOps ops = layer_ops(spec, pass);
+    for (int i = 0; i < ops.count; i++) {
+        seconds += ops.op[i].kind == COST_OP_GEMM ? cost_op_s(&shape, &ops.op[i]) : 0;
+    }
+    return seconds;
+}
+
+static void kept_apart_takes_longer(void)
+{
+    Spec spec = make_spec(1, false);
+    spec.cluster.accelerator.sm_count = 132;
+    spec.cluster.accelerator.l2_bytes = 50e6;
+    spec.cluster.accelerator.memory_bytes_per_s = 3.3e12;
+    spec.cluster.accelerator.peak_flops_per_s[SPEC_BF16] = 989e12;
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        spec.execution.framework.separate_projections = false;
+        const double one_s = products_s(&spec, (CostPass)pass);
+        spec.execution.framework.separate_projections = true;
+        g_assert_cmpfloat(products_s(&spec, (CostPass)pass), >, one_s);
+        g_assert_cmpfloat(products_s(&spec, (CostPass)pass), <, 1.2 * one_s);
+    }
+}
+
+static double kept(const Spec *spec)
+{
+    CostShape shape;
+    cost_shape_init(&shape, spec);
+    return cost_layer_activations(&shape, 0, 0).kept_bytes;
+}
+
+static void repeated(void)
+{
+    Spec spec = make_spec(1, false);
+    const double before = kept(&spec);
+    spec.execution.framework.repeats_kv = true;
+    const CostOps forward = layer_ops(&spec, COST_FORWARD), backward = layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&forward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(moved(&backward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(kept(&spec) - before, ==, 2 * 2 * TOKENS * (QUERIES - KEYS));
+    spec.execution.compiled = true; /* spread again in the backward */
+    const double compiled = kept(&spec);
+    spec.execution.framework.repeats_kv = false;
+    g_assert_cmpfloat(kept(&spec), ==, compiled);
+    spec.execution.framework.repeats_kv = true;
+    spec.model.kv_heads = 32;
+    const CostOps whole = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&whole, "repeat keys"), ==, 0);
+}
+
+/* Elements: 1/8 of a rank's hidden activations before a gather, whole behind it. */
+static void casts(void)
+{
+    Spec spec = make_spec(8, true);
+    SpecFramework *framework = &spec.execution.framework;
+    const double part = TOKENS / 8 * HIDDEN, heads = TOKENS * QUERIES / 8, ffn = TOKENS * FFN / 8;
+    const double out = TOKENS * (QUERIES + 2 * KEYS) / 8, gate = 2 * ffn;
+    const double weights = (HIDDEN * (2 * QUERIES + 2 * KEYS) + 3 * HIDDEN * FFN) / 8;
+    framework->tensor_gather_8bit = true;
+    spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
+    CostOps ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "cast"), ==, 4 * (2 * part + heads + ffn));
+    g_assert_cmpfloat(moved(&ops, "weight cast"), ==, 0);
+    framework->transposes_after_cast =
+        true; /* copies for the weight gradient; "transpose" of what is gathered */
+    ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * part + heads + ffn));
+    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 0);
+    ops = layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * part + out + gate));
+    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 2 * weights);
+    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 2 * (heads + ffn + out + gate));
+    g_assert_cmpfloat(moved(&ops, "transpose"), ==, 2 * 4 * 8 * part);
+    spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
+    ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * 8 * part + heads + ffn));
+    g_assert_cmpfloat(moved(&ops, "weight cast"), ==, 3 * weights);
+    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(moved(&ops, "cast"), ==, 2 * (4 * 8 * part + heads + ffn + out + gate));
+    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 3 * (4 * 8 * part + heads + ffn + out + gate));
+    g_assert_cmpfloat(moved(&ops, "transpose"), ==, 0);
+    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL; /* products take either order */
+    spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
+    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(moved(&ops, "cast transpose") + moved(&ops, "transpose"), ==, 0);
+}
+
+static double maxima(const Spec *spec, CostPass pass)
+{
+    const CostOps ops = layer_ops(spec, pass);
+    double count = 0;
+    for (int i = 0; i < ops.count; i++) {
+        count += strcmp(ops.op[i].name, "maximum") == 0 ? ops.op[i].repeat : 0;
+    }
+    return count;
+}
+
+static void maxima_are_agreed(void)
+{
+    Spec spec = make_spec(8, true);
+    spec.execution.framework.reduces_maximum = spec.execution.framework.separate_projections = true;
+    g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 0);
+    spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
+    g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 4);
+    g_assert_cmpfloat(maxima(&spec, COST_BACKWARD_INPUT), ==, 7); /* a gradient for each linear layer */
+    spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
+    g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 0);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/eager/chains", chains);
+    g_test_add_func("/eager/kept-apart", kept_apart);
+    g_test_add_func("/eager/kept-apart-takes-longer", kept_apart_takes_longer);
+    g_test_add_func("/eager/repeated", repeated);
+    g_test_add_func("/eager/casts", casts);
+    g_test_add_func("/eager/maxima", maxima_are_agreed);
+    return g_test_run();
+}
