@@ -61,6 +61,8 @@ static void test_memory_roof(void)
     CostGemm gemm = {.m = 65536, .n = 65536, .k = 1, .groups = 1, .dtype = SPEC_BF16};
     const double bytes = 65536.0 * 65536 * 2;
     fixture_within(cost_gemm_s(&accelerator, &gemm), bytes / 0.5e12, 1e-3);
+    gemm.accumulate = true; /* reads and writes 2 bytes */
+    fixture_within(cost_gemm_s(&accelerator, &gemm), 2 * bytes / 0.5e12, 1e-3);
     gemm.accumulate_fp32 = true; /* reads and writes 4 bytes */
     fixture_within(cost_gemm_s(&accelerator, &gemm), 4 * bytes / 0.5e12, 1e-3);
 }
@@ -80,6 +82,39 @@ static void test_throttle(void)
     g_assert_cmpfloat(ratio, <, 0.95);
     const CostGemm small = {.m = 1024, .n = 1024, .k = 1024, .groups = 1, .dtype = SPEC_BF16};
     fixture_within(cost_gemm_s(&capped, &small), cost_gemm_s(&full, &small), 0.05); /* its memory is slower */
+}
+
+/* 32 experts of 1,024 rows, four tiles of 256: drawn rows fill a fifth tile in every second expert. Away from the edge of
+ * a tile small deviations change nothing, and large ones cost half a tile. */
+static void test_drawn_rows(void)
+{
+    SpecAccelerator accelerator = fixture_round();
+    accelerator.l2_bytes = 1e12;
+    accelerator.memory_bytes_per_s = 1e18;
+    accelerator.model.gemm_shared =
+        (SpecGemmShared){.memory_frac = 1, .split_speedup = 1}; /* a part of a wave costs its share */
+    accelerator.model.gemm[SPEC_BF16] = (SpecGemmModel){.peak_frac = 0.5,
+                                                        .tile_half = 1e4, /* only the largest tiles count */
+                                                        .backward_weight_frac = 1,
+                                                        .grouped_frac = 1,
+                                                        .throttle_s = 1};
+    CostGemm gemm = {.m = 1024, .n = 1280, .k = 6400, .groups = 32, .dtype = SPEC_BF16, .grouped = true};
+    const double even_s = cost_gemm_s(&accelerator, &gemm);
+    gemm.row_deviation = 8;
+    fixture_within(cost_gemm_s(&accelerator, &gemm), even_s * 8.5 / 8,
+                   1e-6); /* tiles of 128 rows, 256 columns */
+    gemm.row_deviation = 1000;
+    fixture_within(cost_gemm_s(&accelerator, &gemm), even_s * 8.5 / 8, 1e-6);
+    gemm.row_deviation = 0;
+    gemm.m = 960;
+    const double between_s = cost_gemm_s(&accelerator, &gemm);
+    gemm.row_deviation = 4;
+    fixture_within(cost_gemm_s(&accelerator, &gemm), between_s, 1e-6);
+    gemm = (CostGemm){.m = 2560, .n = 1280, .k = 1024, .groups = 32, .dtype = SPEC_BF16, .grouped = true};
+    gemm.layout = COST_LAYOUT_BACKWARD_WEIGHT; /* the rows are the inner dimension, in steps of 64 */
+    const double weight_s = cost_gemm_s(&accelerator, &gemm);
+    gemm.row_deviation = 40;
+    fixture_within(cost_gemm_s(&accelerator, &gemm), weight_s * 16.5 / 16, 1e-6);
 }
 
 /* A larger inner dimension, more groups or an accumulated output is never faster; halving all sizes never
@@ -206,6 +241,7 @@ int main(int argc, char **argv)
     g_test_add_func("/gemm/one-wave-by-hand", test_one_wave_by_hand);
     g_test_add_func("/gemm/memory-roof", test_memory_roof);
     g_test_add_func("/gemm/throttle", test_throttle);
+    g_test_add_func("/gemm/drawn-rows", test_drawn_rows);
     g_test_add_func("/gemm/monotone", test_monotone);
     g_test_add_func("/gemm/limits", test_limits);
     g_test_add_func("/gemm/fallback", test_fallback);
