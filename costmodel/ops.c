@@ -263,16 +263,49 @@ void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass)
     }
 }
 
-/* Bytes of an activation that tensor ranks gather; Transformer Engine and torchao cast before they gather.
- * Source: [TransformerEngine], [torchao] */
-static double gathered_bytes(const CostShape *shape)
+/* Scales of a block-scaled recipe, bytes an element; 0 for recipes that scale whole tensors or rows. */
+static double block_scale_bytes(const CostShape *shape)
+{
+    const SpecPrecision precision = shape->spec->training.precision;
+    if (shape->linear_dtype == SPEC_FP4) {
+        return 1.0 / 16;
+    }
+    return precision == SPEC_PRECISION_MXFP8 || precision == SPEC_PRECISION_FP8_BLOCKWISE ? 1.0 / 32 : 0;
+}
+
+/* Bytes of an activation that tensor ranks gather; Transformer Engine and torchao cast before they gather. A gradient
+ * that both backward products read is gathered as cast along rows and as cast along columns where blocks scale it.
+ * Source: [TransformerEngine] module/linear.py, distributed.py; [torchao] */
+static double gathered_bytes(const CostShape *shape, bool for_both_products)
 {
     const SpecPrecision precision = shape->spec->training.precision;
     const bool narrow = shape->spec->execution.framework.tensor_gather_8bit &&
                         precision != SPEC_PRECISION_FP8_ROWWISE &&
                         (shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4);
-    return shape->tokens * shape->hidden *
-           (narrow ? spec_dtype_bytes(shape->linear_dtype) : shape->element_bytes);
+    const double scales = block_scale_bytes(shape), elements = shape->tokens * shape->hidden;
+    if (!narrow) {
+        return elements * shape->element_bytes;
+    }
+    return elements * (spec_dtype_bytes(shape->linear_dtype) + scales) *
+           (for_both_products && scales > 0 ? 2 : 1);
+}
+
+/* A tensor that lies in pieces on the ranks and is cast with one current scale: its maximum is taken over all of them
+ * before each of them casts.   Source: [TransformerEngine] with_amax_reduction, [torchao] tensor_to_amax */
+static void push_maximum(const CostShape *shape, CostOps *ops, CostModule module)
+{
+    const SpecPrecision precision = shape->spec->training.precision;
+    const bool whole = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE ||
+                       shape->linear_dtype == SPEC_FP4;
+    if (whole && shape->sequence_parallel && shape->spec->execution.framework.tensor_gather_8bit) {
+        cost_push_collective(ops, "maximum", module, COST_ALL_REDUCE, 4, shape->tensor_group,
+                             COST_COMM_TENSOR, -1);
+    }
+}
+
+bool cost_overlaps_tensor(const CostShape *shape)
+{
+    return (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && shape->linear_dtype != SPEC_FP4;
 }
 
 /* Sequences behind the batch: what was gathered is put in order, what is scattered is put into the order of ranks. */
@@ -296,7 +329,7 @@ static double full_bytes(const CostShape *shape)
 void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm)
 {
     const SpecFramework *framework = &shape->spec->execution.framework;
-    const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
+    const bool overlap = cost_overlaps_tensor(shape);
     const double bytes = full_bytes(shape);
     if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
         cost_push_tensor_grid(shape, ops, pass, module, gemm, true);
@@ -304,15 +337,16 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
     }
     const bool chunked = overlap && shape->tensor_group.ranks > 1;
     if (pass == COST_FORWARD && shape->sequence_parallel) {
-        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, gathered_bytes(shape),
+        push_maximum(shape, ops, module);
+        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, gathered_bytes(shape, false),
                              shape->tensor_group, COST_COMM_TENSOR, overlap ? gemm : -1);
         if (chunked) {
             ops->op[ops->count - 1].u.collective.chunked = true;
         } else {
-            push_layout_copy(shape, ops, module, gathered_bytes(shape));
+            push_layout_copy(shape, ops, module, gathered_bytes(shape, false));
         }
     } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel && !framework->keeps_gathered_input) {
-        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered_bytes(shape),
+        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered_bytes(shape, false),
                              shape->tensor_group, COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
         cost_push_transpose(shape, ops, module);
@@ -329,8 +363,8 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
  * parallelism (needed by both backward GEMMs). */
 void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm)
 {
-    const bool overlap = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 &&
-                         shape->spec->execution.framework.chunked_tensor_overlap;
+    const bool overlap =
+        cost_overlaps_tensor(shape) && shape->spec->execution.framework.chunked_tensor_overlap;
     const double bytes = full_bytes(shape);
     if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
         cost_push_tensor_grid(shape, ops, pass, module, gemm, false);
@@ -345,7 +379,8 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
             ops, "reduce", module, shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, bytes,
             shape->tensor_group, COST_COMM_TENSOR, overlap && shape->sequence_parallel ? gemm : -1);
     } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel) {
-        cost_push_collective(ops, "output grad", module, COST_ALL_GATHER, gathered_bytes(shape),
+        push_maximum(shape, ops, module);
+        cost_push_collective(ops, "output grad", module, COST_ALL_GATHER, gathered_bytes(shape, true),
                              shape->tensor_group, COST_COMM_TENSOR, overlap ? gemm : -1);
     } else {
         if (pass == COST_BACKWARD_WEIGHT) {
@@ -356,6 +391,6 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
     if (chunked) {
         ops->op[ops->count - 1].u.collective.chunked = true;
     } else if (pass == COST_BACKWARD_INPUT) {
-        push_layout_copy(shape, ops, module, gathered_bytes(shape));
+        push_layout_copy(shape, ops, module, gathered_bytes(shape, true));
     }
 }

@@ -117,6 +117,10 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops);
 /* One multi-token prediction module without its head. */
 void cost_ops_mtp(const CostShape *shape, CostPass pass, CostOps *ops);
 
+/* Whether products are cut so that tensor-parallel transfers hide beside their pieces: `execution.overlap` "tensor", but
+ * never in 4 bits, for which Transformer Engine has no such kernels.   Source: [MegatronRecipes] */
+bool cost_overlaps_tensor(const CostShape *shape);
+
 /* --- for the files that build lists --- */
 CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModule module);
 /* A linear layer [tokens, in] -> [tokens, out] in one pass; returns the GEMM's index. */

@@ -84,7 +84,7 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
         const double hidden_s = (t - 1) / t * comm_s;
         return comm_s / t + fmax(hidden_s, pieces_s + f * hidden_s) - gemm_s;
     }
-    const bool margin = (shape->spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0;
+    const bool margin = cost_overlaps_tensor(shape);
     if (shape->accelerator.static_products && beside->kind == COST_OP_GEMM && !margin) {
         return comm_s; /* blocks that find their SM taken start when it is free, with all of their work to do */
     }

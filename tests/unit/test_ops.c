@@ -318,6 +318,50 @@ static void gathers_of_frameworks(void)
     g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 0);
 }
 
+static int count_named(const CostOps *ops, const char *name)
+{
+    int count = 0;
+    for (int i = 0; i < ops->count; i++) {
+        count += strcmp(ops->op[i].name, name) == 0;
+    }
+    return count;
+}
+
+/* Blocks are scaled along rows for one product and along columns for the other, so a gradient that both read travels
+ * twice; one scale for the whole tensor asks all ranks for the maximum first. 4 bits are never cut in pieces. */
+static void scales_of_gathered_tensors(void)
+{
+    Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+    const double elements = 8192.0 * 4096;
+    spec.execution.framework.keeps_gathered_input = true;
+    spec.execution.framework.tensor_gather_8bit = true;
+    spec.execution.framework.chunked_tensor_overlap = true;
+    spec.execution.overlap = SPEC_OVERLAP_TENSOR;
+    static const struct {
+        SpecPrecision precision;
+        double element; /* bytes as it travels */
+        int ways, maxima;
+        bool overlaps;
+    } cases[] = {
+        {SPEC_PRECISION_FP8, 1, 1, 0, true},
+        {SPEC_PRECISION_FP8_CS, 1, 1, 2, true},
+        {SPEC_PRECISION_MXFP8, 1 + 1.0 / 32, 2, 0, true},
+        {SPEC_PRECISION_NVFP4, 0.5 + 1.0 / 16, 2, 2, false},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        spec.training.precision = cases[i].precision;
+        CostOps ops = layer_ops(&spec, COST_FORWARD);
+        g_assert_cmpfloat(gathered(&ops), ==, 2 * elements * cases[i].element);
+        g_assert_cmpint(count_named(&ops, "maximum"), ==, cases[i].maxima);
+        ops = layer_ops(&spec, COST_BACKWARD_INPUT);
+        g_assert_cmpfloat(gathered(&ops), ==, 2 * elements * cases[i].element * cases[i].ways);
+        g_assert_cmpint(count_named(&ops, "maximum"), ==, cases[i].maxima);
+        CostShape shape;
+        cost_shape_init(&shape, &spec);
+        g_assert_true(cost_overlaps_tensor(&shape) == cases[i].overlaps);
+    }
+}
+
 /* What stops early leaves out the MLP's output linear, its reduction and the sum behind it. */
 static void stops_early(void)
 {
@@ -389,6 +433,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ops/casts", casts);
     g_test_add_func("/ops/gathers-of-frameworks", gathers_of_frameworks);
     g_test_add_func("/ops/stops-early", stops_early);
+    g_test_add_func("/ops/scales-of-gathered-tensors", scales_of_gathered_tensors);
     g_test_add_func("/ops/static-products-hide-nothing", static_products_hide_nothing);
     return g_test_run();
 }
