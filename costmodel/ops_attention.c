@@ -214,9 +214,10 @@ static int push_mla_projections(const CostShape *shape, CostPass pass, CostOps *
         cost_push_linear(shape, ops, "kv up", up, pass, shape->tokens, mla->kv_lora_rank,
                          shape->heads * (mla->qk_nope_head_dim + mla->v_head_dim), shape->linear_dtype);
     push_rope(shape, pass, shape->heads * mla->qk_rope_head_dim, ops);
-    if (pass != COST_BACKWARD_WEIGHT) { /* keys are put together from their two halves */
-        cost_push_move(ops, "concatenate keys", up, COST_MOVE_ELEMENTWISE,
-                       2 * shape->tokens * shape->heads * qk * shape->element_bytes, 2);
+    if (pass != COST_BACKWARD_WEIGHT) { /* keys put together from their two halves, values apart from them */
+        const double read = mla->qk_nope_head_dim + mla->v_head_dim, written = qk + mla->v_head_dim;
+        cost_push_move(ops, "keys and values", up, COST_MOVE_ELEMENTWISE,
+                       shape->tokens * shape->heads * (read + written) * shape->element_bytes, 2);
     }
     return gemm;
 }
