@@ -26,11 +26,21 @@ static bool dropless(const CostShape *shape)
     return shape->spec->model.moe.capacity_factor <= 0;
 }
 
+/* Products whose epilogue activates, weighs and casts, forward and backward; what they move besides hides under them.
+ * Source: [TransformerEngine] ops/fused, grouped MLP (CuTe DSL kernels of sm_100 for mxfp8) */
+static bool fused_mlp(const CostShape *shape)
+{
+    return shape->spec->execution.framework.fused_grouped_mlp &&
+           shape->spec->training.precision == SPEC_PRECISION_MXFP8 &&
+           shape->accelerator.generation == SPEC_GENERATION_BLACKWELL;
+}
+
 /* Device-side sizes: all experts of a rank in one kernel. A graph of the whole iteration cannot do without. */
 static bool one_kernel(const CostShape *shape)
 {
     const SpecExecution *execution = &shape->spec->execution;
-    return execution->framework.grouped_experts || strstr(execution->cuda_graph, "full_iteration") != NULL;
+    return execution->framework.grouped_experts || fused_mlp(shape) ||
+           strstr(execution->cuda_graph, "full_iteration") != NULL;
 }
 
 static double experts_of_rank(const CostShape *shape)
@@ -121,7 +131,9 @@ static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *n
                                          experts, shape->linear_dtype);
     } else {
         const double n = pass == COST_FORWARD ? out : in, k = pass == COST_FORWARD ? in : out;
-        cost_push_scales(shape, ops, COST_MODULE_MOE, (const double[]){rows, n, k}, experts);
+        if (!fused_mlp(shape)) {
+            cost_push_scales(shape, ops, COST_MODULE_MOE, (const double[]){rows, n, k}, experts);
+        }
         cost_push_gemm(ops, name, COST_MODULE_MOE, pass, rows, n, k, experts, shape->linear_dtype);
         gemm = ops->count - 1;
     }
@@ -144,44 +156,73 @@ static void push_expert_cast(const CostShape *shape, CostOps *ops, CostPass pass
     }
 }
 
-/* Experts with biases have no fused activation: a loop over experts adds the bias to each one's rows, and the pieces
- * are put together again; then activation, product, probabilities in fp32 and the cast back run one by one. Elements
- * read and written for each of the intermediate size, of 2 bytes each; the output's bias is weighted and added
- * likewise. Source: [MegatronMoE] experts.py, bias_act_func and _apply_bias */
-#define BIASED_FORWARD         19
-#define BIASED_BACKWARD        24
-#define BIASED_OUTPUT_FORWARD  7
-#define BIASED_OUTPUT_BACKWARD 5
-#define BIASED_KERNELS         6
+/* Experts with biases: the first product adds its own; both halves are clamped and put together again before the fused
+ * activation, which weighs them. The output's bias is weighted by probabilities in fp32 and added in a loop over the
+ * experts, whose pieces are put together and cast back. Elements of 2 bytes read and written for each of the
+ * intermediate (hidden) size:
+ *   forward   clamps 4, together 4, activation 3                        bias x probability 2, sum 5, together 4, cast 3
+ *   backward  activation 5, of the probabilities 3, clamps 6, halves 4  cast 3, back to 16 bits 3, of the bias 6, of the
+ *                                                                       probabilities 6, together 2
+ * Source: [MegatronMoE] experts.py (bias_act_func, _apply_bias), fused_bias_geglu.py */
+#define BIASED_FORWARD                 11
+#define BIASED_BACKWARD                18
+#define BIASED_OUTPUT_FORWARD          14
+#define BIASED_OUTPUT_BACKWARD         20
+#define BIASED_KERNELS                 6
+#define BIASED_OUTPUT_KERNELS          2 /* and as many for every expert, */
+#define BIASED_OUTPUT_BACKWARD_KERNELS 6 /* backward these */
 
 static bool eager_bias(const CostShape *shape)
 {
     return shape->spec->model.biases == SPEC_BIASES_ALL && !one_kernel(shape);
 }
 
-static void push_biased(const CostShape *shape, CostOps *ops, const char *name, CostModule module,
-                        double elements, int passes)
-{
-    cost_push_move(ops, name, module, COST_MOVE_ELEMENTWISE, elements * shape->element_bytes * passes,
-                   BIASED_KERNELS + (int)experts_of_rank(shape));
-}
-
 static void push_expert_activation(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
 {
     const CostModule module = COST_MODULE_MOE_ACTIVATION;
-    if (!eager_bias(shape)) {
-        cost_push_activation(shape, ops, pass, module, elements);
-    } else if (pass != COST_BACKWARD_WEIGHT) {
-        push_biased(shape, ops, "activation", module, elements,
-                    pass == COST_FORWARD ? BIASED_FORWARD : BIASED_BACKWARD);
+    if (pass == COST_BACKWARD_WEIGHT || fused_mlp(shape)) {
+        return;
+    }
+    if (eager_bias(shape)) {
+        cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE,
+                       elements * shape->element_bytes *
+                           (pass == COST_FORWARD ? BIASED_FORWARD : BIASED_BACKWARD),
+                       BIASED_KERNELS);
+        return;
+    }
+    cost_push_activation(shape, ops, pass, module, elements);
+    if (pass == COST_BACKWARD_INPUT) { /* of the probabilities: sums over what the activation read */
+        const double read = shape->spec->model.gated_mlp ? 3 : 2;
+        cost_push_move(ops, "probability grad", module, COST_MOVE_NORM,
+                       elements * shape->element_bytes * read, 1);
     }
 }
 
 static void push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
 {
-    if (eager_bias(shape) && pass != COST_BACKWARD_WEIGHT) {
-        push_biased(shape, ops, "expert bias", COST_MODULE_MOE, elements,
-                    pass == COST_FORWARD ? BIASED_OUTPUT_FORWARD : BIASED_OUTPUT_BACKWARD);
+    if (!eager_bias(shape) || pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    const bool forward = pass == COST_FORWARD;
+    const int each = forward ? BIASED_OUTPUT_KERNELS : BIASED_OUTPUT_BACKWARD_KERNELS;
+    cost_push_move(ops, "expert bias", COST_MODULE_MOE, COST_MOVE_ELEMENTWISE,
+                   elements * shape->element_bytes *
+                       (forward ? BIASED_OUTPUT_FORWARD : BIASED_OUTPUT_BACKWARD),
+                   BIASED_OUTPUT_KERNELS + each * (int)experts_of_rank(shape));
+}
+
+/* 8-bit products want the rows of an expert in multiples of 16 or 32: every row is copied on its way in and out, with
+ * the probabilities beside. HybridEP pads as it lands them. Source: [TransformerEngine] Fp8Padding, [MegatronMoE] */
+static void push_padding(const CostShape *shape, CostOps *ops, const char *name, CostPass pass,
+                         double elements)
+{
+    const bool narrow = shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4;
+    const bool lands_padded =
+        shape->spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP && shape->expert_group.ranks > 1;
+    if (pass != COST_BACKWARD_WEIGHT && narrow && dropless(shape) && !one_kernel(shape) && !lands_padded &&
+        shape->spec->execution.framework.pads_expert_rows) {
+        cost_push_move(ops, name, COST_MODULE_MOE, COST_MOVE_ELEMENTWISE, 2 * elements * shape->element_bytes,
+                       1);
     }
 }
 
@@ -224,10 +265,28 @@ static void push_exchange(const CostShape *shape, CostOps *ops, const char *name
     }
 }
 
+/* What an all-to-all needs besides the rows: how many go where, gathered before them, and their probabilities, which
+ * travel apart. Source: [MegatronMoE] MoEAlltoAllTokenDispatcher */
+static void push_counts(const CostShape *shape, CostOps *ops, CostPass pass)
+{
+    const Spec *spec = shape->spec;
+    if (spec->parallel.moe_dispatcher != SPEC_DISPATCHER_ALLTOALL || shape->expert_group.ranks < 2) {
+        return;
+    }
+    if (pass == COST_FORWARD && dropless(shape)) {
+        cost_push_collective(ops, "rows of experts", COST_MODULE_MOE, COST_ALL_GATHER,
+                             4.0 * spec->model.moe.experts * shape->expert_group.ranks, shape->expert_group,
+                             COST_COMM_EXPERT, -1);
+    }
+    cost_push_collective(ops, "probabilities", COST_MODULE_MOE, COST_ALL_TO_ALL,
+                         own_tokens(shape) * spec->model.moe.top_k * 4, shape->expert_group, COST_COMM_EXPERT,
+                         -1);
+}
+
 /* Copies of rows around an exchange, each way. All-to-all: tokens to k rows in the order of ranks, and in the order of
- * experts on the other side where a rank has several. DeepEP: received tokens to rows; HybridEP receives rows in order
- * and only copies those that several of its experts want.
- *   all-to-all (1 + 1/k) + 2 [experts > 1]    DeepEP 1 + u    HybridEP 1 - u    rows; u = unique rows over rows */
+ * experts on the other side where a rank has several. DeepEP and HybridEP: received tokens to rows, a pass of its own
+ * (HybridEP's is a plain copy, 16 bytes a thread) unless HybridEP is asked to fuse it. Source: [DeepEP] csrc/hybrid_ep/extension/permute.cu, [MegatronMoE] fused_a2a.py
+ *   all-to-all (1 + 1/k) + 2 [experts > 1]    DeepEP, HybridEP 1 + u    rows; u = unique rows over rows */
 static void push_permute(const CostShape *shape, CostOps *ops, const char *name)
 {
     const Spec *spec = shape->spec;
@@ -239,12 +298,12 @@ static void push_permute(const CostShape *shape, CostOps *ops, const char *name)
     const bool several = experts_of_rank(shape) > 1 && spec->parallel.expert > 1;
     double moved = rows * (1 + 1.0 / moe->top_k) + (several ? 2 * rows : 0);
     int kernels = PERMUTE_KERNELS + (several ? PERMUTE_KERNELS : 0);
-    if (spec->parallel.expert > 1 && spec->parallel.moe_dispatcher == SPEC_DISPATCHER_DEEPEP) {
+    const bool hybrid = spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP;
+    if (spec->parallel.expert > 1 && (hybrid || spec->parallel.moe_dispatcher == SPEC_DISPATCHER_DEEPEP)) {
         moved = rows + unique, kernels = PERMUTE_KERNELS;
-    } else if (spec->parallel.expert > 1 && spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP) {
-        moved = 2 * fmax(0, rows - unique), kernels = 1;
     }
-    cost_push_move(ops, name, COST_MODULE_MOE, COST_MOVE_PERMUTE,
+    cost_push_move(ops, name, COST_MODULE_MOE,
+                   hybrid && spec->parallel.expert > 1 ? COST_MOVE_ELEMENTWISE : COST_MOVE_PERMUTE,
                    moved * row_bytes * spec->parallel.expert_tensor, kernels);
 }
 
@@ -273,16 +332,21 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops)
     push_router(shape, pass, ops);
     push_shared_experts(shape, pass, ops);
     if (!weight) {
+        push_counts(shape, ops, pass);
         push_permute(shape, ops, "permute");
         push_exchange(shape, ops, "dispatch", dispatch_bytes(shape, pass));
         push_slices(shape, ops, "gather rows", COST_ALL_GATHER);
     }
-    push_expert_cast(shape, ops, pass, rows * shape->hidden, rows * (model->gated_mlp ? 2 * f : f));
+    push_padding(shape, ops, "pad rows", pass, rows * shape->hidden);
+    const bool casts_inside = fused_mlp(shape); /* of what lies between the two products */
+    push_expert_cast(shape, ops, pass, rows * shape->hidden,
+                     casts_inside ? 0 : rows * (model->gated_mlp ? 2 * f : f));
     push_expert_gemm(shape, ops, "experts in", pass, shape->hidden, model->gated_mlp ? 2 * f : f);
     push_expert_activation(shape, ops, pass, rows * f);
-    push_expert_cast(shape, ops, pass, rows * f, rows * shape->hidden);
+    push_expert_cast(shape, ops, pass, casts_inside ? 0 : rows * f, rows * shape->hidden);
     push_expert_gemm(shape, ops, "experts out", pass, f, shape->hidden);
     push_output_bias(shape, ops, pass, rows * shape->hidden);
+    push_padding(shape, ops, "unpad rows", pass, rows * shape->hidden);
     if (!weight) {
         push_slices(shape, ops, "sum rows", COST_REDUCE_SCATTER);
         push_exchange(shape, ops, "combine", shape->hidden * shape->element_bytes);

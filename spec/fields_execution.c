@@ -71,6 +71,12 @@ static const SpecField framework_fields[] = {
                   "The same for an element of the gradients of queries, keys and values."),
     SPEC_F_INT(SpecFramework, context_merge_kernels, 0, 100, "1", 0, "Kernel launches of that."),
     FUSED(grouped_experts, "One kernel works on all experts of a rank; else one each."),
+    FUSED(fused_grouped_mlp,
+          "mxfp8 experts on Blackwell: activation and casts run inside the products, which are one "
+          "kernel for all experts of a rank."),
+    FUSED(pads_expert_rows,
+          "8- and 4-bit experts: rows are copied to pad each expert's to what the products want, and "
+          "back, unless HybridEP lands them padded."),
     HOST_S(host_sync_s, "Dropless experts: the GPU waits while the host reads token counts, once a layer."),
     HOST_S(collective_gap_s, "Streams and ranks wait for each other around a tensor, context or expert "
                              "collective that nothing hides."),

@@ -241,6 +241,8 @@ typedef struct SpecFramework {
     double context_merge_backward_bytes; /* the same for a gradient of queries, keys and values */
     int context_merge_kernels;           /* launches of either */
     bool grouped_experts;                /* one kernel for all experts of a rank; else one each */
+    bool fused_grouped_mlp; /* mxfp8 experts on Blackwell: activation and casts inside the products */
+    bool pads_expert_rows;  /* 8- and 4-bit experts' rows are copied into padded ones, and back */
     double
         collective_gap_s; /* streams and ranks wait for each other around a collective that nothing hides */
     double host_sync_s;   /* the host waits for the GPU's token counts: idle until it has caught up */

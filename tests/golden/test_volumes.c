@@ -239,6 +239,17 @@ static void context(void)
 
 #define EXPERTS(n) ",\"moe\":{\"experts\":256,\"top_k\":" #n ",\"expert_ffn_hidden\":512}"
 
+/* An all-to-all moves a probability of 4 bytes beside the two ways of a row of 16 bits. */
+#define WITH_PROBABILITIES (1 + 4.0 / (2 * 2 * HIDDEN))
+
+/* Forward gathers how many rows go to each of the 256 experts besides. */
+static void counts_besides(const double bytes[SIM_TAG_COUNT], int ranks)
+{
+    const double counts = bytes[SIM_TAG_FORWARD] - bytes[SIM_TAG_BACKWARD];
+    g_assert_cmpfloat(counts, >, 0);
+    g_assert_cmpfloat(counts, <=, LAYERS * 4.0 * 256 * ranks);
+}
+
 /* A token crosses once to every other node that it has experts on: 5.295, 3.614, 1.993 nodes of 8, 4, 2. */
 static void nodes_touched(void)
 {
@@ -259,7 +270,8 @@ static void nodes_touched(void)
             LAYERS * TOKENS * HIDDEN * 2 * (nodes - 1) / nodes; /* one node, one way, every layer */
         RATIO(deep.tag_out[SIM_TAG_FORWARD], 2 * cases[i].touched * once, 2e-4);
         RATIO(deep.tag_out[SIM_TAG_BACKWARD], 2 * cases[i].touched * once, 2e-4);
-        RATIO(all.tag_out[SIM_TAG_FORWARD], 2 * 8 * once, 1e-6);
+        RATIO(all.tag_out[SIM_TAG_BACKWARD], 2 * 8 * once * WITH_PROBABILITIES, 1e-6);
+        counts_besides(all.tag_out, ranks);
     }
 }
 
@@ -273,10 +285,12 @@ static void dispatch_and_combine(void)
                       ",\"global_batch\":16", MEGATRON),
                   one = count(2, EXPERTS(4), "\"data\":16,\"expert\":1", ",\"global_batch\":16", MEGATRON);
     const double rows = LAYERS * TOKENS * 4 * HIDDEN * 2 * 15 / 16; /* all experts but this rank's */
-    RATIO(wide.tag_up[SIM_TAG_FORWARD] + wide.tag_out[SIM_TAG_FORWARD], 2 * rows, 1e-6);
-    RATIO(wide.tag_up[SIM_TAG_BACKWARD] + wide.tag_out[SIM_TAG_BACKWARD], 2 * rows, 1e-6);
-    RATIO(narrow.tag_up[SIM_TAG_FORWARD] + narrow.tag_out[SIM_TAG_FORWARD], rows * (1 + (1 + 4.0 / 128) / 2),
-          1e-6);
+    const double all = wide.tag_up[SIM_TAG_FORWARD] + wide.tag_out[SIM_TAG_FORWARD],
+                 back = wide.tag_up[SIM_TAG_BACKWARD] + wide.tag_out[SIM_TAG_BACKWARD];
+    RATIO(back, 2 * rows * WITH_PROBABILITIES, 1e-6);
+    NEAR(all - back, LAYERS * 4.0 * 256 * 15); /* of 16 ranks, all but its own */
+    RATIO(all - narrow.tag_up[SIM_TAG_FORWARD] - narrow.tag_out[SIM_TAG_FORWARD],
+          rows * (1 - (1 + 4.0 / 128) / 2), 1e-6);
     g_assert_cmpfloat(one.tag_up[SIM_TAG_FORWARD] + one.tag_out[SIM_TAG_FORWARD], ==, 0);
 }
 
