@@ -197,6 +197,27 @@ static void casts(void)
     g_assert_cmpfloat(moved(&ops, "cast transpose") + moved(&ops, "transpose"), ==, 0);
 }
 
+/* Two rows an SM are in flight: the L2 cache holds all, or half of them for softmax's further passes. */
+static void loss_reads_rows_again(void)
+{
+    Spec spec = make_spec(1, false);
+    CostShape shape;
+    spec.execution.framework.loss = SPEC_LOSS_UNFUSED;
+    spec.execution.framework.logit_metrics = 1;
+    spec.cluster.accelerator.sm_count = 100;
+    const double rows = 200, row_bytes = 4 * 128256.0, logits = TOKENS * 128256;
+    for (int half = 0; half < 2; half++) {
+        spec.cluster.accelerator.l2_bytes = rows * row_bytes / (half ? 2 : 1);
+        cost_shape_init(&shape, &spec);
+        CostOps forward = {.count = 0}, backward = {.count = 0};
+        cost_ops_head(&shape, COST_FORWARD, &forward);
+        cost_ops_head(&shape, COST_BACKWARD_INPUT, &backward);
+        g_assert_cmpfloat(moved(&forward, "loss"), ==, (half ? 18 : 14) * logits);
+        g_assert_cmpfloat(moved(&forward, "metrics"), ==, (half ? 18 : 14) * logits);
+        g_assert_cmpfloat(moved(&backward, "loss"), ==, (half ? 24 : 22) * logits);
+    }
+}
+
 static double maxima(const Spec *spec, CostPass pass)
 {
     const CostOps ops = layer_ops(spec, pass);
@@ -227,6 +248,7 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/kept-apart-takes-longer", kept_apart_takes_longer);
     g_test_add_func("/eager/repeated", repeated);
     g_test_add_func("/eager/casts", casts);
+    g_test_add_func("/eager/loss-reads-rows-again", loss_reads_rows_again);
     g_test_add_func("/eager/maxima", maxima_are_agreed);
     return g_test_run();
 }
