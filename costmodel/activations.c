@@ -250,6 +250,7 @@ static LossBytes loss_bytes(const Spec *spec)
         return (LossBytes){.kept = 4, .forward_temp = 4, .backward_temp = 2};
     case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* and what a graph both sums and changes is a fresh fp32 buffer */
         return (LossBytes){.kept = 4, .forward_temp = 6, .backward_temp = 6};
+    case SPEC_LOSS_XENTROPY:
     case SPEC_LOSS_FUSED: /* the gradient overwrites the 16-bit logits */
         return (LossBytes){.kept = 2};
     default:

@@ -61,20 +61,22 @@ void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
     }
 }
 
-/* Share of a row of fp32 logits that softmax's second and third pass find no more in the L2 cache: two blocks of 1,024
- * threads an SM each hold a row. Source: [PyTorchSoftmax] */
-static double row_missed_frac(const SpecAccelerator *accelerator, double vocab)
+/* Share of a row of logits that softmax's later passes find no more in the L2 cache: two blocks of 1,024 threads an SM
+ * each hold a row. Source: [PyTorchSoftmax] */
+static double row_missed_frac(const SpecAccelerator *accelerator, double row_bytes)
 {
-    const double in_flight = 2.0 * accelerator->sm_count * vocab * 4;
+    const double in_flight = 2.0 * accelerator->sm_count * row_bytes;
     return in_flight > accelerator->l2_bytes ? 1 - accelerator->l2_bytes / in_flight : 0;
 }
 
-/* Bytes moved for each logit by the loss, `missed` of a row read again. Unfused PyTorch: to fp32 (2+4), log-softmax (4+4, and
+/* Bytes moved for each logit by the loss. Unfused PyTorch: to fp32 (2+4), log-softmax (4+4, and
  * two more reads), gather; backward zeros of the gather (4), softmax's (4+4+4, and one more read) and back to 16 bits (4+2).
  * Megatron's vocabulary-parallel, a plain stream each: to fp32 (2+4), maximum (4), subtract (4+4), exp (4+4), sum (4),
  * divide (4+4); backward scale (4+4) and back to 16 bits (4+2). Fused: one pass each way. */
-static double bytes_of_loss(SpecLoss loss, bool backward, double missed)
+static double bytes_of_loss(const CostShape *shape, SpecLoss loss, bool backward)
 {
+    const double vocab = shape->spec->model.vocab / shape->tensor;
+    const double missed = row_missed_frac(&shape->accelerator, 4 * vocab);
     switch (loss) {
     case SPEC_LOSS_UNFUSED:
         return backward ? 22 + 4 * missed : 14 + 8 * missed;
@@ -82,6 +84,8 @@ static double bytes_of_loss(SpecLoss loss, bool backward, double missed)
         return backward ? 14 : 38;
     case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* cast; subtract, exp, sum and copy back; divide. Scatter, copy, cast */
         return backward ? 18 : 30;
+    case SPEC_LOSS_XENTROPY: /* rows of 16 bits read for the maximum and for the sum; backward read and overwritten */
+        return backward ? 4 : 2 + 2 * row_missed_frac(&shape->accelerator, 2 * vocab);
     case SPEC_LOSS_FUSED:
         return backward ? 4 : 6;
     default:
@@ -89,11 +93,12 @@ static double bytes_of_loss(SpecLoss loss, bool backward, double missed)
     }
 }
 
-static double loss_bytes(const Spec *spec, bool backward, double missed)
+static double loss_bytes(const CostShape *shape, bool backward)
 {
-    const SpecLoss loss = spec->execution.framework.loss;
-    return bytes_of_loss(loss == SPEC_LOSS_COMPILED && !spec->execution.compiled ? SPEC_LOSS_UNFUSED : loss,
-                         backward, missed);
+    const SpecExecution *execution = &shape->spec->execution;
+    const SpecLoss loss = execution->framework.loss;
+    const bool eager = loss == SPEC_LOSS_COMPILED && !execution->compiled;
+    return bytes_of_loss(shape, eager ? SPEC_LOSS_UNFUSED : loss, backward);
 }
 
 void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
@@ -113,13 +118,12 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     const CostMove move = compiled                           ? COST_MOVE_SOFTMAX
                           : loss == SPEC_LOSS_VOCAB_PARALLEL ? COST_MOVE_ELEMENTWISE
                                                              : COST_MOVE_CROSS_ENTROPY;
-    const double missed = row_missed_frac(&shape->accelerator, vocab);
-    cost_push_move(ops, "loss", module, move, logits * loss_bytes(shape->spec, pass != COST_FORWARD, missed),
-                   loss == SPEC_LOSS_FUSED ? 2 : 6);
+    cost_push_move(ops, "loss", module, move, logits * loss_bytes(shape, pass != COST_FORWARD),
+                   loss == SPEC_LOSS_FUSED || loss == SPEC_LOSS_XENTROPY ? 2 : 6);
     const int metrics = shape->spec->execution.framework.logit_metrics;
     if (pass == COST_FORWARD && metrics > 0) { /* under no_grad, on what the forward returned */
         cost_push_move(ops, "metrics", module, COST_MOVE_CROSS_ENTROPY,
-                       metrics * logits * bytes_of_loss(SPEC_LOSS_UNFUSED, false, missed), 6 * metrics);
+                       metrics * logits * bytes_of_loss(shape, SPEC_LOSS_UNFUSED, false), 6 * metrics);
     }
     if (pass == COST_FORWARD) { /* maximum, sum and target logit of every token */
         cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4,

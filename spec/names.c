@@ -37,7 +37,7 @@ WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", 
 WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");
 WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh");
 WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "vocab-parallel-compiled",
-      "compiled");
+      "compiled", "xentropy");
 
 G_STATIC_ASSERT(G_N_ELEMENTS(dtype_list) == SPEC_DTYPE_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(precision_list) == SPEC_PRECISION_COUNT);

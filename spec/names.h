@@ -175,6 +175,7 @@ typedef enum {
     SPEC_LOSS_CHUNKED,                 /* never the whole logits */
     SPEC_LOSS_VOCAB_PARALLEL_COMPILED, /* Megatron's, compiled whole: the compiler copies the fp32 logits */
     SPEC_LOSS_COMPILED, /* compiled with the model: 16-bit logits and their gradient; eager when the run is */
+    SPEC_LOSS_XENTROPY, /* Apex's kernel, as flash-attn ships it: the forward keeps the logits and one sum a row */
 } SpecLoss;
 
 /* One closed list of words, in enum order (for bit sets: word i stands for bit i). */

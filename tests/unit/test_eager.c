@@ -215,6 +215,11 @@ static void loss_reads_rows_again(void)
         g_assert_cmpfloat(moved(&forward, "loss"), ==, (half ? 18 : 14) * logits);
         g_assert_cmpfloat(moved(&forward, "metrics"), ==, (half ? 18 : 14) * logits);
         g_assert_cmpfloat(moved(&backward, "loss"), ==, (half ? 24 : 22) * logits);
+        spec.execution.framework.loss = SPEC_LOSS_XENTROPY; /* rows half as long */
+        forward.count = 0;
+        cost_ops_head(&shape, COST_FORWARD, &forward);
+        g_assert_cmpfloat(moved(&forward, "loss"), ==, 2 * logits);
+        spec.execution.framework.loss = SPEC_LOSS_UNFUSED;
     }
 }
 

@@ -41,6 +41,7 @@ static void losses(void)
         {"compiled", "execution.compiled=true", 2, {2, 0, 2, 0}},
         {"vocab-parallel-compiled", "execution.compiled=false", 2, {4, 6, 6, 0}},
         {"fused", "execution.compiled=false", 2, {2, 0, 0, 0}},
+        {"xentropy", "execution.compiled=false", 2, {2, 0, 0, 0}},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         const HeadBytes got = head_bytes(CASES[i].loss, CASES[i].tensor, CASES[i].compiled);
