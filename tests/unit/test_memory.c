@@ -103,6 +103,8 @@ static void generations(void)
         {"torchtitan", "2024-12", "torchtitan-2024"},
         {"torchtitan", "2025-01", "torchtitan-2024"},
         {"torchtitan", "2025-02", NULL},
+        {"pytorch-fsdp", "2023-09", "pytorch-fsdp-2023"},
+        {"pytorch-fsdp", "2023-10", NULL},
         {"megatron-deepspeed", "2022-01", "megatron-deepspeed-2021"},
         {"megatron-deepspeed", "2022-02", "megatron-deepspeed-2022"},
         {"megatron-deepspeed", "2023-12", NULL},
