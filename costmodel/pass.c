@@ -202,7 +202,7 @@ static double slowest_host(const CostShape *shape)
                    cost_largest_deviate(shape->tensor_group.ranks);
 }
 
-static CostTime time_selected(const CostShape *shape, const CostOps *ops, const bool *selected)
+static CostTime time_selected(const CostShape *shape, const CostOps *ops, const bool *selected, CostPass pass)
 {
     const SpecExecution *execution = &shape->spec->execution;
     double op_s[COST_MAX_OPS];
@@ -231,6 +231,7 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
     hide_expert_comm(shape, ops, selected, &time);
     const double host_s = kernels * execution->framework.kernel_host_s *
                           (execution->compiled ? execution->framework.compiled_kernel_frac : 1) *
+                          (pass != COST_FORWARD ? execution->framework.backward_host_frac : 1) *
                           slowest_host(shape);
     if (execution->framework.launch_blocking) { /* neither runs while the other does */
         time.host_s = host_s + idle_s;
@@ -249,27 +250,29 @@ static void save_waits(CostTime *time, double saved_s)
     time->launch_wait_s -= saved_s;
 }
 
-void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute)
+void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, bool catches_up)
 {
+    const int first =
+        catches_up ? COST_FORWARD + 1 : COST_FORWARD; /* pass whose waits earlier work can save */
     double waits_s = 0, slack_s = 0;
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        waits_s += passes[pass].launch_wait_s;
+        waits_s += pass >= first ? passes[pass].launch_wait_s : 0;
         slack_s += passes[pass].slack_s;
     }
     const double saved_frac = waits_s > 0 ? fmin(1, slack_s / waits_s) : 0;
-    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+    for (int pass = first; pass < COST_PASS_COUNT; pass++) {
         save_waits(&passes[pass], saved_frac * passes[pass].launch_wait_s);
     }
     save_waits(recompute, fmin(recompute->launch_wait_s, fmax(0, slack_s - waits_s)));
 }
 
-CostTime cost_time_ops(const CostShape *shape, const CostOps *ops)
+CostTime cost_time_ops(const CostShape *shape, const CostOps *ops, CostPass pass)
 {
     bool selected[COST_MAX_OPS];
     for (int i = 0; i < ops->count; i++) {
         selected[i] = true;
     }
-    return time_selected(shape, ops, selected);
+    return time_selected(shape, ops, selected, pass);
 }
 
 /* The first op of a layer that no tensor of its backward depends on: the output linear of a dense MLP and what follows
@@ -294,7 +297,7 @@ CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, Cos
         selected[i] = (needed && extent == COST_RECOMPUTE_OP_ALL) ||
                       (extent == COST_RECOMPUTE_OP_SOME && cost_recomputes_op(shape->spec, forward, i));
     }
-    return time_selected(shape, forward, selected);
+    return time_selected(shape, forward, selected, COST_FORWARD);
 }
 
 CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage)

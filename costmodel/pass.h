@@ -22,8 +22,8 @@ CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage);
 /* COST_RECOMPUTE_OP_SOME: whether `ops->op[index]` of the forward list runs again. */
 bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index);
 
-/* Seconds of the list on this rank. A chain takes the longer of its GPU time and its launches. */
-CostTime cost_time_ops(const CostShape *shape, const CostOps *ops);
+/* Seconds of `pass`'s list on this rank. A chain takes the longer of its GPU time and its launches. */
+CostTime cost_time_ops(const CostShape *shape, const CostOps *ops, CostPass pass);
 /* The same of the ops that recomputation runs again. */
 CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent);
 
@@ -32,8 +32,9 @@ double cost_op_s(const CostShape *shape, const CostOp *op);
 
 /* A host that launches ahead of the GPU in one pass of a layer has that much less to make up in the next: over
  * `passes` of one layer the GPU waits only for what launches take beyond its own time in all of them. Recomputation
- * uses what the others leave and gives nothing, so that those do not depend on it. */
-void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute);
+ * uses what the others leave and gives nothing, so that those do not depend on it. Where the GPU `catches_up` with the
+ * host before every micro-batch, no backward lies before a forward: its waits stay, what it is ahead by serves the backward. */
+void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, bool catches_up);
 
 double cost_time_total_s(const CostTime *time);
 

@@ -34,7 +34,7 @@ static void add_edge(const Step *step, ListOps list, SimSegment *segment)
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         CostOps ops = {.count = 0};
         list(&step->shape, (CostPass)pass, &ops);
-        const CostTime time = cost_time_ops(&step->shape, &ops);
+        const CostTime time = cost_time_ops(&step->shape, &ops, (CostPass)pass);
         step_add_time(works[pass], &time, SIM_PART_COMPUTE);
     }
 }
@@ -49,12 +49,12 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         CostOps ops = {.count = 0};
         cost_ops_layer(&step->shape, layer, (CostPass)pass, &ops);
-        times[pass] = cost_time_ops(&step->shape, &ops);
+        times[pass] = cost_time_ops(&step->shape, &ops, (CostPass)pass);
         if (pass == COST_FORWARD && extent != COST_RECOMPUTE_OP_NONE) {
             again = cost_time_recompute(&step->shape, &ops, extent);
         }
     }
-    cost_time_run_ahead(times, &again);
+    cost_time_run_ahead(times, &again, step->spec->execution.framework.microbatch_sync);
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         step_add_time(works[pass], &times[pass], SIM_PART_COMPUTE);
     }

@@ -194,8 +194,10 @@ typedef struct SpecFramework {
     /* Host. A kernel costs the host `kernel_host_s`; a chain of kernels takes the longer of its GPU time
      * and its host time. Between dependent kernels the GPU idles `kernel_gap_s`. */
     double kernel_host_s, kernel_gap_s;
-    double host_spread_frac; /* standard deviation of it between tensor ranks, which wait for each other */
-    bool launch_blocking;    /* the host waits for every kernel: its time adds to the GPU's */
+    double host_spread_frac;   /* standard deviation of it between tensor ranks, which wait for each other */
+    double backward_host_frac; /* of it that a kernel of the backward costs */
+    bool launch_blocking;      /* the host waits for every kernel: its time adds to the GPU's */
+    bool microbatch_sync;      /* the host waits for the GPU before every micro-batch's forward */
     double compiled_kernel_frac; /* kernels left when execution.compiled (fusion by a compiler) */
     double
         gradient_copies; /* ZeRO-3: times an unsharded gradient is read and written between GEMM and wire */

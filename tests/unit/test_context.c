@@ -182,7 +182,7 @@ static double core_s(const Spec *spec)
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, spec);
     cost_ops_attention(&shape, 0, COST_FORWARD, &ops);
-    const CostTime time = cost_time_ops(&shape, &ops);
+    const CostTime time = cost_time_ops(&shape, &ops, COST_FORWARD);
     return cost_time_total_s(&time);
 }
 

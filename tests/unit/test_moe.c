@@ -291,7 +291,7 @@ static CostTime layer_time(const Spec *spec)
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, spec);
     cost_ops_moe(&shape, COST_FORWARD, &ops);
-    return cost_time_ops(&shape, &ops);
+    return cost_time_ops(&shape, &ops, COST_FORWARD);
 }
 
 /* The NIC's part and the scale-up links' part of DeepEP run at once, those of the hierarchical exchange in turn. */

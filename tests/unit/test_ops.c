@@ -219,13 +219,45 @@ static void host_runs_ahead(void)
 {
     CostTime passes[COST_PASS_COUNT] = {{.host_s = 5, .launch_wait_s = 3}, {.slack_s = 2}};
     CostTime recompute = {.host_s = 3, .launch_wait_s = 3};
-    cost_time_run_ahead(passes, &recompute);
+    cost_time_run_ahead(passes, &recompute, false);
     g_assert_cmpfloat_with_epsilon(passes[COST_FORWARD].host_s, 3, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 3, 1e-12); /* nothing is left for it */
     CostTime more[COST_PASS_COUNT] = {{.host_s = 1, .launch_wait_s = 1}, {.slack_s = 2}, {.slack_s = 1}};
-    cost_time_run_ahead(more, &recompute);
+    cost_time_run_ahead(more, &recompute, false);
     g_assert_cmpfloat_with_epsilon(more[COST_FORWARD].host_s, 0, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 1, 1e-12);
+    /* Where each micro-batch starts with both together, what the backward is ahead by comes too late for the forward. */
+    CostTime synced[COST_PASS_COUNT] = {
+        {.host_s = 3, .launch_wait_s = 3}, {.slack_s = 2}, {.host_s = 1, .launch_wait_s = 1}};
+    recompute = (CostTime){.host_s = 3, .launch_wait_s = 3};
+    cost_time_run_ahead(synced, &recompute, true);
+    g_assert_cmpfloat_with_epsilon(synced[COST_FORWARD].host_s, 3, 1e-12);
+    g_assert_cmpfloat_with_epsilon(synced[COST_BACKWARD_WEIGHT].host_s, 0, 1e-12);
+    g_assert_cmpfloat_with_epsilon(recompute.host_s, 2, 1e-12);
+    CostTime ahead[COST_PASS_COUNT] = {{.slack_s = 2}, {.host_s = 3, .launch_wait_s = 3}};
+    cost_time_run_ahead(ahead, &recompute, true); /* what the forward is ahead by serves the backward */
+    g_assert_cmpfloat_with_epsilon(ahead[COST_BACKWARD_INPUT].host_s, 1, 1e-12);
+}
+
+/* All launches and no work: a backward's take a fifth, those of what it recomputes as long as the forward's. */
+static void backward_launches(void)
+{
+    Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
+    g_assert_true(spec_load_accelerator("a100-sxm4-80gb", &spec.cluster.accelerator, NULL));
+    spec.execution.framework.attention_speed_frac = 1;
+    spec.execution.framework.kernel_host_s = 1;
+    spec.execution.framework.backward_host_frac = 0.2;
+    CostShape shape;
+    cost_shape_init(&shape, &spec);
+    const CostOps forward = layer_ops(&spec, COST_FORWARD), backward = layer_ops(&spec, COST_BACKWARD_INPUT);
+    int launches = 0;
+    for (int i = 0; i < backward.count; i++)
+        launches += backward.op[i].kernels + backward.op[i].host_kernels;
+    const CostTime back = cost_time_ops(&shape, &backward, COST_BACKWARD_INPUT),
+                   there = cost_time_ops(&shape, &forward, COST_FORWARD),
+                   again = cost_time_recompute(&shape, &forward, COST_RECOMPUTE_OP_ALL);
+    g_assert_cmpfloat_with_epsilon(cost_time_total_s(&back), 0.2 * launches, 1e-9);
+    g_assert_cmpfloat_with_epsilon(cost_time_total_s(&again), cost_time_total_s(&there), 1e-9);
 }
 
 static double move_bytes(const CostOps *ops, const char *name)
@@ -402,19 +434,22 @@ static void static_products_hide_nothing(void)
     for (int i = 0; i < ops.count; i++) {
         alone_s += ops.op[i].kind == COST_OP_COLLECTIVE ? cost_op_s(&shape, &ops.op[i]) : 0;
     }
-    g_assert_cmpfloat_with_epsilon(cost_time_ops(&shape, &ops).comm_s[COST_COMM_TENSOR], alone_s, 1e-12);
+    g_assert_cmpfloat_with_epsilon(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR],
+                                   alone_s, 1e-12);
     spec.execution.overlap = SPEC_OVERLAP_TENSOR;
-    g_assert_cmpfloat(cost_time_ops(&shape, &ops).comm_s[COST_COMM_TENSOR], <, 0.7 * alone_s);
+    g_assert_cmpfloat(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR], <,
+                      0.7 * alone_s);
     spec.execution.overlap = 0;
     spec.cluster.accelerator.static_products = false;
     cost_shape_init(&shape, &spec);
-    g_assert_cmpfloat(cost_time_ops(&shape, &ops).comm_s[COST_COMM_TENSOR], <, 0.7 * alone_s);
+    g_assert_cmpfloat(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR], <,
+                      0.7 * alone_s);
     /* What nothing hides waits for streams and ranks. */
     spec.execution.framework.overlap_tensor_backward = false;
-    const double before_s = cost_time_ops(&shape, &ops).comm_s[COST_COMM_TENSOR];
+    const double before_s = cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR];
     spec.execution.framework.collective_gap_s = 1e-5;
-    g_assert_cmpfloat_with_epsilon(cost_time_ops(&shape, &ops).comm_s[COST_COMM_TENSOR], before_s + 2e-5,
-                                   1e-12);
+    g_assert_cmpfloat_with_epsilon(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR],
+                                   before_s + 2e-5, 1e-12);
 }
 
 int main(int argc, char **argv)
@@ -430,6 +465,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ops/sums-in-fp32", sums_in_fp32);
     g_test_add_func("/ops/copies-around-a-fused-core", copies_around_a_fused_core);
     g_test_add_func("/ops/host-runs-ahead", host_runs_ahead);
+    g_test_add_func("/ops/backward-launches", backward_launches);
     g_test_add_func("/ops/casts", casts);
     g_test_add_func("/ops/gathers-of-frameworks", gathers_of_frameworks);
     g_test_add_func("/ops/stops-early", stops_early);
