@@ -83,7 +83,7 @@ static unsigned flags_that_matter(const SearchSpace *space, const SearchGroup *g
     const Spec *spec = space->spec;
     const bool replicas = group->data * group->context > 1;
     unsigned bits = 0;
-    if (replicas)
+    if (replicas && !spec->execution.framework.reduces_at_end)
         bits |= SPEC_OVERLAP_GRAD_REDUCE;
     if (replicas && (zero == 1 || zero == 2 || (zero == 3 && spec->execution.framework.prefetch_units > 0)))
         bits |= SPEC_OVERLAP_PARAM_GATHER;

@@ -271,6 +271,8 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
              spec_word(&spec_words_attention, (int)spec->execution.attention));
     }
     complete_training(&completion, spec);
+    if (spec->execution.framework.reduces_at_end)
+        spec->execution.overlap &= ~(unsigned)SPEC_OVERLAP_GRAD_REDUCE;
     if (spec->offload.activation_layers == SPEC_OFFLOAD_ALL)
         spec->offload.activation_layers = spec->model.layers;
     return true;

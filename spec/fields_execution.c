@@ -98,6 +98,8 @@ static const SpecField framework_fields[] = {
     SPEC_F_WORD(SpecFramework, gradient_reduce_dtype, &spec_words_dtype, "\"fp32\"", 0,
                 "Gradients on the wire."),
     SIZE(bucket_bytes, "Gradient and parameter bucket; 0: one bucket."),
+    FUSED(reduces_at_end,
+          "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
     SPEC_F_BOOL(SpecFramework, reduce_scatter, "true", 0,
                 "ZeRO-1 reduces with reduce-scatter; else all-reduce and all-gather."),
     SPEC_F_BOOL(SpecFramework, optimizer_fused, "true", 0,

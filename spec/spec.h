@@ -209,6 +209,7 @@ typedef struct SpecFramework {
     /* Data parallelism. */
     SpecDtype gradient_dtype, gradient_reduce_dtype;
     double bucket_bytes; /* gradient and parameter bucket; 0: one bucket */
+    bool reduces_at_end; /* gradients wait for the end of the last backward: no overlap "grad_reduce" */
     bool reduce_scatter; /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
     bool
         fused_grad_accumulation; /* the weight-gradient GEMM adds to the gradient; else a pass of its own does */

@@ -111,6 +111,8 @@ static void generations(void)
         {"megatron-core", "2024-11", "megatron-core-2024"},
         {"megatron-core", "2026-04", "megatron-core-2026"},
         {"megatron-core", "2026-06", NULL},
+        {"nemo-megatron-2023", "2022-03", "nemo-megatron-2023-2022"},
+        {"nemo-megatron-2023", "2022-06", NULL},
         {"deepspeed", "2021-08", "deepspeed-2021"},
         {"deepspeed", "2022-02", NULL},
         {"megatron-lm", "2021-04", NULL}, /* megatron-lm-2021 is named by its rows and has no last month */

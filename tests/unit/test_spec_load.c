@@ -83,6 +83,10 @@ static void test_forms(void)
     g_assert_cmpfloat(spec->training.states.moments_bytes, ==, 8.0);
     g_assert_cmpint(spec->model.biases, ==, SPEC_BIASES_QKV);
     g_assert_cmpuint(spec->execution.overlap, ==, SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_TENSOR);
+    g_autofree Spec *cannot =
+        test_spec("execution.overlap=[\"grad_reduce\",\"tensor\"]", "execution.framework.reduces_at_end=true",
+                  "execution.framework.name=old", NULL);
+    g_assert_cmpuint(cannot->execution.overlap, ==, SPEC_OVERLAP_TENSOR);
     g_autofree Spec *other = test_spec("cluster.latency_s=2.5 us", "training.tokens=300B",
                                        "model.biases=false", "training.recompute=full");
     g_assert_cmpfloat(other->cluster.scale_out_latency_s, ==, 2.5e-6);
