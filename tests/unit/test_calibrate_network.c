@@ -7,12 +7,8 @@
 #include "calibrate/fit.h"
 #include "calibrate/fit_kernels.h"
 #include "calibrate/nics.h"
-#include "calibrate/sweep.h"
+#include "calibrate_fixture.h"
 #include "costmodel/collective.h"
-#include "kernel_fixture.h"
-#include "report/report.h"
-
-#define NOISE_FRAC 0.03
 
 typedef struct Network {
     SpecCluster cluster;
@@ -38,33 +34,13 @@ static void network_init(Network *network, int nodes)
     model->net_congestion_frac = 0.11;
 }
 
-/* A normal deviate from 12 uniform ones. */
-static double noise(guint32 *state)
-{
-    double sum = -6;
-    for (int i = 0; i < 12; i++) {
-        *state = *state * 1664525u + 1013904223u;
-        sum += *state / 4294967296.0;
-    }
-    return sum;
-}
-
-/* Names that differ in one letter have hashes that do so too: mixed as MurmurHash3 ends. */
-static guint32 state_of(guint32 seed, const char *id)
-{
-    guint32 h = g_str_hash(id) ^ (seed * 0x9e3779b9u);
-    h = (h ^ h >> 16) * 0x85ebca6bu;
-    h = (h ^ h >> 13) * 0xc2b2ae35u;
-    return h ^ h >> 16;
-}
-
 static CalOutcome measure(void *self, const CalPoint *point, double seconds, CalSample *ret_sample,
                           char *reason, size_t reason_size)
 {
     static const char *const ops[COST_COLLECTIVE_COUNT] = {
         "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "send_recv"};
     Network *network = self;
-    guint32 state = state_of(network->seed, point->id);
+    guint32 state = fixture_noise_state(network->seed, point->id);
     CostCollective collective = {
         .bytes = point->bytes,
         .group = {.ranks = point->gpus, .per_domain = point->gpus / MAX(point->nodes, 1), .nic_sharers = 1}};
@@ -73,13 +49,12 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         collective.op++;
     ret_sample->count = 1;
     ret_sample->seconds[0] =
-        cost_collective_s(&network->cluster, &collective) * (1 + NOISE_FRAC * noise(&state));
+        cost_collective_s(&network->cluster, &collective) * (1 + FIXTURE_NOISE_FRAC * fixture_noise(&state));
     return CAL_MEASURED;
 }
 
 static void sweep_into(Network *network, const char *path, bool full)
 {
-    const CalMeter meter = {network, measure};
     CalStamp stamp = {.device = "NVIDIA H200", .uuid = "a-stand-in", .capability = 90, .sm_count = 132};
     stamp.nodes = network->nodes;
     stamp.ranks_per_node = 8;
@@ -89,10 +64,7 @@ static void sweep_into(Network *network, const char *path, bool full)
         stamp.nics.nic[stamp.nics.count] = (CalNic){.name = "mlx5", .infiniband = true, .bytes_per_s = 25e9};
     g_strlcpy(stamp.command, "a model with noise, not a network", sizeof stamp.command);
     const CalSweepOptions options = {.full = full, .output = path, .quiet = true};
-    g_autoptr(GArray) points = cal_sweep_points(&stamp, &options);
-    GError *error = NULL;
-    cal_sweep_run(&meter, &stamp, points, &options, &error);
-    g_assert_no_error(error);
+    fixture_sweep((CalMeter){network, measure}, &stamp, &options, true);
 }
 
 static void load(const char *cluster, const char *calibration, int nodes, Spec *ret_spec)
@@ -103,25 +75,7 @@ static void load(const char *cluster, const char *calibration, int nodes, Spec *
         "{\"sequence_length\": 4096, \"global_batch\": %d, \"micro_batch\": 1}, \"parallel\": {\"data\": %d, "
         "\"zero\": 3}}",
         cluster, nodes, calibration, 8 * nodes, 8 * nodes);
-    GError *error = NULL;
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "scenario", &error);
-    g_assert_no_error(error);
-    spec_load_json(orr_json_root(doc), "scenario", NULL, false, ret_spec, NULL, &error);
-    g_assert_no_error(error);
-    orr_json_free(doc);
-}
-
-static double step_s(const Spec *spec)
-{
-    OrrArena *arena = orr_arena_new();
-    Report report;
-    const ReportOptions options = {0};
-    GError *error = NULL;
-    report_run(spec, NULL, &options, arena, &report, &error);
-    g_assert_no_error(error);
-    const double seconds = 1e-12 * (double)report.step_ps;
-    orr_arena_free(arena);
-    return seconds;
+    fixture_scenario(text, NULL, ret_spec);
 }
 
 static char *profile_of(const char *table, const char *cluster, const char *profile)
@@ -203,9 +157,9 @@ static void recover(int nodes, bool named)
     compare(&spec->cluster, &network->cluster, nodes > 2);
     /* A training step over these nodes by the profile, by the truth, by the preset. */
     load("dgx-h200", "", nodes, plain);
-    const double preset_s = step_s(plain);
+    const double preset_s = fixture_step_s(plain);
     plain->cluster.accelerator.model.collectives = network->cluster.accelerator.model.collectives;
-    const double true_s = step_s(plain), fitted_s = step_s(spec);
+    const double true_s = fixture_step_s(plain), fitted_s = fixture_step_s(spec);
     g_test_message("step: %.4f s by the profile, %.4f s true, %.4f s by the preset", fitted_s, true_s,
                    preset_s);
     fixture_within(fitted_s, true_s, 0.02);

@@ -5,10 +5,7 @@
 #include <string.h>
 
 #include "calibrate/fit_steps.h"
-#include "kernel_fixture.h"
-#include "report/report.h"
-
-#define NOISE_FRAC 0.03
+#include "calibrate_fixture.h"
 
 static bool predict(const Spec *spec, void *data, double *ret_s, GError **error)
 {
@@ -20,28 +17,6 @@ static bool predict(const Spec *spec, void *data, double *ret_s, GError **error)
     *ret_s = ok ? 1e-12 * (double)report.step_ps : 0;
     orr_arena_free(arena);
     return ok;
-}
-
-/* A normal deviate from 12 uniform ones. */
-static double noise(guint32 *state)
-{
-    double sum = -6;
-    for (int i = 0; i < 12; i++) {
-        *state = *state * 1664525u + 1013904223u;
-        sum += *state / 4294967296.0;
-    }
-    return sum;
-}
-
-static void load(const char *text, const char *set, Spec *ret_spec)
-{
-    const char *sets[] = {set, NULL};
-    GError *error = NULL;
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "scenario", &error);
-    g_assert_no_error(error);
-    spec_load_json(orr_json_root(doc), "scenario", sets, false, ret_spec, NULL, &error);
-    g_assert_no_error(error);
-    orr_json_free(doc);
 }
 
 static char *scenario_with(const char *accelerator, int hidden, int micro_batch, int tensor, int nodes,
@@ -72,13 +47,13 @@ static void add_step(GPtrArray *steps, const char *text, const CalKnob *knobs, c
     CalStep *step = g_new0(CalStep, 1);
     g_autofree Spec *turned = g_new0(Spec, 1);
     GError *error = NULL;
-    load(text, NULL, &step->spec);
+    fixture_scenario(text, NULL, &step->spec);
     *turned = step->spec;
     for (int k = 0; k < count; k++)
         cal_knob_turn(&knobs[k], factors[k], turned);
     predict(turned, NULL, &step->measured_s, &error);
     g_assert_no_error(error);
-    step->measured_s *= 1 + noise_frac * noise(state);
+    step->measured_s *= 1 + noise_frac * fixture_noise(state);
     g_snprintf(step->id, sizeof step->id, "step %u", steps->len);
     g_ptr_array_add(steps, step);
 }
@@ -102,7 +77,7 @@ static GPtrArray *varied_steps(guint32 seed, int repeats)
             const int work = i / 24 % 2 == 0 ? 1 : 4;
             g_autofree char *text = scenario_with("a100-sxm4-80gb", hiddens[i % 3], 2, tensors[i / 3 % 2],
                                                   nodes[i / 6 % 2], work, attentions[i / 12 % 2]);
-            add_step(steps, text, knobs, truth, G_N_ELEMENTS(knobs), NOISE_FRAC, &seed);
+            add_step(steps, text, knobs, truth, G_N_ELEMENTS(knobs), FIXTURE_NOISE_FRAC, &seed);
         }
     return steps;
 }
@@ -241,8 +216,8 @@ static void test_profile(void)
     g_assert_true(g_file_set_contents(path, json->str, -1, NULL));
     g_autofree char *text = scenario("a100-sxm4-80gb", 4096, 1, 2, 2, 2);
     double by_profile_s, by_hand_s;
-    load(text, set, spec);
-    load(text, NULL, plain);
+    fixture_scenario(text, set, spec);
+    fixture_scenario(text, NULL, plain);
     predict(spec, NULL, &by_profile_s, &error);
     for (int k = 0; k < fit->count; k++)
         if (fit->knobs[k].fitted)
@@ -256,7 +231,7 @@ static void test_profile(void)
                        fit_of(fit, &knobs[4])->factor,
                    1e-9);
     /* A framework that the profile does not speak of, and one that overrides it. */
-    load(text, NULL, plain);
+    fixture_scenario(text, NULL, plain);
     const char *sets[] = {set, "execution.framework=nanotron", NULL},
                *over[] = {set, "execution.framework.kernel_host_s=1e-6", NULL};
     OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "scenario", &error);

@@ -9,14 +9,11 @@
 #include "calibrate/collectives.h"
 #include "calibrate/fit.h"
 #include "calibrate/fit_kernels.h"
-#include "calibrate/sweep.h"
+#include "calibrate_fixture.h"
 #include "costmodel/collective.h"
 #include "costmodel/memory_bound.h"
-#include "kernel_fixture.h"
-#include "report/report.h"
 
-#define NOISE_FRAC 0.03
-#define LAYER_MFU  0.6
+#define LAYER_MFU 0.6
 
 /* --- a machine that is known --- */
 
@@ -55,26 +52,6 @@ static void machine_init(Machine *machine)
     model->collectives.ring_sm_frac = 0.22;
     model->collectives.nvls_sm_frac = 0.08;
     model->collectives.alltoall_sm_frac = 0.3;
-}
-
-/* A normal deviate from 12 uniform ones. */
-static double noise(Machine *machine)
-{
-    double sum = -6;
-    for (int i = 0; i < 12; i++) {
-        machine->state = machine->state * 1664525u + 1013904223u;
-        sum += machine->state / 4294967296.0;
-    }
-    return sum;
-}
-
-/* Names that differ in one letter have hashes that do so too: mixed as MurmurHash3 ends. */
-static guint32 state_of(guint32 seed, const char *id)
-{
-    guint32 h = g_str_hash(id) ^ (seed * 0x9e3779b9u);
-    h = (h ^ h >> 16) * 0x85ebca6bu;
-    h = (h ^ h >> 13) * 0xc2b2ae35u;
-    return h ^ h >> 16;
 }
 
 static double gemm_s(const SpecAccelerator *accelerator, const KrnShape *s, bool grouped)
@@ -145,7 +122,7 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
     const KrnShape *s = &point->shape;
     double t_s = 1e-5;
     machine->state =
-        state_of(machine->seed, point->id); /* whatever else the sweep holds, and in which order */
+        fixture_noise_state(machine->seed, point->id); /* whatever else the sweep holds, and in which order */
     g_assert_cmpfloat(seconds, >, 0);
     machine->calls++;
     if (machine->calls == machine->killed_at) {
@@ -166,16 +143,16 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         t_s = cost_memory_bound_s(accelerator, move_of(point->name), ret_sample->bytes);
     } else if (point->kind == CAL_POINT_INTERFERENCE) {
         t_s = 1.5e-3;
-        ret_sample->beside_s =
-            t_s / (1 - lost_beside(machine, point->name)) * (1 + NOISE_FRAC * noise(machine));
-        ret_sample->other_s = 2e-3 * (1 + NOISE_FRAC * noise(machine));
-        ret_sample->other_beside_s = 2e-3 * 1.3 * (1 + NOISE_FRAC * noise(machine));
+        ret_sample->beside_s = t_s / (1 - lost_beside(machine, point->name)) *
+                               (1 + FIXTURE_NOISE_FRAC * fixture_noise(&machine->state));
+        ret_sample->other_s = 2e-3 * (1 + FIXTURE_NOISE_FRAC * fixture_noise(&machine->state));
+        ret_sample->other_beside_s = 2e-3 * 1.3 * (1 + FIXTURE_NOISE_FRAC * fixture_noise(&machine->state));
     } else if (point->kind == CAL_POINT_KERNEL && strcmp(point->name, "transformer_layer") == 0) {
         t_s = 5e-3;
         ret_sample->flops = LAYER_MFU * t_s * accelerator->peak_flops_per_s[SPEC_BF16];
         ret_sample->parts_s = 0.96 * t_s;
     }
-    t_s *= 1 + (machine->hot_at > 0 ? 0 : NOISE_FRAC * noise(machine));
+    t_s *= 1 + (machine->hot_at > 0 ? 0 : FIXTURE_NOISE_FRAC * fixture_noise(&machine->state));
     t_s *= machine->hot_at > 0 && machine->calls >= machine->hot_at ? 1.1 : 1;
     ret_sample->count = 12;
     for (int i = 0; i < ret_sample->count; i++)
@@ -206,16 +183,9 @@ static char *scratch_folder(void)
 
 static void sweep_into(Machine *machine, const char *path, bool full, bool expect_ok)
 {
-    const CalMeter meter = {machine, measure};
     const CalStamp stamp = stamp_of(machine);
     const CalSweepOptions options = {.full = full, .output = path, .quiet = true};
-    g_autoptr(GArray) points = cal_sweep_points(&stamp, &options);
-    GError *error = NULL;
-    const bool ok = cal_sweep_run(&meter, &stamp, points, &options, &error);
-    if (expect_ok)
-        g_assert_no_error(error);
-    g_assert_cmpint(ok, ==, expect_ok);
-    g_clear_error(&error);
+    g_assert_cmpint(fixture_sweep((CalMeter){machine, measure}, &stamp, &options, expect_ok), ==, expect_ok);
 }
 
 /* --- points --- */
@@ -425,7 +395,7 @@ static void compare_moves(const SpecAccelerator *got, const SpecAccelerator *wan
             const double error = cost_memory_bound_s(got, (CostMove)move, bytes) /
                                      cost_memory_bound_s(want, (CostMove)move, bytes) -
                                  1;
-            g_assert_cmpfloat(fabs(error), <, NOISE_FRAC);
+            g_assert_cmpfloat(fabs(error), <, FIXTURE_NOISE_FRAC);
             g_array_append_val(errors, error);
         }
     double median, p90, bias;
@@ -491,19 +461,6 @@ static void compare_parameters(const SpecKernelModel *got, const SpecKernelModel
     }
 }
 
-static double step_s(const Spec *spec)
-{
-    OrrArena *arena = orr_arena_new();
-    Report report;
-    const ReportOptions options = {0};
-    GError *error = NULL;
-    report_run(spec, NULL, &options, arena, &report, &error);
-    g_assert_no_error(error);
-    const double seconds = 1e-12 * (double)report.step_ps;
-    orr_arena_free(arena);
-    return seconds;
-}
-
 static void load(const char *calibration, Spec *ret_spec)
 {
     static const char text[] = "{\"model\": \"llama3-8b\", \"cluster\": {\"preset\": \"dgx-h200\"}, "
@@ -511,13 +468,7 @@ static void load(const char *calibration, Spec *ret_spec)
                                "\"global_batch\": 32, \"micro_batch\": 1}, \"parallel\": {\"tensor\": 4, "
                                "\"sequence_parallel\": true, \"data\": 2}}";
     g_autofree char *set = g_strconcat("cluster.calibration=", calibration, NULL);
-    const char *sets[] = {set, NULL};
-    GError *error = NULL;
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "scenario", &error);
-    g_assert_no_error(error);
-    spec_load_json(orr_json_root(doc), "scenario", sets, false, ret_spec, NULL, &error);
-    g_assert_no_error(error);
-    orr_json_free(doc);
+    fixture_scenario(text, set, ret_spec);
 }
 
 /* What the profile says beside the model: interference both ways, ceilings, the error of the collectives. */
@@ -527,11 +478,11 @@ static void check_notes(const char *json)
     const OrrJson *root = orr_json_root(doc), *ceilings = orr_json_member(root, "ceilings");
     const double mfu = orr_json_number(orr_json_member(ceilings, "layer_mfu")),
                  parts = orr_json_number(orr_json_member(ceilings, "layer_parts_frac"));
-    g_assert_cmpfloat(mfu, >, LAYER_MFU * (1 - NOISE_FRAC)); /* the best of a few with noise */
-    g_assert_cmpfloat(mfu, <, LAYER_MFU * (1 + 3 * NOISE_FRAC));
+    g_assert_cmpfloat(mfu, >, LAYER_MFU * (1 - FIXTURE_NOISE_FRAC)); /* the best of a few with noise */
+    g_assert_cmpfloat(mfu, <, LAYER_MFU * (1 + 3 * FIXTURE_NOISE_FRAC));
     fixture_within(parts, 0.96 * mfu / LAYER_MFU, 1e-4);
     fixture_within(orr_json_number(orr_json_member(orr_json_member(root, "collective_fit"), "median_frac")),
-                   0.67 * NOISE_FRAC, 0.2);
+                   0.67 * FIXTURE_NOISE_FRAC, 0.2);
     int simulated = 0;
     for (const OrrJson *kind = orr_json_first(orr_json_member(root, "interference")); kind != NULL;
          kind = orr_json_next(kind)) {
@@ -567,14 +518,15 @@ static void test_round_trip(void)
     compare_moves(got, want);
     compare_collectives(&spec->cluster, &machine.cluster);
     compare_parameters(&got->model, &want->model);
-    const double predicted_s = step_s(spec);
+    const double predicted_s = fixture_step_s(spec);
     spec->cluster.accelerator.model = want->model;
-    const double true_s = step_s(spec);
+    const double true_s = fixture_step_s(spec);
     g_test_message("a training step: %.4f s by the fitted profile, %.4f s by the true one", predicted_s,
                    true_s);
     fixture_within(predicted_s, true_s, 0.02);
     load("", spec);
-    g_assert_cmpfloat(fabs(step_s(spec) / true_s - 1), >, 0.05); /* the preset alone would not have done */
+    g_assert_cmpfloat(fabs(fixture_step_s(spec) / true_s - 1), >,
+                      0.05); /* the preset alone would not have done */
     g_unlink(table);
     g_unlink(profile);
     g_rmdir(folder);

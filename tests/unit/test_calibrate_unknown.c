@@ -6,27 +6,11 @@
 #include "base/json.h"
 #include "calibrate/fit.h"
 #include "calibrate/fit_kernels.h"
-#include "calibrate/sweep.h"
+#include "calibrate_fixture.h"
 #include "costmodel/gemm.h"
 #include "costmodel/memory_bound.h"
-#include "kernel_fixture.h"
-#include "report/report.h"
 
-#define NOISE_FRAC 0.03
-#define DEVICE     "NVIDIA Q7000"
-
-static double noise(const char *id)
-{
-    guint32 state = g_str_hash(id);
-    double sum = -6;
-    state = (state ^ state >> 16) * 0x85ebca6bu;
-    state = (state ^ state >> 13) * 0xc2b2ae35u;
-    for (int i = 0; i < 12; i++) {
-        state = state * 1664525u + 1013904223u;
-        sum += state / 4294967296.0;
-    }
-    return sum;
-}
+#define DEVICE "NVIDIA Q7000"
 
 static double gemm_s(const SpecAccelerator *accelerator, const KrnShape *s)
 {
@@ -46,6 +30,7 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
 {
     const SpecAccelerator *accelerator = self;
     const KrnShape *s = &point->shape;
+    guint32 state = fixture_noise_state(1, point->id);
     double t_s = 0;
     (void)seconds;
     if (strcmp(point->name, "gemm") == 0) {
@@ -59,22 +44,18 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         return CAL_SKIPPED;
     }
     ret_sample->count = 1;
-    ret_sample->seconds[0] = t_s * (1 + NOISE_FRAC * noise(point->id));
+    ret_sample->seconds[0] = t_s * (1 + FIXTURE_NOISE_FRAC * fixture_noise(&state));
     return CAL_MEASURED;
 }
 
 static void sweep_into(SpecAccelerator *accelerator, const char *path, const char *only)
 {
-    const CalMeter meter = {accelerator, measure};
     CalStamp stamp = {.device = DEVICE, .uuid = "a-stand-in", .gpus = 1, .capability = 90};
     stamp.sm_count = (int)accelerator->sm_count;
     stamp.memory_bytes = accelerator->memory_bytes;
     stamp.l2_bytes = accelerator->l2_bytes;
     const CalSweepOptions options = {.full = true, .only = only, .output = path, .quiet = true};
-    g_autoptr(GArray) points = cal_sweep_points(&stamp, &options);
-    GError *error = NULL;
-    cal_sweep_run(&meter, &stamp, points, &options, &error);
-    g_assert_no_error(error);
+    fixture_sweep((CalMeter){accelerator, measure}, &stamp, &options, true);
 }
 
 static void test_stands_alone(void)
@@ -123,17 +104,8 @@ static void test_stands_alone(void)
                         "{\"sequence_length\": 2048, \"global_batch\": 2, \"micro_batch\": 1}}",
                         file);
     g_autofree Spec *spec = g_new0(Spec, 1);
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "scenario", &error);
-    spec_load_json(orr_json_root(doc), "scenario", NULL, false, spec, NULL, &error);
-    g_assert_no_error(error);
-    OrrArena *arena = orr_arena_new();
-    Report report;
-    const ReportOptions options = {0};
-    report_run(spec, NULL, &options, arena, &report, &error);
-    g_assert_no_error(error);
-    g_assert_cmpfloat(1e-12 * (double)report.step_ps, >, 0.01);
-    orr_arena_free(arena);
-    orr_json_free(doc);
+    fixture_scenario(text, NULL, spec);
+    g_assert_cmpfloat(fixture_step_s(spec), >, 0.01);
     /* A sweep that holds too little to stand for a data sheet. */
     sweep_into(&truth, table, "gemm bf16 TN 4096");
     g_assert_false(cal_fit_table(table, NULL, NULL, NULL, json, log, &error));
