@@ -1,48 +1,8 @@
-/* search/bound.c - see bound.h: sums over stages, data parallelism, and the bounds of a point. */
+/* search/bound.c - see bound.h: sums over stages, and the bounds of a point. */
 #include <math.h>
-#include <string.h>
 
 #include "costmodel/placement.h"
-#include "costmodel/states.h"
 #include "search/bound_internal.h"
-#include "sim/step.h"
-
-/* A bucket's durations, kept once. */
-typedef struct Bucket {
-    double dense, expert;
-    int matrices, zero, zero_group_gpus;
-    int degrees[6];
-    SimBucketWork reduce, gather;
-} Bucket;
-
-typedef struct Params {
-    double dense, expert;
-    int matrices;
-} Params;
-
-static guint bucket_hash(gconstpointer key)
-{
-    const Bucket *b = key;
-    uint64_t hash = 1469598103934665603u;
-    const double sizes[] = {b->dense, b->expert};
-    uint64_t bits[2];
-    memcpy(bits, sizes, sizeof bits);
-    const uint64_t words[] = {bits[0], bits[1], (uint64_t)b->matrices, (uint64_t)b->zero,
-                              (uint64_t)b->zero_group_gpus};
-    for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
-        hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15u;
-    for (gsize i = 0; i < G_N_ELEMENTS(b->degrees); i++)
-        hash = (hash ^ (uint64_t)b->degrees[i]) * 0x9E3779B97F4A7C15u;
-    return (guint)(hash >> 32);
-}
-
-static gboolean bucket_equal(gconstpointer left, gconstpointer right)
-{
-    const Bucket *a = left, *b = right;
-    return a->dense >= b->dense && a->dense <= b->dense && a->expert >= b->expert && a->expert <= b->expert &&
-           a->matrices == b->matrices && a->zero == b->zero && a->zero_group_gpus == b->zero_group_gpus &&
-           memcmp(a->degrees, b->degrees, sizeof a->degrees) == 0;
-}
 
 SearchLane *search_lane_new(SearchSpace *space, SearchTables *tables)
 {
@@ -54,7 +14,7 @@ SearchLane *search_lane_new(SearchSpace *space, SearchTables *tables)
     lane->arena = orr_arena_new();
     lane->unpacked = -1;
     search_costs_init(&lane->own_costs, lane->arena, space->spec->model.layers);
-    lane->buckets = g_hash_table_new_full(bucket_hash, bucket_equal, g_free, NULL);
+    lane->buckets = search_buckets_new();
     return lane;
 }
 
@@ -126,18 +86,6 @@ void search_lane_group(SearchLane *lane, const SearchGroup *group)
 
 /* --- a deal and an extent --- */
 
-static int stages_of_rank(const SearchLane *lane)
-{
-    return lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : lane->chunks;
-}
-
-static int stage_of_rank(const SearchLane *lane, int rank, int chunk)
-{
-    if (lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
-        return chunk == 0 ? rank : lane->ranks - 1 - rank;
-    return sim_stage_of(lane->deal->order->placement, lane->ranks, lane->chunks, rank, chunk);
-}
-
 /* The first of the ranks with the most work. */
 static int busiest_rank(const SearchLane *lane)
 {
@@ -145,8 +93,8 @@ static int busiest_rank(const SearchLane *lane)
     int busiest = 0;
     for (int r = 0; r < lane->ranks; r++) {
         int64_t work_ps = 0;
-        for (int chunk = 0; chunk < stages_of_rank(lane); chunk++) {
-            const int s = stage_of_rank(lane, r, chunk);
+        for (int chunk = 0; chunk < search_stages_of_rank(lane); chunk++) {
+            const int s = search_stage_of_rank(lane, r, chunk);
             work_ps += lane->forward_ps[s] + lane->input_ps[s] + lane->weight_ps[s];
         }
         if (work_ps > most_ps) {
@@ -253,214 +201,6 @@ int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute)
     return lane->latest_ps[0];
 }
 
-/* --- data parallelism --- */
-
-static const Bucket *bucket_of(SearchLane *lane, Params params)
-{
-    const SpecParallel *parallel = &lane->spec.parallel;
-    Bucket key = {.dense = params.dense,
-                  .expert = params.expert,
-                  .matrices = parallel->zero >= 3 || lane->spec.execution.framework.list_rank_host_s > 0
-                                  ? params.matrices
-                                  : 0,
-                  .zero = parallel->zero,
-                  .zero_group_gpus = parallel->zero_group_gpus,
-                  .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,
-                              parallel->expert_tensor, parallel->pipeline}};
-    const Bucket *known = g_hash_table_lookup(lane->buckets, &key);
-    if (known != NULL)
-        return known;
-    sim_step_bucket(&lane->spec, params.dense, params.expert, params.matrices, &key.reduce, &key.gather);
-    Bucket *bucket = g_new(Bucket, 1);
-    *bucket = key;
-    g_hash_table_insert(lane->buckets, bucket, bucket);
-    return bucket;
-}
-
-static void add_params(Params *sum, double dense, double expert, int matrices)
-{
-    sum->dense += dense;
-    sum->expert += expert;
-    sum->matrices += matrices;
-}
-
-typedef struct Stage { /* what its buckets take */
-    int64_t reduce_ps, last_reduce_ps, gather_ps, first_gather_ps, last_gather_ps;
-    int64_t reduce_load_ps, gather_load_ps, last_gather_load_ps;
-    bool one_link; /* all gathers and reductions are on the NIC */
-} Stage;
-
-static void close_bucket(SearchLane *lane, Params *bucket, Stage *stage)
-{
-    const Bucket *times = bucket_of(lane, *bucket);
-    if (stage->gather_ps == 0) {
-        stage->last_gather_ps = times->gather.ps;
-        stage->last_gather_load_ps = times->gather.load_ps;
-    }
-    stage->reduce_ps += times->reduce.ps;
-    stage->gather_ps += times->gather.ps;
-    stage->last_reduce_ps = times->reduce.ps;
-    stage->first_gather_ps = times->gather.ps;
-    stage->reduce_load_ps += times->reduce.load_ps;
-    stage->gather_load_ps += times->gather.load_ps;
-    stage->one_link &= times->reduce.link == SIM_LINK_SCALE_OUT && times->gather.link == SIM_LINK_SCALE_OUT;
-    *bucket = (Params){0};
-}
-
-typedef struct Filling {
-    Params bucket;
-    bool units, open;
-    double limit, wire; /* bytes that close a bucket (0: none), of a parameter */
-} Filling;
-
-static void fill_bucket(SearchLane *lane, Filling *filling, double dense, double expert, int matrices,
-                        Stage *stage)
-{
-    Params *bucket = &filling->bucket;
-    add_params(bucket, dense, expert, matrices);
-    const double bytes = (bucket->dense + bucket->expert) * filling->wire;
-    filling->open = !filling->units && (filling->limit <= 0 || bytes < filling->limit);
-    if (!filling->open)
-        close_bucket(lane, bucket, stage);
-}
-
-/* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
-static Stage stage_buckets(SearchLane *lane, int index)
-{
-    const SearchCosts *costs = lane->costs;
-    const int from = lane->deal->first[index], to = lane->deal->first[index + 1];
-    const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last, *first = &costs->first,
-                     *mtp = &costs->mtp;
-    Filling filling = {.units = lane->spec.parallel.zero >= 3,
-                       .limit = lane->spec.execution.framework.bucket_bytes,
-                       .wire = cost_gradient_wire_bytes(&lane->spec)};
-    Stage stage = {.one_link = true};
-    if (index + 1 == lane->stages) {
-        fill_bucket(lane, &filling, last->dense, last->expert, last->matrices, &stage);
-        for (int i = 0; i < lane->spec.model.mtp_layers; i++)
-            fill_bucket(lane, &filling, mtp->dense, mtp->expert, mtp->matrices, &stage);
-    }
-    for (int layer = to - 1; layer >= from; layer--)
-        fill_bucket(lane, &filling, costs->dense[layer + 1] - costs->dense[layer],
-                    costs->expert[layer + 1] - costs->expert[layer],
-                    (int)(costs->matrices[layer + 1] - costs->matrices[layer]), &stage);
-    if (index == 0)
-        fill_bucket(lane, &filling, first->dense, first->expert, first->matrices, &stage);
-    if (filling.open)
-        close_bucket(lane, &filling.bucket, &stage);
-    return stage;
-}
-
-static Params stage_params(const SearchLane *lane, int index)
-{
-    const SearchCosts *costs = lane->costs;
-    const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last;
-    const int from = lane->deal->first[index], to = lane->deal->first[index + 1];
-    Params params = {costs->dense[to] - costs->dense[from], costs->expert[to] - costs->expert[from],
-                     (int)(costs->matrices[to] - costs->matrices[from])};
-    if (index == 0)
-        add_params(&params, costs->first.dense, costs->first.expert, costs->first.matrices);
-    if (index + 1 == lane->stages) {
-        const SearchEdge *mtp = &costs->mtp;
-        const int count = lane->spec.model.mtp_layers;
-        add_params(&params, last->dense, last->expert, last->matrices);
-        add_params(&params, count * mtp->dense, count * mtp->expert, count * mtp->matrices);
-    }
-    return params;
-}
-
-static Params rank_params(const SearchLane *lane, int rank)
-{
-    Params params = {0};
-    for (int chunk = 0; chunk < stages_of_rank(lane); chunk++) {
-        const Params stage = stage_params(lane, stage_of_rank(lane, rank, chunk));
-        add_params(&params, stage.dense, stage.expert, stage.matrices);
-    }
-    return params;
-}
-
-static void fill_states(const SearchLane *lane, int rank, SearchTail *tail)
-{
-    const Params params = rank_params(lane, rank);
-    const CostStates states = cost_states(&lane->spec, params.dense, params.expert);
-    tail->static_bytes =
-        states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
-        (double)(rank + 1 == lane->ranks ? lane->costs->last_workspace_bytes : lane->costs->workspace_bytes);
-    tail->whole_bytes = (params.dense + params.expert) *
-                            (cost_gradient_wire_bytes(&lane->spec) +
-                             (cost_keeps_gathered(&lane->spec) ? cost_weight_wire_bytes(&lane->spec) : 0)) -
-                        64;
-    tail->gathered_bytes =
-        lane->spec.parallel.zero >= 3 && !lane->spec.execution.framework.reshard_after_forward
-            ? (params.dense + params.expert) * cost_weight_wire_bytes(&lane->spec) - 64
-            : 0;
-}
-
-static void fill_times(SearchLane *lane, int rank, SearchTail *tail)
-{
-    /* Gathers of a segment in a micro-batch: before the forward and again before the backward; without resharding in
-     * between, once, for each backward gives the weights back; where a pipeline keeps them, once a step. */
-    const bool keeps = cost_keeps_gathered(&lane->spec),
-               reshard = lane->spec.execution.framework.reshard_after_forward;
-    const Params params = rank_params(lane, rank);
-    for (int chunk = 0; chunk < stages_of_rank(lane); chunk++) {
-        const Stage stage = stage_buckets(lane, stage_of_rank(lane, rank, chunk));
-        tail->reduce_ps += stage.reduce_ps;
-        tail->gather_ps += stage.gather_ps;
-        tail->stream_ps += keeps ? 0 : reshard ? 2 * stage.gather_ps - stage.last_gather_ps : stage.gather_ps;
-        if (!keeps && stage.one_link)
-            tail->link_ps +=
-                stage.reduce_load_ps +
-                (reshard ? 2 * stage.gather_load_ps - stage.last_gather_load_ps : stage.gather_load_ps);
-        if (chunk == 0) {
-            tail->last_reduce_ps = stage.last_reduce_ps;
-            tail->near_reduce_ps = stage.reduce_ps;
-            tail->first_gather_ps = stage.first_gather_ps;
-            tail->near_gather_ps = stage.gather_ps;
-        }
-    }
-    tail->optimizer_ps =
-        llround(cost_optimizer_s(&lane->spec, params.dense, params.expert, params.matrices) * 1e12);
-}
-
-/* Samples that are the same rank share one. */
-static int same_sample(const SearchLane *lane, int i)
-{
-    int same = 0;
-    while (lane->sample[same] != lane->sample[i])
-        same++;
-    return same;
-}
-
-static void set_policy(SearchLane *lane, const SearchPolicy *policy)
-{
-    lane->spec.parallel.zero = policy->zero;
-    lane->spec.parallel.zero_group_gpus = policy->zero_group_gpus;
-}
-
-void search_lane_states(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails)
-{
-    set_policy(lane, policy);
-    for (int i = 0; i < SEARCH_SAMPLES; i++) {
-        const int same = same_sample(lane, i);
-        ret_tails[i] = same < i ? ret_tails[same] : (SearchTail){0};
-        if (same == i)
-            fill_states(lane, lane->sample[i], &ret_tails[i]);
-    }
-}
-
-void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails)
-{
-    search_lane_states(lane, policy, ret_tails);
-    for (int i = 0; i < SEARCH_SAMPLES; i++) {
-        const int same = same_sample(lane, i);
-        if (same < i)
-            ret_tails[i] = ret_tails[same];
-        else
-            fill_times(lane, lane->sample[i], &ret_tails[i]);
-    }
-}
-
 /* Reductions that are not over when the rank's compute is. Beside the backward they start no earlier than the last
  * backward of chunk 0, where that is the rank's last op. */
 static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail,
@@ -550,18 +290,6 @@ double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, co
     return most + lane->spec.execution.framework.context_bytes;
 }
 
-double search_replay_bytes(SearchLane *lane, const SearchPolicy *policy)
-{
-    double most = 0;
-    set_policy(lane, policy);
-    for (int r = 0; r < lane->ranks; r++) {
-        SearchTail tail;
-        fill_states(lane, r, &tail);
-        most = fmax(most, tail.static_bytes + lane->rank_live_bytes[r]);
-    }
-    return most + lane->spec.execution.framework.context_bytes;
-}
-
 void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)
 {
     const SearchGroup *group = &lane->space->groups[id.group];
@@ -589,6 +317,8 @@ void search_replay_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, d
     g_autofree SearchPolicy *list = search_policies(lane->space, group, &policies);
     const SearchPolicy *policy = &list[id.policy];
     search_bound_point(lane, id, ret_least_ps, ret_least_bytes);
+    if (search_is_chosen_late(lane->deal))
+        return;
     search_extents(lane->space, lane->deal, extents);
     const bool ran = search_lane_replay(lane, &extents[id.extent], search_waits_for_sends(lane, policy),
                                         policy->zero >= 3);

@@ -10,6 +10,7 @@ static inline bool search_splits_backward(SpecSchedule schedule)
     switch (schedule) {
     case SPEC_SCHEDULE_ZB_H1:
     case SPEC_SCHEDULE_ZB_H2:
+    case SPEC_SCHEDULE_ZB_AUTO:
     case SPEC_SCHEDULE_ZB_V:
     case SPEC_SCHEDULE_V_HALF:
     case SPEC_SCHEDULE_V_MIN:
@@ -26,6 +27,12 @@ static inline bool search_starts_skewed(const SearchLane *lane)
 {
     return lane->spec.execution.framework.optimizer_post_validation &&
            search_splits_backward(lane->deal->schedule);
+}
+
+/* Orders that are chosen for each point's own times and memory: nothing is known of them before the plan is. */
+static inline bool search_is_chosen_late(const SearchDeal *deal)
+{
+    return deal->order->generate_all != NULL;
 }
 
 /* Orders that run a forward of one stage beside a backward of another: DualPipe always, in V shape where experts
@@ -48,6 +55,19 @@ static inline bool search_pairs_at(const SearchLane *lane, int stage)
            lane->exchanges[search_pair_of(lane, stage)];
 }
 
+/* Stages of the model on a rank. */
+static inline int search_stages_of_rank(const SearchLane *lane)
+{
+    return lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : lane->chunks;
+}
+
+static inline int search_stage_of_rank(const SearchLane *lane, int rank, int chunk)
+{
+    if (lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
+        return chunk == 0 ? rank : lane->ranks - 1 - rank;
+    return sim_stage_of(lane->deal->order->placement, lane->ranks, lane->chunks, rank, chunk);
+}
+
 /* Activations of one micro-batch on a stage. */
 typedef struct SearchKept {
     int64_t all, late;                   /* of them kept until the weight gradient */
@@ -58,6 +78,9 @@ typedef struct SearchKept {
 int64_t search_hop_ps(const SearchLane *lane, int rank, int other);
 void search_bound_fill(SearchLane *lane);
 void search_bound_pipeline(SearchLane *lane);
+
+/* bound_data.c */
+GHashTable *search_buckets_new(void);
 
 /* bound_memory.c */
 SearchKept search_kept(const SearchLane *lane, int stage, const SpecRecompute *recompute);

@@ -218,6 +218,7 @@ static double beside_bytes(const SearchLane *lane, int rank, const SpecRecompute
     case SPEC_SCHEDULE_NAIVE:
     case SPEC_SCHEDULE_ZB_H1:
     case SPEC_SCHEDULE_ZB_H2:
+    case SPEC_SCHEDULE_ZB_AUTO:
         return overlaps && m < 2 ? -1 : 0;
     default:
         /* At most 2 p forwards of a chunk are alive at once, so its gradient has begun before the last forward. */

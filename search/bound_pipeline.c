@@ -89,6 +89,10 @@ static void left_over(const SearchLane *lane, int rank, int64_t *ret_least_ps, i
         *ret_least_ps = MIN(w0, w1);
         *ret_most_ps = (rank + 1) * MAX(w0, w1);
         return;
+    case SPEC_SCHEDULE_ZB_AUTO: /* whole backwards, or all weight gradients at the end */
+        *ret_least_ps = 0;
+        *ret_most_ps = m * w0;
+        return;
     case SPEC_SCHEDULE_V_HALF:
     case SPEC_SCHEDULE_V_MIN:
         *ret_least_ps = w0;

@@ -28,7 +28,7 @@ bool search_has_auto(const Spec *spec)
 }
 
 #define ALL_SCHEDULES ((1u << SPEC_SCHEDULE_COUNT) - 1)
-/* The naive order, and what no search has bounds for. */
+/* The naive order, what no search has bounds for, and what is tried where it is asked for. */
 #define NEVER_CHOSEN (1u << SPEC_SCHEDULE_NAIVE | 1u << SPEC_SCHEDULE_ZB_AUTO | 1u << SPEC_SCHEDULE_FILE)
 
 bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
@@ -36,7 +36,7 @@ bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
     const SearchOptions options = {.top = 1, .best_only = true};
     SearchResult result;
     *ret_spec = *spec;
-    if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file, zb-auto */
+    if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file */
         return true;
     const unsigned known = spec->search.schedule | spec->execution.framework.schedules;
     if ((int)spec->parallel.schedule == SPEC_AUTO && known == 0)

@@ -524,19 +524,14 @@ static GArray *runs_new(void)
     return g_array_new(FALSE, FALSE, sizeof(SearchRun));
 }
 
-/* What has no bounds: orders from a file, and those that are chosen anew for every point's times and memory. */
+/* Orders from a file replay one shape of pipeline and have no bounds. */
 static bool is_searched(const Spec *spec, GError **error)
 {
-    const SpecParallel *parallel = &spec->parallel;
-    if (parallel->schedule == SPEC_SCHEDULE_FILE || parallel->schedule == SPEC_SCHEDULE_ZB_AUTO)
+    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
         return orr_fail(
             error, ORR_ERROR_INPUT,
             "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
-            parallel->schedule_file[0] != '\0' ? parallel->schedule_file
-                                               : spec_word(&spec_words_schedule, (int)parallel->schedule));
-    if ((spec->search.schedule & 1u << SPEC_SCHEDULE_ZB_AUTO) != 0)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "search.schedule: \"zb-auto\" can be run but not searched; leave it out");
+            spec->parallel.schedule_file);
     return true;
 }
 

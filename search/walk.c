@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "search/bound_internal.h"
 #include "search/limits.h"
 
 bool search_beyond(const SearchLimit *limit, int64_t least_ps, SearchId id)
@@ -201,6 +202,10 @@ static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t 
             if (way != (blocking ? 1 : 0) + (sharded ? 2 : 0))
                 continue;
             if (seeding) {
+                survive(walker, &open->candidate);
+                continue;
+            }
+            if (search_is_chosen_late(lane->deal)) {
                 survive(walker, &open->candidate);
                 continue;
             }

@@ -63,8 +63,10 @@ static const SpecField search_fields[] = {
     CHOICES(nodes,
             "cluster.nodes, doubled from min to max, or a list: a search for each number, and one front "
             "of time, memory and cost; `search` alone reads it, `parallel.data` follows the GPUs."),
-    WORD_SET(schedule, &spec_words_named_schedule,
-             "parallel.schedule; default (empty): every one but zb-auto, which is run and not searched."),
+    WORD_SET(
+        schedule, &spec_words_named_schedule,
+        "parallel.schedule; default (empty): the framework's, or every one but zb-auto, which takes longer "
+        "to simulate and may be named here."),
     WORD_SET(recompute, &spec_words_recompute,
              "training.recompute; default (empty): none, selective and full; selective-op may be named too."),
     WORD_SET(attention, &spec_words_attention,

@@ -59,9 +59,12 @@ static inline Spec *fixture_space(GRand *rand, int number, bool few)
                            fixture_pick(rand, frameworks, (int)G_N_ELEMENTS(frameworks)),
                            few ? "\"flash2\"" : "\"auto\"",
                            few ? fixture_pick(rand, overlaps, (int)G_N_ELEMENTS(overlaps)) : "\"auto\"",
-                           few               ? ",\"search\":{\"micro_batch\":{\"max\":4}}"
-                           : number % 5 == 2 ? ",\"search\":{\"precision\":[\"bf16\",\"fp8\",\"fp16\"]}"
-                                             : "",
+                           few && number % 6 == 4 ? ",\"search\":{\"micro_batch\":{\"max\":4},\"schedule\":["
+                                                    "\"1f1b\",\"zb-auto\",\"interleaved\"]}"
+                           : few                  ? ",\"search\":{\"micro_batch\":{\"max\":4}}"
+                           : number % 5 == 2      ? ",\"search\":{\"precision\":[\"bf16\",\"fp8\",\"fp16\"]}"
+                           : number % 5 == 4      ? ",\"search\":{\"schedule\":[\"zb-auto\",\"zb-h2\"]}"
+                                                  : "",
                            number % 8 == 6   ? ",\"offload\":{\"activation_layers\":2}"
                            : number % 8 == 4 ? ",\"offload\":{\"activation_layers\":\"auto\"}"
                                              : "");

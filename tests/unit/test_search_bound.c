@@ -80,23 +80,22 @@ static SearchId random_id(GRand *rand, SearchSpace *space)
     }
 }
 
-static void test_bounds(void)
+static void check_space(const Spec *spec, GRand *rand, int points, Gap *gaps)
 {
-    GRand *rand = g_rand_new_with_seed(20260101);
-    Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
-    for (int i = 0; i < 80; i++) {
-        g_autofree Spec *spec = fixture_space(rand, i, false);
-        SearchSpace *space = search_space_new(spec);
-        if (space->group_count > 0) {
-            SearchTables *tables = search_tables_new(space, 1, 0, 1);
-            SearchLane *lane = search_lane_new(space, tables);
-            for (int k = 0; k < 120; k++)
-                check_point(lane, space, random_id(rand, space), gaps);
-            search_lane_free(lane);
-            search_tables_free(tables);
-        }
-        search_space_free(space);
+    SearchSpace *space = search_space_new(spec);
+    if (search_space_count(space) > 0) {
+        SearchTables *tables = search_tables_new(space, 1, 0, 1);
+        SearchLane *lane = search_lane_new(space, tables);
+        for (int k = 0; k < points; k++)
+            check_point(lane, space, random_id(rand, space), gaps);
+        search_lane_free(lane);
+        search_tables_free(tables);
     }
+    search_space_free(space);
+}
+
+static void print_gaps(const Gap *gaps)
+{
     for (int i = 0; i < SPEC_SCHEDULE_COUNT; i++)
         if (gaps[i].count > 0)
             g_test_message(
@@ -105,6 +104,36 @@ static void test_bounds(void)
                 spec_word(&spec_words_schedule, i), gaps[i].count, 100 * gaps[i].time / gaps[i].count,
                 100 * gaps[i].replay / gaps[i].count, 100 * gaps[i].bytes / gaps[i].count,
                 100 * gaps[i].replay_bytes / gaps[i].count);
+}
+
+static void test_bounds(void)
+{
+    GRand *rand = g_rand_new_with_seed(20260101);
+    Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
+    for (int i = 0; i < 80; i++) {
+        g_autofree Spec *spec = fixture_space(rand, i, false);
+        check_space(spec, rand, 120, gaps);
+    }
+    print_gaps(gaps);
+    g_rand_free(rand);
+}
+
+/* Forwards beside backwards of stages that differ: dense layers and experts, on links from quick to very slow. */
+static void test_pairs(void)
+{
+    GRand *rand = g_rand_new_with_seed(5);
+    Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
+    for (int i = 0; i < 60; i++) {
+        g_autofree Spec *spec = fixture_space(rand, 4 * i + 3, false);
+        spec->parallel.schedule = (SpecSchedule)SPEC_AUTO;
+        spec->search.schedule = 1u << SPEC_SCHEDULE_DUALPIPE | 1u << SPEC_SCHEDULE_DUALPIPEV;
+        spec->model.moe.dense_layers = g_rand_int_range(rand, 0, spec->model.layers);
+        spec->cluster.scale_out_bytes_per_s_per_gpu /= 1 << g_rand_int_range(rand, 0, 8);
+        check_space(spec, rand, 60, gaps);
+    }
+    print_gaps(gaps);
+    g_assert_cmpint(gaps[SPEC_SCHEDULE_DUALPIPE].count, >, 100);
+    g_assert_cmpint(gaps[SPEC_SCHEDULE_DUALPIPEV].count, >, 100);
     g_rand_free(rand);
 }
 
@@ -112,5 +141,6 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/search/bounds-below-simulation", test_bounds);
+    g_test_add_func("/search/pairs-below-simulation", test_pairs);
     return g_test_run();
 }
