@@ -291,13 +291,15 @@ static double gathered_bytes(const CostShape *shape, bool for_both_products)
 }
 
 /* A tensor that lies in pieces on the ranks and is cast with one current scale: its maximum is taken over all of them
- * before each of them casts.   Source: [TransformerEngine] with_amax_reduction, [torchao] tensor_to_amax */
+ * before each of them casts. Where that goes for every cast (`reduces_maximum`), cost_push_cast() has it.
+ * Source: [TransformerEngine] with_amax_reduction */
 static void push_maximum(const CostShape *shape, CostOps *ops, CostModule module)
 {
     const SpecPrecision precision = shape->spec->training.precision;
     const bool whole = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE ||
                        shape->linear_dtype == SPEC_FP4;
-    if (whole && shape->sequence_parallel && shape->spec->execution.framework.tensor_gather_8bit) {
+    const SpecFramework *framework = &shape->spec->execution.framework;
+    if (whole && shape->sequence_parallel && framework->tensor_gather_8bit && !framework->reduces_maximum) {
         cost_push_collective(ops, "maximum", module, COST_ALL_REDUCE, 4, shape->tensor_group,
                              COST_COMM_TENSOR, -1);
     }

@@ -392,6 +392,10 @@ static void scales_of_gathered_tensors(void)
         cost_shape_init(&shape, &spec);
         g_assert_true(cost_overlaps_tensor(&shape) == cases[i].overlaps);
     }
+    spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
+    spec.execution.framework.reduces_maximum = true; /* of every cast, and of each once */
+    const CostOps ops = layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpint(count_named(&ops, "maximum"), ==, 4);
 }
 
 /* What stops early leaves out the MLP's output linear, its reduction and the sum behind it. */
