@@ -19,6 +19,7 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
     if (!fused) {
         forward += 2 * e;
         backward += (model->gated_mlp ? 4 : 2) * e; /* gated: two products of 3 e, the activation's 3 e */
+        backward += model->gated_mlp ? 2 * 2 * e * execution->framework.gate_backward_copies : 0;
         kernels = model->gated_mlp && pass != COST_FORWARD ? 3 : 2;
     }
     cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE,

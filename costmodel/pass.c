@@ -62,10 +62,30 @@ double cost_op_s(const CostShape *shape, const CostOp *op)
     return times(op) * once_s(shape, op);
 }
 
+/* A GEMM and a collective that takes `f` of its SMs. */
+static double together_s(double gemm_s, double comm_s, double f)
+{
+    return comm_s * (1 - f) >= gemm_s ? comm_s : gemm_s + f * comm_s;
+}
+
+/* The rank's own rows of `t` parts beside a collective of `f` of the SMs, then the rows before and those behind them. */
+static double own_part_s(const CostShape *shape, const CostGemm *gemm, double t, double f, double comm_s,
+                         double gemm_s)
+{
+    CostGemm own = *gemm, behind = *gemm;
+    own.m /= t;
+    behind.m *= (t - 2) / t;
+    const double own_s = shape->slowest * cost_gemm_s(&shape->accelerator, &own);
+    const double behind_s = t > 2 ? shape->slowest * cost_gemm_s(&shape->accelerator, &behind) : 0;
+    const double rest_s = fmax(own_s + behind_s, gemm_s - own_s);
+    return together_s(own_s, comm_s, f) + rest_s - gemm_s;
+}
+
 /* What a collective adds to the GEMM that it runs beside.
  *   chunked: the GEMM is cut in t pieces of 1/t of its rows, all but the first transfer hidden beside them:
  *            c/t + max((t-1)/t c, g_pieces + f (t-1)/t c) - g    g_pieces = t GEMMs of m/t rows, not faster than one
- *   own part: the rank's own 1/t of the input is multiplied while the rest arrives: max(0, c - g/t)
+ *   own part: the rank's own 1/t of the rows is multiplied while the rest arrives, then the rows before and those behind:
+ *            together(own, c) + before + behind - g    of rank 1, whose parts are the smallest; not faster than one GEMM
  *   static products without overlap "tensor", which leaves SMs free for the collective: g + c, nothing is hidden
  *   else:    the kernels share the SMs: the GEMM runs at (1 - f) while the collective does
  *            [Narayanan2021, section 3.2 of Korthikanti2022; SM share: costmodel/collective.h] */
@@ -76,7 +96,7 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
     if (op->u.collective.chunked) {
         const double t = op->u.collective.collective.group.ranks;
         if (!shape->spec->execution.framework.chunked_tensor_overlap) {
-            return fmax(0, comm_s - gemm_s / t);
+            return own_part_s(shape, &beside->u.gemm, t, f, comm_s, gemm_s);
         }
         CostGemm piece = beside->u.gemm;
         piece.m /= t;
@@ -88,8 +108,7 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
     if (shape->accelerator.static_products && beside->kind == COST_OP_GEMM && !margin) {
         return comm_s; /* blocks that find their SM taken start when it is free, with all of their work to do */
     }
-    const double together = comm_s * (1 - f) >= gemm_s ? comm_s : gemm_s + f * comm_s;
-    return together - gemm_s;
+    return together_s(gemm_s, comm_s, f) - gemm_s;
 }
 
 static bool runs_beside(const CostShape *shape, const CostOp *op)

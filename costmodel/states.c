@@ -125,6 +125,12 @@ bool cost_reduces_each_microbatch(const Spec *spec)
            !cost_keeps_gathered(spec);
 }
 
+bool cost_overlaps_grad_reduce(const Spec *spec)
+{
+    return (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 ||
+           (spec->parallel.zero == 0 && spec->execution.framework.hooks_reduce_unsharded);
+}
+
 /* Read gradient, moments and master (or weights), write moments, master and the working copy. */
 double cost_optimizer_bytes_per_parameter(const Spec *spec)
 {

@@ -43,6 +43,8 @@ double cost_flat_gradient_bytes(const Spec *spec, double dense, double expert);
 bool cost_keeps_gathered(const Spec *spec);
 /* ZeRO-2 and 3: gradients are reduced on every micro-batch, else once a step. */
 bool cost_reduces_each_microbatch(const Spec *spec);
+/* Gradients are reduced beside the last backward: execution.overlap says so, or at ZeRO-0 the framework's own hooks. */
+bool cost_overlaps_grad_reduce(const Spec *spec);
 
 /* Bytes that the optimizer step reads and writes a parameter, and its extra FLOP-free passes. */
 double cost_optimizer_bytes_per_parameter(const Spec *spec);

@@ -201,12 +201,18 @@ int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute)
     return lane->latest_ps[0];
 }
 
+static bool overlaps_reduce(const SearchLane *lane, const SearchPolicy *policy)
+{
+    return (policy->overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 ||
+           (policy->zero == 0 && lane->spec.execution.framework.hooks_reduce_unsharded);
+}
+
 /* Reductions that are not over when the rank's compute is. Beside the backward they start no earlier than the last
  * backward of chunk 0, where that is the rank's last op. */
 static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail,
                               int rank)
 {
-    if ((policy->overlap & SPEC_OVERLAP_GRAD_REDUCE) == 0)
+    if (!overlaps_reduce(lane, policy))
         return policy->zero >= 2 && lane->spec.execution.framework.reduce_each_microbatch ? 0
                                                                                           : tail->reduce_ps;
     if (lane->deal->order->placement != SIM_PLACE_LOOP)
@@ -241,7 +247,7 @@ static int64_t steady_ps(const SearchLane *lane, const SearchPolicy *policy, con
     }
     if (!reduces)
         return least_ps;
-    if ((policy->overlap & SPEC_OVERLAP_GRAD_REDUCE) == 0) /* compute waits for every one */
+    if (!overlaps_reduce(lane, policy)) /* compute waits for every one */
         return MAX(least_ps, lane->work_end_ps[sample] + each * tail->reduce_ps);
     return MAX(least_ps, each * MAX(tail->reduce_ps, policy->zero >= 3 ? tail->link_ps : 0));
 }
@@ -276,7 +282,7 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
 double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
 {
     const bool whole = policy->zero >= 3 && !lane->spec.execution.framework.reduce_each_microbatch;
-    const int overlaps = (policy->overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0;
+    const int overlaps = overlaps_reduce(lane, policy);
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const double beside = lane->beside_bytes[overlaps][i];

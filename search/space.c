@@ -83,7 +83,8 @@ static unsigned flags_that_matter(const SearchSpace *space, const SearchGroup *g
     const Spec *spec = space->spec;
     const bool replicas = group->data * group->context > 1;
     unsigned bits = 0;
-    if (replicas && !spec->execution.framework.reduces_at_end)
+    const SpecFramework *framework = &spec->execution.framework;
+    if (replicas && !framework->reduces_at_end && (zero > 0 || !framework->hooks_reduce_unsharded))
         bits |= SPEC_OVERLAP_GRAD_REDUCE;
     if (replicas && (zero == 1 || zero == 2 || (zero == 3 && spec->execution.framework.prefetch_units > 0)))
         bits |= SPEC_OVERLAP_PARAM_GATHER;

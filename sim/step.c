@@ -61,9 +61,10 @@ SimWork step_collective(const Spec *spec, const CostCollective *collective, SimP
     return work;
 }
 
-/* One activation or its gradient to another pipeline rank, `inside` the scale-up domain or not. With sequence parallelism, or with the
+/* One activation or its gradient to another pipeline rank, `inside` the scale-up domain or not, in `messages` of which all but
+ * the first are small. With sequence parallelism, or with the
  * scatter-gather of [Narayanan2021], a tensor rank sends its 1/t; the latter gathers on the other side. */
-static SimWork hop(const Step *step, bool inside)
+static SimWork hop(const Step *step, bool inside, int messages)
 {
     const Spec *spec = step->spec;
     const CostShape *shape = &step->shape;
@@ -85,7 +86,7 @@ static SimWork hop(const Step *step, bool inside)
         step_add_work(&work, &gather);
         work.link = link;
     }
-    work.part_ps[SIM_PART_PIPELINE_COMM] += step_ps(spec->execution.framework.p2p_host_s);
+    work.part_ps[SIM_PART_PIPELINE_COMM] += messages * step_ps(spec->execution.framework.p2p_host_s);
     work.sm_share = 0; /* one or two channels: below what the compute kernels notice */
     return work;
 }
@@ -95,7 +96,7 @@ int64_t sim_step_hop_ps(const Spec *spec, bool inside)
     Step step = {.spec = spec};
     int64_t ps = 0;
     cost_shape_init(&step.shape, spec);
-    const SimWork work = hop(&step, inside);
+    const SimWork work = hop(&step, inside, 1);
     for (int part = 0; part < SIM_PART_COUNT; part++) {
         ps += work.part_ps[part];
     }
@@ -112,13 +113,14 @@ static void fill_hops(Step *step, int stage)
     if (within + 1 < step->stages) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage + 1, &other, &chunk);
         if (other != rank) {
-            plan->stages[stage].send_next = hop(step, cost_pipeline_inside(step->spec, rank, other));
+            plan->stages[stage].send_next = hop(step, cost_pipeline_inside(step->spec, rank, other),
+                                                step->spec->execution.framework.p2p_forward_messages);
         }
     }
     if (within > 0) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage - 1, &other, &chunk);
         if (other != rank) {
-            plan->stages[stage].send_prev = hop(step, cost_pipeline_inside(step->spec, rank, other));
+            plan->stages[stage].send_prev = hop(step, cost_pipeline_inside(step->spec, rank, other), 1);
         }
     }
 }
@@ -127,7 +129,7 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
 {
     const SpecFramework *framework = &spec->execution.framework;
     plan->zero = spec->parallel.zero;
-    plan->overlap_grad_reduce = (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0;
+    plan->overlap_grad_reduce = cost_overlaps_grad_reduce(spec);
     plan->overlap_param_gather = (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
     const bool keeps = cost_keeps_gathered(spec);
     plan->reduce_each_microbatch = cost_reduces_each_microbatch(spec);

@@ -44,13 +44,14 @@ static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams 
 }
 
 /* Collectives on lists of tensors: for every rank's part of each the host makes a view and launches a copy, which the GPU
- * waits for; the tensors pass through memory besides. Source: [DeepSpeedZero3], [NanotronCode] */
-static void add_lists(const Spec *spec, const StepParams *params, double wire_bytes, int ranks, int sent,
-                      SimWork *work)
+ * waits for; the tensors pass through memory besides. An all-reduce takes them in place. Source: [DeepSpeedZero3], [NanotronCode] */
+static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes,
+                      int ranks, int sent, SimWork *work)
 {
     const SpecFramework *framework = &spec->execution.framework;
     const bool lists = framework->list_rank_host_s > 0 || framework->list_passes > 0;
-    if (!lists || ranks < 2 || spec->parallel.zero < (framework->gathers_each_tensor ? 3 : 1)) {
+    if (!lists || op == COST_ALL_REDUCE || ranks < 2 ||
+        spec->parallel.zero < (framework->gathers_each_tensor ? 3 : 1)) {
         return;
     }
     const int tensors = framework->gathers_each_tensor ? sent : params->matrices;
@@ -70,8 +71,8 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
     const SimWork expert =
         over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, params->expert * wire_bytes, pieces);
     step_add_work(&work, &expert);
-    add_lists(spec, params, wire_bytes, cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks),
-              pieces, &work);
+    add_lists(spec, op, params, wire_bytes,
+              cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks), pieces, &work);
     return work;
 }
 

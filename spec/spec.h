@@ -204,6 +204,7 @@ typedef struct SpecFramework {
     bool gradient_cast;  /* ZeRO-3: cast to the wire's wider type first, and scaled in that */
     double qkv_copies,
         qkv_backward_copies;      /* copies of queries, keys, values around a fused attention kernel */
+    double gate_backward_copies;  /* unfused SwiGLU: of the gradients of gate and up, put together again */
     double step_overhead_s;       /* data loading, logging, loss scale check: once a step */
     double microbatch_overhead_s; /* schedule bookkeeping, once per micro-batch and pass on each rank */
     /* Data parallelism. */
@@ -211,6 +212,7 @@ typedef struct SpecFramework {
     double bucket_bytes; /* gradient and parameter bucket; 0: one bucket */
     bool reduces_at_end; /* gradients wait for the end of the last backward: no overlap "grad_reduce" */
     bool reduce_scatter; /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
+    bool hooks_reduce_unsharded; /* ZeRO-0 reduces beside the last backward, whatever `overlap` says */
     bool
         fused_grad_accumulation; /* the weight-gradient GEMM adds to the gradient; else a pass of its own does */
     bool gradient_upcast;        /* unfused sums in fp32: the 16-bit gradient is first copied to fp32 */
@@ -259,11 +261,12 @@ typedef struct SpecFramework {
     bool recompute_stops_early;   /* full recomputation ends with the last tensor that the backward needs */
     bool overlap_tensor_backward; /* tensor-parallel collectives run beside the backward GEMMs */
     /* Pipeline. */
-    unsigned schedules;      /* bits of the pipeline schedules that it has; 0: not known, any */
-    bool balances_head;      /* layers are dealt out by compute cost, the LM head included */
-    bool p2p_blocking;       /* the compute stream waits for its own sends */
-    double p2p_host_s;       /* of each message: its shape goes ahead and is read back on the host */
-    bool p2p_scatter_gather; /* SC21: each tensor rank sends 1/t and all-gathers */
+    unsigned schedules;       /* bits of the pipeline schedules that it has; 0: not known, any */
+    bool balances_head;       /* layers are dealt out by compute cost, the LM head included */
+    bool p2p_blocking;        /* the compute stream waits for its own sends */
+    double p2p_host_s;        /* of each message: its shape goes ahead and is read back on the host */
+    int p2p_forward_messages; /* of a forward: the activation, and what layers pass on beside it */
+    bool p2p_scatter_gather;  /* SC21: each tensor rank sends 1/t and all-gathers */
     /* Loss. */
     SpecLoss loss;
     int logit_metrics; /* cross-entropies of training metrics on every micro-batch's logits */

@@ -119,8 +119,8 @@ static void tensor_by_tensor(void)
     g_assert_cmpfloat_with_epsilon(slow.step_s - twice.step_s, 8e-3 * (3 * 17 + 1 + 24 + 3), 1e-6);
 }
 
-/* ZeRO-1 on lists of slices: 27 tensors (6 a layer, two tables, the last norm), 8 ranks, 1 ms for each part; reduced and
- * gathered, neither beside anything. */
+/* ZeRO-1 on lists of slices: 27 tensors (6 a layer, two tables, the last norm), 8 ranks, 1 ms for each part when the
+ * weights are gathered. The sums lie in one buffer, which is all-reduced. */
 static void lists_of_slices(void)
 {
     static const char *const ONE = "\"data\":8,\"zero\":1";
@@ -128,11 +128,27 @@ static void lists_of_slices(void)
                                "{\"preset\":\"nanotron\",\"list_rank_host_s\":0,\"list_passes\":0}"),
                   slow = count(1, "", ONE, ONE_BATCH,
                                "{\"preset\":\"nanotron\",\"list_rank_host_s\":1e-3,\"list_passes\":0}");
-    g_assert_cmpfloat_with_epsilon(slow.step_s - none.step_s, 2 * 27 * 8e-3, 1e-6);
+    g_assert_cmpfloat_with_epsilon(slow.step_s - none.step_s, 27 * 8e-3, 1e-6);
     NEAR(slow.up, none.up);
+    NEAR(none.tag_up[SIM_TAG_GRAD_REDUCE], 2 * 7.0 / 8 * 2 * none.parameters);
+    NEAR(none.tag_up[SIM_TAG_PARAM_GATHER], 7.0 / 8 * 2 * none.parameters);
 }
 
-/* A message's shape read back on the host delays it: one micro-batch over two ranks waits for it there and back. */
+/* Hooks of ZeRO-0 reduce beside the last backward without being told; ZeRO-1 does not have them. */
+static void hooks(void)
+{
+    static const char *const OFF = "{\"preset\":\"nanotron\",\"hooks_reduce_unsharded\":false}";
+    const Counted late = count(1, "", "\"data\":8,\"zero\":0", ONE_BATCH, OFF),
+                  beside = count(1, "", "\"data\":8,\"zero\":0", ONE_BATCH, "\"nanotron\""),
+                  one_late = count(1, "", "\"data\":8,\"zero\":1", ONE_BATCH, OFF),
+                  one = count(1, "", "\"data\":8,\"zero\":1", ONE_BATCH, "\"nanotron\"");
+    g_assert_cmpfloat(beside.step_s, <, late.step_s);
+    NEAR(beside.up, late.up);
+    g_assert_cmpfloat_with_epsilon(one.step_s, one_late.step_s, 1e-12);
+}
+
+/* A message's shape read back on the host delays it: one micro-batch over two ranks waits for it there, with its mask,
+ * and back. */
 static void shapes_sent_ahead(void)
 {
     static const char *const TWO = "\"pipeline\":2,\"data\":4,\"zero\":0";
@@ -140,7 +156,7 @@ static void shapes_sent_ahead(void)
                       count(1, "", TWO, ",\"global_batch\":4", "{\"preset\":\"nanotron\",\"p2p_host_s\":0}"),
                   ahead = count(1, "", TWO, ",\"global_batch\":4",
                                 "{\"preset\":\"nanotron\",\"p2p_host_s\":0.01}");
-    g_assert_cmpfloat_with_epsilon(ahead.step_s - plain.step_s, 2 * 0.01, 1e-6);
+    g_assert_cmpfloat_with_epsilon(ahead.step_s - plain.step_s, 3 * 0.01, 1e-6);
     NEAR(ahead.up, plain.up);
 }
 
@@ -413,6 +429,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volumes/accumulation", accumulation);
     g_test_add_func("/volumes/tensor-by-tensor", tensor_by_tensor);
     g_test_add_func("/volumes/lists-of-slices", lists_of_slices);
+    g_test_add_func("/volumes/hooks", hooks);
     g_test_add_func("/volumes/shapes-sent-ahead", shapes_sent_ahead);
     g_test_add_func("/volumes/hybrid", hybrid);
     g_test_add_func("/volumes/hybrid-experts", hybrid_experts);
