@@ -40,10 +40,13 @@ static OrrJsonDoc *measurements(const char *name)
     return doc;
 }
 
-/* The sweep left out pipelines with fewer micro-batches than stages but one. */
+/* The sweep left out pipelines with fewer micro-batches than stages but one. Its script ran pipelines anew after a change of
+ * the code (results of older jobs count where pipeline is 1), and no longer on more than ten nodes: all of the fastest
+ * runs on 16 and 64 nodes have none. */
 static bool in_sweep(const Spec *spec)
 {
-    return spec_microbatches(spec) >= spec->parallel.pipeline - 1;
+    const bool again = spec->parallel.pipeline > 1;
+    return spec_microbatches(spec) >= spec->parallel.pipeline - 1 && (!again || spec->cluster.nodes <= 10);
 }
 
 static bool same_point(const Spec *a, const Spec *b)
@@ -150,7 +153,7 @@ static void test_nanotron(void)
     g_test_message("nanotron_playbook: the measured best is chosen in %d of %d cells (goal 10)", chosen,
                    cells);
     g_assert_cmpint(cells, ==, 11);
-    g_assert_cmpint(chosen, >=, 5);
+    g_assert_cmpint(chosen, >=, 6);
     orr_json_free(doc);
 }
 
