@@ -86,6 +86,15 @@ int cost_shard_degree(const Spec *spec, int replicas)
     return shard;
 }
 
+/* Buckets into which hooks copy gradients for the wire: beside the gradients, in the weights' type. Source: PyTorch's
+ * DistributedDataParallel without gradient_as_bucket_view */
+static double hook_bucket_bytes(const Spec *spec)
+{
+    const bool hooks = spec->parallel.zero == 0 && spec->execution.framework.hooks_reduce_unsharded &&
+                       cost_dense_replicas(spec) > 1;
+    return hooks ? cost_weight_wire_bytes(spec) : 0;
+}
+
 CostStates cost_states(const Spec *spec, double dense, double expert)
 {
     const CostRecipe recipe = cost_recipe(spec);
@@ -96,7 +105,7 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
     const double all = dense + expert, shard = dense_shard + expert_shard;
     return (CostStates){
         .weights_bytes = recipe.weights * (zero >= 3 ? shard : all),
-        .gradients_bytes = recipe.gradients * (zero >= 2 ? shard : all),
+        .gradients_bytes = recipe.gradients * (zero >= 2 ? shard : all) + hook_bucket_bytes(spec) * all,
         .optimizer_bytes = (recipe.master + moments) * (zero >= 1 ? shard : all),
     };
 }

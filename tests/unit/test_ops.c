@@ -456,9 +456,48 @@ static void static_products_hide_nothing(void)
                                    before_s + 2e-5, 1e-12);
 }
 
+/* Tensor communication of a layer's pass that compute waits for, with `overlap`. */
+static double waited_s(const Spec *spec, CostPass pass, unsigned overlap)
+{
+    Spec other = *spec;
+    CostShape shape;
+    other.execution.overlap = overlap;
+    cost_shape_init(&shape, &other);
+    const CostOps ops = layer_ops(&other, pass);
+    return cost_time_ops(&shape, &ops, pass).comm_s[COST_COMM_TENSOR];
+}
+
+/* A rank's own quarter of a product hides a gather of the input, and backward of the output's gradient, at most for as long
+ * as it takes; what is left of the product is two smaller ones, which take no less. */
+static void own_part_hides_gathers(void)
+{
+    Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+    CostShape shape;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
+    spec.execution.framework.attention_speed_frac = 1;
+    spec.execution.framework.chunked_tensor_overlap = false;
+    spec.training.sequence_length = 16384;
+    for (int pass = COST_FORWARD; pass <= COST_BACKWARD_INPUT; pass++) {
+        const CostOps ops = layer_ops(&spec, (CostPass)pass);
+        const char *const parts[2][2] = {{"qkv", "mlp in"}, {"attention out", "mlp out"}};
+        double own_s = 0;
+        cost_shape_init(&shape, &spec);
+        for (int i = 0; i < ops.count; i++)
+            for (int j = 0; j < 2; j++)
+                own_s += g_str_equal(ops.op[i].name, parts[pass][j]) ? cost_op_s(&shape, &ops.op[i]) / 4 : 0;
+        const double alone_s = waited_s(&spec, (CostPass)pass, 0),
+                     beside_s = waited_s(&spec, (CostPass)pass, SPEC_OVERLAP_TENSOR);
+        g_assert_cmpfloat(own_s, >, 0);
+        g_assert_cmpfloat(beside_s, <, alone_s);
+        g_assert_cmpfloat(beside_s, >=, alone_s - own_s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/ops/own-part-hides-gathers", own_part_hides_gathers);
     g_test_add_func("/ops/flops-by-pass", flops_by_pass);
     g_test_add_func("/ops/attention-kernels-agree", attention_kernels_agree);
     g_test_add_func("/ops/tensor-traffic", tensor_traffic);

@@ -101,6 +101,17 @@ static void buckets(void)
     g_assert_cmpfloat(some.step_s, <, one.step_s);
 }
 
+/* Hooks of ZeRO-0 copy gradients of 2 bytes into buckets beside 2 + 4; no replicas, or ZeRO-1: none. */
+static void hook_buckets(void)
+{
+    static const char *const FRAMEWORK = "execution.framework=nanotron";
+    const Ran zero = RUN(FRAMEWORK, "parallel.zero=0"), one = RUN(FRAMEWORK, "parallel.zero=1"),
+              alone = RUN(FRAMEWORK, "parallel.zero=0", "parallel.tensor=8", "parallel.pipeline=4");
+    g_assert_cmpfloat_with_epsilon(zero.gradients / zero.weights, 8.0 / 2, 1e-9);
+    g_assert_cmpfloat_with_epsilon(one.gradients / one.weights, 6.0 / 2, 1e-9);
+    g_assert_cmpfloat_with_epsilon(alone.gradients / alone.weights, 6.0 / 2, 1e-9);
+}
+
 /* Shards of one node: states of eight ranks instead of 32, gathers that never leave it. */
 static void hybrid(void)
 {
@@ -168,6 +179,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/reshard", reshard);
     g_test_add_func("/sharding/accumulation", accumulation);
     g_test_add_func("/sharding/buckets", buckets);
+    g_test_add_func("/sharding/hook-buckets", hook_buckets);
     g_test_add_func("/sharding/hybrid", hybrid);
     g_test_add_func("/sharding/recipes", recipes);
     g_test_add_func("/sharding/bf16-gradients", bf16_gradients);
