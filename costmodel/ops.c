@@ -367,8 +367,9 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
 {
     const bool wanted = cost_overlaps_tensor(shape);
     /* where products are not cut in pieces, the rank's own part of the product hides a gather but no reduce-scatter */
-    const bool overlap =
-        wanted && (shape->spec->execution.framework.chunked_tensor_overlap || pass == COST_BACKWARD_INPUT);
+    const SpecFramework *framework = &shape->spec->execution.framework;
+    const bool overlap = wanted && (framework->chunked_tensor_overlap ||
+                                    (framework->own_part_products && pass == COST_BACKWARD_INPUT));
     const double bytes = full_bytes(shape);
     if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
         cost_push_tensor_grid(shape, ops, pass, module, gemm, false);

@@ -84,7 +84,8 @@ static double own_part_s(const CostShape *shape, const CostGemm *gemm, double t,
 /* What a collective adds to the GEMM that it runs beside.
  *   chunked: the GEMM is cut in t pieces of 1/t of its rows, all but the first transfer hidden beside them:
  *            c/t + max((t-1)/t c, g_pieces + f (t-1)/t c) - g    g_pieces = t GEMMs of m/t rows, not faster than one
- *   own part: the rank's own 1/t of the rows is multiplied while the rest arrives, then the rows before and those behind:
+ *   own part: the rank's own 1/t of the rows is multiplied while the rest arrives: max(0, c - g/t), or, where the code
+ *            has a product of its own for each, then the rows before and those behind:
  *            together(own, c) + before + behind - g    of rank 1, whose parts are the smallest; not faster than one GEMM
  *   static products without overlap "tensor", which leaves SMs free for the collective: g + c, nothing is hidden
  *   else:    the kernels share the SMs: the GEMM runs at (1 - f) while the collective does
@@ -96,6 +97,8 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
     if (op->u.collective.chunked) {
         const double t = op->u.collective.collective.group.ranks;
         if (!shape->spec->execution.framework.chunked_tensor_overlap) {
+            if (!shape->spec->execution.framework.own_part_products)
+                return fmax(0, comm_s - gemm_s / t);
             return own_part_s(shape, &beside->u.gemm, t, f, comm_s, gemm_s);
         }
         CostGemm piece = beside->u.gemm;
@@ -166,6 +169,13 @@ static double waits_s(const CostShape *shape, const CostOp *op)
     return captured(execution, op->module) ? 0 : times(op) * execution->framework.collective_gap_s;
 }
 
+/* The rest of the product waits for a gather that takes longer than the rank's own part of it. */
+static bool outlasts_own_part(const CostShape *shape, const CostOp *op, double comm_s, double gemm_s)
+{
+    return op->u.collective.chunked && shape->spec->execution.framework.own_part_products &&
+           comm_s > gemm_s / op->u.collective.collective.group.ranks;
+}
+
 static double exposed_s(const CostShape *shape, const CostOps *ops, const double *op_s, int index)
 {
     const CostOp *op = &ops->op[index];
@@ -176,7 +186,8 @@ static double exposed_s(const CostShape *shape, const CostOps *ops, const double
     if (ops->op[beside].kind == COST_OP_COLLECTIVE) { /* two networks at once */
         return fmax(0, op_s[index] - op_s[beside]);
     }
-    return beside_s(shape, op, &ops->op[beside], op_s[index], op_s[beside]);
+    const double left_s = beside_s(shape, op, &ops->op[beside], op_s[index], op_s[beside]);
+    return left_s + (outlasts_own_part(shape, op, op_s[index], op_s[beside]) ? waits_s(shape, op) : 0);
 }
 
 /* What an exchange takes beside compute over what it takes alone: they share memory and links. Calls of 3.4 and 6.2 ms

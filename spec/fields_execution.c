@@ -132,6 +132,9 @@ static const SpecField framework_fields[] = {
     FUSED(reduce_each_microbatch, "ZeRO-2 and 3: gradients are reduced on every micro-batch."),
     SPEC_F_BOOL(SpecFramework, chunked_tensor_overlap, "true", 0,
                 "Overlap \"tensor\" cuts products in pieces; else only the rank's own part hides a gather."),
+    FUSED(own_part_products,
+          "Such a part is a product of its own, in the backward as well; the rows before and behind "
+          "it are two more."),
     FUSED(keeps_gathered_input, "Sequence parallelism: the gathered input of a linear is kept for its "
                                 "backward; else gathered again."),
     SPEC_F_DOUBLE(

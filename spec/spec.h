@@ -255,6 +255,8 @@ typedef struct SpecFramework {
     bool
         chunked_tensor_overlap; /* overlap "tensor" cuts GEMMs in pieces; else only the rank's own part hides a gather */
     bool
+        own_part_products; /* ... backward too, with a product for it and for the rows before and behind it */
+    bool
         keeps_gathered_input; /* the gathered input of a linear is kept for its backward; else gathered again */
     double tensor_layout_copies;  /* of an activation around a gather or reduce-scatter along the sequence */
     bool tensor_gather_8bit;      /* 8- and 4-bit recipes cast before they gather */

@@ -477,6 +477,7 @@ static void own_part_hides_gathers(void)
     g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
     spec.execution.framework.attention_speed_frac = 1;
     spec.execution.framework.chunked_tensor_overlap = false;
+    spec.execution.framework.own_part_products = true;
     spec.training.sequence_length = 16384;
     for (int pass = COST_FORWARD; pass <= COST_BACKWARD_INPUT; pass++) {
         const CostOps ops = layer_ops(&spec, (CostPass)pass);
