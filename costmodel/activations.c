@@ -190,12 +190,14 @@ static bool module_dropped(const Spec *spec, const CostTensor *tensor)
     return cost_recomputes_op(spec, &probe, 0);
 }
 
-/* Gradients alive at the widest point of a layer's backward: of the activation and its input. */
+/* Gradients alive at the widest point of a layer's backward: of the activation and its input, whose two parts wait to be
+ * summed where gate and up are linear layers of their own. */
 static double gradient_working_bytes(const CostShape *shape)
 {
     const SpecModel *model = &shape->spec->model;
     const double f = model->ffn_hidden / shape->tensor * (model->gated_mlp ? 3 : 2);
-    return shape->element_bytes * shape->tokens * (f + shape->hidden);
+    const bool parts = model->gated_mlp && shape->spec->execution.framework.separate_projections;
+    return shape->element_bytes * shape->tokens * (f + (parts ? 2 : 1) * shape->hidden);
 }
 
 CostActivations cost_layer_activations(const CostShape *shape, int layer, int layer_in_stage)

@@ -140,6 +140,20 @@ static double kept(const Spec *spec)
     return cost_layer_activations(&shape, 0, 0).kept_bytes;
 }
 
+/* The gradients that gate and up hand to their input. */
+static void parts_wait_for_their_sum(void)
+{
+    Spec spec = make_spec(1, true);
+    CostShape shape;
+    double bytes[2];
+    for (int apart = 0; apart < 2; apart++) {
+        spec.execution.framework.separate_projections = apart;
+        cost_shape_init(&shape, &spec);
+        bytes[apart] = cost_layer_activations(&shape, 0, 0).backward_temp_bytes;
+    }
+    g_assert_cmpfloat(bytes[1] - bytes[0], ==, 2 * TOKENS * HIDDEN);
+}
+
 static void repeated(void)
 {
     Spec spec = make_spec(1, false);
@@ -251,6 +265,7 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/chains", chains);
     g_test_add_func("/eager/kept-apart", kept_apart);
     g_test_add_func("/eager/kept-apart-takes-longer", kept_apart_takes_longer);
+    g_test_add_func("/eager/parts-wait-for-their-sum", parts_wait_for_their_sum);
     g_test_add_func("/eager/repeated", repeated);
     g_test_add_func("/eager/casts", casts);
     g_test_add_func("/eager/loss-reads-rows-again", loss_reads_rows_again);
