@@ -122,7 +122,7 @@ static void sources(void)
         {"korthikanti_table5", 0.05, 0, 0},
         {"vtrain_multi", 0.08, 0, 0},
         {"vtrain_single", 0.09, 0, 0},
-        {"mosaic_mpt", 0.07, 0, 0},
+        {"mosaic_mpt", 0.055, 0, 0},
         {"simumax_b200", 0.06, 0.02, 0},
         {"nemo_launcher_a100", 0.06, 0, 0},
         {"zero_bubble", 0.08, 0, 1},
@@ -130,7 +130,7 @@ static void sources(void)
         {"bloom_176b_prequel", 0.10, 0.06, 0.6},
         {"mt_nlg", 0.12, 0, 0},
         {"dgxc_benchmarking", 0.08, 0.04, 0.75},
-        {"torchtitan", 0.09, 0.07, 0.9},
+        {"torchtitan", 0.06, 0.06, 0.9},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(BOUNDS); i++) {
         ValidateLedger ledger = replay(&BOUNDS[i].name, 1);
