@@ -25,6 +25,15 @@ static void warn_auto(const SpecImport *import)
                          sets->str);
 }
 
+/* "auto" is for the Trainer of Hugging Face to fill in, so the model is one of theirs. */
+static bool filled_by_trainer(const Settings *settings)
+{
+    for (guint i = 0; i < settings->list->len; i++)
+        if (g_strcmp0(g_array_index(settings->list, Setting, i).value, "auto") == 0)
+            return true;
+    return false;
+}
+
 static void warn_offload(const SpecImport *import)
 {
     static const char *const keys[][2] = {{"zero_optimization.offload_optimizer", "optimizer states"},
@@ -128,5 +137,6 @@ void spec_import_deepspeed(SpecImport *import)
     take_zero(import);
     warn_offload(import);
     spec_import_move(import, "tensor_parallel.autotp_size", "parallel.tensor");
-    spec_import_implied(import, "execution.framework", "deepspeed");
+    spec_import_implied(import, "execution.framework",
+                        filled_by_trainer(import->in) ? "transformers-deepspeed" : "deepspeed");
 }

@@ -170,9 +170,13 @@ static void test_left_to_others(void)
                              said);
     assert_at(doc, "parallel.zero", "3");
     assert_at(doc, "training", "nothing");
+    assert_at(doc, "execution.framework", "\"transformers-deepspeed\""); /* only its trainer knows "auto" */
     g_assert_nonnull(strstr(said->str, "--set training.global_batch=... --set training.micro_batch=... "
                                        "--set training.precision=..."));
     g_assert_nonnull(strstr(said->str, "optimizer states on the host are not simulated"));
+    orr_json_free(doc);
+    doc = import("{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":1}}", said);
+    assert_at(doc, "execution.framework", "\"deepspeed\"");
     orr_json_free(doc);
     g_string_truncate(said, 0);
     doc = import("run --num-layers $LAYERS --hidden-size 512 --use-flash-attn --recompute-activations", said);
