@@ -32,6 +32,16 @@ static bool help_topic(const char *word, GString *out, GError **error)
     return false;
 }
 
+/* A command, and the field of a scenario that has its name ("search"). */
+static void help_command(const CliCommand *command, GString *out)
+{
+    g_autofree char *field = g_strconcat("scenario.", command->name, NULL);
+    g_autoptr(GString) help = g_string_new(NULL);
+    cli_help_command(command, out);
+    if (spec_help(field, help, NULL))
+        g_string_append_printf(out, "\n%s", help->str);
+}
+
 static void write_keys(GString *out)
 {
     GPtrArray *keys = spec_help_keys();
@@ -58,7 +68,7 @@ static bool run(const CliArgs *common, GError **error)
     else if (topic == NULL)
         cli_help_overview(out);
     else if (command != NULL)
-        cli_help_command(command, out);
+        help_command(command, out);
     else
         ok = help_topic(topic, out, error);
     return ok && cli_output_write(common->output, out, error);

@@ -29,35 +29,6 @@ static const char *const part_names[SIM_PART_COUNT] = {
     [SIM_PART_OPTIMIZER] = "optimizer",     [SIM_PART_OTHER] = "other",
 };
 
-static const char *const tag_labels[SIM_TAG_COUNT] = {
-    [SIM_TAG_FORWARD] = "forward",
-    [SIM_TAG_BACKWARD] = "backward",
-    [SIM_TAG_BACKWARD_INPUT] = "backward input",
-    [SIM_TAG_BACKWARD_WEIGHT] = "backward weight",
-    [SIM_TAG_FORWARD_BACKWARD] = "forward and backward",
-    [SIM_TAG_SEND_FORWARD] = "send activation",
-    [SIM_TAG_SEND_BACKWARD] = "send gradient",
-    [SIM_TAG_GRAD_REDUCE] = "reduce gradients",
-    [SIM_TAG_PARAM_GATHER] = "gather parameters",
-    [SIM_TAG_EMBEDDING_REDUCE] = "reduce tied embedding",
-    [SIM_TAG_GRAD_NORM] = "gradient norm",
-    [SIM_TAG_OPTIMIZER] = "optimizer",
-    [SIM_TAG_OVERHEAD] = "step overhead",
-    [SIM_TAG_OFFLOAD] = "offload",
-};
-
-static const char *const stream_labels[SIM_STREAM_COUNT] = {
-    [SIM_STREAM_COMPUTE] = "compute",
-    [SIM_STREAM_TENSOR] = "tensor comm",
-    [SIM_STREAM_DATA] = "data comm",
-    [SIM_STREAM_SEND_NEXT] = "send to next stage",
-    [SIM_STREAM_SEND_PREV] = "send to previous stage",
-    [SIM_STREAM_H2D] = "host to device",
-    [SIM_STREAM_D2H] = "device to host",
-    [SIM_STREAM_HOST] = "host",
-    [SIM_STREAM_STORAGE] = "storage",
-};
-
 static const char *const mem_names[SIM_MEM_COUNT] = {
     [SIM_MEM_ACTIVATIONS] = "activations", [SIM_MEM_WORKSPACE] = "workspace", [SIM_MEM_WEIGHTS] = "weights",
     [SIM_MEM_GRADIENTS] = "gradients",     [SIM_MEM_OPTIMIZER] = "optimizer", [SIM_MEM_HOST] = "host",
@@ -76,18 +47,6 @@ const char *report_part_name(SimPart part)
 {
     g_assert((unsigned)part < SIM_PART_COUNT);
     return part_names[part];
-}
-
-const char *report_tag_label(SimTag tag)
-{
-    g_assert((unsigned)tag < SIM_TAG_COUNT);
-    return tag_labels[tag];
-}
-
-const char *report_stream_label(SimStream stream)
-{
-    g_assert((unsigned)stream < SIM_STREAM_COUNT);
-    return stream_labels[stream];
 }
 
 const char *report_mem_name(SimMem mem)

@@ -21,10 +21,6 @@ void report_times(const int64_t part_ps[SIM_PART_COUNT], int64_t bubble_ps,
 
 /* "tensor_comm": part, without the unit of report_times' key. */
 const char *report_part_name(SimPart part);
-/* "forward", "send gradient" ... */
-const char *report_tag_label(SimTag tag);
-/* "compute", "tensor comm" ... */
-const char *report_stream_label(SimStream stream);
 /* "activations", "weights" ... */
 const char *report_mem_name(SimMem mem);
 

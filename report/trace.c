@@ -70,7 +70,7 @@ static void write_names(TraceWriter *w, const Report *report)
                 continue;
             begin_event(w, "M", rank);
             g_string_append_printf(w->out, ",\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
-                                   stream, report_stream_label((SimStream)stream));
+                                   stream, sim_stream_label((SimStream)stream));
             begin_event(w, "M", rank);
             g_string_append_printf(w->out,
                                    ",\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}",
@@ -88,10 +88,10 @@ static void write_span(TraceWriter *w, const SimProgram *program, const SimSpan 
     g_string_append_printf(out, ",\"tid\":%d", span->stream);
     append_us(w, "ts", span->start_ps);
     append_us(w, "dur", span->end_ps - span->start_ps);
-    g_string_append_printf(out, ",\"name\":\"%s", report_tag_label((SimTag)span->tag));
+    g_string_append_printf(out, ",\"name\":\"%s", sim_tag_label((SimTag)span->tag));
     if (span->microbatch >= 0)
         g_string_append_printf(out, " %d", span->microbatch);
-    g_string_append_printf(out, "\",\"cat\":\"%s\",\"args\":{", report_stream_label((SimStream)span->stream));
+    g_string_append_printf(out, "\",\"cat\":\"%s\",\"args\":{", sim_stream_label((SimStream)span->stream));
     const char *comma = "";
     if (span->stage >= 0) {
         g_string_append_printf(out, "\"stage\":%d", span->stage);

@@ -201,4 +201,8 @@ bool sim_engine_run(const SimProgram *program, unsigned record, OrrArena *arena,
  * violation. */
 bool sim_run_check(const SimProgram *program, const SimResult *result, GError **error);
 
+/* "forward", "send gradient" ...; "compute", "tensor comm" ...: for people. */
+const char *sim_tag_label(SimTag tag);
+const char *sim_stream_label(SimStream stream);
+
 #endif

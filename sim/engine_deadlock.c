@@ -1,40 +1,11 @@
 /* sim/engine_deadlock.c - says who waits for whom when nothing can go on. */
 #include "sim/engine_internal.h"
 
-static const char *const STREAM_NAMES[SIM_STREAM_COUNT] = {
-    [SIM_STREAM_COMPUTE] = "compute",
-    [SIM_STREAM_TENSOR] = "tensor communication",
-    [SIM_STREAM_DATA] = "data communication",
-    [SIM_STREAM_SEND_NEXT] = "send to next stage",
-    [SIM_STREAM_SEND_PREV] = "send to previous stage",
-    [SIM_STREAM_H2D] = "host to device",
-    [SIM_STREAM_D2H] = "device to host",
-    [SIM_STREAM_HOST] = "host",
-    [SIM_STREAM_STORAGE] = "storage",
-};
-
-static const char *const TAG_NAMES[SIM_TAG_COUNT] = {
-    [SIM_TAG_FORWARD] = "forward",
-    [SIM_TAG_BACKWARD] = "backward",
-    [SIM_TAG_BACKWARD_INPUT] = "input backward",
-    [SIM_TAG_BACKWARD_WEIGHT] = "weight backward",
-    [SIM_TAG_FORWARD_BACKWARD] = "forward and backward",
-    [SIM_TAG_SEND_FORWARD] = "activation",
-    [SIM_TAG_SEND_BACKWARD] = "gradient",
-    [SIM_TAG_GRAD_REDUCE] = "gradient reduction",
-    [SIM_TAG_PARAM_GATHER] = "parameter gather",
-    [SIM_TAG_EMBEDDING_REDUCE] = "embedding gradient reduction",
-    [SIM_TAG_GRAD_NORM] = "gradient norm",
-    [SIM_TAG_OPTIMIZER] = "optimizer",
-    [SIM_TAG_OVERHEAD] = "overhead",
-    [SIM_TAG_OFFLOAD] = "offload",
-};
-
 /* The stream and the next op that it would run. */
 static void describe(const Engine *e, int32_t index, GString *text)
 {
     const Slot *slot = &e->slots[index];
-    g_string_append_printf(text, "rank %d %s", slot->rank, STREAM_NAMES[slot->stream]);
+    g_string_append_printf(text, "rank %d %s", slot->rank, sim_stream_label((SimStream)slot->stream));
     int32_t next = slot->pc;
     while (next < slot->count && slot->instrs[next].kind == SIM_WAIT)
         next++;
@@ -43,7 +14,7 @@ static void describe(const Engine *e, int32_t index, GString *text)
         return;
     }
     const SimInstr *instr = &slot->instrs[next];
-    g_string_append_printf(text, " (%s", TAG_NAMES[instr->tag]);
+    g_string_append_printf(text, " (%s", sim_tag_label((SimTag)instr->tag));
     if (instr->stage >= 0)
         g_string_append_printf(text, " of stage %d", instr->stage);
     if (instr->microbatch >= 0)

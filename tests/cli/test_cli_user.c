@@ -25,9 +25,9 @@ static void assert_flags_apart(const char *command, const char *help)
 static void assert_files_exist(const char *command, const char *help)
 {
     for (const char *at = strstr(help, "scenarios/"); at != NULL; at = strstr(at + 1, "scenarios/")) {
-        g_autofree char *path = g_strndup(at, strcspn(at, " \n,;)"));
+        g_autofree char *path = g_strndup(at, strcspn(at, " \n,;:)`|"));
         g_autofree char *full = cli_source(path);
-        if (g_str_has_suffix(path, ".json") && strchr(path, '*') == NULL &&
+        if (g_str_has_suffix(path, ".json") && strpbrk(path, "*<") == NULL &&
             !g_file_test(full, G_FILE_TEST_EXISTS))
             g_error("help %s names %s, which is not there", command, path);
     }
@@ -42,6 +42,24 @@ static void test_help(void)
         assert_files_exist(commands[i], run.out);
         cli_run_clear(&run);
     }
+}
+
+/* Files that the pages name are there too, and a word that is a command and a field explains both. */
+static void test_pages(void)
+{
+    static const char *const pages[] = {"README.md",      "docs/ACCURACY.md", "docs/ARCHITECTURE.md",
+                                        "docs/MODEL.md",  "docs/PLANNING.md", "docs/CALIBRATION.md",
+                                        "docs/REPORT.md", "docs/SEARCH.md"};
+    for (gsize i = 0; i < G_N_ELEMENTS(pages); i++) {
+        g_autofree char *path = cli_source(pages[i]), *text = NULL;
+        g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+        assert_files_exist(pages[i], text);
+    }
+    CliRun run = cli_run(NULL, CLI_WORDS("help", "search"));
+    cli_assert_done(&run, "help search");
+    g_assert_nonnull(strstr(run.out, "--max-seconds"));
+    g_assert_nonnull(strstr(run.out, "Keys of scenario.search:"));
+    cli_run_clear(&run);
 }
 
 static void test_help_names_what_can_be_written(void)
@@ -141,6 +159,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/user/help", test_help);
+    g_test_add_func("/cli/user/pages", test_pages);
     g_test_add_func("/cli/user/help-names-words", test_help_names_what_can_be_written);
     g_test_add_func("/cli/user/room", test_room);
     g_test_add_func("/cli/user/plan-misses", test_plan_misses);

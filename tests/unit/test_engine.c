@@ -330,7 +330,7 @@ static void test_deadlock(void)
     static const SimInstr TOO_FAR[] = {WAIT(-1, SIM_STREAM_DATA, 5), OP(0)}, SHORT[] = {OP(0)};
     static const SimClass ENDS[] = {
         {.streams = {[SIM_STREAM_COMPUTE] = LIST(TOO_FAR), [SIM_STREAM_DATA] = LIST(SHORT)}}};
-    static const char *const ENDS_SAYS[] = {"rank 0 data communication (done), which never comes to it"};
+    static const char *const ENDS_SAYS[] = {"rank 0 data comm (done), which never comes to it"};
     program = program_of(ENDS, 1, WORKS, 1);
     assert_fails(&program, ENDS_SAYS, 1);
 
