@@ -162,6 +162,7 @@ static const CliColumn accelerator_columns[] = {
     {"name", "name", CLI_SHOW_TEXT},
     {"memory_bytes", "memory", CLI_SHOW_BYTES},
     {"memory_bytes_per_s", "bandwidth", CLI_SHOW_BYTES_PER_S},
+    {"peak_flops_per_s.fp16", "fp16 dense", CLI_SHOW_FLOPS_PER_S},
     {"peak_flops_per_s.bf16", "bf16 dense", CLI_SHOW_FLOPS_PER_S},
     {"peak_flops_per_s.fp8", "fp8 dense", CLI_SHOW_FLOPS_PER_S},
     {"scale_up_bytes_per_s", "scale-up", CLI_SHOW_BYTES_PER_S},

@@ -226,7 +226,7 @@ static void put_number(SweepSink *sink, const char *key, double value, bool know
         orr_jw_null(sink->json, key);
     } else {
         char text[G_ASCII_DTOSTR_BUF_SIZE];
-        put_text(sink, key, known ? g_ascii_formatd(text, sizeof text, "%.12g", value) : "");
+        put_text(sink, key, known ? g_ascii_formatd(text, sizeof text, "%.15g", value) : "");
     }
 }
 

@@ -316,15 +316,15 @@ void report_compare_csv(const Comparison *comparison, GString *out)
         char a[G_ASCII_DTOSTR_BUF_SIZE], b[G_ASCII_DTOSTR_BUF_SIZE], difference[G_ASCII_DTOSTR_BUF_SIZE];
         orr_table_row(table,
                       (const char *[COLUMNS]){
-                          row->section, row->key, g_ascii_formatd(a, sizeof a, "%.12g", row->a),
-                          g_ascii_formatd(b, sizeof b, "%.12g", row->b),
-                          g_ascii_formatd(difference, sizeof difference, "%.12g", row->b - row->a), ""});
+                          row->section, row->key, g_ascii_formatd(a, sizeof a, "%.15g", row->a),
+                          g_ascii_formatd(b, sizeof b, "%.15g", row->b),
+                          g_ascii_formatd(difference, sizeof difference, "%.15g", row->b - row->a), ""});
     }
     for (guint i = 0; i < comparison->fields->len; i++) {
         const CompareField *field = &g_array_index(comparison->fields, CompareField, i);
         char step[G_ASCII_DTOSTR_BUF_SIZE] = "";
         if (field->tried)
-            g_ascii_formatd(step, sizeof step, "%.12g", field->step_s);
+            g_ascii_formatd(step, sizeof step, "%.15g", field->step_s);
         orr_table_row(table, (const char *[COLUMNS]){"field", field->key, field->a, field->b, "", step});
     }
     orr_table_csv(table, out);

@@ -463,7 +463,7 @@ void plan_write_json(const PlanPage *page, GString *out)
 static void add_number(GPtrArray *cells, double value, bool known)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE];
-    g_ptr_array_add(cells, g_strdup(known ? g_ascii_formatd(text, sizeof text, "%.12g", value) : ""));
+    g_ptr_array_add(cells, g_strdup(known ? g_ascii_formatd(text, sizeof text, "%.15g", value) : ""));
 }
 
 static void write_csv_point(const Plan *plan, int index, OrrTable *table)

@@ -373,6 +373,15 @@ static bool resolve_calibration(const Resolver *resolver, const OrrJson *cluster
     g_autofree SpecKernelModel *model = g_new0(SpecKernelModel, 1);
     g_autofree SpecCollectiveModel *collectives = g_new0(SpecCollectiveModel, 1);
     const OrrJson *root = orr_json_root(doc);
+    if (orr_json_member(root, "model") == NULL && orr_json_member(root, "collectives") == NULL &&
+        orr_json_member(root, "frameworks") == NULL) {
+        orr_fail(resolver->error, ORR_ERROR_INPUT,
+                 "%s: holds no \"model\", \"collectives\" or \"frameworks\"; a calibration is what 'orrery "
+                 "calibrate fit TABLE --output FILE' writes",
+                 orr_json_name(doc));
+        orr_json_free(doc);
+        return false;
+    }
     if (!check_block(orr_json_name(doc), root, "model", &spec_table_kernel_model, model, resolver->error) ||
         !check_block(orr_json_name(doc), root, "collectives", &spec_table_collective_model, collectives,
                      resolver->error) ||

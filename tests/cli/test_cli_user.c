@@ -109,6 +109,21 @@ static void test_plan_misses(void)
     cli_run_clear(&hasty);
 }
 
+/* A sweep's table is no profile: it would change nothing. */
+static void test_table_as_calibration(void)
+{
+    g_autofree char *path = cli_source(EXAMPLE);
+    char *folder = cli_scratch_new();
+    g_autofree char *table = g_build_filename(folder, "table.json", NULL);
+    g_assert_true(g_file_set_contents(table, "{\"gemm_measurements\":[]}", -1, NULL));
+    g_autofree char *set = g_strconcat("cluster.calibration=", table, NULL);
+    CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--set", set));
+    cli_assert_refused(&run, "table",
+                       "a calibration is what 'orrery calibrate fit TABLE --output FILE' writes");
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
 /* Half a preset's name is answered with all that begin so. */
 static void test_presets_by_their_beginning(void)
 {
@@ -163,6 +178,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/user/help-names-words", test_help_names_what_can_be_written);
     g_test_add_func("/cli/user/room", test_room);
     g_test_add_func("/cli/user/plan-misses", test_plan_misses);
+    g_test_add_func("/cli/user/table-as-calibration", test_table_as_calibration);
     g_test_add_func("/cli/user/presets", test_presets_by_their_beginning);
     g_test_add_func("/cli/user/own-runs", test_own_runs);
     return g_test_run();
