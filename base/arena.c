@@ -47,8 +47,11 @@ static ArenaBlock *arena_block_new(size_t size)
 {
     ArenaBlock *block = g_new0(ArenaBlock, 1);
     block->bytes = calloc(1, size);
-    if (block->bytes == NULL)
-        g_error("out of memory: %" G_GSIZE_FORMAT " bytes refused", size);
+    if (block->bytes ==
+        NULL) { /* nothing above could go on: the sentence that GLib's own allocator would not say */
+        g_printerr("orrery: out of memory: the system refused %" G_GSIZE_FORMAT " bytes\n", size);
+        exit(EXIT_FAILURE);
+    }
     g_assert(((uintptr_t)block->bytes & (ARENA_ALIGN - 1u)) == 0);
     block->size = size;
     return block;
