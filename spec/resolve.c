@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "spec/calibration.h"
 #include "spec/import_hf.h"
 #include "spec/orders.h"
 #include "spec/read.h"
@@ -33,7 +34,7 @@ static bool fail(const Resolver *resolver, const char *key, const char *format, 
 
 /* --- presets --- */
 
-static bool is_path(const char *name)
+bool spec_is_path(const char *name)
 {
     return strchr(name, '/') != NULL || g_str_has_suffix(name, ".json");
 }
@@ -86,7 +87,7 @@ static bool fail_no_preset(const Resolver *resolver, const char *kind, const cha
 /* File of a preset; NULL with an error that names the nearest. */
 static char *preset_path(const Resolver *resolver, const char *kind, const char *key, const char *name)
 {
-    if (is_path(name)) {
+    if (spec_is_path(name)) {
         char *path = g_path_is_absolute(name) || resolver->base_dir == NULL
                          ? g_strdup(name)
                          : g_build_filename(resolver->base_dir, name, NULL);
@@ -121,7 +122,7 @@ static void add_profile(const Resolver *resolver, const char *kind, const char *
         return;
     g_autofree char *text = orr_json_dump(object);
     g_autofree char *hash = orr_hash_text(text, strlen(text));
-    g_autofree char *shown = is_path(name) ? g_strdup(name) : g_strconcat(kind, "/", name, NULL);
+    g_autofree char *shown = spec_is_path(name) ? g_strdup(name) : g_strconcat(kind, "/", name, NULL);
     char *line = g_strconcat(shown, " ", hash, NULL);
     for (guint i = 0; i < resolver->profiles->len; i++) {
         if (strcmp(g_ptr_array_index(resolver->profiles, i), line) == 0) {
@@ -325,41 +326,6 @@ static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, co
     return base;
 }
 
-static bool check_block(const char *path, const OrrJson *calibration, const char *key, const SpecTable *table,
-                        void *scratch, GError **error)
-{
-    const OrrJson *block = orr_json_member(calibration, key);
-    if (block == NULL)
-        return true;
-    SpecReadContext context;
-    spec_read_context_init(&context, path, false, NULL);
-    g_string_assign(context.path, key);
-    const bool ok = spec_read_table(&context, table, block, scratch, error);
-    spec_read_context_clear(&context);
-    return ok;
-}
-
-static bool check_frameworks(const char *path, const OrrJson *calibration, GError **error)
-{
-    const OrrJson *blocks = orr_json_member(calibration, "frameworks");
-    if (blocks != NULL && orr_json_type(blocks) != ORR_JSON_OBJECT)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "%s: frameworks: is %s; give an object with an object for each framework's name",
-                        path, orr_json_type_name(blocks));
-    bool ok = true;
-    for (const OrrJson *block = blocks != NULL ? orr_json_first(blocks) : NULL; ok && block != NULL;
-         block = orr_json_next(block)) {
-        g_autofree SpecFramework *framework = g_new0(SpecFramework, 1);
-        SpecReadContext context;
-        spec_read_context_init(&context, path, false, NULL);
-        g_string_printf(context.path, "frameworks.%s", orr_json_key(block));
-        context.partial = true;
-        ok = spec_read_table(&context, &spec_table_framework, block, framework, error);
-        spec_read_context_clear(&context);
-    }
-    return ok;
-}
-
 /* The calibration that a cluster names, read and checked; NULL without error when it names none. */
 static bool resolve_calibration(const Resolver *resolver, const OrrJson *cluster, OrrJsonDoc **ret_doc)
 {
@@ -370,22 +336,7 @@ static bool resolve_calibration(const Resolver *resolver, const OrrJson *cluster
     OrrJsonDoc *doc = read_preset(resolver, "calibrations", "cluster.calibration", orr_json_text(name));
     if (doc == NULL)
         return false;
-    g_autofree SpecKernelModel *model = g_new0(SpecKernelModel, 1);
-    g_autofree SpecCollectiveModel *collectives = g_new0(SpecCollectiveModel, 1);
-    const OrrJson *root = orr_json_root(doc);
-    if (orr_json_member(root, "model") == NULL && orr_json_member(root, "collectives") == NULL &&
-        orr_json_member(root, "frameworks") == NULL) {
-        orr_fail(resolver->error, ORR_ERROR_INPUT,
-                 "%s: holds no \"model\", \"collectives\" or \"frameworks\"; a calibration is what 'orrery "
-                 "calibrate fit TABLE --output FILE' writes",
-                 orr_json_name(doc));
-        orr_json_free(doc);
-        return false;
-    }
-    if (!check_block(orr_json_name(doc), root, "model", &spec_table_kernel_model, model, resolver->error) ||
-        !check_block(orr_json_name(doc), root, "collectives", &spec_table_collective_model, collectives,
-                     resolver->error) ||
-        !check_frameworks(orr_json_name(doc), root, resolver->error)) {
+    if (!spec_calibration_check(orr_json_root(doc), orr_json_name(doc), cluster, resolver->error)) {
         orr_json_free(doc);
         return false;
     }

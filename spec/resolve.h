@@ -8,6 +8,9 @@
 
 #include "base/json.h"
 
+/* A path, not a preset's name: it has a "/" or ends in .json. */
+bool spec_is_path(const char *name);
+
 /* Applies "key.path=value" to the root object. Where the path goes through a preset's name, the name becomes
  * {"preset": name} first (model, cluster, accelerator, framework; likewise recompute and states). */
 bool spec_resolve_set(OrrJsonDoc *doc, const char *set, GError **error);

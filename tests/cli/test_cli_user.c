@@ -109,7 +109,7 @@ static void test_plan_misses(void)
     cli_run_clear(&hasty);
 }
 
-/* A sweep's table is no profile: it would change nothing. */
+/* A sweep's table is no profile: it would change nothing. A profile of one GPU says nothing of another. */
 static void test_table_as_calibration(void)
 {
     g_autofree char *path = cli_source(EXAMPLE);
@@ -120,6 +120,12 @@ static void test_table_as_calibration(void)
     CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--set", set));
     cli_assert_refused(&run, "table",
                        "a calibration is what 'orrery calibrate fit TABLE --output FILE' writes");
+    cli_run_clear(&run);
+    g_assert_true(
+        g_file_set_contents(table, "{\"accelerator\":\"h100-sxm5-80gb\",\"frameworks\":{}}", -1, NULL));
+    run = cli_run(NULL, CLI_WORDS("run", path, "--set", set));
+    cli_assert_refused(&run, "another GPU",
+                       "is fitted for h100-sxm5-80gb, but the cluster has a100-sxm4-80gb");
     cli_run_clear(&run);
     cli_scratch_free(folder);
 }
