@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "search/choose.h"
+#include "spec/placement.h"
 
 /* Every field that may be "auto", as an int in the Spec. */
 typedef struct AutoField {
@@ -25,6 +26,7 @@ static const AutoField auto_fields[] = {
     {"parallel.data", offsetof(Spec, parallel.data), NULL, false},
     {"parallel.expert", offsetof(Spec, parallel.expert), NULL, false},
     {"parallel.expert_tensor", offsetof(Spec, parallel.expert_tensor), NULL, false},
+    {"parallel.moe_dispatcher", offsetof(Spec, parallel.moe_dispatcher), &spec_words_dispatcher, false},
     {"parallel.zero", offsetof(Spec, parallel.zero), NULL, false},
     {"parallel.zero_group_gpus", offsetof(Spec, parallel.zero_group_gpus), NULL, false},
     {"offload.activation_layers", offsetof(Spec, offload.activation_layers), NULL, false},
@@ -69,6 +71,8 @@ static void show_beside(const Spec *asked, const Spec *spec, GPtrArray *chosen)
         g_ptr_array_add(chosen, g_strdup("parallel.embedding_as_layer=true"));
     if (asked->parallel.loss_as_layer != spec->parallel.loss_as_layer)
         g_ptr_array_add(chosen, g_strdup("parallel.loss_as_layer=true"));
+    if (spec_order_is_auto(asked))
+        g_ptr_array_add(chosen, g_strdup_printf("parallel.order=%s", spec->parallel.order));
     if ((asked->execution.overlap & (unsigned)SPEC_OVERLAP_AUTO) != 0)
         g_ptr_array_add(chosen, show_overlap(spec->execution.overlap));
 }

@@ -78,6 +78,8 @@ void search_lane_group(SearchLane *lane, const SearchGroup *group)
     parallel->data = group->data;
     parallel->expert = group->expert;
     parallel->expert_tensor = group->expert_tensor;
+    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
+    g_strlcpy(parallel->order, lane->space->rank_orders[group->order], sizeof parallel->order);
     lane->spec.offload.activation_layers = group->offloaded;
     lane->spec.training.micro_batch = group->micro_batch;
     lane->spec.training.precision = (SpecPrecision)group->precision;

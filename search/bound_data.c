@@ -13,7 +13,7 @@
 typedef struct Bucket {
     double dense, expert;
     int matrices, zero, zero_group_gpus;
-    int degrees[6];
+    int degrees[7]; /* and the order of the ranks */
     SimBucketWork reduce, gather;
 } Bucket;
 
@@ -62,7 +62,7 @@ static const Bucket *bucket_of(SearchLane *lane, Params params)
                   .zero = parallel->zero,
                   .zero_group_gpus = parallel->zero_group_gpus,
                   .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,
-                              parallel->expert_tensor, parallel->pipeline}};
+                              parallel->expert_tensor, parallel->pipeline, lane->group->order}};
     const Bucket *known = g_hash_table_lookup(lane->buckets, &key);
     if (known != NULL)
         return known;

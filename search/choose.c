@@ -2,6 +2,7 @@
 #include "search/choose.h"
 
 #include "search/search.h"
+#include "spec/placement.h"
 
 bool search_has_auto(const Spec *spec)
 {
@@ -17,6 +18,7 @@ bool search_has_auto(const Spec *spec)
                           parallel->data,
                           parallel->expert,
                           parallel->expert_tensor,
+                          (int)parallel->moe_dispatcher,
                           parallel->zero,
                           parallel->zero_group_gpus,
                           (int)spec->execution.attention,
@@ -24,7 +26,8 @@ bool search_has_auto(const Spec *spec)
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
         if (fields[i] == SPEC_AUTO)
             return true;
-    return (spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0 || spec->search.precision != 0;
+    return spec_order_is_auto(spec) || (spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0 ||
+           spec->search.precision != 0;
 }
 
 #define ALL_SCHEDULES ((1u << SPEC_SCHEDULE_COUNT) - 1)

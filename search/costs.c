@@ -200,10 +200,11 @@ void search_tables_unpack(SearchTables *tables, int index, SearchCosts *costs)
 static char *key_of(const SearchSpace *space, const SearchGroup *group)
 {
     const bool alike = search_placed_alike(space, group);
-    return g_strdup_printf("%d %d %d %d %d %d %d %d %u %d %d %d", group->precision, group->tensor,
+    return g_strdup_printf("%d %d %d %d %d %d %d %d %u %d %d %d %d %d", group->precision, group->tensor,
                            group->sequence_parallel, group->context, group->expert, group->expert_tensor,
                            group->micro_batch, group->attention, group->overlap, group->microbatches > 1,
-                           alike ? 0 : group->data, alike ? 0 : group->pipeline);
+                           alike ? 0 : group->data, alike ? 0 : group->pipeline, alike ? 0 : group->order,
+                           group->dispatcher);
 }
 
 SearchTables *search_tables_new(SearchSpace *space, int jobs, int share, int shares)

@@ -60,6 +60,10 @@ char *search_describe(const SearchResult *result, SearchId id)
     g_string_append_printf(out, " dp%d", parallel->data);
     if (spec->model.moe.experts > 0)
         g_string_append_printf(out, " ep%d etp%d", parallel->expert, parallel->expert_tensor);
+    if ((int)result->space->spec->parallel.moe_dispatcher == SPEC_AUTO && parallel->expert > 1)
+        g_string_append_printf(out, " %s", spec_word(&spec_words_dispatcher, (int)parallel->moe_dispatcher));
+    if (result->space->rank_order_count > 1)
+        g_string_append_printf(out, " %s", parallel->order);
     g_string_append_printf(out, " zero%d", parallel->zero);
     if (parallel->zero_group_gpus > 0)
         g_string_append_printf(out, "/%d", parallel->zero_group_gpus);

@@ -39,9 +39,8 @@ double search_limits_capacity_bytes(const Spec *spec, const char **ret_field)
 }
 
 /* Nodes that the ranks of a tensor group lie on, where they follow one another `stride` apart. */
-static int64_t tensor_nodes(const Spec *spec, const SearchGroup *group)
+static int64_t tensor_nodes(const Spec *spec, const char *order, const SearchGroup *group)
 {
-    const char *const order = spec->parallel.order;
     const char *const end = strstr(order, "tp");
     int64_t stride = 1;
     for (const char *at = order; at != NULL && at < end; at++) {
@@ -68,12 +67,13 @@ static int64_t tensor_nodes(const Spec *spec, const SearchGroup *group)
     return most;
 }
 
-int search_limits_broken(const Spec *spec, const SearchGroup *group)
+int search_limits_broken(const SearchSpace *space, const SearchGroup *group)
 {
+    const Spec *spec = space->spec;
     const SpecSearch *search = &spec->search;
     const int64_t sequence = spec->training.sequence_length;
     if (search->max_tensor_nodes > 0 && group->tensor > 1 &&
-        tensor_nodes(spec, group) > search->max_tensor_nodes)
+        tensor_nodes(spec, space->rank_orders[group->order], group) > search->max_tensor_nodes)
         return SEARCH_USER_TENSOR_NODES;
     if (search->max_micro_batch_tokens > 0 &&
         group->micro_batch * sequence > (int64_t)search->max_micro_batch_tokens)
@@ -89,7 +89,7 @@ void search_limits_apply(SearchSpace *space, GArray *groups)
     guint kept = 0;
     for (guint i = 0; i < groups->len; i++) {
         const SearchGroup group = g_array_index(groups, SearchGroup, i);
-        const int broken = search_limits_broken(space->spec, &group);
+        const int broken = search_limits_broken(space, &group);
         if (broken >= 0)
             space->beyond[broken] += search_group_count(space, &group);
         else

@@ -9,7 +9,7 @@
 double search_limits_capacity_bytes(const Spec *spec, const char **ret_field);
 
 /* The limit that assignments of a group break, or -1. */
-int search_limits_broken(const Spec *spec, const SearchGroup *group);
+int search_limits_broken(const SearchSpace *space, const SearchGroup *group);
 
 /* Takes the groups (SearchGroup) that break a limit out of the list and counts their points in space->beyond. */
 void search_limits_apply(SearchSpace *space, GArray *groups);

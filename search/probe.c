@@ -129,7 +129,7 @@ static void probe_once(Probe *probe, Spec *spec, SpecRecompute recompute)
     probe->first = false;
 }
 
-/* Spans hold for every data and pipeline degree with the default order, and groups that divide a domain or are
+/* Spans hold for every data and pipeline degree where both are outside of the others, and groups divide a domain or are
  * divided by it. */
 bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
 {
@@ -139,7 +139,8 @@ bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
     for (gsize i = 0; i < G_N_ELEMENTS(strides); i++)
         if (domain % strides[i] != 0 && strides[i] % domain != 0)
             return false;
-    return strcmp(space->spec->parallel.order, "tp-cp-ep-dp-pp") == 0;
+    const char *order = space->rank_orders[group->order];
+    return strcmp(order, "tp-cp-ep-dp-pp") == 0 || strcmp(order, "tp-cp-ep-pp-dp") == 0;
 }
 
 /* The group's own degrees; each stage has a segment, the first and last their edge. */
@@ -175,6 +176,9 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     parallel->data = MAX(1, ret_spec->cluster.scale_up_domain_gpus);
     if (!search_placed_alike(space, group))
         own_degrees(group, ret_spec);
+    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
+    g_strlcpy(parallel->order, space->rank_orders[search_placed_alike(space, group) ? 0 : group->order],
+              sizeof parallel->order);
     parallel->expert = group->expert;
     parallel->expert_tensor = group->expert_tensor;
     parallel->zero = framework->reduce_each_microbatch ? 2 : 0;

@@ -1,6 +1,8 @@
 /* search/space.c - listing what the "auto" fields allow. */
 #include "search/space.h"
 
+#include <string.h>
+
 #include "search/limits.h"
 #include "search/space_internal.h"
 #include "spec/load.h"
@@ -197,12 +199,50 @@ static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
     }
 }
 
-/* Where the pipeline is not the outermost dimension, dense and expert layers must agree on it. */
-static bool order_allows(const Spec *spec, const SearchGroup *group)
+/* Which dimensions of more than one rank follow which: two orders with the same words place every rank alike. */
+static void order_words(const SearchSpace *space, const SearchGroup *group, int order, char *ret_words)
 {
-    if (spec->model.moe.experts == 0 || group->pipeline == 1 || g_str_has_suffix(spec->parallel.order, "pp"))
+    const int64_t ranks = (int64_t)group->data * group->context * group->tensor;
+    const bool experts = space->spec->model.moe.experts > 0;
+    int count = 0;
+    for (int expert = 0; expert <= (experts ? 1 : 0); expert++) {
+        for (const char *at = space->rank_orders[order]; *at != '\0'; at += at[2] == '-' ? 3 : 2) {
+            const int64_t size =
+                *at == 't'   ? (expert ? group->expert_tensor : group->tensor)
+                : *at == 'c' ? (expert ? 1 : group->context)
+                : *at == 'e' ? (expert ? group->expert : 1)
+                : *at == 'd'
+                    ? (expert ? ranks / ((int64_t)group->expert_tensor * group->expert) : group->data)
+                    : group->pipeline;
+            if (size > 1)
+                ret_words[count++] = *at;
+        }
+        ret_words[count++] = '|';
+    }
+    ret_words[count] = '\0';
+}
+
+static bool order_is_new(const SearchSpace *space, const SearchGroup *group)
+{
+    char own[SPEC_NAME_SIZE], other[SPEC_NAME_SIZE];
+    order_words(space, group, group->order, own);
+    for (int i = 0; i < group->order; i++) {
+        order_words(space, group, i, other);
+        if (strcmp(own, other) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Where the pipeline is not the outermost dimension, dense and expert layers must agree on it. */
+static bool order_allows(const SearchSpace *space, const SearchGroup *group)
+{
+    const Spec *spec = space->spec;
+    const char *order = space->rank_orders[group->order];
+    if (spec->model.moe.experts == 0 || group->pipeline == 1 || g_str_has_suffix(order, "pp"))
         return true;
     g_autofree Spec *own = g_memdup2(spec, sizeof *spec);
+    g_strlcpy(own->parallel.order, order, sizeof own->parallel.order);
     own->parallel.tensor = group->tensor;
     own->parallel.context = group->context;
     own->parallel.pipeline = group->pipeline;
@@ -210,6 +250,36 @@ static bool order_allows(const Spec *spec, const SearchGroup *group)
     own->parallel.expert = group->expert;
     own->parallel.expert_tensor = group->expert_tensor;
     return spec_check_order(own, NULL);
+}
+
+/* The first of orders that come to the same, whichever of them the group may have. */
+static void add_orders(SearchSpace *space, GArray *groups, SearchGroup group)
+{
+    for (group.order = 0; group.order < space->rank_order_count; group.order++)
+        if (order_allows(space, &group) && order_is_new(space, &group))
+            add_batches(space, groups, group);
+}
+
+/* The scenario's dispatcher, or what carries tokens to experts on other ranks. */
+static void add_dispatchers(SearchSpace *space, GArray *groups, SearchGroup group)
+{
+    const Spec *spec = space->spec;
+    const int own = (int)spec->parallel.moe_dispatcher;
+    const unsigned asked =
+        spec->search.moe_dispatcher != 0
+            ? spec->search.moe_dispatcher
+            : 1u << SPEC_DISPATCHER_ALLTOALL | 1u << SPEC_DISPATCHER_DEEPEP | 1u << SPEC_DISPATCHER_HYBRIDEP;
+    if (own != SPEC_AUTO) {
+        group.dispatcher = own;
+        add_orders(space, groups, group);
+        return;
+    }
+    for (group.dispatcher = 0; group.dispatcher < spec_words_dispatcher.count; group.dispatcher++)
+        if ((asked & 1u << group.dispatcher) != 0) {
+            add_orders(space, groups, group);
+            if (group.expert == 1)
+                return; /* nothing is carried: one stands for all */
+        }
 }
 
 static void add_experts(SearchSpace *space, GArray *groups, SearchGroup group)
@@ -231,11 +301,10 @@ static void add_experts(SearchSpace *space, GArray *groups, SearchGroup group)
             const bool idle = (group.overlap & SPEC_OVERLAP_EXPERT) != 0 && group.expert == 1;
             if (idle && (spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0)
                 continue; /* nothing is exchanged */
-            if (moe->experts > 0 &&
-                (ranks % used != 0 || moe->experts % group.expert != 0 ||
-                 moe->expert_ffn_hidden % group.expert_tensor != 0 || !order_allows(spec, &group)))
+            if (moe->experts > 0 && (ranks % used != 0 || moe->experts % group.expert != 0 ||
+                                     moe->expert_ffn_hidden % group.expert_tensor != 0))
                 continue;
-            add_batches(space, groups, group);
+            add_dispatchers(space, groups, group);
         }
     }
 }
@@ -344,12 +413,30 @@ static unsigned modes_of(const Spec *spec)
     return asked != 0 ? asked : known;
 }
 
+/* The scenario's order, or those that are tried, the first of equal ones for all. */
+static void fill_orders(SearchSpace *space)
+{
+    static const char *const usual[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+    const Spec *spec = space->spec;
+    const bool vary = spec_order_is_auto(spec);
+    space->rank_order_count = !vary                          ? 1
+                              : spec->search.order_count > 0 ? spec->search.order_count
+                                                             : (int)G_N_ELEMENTS(usual);
+    for (int i = 0; i < space->rank_order_count; i++)
+        g_strlcpy(space->rank_orders[i],
+                  !vary                          ? spec->parallel.order
+                  : spec->search.order_count > 0 ? spec->search.order[i]
+                                                 : usual[i],
+                  sizeof space->rank_orders[i]);
+}
+
 SearchSpace *search_space_new(const Spec *spec)
 {
     SearchSpace *space = g_new0(SearchSpace, 1);
     space->spec = spec;
     space->arena = orr_arena_new();
     space->recompute = modes_of(spec);
+    fill_orders(space);
     space->locks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     space->orders = g_hash_table_new_full(search_orders_hash, search_orders_equal, search_orders_free, NULL);
     g_mutex_init(&space->mutex);
@@ -422,6 +509,8 @@ void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
     parallel->data = group->data;
     parallel->expert = group->expert;
     parallel->expert_tensor = group->expert_tensor;
+    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
+    g_strlcpy(parallel->order, space->rank_orders[group->order], sizeof parallel->order);
     parallel->zero = policy[id.policy].zero;
     parallel->zero_group_gpus = policy[id.policy].zero_group_gpus;
     ret_spec->training.micro_batch = group->micro_batch;

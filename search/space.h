@@ -45,7 +45,8 @@ typedef struct SearchPolicy { /* data parallelism and messages */
 
 typedef struct SearchGroup {
     int tensor, sequence_parallel, context, pipeline, data, expert, expert_tensor, micro_batch, microbatches;
-    int attention, precision;
+    int attention, precision, dispatcher;
+    int order;        /* of the ranks: index of the space's orders */
     int offloaded;    /* first layers of each stage whose activations wait on the host */
     unsigned overlap; /* of tensor, expert */
     const SearchDeals *deals;
@@ -64,6 +65,8 @@ typedef struct SearchSpace {
     OrrArena *arena;
     SearchGroup *groups;
     int group_count;
+    char rank_orders[SPEC_SEARCH_ORDERS][SPEC_NAME_SIZE]; /* of the ranks */
+    int rank_order_count;
     SearchDeals *deals; /* a pipeline degree each */
     int deals_count;
     int64_t beyond[SEARCH_USER_LIMITS]; /* points that the user's limits leave out; not part of the space */

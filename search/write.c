@@ -1,9 +1,10 @@
 /* search/write.c - a search's answer as JSON and CSV; docs/SEARCH.md has the meaning of every key. */
+#include <string.h>
+
 #include "base/text.h"
+#include "report/parts.h"
 #include "search/limits.h"
 #include "search/write_internal.h"
-
-#include "report/parts.h"
 
 /* --- what "auto" became --- */
 
@@ -40,6 +41,10 @@ static void write_parallel(OrrJsonWriter *w, const SpecParallel *asked, const Sp
     write_int(w, "data", asked->data, chosen->data);
     write_int(w, "expert", asked->expert, chosen->expert);
     write_int(w, "expert_tensor", asked->expert_tensor, chosen->expert_tensor);
+    if ((int)asked->moe_dispatcher == SPEC_AUTO)
+        orr_jw_text(w, "moe_dispatcher", spec_word(&spec_words_dispatcher, (int)chosen->moe_dispatcher));
+    if (strcmp(asked->order, "auto") == 0)
+        orr_jw_text(w, "order", chosen->order);
     write_int(w, "zero", asked->zero, chosen->zero);
     write_int(w, "zero_group_gpus", asked->zero_group_gpus, chosen->zero_group_gpus);
     if (asked->embedding_as_layer != chosen->embedding_as_layer)
@@ -255,6 +260,8 @@ void search_write_csv(const SearchResult *result, GString *out)
                                           "data",
                                           "expert",
                                           "expert_tensor",
+                                          "moe_dispatcher",
+                                          "order",
                                           "zero",
                                           "zero_group_gpus",
                                           "micro_batch",
@@ -279,13 +286,15 @@ void search_write_csv(const SearchResult *result, GString *out)
                                run->step_ps / 1000000000000, run->step_ps % 1000000000000,
                                g_ascii_formatd(mfu, sizeof mfu, "%.6f", run->mfu),
                                g_ascii_formatd(reserved, sizeof reserved, "%.0f", run->reserved_bytes));
-        g_string_append_printf(
-            line, "%d,%d,%d,%d,%d,%s,%d,%d,%d,%d,%d,%d,%s,%s,%d,%s,%d,%d,", p->tensor, p->sequence_parallel,
-            p->context, p->pipeline, p->virtual_stages, spec_word(&spec_words_schedule, (int)p->schedule),
-            p->data, p->expert, p->expert_tensor, p->zero, p->zero_group_gpus, spec->training.micro_batch,
-            recompute, spec_word(&spec_words_precision, (int)spec->training.precision),
-            spec->offload.activation_layers, spec_word(&spec_words_attention, (int)spec->execution.attention),
-            p->embedding_as_layer, p->loss_as_layer);
+        g_string_append_printf(line, "%d,%d,%d,%d,%d,%s,%d,%d,%d,%s,%s,%d,%d,%d,%s,%s,%d,%s,%d,%d,",
+                               p->tensor, p->sequence_parallel, p->context, p->pipeline, p->virtual_stages,
+                               spec_word(&spec_words_schedule, (int)p->schedule), p->data, p->expert,
+                               p->expert_tensor, spec_word(&spec_words_dispatcher, (int)p->moe_dispatcher),
+                               p->order, p->zero, p->zero_group_gpus, spec->training.micro_batch, recompute,
+                               spec_word(&spec_words_precision, (int)spec->training.precision),
+                               spec->offload.activation_layers,
+                               spec_word(&spec_words_attention, (int)spec->execution.attention),
+                               p->embedding_as_layer, p->loss_as_layer);
         for (int bit = 0, first = 1; bit < spec_words_overlap.count; bit++)
             if ((spec->execution.overlap & 1u << bit) != 0) {
                 g_string_append_printf(line, "%s%s", first != 0 ? "" : " ", spec_words_overlap.words[bit]);

@@ -91,9 +91,15 @@ static const SpecField parallel_fields[] = {
                "zb-auto: activations that a pipeline rank may hold, in micro-batches (as many as ranks: the "
                "memory of 1F1B; "
                "twice that: of ZB-2P [Qi2024]); 0: what the GPU's memory leaves."),
-    SPEC_F_NAME(SpecParallel, order, "\"tp-cp-ep-dp-pp\"",
-                "Which ranks are neighbours: dimensions, innermost first; nodes are filled in that order."),
-    SPEC_F_WORD(SpecParallel, moe_dispatcher, &spec_words_dispatcher, NULL, SPEC_FIELD_DERIVED,
+    {.key = "order",
+     .type = SPEC_TYPE_NAME,
+     .offset = offsetof(SpecParallel, order),
+     .size = sizeof(((SpecParallel *)0)->order),
+     .default_text = "\"tp-cp-ep-dp-pp\"",
+     .flags = SPEC_FIELD_AUTO,
+     .help = "Which ranks are neighbours: dimensions, innermost first; nodes are filled in that order."},
+    SPEC_F_WORD(SpecParallel, moe_dispatcher, &spec_words_dispatcher, NULL,
+                SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
                 "What carries tokens to experts; default the framework's."),
     SPEC_F_BOOL(
         SpecParallel, moe_dispatch_fp8, "false", 0,

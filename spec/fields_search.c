@@ -1,6 +1,7 @@
 /* spec/fields_search.c - field table of what a search may try. The ranges of fields without an entry are said here
  * and nowhere else; search/space.c follows them. */
 #include "spec/fields_internal.h"
+#include "spec/placement.h"
 
 #define VALUE_MAX 1e6
 
@@ -27,6 +28,25 @@ static bool read_choices(SpecReadContext *context, const OrrJson *node, void *ta
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item))
         if (!spec_read_int(context, item, 0, VALUE_MAX, &choices->value[choices->count++], error))
             return false;
+    return true;
+}
+
+/* A list of orders of the dimensions. */
+static bool read_orders(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecSearch *search = (SpecSearch *)(void *)((char *)target - offsetof(SpecSearch, order));
+    search->order_count = 0;
+    if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_SEARCH_ORDERS)
+        return spec_read_fail(context, node, error,
+                              "is no list of at most %d orders; give one such as "
+                              "[\"tp-cp-ep-dp-pp\", \"tp-cp-ep-pp-dp\"]",
+                              SPEC_SEARCH_ORDERS);
+    for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
+        const char *text = orr_json_type(item) == ORR_JSON_TEXT ? orr_json_text(item) : "";
+        if (!spec_check_order_names(NULL, text, true, error))
+            return false;
+        g_strlcpy(search->order[search->order_count++], text, SPEC_ORDER_SIZE);
+    }
     return true;
 }
 
@@ -63,6 +83,13 @@ static const SpecField search_fields[] = {
     CHOICES(nodes,
             "cluster.nodes, doubled from min to max, or a list: a search for each number, and one front "
             "of time, memory and cost; `search` alone reads it, `parallel.data` follows the GPUs."),
+    SPEC_F_CUSTOM(SpecSearch, order, read_orders, NULL, SPEC_FIELD_DERIVED,
+                  "a list of orders of the dimensions",
+                  "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}", NULL,
+                  "parallel.order; default: tp-cp-ep-dp-pp and tp-cp-ep-pp-dp, which Megatron-LM takes as "
+                  "--use-tp-pp-dp-mapping."),
+    WORD_SET(moe_dispatcher, &spec_words_dispatcher,
+             "parallel.moe_dispatcher; default (empty): alltoall, deepep and hybridep."),
     WORD_SET(
         schedule, &spec_words_named_schedule,
         "parallel.schedule; default (empty): the framework's, or every one but zb-auto, which takes longer "

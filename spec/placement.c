@@ -71,9 +71,13 @@ int spec_domain_gpus(const Spec *spec)
     return domain;
 }
 
-static bool check_names(const Spec *spec, GError **error)
+bool spec_order_is_auto(const Spec *spec)
 {
-    const char *order = spec->parallel.order;
+    return strcmp(spec->parallel.order, "auto") == 0;
+}
+
+bool spec_check_order_names(const char *key, const char *order, bool needs_ep, GError **error)
+{
     const unsigned needed = 1u << DIM_TENSOR | 1u << DIM_CONTEXT | 1u << DIM_DATA | 1u << DIM_PIPELINE;
     unsigned seen = 0;
     bool ok = true;
@@ -83,22 +87,17 @@ static bool check_names(const Spec *spec, GError **error)
         ok = ok && d >= 0 && strlen(parts[i]) == 2 && (seen & 1u << d) == 0;
         seen |= ok ? 1u << d : 0;
     }
-    if (!ok || (seen & needed) != needed) {
-        orr_fail(error, ORR_ERROR_INPUT,
-                 "parallel.order: \"%s\" is no order of the dimensions; give tp, cp, ep, dp and pp once "
-                 "each, such "
-                 "as \"tp-cp-ep-dp-pp\"",
-                 order);
-        return false;
-    }
-    if ((seen & 1u << DIM_EXPERT) == 0 && spec->parallel.expert > 1) {
-        orr_fail(error, ORR_ERROR_INPUT,
-                 "parallel.order: \"%s\" has no ep, but parallel.expert is %d; say where expert ranks lie, "
-                 "such as "
-                 "\"tp-cp-ep-dp-pp\"",
-                 order, spec->parallel.expert);
-        return false;
-    }
+    if (!ok || (seen & needed) != needed)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s%s\"%s\" is no order of the dimensions; give tp, cp, ep, dp and pp once each, such "
+            "as \"tp-cp-ep-dp-pp\"",
+            key != NULL ? key : "", key != NULL ? ": " : "", order);
+    if ((seen & 1u << DIM_EXPERT) == 0 && needs_ep)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s%s\"%s\" has no ep, but there are expert ranks; say where they lie, such as "
+                        "\"tp-cp-ep-dp-pp\"",
+                        key != NULL ? key : "", key != NULL ? ": " : "", order);
     return true;
 }
 
@@ -106,7 +105,9 @@ bool spec_check_order(const Spec *spec, GError **error)
 {
     const SpecParallel *parallel = &spec->parallel;
     SpecPlacement placement;
-    if (!check_names(spec, error))
+    if (spec_order_is_auto(spec))
+        return true;
+    if (!spec_check_order_names("parallel.order", parallel->order, parallel->expert > 1, error))
         return false;
     const bool known = parallel->tensor > 0 && parallel->context > 0 && parallel->data > 0 &&
                        parallel->pipeline > 0 && parallel->expert > 0 && parallel->expert_tensor > 0;

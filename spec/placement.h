@@ -27,8 +27,14 @@ void spec_placement(const Spec *spec, SpecPlacement *ret_placement);
  * power of two); where that would leave more than half of a domain free, domains are filled one after the other. */
 int spec_domain_gpus(const Spec *spec);
 
+/* parallel.order is "auto": a search chooses it. */
+bool spec_order_is_auto(const Spec *spec);
+
+/* `order` names tp, cp, dp and pp once each, and ep where `needs_ep`. The message begins with `key`, where there is one. */
+bool spec_check_order_names(const char *key, const char *order, bool needs_ep, GError **error);
+
 /* parallel.order names tp, cp, dp and pp once each, and ep where there are expert ranks; dense and expert layers
- * agree on the pipeline. The message begins with the key. */
+ * agree on the pipeline. True of "auto". The message begins with the key. */
 bool spec_check_order(const Spec *spec, GError **error);
 
 #endif

@@ -269,7 +269,9 @@ static bool read_auto(SpecReadContext *context, const SpecField *field, void *ta
         return spec_read_fail(context, NULL, error, "\"auto\" leaves the choice to a search; give %s here",
                               form);
     }
-    if (field->type == SPEC_TYPE_WORD_SET)
+    if (field->type == SPEC_TYPE_NAME)
+        g_strlcpy(target, "auto", field->size);
+    else if (field->type == SPEC_TYPE_WORD_SET)
         *(unsigned *)target = (unsigned)SPEC_OVERLAP_AUTO;
     else
         *(int *)target = SPEC_AUTO;

@@ -313,19 +313,25 @@ typedef struct SpecChoices {
     int min, max;
 } SpecChoices;
 
+#define SPEC_SEARCH_ORDERS 24
+#define SPEC_ORDER_SIZE    16
+
 /* All zero: no `search` object, every default of spec_table_search applies. */
 typedef struct SpecSearch {
     SpecChoices tensor, context, pipeline, virtual_stages, data, expert, expert_tensor, zero, zero_group_gpus,
         micro_batch, recompute_layers, activation_layers, nodes;
     unsigned schedule, recompute, attention, overlap, precision; /* bits of the words; 0: the default set */
-    int max_tensor;                                              /* 0: GPUs of a node */
-    double max_memory_frac;                                      /* of the GPU's memory; 0: all */
-    double max_memory_bytes, reserve_memory_bytes;               /* of a GPU; 0: no limit, nothing */
-    double max_host_bytes_per_node;                              /* 0: no limit */
-    int max_tensor_nodes;                                        /* 0: no limit */
-    double max_micro_batch_tokens, max_batch_tokens;             /* 0: no limit */
-    int top;                                                     /* 0: 5 */
-    bool even_only; /* only the framework's own way to deal out layers */
+    unsigned moe_dispatcher;
+    char order[SPEC_SEARCH_ORDERS][SPEC_ORDER_SIZE]; /* of parallel.order ... */
+    int order_count;                                 /* ... 0: the default set */
+    int max_tensor;                                  /* 0: GPUs of a node */
+    double max_memory_frac;                          /* of the GPU's memory; 0: all */
+    double max_memory_bytes, reserve_memory_bytes;   /* of a GPU; 0: no limit, nothing */
+    double max_host_bytes_per_node;                  /* 0: no limit */
+    int max_tensor_nodes;                            /* 0: no limit */
+    double max_micro_batch_tokens, max_batch_tokens; /* 0: no limit */
+    int top;                                         /* 0: 5 */
+    bool even_only;                                  /* only the framework's own way to deal out layers */
 } SpecSearch;
 
 /* --- the whole --- */

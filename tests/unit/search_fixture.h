@@ -10,6 +10,21 @@ static inline const char *fixture_pick(GRand *rand, const char *const *words, in
     return words[g_rand_int_range(rand, 0, count)];
 }
 
+static const char *const fixture_orders[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "dp-tp-cp-ep-pp",
+                                             "pp-tp-cp-ep-dp", "cp-tp-dp-ep-pp", "ep-dp-tp-pp-cp"};
+
+/* "auto" where random text is not. */
+static inline void fixture_vary(Spec *spec, int number)
+{
+    if (number % 5 == 1) {
+        g_strlcpy(spec->parallel.order, "auto", sizeof spec->parallel.order);
+        for (gsize i = 0; number % 10 == 1 && i < G_N_ELEMENTS(fixture_orders); i++)
+            g_strlcpy(spec->search.order[spec->search.order_count++], fixture_orders[i], SPEC_ORDER_SIZE);
+    }
+    if (spec->model.moe.experts > 0 && number % 8 == 7)
+        spec->parallel.moe_dispatcher = (SpecMoeDispatcher)SPEC_AUTO;
+}
+
 /* A scenario of a few layers on up to 16 GPUs. `few`: only some fields are "auto", so that all points can be run. Every
  * third has another order of the ranks or nodes that groups do not fill evenly; some keep activations on the host. */
 static inline Spec *fixture_space(GRand *rand, int number, bool few)
@@ -23,10 +38,9 @@ static inline Spec *fixture_space(GRand *rand, int number, bool few)
         "[\"grad_reduce\",\"param_gather\",\"tensor\",\"pipeline\",\"expert\"]"};
     static const char *const recomputes[] = {"\"none\"", "\"full\"", "\"selective\"",
                                              "{\"mode\":\"selective-layer\",\"every_n_layers\":2}"};
-    static const char *const orders[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "dp-tp-cp-ep-pp",
-                                         "pp-tp-cp-ep-dp", "cp-tp-dp-ep-pp", "ep-dp-tp-pp-cp"};
     const bool moe = number % 4 == 3, odd = number % 3 == 2;
-    const char *order = odd ? fixture_pick(rand, orders, (int)G_N_ELEMENTS(orders)) : orders[0];
+    const char *order =
+        odd ? fixture_pick(rand, fixture_orders, (int)G_N_ELEMENTS(fixture_orders)) : fixture_orders[0];
     g_autoptr(GString) text = g_string_new(NULL);
 #define MAY(value) (!few || g_rand_boolean(rand) ? "\"auto\"" : (value))
     const int node = odd ? g_rand_int_range(rand, 2, 7) : g_rand_boolean(rand) ? 2 : 4;
@@ -76,6 +90,7 @@ static inline Spec *fixture_space(GRand *rand, int number, bool few)
     spec_load_json(orr_json_root(doc), "fixture", NULL, true, spec, NULL, &error);
     g_assert_no_error(error);
     orr_json_free(doc);
+    fixture_vary(spec, number);
     return spec;
 }
 

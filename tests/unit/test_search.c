@@ -191,6 +191,45 @@ static void test_offload(void)
     search_space_free(space);
 }
 
+/* Orders that place every rank alike are one point; those of the scenario's list are tried, and a word that is none says
+ * so. */
+static void test_orders(void)
+{
+    static const char text[] =
+        "{\"model\":{\"name\":\"m\",\"layers\":8,\"hidden\":512,\"heads\":8,\"vocab\":32000},"
+        "\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"gpus_per_node\":4,\"nodes\":2},"
+        "\"training\":{\"sequence_length\":1024,\"global_batch\":64},"
+        "\"parallel\":{\"pipeline\":\"auto\",\"schedule\":\"1f1b\",\"order\":\"auto\"},"
+        "\"search\":{\"even_only\":true%s}}";
+    static const struct {
+        const char *search;
+        int64_t points; /* of 1, 2, 4 and 8 pipeline ranks */
+    } cases[] = {{"", 1 + 2 + 2 + 1},
+                 {",\"order\":[\"tp-cp-ep-pp-dp\"]", 4},
+                 {",\"order\":[\"tp-cp-ep-pp-dp\",\"pp-tp-cp-ep-dp\",\"dp-cp-tp-ep-pp\"]", 1 + 2 + 2 + 1},
+                 {",\"order\":[\"tp-cp-pp\"]", 0}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        GError *error = NULL;
+        g_autofree char *whole = g_strdup_printf(text, cases[i].search);
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        OrrJsonDoc *doc = orr_json_parse(whole, strlen(whole), "orders", &error);
+        g_assert_no_error(error);
+        const bool ok = spec_load_json(orr_json_root(doc), "orders", NULL, true, spec, NULL, &error);
+        orr_json_free(doc);
+        g_assert_true(ok == (cases[i].points > 0));
+        g_clear_error(&error);
+        if (!ok)
+            continue;
+        g_assert_true(search_has_auto(spec));
+        SearchResult pruned = find(spec, false, 2), all = find(spec, true, 2);
+        g_assert_cmpint(all.points, ==, cases[i].points);
+        assert_counts(&pruned);
+        assert_same(pruned.best, all.best);
+        search_result_clear(&pruned);
+        search_result_clear(&all);
+    }
+}
+
 static void test_choose(void)
 {
     GRand *rand = g_rand_new_with_seed(3);
@@ -261,6 +300,7 @@ int main(int argc, char **argv)
     g_test_add_func("/search/any-number-of-threads", test_threads);
     g_test_add_func("/search/space", test_space);
     g_test_add_func("/search/offload", test_offload);
+    g_test_add_func("/search/orders", test_orders);
     g_test_add_func("/search/choose", test_choose);
     g_test_add_func("/search/choose-schedule", test_choose_schedule);
     g_test_add_func("/search/empty", test_empty);

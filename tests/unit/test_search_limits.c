@@ -80,14 +80,15 @@ static void test_order(void)
 {
     g_autofree Spec *spec = scenario("\"search\":{\"max_tensor_nodes\":1}");
     SearchGroup group = {.tensor = 2, .context = 1, .pipeline = 1, .data = 4, .expert = 1, .micro_batch = 1};
-    g_assert_cmpint(search_limits_broken(spec, &group), ==, -1);
-    g_strlcpy(spec->parallel.order, "dp-tp-cp-ep-pp", sizeof spec->parallel.order);
-    g_assert_cmpint(search_limits_broken(spec, &group), ==, SEARCH_USER_TENSOR_NODES);
+    SearchSpace space = {.spec = spec, .rank_orders = {"tp-cp-ep-dp-pp", "dp-tp-cp-ep-pp"}};
+    g_assert_cmpint(search_limits_broken(&space, &group), ==, -1);
+    group.order = 1;
+    g_assert_cmpint(search_limits_broken(&space, &group), ==, SEARCH_USER_TENSOR_NODES);
     group.data = 2; /* ranks 0 and 2 share the node */
     group.pipeline = 2;
-    g_assert_cmpint(search_limits_broken(spec, &group), ==, -1);
+    g_assert_cmpint(search_limits_broken(&space, &group), ==, -1);
     spec->cluster.gpus_per_node = 3; /* ranks 2 and 4, of nodes 0 and 1 */
-    g_assert_cmpint(search_limits_broken(spec, &group), ==, SEARCH_USER_TENSOR_NODES);
+    g_assert_cmpint(search_limits_broken(&space, &group), ==, SEARCH_USER_TENSOR_NODES);
 }
 
 /* The smallest limit counts, and a run that is beyond it says so. */
