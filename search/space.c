@@ -131,6 +131,14 @@ static void add_shard_groups(const SearchSpace *space, const SearchGroup *group,
             add_policies(space, group, zero, size, policies);
 }
 
+/* The largest stage that the software has. */
+static int most_zero(const Spec *spec, const SearchGroup *group)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    return group->pipeline > 1 ? MIN(framework->most_zero, framework->most_zero_in_pipeline)
+                               : framework->most_zero;
+}
+
 SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group, int *ret_count)
 {
     const Spec *spec = space->spec;
@@ -140,7 +148,9 @@ SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group
                        (!experts || group->tensor <= group->expert * MAX(1, group->expert_tensor));
     for (int zero = 0; zero <= 3; zero++) {
         const int own = spec->parallel.zero;
-        if (own != SPEC_AUTO ? own != zero : !search_allowed(&spec->search.zero, zero))
+        if (own != SPEC_AUTO ? own != zero
+                             : !search_allowed(&spec->search.zero, zero) ||
+                                   (!restricted(&spec->search.zero) && zero > most_zero(spec, group)))
             continue;
         add_shard_groups(space, group, zero, policies);
         if (own == SPEC_AUTO && alone)

@@ -150,6 +150,11 @@ static const SpecField framework_fields[] = {
      .default_text = "[]",
      .help = "Pipeline schedules that the software has: what parallel.schedule \"auto\" chooses from unless "
              "search.schedule says otherwise; empty: any."},
+    SPEC_F_INT(SpecFramework, most_zero, 0, 3, "3", 0,
+               "Largest ZeRO stage that the software has: what parallel.zero \"auto\" goes up to unless "
+               "search.zero says otherwise."),
+    SPEC_F_INT(SpecFramework, most_zero_in_pipeline, 0, 3, "3", 0,
+               "The same where there are several pipeline ranks."),
     FUSED(balances_head, "Each pipeline stage takes layers until its share of the compute, the LM head's "
                          "included, is exceeded."),
     FUSED(p2p_blocking, "The compute stream waits for its own sends."),

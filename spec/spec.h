@@ -263,9 +263,10 @@ typedef struct SpecFramework {
     bool recompute_stops_early;   /* full recomputation ends with the last tensor that the backward needs */
     bool overlap_tensor_backward; /* tensor-parallel collectives run beside the backward GEMMs */
     /* Pipeline. */
-    unsigned schedules;       /* bits of the pipeline schedules that it has; 0: not known, any */
-    bool balances_head;       /* layers are dealt out by compute cost, the LM head included */
-    bool p2p_blocking;        /* the compute stream waits for its own sends */
+    unsigned schedules;                   /* bits of the pipeline schedules that it has; 0: not known, any */
+    int most_zero, most_zero_in_pipeline; /* ZeRO stages that it has */
+    bool balances_head;                   /* layers are dealt out by compute cost, the LM head included */
+    bool p2p_blocking;                    /* the compute stream waits for its own sends */
     double p2p_host_s;        /* of each message: its shape goes ahead and is read back on the host */
     int p2p_forward_messages; /* of a forward: the activation, and what layers pass on beside it */
     bool p2p_scatter_gather;  /* SC21: each tensor rank sends 1/t and all-gathers */

@@ -59,7 +59,9 @@ static void test_time_limit(void)
 /* More than 2,000 survivors: the page says which bound let them through. */
 static void test_certificate(void)
 {
-    static const char *const words[] = {"--quiet"};
+    static const char *const words[] = {"--quiet", "--set", "search.zero=[0,1,2,3]", "--set",
+                                        "search.schedule=[\"1f1b\",\"interleaved\",\"zb-h1\",\"zb-v\",\"v-"
+                                        "half\",\"dualpipe\",\"dualpipev\"]"};
     CliRun run = search_with(words, (int)G_N_ELEMENTS(words));
     cli_assert_done(&run, "certificate");
     g_assert_nonnull(strstr(run.out, "loose bound"));

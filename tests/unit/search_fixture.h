@@ -16,6 +16,10 @@ static const char *const fixture_orders[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp",
 /* "auto" where random text is not. */
 static inline void fixture_vary(Spec *spec, int number)
 {
+    if (spec->search.schedule == 0) /* whatever the framework has */
+        spec->search.schedule =
+            ((1u << SPEC_SCHEDULE_COUNT) - 1) & ~(1u << SPEC_SCHEDULE_ZB_AUTO | 1u << SPEC_SCHEDULE_FILE);
+    spec->search.zero = (SpecChoices){.count = 4, .value = {0, 1, 2, 3}};
     if (number % 5 == 1) {
         g_strlcpy(spec->parallel.order, "auto", sizeof spec->parallel.order);
         for (gsize i = 0; number % 10 == 1 && i < G_N_ELEMENTS(fixture_orders); i++)
