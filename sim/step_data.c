@@ -79,7 +79,10 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
 static void set_communication(const Spec *spec, SimSegment *segment, const StepParams *params)
 {
     const int zero = spec->parallel.zero;
-    const bool scatter = zero >= 1 && spec->execution.framework.reduce_scatter;
+    const SpecFramework *framework = &spec->execution.framework;
+    const bool whole =
+        zero == 1 && framework->fp32_sums_all_reduced && spec->training.gradient_dtype == SPEC_FP32;
+    const bool scatter = zero >= 1 && framework->reduce_scatter && !whole;
     segment->grad_reduce =
         both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, params, cost_gradient_wire_bytes(spec));
     if (zero >= 1) {

@@ -104,6 +104,8 @@ static const SpecField framework_fields[] = {
           "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
     SPEC_F_BOOL(SpecFramework, reduce_scatter, "true", 0,
                 "ZeRO-1 reduces with reduce-scatter; else all-reduce and all-gather."),
+    FUSED(fp32_sums_all_reduced,
+          "ZeRO-1 all-reduces gradients that are summed in fp32, reduce_scatter or not."),
     FUSED(hooks_reduce_unsharded,
           "ZeRO-0: hooks reduce gradients beside the last backward whatever execution.overlap says."),
     SPEC_F_BOOL(SpecFramework, optimizer_fused, "true", 0,
