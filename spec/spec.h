@@ -212,7 +212,7 @@ typedef struct SpecFramework {
     double bucket_bytes; /* gradient and parameter bucket; 0: one bucket */
     bool reduces_at_end; /* gradients wait for the end of the last backward: no overlap "grad_reduce" */
     bool reduce_scatter; /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
-    bool fp32_sums_all_reduced; /* ... but not of gradients that are summed in fp32 */
+    bool fp32_sums_all_reduced;  /* ... but not of gradients that are summed in fp32 */
     bool hooks_reduce_unsharded; /* ZeRO-0 reduces beside the last backward, whatever `overlap` says */
     bool
         fused_grad_accumulation; /* the weight-gradient GEMM adds to the gradient; else a pass of its own does */
