@@ -99,34 +99,39 @@ static void append_point(GString *out, const char *lead, const SearchResult *res
         g_strdup_printf("%s %-9s %-10s", lead, orr_text_seconds(seconds, (double)run->step_ps * 1e-12),
                         orr_text_bytes(bytes, run->reserved_bytes));
     report_page_entry(out, label, POINT_COLUMN, point);
-    if (run->fits && run->reserved_bytes > result->space->spec->cluster.accelerator.memory_bytes)
-        g_string_append_printf(out, "%*sjust fits, if the allocator gives cached blocks back\n", POINT_COLUMN,
-                               "");
     if (run->host_bytes > 0)
         g_string_append_printf(out, "%*s%s a GPU in the host's memory\n", POINT_COLUMN, "",
                                orr_text_bytes(bytes, run->host_bytes));
 }
 
-/* The part of the step in which a runner-up loses most. */
+/* The part of the step in which a runner-up loses most, and, where that is far more than it is slower by, the one in which
+ * it wins most. */
 static void append_reason(GString *out, const SearchRun *best, const SearchRun *run)
 {
     ReportTime mine[REPORT_TIME_COUNT], theirs[REPORT_TIME_COUNT];
     char more[ORR_TEXT_SIZE], part[ORR_TEXT_SIZE];
-    int largest = 0;
+    int largest = 0, least = 0;
     report_times(best->part_ps, best->bubble_ps, theirs);
     report_times(run->part_ps, run->bubble_ps, mine);
     if (run->step_ps == best->step_ps) {
         g_string_append_printf(out, "%*sas fast\n", POINT_COLUMN, "");
         return;
     }
-    for (int i = 1; i < REPORT_TIME_COUNT; i++)
+    for (int i = 1; i < REPORT_TIME_COUNT; i++) {
         if (mine[i].ps - theirs[i].ps > mine[largest].ps - theirs[largest].ps)
             largest = i;
-    g_string_append_printf(out, "%*sslower by %s: %s %+.1f %% of the step (%s)\n", POINT_COLUMN, "",
+        if (mine[i].ps - theirs[i].ps < mine[least].ps - theirs[least].ps)
+            least = i;
+    }
+    const int64_t lost_ps = mine[largest].ps - theirs[largest].ps;
+    g_string_append_printf(out, "%*sslower by %s: %s %+.1f %% of the step (%s)", POINT_COLUMN, "",
                            orr_text_seconds(more, (double)(run->step_ps - best->step_ps) * 1e-12),
-                           mine[largest].label,
-                           100.0 * (double)(mine[largest].ps - theirs[largest].ps) / (double)best->step_ps,
-                           orr_text_seconds(part, (double)(mine[largest].ps - theirs[largest].ps) * 1e-12));
+                           mine[largest].label, 100.0 * (double)lost_ps / (double)best->step_ps,
+                           orr_text_seconds(part, (double)lost_ps * 1e-12));
+    if (lost_ps > 2 * (run->step_ps - best->step_ps) && mine[least].ps < theirs[least].ps)
+        g_string_append_printf(out, ", %s %s less", mine[least].label,
+                               orr_text_seconds(part, (double)(theirs[least].ps - mine[least].ps) * 1e-12));
+    g_string_append_c(out, '\n');
 }
 
 /* The interval around the best: that of `run`. */
