@@ -281,6 +281,14 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
     return start_ps + last_ps + (int64_t)llround(framework->step_overhead_s * 1e12);
 }
 
+double search_static_bytes(const SearchLane *lane, const SearchTail *tails)
+{
+    double most = 0;
+    for (int i = 0; i < SEARCH_SAMPLES; i++)
+        most = fmax(most, tails[i].static_bytes);
+    return most + lane->spec.execution.framework.context_bytes;
+}
+
 double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
 {
     const bool whole = policy->zero >= 3 && !lane->spec.execution.framework.reduce_each_microbatch;

@@ -100,7 +100,9 @@ void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, do
 void search_replay_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
 /* Compute waits for its own messages. */
 bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy);
-/* Bytes that the fullest sampled rank needs at least, context included. */
+/* Bytes that the fullest sampled rank needs at least, context included; of states and workspace alone. */
+double search_static_bytes(const SearchLane *lane, const SearchTail *tails);
+/* The same with what is alive beside them. */
 double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
 
 #endif

@@ -120,6 +120,34 @@ const char *search_limits_short_of(const Spec *spec, const SearchRun *run)
     return field;
 }
 
+static int fixed(int degree)
+{
+    return MAX(1, degree);
+}
+
+char *search_why_empty(const Spec *spec)
+{
+    const SpecParallel *p = &spec->parallel;
+    const int gpus = spec_gpus(spec), batch = spec->training.global_batch;
+    const int64_t split = (int64_t)fixed(p->tensor) * fixed(p->context) * fixed(p->pipeline);
+    const int64_t product = split * fixed(p->data);
+    const bool known = p->tensor > 0 && p->context > 0 && p->pipeline > 0;
+    const int64_t data = known && gpus % split == 0 ? gpus / split : fixed(p->data);
+    if (gpus % product != 0)
+        return g_strdup_printf("the fixed degrees of parallel multiply to %" G_GINT64_FORMAT
+                               ", which does not divide the %d GPUs; give degrees that do",
+                               (gint64)product, gpus);
+    if (batch % data != 0)
+        return g_strdup_printf("training.global_batch %d is no multiple of the %" G_GINT64_FORMAT
+                               " data-parallel ranks; give one",
+                               batch, (gint64)data);
+    if (p->pipeline > spec->model.layers + 2)
+        return g_strdup_printf(
+            "parallel.pipeline %d leaves stages without a layer of the model's %d; give less", p->pipeline,
+            spec->model.layers);
+    return g_strdup("widen `search`, or make fewer fields fixed");
+}
+
 char *search_limits_words(const SearchSpace *space)
 {
     GString *words = g_string_new(NULL);

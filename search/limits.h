@@ -25,6 +25,9 @@ void search_limits_judge(const Spec *spec, double capacity_bytes, double needed_
 /* Field that a run which does not fit is short of. */
 const char *search_limits_short_of(const Spec *spec, const SearchRun *run);
 
+/* What keeps a space without points empty, and what would work; g_free. */
+char *search_why_empty(const Spec *spec);
+
 /* "; search.max_tensor_nodes leaves out 120 points" for each limit that left some out; empty otherwise; g_free. */
 char *search_limits_words(const SearchSpace *space);
 

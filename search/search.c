@@ -573,12 +573,11 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
         *ret_result = result;
         return true;
     }
-    g_autofree char *limits = search_limits_words(result.space);
+    g_autofree char *limits = search_limits_words(result.space), *why = search_why_empty(spec);
     g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
                 "no assignment of the \"auto\" fields is valid: %" G_GINT64_FORMAT
-                " points in the space%s; widen "
-                "`search`, or make fewer fields fixed",
-                (gint64)result.points, limits);
+                " points in the space%s; %s",
+                (gint64)result.points, limits, why);
     search_result_clear(&result);
     return false;
 }

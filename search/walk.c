@@ -239,6 +239,15 @@ static void fill_kinds(Walker *walker)
     }
 }
 
+/* States and workspace of every kind are larger than the memory: no extent of recomputation fits. */
+static bool never_fits(const Walker *walker)
+{
+    for (int k = 0; k < walker->kind_count; k++)
+        if (search_static_bytes(walker->lane, walker->kinds[k].tails) <= walker->capacity_bytes)
+            return false;
+    return true;
+}
+
 static void walk_deal(Walker *walker, const SpecRecompute *extents, int extent_count)
 {
     static const SpecRecompute none = {.mode = SPEC_RECOMPUTE_NONE, .every_n_layers = 1};
@@ -263,6 +272,12 @@ static void walk_deal(Walker *walker, const SpecRecompute *extents, int extent_c
         }
         if (walker->kind_count == 0)
             fill_kinds(walker);
+        if (e + 1 < extent_count &&
+            never_fits(walker)) { /* the last, which keeps least, stands for them as a miss */
+            walk->pruned[SEARCH_BOUND_MEMORY] += (int64_t)(extent_count - 1 - e) * walker->policy_count;
+            e = extent_count - 2;
+            continue;
+        }
         search_lane_live(walker->lane, &extents[e]);
         judge(walker, extent_ps);
         replay_open(walker, &extents[e], extent_ps);

@@ -36,6 +36,8 @@ static void test_bad_flags(void)
         {{"--set", "search.precision=[\"int4\"]"}, "search.precision"},
         {{"--set", "search.tensor=[]"}, "search.tensor"},
         {{"--set", "search.tensor=[3]"}, "no assignment"},
+        {{"--set", "parallel.pipeline=96"}, "multiply to 96, which does not divide the 1024 GPUs"},
+        {{"--set", "parallel.pipeline=128"}, "parallel.pipeline 128 leaves stages without a layer"},
         {{"--set", "search.precision=[\"fp8\"]"}, "no assignment"}, /* an A100 has no peak for it */
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
