@@ -4,6 +4,7 @@
 
 #include "costmodel/context.h"
 #include "costmodel/pass.h"
+#include "layer_fixture.h"
 
 #define CLOSE(a, b, eps) g_assert_cmpfloat_with_epsilon((a), (b), (eps) + 1e-15)
 
@@ -14,17 +15,7 @@ static const SpecContextMode MODES[] = {
 static Spec make_spec(SpecContextMode mode, int context, bool causal)
 {
     Spec spec = {0};
-    spec.model = (SpecModel){.layers = 4,
-                             .hidden = 4096,
-                             .heads = 32,
-                             .kv_heads = 8,
-                             .head_dim = 128,
-                             .ffn_hidden = 14336,
-                             .gated_mlp = true,
-                             .vocab = 1024,
-                             .norm = SPEC_NORM_RMSNORM,
-                             .position = SPEC_POSITION_ROPE,
-                             .causal = causal};
+    spec.model = fixture_llama(1024, causal);
     spec.cluster = (SpecCluster){.gpus_per_node = 8,
                                  .nodes = 1,
                                  .scale_up_domain_gpus = 8,

@@ -5,48 +5,23 @@
 #include "costmodel/activations.h"
 #include "costmodel/ops.h"
 #include "costmodel/pass.h"
+#include "layer_fixture.h"
 
 static const double TOKENS = 2 * 4096.0, HIDDEN = 4096, QUERIES = 4096, KEYS = 1024, FFN = 14336;
 
 static Spec make_spec(int tensor, bool compiled)
 {
     Spec spec = {0};
-    spec.model = (SpecModel){.layers = 4,
-                             .hidden = (int)HIDDEN,
-                             .heads = 32,
-                             .kv_heads = 8,
-                             .head_dim = 128,
-                             .ffn_hidden = (int)FFN,
-                             .gated_mlp = true,
-                             .vocab = 128256,
-                             .norm = SPEC_NORM_RMSNORM,
-                             .position = SPEC_POSITION_ROPE,
-                             .causal = true};
+    spec.model = fixture_llama(128256, true);
     spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = 8;
     spec.cluster.nodes = 1;
     spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
     spec.training = (SpecTraining){
         .sequence_length = 4096, .global_batch = 8, .micro_batch = 2, .precision = SPEC_PRECISION_BF16};
-    spec.parallel = (SpecParallel){.tensor = tensor,
-                                   .sequence_parallel = tensor > 1,
-                                   .context = 1,
-                                   .pipeline = 1,
-                                   .virtual_stages = 1,
-                                   .data = 8 / tensor,
-                                   .expert = 1,
-                                   .expert_tensor = 1};
+    spec.parallel = fixture_degrees(tensor, tensor > 1);
     spec.execution.attention = SPEC_ATTENTION_FLASH2;
     spec.execution.compiled = compiled;
     return spec;
-}
-
-static CostOps layer_ops(const Spec *spec, CostPass pass)
-{
-    CostShape shape;
-    CostOps ops = {.count = 0};
-    cost_shape_init(&shape, spec);
-    cost_ops_layer(&shape, 0, pass, &ops);
-    return ops;
 }
 
 static double moved(const CostOps *ops, const char *name)
@@ -64,16 +39,16 @@ static void chains(void)
 {
     Spec spec = make_spec(1, false);
     spec.execution.framework.norm_upcasts_fp32 = true;
-    CostOps ops = layer_ops(&spec, COST_FORWARD);
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 36 * TOKENS * HIDDEN);
     g_assert_cmpfloat(moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
     g_assert_cmpfloat(moved(&ops, "activation"), ==, 10 * TOKENS * FFN); /* silu 2 + 2, product 4 + 2 */
-    ops = layer_ops(&spec, COST_BACKWARD_INPUT);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 92 * TOKENS * HIDDEN);
     g_assert_cmpfloat(moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
     g_assert_cmpfloat(moved(&ops, "activation"), ==, 18 * TOKENS * FFN); /* three kernels of 4 + 2 */
     spec.execution.compiled = true;
-    ops = layer_ops(&spec, COST_FORWARD);
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
 }
 
@@ -83,9 +58,9 @@ static void kept_apart(void)
     Spec spec = make_spec(1, false);
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         spec.execution.framework.separate_projections = false;
-        const CostOps one = layer_ops(&spec, (CostPass)pass);
+        const CostOps one = fixture_layer_ops(&spec, (CostPass)pass);
         spec.execution.framework.separate_projections = true;
-        const CostOps apart = layer_ops(&spec, (CostPass)pass);
+        const CostOps apart = fixture_layer_ops(&spec, (CostPass)pass);
         double flops[2] = {0};
         int kernels[2] = {0};
         for (int i = 0; i < one.count; i++) {
@@ -110,7 +85,7 @@ static double products_s(const Spec *spec, CostPass pass)
     CostShape shape;
     double seconds = 0;
     cost_shape_init(&shape, spec);
-    const CostOps ops = layer_ops(spec, pass);
+    const CostOps ops = fixture_layer_ops(spec, pass);
     for (int i = 0; i < ops.count; i++) {
         seconds += ops.op[i].kind == COST_OP_GEMM ? cost_op_s(&shape, &ops.op[i]) : 0;
     }
@@ -159,7 +134,8 @@ static void repeated(void)
     Spec spec = make_spec(1, false);
     const double before = kept(&spec);
     spec.execution.framework.repeats_kv = true;
-    const CostOps forward = layer_ops(&spec, COST_FORWARD), backward = layer_ops(&spec, COST_BACKWARD_INPUT);
+    const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
+                  backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(moved(&forward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
     g_assert_cmpfloat(moved(&backward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
     g_assert_cmpfloat(kept(&spec) - before, ==, 2 * 2 * TOKENS * (QUERIES - KEYS));
@@ -169,7 +145,7 @@ static void repeated(void)
     g_assert_cmpfloat(kept(&spec), ==, compiled);
     spec.execution.framework.repeats_kv = true;
     spec.model.kv_heads = 32;
-    const CostOps whole = layer_ops(&spec, COST_FORWARD);
+    const CostOps whole = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&whole, "repeat keys"), ==, 0);
 }
 
@@ -183,31 +159,31 @@ static void casts(void)
     const double weights = (HIDDEN * (2 * QUERIES + 2 * KEYS) + 3 * HIDDEN * FFN) / 8;
     framework->tensor_gather_8bit = true;
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
-    CostOps ops = layer_ops(&spec, COST_FORWARD);
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "cast"), ==, 4 * (2 * part + heads + ffn));
     g_assert_cmpfloat(moved(&ops, "weight cast"), ==, 0);
     framework->transposes_after_cast =
         true; /* copies for the weight gradient; "transpose" of what is gathered */
-    ops = layer_ops(&spec, COST_FORWARD);
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * part + heads + ffn));
     g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 0);
-    ops = layer_ops(&spec, COST_BACKWARD_INPUT);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * part + out + gate));
     g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 2 * weights);
-    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 2 * (heads + ffn + out + gate));
     g_assert_cmpfloat(moved(&ops, "transpose"), ==, 2 * 4 * 8 * part);
     spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
-    ops = layer_ops(&spec, COST_FORWARD);
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * 8 * part + heads + ffn));
     g_assert_cmpfloat(moved(&ops, "weight cast"), ==, 3 * weights);
-    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(moved(&ops, "cast"), ==, 2 * (4 * 8 * part + heads + ffn + out + gate));
     g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 3 * (4 * 8 * part + heads + ffn + out + gate));
     g_assert_cmpfloat(moved(&ops, "transpose"), ==, 0);
     spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL; /* products take either order */
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
-    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(moved(&ops, "cast transpose") + moved(&ops, "transpose"), ==, 0);
 }
 
@@ -239,7 +215,7 @@ static void loss_reads_rows_again(void)
 
 static double maxima(const Spec *spec, CostPass pass)
 {
-    const CostOps ops = layer_ops(spec, pass);
+    const CostOps ops = fixture_layer_ops(spec, pass);
     double count = 0;
     for (int i = 0; i < ops.count; i++) {
         count += strcmp(ops.op[i].name, "maximum") == 0 ? ops.op[i].repeat : 0;

@@ -5,21 +5,12 @@
 #include "costmodel/ops.h"
 #include "costmodel/pass.h"
 #include "spec/load.h"
+#include "layer_fixture.h"
 
 static Spec make_spec(int tensor, bool sequence_parallel, SpecAttention attention)
 {
     Spec spec = {0};
-    spec.model = (SpecModel){.layers = 4,
-                             .hidden = 4096,
-                             .heads = 32,
-                             .kv_heads = 8,
-                             .head_dim = 128,
-                             .ffn_hidden = 14336,
-                             .gated_mlp = true,
-                             .vocab = 128256,
-                             .norm = SPEC_NORM_RMSNORM,
-                             .position = SPEC_POSITION_ROPE,
-                             .causal = true};
+    spec.model = fixture_llama(128256, true);
     spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = 8;
     spec.cluster.nodes = 1;
     spec.training = (SpecTraining){.sequence_length = 4096,
@@ -28,25 +19,9 @@ static Spec make_spec(int tensor, bool sequence_parallel, SpecAttention attentio
                                    .precision = SPEC_PRECISION_BF16,
                                    .gradient_dtype = SPEC_FP32,
                                    .gradient_reduce_dtype = SPEC_FP32};
-    spec.parallel = (SpecParallel){.tensor = tensor,
-                                   .sequence_parallel = sequence_parallel,
-                                   .context = 1,
-                                   .pipeline = 1,
-                                   .virtual_stages = 1,
-                                   .data = 8 / tensor,
-                                   .expert = 1,
-                                   .expert_tensor = 1};
+    spec.parallel = fixture_degrees(tensor, sequence_parallel);
     spec.execution.attention = attention;
     return spec;
-}
-
-static CostOps layer_ops(const Spec *spec, CostPass pass)
-{
-    CostShape shape;
-    CostOps ops = {.count = 0};
-    cost_shape_init(&shape, spec);
-    cost_ops_layer(&shape, 0, pass, &ops);
-    return ops;
 }
 
 static double gemm_flops(const CostOps *ops)
@@ -61,8 +36,9 @@ static double gemm_flops(const CostOps *ops)
 static void flops_by_pass(void)
 {
     const Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
-    const CostOps forward = layer_ops(&spec, COST_FORWARD), input = layer_ops(&spec, COST_BACKWARD_INPUT),
-                  weight = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
+                  input = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
+                  weight = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     const double tokens = 2 * 4096.0, expected = 2 * tokens * 4096 * (6144 + 4096 + 3 * 14336.0);
     g_assert_cmpfloat(gemm_flops(&forward), ==, expected);
     g_assert_cmpfloat(gemm_flops(&input), ==, expected);
@@ -74,7 +50,8 @@ static void attention_kernels_agree(void)
     const Spec fused = make_spec(1, false, SPEC_ATTENTION_FLASH2),
                unfused = make_spec(1, false, SPEC_ATTENTION_UNFUSED);
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        const CostOps a = layer_ops(&fused, (CostPass)pass), b = layer_ops(&unfused, (CostPass)pass);
+        const CostOps a = fixture_layer_ops(&fused, (CostPass)pass),
+                      b = fixture_layer_ops(&unfused, (CostPass)pass);
         double model[2] = {0}, full[2] = {0};
         for (int i = 0; i < a.count; i++) {
             model[0] += a.op[i].model_flops, full[0] += a.op[i].full_flops;
@@ -94,7 +71,7 @@ static double tensor_bytes(const Spec *spec, double *ret_regather)
     double sum = 0;
     *ret_regather = 0;
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        const CostOps ops = layer_ops(spec, (CostPass)pass);
+        const CostOps ops = fixture_layer_ops(spec, (CostPass)pass);
         for (int i = 0; i < ops.count; i++) {
             if (ops.op[i].kind == COST_OP_COLLECTIVE) {
                 const CostTraffic traffic = cost_collective_traffic(&ops.op[i].u.collective.collective);
@@ -134,7 +111,7 @@ static void selective_picks_the_core(void)
 {
     Spec spec = make_spec(1, false, SPEC_ATTENTION_UNFUSED);
     spec.training.recompute.mode = SPEC_RECOMPUTE_SELECTIVE;
-    const CostOps ops = layer_ops(&spec, COST_FORWARD);
+    const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     int picked = 0;
     for (int i = 0; i < ops.count; i++) {
         const bool core = ops.op[i].module == COST_MODULE_ATTENTION_CORE;
@@ -173,15 +150,15 @@ static void softmax_needs_rows(void)
     spec.execution.framework.fused_softmax = true;
     spec.execution.framework.fused_softmax_rows = 4;
     const double scores = 2 * 4096.0 * 4096.0; /* of one sequence */
-    CostOps ops = layer_ops(&spec, COST_FORWARD);
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
     g_assert_cmpfloat(named(&ops, "softmax")->u.move.bytes, ==, 2 * scores * 4);
     spec.training.micro_batch = 1;
-    ops = layer_ops(&spec, COST_FORWARD);
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 5);
     g_assert_cmpfloat(named(&ops, "softmax")->u.move.bytes, ==, scores * 37);
     spec.execution.compiled = true;
-    ops = layer_ops(&spec, COST_FORWARD);
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
 }
 
@@ -190,14 +167,14 @@ static void sums_in_fp32(void)
 {
     Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
     spec.parallel.data = 1;
-    CostOps ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     const double weights = 4096.0 * (32 + 2 * 8) * 128;
     g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 10 * weights);
     spec.execution.framework.gradient_upcast = true;
-    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 18 * weights);
     spec.training.gradient_dtype = SPEC_BF16;
-    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 6 * weights);
 }
 
@@ -205,9 +182,10 @@ static void sums_in_fp32(void)
 static void copies_around_a_fused_core(void)
 {
     Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
-    const int before = layer_ops(&spec, COST_BACKWARD_INPUT).count;
+    const int before = fixture_layer_ops(&spec, COST_BACKWARD_INPUT).count;
     spec.execution.framework.qkv_backward_copies = 1;
-    const CostOps backward = layer_ops(&spec, COST_BACKWARD_INPUT), forward = layer_ops(&spec, COST_FORWARD);
+    const CostOps backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
+                  forward = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(backward.count, ==, before + 1);
     g_assert_cmpfloat(named(&backward, "layout")->u.move.bytes, ==, 2 * 8192.0 * 48 * 128 * 2);
     for (int i = 0; i < forward.count; i++)
@@ -249,7 +227,8 @@ static void backward_launches(void)
     spec.execution.framework.backward_host_frac = 0.2;
     CostShape shape;
     cost_shape_init(&shape, &spec);
-    const CostOps forward = layer_ops(&spec, COST_FORWARD), backward = layer_ops(&spec, COST_BACKWARD_INPUT);
+    const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
+                  backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     int launches = 0;
     for (int i = 0; i < backward.count; i++)
         launches += backward.op[i].kernels + backward.op[i].host_kernels;
@@ -302,8 +281,9 @@ static void casts(void)
         Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
         spec.training.precision = recipes[i].precision;
         spec.cluster.accelerator.generation = recipes[i].generation;
-        const CostOps ops = layer_ops(&spec, COST_FORWARD), back = layer_ops(&spec, COST_BACKWARD_INPUT),
-                      weight = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+        const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD),
+                      back = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
+                      weight = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
         g_assert_cmpfloat_with_epsilon(move_bytes(&ops, "cast"), recipes[i].bytes * forward, 1);
         g_assert_cmpfloat_with_epsilon(move_bytes(&back, "cast"), recipes[i].bytes * backward, 1);
         g_assert_cmpfloat(move_bytes(&weight, "cast"), ==, 0);
@@ -321,32 +301,32 @@ static void gathers_of_frameworks(void)
 {
     Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
     const double whole = 8192.0 * 4096 * 2;
-    CostOps ops = layer_ops(&spec, COST_BACKWARD_INPUT);
+    CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(gathered(&ops), ==, 4 * whole); /* two inputs again, two output gradients */
     spec.execution.framework.keeps_gathered_input = true;
     spec.execution.framework.tensor_layout_copies = 1;
-    ops = layer_ops(&spec, COST_BACKWARD_INPUT);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
     g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 2 * 2 * whole);
-    ops = layer_ops(&spec, COST_FORWARD); /* two gathers, two reduce-scatters */
+    ops = fixture_layer_ops(&spec, COST_FORWARD); /* two gathers, two reduce-scatters */
     g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 4 * 2 * whole);
     spec.training.precision = SPEC_PRECISION_FP8;
     spec.execution.framework.tensor_gather_8bit = true;
-    ops = layer_ops(&spec, COST_FORWARD);
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(gathered(&ops), ==, whole);
     /* for the weight gradients, tokens innermost: two inputs and two output gradients, whole */
     spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
-    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(move_bytes(&ops, "transpose"), ==, 4 * whole);
     spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
-    ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(move_bytes(&ops, "transpose"), ==, 0);
     spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
-    ops = layer_ops(&spec, COST_FORWARD);
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
     spec.execution.framework.chunked_tensor_overlap = true;
     spec.execution.overlap = SPEC_OVERLAP_TENSOR; /* pieces are multiplied where they arrive */
-    ops = layer_ops(&spec, COST_FORWARD);
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 0);
 }
 
@@ -382,10 +362,10 @@ static void scales_of_gathered_tensors(void)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         spec.training.precision = cases[i].precision;
-        CostOps ops = layer_ops(&spec, COST_FORWARD);
+        CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
         g_assert_cmpfloat(gathered(&ops), ==, 2 * elements * cases[i].element);
         g_assert_cmpint(count_named(&ops, "maximum"), ==, cases[i].maxima);
-        ops = layer_ops(&spec, COST_BACKWARD_INPUT);
+        ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
         g_assert_cmpfloat(gathered(&ops), ==, 2 * elements * cases[i].element * cases[i].ways);
         g_assert_cmpint(count_named(&ops, "maximum"), ==, cases[i].maxima);
         CostShape shape;
@@ -407,7 +387,7 @@ static void stops_early(void)
     g_autoptr(GError) error = NULL;
     g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
     spec.execution.framework.attention_speed_frac = 1;
-    const CostOps ops = layer_ops(&spec, COST_FORWARD);
+    const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     cost_shape_init(&shape, &spec);
     all = cost_time_recompute(&shape, &ops, COST_RECOMPUTE_OP_ALL);
     for (int i = ops.count - 2; i < ops.count; i++) {
@@ -431,7 +411,7 @@ static void static_products_hide_nothing(void)
     spec.execution.framework.attention_speed_frac = 1;
     spec.execution.framework.overlap_tensor_backward = true;
     spec.training.sequence_length = 16384;
-    const CostOps ops = layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     double alone_s = 0;
     g_assert_true(spec.cluster.accelerator.static_products);
     cost_shape_init(&shape, &spec);
