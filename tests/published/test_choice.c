@@ -230,7 +230,7 @@ int main(int argc, char **argv)
     static const Sweep sweeps[] = {
         {"/published/choice/bloom", "bloom_176b_prequel", 16},
         {"/published/choice/vtrain-multi", "vtrain_multi", 2},
-        {"/published/choice/vtrain-single", "vtrain_single", 25},
+        {"/published/choice/vtrain-single", "vtrain_single", 26},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(sweeps); i++)
         g_test_add_data_func(sweeps[i].test, &sweeps[i], test_sweep);

@@ -121,7 +121,7 @@ static void sources(void)
     static const Bound BOUNDS[] = {
         {"korthikanti_table5", 0.05, 0, 0},
         {"vtrain_multi", 0.08, 0, 0},
-        {"vtrain_single", 0.09, 0, 0},
+        {"vtrain_single", 0.08, 0, 0.9},
         {"mosaic_mpt", 0.055, 0, 0},
         {"simumax_b200", 0.06, 0.02, 0},
         {"nemo_launcher_a100", 0.06, 0, 0},
