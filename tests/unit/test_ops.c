@@ -374,7 +374,7 @@ static void scales_of_gathered_tensors(void)
     }
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
     spec.execution.framework.reduces_maximum = true; /* of every cast, and of each once */
-    const CostOps ops = layer_ops(&spec, COST_FORWARD);
+    const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(count_named(&ops, "maximum"), ==, 4);
 }
 
@@ -443,7 +443,7 @@ static double waited_s(const Spec *spec, CostPass pass, unsigned overlap)
     CostShape shape;
     other.execution.overlap = overlap;
     cost_shape_init(&shape, &other);
-    const CostOps ops = layer_ops(&other, pass);
+    const CostOps ops = fixture_layer_ops(&other, pass);
     return cost_time_ops(&shape, &ops, pass).comm_s[COST_COMM_TENSOR];
 }
 
@@ -460,7 +460,7 @@ static void own_part_hides_gathers(void)
     spec.execution.framework.own_part_products = true;
     spec.training.sequence_length = 16384;
     for (int pass = COST_FORWARD; pass <= COST_BACKWARD_INPUT; pass++) {
-        const CostOps ops = layer_ops(&spec, (CostPass)pass);
+        const CostOps ops = fixture_layer_ops(&spec, (CostPass)pass);
         const char *const parts[2][2] = {{"qkv", "mlp in"}, {"attention out", "mlp out"}};
         double own_s = 0;
         cost_shape_init(&shape, &spec);
