@@ -16,7 +16,7 @@ struct SearchTable {
 
 typedef struct Build {
     SearchTables *tables;
-    int share, shares;
+    int from, share, shares;
 } Build;
 
 /* --- totals --- */
@@ -27,10 +27,11 @@ static void add_side(SearchSide *sum, const SearchSide *side)
     sum->kernels_ps += side->kernels_ps;
 }
 
-static void fill_totals(int index, void *data)
+static void fill_totals(int offset, void *data)
 {
     const Build *build = data;
     SearchTables *tables = build->tables;
+    const int index = build->from + offset;
     if (index % build->shares != build->share)
         return;
     const int layers = tables->space->spec->model.layers;
@@ -207,7 +208,13 @@ static char *key_of(const SearchSpace *space, const SearchGroup *group)
                            group->dispatcher);
 }
 
-SearchTables *search_tables_new(SearchSpace *space, int jobs, int share, int shares)
+void search_tables_fill(SearchTables *tables, int from, int count, int jobs, int share, int shares)
+{
+    Build build = {.tables = tables, .from = from, .share = share, .shares = shares};
+    search_parallel(MIN(count, tables->count - from), jobs, fill_totals, &build);
+}
+
+SearchTables *search_tables_new(SearchSpace *space)
 {
     SearchTables *tables = g_new0(SearchTables, 1);
     GHashTable *index_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -231,8 +238,6 @@ SearchTables *search_tables_new(SearchSpace *space, int jobs, int share, int sha
     tables->totals = g_new0(SearchTotals, (gsize)tables->count);
     tables->table = g_new0(SearchTable *, (gsize)tables->count);
     tables->example = (const SearchGroup **)(void *)g_ptr_array_free(examples, FALSE);
-    Build build = {tables, share, shares};
-    search_parallel(tables->count, jobs, fill_totals, &build);
     g_hash_table_destroy(index_of);
     return tables;
 }

@@ -77,9 +77,11 @@ typedef struct SearchTables {
     GMutex mutex;
 } SearchTables;
 
-/* Gives every group its table and fills the totals on `jobs` threads: all, or of `shares` processes those whose index
- * leaves `share` when divided. */
-SearchTables *search_tables_new(SearchSpace *space, int jobs, int share, int shares);
+/* Gives every group its table. */
+SearchTables *search_tables_new(SearchSpace *space);
+/* Fills the totals of tables `from` and up to `count` of them on `jobs` threads: all, or of `shares` processes those whose
+ * index leaves `share` when divided. */
+void search_tables_fill(SearchTables *tables, int from, int count, int jobs, int share, int shares);
 void search_tables_free(SearchTables *tables);
 
 /* Room for a table's sums. */

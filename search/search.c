@@ -16,9 +16,14 @@ enum {
     WALK_BATCH = 128,
     RUN_BATCH = 32,
     EARLY_RUNS = 16,
+    TABLES_BATCH = 1024,
     MISSES_RUN = 24,
     MISSES_SHOWN = 5
 };
+
+/* Of the progress that is told. */
+#define TABLES_SHARE 0.5
+#define WALK_SHARE   0.3
 
 typedef struct Search {
     const SearchOptions *options;
@@ -320,7 +325,7 @@ static void search_all_groups(Search *search, GArray *survivors)
         simulate(search, ids, choose_next(search, fresh, &at, ids, EARLY_RUNS));
         g_array_append_vals(survivors, fresh->data, fresh->len);
         g_array_free(fresh, TRUE);
-        tell(search, 0.5 * (base + count) / groups);
+        tell(search, TABLES_SHARE + WALK_SHARE * (base + count) / groups);
     }
 }
 
@@ -364,7 +369,7 @@ static void run_survivors(Search *search, GArray *survivors)
         if (count == 0)
             break;
         simulate(search, ids, count);
-        tell(search, 0.5 + 0.5 * at / survivors->len);
+        tell(search, TABLES_SHARE + WALK_SHARE + (1 - TABLES_SHARE - WALK_SHARE) * at / survivors->len);
     }
     judge_survivors(search, survivors, at);
 }
@@ -490,8 +495,12 @@ static void prepare(Search *search)
 {
     const int groups = search->space->group_count;
     const SearchTeam *team = search->options->team;
-    search->tables = search_tables_new(search->space, search->jobs, team != NULL ? team->rank : 0,
-                                       team != NULL ? team->ranks : 1);
+    search->tables = search_tables_new(search->space);
+    for (int from = 0; from < search->tables->count; from += TABLES_BATCH) {
+        search_tables_fill(search->tables, from, TABLES_BATCH, search->jobs, team != NULL ? team->rank : 0,
+                           team != NULL ? team->ranks : 1);
+        tell(search, TABLES_SHARE * from / search->tables->count);
+    }
     search->group_ps = g_new(int64_t, (gsize)MAX(1, groups));
     search->pairs_ps = g_new(int64_t, (gsize)MAX(1, groups));
     search->order = g_new(int, (gsize)MAX(1, groups));

@@ -84,7 +84,8 @@ static void check_space(const Spec *spec, GRand *rand, int points, Gap *gaps)
 {
     SearchSpace *space = search_space_new(spec);
     if (search_space_count(space) > 0) {
-        SearchTables *tables = search_tables_new(space, 1, 0, 1);
+        SearchTables *tables = search_tables_new(space);
+        search_tables_fill(tables, 0, tables->count, 1, 0, 1);
         SearchLane *lane = search_lane_new(space, tables);
         for (int k = 0; k < points; k++)
             check_point(lane, space, random_id(rand, space), gaps);
