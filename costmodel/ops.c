@@ -185,8 +185,7 @@ void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int 
     }
     if (pass == COST_BACKWARD_INPUT) {
         cost_push_maximum(shape, ops, op->module, op->kernels - 1);
-    }
-    if (pass == COST_BACKWARD_INPUT) { /* two read, one written; compiled, the next kernel reads one more */
+        /* two read, one written; compiled, the next kernel reads one more */
         const bool compiled = shape->spec->execution.compiled;
         const double bytes = op->u.gemm.m * op->u.gemm.n * shape->element_bytes;
         const int sums = op->kernels - 1;

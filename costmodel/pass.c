@@ -19,18 +19,24 @@ static double gemm_speed(const CostShape *shape, const CostGemm *gemm)
     return gemm->k < ROWWISE_LONG_SUM ? framework->rowwise_gemm_frac : framework->rowwise_long_gemm_frac;
 }
 
-/* One product, or one for each part of the linear's output. */
-static double products_s(const SpecAccelerator *accelerator, const CostOp *op)
+/* One product on the framework's kernel. */
+static double product_s(const CostShape *shape, const CostGemm *gemm)
+{
+    return cost_gemm_s(&shape->accelerator, gemm) / gemm_speed(shape, gemm);
+}
+
+/* One product, or one for each part of the linear's output, each as long as its own sums. */
+static double products_s(const CostShape *shape, const CostOp *op)
 {
     if (op->parts[0] <= 0) {
-        return cost_gemm_s(accelerator, &op->u.gemm);
+        return product_s(shape, &op->u.gemm);
     }
     double seconds = 0;
     for (int i = 0; i < COST_MAX_PARTS && op->parts[i] > 0; i++) {
         CostGemm part = op->u.gemm;
         double *const out[] = {&part.n, &part.k, &part.m}; /* forward, backward-input, backward-weight */
         *out[part.layout] = op->parts[i];
-        seconds += cost_gemm_s(accelerator, &part);
+        seconds += product_s(shape, &part);
     }
     return seconds;
 }
@@ -40,7 +46,7 @@ static double once_s(const CostShape *shape, const CostOp *op)
     const SpecAccelerator *accelerator = &shape->accelerator;
     switch (op->kind) {
     case COST_OP_GEMM:
-        return shape->slowest * products_s(accelerator, op) / gemm_speed(shape, &op->u.gemm);
+        return shape->slowest * products_s(shape, op);
     case COST_OP_ATTENTION:
         return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
                shape->spec->execution.framework.attention_speed_frac;

@@ -108,6 +108,28 @@ static void kept_apart_takes_longer(void)
     }
 }
 
+/* Gate and up sum over 14,336 each when they hand their input a gradient, not over both: no long sum there. */
+static void rowwise_sums_of_parts(void)
+{
+    Spec spec = make_spec(1, true);
+    spec.cluster.accelerator.sm_count = 132;
+    spec.cluster.accelerator.memory_bytes_per_s = 3.3e12;
+    spec.cluster.accelerator.peak_flops_per_s[SPEC_FP8] = 1979e12;
+    spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
+    spec.execution.framework.rowwise_gemm_frac = 1;
+    for (int apart = 0; apart < 2; apart++) {
+        spec.execution.framework.separate_projections = apart;
+        spec.execution.framework.rowwise_long_gemm_frac = 1;
+        const double even_s = products_s(&spec, COST_BACKWARD_INPUT);
+        spec.execution.framework.rowwise_long_gemm_frac = 0.5;
+        const double slow_s = products_s(&spec, COST_BACKWARD_INPUT);
+        if (apart)
+            g_assert_cmpfloat(slow_s, ==, even_s);
+        else
+            g_assert_cmpfloat(slow_s, >, 1.3 * even_s);
+    }
+}
+
 static double kept(const Spec *spec)
 {
     CostShape shape;
@@ -241,6 +263,7 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/chains", chains);
     g_test_add_func("/eager/kept-apart", kept_apart);
     g_test_add_func("/eager/kept-apart-takes-longer", kept_apart_takes_longer);
+    g_test_add_func("/eager/rowwise-sums-of-parts", rowwise_sums_of_parts);
     g_test_add_func("/eager/parts-wait-for-their-sum", parts_wait_for_their_sum);
     g_test_add_func("/eager/repeated", repeated);
     g_test_add_func("/eager/casts", casts);
