@@ -33,7 +33,7 @@ double cost_op_s(const CostShape *shape, const CostOp *op);
 /* A host that launches ahead of the GPU in one pass of a layer has that much less to make up in the next: over
  * `passes` of one layer the GPU waits only for what launches take beyond its own time in all of them. Recomputation
  * uses what the others leave and gives nothing, so that those do not depend on it. Where the GPU `catches_up` with the
- * host before every micro-batch, no backward lies before a forward: its waits stay, what it is ahead by serves the backward. */
+ * host before every forward, or no backward lies before one, a forward's waits stay; what it is ahead by serves the backward. */
 void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, bool catches_up);
 
 double cost_time_total_s(const CostTime *time);

@@ -39,6 +39,15 @@ static void add_edge(const Step *step, ListOps list, SimSegment *segment)
     }
 }
 
+/* No backward that the host ran ahead in lies before a forward: it waits for the GPU before each, or all forwards of a
+ * step come first. */
+static bool forwards_catch_up(const Spec *spec)
+{
+    const SpecSchedule schedule = spec->parallel.schedule;
+    const bool forwards_first = schedule == SPEC_SCHEDULE_GPIPE || schedule == SPEC_SCHEDULE_BREADTH_FIRST;
+    return spec->execution.framework.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
+}
+
 static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, StepLayerKind *kind)
 {
     SimSegment *segment = &kind->segment;
@@ -54,7 +63,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
             again = cost_time_recompute(&step->shape, &ops, extent);
         }
     }
-    cost_time_run_ahead(times, &again, step->spec->execution.framework.microbatch_sync);
+    cost_time_run_ahead(times, &again, forwards_catch_up(step->spec));
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         step_add_time(works[pass], &times[pass], SIM_PART_COMPUTE);
     }
