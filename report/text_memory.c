@@ -121,13 +121,16 @@ static void add_stage_row(OrrTable *table, const Report *report, const StageRow 
     orr_table_row(table, columns);
 }
 
-/* Fields that would make room and are not used yet. */
+/* Fields that would make room, that the software has and that are not used yet. */
 static void write_remedies(const Spec *spec, GString *out)
 {
     const SpecTraining *training = &spec->training;
     const SpecParallel *parallel = &spec->parallel;
+    const SpecFramework *framework = &spec->execution.framework;
+    const int most_zero = parallel->pipeline > 1 ? MIN(framework->most_zero, framework->most_zero_in_pipeline)
+                                                 : framework->most_zero;
     g_autoptr(GString) line = g_string_new(NULL);
-    if (parallel->zero == 0 && parallel->data > 1)
+    if (parallel->zero == 0 && most_zero > 0 && parallel->data > 1)
         g_string_append(line, "parallel.zero=1, ");
     if (parallel->tensor > 1 && !parallel->sequence_parallel)
         g_string_append(line, "parallel.sequence_parallel=true, ");
@@ -135,7 +138,7 @@ static void write_remedies(const Spec *spec, GString *out)
         g_string_append(line, "training.recompute=full, ");
     if (training->micro_batch > 1)
         g_string_append(line, "training.micro_batch=1, ");
-    if (parallel->zero < 3 && parallel->data > 1 && parallel->pipeline == 1)
+    if (parallel->zero < 3 && most_zero >= 3 && parallel->data > 1 && parallel->pipeline == 1)
         g_string_append(line, "parallel.zero=3, ");
     g_string_append(line, "larger tensor or pipeline degrees; a field that is \"auto\" takes the fastest "
                           "value that fits");

@@ -82,8 +82,15 @@ static void test_room(void)
                                 "--set", "cluster.accelerator.memory_bytes=80 GB"));
     CliRun tight =
         cli_run(NULL, CLI_WORDS("run", path, "--set", "cluster.accelerator.memory_bytes=24.7 GiB"));
+    CliRun old =
+        cli_run(NULL, CLI_WORDS("run", path, "--set", "parallel.zero=0", "--set", "training.micro_batch=4",
+                                "--set", "cluster.accelerator.memory_bytes=80 GB", "--set",
+                                "execution.framework=megatron-lm-2021"));
     cli_assert_done(&none, "does not fit");
     cli_assert_done(&tight, "just fits");
+    cli_assert_done(&old, "does not fit");
+    g_assert_nonnull(strstr(old.out, "Makes room"));
+    g_assert_null(strstr(old.out, "parallel.zero=")); /* which that software has not */
     g_assert_nonnull(strstr(none.out, "DOES NOT FIT (83.3 of 74.5 GiB)"));
     g_assert_nonnull(strstr(none.out, "Makes room  parallel.zero=1, training.recompute=full, "
                                       "training.micro_batch=1"));
@@ -91,6 +98,7 @@ static void test_room(void)
     g_assert_nonnull(strstr(tight.out, "Just fits: peak and context of stage 0"));
     cli_run_clear(&none);
     cli_run_clear(&tight);
+    cli_run_clear(&old);
 }
 
 /* A budget that nothing keeps is answered with the cheapest, a deadline with the fastest. */
