@@ -129,6 +129,8 @@ static void probe_once(Probe *probe, Spec *spec, SpecRecompute recompute)
     probe->first = false;
 }
 
+static const char *const ALIKE_ORDERS[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+
 /* Spans hold for every data and pipeline degree where both are outside of the others, and groups divide a domain or are
  * divided by it. */
 bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
@@ -140,7 +142,7 @@ bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
         if (domain % strides[i] != 0 && strides[i] % domain != 0)
             return false;
     const char *order = space->rank_orders[group->order];
-    return strcmp(order, "tp-cp-ep-dp-pp") == 0 || strcmp(order, "tp-cp-ep-pp-dp") == 0;
+    return strcmp(order, ALIKE_ORDERS[0]) == 0 || strcmp(order, ALIKE_ORDERS[1]) == 0;
 }
 
 /* The group's own degrees; each stage has a segment, the first and last their edge. */
@@ -177,7 +179,8 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     if (!search_placed_alike(space, group))
         own_degrees(group, ret_spec);
     parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
-    g_strlcpy(parallel->order, space->rank_orders[search_placed_alike(space, group) ? 0 : group->order],
+    g_strlcpy(parallel->order,
+              search_placed_alike(space, group) ? ALIKE_ORDERS[0] : space->rank_orders[group->order],
               sizeof parallel->order);
     parallel->expert = group->expert;
     parallel->expert_tensor = group->expert_tensor;
