@@ -191,6 +191,7 @@ void search_write_certificate(OrrJsonWriter *w, const SearchResult *result)
     orr_jw_int(w, "evaluated", result->evaluated);
     orr_jw_int(w, "survivors", result->survivors);
     orr_jw_int(w, "simulated", result->simulated);
+    orr_jw_int(w, "seeds", result->seeds);
     orr_jw_int(w, "refused", result->refused);
     orr_jw_int(w, "open", result->open);
     orr_jw_begin(w, "loose", '{');

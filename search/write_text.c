@@ -83,7 +83,11 @@ static void append_certificate(GString *out, const SearchResult *result)
         if (result->space->beyond[i] > 0)
             append_entry(out, "not allowed", "%14s  %s", whole(count, result->space->beyond[i]),
                          search_limit_field((SearchUserLimit)i));
-    append_entry(out, "simulated", "%s; bounded one by one: %s", whole(count, result->simulated),
+    g_autofree char *seeds =
+        result->seeds > 0
+            ? g_strdup_printf(" (%" G_GINT64_FORMAT " left out above as well)", (gint64)result->seeds)
+            : g_strdup("");
+    append_entry(out, "simulated", "%s%s; bounded one by one: %s", whole(count, result->simulated), seeds,
                  whole(points, result->evaluated));
     append_loose(out, result);
     if (result->refused > 0)

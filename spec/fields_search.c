@@ -42,7 +42,10 @@ static bool read_orders(SpecReadContext *context, const OrrJson *node, void *tar
                               "[\"tp-cp-ep-dp-pp\", \"tp-cp-ep-pp-dp\"]",
                               SPEC_SEARCH_ORDERS);
     for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
-        const char *text = orr_json_type(item) == ORR_JSON_TEXT ? orr_json_text(item) : "";
+        if (orr_json_type(item) != ORR_JSON_TEXT)
+            return spec_read_fail(context, item, error,
+                                  "is no text; give an order such as \"tp-cp-ep-dp-pp\"");
+        const char *text = orr_json_text(item);
         if (!spec_check_order_names(NULL, text, true, error))
             return false;
         g_strlcpy(search->order[search->order_count++], text, SPEC_ORDER_SIZE);
@@ -71,7 +74,7 @@ static const SpecField search_fields[] = {
     CHOICES(data, "parallel.data; default: what the other degrees leave of the GPUs."),
     CHOICES(expert, "parallel.expert; default: divisors of the experts that divide the ranks."),
     CHOICES(expert_tensor, "parallel.expert_tensor; default: divisors of the tensor degree."),
-    CHOICES(zero, "parallel.zero; default: 0 to 3."),
+    CHOICES(zero, "parallel.zero; default: the stages that the framework has, with a pipeline and without."),
     CHOICES(zero_group_gpus,
             "parallel.zero_group_gpus; default: 0 and the divisors of the data-parallel degree."),
     CHOICES(micro_batch,

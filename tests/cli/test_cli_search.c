@@ -36,6 +36,7 @@ static void test_bad_flags(void)
         {{"--set", "search.precision=[\"int4\"]"}, "search.precision"},
         {{"--set", "search.tensor=[]"}, "search.tensor"},
         {{"--set", "search.tensor=[3]"}, "no assignment"},
+        {{"--set", "search.order=[1]"}, "search.order: 1 is no text"},
         {{"--set", "parallel.pipeline=96"}, "multiply to 96, which does not divide the 1024 GPUs"},
         {{"--set", "parallel.pipeline=128"}, "parallel.pipeline 128 leaves stages without a layer"},
         {{"--set", "search.precision=[\"fp8\"]"}, "no assignment"}, /* an A100 has no peak for it */
@@ -55,6 +56,7 @@ static void test_time_limit(void)
     g_assert_nonnull(strstr(run.out, "\"proved\": false"));
     g_assert_nonnull(strstr(run.out, "\"gap_frac\": null"));
     g_assert_nonnull(strstr(run.out, "\"best\": []"));
+    g_assert_nonnull(strstr(run.out, "\"seeds\": "));
     cli_run_clear(&run);
 }
 

@@ -21,11 +21,12 @@ static inline void fixture_vary(Spec *spec, int number)
             ((1u << SPEC_SCHEDULE_COUNT) - 1) & ~(1u << SPEC_SCHEDULE_ZB_AUTO | 1u << SPEC_SCHEDULE_FILE);
     spec->search.zero = (SpecChoices){.count = 4, .value = {0, 1, 2, 3}};
     if (number % 5 == 1) {
-        const gsize count = G_N_ELEMENTS(fixture_orders), first = (gsize)number / 5; /* each comes first once */
+        const gsize count = G_N_ELEMENTS(fixture_orders),
+                    first = (gsize)number / 5; /* each comes first once */
         g_strlcpy(spec->parallel.order, "auto", sizeof spec->parallel.order);
         for (gsize i = 0; first % 2 == 0 && i < count; i++)
-            g_strlcpy(spec->search.order[spec->search.order_count++],
-                      fixture_orders[(first / 2 + i) % count], SPEC_ORDER_SIZE);
+            g_strlcpy(spec->search.order[spec->search.order_count++], fixture_orders[(first / 2 + i) % count],
+                      SPEC_ORDER_SIZE);
     }
     if (spec->model.moe.experts > 0 && number % 8 == 7)
         spec->parallel.moe_dispatcher = (SpecMoeDispatcher)SPEC_AUTO;
