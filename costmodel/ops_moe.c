@@ -79,6 +79,9 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
                    shape->tokens * (model->gated_mlp ? 2 * f : f), COST_GATHERED_INPUT);
     const int in = cost_push_linear(shape, ops, "shared expert in", module, pass, shape->tokens,
                                     shape->hidden, model->gated_mlp ? 2 * f : f, shape->linear_dtype);
+    if (model->gated_mlp) {
+        cost_split_linear(shape, ops, pass, in, (const double[]){f, f, 0});
+    }
     cost_push_tensor_in(shape, ops, pass, module, in);
     cost_push_activation(shape, ops, pass, module, shape->tokens * f);
     cost_push_cast(shape, ops, module, pass, shape->tokens * f, shape->part_tokens * shape->hidden,
@@ -278,9 +281,10 @@ static void push_counts(const CostShape *shape, CostOps *ops, CostPass pass)
                              4.0 * spec->model.moe.experts * shape->expert_group.ranks, shape->expert_group,
                              COST_COMM_EXPERT, -1);
     }
+    const double factor = dropless(shape) ? load(shape) : spec->model.moe.capacity_factor;
     cost_push_collective(ops, "probabilities", COST_MODULE_MOE, COST_ALL_TO_ALL,
-                         own_tokens(shape) * spec->model.moe.top_k * 4, shape->expert_group, COST_COMM_EXPERT,
-                         -1);
+                         own_tokens(shape) * factor * spec->model.moe.top_k * 4, shape->expert_group,
+                         COST_COMM_EXPERT, -1);
 }
 
 /* Copies of rows around an exchange, each way. All-to-all: tokens to k rows in the order of ranks, and in the order of

@@ -81,8 +81,8 @@ static double own_part_s(const CostShape *shape, const CostGemm *gemm, double t,
     CostGemm own = *gemm, behind = *gemm;
     own.m /= t;
     behind.m *= (t - 2) / t;
-    const double own_s = shape->slowest * cost_gemm_s(&shape->accelerator, &own);
-    const double behind_s = t > 2 ? shape->slowest * cost_gemm_s(&shape->accelerator, &behind) : 0;
+    const double own_s = shape->slowest * product_s(shape, &own);
+    const double behind_s = t > 2 ? shape->slowest * product_s(shape, &behind) : 0;
     const double rest_s = fmax(own_s + behind_s, gemm_s - own_s);
     return together_s(own_s, comm_s, f) + rest_s - gemm_s;
 }
@@ -109,7 +109,7 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
         }
         CostGemm piece = beside->u.gemm;
         piece.m /= t;
-        const double pieces_s = fmax(gemm_s, t * shape->slowest * cost_gemm_s(&shape->accelerator, &piece));
+        const double pieces_s = fmax(gemm_s, t * shape->slowest * product_s(shape, &piece));
         const double hidden_s = (t - 1) / t * comm_s;
         return comm_s / t + fmax(hidden_s, pieces_s + f * hidden_s) - gemm_s;
     }
