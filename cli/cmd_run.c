@@ -5,7 +5,7 @@
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *memory;
+    char *trace, *memory, *kernels;
     gboolean unfold, check;
 } RunArgs;
 
@@ -34,13 +34,16 @@ static unsigned recording(const RunArgs *args)
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
-    g_autoptr(GString) trace = g_string_new(NULL), memory = g_string_new(NULL), text = g_string_new(NULL);
-    CliOutput outputs[3];
+    g_autoptr(GString) trace = g_string_new(NULL), memory = g_string_new(NULL), kernels = g_string_new(NULL),
+                       text = g_string_new(NULL);
+    CliOutput outputs[4];
     int count = 0;
     if (args->trace != NULL)
         outputs[count++] = (CliOutput){"--trace", args->trace, trace};
     if (args->memory != NULL)
         outputs[count++] = (CliOutput){"--memory", args->memory, memory};
+    if (args->kernels != NULL)
+        outputs[count++] = (CliOutput){"--kernels", args->kernels, kernels};
     outputs[count++] = (CliOutput){"the report", common->output, text};
     if (!cli_outputs_check(outputs, count, error))
         return false;
@@ -54,6 +57,8 @@ static bool run(const CliArgs *common, GError **error)
         report_write_trace(report, trace);
     if (args->memory != NULL)
         report_write_memory(report, memory);
+    if (args->kernels != NULL)
+        report_write_kernels(report, kernels);
     write_report(report, common->format, text);
     const bool ok = cli_outputs_write(outputs, count, error);
     if (ok && args->check)
@@ -68,6 +73,9 @@ static const CliFlag flags[] = {
      "also write a Chrome trace (open it in ui.perfetto.dev)"},
     {"memory", CLI_FLAG_FILE, offsetof(RunArgs, memory), "FILE",
      "also write the memory of every rank over time as CSV"},
+    {"kernels", CLI_FLAG_FILE, offsetof(RunArgs, kernels), "FILE",
+     "also write every kernel and collective of a layer, the embedding and the head as CSV: size, seconds, "
+     "FLOP/s"},
     {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},

@@ -34,6 +34,10 @@ bool cost_layer_has_experts(const SpecModel *model, int layer);
 /* Experts of a layer: those of the last ones may be more (pyramid). Source: [Rajbhandari2022] section 4 */
 int cost_layer_experts(const SpecModel *model, int layer);
 
+/* Layers of one kind cost and keep the same: dense, or with the first or the late ones' experts; windowed or not. */
+#define COST_LAYER_KINDS 8
+int cost_layer_kind(const SpecModel *model, int layer);
+
 /* Whole model; `active` counts top_k instead of all experts. mtp modules included when mtp_layers > 0. */
 double cost_parameters(const SpecModel *model, int max_positions_or_0, bool active);
 

@@ -73,5 +73,8 @@ void report_write_csv(const Report *report, bool header, GString *out);
 void report_write_trace(const Report *report, GString *out);
 /* time_s, rank, and bytes of each memory kind, one line a change. */
 void report_write_memory(const Report *report, GString *out);
+/* Every kernel and collective of each kind of layer, the embedding and the head, of one micro-batch on one rank: alone, in
+ * seconds, with size, FLOPs and bytes. */
+void report_write_kernels(const Report *report, GString *out);
 
 #endif

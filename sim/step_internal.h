@@ -21,7 +21,7 @@ typedef struct StepLayerKind {
     StepParams params;
 } StepLayerKind;
 
-#define STEP_LAYER_KINDS 24 /* late or not x experts or not x window or not x recompute extent */
+#define STEP_LAYER_KINDS (COST_LAYER_KINDS * 3) /* x recompute extent */
 
 typedef struct Step {
     const Spec *spec;

@@ -77,13 +77,8 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
 
 static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage)
 {
-    const SpecModel *model = &step->spec->model;
-    const int every = model->attention_window_every > 1 ? model->attention_window_every : 1;
-    const int window = model->attention_window_tokens > 0 && layer % every == 0;
-    const int experts = cost_layer_has_experts(model, layer);
     const int extent = (int)cost_recompute_extent(step->spec, layer_in_stage);
-    const int late = experts && cost_layer_experts(model, layer) != model->moe.experts;
-    StepLayerKind *kind = &step->kinds[((late * 2 + experts) * 2 + window) * 3 + extent];
+    StepLayerKind *kind = &step->kinds[cost_layer_kind(&step->spec->model, layer) * 3 + extent];
     if (!kind->filled) {
         fill_layer_kind(step, layer, layer_in_stage, kind);
     }

@@ -122,6 +122,7 @@ static void test_wrong_use(void)
         {{"run", "a.json", "--output", ""}, "--output is empty"},
         {{"run", "a.json", "--trace", "-"}, "standard output"},
         {{"run", "a.json", "--trace", "x", "--memory", "./x"}, "--trace and --memory"},
+        {{"run", "a.json", "--kernels", "x", "--output", "./x"}, "--kernels and"},
         {{"run", "a.json", "--output", "x", "--trace", "x"}, "x"},
         {{"run", "no-such-scenario.json"}, "no-such-scenario.json"},
         {{"run", "."}, "."},

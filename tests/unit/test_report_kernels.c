@@ -1,0 +1,142 @@
+/* tests/unit/test_report_kernels.c - run --kernels: FLOPs against the closed form, counts of layers, one meaning a cell. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "report/report.h"
+
+enum {
+    PIECE,
+    COUNT,
+    PASS,
+    KERNEL,
+    KIND,
+    BESIDE,
+    AGAIN,
+    LAUNCHES,
+    SECONDS,
+    SIZE,
+    GROUPS,
+    FLOPS,
+    RATE,
+    BYTES,
+    SPEED,
+    CELLS
+};
+
+static char **lines_of(const char *scenario)
+{
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(scenario, strlen(scenario), "kernels", &error);
+    g_assert_no_error(error);
+    g_autofree Spec *spec = g_new(Spec, 1);
+    const char *const none[] = {NULL};
+    spec_load_json(orr_json_root(doc), "kernels", none, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    const Report report = {.spec = spec};
+    g_autoptr(GString) text = g_string_new(NULL);
+    report_write_kernels(&report, text);
+    orr_json_free(doc);
+    char **lines = g_strsplit(text->str, "\n", -1);
+    const guint count = g_strv_length(lines);
+    g_assert_cmpstr(lines[count - 1], ==, "");
+    g_clear_pointer(&lines[count - 1], g_free);
+    return lines;
+}
+
+/* Sum of one cell over the lines of a piece and a pass; 0 where none. */
+static double sum(char **lines, const char *piece, const char *pass, const char *kind, int cell)
+{
+    double total = 0;
+    for (int i = 1; lines[i] != NULL; i++) {
+        g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
+        g_assert_cmpuint(g_strv_length(cells), ==, CELLS);
+        if (g_str_equal(cells[PIECE], piece) && g_str_equal(cells[PASS], pass) &&
+            (kind == NULL || g_str_equal(cells[KIND], kind)))
+            total += g_ascii_strtod(cells[cell], NULL);
+    }
+    return total;
+}
+
+#define GPT3(recompute)                                                                                      \
+    "{\"model\":\"gpt3-175b\",\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"nodes\":1},\"training\":{"         \
+    "\"sequence_length\":2048,\"global_batch\":1,\"micro_batch\":1,\"precision\":\"bf16\",\"recompute\":"    \
+    "\"" recompute "\"},\"parallel\":{\"tensor\":8},\"execution\":{\"framework\":\"megatron-lm-2023\"}}"
+
+/* One layer forward, 1/8 of it: 24 T h^2 of products and 4 T s h of attention. Source: [Korthikanti2022] appendix A */
+static void flops(void)
+{
+    const double t = 2048, s = 2048, h = 12288;
+    g_auto(GStrv) lines = lines_of(GPT3("none"));
+    const double products = sum(lines, "layer", "forward", "gemm", FLOPS);
+    const double attention = sum(lines, "layer", "forward", "attention", FLOPS);
+    g_assert_cmpfloat_with_epsilon(products / (24 * t * h * h / 8), 1, 1e-8);
+    g_assert_cmpfloat_with_epsilon(attention / (4 * t * s * h / 8), 1, 1e-8);
+    g_assert_cmpfloat_with_epsilon(sum(lines, "layer", "backward-input", "gemm", FLOPS) / products, 1, 1e-8);
+    g_assert_cmpfloat_with_epsilon(sum(lines, "layer", "backward-weight", "gemm", FLOPS) / products, 1, 1e-8);
+    for (int i = 1; lines[i] != NULL; i++) {
+        g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
+        const double seconds = g_ascii_strtod(cells[SECONDS], NULL);
+        g_assert_cmpfloat(seconds, >, 0);
+        g_assert_cmpstr(cells[AGAIN], ==, "no");
+        for (int cell = FLOPS; cell <= BYTES; cell += 2) {
+            const double amount = g_ascii_strtod(cells[cell], NULL),
+                         rate = g_ascii_strtod(cells[cell + 1], NULL);
+            g_assert_true((amount > 0) == (cells[cell][0] != '\0'));
+            g_assert_cmpfloat(fabs(rate * seconds - amount), <=, 1e-7 * amount);
+        }
+    }
+}
+
+/* Selective recomputation runs attention again and nothing else; full runs all of the forward, but not the head's. */
+static void recomputed(void)
+{
+    g_auto(GStrv) selective = lines_of(GPT3("selective"));
+    g_auto(GStrv) full = lines_of(GPT3("full"));
+    for (int i = 1; selective[i] != NULL; i++) {
+        g_auto(GStrv) cells = g_strsplit(selective[i], ",", -1);
+        g_auto(GStrv) all = g_strsplit(full[i], ",", -1);
+        const bool forward = g_str_equal(cells[PASS], "forward") && g_str_equal(cells[PIECE], "layer");
+        const bool attention = forward && g_str_equal(cells[KIND], "attention");
+        g_assert_cmpstr(cells[AGAIN], ==, attention ? "yes" : "no");
+        g_assert_cmpstr(all[AGAIN], ==, forward ? "yes" : "no");
+    }
+}
+
+/* 3 dense layers, 58 with experts, and one module behind them. */
+static void kinds_of_layers(void)
+{
+    g_auto(GStrv) lines = lines_of(
+        "{\"model\":{\"preset\":\"deepseek-v3\",\"mtp_layers\":1},\"cluster\":{\"preset\":\"dgx-h100\","
+        "\"nodes\":2},\"training\":{"
+        "\"sequence_length\":4096,\"global_batch\":16,\"micro_batch\":1},\"parallel\":{\"expert\":16},"
+        "\"execution\":{\"framework\":\"megatron-core\"}}");
+    static const struct {
+        const char *piece, *count;
+    } cases[] = {{"layer", "3"},
+                 {"expert layer", "58"},
+                 {"embedding", "1"},
+                 {"head", "1"},
+                 {"multi-token prediction", "1"}};
+    for (gsize c = 0; c < G_N_ELEMENTS(cases); c++) {
+        int found = 0;
+        for (int i = 1; lines[i] != NULL; i++) {
+            g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
+            if (g_str_equal(cells[PIECE], cases[c].piece)) {
+                g_assert_cmpstr(cells[COUNT], ==, cases[c].count);
+                found++;
+            }
+        }
+        g_assert_cmpint(found, >, 0);
+    }
+    g_assert_cmpfloat(sum(lines, "expert layer", "forward", "collective", BYTES), >, 0);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/report/kernels/flops", flops);
+    g_test_add_func("/report/kernels/recomputed", recomputed);
+    g_test_add_func("/report/kernels/kinds-of-layers", kinds_of_layers);
+    return g_test_run();
+}
