@@ -80,9 +80,7 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
 {
     const int zero = spec->parallel.zero;
     const SpecFramework *framework = &spec->execution.framework;
-    const bool whole =
-        zero == 1 && framework->fp32_sums_all_reduced && spec->training.gradient_dtype == SPEC_FP32;
-    const bool scatter = zero >= 1 && framework->reduce_scatter && !whole;
+    const bool scatter = framework->reduce_scatter && zero >= (framework->zero1_all_reduces ? 2 : 1);
     segment->grad_reduce =
         both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, params, cost_gradient_wire_bytes(spec));
     if (zero >= 1) {

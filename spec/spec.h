@@ -209,10 +209,10 @@ typedef struct SpecFramework {
     double microbatch_overhead_s; /* schedule bookkeeping, once per micro-batch and pass on each rank */
     /* Data parallelism. */
     SpecDtype gradient_dtype, gradient_reduce_dtype;
-    double bucket_bytes; /* gradient and parameter bucket; 0: one bucket */
-    bool reduces_at_end; /* gradients wait for the end of the last backward: no overlap "grad_reduce" */
-    bool reduce_scatter; /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
-    bool fp32_sums_all_reduced;  /* ... but not of gradients that are summed in fp32 */
+    double bucket_bytes;    /* gradient and parameter bucket; 0: one bucket */
+    bool reduces_at_end;    /* gradients wait for the end of the last backward: no overlap "grad_reduce" */
+    bool reduce_scatter;    /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
+    bool zero1_all_reduces; /* ... but not ZeRO-1, which all-reduces */
     bool hooks_reduce_unsharded; /* ZeRO-0 reduces beside the last backward, whatever `overlap` says */
     bool
         fused_grad_accumulation; /* the weight-gradient GEMM adds to the gradient; else a pass of its own does */
