@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/memory_bound.h"
 #include "costmodel/states.h"
 #include "sim/step_internal.h"
 #include "spec/load.h"
@@ -61,15 +62,37 @@ SimWork step_collective(const Spec *spec, const CostCollective *collective, SimP
     return work;
 }
 
-/* One activation or its gradient to another pipeline rank, `inside` the scale-up domain or not, in `messages` of which all but
- * the first are small. With sequence parallelism, or with the
- * scatter-gather of [Narayanan2021], a tensor rank sends its 1/t; the latter gathers on the other side. */
-static SimWork hop(const Step *step, bool inside, int messages)
+/* What the receivers of 1/t each do to have the whole tensor. DeepSpeed's PartitionedTensor [DeepSpeedPipe] fills a buffer with
+ * zeros, gathers a list of parts, which PyTorch copies out of a buffer of its own, and clones the result: 5 passes. For
+ * a backward it does so for the gradient and, anew, for the output that the stage had cut and dropped. */
+static SimWork gather_parts(const Step *step, double whole, bool backward)
 {
     const Spec *spec = step->spec;
+    SimWork work = step_collective(
+        spec, &(CostCollective){.op = COST_ALL_GATHER, .bytes = whole, .group = step->shape.tensor_group},
+        SIM_PART_PIPELINE_COMM);
+    if (spec->execution.framework.p2p_partitioned_tensors) {
+        work.part_ps[SIM_PART_PIPELINE_COMM] +=
+            step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, 5 * whole));
+        if (backward) {
+            const SimWork again = work;
+            step_add_work(&work, &again);
+        }
+    }
+    return work;
+}
+
+/* One activation or, `backward`, its gradient to another pipeline rank, `inside` the scale-up domain or not, in `messages` of
+ * which all but the first are small. With sequence parallelism, or with the scatter-gather of [Narayanan2021], a tensor
+ * rank sends its 1/t; the latter gathers on the other side. Where messages go one at a time an exchange of both directions
+ * takes both; that a pipeline which fills or drains has one direction only is ignored. */
+static SimWork hop(const Step *step, bool inside, int messages, bool backward)
+{
+    const Spec *spec = step->spec;
+    const SpecFramework *framework = &spec->execution.framework;
     const CostShape *shape = &step->shape;
-    const bool scatter = !shape->sequence_parallel && !inside &&
-                         spec->execution.framework.p2p_scatter_gather && spec->parallel.tensor > 1;
+    const bool cuts = framework->p2p_partitioned_tensors || (framework->p2p_scatter_gather && !inside);
+    const bool scatter = !shape->sequence_parallel && cuts && spec->parallel.tensor > 1;
     const double whole = shape->tokens * shape->hidden * shape->element_bytes;
     const double bytes = shape->sequence_parallel || scatter ? whole / shape->tensor : whole;
     SimWork work = step_collective(
@@ -78,15 +101,14 @@ static SimWork hop(const Step *step, bool inside, int messages)
                           .bytes = bytes,
                           .group = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1}},
         SIM_PART_PIPELINE_COMM);
+    work.part_ps[SIM_PART_PIPELINE_COMM] *= framework->p2p_one_at_a_time ? 2 : 1;
     if (scatter) {
-        const SimWork gather = step_collective(
-            spec, &(CostCollective){.op = COST_ALL_GATHER, .bytes = whole, .group = shape->tensor_group},
-            SIM_PART_PIPELINE_COMM);
+        const SimWork gather = gather_parts(step, whole, backward);
         const uint8_t link = work.link;
         step_add_work(&work, &gather);
         work.link = link;
     }
-    work.part_ps[SIM_PART_PIPELINE_COMM] += messages * step_ps(spec->execution.framework.p2p_host_s);
+    work.part_ps[SIM_PART_PIPELINE_COMM] += messages * step_ps(framework->p2p_host_s);
     work.sm_share = 0; /* one or two channels: below what the compute kernels notice */
     return work;
 }
@@ -96,7 +118,7 @@ int64_t sim_step_hop_ps(const Spec *spec, bool inside)
     Step step = {.spec = spec};
     int64_t ps = 0;
     cost_shape_init(&step.shape, spec);
-    const SimWork work = hop(&step, inside, 1);
+    const SimWork work = hop(&step, inside, 1, false);
     for (int part = 0; part < SIM_PART_COUNT; part++) {
         ps += work.part_ps[part];
     }
@@ -114,13 +136,13 @@ static void fill_hops(Step *step, int stage)
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage + 1, &other, &chunk);
         if (other != rank) {
             plan->stages[stage].send_next = hop(step, cost_pipeline_inside(step->spec, rank, other),
-                                                step->spec->execution.framework.p2p_forward_messages);
+                                                step->spec->execution.framework.p2p_forward_messages, false);
         }
     }
     if (within > 0) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage - 1, &other, &chunk);
         if (other != rank) {
-            plan->stages[stage].send_prev = hop(step, cost_pipeline_inside(step->spec, rank, other), 1);
+            plan->stages[stage].send_prev = hop(step, cost_pipeline_inside(step->spec, rank, other), 1, true);
         }
     }
 }

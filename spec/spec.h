@@ -268,9 +268,11 @@ typedef struct SpecFramework {
     int most_zero, most_zero_in_pipeline; /* ZeRO stages that it has */
     bool balances_head;                   /* layers are dealt out by compute cost, the LM head included */
     bool p2p_blocking;                    /* the compute stream waits for its own sends */
-    double p2p_host_s;        /* of each message: its shape goes ahead and is read back on the host */
-    int p2p_forward_messages; /* of a forward: the activation, and what layers pass on beside it */
-    bool p2p_scatter_gather;  /* SC21: each tensor rank sends 1/t and all-gathers */
+    double p2p_host_s;            /* of each message: its shape goes ahead and is read back on the host */
+    int p2p_forward_messages;     /* of a forward: the activation, and what layers pass on beside it */
+    bool p2p_scatter_gather;      /* SC21: each tensor rank sends 1/t and all-gathers */
+    bool p2p_partitioned_tensors; /* DeepSpeed's way of doing so: more copies, outputs gathered again */
+    bool p2p_one_at_a_time;       /* an exchange of two stages takes both messages, one after the other */
     /* Loss. */
     SpecLoss loss;
     int logit_metrics; /* cross-entropies of training metrics on every micro-batch's logits */

@@ -16,7 +16,7 @@ typedef struct Counted {
     double parameters, last_unit; /* of the model; of the head */
     double step_s;
     double up, out; /* bytes that rank 0 sends, by kind of link */
-    double tag_up[SIM_TAG_COUNT], tag_out[SIM_TAG_COUNT];
+    double tag_up[SIM_TAG_COUNT], tag_out[SIM_TAG_COUNT], tag_s[SIM_TAG_COUNT];
 } Counted;
 
 /* `model`, `parallel` and `training` are members of those objects; `nodes` of 8 GPUs, 0: four GPUs. */
@@ -53,6 +53,7 @@ static Counted count(int nodes, const char *model, const char *parallel, const c
         const SimSpan *span = &report.result.spans[i];
         if (span->rank == 0 && span->work >= 0) {
             counted.tag_up[span->tag] += (double)report.program.works[span->work].scale_up_bytes;
+            counted.tag_s[span->tag] += (double)(span->end_ps - span->start_ps) * 1e-12;
             counted.tag_out[span->tag] += (double)report.program.works[span->work].scale_out_bytes;
         }
     }
@@ -158,6 +159,28 @@ static void shapes_sent_ahead(void)
                                 "{\"preset\":\"nanotron\",\"p2p_host_s\":0.01}");
     g_assert_cmpfloat_with_epsilon(ahead.step_s - plain.step_s, 3 * 0.01, 1e-6);
     NEAR(ahead.up, plain.up);
+}
+
+#define DEEPSPEED_PIPE(more) "{\"preset\":\"megatron-core\",\"p2p_blocking\":true" more "}"
+
+/* DeepSpeed's pipeline. Stages 0 and 2 of four are on rank 0, whose two forward messages are a quarter of the activation and
+ * a gather of the rest each; its gradient to stage 1 is gathered there beside that stage's output: one quarter, twice
+ * three quarters. One at a time, a forward and its gradient take twice as long between two ranks. */
+static void deepspeed_pipe(void)
+{
+    static const char *const CUT = "\"tensor\":4,\"pipeline\":2,\"virtual_stages\":2,\"data\":1",
+                             *const TWO = "\"pipeline\":2,\"data\":4,\"zero\":0";
+    const double m = TOKENS * HIDDEN * 2;
+    const Counted cut =
+        count(1, "", CUT, ",\"global_batch\":2", DEEPSPEED_PIPE(",\"p2p_partitioned_tensors\":true"));
+    NEAR(cut.tag_up[SIM_TAG_SEND_FORWARD], 2 * 2 * m);
+    NEAR(cut.tag_up[SIM_TAG_SEND_BACKWARD], 2 * 1.75 * m);
+    const Counted both = count(1, "", TWO, ",\"global_batch\":4", DEEPSPEED_PIPE()),
+                  one =
+                      count(1, "", TWO, ",\"global_batch\":4", DEEPSPEED_PIPE(",\"p2p_one_at_a_time\":true"));
+    g_assert_cmpfloat_with_epsilon(one.step_s - both.step_s, 2 * both.tag_s[SIM_TAG_SEND_FORWARD], 1e-9);
+    g_assert_cmpfloat_with_epsilon(one.tag_s[SIM_TAG_SEND_FORWARD], 2 * both.tag_s[SIM_TAG_SEND_FORWARD],
+                                   1e-9);
 }
 
 /* Shards of a node, replicas across nodes: 3 inside, 2 / g across (less what one node in k keeps). */
@@ -431,6 +454,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volumes/lists-of-slices", lists_of_slices);
     g_test_add_func("/volumes/hooks", hooks);
     g_test_add_func("/volumes/shapes-sent-ahead", shapes_sent_ahead);
+    g_test_add_func("/volumes/deepspeed-pipe", deepspeed_pipe);
     g_test_add_func("/volumes/hybrid", hybrid);
     g_test_add_func("/volumes/hybrid-experts", hybrid_experts);
     g_test_add_func("/volumes/zeropp-experts", zeropp_experts);
