@@ -69,7 +69,7 @@ static void attention_core_tensors(const CostShape *shape, CostTensors *tensors)
     if (repeats_are_kept(shape)) {
         keep_second(tensors, "repeated keys and values", projection, e * t * (a - kv) * (qk + v));
     }
-    if (shape->spec->execution.attention == SPEC_ATTENTION_UNFUSED) {
+    if (cost_attention_kernel(shape->spec) == SPEC_ATTENTION_UNFUSED) {
         const double scores = shape->batch * a * (shape->sequence / shape->context) * shape->sequence;
         keep(tensors, "softmax", core, e * scores, false);
         if (model->dropout_frac > 0) {

@@ -116,7 +116,7 @@ static int push_steps(const CostShape *shape, const CostContextPlan *plan, const
 {
     const SpecModel *model = &shape->spec->model;
     CostOp *op = cost_ops_push(ops, name, COST_OP_ATTENTION, COST_MODULE_ATTENTION_CORE);
-    op->u.attention = (CostAttention){.kernel = shape->spec->execution.attention,
+    op->u.attention = (CostAttention){.kernel = cost_attention_kernel(shape->spec),
                                       .batch = shape->batch,
                                       .q_tokens = plan->q_tokens,
                                       .kv_tokens = kv_tokens,

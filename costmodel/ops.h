@@ -91,6 +91,9 @@ typedef struct CostOp {
         struct {
             CostMove move;
             double bytes;
+            double
+                row_elements; /* a warp a row of so many, which waits for each load of 32 x 4; 0: streamed */
+            double rows;
         } move;
         struct {
             CostCollective collective;
@@ -159,6 +162,9 @@ void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module
  * `groups` of a grouped product at once. Nothing for other recipes. */
 void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, const double size[3],
                       double groups);
+/* The kernel of the attention core: `execution.attention`, but none where cuDNN does not train the model's heads on
+ * Blackwell (`latent_heads_blackwell`).   Source: [TransformerEngine] fused_attn.cpp, dot_product_attention/utils.py */
+SpecAttention cost_attention_kernel(const Spec *spec);
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
 void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops);
 void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops);

@@ -45,6 +45,16 @@ static double v_dim(const SpecModel *model)
     return model->mla.kv_lora_rank > 0 ? model->mla.v_head_dim : model->head_dim;
 }
 
+SpecAttention cost_attention_kernel(const Spec *spec)
+{
+    const SpecAttention named = spec->execution.attention;
+    const bool latent = qk_dim(&spec->model) > 128 && qk_dim(&spec->model) != v_dim(&spec->model);
+    return named == SPEC_ATTENTION_CUDNN && latent && !spec->execution.framework.latent_heads_blackwell &&
+                   spec->cluster.accelerator.generation == SPEC_GENERATION_BLACKWELL
+               ? SPEC_ATTENTION_UNFUSED
+               : named;
+}
+
 static void push_fused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
@@ -53,7 +63,7 @@ static void push_fused_core(const CostShape *shape, int layer, bool backward, Co
         2 * shape->batch * shape->heads * (qk_dim(model) + v_dim(model)) * (backward ? 2 : 1);
     CostOp *op = cost_ops_push(ops, "attention", COST_OP_ATTENTION, COST_MODULE_ATTENTION_CORE);
     op->u.attention = (CostAttention){
-        .kernel = shape->spec->execution.attention,
+        .kernel = cost_attention_kernel(shape->spec),
         .batch = shape->batch,
         .q_tokens = shape->sequence / shape->context,
         .kv_tokens = shape->sequence,
@@ -107,6 +117,30 @@ static bool softmax_is_fused(const CostShape *shape)
 #define EAGER_SOFTMAX_BYTES          37
 #define EAGER_SOFTMAX_BACKWARD_BYTES 41
 
+/* Transformer Engine's mask of a sequence, once for all heads: distances of queries and keys, both edges, two comparisons
+ * as 64-bit numbers and their difference. Bytes a pair. Source: [TransformerEngine] get_full_mask */
+#define FULL_MASK_KERNELS 9
+#define FULL_MASK_BYTES   81
+
+static void push_softmax(const CostShape *shape, CostOps *ops, double queries, double keys, bool fused)
+{
+    const CostModule core = COST_MODULE_ATTENTION_CORE;
+    const double rows = shape->batch * shape->heads * queries;
+    const bool waits = fused && shape->spec->execution.framework.masked_softmax;
+    if (waits) {
+        cost_push_move(ops, "mask", core, COST_MOVE_ELEMENTWISE, queries * keys * FULL_MASK_BYTES,
+                       FULL_MASK_KERNELS);
+    }
+    cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX,
+                   rows * keys * (fused ? 2 * shape->element_bytes : EAGER_SOFTMAX_BYTES),
+                   fused ? 1 : EAGER_SOFTMAX_KERNELS);
+    if (waits) {
+        CostOp *op = &ops->op[ops->count - 1];
+        op->u.move.rows = rows;
+        op->u.move.row_elements = keys;
+    }
+}
+
 /* Scores, softmax, dropout and values as separate kernels. [Shoeybi2019] Fused softmax: scale, mask and
  * softmax in one pass; eager: scale, mask, softmax apart. */
 static void push_unfused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
@@ -125,8 +159,7 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
             cost_push_move(ops, "position bias", core, COST_MOVE_ELEMENTWISE, scores * 2 * e, 1);
         }
         push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, share);
-        cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX,
-                       scores * (fused ? 2 * e : EAGER_SOFTMAX_BYTES), fused ? 1 : EAGER_SOFTMAX_KERNELS);
+        push_softmax(shape, ops, q, s, fused);
         if (dropout) {
             cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
         }
@@ -164,7 +197,7 @@ static void push_core(const CostShape *shape, int layer, CostPass pass, CostOps 
         return; /* the core has no weights */
     }
     const Pairs pairs = pairs_of(shape, layer);
-    if (shape->spec->execution.attention == SPEC_ATTENTION_UNFUSED) {
+    if (cost_attention_kernel(shape->spec) == SPEC_ATTENTION_UNFUSED) {
         push_unfused_core(shape, layer, pass == COST_BACKWARD_INPUT, ops);
     } else if (shape->context > 1 && pairs.window <= 0) {
         cost_push_context_core(shape, pass == COST_BACKWARD_INPUT, pairs.useful, pairs.all, ops);
@@ -175,13 +208,39 @@ static void push_core(const CostShape *shape, int layer, CostPass pass, CostOps 
     push_context_comm(shape, pass, ops);
 }
 
+/* Latent attention's position, eagerly; passes over the rotated part of the queries:
+ *   forward   even and odd dimensions put apart 2, x cos 2, halves swapped 3, x sin 2, sum 3, joined with nothing 2
+ *   backward  joined 7, x sin 2, x cos 2, swapped 3, sum 3, even and odd into zeros 4, sum 3
+ * and the whole queries are put together once each way. Source: [MegatronCore] rope_utils.py, multi_latent_attention.py */
+#define MLA_ROPE_PASSES           14
+#define MLA_ROPE_BACKWARD_PASSES  24
+#define MLA_ROPE_KERNELS          9
+#define MLA_ROPE_BACKWARD_KERNELS 16
+
+static void push_mla_rope(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecMla *mla = &shape->spec->model.mla;
+    const double whole = 2.0 * (mla->qk_nope_head_dim + mla->qk_rope_head_dim),
+                 rotated = mla->qk_rope_head_dim;
+    const bool forward = pass == COST_FORWARD;
+    cost_push_move(ops, "rope", COST_MODULE_MLA_UP, COST_MOVE_ELEMENTWISE,
+                   shape->tokens * shape->heads * shape->element_bytes *
+                       (rotated * (forward ? MLA_ROPE_PASSES : MLA_ROPE_BACKWARD_PASSES) + whole),
+                   forward ? MLA_ROPE_KERNELS : MLA_ROPE_BACKWARD_KERNELS);
+}
+
 static void push_rope(const CostShape *shape, CostPass pass, double width, CostOps *ops)
 {
     const SpecExecution *execution = &shape->spec->execution;
     if (shape->spec->model.position != SPEC_POSITION_ROPE || pass == COST_BACKWARD_WEIGHT) {
         return;
     }
+    const bool mla = shape->spec->model.mla.kv_lora_rank > 0;
     const bool fused = execution->framework.fused_rope || execution->compiled;
+    if (mla && fused && !execution->framework.fused_mla_rope) {
+        push_mla_rope(shape, pass, ops);
+        return;
+    }
     /* eager, query and key apart: to fp32 complex (2+4), multiply (4+4), back (4+2) */
     cost_push_move(ops, "rope", COST_MODULE_ATTENTION_PROJECTION, COST_MOVE_ELEMENTWISE,
                    shape->tokens * width * (fused ? 2 : 10) * shape->element_bytes, fused ? 2 : 6);
@@ -280,7 +339,7 @@ static void push_projection_cast(const CostShape *shape, CostPass pass, CostOps 
 static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecFramework *framework = &shape->spec->execution.framework;
-    const bool unfused = shape->spec->execution.attention == SPEC_ATTENTION_UNFUSED,
+    const bool unfused = cost_attention_kernel(shape->spec) == SPEC_ATTENTION_UNFUSED,
                forward = pass == COST_FORWARD;
     const double element_bytes = shape->tokens * shape->element_bytes;
     if (pass == COST_BACKWARD_WEIGHT) {

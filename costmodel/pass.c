@@ -51,8 +51,9 @@ static double once_s(const CostShape *shape, const CostOp *op)
         return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
                shape->spec->execution.framework.attention_speed_frac;
     case COST_OP_MOVE: /* a chain of kernels shares the bytes evenly */
-        return op->kernels *
-               cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels);
+        return fmax(op->kernels *
+                        cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels),
+                    cost_row_warps_s(accelerator, op->u.move.rows, op->u.move.row_elements));
     default:
         return cost_collective_s(&shape->spec->cluster, &op->u.collective.collective);
     }

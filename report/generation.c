@@ -5,6 +5,23 @@
 #include "spec/load.h"
 #include "spec/resolve.h"
 
+/* Containers are named by year and month. */
+#define RELEASE "NeMo "
+
+char *report_software_month(const char *text, const char *date)
+{
+    const char *at = text != NULL ? strstr(text, RELEASE) : NULL;
+    if (at != NULL) {
+        at += strlen(RELEASE);
+        const bool month = g_ascii_isdigit(at[0]) && g_ascii_isdigit(at[1]) && at[2] == '.' &&
+                           g_ascii_isdigit(at[3]) && g_ascii_isdigit(at[4]);
+        if (month) {
+            return g_strdup_printf("20%.2s-%.2s", at, at + 3);
+        }
+    }
+    return g_strdup(date);
+}
+
 char *report_framework_of_date(const char *framework, const char *date)
 {
     g_autoptr(GPtrArray) names = spec_preset_names("frameworks", NULL);

@@ -9,4 +9,8 @@
  * caller frees it. A profile that cannot be read is none: loading the scenario names its fault. */
 char *report_framework_of_date(const char *framework, const char *date);
 
+/* The month of the software of a row: of the NeMo release that its words name ("NeMo 25.04.01": 2025-04; the first of
+ * several), which can be older than the row, else `date`. `text` may be NULL; NULL where neither says. Caller frees. */
+char *report_software_month(const char *text, const char *date);
+
 #endif

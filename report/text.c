@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "costmodel/ops.h"
 #include "report/page.h"
 #include "report/parts.h"
 #include "report/text_memory.h"
@@ -67,7 +68,7 @@ static char *training_line(const Spec *spec)
                            spec_word(&spec_words_recompute, (int)training->recompute.mode));
     g_string_append_printf(line, "; %s%s%s attention", execution->framework.name,
                            execution->framework.name[0] != '\0' ? ", " : "",
-                           spec_word(&spec_words_attention, (int)execution->attention));
+                           spec_word(&spec_words_attention, (int)cost_attention_kernel(spec)));
     if (execution->compiled)
         g_string_append(line, ", compiled");
     const char *before = "; overlaps ";

@@ -101,13 +101,16 @@ static void compare(const Report *report, ReportResiduals *residuals, ValidateRo
     }
 }
 
-/* The row names its software without a generation: its date says which. Before the user's own settings, which win. */
+/* The row names its software without a generation: its release or its date says which. Before the user's own settings,
+ * which win. */
 static bool load(const Replay *replay, const OrrJson *scenario, const char *date, const char *where,
                  Spec *ret_spec, GError **error)
 {
-    const char *framework = text_member(orr_json_member(scenario, "execution"), "framework");
+    const OrrJson *execution = orr_json_member(scenario, "execution");
+    const char *framework = text_member(execution, "framework");
+    g_autofree char *month = report_software_month(text_member(execution, "framework_text"), date);
     g_autofree char *generation =
-        framework != NULL && date != NULL ? report_framework_of_date(framework, date) : NULL;
+        framework != NULL && month != NULL ? report_framework_of_date(framework, month) : NULL;
     g_autofree char *first = g_strdup_printf("execution.framework=\"%s\"", generation);
     g_autoptr(GPtrArray) sets = g_ptr_array_new();
     if (generation != NULL) {

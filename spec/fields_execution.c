@@ -20,6 +20,8 @@ static const SpecField framework_fields[] = {
     FUSED(fused_swiglu, "The gated activation is one kernel."),
     FUSED(fused_dropout_add, "Bias, dropout and residual are one kernel."),
     FUSED(fused_rope, "Rotary position is one kernel."),
+    SPEC_F_BOOL(SpecFramework, fused_mla_rope, "true", 0,
+                "So is that of latent attention, whose queries and keys are rotated in part."),
     FUSED(norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
     SPEC_F_DOUBLE(
         SpecFramework, qkv_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
@@ -50,6 +52,11 @@ static const SpecField framework_fields[] = {
                 "Kernels of the attention core of scenarios that do not say."),
     SPEC_F_WORD(SpecFramework, attention_since_hopper, &spec_words_attention, NULL, SPEC_FIELD_DERIVED,
                 "The same on Hopper and Blackwell; default: as elsewhere."),
+    SPEC_F_BOOL(SpecFramework, latent_heads_blackwell, "true", 0,
+                "Its cuDNN (9.11 and later) trains latent attention's heads of 192 and 128 dimensions on "
+                "Blackwell; without it they run unfused there."),
+    FUSED(masked_softmax, "Unfused attention builds a mask anew each time; its softmax, a warp a row, waits "
+                          "for each piece of the row that it loads."),
     SPEC_F_WORD(SpecFramework, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,
                 "What carries tokens to experts, of scenarios that do not say."),
     SPEC_F_WORD(SpecFramework, context_mode, &spec_words_context, "\"ring\"", 0,

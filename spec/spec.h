@@ -189,6 +189,7 @@ typedef struct SpecFramework {
     char until[8]; /* an earlier generation: its last month, "2025-01"; "" the current one */
     /* Which element-wise chains run as one kernel. */
     bool fused_softmax, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope;
+    bool fused_mla_rope;    /* ... of latent attention, whose queries are rotated in part */
     int fused_softmax_rows; /* heads x sequences that a block of the fused softmax covers */
     bool norm_upcasts_fp32; /* eager RMSNorm: extra fp32 passes */
     /* Host. A kernel costs the host `kernel_host_s`; a chain of kernels takes the longer of its GPU time
@@ -236,9 +237,11 @@ typedef struct SpecFramework {
     double rowwise_long_gemm_frac;        /* the same of those that sum over 16,384 and more */
     SpecAttention attention;              /* of scenarios that do not say */
     SpecAttention attention_since_hopper; /* on Hopper and Blackwell; SPEC_UNSET: the same */
-    SpecMoeDispatcher moe_dispatcher;     /* likewise */
-    SpecContextMode context_mode;         /* likewise */
-    bool repeats_kv;            /* keys and values are copied to every query head before attention */
+    bool latent_heads_blackwell; /* its cuDNN trains latent attention, 192 and 128 dimensions, on Blackwell */
+    bool masked_softmax; /* unfused attention builds a mask, its softmax reads that and waits for each load */
+    SpecMoeDispatcher moe_dispatcher; /* likewise */
+    SpecContextMode context_mode;     /* likewise */
+    bool repeats_kv;                  /* keys and values are copied to every query head before attention */
     bool transposes_after_cast; /* 8-bit operands of weight gradients: a copy; else the cast writes both */
     bool reduces_maximum;       /* tensor ranks agree on the maximum that scales a tensor's cast */
     bool separate_projections;  /* queries, keys, values; gate and up: a linear layer each */

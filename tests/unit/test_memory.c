@@ -109,6 +109,9 @@ static void generations(void)
         {"megatron-deepspeed", "2022-02", "megatron-deepspeed-2022"},
         {"megatron-deepspeed", "2023-12", NULL},
         {"megatron-core", "2024-11", "megatron-core-2024"},
+        {"megatron-core", "2025-03", "megatron-core-2024"},
+        {"megatron-core", "2025-04", "megatron-core-2025"},
+        {"megatron-core", "2025-09", "megatron-core-2026"},
         {"megatron-core", "2026-04", "megatron-core-2026"},
         {"megatron-core", "2026-06", NULL},
         {"nemo-megatron-2023", "2022-03", "nemo-megatron-2023-2022"},
@@ -121,6 +124,28 @@ static void generations(void)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         g_autofree char *got = report_framework_of_date(CASES[i].framework, CASES[i].date);
+        g_assert_cmpstr(got, ==, CASES[i].want);
+    }
+}
+
+/* The release that a row's words name is older than the row. */
+static void month_of_release(void)
+{
+    static const struct {
+        const char *text, *date, *want;
+    } CASES[] = {
+        {"NeMo 25.04.01", "2025-09", "2025-04"},
+        {"Megatron-Bridge / NeMo 25.09", "2025-09", "2025-09"},
+        {"NeMo 24.09/24.11 (Megatron-Core)", "2024-11", "2024-09"},
+        {"NeMo Megatron", "2022-03", "2022-03"},
+        {"NeMo 2", "2022-03", "2022-03"},
+        {"Megatron-LM 23e00ed0 + TE 2.11", "2026-04", "2026-04"},
+        {NULL, "2024-06", "2024-06"},
+        {NULL, NULL, NULL},
+        {"NeMo 25.02.01", NULL, "2025-02"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *got = report_software_month(CASES[i].text, CASES[i].date);
         g_assert_cmpstr(got, ==, CASES[i].want);
     }
 }
@@ -287,6 +312,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/inputs", inputs);
     g_test_add_func("/memory/generations", generations);
     g_test_add_func("/memory/generation-inherits", generation_inherits);
+    g_test_add_func("/memory/month-of-release", month_of_release);
     g_test_add_func("/memory/reduced-as-summed", reduced_as_summed);
     g_test_add_func("/memory/casts-gradients", casts_gradients);
     g_test_add_func("/memory/reserved", reserved);

@@ -23,6 +23,17 @@ static void test_by_hand(void)
     }
 }
 
+/* 149 registers a thread of a row of 4,096 let in 3 blocks of 4 warps, 85 of 2,048 six; a trip for each 128 elements. */
+static void test_row_warps(void)
+{
+    SpecAccelerator accelerator = fixture_round();
+    accelerator.sm_count = 100;
+    fixture_within(cost_row_warps_s(&accelerator, 1.2e6, 4096), 1.2e6 / 1200 * 32 * 0.4e-6, 1e-12);
+    fixture_within(cost_row_warps_s(&accelerator, 1.2e6, 2048), 1.2e6 / 2400 * 16 * 0.4e-6, 1e-12);
+    g_assert_cmpfloat(cost_row_warps_s(&accelerator, 0, 4096), ==, 0);
+    g_assert_cmpfloat(cost_row_warps_s(&accelerator, 1e6, 0), ==, 0);
+}
+
 static void test_presets(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(fixture_presets); i++) {
@@ -57,6 +68,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory-bound/by-hand", test_by_hand);
+    g_test_add_func("/memory-bound/row-warps", test_row_warps);
     g_test_add_func("/memory-bound/presets", test_presets);
     g_test_add_func("/memory-bound/streams", test_streams);
     return g_test_run();

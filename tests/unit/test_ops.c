@@ -162,6 +162,71 @@ static void softmax_needs_rows(void)
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
 }
 
+/* Transformer Engine's unfused core: nine kernels make a mask of 81 bytes a pair, once for all heads, and the softmax
+ * takes as long as its rows wait; backward nothing of that. */
+static void softmax_reads_a_mask(void)
+{
+    Spec spec = make_spec(8, false, SPEC_ATTENTION_UNFUSED);
+    spec.execution.framework.fused_softmax = spec.execution.framework.masked_softmax = true;
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    const double rows = 2 * (32 / 8) * 4096.0;
+    g_assert_cmpfloat(named(&ops, "mask")->u.move.bytes, ==, 4096.0 * 4096.0 * 81);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.move.rows, ==, rows);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.move.row_elements, ==, 4096);
+    CostShape shape;
+    cost_shape_init(&shape, &spec);
+    shape.accelerator.sm_count = 1;
+    shape.accelerator.memory_bytes_per_s = 8e12;
+    g_assert_cmpfloat(cost_op_s(&shape, named(&ops, "softmax")), ==,
+                      cost_row_warps_s(&shape.accelerator, rows, 4096));
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.move.rows, ==, 0);
+}
+
+/* Latent attention on Blackwell before cuDNN 9.11: no fused kernel, whatever the scenario names; elsewhere as named. */
+static void latent_attention_falls_back(void)
+{
+    Spec spec = make_spec(1, false, SPEC_ATTENTION_CUDNN);
+    spec.model.mla = (SpecMla){.q_lora_rank = 1536,
+                               .kv_lora_rank = 512,
+                               .qk_nope_head_dim = 128,
+                               .qk_rope_head_dim = 64,
+                               .v_head_dim = 128};
+    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+    spec.execution.framework.latent_heads_blackwell = true;
+    g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_CUDNN);
+    spec.execution.framework.latent_heads_blackwell = false;
+    g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_UNFUSED);
+    const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_nonnull(named(&ops, "scores"));
+    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_CUDNN);
+    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+    spec.execution.attention = SPEC_ATTENTION_FLASH2; /* what a scenario names is not second-guessed */
+    g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_FLASH2);
+    spec.execution.attention = SPEC_ATTENTION_CUDNN;
+    spec.model.mla = (SpecMla){0};
+    g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_CUDNN);
+}
+
+/* Eager rotary position of latent attention: 14 passes over the rotated 64 dimensions and two over all 192. */
+static void latent_rope(void)
+{
+    Spec spec = make_spec(1, false, SPEC_ATTENTION_CUDNN);
+    spec.model.position = SPEC_POSITION_ROPE;
+    spec.model.mla =
+        (SpecMla){.kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128};
+    spec.execution.framework.fused_rope = spec.execution.framework.fused_mla_rope = true;
+    const double dims = 2 * 4096.0 * 32 * 2; /* bytes of one dimension of all heads and tokens */
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * 64 * 2);
+    spec.execution.framework.fused_mla_rope = false;
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * (64 * 14 + 192 * 2));
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * (64 * 24 + 192 * 2));
+}
+
 /* A 16-bit gradient added to an fp32 sum: 2 + 4 + 4 bytes a weight; copied to fp32 first, 4 + 4 more. */
 static void sums_in_fp32(void)
 {
@@ -486,6 +551,9 @@ int main(int argc, char **argv)
     g_test_add_func("/ops/selective-picks-the-core", selective_picks_the_core);
     g_test_add_func("/ops/extents", extents);
     g_test_add_func("/ops/softmax-needs-rows", softmax_needs_rows);
+    g_test_add_func("/ops/softmax-reads-a-mask", softmax_reads_a_mask);
+    g_test_add_func("/ops/latent-attention-falls-back", latent_attention_falls_back);
+    g_test_add_func("/ops/latent-rope", latent_rope);
     g_test_add_func("/ops/sums-in-fp32", sums_in_fp32);
     g_test_add_func("/ops/copies-around-a-fused-core", copies_around_a_fused_core);
     g_test_add_func("/ops/host-runs-ahead", host_runs_ahead);
