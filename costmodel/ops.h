@@ -94,6 +94,7 @@ typedef struct CostOp {
             double
                 row_elements; /* a warp a row of so many, which waits for each load of 32 x 4; 0: streamed */
             double rows;
+            double elements; /* that are addressed one by one (views, broadcasts, mixed types); 0: streams */
         } move;
         struct {
             CostCollective collective;
@@ -173,6 +174,11 @@ double cost_routed_rows(const CostShape *shape);
 /* An MLP's activation over `elements` of its intermediate size. */
 void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
                           double elements);
+/* The same of experts with biases, clamped, over `elements` of their intermediate size; and the bias behind their second
+ * product, over `elements` of the hidden size, for each of `experts`. */
+void cost_push_clamped_activation(const CostShape *shape, CostOps *ops, CostPass pass, double elements);
+void cost_push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, double elements,
+                           double experts);
 /* Norm, and the residual add with bias and dropout after a block. */
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width);
 void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass);

@@ -159,22 +159,8 @@ static void push_expert_cast(const CostShape *shape, CostOps *ops, CostPass pass
     }
 }
 
-/* Experts with biases: the first product adds its own; both halves are clamped and put together again before the fused
- * activation, which weighs them. The output's bias is weighted by probabilities in fp32 and added in a loop over the
- * experts, whose pieces are put together and cast back. Elements of 2 bytes read and written for each of the
- * intermediate (hidden) size:
- *   forward   clamps 4, together 4, activation 3                        bias x probability 2, sum 5, together 4, cast 3
- *   backward  activation 5, of the probabilities 3, clamps 6, halves 4  cast 3, back to 16 bits 3, of the bias 6, of the
- *                                                                       probabilities 6, together 2
- * Source: [MegatronMoE] experts.py (bias_act_func, _apply_bias), fused_bias_geglu.py */
-#define BIASED_FORWARD                 11
-#define BIASED_BACKWARD                18
-#define BIASED_OUTPUT_FORWARD          14
-#define BIASED_OUTPUT_BACKWARD         20
-#define BIASED_KERNELS                 6
-#define BIASED_OUTPUT_KERNELS          2 /* and as many for every expert, */
-#define BIASED_OUTPUT_BACKWARD_KERNELS 6 /* backward these */
-
+/* Experts with biases of their own: PyTorch adds them and clamps what the activation reads (costmodel/ops_moe_bias.c),
+ * unless the products' kernels do. */
 static bool eager_bias(const CostShape *shape)
 {
     return shape->spec->model.biases == SPEC_BIASES_ALL && !one_kernel(shape);
@@ -187,10 +173,7 @@ static void push_expert_activation(const CostShape *shape, CostOps *ops, CostPas
         return;
     }
     if (eager_bias(shape)) {
-        cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE,
-                       elements * shape->element_bytes *
-                           (pass == COST_FORWARD ? BIASED_FORWARD : BIASED_BACKWARD),
-                       BIASED_KERNELS);
+        cost_push_clamped_activation(shape, ops, pass, elements);
         return;
     }
     cost_push_activation(shape, ops, pass, module, elements);
@@ -199,19 +182,6 @@ static void push_expert_activation(const CostShape *shape, CostOps *ops, CostPas
         cost_push_move(ops, "probability grad", module, COST_MOVE_NORM,
                        elements * shape->element_bytes * read, 1);
     }
-}
-
-static void push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
-{
-    if (!eager_bias(shape) || pass == COST_BACKWARD_WEIGHT) {
-        return;
-    }
-    const bool forward = pass == COST_FORWARD;
-    const int each = forward ? BIASED_OUTPUT_KERNELS : BIASED_OUTPUT_BACKWARD_KERNELS;
-    cost_push_move(ops, "expert bias", COST_MODULE_MOE, COST_MOVE_ELEMENTWISE,
-                   elements * shape->element_bytes *
-                       (forward ? BIASED_OUTPUT_FORWARD : BIASED_OUTPUT_BACKWARD),
-                   BIASED_OUTPUT_KERNELS + each * (int)experts_of_rank(shape));
 }
 
 /* 8-bit products want the rows of an expert in multiples of 16 or 32: every row is copied on its way in and out, with
@@ -349,7 +319,9 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops)
     push_expert_activation(shape, ops, pass, rows * f);
     push_expert_cast(shape, ops, pass, casts_inside ? 0 : rows * f, rows * shape->hidden);
     push_expert_gemm(shape, ops, "experts out", pass, f, shape->hidden);
-    push_output_bias(shape, ops, pass, rows * shape->hidden);
+    if (eager_bias(shape)) {
+        cost_push_output_bias(shape, ops, pass, rows * shape->hidden, experts_of_rank(shape));
+    }
     push_padding(shape, ops, "unpad rows", pass, rows * shape->hidden);
     if (!weight) {
         push_slices(shape, ops, "sum rows", COST_REDUCE_SCATTER);

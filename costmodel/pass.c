@@ -41,6 +41,22 @@ static double products_s(const CostShape *shape, const CostOp *op)
     return seconds;
 }
 
+/* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row. Where each element is addressed
+ * by itself, instructions set the pace: `sm_elements_per_s` of the framework on every SM, however fast the memory is. */
+static double moves_s(const CostShape *shape, const CostOp *op)
+{
+    const SpecAccelerator *accelerator = &shape->accelerator;
+    const double streams_s =
+        fmax(op->kernels * cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels),
+             cost_row_warps_s(accelerator, op->u.move.rows, op->u.move.row_elements));
+    const double elements_per_s = accelerator->sm_count * shape->spec->execution.framework.sm_elements_per_s;
+    if (op->u.move.elements <= 0 || elements_per_s <= 0) {
+        return streams_s;
+    }
+    const double empty_s = op->kernels * cost_memory_bound_s(accelerator, op->u.move.move, 0);
+    return fmax(streams_s, empty_s + op->u.move.elements / elements_per_s);
+}
+
 static double once_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
@@ -50,10 +66,8 @@ static double once_s(const CostShape *shape, const CostOp *op)
     case COST_OP_ATTENTION:
         return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
                shape->spec->execution.framework.attention_speed_frac;
-    case COST_OP_MOVE: /* a chain of kernels shares the bytes evenly */
-        return fmax(op->kernels *
-                        cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels),
-                    cost_row_warps_s(accelerator, op->u.move.rows, op->u.move.row_elements));
+    case COST_OP_MOVE:
+        return moves_s(shape, op);
     default:
         return cost_collective_s(&shape->spec->cluster, &op->u.collective.collective);
     }

@@ -98,6 +98,10 @@ static const SpecField framework_fields[] = {
           "The host launches a kernel only when the one before has ended (CUDA_LAUNCH_BLOCKING)."),
     FUSED(microbatch_sync, "The host waits for the GPU before the forward of every micro-batch."),
     HOST_S(kernel_gap_s, "Idle time of the GPU between two dependent kernels."),
+    SPEC_F_DOUBLE(
+        SpecFramework, sm_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "2.5e9", 0,
+        "Elements a second that one SM takes in PyTorch's kernels on views, broadcasts and mixed types, "
+        "which address each by itself; 0: as fast as streams."),
     SPEC_F_DOUBLE(SpecFramework, compiled_kernel_frac, ORR_UNIT_FRAC, 0.01, 1, "1", 0,
                   "Kernels left of eager ones when execution.compiled."),
     HOST_S(step_overhead_s, "Data loading, logging and checks, once a step."),

@@ -195,6 +195,7 @@ typedef struct SpecFramework {
     /* Host. A kernel costs the host `kernel_host_s`; a chain of kernels takes the longer of its GPU time
      * and its host time. Between dependent kernels the GPU idles `kernel_gap_s`. */
     double kernel_host_s, kernel_gap_s;
+    double sm_elements_per_s;  /* of kernels that address each element by itself, on one SM; 0: they stream */
     double host_spread_frac;   /* standard deviation of it between tensor ranks, which wait for each other */
     double backward_host_frac; /* of it that a kernel of the backward costs */
     bool launch_blocking;      /* the host waits for every kernel: its time adds to the GPU's */

@@ -457,7 +457,28 @@ static void activation_inside_products(void)
     }
 }
 
-/* Gradients of the probabilities and biases: elements of the intermediate and of the hidden size, 2 bytes each. */
+/* Two kernels: twice the bandwidth changes nothing, half of the SMs doubles it, and without the rate they stream. */
+static void by_element(const Spec *spec, const CostOp *op)
+{
+    CostShape shape;
+    Spec other = *spec;
+    other.cluster.accelerator.memory_bytes_per_s = 8e12;
+    other.cluster.accelerator.sm_count = 148;
+    cost_shape_init(&shape, &other);
+    const double elements = op->u.move.elements, empty_s = 2 * 3e-6;
+    CLOSE(cost_op_s(&shape, op), empty_s + op->u.move.bytes / (8e12 * 0.85), 1e-12);
+    other.execution.framework.sm_elements_per_s = 2.5e9;
+    CLOSE(cost_op_s(&shape, op), empty_s + elements / (148 * 2.5e9), 1e-12);
+    shape.accelerator.memory_bytes_per_s *= 2;
+    CLOSE(cost_op_s(&shape, op), empty_s + elements / (148 * 2.5e9), 1e-12);
+    shape.accelerator.sm_count /= 2;
+    CLOSE(cost_op_s(&shape, op), empty_s + elements / (74 * 2.5e9), 1e-12);
+    shape.accelerator.memory_bytes_per_s /= 40; /* slow memory is the floor */
+    CLOSE(cost_op_s(&shape, op), empty_s + op->u.move.bytes / (0.4e12 * 0.85), 1e-12);
+}
+
+/* Gradients of the probabilities and biases: elements of the intermediate and of the hidden size, 2 bytes each. What is
+ * clamped and weighed goes element by element: time goes with the SMs, not with the memory. */
 static void biased_experts(void)
 {
     Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
@@ -467,11 +488,21 @@ static void biased_experts(void)
     CLOSE(bytes_of(&ops, "activation") + bytes_of(&ops, "probability grad"), (5 + 3) * inner, 0);
     spec.model.biases = SPEC_BIASES_ALL;
     ops = moe_ops(&spec, COST_BACKWARD_INPUT);
-    CLOSE(bytes_of(&ops, "activation"), (5 + 3 + 6 + 4) * inner, 0);
-    CLOSE(bytes_of(&ops, "expert bias"), (3 + 3 + 6 + 6 + 2) * outer, 0);
+    CLOSE(bytes_of(&ops, "activation"), (5 + 3 + 1.5 + 4) * inner, 0);
+    CLOSE(bytes_of(&ops, "clamp"), (3 * 1.5 + 2 * 2.5) * inner, 0);
+    CLOSE(bytes_of(&ops, "expert bias"), (1 + 1 + 2) * outer, 0);
+    CLOSE(bytes_of(&ops, "weigh bias"), (2 + 2) * outer, 0);
     ops = moe_ops(&spec, COST_FORWARD);
-    CLOSE(bytes_of(&ops, "activation"), (4 + 4 + 3) * inner, 0);
-    CLOSE(bytes_of(&ops, "expert bias"), (2 + 5 + 4 + 3) * outer, 0);
+    CLOSE(bytes_of(&ops, "activation"), (4 + 3) * inner, 0);
+    CLOSE(bytes_of(&ops, "clamp"), (2 + 2) * inner, 0);
+    CLOSE(bytes_of(&ops, "expert bias"), (3 + 2) * outer, 0);
+    CLOSE(bytes_of(&ops, "weigh bias"), 1 * outer, 0);
+    for (int i = 0; i < ops.count; i++) {
+        if (strcmp(ops.op[i].name, "clamp") == 0) {
+            CLOSE(ops.op[i].u.move.elements, inner, 0); /* two kernels over elements of 2 bytes */
+            by_element(&spec, &ops.op[i]);
+        }
+    }
 }
 
 /* The last layer has twice the experts: their weights and router more, the work of a token the same. */

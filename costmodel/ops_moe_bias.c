@@ -1,0 +1,59 @@
+/* costmodel/ops_moe_bias.c - experts with biases, whose activation clamps its input: what PyTorch runs kernel by kernel.
+ *
+ * The first product adds its own bias. Both halves of its output are clamped apart, as views, and put together again
+ * for the fused activation, which weighs rows by their probability. The second product's bias is weighted and added in
+ * a loop over the experts, whose pieces are put together again. Probabilities have the type of the activations (the
+ * recipes leave the router's type to the model). Not here: the sums of gradients of the first bias, which run inside
+ * the weight gradient's product.
+ *
+ * Kernels on views and broadcasts address each element by itself: CostOp.u.move.elements. The rest streams.
+ * Source: [MegatronMoE] experts.py (bias_act_func, _apply_bias), fused_bias_geglu.py; [PyTorchEager] clamp_backward,
+ * Loops.cuh
+ */
+#include "costmodel/ops.h"
+
+static void push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double bytes,
+                            int kernels)
+{
+    cost_push_move(ops, name, module, COST_MOVE_ELEMENTWISE, bytes, kernels);
+    ops->op[ops->count - 1].u.move.elements = elements;
+}
+
+/* Bytes of an element of the intermediate size, of `e` bytes and a boolean of 1:
+ *   forward   two clamps 2 e each; streams: both halves together 4 e, activation 3 e
+ *   backward  comparisons e + 1 (the gate's upper, the other half's lower and upper), two selections 1 + 2 e;
+ *             streams: activation 5 e, of the probabilities 3 e, both comparisons 3, halves of the gradient together 4 e
+ * The offset of the activation is a tensor made on the host: its copy waits for the GPU. Fills of the zeros that
+ * selections take are launches only. */
+void cost_push_clamped_activation(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
+{
+    const CostModule module = COST_MODULE_MOE_ACTIVATION;
+    const double e = shape->element_bytes;
+    if (pass == COST_FORWARD) {
+        push_by_element(ops, "clamp", module, 2 * elements, 4 * e * elements, 2);
+        ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.host_sync_s;
+        cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE, 7 * e * elements, 2);
+    } else {
+        push_by_element(ops, "clamp", module, 5 * elements, (3 * (e + 1) + 2 * (1 + 2 * e)) * elements, 5);
+        cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE, (12 * e + 3) * elements, 6);
+    }
+}
+
+/* Bytes of an element of the hidden size:
+ *   forward   bias x probability e; streams: sum 3 e, together 2 e
+ *   backward  gradient x probability 2 e, gradient x bias 2 e; streams: their sums over rows and columns 2 e, together 2 e
+ * each kernel for every expert, putting together once; in the backward each bias gradient is added to its sum too. */
+void cost_push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, double elements,
+                           double experts)
+{
+    const CostModule module = COST_MODULE_MOE;
+    const double e = shape->element_bytes;
+    const int each = (int)experts;
+    if (pass == COST_FORWARD) {
+        push_by_element(ops, "weigh bias", module, elements, e * elements, each);
+        cost_push_move(ops, "expert bias", module, COST_MOVE_ELEMENTWISE, 5 * e * elements, each + 1);
+    } else if (pass == COST_BACKWARD_INPUT) {
+        push_by_element(ops, "weigh bias", module, 2 * elements, 4 * e * elements, 2 * each);
+        cost_push_move(ops, "expert bias", module, COST_MOVE_ELEMENTWISE, 4 * e * elements, 3 * each + 1);
+    }
+}
