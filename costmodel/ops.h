@@ -179,6 +179,8 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
 void cost_push_clamped_activation(const CostShape *shape, CostOps *ops, CostPass pass, double elements);
 void cost_push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, double elements,
                            double experts);
+/* Of such models, the bias of the attention's output, over `elements`, where it is not added with the residual. Forward. */
+void cost_push_unfused_bias(const CostShape *shape, CostOps *ops, double elements);
 /* Norm, and the residual add with bias and dropout after a block. */
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width);
 void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass);

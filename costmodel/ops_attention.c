@@ -371,5 +371,8 @@ void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOp
     const int out = cost_push_linear(shape, ops, "attention out", projection, pass, shape->tokens,
                                      shape->heads * v_dim(model), shape->hidden, shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, projection, out);
+    if (pass == COST_FORWARD) {
+        cost_push_unfused_bias(shape, ops, shape->part_tokens * shape->hidden);
+    }
     cost_push_residual(shape, ops, pass);
 }

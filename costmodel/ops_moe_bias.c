@@ -39,6 +39,18 @@ void cost_push_clamped_activation(const CostShape *shape, CostOps *ops, CostPass
     }
 }
 
+/* Megatron-Core refuses the fused add of bias, dropout and residual where experts have biases, so that of the attention's
+ * output is added by itself; the experts' is in already. The gradient's sum is counted with the residual's. */
+void cost_push_unfused_bias(const CostShape *shape, CostOps *ops, double elements)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    const SpecModel *model = &shape->spec->model;
+    if (model->moe.experts > 0 && model->biases == SPEC_BIASES_ALL &&
+        execution->framework.fused_dropout_add && !execution->compiled) {
+        push_by_element(ops, "bias", COST_MODULE_RESIDUAL, elements, 2 * shape->element_bytes * elements, 1);
+    }
+}
+
 /* Bytes of an element of the hidden size:
  *   forward   bias x probability e; streams: sum 3 e, together 2 e
  *   backward  gradient x probability 2 e, gradient x bias 2 e; streams: their sums over rows and columns 2 e, together 2 e

@@ -225,7 +225,7 @@ static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy
 
 bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy)
 {
-    return lane->spec.execution.framework.p2p_blocking && (policy->overlap & SPEC_OVERLAP_PIPELINE) == 0;
+    return spec_waits_for_sends(&lane->spec.execution.framework, policy->overlap, lane->deal->schedule);
 }
 
 /* Least time until the data parallelism of every micro-batch is done: gathers of ZeRO-3, and reductions where every

@@ -170,6 +170,9 @@ static const SpecField framework_fields[] = {
     FUSED(balances_head, "Each pipeline stage takes layers until its share of the compute, the LM head's "
                          "included, is exceeded."),
     FUSED(p2p_blocking, "The compute stream waits for its own sends."),
+    FUSED(p2p_overlap_needs_chunks,
+          "Messages of 1F1B are never overlapped, whatever execution.overlap asks for: only those of ranks "
+          "with several chunks."),
     HOST_S(p2p_host_s,
            "Of a message between stages: sending its shape ahead and reading it back on the host."),
     SPEC_F_INT(SpecFramework, p2p_forward_messages, 1, 10, "1", 0,

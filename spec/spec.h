@@ -272,6 +272,7 @@ typedef struct SpecFramework {
     int most_zero, most_zero_in_pipeline; /* ZeRO stages that it has */
     bool balances_head;                   /* layers are dealt out by compute cost, the LM head included */
     bool p2p_blocking;                    /* the compute stream waits for its own sends */
+    bool p2p_overlap_needs_chunks;        /* ... under 1F1B whatever execution.overlap asks for */
     double p2p_host_s;            /* of each message: its shape goes ahead and is read back on the host */
     int p2p_forward_messages;     /* of a forward: the activation, and what layers pass on beside it */
     bool p2p_scatter_gather;      /* SC21: each tensor rank sends 1/t and all-gathers */
@@ -362,6 +363,15 @@ static inline int spec_gpus(const Spec *spec)
 }
 
 /* Micro-batches that one pipeline works off in a step. */
+/* Whether compute waits for the messages that it sends to the next pipeline rank, `overlap` as in execution.overlap. */
+static inline bool spec_waits_for_sends(const SpecFramework *framework, unsigned overlap,
+                                        SpecSchedule schedule)
+{
+    const bool hides = (overlap & SPEC_OVERLAP_PIPELINE) != 0 &&
+                       !(framework->p2p_overlap_needs_chunks && schedule == SPEC_SCHEDULE_1F1B);
+    return framework->p2p_blocking && !hides;
+}
+
 static inline int spec_microbatches(const Spec *spec)
 {
     return spec->training.global_batch / (spec->training.micro_batch * spec->parallel.data);

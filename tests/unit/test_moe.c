@@ -497,6 +497,13 @@ static void biased_experts(void)
     CLOSE(bytes_of(&ops, "clamp"), (2 + 2) * inner, 0);
     CLOSE(bytes_of(&ops, "expert bias"), (3 + 2) * outer, 0);
     CLOSE(bytes_of(&ops, "weigh bias"), 1 * outer, 0);
+    CLOSE(bytes_of(&ops, "bias"), 0, 0);
+    spec.execution.framework.fused_dropout_add = true; /* which such experts rule out */
+    CostShape shape;
+    cost_shape_init(&shape, &spec);
+    CostOps layer = {.count = 0};
+    cost_ops_layer(&shape, 0, COST_FORWARD, &layer);
+    CLOSE(bytes_of(&layer, "bias"), 4096 * 7168 * 2 * 2.0, 0);
     for (int i = 0; i < ops.count; i++) {
         if (strcmp(ops.op[i].name, "clamp") == 0) {
             CLOSE(ops.op[i].u.move.elements, inner, 0); /* two kernels over elements of 2 bytes */

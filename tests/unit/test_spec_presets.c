@@ -60,6 +60,29 @@ static void test_presets(void)
     }
 }
 
+/* Megatron overlaps messages between pipeline ranks of several chunks alone; Meta's never block. */
+static void test_messages(void)
+{
+    static const struct {
+        const char *framework;
+        unsigned overlap;
+        SpecSchedule schedule;
+        bool waits;
+    } cases[] = {{"megatron-core", 0, SPEC_SCHEDULE_1F1B, true},
+                 {"megatron-core", SPEC_OVERLAP_PIPELINE, SPEC_SCHEDULE_1F1B, true},
+                 {"megatron-core", 0, SPEC_SCHEDULE_INTERLEAVED, true},
+                 {"megatron-core", SPEC_OVERLAP_PIPELINE, SPEC_SCHEDULE_INTERLEAVED, false},
+                 {"megatron-core-2024", SPEC_OVERLAP_PIPELINE, SPEC_SCHEDULE_1F1B, true},
+                 {"deepspeed", SPEC_OVERLAP_PIPELINE, SPEC_SCHEDULE_1F1B, false},
+                 {"meta-llama3", 0, SPEC_SCHEDULE_1F1B, false}};
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SpecFramework framework;
+        g_assert_true(spec_load_framework(cases[i].framework, &framework, NULL));
+        g_assert_true(spec_waits_for_sends(&framework, cases[i].overlap, cases[i].schedule) ==
+                      cases[i].waits);
+    }
+}
+
 static void test_examples(void)
 {
     g_autofree char *root = orr_scenarios_dir(NULL);
@@ -84,5 +107,6 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/spec/presets/all", test_presets);
     g_test_add_func("/spec/presets/examples", test_examples);
+    g_test_add_func("/spec/presets/messages", test_messages);
     return g_test_run();
 }
