@@ -203,6 +203,13 @@ void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove 
     op->kernels = kernels;
 }
 
+void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double bytes,
+                          int kernels)
+{
+    cost_push_move(ops, name, module, COST_MOVE_ELEMENTWISE, bytes, kernels);
+    ops->op[ops->count - 1].u.move.elements = elements;
+}
+
 void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
                           double bytes, CostGroup group, CostComm comm, int hidden_under)
 {

@@ -142,6 +142,9 @@ void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int 
                        const double parts[COST_MAX_PARTS]);
 void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes,
                     int kernels);
+/* Kernels that address `elements` of them one by one (CostOp.u.move.elements). */
+void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double bytes,
+                          int kernels);
 void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
                           double bytes, CostGroup group, CostComm comm, int hidden_under);
 /* What tensor ranks gather of a linear layer under sequence parallelism: given here as this rank's part. */

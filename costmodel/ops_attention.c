@@ -229,16 +229,35 @@ static void push_mla_rope(const CostShape *shape, CostPass pass, CostOps *ops)
                    forward ? MLA_ROPE_KERNELS : MLA_ROPE_BACKWARD_KERNELS);
 }
 
+/* Cosines and sines with an attention factor (YaRN) are not for Transformer Engine's kernel. Queries and keys apart, bytes
+ * an element of e bytes: x cos 2 e, half of it negated e, both halves together out of views 2 e, that sin 2 e; stream: their
+ * sum 3 e. Backward: two products 2 e each, half negated e; streams: halves together 2 e, sum 3 e.
+ * Source: [MegatronCore] rope_utils.py (apply_rotary_pos_emb, _rotate_half); [PyTorchEager] */
+static void push_scaled_rope(const CostShape *shape, CostPass pass, double elements, CostOps *ops)
+{
+    const CostModule module = COST_MODULE_ATTENTION_PROJECTION;
+    const bool forward = pass == COST_FORWARD;
+    const double bytes = shape->element_bytes * elements;
+    cost_push_by_element(ops, "rotate", module, (forward ? 3.5 : 2.5) * elements, (forward ? 7 : 5) * bytes,
+                         forward ? 10 : 6);
+    cost_push_move(ops, "rope", module, COST_MOVE_ELEMENTWISE, (forward ? 3 : 5) * bytes, forward ? 2 : 4);
+}
+
 static void push_rope(const CostShape *shape, CostPass pass, double width, CostOps *ops)
 {
     const SpecExecution *execution = &shape->spec->execution;
-    if (shape->spec->model.position != SPEC_POSITION_ROPE || pass == COST_BACKWARD_WEIGHT) {
+    const SpecModel *model = &shape->spec->model;
+    if (model->position != SPEC_POSITION_ROPE || pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    const bool mla = shape->spec->model.mla.kv_lora_rank > 0;
+    const bool mla = model->mla.kv_lora_rank > 0;
     const bool fused = execution->framework.fused_rope || execution->compiled;
     if (mla && fused && !execution->framework.fused_mla_rope) {
         push_mla_rope(shape, pass, ops);
+        return;
+    }
+    if (model->rope_scaled && fused && !execution->compiled && !mla) {
+        push_scaled_rope(shape, pass, shape->tokens * width, ops);
         return;
     }
     /* eager, query and key apart: to fp32 complex (2+4), multiply (4+4), back (4+2) */

@@ -12,13 +12,6 @@
  */
 #include "costmodel/ops.h"
 
-static void push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double bytes,
-                            int kernels)
-{
-    cost_push_move(ops, name, module, COST_MOVE_ELEMENTWISE, bytes, kernels);
-    ops->op[ops->count - 1].u.move.elements = elements;
-}
-
 /* Bytes of an element of the intermediate size, of `e` bytes and a boolean of 1:
  *   forward   two clamps 2 e each; streams: both halves together 4 e, activation 3 e
  *   backward  comparisons e + 1 (the gate's upper, the other half's lower and upper), two selections 1 + 2 e;
@@ -30,11 +23,12 @@ void cost_push_clamped_activation(const CostShape *shape, CostOps *ops, CostPass
     const CostModule module = COST_MODULE_MOE_ACTIVATION;
     const double e = shape->element_bytes;
     if (pass == COST_FORWARD) {
-        push_by_element(ops, "clamp", module, 2 * elements, 4 * e * elements, 2);
+        cost_push_by_element(ops, "clamp", module, 2 * elements, 4 * e * elements, 2);
         ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.host_sync_s;
         cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE, 7 * e * elements, 2);
     } else {
-        push_by_element(ops, "clamp", module, 5 * elements, (3 * (e + 1) + 2 * (1 + 2 * e)) * elements, 5);
+        cost_push_by_element(ops, "clamp", module, 5 * elements, (3 * (e + 1) + 2 * (1 + 2 * e)) * elements,
+                             5);
         cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE, (12 * e + 3) * elements, 6);
     }
 }
@@ -47,7 +41,8 @@ void cost_push_unfused_bias(const CostShape *shape, CostOps *ops, double element
     const SpecModel *model = &shape->spec->model;
     if (model->moe.experts > 0 && model->biases == SPEC_BIASES_ALL &&
         execution->framework.fused_dropout_add && !execution->compiled) {
-        push_by_element(ops, "bias", COST_MODULE_RESIDUAL, elements, 2 * shape->element_bytes * elements, 1);
+        cost_push_by_element(ops, "bias", COST_MODULE_RESIDUAL, elements, 2 * shape->element_bytes * elements,
+                             1);
     }
 }
 
@@ -62,10 +57,10 @@ void cost_push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, 
     const double e = shape->element_bytes;
     const int each = (int)experts;
     if (pass == COST_FORWARD) {
-        push_by_element(ops, "weigh bias", module, elements, e * elements, each);
+        cost_push_by_element(ops, "weigh bias", module, elements, e * elements, each);
         cost_push_move(ops, "expert bias", module, COST_MOVE_ELEMENTWISE, 5 * e * elements, each + 1);
     } else if (pass == COST_BACKWARD_INPUT) {
-        push_by_element(ops, "weigh bias", module, 2 * elements, 4 * e * elements, 2 * each);
+        cost_push_by_element(ops, "weigh bias", module, 2 * elements, 4 * e * elements, 2 * each);
         cost_push_move(ops, "expert bias", module, COST_MOVE_ELEMENTWISE, 4 * e * elements, 3 * each + 1);
     }
 }

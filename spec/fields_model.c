@@ -76,6 +76,10 @@ static const SpecField model_fields[] = {
                "Rows of the learned position table; default the sequence length."),
     SPEC_F_BOOL(SpecModel, embedding_norm, "false", 0, "A normalisation behind the embedding (BLOOM)."),
     SPEC_F_BOOL(SpecModel, qk_norm, "false", 0, "Normalisation of queries and keys (Qwen3)."),
+    SPEC_F_BOOL(SpecModel, rope_scaled, "false", 0,
+                "Rotary positions carry an attention factor (YaRN, gpt-oss), which Transformer Engine's "
+                "kernel does not "
+                "take; that of MLA does."),
     SPEC_F_BOOL(SpecModel, causal, "true", 0, "Causal attention; false for encoders."),
     SPEC_F_DOUBLE(SpecModel, dropout_frac, ORR_UNIT_FRAC, 0, 0.999, NULL, SPEC_FIELD_DERIVED,
                   "Dropout; 0: no dropout kernels and no masks. Default the framework's."),

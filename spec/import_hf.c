@@ -120,6 +120,20 @@ static void import_biases(Import *import, const HfFamily *family)
     orr_jw_text(&import->out, "biases", biases);
 }
 
+/* YaRN multiplies cosines and sines by 1 + ln(factor) / 10 unless the file says 1. */
+static bool scales_rope(Import *import)
+{
+    const OrrJson *scaling = find(import, "rope_scaling");
+    if (scaling == NULL || orr_json_type(scaling) != ORR_JSON_OBJECT)
+        return false;
+    const OrrJson *type = orr_json_member(scaling, "rope_type"),
+                  *factor = orr_json_member(scaling, "attention_factor");
+    if (type == NULL)
+        type = orr_json_member(scaling, "type");
+    return type != NULL && orr_json_type(type) == ORR_JSON_TEXT && strcmp(orr_json_text(type), "yarn") == 0 &&
+           (factor == NULL || orr_json_type(factor) != ORR_JSON_NUMBER || orr_json_number(factor) != 1);
+}
+
 /* Every second layer in gpt-oss; every layer in Mistral; none where use_sliding_window is false (Qwen). */
 static void import_window(Import *import)
 {
@@ -209,6 +223,7 @@ static void import_llama(Import *import, const HfFamily *family)
     import_biases(import, family);
     orr_jw_text(&import->out, "position", "rope");
     orr_jw_bool(&import->out, "qk_norm", family->qk_norm);
+    orr_jw_bool(&import->out, "rope_scaled", scales_rope(import));
     orr_jw_number(&import->out, "dropout_frac", 0);
     put(import, "mtp_layers", whole(import, "num_nextn_predict_layers", 0));
     import_window(import);

@@ -56,6 +56,7 @@ typedef struct SpecModel {
     SpecPosition position;
     int max_positions; /* rows of the learned position table; default the sequence length */
     bool embedding_norm, qk_norm, causal;
+    bool rope_scaled;            /* YaRN: cosines and sines carry an attention factor */
     double dropout_frac;         /* 0: no dropout kernels, no masks */
     int attention_window_tokens; /* 0: none */
     int attention_window_every;  /* every n-th layer uses the window; 1: all */

@@ -52,6 +52,28 @@ static void chains(void)
     g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
 }
 
+/* A scaled rotation is unfused where plain ones are one kernel: 7 and 3 elements of 2 bytes forward, 5 and 5 backward; MLA's
+ * has its own kernel, and a compiler does not mind. */
+static void scaled_rope(void)
+{
+    Spec spec = make_spec(1, false);
+    spec.execution.framework.fused_rope = true;
+    const double rotated = TOKENS * (QUERIES + KEYS);
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 4 * rotated);
+    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 0);
+    spec.model.rope_scaled = true;
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 14 * rotated);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 6 * rotated);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 10 * rotated);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 10 * rotated);
+    spec.execution.compiled = true;
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 0);
+}
+
 /* FLOPs stay; products of 1,024 and 4,096 columns take longer than one of 6,144. */
 static void kept_apart(void)
 {
@@ -261,6 +283,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/eager/chains", chains);
+    g_test_add_func("/eager/scaled-rope", scaled_rope);
     g_test_add_func("/eager/kept-apart", kept_apart);
     g_test_add_func("/eager/kept-apart-takes-longer", kept_apart_takes_longer);
     g_test_add_func("/eager/rowwise-sums-of-parts", rowwise_sums_of_parts);

@@ -117,7 +117,8 @@ static void test_experts(void)
         "\"num_hidden_layers\":4,\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":64,"
         "\"vocab_size\":201088,\"num_local_experts\":32,\"num_experts_per_tok\":4,\"sliding_window\":128,"
         "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],"
-        "\"attention_bias\":true}");
+        "\"attention_bias\":true,\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":32.0}}");
+    g_assert_true(oss.rope_scaled && !lite.rope_scaled);
     g_assert_cmpint(oss.attention_window_tokens, ==, 128);
     g_assert_cmpint(oss.attention_window_every, ==, 2);
     g_assert_cmpint(oss.biases, ==, SPEC_BIASES_ALL);
