@@ -182,10 +182,20 @@ static char *stage_layers_text(const SpecParallel *parallel)
     return g_string_free(text, FALSE);
 }
 
-GArray *report_compare_specs(const Spec *a, const Spec *b)
+/* What runs beside compute is compared, named in the scenario or switched on by its framework's recipes. */
+static Spec *with_whole_overlap(const Spec *spec)
+{
+    Spec *whole = g_memdup2(spec, sizeof *spec);
+    if ((spec->execution.overlap & SPEC_OVERLAP_AUTO) == 0)
+        whole->execution.overlap = spec_overlap(spec);
+    return whole;
+}
+
+GArray *report_compare_specs(const Spec *first, const Spec *second)
 {
     GArray *fields = g_array_new(FALSE, TRUE, sizeof(CompareField));
     g_array_set_clear_func(fields, field_clear);
+    g_autofree Spec *a = with_whole_overlap(first), *b = with_whole_overlap(second);
     const Walk walk = {(const char *)a, (const char *)b, fields};
     walk_table(&walk, &spec_table_scenario, "", 0);
     const SpecParallel *left = &a->parallel, *right = &b->parallel;

@@ -71,9 +71,10 @@ static char *training_line(const Spec *spec)
                            spec_word(&spec_words_attention, (int)cost_attention_kernel(spec)));
     if (execution->compiled)
         g_string_append(line, ", compiled");
+    const unsigned overlap = spec_overlap(spec);
     const char *before = "; overlaps ";
     for (int i = 0; i < spec_words_overlap.count; i++) {
-        if ((execution->overlap & (1u << i)) == 0)
+        if ((overlap & (1u << i)) == 0)
             continue;
         g_string_append_printf(line, "%s%s", before, spec_words_overlap.words[i]);
         before = ", ";

@@ -11,6 +11,7 @@ SearchLane *search_lane_new(SearchSpace *space, SearchTables *tables)
     lane->give_up_ps = INT64_MAX;
     lane->tables = tables;
     lane->spec = *space->spec;
+    search_point_recipes(space, &lane->spec);
     lane->arena = orr_arena_new();
     lane->unpacked = -1;
     search_costs_init(&lane->own_costs, lane->arena, space->spec->model.layers);
@@ -219,13 +220,19 @@ static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy
                                                                                           : tail->reduce_ps;
     if (lane->deal->order->placement != SIM_PLACE_LOOP)
         return 0;
+    if (rank == lane->ranks - 1 && search_deferred_heads(lane) > 0) /* behind that comes the LM head */
+        return 0;
     const int64_t pass_ps = lane->input_ps[rank] + lane->again_ps[rank] + lane->weight_ps[rank];
     return MAX(tail->last_reduce_ps, tail->near_reduce_ps - pass_ps);
 }
 
 bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy)
 {
-    return spec_waits_for_sends(&lane->spec.execution.framework, policy->overlap, lane->deal->schedule);
+    const SpecFramework *framework = &lane->spec.execution.framework;
+    const unsigned data = SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER;
+    const bool recipe = lane->chunks > 1 && (policy->overlap & data) == data;
+    const unsigned besides = recipe ? framework->recipe_overlap & SPEC_OVERLAP_PIPELINE : 0;
+    return spec_waits_for_sends(framework, policy->overlap | besides, lane->deal->schedule);
 }
 
 /* Least time until the data parallelism of every micro-batch is done: gathers of ZeRO-3, and reductions where every

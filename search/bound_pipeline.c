@@ -100,6 +100,8 @@ static void left_over(const SearchLane *lane, int rank, int64_t *ret_least_ps, i
         return;
     default:
         *ret_least_ps = *ret_most_ps = 0;
+        if (rank == p - 1)
+            *ret_most_ps = search_deferred_heads(lane) * lane->costs->head_left_out_ps;
         return;
     }
 }

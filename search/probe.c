@@ -114,6 +114,7 @@ static void take_plan(Probe *probe, const SimPlan *plan)
     edge_params(probe, COST_PIECE_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
     if (probe->spec->model.mtp_layers > 0)
         edge_params(probe, COST_PIECE_MTP, false, &costs->mtp);
+    costs->head_left_out_ps = duration_ps(&plan->head_left_out);
     costs->workspace_bytes = plan->ranks[0].static_bytes[SIM_MEM_WORKSPACE];
     costs->last_workspace_bytes = plan->ranks[ranks - 1].static_bytes[SIM_MEM_WORKSPACE];
 }
@@ -190,7 +191,8 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     ret_spec->training.precision = (SpecPrecision)group->precision;
     ret_spec->training.global_batch = group->micro_batch * parallel->data * many;
     ret_spec->execution.attention = (SpecAttention)group->attention;
-    ret_spec->execution.overlap = group->overlap;
+    ret_spec->execution.overlap = group->overlap | search_given_overlap(space);
+    search_point_recipes(space, ret_spec);
     ret_spec->offload.activation_layers = 0; /* what leaves is search_kept()'s affair */
     ret_spec->execution.framework.balances_head = false;
     ret_spec->execution.framework.bucket_bytes = 0; /* data parallelism is counted elsewhere */

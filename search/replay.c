@@ -248,9 +248,12 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int micr
     const int64_t input = passes_on ? input_ps(run, stage, microbatch, backward) : 0;
     if (input < 0)
         return false;
-    const int64_t lasts_ps = pass_ps(run->lane, pass, model_stage(run, stage));
-    state->now_ps = MAX(state->now_ps, input) + lasts_ps;
-    state->left_ps -= lasts_ps;
+    const bool leaves_head = pass == SIM_PASS_BACKWARD && stage == run->lane->stages - 1 &&
+                             microbatch < search_deferred_heads(run->lane); /* or may: not counted at all */
+    const int64_t whole_ps = pass_ps(run->lane, pass, model_stage(run, stage));
+    state->now_ps =
+        MAX(state->now_ps, input) + whole_ps - (leaves_head ? run->lane->costs->head_left_out_ps : 0);
+    state->left_ps -= whole_ps;
     state->end_ps = state->now_ps;
     count_memory(state, pass, &run->replay->kept[model_stage(run, stage)]);
     if (passes_on)

@@ -95,15 +95,29 @@ static unsigned flags_that_matter(const SearchSpace *space, const SearchGroup *g
     return spec->search.overlap != 0 ? bits & spec->search.overlap : bits;
 }
 
+/* Of execution.overlap, what a group leaves to its policies. */
+#define POLICY_OVERLAP (SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER | SPEC_OVERLAP_PIPELINE)
+
+unsigned search_given_overlap(const SearchSpace *space)
+{
+    const unsigned overlap = space->spec->execution.overlap;
+    return (overlap & SPEC_OVERLAP_AUTO) != 0 ? 0 : overlap & POLICY_OVERLAP;
+}
+
+void search_point_recipes(const SearchSpace *space, Spec *spec)
+{
+    if ((space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0)
+        spec->execution.framework.recipe_overlap = 0;
+}
+
 static void add_policies(const SearchSpace *space, const SearchGroup *group, int zero, int zero_group_gpus,
                          GArray *policies)
 {
     const Spec *spec = space->spec;
     SearchPolicy policy = {.zero = zero, .zero_group_gpus = zero_group_gpus};
-    const unsigned own =
-        SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER | SPEC_OVERLAP_PIPELINE; /* not the group's */
+    const unsigned own = POLICY_OVERLAP;
     if ((spec->execution.overlap & SPEC_OVERLAP_AUTO) == 0) {
-        policy.overlap = spec->execution.overlap & own;
+        policy.overlap = search_given_overlap(space);
         g_array_append_val(policies, policy);
         return;
     }
@@ -529,6 +543,7 @@ void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
     ret_spec->offload.activation_layers = group->offloaded;
     ret_spec->execution.attention = (SpecAttention)group->attention;
     ret_spec->execution.overlap = group->overlap | policy[id.policy].overlap;
+    search_point_recipes(space, ret_spec);
 }
 
 int search_id_compare(const SearchId *a, const SearchId *b)

@@ -92,6 +92,10 @@ SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group
 
 /* The whole scenario at a point. */
 void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec);
+/* Of execution.overlap, when it is given, what does not go with a group. */
+unsigned search_given_overlap(const SearchSpace *space);
+/* Where "auto" tries every overlap, a point has those that it names and no others that recipes switch on. */
+void search_point_recipes(const SearchSpace *space, Spec *spec);
 
 /* Points of a group, and of the whole space. */
 int64_t search_group_count(SearchSpace *space, const SearchGroup *group);

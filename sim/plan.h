@@ -68,6 +68,12 @@ typedef struct SimPlan {
     int prefetch_units;   /* ZeRO-3: gathers ahead of compute */
     /* Pipeline. */
     bool p2p_blocking; /* compute waits for its own send */
+    /* The LM head's weight gradient of the first `deferred_heads` micro-batches: their backwards on the last stage take
+     * `head_left_out` less, and `head_later` of each runs when the stage's passes are over; `head_held_bytes` of each
+     * are kept until then. */
+    int deferred_heads;
+    SimWork head_left_out, head_later;
+    int64_t head_held_bytes;
     /* Once a step. */
     SimWork grad_norm; /* collective over all ranks; zero: none */
     /* Post-validation [Qi2024]: where weight gradients run apart, no collective joins the pipeline ranks. The sum of the

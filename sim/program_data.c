@@ -170,6 +170,7 @@ void sim_emit_step_end(RankBuilder *rb)
 {
     const SimPlan *plan = rb->builder->plan;
     const SimRankPlan *rank = &plan->ranks[rb->rank];
+    sim_emit_deferred_head(rb);
     emit_late_reduces(rb);
     if (rb->reduced[1] != SIM_NONE)
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, sim_reduce_stream(plan), rb->reduced[1]);

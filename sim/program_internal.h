@@ -116,6 +116,8 @@ bool sim_makes_weight_gradient(SimPass pass);
 
 /* program_pass.c */
 void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op);
+/* The LM head's weight gradients that its backwards left out, and the reduction that had to wait for them. */
+void sim_emit_deferred_head(RankBuilder *rb);
 
 /* program_data.c: data-parallel communication and the end of the step. */
 SimStream sim_reduce_stream(const SimPlan *plan);

@@ -148,6 +148,30 @@ static int32_t stage_mem(RankBuilder *rb, Chunk *chunk, const Pass *pass)
     return *cached;
 }
 
+/* The pass leaves the LM head's weight gradient for later. */
+static bool leaves_head(const RankBuilder *rb, const Chunk *chunk, const Pass *pass)
+{
+    const Builder *b = rb->builder;
+    return chunk->stage_index == b->stages - 1 && pass->pass == SIM_PASS_BACKWARD &&
+           pass->microbatch < b->plan->deferred_heads;
+}
+
+/* The segment whose reduction carries the LM head's gradient: the last stage's last bucket. */
+static int head_bucket(const Chunk *chunk)
+{
+    int i = chunk->stage->segment_count - 1;
+    while (i > 0 && sim_work_duration_ps(&chunk->stage->segments[i].grad_reduce) == 0)
+        i--;
+    return i;
+}
+
+static void leave_head(const SimPlan *plan, SimWork *work, SimMemDelta *mem)
+{
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        work->part_ps[part] -= plan->head_left_out.part_ps[part];
+    mem->end_bytes[SIM_MEM_ACTIVATIONS] += plan->head_held_bytes;
+}
+
 static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pass, bool reduce)
 {
     Builder *b = rb->builder;
@@ -168,12 +192,16 @@ static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pa
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, sim_reduce_stream(b->plan), rb->reduced[0]);
     count_gradient(rb, chunk, i, pass, &mem);
     sim_offload_before(rb, chunk, i, pass, &mem);
+    if (i == chunk->stage->segment_count - 1 && leaves_head(rb, chunk, pass))
+        leave_head(b->plan, &work, &mem);
     int32_t index = emit_compute(rb, pass->pass, sim_intern_work(b, &work), sim_intern_mem(b, &mem),
                                  chunk->stage_index, pass->microbatch);
     sim_offload_after(rb, chunk, i, pass, index);
     if (use != NULL)
         use->compute_index = index;
-    if (reduce)
+    const bool waits_for_head =
+        b->plan->deferred_heads > 0 && chunk->stage_index == b->stages - 1 && i == head_bucket(chunk);
+    if (reduce && !waits_for_head)
         sim_emit_reduce(rb, chunk, i, pass->microbatch);
     return index;
 }
@@ -188,7 +216,9 @@ static void emit_pass(RankBuilder *rb, const Pass *pass)
     bool gathered = pass->position == chunk->first_forward && chunk->gathered_at_start;
     bool offloads = chunk->stage->offloaded > 0 && pass->pass != SIM_PASS_BACKWARD_WEIGHT;
     wait_for_input(rb, pass);
-    if (!gathered && !reduce && !offloads && !(chunk->sharded && sim_pass_uses_weights(pass->pass))) {
+    bool leaves = leaves_head(rb, chunk, pass);
+    if (!gathered && !reduce && !offloads && !leaves &&
+        !(chunk->sharded && sim_pass_uses_weights(pass->pass))) {
         index = emit_compute(rb, pass->pass, sim_stage_work(b, chunk->stage_index, pass->pass),
                              stage_mem(rb, chunk, pass), chunk->stage_index, pass->microbatch);
     } else {
@@ -250,4 +280,24 @@ void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op)
         emit_pass(rb, &first);
         emit_pass(rb, &second);
     }
+}
+
+void sim_emit_deferred_head(RankBuilder *rb)
+{
+    const Builder *b = rb->builder;
+    const SimPlan *plan = b->plan;
+    Chunk *chunk = &rb->chunks[b->chunks - 1];
+    if (plan->deferred_heads == 0 || chunk->stage_index != b->stages - 1)
+        return;
+    SimWork work = plan->head_later;
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        work.part_ps[part] *= plan->deferred_heads;
+    work.scale_up_bytes *= plan->deferred_heads;
+    work.scale_out_bytes *= plan->deferred_heads;
+    SimMemDelta mem = {0};
+    mem.end_bytes[SIM_MEM_ACTIVATIONS] = -plan->deferred_heads * plan->head_held_bytes;
+    emit_compute(rb, SIM_PASS_BACKWARD_WEIGHT, sim_intern_work(rb->builder, &work),
+                 sim_intern_mem(rb->builder, &mem), chunk->stage_index, SIM_NONE);
+    if (plan->overlap_grad_reduce && !plan->reduce_each_microbatch)
+        sim_emit_reduce(rb, chunk, head_bucket(chunk), SIM_NONE);
 }

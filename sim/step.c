@@ -159,7 +159,7 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->reshard_after_backward = !keeps;
     plan->prefetch_units = plan->overlap_param_gather ? framework->prefetch_units : 0;
     plan->one_data_stream = framework->gathers_each_tensor; /* its host runs them one after the other */
-    plan->p2p_blocking = spec_waits_for_sends(framework, spec->execution.overlap, spec->parallel.schedule);
+    plan->p2p_blocking = spec_waits_for_sends(framework, spec_overlap(spec), spec->parallel.schedule);
     plan->tensor = spec->parallel.tensor;
     plan->context = spec->parallel.context;
     plan->data = spec->parallel.data;
@@ -323,6 +323,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
         layer += step.layers[stage];
     }
     copy_stages(&step, stages);
+    step_fill_deferred_head(&step);
     for (int stage = 0; stage < stages; stage++) {
         fill_hops(&step, stage);
     }

@@ -47,6 +47,8 @@ bool step_fill_schedule(const Spec *spec, OrrArena *arena, SimPlan *plan, GError
 void step_fill_limits(const Spec *spec, SimPlan *plan);
 /* sim/step_segments.c: the segments of stage `stage`; `first_layer` is the model layer that it begins with. */
 void step_fill_stage(Step *step, int stage, int first_layer);
+/* The LM head's weight gradients that wait for the end of the pipeline. */
+void step_fill_deferred_head(const Step *step);
 /* sim/step_data.c: gradient reduction and parameter gathers of a stage, optimizer and states of a rank. */
 void step_fill_data(Step *step, int stage);
 void step_fill_rank(Step *step, int rank);

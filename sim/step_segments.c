@@ -178,3 +178,46 @@ void step_fill_stage(Step *step, int stage, int first_layer)
     offload_layers(step->spec, out);
     add_microbatch_overhead(step->spec, &out->segments[0]);
 }
+
+/* Orders whose software has it. */
+static int deferred_heads(const Spec *spec)
+{
+    const SpecSchedule schedule = spec->parallel.schedule;
+    const bool has = schedule == SPEC_SCHEDULE_1F1B || schedule == SPEC_SCHEDULE_INTERLEAVED;
+    const bool applies =
+        has && spec->parallel.pipeline > 1 && spec->parallel.zero <= 1 && spec_follows_recipes(spec);
+    return applies ? MIN(spec->execution.framework.deferred_head_gradients, spec_microbatches(spec)) : 0;
+}
+
+/* A backward that leaves the product out still reduces the input's gradient, beside nothing. What comes later gathers
+ * the input of one micro-batch beside the product of another: as long as the reduction beside it would have taken.
+ * Kept until then: the gradient of the logits and the head's input. Source: [MegatronLoss] drain_embedding_wgrad_compute */
+void step_fill_deferred_head(const Step *step)
+{
+    const CostShape *shape = &step->shape;
+    const SpecModel *model = &step->spec->model;
+    SimPlan *plan = step->plan;
+    CostOps ops = {.count = 0}, rest = {.count = 0};
+    if (step->spec->execution.framework.deferred_head_gradients == 0 || model->moe.experts > 0 ||
+        model->mtp_layers > 0) {
+        return;
+    }
+    cost_ops_head(shape, COST_BACKWARD_WEIGHT, &ops);
+    for (int i = 0; i < ops.count; i++) {
+        if (ops.op[i].kind == COST_OP_COLLECTIVE) {
+            rest.op[rest.count] = ops.op[i];
+            rest.op[rest.count++].u.collective.hidden_under = -1;
+        }
+    }
+    const CostTime whole = cost_time_ops(shape, &ops, COST_BACKWARD_WEIGHT);
+    const CostTime left = cost_time_ops(shape, &rest, COST_BACKWARD_WEIGHT);
+    SimWork stays = {0};
+    step_add_time(&plan->head_later, &whole, SIM_PART_COMPUTE);
+    step_add_time(&stays, &left, SIM_PART_COMPUTE);
+    for (int part = 0; part < SIM_PART_COUNT; part++) {
+        plan->head_left_out.part_ps[part] = plan->head_later.part_ps[part] - stays.part_ps[part];
+    }
+    plan->deferred_heads = deferred_heads(step->spec);
+    plan->head_held_bytes =
+        bytes_of(cost_result_bytes(shape) + shape->element_bytes * shape->part_tokens * shape->hidden);
+}

@@ -192,7 +192,7 @@ static bool put_pipeline(const Export *export)
     if (chunks && (parallel->schedule != SPEC_SCHEDULE_INTERLEAVED))
         return refuse(export, "parallel.virtual_stages", "above 1 with 1f1b", "give schedule interleaved");
     if (chunks) {
-        const bool overlaps = (export->spec->execution.overlap & SPEC_OVERLAP_PIPELINE) != 0;
+        const bool overlaps = (spec_overlap(export->spec) & SPEC_OVERLAP_PIPELINE) != 0;
         put_switch(export, "no-overlap-p2p-communication", NULL, !overlaps);
         put_switch(export, NULL, "model.overlap_p2p_comm", overlaps);
     }
@@ -242,7 +242,7 @@ static bool put_data(const Export *export)
 {
     static const char *const strategies[4] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
     const SpecParallel *parallel = &export->spec->parallel;
-    const unsigned overlap = export->spec->execution.overlap;
+    const unsigned overlap = spec_overlap(export->spec);
     put_switch(export, "sequence-parallel", "model.sequence_parallel", parallel->sequence_parallel == 1);
     if (export->spec->offload.activation_layers > 0)
         put_switch(export, NULL, "model.cpu_offloading", true);

@@ -173,6 +173,15 @@ static const SpecField framework_fields[] = {
     FUSED(p2p_overlap_needs_chunks,
           "Messages of 1F1B are never overlapped, whatever execution.overlap asks for: only those of ranks "
           "with several chunks."),
+    {.key = "recipe_overlap",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecFramework, recipe_overlap),
+     .words = &spec_words_overlap,
+     .default_text = "[]",
+     .help = "What its recipes overlap besides in runs that overlap grad_reduce and param_gather: pipeline, "
+             "where stages are interleaved; tensor, of models without experts and a sequence split over "
+             "tensor ranks "
+             "of one node with NVLink inside alone."},
     HOST_S(p2p_host_s,
            "Of a message between stages: sending its shape ahead and reading it back on the host."),
     SPEC_F_INT(SpecFramework, p2p_forward_messages, 1, 10, "1", 0,
@@ -182,6 +191,11 @@ static const SpecField framework_fields[] = {
           "The same inside a node too, with DeepSpeed's copies, and of the output again for its backward."),
     FUSED(p2p_one_at_a_time,
           "Two stages exchange an activation and a gradient one after the other, not both at once."),
+    SPEC_F_INT(
+        SpecFramework, deferred_head_gradients, 0, 100000, "0", 0,
+        "In runs that overlap grad_reduce and param_gather, of models without experts, 1F1B or "
+        "interleaved: of so many micro-batches a step the LM head's weight gradient is computed when the "
+        "last stage's passes are over."),
     SPEC_F_WORD(SpecFramework, loss, &spec_words_loss, "\"unfused\"", 0,
                 "How logits and loss are computed and kept."),
     SPEC_F_INT(SpecFramework, logit_metrics, 0, 100, "0", 0,

@@ -9,6 +9,8 @@ typedef struct Names {
     bool bridge;
 } Names;
 
+#define MOST_DEFERRED 100000 /* --wgrad-deferral-limit 0: of all micro-batches */
+
 static const char *text_of(const Names *names, const char *flag, const char *bridge)
 {
     const char *key = names->bridge ? bridge : flag;
@@ -457,6 +459,22 @@ static void take_attention(const Names *names)
         spec_import_native(names->import, "execution.attention", "flash2");
 }
 
+/* A launch of Megatron-LM itself has on what it names; nothing that NVIDIA's recipes switch on comes by itself. */
+static void take_framework(const Names *names)
+{
+    bool defers = false;
+    int limit = 0;
+    switch_of(names, "defer-embedding-wgrad-compute", "comm_overlap.defer_embedding_wgrad_compute", &defers);
+    spec_import_int(names->import,
+                    names->bridge ? "comm_overlap.wgrad_deferral_limit" : "wgrad-deferral-limit", &limit);
+    g_autofree char *plain = g_strdup_printf(
+        "{\"preset\": \"megatron-core\", \"recipe_overlap\": [], \"deferred_head_gradients\": %d}",
+        !defers     ? 0
+        : limit > 0 ? limit
+                    : MOST_DEFERRED);
+    spec_import_implied(names->import, "execution.framework", names->bridge ? "megatron-core" : plain);
+}
+
 static void take_training(const Names *names)
 {
     SpecImport *import = names->import;
@@ -478,7 +496,7 @@ static void take_training(const Names *names)
         char text[G_ASCII_DTOSTR_BUF_SIZE];
         spec_import_implied(import, "training.tokens", g_ascii_dtostr(text, sizeof text, count * sequence));
     }
-    spec_import_implied(import, "execution.framework", "megatron-core");
+    take_framework(names);
 }
 
 static void import_named(SpecImport *import, bool bridge)

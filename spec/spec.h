@@ -274,11 +274,14 @@ typedef struct SpecFramework {
     bool balances_head;                   /* layers are dealt out by compute cost, the LM head included */
     bool p2p_blocking;                    /* the compute stream waits for its own sends */
     bool p2p_overlap_needs_chunks;        /* ... under 1F1B whatever execution.overlap asks for */
-    double p2p_host_s;            /* of each message: its shape goes ahead and is read back on the host */
+    unsigned
+        recipe_overlap; /* bits of SpecOverlap that its recipes switch on with grad_reduce and param_gather */
+    double p2p_host_s;  /* of each message: its shape goes ahead and is read back on the host */
     int p2p_forward_messages;     /* of a forward: the activation, and what layers pass on beside it */
     bool p2p_scatter_gather;      /* SC21: each tensor rank sends 1/t and all-gathers */
     bool p2p_partitioned_tensors; /* DeepSpeed's way of doing so: more copies, outputs gathered again */
     bool p2p_one_at_a_time;       /* an exchange of two stages takes both messages, one after the other */
+    int deferred_head_gradients; /* micro-batches whose LM head's weight gradient waits for the end of a pipeline */
     /* Loss. */
     SpecLoss loss;
     int logit_metrics; /* cross-entropies of training metrics on every micro-batch's logits */
@@ -363,7 +366,18 @@ static inline int spec_gpus(const Spec *spec)
     return spec->cluster.gpus_per_node * spec->cluster.nodes;
 }
 
-/* Micro-batches that one pipeline works off in a step. */
+/* The run overlaps gradient reductions and parameter gathers: what the framework's recipes switch on with them comes too. */
+static inline bool spec_follows_recipes(const Spec *spec)
+{
+    const unsigned both = SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER;
+    return (spec->execution.overlap & both) == both;
+}
+
+/* What runs beside compute: execution.overlap and, in runs that follow them, what the framework's recipes switch on:
+ * messages where stages are interleaved; transfers of tensor ranks of models without experts where the group is inside
+ * one node, beyond which there is no NVLink.   Source: [MegatronRecipes], [TransformerEngine] comm_gemm_overlap */
+unsigned spec_overlap(const Spec *spec);
+
 /* Whether compute waits for the messages that it sends to the next pipeline rank, `overlap` as in execution.overlap. */
 static inline bool spec_waits_for_sends(const SpecFramework *framework, unsigned overlap,
                                         SpecSchedule schedule)
@@ -373,6 +387,7 @@ static inline bool spec_waits_for_sends(const SpecFramework *framework, unsigned
     return framework->p2p_blocking && !hides;
 }
 
+/* Micro-batches that one pipeline works off in a step. */
 static inline int spec_microbatches(const Spec *spec)
 {
     return spec->training.global_batch / (spec->training.micro_batch * spec->parallel.data);

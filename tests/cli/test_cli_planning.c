@@ -1,4 +1,5 @@
 /* tests/cli/test_cli_planning.c - plan, compare, sweep, export and import as users and scripts meet them. */
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -115,9 +116,9 @@ static void test_sweep(void)
     g_assert_cmpfloat(orr_json_number(member(row, "training.micro_batch")), ==, 1);
     g_assert_true(orr_json_type(member(row, "reason")) == ORR_JSON_NULL);
     CliRun alone = cli_run(NULL, CLI_WORDS("run", path, "--format", "json"));
-    OrrJsonDoc *report = parse(alone.out); /* a row is what run says */
-    g_assert_cmpfloat(orr_json_number(member(row, "step_s")), ==,
-                      orr_json_number(member(orr_json_root(report), "step_s")));
+    OrrJsonDoc *report = parse(alone.out);                                      /* a row is what run says */
+    g_assert_cmpint(llround(1e12 * orr_json_number(member(row, "step_s"))), ==, /* the same picosecond */
+                    llround(1e12 * orr_json_number(member(orr_json_root(report), "step_s"))));
     row = orr_json_next(orr_json_next(row));
     g_assert_nonnull(strstr(orr_json_text(member(row, "reason")), "training.micro_batch"));
     g_assert_true(orr_json_type(member(row, "step_s")) == ORR_JSON_NULL);
