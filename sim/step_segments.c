@@ -179,16 +179,6 @@ void step_fill_stage(Step *step, int stage, int first_layer)
     add_microbatch_overhead(step->spec, &out->segments[0]);
 }
 
-/* Orders whose software has it. */
-static int deferred_heads(const Spec *spec)
-{
-    const SpecSchedule schedule = spec->parallel.schedule;
-    const bool has = schedule == SPEC_SCHEDULE_1F1B || schedule == SPEC_SCHEDULE_INTERLEAVED;
-    const bool applies =
-        has && spec->parallel.pipeline > 1 && spec->parallel.zero <= 1 && spec_follows_recipes(spec);
-    return applies ? MIN(spec->execution.framework.deferred_head_gradients, spec_microbatches(spec)) : 0;
-}
-
 /* A backward that leaves the product out still reduces the input's gradient, beside nothing. What comes later gathers
  * the input of one micro-batch beside the product of another: as long as the reduction beside it would have taken.
  * Kept until then: the gradient of the logits and the head's input. Source: [MegatronLoss] drain_embedding_wgrad_compute */
@@ -217,7 +207,7 @@ void step_fill_deferred_head(const Step *step)
     for (int part = 0; part < SIM_PART_COUNT; part++) {
         plan->head_left_out.part_ps[part] = plan->head_later.part_ps[part] - stays.part_ps[part];
     }
-    plan->deferred_heads = deferred_heads(step->spec);
+    plan->deferred_heads = spec_deferred_heads(step->spec);
     plan->head_held_bytes =
         bytes_of(cost_result_bytes(shape) + shape->element_bytes * shape->part_tokens * shape->hidden);
 }

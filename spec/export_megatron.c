@@ -191,6 +191,12 @@ static bool put_pipeline(const Export *export)
     const bool chunks = parallel->virtual_stages > 1;
     if (chunks && (parallel->schedule != SPEC_SCHEDULE_INTERLEAVED))
         return refuse(export, "parallel.virtual_stages", "above 1 with 1f1b", "give schedule interleaved");
+    if (spec_deferred_heads(export->spec) > 0) {
+        put_switch(export, "defer-embedding-wgrad-compute", "comm_overlap.defer_embedding_wgrad_compute",
+                   true);
+        put_int(export, "wgrad-deferral-limit", "comm_overlap.wgrad_deferral_limit",
+                export->spec->execution.framework.deferred_head_gradients);
+    }
     if (chunks) {
         const bool overlaps = (spec_overlap(export->spec) & SPEC_OVERLAP_PIPELINE) != 0;
         put_switch(export, "no-overlap-p2p-communication", NULL, !overlaps);

@@ -1,4 +1,6 @@
-/* spec/overlap.c - what runs beside compute. */
+/* spec/overlap.c - what runs beside compute or waits for a bubble, named by the scenario or by its framework's recipes. */
+#include <glib.h>
+
 #include "spec/spec.h"
 
 /* Groups of tensor ranks that recipes give user buffers: on Hopper and Blackwell, inside one node whose NVLinks end
@@ -23,4 +25,15 @@ unsigned spec_overlap(const Spec *spec)
     if (!has_user_buffers(spec))
         recipe &= ~(unsigned)SPEC_OVERLAP_TENSOR;
     return spec->execution.overlap | (recipe & ~both);
+}
+
+int spec_deferred_heads(const Spec *spec)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const bool ordered =
+        parallel->schedule == SPEC_SCHEDULE_1F1B || parallel->schedule == SPEC_SCHEDULE_INTERLEAVED;
+    const bool dense = spec->model.moe.experts == 0 && spec->model.mtp_layers == 0;
+    const bool applies =
+        ordered && dense && parallel->pipeline > 1 && parallel->zero <= 1 && spec_follows_recipes(spec);
+    return applies ? MIN(spec->execution.framework.deferred_head_gradients, spec_microbatches(spec)) : 0;
 }

@@ -377,6 +377,9 @@ static inline bool spec_follows_recipes(const Spec *spec)
  * messages where stages are interleaved; transfers of tensor ranks of models without experts where the group is inside
  * one node, beyond which there is no NVLink.   Source: [MegatronRecipes], [TransformerEngine] comm_gemm_overlap */
 unsigned spec_overlap(const Spec *spec);
+/* Micro-batches whose LM head's weight gradient is computed when the last stage's passes are over: of runs that follow
+ * recipes, of models without experts in a pipeline of 1F1B or interleaved stages, ZeRO 0 and 1.   Source: [MegatronRecipes] */
+int spec_deferred_heads(const Spec *spec);
 
 /* Whether compute waits for the messages that it sends to the next pipeline rank, `overlap` as in execution.overlap. */
 static inline bool spec_waits_for_sends(const SpecFramework *framework, unsigned overlap,
