@@ -253,13 +253,20 @@ static double slowest_host(const CostShape *shape)
                    cost_largest_deviate(shape->tensor_group.ranks);
 }
 
+double cost_collective_check_s(const Spec *spec, int ranks)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const bool off = framework->collective_checks_pipelines_only && spec->parallel.pipeline == 1;
+    return ranks < 2 || off ? 0 : 2 * ranks * framework->collective_check_hop_s;
+}
+
 static CostTime time_selected(const CostShape *shape, const CostOps *ops, const bool *selected, CostPass pass)
 {
     const SpecExecution *execution = &shape->spec->execution;
     double op_s[COST_MAX_OPS];
     CostTime time = {0};
     int kernels = 0;
-    double idle_s = 0;
+    double idle_s = 0, checks_s = 0;
     for (int i = 0; i < ops->count; i++) {
         op_s[i] = selected[i] ? cost_op_s(shape, &ops->op[i]) : 0;
     }
@@ -273,6 +280,10 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
         if (op->kind == COST_OP_COLLECTIVE) {
             const CostTraffic traffic = cost_collective_traffic(&op->u.collective.collective);
             time.comm_s[op->u.collective.comm] += exposed_s(shape, ops, op_s, i);
+            checks_s += captured(execution, op->module)
+                            ? 0
+                            : times(op) * cost_collective_check_s(shape->spec,
+                                                                  op->u.collective.collective.group.ranks);
             time.scale_up_bytes += traffic.scale_up_bytes * times(op);
             time.scale_out_bytes += traffic.scale_out_bytes * times(op);
         } else {
@@ -280,10 +291,11 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
         }
     }
     hide_expert_comm(shape, ops, selected, &time);
-    const double host_s = kernels * execution->framework.kernel_host_s *
-                          (execution->compiled ? execution->framework.compiled_kernel_frac : 1) *
-                          (pass != COST_FORWARD ? execution->framework.backward_host_frac : 1) *
-                          slowest_host(shape);
+    const double launches_s = kernels * execution->framework.kernel_host_s *
+                              (execution->compiled ? execution->framework.compiled_kernel_frac : 1) *
+                              (pass != COST_FORWARD ? execution->framework.backward_host_frac : 1) *
+                              slowest_host(shape);
+    const double host_s = launches_s + checks_s;
     if (execution->framework.launch_blocking) { /* neither runs while the other does */
         time.host_s = host_s + idle_s;
         return time;
@@ -301,14 +313,15 @@ static void save_waits(CostTime *time, double saved_s)
     time->launch_wait_s -= saved_s;
 }
 
-void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, bool catches_up)
+void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, CostMeet meet)
 {
-    const int first =
-        catches_up ? COST_FORWARD + 1 : COST_FORWARD; /* pass whose waits earlier work can save */
+    const int first = meet == COST_MEET_NOWHERE
+                          ? COST_FORWARD
+                          : COST_FORWARD + 1; /* pass whose waits earlier work can save */
     double waits_s = 0, slack_s = 0;
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         waits_s += pass >= first ? passes[pass].launch_wait_s : 0;
-        slack_s += passes[pass].slack_s;
+        slack_s += pass >= first || meet != COST_MEET_PASSES ? passes[pass].slack_s : 0;
     }
     const double saved_frac = waits_s > 0 ? fmin(1, slack_s / waits_s) : 0;
     for (int pass = first; pass < COST_PASS_COUNT; pass++) {

@@ -30,11 +30,22 @@ CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, Cos
 /* Seconds of one op alone, without launch gap. */
 double cost_op_s(const CostShape *shape, const CostOp *op);
 
+/* Host seconds of the check of one collective of `ranks`: a barrier through the first rank (2 messages) and two rings of
+ * n - 1, all small. 0 where hosts do not check, or of one rank. Source: [PyTorchChecks] */
+double cost_collective_check_s(const Spec *spec, int ranks);
+
+/* Where host and GPU begin together, so that neither is ahead by what lies before. */
+typedef enum {
+    COST_MEET_NOWHERE,
+    COST_MEET_FORWARD, /* before every forward; or no backward lies before one */
+    COST_MEET_PASSES   /* before every forward and every backward */
+} CostMeet;
+
 /* A host that launches ahead of the GPU in one pass of a layer has that much less to make up in the next: over
  * `passes` of one layer the GPU waits only for what launches take beyond its own time in all of them. Recomputation
- * uses what the others leave and gives nothing, so that those do not depend on it. Where the GPU `catches_up` with the
- * host before every forward, or no backward lies before one, a forward's waits stay; what it is ahead by serves the backward. */
-void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, bool catches_up);
+ * uses what the others leave and gives nothing, so that those do not depend on it. Where they `meet` before every
+ * forward, a forward's waits stay and what it is ahead by serves the backward, unless they meet again before that. */
+void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, CostMeet meet);
 
 double cost_time_total_s(const CostTime *time);
 

@@ -76,6 +76,15 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
     return work;
 }
 
+/* Hosts compare each bucket's reduction before it starts. */
+static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
+{
+    const double limit = spec->execution.framework.bucket_bytes;
+    const double bytes = (params->dense + params->expert) * cost_gradient_wire_bytes(spec);
+    const int ranks = cost_group(spec, COST_RANKS_REPLICAS).ranks;
+    return step_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
+}
+
 static void set_communication(const Spec *spec, SimSegment *segment, const StepParams *params)
 {
     const int zero = spec->parallel.zero;
@@ -83,6 +92,7 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
     const bool scatter = framework->reduce_scatter && zero >= (framework->zero1_all_reduces ? 2 : 1);
     segment->grad_reduce =
         both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, params, cost_gradient_wire_bytes(spec));
+    segment->grad_reduce.part_ps[SIM_PART_DATA_COMM] += zero == 0 ? bucket_checks_ps(spec, params) : 0;
     if (zero >= 1) {
         segment->param_gather = both(spec, COST_ALL_GATHER, params, cost_weight_wire_bytes(spec));
     }

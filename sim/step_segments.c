@@ -40,12 +40,17 @@ static void add_edge(const Step *step, ListOps list, SimSegment *segment)
 }
 
 /* No backward that the host ran ahead in lies before a forward: it waits for the GPU before each, or all forwards of a
- * step come first. */
-static bool forwards_catch_up(const Spec *spec)
+ * step come first. A host that reads each message's shape back waits before every pass. */
+static CostMeet host_meets(const Spec *spec)
 {
+    if (spec->execution.framework.p2p_host_s > 0 && spec->parallel.pipeline > 1) {
+        return COST_MEET_PASSES;
+    }
     const SpecSchedule schedule = spec->parallel.schedule;
     const bool forwards_first = schedule == SPEC_SCHEDULE_GPIPE || schedule == SPEC_SCHEDULE_BREADTH_FIRST;
-    return spec->execution.framework.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
+    const bool forward =
+        spec->execution.framework.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
+    return forward ? COST_MEET_FORWARD : COST_MEET_NOWHERE;
 }
 
 static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, StepLayerKind *kind)
@@ -63,7 +68,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
             again = cost_time_recompute(&step->shape, &ops, extent);
         }
     }
-    cost_time_run_ahead(times, &again, forwards_catch_up(step->spec));
+    cost_time_run_ahead(times, &again, host_meets(step->spec));
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         step_add_time(works[pass], &times[pass], SIM_PART_COMPUTE);
     }
@@ -142,6 +147,23 @@ static void offload_layers(const Spec *spec, SimStage *stage)
     }
 }
 
+/* Host and GPU meet at each message: in the pass behind it the GPU idles until the first collective of tensor ranks has been
+ * checked. Where all of the pass waits for the host its checks are in that. */
+static void add_first_checks(const Step *step, int stage, SimStage *out)
+{
+    const SimSegment *layer = &out->segments[out->first_layer];
+    SimSegment *last = &out->segments[out->segment_count - 1];
+    const int64_t check_ps = step_ps(cost_collective_check_s(step->spec, step->spec->parallel.tensor));
+    if (out->layers == 0 || host_meets(step->spec) != COST_MEET_PASSES) {
+        return;
+    }
+    const bool forward_waits = layer->forward.part_ps[SIM_PART_OTHER] > 0;
+    const bool backward_waits = layer->backward_input.part_ps[SIM_PART_OTHER] > 0;
+    out->segments[0].forward.part_ps[SIM_PART_OTHER] += stage > 0 && !forward_waits ? check_ps : 0;
+    last->backward_input.part_ps[SIM_PART_OTHER] +=
+        stage < step->stages - 1 && !backward_waits ? check_ps : 0;
+}
+
 void step_fill_stage(Step *step, int stage, int first_layer)
 {
     const int last = step->stages - 1;
@@ -176,6 +198,7 @@ void step_fill_stage(Step *step, int stage, int first_layer)
         first->activation_bytes -= MIN(first->activation_bytes, input_bytes);
     }
     offload_layers(step->spec, out);
+    add_first_checks(step, stage, out);
     add_microbatch_overhead(step->spec, &out->segments[0]);
 }
 

@@ -97,6 +97,11 @@ static const SpecField framework_fields[] = {
     FUSED(launch_blocking,
           "The host launches a kernel only when the one before has ended (CUDA_LAUNCH_BLOCKING)."),
     FUSED(microbatch_sync, "The host waits for the GPU before the forward of every micro-batch."),
+    HOST_S(
+        collective_check_hop_s,
+        "Before each collective its n ranks' hosts compare what they are about to do "
+        "(TORCH_DISTRIBUTED_DEBUG=DETAIL): each of the 2 n messages, one after the other; 0: they do not."),
+    FUSED(collective_checks_pipelines_only, "They do in runs with several pipeline ranks alone."),
     HOST_S(kernel_gap_s, "Idle time of the GPU between two dependent kernels."),
     SPEC_F_DOUBLE(
         SpecFramework, sm_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "2.5e9", 0,

@@ -201,7 +201,9 @@ typedef struct SpecFramework {
     double backward_host_frac; /* of it that a kernel of the backward costs */
     bool launch_blocking;      /* the host waits for every kernel: its time adds to the GPU's */
     bool microbatch_sync;      /* the host waits for the GPU before every micro-batch's forward */
-    double compiled_kernel_frac; /* kernels left when execution.compiled (fusion by a compiler) */
+    double collective_check_hop_s; /* hosts compare each collective first: one of 2 n messages of n ranks */
+    bool collective_checks_pipelines_only; /* ... in runs with several pipeline ranks */
+    double compiled_kernel_frac;           /* kernels left when execution.compiled (fusion by a compiler) */
     double
         gradient_copies; /* ZeRO-3: times an unsharded gradient is read and written between GEMM and wire */
     bool gradient_cast;  /* ZeRO-3: cast to the wire's wider type first, and scaled in that */

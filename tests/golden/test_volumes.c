@@ -183,6 +183,21 @@ static void deepspeed_pipe(void)
                                    1e-9);
 }
 
+/* Hosts of a pipeline compare each bucket before hooks reduce it: 4 messages between two replicas for each 50 MiB of the
+ * 16-bit gradients of the first rank, all but the head's. Without a pipeline they do not. */
+static void checked_buckets(void)
+{
+    static const char *const PIPELINE = "\"pipeline\":2,\"data\":2,\"zero\":0",
+                             *const NONE = "\"data\":4,\"zero\":0",
+                             *const ONE = "{\"preset\":\"nanotron\",\"collective_check_hop_s\":1}",
+                             *const TWO = "{\"preset\":\"nanotron\",\"collective_check_hop_s\":2}";
+    const Counted one = count(0, "", PIPELINE, ",\"global_batch\":2", ONE),
+                  two = count(0, "", PIPELINE, ",\"global_batch\":2", TWO);
+    RATIO(two.step_s - one.step_s, 4 * (one.parameters - one.last_unit) * 2 / 52428800, 1e-4);
+    g_assert_cmpfloat(count(0, "", NONE, ONE_BATCH, ONE).step_s, ==,
+                      count(0, "", NONE, ONE_BATCH, TWO).step_s);
+}
+
 /* Shards of a node, replicas across nodes: 3 inside, 2 / g across (less what one node in k keeps). */
 static void hybrid(void)
 {
@@ -455,6 +470,7 @@ int main(int argc, char **argv)
     g_test_add_func("/volumes/hooks", hooks);
     g_test_add_func("/volumes/shapes-sent-ahead", shapes_sent_ahead);
     g_test_add_func("/volumes/deepspeed-pipe", deepspeed_pipe);
+    g_test_add_func("/volumes/checked-buckets", checked_buckets);
     g_test_add_func("/volumes/hybrid", hybrid);
     g_test_add_func("/volumes/hybrid-experts", hybrid_experts);
     g_test_add_func("/volumes/zeropp-experts", zeropp_experts);

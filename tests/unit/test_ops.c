@@ -262,24 +262,28 @@ static void host_runs_ahead(void)
 {
     CostTime passes[COST_PASS_COUNT] = {{.host_s = 5, .launch_wait_s = 3}, {.slack_s = 2}};
     CostTime recompute = {.host_s = 3, .launch_wait_s = 3};
-    cost_time_run_ahead(passes, &recompute, false);
+    cost_time_run_ahead(passes, &recompute, COST_MEET_NOWHERE);
     g_assert_cmpfloat_with_epsilon(passes[COST_FORWARD].host_s, 3, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 3, 1e-12); /* nothing is left for it */
     CostTime more[COST_PASS_COUNT] = {{.host_s = 1, .launch_wait_s = 1}, {.slack_s = 2}, {.slack_s = 1}};
-    cost_time_run_ahead(more, &recompute, false);
+    cost_time_run_ahead(more, &recompute, COST_MEET_NOWHERE);
     g_assert_cmpfloat_with_epsilon(more[COST_FORWARD].host_s, 0, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 1, 1e-12);
     /* Where each micro-batch starts with both together, what the backward is ahead by comes too late for the forward. */
     CostTime synced[COST_PASS_COUNT] = {
         {.host_s = 3, .launch_wait_s = 3}, {.slack_s = 2}, {.host_s = 1, .launch_wait_s = 1}};
     recompute = (CostTime){.host_s = 3, .launch_wait_s = 3};
-    cost_time_run_ahead(synced, &recompute, true);
+    cost_time_run_ahead(synced, &recompute, COST_MEET_FORWARD);
     g_assert_cmpfloat_with_epsilon(synced[COST_FORWARD].host_s, 3, 1e-12);
     g_assert_cmpfloat_with_epsilon(synced[COST_BACKWARD_WEIGHT].host_s, 0, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 2, 1e-12);
     CostTime ahead[COST_PASS_COUNT] = {{.slack_s = 2}, {.host_s = 3, .launch_wait_s = 3}};
-    cost_time_run_ahead(ahead, &recompute, true); /* what the forward is ahead by serves the backward */
+    cost_time_run_ahead(ahead, &recompute,
+                        COST_MEET_FORWARD); /* what the forward is ahead by serves the backward */
     g_assert_cmpfloat_with_epsilon(ahead[COST_BACKWARD_INPUT].host_s, 1, 1e-12);
+    CostTime apart[COST_PASS_COUNT] = {{.slack_s = 2}, {.host_s = 3, .launch_wait_s = 3}, {.slack_s = 1}};
+    cost_time_run_ahead(apart, &recompute, COST_MEET_PASSES); /* unless they meet again before the backward */
+    g_assert_cmpfloat_with_epsilon(apart[COST_BACKWARD_INPUT].host_s, 2, 1e-12);
 }
 
 /* All launches and no work: a backward's take a fifth, those of what it recomputes as long as the forward's. */
