@@ -95,6 +95,13 @@ static double hook_bucket_bytes(const Spec *spec)
     return hooks ? cost_weight_wire_bytes(spec) : 0;
 }
 
+double cost_passing_gradient_bytes(const Spec *spec)
+{
+    const double gradients = cost_recipe(spec).gradients;
+    const bool both = gradients > 4; /* beside sums in fp32 */
+    return spec->execution.framework.gradients_within_backward && both ? gradients - 4 : 0;
+}
+
 CostStates cost_states(const Spec *spec, double dense, double expert)
 {
     const CostRecipe recipe = cost_recipe(spec);
@@ -105,7 +112,9 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
     const double all = dense + expert, shard = dense_shard + expert_shard;
     return (CostStates){
         .weights_bytes = recipe.weights * (zero >= 3 ? shard : all),
-        .gradients_bytes = recipe.gradients * (zero >= 2 ? shard : all) + hook_bucket_bytes(spec) * all,
+        .gradients_bytes =
+            (recipe.gradients - cost_passing_gradient_bytes(spec)) * (zero >= 2 ? shard : all) +
+            hook_bucket_bytes(spec) * all,
         .optimizer_bytes = (recipe.master + moments) * (zero >= 1 ? shard : all),
     };
 }

@@ -26,6 +26,10 @@ typedef struct CostStates {
 } CostStates;
 
 /* States of a rank that holds `dense` and `expert` parameters (before ZeRO). */
+/* Bytes a parameter of 16-bit gradients that die with the backward that made them (`gradients_within_backward`); states
+ * leave them out. */
+double cost_passing_gradient_bytes(const Spec *spec);
+
 CostStates cost_states(const Spec *spec, double dense, double expert);
 
 /* Ranks that share dense (data x context) and expert parameters, and over how many ZeRO shards them. */

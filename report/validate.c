@@ -64,12 +64,13 @@ static char *cell_of(const Spec *spec)
                            spec->training.sequence_length);
 }
 
-/* Allocated: what tensors take. Reserved: what the caching allocator holds. Device: that and the context. */
+/* Allocated: what tensors take, unless its software logs what is reserved. Reserved: what the caching allocator holds.
+ * Device: that and the context. */
 static double memory_of_kind(const Report *report, const char *kind)
 {
-    const double context = report->spec->execution.framework.context_bytes;
-    if (g_strcmp0(kind, "reserved") == 0) {
-        return report->reserved_bytes - context;
+    const SpecFramework *framework = &report->spec->execution.framework;
+    if (g_strcmp0(kind, "reserved") == 0 || (g_strcmp0(kind, "allocated") == 0 && framework->logs_reserved)) {
+        return report->reserved_bytes - framework->context_bytes;
     }
     return g_strcmp0(kind, "device") == 0 ? report->reserved_bytes : report->peak_bytes;
 }

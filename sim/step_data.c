@@ -268,22 +268,62 @@ static double placeholder_bytes(const Step *step, int rank)
     return weights / spec->parallel.tensor * step->shape.element_bytes;
 }
 
+/* Gradients that the backward of one chunk makes and drops fill up as its activations leave: what they take beyond those. */
+static double passing_gradients_bytes(const Step *step, int rank)
+{
+    const SimPlan *plan = step->plan;
+    const double each = cost_passing_gradient_bytes(step->spec);
+    double most = 0;
+    for (int chunk = 0; each > 0 && chunk < plan->shape.chunks; chunk++) {
+        const int index =
+            sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
+        double beyond = 0;
+        for (int i = 0; i < plan->stages[index].segment_count; i++) {
+            const StepParams *params = &step->params[index][i];
+            beyond += each * (params->dense + params->expert) -
+                      (double)plan->stages[index].segments[i].activation_bytes;
+        }
+        most = fmax(most, beyond);
+    }
+    return most;
+}
+
+/* Outputs of a layer's two row-parallel linears that a collective's stream has used: the allocator frees them when the GPU
+ * has passed them, behind the host by the layers it launches ahead, at most as many as the launch queue takes.
+ * Source: [PyTorchRecordStream] */
+static double held_outputs_bytes(const Step *step, int layers)
+{
+    const CostShape *shape = &step->shape;
+    const double most = step->spec->execution.framework.launch_lead_layers;
+    if (most <= 0 || shape->tensor < 2 || !shape->sequence_parallel || layers == 0) {
+        return 0;
+    }
+    CostOps ops = {.count = 0};
+    cost_ops_layer(shape, 0, COST_FORWARD, &ops);
+    const CostTime time = cost_time_ops(shape, &ops, COST_FORWARD);
+    const double ahead = layers * time.slack_s / cost_time_total_s(&time);
+    return 2 * fmin(ahead, most) * shape->tokens * shape->hidden * shape->element_bytes;
+}
+
 /* What the caching allocator holds beyond the tensors of the peak: the hole in the loss, flat gradients of the
  * optimizer step, and buffers of the stream which gathers sharded weights, which compute cannot use. */
 static double stranded_bytes(const Step *step, int rank, const StepParams *params)
 {
     const SimPlan *plan = step->plan;
     int64_t unit_bytes = 0;
+    int layers = 0;
     for (int chunk = 0; chunk < plan->shape.chunks; chunk++) {
         const int index =
             sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
         const SimStage *stage = &plan->stages[index];
+        layers = MAX(layers, stage->layers);
         for (int i = 0; i < stage->segment_count; i++) {
             unit_bytes = MAX(unit_bytes, stage->segments[i].gathered_param_bytes);
         }
     }
     const double loss = rank == plan->shape.ranks - 1 ? cost_head_stranded_bytes(&step->shape) : 0;
-    return loss + cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
+    return loss + held_outputs_bytes(step, layers) +
+           cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
            step->spec->execution.framework.gather_buffers * (double)unit_bytes;
 }
 
@@ -322,7 +362,8 @@ void step_fill_rank(Step *step, int rank)
     fill_embedding_reduce(step, rank, out);
     out->static_bytes[SIM_MEM_WEIGHTS] =
         llround(states.weights_bytes + step_secondary_shard_bytes(spec, &params));
-    out->static_bytes[SIM_MEM_GRADIENTS] = llround(states.gradients_bytes);
+    out->static_bytes[SIM_MEM_GRADIENTS] =
+        llround(states.gradients_bytes + passing_gradients_bytes(step, rank));
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
     out->static_bytes[SIM_MEM_WORKSPACE] =
         llround(spec->execution.framework.workspace_bytes + placeholder_bytes(step, rank));

@@ -219,6 +219,13 @@ static const SpecField framework_fields[] = {
         "Bytes a parameter of the shard of the flat copy that the optimizer makes of 16-bit gradients."),
     SPEC_F_DOUBLE(SpecFramework, gather_buffers, ORR_UNIT_NONE, 0, 100, "0", 0,
                   "ZeRO-3: flat buffers of the largest unit that the gathering stream holds reserved."),
+    FUSED(gradients_within_backward, "16-bit gradients beside fp32 sums are dropped behind the backward that "
+                                     "made them: they take the room "
+                                     "of activations that it has freed."),
+    SPEC_F_DOUBLE(SpecFramework, launch_lead_layers, ORR_UNIT_NONE, 0, 10000, "0", 0,
+                  "Layers of a forward that the host launches ahead of the GPU at most: outputs that another "
+                  "stream reduces stay reserved until the GPU has passed them; 0: none do."),
+    FUSED(logs_reserved, "What its log calls allocated is what the allocator has reserved."),
     SPEC_F_DOUBLE(SpecFramework, fragmentation_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,
                   "Reserved beyond allocated, as a share of dynamic memory."),
 };

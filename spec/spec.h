@@ -300,7 +300,11 @@ typedef struct SpecFramework {
     double
         optimizer_flat_bytes; /* a parameter of the shard: flat copies that the optimizer step makes of 16-bit sums */
     double gather_buffers; /* ZeRO-3: flat buffers of the largest unit that a stream of its own reserves */
-    double fragmentation_frac; /* reserved beyond allocated, as a share of dynamic memory */
+    bool
+        gradients_within_backward; /* 16-bit gradients beside fp32 sums die with the backward that made them */
+    double launch_lead_layers;     /* layers of a forward that the host launches ahead of the GPU at most */
+    bool logs_reserved;            /* what its log calls allocated is what the allocator has reserved */
+    double fragmentation_frac;     /* reserved beyond allocated, as a share of dynamic memory */
 } SpecFramework;
 
 typedef struct SpecExecution {

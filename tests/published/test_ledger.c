@@ -131,6 +131,7 @@ static void sources(void)
         {"mt_nlg", 0.12, 0, 0},
         {"dgxc_benchmarking", 0.08, 0.04, 0.75},
         {"torchtitan", 0.06, 0.06, 0.9},
+        {"nanotron_playbook", 0.11, 0.05, 0},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(BOUNDS); i++) {
         ValidateLedger ledger = replay(&BOUNDS[i].name, 1);

@@ -305,6 +305,63 @@ static void boundaries(void)
     orr_arena_free(arena);
 }
 
+static Report run_sets(const char *const *sets, OrrArena *arena)
+{
+    const ReportOptions options = {.check = true};
+    Spec *spec = orr_arena_alloc(arena, sizeof *spec);
+    Report report;
+    GError *error = NULL;
+    char *message = NULL;
+    if (!test_load(sets, false, spec, NULL, &message))
+        g_error("%s", message);
+    g_assert_true(report_run(spec, NULL, &options, arena, &report, &error));
+    return report;
+}
+
+/* 16-bit gradients beside fp32 sums, 2 + 4 bytes: those of a stage of 8 layers take the room of its activations, which
+ * recomputed are the layers' inputs, 2,048 x 4,096 in 16 bits each, and else more than they need. */
+static void passing_gradients(void)
+{
+    const char *const both = "execution.framework.states=bf16-fp32-acc",
+                      *const sums = "training.gradient_dtype=fp32",
+                      *const within = "execution.framework.gradients_within_backward=true",
+                      *const full = "training.recompute=full";
+    OrrArena *arena = orr_arena_new();
+    const Report whole = run_sets((const char *[]){both, sums, NULL}, arena),
+                 passing = run_sets((const char *[]){both, sums, within, NULL}, arena),
+                 recomputed = run_sets((const char *[]){both, sums, within, full, NULL}, arena),
+                 none = run_sets((const char *[]){within, full, NULL}, arena),
+                 plain = run_sets((const char *[]){full, NULL}, arena);
+    const double parameters = whole.stages[1].gradients_bytes / 6;
+    g_assert_cmpfloat(passing.stages[1].gradients_bytes, ==, 4 * parameters);
+    g_assert_cmpfloat(recomputed.stages[1].gradients_bytes, ==, 6 * parameters - 8 * 2048.0 * 4096 * 2);
+    g_assert_cmpfloat(none.stages[1].gradients_bytes, ==,
+                      plain.stages[1].gradients_bytes); /* one copy: stays */
+    orr_arena_free(arena);
+}
+
+/* Two outputs of 2,048 x 4,096 in 16 bits for each layer that the host is ahead of the GPU: all 32, at most as many as the
+ * queue takes, none where the GPU waits for the host. */
+static void held_outputs(void)
+{
+    static const struct {
+        const char *lead, *host;
+        double layers;
+    } CASES[] = {{"1000", "0", 32}, {"3", "0", 3}, {"0", "0", 0}, {"1000", "1", 0}};
+    OrrArena *arena = orr_arena_new();
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *lead = g_strconcat("execution.framework.launch_lead_layers=", CASES[i].lead, NULL);
+        g_autofree char *host = g_strconcat("execution.framework.kernel_host_s=", CASES[i].host, NULL);
+        const Report report =
+            run_sets((const char *[]){"parallel.pipeline=1", "parallel.sequence_parallel=true",
+                                      "execution.framework.loss=fused", lead, host, NULL},
+                     arena);
+        g_assert_cmpfloat(report.reserved_bytes - report.peak_bytes, ==,
+                          2 * CASES[i].layers * 2048 * 4096 * 2);
+    }
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -320,5 +377,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/flat-gradients", flat_gradients);
     g_test_add_func("/memory/context-buffers", context_buffers);
     g_test_add_func("/memory/boundaries", boundaries);
+    g_test_add_func("/memory/passing-gradients", passing_gradients);
+    g_test_add_func("/memory/held-outputs", held_outputs);
     return g_test_run();
 }

@@ -102,12 +102,16 @@ static void buckets(void)
     g_assert_cmpfloat(some.step_s, <, one.step_s);
 }
 
-/* Hooks of ZeRO-0 copy gradients of 2 bytes into buckets beside 2 + 4; no replicas, or ZeRO-1: none. */
+/* Hooks of ZeRO-0 copy gradients of 2 bytes into buckets beside 2 + 4; no replicas, or ZeRO-1: none. The 2 lie in what the
+ * backward has freed, unless the software keeps them. */
 static void hook_buckets(void)
 {
-    static const char *const FRAMEWORK = "execution.framework=nanotron";
-    const Ran zero = RUN(FRAMEWORK, "parallel.zero=0"), one = RUN(FRAMEWORK, "parallel.zero=1"),
-              alone = RUN(FRAMEWORK, "parallel.zero=0", "parallel.tensor=8", "parallel.pipeline=4");
+    static const char *const FRAMEWORK = "execution.framework=nanotron",
+                             *const KEEPS = "execution.framework.gradients_within_backward=false";
+    const Ran zero = RUN(FRAMEWORK, KEEPS, "parallel.zero=0"), one = RUN(FRAMEWORK, KEEPS, "parallel.zero=1"),
+              alone = RUN(FRAMEWORK, KEEPS, "parallel.zero=0", "parallel.tensor=8", "parallel.pipeline=4"),
+              within = RUN(FRAMEWORK, "parallel.zero=0");
+    g_assert_cmpfloat_with_epsilon(within.gradients / within.weights, 6.0 / 2, 1e-9);
     g_assert_cmpfloat_with_epsilon(zero.gradients / zero.weights, 8.0 / 2, 1e-9);
     g_assert_cmpfloat_with_epsilon(one.gradients / one.weights, 6.0 / 2, 1e-9);
     g_assert_cmpfloat_with_epsilon(alone.gradients / alone.weights, 6.0 / 2, 1e-9);
