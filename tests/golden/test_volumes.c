@@ -189,8 +189,8 @@ static void checked_buckets(void)
 {
     static const char *const PIPELINE = "\"pipeline\":2,\"data\":2,\"zero\":0",
                              *const NONE = "\"data\":4,\"zero\":0",
-                             *const ONE = "{\"preset\":\"nanotron\",\"collective_check_hop_s\":1}",
-                             *const TWO = "{\"preset\":\"nanotron\",\"collective_check_hop_s\":2}";
+                             *const ONE = "{\"preset\":\"nanotron-2025\",\"collective_check_hop_s\":1}",
+                             *const TWO = "{\"preset\":\"nanotron-2025\",\"collective_check_hop_s\":2}";
     const Counted one = count(0, "", PIPELINE, ",\"global_batch\":2", ONE),
                   two = count(0, "", PIPELINE, ",\"global_batch\":2", TWO);
     RATIO(two.step_s - one.step_s, 4 * (one.parameters - one.last_unit) * 2 / 52428800, 1e-4);

@@ -17,8 +17,12 @@
 
 #define SHOWN 5
 
+/* The generation of the sweep's month, as validate gives it. */
+#define SOFTWARE "execution.framework=nanotron-2025"
+
 /* Axes of huggingface/nanotron scripts/scaling_benchmarks.py: powers of two, ZeRO 0 and 1, 1F1B, no recomputation. */
-static const char *const axes[] = {"parallel.tensor=auto",
+static const char *const axes[] = {SOFTWARE,
+                                   "parallel.tensor=auto",
                                    "parallel.pipeline=auto",
                                    "parallel.data=auto",
                                    "parallel.zero=auto",
@@ -129,7 +133,8 @@ static bool choose_cell(const OrrJson *row)
     GError *error = NULL;
     g_autofree Spec *measured = g_new(Spec, 1), *open = g_new(Spec, 1), *scratch = g_new(Spec, 1);
     Cell cell = {.measured = measured, .scratch = scratch};
-    spec_load_json(scenario, id, NULL, false, measured, NULL, &error);
+    static const char *const software[] = {SOFTWARE, NULL};
+    spec_load_json(scenario, id, software, false, measured, NULL, &error);
     g_assert_no_error(error);
     spec_load_json(scenario, id, axes, true, open, NULL, &error);
     g_assert_no_error(error);
