@@ -4,6 +4,7 @@
  * time another library's kernels, so that the rows of its own decide alone how fast it is, and without any the
  * 8-bit block's fractions stand.
  */
+#include <math.h>
 #include <string.h>
 
 #include "calibrate/fit_internal.h"
@@ -69,6 +70,23 @@ static void free_burst(CalFit *fit, SpecDtype dtype)
     cal_fit_number(fit, &burst->throttle_scale, 0.5, 200);
 }
 
+#define LONGEST_CALL_S 2e-5 /* of the framework's Python and C++ for one product: an estimate */
+
+/* The source starts products from Python, one after another, and reads the host's clock: no row is shorter than a call,
+ * and no call longer than the shortest row. Source: [SimuMax] */
+static void free_call(CalFit *fit, SpecDtype dtype)
+{
+    CalCondition *loop = cal_condition_get(fit->profile, "simumax", CAL_GEMM, (int)dtype);
+    double shortest_s = LONGEST_CALL_S;
+    for (guint i = 0; i < fit->rows->len; i++) {
+        const CalRow *row = g_ptr_array_index(fit->rows, i);
+        if (cal_row_is_training(row) && cal_row_block(row) == (int)dtype)
+            shortest_s = fmin(shortest_s, row->measured_s);
+    }
+    loop->call_s = shortest_s;
+    cal_fit_number(fit, &loop->call_s, 1e-7, shortest_s);
+}
+
 static void free_block(CalFit *fit, SpecDtype dtype)
 {
     const SpecAccelerator *accelerator = &fit->profile->accelerator;
@@ -89,6 +107,8 @@ static void free_block(CalFit *fit, SpecDtype dtype)
     }
     if (cal_fit_rows_with(fit, (int)dtype, is_quantised) > 0)
         free_pass(fit, dtype);
+    if (cal_fit_rows_with(fit, (int)dtype, cal_row_is_training) > 0)
+        free_call(fit, dtype);
     if (cal_fit_rows_with(fit, (int)dtype, cal_row_is_serving) > 0 &&
         cal_fit_rows_with(fit, (int)dtype, cal_row_is_training) > 0)
         free_burst(fit, dtype);
@@ -98,6 +118,7 @@ static void free_all(CalFit *fit)
 {
     SpecGemmShared *shared = &fit->profile->accelerator.model.gemm_shared;
     cal_fit_number(fit, &shared->memory_frac, 0.4, 1);
+    cal_fit_number(fit, &shared->overlap_loss_frac, 0.02, 1);
     cal_fit_number(fit, &shared->tile_s, 1e-8, 1e-5);
     cal_fit_number(fit, &shared->epilogue_s, 1e-8, 1e-5);
     cal_fit_number(fit, &shared->wave_quantum, 0.01, 1);

@@ -79,6 +79,7 @@ static void read_fits(CalProfile *profile, const char *path, CalKind kind, int b
         const OrrJson *split = orr_json_member(node, "split_k");
         condition->split_k = split == NULL || orr_json_type(split) != ORR_JSON_BOOL || orr_json_bool(split);
         condition->k_s = orr_json_number_of(node, "k_s", 0);
+        condition->call_s = orr_json_number_of(node, "call_s", 0);
         condition->power_scale = orr_json_number_of(node, "power_scale", 1);
         condition->throttle_scale = orr_json_number_of(node, "throttle_scale", 1);
     }
@@ -205,7 +206,7 @@ double cal_predict_s(CalProfile *profile, const CalRow *row)
     }
     double t_s = cost_gemm_s(accelerator, &row->gemm) / speed;
     if (condition != NULL)
-        t_s = fmax(t_s, row->gemm.k * condition->k_s);
+        t_s = fmax(t_s, fmax(row->gemm.k * condition->k_s, condition->call_s));
     model->gemm[block] = training;
     model->gemm_shared.split_s = split_s;
     return pass_s(accelerator, condition, row) + t_s;

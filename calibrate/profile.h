@@ -7,6 +7,7 @@
  *   speed_frac                 the serving engine's kernels against the training library's, where both were measured
  *   split_k false              its kernels do not split the inner dimension
  *   k_s                        and take at least this for each element of it
+ *   call_s                     what the host takes for one call: a loop timed by its clock is never faster
  *   power_scale                demand of short bursts against that of the training loop, where both were measured
  *   throttle_scale             the same of the time after which the power limit acts
  * The preset says where a block without rows comes from: "derived_from" in the model, a dtype or a kernel,
@@ -27,6 +28,7 @@ typedef struct CalCondition {
     double speed_frac;
     bool split_k;
     double k_s;
+    double call_s;
     double power_scale, throttle_scale;
     int rows;
     double median_frac, p90_frac, bias_frac; /* of predicted / measured - 1 */

@@ -53,6 +53,8 @@ static void write_fits(const CalProfile *profile, OrrJsonWriter *w, CalKind kind
             orr_jw_bool(w, "split_k", false);
         if (condition->k_s > 0)
             orr_jw_number(w, "k_s", rounded(condition->k_s));
+        if (condition->call_s > 0)
+            orr_jw_number(w, "call_s", rounded(condition->call_s));
         if (fabs(condition->power_scale - 1) > 0)
             orr_jw_number(w, "power_scale", rounded(condition->power_scale));
         if (fabs(condition->throttle_scale - 1) > 0)

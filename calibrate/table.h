@@ -6,7 +6,8 @@
  *   attention_measurements     kernel pass batch seq heads kv_heads head_dim v_dim causal dtype, and time_us,
  *                              tflops or tflops_simumax (which counts a causal product in full)
  *   hbm_stream                 tbps
- * Rows that leave out what the model needs are counted and skipped, with the reason.
+ * Rows that leave out what the model needs are counted and skipped, with the reason. Experts' weight gradients are added
+ * to fp32 where a row says nothing; of two such rows of one product the shorter is added to 16 bits.
  */
 #ifndef ORR_CALIBRATE_TABLE_H
 #define ORR_CALIBRATE_TABLE_H
@@ -24,6 +25,7 @@ typedef struct CalRow {
     char accelerator[SPEC_NAME_SIZE];
     char source[SPEC_NAME_SIZE];
     CostGemm gemm;
+    bool sum_unsaid; /* an expert's weight gradient that does not say what it is added to: taken for fp32 */
     CostAttention attention;
     double measured_s;
     double bytes_per_s; /* CAL_STREAM; measured_s is then of CAL_STREAM_BYTES */

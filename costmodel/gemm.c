@@ -37,6 +37,7 @@ typedef struct Machine {
     double sm_flops_per_s; /* dense peak of one SM x peak_frac x layout */
     double tile_half;
     double sms, bytes_per_s, l2_bytes;
+    double overlap_power; /* p of together_s() */
 } Machine;
 
 /* Bytes of the output: written in the wide 16-bit type (fp32 and TF32 products keep fp32), read and written when
@@ -95,6 +96,21 @@ static double operand_bytes(const Machine *machine, const CostGemm *gemm, double
     return fmax(once, frac * once + (1 - frac) * again) * gemm->groups;
 }
 
+/* The p at which x + x = (1 + loss) x, or none where nothing is lost. */
+static double overlap_power(double loss_frac)
+{
+    return loss_frac > 0 ? G_LN2 / log1p(loss_frac) : INFINITY;
+}
+
+/* Loading operands and multiplying at the same time: (c^p + d^p)^(1/p). */
+static double together_s(const Machine *machine, double compute_s, double memory_s)
+{
+    const double longer_s = fmax(compute_s, memory_s), shorter_s = fmin(compute_s, memory_s);
+    if (!isfinite(machine->overlap_power) || longer_s <= 0)
+        return longer_s;
+    return longer_s * pow(1 + pow(shorter_s / longer_s, machine->overlap_power), 1 / machine->overlap_power);
+}
+
 /* Seconds with one tile and one split factor; INFINITY when it cannot beat `best_s`. */
 static double tile_s(const Machine *machine, const CostGemm *gemm, const Tile *tile, double split,
                      double best_s)
@@ -120,8 +136,9 @@ static double tile_s(const Machine *machine, const CostGemm *gemm, const Tile *t
                    gemm->m * gemm->n * gemm->groups * output_bytes(gemm);
     double busy = fmin(1, fmin(slots, blocks) * tile->sms / (machine->sms * MEMORY_SM_FRAC));
     double memory_s = bytes / (machine->bytes_per_s * busy);
-    double c2 = compute_s * compute_s, d2 = memory_s * memory_s;
-    return sqrt(sqrt(c2 * c2 + d2 * d2)) + reduce_s;
+    if (memory_s + reduce_s >= best_s)
+        return INFINITY;
+    return together_s(machine, compute_s, memory_s) + reduce_s;
 }
 
 /* Accelerators that are not made of SMs with tiles: a roofline.
@@ -173,6 +190,7 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
         .sms = fmax(1, accelerator->sm_count),
         .bytes_per_s = accelerator->memory_bytes_per_s * shared->memory_frac,
         .l2_bytes = accelerator->l2_bytes,
+        .overlap_power = overlap_power(shared->overlap_loss_frac),
     };
     double t_s;
     if (accelerator->generation == SPEC_GENERATION_OTHER)

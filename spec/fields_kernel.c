@@ -50,6 +50,10 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
 #define SHARED_FIELDS(F)                                                                                     \
     F(memory_frac, FRAC, 0.05, 1.2, 0.83,                                                                    \
       "DRAM bandwidth that a GEMM streaming its operands reaches, over the data sheet's.")                   \
+    F(overlap_loss_frac, FRAC, 0, 1, 0.1892,                                                                 \
+      "Where DRAM and the tensor cores need the same time, how much longer both together take; 0: no "       \
+      "longer, "                                                                                             \
+      "1: one after the other.")                                                                             \
     F(tile_s, SECONDS, 0, 1e-3, 6e-7, "Prologue and drain of one tile's main loop.")                         \
     F(epilogue_s, SECONDS, 0, 1e-3, 7e-7,                                                                    \
       "Writing one 256 x 128 tile of output; smaller tiles in proportion.")                                  \

@@ -13,14 +13,15 @@
 /* What GEMMs of every dtype share: the machine around the tensor cores. Zero `memory_frac`: block absent, the
  * defaults of the field table apply. Symbols: docs/MODEL-kernels.md. */
 typedef struct SpecGemmShared {
-    double memory_frac;   /* DRAM bandwidth that a GEMM streaming its operands reaches, of the data sheet's */
-    double tile_s;        /* prologue and drain of one tile's main loop */
-    double epilogue_s;    /* writing a 256 x 128 tile from one SM; others in proportion */
-    double wave_quantum;  /* 1: a partial last wave costs a whole one; 0: it costs its share */
-    double split_s;       /* starting the reduction of a split-k product */
-    double split_speedup; /* bandwidth of that reduction over DRAM's: it stays in the L2 cache */
-    double latency_s;     /* first instruction to last byte of an empty kernel */
-    double static_frac;   /* share of the power limit that does not depend on the clock */
+    double memory_frac; /* DRAM bandwidth that a GEMM streaming its operands reaches, of the data sheet's */
+    double overlap_loss_frac; /* where memory and compute take the same time, what both together take more */
+    double tile_s;            /* prologue and drain of one tile's main loop */
+    double epilogue_s;        /* writing a 256 x 128 tile from one SM; others in proportion */
+    double wave_quantum;      /* 1: a partial last wave costs a whole one; 0: it costs its share */
+    double split_s;           /* starting the reduction of a split-k product */
+    double split_speedup;     /* bandwidth of that reduction over DRAM's: it stays in the L2 cache */
+    double latency_s;         /* first instruction to last byte of an empty kernel */
+    double static_frac;       /* share of the power limit that does not depend on the clock */
 } SpecGemmShared;
 
 /* One dtype's GEMM model. Zero `peak_frac`: block absent. */

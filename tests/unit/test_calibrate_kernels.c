@@ -84,6 +84,42 @@ static char *synthetic_table(void)
     return path;
 }
 
+/* Of two weight gradients of one product, neither saying what it is added to, the shorter goes to 16 bits; a row that
+ * says so, or stands alone, keeps its word. */
+static void test_tells_sums(void)
+{
+    static const char *const row = "{\"gpu\": \"b200-sxm-180gb\", \"source\": \"bench\", \"groups\": 8, "
+                                   "\"m_per_group\": %d, \"n\": 4096, \"k\": 7168, \"dtype\": \"bf16\", "
+                                   "\"stage\": \"bwd_grad_w\", \"tflops\": %d%s}";
+    static const struct {
+        int tokens, tflops;
+        const char *more;
+        bool fp32;
+    } cases[] = {
+        {128, 100, "", true},
+        {128, 200, "", false},
+        {128, 300, ", \"accumulate\": true", true},
+        {256, 200, "", true},
+    };
+    g_autoptr(GString) text = g_string_new("{\"grouped_gemm_measurements\": [");
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_string_append(text, i > 0 ? ", " : "");
+        g_string_append_printf(text, row, cases[i].tokens, cases[i].tflops, cases[i].more);
+    }
+    g_string_append(text, "]}");
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "table", &error);
+    g_assert_no_error(error);
+    g_autoptr(GArray) rows = cal_table_rows(orr_json_root(doc), NULL);
+    g_assert_cmpint(rows->len, ==, G_N_ELEMENTS(cases));
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const CostGemm *gemm = &g_array_index(rows, CalRow, i).gemm;
+        g_assert_cmpint(gemm->accumulate_fp32, ==, cases[i].fp32);
+        g_assert_cmpint(gemm->accumulate, ==, !cases[i].fp32);
+    }
+    orr_json_free(doc);
+}
+
 static double fitted(const OrrJson *root, const char *path)
 {
     g_auto(GStrv) keys = g_strsplit(path, ".", -1);
@@ -175,6 +211,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/calibrate/minimize", test_minimize);
     g_test_add_func("/calibrate/splice", test_splice);
+    g_test_add_func("/calibrate/tells-sums", test_tells_sums);
     g_test_add_func("/calibrate/recovers", test_recovers);
     g_test_add_func("/calibrate/messages", test_messages);
     g_test_add_func("/calibrate/reference-table", test_reference_table);

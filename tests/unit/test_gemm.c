@@ -67,6 +67,31 @@ static void test_memory_roof(void)
     fixture_within(cost_gemm_s(&accelerator, &gemm), 4 * bytes / 0.5e12, 1e-3);
 }
 
+/* The product of the first test on a machine that loads its operands in the time of its main loop: one half where
+ * nothing is lost, a quarter more with a loss of 0.25, both in a row with a loss of 1. */
+static void test_overlap(void)
+{
+    SpecAccelerator accelerator = fixture_round();
+    const double loop_s = 10.48576e-3, bytes = 2 * ((2560.0 + 1280) * 64000 + 2560 * 1280);
+    accelerator.l2_bytes = 1e12;
+    accelerator.memory_bytes_per_s = bytes / loop_s;
+    accelerator.model.gemm_shared =
+        (SpecGemmShared){.memory_frac = 1, .wave_quantum = 1, .split_s = 1, .split_speedup = 1};
+    accelerator.model.gemm[SPEC_BF16] =
+        (SpecGemmModel){.peak_frac = 0.8, .tile_half = 256.0 / 3, .throttle_s = 1e-9};
+    const CostGemm gemm = {.m = 2560, .n = 1280, .k = 64000, .groups = 1, .dtype = SPEC_BF16};
+    static const double losses[] = {0, 0.25, 1};
+    for (size_t i = 0; i < G_N_ELEMENTS(losses); i++) {
+        accelerator.model.gemm_shared.overlap_loss_frac = losses[i];
+        fixture_within(cost_gemm_s(&accelerator, &gemm), (1 + losses[i]) * loop_s, 1e-9);
+    }
+    /* memory that takes half as long: (1 + 0.5^p)^(1/p) with 2^(1/p) = 1.25 */
+    accelerator.model.gemm_shared.overlap_loss_frac = 0.25;
+    accelerator.memory_bytes_per_s *= 2;
+    const double p = log(2) / log(1.25);
+    fixture_within(cost_gemm_s(&accelerator, &gemm), loop_s * pow(1 + pow(0.5, p), 1 / p), 1e-9);
+}
+
 static void test_throttle(void)
 {
     g_assert_cmpfloat(cost_throttled_s(1, 1, 1e-3), ==, 1);
@@ -240,6 +265,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/gemm/one-wave-by-hand", test_one_wave_by_hand);
     g_test_add_func("/gemm/memory-roof", test_memory_roof);
+    g_test_add_func("/gemm/overlap", test_overlap);
     g_test_add_func("/gemm/throttle", test_throttle);
     g_test_add_func("/gemm/drawn-rows", test_drawn_rows);
     g_test_add_func("/gemm/monotone", test_monotone);
