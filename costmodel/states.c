@@ -98,7 +98,7 @@ static double hook_bucket_bytes(const Spec *spec)
 double cost_passing_gradient_bytes(const Spec *spec)
 {
     const double gradients = cost_recipe(spec).gradients;
-    const bool both = gradients > 4; /* beside sums in fp32 */
+    const bool both = gradients > 4 && spec->parallel.zero < 2; /* whole ones, beside sums in fp32 */
     return spec->execution.framework.gradients_within_backward && both ? gradients - 4 : 0;
 }
 

@@ -25,11 +25,11 @@ typedef struct CostStates {
     double weights_bytes, gradients_bytes, optimizer_bytes;
 } CostStates;
 
-/* States of a rank that holds `dense` and `expert` parameters (before ZeRO). */
 /* Bytes a parameter of 16-bit gradients that die with the backward that made them (`gradients_within_backward`); states
- * leave them out. */
+ * leave them out. 0 where gradients are sharded. */
 double cost_passing_gradient_bytes(const Spec *spec);
 
+/* States of a rank that holds `dense` and `expert` parameters (before ZeRO). */
 CostStates cost_states(const Spec *spec, double dense, double expert);
 
 /* Ranks that share dense (data x context) and expert parameters, and over how many ZeRO shards them. */
