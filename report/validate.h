@@ -42,10 +42,10 @@ typedef struct ValidateSource {
 } ValidateSource;
 
 typedef struct ValidateLedger {
-    GPtrArray *rows;    /* ValidateRow* */
-    GPtrArray *sources; /* ValidateSource*, one a file */
-    ValidateStats overall;
-    double macro_mape;          /* mean of the sources' mape */
+    GPtrArray *rows;                     /* ValidateRow* */
+    GPtrArray *sources;                  /* ValidateSource*, one a file */
+    ValidateStats overall, overall_full; /* full: rows of confidence "full" only */
+    double macro_mape;                   /* mean of the sources' mape */
     ReportResiduals *residuals; /* of the rows with a time to compare; sources in the ledger's order */
     /* After validate_leave_one_out(): */
     bool left_out;         /* intervals were made without the row's own source */

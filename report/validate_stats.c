@@ -122,6 +122,7 @@ void validate_sum_up(ValidateLedger *ledger)
         }
     }
     ledger->overall = statistics(&(Selection){ledger, -1, false});
+    ledger->overall_full = statistics(&(Selection){ledger, -1, true});
     ledger->macro_mape = counted > 0 ? macro / counted : NAN;
 }
 

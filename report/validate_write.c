@@ -126,6 +126,12 @@ void validate_write_text(const ValidateLedger *ledger, bool every_row, GString *
     write_sources(ledger, out);
     g_string_append_printf(out, "\n  mean of the sources' mean |error|: %s\n",
                            percent(text, ledger->macro_mape));
+    if (!isnan(ledger->overall_full.mape)) {
+        char p90[ORR_TEXT_SIZE];
+        g_string_append_printf(out, "  runs of full confidence: mean |error| %s, P90 %s\n",
+                               percent(text, ledger->overall_full.mape),
+                               percent(p90, ledger->overall_full.p90));
+    }
     if (ledger->overall.interval_rows > 0) {
         g_string_append_printf(
             out, "  coverage: runs inside the %.0f %% interval that run prints: %s of %d\n",
@@ -261,6 +267,8 @@ void validate_write_json(const ValidateLedger *ledger, GString *out)
     orr_jw_begin(&w, "overall", '{');
     json_stats(&w, &ledger->overall);
     json_frac(&w, "macro_mape", ledger->macro_mape);
+    json_frac(&w, "full_confidence_mape", ledger->overall_full.mape);
+    json_frac(&w, "full_confidence_p90", ledger->overall_full.p90);
     orr_jw_end(&w, '}');
     json_left_out(&w, ledger);
     orr_jw_end(&w, '}');

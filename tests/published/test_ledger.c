@@ -46,6 +46,12 @@ static const char *const NAMES[] = {
     "zero_bubble",
 };
 
+static int ascending(gconstpointer a, gconstpointer b)
+{
+    const double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
 /* By source and id. */
 static const ReportResidual *find(const ReportResiduals *residuals, const char *source, const char *id)
 {
@@ -94,6 +100,39 @@ static void check_left_out(ValidateLedger *ledger)
     g_assert_cmpfloat(ledger->overall.coverage, <=, 0.95);
 }
 
+/* The largest of the rows of all sources but one that 90 % do not exceed. */
+static double p90_without(const ValidateLedger *ledger, int source)
+{
+    g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < ledger->rows->len; i++) {
+        const ValidateRow *row = ledger->rows->pdata[i];
+        const double error = fabs(row->error_frac);
+        if (row->source != source && row->skipped == NULL && row->measured_step_s > 0) {
+            g_array_append_val(errors, error);
+        }
+    }
+    g_array_sort(errors, ascending);
+    return g_array_index(errors, double, (guint)ceil(0.9 * errors->len) - 1);
+}
+
+/* No source above 12 %; those rows that state all are within 6 % in every source but one, which has experts. */
+static void check_every_source(const ValidateLedger *ledger)
+{
+    for (guint i = 0; i < ledger->sources->len; i++) {
+        const ValidateSource *source = ledger->sources->pdata[i];
+        const bool experts = strcmp(NAMES[i], "megatron_bridge") == 0;
+        g_assert_cmpfloat(source->all.mape, <=, 0.12);
+        if (!isnan(source->full.mape)) {
+            g_assert_cmpfloat(source->full.mape, <=, experts ? 0.08 : 0.06);
+        }
+        if (strcmp(NAMES[i], "vtrain_single") == 0) {
+            const double p90 = p90_without(ledger, (int)i);
+            printf("P90 of all runs but %s: %.1f %%\n", NAMES[i], 100 * p90);
+            g_assert_cmpfloat(p90, <=, 0.15);
+        }
+    }
+}
+
 static void whole_ledger(void)
 {
     ValidateLedger ledger = replay(NAMES, G_N_ELEMENTS(NAMES));
@@ -103,7 +142,9 @@ static void whole_ledger(void)
     g_string_free(table, TRUE);
     g_assert_cmpint(ledger.overall.rows, >=, 628);
     g_assert_cmpfloat(ledger.overall.skipped, <, 0.05 * ledger.overall.rows);
-    g_assert_cmpfloat(ledger.macro_mape, <=, 0.08);
+    g_assert_cmpfloat(ledger.macro_mape, <=, 0.066);
+    g_assert_cmpfloat(ledger.overall_full.p90, <=, 0.12);
+    check_every_source(&ledger);
     check_shipped_residuals(&ledger);
     check_left_out(&ledger);
     validate_clear(&ledger);
@@ -127,9 +168,9 @@ static void sources(void)
         {"nemo_launcher_a100", 0.06, 0, 0},
         {"zero_bubble", 0.08, 0, 1},
         {"sc21_megatron", 0.06, 0, 0},
-        {"bloom_176b_prequel", 0.10, 0.06, 0.6},
-        {"mt_nlg", 0.12, 0, 0},
-        {"dgxc_benchmarking", 0.08, 0.04, 0.75},
+        {"bloom_176b_prequel", 0.08, 0.06, 0.65},
+        {"mt_nlg", 0.11, 0, 0},
+        {"dgxc_benchmarking", 0.06, 0.04, 0.75},
         {"torchtitan", 0.06, 0.06, 0.9},
         {"nanotron_playbook", 0.11, 0.05, 0},
     };
