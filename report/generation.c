@@ -11,13 +11,13 @@
 char *report_software_month(const char *text, const char *date)
 {
     const char *at = text != NULL ? strstr(text, RELEASE) : NULL;
-    if (at != NULL) {
+    for (; at != NULL; at = strstr(at, RELEASE)) {
         at += strlen(RELEASE);
         const bool month = g_ascii_isdigit(at[0]) && g_ascii_isdigit(at[1]) && at[2] == '.' &&
                            g_ascii_isdigit(at[3]) && g_ascii_isdigit(at[4]);
-        if (month) {
+        const int number = month ? 10 * (at[3] - '0') + at[4] - '0' : 0;
+        if (number >= 1 && number <= 12)
             return g_strdup_printf("20%.2s-%.2s", at, at + 3);
-        }
     }
     return g_strdup(date);
 }

@@ -120,18 +120,39 @@ static void import_biases(Import *import, const HfFamily *family)
     orr_jw_text(&import->out, "biases", biases);
 }
 
-/* YaRN multiplies cosines and sines by 1 + ln(factor) / 10 unless the file says 1. */
+/* The number under `key`; `fallback` where there is none. */
+static double real(const OrrJson *object, const char *key, double fallback)
+{
+    const OrrJson *node = orr_json_member(object, key);
+    return node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : fallback;
+}
+
+static double yarn_scale(double factor, double weight)
+{
+    return factor > 1 ? 1 + 0.1 * weight * log(factor) : 1;
+}
+
+/* YaRN multiplies cosines and sines by 1 + ln(factor) / 10 unless the file says what by. DeepSeek's files give two
+ * weights of that logarithm, for positions and for attention's scale, and only their ratio goes with the positions.
+ * Source: [Transformers] modeling_rope_utils.py (_compute_yarn_parameters) */
 static bool scales_rope(Import *import)
 {
     const OrrJson *scaling = find(import, "rope_scaling");
+    if (scaling == NULL)
+        scaling = find(import, "rope_parameters");
     if (scaling == NULL || orr_json_type(scaling) != ORR_JSON_OBJECT)
         return false;
-    const OrrJson *type = orr_json_member(scaling, "rope_type"),
-                  *factor = orr_json_member(scaling, "attention_factor");
+    const OrrJson *type = orr_json_member(scaling, "rope_type");
     if (type == NULL)
         type = orr_json_member(scaling, "type");
-    return type != NULL && orr_json_type(type) == ORR_JSON_TEXT && strcmp(orr_json_text(type), "yarn") == 0 &&
-           (factor == NULL || orr_json_type(factor) != ORR_JSON_NUMBER || orr_json_number(factor) != 1);
+    if (type == NULL || orr_json_type(type) != ORR_JSON_TEXT || strcmp(orr_json_text(type), "yarn") != 0)
+        return false;
+    const double factor = real(scaling, "factor", 2), weight = real(scaling, "mscale", 0),
+                 whole_weight = real(scaling, "mscale_all_dim", 0);
+    const double scale = weight > 0 && whole_weight > 0
+                             ? yarn_scale(factor, weight) / yarn_scale(factor, whole_weight)
+                             : yarn_scale(factor, 1);
+    return fabs(real(scaling, "attention_factor", scale) - 1) > 0;
 }
 
 /* Every second layer in gpt-oss; every layer in Mistral; none where use_sliding_window is false (Qwen). */

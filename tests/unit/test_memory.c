@@ -140,6 +140,8 @@ static void month_of_release(void)
         {"NeMo 24.09/24.11 (Megatron-Core)", "2024-11", "2024-09"},
         {"NeMo Megatron", "2022-03", "2022-03"},
         {"NeMo 2", "2022-03", "2022-03"},
+        {"NeMo 2.0.0 of NeMo 25.02", "2025-09", "2025-02"},
+        {"NeMo 25.13", "2025-09", "2025-09"},
         {"Megatron-LM 23e00ed0 + TE 2.11", "2026-04", "2026-04"},
         {NULL, "2024-06", "2024-06"},
         {NULL, NULL, NULL},

@@ -109,7 +109,8 @@ static void test_experts(void)
                  "\"num_attention_heads\":16,\"vocab_size\":102400,\"n_routed_experts\":64,"
                  "\"n_shared_experts\":2,\"num_experts_per_tok\":6,\"first_k_dense_replace\":1,"
                  "\"q_lora_rank\":null,\"kv_lora_rank\":512,\"qk_nope_head_dim\":128,"
-                 "\"qk_rope_head_dim\":64,\"v_head_dim\":128}");
+                 "\"qk_rope_head_dim\":64,\"v_head_dim\":128,\"rope_scaling\":{\"type\":\"yarn\","
+                 "\"factor\":40,\"mscale\":0.707,\"mscale_all_dim\":0.707}}");
     g_assert_cmpint(lite.mla.q_lora_rank, ==, 0);
     g_assert_cmpint(lite.moe.shared_expert_ffn_hidden, ==, 2816);
     const SpecModel oss = imported(
