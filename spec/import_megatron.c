@@ -459,20 +459,44 @@ static void take_attention(const Names *names)
         spec_import_native(names->import, "execution.attention", "flash2");
 }
 
-/* A launch of Megatron-LM itself has on what it names; nothing that NVIDIA's recipes switch on comes by itself. */
+/* What a recipe of Megatron-Bridge still switches on beside what its overrides say. */
+static char *bridge_framework(const Names *names, bool told, int deferred)
+{
+    bool tensor = true, pipeline = true;
+    switch_of(names, "tp-comm-overlap", "comm_overlap.tp_comm_overlap", &tensor);
+    switch_of(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm", &pipeline);
+    if (tensor && pipeline && !told)
+        return g_strdup("megatron-core");
+    GString *text = g_string_new("{\"preset\": \"megatron-core\"");
+    if (!tensor || !pipeline)
+        g_string_append_printf(text, ", \"recipe_overlap\": [%s]",
+                               tensor     ? "\"tensor\""
+                               : pipeline ? "\"pipeline\""
+                                          : "");
+    if (told)
+        g_string_append_printf(text, ", \"deferred_head_gradients\": %d", deferred);
+    g_string_append_c(text, '}');
+    return g_string_free(text, FALSE);
+}
+
+/* A launch of Megatron-LM itself has on what it names; nothing that NVIDIA's recipes switch on comes by itself. Overrides
+ * of a recipe take away what they switch off. */
 static void take_framework(const Names *names)
 {
     bool defers = false;
     int limit = 0;
-    switch_of(names, "defer-embedding-wgrad-compute", "comm_overlap.defer_embedding_wgrad_compute", &defers);
+    const bool told = switch_of(names, "defer-embedding-wgrad-compute",
+                                "comm_overlap.defer_embedding_wgrad_compute", &defers);
     spec_import_int(names->import,
                     names->bridge ? "comm_overlap.wgrad_deferral_limit" : "wgrad-deferral-limit", &limit);
-    g_autofree char *plain = g_strdup_printf(
-        "{\"preset\": \"megatron-core\", \"recipe_overlap\": [], \"deferred_head_gradients\": %d}",
-        !defers     ? 0
-        : limit > 0 ? limit
-                    : MOST_DEFERRED);
-    spec_import_implied(names->import, "execution.framework", names->bridge ? "megatron-core" : plain);
+    const int deferred = !defers ? 0 : limit > 0 ? limit : MOST_DEFERRED;
+    g_autofree char *framework =
+        names->bridge
+            ? bridge_framework(names, told, deferred)
+            : g_strdup_printf(
+                  "{\"preset\": \"megatron-core\", \"recipe_overlap\": [], \"deferred_head_gradients\": %d}",
+                  deferred);
+    spec_import_implied(names->import, "execution.framework", framework);
 }
 
 static void take_training(const Names *names)

@@ -263,6 +263,41 @@ static void test_gradients(void)
     }
 }
 
+/* Overrides of a recipe take away what they switch off; what they leave out stays the recipe's. */
+static void test_recipe(void)
+{
+    static const struct {
+        const char *text;
+        unsigned overlap;
+        int deferred;
+    } CASES[] = {
+        {"", SPEC_OVERLAP_TENSOR | SPEC_OVERLAP_PIPELINE, 22},
+        {" comm_overlap.tp_comm_overlap=true", SPEC_OVERLAP_TENSOR | SPEC_OVERLAP_PIPELINE, 22},
+        {" comm_overlap.tp_comm_overlap=false", SPEC_OVERLAP_PIPELINE, 22},
+        {" model.overlap_p2p_comm=false", SPEC_OVERLAP_TENSOR, 22},
+        {" comm_overlap.tp_comm_overlap=false model.overlap_p2p_comm=false", 0, 22},
+        {" comm_overlap.defer_embedding_wgrad_compute=false", SPEC_OVERLAP_TENSOR | SPEC_OVERLAP_PIPELINE, 0},
+        {" comm_overlap.defer_embedding_wgrad_compute=true comm_overlap.wgrad_deferral_limit=50",
+         SPEC_OVERLAP_TENSOR | SPEC_OVERLAP_PIPELINE, 50},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        static const char *const sets[] = {"model=llama2-7b", "cluster={\"preset\":\"dgx-h100\",\"nodes\":1}",
+                                           "training.sequence_length=4096", "training.global_batch=64", NULL};
+        g_autofree char *text = g_strconcat("mixed_precision=bf16_mixed ddp.overlap_grad_reduce=true "
+                                            "ddp.overlap_param_gather=true",
+                                            CASES[i].text, NULL);
+        g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        GError *error = NULL;
+        OrrJsonDoc *doc = imported(text, SPEC_FORMAT_MEGATRON_BRIDGE, NULL, warnings);
+        spec_load_json(orr_json_root(doc), "overrides", sets, false, spec, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(spec->execution.framework.recipe_overlap, ==, CASES[i].overlap);
+        g_assert_cmpint(spec->execution.framework.deferred_head_gradients, ==, CASES[i].deferred);
+        orr_json_free(doc);
+    }
+}
+
 static void test_torchtitan(void)
 {
     static const char toml[] =
@@ -354,6 +389,7 @@ int main(int argc, char **argv)
     g_test_add_func("/exchange/expert-slices", test_expert_slices);
     g_test_add_func("/exchange/script", test_script);
     g_test_add_func("/exchange/gradients", test_gradients);
+    g_test_add_func("/exchange/recipe", test_recipe);
     g_test_add_func("/exchange/torchtitan", test_torchtitan);
     g_test_add_func("/exchange/hf", test_hf);
     g_test_add_func("/exchange/refused", test_refused);
