@@ -20,8 +20,9 @@ static const SpecField framework_fields[] = {
     FUSED(fused_swiglu, "The gated activation is one kernel."),
     FUSED(fused_dropout_add, "Bias, dropout and residual are one kernel."),
     FUSED(fused_rope, "Rotary position is one kernel."),
-    SPEC_F_BOOL(SpecFramework, fused_mla_rope, "true", 0,
-                "So is that of latent attention, whose queries and keys are rotated in part."),
+    SPEC_F_BOOL(
+        SpecFramework, fused_mla_rope, "true", 0,
+        "Rotary position of latent attention, whose queries and keys are rotated in part, is one kernel."),
     FUSED(norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
     SPEC_F_DOUBLE(
         SpecFramework, qkv_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
@@ -52,9 +53,10 @@ static const SpecField framework_fields[] = {
                 "Kernels of the attention core of scenarios that do not say."),
     SPEC_F_WORD(SpecFramework, attention_since_hopper, &spec_words_attention, NULL, SPEC_FIELD_DERIVED,
                 "The same on Hopper and Blackwell; default: as elsewhere."),
-    SPEC_F_BOOL(SpecFramework, latent_heads_blackwell, "true", 0,
-                "Its cuDNN (9.11 and later) trains latent attention's heads of 192 and 128 dimensions on "
-                "Blackwell; without it they run unfused there."),
+    SPEC_F_BOOL(
+        SpecFramework, latent_heads_blackwell, "true", 0,
+        "The framework's cuDNN (9.11 and later) trains latent attention's heads of 192 and 128 dimensions on "
+        "Blackwell; without it they run unfused there."),
     FUSED(masked_softmax, "Unfused attention builds a mask anew each time; its softmax, a warp a row, waits "
                           "for each piece of the row that it loads."),
     SPEC_F_WORD(SpecFramework, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,
@@ -101,7 +103,8 @@ static const SpecField framework_fields[] = {
         collective_check_hop_s,
         "Before each collective its n ranks' hosts compare what they are about to do "
         "(TORCH_DISTRIBUTED_DEBUG=DETAIL): each of the 2 n messages, one after the other; 0: they do not."),
-    FUSED(collective_checks_pipelines_only, "They do in runs with several pipeline ranks alone."),
+    FUSED(collective_checks_pipelines_only,
+          "Hosts compare collectives (collective_check_hop_s) in runs with several pipeline ranks alone."),
     HOST_S(kernel_gap_s, "Idle time of the GPU between two dependent kernels."),
     SPEC_F_DOUBLE(
         SpecFramework, sm_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "2.5e9", 0,
@@ -193,7 +196,8 @@ static const SpecField framework_fields[] = {
                "Messages of a forward between stages: the activation, and masks that go with it."),
     FUSED(p2p_scatter_gather, "Each tensor rank sends 1/t of the activation and the receivers gather."),
     FUSED(p2p_partitioned_tensors,
-          "The same inside a node too, with DeepSpeed's copies, and of the output again for its backward."),
+          "Each tensor rank sends 1/t of the activation inside a node too, with DeepSpeed's copies, and the "
+          "receivers gather; the sender gathers its own output again for the backward."),
     FUSED(p2p_one_at_a_time,
           "Two stages exchange an activation and a gradient one after the other, not both at once."),
     SPEC_F_INT(
