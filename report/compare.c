@@ -221,6 +221,35 @@ static bool worth_trying(const CompareField *field)
            strcmp(field->key, "cluster.calibration") != 0 && !g_str_has_prefix(field->key, "search");
 }
 
+/* A model with experts or latent attention has all that describes them, one without has nothing of it: `whole` stands for
+ * the others, which alone describe no model. False and a reason for those. */
+static bool take_together(const Comparison *comparison, CompareField *field, Spec *spec)
+{
+    const SpecModel *a = &comparison->a->spec->model, *b = &comparison->b->spec->model;
+    const struct {
+        const char *prefix, *whole;
+        bool only_one;
+        void *into;
+        const void *from;
+        size_t size;
+    } parts[] = {
+        {"model.moe.", "model.moe.experts", (a->moe.experts == 0) != (b->moe.experts == 0), &spec->model.moe,
+         &b->moe, sizeof b->moe},
+        {"model.mla.", "model.mla.kv_lora_rank", (a->mla.kv_lora_rank == 0) != (b->mla.kv_lora_rank == 0),
+         &spec->model.mla, &b->mla, sizeof b->mla},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++) {
+        if (!parts[i].only_one || !g_str_has_prefix(field->key, parts[i].prefix))
+            continue;
+        memcpy(parts[i].into, parts[i].from, parts[i].size);
+        if (strcmp(field->key, parts[i].whole) != 0) {
+            field->reason = g_strdup_printf("goes with %s", parts[i].whole);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A with this field of B. Where the GPUs or the model's degrees change, data parallelism follows. */
 static void try_alone(const Comparison *comparison, CompareField *field)
 {
@@ -231,6 +260,8 @@ static void try_alone(const Comparison *comparison, CompareField *field)
     Report report;
     *spec = *a;
     memcpy((char *)spec + field->offset, (const char *)b + field->offset, field->size);
+    if (!take_together(comparison, field, spec))
+        return;
     if (strcmp(field->key, "parallel.schedule") == 0 || strcmp(field->key, "parallel.virtual_stages") == 0) {
         spec->parallel.schedule = b->parallel.schedule; /* one goes with the other */
         spec->parallel.virtual_stages = b->parallel.virtual_stages;

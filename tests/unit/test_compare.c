@@ -11,6 +11,10 @@ typedef struct Run {
     Report report;
 } Run;
 
+#define LAYOUT                                                                                               \
+    "parallel={\"tensor\":1,\"pipeline\":1,\"expert\":1}", "cluster={\"preset\":\"dgx-h100\",\"nodes\":1}",  \
+        "training.global_batch=8"
+
 static Run run_of(const char *example, const char *const *sets)
 {
     const ReportOptions options = {.unfold = false};
@@ -153,6 +157,30 @@ static void test_sums(void)
     run_clear(&a);
 }
 
+/* Models with experts and latent attention beside one without: each part is tried whole, both ways. */
+static void test_parts_of_models(void)
+{
+    static const char *const names[2] = {"a", "b"};
+    static const char *const keys[] = {"model.moe.experts", "model.mla.kv_lora_rank"};
+    static const char *const parts[] = {"model.moe.top_k", "model.mla.qk_nope_head_dim"};
+    for (int way = 0; way < 2; way++) {
+        const char *const latent[] = {LAYOUT, "model=deepseek-v2-lite", NULL};
+        const char *const dense[] = {LAYOUT, "model=llama2-7b", NULL};
+        Run a = run_of("gpt3-175b.json", way == 0 ? dense : latent),
+            b = run_of("gpt3-175b.json", way == 0 ? latent : dense);
+        Comparison comparison = report_compare(&a.report, &b.report, names, true);
+        for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+            g_assert_true(find(comparison.fields, keys[i])->tried);
+            const CompareField *part = find(comparison.fields, parts[i]);
+            g_assert_false(part->tried);
+            g_assert_true(g_str_has_suffix(part->reason, keys[i]));
+        }
+        report_compare_clear(&comparison);
+        run_clear(&b);
+        run_clear(&a);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -160,5 +188,6 @@ int main(int argc, char **argv)
     g_test_add_func("/compare/alone", test_alone);
     g_test_add_func("/compare/orders-alone", test_orders_alone);
     g_test_add_func("/compare/sums", test_sums);
+    g_test_add_func("/compare/parts-of-models", test_parts_of_models);
     return g_test_run();
 }
