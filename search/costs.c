@@ -201,11 +201,12 @@ void search_tables_unpack(SearchTables *tables, int index, SearchCosts *costs)
 static char *key_of(const SearchSpace *space, const SearchGroup *group)
 {
     const bool alike = search_placed_alike(space, group);
-    return g_strdup_printf("%d %d %d %d %d %d %d %d %u %d %d %d %d %d", group->precision, group->tensor,
+    const bool apart = group->pipeline > 1 && search_meets_in_pipelines(space->spec);
+    return g_strdup_printf("%d %d %d %d %d %d %d %d %u %d %d %d %d %d %d", group->precision, group->tensor,
                            group->sequence_parallel, group->context, group->expert, group->expert_tensor,
                            group->micro_batch, group->attention, group->overlap, group->microbatches > 1,
                            alike ? 0 : group->data, alike ? 0 : group->pipeline, alike ? 0 : group->order,
-                           group->dispatcher);
+                           group->dispatcher, apart);
 }
 
 void search_tables_fill(SearchTables *tables, int from, int count, int jobs, int share, int shares)

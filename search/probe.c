@@ -91,10 +91,14 @@ static void take_plan(Probe *probe, const SimPlan *plan)
     for (int stage = 0; stage < ranks; stage++) {
         for (int i = 0; i < plan->stages[stage].segment_count; i++, next++) {
             SimSegment segment = plan->stages[stage].segments[i];
-            if (i == 0) { /* its stage's bookkeeping is counted apart */
-                segment.forward.part_ps[SIM_PART_OTHER] -= costs->overhead_ps;
+            if (i ==
+                0) { /* its stage's bookkeeping is counted apart; checks behind messages are at others' */
+                segment.forward.part_ps[SIM_PART_OTHER] -=
+                    costs->overhead_ps + plan->stages[stage].forward_check_ps;
                 segment.backward_input.part_ps[SIM_PART_OTHER] -= costs->overhead_ps;
             }
+            if (i == plan->stages[stage].segment_count - 1)
+                segment.backward_input.part_ps[SIM_PART_OTHER] -= plan->stages[stage].backward_check_ps;
             if (next >= 0 && next < probe->layers)
                 take_layer(probe, next, &segment);
             else if (probe->first)
@@ -146,6 +150,12 @@ bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
     return strcmp(order, ALIKE_ORDERS[0]) == 0 || strcmp(order, ALIKE_ORDERS[1]) == 0;
 }
 
+bool search_meets_in_pipelines(const Spec *spec)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    return framework->p2p_host_s > 0 || framework->collective_checks_pipelines_only;
+}
+
 /* The group's own degrees; each stage has a segment, the first and last their edge. */
 static void own_degrees(const SearchGroup *group, Spec *spec)
 {
@@ -161,7 +171,8 @@ static void own_degrees(const SearchGroup *group, Spec *spec)
     parallel->stage_layers[0] = left;
 }
 
-/* Two stages and enough micro-batches that gradients accumulate as they do at the group. */
+/* Two stages, unless host and GPU meet in pipelines alone and the group is none, and enough micro-batches that gradients
+ * accumulate as they do at the group. */
 static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec *ret_spec)
 {
     const SpecFramework *framework = &space->spec->execution.framework;
@@ -175,7 +186,8 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     parallel->schedule = SPEC_SCHEDULE_1F1B;
     parallel->stage_layers_count = parallel->first_stage_layers = parallel->last_stage_layers = 0;
     parallel->embedding_as_layer = parallel->loss_as_layer = parallel->mtp_as_layer = false;
-    parallel->pipeline = ret_spec->model.layers > 1 ? 2 : 1;
+    const bool one = group->pipeline == 1 && search_meets_in_pipelines(space->spec);
+    parallel->pipeline = ret_spec->model.layers > 1 && !one ? 2 : 1;
     parallel->data = MAX(1, ret_spec->cluster.scale_up_domain_gpus);
     if (!search_placed_alike(space, group))
         own_degrees(group, ret_spec);

@@ -29,4 +29,7 @@ void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole
 /* Whether a group's probe holds for every data and pipeline degree. */
 bool search_placed_alike(const SearchSpace *space, const SearchGroup *group);
 
+/* Whether passes take longer where there is a pipeline: hosts that wait for messages or check collectives there alone. */
+bool search_meets_in_pipelines(const Spec *spec);
+
 #endif

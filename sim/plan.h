@@ -39,6 +39,8 @@ typedef struct SimStage {
     SimWork send_prev;       /* gradient to the previous stage */
     SimWork
         overlapped_pair; /* DualPipe: a forward beside a backward of the rank's other chunk; zero: no overlap */
+    /* Of the first segment's forward and the last one's backward: behind a message the GPU idles for the host. */
+    int64_t forward_check_ps, backward_check_ps;
 } SimStage;
 
 typedef struct SimRankPlan { /* one pipeline rank */

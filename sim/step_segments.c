@@ -159,9 +159,10 @@ static void add_first_checks(const Step *step, int stage, SimStage *out)
     }
     const bool forward_waits = layer->forward.part_ps[SIM_PART_OTHER] > 0;
     const bool backward_waits = layer->backward_input.part_ps[SIM_PART_OTHER] > 0;
-    out->segments[0].forward.part_ps[SIM_PART_OTHER] += stage > 0 && !forward_waits ? check_ps : 0;
-    last->backward_input.part_ps[SIM_PART_OTHER] +=
-        stage < step->stages - 1 && !backward_waits ? check_ps : 0;
+    out->forward_check_ps = stage > 0 && !forward_waits ? check_ps : 0;
+    out->backward_check_ps = stage < step->stages - 1 && !backward_waits ? check_ps : 0;
+    out->segments[0].forward.part_ps[SIM_PART_OTHER] += out->forward_check_ps;
+    last->backward_input.part_ps[SIM_PART_OTHER] += out->backward_check_ps;
 }
 
 void step_fill_stage(Step *step, int stage, int first_layer)

@@ -33,8 +33,9 @@ static inline void fixture_vary(Spec *spec, int number)
 }
 
 /* A scenario of a few layers on up to 16 GPUs. `few`: only some fields are "auto", so that all points can be run. Every
- * third has another order of the ranks or nodes that groups do not fill evenly; some keep activations on the host. */
-static inline Spec *fixture_space(GRand *rand, int number, bool few)
+ * third has another order of the ranks or nodes that groups do not fill evenly; some keep activations on the host. Of
+ * `framework`; NULL: of a random one. */
+static inline Spec *fixture_space_of(GRand *rand, int number, bool few, const char *framework)
 {
     static const char *const frameworks[] = {"megatron-core",      "megatron-lm-2023", "megatron-core",
                                              "megatron-deepspeed", "torchtitan",       "meta-llama3"};
@@ -77,7 +78,8 @@ static inline Spec *fixture_space(GRand *rand, int number, bool few)
     g_string_append_printf(text,
                            "\"execution\":{\"framework\":\"%s\",\"attention\":%s,\"overlap\":%s}"
                            "%s%s}",
-                           fixture_pick(rand, frameworks, (int)G_N_ELEMENTS(frameworks)),
+                           framework != NULL ? framework
+                                             : fixture_pick(rand, frameworks, (int)G_N_ELEMENTS(frameworks)),
                            few ? "\"flash2\"" : "\"auto\"",
                            few ? fixture_pick(rand, overlaps, (int)G_N_ELEMENTS(overlaps)) : "\"auto\"",
                            few && number % 6 == 4 ? ",\"search\":{\"micro_batch\":{\"max\":4},\"schedule\":["
@@ -99,6 +101,11 @@ static inline Spec *fixture_space(GRand *rand, int number, bool few)
     orr_json_free(doc);
     fixture_vary(spec, number);
     return spec;
+}
+
+static inline Spec *fixture_space(GRand *rand, int number, bool few)
+{
+    return fixture_space_of(rand, number, few, NULL);
 }
 
 #endif

@@ -119,6 +119,22 @@ static void test_bounds(void)
     g_rand_free(rand);
 }
 
+/* Hosts that check collectives, wait for messages or send them one by one, in pipelines and without. */
+static void test_hosts(void)
+{
+    static const char *const frameworks[] = {"nanotron-2025", "nanotron", "deepspeed"};
+    for (gsize f = 0; f < G_N_ELEMENTS(frameworks); f++) {
+        GRand *rand = g_rand_new_with_seed(20260101);
+        Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
+        for (int i = 0; i < 24; i++) {
+            g_autofree Spec *spec = fixture_space_of(rand, i, false, frameworks[f]);
+            check_space(spec, rand, 60, gaps);
+        }
+        g_assert_cmpint(gaps[SPEC_SCHEDULE_1F1B].count, >, 100);
+        g_rand_free(rand);
+    }
+}
+
 /* Forwards beside backwards of stages that differ: dense layers and experts, on links from quick to very slow. */
 static void test_pairs(void)
 {
@@ -142,6 +158,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/search/bounds-below-simulation", test_bounds);
+    g_test_add_func("/search/bounds-of-hosts-below-simulation", test_hosts);
     g_test_add_func("/search/pairs-below-simulation", test_pairs);
     return g_test_run();
 }
