@@ -351,15 +351,20 @@ static int first_not_needed(const CostOps *forward)
     return forward->count;
 }
 
+bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRecomputeExtent extent)
+{
+    if (extent == COST_RECOMPUTE_OP_SOME) {
+        return cost_recomputes_op(spec, forward, index);
+    }
+    const bool early = spec->execution.framework.recompute_stops_early;
+    return extent == COST_RECOMPUTE_OP_ALL && (!early || index < first_not_needed(forward));
+}
+
 CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent)
 {
     bool selected[COST_MAX_OPS];
-    const bool early = shape->spec->execution.framework.recompute_stops_early;
-    const int end = early ? first_not_needed(forward) : forward->count;
     for (int i = 0; i < forward->count; i++) {
-        const bool needed = i < end || extent != COST_RECOMPUTE_OP_ALL;
-        selected[i] = (needed && extent == COST_RECOMPUTE_OP_ALL) ||
-                      (extent == COST_RECOMPUTE_OP_SOME && cost_recomputes_op(shape->spec, forward, i));
+        selected[i] = cost_runs_again(shape->spec, forward, i, extent);
     }
     return time_selected(shape, forward, selected, COST_FORWARD);
 }

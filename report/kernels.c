@@ -69,9 +69,8 @@ static void append_op(GString *out, const CostShape *shape, const Piece *piece, 
                                         [COST_OP_MOVE] = "memory",
                                         [COST_OP_COLLECTIVE] = "collective"};
     const CostOp *op = &ops->op[index];
-    const bool full = cost_recompute_extent(shape->spec, 0) == COST_RECOMPUTE_OP_ALL;
-    const bool again =
-        piece->layer >= 0 && pass == COST_FORWARD && (full || cost_recomputes_op(shape->spec, ops, index));
+    const bool again = piece->layer >= 0 && pass == COST_FORWARD &&
+                       cost_runs_again(shape->spec, ops, index, cost_recompute_extent(shape->spec, 0));
     const int beside = op->kind == COST_OP_COLLECTIVE ? op->u.collective.hidden_under : -1;
     const double seconds = cost_op_s(shape, op);
     g_string_append_printf(out, "%s,%d,%s,%s,%s,%s,%s,%d,", piece->name, piece->count, passes[pass], op->name,

@@ -58,10 +58,11 @@ static double sum(char **lines, const char *piece, const char *pass, const char 
     return total;
 }
 
-#define GPT3(recompute)                                                                                      \
+#define GPT3_ON(recompute, framework)                                                                        \
     "{\"model\":\"gpt3-175b\",\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"nodes\":1},\"training\":{"         \
     "\"sequence_length\":2048,\"global_batch\":1,\"micro_batch\":1,\"precision\":\"bf16\",\"recompute\":"    \
-    "\"" recompute "\"},\"parallel\":{\"tensor\":8},\"execution\":{\"framework\":\"megatron-lm-2023\"}}"
+    "\"" recompute "\"},\"parallel\":{\"tensor\":8},\"execution\":{\"framework\":" framework "}}"
+#define GPT3(recompute) GPT3_ON(recompute, "\"megatron-lm-2023\"")
 
 /* One layer forward, 1/8 of it: 24 T h^2 of products and 4 T s h of attention. Source: [Korthikanti2022] appendix A */
 static void flops(void)
@@ -103,6 +104,26 @@ static void recomputed(void)
     }
 }
 
+/* Where it ends with what the backward needs, the MLP's output linear and the add behind it do not run again. */
+static void recomputed_early(void)
+{
+    g_auto(GStrv) early =
+        lines_of(GPT3_ON("full", "{\"preset\":\"megatron-lm-2023\",\"recompute_stops_early\":true}"));
+    int again = 0, once = 0;
+    bool behind = false;
+    for (int i = 1; early[i] != NULL; i++) {
+        g_auto(GStrv) cells = g_strsplit(early[i], ",", -1);
+        if (!g_str_equal(cells[PASS], "forward") || !g_str_equal(cells[PIECE], "layer"))
+            continue;
+        behind = behind || g_str_equal(cells[KERNEL], "mlp out");
+        g_assert_cmpstr(cells[AGAIN], ==, behind ? "no" : "yes");
+        again += !behind;
+        once += behind;
+    }
+    g_assert_cmpint(again, >, 5);
+    g_assert_cmpint(once, >=, 2);
+}
+
 /* 3 dense layers, 58 with experts, and one module behind them. */
 static void kinds_of_layers(void)
 {
@@ -137,6 +158,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/report/kernels/flops", flops);
     g_test_add_func("/report/kernels/recomputed", recomputed);
+    g_test_add_func("/report/kernels/recomputed-early", recomputed_early);
     g_test_add_func("/report/kernels/kinds-of-layers", kinds_of_layers);
     return g_test_run();
 }
