@@ -268,7 +268,8 @@ static double placeholder_bytes(const Step *step, int rank)
     return weights / spec->parallel.tensor * step->shape.element_bytes;
 }
 
-/* Gradients that the backward of one chunk makes and drops fill up as its activations leave: what they take beyond those. */
+/* Gradients that the backward of one chunk makes and drops fill up as its activations leave, from the last segment to the
+ * first: what they take beyond those at most. */
 static double passing_gradients_bytes(const Step *step, int rank)
 {
     const SimPlan *plan = step->plan;
@@ -278,12 +279,12 @@ static double passing_gradients_bytes(const Step *step, int rank)
         const int index =
             sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
         double beyond = 0;
-        for (int i = 0; i < plan->stages[index].segment_count; i++) {
+        for (int i = plan->stages[index].segment_count - 1; i >= 0; i--) {
             const StepParams *params = &step->params[index][i];
             beyond += each * (params->dense + params->expert) -
                       (double)plan->stages[index].segments[i].activation_bytes;
+            most = fmax(most, beyond);
         }
-        most = fmax(most, beyond);
     }
     return most;
 }

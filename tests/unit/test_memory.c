@@ -342,6 +342,29 @@ static void passing_gradients(void)
     orr_arena_free(arena);
 }
 
+/* The LM head's backward is the first: gradients that outgrow its activations are there before those of the layers in front
+ * of it leave, however many those are. */
+static void passing_head_gradients(void)
+{
+    static const char *const LAYERS[] = {"model.layers=32", "model.layers=16"};
+    OrrArena *arena = orr_arena_new();
+    double beyond[G_N_ELEMENTS(LAYERS)];
+    for (size_t i = 0; i < G_N_ELEMENTS(LAYERS); i++) {
+        const char *const vocab = "model.vocab=512000", *const loss = "execution.framework.loss=fused",
+                          *const both = "execution.framework.states=bf16-fp32-acc",
+                          *const sums = "training.gradient_dtype=fp32",
+                          *const within = "execution.framework.gradients_within_backward=true";
+        const Report whole = run_sets((const char *[]){LAYERS[i], vocab, loss, both, sums, NULL}, arena),
+                     passing =
+                         run_sets((const char *[]){LAYERS[i], vocab, loss, both, sums, within, NULL}, arena);
+        beyond[i] = passing.stages[3].gradients_bytes - whole.stages[3].gradients_bytes / 6 * 4;
+    }
+    g_assert_cmpfloat(beyond[0], ==, beyond[1]);
+    g_assert_cmpfloat(beyond[0], >, 0);
+    g_assert_cmpfloat(beyond[0], <, 512000.0 * 4096 / 4 * 2);
+    orr_arena_free(arena);
+}
+
 /* Two outputs of 2,048 x 4,096 in 16 bits for each layer that the host is ahead of the GPU: all 32, at most as many as the
  * queue takes, none where the GPU waits for the host. */
 static void held_outputs(void)
@@ -380,6 +403,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/context-buffers", context_buffers);
     g_test_add_func("/memory/boundaries", boundaries);
     g_test_add_func("/memory/passing-gradients", passing_gradients);
+    g_test_add_func("/memory/passing-head-gradients", passing_head_gradients);
     g_test_add_func("/memory/held-outputs", held_outputs);
     return g_test_run();
 }
