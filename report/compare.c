@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "spec/fields.h"
+#include "spec/read.h"
 
 static void field_clear(void *data)
 {
@@ -58,6 +59,8 @@ static char *int_text(const SpecField *field, const void *value)
     memcpy(&number, value, sizeof number);
     if (number == SPEC_AUTO)
         return g_strdup("framework's");
+    if (number == SPEC_UNSET)
+        return g_strdup("not given");
     if (field->type == SPEC_TYPE_TRISTATE)
         return g_strdup(number != 0 ? "true" : "false");
     return field->words != NULL ? g_strdup(spec_word(field->words, number)) : g_strdup_printf("%d", number);
@@ -269,6 +272,10 @@ static void try_alone(const Comparison *comparison, CompareField *field)
         spec->parallel.orders = b->parallel.orders;
         g_strlcpy(spec->parallel.schedule_file, b->parallel.schedule_file,
                   sizeof spec->parallel.schedule_file);
+    }
+    if (strcmp(field->key, "execution.overlap") == 0 && (b->execution.overlap & SPEC_OVERLAP_AUTO) == 0) {
+        spec->execution.overlap = spec_overlap(b); /* with what B's recipes switch on, and no more */
+        spec->execution.framework.recipe_overlap = 0;
     }
     const int64_t split = (int64_t)spec->parallel.tensor * spec->parallel.context * spec->parallel.pipeline;
     if (strcmp(field->key, "parallel.data") != 0 && split > 0 && spec_gpus(spec) % split == 0)

@@ -75,6 +75,30 @@ static void test_fields(void)
     run_clear(&a);
 }
 
+/* Frameworks of different makers: some say what others leave open, and overlap what they were not asked to. */
+static void test_frameworks(void)
+{
+    static const char *const recipes[] = {"execution.framework=megatron-core", "cluster=dgx-h100",
+                                          "cluster.nodes=128", NULL},
+                             *const older[] = {"execution.framework=megatron-lm-2023", "cluster=dgx-h100",
+                                               "cluster.nodes=128", NULL};
+    static const char *const names[2] = {"a", "b"};
+    Run a = run_of("gpt3-175b.json", older), b = run_of("gpt3-175b.json", recipes);
+    Comparison comparison = report_compare(&a.report, &b.report, names, true);
+    const CompareField *attention = find(comparison.fields, "execution.framework.attention_since_hopper"),
+                       *overlap = find(comparison.fields, "execution.overlap");
+    g_assert_nonnull(attention);
+    g_assert_cmpstr(attention->a, ==, "not given");
+    g_assert_cmpstr(attention->b, ==, "cudnn");
+    g_assert_nonnull(overlap);
+    g_assert_cmpstr(overlap->b, ==, "grad_reduce+param_gather+tensor");
+    g_assert_true(overlap->tried);
+    g_assert_cmpfloat(overlap->step_s, !=, (double)a.report.step_ps * 1e-12);
+    report_compare_clear(&comparison);
+    run_clear(&b);
+    run_clear(&a);
+}
+
 /* Where one field differs, it alone makes A into B. */
 static void test_alone(void)
 {
@@ -185,6 +209,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/compare/fields", test_fields);
+    g_test_add_func("/compare/frameworks", test_frameworks);
     g_test_add_func("/compare/alone", test_alone);
     g_test_add_func("/compare/orders-alone", test_orders_alone);
     g_test_add_func("/compare/sums", test_sums);
