@@ -204,14 +204,14 @@ void step_fill_stage(Step *step, int stage, int first_layer)
 }
 
 /* A backward that leaves the product out still reduces the input's gradient, beside nothing. What comes later gathers
- * the input of one micro-batch beside the product of another: as long as the reduction beside it would have taken.
- * Kept until then: the gradient of the logits and the head's input. Source: [MegatronLoss] drain_embedding_wgrad_compute */
+ * the input of one micro-batch beside the product of another: as long as the reduction beside it would have taken. Where
+ * the sequence is not split the input is there. Kept until then: the gradient of the logits and the head's input. Source: [MegatronLoss] drain_embedding_wgrad_compute */
 void step_fill_deferred_head(const Step *step)
 {
     const CostShape *shape = &step->shape;
     const SpecModel *model = &step->spec->model;
     SimPlan *plan = step->plan;
-    CostOps ops = {.count = 0}, rest = {.count = 0};
+    CostOps ops = {.count = 0}, rest = {.count = 0}, products = {.count = 0};
     if (step->spec->execution.framework.deferred_head_gradients == 0 || model->moe.experts > 0 ||
         model->mtp_layers > 0) {
         return;
@@ -221,15 +221,20 @@ void step_fill_deferred_head(const Step *step)
         if (ops.op[i].kind == COST_OP_COLLECTIVE) {
             rest.op[rest.count] = ops.op[i];
             rest.op[rest.count++].u.collective.hidden_under = -1;
+        } else {
+            products.op[products.count++] = ops.op[i];
         }
     }
     const CostTime whole = cost_time_ops(shape, &ops, COST_BACKWARD_WEIGHT);
     const CostTime left = cost_time_ops(shape, &rest, COST_BACKWARD_WEIGHT);
-    SimWork stays = {0};
-    step_add_time(&plan->head_later, &whole, SIM_PART_COMPUTE);
+    const CostTime later =
+        cost_time_ops(shape, shape->sequence_parallel ? &ops : &products, COST_BACKWARD_WEIGHT);
+    SimWork before = {0}, stays = {0};
+    step_add_time(&plan->head_later, &later, SIM_PART_COMPUTE);
+    step_add_time(&before, &whole, SIM_PART_COMPUTE);
     step_add_time(&stays, &left, SIM_PART_COMPUTE);
     for (int part = 0; part < SIM_PART_COUNT; part++) {
-        plan->head_left_out.part_ps[part] = plan->head_later.part_ps[part] - stays.part_ps[part];
+        plan->head_left_out.part_ps[part] = before.part_ps[part] - stays.part_ps[part];
     }
     plan->deferred_heads = spec_deferred_heads(step->spec);
     plan->head_held_bytes =

@@ -12,7 +12,7 @@ static bool has_user_buffers(const Spec *spec)
     const SpecGeneration generation = cluster->accelerator.generation;
     return (generation == SPEC_GENERATION_HOPPER || generation == SPEC_GENERATION_BLACKWELL) &&
            spec->parallel.sequence_parallel == 1 && spec->model.moe.experts == 0 &&
-           spec->parallel.tensor <= cluster->gpus_per_node &&
+           spec->parallel.tensor > 1 && spec->parallel.tensor <= cluster->gpus_per_node &&
            cluster->scale_up_domain_gpus <= cluster->gpus_per_node;
 }
 

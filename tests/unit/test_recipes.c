@@ -79,6 +79,7 @@ static void applies(void)
         {{"execution.overlap=[\"grad_reduce\"]"}, 0, 0},
         {{"execution.overlap=[]"}, 0, 0},
         {{"parallel.sequence_parallel=false"}, 0, 8},
+        {{"parallel.tensor=1"}, 0, 8},
         {{"cluster.accelerator=a100-sxm4-80gb"}, 0, 8},
         {{"cluster=gb200-nvl72", "cluster.nodes=8"}, 0, 8},
         {{"parallel.pipeline=1"}, SPEC_OVERLAP_TENSOR, 0},
@@ -100,6 +101,27 @@ static void applies(void)
         const int microbatches = spec_microbatches(spec);
         g_assert_cmpint(plan.deferred_heads, ==,
                         CASES[i].deferred == 8 ? MIN(22, microbatches) : CASES[i].deferred);
+        orr_arena_free(arena);
+    }
+}
+
+/* A head's input that is split over tensor ranks is gathered again for what comes later; a whole one is there. Either way
+ * the backward that goes before reduces the input's gradient. */
+static void gathered_later(void)
+{
+    for (int split = 0; split < 2; split++) {
+        OrrArena *arena = orr_arena_new();
+        GError *error = NULL;
+        SimPlan plan;
+        const char *const sets[] = {
+            split ? "parallel.sequence_parallel=true" : "parallel.sequence_parallel=false", NULL};
+        sim_step_plan(load(sets, arena), arena, &plan, &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(plan.head_later.part_ps[SIM_PART_COMPUTE], >, 0);
+        g_assert_true((plan.head_later.scale_up_bytes > 0) == split);
+        if (!split)
+            g_assert_cmpint(plan.head_later.part_ps[SIM_PART_TENSOR_COMM], ==, 0);
+        g_assert_cmpint(plan.head_left_out.part_ps[SIM_PART_TENSOR_COMM], <, 0);
         orr_arena_free(arena);
     }
 }
@@ -128,6 +150,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recipes/closed-form", closed_form);
     g_test_add_func("/recipes/reduction", reduction);
     g_test_add_func("/recipes/applies", applies);
+    g_test_add_func("/recipes/gathered-later", gathered_later);
     g_test_add_func("/recipes/scenario", scenario);
     return g_test_run();
 }
