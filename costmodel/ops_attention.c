@@ -252,7 +252,7 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
     }
     const bool mla = model->mla.kv_lora_rank > 0;
     const bool fused = execution->framework.fused_rope || execution->compiled;
-    if (mla && fused && !execution->framework.fused_mla_rope) {
+    if (mla && fused && !execution->compiled && !execution->framework.fused_mla_rope) {
         push_mla_rope(shape, pass, ops);
         return;
     }

@@ -159,11 +159,12 @@ static void push_expert_cast(const CostShape *shape, CostOps *ops, CostPass pass
     }
 }
 
-/* Experts with biases of their own: PyTorch adds them and clamps what the activation reads (costmodel/ops_moe_bias.c),
- * unless the products' kernels do. */
+/* Experts with biases of their own: PyTorch adds them and, where gated, clamps what the activation reads
+ * (costmodel/ops_moe_bias.c), unless the products' kernels or compiled ones do. */
 static bool eager_bias(const CostShape *shape)
 {
-    return shape->spec->model.biases == SPEC_BIASES_ALL && !one_kernel(shape);
+    const Spec *spec = shape->spec;
+    return spec->model.biases == SPEC_BIASES_ALL && !spec->execution.compiled && !one_kernel(shape);
 }
 
 static void push_expert_activation(const CostShape *shape, CostOps *ops, CostPass pass, double elements)
@@ -172,7 +173,7 @@ static void push_expert_activation(const CostShape *shape, CostOps *ops, CostPas
     if (pass == COST_BACKWARD_WEIGHT || fused_mlp(shape)) {
         return;
     }
-    if (eager_bias(shape)) {
+    if (eager_bias(shape) && shape->spec->model.gated_mlp) {
         cost_push_clamped_activation(shape, ops, pass, elements);
         return;
     }

@@ -510,6 +510,13 @@ static void biased_experts(void)
             by_element(&spec, &ops.op[i]);
         }
     }
+    spec.execution.compiled = true; /* in one kernel */
+    ops = moe_ops(&spec, COST_FORWARD);
+    CLOSE(bytes_of(&ops, "clamp") + bytes_of(&ops, "weigh bias"), 0, 0);
+    spec.execution.compiled = spec.model.gated_mlp = false; /* nothing to clamp, biases all the same */
+    ops = moe_ops(&spec, COST_FORWARD);
+    CLOSE(bytes_of(&ops, "clamp"), 0, 0);
+    CLOSE(bytes_of(&ops, "weigh bias"), 1 * outer, 0);
 }
 
 /* The last layer has twice the experts: their weights and router more, the work of a token the same. */
