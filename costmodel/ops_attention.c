@@ -3,6 +3,7 @@
 
 #include "costmodel/context.h"
 #include "costmodel/ops.h"
+#include "costmodel/params.h"
 
 /* Pairs (query, key) of one sequence on this rank: every pair, and those that causality and the window
  * leave. Zig-zag context parallelism gives every rank the same share. */
@@ -15,15 +16,13 @@ static Pairs pairs_of(const CostShape *shape, int layer)
 {
     const SpecModel *model = &shape->spec->model;
     const double s = shape->sequence;
-    const int every = model->attention_window_every > 1 ? model->attention_window_every : 1;
     const double documents = shape->spec->training.document_tokens;
     Pairs pairs = {.all = s * s / shape->context, .useful = s * s / shape->context};
     if (documents > 0) { /* masked between documents: the window that leaves as many pairs */
         pairs.useful = cost_document_pairs(s, documents) / shape->context * (model->causal ? 1 : 2);
         pairs.window = cost_document_window(s, documents);
         pairs.all = fmin(pairs.all, s * pairs.window / shape->context * (model->causal ? 1 : 2));
-    } else if (model->attention_window_tokens > 0 && layer % every == 0 &&
-               model->attention_window_tokens < s) {
+    } else if (cost_layer_windowed(model, layer) && model->attention_window_tokens < s) {
         const double w = model->attention_window_tokens;
         pairs.window = w;
         pairs.all = s * w / shape->context;

@@ -127,10 +127,15 @@ int cost_layer_experts(const SpecModel *model, int layer)
                                                                              : moe->experts;
 }
 
-int cost_layer_kind(const SpecModel *model, int layer)
+bool cost_layer_windowed(const SpecModel *model, int layer)
 {
     const int every = model->attention_window_every > 1 ? model->attention_window_every : 1;
-    const int window = model->attention_window_tokens > 0 && layer % every == 0;
+    return model->attention_window_tokens > 0 && layer % every == 0;
+}
+
+int cost_layer_kind(const SpecModel *model, int layer)
+{
+    const int window = cost_layer_windowed(model, layer);
     const int experts = cost_layer_has_experts(model, layer);
     const int late = experts && cost_layer_experts(model, layer) != model->moe.experts;
     return (late * 2 + experts) * 2 + window;

@@ -34,6 +34,9 @@ bool cost_layer_has_experts(const SpecModel *model, int layer);
 /* Experts of a layer: those of the last ones may be more (pyramid). Source: [Rajbhandari2022] section 4 */
 int cost_layer_experts(const SpecModel *model, int layer);
 
+/* True when its attention has a window. */
+bool cost_layer_windowed(const SpecModel *model, int layer);
+
 /* Layers of one kind cost and keep the same: dense, or with the first or the late ones' experts; windowed or not. */
 #define COST_LAYER_KINDS 8
 int cost_layer_kind(const SpecModel *model, int layer);

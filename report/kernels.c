@@ -82,6 +82,13 @@ static void append_op(GString *out, const CostShape *shape, const Piece *piece, 
     g_string_append_c(out, '\n');
 }
 
+static const char *layer_name(const SpecModel *model, int layer)
+{
+    static const char *const names[2][2] = {{"layer", "windowed layer"},
+                                            {"expert layer", "windowed expert layer"}};
+    return names[cost_layer_has_experts(model, layer)][cost_layer_windowed(model, layer)];
+}
+
 /* Every kind of layer once, by its first, then what lies before and behind them. */
 static int list_pieces(const SpecModel *model, Piece pieces[COST_LAYER_KINDS + 3])
 {
@@ -92,8 +99,7 @@ static int list_pieces(const SpecModel *model, Piece pieces[COST_LAYER_KINDS + 3
         const int kind = cost_layer_kind(model, layer);
         if (at[kind] < 0) {
             at[kind] = count;
-            pieces[count++] =
-                (Piece){cost_layer_has_experts(model, layer) ? "expert layer" : "layer", layer, 0};
+            pieces[count++] = (Piece){layer_name(model, layer), layer, 0};
         }
         pieces[at[kind]].count++;
     }

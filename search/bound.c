@@ -229,10 +229,8 @@ static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy
 bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy)
 {
     const SpecFramework *framework = &lane->spec.execution.framework;
-    const unsigned data = SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER;
-    const bool recipe = lane->chunks > 1 && (policy->overlap & data) == data;
-    const unsigned besides = recipe ? framework->recipe_overlap & SPEC_OVERLAP_PIPELINE : 0;
-    return spec_waits_for_sends(framework, policy->overlap | besides, lane->deal->schedule);
+    const unsigned overlap = spec_pipeline_overlap(framework, policy->overlap, lane->chunks > 1);
+    return spec_waits_for_sends(framework, overlap, lane->deal->schedule);
 }
 
 /* Least time until the data parallelism of every micro-batch is done: gathers of ZeRO-3, and reductions where every

@@ -18,13 +18,13 @@ static bool has_user_buffers(const Spec *spec)
 
 unsigned spec_overlap(const Spec *spec)
 {
-    const unsigned both = SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER;
-    unsigned recipe = spec_follows_recipes(spec) ? spec->execution.framework.recipe_overlap : 0;
-    if (spec->parallel.virtual_stages < 2)
-        recipe &= ~(unsigned)SPEC_OVERLAP_PIPELINE;
+    const SpecFramework *framework = &spec->execution.framework;
+    const unsigned named = spec->execution.overlap;
+    unsigned besides = spec_follows_recipes(named) ? framework->recipe_overlap : 0u;
+    besides &= ~(unsigned)SPEC_OVERLAP_PIPELINE;
     if (!has_user_buffers(spec))
-        recipe &= ~(unsigned)SPEC_OVERLAP_TENSOR;
-    return spec->execution.overlap | (recipe & ~both);
+        besides &= ~(unsigned)SPEC_OVERLAP_TENSOR;
+    return spec_pipeline_overlap(framework, named, spec->parallel.virtual_stages > 1) | besides;
 }
 
 int spec_deferred_heads(const Spec *spec)
@@ -33,7 +33,7 @@ int spec_deferred_heads(const Spec *spec)
     const bool ordered =
         parallel->schedule == SPEC_SCHEDULE_1F1B || parallel->schedule == SPEC_SCHEDULE_INTERLEAVED;
     const bool dense = spec->model.moe.experts == 0 && spec->model.mtp_layers == 0;
-    const bool applies =
-        ordered && dense && parallel->pipeline > 1 && parallel->zero <= 1 && spec_follows_recipes(spec);
+    const bool applies = ordered && dense && parallel->pipeline > 1 && parallel->zero <= 1 &&
+                         spec_follows_recipes(spec->execution.overlap);
     return applies ? MIN(spec->execution.framework.deferred_head_gradients, spec_microbatches(spec)) : 0;
 }

@@ -373,10 +373,18 @@ static inline int spec_gpus(const Spec *spec)
 }
 
 /* The run overlaps gradient reductions and parameter gathers: what the framework's recipes switch on with them comes too. */
-static inline bool spec_follows_recipes(const Spec *spec)
+static inline bool spec_follows_recipes(unsigned overlap)
 {
     const unsigned both = SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER;
-    return (spec->execution.overlap & both) == both;
+    return (overlap & both) == both;
+}
+
+/* `overlap` and, in runs that follow recipes, the overlap of messages where stages are interleaved. */
+static inline unsigned spec_pipeline_overlap(const SpecFramework *framework, unsigned overlap,
+                                             bool interleaved)
+{
+    const bool recipe = interleaved && spec_follows_recipes(overlap);
+    return overlap | (recipe ? framework->recipe_overlap & SPEC_OVERLAP_PIPELINE : 0u);
 }
 
 /* What runs beside compute: execution.overlap and, in runs that follow them, what the framework's recipes switch on:

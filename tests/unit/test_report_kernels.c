@@ -153,6 +153,21 @@ static void kinds_of_layers(void)
     g_assert_cmpfloat(sum(lines, "expert layer", "forward", "collective", BYTES), >, 0);
 }
 
+/* Every second layer of gpt-oss has a window: a piece of its own, whose attention takes less. */
+static void windowed_layers(void)
+{
+    g_auto(GStrv) lines = lines_of(
+        "{\"model\":\"gpt-oss-120b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":1},\"training\":{"
+        "\"sequence_length\":4096,\"global_batch\":8,\"micro_batch\":1},\"parallel\":{\"expert\":8},"
+        "\"execution\":{\"framework\":\"megatron-core\"}}");
+    const double full_s = sum(lines, "expert layer", "forward", "attention", SECONDS);
+    const double windowed_s = sum(lines, "windowed expert layer", "forward", "attention", SECONDS);
+    g_assert_cmpfloat(sum(lines, "expert layer", "forward", "attention", COUNT), ==, 18);
+    g_assert_cmpfloat(sum(lines, "windowed expert layer", "forward", "attention", COUNT), ==, 18);
+    g_assert_cmpfloat(windowed_s, >, 0);
+    g_assert_cmpfloat(windowed_s, <, full_s / 2);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -160,5 +175,6 @@ int main(int argc, char **argv)
     g_test_add_func("/report/kernels/recomputed", recomputed);
     g_test_add_func("/report/kernels/recomputed-early", recomputed_early);
     g_test_add_func("/report/kernels/kinds-of-layers", kinds_of_layers);
+    g_test_add_func("/report/kernels/windowed-layers", windowed_layers);
     return g_test_run();
 }
