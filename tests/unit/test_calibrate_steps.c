@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "calibrate/fit_steps.h"
+#include "calibrate/fit/fit_steps.h"
 #include "calibrate_fixture.h"
 
 static bool predict(const Spec *spec, void *data, double *ret_s, GError **error)

@@ -3,7 +3,7 @@
 #include "costmodel/activations.h"
 #include "costmodel/context.h"
 #include "costmodel/states.h"
-#include "report/generation.h"
+#include "ledger/generation.h"
 #include "report/report.h"
 #include "test_spec_support.h"
 
@@ -124,7 +124,7 @@ static void generations(void)
         {"no-such-framework", "2024-12", NULL},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
-        g_autofree char *got = report_framework_of_date(CASES[i].framework, CASES[i].date);
+        g_autofree char *got = ledger_framework_of_date(CASES[i].framework, CASES[i].date);
         g_assert_cmpstr(got, ==, CASES[i].want);
     }
 }
@@ -148,7 +148,7 @@ static void month_of_release(void)
         {"NeMo 25.02.01", NULL, "2025-02"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
-        g_autofree char *got = report_software_month(CASES[i].text, CASES[i].date);
+        g_autofree char *got = ledger_software_month(CASES[i].text, CASES[i].date);
         g_assert_cmpstr(got, ==, CASES[i].want);
     }
 }
