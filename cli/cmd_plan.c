@@ -187,7 +187,7 @@ static bool run(const CliArgs *common, GError **error)
 {
     const PlanArgs *args = (const PlanArgs *)common;
     Question question = {.gpus = NULL};
-    SpecSource source = {NULL, NULL, NULL, NULL};
+    SpecSource source = {0};
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GArray) plans = g_array_new(FALSE, TRUE, sizeof(Plan));
     g_array_set_clear_func(plans, clear_plan);

@@ -5,7 +5,7 @@
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *memory, *kernels;
+    char *trace, *memory, *kernels, *memory_reserve;
     gboolean unfold, check;
 } RunArgs;
 
@@ -45,11 +45,14 @@ static bool run(const CliArgs *common, GError **error)
     if (args->kernels != NULL)
         outputs[count++] = (CliOutput){"--kernels", args->kernels, kernels};
     outputs[count++] = (CliOutput){"the report", common->output, text};
-    if (!cli_outputs_check(outputs, count, error))
+    LedgerReserveAsk reserve;
+    if (!ledger_reserve_parse(args->memory_reserve, &reserve, error) ||
+        !cli_outputs_check(outputs, count, error))
         return false;
 
     const ReportOptions options = {.unfold = args->unfold, .check = args->check, .record = recording(args)};
-    CliSimulation *simulation = cli_simulate(common->words[0], common->sets, &options, error);
+    CliSimulation *simulation =
+        cli_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
     const Report *report = &simulation->report;
@@ -76,6 +79,7 @@ static const CliFlag flags[] = {
     {"kernels", CLI_FLAG_FILE, offsetof(RunArgs, kernels), "FILE",
      "also write every kernel and collective of a layer, the embedding and the head as CSV: size, seconds, "
      "FLOP/s"},
+    CLI_FLAG_MEMORY_RESERVE(RunArgs),
     {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},

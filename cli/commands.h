@@ -37,6 +37,14 @@ typedef struct CliFlag {
     const char *help;
 } CliFlag;
 
+/* A row of `flags` for a struct with a member char *memory_reserve. */
+#define CLI_FLAG_MEMORY_RESERVE(type)                                                                        \
+    {                                                                                                        \
+        "memory-reserve", CLI_FLAG_TEXT, offsetof(type, memory_reserve), "FRAC|BYTES",                       \
+            "memory of a GPU to keep free, as 0.1 or \"8 GiB\" (default: what 98 % of published runs took "  \
+            "beyond their prediction)"                                                                       \
+    }
+
 typedef enum { CLI_TAKES_SET = 1, CLI_TAKES_FORMAT = 2, CLI_TAKES_OUTPUT = 4, CLI_TAKES_QUIET = 8 } CliTakes;
 
 typedef struct CliCommand {

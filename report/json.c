@@ -65,7 +65,11 @@ static void write_memory(OrrJsonWriter *w, const Report *report)
     orr_jw_number(w, "capacity_bytes", report->capacity_bytes);
     orr_jw_number(w, "peak_bytes", report->peak_bytes);
     orr_jw_number(w, "reserved_bytes", report->reserved_bytes);
+    orr_jw_number(w, "needed_bytes", report->needed_bytes);
     orr_jw_number(w, "short_bytes", report->short_bytes);
+    orr_jw_text(w, "verdict", report_memory_word(report->memory_verdict));
+    orr_jw_number(w, "odds", report->memory_odds);
+    orr_jw_number(w, "reserve_bytes", report->reserve_bytes);
     orr_jw_begin(w, "stages", '[');
     for (int i = 0; i < report->stage_count; i++) {
         const ReportStage *stage = &report->stages[i];

@@ -54,3 +54,9 @@ const char *report_mem_name(SimMem mem)
     g_assert((unsigned)mem < SIM_MEM_COUNT);
     return mem_names[mem];
 }
+
+const char *report_memory_word(ReportMemory verdict)
+{
+    static const char *const words[] = {"does not fit", "at the edge", "fits"};
+    return words[verdict];
+}

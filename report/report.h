@@ -19,6 +19,12 @@ typedef struct ReportStage { /* one pipeline rank */
     double peak_time_s;
 } ReportStage;
 
+typedef enum {
+    REPORT_MEMORY_NONE, /* does not fit */
+    REPORT_MEMORY_EDGE, /* fits by the prediction, which published runs have exceeded by more than is left */
+    REPORT_MEMORY_FITS
+} ReportMemory;
+
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
@@ -39,6 +45,12 @@ typedef struct Report {
     int64_t part_ps[SIM_PART_COUNT]; /* of the critical rank; with bubble_ps they add up to step_ps */
     int64_t bubble_ps;
     double capacity_bytes, peak_bytes, reserved_bytes; /* of the fullest stage */
+    double needed_bytes;                               /* peak and context: what must fit */
+    ReportMemory memory_verdict;                       /* by needed_bytes alone until ledger_memory_fill() */
+    double reserve_bytes;                              /* kept free for what predictions miss; 0: none */
+    double memory_odds;                                /* that it fits, by published runs; NAN: not known */
+    int reserve_runs; /* published runs that the reserve comes from; 0: none, or it was asked for */
+    bool reserve_own; /* they are of the framework */
     ReportStage *stages;
     int stage_count;
     double *context_work; /* of each context rank over the mean, in one causal sequence */
@@ -61,6 +73,9 @@ typedef struct ReportOptions {
 /* Spec must be complete (no "auto"). Results live in `arena`. */
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error);
+
+/* "fits", "at the edge", "does not fit" */
+const char *report_memory_word(ReportMemory verdict);
 
 void report_write_text(const Report *report, GString *out);
 void report_write_json(const Report *report, GString *out);

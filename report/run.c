@@ -41,9 +41,13 @@ static void fill_memory(const SimPlan *plan, OrrArena *arena, Report *report)
         report->reserved_bytes = fmax(report->reserved_bytes, report->stages[i].reserved_bytes);
     }
     /* Fragmentation is elastic: the allocator gives cached blocks back before it fails. */
-    const double needed = report->peak_bytes + spec->execution.framework.context_bytes;
-    report->fits = needed <= report->capacity_bytes;
-    report->short_bytes = report->fits ? 0 : needed - report->capacity_bytes;
+    report->needed_bytes = report->peak_bytes + spec->execution.framework.context_bytes;
+    report->fits = report->needed_bytes <= report->capacity_bytes;
+    report->short_bytes = report->fits ? 0 : report->needed_bytes - report->capacity_bytes;
+    report->memory_odds = NAN;
+    report->memory_verdict = !report->fits                                      ? REPORT_MEMORY_NONE
+                             : report->reserved_bytes <= report->capacity_bytes ? REPORT_MEMORY_FITS
+                                                                                : REPORT_MEMORY_EDGE;
 }
 
 static void fill_time(Report *report)

@@ -150,16 +150,14 @@ static void write_interval(const Report *report, GString *out)
 static void write_headline(const Report *report, GString *out)
 {
     char step[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE];
-    const bool room =
-        report->reserved_bytes <= report->capacity_bytes; /* for all that the allocator would hold */
-    const char *verdict = !report->fits ? "DOES NOT FIT" : room ? "fits" : "just fits";
+    static const char *const verdicts[] = {"DOES NOT FIT", "AT THE EDGE", "fits"};
     const double occupied_bytes =
-        room ? report->reserved_bytes : report->peak_bytes + report->spec->execution.framework.context_bytes;
+        report->reserved_bytes <= report->capacity_bytes ? report->reserved_bytes : report->needed_bytes;
     g_autoptr(GString) line = g_string_new(NULL);
     g_string_printf(line, "STEP %s    MFU %.1f %%    %s tokens/s    %s (%.1f of %.1f GiB)",
                     orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100.0,
-                    report_page_whole(tokens, report->tokens_per_s), verdict, occupied_bytes / GIB,
-                    report->capacity_bytes / GIB);
+                    report_page_whole(tokens, report->tokens_per_s), verdicts[report->memory_verdict],
+                    occupied_bytes / GIB, report->capacity_bytes / GIB);
     const glong width = g_utf8_strlen(line->str, -1) + 4;
     g_string_append(out, "\n  \u250c");
     for (glong i = 0; i < width; i++)

@@ -66,7 +66,12 @@ void search_front_write_text(const SearchFront *front, GString *out)
         g_autofree char *words = search_describe(&machine->result, point->run->id);
         g_string_append_printf(out, "  machine %-3d", point->machine + 1);
         append_figures(out, point->run);
-        g_string_append_printf(out, " %12.4g  %s\n", cost_of(front, point), words);
+        char cost[ORR_TEXT_SIZE];
+        if (cost_of(front, point) < 100)
+            g_snprintf(cost, sizeof cost, "%.2f", cost_of(front, point));
+        else
+            report_page_whole(cost, cost_of(front, point));
+        g_string_append_printf(out, " %12s  %s\n", cost, words);
     }
 }
 

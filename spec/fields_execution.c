@@ -173,6 +173,8 @@ static const SpecField framework_fields[] = {
     SPEC_F_INT(SpecFramework, most_zero, 0, 3, "3", 0,
                "Largest ZeRO stage that the software has: what parallel.zero \"auto\" goes up to unless "
                "search.zero says otherwise."),
+    SPEC_F_INT(SpecFramework, plain_zero, 0, 3, "3", 0,
+               "Largest ZeRO stage that it runs without another engine that has demands of its own."),
     SPEC_F_INT(SpecFramework, most_zero_in_pipeline, 0, 3, "3", 0,
                "The same where there are several pipeline ranks."),
     FUSED(balances_head, "Each pipeline stage takes layers until its share of the compute, the LM head's "

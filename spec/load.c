@@ -11,6 +11,7 @@
 void spec_source_clear(SpecSource *source)
 {
     g_clear_pointer(&source->resolved, g_free);
+    g_clear_pointer(&source->folder, g_free);
     g_clear_pointer(&source->scenario_hash, g_free);
     g_clear_pointer(&source->profiles, g_ptr_array_unref);
     g_clear_pointer(&source->defaulted, g_ptr_array_unref);
@@ -60,6 +61,7 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
         g_autofree char *text = orr_json_dump(orr_json_root(resolved));
         source.scenario_hash = orr_hash_text(text, strlen(text));
         source.resolved = orr_json_dump(orr_json_root(doc));
+        source.folder = g_strdup(base_dir);
         *ret_spec = *spec;
     }
     if (ok && ret_source != NULL)

@@ -273,9 +273,10 @@ typedef struct SpecFramework {
     /* Pipeline. */
     unsigned schedules;                   /* bits of the pipeline schedules that it has; 0: not known, any */
     int most_zero, most_zero_in_pipeline; /* ZeRO stages that it has */
-    bool balances_head;                   /* layers are dealt out by compute cost, the LM head included */
-    bool p2p_blocking;                    /* the compute stream waits for its own sends */
-    bool p2p_overlap_needs_chunks;        /* ... under 1F1B whatever execution.overlap asks for */
+    int plain_zero;                /* ... and up to which it needs no other engine with options of its own */
+    bool balances_head;            /* layers are dealt out by compute cost, the LM head included */
+    bool p2p_blocking;             /* the compute stream waits for its own sends */
+    bool p2p_overlap_needs_chunks; /* ... under 1F1B whatever execution.overlap asks for */
     unsigned
         recipe_overlap; /* bits of SpecOverlap that its recipes switch on with grad_reduce and param_gather */
     double p2p_host_s;  /* of each message: its shape goes ahead and is read back on the host */
