@@ -151,6 +151,80 @@ static void test_search_page(void)
     cli_run_clear(&run);
 }
 
+/* --- plan --- */
+
+/* Every row of a plan, whatever it varied, is a scenario that gives its picosecond. */
+static void check_rows(const char *const *words, int least)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *file = g_build_filename(folder, "row.json", NULL);
+    CliRun run = cli_run(NULL, words);
+    OrrJsonDoc *doc = parsed(&run, words[1]);
+    const OrrJson *rows = at(orr_json_root(doc), "rows");
+    int points = 0, simulated = 0, answers = 0;
+    g_assert_cmpint(orr_json_count(rows), >=, least);
+    for (const OrrJson *plan = orr_json_first(at(orr_json_root(doc), "plans")); plan != NULL;
+         plan = orr_json_next(plan))
+        for (const OrrJson *point = orr_json_first(at(plan, "points")); point != NULL;
+             point = orr_json_next(point))
+            points += orr_json_type(at(point, "reason")) == ORR_JSON_NULL;
+    for (const OrrJson *row = orr_json_first(rows); row != NULL; row = orr_json_next(row)) {
+        g_autofree char *text = orr_json_dump(at(row, "scenario"));
+        g_assert_true(g_file_set_contents(file, text, -1, NULL));
+        g_autofree char *again = run_step(file);
+        g_assert_cmpint(picoseconds(again), ==, llround(orr_json_number(at(row, "step_s")) * 1e12));
+        answers += orr_json_bool(at(row, "answer"));
+        simulated++;
+    }
+    g_assert_cmpint(simulated, ==, points);
+    g_assert_cmpint(answers, ==, orr_json_count(at(orr_json_root(doc), "plans")));
+    g_assert_nonnull(orr_json_member(at(orr_json_root(doc), "assumed"), "failures"));
+    orr_json_free(doc);
+    cli_run_clear(&run);
+    g_remove(file);
+    cli_scratch_free(folder);
+}
+
+static void test_plan_rows(void)
+{
+    g_autofree char *sc21 = cli_source("scenarios/examples/plan-sc21-175b.json"), *llama = cli_source(LLAMA);
+    check_rows(
+        CLI_WORDS("plan", sc21, "--deadline", "30 days", "--batch-range", "1500..1600", "--format", "json"),
+        4);
+    check_rows(CLI_WORDS("plan", llama, "--set", "training.tokens=1e12", "--set", "parallel.tensor=auto",
+                         "--set", "parallel.pipeline=auto", "--set", "parallel.data=auto", "--set",
+                         "parallel.virtual_stages=auto", "--set", "training.micro_batch=auto", "--set",
+                         "training.recompute=auto", "--set", "execution.overlap=auto", "--gpus", "4,64,128",
+                         "--format", "json"),
+               2);
+    check_rows(CLI_WORDS("plan", llama, "--set", "training.tokens=1e12", "--cluster",
+                         "dgx-a100-80gb@1.5,dgx-h100@2.5", "--accelerator", "b200-sxm-180gb@4", "--gpus",
+                         "64", "--format", "json"),
+               3);
+}
+
+static void test_plan_words(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/plan-sc21-175b.json");
+    CliRun near = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", "33.29 days"));
+    CliRun odd = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "500"));
+    CliRun both = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "500", "--deadline", "30 days"));
+    cli_assert_done(&near, "near");
+    cli_assert_done(&odd, "odd");
+    cli_assert_done(&both, "odd with a deadline");
+    g_assert_nonnull(strstr(near.out, "1,024 GPUs miss it by 6 minutes"));
+    g_assert_nonnull(strstr(odd.out, "500 GPUs are no whole nodes of 8; 384 would do, and 512 would do"));
+    g_assert_nonnull(strstr(both.out, "500 GPUs are no whole nodes of 8"));
+    g_assert_nonnull(strstr(near.out, "no failures"));
+    g_assert_nonnull(strstr(near.out, "tp8 pp8 vpp3 zero0 interleaved recompute full unfused"));
+    g_auto(GStrv) lines = g_strsplit(near.out, "\n", -1);
+    for (char **line = lines; *line != NULL; line++)
+        g_assert_cmpint(g_utf8_strlen(*line, -1), <=, 100);
+    cli_run_clear(&near);
+    cli_run_clear(&odd);
+    cli_run_clear(&both);
+}
+
 /* --- memory --- */
 
 static void test_reserve(void)
@@ -211,6 +285,8 @@ int main(int argc, char **argv)
     g_test_add_func("/answers/save", test_save);
     g_test_add_func("/answers/save-all", test_save_all);
     g_test_add_func("/answers/search-page", test_search_page);
+    g_test_add_func("/answers/plan-rows", test_plan_rows);
+    g_test_add_func("/answers/plan-words", test_plan_words);
     g_test_add_func("/answers/reserve", test_reserve);
     g_test_add_func("/answers/reserve-gives-way", test_reserve_gives_way);
     g_test_add_func("/answers/room-for-states", test_room_for_states);
