@@ -112,7 +112,7 @@ static void add_stage_row(OrrTable *table, const Report *report, const StageRow 
         g_snprintf(cells[1 + i], ORR_TEXT_SIZE, "%.2f", bytes[i] / GIB);
     g_snprintf(cells[KINDS + 1], ORR_TEXT_SIZE, "%.2f", stage->peak_bytes / GIB);
     g_snprintf(cells[KINDS + 2], ORR_TEXT_SIZE, "%.2f",
-               (stage->peak_bytes + report->spec->execution.framework.context_bytes) / GIB);
+               (stage->peak_bytes + report->spec->execution.framework.allocator.context_bytes) / GIB);
     g_snprintf(cells[KINDS + 3], ORR_TEXT_SIZE, "%.2f", stage->reserved_bytes / GIB);
     g_autoptr(GString) bar = g_string_new(NULL);
     stage_bar(bar, stage, scale_bytes, report->capacity_bytes);
@@ -128,8 +128,8 @@ static void append_zero(const Spec *spec, GString *line)
 {
     const SpecParallel *parallel = &spec->parallel;
     const SpecFramework *framework = &spec->execution.framework;
-    const int most = parallel->pipeline > 1 ? MIN(framework->most_zero, framework->most_zero_in_pipeline)
-                                            : framework->most_zero;
+    const int most = parallel->pipeline > 1 ? MIN(framework->data_parallel.most_zero, framework->data_parallel.most_zero_in_pipeline)
+                                            : framework->data_parallel.most_zero;
     if (parallel->zero == 0 && most > 0 && parallel->data > 1)
         g_string_append(line, "parallel.zero=1, ");
     if (parallel->zero < 3 && most >= 3 && parallel->data > 1 && parallel->pipeline == 1)
@@ -157,7 +157,7 @@ static void write_remedies(const Report *report, const ReportStage *fullest, GSt
     const SpecParallel *parallel = &spec->parallel;
     const double states = fullest->weights_bytes + fullest->gradients_bytes + fullest->optimizer_bytes;
     const bool full_of_states =
-        states + spec->execution.framework.context_bytes > 0.85 * report->capacity_bytes;
+        states + spec->execution.framework.allocator.context_bytes > 0.85 * report->capacity_bytes;
     const bool dealt_out = parallel->zero == 3 && parallel->zero_group_gpus == 0;
     char held[ORR_TEXT_SIZE], capacity[ORR_TEXT_SIZE];
     g_autoptr(GString) line = g_string_new(NULL);

@@ -41,7 +41,7 @@ static bool choose(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool 
     SearchResult result;
     *ret_spec = *spec;
     ret_spec->search.reserve_memory_bytes = reserve_bytes;
-    const unsigned known = spec->search.schedule | spec->execution.framework.schedules;
+    const unsigned known = spec->search.schedule | spec->execution.framework.pipeline.schedules;
     if ((int)spec->parallel.schedule == SPEC_AUTO && known == 0)
         ret_spec->search.schedule = ALL_SCHEDULES & ~NEVER_CHOSEN;
     if (!search_run(ret_spec, &options, &result, error))

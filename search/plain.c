@@ -31,7 +31,7 @@ void search_find_families(SearchResult *result, const GArray *runs, int top)
 bool search_is_plain(const Spec *asked, const Spec *chosen)
 {
     const SpecParallel *was = &asked->parallel, *is = &chosen->parallel;
-    const bool zero = was->zero == is->zero || is->zero <= asked->execution.framework.plain_zero;
+    const bool zero = was->zero == is->zero || is->zero <= asked->execution.framework.data_parallel.plain_zero;
     const bool groups = was->zero_group_gpus == is->zero_group_gpus || is->zero_group_gpus == 0;
     const bool order = strcmp(was->order, is->order) == 0 || strcmp(is->order, DEFAULT_ORDER) == 0;
     const bool dispatcher = (int)was->moe_dispatcher == (int)is->moe_dispatcher || is->expert == 1 ||
@@ -77,7 +77,7 @@ static bool narrow(const Spec *asked, Spec *plain)
     *plain = *asked;
     if (asked->parallel.zero == SPEC_AUTO) {
         SpecChoices kept = {0};
-        for (int zero = 0; zero <= asked->execution.framework.plain_zero; zero++) {
+        for (int zero = 0; zero <= asked->execution.framework.data_parallel.plain_zero; zero++) {
             bool allowed = asked->search.zero.count == 0;
             for (int i = 0; i < asked->search.zero.count; i++)
                 allowed |= asked->search.zero.value[i] == zero;
