@@ -228,7 +228,7 @@ static void step_text(char *text, double step_s)
 static const char *memory_words(const PlanPoint *point, char *text)
 {
     if (!point->fits)
-        g_snprintf(text, ORR_TEXT_SIZE, "short by %.1f GiB", point->short_bytes / GIB);
+        g_snprintf(text, ORR_TEXT_SIZE, "-%.1f GiB", point->short_bytes / GIB);
     else if (point->memory_verdict == REPORT_MEMORY_EDGE && !isnan(point->memory_odds))
         g_snprintf(text, ORR_TEXT_SIZE, "edge, %.0f %%", 100 * point->memory_odds);
     else
@@ -261,7 +261,7 @@ static void write_row(const Plan *plan, int index, const Configurations *list, O
     for (int i = 0; i < CELLS; i++)
         cells[i] = cell[i];
     if (point->reason != NULL)
-        cells[12] = "cannot: below";
+        cells[12] = "cannot";
     orr_table_row(table, cells);
 }
 

@@ -1,7 +1,7 @@
 /* report/kernels.c - the kernels and collectives of each piece of the model as CSV: what a step's time is made of. */
 #include "costmodel/params.h"
 #include "costmodel/pass.h"
-#include "report/report.h"
+#include "report/kernels.h"
 
 typedef struct Piece {
     const char *name;
@@ -108,6 +108,24 @@ static int list_pieces(const SpecModel *model, Piece pieces[COST_LAYER_KINDS + 3
     if (model->mtp_layers > 0)
         pieces[count++] = (Piece){"multi-token prediction", -1, model->mtp_layers};
     return count;
+}
+
+void report_visit_kernels(const Spec *spec, ReportKernelVisitor visit, void *data)
+{
+    CostShape shape;
+    Piece pieces[COST_LAYER_KINDS + 3];
+    const int count = list_pieces(&spec->model, pieces);
+    cost_shape_init(&shape, spec);
+    for (int i = 0; i < count; i++)
+        for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+            CostOps ops;
+            list_ops(&shape, &pieces[i], (CostPass)pass, &ops);
+            for (int index = 0; index < ops.count; index++) {
+                const bool again = pieces[i].layer >= 0 && pass == COST_FORWARD &&
+                                   cost_runs_again(spec, &ops, index, cost_recompute_extent(spec, 0));
+                visit(&ops.op[index], cost_op_s(&shape, &ops.op[index]), pieces[i].count, again, data);
+            }
+        }
 }
 
 void report_write_kernels(const Report *report, GString *out)
