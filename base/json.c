@@ -1,9 +1,11 @@
 /* base/json.c - documents and reading their nodes. */
+#define _XOPEN_SOURCE 700 /* fdopen */
 #include "base/json.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json_internal.h"
 
@@ -22,9 +24,20 @@ OrrJsonDoc *orr_json_parse(const char *text, size_t length, const char *name, GE
 }
 
 /* Reads at most one byte more than allowed, so that endless files end too. */
+/* "-" is standard input, from its beginning where it can be read again. */
+static FILE *open_input(const char *path)
+{
+    if (strcmp(path, "-") != 0)
+        return fopen(path, "rb");
+    const int fd = dup(STDIN_FILENO);
+    if (fd >= 0)
+        (void)lseek(fd, 0, SEEK_SET);
+    return fd >= 0 ? fdopen(fd, "rb") : NULL;
+}
+
 static GString *read_whole(const char *path, GError **error)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = open_input(path);
     if (file == NULL) {
         orr_fail(error, ORR_ERROR_IO, "%s: cannot read: %s", path, g_strerror(errno));
         return NULL;
@@ -50,7 +63,8 @@ OrrJsonDoc *orr_json_read_file(const char *path, GError **error)
     GString *text = read_whole(path, error);
     if (text == NULL)
         return NULL;
-    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, path, error);
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, name, error);
     g_string_free(text, TRUE);
     return doc;
 }

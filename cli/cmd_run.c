@@ -6,7 +6,7 @@
 typedef struct RunArgs {
     CliArgs common;
     char *trace, *memory, *kernels, *memory_reserve;
-    gboolean unfold, check;
+    gboolean unfold, check, verbose;
 } RunArgs;
 
 static void write_report(const Report *report, CliFormat format, GString *out)
@@ -56,6 +56,7 @@ static bool run(const CliArgs *common, GError **error)
     if (simulation == NULL)
         return false;
     const Report *report = &simulation->report;
+    simulation->report.verbose = args->verbose;
     if (args->trace != NULL)
         report_write_trace(report, trace);
     if (args->memory != NULL)
@@ -73,7 +74,7 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"trace", CLI_FLAG_FILE, offsetof(RunArgs, trace), "FILE",
-     "also write a Chrome trace (open it in ui.perfetto.dev)"},
+     "also write a Chrome trace (open it in ui.perfetto.dev); as gzip where FILE ends in .gz"},
     {"memory", CLI_FLAG_FILE, offsetof(RunArgs, memory), "FILE",
      "also write the memory of every rank over time as CSV"},
     {"kernels", CLI_FLAG_FILE, offsetof(RunArgs, kernels), "FILE",
@@ -82,6 +83,7 @@ static const CliFlag flags[] = {
     CLI_FLAG_MEMORY_RESERVE(RunArgs),
     {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},
+    {"verbose", CLI_FLAG_SWITCH, offsetof(RunArgs, verbose), NULL, "in text, every field that was defaulted"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},
 };
 
@@ -96,7 +98,8 @@ const CliCommand cli_command_run = {
         "\n"
         "  orrery run scenarios/examples/gpt3-175b.json\n"
         "  orrery run gpt3.json --set parallel.tensor=4 --set parallel.pipeline=16\n"
-        "  orrery run gpt3.json --format json --output report.json --trace trace.json\n",
+        "  orrery run gpt3.json --format json --output report.json --trace trace.json.gz\n"
+        "  orrery search gpt3.json --set parallel.tensor=auto --save - --output search.txt | orrery run -\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

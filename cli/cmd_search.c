@@ -218,6 +218,9 @@ static bool load_and_search(const SearchArgs *args, SearchOptions *options, GErr
         !read_count("jobs", args->jobs, &options->jobs, error) ||
         !read_seconds(args->max_seconds, &options->max_seconds, error))
         return false;
+    const CliOutput outputs[] = {{"--save", args->save, NULL}, {"the table", common->output, NULL}};
+    if (args->save != NULL && !cli_outputs_check(outputs, (int)G_N_ELEMENTS(outputs), error))
+        return false;
     g_autofree Spec *spec = g_new0(Spec, 1);
     SpecSource source;
     if (!spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error))

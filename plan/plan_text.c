@@ -42,7 +42,7 @@ static void write_question(const PlanPage *page, GString *out)
     g_autofree char *title =
         g_strdup_printf("Plan: %s", spec->name[0] != '\0' ? spec->name : spec->model.name);
     report_page_entry(out, "", 0, title);
-    const glong width = MIN(g_utf8_strlen(title, -1), REPORT_PAGE_WIDTH);
+    const glong width = MIN(g_utf8_strlen(title, -1), report_page_width());
     for (glong i = 0; i < width; i++)
         g_string_append(out, "\u2500");
     g_string_append_c(out, '\n');

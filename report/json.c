@@ -113,13 +113,19 @@ static void write_balance(OrrJsonWriter *w, const Report *report)
     orr_jw_end(w, '}');
 }
 
-static void write_training(OrrJsonWriter *w, const Report *report)
+/* By the names that plans and searches give them too. */
+static void write_campaign(OrrJsonWriter *w, const Report *report)
 {
-    orr_jw_begin(w, "training", '{');
     write_positive(w, "days", report->days);
     write_positive(w, "gpu_hours", report->gpu_hours);
     write_positive(w, "usd", report->usd);
     write_positive(w, "kwh", report->kwh);
+}
+
+static void write_training(OrrJsonWriter *w, const Report *report)
+{
+    orr_jw_begin(w, "training", '{');
+    write_campaign(w, report);
     orr_jw_end(w, '}');
 }
 
@@ -172,6 +178,7 @@ void report_write_json(const Report *report, GString *out)
     write_memory(w, report);
     write_balance(w, report);
     write_training(w, report);
+    write_campaign(w, report);
     write_chosen(w, report->chosen);
     orr_jw_end(w, '}');
     g_string_append_c(out, '\n');

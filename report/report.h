@@ -28,6 +28,7 @@ typedef enum {
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
+    bool verbose;             /* text lists every defaulted field, not only how many */
     double parameters, active_parameters;
     int gpus;
     bool fits;

@@ -94,7 +94,7 @@ static void write_scenario(const Report *report, GString *out)
     const char *name = spec->name[0] != '\0' ? spec->name : spec->model.name;
     const gsize start = out->len;
     report_page_entry(out, "", 0, name);
-    const glong width = MIN(g_utf8_strlen(out->str + start, -1) - 1, REPORT_PAGE_WIDTH);
+    const glong width = MIN(g_utf8_strlen(out->str + start, -1) - 1, report_page_width());
     for (glong i = 0; i < width; i++)
         g_string_append(out, "\u2500");
     g_string_append_c(out, '\n');
@@ -323,7 +323,11 @@ static void write_stamp(const Report *report, GString *out)
     if (source == NULL)
         return;
     write_list(out, "Profiles", source->profiles);
-    write_defaulted(out, source->defaulted);
+    if (report->verbose)
+        write_defaulted(out, source->defaulted);
+    else if (source->defaulted != NULL && source->defaulted->len > 0)
+        g_string_append_printf(out, "%-*s%u fields (--verbose lists them)\n", LABEL_COLUMN, "Defaulted",
+                               source->defaulted->len);
 }
 
 void report_write_text(const Report *report, GString *out)

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "report/page.h"
 
-enum { KINDS = 5, COLUMNS = KINDS + 5, MAX_ROWS = 16, BAR_WIDTH = 24, LABEL_COLUMN = 14 };
+enum { KINDS = 5, COLUMNS = KINDS + 5, MAX_ROWS = 16, BAR_WIDTH = 24, TABLE_WIDTH = 76, LABEL_COLUMN = 14 };
 
 #define GIB 1073741824.0
 
@@ -85,16 +85,17 @@ static void stage_bar(GString *bar, const ReportStage *stage, double scale_bytes
     static const char *const blocks[KINDS] = {"\u2588", "\u2593", "\u2592", "\u2591", "\u254d"};
     double bytes[KINDS];
     stage_kinds(stage, bytes);
-    const int capacity_cell = (int)floor(capacity_bytes / scale_bytes * BAR_WIDTH + 0.5);
+    const int width = CLAMP(report_page_width() - TABLE_WIDTH, 8, BAR_WIDTH);
+    const int capacity_cell = (int)floor(capacity_bytes / scale_bytes * width + 0.5);
     double sum = 0.0;
     int cell = 0;
     for (int kind = 0; kind <= KINDS; kind++) { /* the last: reserved beyond allocated */
         sum += kind < KINDS ? bytes[kind] : fmax(stage->reserved_bytes - sum, 0.0);
-        const int until = (int)floor(sum / scale_bytes * BAR_WIDTH + 0.5);
+        const int until = (int)floor(sum / scale_bytes * width + 0.5);
         for (; cell < until; cell++)
             g_string_append(bar, cell == capacity_cell ? "\u2502" : kind < KINDS ? blocks[kind] : "\u00b7");
     }
-    for (; cell <= MIN(capacity_cell, BAR_WIDTH); cell++)
+    for (; cell <= MIN(capacity_cell, width); cell++)
         g_string_append(bar, cell == capacity_cell ? "\u2502" : " ");
 }
 
@@ -128,7 +129,8 @@ static void append_zero(const Spec *spec, GString *line)
 {
     const SpecParallel *parallel = &spec->parallel;
     const SpecFramework *framework = &spec->execution.framework;
-    const int most = parallel->pipeline > 1 ? MIN(framework->data_parallel.most_zero, framework->data_parallel.most_zero_in_pipeline)
+    const int most = parallel->pipeline > 1 ? MIN(framework->data_parallel.most_zero,
+                                                  framework->data_parallel.most_zero_in_pipeline)
                                             : framework->data_parallel.most_zero;
     if (parallel->zero == 0 && most > 0 && parallel->data > 1)
         g_string_append(line, "parallel.zero=1, ");
@@ -257,9 +259,10 @@ void report_text_memory(const Report *report, GString *out)
         add_stage_row(table, report, &rows[i], scale_bytes);
     orr_table_print(table, out, 2);
     orr_table_free(table);
-    g_string_append(
-        out, "  \u2588 weights  \u2593 gradients  \u2592 optimizer  \u2591 activations  \u254d workspace  "
-             "\u00b7 reserved besides  \u2502 capacity\n");
+    report_page_entry(
+        out, "", 2,
+        "\u2588\u00a0weights, \u2593\u00a0gradients, \u2592\u00a0optimizer, \u2591\u00a0activations, "
+        "\u254d\u00a0workspace, \u00b7\u00a0reserved besides, \u2502\u00a0capacity");
     if (shown < distinct)
         g_string_append_printf(out, "  %d of %d stages shown\n", shown, report->stage_count);
     double host_bytes = 0;

@@ -550,7 +550,7 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
 {
     if (!sim_step_supports(spec, error))
         return false;
-    if (!is_searched(spec, error))
+    if (!is_searched(spec, error) || !search_limits_affordable(spec, error))
         return false;
     SearchResult result = {
         .best = runs_new(), .pareto = runs_new(), .misses = runs_new(), .families = runs_new()};

@@ -1,4 +1,5 @@
 /* search/write.c - a search's answer as JSON and CSV; docs/SEARCH.md has the meaning of every key. */
+#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -134,6 +135,9 @@ static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps)
     orr_jw_number(w, "gpu_hours", hours);
     if (spec->cluster.usd_per_gpu_hour > 0)
         orr_jw_number(w, "usd", hours * spec->cluster.usd_per_gpu_hour);
+    const double watts = spec->cluster.accelerator.power_w + spec->cluster.host_power_w_per_gpu;
+    if (watts > 0)
+        orr_jw_number(w, "kwh", hours * watts * fmax(1, spec->cluster.pue) / 1000);
 }
 
 void search_write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *run)
