@@ -3,16 +3,7 @@
 
 #include <math.h>
 
-static double qk_dim(const SpecModel *model)
-{
-    return model->mla.kv_lora_rank > 0 ? model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim
-                                       : model->head_dim;
-}
-
-static double v_dim(const SpecModel *model)
-{
-    return model->mla.kv_lora_rank > 0 ? model->mla.v_head_dim : model->head_dim;
-}
+#include "costmodel/params.h"
 
 /* Heads of keys and values that travel: all, where latent attention or the framework has expanded them. */
 static double travelling_heads(const CostShape *shape)
@@ -88,7 +79,8 @@ double cost_document_window(double tokens, double document_tokens)
 static double kv_bytes(const CostShape *shape, const CostContextPlan *plan, double element_bytes)
 {
     const SpecModel *model = &shape->spec->model;
-    return shape->batch * shape->sequence * plan->kv_heads * (qk_dim(model) + v_dim(model)) * element_bytes;
+    return shape->batch * shape->sequence * plan->kv_heads * (cost_qk_dim(model) + cost_v_dim(model)) *
+           element_bytes;
 }
 
 double cost_context_buffer_bytes(const CostShape *shape, bool backward)
@@ -122,8 +114,8 @@ static int push_steps(const CostShape *shape, const CostContextPlan *plan, const
                                       .kv_tokens = kv_tokens,
                                       .heads = plan->heads,
                                       .kv_heads = fmin(plan->heads, plan->kv_heads),
-                                      .qk_head_dim = qk_dim(model),
-                                      .v_head_dim = v_dim(model),
+                                      .qk_head_dim = cost_qk_dim(model),
+                                      .v_head_dim = cost_v_dim(model),
                                       .causal = causal,
                                       .backward = backward,
                                       .dtype = shape->activation_dtype};
@@ -136,7 +128,7 @@ static void set_flops(const CostShape *shape, bool backward, double useful, doub
 {
     const SpecModel *model = &shape->spec->model;
     const double per_pair =
-        2 * shape->batch * shape->heads * (qk_dim(model) + v_dim(model)) * (backward ? 2 : 1);
+        2 * shape->batch * shape->heads * (cost_qk_dim(model) + cost_v_dim(model)) * (backward ? 2 : 1);
     op->model_flops = per_pair * useful;
     op->full_flops = per_pair * all;
 }
@@ -167,9 +159,9 @@ static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool
     const SpecContextMode mode = shape->spec->parallel.context_mode;
     const bool halves = mode != SPEC_CONTEXT_RING_NAIVE && mode != SPEC_CONTEXT_RING_STRIPED && model->causal;
     const double rows = shape->batch * plan->q_tokens * (halves ? 0.75 : 1);
-    const double width = backward
-                             ? plan->heads * qk_dim(model) + plan->kv_heads * (qk_dim(model) + v_dim(model))
-                             : plan->heads * v_dim(model);
+    const double width = backward ? plan->heads * cost_qk_dim(model) +
+                                        plan->kv_heads * (cost_qk_dim(model) + cost_v_dim(model))
+                                  : plan->heads * cost_v_dim(model);
     const double eager = backward ? framework->context_merge_backward_bytes : framework->context_merge_bytes;
     const bool compiled = shape->spec->execution.compiled;
     const double bytes = compiled ? fmin(eager, COMPILED_MERGE_BYTES) : eager;
@@ -250,8 +242,9 @@ static void push_exchange(const CostShape *shape, const CostContextPlan *plan, c
 {
     const SpecModel *model = &shape->spec->model;
     const double kv = fmax(travelling_heads(shape), plan->inner);
-    const double width = before ? shape->heads * qk_dim(model) + kv * (qk_dim(model) + v_dim(model))
-                                : shape->heads * v_dim(model);
+    const double width =
+        before ? shape->heads * cost_qk_dim(model) + kv * (cost_qk_dim(model) + cost_v_dim(model))
+               : shape->heads * cost_v_dim(model);
     if (plan->inner > 1) {
         const CostGroup group = cost_group_part(shape->spec, COST_RANKS_CONTEXT, 1, plan->inner);
         push_comm(name, COST_ALL_TO_ALL, shape->tokens * width * shape->element_bytes, group, 1, -1, ops);

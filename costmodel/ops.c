@@ -100,6 +100,20 @@ CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModul
     return op;
 }
 
+void cost_keep(CostOps *ops, CostTensor tensor)
+{
+    if (tensor.bytes > 0) {
+        g_assert(ops->kept_count < COST_MAX_TENSORS);
+        ops->kept[ops->kept_count++] = tensor;
+    }
+}
+
+double cost_kept_input_bytes(const CostShape *shape, double element_bytes)
+{
+    const bool whole = shape->spec->execution.framework.keeps_gathered_input;
+    return element_bytes * (whole ? shape->tokens : shape->part_tokens) * shape->hidden;
+}
+
 CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPass pass, double m, double n,
                        double k, double groups, SpecDtype dtype)
 {
@@ -249,8 +263,28 @@ void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double 
     }
 }
 
+/* An eager norm keeps the fp32 copy that it works on beside its input. */
+int cost_push_block_norm(const CostShape *shape, CostOps *ops, CostPass pass, const char *name, int input)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    const double elements = shape->part_tokens * shape->hidden;
+    const int before = ops->count, norm = before;
+    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    if (ops->count == before) { /* models without norms: the block reads its input itself */
+        return input;
+    }
+    if (pass == COST_FORWARD) {
+        cost_keep(ops, (CostTensor){name, elements * shape->element_bytes, input, .kept_by = norm,
+                                    .weight_grad = true});
+        if (execution->framework.norm_upcasts_fp32 && !execution->compiled) {
+            cost_keep(ops, (CostTensor){"norm in fp32", 4 * elements, .written_by = norm, .kept_by = norm});
+        }
+    }
+    return norm;
+}
+
 /* y = residual + dropout(x + bias). */
-void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass)
+int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, const char *mask)
 {
     const SpecModel *model = &shape->spec->model;
     const bool fused = shape->spec->execution.framework.fused_dropout_add || shape->spec->execution.compiled;
@@ -262,11 +296,13 @@ void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass)
         const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (bias ? 1 : 0);
         cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes,
                        kernels);
+        cost_keep(ops, (CostTensor){mask, dropout ? elements : 0, ops->count - 1, .kept_by = ops->count - 1});
     } else if (pass == COST_BACKWARD_INPUT) { /* sum of the two gradients; dropout masks one of them */
         const double bytes = 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? e : 0);
         cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes,
                        1 + (dropout ? 1 : 0) + (bias ? 1 : 0));
     }
+    return ops->count - 1;
 }
 
 /* Scales of a block-scaled recipe, bytes an element; 0 for recipes that scale whole tensors or rows. */

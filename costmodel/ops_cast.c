@@ -1,6 +1,18 @@
 /* costmodel/ops_cast.c - casts of 8- and 4-bit recipes before the products of linear layers. See ops.h. */
 #include "costmodel/ops.h"
 
+/* The cast operand and, on hardware without transposing products, its transpose in its place. */
+double cost_kept_element_bytes(const CostShape *shape)
+{
+    if (shape->spec->execution.framework.saves_unquantized_inputs) {
+        return shape->element_bytes;
+    }
+    if (shape->linear_dtype == SPEC_FP8) {
+        return shape->spec->training.precision == SPEC_PRECISION_MXFP8 ? 1 + 1.0 / 32 : 1;
+    }
+    return shape->linear_dtype == SPEC_FP4 ? 0.5 + 1.0 / 16 : shape->element_bytes;
+}
+
 static bool scaled_whole(SpecPrecision precision)
 {
     return precision == SPEC_PRECISION_FP8 || precision == SPEC_PRECISION_FP8_CS ||

@@ -127,6 +127,17 @@ int cost_layer_experts(const SpecModel *model, int layer)
                                                                              : moe->experts;
 }
 
+double cost_qk_dim(const SpecModel *model)
+{
+    return model->mla.kv_lora_rank > 0 ? model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim
+                                       : model->head_dim;
+}
+
+double cost_v_dim(const SpecModel *model)
+{
+    return model->mla.kv_lora_rank > 0 ? model->mla.v_head_dim : model->head_dim;
+}
+
 bool cost_layer_windowed(const SpecModel *model, int layer)
 {
     const int every = model->attention_window_every > 1 ? model->attention_window_every : 1;

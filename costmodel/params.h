@@ -34,6 +34,10 @@ bool cost_layer_has_experts(const SpecModel *model, int layer);
 /* Experts of a layer: those of the last ones may be more (pyramid). Source: [Rajbhandari2022] section 4 */
 int cost_layer_experts(const SpecModel *model, int layer);
 
+/* Dimensions of a head's queries and keys, and of its values. */
+double cost_qk_dim(const SpecModel *model);
+double cost_v_dim(const SpecModel *model);
+
 /* True when its attention has a window. */
 bool cost_layer_windowed(const SpecModel *model, int layer);
 

@@ -339,16 +339,22 @@ CostTime cost_time_ops(const CostShape *shape, const CostOps *ops, CostPass pass
     return time_selected(shape, ops, selected, pass);
 }
 
-/* The first op of a layer that no tensor of its backward depends on: the output linear of a dense MLP and what follows
- * it. Combining experts needs their outputs, for the gradient of the weights. Source: [PyTorchCheckpoint] */
+/* The first op of a layer that no tensor of its backward depends on: behind the last that writes one, and what its reader
+ * does first (casts). So without dropout a dense MLP's output linear and what follows do not run again. Combining experts
+ * needs their outputs, for the gradient of the weights. Source: [PyTorchCheckpoint] */
 static int first_not_needed(const CostOps *forward)
 {
-    for (int i = forward->count - 1; i >= 0; i--) {
-        if (forward->op[i].kind == COST_OP_GEMM) {
-            return forward->op[i].module == COST_MODULE_MLP_LINEAR ? i : forward->count;
+    int first = 0;
+    for (int i = 0; i < forward->kept_count; i++) {
+        const CostTensor *tensor = &forward->kept[i];
+        first = MAX(first, tensor->kept_by + (tensor->written_by == tensor->kept_by ? 1 : 0));
+    }
+    for (int i = 0; i < forward->count; i++) {
+        if (forward->op[i].module == COST_MODULE_MOE) {
+            return forward->count;
         }
     }
-    return forward->count;
+    return first;
 }
 
 bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRecomputeExtent extent)
@@ -452,6 +458,14 @@ bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index)
     default:
         return false;
     }
+}
+
+/* Per-op recomputation tells products apart that are one op here: those of one op count on from its first. */
+bool cost_recomputes_product(const Spec *spec, const CostOps *ops, int index, int product)
+{
+    const bool again = cost_recomputes_op(spec, ops, index);
+    const bool per_op = spec->training.recompute.mode == SPEC_RECOMPUTE_SELECTIVE_OP;
+    return per_op && ops->op[index].kind == COST_OP_GEMM && product % 2 == 1 ? !again : again;
 }
 
 double cost_time_total_s(const CostTime *time)

@@ -21,6 +21,8 @@ typedef enum { COST_RECOMPUTE_OP_NONE, COST_RECOMPUTE_OP_ALL, COST_RECOMPUTE_OP_
 CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage);
 /* COST_RECOMPUTE_OP_SOME: whether `ops->op[index]` of the forward list runs again. */
 bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index);
+/* The same of one of its products, where it keeps its parts apart. */
+bool cost_recomputes_product(const Spec *spec, const CostOps *ops, int index, int product);
 /* Whether it does with any extent; a framework may stop all of them behind the last tensor that the backward needs. */
 bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRecomputeExtent extent);
 

@@ -11,7 +11,7 @@ typedef struct Piece {
 
 static void list_ops(const CostShape *shape, const Piece *piece, CostPass pass, CostOps *ops)
 {
-    ops->count = 0;
+    ops->count = ops->kept_count = 0;
     if (piece->layer >= 0)
         cost_ops_layer(shape, piece->layer, pass, ops);
     else if (g_str_equal(piece->name, "embedding"))

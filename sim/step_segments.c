@@ -25,16 +25,13 @@ static StepParams rank_params(const Spec *spec, const CostParams *params)
                         .matrices = params->matrices};
 }
 
-typedef void (*ListOps)(const CostShape *shape, CostPass pass, CostOps *ops);
-
-static void add_edge(const Step *step, ListOps list, SimSegment *segment)
+/* Time of a piece that recomputes nothing. */
+static void add_passes(const Step *step, const CostGraph *graph, SimSegment *segment)
 {
     SimWork *works[COST_PASS_COUNT] = {&segment->forward, &segment->backward_input,
                                        &segment->backward_weight};
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        CostOps ops = {.count = 0};
-        list(&step->shape, (CostPass)pass, &ops);
-        const CostTime time = cost_time_ops(&step->shape, &ops, (CostPass)pass);
+        const CostTime time = cost_time_ops(&step->shape, &graph->pass[pass], (CostPass)pass);
         step_add_time(works[pass], &time, SIM_PART_COMPUTE);
     }
 }
@@ -60,20 +57,20 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
                                        &segment->backward_weight};
     const CostRecomputeExtent extent = cost_recompute_extent(step->spec, layer_in_stage);
     CostTime times[COST_PASS_COUNT], again = {0};
+    CostGraph graph;
+    cost_graph_layer(&step->shape, layer, &graph);
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        CostOps ops = {.count = 0};
-        cost_ops_layer(&step->shape, layer, (CostPass)pass, &ops);
-        times[pass] = cost_time_ops(&step->shape, &ops, (CostPass)pass);
-        if (pass == COST_FORWARD && extent != COST_RECOMPUTE_OP_NONE) {
-            again = cost_time_recompute(&step->shape, &ops, extent);
-        }
+        times[pass] = cost_time_ops(&step->shape, &graph.pass[pass], (CostPass)pass);
+    }
+    if (extent != COST_RECOMPUTE_OP_NONE) {
+        again = cost_time_recompute(&step->shape, &graph.pass[COST_FORWARD], extent);
     }
     cost_time_run_ahead(times, &again, host_meets(step->spec));
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         step_add_time(works[pass], &times[pass], SIM_PART_COMPUTE);
     }
     step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
-    const CostActivations activations = cost_layer_activations(&step->shape, layer, layer_in_stage);
+    const CostActivations activations = cost_activations(&step->shape, &graph, extent);
     const CostParams params = cost_piece_params(&step->spec->model, COST_PIECE_LAYER, layer);
     set_memory(segment, &activations);
     kind->params = rank_params(step->spec, &params);
@@ -93,8 +90,10 @@ static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage
 static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
 {
     const CostParams counts = cost_piece_params(&step->spec->model, COST_PIECE_EMBEDDING, 0);
-    const CostActivations activations = cost_embedding_activations(&step->shape);
-    add_edge(step, cost_ops_embedding, segment);
+    CostGraph graph;
+    cost_graph(&step->shape, cost_ops_embedding, &graph);
+    const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
+    add_passes(step, &graph, segment);
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts);
 }
@@ -105,8 +104,10 @@ static void fill_head(Step *step, SimSegment *segment, StepParams *params)
     SpecModel model = step->spec->model;
     model.tied_embeddings = model.tied_embeddings && step->spec->parallel.pipeline == 1;
     CostParams counts = cost_piece_params(&model, COST_PIECE_HEAD, 0);
-    const CostActivations activations = cost_head_activations(&step->shape);
-    add_edge(step, cost_ops_head, segment);
+    CostGraph graph;
+    cost_graph(&step->shape, cost_ops_head, &graph);
+    const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
+    add_passes(step, &graph, segment);
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts);
 }
@@ -114,12 +115,16 @@ static void fill_head(Step *step, SimSegment *segment, StepParams *params)
 static void fill_mtp(Step *step, SimSegment *segment, StepParams *params)
 {
     const CostParams counts = cost_piece_params(&step->spec->model, COST_PIECE_MTP, 0);
-    CostActivations activations = cost_layer_activations(&step->shape, step->spec->model.layers - 1, 0);
-    const CostActivations head = cost_head_activations(&step->shape);
-    activations.kept_bytes += head.kept_bytes;
-    activations.input_only_bytes += head.input_only_bytes;
-    add_edge(step, cost_ops_mtp, segment);
-    add_edge(step, cost_ops_head, segment);
+    CostGraph module, head;
+    cost_graph(&step->shape, cost_ops_mtp, &module);
+    cost_graph(&step->shape, cost_ops_head, &head);
+    CostActivations activations =
+        cost_activations(&step->shape, &module, cost_recompute_extent(step->spec, 0));
+    const CostActivations logits = cost_activations(&step->shape, &head, COST_RECOMPUTE_OP_NONE);
+    activations.kept_bytes += logits.kept_bytes;
+    activations.input_only_bytes += logits.input_only_bytes;
+    add_passes(step, &module, segment);
+    add_passes(step, &head, segment);
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts);
 }

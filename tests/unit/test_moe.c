@@ -227,7 +227,7 @@ static void published_bytes(void)
     CostShape shape;
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, &spec);
-    cost_ops_moe(&shape, COST_FORWARD, &ops);
+    cost_ops_moe(&shape, COST_FORWARD, COST_OUTSIDE, &ops);
     double out[2] = {0};
     int next = 0;
     for (int i = 0; i < ops.count; i++) {
@@ -259,7 +259,7 @@ static void load_is_time_not_work(void)
     const Spec *const specs[] = {&even, &uneven, &padded};
     for (int i = 0; i < 3; i++) {
         cost_shape_init(&shapes[i], specs[i]);
-        cost_ops_moe(&shapes[i], COST_FORWARD, &ops[i]);
+        cost_ops_moe(&shapes[i], COST_FORWARD, COST_OUTSIDE, &ops[i]);
     }
     g_assert_cmpfloat(shapes[1].expert_load, >, 1.2);
     CLOSE(total_flops(&ops[1], true) / total_flops(&ops[0], true), 1, 1e-12);
@@ -290,7 +290,7 @@ static CostTime layer_time(const Spec *spec)
     CostShape shape;
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, spec);
-    cost_ops_moe(&shape, COST_FORWARD, &ops);
+    cost_ops_moe(&shape, COST_FORWARD, COST_OUTSIDE, &ops);
     return cost_time_ops(&shape, &ops, COST_FORWARD);
 }
 
@@ -304,7 +304,7 @@ static void two_networks(void)
         CostOps ops = {.count = 0};
         double longest = 0, sum = 0, together = 0;
         cost_shape_init(&shape, specs[s]);
-        cost_ops_moe(&shape, COST_FORWARD, &ops);
+        cost_ops_moe(&shape, COST_FORWARD, COST_OUTSIDE, &ops);
         for (int i = 0; i < ops.count; i++) {
             const bool net = ops.op[i].kind == COST_OP_COLLECTIVE &&
                              ops.op[i].u.collective.collective.group.per_domain == 1;
@@ -386,7 +386,7 @@ static CostOps moe_ops(const Spec *spec, CostPass pass)
     CostShape shape;
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, spec);
-    cost_ops_moe(&shape, pass, &ops);
+    cost_ops_moe(&shape, pass, COST_OUTSIDE, &ops);
     return ops;
 }
 
