@@ -15,7 +15,12 @@ typedef struct CostTime {
 } CostTime;
 
 /* Which ops of a forward list run again before the backward. */
-typedef enum { COST_RECOMPUTE_OP_NONE, COST_RECOMPUTE_OP_ALL, COST_RECOMPUTE_OP_SOME } CostRecomputeExtent;
+typedef enum {
+    COST_RECOMPUTE_OP_NONE,
+    COST_RECOMPUTE_OP_ALL,
+    COST_RECOMPUTE_OP_SOME,
+    COST_RECOMPUTE_OP_COUNT
+} CostRecomputeExtent;
 
 /* How much of this layer is recomputed: `layer_in_stage` counts from 0 within its model stage. */
 CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage);

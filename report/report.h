@@ -52,7 +52,8 @@ typedef struct Report {
     double days, gpu_hours, usd, kwh; /* 0 when tokens (or prices) are not given */
     const GPtrArray
         *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
-    SimProgram program; /* in the run's arena: traces and checks read them */
+    SimPlan plan;       /* in the run's arena */
+    SimProgram program; /* likewise: traces and checks read them */
     SimResult result;
 } Report;
 

@@ -244,7 +244,7 @@ static void flops_sc21(void)
     spec.training.global_batch = 1536;
     g_assert_cmpfloat_with_epsilon(cost_convention_flops(&spec, COST_CONVENTION_SC21) / 1e18, 4.511, 0.0005);
     /* The op list itself, with full attention and recomputation of the layers, is the paper's formula. */
-    const CostFlops counted = cost_flops(&spec);
+    const CostFlops counted = cost_flops(&spec, NULL, 0);
     const double layers_again = counted.model_full - 6.0 * 1536 * 2048 * 12288 * 51200;
     g_assert_cmpfloat_with_epsilon((counted.model_full + layers_again / 3) / 1e18, 4.511, 0.0005);
     g_assert_cmpfloat_with_epsilon(
@@ -259,9 +259,9 @@ static void flops_independent_of_split(void)
     const SpecModel model = llama(80, 8192, 64, 8, 28672, 128256);
     const Spec whole = activation_spec(&model, 4, 4096, 1, false, SPEC_RECOMPUTE_NONE);
     const Spec split = activation_spec(&model, 4, 4096, 8, true, SPEC_RECOMPUTE_SELECTIVE);
-    g_assert_cmpfloat(cost_flops(&whole).model, ==, cost_flops(&split).model);
-    g_assert_cmpfloat(cost_flops(&whole).recompute, ==, 0);
-    g_assert_cmpfloat(cost_flops(&split).recompute, >, 0);
+    g_assert_cmpfloat(cost_flops(&whole, NULL, 0).model, ==, cost_flops(&split, NULL, 0).model);
+    g_assert_cmpfloat(cost_flops(&whole, NULL, 0).recompute, ==, 0);
+    g_assert_cmpfloat(cost_flops(&split, NULL, 0).recompute, >, 0);
 }
 
 /* GPT-2 XL in fp32, context 1024, batch 32: the notes add 30 GB to 56.45 GiB; the right sum is 90.61 GB. */

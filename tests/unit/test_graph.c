@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "costmodel/activations.h"
+#include "costmodel/flops.h"
 #include "costmodel/moe.h"
 #include "costmodel/params.h"
 
@@ -216,11 +217,72 @@ static void recomputed(void)
     g_rand_free(rand);
 }
 
+/* A dense GPT without dropout, one sequence: a layer's forward is 24 s h^2 of products and 2 s^2 h of causal attention. */
+static Spec gpt_spec(SpecRecompute recompute)
+{
+    GRand *rand = g_rand_new_with_seed(1);
+    Spec spec = random_spec(rand);
+    SpecModel *model = &spec.model;
+    g_rand_free(rand);
+    model->kv_heads = model->heads, model->ffn_hidden = 4 * model->hidden;
+    model->gated_mlp = false, model->dropout_frac = 0, model->moe = (SpecMoe){0};
+    model->attention_window_tokens = 0;
+    spec.execution.attention = SPEC_ATTENTION_FLASH2;
+    spec.training.global_batch = 1;
+    spec.training.recompute = recompute;
+    return spec;
+}
+
+static double recompute_flops(SpecRecompute recompute, bool stops_early, const int *stage_layers, int stages)
+{
+    Spec spec = gpt_spec(recompute);
+    spec.execution.framework.recompute_stops_early = stops_early;
+    const CostFlops flops = cost_flops(&spec, stage_layers, stages);
+    g_assert_cmpfloat(flops.hardware, ==, flops.model + flops.recompute);
+    return flops.recompute;
+}
+
+/* What really runs again: not the MLP's output linear where recomputation stops early, layers by their place in the stages
+ * that there are; nothing for what a fused kernel computes twice by itself. */
+static void hardware_flops(void)
+{
+    const Spec spec = gpt_spec((SpecRecompute){.mode = SPEC_RECOMPUTE_NONE});
+    const SpecRecompute full = {.mode = SPEC_RECOMPUTE_FULL},
+                        first = {.mode = SPEC_RECOMPUTE_FULL, .layers = 1},
+                        core = {.mode = SPEC_RECOMPUTE_SELECTIVE}, none = {.mode = SPEC_RECOMPUTE_NONE},
+                        every = {.mode = SPEC_RECOMPUTE_SELECTIVE_LAYER, .every_n_layers = 2};
+    const double s = spec.training.sequence_length, h = spec.model.hidden;
+    const double layer = 24 * s * h * h + 2 * s * s * h;
+    const int uneven[] = {3, 5}, one[] = {8};
+    g_assert_cmpfloat(recompute_flops(none, false, one, 1), ==, 0);
+    g_assert_cmpfloat(recompute_flops(core, false, one, 1), ==, 8 * 2 * s * s * h);
+    g_assert_cmpfloat(recompute_flops(full, false, one, 1), ==, 8 * layer);
+    g_assert_cmpfloat(recompute_flops(full, true, one, 1), ==, 8 * (layer - 8 * s * h * h));
+    g_assert_cmpfloat(recompute_flops(first, false, one, 1), ==, layer);
+    g_assert_cmpfloat(recompute_flops(first, false, uneven, 2), ==, 2 * layer);
+    g_assert_cmpfloat(recompute_flops(every, false, one, 1), ==, 4 * layer);
+    g_assert_cmpfloat(recompute_flops(every, false, uneven, 2), ==, (2 + 3) * layer);
+}
+
+/* Layers of one kind have one graph, so counting a million of them takes no longer than counting a few. */
+static void many_layers(void)
+{
+    Spec spec = gpt_spec((SpecRecompute){.mode = SPEC_RECOMPUTE_FULL});
+    const double eight = cost_flops(&spec, NULL, 0).recompute;
+    spec.model.layers = 1000000;
+    const gint64 start = g_get_monotonic_time();
+    const CostFlops flops = cost_flops(&spec, NULL, 0);
+    g_assert_cmpint(g_get_monotonic_time() - start, <, G_USEC_PER_SEC);
+    g_assert_cmpfloat_with_epsilon(flops.recompute / eight, 1000000 / 8, 1e-6);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/graph/kept-by-kind", kept_by_kind);
     g_test_add_func("/graph/gpt", gpt);
     g_test_add_func("/graph/recomputed", recomputed);
+    g_test_add_func("/graph/hardware-flops", hardware_flops);
+    g_test_add_func("/graph/many-layers", many_layers);
     return g_test_run();
 }
