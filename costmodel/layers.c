@@ -32,3 +32,47 @@ CostLayerGroups cost_group_model(const Spec *spec, const int *stage_layers, int 
     }
     return groups;
 }
+
+static void add_shape(double rows, double columns, CostWeightShapes *shapes)
+{
+    for (int i = 0; i < shapes->count; i++) {
+        if (shapes->rows[i] == rows && shapes->columns[i] == columns) {
+            return;
+        }
+    }
+    g_assert(shapes->count < COST_WEIGHT_SHAPES);
+    shapes->rows[shapes->count] = rows;
+    shapes->columns[shapes->count++] = columns;
+}
+
+void cost_add_weight_shapes(const CostOps *weights, CostWeightShapes *shapes)
+{
+    for (int i = 0; i < weights->count; i++) {
+        const CostOp *op = &weights->op[i];
+        if (op->kind != COST_OP_GEMM || op->module == COST_MODULE_ROUTER) {
+            continue;
+        }
+        for (int part = 0; part < COST_MAX_PARTS && op->parts[part] > 0; part++) {
+            add_shape(op->parts[part], op->u.gemm.n, shapes);
+        }
+        if (op->parts[0] <= 0) {
+            add_shape(op->u.gemm.m, op->u.gemm.n, shapes);
+        }
+    }
+}
+
+void cost_join_weight_shapes(const CostWeightShapes *more, CostWeightShapes *shapes)
+{
+    for (int i = 0; i < more->count; i++) {
+        add_shape(more->rows[i], more->columns[i], shapes);
+    }
+}
+
+double cost_weight_shapes_elements(const CostWeightShapes *shapes)
+{
+    double elements = 0;
+    for (int i = 0; i < shapes->count; i++) {
+        elements += shapes->rows[i] * shapes->columns[i];
+    }
+    return elements;
+}

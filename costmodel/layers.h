@@ -30,4 +30,16 @@ void cost_group_layers(const Spec *spec, int first_layer, int layers, CostLayerG
 /* The same of a whole model: `stage_layers` of each of `stages` in order; 0: one stage. */
 CostLayerGroups cost_group_model(const Spec *spec, const int *stage_layers, int stages);
 
+/* Distinct shapes of weights, rows x columns on one rank. */
+#define COST_WEIGHT_SHAPES 64
+typedef struct CostWeightShapes {
+    double rows[COST_WEIGHT_SHAPES], columns[COST_WEIGHT_SHAPES];
+    int count;
+} CostWeightShapes;
+
+/* Adds the shapes of the linear layers of a backward-weight list that are not there yet; a router is none of them. */
+void cost_add_weight_shapes(const CostOps *weights, CostWeightShapes *shapes);
+void cost_join_weight_shapes(const CostWeightShapes *more, CostWeightShapes *shapes);
+double cost_weight_shapes_elements(const CostWeightShapes *shapes);
+
 #endif

@@ -119,8 +119,9 @@ static void take_plan(Probe *probe, const SimPlan *plan)
     if (probe->spec->model.mtp_layers > 0)
         edge_params(probe, COST_PIECE_MTP, false, &costs->mtp);
     costs->head_left_out_ps = duration_ps(&plan->head_left_out);
-    costs->workspace_bytes = plan->ranks[0].static_bytes[SIM_MEM_WORKSPACE];
-    costs->last_workspace_bytes = plan->ranks[ranks - 1].static_bytes[SIM_MEM_WORKSPACE];
+    costs->workspace_bytes = plan->ranks[0].end_workspace_bytes;
+    costs->last_workspace_bytes = plan->ranks[ranks - 1].end_workspace_bytes;
+    costs->layer_workspace_bytes = plan->ranks[0].least_layer_workspace_bytes;
 }
 
 static void probe_once(Probe *probe, Spec *spec, SpecRecompute recompute)

@@ -47,8 +47,10 @@ typedef struct SimRankPlan { /* one pipeline rank */
     SimWork optimizer;
     SimWork embedding_reduce; /* tied embeddings: first and last rank only, else zero */
     int64_t static_bytes[SIM_MEM_COUNT];
-    int64_t stranded_bytes; /* reserved by the allocator at the peak, of use to no tensor */
-    int64_t limit_bytes;    /* activations that a schedule which asks may hold; 0: no limit */
+    int64_t end_workspace_bytes;         /* of the workspace: without its layers' part ... */
+    int64_t least_layer_workspace_bytes; /* ... and what a layer of the kind that takes least adds */
+    int64_t stranded_bytes;              /* reserved by the allocator at the peak, of use to no tensor */
+    int64_t limit_bytes;                 /* activations that a schedule which asks may hold; 0: no limit */
 } SimRankPlan;
 
 typedef struct SimPlan {

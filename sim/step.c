@@ -309,6 +309,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
     const int stages = plan.shape.ranks * plan.shape.chunks;
     step.stages = plan.schedule->placement == SIM_PLACE_BIDIRECTIONAL ? plan.shape.ranks : stages;
     step.layers = ORR_ARENA_NEW(arena, int, stages);
+    step.groups = ORR_ARENA_NEW(arena, CostLayerGroups, step.stages);
     if (!fill_layers(&step, error)) {
         return false;
     }

@@ -22,7 +22,8 @@ static StepParams rank_params(const Spec *spec, const CostParams *params)
     const double copies = experts > 0 ? 1 + (double)spec->parallel.expert_replicas / experts : 1;
     return (StepParams){.dense = cost_rank_dense_params(params, &spec->parallel),
                         .expert = copies * cost_rank_expert_params(params, &spec->parallel),
-                        .matrices = params->matrices};
+                        .matrices = params->matrices,
+                        .vectors = params->vectors};
 }
 
 /* Time of a piece that recomputes nothing. */
@@ -65,6 +66,8 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     if (extent != COST_RECOMPUTE_OP_NONE) {
         again = cost_time_recompute(&step->shape, &graph.pass[COST_FORWARD], extent);
     }
+    kind->ahead_layers = times[COST_FORWARD].slack_s / cost_time_total_s(&times[COST_FORWARD]);
+    cost_add_weight_shapes(&graph.pass[COST_BACKWARD_WEIGHT], &kind->weights);
     cost_time_run_ahead(times, &again, host_meets(step->spec));
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         step_add_time(works[pass], &times[pass], SIM_PART_COMPUTE);
@@ -79,8 +82,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
 
 static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage)
 {
-    const int extent = (int)cost_recompute_extent(step->spec, layer_in_stage);
-    StepLayerKind *kind = &step->kinds[cost_layer_kind(&step->spec->model, layer) * 3 + extent];
+    StepLayerKind *kind = &step->kinds[cost_layer_group(step->spec, layer, layer_in_stage)];
     if (!kind->filled) {
         fill_layer_kind(step, layer, layer_in_stage, kind);
     }
@@ -186,6 +188,7 @@ void step_fill_stage(Step *step, int stage, int first_layer)
         fill_embedding(step, &out->segments[next], &step->params[stage][next]);
         next += 1;
     }
+    cost_group_layers(step->spec, first_layer, layers, &step->groups[stage]);
     for (int i = 0; i < layers; i++, next++) {
         const StepLayerKind *kind = layer_kind(step, first_layer + i, i);
         out->segments[next] = kind->segment;
