@@ -131,13 +131,20 @@ static void push_softmax(const CostShape *shape, CostOps *ops, double queries, d
     }
 }
 
-/* What backward reads of the core's own work; the ops are the last of the list. */
-static void keep_unfused_core(const CostShape *shape, double scores, CostOps *ops)
+/* What backward reads of the core's own work; the ops are the last of the list. A fused softmax keeps its 16-bit result, which
+ * the product with the values keeps too. An eager one works in fp32 and keeps that: PyTorch's softmax keeps its result, casts,
+ * scalar products and masks in place keep nothing of their own; the 16-bit copy stays where the product reads it, which with
+ * dropout reads the dropped copy instead, and dropout keeps its mask alone.
+ * Source: Megatron-LM, FusedScaleMaskSoftmax.forward_torch_softmax; [PyTorchAutograd] _softmax, native_dropout */
+static void keep_unfused_core(const CostShape *shape, double scores, bool fused, CostOps *ops)
 {
     const bool dropout = shape->spec->model.dropout_frac > 0;
     const int values = ops->count - 1, softmax = values - (dropout ? 2 : 1), dropped = values - 1;
     const double wide = shape->element_bytes * scores;
-    cost_keep(ops, (CostTensor){"softmax", wide, softmax, .kept_by = softmax});
+    const bool upcast = !fused && shape->element_bytes < 4;
+    cost_keep(ops, (CostTensor){"softmax in fp32", upcast ? 4 * scores : 0, softmax, .kept_by = softmax});
+    cost_keep(ops, (CostTensor){"softmax", upcast && dropout ? 0 : wide, softmax,
+                                .kept_by = upcast ? values : softmax});
     if (dropout) {
         cost_keep(ops, (CostTensor){"attention dropout mask", scores, dropped, .kept_by = dropped});
         cost_keep(ops, (CostTensor){"attention dropout", wide, dropped, .kept_by = values});
@@ -167,7 +174,7 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
             cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
         }
         push_core_gemm(shape, ops, "values", COST_FORWARD, (const double[]){q, v, s}, share);
-        keep_unfused_core(shape, scores, ops);
+        keep_unfused_core(shape, scores, fused, ops);
         return;
     }
     push_core_gemm(shape, ops, "values grad", COST_BACKWARD_WEIGHT, (const double[]){s, v, q}, share);

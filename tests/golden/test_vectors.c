@@ -175,6 +175,7 @@ static Spec activation_spec(const SpecModel *model, int batch, int sequence, int
                                    .expert = 1,
                                    .expert_tensor = 1};
     spec.execution.attention = SPEC_ATTENTION_UNFUSED;
+    spec.execution.framework.fused_softmax = true;
     return spec;
 }
 

@@ -71,14 +71,14 @@ static Spec random_spec(GRand *rand)
                                    .expert = 2,
                                    .expert_tensor = 1};
     spec.execution.attention = coin(rand) ? SPEC_ATTENTION_UNFUSED : SPEC_ATTENTION_FLASH2;
-    spec.execution.framework.fused_softmax = true;
+    spec.execution.framework.fused_softmax = coin(rand);
     spec.execution.framework.fused_swiglu = coin(rand);
     return spec;
 }
 
 /* Bytes of one layer in 16 bits, T tokens of a rank, P of them where the sequence is split further, a heads, g of keys and
  * values, d wide: inputs of two blocks and of their norms 8 P h, masks 2 P h; queries, keys, values, attention's output;
- * scores and their mask, dropped out or not, or 4 T a; then the MLP or the experts. */
+ * scores and their mask, dropped out or not, with an fp32 softmax where it is eager, or 4 T a; then the MLP or the experts. */
 static double dense_bytes(const Spec *spec, const CostShape *shape)
 {
     const double width = spec->model.ffn_hidden / shape->tensor;
@@ -100,8 +100,10 @@ static double expert_bytes(const Spec *spec, const CostShape *shape, int layer)
 static double core_bytes(const Spec *spec, const CostShape *shape)
 {
     const double scores = shape->batch * shape->heads * shape->sequence / shape->context * shape->sequence;
+    const bool dropout = spec->model.dropout_frac > 0;
+    const double eager = dropout ? 4 + 1 + 2 : 4 + 2, fused = dropout ? 2 + 1 + 2 : 2;
     return spec->execution.attention == SPEC_ATTENTION_UNFUSED
-               ? scores * (spec->model.dropout_frac > 0 ? 5 : 2)
+               ? scores * (spec->execution.framework.fused_softmax ? fused : eager)
                : 4 * shape->tokens * shape->heads;
 }
 
@@ -151,6 +153,7 @@ static void gpt(void)
         model->gated_mlp = false, model->dropout_frac = 0.1, model->moe = (SpecMoe){0};
         spec.parallel.context = 1;
         spec.execution.attention = SPEC_ATTENTION_UNFUSED;
+        spec.execution.framework.fused_softmax = true;
         CostShape shape;
         cost_shape_init(&shape, &spec);
         const double t = shape.tensor, s = shape.sequence, h = shape.hidden;
