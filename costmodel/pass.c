@@ -197,6 +197,20 @@ static bool outlasts_own_part(const CostShape *shape, const CostOp *op, double c
            comm_s > gemm_s / op->u.collective.collective.group.ranks;
 }
 
+/* Collectives that lie under the same op share its cover, in the order of the list: seconds of those before this one. */
+static double before_s(const CostShape *shape, const CostOps *ops, const double *op_s, int index)
+{
+    double seconds = 0;
+    for (int i = 0; i < index; i++) {
+        const CostOp *op = &ops->op[i];
+        if (op->kind == COST_OP_COLLECTIVE && runs_beside(shape, op) &&
+            op->u.collective.hidden_under == ops->op[index].u.collective.hidden_under) {
+            seconds += op_s[i];
+        }
+    }
+    return seconds;
+}
+
 static double exposed_s(const CostShape *shape, const CostOps *ops, const double *op_s, int index)
 {
     const CostOp *op = &ops->op[index];
@@ -207,7 +221,9 @@ static double exposed_s(const CostShape *shape, const CostOps *ops, const double
     if (ops->op[beside].kind == COST_OP_COLLECTIVE) { /* two networks at once */
         return fmax(0, op_s[index] - op_s[beside]);
     }
-    const double left_s = beside_s(shape, op, &ops->op[beside], op_s[index], op_s[beside]);
+    const double first_s = before_s(shape, ops, op_s, index);
+    const double left_s = beside_s(shape, op, &ops->op[beside], first_s + op_s[index], op_s[beside]) -
+                          (first_s > 0 ? beside_s(shape, op, &ops->op[beside], first_s, op_s[beside]) : 0);
     return left_s + (outlasts_own_part(shape, op, op_s[index], op_s[beside]) ? waits_s(shape, op) : 0);
 }
 

@@ -191,6 +191,40 @@ static void order_of_the_modes(void)
     g_assert_cmpfloat(core_s(&slow), >, 1.5 * core_s(&ring));
 }
 
+/* Keys and their gradients pass beside the same steps of a ring's backward: together they hide as long as these take, so that
+ * both on a link too slow for either leave the sum of both less the steps, and a faster GPU is never slower. */
+static void gradients_share_the_cover(void)
+{
+    Spec spec = make_spec(SPEC_CONTEXT_RING, 8, true);
+    GRand *rand = g_rand_new_with_seed(5);
+    for (int round = 0; round < 200; round++) {
+        const double rate = exp(g_rand_double_range(rand, log(2e8), log(2e12)));
+        double total_s[2];
+        spec.cluster.scale_up_bytes_per_s = spec.cluster.accelerator.scale_up_bytes_per_s = rate;
+        for (int fast = 0; fast < 2; fast++) {
+            CostShape shape;
+            CostOps ops = {.count = 0};
+            double passes_s = 0, steps_s = 0;
+            spec.execution.framework.attention_speed_frac = fast ? 2 : 1;
+            cost_shape_init(&shape, &spec);
+            cost_ops_attention(&shape, 0, COST_BACKWARD_INPUT, &ops);
+            for (int i = 0; i < ops.count; i++) {
+                const bool passes = g_str_has_prefix(ops.op[i].name, "pass key");
+                passes_s += passes ? cost_op_s(&shape, &ops.op[i]) : 0;
+                steps_s += strcmp(ops.op[i].name, "attention steps") == 0 ? cost_op_s(&shape, &ops.op[i]) : 0;
+            }
+            const CostTime time = cost_time_ops(&shape, &ops, COST_BACKWARD_INPUT);
+            total_s[fast] = cost_time_total_s(&time);
+            g_assert_cmpfloat(time.comm_s[COST_COMM_CONTEXT], >=, (passes_s - steps_s) * (1 - 1e-12));
+            if (passes_s > 4 * steps_s) {
+                CLOSE(time.comm_s[COST_COMM_CONTEXT] / (passes_s - steps_s), 1, 1e-9);
+            }
+        }
+        g_assert_cmpfloat(total_s[1], <=, total_s[0] * (1 + 1e-12));
+    }
+    g_rand_free(rand);
+}
+
 /* A traced graph waits for each exchange where it starts, and merges in one kernel; gradients of keys come home in one
  * hop more than keys go. */
 static void traced_exchanges(void)
@@ -301,6 +335,7 @@ int main(int argc, char **argv)
     g_test_add_func("/context/flops", flops_do_not_depend_on_the_mode);
     g_test_add_func("/context/volumes", volumes);
     g_test_add_func("/context/hierarchical", hierarchical);
+    g_test_add_func("/context/gradients-share-the-cover", gradients_share_the_cover);
     g_test_add_func("/context/traced-exchanges", traced_exchanges);
     g_test_add_func("/context/order-of-the-modes", order_of_the_modes);
     g_test_add_func("/context/documents", documents);
