@@ -50,7 +50,8 @@ static void add_layers(const CostShape *shape, const CostLayerGroups *groups, Su
     }
 }
 
-static void add_edges(const CostShape *shape, Sums *sums)
+/* Multi-token modules follow the `last` layers of the last stage. */
+static void add_edges(const CostShape *shape, int last, Sums *sums)
 {
     const int modules = shape->spec->model.mtp_layers;
     CostGraph graph;
@@ -58,7 +59,7 @@ static void add_edges(const CostShape *shape, Sums *sums)
     add_graph(shape->spec, &graph, COST_RECOMPUTE_OP_NONE, 1 + modules, sums);
     if (modules > 0) {
         cost_graph(shape, cost_ops_mtp, &graph);
-        add_graph(shape->spec, &graph, COST_RECOMPUTE_OP_NONE, modules, sums);
+        add_graph(shape->spec, &graph, cost_recompute_extent(shape->spec, last), modules, sums);
     }
 }
 
@@ -71,7 +72,7 @@ CostFlops cost_flops(const Spec *spec, const int *stage_layers, int stages)
     Sums sums = {0};
     cost_shape_init(&shape, &whole);
     add_layers(&shape, &groups, &sums);
-    add_edges(&shape, &sums);
+    add_edges(&shape, stages > 0 ? stage_layers[stages - 1] : spec->model.layers, &sums);
     return (CostFlops){
         .model = sequences * sums.model,
         .model_full = sequences * sums.full,

@@ -67,8 +67,7 @@ static void fill_time(Report *report)
 static CostFlops count_flops(const Report *report, OrrArena *arena)
 {
     const SimPlan *plan = &report->plan;
-    const bool copies = plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL;
-    const int stages = plan->shape.ranks * (copies ? 1 : plan->shape.chunks);
+    const int stages = sim_plan_model_stages(plan);
     int *layers = ORR_ARENA_NEW(arena, int, stages);
     for (int stage = 0; stage < stages; stage++) {
         layers[stage] = plan->stages[stage].layers;

@@ -92,6 +92,9 @@ typedef struct SimPlan {
     int tensor, context, data, expert; /* degrees, for the groups of an unfolded run */
 } SimPlan;
 
+/* Stages of one copy of the model: the first of `stages`. */
+int sim_plan_model_stages(const SimPlan *plan);
+
 /* The order of every pipeline rank, [ranks] in `arena`: given or generated. */
 SimOrder *sim_plan_orders(const SimPlan *plan, OrrArena *arena);
 

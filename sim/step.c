@@ -299,6 +299,12 @@ static void copy_stages(Step *step, int stages)
     }
 }
 
+int sim_plan_model_stages(const SimPlan *plan)
+{
+    const bool copies = plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL;
+    return plan->shape.ranks * (copies ? 1 : plan->shape.chunks);
+}
+
 bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError **error)
 {
     SimPlan plan = {0};
@@ -307,7 +313,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
         return false;
     }
     const int stages = plan.shape.ranks * plan.shape.chunks;
-    step.stages = plan.schedule->placement == SIM_PLACE_BIDIRECTIONAL ? plan.shape.ranks : stages;
+    step.stages = sim_plan_model_stages(&plan);
     step.layers = ORR_ARENA_NEW(arena, int, stages);
     step.groups = ORR_ARENA_NEW(arena, CostLayerGroups, step.stages);
     if (!fill_layers(&step, error)) {

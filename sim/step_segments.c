@@ -114,19 +114,25 @@ static void fill_head(Step *step, SimSegment *segment, StepParams *params)
     *params = rank_params(step->spec, &counts);
 }
 
-static void fill_mtp(Step *step, SimSegment *segment, StepParams *params)
+/* A module follows the layers of its stage: where only the first of them are recomputed, it is not.
+ * Source: [MegatronCore] multi_token_prediction.py, _checkpointed_forward */
+static void fill_mtp(Step *step, int stage, SimSegment *segment, StepParams *params)
 {
     const CostParams counts = cost_piece_params(&step->spec->model, COST_PIECE_MTP, 0);
     CostGraph module, head;
     cost_graph(&step->shape, cost_ops_mtp, &module);
     cost_graph(&step->shape, cost_ops_head, &head);
-    CostActivations activations =
-        cost_activations(&step->shape, &module, cost_recompute_extent(step->spec, 0));
+    const CostRecomputeExtent extent = cost_recompute_extent(step->spec, step->layers[stage]);
+    CostActivations activations = cost_activations(&step->shape, &module, extent);
     const CostActivations logits = cost_activations(&step->shape, &head, COST_RECOMPUTE_OP_NONE);
     activations.kept_bytes += logits.kept_bytes;
     activations.input_only_bytes += logits.input_only_bytes;
     add_passes(step, &module, segment);
     add_passes(step, &head, segment);
+    if (extent != COST_RECOMPUTE_OP_NONE) {
+        const CostTime again = cost_time_recompute(&step->shape, &module.pass[COST_FORWARD], extent);
+        step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
+    }
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts);
 }
@@ -195,7 +201,7 @@ void step_fill_stage(Step *step, int stage, int first_layer)
         step->params[stage][next] = kind->params;
     }
     for (int i = 0; i < mtp; i++, next++) {
-        fill_mtp(step, &out->segments[next], &step->params[stage][next]);
+        fill_mtp(step, stage, &out->segments[next], &step->params[stage][next]);
     }
     if (stage == last) {
         fill_head(step, &out->segments[next], &step->params[stage][next]);

@@ -267,6 +267,20 @@ static void hardware_flops(void)
     g_assert_cmpfloat(recompute_flops(every, false, uneven, 2), ==, (2 + 3) * layer);
 }
 
+/* A module of multi-token prediction runs again as the layers do: with its join of 4 s h^2, unless only a stage's first layers
+ * are recomputed. */
+static void multi_token(void)
+{
+    Spec spec = gpt_spec((SpecRecompute){.mode = SPEC_RECOMPUTE_FULL});
+    const double s = spec.training.sequence_length, h = spec.model.hidden;
+    const double without = cost_flops(&spec, NULL, 0).recompute;
+    spec.model.mtp_layers = 1;
+    const double module = 24 * s * h * h + 2 * s * s * h + 4 * s * h * h;
+    g_assert_cmpfloat(cost_flops(&spec, NULL, 0).recompute - without, ==, module);
+    spec.training.recompute.layers = 2;
+    g_assert_cmpfloat(cost_flops(&spec, NULL, 0).recompute, ==, without / 4);
+}
+
 /* Layers of one kind have one graph, so counting a million of them takes no longer than counting a few. */
 static void many_layers(void)
 {
@@ -286,6 +300,7 @@ int main(int argc, char **argv)
     g_test_add_func("/graph/gpt", gpt);
     g_test_add_func("/graph/recomputed", recomputed);
     g_test_add_func("/graph/hardware-flops", hardware_flops);
+    g_test_add_func("/graph/multi-token", multi_token);
     g_test_add_func("/graph/many-layers", many_layers);
     return g_test_run();
 }

@@ -61,8 +61,8 @@ static double sum(char **lines, const char *piece, const char *pass, const char 
 #define GPT3_ON(model, recompute, framework)                                                                 \
     "{\"model\":" model ",\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"nodes\":1},\"training\":{"             \
     "\"sequence_length\":2048,\"global_batch\":1,\"micro_batch\":1,\"precision\":\"bf16\",\"recompute\":"    \
-    "\"" recompute "\"},\"parallel\":{\"tensor\":8},\"execution\":{\"framework\":" framework "}}"
-#define GPT3(recompute) GPT3_ON("\"gpt3-175b\"", recompute, "\"megatron-lm-2023\"")
+    "" recompute "},\"parallel\":{\"tensor\":8},\"execution\":{\"framework\":" framework "}}"
+#define GPT3(recompute) GPT3_ON("\"gpt3-175b\"", "\"" recompute "\"", "\"megatron-lm-2023\"")
 
 /* One layer forward, 1/8 of it: 24 T h^2 of products and 4 T s h of attention. Source: [Korthikanti2022] appendix A */
 static void flops(void)
@@ -105,7 +105,7 @@ static void recomputed(void)
 }
 
 #define EARLY(dropout)                                                                                       \
-    GPT3_ON("{\"preset\":\"gpt3-175b\",\"dropout_frac\":" dropout "}", "full",                               \
+    GPT3_ON("{\"preset\":\"gpt3-175b\",\"dropout_frac\":" dropout "}", "\"full\"",                           \
             "{\"preset\":\"megatron-lm-2023\",\"recompute_stops_early\":true}")
 
 /* Ops of a layer's forward from the MLP's output linear on that run again, of `*ret_behind`. */
@@ -138,6 +138,26 @@ static void recomputed_early(void)
     g_assert_cmpint(again_behind(without, &behind), ==, 0);
     g_assert_cmpint(behind, >=, 2);
     g_assert_cmpint(again_behind(with, &behind), ==, behind);
+}
+
+/* Where the first two layers of a stage are recomputed, the others have lines of their own. */
+static void recomputed_in_part(void)
+{
+    g_auto(GStrv) lines =
+        lines_of(GPT3_ON("\"gpt3-175b\"", "{\"mode\":\"full\",\"layers\":2}", "\"megatron-lm-2023\""));
+    int again = 0, once = 0;
+    for (int i = 1; lines[i] != NULL; i++) {
+        g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
+        const bool layer = g_str_equal(cells[PIECE], "layer"), forward = g_str_equal(cells[PASS], "forward");
+        if (!g_str_has_prefix(cells[PIECE], "layer"))
+            continue;
+        g_assert_cmpstr(cells[COUNT], ==, layer ? "2" : "94");
+        g_assert_cmpstr(cells[AGAIN], ==, layer && forward ? "yes" : "no");
+        again += layer;
+        once += g_str_equal(cells[PIECE], "layer without recomputation");
+    }
+    g_assert_cmpint(again, ==, once);
+    g_assert_cmpint(again, >, 20);
 }
 
 /* 3 dense layers, 58 with experts, and one module behind them. */
@@ -191,6 +211,7 @@ int main(int argc, char **argv)
     g_test_add_func("/report/kernels/recomputed", recomputed);
     g_test_add_func("/report/kernels/recomputed-early", recomputed_early);
     g_test_add_func("/report/kernels/kinds-of-layers", kinds_of_layers);
+    g_test_add_func("/report/kernels/recomputed-in-part", recomputed_in_part);
     g_test_add_func("/report/kernels/windowed-layers", windowed_layers);
     return g_test_run();
 }
