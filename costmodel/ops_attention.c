@@ -46,8 +46,8 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
         return;
     }
     const bool mla = model->mla.kv_lora_rank > 0;
-    const bool fused = execution->framework.fused_rope || execution->compiled;
-    if (mla && fused && !execution->compiled && !execution->framework.fused_mla_rope) {
+    const bool fused = execution->framework.kernels.fused_rope || execution->compiled;
+    if (mla && fused && !execution->compiled && !execution->framework.kernels.fused_mla_rope) {
         push_mla_rope(shape, pass, ops);
         return;
     }
@@ -129,7 +129,7 @@ static CostProjections push_mla_projections(const CostShape *shape, CostPass pas
 /* Keys and values spread over the query heads; backward the sums over each group. */
 static int push_repeat(const CostShape *shape, CostPass pass, CostOps *ops)
 {
-    if (!shape->spec->execution.framework.repeats_kv || shape->kv_heads >= shape->heads ||
+    if (!shape->spec->execution.framework.context.repeats_kv || shape->kv_heads >= shape->heads ||
         pass == COST_BACKWARD_WEIGHT) {
         return COST_OUTSIDE;
     }
@@ -196,7 +196,7 @@ static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *o
     }
     double passes = forward ? 2 : 8, width = shape->heads * cost_v_dim(&shape->spec->model);
     if (!unfused) {
-        passes = 2 * (forward ? framework->qkv_copies : framework->qkv_backward_copies);
+        passes = 2 * (forward ? framework->kernels.qkv_copies : framework->kernels.qkv_backward_copies);
         width = (shape->heads + 2 * shape->kv_heads) * shape->head_dim;
     }
     if (passes > 0) {

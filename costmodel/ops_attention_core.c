@@ -39,7 +39,8 @@ SpecAttention cost_attention_kernel(const Spec *spec)
     const SpecAttention named = spec->execution.attention;
     const bool latent =
         cost_qk_dim(&spec->model) > 128 && cost_qk_dim(&spec->model) != cost_v_dim(&spec->model);
-    return named == SPEC_ATTENTION_CUDNN && latent && !spec->execution.framework.latent_heads_blackwell &&
+    return named == SPEC_ATTENTION_CUDNN && latent &&
+                   !spec->execution.framework.kernels.latent_heads_blackwell &&
                    spec->cluster.accelerator.generation == SPEC_GENERATION_BLACKWELL
                ? SPEC_ATTENTION_UNFUSED
                : named;
@@ -98,7 +99,8 @@ static bool softmax_is_fused(const CostShape *shape)
     const SpecFramework *framework = &shape->spec->execution.framework;
     const double rows = shape->batch * shape->heads;
     return shape->spec->execution.compiled ||
-           (framework->fused_softmax && fmod(rows, fmax(1, framework->fused_softmax_rows)) == 0);
+           (framework->kernels.fused_softmax &&
+            fmod(rows, fmax(1, framework->kernels.fused_softmax_rows)) == 0);
 }
 
 /* One by one on each score: to fp32 (6 B), scale (8), mask (9), softmax (8), back to 16 bits (6); backward the same with
@@ -116,7 +118,7 @@ static void push_softmax(const CostShape *shape, CostOps *ops, double queries, d
 {
     const CostModule core = COST_MODULE_ATTENTION_CORE;
     const double rows = shape->batch * shape->heads * queries;
-    const bool waits = fused && shape->spec->execution.framework.masked_softmax;
+    const bool waits = fused && shape->spec->execution.framework.kernels.masked_softmax;
     if (waits) {
         cost_push_move(ops, "mask", core, COST_MOVE_ELEMENTWISE, queries * keys * FULL_MASK_BYTES,
                        FULL_MASK_KERNELS);

@@ -37,7 +37,7 @@ static double bytes_of_loss(const CostShape *shape, SpecLoss loss, bool backward
 static double loss_moved_bytes(const CostShape *shape, bool backward)
 {
     const SpecExecution *execution = &shape->spec->execution;
-    const SpecLoss loss = execution->framework.loss;
+    const SpecLoss loss = execution->framework.loss.kernel;
     const bool eager = loss == SPEC_LOSS_COMPILED && !execution->compiled;
     return bytes_of_loss(shape, eager ? SPEC_LOSS_UNFUSED : loss, backward);
 }
@@ -53,7 +53,7 @@ static LogitBytes logit_bytes(const Spec *spec)
     /* 16-bit logits, their fp32 copy, log-softmax; backward: the gradients of log-softmax and of the copy. Over
      * tensor ranks PyTorch's loss_parallel runs unfused: zeros, exp, their sum, its product. */
     const LogitBytes eager = {4, 6, spec->parallel.tensor > 1 ? 12 : 8, 2};
-    switch (spec->execution.framework.loss) {
+    switch (spec->execution.framework.loss.kernel) {
     case SPEC_LOSS_UNFUSED:
         return eager;
     case SPEC_LOSS_COMPILED:
@@ -89,7 +89,7 @@ double cost_head_stranded_bytes(const CostShape *shape)
 static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *ops)
 {
     const double elements = shape->part_tokens * shape->hidden, logits = rank_logits(shape);
-    const bool upcasts = shape->spec->execution.framework.norm_upcasts_fp32;
+    const bool upcasts = shape->spec->execution.framework.kernels.norm_upcasts_fp32;
     const LogitBytes each = logit_bytes(shape->spec);
     const int loss = ops->count - 1;
     ops->op[loss].temp_bytes = logits * (pass == COST_FORWARD ? each.forward_temp : each.backward_temp);
@@ -108,7 +108,7 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     const double vocab = model->vocab / shape->tensor, logits = shape->tokens * vocab;
-    const SpecLoss loss = shape->spec->execution.framework.loss;
+    const SpecLoss loss = shape->spec->execution.framework.loss.kernel;
     const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED;
     const CostModule module = COST_MODULE_HEAD;
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
@@ -124,7 +124,7 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     cost_push_move(ops, "loss", module, move, logits * loss_moved_bytes(shape, pass != COST_FORWARD),
                    loss == SPEC_LOSS_FUSED || loss == SPEC_LOSS_XENTROPY ? 2 : 6);
     keep_head(shape, gemm, pass, ops);
-    const int metrics = shape->spec->execution.framework.logit_metrics;
+    const int metrics = shape->spec->execution.framework.loss.logit_metrics;
     if (pass == COST_FORWARD && metrics > 0) { /* under no_grad, on what the forward returned */
         cost_push_move(ops, "metrics", module, COST_MOVE_CROSS_ENTROPY,
                        metrics * logits * bytes_of_loss(shape, SPEC_LOSS_UNFUSED, false), 6 * metrics);

@@ -8,8 +8,9 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
 {
     const SpecModel *model = &shape->spec->model;
     const SpecExecution *execution = &shape->spec->execution;
-    const bool fused = execution->compiled || (model->gated_mlp ? execution->framework.fused_swiglu
-                                                                : execution->framework.fused_bias_gelu);
+    const bool fused =
+        execution->compiled || (model->gated_mlp ? execution->framework.kernels.fused_swiglu
+                                                 : execution->framework.kernels.fused_bias_gelu);
     const double e = shape->element_bytes;
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
@@ -19,7 +20,7 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
     if (!fused) {
         forward += 2 * e;
         backward += (model->gated_mlp ? 4 : 2) * e; /* gated: two products of 3 e, the activation's 3 e */
-        backward += model->gated_mlp ? 2 * 2 * e * execution->framework.gate_backward_copies : 0;
+        backward += model->gated_mlp ? 2 * 2 * e * execution->framework.kernels.gate_backward_copies : 0;
         kernels = model->gated_mlp && pass != COST_FORWARD ? 3 : 2;
     }
     cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE,
@@ -41,7 +42,7 @@ double cost_gradient_working_bytes(const CostShape *shape)
 {
     const SpecModel *model = &shape->spec->model;
     const double f = model->ffn_hidden / shape->tensor * (model->gated_mlp ? 3 : 2);
-    const bool parts = model->gated_mlp && shape->spec->execution.framework.separate_projections;
+    const bool parts = model->gated_mlp && shape->spec->execution.framework.kernels.separate_projections;
     return shape->element_bytes * shape->tokens * (f + (parts ? 2 : 1) * shape->hidden);
 }
 
@@ -57,7 +58,8 @@ static void keep_tensors(const CostShape *shape, const MlpOps *at, CostOps *ops)
     const double x = cost_kept_element_bytes(shape);
     const double elements = shape->tokens * model->ffn_hidden / shape->tensor,
                  wide = shape->element_bytes * elements;
-    const bool gated = model->gated_mlp, eager = !execution->framework.fused_swiglu && !execution->compiled;
+    const bool gated = model->gated_mlp,
+               eager = !execution->framework.kernels.fused_swiglu && !execution->compiled;
     cost_keep(ops, (CostTensor){"mlp input", cost_kept_input_bytes(shape, x), at->input, .kept_by = at->in,
                                 .weight_grad = true});
     cost_keep(ops, (CostTensor){"activation input", wide, at->in, .kept_by = at->activation});

@@ -175,7 +175,7 @@ static Spec activation_spec(const SpecModel *model, int batch, int sequence, int
                                    .expert = 1,
                                    .expert_tensor = 1};
     spec.execution.attention = SPEC_ATTENTION_UNFUSED;
-    spec.execution.framework.fused_softmax = true;
+    spec.execution.framework.kernels.fused_softmax = true;
     return spec;
 }
 
@@ -233,7 +233,7 @@ static void activations_llama(void)
             llama(CASES[i].layers, CASES[i].hidden, CASES[i].heads, CASES[i].kv_heads, CASES[i].ffn, 128256);
         Spec spec = activation_spec(&model, 1, 8192, 1, false, SPEC_RECOMPUTE_NONE);
         spec.execution.attention = SPEC_ATTENTION_FLASH2;
-        spec.execution.framework.fused_swiglu = true;
+        spec.execution.framework.kernels.fused_swiglu = true;
         g_assert_cmpfloat(layer_bytes(&spec), ==, 8192 * CASES[i].token_bytes);
     }
 }

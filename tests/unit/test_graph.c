@@ -71,8 +71,8 @@ static Spec random_spec(GRand *rand)
                                    .expert = 2,
                                    .expert_tensor = 1};
     spec.execution.attention = coin(rand) ? SPEC_ATTENTION_UNFUSED : SPEC_ATTENTION_FLASH2;
-    spec.execution.framework.fused_softmax = coin(rand);
-    spec.execution.framework.fused_swiglu = coin(rand);
+    spec.execution.framework.kernels.fused_softmax = coin(rand);
+    spec.execution.framework.kernels.fused_swiglu = coin(rand);
     return spec;
 }
 
@@ -82,8 +82,8 @@ static Spec random_spec(GRand *rand)
 static double dense_bytes(const Spec *spec, const CostShape *shape)
 {
     const double width = spec->model.ffn_hidden / shape->tensor;
-    const double each =
-        spec->model.gated_mlp ? (spec->execution.framework.fused_swiglu ? 6 : 8) : 4; /* in and out of it */
+    const double each = spec->model.gated_mlp ? (spec->execution.framework.kernels.fused_swiglu ? 6 : 8)
+                                              : 4; /* in and out of it */
     return each * shape->tokens * width;
 }
 
@@ -103,7 +103,7 @@ static double core_bytes(const Spec *spec, const CostShape *shape)
     const bool dropout = spec->model.dropout_frac > 0;
     const double eager = dropout ? 4 + 1 + 2 : 4 + 2, fused = dropout ? 2 + 1 + 2 : 2;
     return spec->execution.attention == SPEC_ATTENTION_UNFUSED
-               ? scores * (spec->execution.framework.fused_softmax ? fused : eager)
+               ? scores * (spec->execution.framework.kernels.fused_softmax ? fused : eager)
                : 4 * shape->tokens * shape->heads;
 }
 
@@ -153,7 +153,7 @@ static void gpt(void)
         model->gated_mlp = false, model->dropout_frac = 0.1, model->moe = (SpecMoe){0};
         spec.parallel.context = 1;
         spec.execution.attention = SPEC_ATTENTION_UNFUSED;
-        spec.execution.framework.fused_softmax = true;
+        spec.execution.framework.kernels.fused_softmax = true;
         CostShape shape;
         cost_shape_init(&shape, &spec);
         const double t = shape.tensor, s = shape.sequence, h = shape.hidden;
@@ -211,7 +211,7 @@ static void recomputed(void)
         Spec spec = random_spec(rand);
         CostShape shape;
         spec.training.recompute = RECOMPUTE[round % (int)G_N_ELEMENTS(RECOMPUTE)];
-        spec.execution.framework.recompute_stops_early = coin(rand);
+        spec.execution.framework.kernels.recompute_stops_early = coin(rand);
         cost_shape_init(&shape, &spec);
         for (int layer = 0; layer < spec.model.layers; layer++) {
             check_tensors(&shape, layer);
@@ -239,7 +239,7 @@ static Spec gpt_spec(SpecRecompute recompute)
 static double recompute_flops(SpecRecompute recompute, bool stops_early, const int *stage_layers, int stages)
 {
     Spec spec = gpt_spec(recompute);
-    spec.execution.framework.recompute_stops_early = stops_early;
+    spec.execution.framework.kernels.recompute_stops_early = stops_early;
     const CostFlops flops = cost_flops(&spec, stage_layers, stages);
     g_assert_cmpfloat(flops.hardware, ==, flops.model + flops.recompute);
     return flops.recompute;
