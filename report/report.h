@@ -19,9 +19,6 @@ typedef struct ReportStage { /* one pipeline rank */
     double peak_time_s;
 } ReportStage;
 
-/* How far published runs lay from their predictions (report/residuals.h). */
-typedef struct ReportResiduals ReportResiduals;
-
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
@@ -59,8 +56,7 @@ typedef struct Report {
 
 typedef struct ReportOptions {
     bool unfold, check;
-    unsigned record;                  /* SimRecord, in addition to what the report itself needs */
-    const ReportResiduals *residuals; /* of published runs, borrowed; NULL: a report without interval */
+    unsigned record; /* SimRecord, in addition to what the report itself needs */
 } ReportOptions;
 
 /* Spec must be complete (no "auto"). Results live in `arena`. */

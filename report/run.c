@@ -3,7 +3,6 @@
 
 #include "costmodel/params.h"
 #include "report/balance.h"
-#include "report/interval.h"
 #include "sim/step.h"
 
 static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index,
@@ -137,7 +136,6 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     fill_rates(arena, &report);
     report_balance_fill(arena, &report);
     fill_campaign(&report);
-    report_interval_fill(options->residuals, arena, &report);
     *ret_report = report;
     return true;
 }

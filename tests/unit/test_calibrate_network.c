@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/fit.h"
-#include "calibrate/fit_kernels.h"
+#include "calibrate/fit/fit.h"
+#include "calibrate/fit/fit_kernels.h"
 #include "calibrate/nics.h"
 #include "calibrate_fixture.h"
 #include "costmodel/collective.h"

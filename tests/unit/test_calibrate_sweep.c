@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "calibrate/collectives.h"
-#include "calibrate/fit.h"
-#include "calibrate/fit_kernels.h"
+#include "calibrate/fit/collectives.h"
+#include "calibrate/fit/fit.h"
+#include "calibrate/fit/fit_kernels.h"
 #include "calibrate_fixture.h"
 #include "costmodel/collective.h"
 #include "costmodel/memory_bound.h"

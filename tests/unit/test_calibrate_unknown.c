@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "calibrate/fit.h"
-#include "calibrate/fit_kernels.h"
+#include "calibrate/fit/fit.h"
+#include "calibrate/fit/fit_kernels.h"
 #include "calibrate_fixture.h"
 #include "costmodel/gemm.h"
 #include "costmodel/memory_bound.h"

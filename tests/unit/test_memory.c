@@ -3,7 +3,7 @@
 #include "costmodel/activations.h"
 #include "costmodel/context.h"
 #include "costmodel/states.h"
-#include "report/generation.h"
+#include "ledger/generation.h"
 #include "report/report.h"
 #include "test_spec_support.h"
 
@@ -125,7 +125,7 @@ static void generations(void)
         {"no-such-framework", "2024-12", NULL},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
-        g_autofree char *got = report_framework_of_date(CASES[i].framework, CASES[i].date);
+        g_autofree char *got = ledger_framework_of_date(CASES[i].framework, CASES[i].date);
         g_assert_cmpstr(got, ==, CASES[i].want);
     }
 }
@@ -149,7 +149,7 @@ static void month_of_release(void)
         {"NeMo 25.02.01", NULL, "2025-02"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
-        g_autofree char *got = report_software_month(CASES[i].text, CASES[i].date);
+        g_autofree char *got = ledger_software_month(CASES[i].text, CASES[i].date);
         g_assert_cmpstr(got, ==, CASES[i].want);
     }
 }
@@ -161,10 +161,10 @@ static void generation_inherits(void)
     GError *error = NULL;
     g_assert_true(spec_load_framework("torchtitan", &now, &error));
     g_assert_true(spec_load_framework("torchtitan-2024", &then, &error));
-    g_assert_cmpint(now.loss, ==, SPEC_LOSS_COMPILED);
-    g_assert_cmpint(then.loss, ==, SPEC_LOSS_UNFUSED);
-    g_assert_cmpfloat(now.kernel_host_s, ==, then.kernel_host_s);
-    g_assert_cmpfloat(now.gather_buffers, ==, then.gather_buffers);
+    g_assert_cmpint(now.loss.kernel, ==, SPEC_LOSS_COMPILED);
+    g_assert_cmpint(then.loss.kernel, ==, SPEC_LOSS_UNFUSED);
+    g_assert_cmpfloat(now.host.kernel_host_s, ==, then.host.kernel_host_s);
+    g_assert_cmpfloat(now.allocator.gather_buffers, ==, then.allocator.gather_buffers);
     g_assert_cmpstr(then.until, ==, "2025-01");
     g_assert_cmpstr(now.until, ==, "");
 }
