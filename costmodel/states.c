@@ -117,6 +117,7 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
             (recipe.gradients - cost_passing_gradient_bytes(spec)) * (zero >= 2 ? shard : all) +
             hook_bucket_bytes(spec) * all,
         .optimizer_bytes = (recipe.master + moments) * (zero >= 1 ? shard : all),
+        .moments_bytes = moments * (zero >= 1 ? shard : all),
     };
 }
 

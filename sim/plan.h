@@ -21,6 +21,7 @@ typedef struct SimSegment {
     bool backward_gathers_apart; /* ... which this says */
     SimWork grad_reduce;         /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
     SimWork copy_out, copy_back; /* of its activations to the host and back; zero: they stay */
+    double dense_params, expert_params; /* on this rank, before ZeRO */
     /* Memory of one micro-batch. */
     int64_t activation_bytes; /* taken at the start of the forward */
     int64_t
@@ -47,6 +48,7 @@ typedef struct SimRankPlan { /* one pipeline rank */
     SimWork optimizer;
     SimWork embedding_reduce; /* tied embeddings: first and last rank only, else zero */
     int64_t static_bytes[SIM_MEM_COUNT];
+    int64_t moments_bytes;               /* of the optimizer's states */
     int64_t end_workspace_bytes;         /* of the workspace: without its layers' part ... */
     int64_t least_layer_workspace_bytes; /* ... and what a layer of the kind that takes least adds */
     int64_t stranded_bytes;              /* reserved by the allocator at the peak, of use to no tensor */

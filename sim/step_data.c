@@ -428,6 +428,7 @@ void step_fill_rank(Step *step, int rank)
     out->static_bytes[SIM_MEM_GRADIENTS] =
         llround(states.gradients_bytes + passing_gradients_bytes(step, rank));
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
+    out->moments_bytes = llround(states.moments_bytes);
     fill_workspace(step, rank, out);
     out->static_bytes[SIM_MEM_ACTIVATIONS] = llround(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = llround(stranded_bytes(step, rank, &params));

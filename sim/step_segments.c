@@ -206,6 +206,10 @@ void step_fill_stage(Step *step, int stage, int first_layer)
     if (stage == last) {
         fill_head(step, &out->segments[next], &step->params[stage][next]);
     }
+    for (int i = 0; i < out->segment_count; i++) {
+        out->segments[i].dense_params = step->params[stage][i].dense;
+        out->segments[i].expert_params = step->params[stage][i].expert;
+    }
     if (stage > 0 &&
         step_keeps_boundaries(step->spec)) { /* its input lies in a buffer that is there anyhow */
         const int64_t input_bytes = bytes_of(cost_boundary_bytes(&step->shape));
