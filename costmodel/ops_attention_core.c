@@ -6,19 +6,13 @@
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 
-/* Pairs (query, key) of one sequence on this rank: every pair, and those that causality and the window
- * leave. Zig-zag context parallelism gives every rank the same share. */
-typedef struct Pairs {
-    double all, useful;
-    double window; /* tokens; 0: none */
-} Pairs;
-
-static Pairs pairs_of(const CostShape *shape, int layer)
+/* Zig-zag context parallelism gives every rank the same share. */
+static CostPairs pairs_of(const CostShape *shape, int layer)
 {
     const SpecModel *model = &shape->spec->model;
     const double s = shape->sequence;
     const double documents = shape->spec->training.document_tokens;
-    Pairs pairs = {.all = s * s / shape->context, .useful = s * s / shape->context};
+    CostPairs pairs = {.all = s * s / shape->context, .useful = s * s / shape->context};
     if (documents > 0) { /* masked between documents: the window that leaves as many pairs */
         pairs.useful = cost_document_pairs(s, documents) / shape->context * (model->causal ? 1 : 2);
         pairs.window = cost_document_window(s, documents);
@@ -49,7 +43,7 @@ SpecAttention cost_attention_kernel(const Spec *spec)
 static void push_fused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
-    const Pairs pairs = pairs_of(shape, layer);
+    const CostPairs pairs = pairs_of(shape, layer);
     const double per_pair =
         2 * shape->batch * shape->heads * (cost_qk_dim(model) + cost_v_dim(model)) * (backward ? 2 : 1);
     CostOp *op = cost_ops_push(ops, "attention", COST_OP_ATTENTION, COST_MODULE_ATTENTION_CORE);
@@ -85,10 +79,10 @@ static SpecDtype core_dtype(const CostShape *shape)
 
 /* One batched GEMM of the unfused core: masked pairs are computed all the same. */
 static void push_core_gemm(const CostShape *shape, CostOps *ops, const char *name, CostPass pass,
-                           const double size[3], double useful_share)
+                           const double size[3], double heads, double useful_share)
 {
     CostOp *op = cost_push_gemm(ops, name, COST_MODULE_ATTENTION_CORE, pass, size[0], size[1], size[2],
-                                shape->batch * shape->heads, core_dtype(shape));
+                                shape->batch * heads, core_dtype(shape));
     op->model_flops *= useful_share;
 }
 
@@ -114,10 +108,11 @@ static bool softmax_is_fused(const CostShape *shape)
 #define FULL_MASK_KERNELS 9
 #define FULL_MASK_BYTES   81
 
-static void push_softmax(const CostShape *shape, CostOps *ops, double queries, double keys, bool fused)
+static void push_softmax(const CostShape *shape, CostOps *ops, double queries, double keys, double heads,
+                         bool fused)
 {
     const CostModule core = COST_MODULE_ATTENTION_CORE;
-    const double rows = shape->batch * shape->heads * queries;
+    const double rows = shape->batch * heads * queries;
     const bool waits = fused && shape->spec->execution.framework.kernels.masked_softmax;
     if (waits) {
         cost_push_move(ops, "mask", core, COST_MOVE_ELEMENTWISE, queries * keys * FULL_MASK_BYTES,
@@ -158,64 +153,61 @@ static void keep_unfused_core(const CostShape *shape, double scores, bool fused,
 static void push_unfused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
-    const Pairs pairs = pairs_of(shape, layer);
+    const CostPairs pairs = pairs_of(shape, layer);
     const bool fused = softmax_is_fused(shape);
     const bool dropout = model->dropout_frac > 0;
-    const double q = shape->sequence / shape->context, s = shape->sequence, e = shape->element_bytes;
-    const double share = pairs.useful / (q * s), qk = cost_qk_dim(model), v = cost_v_dim(model);
-    const double scores = shape->batch * shape->heads * q * s;
+    const CostContextPlan plan = cost_context_plan(shape);
+    const double q = plan.q_tokens, s = cost_context_keys(shape, &pairs), e = shape->element_bytes,
+                 a = plan.heads;
+    const double share = pairs.useful * (shape->heads / a) / (q * s), qk = cost_qk_dim(model),
+                 v = cost_v_dim(model);
+    const double scores = shape->batch * a * q * s;
     const CostModule core = COST_MODULE_ATTENTION_CORE;
     if (!backward) {
         if (model->position ==
             SPEC_POSITION_ALIBI) { /* the bias is spread over the scores, which then add to it */
             cost_push_move(ops, "position bias", core, COST_MOVE_ELEMENTWISE, scores * 2 * e, 1);
         }
-        push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, share);
-        push_softmax(shape, ops, q, s, fused);
+        push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, a, share);
+        push_softmax(shape, ops, q, s, a, fused);
         if (dropout) {
             cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
         }
-        push_core_gemm(shape, ops, "values", COST_FORWARD, (const double[]){q, v, s}, share);
+        push_core_gemm(shape, ops, "values", COST_FORWARD, (const double[]){q, v, s}, a, share);
         keep_unfused_core(shape, scores, fused, ops);
         return;
     }
-    push_core_gemm(shape, ops, "values grad", COST_BACKWARD_WEIGHT, (const double[]){s, v, q}, share);
-    push_core_gemm(shape, ops, "probabilities grad", COST_BACKWARD_INPUT, (const double[]){q, s, v}, share);
+    push_core_gemm(shape, ops, "values grad", COST_BACKWARD_WEIGHT, (const double[]){s, v, q}, a, share);
+    push_core_gemm(shape, ops, "probabilities grad", COST_BACKWARD_INPUT, (const double[]){q, s, v}, a,
+                   share);
     if (dropout) {
         cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
     }
     cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX,
                    scores * (fused ? 3 * e : EAGER_SOFTMAX_BACKWARD_BYTES),
                    fused ? 1 : EAGER_SOFTMAX_KERNELS);
-    push_core_gemm(shape, ops, "query grad", COST_BACKWARD_INPUT, (const double[]){q, qk, s}, share);
-    push_core_gemm(shape, ops, "key grad", COST_BACKWARD_WEIGHT, (const double[]){s, qk, q}, share);
-}
-
-/* Ring attention: K and V of every other rank pass by; backward they and their gradients do. The compute of
- * each step runs beside the hop. [Liu2023] */
-static void push_context_comm(const CostShape *shape, CostPass pass, CostOps *ops)
-{
-    const SpecModel *model = &shape->spec->model;
-    const bool mla = model->mla.kv_lora_rank > 0;
-    const double kv_width = (mla ? shape->heads : shape->kv_heads) * (cost_qk_dim(model) + cost_v_dim(model));
-    const double bytes = shape->batch * shape->sequence * kv_width * shape->element_bytes;
-    cost_push_collective(ops, "kv ring", COST_MODULE_ATTENTION_CORE, COST_ALL_GATHER,
-                         bytes * (pass == COST_FORWARD ? 1 : 2), shape->context_group, COST_COMM_CONTEXT,
-                         ops->count - 1);
+    push_core_gemm(shape, ops, "query grad", COST_BACKWARD_INPUT, (const double[]){q, qk, s}, a, share);
+    push_core_gemm(shape, ops, "key grad", COST_BACKWARD_WEIGHT, (const double[]){s, qk, q}, a, share);
 }
 
 static void push_core_ops(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
 {
-    const Pairs pairs = pairs_of(shape, layer);
+    const CostPairs pairs = pairs_of(shape, layer);
+    const bool backward = pass == COST_BACKWARD_INPUT, split = shape->context > 1;
     if (cost_attention_kernel(shape->spec) == SPEC_ATTENTION_UNFUSED) {
-        push_unfused_core(shape, layer, pass == COST_BACKWARD_INPUT, ops);
-    } else if (shape->context > 1 && pairs.window <= 0) {
-        cost_push_context_core(shape, pass == COST_BACKWARD_INPUT, pairs.useful, pairs.all, ops);
-        return;
+        if (split) {
+            cost_push_context_before(shape, backward, ops);
+        }
+        const int first = ops->count;
+        push_unfused_core(shape, layer, backward, ops);
+        if (split) {
+            cost_push_context_after(shape, backward, first, ops->count - 1, ops);
+        }
+    } else if (split) {
+        cost_push_context_core(shape, backward, &pairs, ops);
     } else {
-        push_fused_core(shape, layer, pass == COST_BACKWARD_INPUT, ops);
+        push_fused_core(shape, layer, backward, ops);
     }
-    push_context_comm(shape, pass, ops);
 }
 
 /* Keys and values as attention reads them; a compiler spreads them over the heads again where it recomputes nothing. */

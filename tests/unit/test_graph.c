@@ -65,6 +65,7 @@ static Spec random_spec(GRand *rand)
     spec.parallel = (SpecParallel){.tensor = tensor,
                                    .sequence_parallel = tensor > 1 && coin(rand),
                                    .context = context,
+                                   .context_mode = SPEC_CONTEXT_ALLGATHER,
                                    .pipeline = 1,
                                    .virtual_stages = 1,
                                    .data = 64 / tensor / context,
