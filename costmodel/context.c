@@ -176,8 +176,8 @@ static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool
     const double bytes = compiled ? fmin(eager, COMPILED_MERGE_BYTES) : eager;
     const int kernels = compiled ? 1 : MAX(1, framework->context.context_merge_kernels);
     if (steps > 0 && bytes > 0) {
-        cost_push_move(ops, "merge", COST_MODULE_ATTENTION_CORE, COST_MOVE_ELEMENTWISE,
-                       steps * rows * width * bytes, (int)steps * kernels);
+        cost_push_memory(ops, "merge", COST_MODULE_ATTENTION_CORE, COST_MEMORY_ELEMENTWISE,
+                         steps * rows * width * bytes, (int)steps * kernels);
     }
 }
 

@@ -40,13 +40,6 @@ typedef struct CostShape {
 
 void cost_shape_init(CostShape *shape, const Spec *spec);
 
-/* A synchronous job runs at its slowest chip. Expected maximum of n normal deviates (Blom's approximation):
- *   1 + s q((n - 3/8) / (n + 1/4))     s = spread of speed, q = quantile of the standard normal
- * Source: [MlEngineering] (spread), [Blom1958] (maximum)    Ignores: machines that are taken out as stragglers */
-double cost_slowest_chip(double speed_spread_frac, int chips);
-/* The expected maximum of `count` normal deviates in that formula, in standard deviations; 0 for one. */
-double cost_largest_deviate(int count);
-
 typedef enum { COST_FORWARD, COST_BACKWARD_INPUT, COST_BACKWARD_WEIGHT, COST_PASS_COUNT } CostPass;
 
 /* What an op belongs to: recomputation picks by this. */
@@ -66,7 +59,7 @@ typedef enum {
     COST_MODULE_SHARED_EXPERT,
 } CostModule;
 
-typedef enum { COST_OP_GEMM, COST_OP_ATTENTION, COST_OP_MOVE, COST_OP_COLLECTIVE } CostOpKind;
+typedef enum { COST_OP_GEMM, COST_OP_ATTENTION, COST_OP_MEMORY, COST_OP_COLLECTIVE } CostOpKind;
 
 /* Which report part a collective's exposed time belongs to. */
 typedef enum { COST_COMM_TENSOR, COST_COMM_CONTEXT, COST_COMM_EXPERT, COST_COMM_COUNT } CostComm;
@@ -91,13 +84,13 @@ typedef struct CostOp {
         CostGemm gemm;
         CostAttention attention;
         struct {
-            CostMove move;
+            CostMemoryKernel kernel;
             double bytes;
             double
                 row_elements; /* a warp a row of so many, which waits for each load of 32 x 4; 0: streamed */
             double rows;
             double elements; /* that are addressed one by one (views, broadcasts, mixed types); 0: streams */
-        } move;
+        } memory;
         struct {
             CostCollective collective;
             CostComm comm;
@@ -175,9 +168,9 @@ CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPa
  * (`separate_projections`): a product each, and the gradients of their common input are summed. */
 void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int gemm,
                        const double parts[COST_MAX_PARTS]);
-void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes,
-                    int kernels);
-/* Kernels that address `elements` of them one by one (CostOp.u.move.elements). */
+void cost_push_memory(CostOps *ops, const char *name, CostModule module, CostMemoryKernel move, double bytes,
+                      int kernels);
+/* Kernels that address `elements` of them one by one (CostOp.u.memory.elements). */
 void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double bytes,
                           int kernels);
 void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,

@@ -18,10 +18,10 @@ static void push_mla_rope(const CostShape *shape, CostPass pass, CostOps *ops)
     const double whole = 2.0 * (mla->qk_nope_head_dim + mla->qk_rope_head_dim),
                  rotated = mla->qk_rope_head_dim;
     const bool forward = pass == COST_FORWARD;
-    cost_push_move(ops, "rope", COST_MODULE_MLA_UP, COST_MOVE_ELEMENTWISE,
-                   shape->tokens * shape->heads * shape->element_bytes *
-                       (rotated * (forward ? MLA_ROPE_PASSES : MLA_ROPE_BACKWARD_PASSES) + whole),
-                   forward ? MLA_ROPE_KERNELS : MLA_ROPE_BACKWARD_KERNELS);
+    cost_push_memory(ops, "rope", COST_MODULE_MLA_UP, COST_MEMORY_ELEMENTWISE,
+                     shape->tokens * shape->heads * shape->element_bytes *
+                         (rotated * (forward ? MLA_ROPE_PASSES : MLA_ROPE_BACKWARD_PASSES) + whole),
+                     forward ? MLA_ROPE_KERNELS : MLA_ROPE_BACKWARD_KERNELS);
 }
 
 /* Cosines and sines with an attention factor (YaRN) are not for Transformer Engine's kernel. Queries and keys apart, bytes
@@ -35,7 +35,8 @@ static void push_scaled_rope(const CostShape *shape, CostPass pass, double eleme
     const double bytes = shape->element_bytes * elements;
     cost_push_by_element(ops, "rotate", module, (forward ? 3.5 : 2.5) * elements, (forward ? 7 : 5) * bytes,
                          forward ? 10 : 6);
-    cost_push_move(ops, "rope", module, COST_MOVE_ELEMENTWISE, (forward ? 3 : 5) * bytes, forward ? 2 : 4);
+    cost_push_memory(ops, "rope", module, COST_MEMORY_ELEMENTWISE, (forward ? 3 : 5) * bytes,
+                     forward ? 2 : 4);
 }
 
 static void push_rope(const CostShape *shape, CostPass pass, double width, CostOps *ops)
@@ -56,8 +57,8 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
         return;
     }
     /* eager, query and key apart: to fp32 complex (2+4), multiply (4+4), back (4+2) */
-    cost_push_move(ops, "rope", COST_MODULE_ATTENTION_PROJECTION, COST_MOVE_ELEMENTWISE,
-                   shape->tokens * width * (fused ? 2 : 10) * shape->element_bytes, fused ? 2 : 6);
+    cost_push_memory(ops, "rope", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
+                     shape->tokens * width * (fused ? 2 : 10) * shape->element_bytes, fused ? 2 : 6);
 }
 
 static void push_qk_norm(const CostShape *shape, CostPass pass, CostOps *ops)
@@ -119,8 +120,8 @@ static CostProjections push_mla_projections(const CostShape *shape, CostPass pas
     push_rope(shape, pass, shape->heads * mla->qk_rope_head_dim, ops);
     if (pass != COST_BACKWARD_WEIGHT) { /* keys put together from their two halves, values apart from them */
         const double read = mla->qk_nope_head_dim + mla->v_head_dim, written = qk + mla->v_head_dim;
-        cost_push_move(ops, "keys and values", up, COST_MOVE_ELEMENTWISE,
-                       shape->tokens * shape->heads * (read + written) * shape->element_bytes, 2);
+        cost_push_memory(ops, "keys and values", up, COST_MEMORY_ELEMENTWISE,
+                         shape->tokens * shape->heads * (read + written) * shape->element_bytes, 2);
     }
     return (CostProjections){
         .last = kv[2], .query = query[2], .key = kv[2], .value = kv[2], .spread = COST_OUTSIDE};
@@ -133,8 +134,8 @@ static int push_repeat(const CostShape *shape, CostPass pass, CostOps *ops)
         pass == COST_BACKWARD_WEIGHT) {
         return COST_OUTSIDE;
     }
-    cost_push_move(
-        ops, "repeat keys", COST_MODULE_ATTENTION_PROJECTION, COST_MOVE_ELEMENTWISE,
+    cost_push_memory(
+        ops, "repeat keys", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
         2 * shape->tokens * (shape->heads + shape->kv_heads) * shape->head_dim * shape->element_bytes, 2);
     return ops->count - 1;
 }
@@ -200,8 +201,8 @@ static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *o
         width = (shape->heads + 2 * shape->kv_heads) * shape->head_dim;
     }
     if (passes > 0) {
-        cost_push_move(ops, "layout", COST_MODULE_ATTENTION_PROJECTION, COST_MOVE_ELEMENTWISE,
-                       passes * width * element_bytes, forward && unfused ? 1 : 2);
+        cost_push_memory(ops, "layout", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
+                         passes * width * element_bytes, forward && unfused ? 1 : 2);
     }
 }
 

@@ -115,16 +115,16 @@ static void push_softmax(const CostShape *shape, CostOps *ops, double queries, d
     const double rows = shape->batch * heads * queries;
     const bool waits = fused && shape->spec->execution.framework.kernels.masked_softmax;
     if (waits) {
-        cost_push_move(ops, "mask", core, COST_MOVE_ELEMENTWISE, queries * keys * FULL_MASK_BYTES,
-                       FULL_MASK_KERNELS);
+        cost_push_memory(ops, "mask", core, COST_MEMORY_ELEMENTWISE, queries * keys * FULL_MASK_BYTES,
+                         FULL_MASK_KERNELS);
     }
-    cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX,
-                   rows * keys * (fused ? 2 * shape->element_bytes : EAGER_SOFTMAX_BYTES),
-                   fused ? 1 : EAGER_SOFTMAX_KERNELS);
+    cost_push_memory(ops, "softmax", core, COST_MEMORY_SOFTMAX,
+                     rows * keys * (fused ? 2 * shape->element_bytes : EAGER_SOFTMAX_BYTES),
+                     fused ? 1 : EAGER_SOFTMAX_KERNELS);
     if (waits) {
         CostOp *op = &ops->op[ops->count - 1];
-        op->u.move.rows = rows;
-        op->u.move.row_elements = keys;
+        op->u.memory.rows = rows;
+        op->u.memory.row_elements = keys;
     }
 }
 
@@ -166,12 +166,13 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
     if (!backward) {
         if (model->position ==
             SPEC_POSITION_ALIBI) { /* the bias is spread over the scores, which then add to it */
-            cost_push_move(ops, "position bias", core, COST_MOVE_ELEMENTWISE, scores * 2 * e, 1);
+            cost_push_memory(ops, "position bias", core, COST_MEMORY_ELEMENTWISE, scores * 2 * e, 1);
         }
         push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, a, share);
         push_softmax(shape, ops, q, s, a, fused);
         if (dropout) {
-            cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
+            cost_push_memory(ops, "attention dropout", core, COST_MEMORY_ELEMENTWISE, scores * (2 * e + 1),
+                             1);
         }
         push_core_gemm(shape, ops, "values", COST_FORWARD, (const double[]){q, v, s}, a, share);
         keep_unfused_core(shape, scores, fused, ops);
@@ -181,11 +182,11 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
     push_core_gemm(shape, ops, "probabilities grad", COST_BACKWARD_INPUT, (const double[]){q, s, v}, a,
                    share);
     if (dropout) {
-        cost_push_move(ops, "attention dropout", core, COST_MOVE_ELEMENTWISE, scores * (2 * e + 1), 1);
+        cost_push_memory(ops, "attention dropout", core, COST_MEMORY_ELEMENTWISE, scores * (2 * e + 1), 1);
     }
-    cost_push_move(ops, "softmax", core, COST_MOVE_SOFTMAX,
-                   scores * (fused ? 3 * e : EAGER_SOFTMAX_BACKWARD_BYTES),
-                   fused ? 1 : EAGER_SOFTMAX_KERNELS);
+    cost_push_memory(ops, "softmax", core, COST_MEMORY_SOFTMAX,
+                     scores * (fused ? 3 * e : EAGER_SOFTMAX_BACKWARD_BYTES),
+                     fused ? 1 : EAGER_SOFTMAX_KERNELS);
     push_core_gemm(shape, ops, "query grad", COST_BACKWARD_INPUT, (const double[]){q, qk, s}, a, share);
     push_core_gemm(shape, ops, "key grad", COST_BACKWARD_WEIGHT, (const double[]){s, qk, q}, a, share);
 }

@@ -118,16 +118,16 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    const CostMove move = compiled                           ? COST_MOVE_SOFTMAX
-                          : loss == SPEC_LOSS_VOCAB_PARALLEL ? COST_MOVE_ELEMENTWISE
-                                                             : COST_MOVE_CROSS_ENTROPY;
-    cost_push_move(ops, "loss", module, move, logits * loss_moved_bytes(shape, pass != COST_FORWARD),
-                   loss == SPEC_LOSS_FUSED || loss == SPEC_LOSS_XENTROPY ? 2 : 6);
+    const CostMemoryKernel move = compiled                           ? COST_MEMORY_SOFTMAX
+                                  : loss == SPEC_LOSS_VOCAB_PARALLEL ? COST_MEMORY_ELEMENTWISE
+                                                                     : COST_MEMORY_CROSS_ENTROPY;
+    cost_push_memory(ops, "loss", module, move, logits * loss_moved_bytes(shape, pass != COST_FORWARD),
+                     loss == SPEC_LOSS_FUSED || loss == SPEC_LOSS_XENTROPY ? 2 : 6);
     keep_head(shape, gemm, pass, ops);
     const int metrics = shape->spec->execution.framework.loss.logit_metrics;
     if (pass == COST_FORWARD && metrics > 0) { /* under no_grad, on what the forward returned */
-        cost_push_move(ops, "metrics", module, COST_MOVE_CROSS_ENTROPY,
-                       metrics * logits * bytes_of_loss(shape, SPEC_LOSS_UNFUSED, false), 6 * metrics);
+        cost_push_memory(ops, "metrics", module, COST_MEMORY_CROSS_ENTROPY,
+                         metrics * logits * bytes_of_loss(shape, SPEC_LOSS_UNFUSED, false), 6 * metrics);
     }
     if (pass == COST_FORWARD) { /* maximum, sum and target logit of every token */
         cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4,

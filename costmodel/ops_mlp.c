@@ -23,8 +23,8 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
         backward += model->gated_mlp ? 2 * 2 * e * execution->framework.kernels.gate_backward_copies : 0;
         kernels = model->gated_mlp && pass != COST_FORWARD ? 3 : 2;
     }
-    cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE,
-                   elements * (pass == COST_FORWARD ? forward : backward), kernels);
+    cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE,
+                     elements * (pass == COST_FORWARD ? forward : backward), kernels);
 }
 
 /* Sum of output gradients over tokens, for bias gradients. */
@@ -32,8 +32,8 @@ static void push_bias_grad(const CostShape *shape, CostOps *ops, double elements
 {
     const SpecBiases biases = shape->spec->model.biases;
     if (biases == SPEC_BIASES_ALL || biases == SPEC_BIASES_MLP) {
-        cost_push_move(ops, "bias grad", COST_MODULE_MLP_LINEAR, COST_MOVE_NORM,
-                       elements * shape->element_bytes, 1);
+        cost_push_memory(ops, "bias grad", COST_MODULE_MLP_LINEAR, COST_MEMORY_NORM,
+                         elements * shape->element_bytes, 1);
     }
 }
 

@@ -98,8 +98,8 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
                                     activation, .kept_by = out, .weight_grad = true});
     }
     if (pass != COST_BACKWARD_WEIGHT) { /* added to the routed output */
-        cost_push_move(ops, "add shared", module, COST_MOVE_ELEMENTWISE,
-                       3 * shape->part_tokens * shape->hidden * shape->element_bytes, 1);
+        cost_push_memory(ops, "add shared", module, COST_MEMORY_ELEMENTWISE,
+                         3 * shape->part_tokens * shape->hidden * shape->element_bytes, 1);
     }
 }
 
@@ -114,9 +114,9 @@ static void push_router(const CostShape *shape, CostPass pass, int input, CostOp
         return;
     }
     const bool forward = pass == COST_FORWARD;
-    cost_push_move(ops, "routing", module, COST_MOVE_SOFTMAX,
-                   logits * (forward ? ROUTING_BYTES : ROUTING_BACKWARD_BYTES),
-                   forward ? ROUTING_KERNELS : ROUTING_BACKWARD_KERNELS);
+    cost_push_memory(ops, "routing", module, COST_MEMORY_SOFTMAX,
+                     logits * (forward ? ROUTING_BYTES : ROUTING_BACKWARD_BYTES),
+                     forward ? ROUTING_KERNELS : ROUTING_BACKWARD_KERNELS);
     if (forward) {
         const int routing = ops->count - 1;
         cost_keep(ops, (CostTensor){"router input", shape->element_bytes * shape->part_tokens * shape->hidden,
@@ -196,8 +196,8 @@ static void push_expert_activation(const CostShape *shape, CostOps *ops, CostPas
     cost_push_activation(shape, ops, pass, module, elements);
     if (pass == COST_BACKWARD_INPUT) { /* of the probabilities: sums over what the activation read */
         const double read = shape->spec->model.gated_mlp ? 3 : 2;
-        cost_push_move(ops, "probability grad", module, COST_MOVE_NORM,
-                       elements * shape->element_bytes * read, 1);
+        cost_push_memory(ops, "probability grad", module, COST_MEMORY_NORM,
+                         elements * shape->element_bytes * read, 1);
     }
 }
 
@@ -211,8 +211,8 @@ static void push_padding(const CostShape *shape, CostOps *ops, const char *name,
         shape->spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP && shape->expert_group.ranks > 1;
     if (pass != COST_BACKWARD_WEIGHT && narrow && dropless(shape) && !one_kernel(shape) && !lands_padded &&
         shape->spec->execution.framework.experts.pads_expert_rows) {
-        cost_push_move(ops, name, COST_MODULE_MOE, COST_MOVE_ELEMENTWISE, 2 * elements * shape->element_bytes,
-                       1);
+        cost_push_memory(ops, name, COST_MODULE_MOE, COST_MEMORY_ELEMENTWISE,
+                         2 * elements * shape->element_bytes, 1);
     }
 }
 
@@ -293,9 +293,9 @@ static void push_permute(const CostShape *shape, CostOps *ops, const char *name)
     if (spec->parallel.expert > 1 && (hybrid || spec->parallel.moe_dispatcher == SPEC_DISPATCHER_DEEPEP)) {
         moved = rows + unique, kernels = PERMUTE_KERNELS;
     }
-    cost_push_move(ops, name, COST_MODULE_MOE,
-                   hybrid && spec->parallel.expert > 1 ? COST_MOVE_ELEMENTWISE : COST_MOVE_PERMUTE,
-                   moved * row_bytes * spec->parallel.expert_tensor, kernels);
+    cost_push_memory(ops, name, COST_MODULE_MOE,
+                     hybrid && spec->parallel.expert > 1 ? COST_MEMORY_ELEMENTWISE : COST_MEMORY_PERMUTE,
+                     moved * row_bytes * spec->parallel.expert_tensor, kernels);
 }
 
 /* Bytes of a token on its way to the experts; gradients take 16 bits. Source: [DeepSeekV3] section 3.3.2 (scales of 4

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/spread.h"
 #include "costmodel/moe.h"
 #include "costmodel/pass.h"
 
@@ -47,16 +48,16 @@ static double products_s(const CostShape *shape, const CostOp *op)
 static double moves_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
-    const double streams_s =
-        fmax(op->kernels * cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels),
-             cost_row_warps_s(accelerator, op->u.move.rows, op->u.move.row_elements));
+    const double streams_s = fmax(
+        op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel, op->u.memory.bytes / op->kernels),
+        cost_row_warps_s(accelerator, op->u.memory.rows, op->u.memory.row_elements));
     const double elements_per_s =
         accelerator->sm_count * shape->spec->execution.framework.kernels.sm_elements_per_s;
-    if (op->u.move.elements <= 0 || elements_per_s <= 0) {
+    if (op->u.memory.elements <= 0 || elements_per_s <= 0) {
         return streams_s;
     }
-    const double empty_s = op->kernels * cost_memory_bound_s(accelerator, op->u.move.move, 0);
-    return fmax(streams_s, empty_s + op->u.move.elements / elements_per_s);
+    const double empty_s = op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel, 0);
+    return fmax(streams_s, empty_s + op->u.memory.elements / elements_per_s);
 }
 
 static double once_s(const CostShape *shape, const CostOp *op)
@@ -68,7 +69,7 @@ static double once_s(const CostShape *shape, const CostOp *op)
     case COST_OP_ATTENTION:
         return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
                shape->spec->execution.framework.kernels.attention_speed_frac;
-    case COST_OP_MOVE:
+    case COST_OP_MEMORY:
         return moves_s(shape, op);
     default:
         return cost_collective_s(&shape->spec->cluster, &op->u.collective.collective);
@@ -331,15 +332,15 @@ static void save_waits(CostTime *time, double saved_s)
     time->launch_wait_s -= saved_s;
 }
 
-void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, CostMeet meet)
+void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, CostHostSync meet)
 {
-    const int first = meet == COST_MEET_NOWHERE
+    const int first = meet == COST_HOST_SYNC_NONE
                           ? COST_FORWARD
                           : COST_FORWARD + 1; /* pass whose waits earlier work can save */
     double waits_s = 0, slack_s = 0;
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         waits_s += pass >= first ? passes[pass].launch_wait_s : 0;
-        slack_s += pass >= first || meet != COST_MEET_PASSES ? passes[pass].slack_s : 0;
+        slack_s += pass >= first || meet != COST_HOST_SYNC_PASSES ? passes[pass].slack_s : 0;
     }
     const double saved_frac = waits_s > 0 ? fmin(1, slack_s / waits_s) : 0;
     for (int pass = first; pass < COST_PASS_COUNT; pass++) {
@@ -427,7 +428,7 @@ static bool selective_op_recomputes(const CostOps *ops, int index)
     if (op->kind == COST_OP_COLLECTIVE) {
         return op->u.collective.comm == COST_COMM_TENSOR && op->u.collective.collective.op == COST_ALL_GATHER;
     }
-    if (op->kind == COST_OP_MOVE && scatters(ops, index + 1)) {
+    if (op->kind == COST_OP_MEMORY && scatters(ops, index + 1)) {
         return false;
     }
     if (op->kind != COST_OP_GEMM) {

@@ -23,8 +23,8 @@ static void append_work(GString *out, const CostOp *op, double seconds)
         g_string_append_printf(out, "%.0fx%.0fx%.0f,%.9g", op->u.gemm.m, op->u.gemm.n, op->u.gemm.k,
                                op->u.gemm.groups);
         break;
-    case COST_OP_MOVE:
-        bytes = op->u.move.bytes * (op->repeat > 0 ? op->repeat : 1);
+    case COST_OP_MEMORY:
+        bytes = op->u.memory.bytes * (op->repeat > 0 ? op->repeat : 1);
         g_string_append_c(out, ',');
         break;
     case COST_OP_COLLECTIVE:
@@ -52,7 +52,7 @@ static void append_op(GString *out, const CostShape *shape, const Piece *piece, 
     static const char *const passes[] = {"forward", "backward-input", "backward-weight"};
     static const char *const kinds[] = {[COST_OP_GEMM] = "gemm",
                                         [COST_OP_ATTENTION] = "attention",
-                                        [COST_OP_MOVE] = "memory",
+                                        [COST_OP_MEMORY] = "memory",
                                         [COST_OP_COLLECTIVE] = "collective"};
     const CostOp *op = &ops->op[index];
     const bool again = pass == COST_FORWARD && cost_runs_again(shape->spec, ops, index, piece->group.extent);

@@ -73,7 +73,7 @@ static SimWork gather_parts(const Step *step, double whole, bool backward)
         SIM_PART_PIPELINE_COMM);
     if (spec->execution.framework.pipeline.p2p_partitioned_tensors) {
         work.part_ps[SIM_PART_PIPELINE_COMM] +=
-            step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, 5 * whole));
+            step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, 5 * whole));
         if (backward) {
             const SimWork again = work;
             step_add_work(&work, &again);

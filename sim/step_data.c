@@ -59,7 +59,7 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
         (params->dense + params->expert) * wire_bytes * framework->data_parallel.tensor_list_copies;
     double seconds = tensors * (double)ranks * framework->data_parallel.tensor_list_rank_host_s;
     if (bytes > 0) {
-        seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes);
+        seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes);
     }
     work->part_ps[SIM_PART_DATA_COMM] += step_ps(seconds);
 }
@@ -123,7 +123,7 @@ static int vectors_among(const Spec *spec, int tensors)
     for (int layer = 0; layer < spec->model.layers; layer++) {
         const unsigned kind = 1u << cost_layer_kind(&spec->model, layer);
         if ((seen & kind) == 0) {
-            const CostParams params = cost_piece_params(&spec->model, COST_PIECE_LAYER, layer);
+            const CostParams params = cost_part_params(&spec->model, COST_PART_LAYER, layer);
             most = fmax(most, (double)params.vectors / MAX(params.matrices, 1));
         }
         seen |= kind;
@@ -159,8 +159,9 @@ static void add_params(StepParams *sum, const StepParams *term)
 static int64_t copies_ps(const Spec *spec, double copies, double params)
 {
     const double bytes = 2 * copies * params * cost_weight_wire_bytes(spec);
-    return bytes > 0 ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes))
-                     : 0;
+    return bytes > 0
+               ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes))
+               : 0;
 }
 
 /* Weights that recomputation has used are dropped and gathered once more for the gradients. */

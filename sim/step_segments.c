@@ -39,16 +39,16 @@ static void add_passes(const Step *step, const CostGraph *graph, SimSegment *seg
 
 /* No backward that the host ran ahead in lies before a forward: it waits for the GPU before each, or all forwards of a
  * step come first. A host that reads each message's shape back waits before every pass. */
-static CostMeet host_meets(const Spec *spec)
+static CostHostSync host_syncs(const Spec *spec)
 {
     if (spec->execution.framework.pipeline.p2p_host_s > 0 && spec->parallel.pipeline > 1) {
-        return COST_MEET_PASSES;
+        return COST_HOST_SYNC_PASSES;
     }
     const SpecSchedule schedule = spec->parallel.schedule;
     const bool forwards_first = schedule == SPEC_SCHEDULE_GPIPE || schedule == SPEC_SCHEDULE_BREADTH_FIRST;
     const bool forward =
         spec->execution.framework.host.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
-    return forward ? COST_MEET_FORWARD : COST_MEET_NOWHERE;
+    return forward ? COST_HOST_SYNC_FORWARD : COST_HOST_SYNC_NONE;
 }
 
 static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, StepLayerKind *kind)
@@ -68,13 +68,13 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     }
     kind->ahead_layers = times[COST_FORWARD].slack_s / cost_time_total_s(&times[COST_FORWARD]);
     cost_add_weight_shapes(&graph.pass[COST_BACKWARD_WEIGHT], &kind->weights);
-    cost_time_run_ahead(times, &again, host_meets(step->spec));
+    cost_time_run_ahead(times, &again, host_syncs(step->spec));
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         step_add_time(works[pass], &times[pass], SIM_PART_COMPUTE);
     }
     step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
     const CostActivations activations = cost_activations(&step->shape, &graph, extent);
-    const CostParams params = cost_piece_params(&step->spec->model, COST_PIECE_LAYER, layer);
+    const CostParams params = cost_part_params(&step->spec->model, COST_PART_LAYER, layer);
     set_memory(segment, &activations);
     kind->params = rank_params(step->spec, &params);
     kind->filled = true;
@@ -91,7 +91,7 @@ static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage
 
 static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
 {
-    const CostParams counts = cost_piece_params(&step->spec->model, COST_PIECE_EMBEDDING, 0);
+    const CostParams counts = cost_part_params(&step->spec->model, COST_PART_EMBEDDING, 0);
     CostGraph graph;
     cost_graph(&step->shape, cost_ops_embedding, &graph);
     const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
@@ -105,7 +105,7 @@ static void fill_head(Step *step, SimSegment *segment, StepParams *params)
 {
     SpecModel model = step->spec->model;
     model.tied_embeddings = model.tied_embeddings && step->spec->parallel.pipeline == 1;
-    CostParams counts = cost_piece_params(&model, COST_PIECE_HEAD, 0);
+    CostParams counts = cost_part_params(&model, COST_PART_HEAD, 0);
     CostGraph graph;
     cost_graph(&step->shape, cost_ops_head, &graph);
     const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
@@ -118,7 +118,7 @@ static void fill_head(Step *step, SimSegment *segment, StepParams *params)
  * Source: [MegatronCore] multi_token_prediction.py, _checkpointed_forward */
 static void fill_mtp(Step *step, int stage, SimSegment *segment, StepParams *params)
 {
-    const CostParams counts = cost_piece_params(&step->spec->model, COST_PIECE_MTP, 0);
+    const CostParams counts = cost_part_params(&step->spec->model, COST_PART_MTP, 0);
     CostGraph module, head;
     cost_graph(&step->shape, cost_ops_mtp, &module);
     cost_graph(&step->shape, cost_ops_head, &head);
@@ -167,7 +167,7 @@ static void add_first_checks(const Step *step, int stage, SimStage *out)
     const SimSegment *layer = &out->segments[out->first_layer];
     SimSegment *last = &out->segments[out->segment_count - 1];
     const int64_t check_ps = step_ps(cost_collective_check_s(step->spec, step->spec->parallel.tensor));
-    if (out->layers == 0 || host_meets(step->spec) != COST_MEET_PASSES) {
+    if (out->layers == 0 || host_syncs(step->spec) != COST_HOST_SYNC_PASSES) {
         return;
     }
     const bool forward_waits = layer->forward.part_ps[SIM_PART_OTHER] > 0;

@@ -91,7 +91,7 @@ static void parameters_deepseek(void)
     check_parameters(&model, 671026404352.0);
     const double active = cost_parameters(&model, 0, true);
     g_assert_cmpfloat_with_epsilon(active / 1e9, 37.55, 0.005);
-    const CostParams dense_layer = cost_piece_params(&model, COST_PIECE_LAYER, 0);
+    const CostParams dense_layer = cost_part_params(&model, COST_PART_LAYER, 0);
     const double mlp = 3.0 * 7168 * 18432, norms = 2 * 7168;
     g_assert_cmpfloat(dense_layer.tensor_sharded + dense_layer.replicated - mlp - norms, ==, 187107328.0);
 }
