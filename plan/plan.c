@@ -75,7 +75,7 @@ static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
     point->kwh = report->kwh;
     *parts = (PlanParts){.bubble_ps = report->bubble_ps,
                          .step_ps = report->step_ps,
-                         .model_flops = cost_flops(spec).model,
+                         .model_flops = cost_flops(spec, NULL, 0).model,
                          .attention_flops = cost_convention_flops(spec, COST_CONVENTION_PALM) -
                                             cost_convention_flops(spec, COST_CONVENTION_6ND)};
     for (int part = 0; part < SIM_PART_COUNT; part++)
@@ -232,7 +232,7 @@ static void fill_textbook(const Spec *asked, const PlanOptions *options, const P
 /* Counts of which even the dense peak would miss the deadline are not looked at, but for the scenario's own. */
 static bool hopeless(const Spec *asked, int gpus, const PlanOptions *options)
 {
-    const double flops = cost_flops(asked).model / asked->training.global_batch /
+    const double flops = cost_flops(asked, NULL, 0).model / asked->training.global_batch /
                          asked->training.sequence_length * asked->training.tokens;
     return options->deadline_s > 0 && options->gpus == NULL && gpus != spec_gpus(asked) &&
            flops / (cost_peak_flops_per_s(asked) * gpus) > options->deadline_s;

@@ -293,17 +293,16 @@ static ExplainKernel *kernel_of(GArray *kernels, const char *name, const char *k
     return &g_array_index(kernels, ExplainKernel, kernels->len - 1);
 }
 
-static void visit(const CostOp *op, double seconds, int count, bool again, void *data)
+static void visit(const CostOp *op, double seconds, int count, void *data)
 {
     static const char *const kinds[] = {[COST_OP_GEMM] = "gemm",
                                         [COST_OP_ATTENTION] = "attention",
-                                        [COST_OP_MOVE] = "memory",
+                                        [COST_OP_MEMORY] = "memory",
                                         [COST_OP_COLLECTIVE] = "collective"};
     Sum *sum = data;
     const bool collective = op->kind == COST_OP_COLLECTIVE;
     ExplainKernel *kernel =
         kernel_of(collective ? sum->collectives : sum->compute, op->name, kinds[op->kind]);
-    (void)again; /* the waterfall's kernel loss is without recomputation, which has a bar of its own */
     kernel->share += seconds * count;
     if (!collective)
         kernel->loss_share += (seconds - op->model_flops / sum->peak_flops_per_s) * count;
@@ -351,7 +350,7 @@ Explanation report_explain(const Report *report)
     try_execution(&trial);
     try_experts(&trial);
     g_array_sort(explanation.changes, compare_changes);
-    report_visit_kernels(report->spec, visit, &sum);
+    report_visit_kernels(report, visit, &sum);
     to_shares(explanation.kernels);
     to_shares(explanation.collectives);
     return explanation;

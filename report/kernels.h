@@ -5,10 +5,10 @@
 #include "costmodel/pass.h"
 #include "report/report.h"
 
-/* `seconds`: of the op alone, for one micro-batch on one rank; `count`: such pieces in the whole model; `again`: it runs
- * again before the backward. */
-typedef void (*ReportKernelVisitor)(const CostOp *op, double seconds, int count, bool again, void *data);
+/* `seconds`: of the op alone, for one micro-batch on one rank, without recomputation; `count`: such pieces in the whole
+ * model. */
+typedef void (*ReportKernelVisitor)(const CostOp *op, double seconds, int count, void *data);
 
-void report_visit_kernels(const Spec *spec, ReportKernelVisitor visit, void *data);
+void report_visit_kernels(const Report *report, ReportKernelVisitor visit, void *data);
 
 #endif

@@ -53,8 +53,8 @@ static void append_machine(GString *out, const SearchFront *front, int index)
 void search_front_write_text(const SearchFront *front, GString *out)
 {
     const Spec *spec = front->machines[0].spec;
-    g_string_append_printf(out, "%s\n\nMachines%*s step       memory     best configuration\n",
-                           spec->name[0] != '\0' ? spec->name : "Search", NUMBERS - 6, "");
+    report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : "Search");
+    g_string_append_printf(out, "\nMachines%*s step       memory     best configuration\n", NUMBERS - 6, "");
     for (int m = 0; m < front->count; m++)
         append_machine(out, front, m);
     g_string_append_printf(

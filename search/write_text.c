@@ -347,7 +347,8 @@ void search_write_text(const SearchResult *result, GString *out)
 {
     const Spec *spec = result->space->spec;
     char gpus[ORR_TEXT_SIZE];
-    g_string_append_printf(out, "%s\n\n", spec->name[0] != '\0' ? spec->name : "Search");
+    report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : "Search");
+    g_string_append_c(out, '\n');
     append_entry(out, "machine", "%s x %s, %s", whole(gpus, spec_gpus(spec)), spec->cluster.accelerator.name,
                  spec->model.name);
     append_memory(out, result);
