@@ -99,6 +99,7 @@ typedef struct {
 typedef struct {
     int64_t free;       /* capacity less all shares of running ops; below 0: overfull */
     int32_t first_hold; /* list of Hold; SIM_NONE */
+    int32_t fair_count; /* fair shares held */
     int16_t row;
     bool dirty;
 } Instance;
