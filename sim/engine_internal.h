@@ -82,7 +82,8 @@ typedef struct {
 /* A share that can matter: those of rows which cannot be overfull are left out. */
 typedef struct {
     int64_t amount;
-    int32_t instance; /* column of a row that the rank has for itself; of listed ones the number, -1: the rank's */
+    int32_t
+        instance; /* column of a row that the rank has for itself; of listed ones the number, -1: the rank's */
     int16_t row;
     uint8_t mode; /* SimShareMode */
     bool listed;  /* holders are found in the instance's list, not by the rank's slots */
@@ -158,7 +159,7 @@ typedef struct {
     int32_t ready_first, ready_last;          /* slots to go on */
     /* Resources. */
     Row *rows;
-    int32_t own_rows; /* that each rank has for itself; its instances of them are neighbours */
+    int32_t own_rows;  /* that each rank has for itself; its instances of them are neighbours */
     bool *row_matters; /* some op could find it overfull */
     Instance *instances;
     int64_t *capacities; /* [instances] now; NULL: those of the rows */
