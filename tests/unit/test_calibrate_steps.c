@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "calibrate/fit_steps.h"
+#include "calibrate/fit/fit_steps.h"
 #include "calibrate_fixture.h"
 
 static bool predict(const Spec *spec, void *data, double *ret_s, GError **error)
@@ -238,7 +238,7 @@ static void test_profile(void)
     SpecFramework nanotron;
     g_assert_true(spec_load_framework("nanotron", &nanotron, &error));
     g_assert_true(spec_load_json(orr_json_root(doc), "scenario", sets, false, spec, NULL, &error));
-    fixture_within(spec->execution.framework.host.kernel_host_s, nanotron.kernel_host_s, 1e-12);
+    fixture_within(spec->execution.framework.host.kernel_host_s, nanotron.host.kernel_host_s, 1e-12);
     g_assert_true(spec_load_json(orr_json_root(doc), "scenario", over, false, spec, NULL, &error));
     fixture_within(spec->execution.framework.host.kernel_host_s, 1e-6, 1e-12);
     g_assert_true(

@@ -2,8 +2,8 @@
  * quoted texts, here-documents, conditions, what only the environment knows. */
 #include <string.h>
 
-#include "spec/exchange.h"
-#include "spec/shell.h"
+#include "exchange/exchange.h"
+#include "exchange/shell.h"
 
 /* --- words --- */
 
@@ -64,7 +64,7 @@ static OrrJsonDoc *import(const char *script, GString *said)
 {
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
     GError *error = NULL;
-    OrrJsonDoc *doc = spec_import(script, strlen(script), "launch.sh", -1, NULL, warnings, &error);
+    OrrJsonDoc *doc = exchange_import(script, strlen(script), "launch.sh", -1, NULL, warnings, &error);
     g_assert_no_error(error);
     for (guint i = 0; i < warnings->len; i++)
         g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(warnings, i));
