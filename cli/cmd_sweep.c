@@ -326,10 +326,10 @@ static bool read_fields(const SweepArgs *args, GArray *fields, GError **error)
         g_array_append_val(fields, vary);
         for (guint i = 0; i + 1 < fields->len; i++)
             if (overlaps(g_array_index(fields, CliVary, i).key, vary.key))
-                return orr_fail(
-                    error, ORR_ERROR_INPUT,
-                    "--vary %s: overlaps --vary %s, and one would undo the other; vary each field once",
-                    vary.key, g_array_index(fields, CliVary, i).key);
+                return orr_fail(error, ORR_ERROR_INPUT,
+                                "--vary %s: overlaps --vary %s, and one would undo the other; no field can "
+                                "be varied twice",
+                                vary.key, g_array_index(fields, CliVary, i).key);
     }
     return fields->len > 0 ||
            orr_fail(error, ORR_ERROR_INPUT,

@@ -31,7 +31,8 @@ void search_find_families(SearchResult *result, const GArray *runs, int top)
 bool search_is_plain(const Spec *asked, const Spec *chosen)
 {
     const SpecParallel *was = &asked->parallel, *is = &chosen->parallel;
-    const bool zero = was->zero == is->zero || is->zero <= asked->execution.framework.data_parallel.plain_zero;
+    const bool zero =
+        was->zero == is->zero || is->zero <= asked->execution.framework.data_parallel.plain_zero;
     const bool groups = was->zero_group_gpus == is->zero_group_gpus || is->zero_group_gpus == 0;
     const bool order = strcmp(was->order, is->order) == 0 || strcmp(is->order, DEFAULT_ORDER) == 0;
     const bool dispatcher = (int)was->moe_dispatcher == (int)is->moe_dispatcher || is->expert == 1 ||

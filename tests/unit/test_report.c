@@ -148,7 +148,8 @@ static Fixture *fixture_new(void)
     report->gpus = 16;
     report->fits = true;
     report->memory_verdict = REPORT_MEMORY_FITS;
-    report->memory_odds = NAN;
+    report->memory_odds = 1;
+    report->verbose = true;
     report->step_ps = 64 * MS + 2;
     report->tokens_per_s = 229064.5;
     report->tokens_per_s_per_gpu = 14316.53;
