@@ -360,11 +360,10 @@ CostTime cost_time_ops(const CostShape *shape, const CostOps *ops, CostPass pass
 
 CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent)
 {
-    bool selected[COST_MAX_OPS];
-    for (int i = 0; i < forward->count; i++) {
-        selected[i] = cost_runs_again(shape->spec, forward, i, extent);
-    }
-    return time_selected(shape, forward, selected, COST_FORWARD);
+    CostOps ops;
+    bool again[COST_MAX_OPS];
+    cost_again_ops(shape->spec, forward, extent, &ops, again);
+    return time_selected(shape, &ops, again, COST_FORWARD);
 }
 
 double cost_time_total_s(const CostTime *time)

@@ -24,9 +24,19 @@ static bool scatters(const CostOps *ops, int index)
            ops->op[index].u.collective.collective.op == COST_REDUCE_SCATTER;
 }
 
+static int products(const CostOp *op)
+{
+    int count = 0;
+    while (count < COST_MAX_PARTS && op->parts[count] > 0) {
+        count++;
+    }
+    return MAX(1, count);
+}
+
 /* torchtitan's per-op policy keeps every second matmul, attention, and what reduce-scatters return (so what only they
- * read is not needed); gathers run again. Source: [torchtitan] parallelize_llama.py, _save_list */
-static bool selective_op_recomputes(const CostOps *ops, int index)
+ * read is not needed); gathers run again. Linear layers that are apart are a matmul each. Source: [torchtitan]
+ * parallelize_llama.py, _save_list */
+static bool selective_op_recomputes(const CostOps *ops, int index, int product)
 {
     const CostOp *op = &ops->op[index];
     if (op->kind == COST_OP_ATTENTION) {
@@ -41,9 +51,9 @@ static bool selective_op_recomputes(const CostOps *ops, int index)
     if (op->kind != COST_OP_GEMM) {
         return true;
     }
-    int before = 0;
+    int before = MIN(product, products(op) - 1);
     for (int i = 0; i < index; i++) {
-        before += ops->op[i].kind == COST_OP_GEMM;
+        before += ops->op[i].kind == COST_OP_GEMM ? products(&ops->op[i]) : 0;
     }
     return before % 2 == 1;
 }
@@ -72,13 +82,13 @@ static bool module_recomputes(unsigned modules, CostModule module)
     }
 }
 
-bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index)
+bool cost_recomputes_product(const Spec *spec, const CostOps *ops, int index, int product)
 {
     switch (spec->training.recompute.mode) {
     case SPEC_RECOMPUTE_SELECTIVE:
         return ops->op[index].module == COST_MODULE_ATTENTION_CORE;
     case SPEC_RECOMPUTE_SELECTIVE_OP:
-        return selective_op_recomputes(ops, index);
+        return selective_op_recomputes(ops, index, product);
     case SPEC_RECOMPUTE_MODULES:
         return module_recomputes(spec->training.recompute.modules, ops->op[index].module);
     default:
@@ -86,12 +96,13 @@ bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index)
     }
 }
 
-/* Per-op recomputation tells products apart that are one op here: those of one op count on from its first. */
-bool cost_recomputes_product(const Spec *spec, const CostOps *ops, int index, int product)
+bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index)
 {
-    const bool again = cost_recomputes_op(spec, ops, index);
-    const bool per_op = spec->training.recompute.mode == SPEC_RECOMPUTE_SELECTIVE_OP;
-    return per_op && ops->op[index].kind == COST_OP_GEMM && product % 2 == 1 ? !again : again;
+    bool any = false;
+    for (int product = 0; product < products(&ops->op[index]); product++) {
+        any = any || cost_recomputes_product(spec, ops, index, product);
+    }
+    return any;
 }
 
 /* The first op of a layer that no tensor of its backward depends on: behind the last that writes one, and what its reader
@@ -119,4 +130,35 @@ bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRe
     }
     const bool early = spec->execution.framework.kernels.recompute_stops_early;
     return extent == COST_RECOMPUTE_OP_ALL && (!early || index < first_not_needed(forward));
+}
+
+/* Of linear layers that are apart those alone that run again. */
+static void keep_products(const Spec *spec, const CostOps *forward, int index, CostOp *op)
+{
+    const CostOp *whole = &forward->op[index];
+    double all = 0, left = 0;
+    int count = 0;
+    for (int i = 0; i < products(whole); i++) {
+        all += whole->parts[i];
+        op->parts[i] = 0;
+        if (cost_recomputes_product(spec, forward, index, i)) {
+            left += op->parts[count++] = whole->parts[i];
+        }
+    }
+    op->kernels = count;
+    op->u.gemm.n = left;
+    op->model_flops *= left / all;
+    op->full_flops *= left / all;
+}
+
+void cost_again_ops(const Spec *spec, const CostOps *forward, CostRecomputeExtent extent, CostOps *ret_ops,
+                    bool ret_again[COST_MAX_OPS])
+{
+    *ret_ops = *forward;
+    for (int i = 0; i < forward->count; i++) {
+        ret_again[i] = cost_runs_again(spec, forward, i, extent);
+        if (ret_again[i] && extent == COST_RECOMPUTE_OP_SOME && forward->op[i].parts[0] > 0) {
+            keep_products(spec, forward, i, &ret_ops->op[i]);
+        }
+    }
 }
