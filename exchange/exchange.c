@@ -7,6 +7,7 @@
 #include "exchange/internal.h"
 #include "spec/import_hf.h"
 #include "spec/load.h"
+#include "spec/notes.h"
 #include "spec/resolve.h"
 
 typedef struct FormatRow {
@@ -131,6 +132,17 @@ bool exchange_export_settings(const Spec *spec, ExchangeFormat format, Settings 
         return orr_fail(error, ORR_ERROR_INPUT,
                         "export: hf is a model's description, not a training configuration; give one of "
                         "megatron, megatron-bridge, deepspeed, torchtitan, nanotron");
+    const SpecFramework *framework = &spec->execution.framework;
+    const SpecSchedule schedule = spec->parallel.schedule;
+    bool own = false; /* the profile is of this very software */
+    for (gsize i = 0; rows[format].frameworks[i] != NULL; i++)
+        own = own || g_str_has_prefix(framework->name, rows[format].frameworks[i]);
+    if (own && spec->parallel.pipeline > 1 && !spec_framework_has_schedule(framework, schedule)) {
+        g_autofree char *names = spec_framework_schedules(framework);
+        g_autofree char *hint = g_strdup_printf("%s has %s", framework->name, names);
+        return exchange_export_refuse(error, format, "parallel.schedule",
+                                      spec_word(&spec_words_schedule, (int)schedule), hint);
+    }
     return rows[format].export(spec, out, error);
 }
 

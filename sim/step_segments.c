@@ -46,7 +46,7 @@ static CostMeet host_meets(const Spec *spec)
     if (spec->execution.framework.p2p_host_s > 0 && spec->parallel.pipeline > 1) {
         return COST_MEET_PASSES;
     }
-    const SpecSchedule schedule = spec->parallel.schedule;
+    const SpecSchedule schedule = spec_schedule_kind(spec);
     const bool forwards_first = schedule == SPEC_SCHEDULE_GPIPE || schedule == SPEC_SCHEDULE_BREADTH_FIRST;
     const bool forward =
         spec->execution.framework.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);

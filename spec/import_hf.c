@@ -114,11 +114,12 @@ typedef struct HfFamily {
     HfKind kind;
     const char *biases; /* NULL: from attention_bias and mlp_bias */
     bool qk_norm;
-    bool plain_mlp;  /* two matrices, not gated */
-    bool layernorm;  /* else RMSNorm */
-    bool tied;       /* unless the file says */
-    int extra_norms; /* of a layer's hidden size, beyond two */
-    bool parallel;   /* attention and MLP read one norm */
+    bool plain_mlp;                       /* two matrices, not gated */
+    bool layernorm;                       /* else RMSNorm */
+    bool tied;                            /* unless the file says */
+    int extra_norms;                      /* of a layer's hidden size, beyond two */
+    bool parallel;                        /* attention and MLP read one norm */
+    int heads, kv_heads, head_dim, vocab; /* of files that leave them to the class; 0: files say them */
 } HfFamily;
 
 static const HfFamily families[] = {
@@ -135,7 +136,14 @@ static const HfFamily families[] = {
     {.type = "gpt_oss", .kind = HF_GPT_OSS, .biases = "all"},
     {.type = "gemma", .tied = true},
     {.type = "gemma2", .tied = true, .extra_norms = 2},
-    {.type = "gemma3_text", .tied = true, .qk_norm = true, .extra_norms = 2},
+    {.type = "gemma3_text",
+     .tied = true,
+     .qk_norm = true,
+     .extra_norms = 2,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .vocab = 262208},
     {.type = "glm"},
     {.type = "glm4", .extra_norms = 2},
     {.type = "glm4_moe", .kind = HF_GLM_MOE},
@@ -322,9 +330,12 @@ static void import_heads(Import *import, const HfFamily *family, int64_t hidden,
     const char *head_key = family->kind == HF_DEEPSEEK ? "v_head_dim" : "head_dim";
     int64_t kv = heads;
     if (family->kind != HF_DEEPSEEK)
-        kv = shared ? 1 : whole(import, falcon ? "num_kv_heads" : "num_key_value_heads", heads);
+        kv = shared ? 1
+                    : whole(import, falcon ? "num_kv_heads" : "num_key_value_heads",
+                            family->kv_heads > 0 ? family->kv_heads : heads);
     put(import, "kv_heads", kv);
-    put(import, "head_dim", whole(import, head_key, heads > 0 ? MAX(hidden, 0) / heads : 0));
+    const int64_t divided = heads > 0 ? MAX(hidden, 0) / heads : 0;
+    put(import, "head_dim", whole(import, head_key, family->head_dim > 0 ? family->head_dim : divided));
 }
 
 static void say_layers(Import *import, const HfFamily *family)
@@ -342,6 +353,10 @@ static void say_layers(Import *import, const HfFamily *family)
     for (gsize i = 0; i < G_N_ELEMENTS(caps); i++)
         if (real(import->config, caps[i], 0) > 0 && find(import, caps[i]) != NULL)
             change(import, "%s: logits are capped; the kernel for it is not simulated", caps[i]);
+    static const char *const parts[] = {"partial_rotary_factor", "rotary_pct"};
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+        if (find(import, parts[i]) != NULL && real(import->config, parts[i], 1) < 1)
+            change(import, "%s: heads are rotated in part; simulated as rotated whole", parts[i]);
     if (whole(import, "attention_chunk_size", 0) > 0)
         change(import,
                "attention_chunk_size: layers that attend inside chunks are simulated as full attention");
@@ -353,7 +368,8 @@ static void say_layers(Import *import, const HfFamily *family)
 
 static void import_llama(Import *import, const HfFamily *family)
 {
-    const int64_t hidden = whole(import, "hidden_size", -1), heads = whole(import, "num_attention_heads", -1);
+    const int64_t hidden = whole(import, "hidden_size", -1),
+                  heads = whole(import, "num_attention_heads", family->heads > 0 ? family->heads : -1);
     const bool moe =
         family->kind != HF_DENSE && (family->kind != HF_DEEPSEEK || find(import, "n_routed_experts") != NULL);
     const bool falcon = strcmp(family->type, "falcon") == 0;
@@ -366,7 +382,7 @@ static void import_llama(Import *import, const HfFamily *family)
     else
         put_required(import, "ffn_hidden",
                      family->kind == HF_LLAMA4 ? "intermediate_size_mlp" : "intermediate_size");
-    put_required(import, "vocab", "vocab_size");
+    put(import, "vocab", whole(import, "vocab_size", family->vocab > 0 ? family->vocab : -1));
     put(import, "max_positions", MAX(1, whole(import, "max_position_embeddings", 4096)));
     orr_jw_bool(&import->out, "gated_mlp", !family->plain_mlp);
     orr_jw_bool(&import->out, "tied_embeddings", flag(import, "tie_word_embeddings", family->tied));
