@@ -24,17 +24,25 @@ bool megatron_expert_overlaps(const Spec *spec)
            spec->parallel.expert > 1;
 }
 
-bool megatron_check(const Spec *spec, bool bridge, GError **error)
+static bool none_broken(const Rule *rules, gsize count, bool bridge, GError **error)
+{
+    for (gsize i = 0; i < count; i++)
+        if (rules[i].broken)
+            return exchange_export_refuse(error,
+                                          bridge ? EXCHANGE_FORMAT_MEGATRON_BRIDGE : EXCHANGE_FORMAT_MEGATRON,
+                                          rules[i].key, rules[i].value, rules[i].hint);
+    return true;
+}
+
+/* Degrees, messages and stages. */
+static bool check_split(const Spec *spec, bool bridge, GError **error)
 {
     const SpecParallel *parallel = &spec->parallel;
     const SpecTraining *training = &spec->training;
-    const SpecRecompute *recompute = &training->recompute;
     const SpecModel *model = &spec->model;
     const unsigned overlap = spec_overlap(spec);
-    const bool fsdp = parallel->zero > 1, moe = model->moe.experts > 0, chunks = parallel->virtual_stages > 1;
-    const bool sequence = parallel->sequence_parallel == 1, expert = megatron_expert_overlaps(spec);
-    const bool floats =
-        training->precision == SPEC_PRECISION_FP32 || training->precision == SPEC_PRECISION_TF32;
+    const bool moe = model->moe.experts > 0, chunks = parallel->virtual_stages > 1;
+    const bool sequence = parallel->sequence_parallel == 1;
     const bool gathers = (overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && parallel->zero > 0;
     const Rule rules[] = {
         {megatron_tensor_overlaps(spec) && !sequence, "execution.overlap",
@@ -58,6 +66,22 @@ bool megatron_check(const Spec *spec, bool bridge, GError **error)
         {model->mla.kv_lora_rank == 0 && model->kv_heads % parallel->tensor != 0 &&
              parallel->tensor % model->kv_heads != 0,
          "parallel.tensor", "neither divides the groups of queries nor is divided by them", "give another"},
+    };
+    return none_broken(rules, G_N_ELEMENTS(rules), bridge, error);
+}
+
+/* Experts, sharding, offloading, recomputation. */
+static bool check_training(const Spec *spec, bool bridge, GError **error)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const SpecTraining *training = &spec->training;
+    const SpecRecompute *recompute = &training->recompute;
+    const SpecModel *model = &spec->model;
+    const bool fsdp = parallel->zero > 1, moe = model->moe.experts > 0, chunks = parallel->virtual_stages > 1;
+    const bool expert = megatron_expert_overlaps(spec);
+    const bool floats =
+        training->precision == SPEC_PRECISION_FP32 || training->precision == SPEC_PRECISION_TF32;
+    const Rule rules[] = {
         {moe && model->biases == SPEC_BIASES_ALL && parallel->expert_tensor > 1, "parallel.expert_tensor",
          "above 1 for experts with biases", "give 1"},
         {fsdp && training->optimizer != SPEC_OPTIMIZER_ADAM && training->optimizer != SPEC_OPTIMIZER_SGD,
@@ -88,12 +112,12 @@ bool megatron_check(const Spec *spec, bool bridge, GError **error)
          "training.recompute", "moe_act or layernorm with fp8's delayed scaling",
          "give another precision or other modules"},
     };
-    for (gsize i = 0; i < G_N_ELEMENTS(rules); i++)
-        if (rules[i].broken)
-            return exchange_export_refuse(error,
-                                          bridge ? EXCHANGE_FORMAT_MEGATRON_BRIDGE : EXCHANGE_FORMAT_MEGATRON,
-                                          rules[i].key, rules[i].value, rules[i].hint);
-    return true;
+    return none_broken(rules, G_N_ELEMENTS(rules), bridge, error);
+}
+
+bool megatron_check(const Spec *spec, bool bridge, GError **error)
+{
+    return check_split(spec, bridge, error) && check_training(spec, bridge, error);
 }
 
 void megatron_environment(const Spec *spec, Settings *out)
