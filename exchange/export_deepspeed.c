@@ -23,7 +23,7 @@ static void put_buckets(const Spec *spec, Settings *out)
 {
     const SpecPrecision precision = spec->training.precision;
     const bool whole = precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32;
-    const double elements = floor(spec->execution.framework.bucket_bytes / (whole ? 4 : 2));
+    const double elements = floor(spec->execution.framework.data_parallel.bucket_bytes / (whole ? 4 : 2));
     if (spec->parallel.zero == 0 || elements < 1 || elements > 1e9)
         return;
     settings_int(out, "zero_optimization.reduce_bucket_size", (int64_t)elements);

@@ -79,6 +79,23 @@ static void compare_overlap(const Spec *spec, const OrrJson *back, ExchangeLoss 
     }
 }
 
+/* Figures of the software that a scenario gives itself; switches that exporters say by flags apart. */
+static void say_figures(const OrrJson *object, const char *prefix, ExchangeLoss *loss)
+{
+    static const char *const said[] = {
+        "preset", "name", "source", "schema", "recipe_overlap", "deferred_head_gradients", "bucket_bytes"};
+    for (const OrrJson *member = orr_json_first(object); member != NULL; member = orr_json_next(member)) {
+        g_autofree char *path = g_strdup_printf("%s.%.80s", prefix, orr_json_key(member));
+        bool known = false;
+        for (gsize i = 0; i < G_N_ELEMENTS(said); i++)
+            known = known || strcmp(said[i], orr_json_key(member)) == 0;
+        if (orr_json_type(member) == ORR_JSON_OBJECT)
+            say_figures(member, path, loss);
+        else if (!known)
+            change(loss, "%s: figures of the software are in the comment alone", path);
+    }
+}
+
 /* The profile is that of another software, or has figures of its own. */
 static void compare_framework(const Spec *spec, const OrrJson *scenario, ExchangeFormat format,
                               ExchangeLoss *loss)
@@ -91,14 +108,8 @@ static void compare_framework(const Spec *spec, const OrrJson *scenario, Exchang
     if (!known)
         change(loss, "execution.framework: %s is what the scenario describes, and %s would run it",
                spec->execution.framework.name, names[0]);
-    if (given == NULL || orr_json_type(given) != ORR_JSON_OBJECT)
-        return;
-    for (const OrrJson *member = orr_json_first(given); member != NULL; member = orr_json_next(member)) {
-        const char *key = orr_json_key(member);
-        if (strcmp(key, "preset") != 0 && strcmp(key, "name") != 0 && strcmp(key, "source") != 0 &&
-            strcmp(key, "recipe_overlap") != 0 && strcmp(key, "deferred_head_gradients") != 0)
-            change(loss, "execution.framework.%.80s: figures of the software are in the comment alone", key);
-    }
+    if (given != NULL && orr_json_type(given) == ORR_JSON_OBJECT)
+        say_figures(given, "execution.framework", loss);
 }
 
 static bool is_native(const GPtrArray *native, const char *path)

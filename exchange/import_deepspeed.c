@@ -126,7 +126,7 @@ static void take_buckets(ExchangeImport *import)
     const double bytes = (double)(reduces ? reduce : gather) * (whole ? 4 : 2);
     char text[G_ASCII_DTOSTR_BUF_SIZE];
     g_ascii_dtostr(text, sizeof text, bytes);
-    exchange_import_native(import, "execution.framework.bucket_bytes", text);
+    exchange_import_native(import, "execution.framework.data_parallel.bucket_bytes", text);
 }
 
 static void take_zero(ExchangeImport *import)

@@ -510,14 +510,14 @@ static char *bridge_framework(const Names *names, bool told, int deferred)
         return g_strdup("megatron-core");
     GString *text = g_string_new("{\"preset\": \"megatron-core\"");
     if (!tensor || !pipeline)
-        g_string_append_printf(text, ", \"recipe_overlap\": [%s]",
+        g_string_append_printf(text, ", \"defaults\": {\"recipe_overlap\": [%s]}",
                                tensor     ? "\"tensor\""
                                : pipeline ? "\"pipeline\""
                                           : "");
     if (told)
-        g_string_append_printf(text, ", \"deferred_head_gradients\": %d", deferred);
+        g_string_append_printf(text, ", \"pipeline\": {\"deferred_head_gradients\": %d}", deferred);
     if (!fuses(names))
-        g_string_append(text, ", \"fused_grad_accumulation\": false");
+        g_string_append(text, ", \"kernels\": {\"fused_grad_accumulation\": false}");
     g_string_append_c(text, '}');
     return g_string_free(text, FALSE);
 }
@@ -534,10 +534,12 @@ static void take_framework(const Names *names)
                         names->bridge ? "comm_overlap.wgrad_deferral_limit" : "wgrad-deferral-limit", &limit);
     const int deferred = !defers ? 0 : limit > 0 ? limit : MOST_DEFERRED;
     g_autofree char *framework =
-        names->bridge ? bridge_framework(names, told, deferred)
-                      : g_strdup_printf("{\"preset\": \"megatron-core\", \"recipe_overlap\": [], "
-                                        "\"deferred_head_gradients\": %d%s}",
-                                        deferred, fuses(names) ? "" : ", \"fused_grad_accumulation\": false");
+        names->bridge
+            ? bridge_framework(names, told, deferred)
+            : g_strdup_printf("{\"preset\": \"megatron-core\", \"defaults\": {\"recipe_overlap\": "
+                              "[]}, \"pipeline\": {\"deferred_head_gradients\": %d}%s}",
+                              deferred,
+                              fuses(names) ? "" : ", \"kernels\": {\"fused_grad_accumulation\": false}");
     exchange_import_implied(names->import, "execution.framework", framework);
 }
 

@@ -3,15 +3,15 @@
 
 bool spec_framework_has_schedule(const SpecFramework *framework, SpecSchedule schedule)
 {
-    return framework->schedules == 0 || schedule == SPEC_SCHEDULE_FILE ||
-           (framework->schedules & 1u << schedule) != 0;
+    return framework->pipeline.schedules == 0 || schedule == SPEC_SCHEDULE_FILE ||
+           (framework->pipeline.schedules & 1u << schedule) != 0;
 }
 
 char *spec_framework_schedules(const SpecFramework *framework)
 {
     GString *names = g_string_new(NULL);
     for (int i = 0; i < spec_words_schedule.count; i++)
-        if ((framework->schedules & 1u << i) != 0)
+        if ((framework->pipeline.schedules & 1u << i) != 0)
             g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", spec_words_schedule.words[i]);
     return g_string_free(names, FALSE);
 }
@@ -19,9 +19,10 @@ char *spec_framework_schedules(const SpecFramework *framework)
 static void note_zero(const Spec *spec, GPtrArray *notes)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    const bool pipelined =
-        spec->parallel.pipeline > 1 && framework->most_zero_in_pipeline < framework->most_zero;
-    const int most = pipelined ? framework->most_zero_in_pipeline : framework->most_zero;
+    const bool pipelined = spec->parallel.pipeline > 1 && framework->data_parallel.most_zero_in_pipeline <
+                                                              framework->data_parallel.most_zero;
+    const int most =
+        pipelined ? framework->data_parallel.most_zero_in_pipeline : framework->data_parallel.most_zero;
     if (spec->parallel.zero > most && spec->parallel.data > 1)
         g_ptr_array_add(notes,
                         g_strdup_printf("%s has no ZeRO %d%s (at most %d): the step is what it would take, "
