@@ -153,9 +153,14 @@ static void take_zero(ExchangeImport *import)
             exchange_import_native_bool(import, switches[i].key,
                                         exchange_import_bool(import, switches[i].name, false));
     take_buckets(import);
-    if (exchange_import_text(import, "zero_optimization.overlap_comm") != NULL)
-        exchange_import_overlap(import, "grad_reduce",
-                                exchange_import_bool(import, "zero_optimization.overlap_comm", false));
+    if (exchange_import_text(import, "zero_optimization.overlap_comm") == NULL)
+        return;
+    const bool silent = exchange_import_at(import, "execution.overlap") == NULL;
+    exchange_import_overlap(import, "grad_reduce",
+                            exchange_import_bool(import, "zero_optimization.overlap_comm", false));
+    if (silent &&
+        exchange_import_doc_int(import, "parallel.zero", 0) == 3) /* it prefetches whatever is set */
+        exchange_import_overlap(import, "param_gather", true);
 }
 
 void exchange_import_deepspeed(ExchangeImport *import)

@@ -124,6 +124,8 @@ static void test_values(void)
         {"[training]\nseq_len = 8192\n", "parallel.zero", "3", EXCHANGE_FORMAT_TORCHTITAN},
         {"{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":2,\"reduce_bucket_size\":5e8}}",
          "execution.framework.data_parallel.bucket_bytes", "1000000000", EXCHANGE_FORMAT_DEEPSPEED},
+        {"{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":3,\"overlap_comm\":true}}",
+         "execution.overlap", "[\"grad_reduce\",\"param_gather\"]", EXCHANGE_FORMAT_DEEPSPEED},
         {"--num-layers 2 --use-distributed-optimizer --use-megatron-fsdp --no-gradient-accumulation-fusion",
          "execution.framework.kernels.fused_grad_accumulation", "false", EXCHANGE_FORMAT_MEGATRON},
     };
@@ -212,7 +214,7 @@ static void exported_clear(Exported *result)
 static void test_refusals(void)
 {
     static const struct {
-        const char *framework, *sets[4], *key;
+        const char *framework, *sets[5], *key;
         ExchangeFormat format;
     } cases[] = {
         {"deepspeed", {"training.precision=fp8"}, "training.precision", EXCHANGE_FORMAT_DEEPSPEED},
@@ -238,7 +240,7 @@ static void test_refusals(void)
          "parallel.zero",
          EXCHANGE_FORMAT_TORCHTITAN},
         {"torchtitan",
-         {"parallel.tensor=2", "parallel.sequence_parallel=true",
+         {"parallel.tensor=2", "parallel.sequence_parallel=true", "execution.compiled=false",
           "execution.overlap=[\"grad_reduce\",\"param_gather\",\"tensor\"]"},
          "execution.overlap",
          EXCHANGE_FORMAT_TORCHTITAN},
