@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "calibrate/check.h"
-#include "calibrate/collectives.h"
-#include "calibrate/fit.h"
-#include "calibrate/recorded.h"
+#include "calibrate/fit/check.h"
+#include "calibrate/fit/collectives.h"
+#include "calibrate/fit/fit.h"
+#include "calibrate/fit/recorded.h"
 #include "cli/cmd_calibrate_steps.h"
 #include "cli/listing.h"
 #include "cli/output.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "calibrate/fit_steps.h"
+#include "calibrate/fit/fit_steps.h"
 #include "report/report.h"
 #include "search/choose.h"
 #include "spec/measurement.h"

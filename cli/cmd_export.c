@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "report/orders.h"
-#include "spec/exchange.h"
+#include "exchange/exchange.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
 
@@ -14,11 +14,11 @@ typedef struct ExportArgs {
     char *to;
 } ExportArgs;
 
-static bool format_of(const char *word, SpecFormat *ret_format, GError **error)
+static bool format_of(const char *word, ExchangeFormat *ret_format, GError **error)
 {
-    for (int i = 0; word != NULL && i < spec_words_format.count; i++)
-        if (g_str_equal(word, spec_words_format.words[i])) {
-            *ret_format = (SpecFormat)i;
+    for (int i = 0; word != NULL && i < exchange_words_format.count; i++)
+        if (g_str_equal(word, exchange_words_format.words[i])) {
+            *ret_format = (ExchangeFormat)i;
             return true;
         }
     return orr_fail(error, ORR_ERROR_INPUT,
@@ -39,12 +39,12 @@ static OrrJsonDoc *document(const SpecSource *source, const GPtrArray *chosen, G
     return doc;
 }
 
-/* The framework's file, or with format SPEC_FORMAT_COUNT the schedule's op orders. */
-static bool write_file(const Spec *spec, const OrrJson *scenario, SpecFormat format, bool csv, GString *out,
-                       GError **error)
+/* The framework's file, or with format EXCHANGE_FORMAT_COUNT the schedule's op orders. */
+static bool write_file(const Spec *spec, const OrrJson *scenario, ExchangeFormat format, bool csv,
+                       GString *out, GError **error)
 {
-    return format == SPEC_FORMAT_COUNT ? report_write_orders(spec, csv, out, error)
-                                       : spec_export(spec, scenario, format, out, error);
+    return format == EXCHANGE_FORMAT_COUNT ? report_write_orders(spec, csv, out, error)
+                                           : exchange_export(spec, scenario, format, out, error);
 }
 
 static bool run(const CliArgs *common, GError **error)
@@ -52,7 +52,7 @@ static bool run(const CliArgs *common, GError **error)
     const ExportArgs *args = (const ExportArgs *)common;
     const bool csv = g_strcmp0(args->to, "schedule-csv") == 0;
     const bool orders = csv || g_strcmp0(args->to, "schedule") == 0;
-    SpecFormat format = SPEC_FORMAT_COUNT;
+    ExchangeFormat format = EXCHANGE_FORMAT_COUNT;
     SpecSource source = {NULL, NULL, NULL, NULL};
     g_autofree Spec *asked = g_new0(Spec, 1);
     g_autofree Spec *spec = g_new0(Spec, 1);

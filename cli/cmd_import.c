@@ -3,7 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "spec/exchange.h"
+#include "exchange/exchange.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
 
@@ -15,8 +15,8 @@ typedef struct ImportArgs {
 static bool format_of(const char *word, int *ret_format, GError **error)
 {
     *ret_format = -1;
-    for (int i = 0; word != NULL && i < spec_words_format.count; i++)
-        if (g_str_equal(word, spec_words_format.words[i]))
+    for (int i = 0; word != NULL && i < exchange_words_format.count; i++)
+        if (g_str_equal(word, exchange_words_format.words[i]))
             *ret_format = i;
     return word == NULL || *ret_format >= 0 ||
            orr_fail(error, ORR_ERROR_INPUT,
@@ -34,8 +34,8 @@ static OrrJsonDoc *import(const ImportArgs *args, const char *text, gsize length
         return NULL;
     if (args->base != NULL && (base = orr_json_read_file(args->base, error)) == NULL)
         return NULL;
-    doc = spec_import(text, length, args->common.words[0], format, base != NULL ? orr_json_root(base) : NULL,
-                      warnings, error);
+    doc = exchange_import(text, length, args->common.words[0], format,
+                          base != NULL ? orr_json_root(base) : NULL, warnings, error);
     for (char **set = args->common.sets; doc != NULL && set != NULL && *set != NULL; set++)
         if (!spec_resolve_set(doc, *set, error)) {
             orr_json_free(doc);

@@ -9,8 +9,8 @@
 #include "cli/output.h"
 #include "cli/vary.h"
 #include "plots/plots.h"
-#include "report/residuals.h"
-#include "search/plan.h"
+#include "ledger/residuals.h"
+#include "plan/plan.h"
 
 typedef struct PlanArgs {
     CliArgs common;
@@ -191,8 +191,8 @@ static bool run(const CliArgs *common, GError **error)
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GArray) plans = g_array_new(FALSE, TRUE, sizeof(Plan));
     g_array_set_clear_func(plans, clear_plan);
-    ReportResiduals *residuals = NULL;
-    bool ok = report_residuals_shipped(&residuals, error);
+    LedgerResiduals *residuals = NULL;
+    bool ok = ledger_residuals_shipped(&residuals, error);
     question.options.residuals = residuals;
     ok = ok && read_question(args, &question, error) &&
          spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error) &&
@@ -205,7 +205,7 @@ static bool run(const CliArgs *common, GError **error)
                                .count = (int)plans->len};
         ok = draw(args, &page, error) && write_page(common, &page, error);
     }
-    report_residuals_free(residuals);
+    ledger_residuals_free(residuals);
     spec_source_clear(&source);
     if (question.gpus != NULL)
         g_array_free(question.gpus, TRUE);

@@ -8,7 +8,7 @@
 #include "cli/kinds.h"
 #include "cli/output.h"
 #include "cli/team.h"
-#include "report/residuals.h"
+#include "ledger/residuals.h"
 #include "search/parallel.h"
 #include "search/choose.h"
 #include "search/front.h"
@@ -82,19 +82,19 @@ static bool search(const SearchArgs *args, const SearchOptions *options, Spec *s
             "%s: no field is \"auto\", so there is nothing to search; give \"auto\" for one, such as "
             "--set parallel.tensor=auto",
             args->common.words[0]);
-    ReportResiduals *residuals = NULL;
-    if (!report_residuals_shipped(&residuals, error))
+    LedgerResiduals *residuals = NULL;
+    if (!ledger_residuals_shipped(&residuals, error))
         return false;
     if (!search_run(spec, options, &result, error)) {
         g_prefix_error(error, "%s: ", args->common.words[0]);
-        report_residuals_free(residuals);
+        ledger_residuals_free(residuals);
         return false;
     }
     result.residuals = residuals;
     const bool first = options->team == NULL || options->team->rank == 0;
     const bool ok = !first || write_result(args, &result, source, out, error);
     search_result_clear(&result);
-    report_residuals_free(residuals);
+    ledger_residuals_free(residuals);
     return ok;
 }
 

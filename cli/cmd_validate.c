@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "plots/plots.h"
-#include "report/validate.h"
+#include "ledger/validate.h"
 #include "search/choose.h"
 
 typedef struct ValidateArgs {
@@ -20,24 +20,24 @@ static void show_progress(int done, int total, void *data)
     fprintf(stderr, "\r%d of %d runs%s", done, total, done == total ? "\n" : "");
 }
 
-static void write_ledger(const ValidateLedger *ledger, const ValidateArgs *args, GString *out)
+static void write_ledger(const Ledger *ledger, const ValidateArgs *args, GString *out)
 {
     if (args->common.format == CLI_FORMAT_JSON)
-        validate_write_json(ledger, out);
+        ledger_write_json(ledger, out);
     else if (args->common.format == CLI_FORMAT_CSV)
-        validate_write_csv(ledger, out);
+        ledger_write_csv(ledger, out);
     else if (args->leave_one_out)
-        validate_write_left_out(ledger, out);
+        ledger_write_left_out(ledger, out);
     else
-        validate_write_text(ledger, args->rows, out);
+        ledger_write_text(ledger, args->rows, out);
 }
 
-static bool draw(const ValidateLedger *ledger, const ValidateArgs *args, GError **error)
+static bool draw(const Ledger *ledger, const ValidateArgs *args, GError **error)
 {
     GArray *points = g_array_new(FALSE, FALSE, sizeof(PlotMeasured));
     for (guint i = 0; i < ledger->rows->len; i++) {
-        const ValidateRow *row = ledger->rows->pdata[i];
-        const ValidateSource *source = ledger->sources->pdata[row->source];
+        const LedgerRow *row = ledger->rows->pdata[i];
+        const LedgerSource *source = ledger->sources->pdata[row->source];
         const PlotMeasured point = {.source = row->source,
                                     .name = source->file,
                                     .id = row->id,
@@ -57,17 +57,17 @@ static bool draw(const ValidateLedger *ledger, const ValidateArgs *args, GError 
     return ok;
 }
 
-static bool write_all(ValidateLedger *ledger, const ValidateArgs *args, GError **error)
+static bool write_all(Ledger *ledger, const ValidateArgs *args, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL), residuals = g_string_new(NULL);
     CliOutput outputs[2];
     int count = 0;
     if (args->residuals != NULL) {
-        report_residuals_write(ledger->residuals, residuals);
+        ledger_residuals_write(ledger->residuals, residuals);
         outputs[count++] = (CliOutput){"--residuals", args->residuals, residuals};
     }
     outputs[count++] = (CliOutput){"the table", args->common.output, out};
-    if (args->leave_one_out && !validate_leave_one_out(ledger, error))
+    if (args->leave_one_out && !ledger_leave_one_out(ledger, error))
         return false;
     write_ledger(ledger, args, out);
     return (args->plot == NULL || draw(ledger, args, error)) && cli_outputs_write(outputs, count, error);
@@ -80,18 +80,18 @@ static bool run(const CliArgs *common, GError **error)
     const int skip = args->residuals == NULL ? 1 : 0;
     const int count = (int)g_strv_length(common->words);
     const bool terminal = !common->quiet && isatty(STDERR_FILENO) != 0;
-    ValidateLedger ledger;
+    Ledger ledger;
     if (!cli_outputs_check(outputs + skip, (int)G_N_ELEMENTS(outputs) - skip, error) ||
-        !validate_files((const char *const *)common->words, count, (const char *const *)common->sets,
-                        search_choose, terminal ? show_progress : NULL, NULL, &ledger, error))
+        !ledger_replay((const char *const *)common->words, count, (const char *const *)common->sets,
+                       search_choose, terminal ? show_progress : NULL, NULL, &ledger, error))
         return false;
     for (guint i = 0; i < ledger.rows->len; i++) {
-        const ValidateRow *row = ledger.rows->pdata[i];
+        const LedgerRow *row = ledger.rows->pdata[i];
         if (row->note != NULL)
             cli_note(common->quiet, "orrery: %s; the row is replayed without it", row->note);
     }
     const bool ok = write_all(&ledger, args, error);
-    validate_clear(&ledger);
+    ledger_clear(&ledger);
     return ok;
 }
 

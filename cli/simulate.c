@@ -2,22 +2,22 @@
 #include "cli/simulate.h"
 
 #include "cli/chosen.h"
-#include "report/residuals.h"
+#include "ledger/interval.h"
 
 static bool simulate(const char *path, char **sets, const ReportOptions *options, CliSimulation *simulation,
                      GError **error)
 {
     Spec asked;
-    ReportResiduals *residuals = NULL;
+    LedgerResiduals *residuals = NULL;
     if (!spec_load_file(path, (const char *const *)sets, true, &asked, &simulation->source, error) ||
         !cli_choose(&asked, &simulation->spec, simulation->chosen, error) ||
-        !report_residuals_shipped(&residuals, error))
+        !ledger_residuals_shipped(&residuals, error))
         return false;
-    ReportOptions with = *options;
-    with.residuals = residuals;
-    const bool ok = report_run(&simulation->spec, &simulation->source, &with, simulation->arena,
+    const bool ok = report_run(&simulation->spec, &simulation->source, options, simulation->arena,
                                &simulation->report, error);
-    report_residuals_free(residuals);
+    if (ok)
+        ledger_interval_fill(residuals, simulation->arena, &simulation->report);
+    ledger_residuals_free(residuals);
     simulation->report.chosen = simulation->chosen;
     return ok;
 }

@@ -1,7 +1,7 @@
-# The GPU parts: kernels/*.cu and the sweeps calibrate/*.cu, together the program orrery-calibrate. Built where
+# The GPU parts: kernels/*.cu and the sweeps calibrate/measure/*.cu, together the program orrery-calibrate. Built where
 # a CUDA compiler is found and never needed otherwise.
 file(GLOB kernel_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/*.cu)
-file(GLOB sweep_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/calibrate/*.cu)
+file(GLOB sweep_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/calibrate/measure/*.cu)
 if(NOT ORRERY_CUDA OR NOT (kernel_sources OR sweep_sources))
   return()
 endif()

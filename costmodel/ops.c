@@ -3,33 +3,9 @@
 
 #include "costmodel/moe.h"
 #include "costmodel/ops.h"
+#include "costmodel/spread.h"
 #include "costmodel/tensor_grid.h"
 #include "costmodel/states.h"
-
-/* Quantile of the standard normal distribution, by bisection of its distribution function. */
-static double normal_quantile(double probability)
-{
-    double low = -8, high = 8;
-    for (int i = 0; i < 60; i++) {
-        const double middle = (low + high) / 2;
-        if (0.5 * erfc(-middle / sqrt(2)) < probability) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return (low + high) / 2;
-}
-
-double cost_largest_deviate(int count)
-{
-    return count < 2 ? 0 : normal_quantile((count - 0.375) / (count + 0.25));
-}
-
-double cost_slowest_chip(double speed_spread_frac, int chips)
-{
-    return 1 + speed_spread_frac * cost_largest_deviate(chips);
-}
 
 static bool accumulates_fp32(const Spec *spec)
 {
@@ -100,6 +76,20 @@ CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModul
     return op;
 }
 
+void cost_keep(CostOps *ops, CostTensor tensor)
+{
+    if (tensor.bytes > 0) {
+        g_assert(ops->kept_count < COST_MAX_TENSORS);
+        ops->kept[ops->kept_count++] = tensor;
+    }
+}
+
+double cost_kept_input_bytes(const CostShape *shape, double element_bytes)
+{
+    const bool whole = shape->spec->execution.framework.tensor.keeps_gathered_input;
+    return element_bytes * (whole ? shape->tokens : shape->part_tokens) * shape->hidden;
+}
+
 CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPass pass, double m, double n,
                        double k, double groups, SpecDtype dtype)
 {
@@ -120,7 +110,7 @@ void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, c
         return;
     }
     const double elements = groups * (size[0] + size[1]) * size[2];
-    cost_push_move(ops, "scales", module, COST_MOVE_CAST, 2 * elements / (fp4 ? 16 : 32), 2);
+    cost_push_memory(ops, "scales", module, COST_MEMORY_CAST, 2 * elements / (fp4 ? 16 : 32), 2);
 }
 
 /* dW = dY^T X, added to the gradient that earlier micro-batches left: inside the GEMM (fused accumulation), or
@@ -133,17 +123,18 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
     }
     CostOp *op =
         cost_push_gemm(ops, name, module, COST_BACKWARD_WEIGHT, size[0], size[1], size[2], groups, dtype);
-    const bool fused = shape->spec->execution.framework.fused_grad_accumulation;
+    const bool fused = shape->spec->execution.framework.kernels.fused_grad_accumulation;
     const int gemm = ops->count - 1;
     op->u.gemm.accumulate_fp32 = fused && shape->accumulate_fp32;
     op->u.gemm.accumulate = fused && shape->accumulates;
     if (!fused && shape->accumulates) {
         const double gradient_bytes = shape->accumulate_fp32 ? 4 : shape->element_bytes;
-        const bool upcast = shape->accumulate_fp32 && shape->spec->execution.framework.gradient_upcast;
-        cost_push_move(ops, "add to gradient", module, COST_MOVE_ELEMENTWISE,
-                       size[0] * size[1] * groups *
-                           (shape->element_bytes + (2 + (upcast ? 2 : 0)) * gradient_bytes),
-                       upcast ? 2 : 1);
+        const bool upcast =
+            shape->accumulate_fp32 && shape->spec->execution.framework.kernels.gradient_upcast;
+        cost_push_memory(ops, "add to gradient", module, COST_MEMORY_ELEMENTWISE,
+                         size[0] * size[1] * groups *
+                             (shape->element_bytes + (2 + (upcast ? 2 : 0)) * gradient_bytes),
+                         upcast ? 2 : 1);
     }
     return gemm;
 }
@@ -174,7 +165,7 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
 void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int gemm,
                        const double parts[COST_MAX_PARTS])
 {
-    if (!shape->spec->execution.framework.separate_projections) {
+    if (!shape->spec->execution.framework.kernels.separate_projections) {
         return;
     }
     CostOp *op = &ops->op[gemm];
@@ -189,25 +180,25 @@ void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int 
         const bool compiled = shape->spec->execution.compiled;
         const double bytes = op->u.gemm.m * op->u.gemm.n * shape->element_bytes;
         const int sums = op->kernels - 1;
-        cost_push_move(ops, "add input grads", op->module, COST_MOVE_ELEMENTWISE,
-                       sums * (compiled ? 1 : 3) * bytes, compiled ? 1 : sums);
+        cost_push_memory(ops, "add input grads", op->module, COST_MEMORY_ELEMENTWISE,
+                         sums * (compiled ? 1 : 3) * bytes, compiled ? 1 : sums);
     }
 }
 
-void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes,
-                    int kernels)
+void cost_push_memory(CostOps *ops, const char *name, CostModule module, CostMemoryKernel move, double bytes,
+                      int kernels)
 {
-    CostOp *op = cost_ops_push(ops, name, COST_OP_MOVE, module);
-    op->u.move.move = move;
-    op->u.move.bytes = bytes;
+    CostOp *op = cost_ops_push(ops, name, COST_OP_MEMORY, module);
+    op->u.memory.kernel = move;
+    op->u.memory.bytes = bytes;
     op->kernels = kernels;
 }
 
 void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double bytes,
                           int kernels)
 {
-    cost_push_move(ops, name, module, COST_MOVE_ELEMENTWISE, bytes, kernels);
-    ops->op[ops->count - 1].u.move.elements = elements;
+    cost_push_memory(ops, name, module, COST_MEMORY_ELEMENTWISE, bytes, kernels);
+    ops->op[ops->count - 1].u.memory.elements = elements;
 }
 
 void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
@@ -238,35 +229,58 @@ void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double 
         return;
     }
     const double elements = tokens * width, e = shape->element_bytes;
-    const bool eager = framework->norm_upcasts_fp32 && !shape->spec->execution.compiled;
+    const bool eager = framework->kernels.norm_upcasts_fp32 && !shape->spec->execution.compiled;
     if (pass == COST_FORWARD) { /* read x, write y */
-        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM,
-                       elements * (eager ? EAGER_NORM_BYTES : 2 * e), eager ? EAGER_NORM_KERNELS : 1);
+        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM,
+                         elements * (eager ? EAGER_NORM_BYTES : 2 * e), eager ? EAGER_NORM_KERNELS : 1);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
-        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM,
-                       elements * (eager ? EAGER_NORM_BACKWARD_BYTES : 5 * e),
-                       eager ? EAGER_NORM_BACKWARD_KERNELS : 2);
+        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM,
+                         elements * (eager ? EAGER_NORM_BACKWARD_BYTES : 5 * e),
+                         eager ? EAGER_NORM_BACKWARD_KERNELS : 2);
     }
 }
 
+/* An eager norm keeps the fp32 copy that it works on beside its input. */
+int cost_push_block_norm(const CostShape *shape, CostOps *ops, CostPass pass, const char *name, int input)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    const double elements = shape->part_tokens * shape->hidden;
+    const int before = ops->count, norm = before;
+    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    if (ops->count == before) { /* models without norms: the block reads its input itself */
+        return input;
+    }
+    if (pass == COST_FORWARD) {
+        cost_keep(ops, (CostTensor){name, elements * shape->element_bytes, input, .kept_by = norm,
+                                    .weight_grad = true});
+        if (execution->framework.kernels.norm_upcasts_fp32 && !execution->compiled) {
+            cost_keep(ops, (CostTensor){"norm in fp32", 4 * elements, .written_by = norm, .kept_by = norm});
+        }
+    }
+    return norm;
+}
+
 /* y = residual + dropout(x + bias). */
-void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass)
+int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, const char *mask)
 {
     const SpecModel *model = &shape->spec->model;
-    const bool fused = shape->spec->execution.framework.fused_dropout_add || shape->spec->execution.compiled;
+    const bool fused =
+        shape->spec->execution.framework.kernels.fused_dropout_add || shape->spec->execution.compiled;
     const double elements = shape->part_tokens * shape->hidden, e = shape->element_bytes;
     const bool dropout = model->dropout_frac > 0, bias = model->biases == SPEC_BIASES_ALL;
     if (pass == COST_FORWARD) {
         const double bytes =
             fused ? 3 * e + (dropout ? 1 : 0) : 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? 2 * e : 0);
         const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (bias ? 1 : 0);
-        cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes,
-                       kernels);
+        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements * bytes,
+                         kernels);
+        cost_keep(ops, (CostTensor){mask, dropout ? elements : 0, ops->count - 1, .kept_by = ops->count - 1});
     } else if (pass == COST_BACKWARD_INPUT) { /* sum of the two gradients; dropout masks one of them */
         const double bytes = 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? e : 0);
-        cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes,
-                       1 + (dropout ? 1 : 0) + (bias ? 1 : 0));
+        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements * bytes,
+                         1 + (dropout ? 1 : 0) + (bias ? 1 : 0));
     }
+    return ops->count - 1;
 }
 
 /* Scales of a block-scaled recipe, bytes an element; 0 for recipes that scale whole tensors or rows. */
@@ -285,7 +299,7 @@ static double block_scale_bytes(const CostShape *shape)
 static double gathered_bytes(const CostShape *shape, bool for_both_products)
 {
     const SpecPrecision precision = shape->spec->training.precision;
-    const bool narrow = shape->spec->execution.framework.tensor_gather_8bit &&
+    const bool narrow = shape->spec->execution.framework.tensor.tensor_gather_8bit &&
                         precision != SPEC_PRECISION_FP8_ROWWISE &&
                         (shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4);
     const double scales = block_scale_bytes(shape), elements = shape->tokens * shape->hidden;
@@ -305,7 +319,8 @@ static void push_maximum(const CostShape *shape, CostOps *ops, CostModule module
     const bool whole = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE ||
                        shape->linear_dtype == SPEC_FP4;
     const SpecFramework *framework = &shape->spec->execution.framework;
-    if (whole && shape->sequence_parallel && framework->tensor_gather_8bit && !framework->reduces_maximum) {
+    if (whole && shape->sequence_parallel && framework->tensor.tensor_gather_8bit &&
+        !framework->tensor.reduces_maximum) {
         cost_push_collective(ops, "maximum", module, COST_ALL_REDUCE, 4, shape->tensor_group,
                              COST_COMM_TENSOR, -1);
     }
@@ -319,9 +334,9 @@ bool cost_overlaps_tensor(const CostShape *shape)
 /* Sequences behind the batch: what was gathered is put in order, what is scattered is put into the order of ranks. */
 static void push_layout_copy(const CostShape *shape, CostOps *ops, CostModule module, double bytes)
 {
-    const double copies = shape->spec->execution.framework.tensor_layout_copies;
+    const double copies = shape->spec->execution.framework.tensor.tensor_layout_copies;
     if (shape->sequence_parallel && copies > 0 && shape->tensor_group.ranks > 1) {
-        cost_push_move(ops, "layout", module, COST_MOVE_ELEMENTWISE, 2 * copies * bytes, 1);
+        cost_push_memory(ops, "layout", module, COST_MEMORY_ELEMENTWISE, 2 * copies * bytes, 1);
     }
 }
 
@@ -353,7 +368,8 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
         } else {
             push_layout_copy(shape, ops, module, gathered_bytes(shape, false));
         }
-    } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel && !framework->keeps_gathered_input) {
+    } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel &&
+               !framework->tensor.keeps_gathered_input) {
         cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered_bytes(shape, false),
                              shape->tensor_group, COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
@@ -374,8 +390,8 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
     const bool wanted = cost_overlaps_tensor(shape);
     /* where products are not cut in pieces, the rank's own part of the product hides a gather but no reduce-scatter */
     const SpecFramework *framework = &shape->spec->execution.framework;
-    const bool overlap = wanted && (framework->chunked_tensor_overlap ||
-                                    (framework->own_part_products && pass == COST_BACKWARD_INPUT));
+    const bool overlap = wanted && (framework->tensor.chunked_tensor_overlap ||
+                                    (framework->tensor.local_chunk_gemms && pass == COST_BACKWARD_INPUT));
     const double bytes = full_bytes(shape);
     if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
         cost_push_tensor_grid(shape, ops, pass, module, gemm, false);

@@ -3,7 +3,6 @@
 
 #include "costmodel/params.h"
 #include "report/balance.h"
-#include "report/interval.h"
 #include "sim/step.h"
 
 static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index,
@@ -26,8 +25,8 @@ static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *r
     const double workspace = out->workspace_bytes;
     const SimRankPlan *planned = &plan->ranks[index];
     const double moving = dynamic - (double)planned->static_bytes[SIM_MEM_ACTIVATIONS] + workspace;
-    out->reserved_bytes = out->peak_bytes + framework->fragmentation_frac * moving +
-                          (double)planned->stranded_bytes + framework->context_bytes;
+    out->reserved_bytes = out->peak_bytes + framework->allocator.fragmentation_frac * moving +
+                          (double)planned->stranded_bytes + framework->allocator.context_bytes;
 }
 
 static void fill_memory(const SimPlan *plan, OrrArena *arena, Report *report)
@@ -42,7 +41,7 @@ static void fill_memory(const SimPlan *plan, OrrArena *arena, Report *report)
         report->reserved_bytes = fmax(report->reserved_bytes, report->stages[i].reserved_bytes);
     }
     /* Fragmentation is elastic: the allocator gives cached blocks back before it fails. */
-    const double needed = report->peak_bytes + spec->execution.framework.context_bytes;
+    const double needed = report->peak_bytes + spec->execution.framework.allocator.context_bytes;
     report->fits = needed <= report->capacity_bytes;
     report->short_bytes = report->fits ? 0 : needed - report->capacity_bytes;
 }
@@ -63,11 +62,23 @@ static void fill_time(Report *report)
     report->bubble_frac = idle_ps / ((double)result->ranks * (double)result->step_ps);
 }
 
-static void fill_rates(Report *report)
+/* Layers of each stage of one copy of the model. */
+static CostFlops count_flops(const Report *report, OrrArena *arena)
+{
+    const SimPlan *plan = &report->plan;
+    const int stages = sim_plan_model_stages(plan);
+    int *layers = ORR_ARENA_NEW(arena, int, stages);
+    for (int stage = 0; stage < stages; stage++) {
+        layers[stage] = plan->stages[stage].layers;
+    }
+    return cost_flops(report->spec, layers, stages);
+}
+
+static void fill_rates(OrrArena *arena, Report *report)
 {
     const Spec *spec = report->spec;
     const double step_s = (double)report->step_ps * 1e-12;
-    const CostFlops flops = cost_flops(spec);
+    const CostFlops flops = count_flops(report, arena);
     const double peak = cost_peak_flops_per_s(spec) * report->gpus;
     report->parameters = cost_parameters(&spec->model, 0, false);
     report->active_parameters = cost_parameters(&spec->model, 0, true);
@@ -112,9 +123,8 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
 {
     Report report = {.spec = spec, .source = source, .gpus = spec_gpus(spec)};
     const unsigned record = options->record | (options->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u);
-    SimPlan plan;
-    if (!sim_step_plan(spec, arena, &plan, error) ||
-        !sim_program_build(&plan, options->unfold, arena, &report.program, error) ||
+    if (!sim_step_plan(spec, arena, &report.plan, error) ||
+        !sim_program_build(&report.plan, options->unfold, arena, &report.program, error) ||
         !simulate(spec, record, arena, &report, error)) {
         return false;
     }
@@ -122,11 +132,10 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
         return false;
     }
     fill_time(&report);
-    fill_memory(&plan, arena, &report);
-    fill_rates(&report);
+    fill_memory(&report.plan, arena, &report);
+    fill_rates(arena, &report);
     report_balance_fill(arena, &report);
     fill_campaign(&report);
-    report_interval_fill(options->residuals, arena, &report);
     *ret_report = report;
     return true;
 }

@@ -51,7 +51,7 @@ static void take_layer(Probe *probe, int layer, const SimSegment *segment)
 {
     SearchLayer *row = &probe->rows[layer];
     if (probe->first) {
-        const CostParams params = cost_piece_params(&probe->spec->model, COST_PIECE_LAYER, layer);
+        const CostParams params = cost_part_params(&probe->spec->model, COST_PART_LAYER, layer);
         row->forward_ps = duration_ps(&segment->forward);
         row->input_ps = duration_ps(&segment->backward_input);
         row->weight_ps = duration_ps(&segment->backward_weight);
@@ -71,11 +71,11 @@ static void take_layer(Probe *probe, int layer, const SimSegment *segment)
     again->backward_temp_bytes = segment->backward_temp_bytes;
 }
 
-static void edge_params(const Probe *probe, CostPiece piece, bool tied, SearchEdge *edge)
+static void edge_params(const Probe *probe, CostModelPart piece, bool tied, SearchEdge *edge)
 {
     SpecModel model = probe->spec->model;
     model.tied_embeddings = tied;
-    const CostParams params = cost_piece_params(&model, piece, 0);
+    const CostParams params = cost_part_params(&model, piece, 0);
     edge->dense += cost_rank_dense_params(&params, &probe->spec->parallel);
     edge->expert += cost_rank_expert_params(&params, &probe->spec->parallel);
     edge->matrices += params.matrices;
@@ -113,14 +113,15 @@ static void take_plan(Probe *probe, const SimPlan *plan)
     }
     if (!probe->first)
         return;
-    edge_params(probe, COST_PIECE_EMBEDDING, probe->spec->model.tied_embeddings, &costs->first);
-    edge_params(probe, COST_PIECE_HEAD, false, &costs->last);
-    edge_params(probe, COST_PIECE_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
+    edge_params(probe, COST_PART_EMBEDDING, probe->spec->model.tied_embeddings, &costs->first);
+    edge_params(probe, COST_PART_HEAD, false, &costs->last);
+    edge_params(probe, COST_PART_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
     if (probe->spec->model.mtp_layers > 0)
-        edge_params(probe, COST_PIECE_MTP, false, &costs->mtp);
+        edge_params(probe, COST_PART_MTP, false, &costs->mtp);
     costs->head_left_out_ps = duration_ps(&plan->head_left_out);
-    costs->workspace_bytes = plan->ranks[0].static_bytes[SIM_MEM_WORKSPACE];
-    costs->last_workspace_bytes = plan->ranks[ranks - 1].static_bytes[SIM_MEM_WORKSPACE];
+    costs->workspace_bytes = plan->ranks[0].end_workspace_bytes;
+    costs->last_workspace_bytes = plan->ranks[ranks - 1].end_workspace_bytes;
+    costs->layer_workspace_bytes = plan->ranks[0].least_layer_workspace_bytes;
 }
 
 static void probe_once(Probe *probe, Spec *spec, SpecRecompute recompute)
@@ -153,7 +154,7 @@ bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
 bool search_meets_in_pipelines(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    return framework->p2p_host_s > 0 || framework->collective_checks_pipelines_only;
+    return framework->pipeline.p2p_host_s > 0 || framework->host.collective_checks_pipelines_only;
 }
 
 /* The group's own degrees; each stage has a segment, the first and last their edge. */
@@ -197,7 +198,7 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
               sizeof parallel->order);
     parallel->expert = group->expert;
     parallel->expert_tensor = group->expert_tensor;
-    parallel->zero = framework->reduce_each_microbatch ? 2 : 0;
+    parallel->zero = framework->data_parallel.reduce_each_microbatch ? 2 : 0;
     parallel->zero_group_gpus = 0;
     ret_spec->training.micro_batch = group->micro_batch;
     ret_spec->training.precision = (SpecPrecision)group->precision;
@@ -206,8 +207,8 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     ret_spec->execution.overlap = group->overlap | search_given_overlap(space);
     search_point_recipes(space, ret_spec);
     ret_spec->offload.activation_layers = 0; /* what leaves is search_kept()'s affair */
-    ret_spec->execution.framework.balances_head = false;
-    ret_spec->execution.framework.bucket_bytes = 0; /* data parallelism is counted elsewhere */
+    ret_spec->execution.framework.pipeline.balances_head = false;
+    ret_spec->execution.framework.data_parallel.bucket_bytes = 0; /* data parallelism is counted elsewhere */
 }
 
 static void probe_again(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)
@@ -301,9 +302,9 @@ void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole
                    .layers = space->spec->model.layers,
                    .first = true};
     probe_spec(space, group, spec);
-    costs.overhead_ps = llround(spec->execution.framework.microbatch_overhead_s * 1e12);
+    costs.overhead_ps = llround(spec->execution.framework.host.microbatch_overhead_s * 1e12);
     probe_again(space, &probe, spec, whole);
-    if (spec->execution.framework.reduce_each_microbatch && spec_microbatches(spec) > 1)
+    if (spec->execution.framework.data_parallel.reduce_each_microbatch && spec_microbatches(spec) > 1)
         probe_other_zero(space, &probe, spec, whole);
     costs.hop_inside_ps = sim_step_hop_ps(spec, true);
     costs.hop_across_ps = sim_step_hop_ps(spec, false);

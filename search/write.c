@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ledger/interval.h"
 #include "report/parts.h"
 #include "search/limits.h"
 #include "search/write_internal.h"
@@ -90,14 +91,15 @@ void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen
 /* --- points --- */
 
 static bool write_report(OrrJsonWriter *w, const Spec *spec, const SpecSource *source,
-                         const ReportResiduals *residuals, GError **error)
+                         const LedgerResiduals *residuals, GError **error)
 {
-    const ReportOptions options = {.residuals = residuals};
+    const ReportOptions options = {0};
     OrrArena *arena = orr_arena_new();
     Report report;
     bool ok = report_run(spec, source, &options, arena, &report, error);
     if (ok) {
         g_autoptr(GString) text = g_string_new(NULL);
+        ledger_interval_fill(residuals, arena, &report);
         report_write_json(&report, text);
         OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "report", error);
         ok = doc != NULL;

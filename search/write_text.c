@@ -1,5 +1,6 @@
 /* search/write_text.c - a search's answer as a page of text, at most 100 columns. */
 #include "base/text.h"
+#include "ledger/interval.h"
 #include "report/page.h"
 #include "report/parts.h"
 #include "search/limits.h"
@@ -141,14 +142,16 @@ static void append_reason(GString *out, const SearchRun *best, const SearchRun *
 /* The interval around the best: that of `run`. */
 static void append_interval(GString *out, const SearchResult *result, const SearchRun *run)
 {
-    const ReportOptions options = {.residuals = result->residuals};
+    const ReportOptions options = {0};
     char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
     g_autofree Spec *spec = g_new(Spec, 1);
     OrrArena *arena = orr_arena_new();
     Report report;
     search_point_spec(result->space, run->id, spec);
-    if (result->residuals != NULL && report_run(spec, NULL, &options, arena, &report, NULL) &&
-        report.interval_coverage > 0)
+    const bool ran = result->residuals != NULL && report_run(spec, NULL, &options, arena, &report, NULL);
+    if (ran)
+        ledger_interval_fill(result->residuals, arena, &report);
+    if (ran && report.interval_coverage > 0)
         g_string_append_printf(out, "%*s%s to %s (%.0f %% of comparable published runs)\n", POINT_COLUMN, "",
                                orr_text_seconds(low, report.interval_low_s),
                                orr_text_seconds(high, report.interval_high_s),
@@ -197,7 +200,7 @@ static void append_schedules(GString *out, const SearchResult *result)
     g_autofree Spec *chosen = g_new(Spec, 1);
     const Spec *spec = result->space->spec;
     if (result->best->len == 0 || (int)spec->parallel.schedule != SPEC_AUTO ||
-        spec->execution.framework.schedules != 0 || spec->search.schedule != 0)
+        spec->execution.framework.pipeline.schedules != 0 || spec->search.schedule != 0)
         return;
     search_point_spec(result->space, g_array_index(result->best, SearchRun, 0).id, chosen);
     const SpecSchedule schedule = chosen->parallel.schedule;

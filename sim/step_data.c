@@ -35,12 +35,11 @@ static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ra
  * norms and biases stay whole (below DeepSpeed's persistence threshold of 1e5 elements) and are not gathered. */
 static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams *params)
 {
-    if (spec->parallel.zero < 3 || !spec->execution.framework.gathers_each_tensor || params->matrices < 2) {
+    if (spec->parallel.zero < 3 || !spec->execution.framework.data_parallel.gathers_each_tensor ||
+        params->matrices < 2) {
         return 1;
     }
-    const CostParams layer = cost_piece_params(&spec->model, COST_PIECE_LAYER, 0);
-    const double sent = op == COST_ALL_GATHER ? 1 - (double)layer.vectors / MAX(layer.matrices, 1) : 1;
-    return MAX(1, (int)lround(params->matrices * sent));
+    return MAX(1, params->matrices - (op == COST_ALL_GATHER ? params->vectors : 0));
 }
 
 /* Collectives on lists of tensors: for every rank's part of each the host makes a view and launches a copy, which the GPU
@@ -49,16 +48,18 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
                       int ranks, int sent, SimWork *work)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    const bool lists = framework->list_rank_host_s > 0 || framework->list_passes > 0;
+    const bool lists = framework->data_parallel.tensor_list_rank_host_s > 0 ||
+                       framework->data_parallel.tensor_list_copies > 0;
     if (!lists || op == COST_ALL_REDUCE || ranks < 2 ||
-        spec->parallel.zero < (framework->gathers_each_tensor ? 3 : 1)) {
+        spec->parallel.zero < (framework->data_parallel.gathers_each_tensor ? 3 : 1)) {
         return;
     }
-    const int tensors = framework->gathers_each_tensor ? sent : params->matrices;
-    const double bytes = (params->dense + params->expert) * wire_bytes * framework->list_passes;
-    double seconds = tensors * (double)ranks * framework->list_rank_host_s;
+    const int tensors = framework->data_parallel.gathers_each_tensor ? sent : params->matrices;
+    const double bytes =
+        (params->dense + params->expert) * wire_bytes * framework->data_parallel.tensor_list_copies;
+    double seconds = tensors * (double)ranks * framework->data_parallel.tensor_list_rank_host_s;
     if (bytes > 0) {
-        seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes);
+        seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes);
     }
     work->part_ps[SIM_PART_DATA_COMM] += step_ps(seconds);
 }
@@ -79,7 +80,7 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
 /* Hosts compare each bucket's reduction before it starts. */
 static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
 {
-    const double limit = spec->execution.framework.bucket_bytes;
+    const double limit = spec->execution.framework.data_parallel.bucket_bytes;
     const double bytes = (params->dense + params->expert) * cost_gradient_wire_bytes(spec);
     const int ranks = cost_group(spec, COST_RANKS_REPLICAS).ranks;
     return step_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
@@ -89,7 +90,8 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
 {
     const int zero = spec->parallel.zero;
     const SpecFramework *framework = &spec->execution.framework;
-    const bool scatter = framework->reduce_scatter && zero >= (framework->zero1_all_reduces ? 2 : 1);
+    const bool scatter = framework->data_parallel.reduce_scatter &&
+                         zero >= (framework->data_parallel.zero1_all_reduces ? 2 : 1);
     segment->grad_reduce =
         both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, params, cost_gradient_wire_bytes(spec));
     segment->grad_reduce.part_ps[SIM_PART_DATA_COMM] += zero == 0 ? bucket_checks_ps(spec, params) : 0;
@@ -107,11 +109,28 @@ static SimBucketWork bucket_work(const SimWork *work)
                            .network = network == NULL ? -1 : network->resource};
 }
 
+/* Norms and biases among `tensors`, as many as layers of any kind have: no more are left out of a gather. */
+static int vectors_among(const Spec *spec, int tensors)
+{
+    unsigned seen = 0;
+    double most = 0;
+    for (int layer = 0; layer < spec->model.layers; layer++) {
+        const unsigned kind = 1u << cost_layer_kind(&spec->model, layer);
+        if ((seen & kind) == 0) {
+            const CostParams params = cost_part_params(&spec->model, COST_PART_LAYER, layer);
+            most = fmax(most, (double)params.vectors / MAX(params.matrices, 1));
+        }
+        seen |= kind;
+    }
+    return (int)lround(most * tensors);
+}
+
 void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices, SimBucketWork *ret_reduce,
                      SimBucketWork *ret_gather)
 {
     SimSegment segment = {0};
-    const StepParams params = {.dense = dense, .expert = expert, .matrices = matrices};
+    const StepParams params = {
+        .dense = dense, .expert = expert, .matrices = matrices, .vectors = vectors_among(spec, matrices)};
     set_communication(spec, &segment, &params);
     if (spec->parallel.zero >= 3)
         step_apply_zeropp(spec, &params, &segment);
@@ -126,6 +145,7 @@ static void add_params(StepParams *sum, const StepParams *term)
     sum->dense += term->dense;
     sum->expert += term->expert;
     sum->matrices += term->matrices;
+    sum->vectors += term->vectors;
 }
 
 /* Whole weights or gradients read and written `copies` times: gathered weights from the buffer of the collective to their
@@ -133,14 +153,15 @@ static void add_params(StepParams *sum, const StepParams *term)
 static int64_t copies_ps(const Spec *spec, double copies, double params)
 {
     const double bytes = 2 * copies * params * cost_weight_wire_bytes(spec);
-    return bytes > 0 ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes))
-                     : 0;
+    return bytes > 0
+               ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes))
+               : 0;
 }
 
 /* Weights that recomputation has used are dropped and gathered once more for the gradients. */
 static void gather_again(const Spec *spec, SimSegment *segment)
 {
-    if (!spec->execution.framework.regathers_recompute ||
+    if (!spec->execution.framework.data_parallel.regathers_recompute ||
         spec->training.recompute.mode != SPEC_RECOMPUTE_FULL) {
         return;
     }
@@ -155,8 +176,9 @@ static double gradient_passes(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
     const double w = cost_weight_wire_bytes(spec), r = cost_gradient_wire_bytes(spec);
-    const double wider = framework->gradient_cast && r > w ? (w + r + 2 * (r - w)) / (2 * w) : 0;
-    return framework->gradient_copies + wider;
+    const double wider =
+        framework->data_parallel.gradient_cast && r > w ? (w + r + 2 * (r - w)) / (2 * w) : 0;
+    return framework->data_parallel.gradient_copies + wider;
 }
 
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
@@ -169,8 +191,8 @@ static void fill_units(const Step *step, int stage)
         const double count = params->dense + params->expert;
         set_communication(step->spec, segment, params);
         const SpecFramework *framework = &step->spec->execution.framework;
-        const int64_t gathered_ps = copies_ps(step->spec, framework->gathered_copies, count);
-        const bool again = framework->reshard_after_forward && !cost_keeps_gathered(step->spec);
+        const int64_t gathered_ps = copies_ps(step->spec, framework->data_parallel.gathered_copies, count);
+        const bool again = framework->data_parallel.reshard_after_forward && !cost_keeps_gathered(step->spec);
         segment->forward.part_ps[SIM_PART_COMPUTE] += gathered_ps;
         segment->backward_input.part_ps[SIM_PART_COMPUTE] += again ? gathered_ps : 0;
         segment->backward_weight.part_ps[SIM_PART_COMPUTE] +=
@@ -190,7 +212,7 @@ static void fill_units(const Step *step, int stage)
 static void fill_buckets(const Step *step, int stage)
 {
     SimStage *out = &step->plan->stages[stage];
-    const double limit = step->spec->execution.framework.bucket_bytes;
+    const double limit = step->spec->execution.framework.data_parallel.bucket_bytes;
     const double wire = cost_gradient_wire_bytes(step->spec);
     StepParams bucket = {0};
     for (int i = out->segment_count - 1; i >= 0; i--) {
@@ -244,22 +266,60 @@ static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
         spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = bytes, .group = ends}, SIM_PART_DATA_COMM);
 }
 
-/* Transformer Engine hands autograd a cached placeholder for each distinct shape of weight whose gradient the GEMM
- * has already added: one layer's matrices and, on the last rank, the LM head's. */
-static double placeholder_bytes(const Step *step, int rank)
+static int stage_of(const Step *step, int rank, int chunk)
 {
-    const Spec *spec = step->spec;
-    const SpecModel *model = &spec->model;
-    if (!spec->execution.framework.weight_placeholders ||
-        !spec->execution.framework.fused_grad_accumulation) {
-        return 0;
+    const SimPlan *plan = step->plan;
+    return sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
+}
+
+static const StepLayerKind *group_kind(const Step *step, const CostLayerGroup *group)
+{
+    return &step->kinds[cost_layer_kind(&step->spec->model, group->layer) * COST_RECOMPUTE_OP_COUNT +
+                        (int)group->extent];
+}
+
+static bool has_placeholders(const Spec *spec)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    return framework->allocator.weight_placeholders && framework->kernels.fused_grad_accumulation;
+}
+
+/* Transformer Engine hands autograd a cached placeholder for each distinct shape of weight whose gradient the GEMM
+ * has already added: those of all kinds of layers of the rank and, on the last one, the LM head's. */
+static double layer_placeholder_bytes(const Step *step, int rank)
+{
+    CostWeightShapes shapes = {.count = 0};
+    for (int chunk = 0; chunk < step->plan->shape.chunks; chunk++) {
+        const CostLayerGroups *groups = &step->groups[stage_of(step, rank, chunk) % step->stages];
+        for (int i = 0; i < groups->count; i++) {
+            cost_join_weight_shapes(&group_kind(step, &groups->group[i])->weights, &shapes);
+        }
     }
-    const CostParams layer = cost_piece_params(model, COST_PIECE_LAYER, 0);
-    double weights = layer.tensor_sharded;
-    if (rank == step->plan->shape.ranks - 1) {
-        weights += (double)model->vocab * model->hidden;
+    return cost_weight_shapes_elements(&shapes) * step->shape.element_bytes;
+}
+
+static double least_placeholder_bytes(const Step *step)
+{
+    double least = INFINITY;
+    for (int i = 0; i < COST_LAYER_GROUPS; i++) {
+        if (step->kinds[i].filled) {
+            least = fmin(least, cost_weight_shapes_elements(&step->kinds[i].weights));
+        }
     }
-    return weights / spec->parallel.tensor * step->shape.element_bytes;
+    return isinf(least) ? 0 : least * step->shape.element_bytes;
+}
+
+static void fill_workspace(const Step *step, int rank, SimRankPlan *out)
+{
+    const SpecModel *model = &step->spec->model;
+    const bool placeholders = has_placeholders(step->spec), last = rank == step->plan->shape.ranks - 1;
+    const double head = (double)model->vocab * model->hidden / step->spec->parallel.tensor;
+    const double ends = step->spec->execution.framework.allocator.workspace_bytes +
+                        (placeholders && last ? head * step->shape.element_bytes : 0);
+    out->static_bytes[SIM_MEM_WORKSPACE] =
+        llround(ends + (placeholders ? layer_placeholder_bytes(step, rank) : 0));
+    out->end_workspace_bytes = llround(ends);
+    out->least_layer_workspace_bytes = placeholders ? llround(least_placeholder_bytes(step)) : 0;
 }
 
 /* Gradients that the backward of one chunk makes and drops fill up as its activations leave, from the last segment to the
@@ -286,17 +346,22 @@ static double passing_gradients_bytes(const Step *step, int rank)
 /* Outputs of a layer's two row-parallel linears that a collective's stream has used: the allocator frees them when the GPU
  * has passed them, behind the host by the layers it launches ahead, at most as many as the launch queue takes.
  * Source: [PyTorchRecordStream] */
-static double held_outputs_bytes(const Step *step, int layers)
+static double held_outputs_bytes(const Step *step, int rank)
 {
     const CostShape *shape = &step->shape;
-    const double most = step->spec->execution.framework.launch_lead_layers;
-    if (most <= 0 || shape->tensor < 2 || !shape->sequence_parallel || layers == 0) {
+    const double most = step->spec->execution.framework.allocator.launch_lead_layers;
+    double ahead = 0;
+    if (most <= 0 || shape->tensor < 2 || !shape->sequence_parallel) {
         return 0;
     }
-    CostOps ops = {.count = 0};
-    cost_ops_layer(shape, 0, COST_FORWARD, &ops);
-    const CostTime time = cost_time_ops(shape, &ops, COST_FORWARD);
-    const double ahead = layers * time.slack_s / cost_time_total_s(&time);
+    for (int chunk = 0; chunk < step->plan->shape.chunks; chunk++) {
+        const CostLayerGroups *groups = &step->groups[stage_of(step, rank, chunk) % step->stages];
+        double layers = 0;
+        for (int i = 0; i < groups->count; i++) {
+            layers += groups->group[i].count * group_kind(step, &groups->group[i])->ahead_layers;
+        }
+        ahead = fmax(ahead, layers);
+    }
     return 2 * fmin(ahead, most) * shape->tokens * shape->hidden * shape->element_bytes;
 }
 
@@ -306,25 +371,23 @@ static double stranded_bytes(const Step *step, int rank, const StepParams *param
 {
     const SimPlan *plan = step->plan;
     int64_t unit_bytes = 0;
-    int layers = 0;
     for (int chunk = 0; chunk < plan->shape.chunks; chunk++) {
         const int index =
             sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
         const SimStage *stage = &plan->stages[index];
-        layers = MAX(layers, stage->layers);
         for (int i = 0; i < stage->segment_count; i++) {
             unit_bytes = MAX(unit_bytes, stage->segments[i].gathered_param_bytes);
         }
     }
     const double loss = rank == plan->shape.ranks - 1 ? cost_head_stranded_bytes(&step->shape) : 0;
-    return loss + held_outputs_bytes(step, layers) +
+    return loss + held_outputs_bytes(step, rank) +
            cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
-           step->spec->execution.framework.gather_buffers * (double)unit_bytes;
+           step->spec->execution.framework.allocator.gather_buffers * (double)unit_bytes;
 }
 
 bool step_keeps_boundaries(const Spec *spec)
 {
-    return spec->execution.framework.pipeline_keeps_boundaries && spec->parallel.pipeline > 1;
+    return spec->execution.framework.allocator.pipeline_keeps_boundaries && spec->parallel.pipeline > 1;
 }
 
 /* Receive buffers for the input and the output's gradient of each micro-batch, and outputs of a rank's stages: of all
@@ -333,7 +396,7 @@ static double boundary_buffer_bytes(const Step *step, int rank)
 {
     const SimPlan *plan = step->plan;
     const int last = plan->shape.ranks * plan->shape.chunks - 1, count = plan->shape.microbatches;
-    const bool all = step->spec->execution.framework.pipeline_keeps_outputs;
+    const bool all = step->spec->execution.framework.allocator.pipeline_keeps_outputs;
     const double boundary = cost_boundary_bytes(&step->shape);
     double bytes = 0;
     for (int chunk = 0; step_keeps_boundaries(step->spec) && chunk < plan->shape.chunks; chunk++) {
@@ -360,8 +423,8 @@ void step_fill_rank(Step *step, int rank)
     out->static_bytes[SIM_MEM_GRADIENTS] =
         llround(states.gradients_bytes + passing_gradients_bytes(step, rank));
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
-    out->static_bytes[SIM_MEM_WORKSPACE] =
-        llround(spec->execution.framework.workspace_bytes + placeholder_bytes(step, rank));
+    out->moments_bytes = llround(states.moments_bytes);
+    fill_workspace(step, rank, out);
     out->static_bytes[SIM_MEM_ACTIVATIONS] = llround(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = llround(stranded_bytes(step, rank, &params));
 }

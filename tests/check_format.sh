@@ -7,7 +7,7 @@ version=14
 cd "$(dirname "$0")/.."
 
 sources() {
-    for folder in base spec costmodel sim report search kernels calibrate plots cli tests; do
+    for folder in base spec exchange costmodel sim report ledger search plan kernels calibrate plots cli tests; do
         [ ! -d "$folder" ] ||
             find "$folder" \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -print0
     done

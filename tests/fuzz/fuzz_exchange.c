@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spec/exchange.h"
+#include "exchange/exchange.h"
 #include "spec/load.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -20,10 +20,10 @@ static void export(const OrrJson *scenario)
     g_autofree Spec *spec = g_new0(Spec, 1);
     if (!spec_load_json(scenario, "fuzz", NULL, false, spec, NULL, NULL))
         return;
-    for (int format = 0; format < SPEC_FORMAT_HF; format++) {
+    for (int format = 0; format < EXCHANGE_FORMAT_HF; format++) {
         g_autoptr(GString) text = g_string_new(NULL);
         g_autoptr(GError) error = NULL;
-        require(spec_export(spec, scenario, (SpecFormat)format, text, &error) == (error == NULL));
+        require(exchange_export(spec, scenario, (ExchangeFormat)format, text, &error) == (error == NULL));
     }
 }
 
@@ -31,7 +31,7 @@ static void import(const char *text, size_t size, int format)
 {
     GError *error = NULL;
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    OrrJsonDoc *doc = spec_import(text, size, "fuzz", format, NULL, warnings, &error);
+    OrrJsonDoc *doc = exchange_import(text, size, "fuzz", format, NULL, warnings, &error);
     require((doc != NULL) == (error == NULL));
     if (doc == NULL) {
         require(strchr(error->message, '\n') == NULL && error->code != ORR_ERROR_INTERNAL);
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autofree char *text = g_malloc(size + 1); /* ends in NUL, as file contents do */
     memcpy(text, data, size);
     text[size] = '\0';
-    for (int format = -1; format < SPEC_FORMAT_COUNT; format++)
+    for (int format = -1; format < EXCHANGE_FORMAT_COUNT; format++)
         import(text, size, format);
     return 0;
 }

@@ -3,14 +3,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "calibrate/ceilings.h"
-#include "calibrate/collective_rows.h"
-#include "calibrate/collectives.h"
-#include "calibrate/fit_interference.h"
-#include "calibrate/fit_moves.h"
-#include "calibrate/neighbours.h"
-#include "calibrate/recorded.h"
-#include "calibrate/table.h"
+#include "calibrate/fit/ceilings.h"
+#include "calibrate/fit/collective_rows.h"
+#include "calibrate/fit/collectives.h"
+#include "calibrate/fit/fit_interference.h"
+#include "calibrate/fit/fit_moves.h"
+#include "calibrate/fit/neighbours.h"
+#include "calibrate/fit/recorded.h"
+#include "calibrate/fit/table.h"
 #include "spec/load.h"
 #include "spec/measurement.h"
 

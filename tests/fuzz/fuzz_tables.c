@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "calibrate/collective_rows.h"
-#include "calibrate/table.h"
-#include "report/validate.h"
+#include "calibrate/fit/collective_rows.h"
+#include "calibrate/fit/table.h"
+#include "ledger/validate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,15 +20,15 @@ static bool choose_nothing(const Spec *spec, Spec *ret_spec, GError **error)
 
 static void read_published(const char *path)
 {
-    ValidateLedger ledger;
+    Ledger ledger;
     GError *error = NULL;
-    if (validate_files(&path, 1, NULL, choose_nothing, NULL, NULL, &ledger, &error)) {
+    if (ledger_replay(&path, 1, NULL, choose_nothing, NULL, NULL, &ledger, &error)) {
         GString *out = g_string_new(NULL);
-        validate_write_text(&ledger, true, out);
-        validate_write_json(&ledger, out);
-        validate_write_csv(&ledger, out);
+        ledger_write_text(&ledger, true, out);
+        ledger_write_json(&ledger, out);
+        ledger_write_csv(&ledger, out);
         g_string_free(out, TRUE);
-        validate_clear(&ledger);
+        ledger_clear(&ledger);
     } else {
         g_assert(error != NULL);
         g_error_free(error);

@@ -30,7 +30,7 @@ static Counted count(int nodes, const char *model, const char *parallel, const c
         "\"rope\"%s},"
         "\"cluster\":{\"accelerator\":\"h100-sxm5-80gb\",\"gpus_per_node\":%d,\"nodes\":%d},"
         "\"training\":{\"sequence_length\":2048,\"gradient_reduce_dtype\":\"bf16\"%s},\"parallel\":{%s},"
-        "\"execution\":{\"framework\":%s,\"attention\":\"flash2\"}}",
+        "\"execution\":{\"framework\":%s,\"attention\":\"flash2\",\"overlap\":[]}}",
         LAYERS, model, nodes == 0 ? 4 : 8, MAX(nodes, 1), training, parallel, framework);
     GError *error = NULL;
     Spec spec;
@@ -43,7 +43,7 @@ static Counted count(int nodes, const char *model, const char *parallel, const c
     OrrArena *arena = orr_arena_new();
     report_run(&spec, NULL, &options, arena, &report, &error);
     g_assert_no_error(error);
-    const CostParams head = cost_piece_params(&spec.model, COST_PIECE_HEAD, 0);
+    const CostParams head = cost_part_params(&spec.model, COST_PART_HEAD, 0);
     Counted counted = {.parameters = report.parameters,
                        .last_unit = head.tensor_sharded + head.replicated,
                        .step_s = (double)report.result.step_ps * 1e-12,

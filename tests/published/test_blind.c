@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
-#include "report/validate.h"
+#include "ledger/validate.h"
 #include "search/choose.h"
 
 /* Of scenarios/blind/second.json and third.json as first committed. A row may change only where it was copied wrongly from its source:
@@ -20,23 +20,23 @@ static char *path_of(const char *name)
     return path;
 }
 
-static ValidateLedger replay(const char *name)
+static Ledger replay(const char *name)
 {
     char *path = path_of(name);
     const char *const paths[] = {path};
-    ValidateLedger ledger;
+    Ledger ledger;
     GError *error = NULL;
-    const bool ok = validate_files(paths, 1, NULL, search_choose, NULL, NULL, &ledger, &error);
+    const bool ok = ledger_replay(paths, 1, NULL, search_choose, NULL, NULL, &ledger, &error);
     g_assert_no_error(error);
     g_assert_true(ok);
     g_free(path);
     return ledger;
 }
 
-static void print_table(const ValidateLedger *ledger)
+static void print_table(const Ledger *ledger)
 {
     GString *table = g_string_new(NULL);
-    validate_write_text(ledger, false, table);
+    ledger_write_text(ledger, false, table);
     printf("%s", table->str);
     g_string_free(table, TRUE);
 }
@@ -45,7 +45,7 @@ static void print_table(const ValidateLedger *ledger)
 static void check_set(const char *name, int rows, double most_mape, double most_memory_mape,
                       double least_coverage)
 {
-    ValidateLedger ledger = replay(name);
+    Ledger ledger = replay(name);
     print_table(&ledger);
     g_assert_cmpint(ledger.overall.rows, ==, rows);
     g_assert_cmpint(ledger.overall.skipped, ==, 0);
@@ -53,7 +53,7 @@ static void check_set(const char *name, int rows, double most_mape, double most_
     if (most_memory_mape > 0)
         g_assert_cmpfloat(ledger.overall.memory_mape, <=, most_memory_mape);
     g_assert_cmpfloat(ledger.overall.coverage, >=, least_coverage);
-    validate_clear(&ledger);
+    ledger_clear(&ledger);
 }
 
 static void first_set(void)

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "report/parts.h"
-#include "report/validate.h"
+#include "ledger/validate.h"
 #include "search/choose.h"
 #include "search/search.h"
 #include "spec/load.h"
@@ -164,19 +164,18 @@ static void test_nanotron(void)
 
 /* --- several configurations of one cell --- */
 
-static bool comparable(const ValidateRow *row)
+static bool comparable(const LedgerRow *row)
 {
     return row->skipped == NULL && row->measured_step_s > 0;
 }
 
 /* Of the rows like `first`: that which was measured, or predicted, to be the fastest. */
-static const ValidateRow *fastest(const ValidateLedger *ledger, const ValidateRow *first, bool measured,
-                                  int *ret_count)
+static const LedgerRow *fastest(const Ledger *ledger, const LedgerRow *first, bool measured, int *ret_count)
 {
-    const ValidateRow *best = NULL;
+    const LedgerRow *best = NULL;
     *ret_count = 0;
     for (guint i = 0; i < ledger->rows->len; i++) {
-        const ValidateRow *row = g_ptr_array_index(ledger->rows, i);
+        const LedgerRow *row = g_ptr_array_index(ledger->rows, i);
         if (!comparable(row) || strcmp(row->cell, first->cell) != 0)
             continue;
         ++*ret_count;
@@ -200,17 +199,17 @@ static void test_sweep(gconstpointer data)
     g_autofree char *path = g_build_filename(ORRERY_SOURCE_SCENARIOS, "measurements", file, NULL);
     const char *const paths[] = {path};
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    ValidateLedger ledger;
+    Ledger ledger;
     int cells = 0, chosen = 0;
-    validate_files(paths, 1, NULL, search_choose, NULL, NULL, &ledger, &error);
+    ledger_replay(paths, 1, NULL, search_choose, NULL, NULL, &ledger, &error);
     g_assert_no_error(error);
     for (guint i = 0; i < ledger.rows->len; i++) {
-        const ValidateRow *row = g_ptr_array_index(ledger.rows, i);
+        const LedgerRow *row = g_ptr_array_index(ledger.rows, i);
         int count = 0;
         if (!comparable(row) || !g_hash_table_add(seen, row->cell))
             continue;
-        const ValidateRow *real = fastest(&ledger, row, true, &count);
-        const ValidateRow *ours = fastest(&ledger, row, false, &count);
+        const LedgerRow *real = fastest(&ledger, row, true, &count);
+        const LedgerRow *ours = fastest(&ledger, row, false, &count);
         if (count < 2)
             continue;
         const double over = real->predicted_step_s / ours->predicted_step_s - 1;
@@ -225,7 +224,7 @@ static void test_sweep(gconstpointer data)
                    cells);
     g_assert_cmpint(cells, >, 0);
     g_assert_cmpint(chosen, >=, sweep->least_chosen);
-    validate_clear(&ledger);
+    ledger_clear(&ledger);
 }
 
 int main(int argc, char **argv)

@@ -6,21 +6,21 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "report/validate.h"
+#include "ledger/validate.h"
 #include "search/choose.h"
 
-static ValidateLedger replay(const char *const *names, int count)
+static Ledger replay(const char *const *names, int count)
 {
     char *folder = orr_scenarios_dir(NULL);
-    ValidateLedger ledger;
+    Ledger ledger;
     GError *error = NULL;
     GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
     g_assert_nonnull(folder);
     for (int i = 0; i < count; i++) {
         g_ptr_array_add(paths, g_strdup_printf("%s/measurements/%s.json", folder, names[i]));
     }
-    const bool ok = validate_files((const char *const *)paths->pdata, count, NULL, search_choose, NULL, NULL,
-                                   &ledger, &error);
+    const bool ok = ledger_replay((const char *const *)paths->pdata, count, NULL, search_choose, NULL, NULL,
+                                  &ledger, &error);
     g_assert_no_error(error);
     g_assert_true(ok);
     g_ptr_array_unref(paths);
@@ -47,10 +47,10 @@ static const char *const NAMES[] = {
 };
 
 /* By source and id. */
-static const ReportResidual *find(const ReportResiduals *residuals, const char *source, const char *id)
+static const LedgerResidual *find(const LedgerResiduals *residuals, const char *source, const char *id)
 {
     for (guint i = 0; i < residuals->rows->len; i++) {
-        const ReportResidual *row = report_residual(residuals, i);
+        const LedgerResidual *row = ledger_residual(residuals, i);
         if (strcmp(row->id, id) == 0 && strcmp(residuals->sources->pdata[row->source], source) == 0) {
             return row;
         }
@@ -59,35 +59,35 @@ static const ReportResidual *find(const ReportResiduals *residuals, const char *
 }
 
 /* The shipped residuals are those of this model: docs/REPORT.md, "Interval", has the command that writes them. */
-static void check_shipped_residuals(const ValidateLedger *ledger)
+static void check_shipped_residuals(const Ledger *ledger)
 {
-    const ReportResiduals *now = ledger->residuals;
-    ReportResiduals *shipped = NULL;
+    const LedgerResiduals *now = ledger->residuals;
+    LedgerResiduals *shipped = NULL;
     GError *error = NULL;
     int moved = 0;
-    report_residuals_shipped(&shipped, &error);
+    ledger_residuals_shipped(&shipped, &error);
     g_assert_no_error(error);
     g_assert_nonnull(shipped);
     g_assert_cmpuint(shipped->rows->len, ==, now->rows->len);
     for (guint i = 0; i < now->rows->len; i++) {
-        const ReportResidual *row = report_residual(now, i);
-        const ReportResidual *old = find(shipped, now->sources->pdata[row->source], row->id);
+        const LedgerResidual *row = ledger_residual(now, i);
+        const LedgerResidual *old = find(shipped, now->sources->pdata[row->source], row->id);
         g_assert_nonnull(old);
         moved += fabs(old->log_ratio - row->log_ratio) >= 0.02;
     }
     printf("shipped residuals: %d of %u differ by 0.02 or more\n", moved, now->rows->len);
     g_assert_cmpfloat(moved, <=, 0.05 * now->rows->len);
-    report_residuals_free(shipped);
+    ledger_residuals_free(shipped);
 }
 
 /* What a 90 % interval is worth for a source that it has never seen. */
-static void check_left_out(ValidateLedger *ledger)
+static void check_left_out(Ledger *ledger)
 {
     GString *table = g_string_new(NULL);
     GError *error = NULL;
-    validate_leave_one_out(ledger, &error);
+    ledger_leave_one_out(ledger, &error);
     g_assert_no_error(error);
-    validate_write_left_out(ledger, table);
+    ledger_write_left_out(ledger, table);
     printf("%s", table->str);
     g_string_free(table, TRUE);
     g_assert_cmpfloat(ledger->overall.coverage, >=, 0.85);
@@ -95,11 +95,11 @@ static void check_left_out(ValidateLedger *ledger)
 }
 
 /* Runs that took place and state all, but are said not to fit: docs/ACCURACY.md names the one. */
-static void check_fits(const ValidateLedger *ledger)
+static void check_fits(const Ledger *ledger)
 {
     int out_of_memory = 0;
     for (guint i = 0; i < ledger->rows->len; i++) {
-        const ValidateRow *row = ledger->rows->pdata[i];
+        const LedgerRow *row = ledger->rows->pdata[i];
         if (row->full_confidence && row->skipped == NULL && row->measured_step_s > 0 && !row->fits) {
             printf("called out of memory: %s\n", row->id);
             out_of_memory++;
@@ -109,10 +109,10 @@ static void check_fits(const ValidateLedger *ledger)
 }
 
 /* No source above 12 %; those rows that state all are within 6 % in every source but one, which has experts. */
-static void check_every_source(const ValidateLedger *ledger)
+static void check_every_source(const Ledger *ledger)
 {
     for (guint i = 0; i < ledger->sources->len; i++) {
-        const ValidateSource *source = ledger->sources->pdata[i];
+        const LedgerSource *source = ledger->sources->pdata[i];
         const bool experts = strcmp(NAMES[i], "megatron_bridge") == 0;
         g_assert_cmpfloat(source->all.mape, <=, 0.12);
         if (!isnan(source->full.mape)) {
@@ -123,9 +123,9 @@ static void check_every_source(const ValidateLedger *ledger)
 
 static void whole_ledger(void)
 {
-    ValidateLedger ledger = replay(NAMES, G_N_ELEMENTS(NAMES));
+    Ledger ledger = replay(NAMES, G_N_ELEMENTS(NAMES));
     GString *table = g_string_new(NULL);
-    validate_write_text(&ledger, false, table);
+    ledger_write_text(&ledger, false, table);
     printf("%s", table->str);
     g_string_free(table, TRUE);
     g_assert_cmpint(ledger.overall.rows, >=, 628);
@@ -136,7 +136,7 @@ static void whole_ledger(void)
     check_fits(&ledger);
     check_shipped_residuals(&ledger);
     check_left_out(&ledger);
-    validate_clear(&ledger);
+    ledger_clear(&ledger);
 }
 
 /* The launch-bound source apart. */
@@ -149,11 +149,11 @@ static void all_but_vtrain_single(void)
             names[count++] = NAMES[i];
         }
     }
-    ValidateLedger ledger = replay(names, count);
+    Ledger ledger = replay(names, count);
     printf("P90 of all runs but vtrain_single: %.1f %%\n", 100 * ledger.overall.p90);
     g_assert_cmpint(count, ==, (int)G_N_ELEMENTS(NAMES) - 1);
     g_assert_cmpfloat(ledger.overall.p90, <=, 0.15);
-    validate_clear(&ledger);
+    ledger_clear(&ledger);
 }
 
 /* One source's mean |error| of time (full confidence or all) and of memory. */
@@ -181,8 +181,8 @@ static void sources(void)
         {"nanotron_playbook", 0.11, 0.05, 0},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(BOUNDS); i++) {
-        ValidateLedger ledger = replay(&BOUNDS[i].name, 1);
-        const ValidateSource *source = ledger.sources->pdata[0];
+        Ledger ledger = replay(&BOUNDS[i].name, 1);
+        const LedgerSource *source = ledger.sources->pdata[0];
         if (BOUNDS[i].mape > 0) {
             g_assert_cmpfloat(source->all.mape, <=, BOUNDS[i].mape);
         }
@@ -192,7 +192,7 @@ static void sources(void)
         if (BOUNDS[i].tau > 0) {
             g_assert_cmpfloat(source->all.kendall_tau, >=, BOUNDS[i].tau);
         }
-        validate_clear(&ledger);
+        ledger_clear(&ledger);
     }
 }
 
@@ -212,12 +212,12 @@ static void dgxc_dense_bf16(void)
     char *folder = orr_scenarios_dir(NULL);
     char *path = g_strdup_printf("%s/measurements/%s.json", folder, NAME);
     OrrJsonDoc *doc = orr_json_read_file(path, NULL);
-    ValidateLedger ledger = replay(&NAME, 1);
+    Ledger ledger = replay(&NAME, 1);
     const OrrJson *node = orr_json_first(orr_json_root(doc));
     double sum = 0;
     int count = 0;
     for (guint i = 0; i < ledger.rows->len; i++, node = orr_json_next(node)) {
-        const ValidateRow *row = ledger.rows->pdata[i];
+        const LedgerRow *row = ledger.rows->pdata[i];
         if (is_dense_bf16(node) && row->skipped == NULL && row->measured_step_s > 0) {
             sum += fabs(row->error_frac);
             count += 1;
@@ -227,7 +227,7 @@ static void dgxc_dense_bf16(void)
            100 * sum / count, count);
     g_assert_cmpint(count, >=, 20);
     g_assert_cmpfloat(sum / count, <=, 0.10);
-    validate_clear(&ledger);
+    ledger_clear(&ledger);
     orr_json_free(doc);
     g_free(path);
     g_free(folder);

@@ -5,18 +5,18 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "report/validate.h"
+#include "ledger/validate.h"
 #include "search/choose.h"
 
-static ValidateLedger replay(const char *name)
+static Ledger replay(const char *name)
 {
     g_autofree char *folder = orr_scenarios_dir(NULL);
     g_assert_nonnull(folder);
     g_autofree char *path = g_strdup_printf("%s/measurements/%s.json", folder, name);
     const char *const paths[] = {path};
-    ValidateLedger ledger;
+    Ledger ledger;
     GError *error = NULL;
-    validate_files(paths, 1, NULL, search_choose, NULL, NULL, &ledger, &error);
+    ledger_replay(paths, 1, NULL, search_choose, NULL, NULL, &ledger, &error);
     g_assert_no_error(error);
     return ledger;
 }
@@ -37,12 +37,12 @@ typedef struct Errors {
 } Errors;
 
 /* Rows whose name has one of `parts` in it. */
-static Errors errors_of(const ValidateLedger *ledger, const char *const *parts)
+static Errors errors_of(const Ledger *ledger, const char *const *parts)
 {
     Errors errors = {0};
     int memory_rows = 0;
     for (guint i = 0; i < ledger->rows->len; i++) {
-        const ValidateRow *row = g_ptr_array_index(ledger->rows, i);
+        const LedgerRow *row = g_ptr_array_index(ledger->rows, i);
         if (matches(row->id, parts)) {
             g_assert_null(row->skipped);
             errors.rows += 1;
@@ -61,17 +61,17 @@ static Errors errors_of(const ValidateLedger *ledger, const char *const *parts)
 static void experts(void)
 {
     static const char *const MODELS[] = {"deepseek", "qwen3", "gpt-oss", NULL};
-    ValidateLedger ledger = replay("megatron_bridge");
+    Ledger ledger = replay("megatron_bridge");
     const Errors errors = errors_of(&ledger, MODELS);
     g_assert_cmpint(errors.rows, ==, 28);
     g_assert_cmpfloat(errors.mean, <=, 0.14);
-    validate_clear(&ledger);
+    ledger_clear(&ledger);
 }
 
 static void simumax(void)
 {
     static const char *const EXPERTS[] = {"deepseek", NULL}, *const CONTEXT[] = {"_cp", NULL};
-    ValidateLedger ledger = replay("simumax_b200");
+    Ledger ledger = replay("simumax_b200");
     const Errors moe = errors_of(&ledger, EXPERTS), context = errors_of(&ledger, CONTEXT);
     g_assert_cmpint(moe.rows, ==, 3);
     g_assert_cmpint(context.rows, ==, 3);
@@ -79,16 +79,15 @@ static void simumax(void)
     g_assert_cmpfloat(context.mean, <=, 0.10);
     g_assert_cmpfloat(moe.memory_mean, <=, 0.04);
     g_assert_cmpfloat(context.memory_mean, <=, 0.04);
-    validate_clear(&ledger);
+    ledger_clear(&ledger);
 }
 
 /* The context ladder of one model: predicted times stand in the measured order. */
-static void ladder(const ValidateLedger *ledger, const char *model)
+static void ladder(const Ledger *ledger, const char *model)
 {
     for (guint i = 0; i < ledger->rows->len; i++) {
         for (guint j = 0; j < ledger->rows->len; j++) {
-            const ValidateRow *a = g_ptr_array_index(ledger->rows, i),
-                              *b = g_ptr_array_index(ledger->rows, j);
+            const LedgerRow *a = g_ptr_array_index(ledger->rows, i), *b = g_ptr_array_index(ledger->rows, j);
             if (g_str_has_prefix(a->id, model) && g_str_has_prefix(b->id, model) &&
                 strstr(a->id, "-cp") != NULL && strstr(b->id, "-cp") != NULL &&
                 a->measured_step_s < b->measured_step_s) {
@@ -101,23 +100,23 @@ static void ladder(const ValidateLedger *ledger, const char *model)
 static void context(void)
 {
     static const char *const LADDER[] = {"-cp1-", "-cp2-", "-cp4-", "-cp8-", NULL};
-    ValidateLedger ledger = replay("torchtitan");
+    Ledger ledger = replay("torchtitan");
     const Errors errors = errors_of(&ledger, LADDER);
     g_assert_cmpint(errors.rows, ==, 8);
     g_assert_cmpfloat(errors.mean, <=, 0.17);
     ladder(&ledger, "titan-8b-fsdp");
     ladder(&ledger, "titan-405b-tp8");
-    validate_clear(&ledger);
+    ledger_clear(&ledger);
 }
 
 static void sharded(void)
 {
     static const char *const ALL[] = {"", NULL};
-    ValidateLedger ledger = replay("mosaic_mpt");
+    Ledger ledger = replay("mosaic_mpt");
     const Errors errors = errors_of(&ledger, ALL);
     g_assert_cmpint(errors.rows, ==, 112);
     g_assert_cmpfloat(errors.mean, <=, 0.08);
-    validate_clear(&ledger);
+    ledger_clear(&ledger);
 }
 
 /* Four expert layers of DeepSeek-V3 forward and four backward at once: 129.0 ms in the trace that DeepSeek published. */

@@ -1,7 +1,7 @@
 /* tests/published/test_plan.c - published plans and campaigns: GPUs for a deadline, days on a cluster. */
 #include <math.h>
 
-#include "search/plan.h"
+#include "plan/plan.h"
 
 #define DAY_S 86400.0
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "calibrate/sweep.h"
+#include "calibrate/measure/sweep.h"
 #include "kernel_fixture.h"
 #include "report/report.h"
 

@@ -3,10 +3,10 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "calibrate/check.h"
-#include "calibrate/fit.h"
-#include "calibrate/minimize.h"
-#include "calibrate/splice.h"
+#include "calibrate/fit/check.h"
+#include "calibrate/fit/fit.h"
+#include "calibrate/fit/minimize.h"
+#include "calibrate/fit/splice.h"
 #include "kernel_fixture.h"
 
 static double bowl(void *context)

@@ -3,10 +3,10 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "calibrate/check.h"
-#include "calibrate/collectives.h"
-#include "calibrate/fit.h"
-#include "calibrate/recorded.h"
+#include "calibrate/fit/check.h"
+#include "calibrate/fit/collectives.h"
+#include "calibrate/fit/fit.h"
+#include "calibrate/fit/recorded.h"
 #include "kernel_fixture.h"
 
 static OrrJsonDoc *parse(const char *text, const char *name, const char *accelerator)

@@ -2,10 +2,10 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "calibrate/host_bench.h"
-#include "calibrate/libraries.h"
-#include "calibrate/sweep.h"
-#include "calibrate/team.h"
+#include "calibrate/measure/host_bench.h"
+#include "calibrate/measure/libraries.h"
+#include "calibrate/measure/sweep.h"
+#include "calibrate/measure/team.h"
 #include "kernel_fixture.h"
 
 static char *scratch_folder(void)

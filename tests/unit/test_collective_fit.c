@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "calibrate/collectives.h"
+#include "calibrate/fit/collectives.h"
 #include "costmodel/collective.h"
 #include "spec/load.h"
 

@@ -2,31 +2,31 @@
 #include <string.h>
 
 #include "report/compare.h"
-#include "spec/exchange.h"
+#include "exchange/exchange.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
-#include "spec/settings.h"
+#include "exchange/settings.h"
 #include "tests/unit/exchange_fixture.h"
 
-enum { FIRST = SPEC_FORMAT_MEGATRON, LAST = SPEC_FORMAT_NANOTRON };
+enum { FIRST = EXCHANGE_FORMAT_MEGATRON, LAST = EXCHANGE_FORMAT_NANOTRON };
 
 /* Exports, imports and loads `scenario`; false when the format refuses it. */
-static bool round_trip(const OrrJson *scenario, const char *where, SpecFormat format)
+static bool round_trip(const OrrJson *scenario, const char *where, ExchangeFormat format)
 {
     GError *error = NULL;
     g_autofree Spec *before = g_new0(Spec, 1);
     g_autofree Spec *after = g_new0(Spec, 1);
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    g_autofree char *what = g_strdup_printf("%s as %s", where, spec_words_format.words[format]);
+    g_autofree char *what = g_strdup_printf("%s as %s", where, exchange_words_format.words[format]);
     spec_load_json(scenario, where, NULL, false, before, NULL, &error);
     g_assert_no_error(error);
-    if (!spec_export(before, scenario, format, text, &error)) {
-        g_assert_true(g_str_has_prefix(error->message, spec_words_format.words[format]));
+    if (!exchange_export(before, scenario, format, text, &error)) {
+        g_assert_true(g_str_has_prefix(error->message, exchange_words_format.words[format]));
         g_error_free(error);
         return false;
     }
-    OrrJsonDoc *doc = spec_import(text->str, text->len, what, -1, NULL, warnings, &error);
+    OrrJsonDoc *doc = exchange_import(text->str, text->len, what, -1, NULL, warnings, &error);
     g_assert_no_error(error);
     for (guint i = 0; i < warnings->len; i++)
         g_test_message("%s", (const char *)g_ptr_array_index(warnings, i));
@@ -48,7 +48,7 @@ static bool loads(const OrrJson *scenario)
 }
 
 /* Every file of a folder of presets: scenarios, or lists of rows with a "scenario" each. */
-static void trip_folder(const char *folder, int trips[SPEC_FORMAT_COUNT])
+static void trip_folder(const char *folder, int trips[EXCHANGE_FORMAT_COUNT])
 {
     g_autofree char *path = g_build_filename(ORRERY_SOURCE_SCENARIOS, folder, NULL);
     g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
@@ -67,7 +67,7 @@ static void trip_folder(const char *folder, int trips[SPEC_FORMAT_COUNT])
                 continue;
             const char *where = list ? orr_json_text(orr_json_member(row, "id")) : name;
             for (int format = FIRST; format <= LAST; format++)
-                trips[format] += round_trip(scenario, where, (SpecFormat)format) ? 1 : 0;
+                trips[format] += round_trip(scenario, where, (ExchangeFormat)format) ? 1 : 0;
         }
         orr_json_free(doc);
     }
@@ -75,11 +75,11 @@ static void trip_folder(const char *folder, int trips[SPEC_FORMAT_COUNT])
 
 static void test_round_trips(void)
 {
-    int trips[SPEC_FORMAT_COUNT] = {0};
+    int trips[EXCHANGE_FORMAT_COUNT] = {0};
     trip_folder("examples", trips);
     trip_folder("measurements", trips);
     for (int format = FIRST; format <= LAST; format++) {
-        g_test_message("%s: %d round trips", spec_words_format.words[format], trips[format]);
+        g_test_message("%s: %d round trips", exchange_words_format.words[format], trips[format]);
         g_assert_cmpint(trips[format], >, 5);
     }
 }
@@ -95,20 +95,20 @@ static OrrJsonDoc *example(const char *name)
     return doc;
 }
 
-static void exported(const OrrJson *scenario, SpecFormat format, GString *text)
+static void exported(const OrrJson *scenario, ExchangeFormat format, GString *text)
 {
     GError *error = NULL;
     g_autofree Spec *spec = g_new0(Spec, 1);
     spec_load_json(scenario, "scenario", NULL, false, spec, NULL, &error);
     g_assert_no_error(error);
-    spec_export(spec, scenario, format, text, &error);
+    exchange_export(spec, scenario, format, text, &error);
     g_assert_no_error(error);
 }
 
 static OrrJsonDoc *imported(const char *text, int format, const OrrJson *base, GPtrArray *warnings)
 {
     GError *error = NULL;
-    OrrJsonDoc *doc = spec_import(text, strlen(text), "file", format, base, warnings, &error);
+    OrrJsonDoc *doc = exchange_import(text, strlen(text), "file", format, base, warnings, &error);
     g_assert_no_error(error);
     return doc;
 }
@@ -124,11 +124,11 @@ static void test_edited(void)
 {
     const struct {
         const char *from, *to;
-        SpecFormat format;
+        ExchangeFormat format;
     } edits[] = {
-        {"--global-batch-size 1536", "--global-batch-size 768", SPEC_FORMAT_MEGATRON},
-        {"train.global_batch_size=1536", "train.global_batch_size=768", SPEC_FORMAT_MEGATRON_BRIDGE},
-        {"\"train_batch_size\": 1536", "\"train_batch_size\": 768", SPEC_FORMAT_DEEPSPEED},
+        {"--global-batch-size 1536", "--global-batch-size 768", EXCHANGE_FORMAT_MEGATRON},
+        {"train.global_batch_size=1536", "train.global_batch_size=768", EXCHANGE_FORMAT_MEGATRON_BRIDGE},
+        {"\"train_batch_size\": 1536", "\"train_batch_size\": 768", EXCHANGE_FORMAT_DEEPSPEED},
     };
     OrrJsonDoc *scenario = example("gpt3-175b-interleaved.json");
     for (gsize i = 0; i < G_N_ELEMENTS(edits); i++) {
@@ -157,7 +157,7 @@ static void test_order(void)
     GError *error = NULL;
     spec_load_json(orr_json_root(scenario), "scenario", known, false, spec, NULL, &error);
     g_assert_no_error(error);
-    spec_export(spec, orr_json_root(scenario), SPEC_FORMAT_MEGATRON, text, &error);
+    exchange_export(spec, orr_json_root(scenario), EXCHANGE_FORMAT_MEGATRON, text, &error);
     g_assert_no_error(error);
     OrrJsonDoc *doc = imported(strstr(text->str, "\nMEGATRON_ARGS"), -1, orr_json_root(scenario), warnings);
     const OrrJson *parallel = orr_json_member(orr_json_root(doc), "parallel");
@@ -165,7 +165,7 @@ static void test_order(void)
     orr_json_free(doc);
     spec_load_json(orr_json_root(scenario), "scenario", unknown, false, spec, NULL, &error);
     g_assert_no_error(error);
-    g_assert_false(spec_export(spec, orr_json_root(scenario), SPEC_FORMAT_MEGATRON, text, &error));
+    g_assert_false(exchange_export(spec, orr_json_root(scenario), EXCHANGE_FORMAT_MEGATRON, text, &error));
     g_assert_nonnull(strstr(error->message, "parallel.order"));
     g_error_free(error);
     orr_json_free(scenario);
@@ -177,7 +177,7 @@ static void test_base(void)
     OrrJsonDoc *scenario = example("gpt3-175b-interleaved.json"), *other = example("llama3-70b-h100.json");
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    exported(orr_json_root(scenario), SPEC_FORMAT_MEGATRON, text);
+    exported(orr_json_root(scenario), EXCHANGE_FORMAT_MEGATRON, text);
     const char *args = strstr(text->str, "\nMEGATRON_ARGS");
     OrrJsonDoc *doc = imported(args, -1, orr_json_root(other), warnings);
     g_assert_cmpfloat(number_at(doc, "model", "layers"), ==, 96);
@@ -199,10 +199,10 @@ static void test_expert_slices(void)
         "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --num-experts 64 "
         "--tensor-model-parallel-size 4 --expert-model-parallel-size 8 ";
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    OrrJsonDoc *silent = imported(flags, SPEC_FORMAT_MEGATRON, NULL, warnings);
+    OrrJsonDoc *silent = imported(flags, EXCHANGE_FORMAT_MEGATRON, NULL, warnings);
     g_assert_cmpfloat(number_at(silent, "parallel", "expert_tensor"), ==, 4);
     g_autofree char *told = g_strconcat(flags, "--expert-tensor-parallel-size 2", NULL);
-    OrrJsonDoc *sliced = imported(told, SPEC_FORMAT_MEGATRON, NULL, warnings);
+    OrrJsonDoc *sliced = imported(told, EXCHANGE_FORMAT_MEGATRON, NULL, warnings);
     g_assert_cmpfloat(number_at(sliced, "parallel", "expert_tensor"), ==, 2);
     orr_json_free(silent);
     orr_json_free(sliced);
@@ -220,7 +220,7 @@ static void test_script(void)
         "  --recompute-granularity selective --recompute-modules core_attn mlp \\\n"
         "  --pipeline-model-parallel-layout 'Et\\*15|(t|)*0t*17L' --wandb-project x\n";
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    OrrJsonDoc *doc = imported(script, SPEC_FORMAT_MEGATRON, NULL, warnings);
+    OrrJsonDoc *doc = imported(script, EXCHANGE_FORMAT_MEGATRON, NULL, warnings);
     g_assert_cmpfloat(number_at(doc, "model", "layers"), ==, 32);
     g_assert_cmpfloat(number_at(doc, "model", "hidden"), ==, 4096);
     g_assert_cmpfloat(number_at(doc, "parallel", "virtual_stages"), ==, 1);
@@ -244,14 +244,15 @@ static void test_gradients(void)
 {
     static const struct {
         const char *text, *want;
-        SpecFormat format;
+        ExchangeFormat format;
     } CASES[] = {
-        {"--num-layers 32 --micro-batch-size 1 --bf16", "fp32", SPEC_FORMAT_MEGATRON},
-        {"--num-layers 32 --micro-batch-size 1 --bf16 --grad-reduce-in-bf16", "bf16", SPEC_FORMAT_MEGATRON},
-        {"--num-layers 32 --micro-batch-size 1 --fp16", NULL, SPEC_FORMAT_MEGATRON},
-        {"mixed_precision=bf16_mixed ddp.grad_reduce_in_fp32=true", "fp32", SPEC_FORMAT_MEGATRON_BRIDGE},
-        {"mixed_precision=bf16_mixed ddp.grad_reduce_in_fp32=false", "bf16", SPEC_FORMAT_MEGATRON_BRIDGE},
-        {"mixed_precision=bf16_mixed", NULL, SPEC_FORMAT_MEGATRON_BRIDGE},
+        {"--num-layers 32 --micro-batch-size 1 --bf16", "fp32", EXCHANGE_FORMAT_MEGATRON},
+        {"--num-layers 32 --micro-batch-size 1 --bf16 --grad-reduce-in-bf16", "bf16",
+         EXCHANGE_FORMAT_MEGATRON},
+        {"--num-layers 32 --micro-batch-size 1 --fp16", NULL, EXCHANGE_FORMAT_MEGATRON},
+        {"mixed_precision=bf16_mixed ddp.grad_reduce_in_fp32=true", "fp32", EXCHANGE_FORMAT_MEGATRON_BRIDGE},
+        {"mixed_precision=bf16_mixed ddp.grad_reduce_in_fp32=false", "bf16", EXCHANGE_FORMAT_MEGATRON_BRIDGE},
+        {"mixed_precision=bf16_mixed", NULL, EXCHANGE_FORMAT_MEGATRON_BRIDGE},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(CASES); i++) {
         g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
@@ -289,11 +290,11 @@ static void test_recipe(void)
         g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
         g_autofree Spec *spec = g_new0(Spec, 1);
         GError *error = NULL;
-        OrrJsonDoc *doc = imported(text, SPEC_FORMAT_MEGATRON_BRIDGE, NULL, warnings);
+        OrrJsonDoc *doc = imported(text, EXCHANGE_FORMAT_MEGATRON_BRIDGE, NULL, warnings);
         spec_load_json(orr_json_root(doc), "overrides", sets, false, spec, NULL, &error);
         g_assert_no_error(error);
-        g_assert_cmpuint(spec->execution.framework.recipe_overlap, ==, CASES[i].overlap);
-        g_assert_cmpint(spec->execution.framework.deferred_head_gradients, ==, CASES[i].deferred);
+        g_assert_cmpuint(spec->execution.framework.defaults.recipe_overlap, ==, CASES[i].overlap);
+        g_assert_cmpint(spec->execution.framework.pipeline.deferred_head_gradients, ==, CASES[i].deferred);
         orr_json_free(doc);
     }
 }
@@ -343,12 +344,12 @@ static void test_refused(void)
 {
     const struct {
         const char *set, *key;
-        SpecFormat format;
+        ExchangeFormat format;
     } rows[] = {
-        {"parallel.schedule=zb-h1", "parallel.schedule", SPEC_FORMAT_MEGATRON},
-        {"training.optimizer=lion", "training.optimizer", SPEC_FORMAT_MEGATRON_BRIDGE},
-        {"parallel.zero=1", "parallel.zero", SPEC_FORMAT_TORCHTITAN},
-        {"parallel.zero=2", "parallel.zero", SPEC_FORMAT_NANOTRON},
+        {"parallel.schedule=zb-h1", "parallel.schedule", EXCHANGE_FORMAT_MEGATRON},
+        {"training.optimizer=lion", "training.optimizer", EXCHANGE_FORMAT_MEGATRON_BRIDGE},
+        {"parallel.zero=1", "parallel.zero", EXCHANGE_FORMAT_TORCHTITAN},
+        {"parallel.zero=2", "parallel.zero", EXCHANGE_FORMAT_NANOTRON},
     };
     OrrJsonDoc *base = example("llama3-70b-h100.json");
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -358,7 +359,7 @@ static void test_refused(void)
         GError *error = NULL;
         spec_load_json(orr_json_root(base), "llama", sets, false, spec, NULL, &error);
         g_assert_no_error(error);
-        g_assert_false(spec_export(spec, orr_json_root(base), rows[i].format, text, &error));
+        g_assert_false(exchange_export(spec, orr_json_root(base), rows[i].format, text, &error));
         g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
         g_assert_nonnull(strstr(error->message, rows[i].key));
         g_error_free(error);
@@ -372,7 +373,7 @@ static void test_unknown(void)
     for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
         GError *error = NULL;
-        g_assert_null(spec_import(texts[i], strlen(texts[i]), "file", -1, NULL, warnings, &error));
+        g_assert_null(exchange_import(texts[i], strlen(texts[i]), "file", -1, NULL, warnings, &error));
         g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
         g_assert_null(strchr(error->message, '\n'));
         g_error_free(error);

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "report/compare.h"
-#include "spec/exchange.h"
+#include "exchange/exchange.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
 #include "tests/unit/exchange_fixture.h"
 
-enum { FIRST = SPEC_FORMAT_MEGATRON, LAST = SPEC_FORMAT_NANOTRON, TRIPS = 50, MOST_TRIES = 20000 };
+enum { FIRST = EXCHANGE_FORMAT_MEGATRON, LAST = EXCHANGE_FORMAT_NANOTRON, TRIPS = 50, MOST_TRIES = 20000 };
 
 static const char *pick(GRand *rand, const char *const *words)
 {
@@ -86,7 +86,7 @@ static OrrJsonDoc *imported(const GString *text, const OrrJson *base)
 {
     GError *error = NULL;
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    OrrJsonDoc *doc = spec_import(text->str, text->len, "file", -1, base, warnings, &error);
+    OrrJsonDoc *doc = exchange_import(text->str, text->len, "file", -1, base, warnings, &error);
     g_assert_no_error(error);
     for (guint i = 0; i < warnings->len; i++)
         g_test_message("%s", (const char *)g_ptr_array_index(warnings, i));
@@ -94,12 +94,12 @@ static OrrJsonDoc *imported(const GString *text, const OrrJson *base)
     return doc;
 }
 
-static OrrJsonDoc *comment_of(const GString *text, SpecFormat format)
+static OrrJsonDoc *comment_of(const GString *text, ExchangeFormat format)
 {
     GError *error = NULL;
     const char *from = strstr(text->str, "# orrery-scenario: ");
     OrrJsonDoc *doc;
-    if (format == SPEC_FORMAT_DEEPSPEED) {
+    if (format == EXCHANGE_FORMAT_DEEPSPEED) {
         doc = orr_json_parse(text->str, text->len, "file", &error);
     } else {
         g_assert_nonnull(from);
@@ -123,20 +123,20 @@ static bool says(const OrrJson *scenario, const char *path)
 }
 
 /* The scenario comes back; from a base without training and degrees, what differs stands in the comment. */
-static void check_trip(const OrrJson *scenario, const Spec *before, const GString *text, SpecFormat format,
-                       GHashTable *left_out)
+static void check_trip(const OrrJson *scenario, const Spec *before, const GString *text,
+                       ExchangeFormat format, GHashTable *left_out)
 {
     GError *error = NULL;
     g_autofree Spec *after = g_new0(Spec, 1);
     OrrJsonDoc *back = imported(text, NULL);
     spec_load_json(orr_json_root(back), "back", NULL, false, after, NULL, &error);
     g_assert_no_error(error);
-    g_assert_cmpint(differences(before, after, spec_words_format.words[format]), ==, 0);
+    g_assert_cmpint(differences(before, after, exchange_words_format.words[format]), ==, 0);
     orr_json_free(back);
 
     OrrJsonDoc *base = orr_json_copy(scenario, "base"), *comment = comment_of(text, format);
     const OrrJson *said = orr_json_root(comment);
-    if (format == SPEC_FORMAT_DEEPSPEED)
+    if (format == EXCHANGE_FORMAT_DEEPSPEED)
         said = orr_json_member(said, "orrery");
     static const char *const cleared[] = {"parallel", "training"};
     for (gsize i = 0; i < G_N_ELEMENTS(cleared); i++)
@@ -155,7 +155,7 @@ static void check_trip(const OrrJson *scenario, const Spec *before, const GStrin
             continue;
         g_hash_table_add(left_out, (gpointer)keys[i]);
         if (!says(said, keys[i]))
-            g_test_message("%s: %s: %s is lost: %s", spec_words_format.words[format], keys[i], a, b);
+            g_test_message("%s: %s: %s is lost: %s", exchange_words_format.words[format], keys[i], a, b);
         g_assert_true(says(said, keys[i]));
     }
     orr_json_free(bare);
@@ -165,7 +165,7 @@ static void check_trip(const OrrJson *scenario, const Spec *before, const GStrin
 
 static void test_random(gconstpointer data)
 {
-    const SpecFormat format = (SpecFormat)GPOINTER_TO_INT(data);
+    const ExchangeFormat format = (ExchangeFormat)GPOINTER_TO_INT(data);
     GRand *rand = g_rand_new_with_seed(20261 + (guint)format);
     g_autoptr(GHashTable) left_out = g_hash_table_new(g_str_hash, g_str_equal);
     int trips = 0, refused = 0;
@@ -175,12 +175,12 @@ static void test_random(gconstpointer data)
         g_autofree Spec *spec = g_new0(Spec, 1);
         g_autoptr(GString) text = g_string_new(NULL);
         if (spec_load_json(orr_json_root(doc), "random", NULL, false, spec, NULL, NULL)) {
-            if (spec_export(spec, orr_json_root(doc), format, text, &error)) {
+            if (exchange_export(spec, orr_json_root(doc), format, text, &error)) {
                 check_trip(orr_json_root(doc), spec, text, format, left_out);
                 trips++;
             } else { /* says which field the framework cannot do */
                 g_auto(GStrv) words = g_strsplit(error->message, ": ", 3);
-                g_assert_cmpstr(words[0], ==, spec_words_format.words[format]);
+                g_assert_cmpstr(words[0], ==, exchange_words_format.words[format]);
                 g_assert_true(g_str_has_prefix(words[1], "model") || strchr(words[1], '.') != NULL);
                 g_error_free(error);
                 refused++;
@@ -195,7 +195,7 @@ static void test_random(gconstpointer data)
     for (GList *at = keys; at != NULL; at = at->next)
         g_string_append_printf(names, " %s", (const char *)at->data);
     g_test_message("%s: %d round trips, %d refused by name; in the comment:%s",
-                   spec_words_format.words[format], trips, refused, names->len > 0 ? names->str : " -");
+                   exchange_words_format.words[format], trips, refused, names->len > 0 ? names->str : " -");
     g_rand_free(rand);
 }
 
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     for (int format = FIRST; format <= LAST; format++) {
-        g_autofree char *path = g_strdup_printf("/exchange-random/%s", spec_words_format.words[format]);
+        g_autofree char *path = g_strdup_printf("/exchange-random/%s", exchange_words_format.words[format]);
         g_test_add_data_func(path, GINT_TO_POINTER(format), test_random);
     }
     return g_test_run();

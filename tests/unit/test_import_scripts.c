@@ -2,8 +2,8 @@
  * quoted texts, here-documents, conditions, what only the environment knows. */
 #include <string.h>
 
-#include "spec/exchange.h"
-#include "spec/shell.h"
+#include "exchange/exchange.h"
+#include "exchange/shell.h"
 
 /* --- words --- */
 
@@ -64,7 +64,7 @@ static OrrJsonDoc *import(const char *script, GString *said)
 {
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
     GError *error = NULL;
-    OrrJsonDoc *doc = spec_import(script, strlen(script), "launch.sh", -1, NULL, warnings, &error);
+    OrrJsonDoc *doc = exchange_import(script, strlen(script), "launch.sh", -1, NULL, warnings, &error);
     g_assert_no_error(error);
     for (guint i = 0; i < warnings->len; i++)
         g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(warnings, i));
@@ -183,8 +183,8 @@ static void test_left_to_others(void)
     g_assert_nonnull(strstr(said->str, "num-layers: $LAYERS is not set in the file"));
     assert_at(doc, "execution.attention", "\"flash2\"");
     assert_at(doc, "training.recompute", "\"selective\"");
-    assert_at(doc, "execution.framework.recipe_overlap", "[]"); /* a launch has on what it names */
-    assert_at(doc, "execution.framework.deferred_head_gradients", "0");
+    assert_at(doc, "execution.framework.defaults.recipe_overlap", "[]"); /* a launch has on what it names */
+    assert_at(doc, "execution.framework.pipeline.deferred_head_gradients", "0");
     orr_json_free(doc);
 }
 

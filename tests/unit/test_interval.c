@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "report/interval.h"
+#include "ledger/interval.h"
 
-static void add(ReportResiduals *residuals, const char *source, ReportClass kind, double log_ratio)
+static void add(LedgerResiduals *residuals, const char *source, LedgerClass kind, double log_ratio)
 {
-    const ReportResidual row = {.source = report_residuals_source(residuals, source),
+    const LedgerResidual row = {.source = ledger_residuals_source(residuals, source),
                                 .kind = kind,
                                 .id = "run",
                                 .accelerator = "fast",
@@ -19,7 +19,7 @@ static void add(ReportResiduals *residuals, const char *source, ReportClass kind
                                 .sequence_length = 2048,
                                 .parameters = 7e9,
                                 .log_ratio = log_ratio};
-    report_residuals_add(residuals, &row);
+    ledger_residuals_add(residuals, &row);
 }
 
 static void close_to(double value, double expected)
@@ -27,60 +27,60 @@ static void close_to(double value, double expected)
     g_assert_cmpfloat(fabs(value - expected), <, 1e-12);
 }
 
-static ReportResiduals *three_sources(void)
+static LedgerResiduals *three_sources(void)
 {
-    ReportResiduals *residuals = report_residuals_new();
-    add(residuals, "a", REPORT_CLASS_DENSE, 0.1);
-    add(residuals, "a", REPORT_CLASS_DENSE, -0.1);
-    add(residuals, "b", REPORT_CLASS_DENSE, 0.2);
-    add(residuals, "c", REPORT_CLASS_EXPERTS, -0.3);
+    LedgerResiduals *residuals = ledger_residuals_new();
+    add(residuals, "a", LEDGER_CLASS_DENSE, 0.1);
+    add(residuals, "a", LEDGER_CLASS_DENSE, -0.1);
+    add(residuals, "b", LEDGER_CLASS_DENSE, 0.2);
+    add(residuals, "c", LEDGER_CLASS_EXPERTS, -0.3);
     return residuals;
 }
 
 /* Mean squares: a 0.01, b 0.04, c 0.09; all 0.14 / 3. */
 static void test_spread_by_hand(void)
 {
-    ReportResiduals *residuals = three_sources();
-    const ReportSpread spread = report_spread(residuals, -1);
-    close_to(spread.spread[REPORT_CLASS_DENSE], sqrt((0.05 + 0.14 / 3) / 3));
-    close_to(spread.spread[REPORT_CLASS_EXPERTS], sqrt((0.09 + 0.14 / 3) / 2));
-    close_to(spread.spread[REPORT_CLASS_SHARDED], sqrt(0.14 / 3));
-    g_assert_cmpint(spread.runs[REPORT_CLASS_DENSE], ==, 3);
-    g_assert_cmpint(spread.runs[REPORT_CLASS_SHARDED], ==, 0);
+    LedgerResiduals *residuals = three_sources();
+    const LedgerSpread spread = ledger_spread(residuals, -1);
+    close_to(spread.spread[LEDGER_CLASS_DENSE], sqrt((0.05 + 0.14 / 3) / 3));
+    close_to(spread.spread[LEDGER_CLASS_EXPERTS], sqrt((0.09 + 0.14 / 3) / 2));
+    close_to(spread.spread[LEDGER_CLASS_SHARDED], sqrt(0.14 / 3));
+    g_assert_cmpint(spread.runs[LEDGER_CLASS_DENSE], ==, 3);
+    g_assert_cmpint(spread.runs[LEDGER_CLASS_SHARDED], ==, 0);
     /* Scores, each with its source left out: a 0.1 / sqrt((0.04 + 0.065) / 2), b 0.2 / sqrt((0.01 + 0.05) / 2),
      * c 0.3 / sqrt(0.025). Three sources weigh the same: nine tenths of them need the worst. */
     close_to(spread.z, 0.3 / sqrt(0.025));
-    report_residuals_free(residuals);
+    ledger_residuals_free(residuals);
 }
 
 static void test_left_out(void)
 {
-    ReportResiduals *residuals = three_sources();
-    const ReportSpread without = report_spread(residuals, 2);
-    close_to(without.spread[REPORT_CLASS_DENSE], sqrt((0.05 + 0.025) / 3));
-    close_to(without.spread[REPORT_CLASS_EXPERTS], sqrt(0.025));
-    g_assert_cmpint(without.runs[REPORT_CLASS_EXPERTS], ==, 0);
+    LedgerResiduals *residuals = three_sources();
+    const LedgerSpread without = ledger_spread(residuals, 2);
+    close_to(without.spread[LEDGER_CLASS_DENSE], sqrt((0.05 + 0.025) / 3));
+    close_to(without.spread[LEDGER_CLASS_EXPERTS], sqrt(0.025));
+    g_assert_cmpint(without.runs[LEDGER_CLASS_EXPERTS], ==, 0);
     g_assert_true(isnan(without.z)); /* two sources say nothing about a third */
-    close_to(report_bias(residuals, REPORT_CLASS_DENSE, -1), 0.1);
-    close_to(report_bias(residuals, REPORT_CLASS_DENSE, 1), 0);
-    close_to(report_bias(residuals, REPORT_CLASS_EXPERTS, 2), 0.1); /* none of its class left: all */
-    report_residuals_free(residuals);
+    close_to(ledger_bias(residuals, LEDGER_CLASS_DENSE, -1), 0.1);
+    close_to(ledger_bias(residuals, LEDGER_CLASS_DENSE, 1), 0);
+    close_to(ledger_bias(residuals, LEDGER_CLASS_EXPERTS, 2), 0.1); /* none of its class left: all */
+    ledger_residuals_free(residuals);
 }
 
 /* A source says no more by listing every run twice. */
 static void test_sources_weigh_the_same(void)
 {
-    ReportResiduals *residuals = three_sources();
-    add(residuals, "d", REPORT_CLASS_DENSE, 0.05);
-    const ReportSpread once = report_spread(residuals, -1);
-    add(residuals, "a", REPORT_CLASS_DENSE, 0.1);
-    add(residuals, "a", REPORT_CLASS_DENSE, -0.1);
-    const ReportSpread twice = report_spread(residuals, -1);
+    LedgerResiduals *residuals = three_sources();
+    add(residuals, "d", LEDGER_CLASS_DENSE, 0.05);
+    const LedgerSpread once = ledger_spread(residuals, -1);
+    add(residuals, "a", LEDGER_CLASS_DENSE, 0.1);
+    add(residuals, "a", LEDGER_CLASS_DENSE, -0.1);
+    const LedgerSpread twice = ledger_spread(residuals, -1);
     close_to(twice.z, once.z);
-    for (int kind = 0; kind < REPORT_CLASS_COUNT; kind++) {
+    for (int kind = 0; kind < LEDGER_CLASS_COUNT; kind++) {
         close_to(twice.spread[kind], once.spread[kind]);
     }
-    report_residuals_free(residuals);
+    ledger_residuals_free(residuals);
 }
 
 static double normal(GRand *random)
@@ -88,14 +88,14 @@ static double normal(GRand *random)
     return sqrt(-2 * log(1 - g_rand_double(random))) * cos(2 * G_PI * g_rand_double(random));
 }
 
-static void add_source(ReportResiduals *residuals, GRand *random, int index)
+static void add_source(LedgerResiduals *residuals, GRand *random, int index)
 {
     char *name = g_strdup_printf("source %d", index);
     const int runs = g_rand_int_range(random, 3, 60);
     const double mean = 0.08 * normal(random);
     for (int i = 0; i < runs; i++) {
-        const ReportClass kind = g_rand_boolean(random) ? REPORT_CLASS_DENSE : REPORT_CLASS_EXPERTS;
-        add(residuals, name, kind, mean + (kind == REPORT_CLASS_DENSE ? 0.06 : 0.15) * normal(random));
+        const LedgerClass kind = g_rand_boolean(random) ? LEDGER_CLASS_DENSE : LEDGER_CLASS_EXPERTS;
+        add(residuals, name, kind, mean + (kind == LEDGER_CLASS_DENSE ? 0.06 : 0.15) * normal(random));
     }
     g_free(name);
 }
@@ -108,22 +108,22 @@ static void test_covers_unseen_source(void)
     double covered = 0;
     const int rounds = 300;
     for (int round = 0; round < rounds; round++) {
-        ReportResiduals *residuals = report_residuals_new();
+        LedgerResiduals *residuals = ledger_residuals_new();
         int inside = 0, runs = 0;
         for (int source = 0; source <= 15; source++) {
             add_source(residuals, random, source);
         }
-        const ReportSpread spread = report_spread(residuals, 15);
-        g_assert_cmpfloat(spread.spread[REPORT_CLASS_EXPERTS], >, spread.spread[REPORT_CLASS_DENSE]);
+        const LedgerSpread spread = ledger_spread(residuals, 15);
+        g_assert_cmpfloat(spread.spread[LEDGER_CLASS_EXPERTS], >, spread.spread[LEDGER_CLASS_DENSE]);
         for (guint i = 0; i < residuals->rows->len; i++) {
-            const ReportResidual *row = report_residual(residuals, i);
+            const LedgerResidual *row = ledger_residual(residuals, i);
             if (row->source == 15) {
                 inside += fabs(row->log_ratio) <= spread.z * spread.spread[row->kind];
                 runs += 1;
             }
         }
         covered += (double)inside / runs;
-        report_residuals_free(residuals);
+        ledger_residuals_free(residuals);
     }
     g_rand_free(random);
     g_test_message("unseen sources: %.1f %% covered", 100 * covered / rounds);
@@ -149,30 +149,30 @@ static Spec *some_spec(void)
 static void test_class(void)
 {
     Spec *spec = some_spec();
-    g_assert_cmpint(report_class(spec), ==, REPORT_CLASS_DENSE);
+    g_assert_cmpint(ledger_class(spec), ==, LEDGER_CLASS_DENSE);
     spec->parallel.zero = 2;
-    g_assert_cmpint(report_class(spec), ==, REPORT_CLASS_DENSE);
+    g_assert_cmpint(ledger_class(spec), ==, LEDGER_CLASS_DENSE);
     spec->parallel.zero = 3;
-    g_assert_cmpint(report_class(spec), ==, REPORT_CLASS_SHARDED);
+    g_assert_cmpint(ledger_class(spec), ==, LEDGER_CLASS_SHARDED);
     spec->parallel.context = 2;
-    g_assert_cmpint(report_class(spec), ==, REPORT_CLASS_CONTEXT);
+    g_assert_cmpint(ledger_class(spec), ==, LEDGER_CLASS_CONTEXT);
     spec->model.moe.experts = 8;
-    g_assert_cmpint(report_class(spec), ==, REPORT_CLASS_EXPERTS);
+    g_assert_cmpint(ledger_class(spec), ==, LEDGER_CLASS_EXPERTS);
     g_free(spec);
 }
 
 static void test_report(void)
 {
-    ReportResiduals *residuals = three_sources();
+    LedgerResiduals *residuals = three_sources();
     Spec *spec = some_spec();
     OrrArena *arena = orr_arena_new();
     Report report = {.spec = spec, .gpus = 64, .parameters = 7e9, .step_ps = 10 * (int64_t)1000000000000};
-    report_interval_fill(NULL, arena, &report);
+    ledger_interval_fill(NULL, arena, &report);
     g_assert_cmpfloat(report.interval_coverage, ==, 0);
-    report_interval_fill(residuals, arena, &report);
-    const ReportSpread spread = report_spread(residuals, -1);
-    const double reach = exp(spread.z * spread.spread[REPORT_CLASS_DENSE]);
-    g_assert_cmpfloat(report.interval_coverage, ==, REPORT_COVERAGE);
+    ledger_interval_fill(residuals, arena, &report);
+    const LedgerSpread spread = ledger_spread(residuals, -1);
+    const double reach = exp(spread.z * spread.spread[LEDGER_CLASS_DENSE]);
+    g_assert_cmpfloat(report.interval_coverage, ==, LEDGER_COVERAGE);
     close_to(report.interval_high_s, 10 * reach);
     g_assert_cmpfloat(fabs(report.interval_low_s * reach - 10), <, 1e-9);
     g_assert_cmpint(report.interval_runs, ==, 3);
@@ -180,7 +180,7 @@ static void test_report(void)
     g_assert_cmpint(report.outside_count, ==, 0);
     orr_arena_free(arena);
     g_free(spec);
-    report_residuals_free(residuals);
+    ledger_residuals_free(residuals);
 }
 
 typedef struct OutsideCase {
@@ -215,7 +215,7 @@ static void test_outside(void)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         const OutsideCase *given = &cases[i];
-        ReportResiduals *residuals = three_sources();
+        LedgerResiduals *residuals = three_sources();
         Spec *spec = some_spec();
         OrrArena *arena = orr_arena_new();
         Report report = {.spec = spec, .gpus = given->gpus, .parameters = given->parameters, .step_ps = 1000};
@@ -226,19 +226,19 @@ static void test_outside(void)
         spec->parallel.schedule = given->schedule;
         spec->parallel.pipeline = given->pipeline;
         spec->model.moe.experts = given->experts;
-        report_interval_fill(residuals, arena, &report);
+        ledger_interval_fill(residuals, arena, &report);
         g_assert_cmpint(report.outside_count, ==, given->expected != NULL ? 1 : 0);
         if (given->expected != NULL) {
             g_assert_nonnull(strstr(report.outside[0], given->expected));
         }
-        const ReportSpread spread = report_spread(residuals, -1);
-        const double log_reach = spread.z * spread.spread[report_class(spec)];
+        const LedgerSpread spread = ledger_spread(residuals, -1);
+        const double log_reach = spread.z * spread.spread[ledger_class(spec)];
         close_to(log(report.interval_high_s / 1e-9) / log_reach, given->widening);
         close_to(log(1e-9 / report.interval_low_s) / log_reach, given->widening);
         close_to(report.interval_widening, given->widening);
         orr_arena_free(arena);
         g_free(spec);
-        report_residuals_free(residuals);
+        ledger_residuals_free(residuals);
     }
 }
 
@@ -256,23 +256,23 @@ static char *scratch_file(const char *text)
 
 static void test_round_trip(void)
 {
-    ReportResiduals *residuals = three_sources(), *read = NULL;
+    LedgerResiduals *residuals = three_sources(), *read = NULL;
     GString *text = g_string_new(NULL), *again = g_string_new(NULL);
     GError *error = NULL;
-    report_residuals_write(residuals, text);
+    ledger_residuals_write(residuals, text);
     char *path = scratch_file(text->str);
-    report_residuals_read(path, &read, &error);
+    ledger_residuals_read(path, &read, &error);
     g_assert_no_error(error);
-    report_residuals_write(read, again);
+    ledger_residuals_write(read, again);
     g_assert_cmpstr(again->str, ==, text->str);
-    const ReportSpread one = report_spread(residuals, -1), other = report_spread(read, -1);
+    const LedgerSpread one = ledger_spread(residuals, -1), other = ledger_spread(read, -1);
     close_to(one.z, other.z);
     g_unlink(path);
     g_free(path);
     g_string_free(text, TRUE);
     g_string_free(again, TRUE);
-    report_residuals_free(read);
-    report_residuals_free(residuals);
+    ledger_residuals_free(read);
+    ledger_residuals_free(residuals);
 }
 
 #define COLUMNS                                                                                              \
@@ -292,10 +292,10 @@ static void test_bad_files(void)
         {"{" COLUMNS ",\"rows\":[[\"a\",\"b\",\"dense\",\"c\",\"d\",\"e\",\"f\",1,2,3,\"x\"]]}", "log_ratio"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        ReportResiduals *read = NULL;
+        LedgerResiduals *read = NULL;
         GError *error = NULL;
         char *path = scratch_file(cases[i][0]);
-        g_assert_false(report_residuals_read(path, &read, &error));
+        g_assert_false(ledger_residuals_read(path, &read, &error));
         g_assert_null(read);
         g_assert_nonnull(strstr(error->message, cases[i][1]));
         g_clear_error(&error);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/spread.h"
 #include "costmodel/moe.h"
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
@@ -227,7 +228,7 @@ static void published_bytes(void)
     CostShape shape;
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, &spec);
-    cost_ops_moe(&shape, COST_FORWARD, &ops);
+    cost_ops_moe(&shape, COST_FORWARD, COST_OUTSIDE, &ops);
     double out[2] = {0};
     int next = 0;
     for (int i = 0; i < ops.count; i++) {
@@ -259,7 +260,7 @@ static void load_is_time_not_work(void)
     const Spec *const specs[] = {&even, &uneven, &padded};
     for (int i = 0; i < 3; i++) {
         cost_shape_init(&shapes[i], specs[i]);
-        cost_ops_moe(&shapes[i], COST_FORWARD, &ops[i]);
+        cost_ops_moe(&shapes[i], COST_FORWARD, COST_OUTSIDE, &ops[i]);
     }
     g_assert_cmpfloat(shapes[1].expert_load, >, 1.2);
     CLOSE(total_flops(&ops[1], true) / total_flops(&ops[0], true), 1, 1e-12);
@@ -281,7 +282,7 @@ static Spec timed_spec(SpecMoeDispatcher dispatcher)
                                                  .scale_up_bytes_per_s = 450e9};
     spec.cluster.accelerator.peak_flops_per_s[SPEC_BF16] = 989e12;
     spec.training.global_batch = 256;
-    spec.execution.framework.attention_speed_frac = 1;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
     return spec;
 }
 
@@ -290,7 +291,7 @@ static CostTime layer_time(const Spec *spec)
     CostShape shape;
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, spec);
-    cost_ops_moe(&shape, COST_FORWARD, &ops);
+    cost_ops_moe(&shape, COST_FORWARD, COST_OUTSIDE, &ops);
     return cost_time_ops(&shape, &ops, COST_FORWARD);
 }
 
@@ -304,7 +305,7 @@ static void two_networks(void)
         CostOps ops = {.count = 0};
         double longest = 0, sum = 0, together = 0;
         cost_shape_init(&shape, specs[s]);
-        cost_ops_moe(&shape, COST_FORWARD, &ops);
+        cost_ops_moe(&shape, COST_FORWARD, COST_OUTSIDE, &ops);
         for (int i = 0; i < ops.count; i++) {
             const bool net = ops.op[i].kind == COST_OP_COLLECTIVE &&
                              ops.op[i].u.collective.collective.group.per_domain == 1;
@@ -338,12 +339,12 @@ static void host(void)
     Spec spec = timed_spec(SPEC_DISPATCHER_ALLTOALL);
     spec.parallel.expert = 1;
     spec.parallel.data = 64;
-    spec.execution.framework.kernel_host_s = 1e-3; /* so slow that only launches count */
+    spec.execution.framework.host.kernel_host_s = 1e-3; /* so slow that only launches count */
     const double eager = layer_time(&spec).host_s;
-    spec.execution.framework.grouped_experts = true;
+    spec.execution.framework.experts.grouped_experts = true;
     g_assert_cmpfloat(layer_time(&spec).host_s, <,
                       eager - 2 * 255 * 0.9e-3); /* two products of 256 experts */
-    spec.execution.framework.grouped_experts = false;
+    spec.execution.framework.experts.grouped_experts = false;
     g_strlcpy(spec.execution.cuda_graph, "transformer_engine/['attn', 'moe_router']", SPEC_NAME_SIZE);
     const double router = layer_time(&spec).host_s;
     g_assert_cmpfloat(router, <, eager);
@@ -356,28 +357,30 @@ static void host(void)
         CLOSE(layer_time(&spec).host_s, eager, 1e-12);
     }
     spec.execution.cuda_graph[0] = '\0';
-    spec.execution.framework.host_sync_s = 0.5; /* read back once a layer, unless capacity fixes the sizes */
+    spec.execution.framework.experts.host_sync_s =
+        0.5; /* read back once a layer, unless capacity fixes the sizes */
     CLOSE(layer_time(&spec).host_s, eager + 0.5, 1e-9);
     spec.model.moe.capacity_factor = 1;
     const double padded = layer_time(&spec).host_s;
     g_assert_cmpfloat(padded, <, eager + 0.1);
-    spec.execution.framework.host_sync_s = 0;
+    spec.execution.framework.experts.host_sync_s = 0;
     CLOSE(layer_time(&spec).host_s, padded, 1e-9);
-    spec.execution.framework.host_spread_frac = 0.5; /* one tensor rank waits for nobody */
+    spec.execution.framework.host.host_spread_frac = 0.5; /* one tensor rank waits for nobody */
     CLOSE(layer_time(&spec).host_s, padded, 1e-9);
     spec.parallel.tensor = 2;
     spec.parallel.data = 32;
     const CostTime two = layer_time(&spec);
-    spec.execution.framework.host_spread_frac = 0;
+    spec.execution.framework.host.host_spread_frac = 0;
     const CostTime alike = layer_time(&spec);
     g_assert_cmpfloat(alike.host_s, >, 0);
     CLOSE(cost_time_total_s(&two) / cost_time_total_s(&alike), 1 + 0.5 * cost_largest_deviate(2), 1e-9);
     spec.parallel.tensor = 1;
     spec.parallel.data = 64;
     const CostTime behind = layer_time(&spec);
-    spec.execution.framework.launch_blocking = true; /* then nothing of the launches hides behind kernels */
+    spec.execution.framework.host.launch_blocking =
+        true; /* then nothing of the launches hides behind kernels */
     CLOSE(layer_time(&spec).host_s - behind.host_s, cost_time_total_s(&behind) - behind.host_s, 1e-9);
-    spec.execution.framework.kernel_host_s = 0;
+    spec.execution.framework.host.kernel_host_s = 0;
     CLOSE(layer_time(&spec).host_s, 0, 0);
 }
 
@@ -386,7 +389,7 @@ static CostOps moe_ops(const Spec *spec, CostPass pass)
     CostShape shape;
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, spec);
-    cost_ops_moe(&shape, pass, &ops);
+    cost_ops_moe(&shape, pass, COST_OUTSIDE, &ops);
     return ops;
 }
 
@@ -397,7 +400,7 @@ static double bytes_of(const CostOps *ops, const char *name)
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
         if (strcmp(op->name, name) == 0) {
-            bytes += op->kind == COST_OP_MOVE ? op->u.move.bytes : op->u.collective.collective.bytes;
+            bytes += op->kind == COST_OP_MEMORY ? op->u.memory.bytes : op->u.collective.collective.bytes;
         }
     }
     return bytes;
@@ -407,7 +410,7 @@ static void copies_of_rows(void)
 {
     const double rows = 4096 * 8 * 7168 * 2.0; /* bytes */
     Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
-    spec.execution.framework.pads_expert_rows = true;
+    spec.execution.framework.experts.pads_expert_rows = true;
     CostOps ops = moe_ops(&spec, COST_FORWARD);
     CLOSE(bytes_of(&ops, "pad rows"), 0, 0); /* 16 bits want no padding */
     CLOSE(bytes_of(&ops, "probabilities"), 4096 * 8 * 4, 0);
@@ -436,9 +439,9 @@ static void activation_inside_products(void)
 {
     Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
     spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
-    spec.execution.framework.pads_expert_rows = true;
-    spec.execution.framework.fused_grouped_mlp = true;
-    spec.execution.framework.fused_swiglu = true;
+    spec.execution.framework.experts.pads_expert_rows = true;
+    spec.execution.framework.experts.fused_grouped_mlp = true;
+    spec.execution.framework.kernels.fused_swiglu = true;
     static const struct {
         SpecPrecision precision;
         bool fused;
@@ -465,16 +468,16 @@ static void by_element(const Spec *spec, const CostOp *op)
     other.cluster.accelerator.memory_bytes_per_s = 8e12;
     other.cluster.accelerator.sm_count = 148;
     cost_shape_init(&shape, &other);
-    const double elements = op->u.move.elements, empty_s = 2 * 3e-6;
-    CLOSE(cost_op_s(&shape, op), empty_s + op->u.move.bytes / (8e12 * 0.85), 1e-12);
-    other.execution.framework.sm_elements_per_s = 2.5e9;
+    const double elements = op->u.memory.elements, empty_s = 2 * 3e-6;
+    CLOSE(cost_op_s(&shape, op), empty_s + op->u.memory.bytes / (8e12 * 0.85), 1e-12);
+    other.execution.framework.kernels.sm_elements_per_s = 2.5e9;
     CLOSE(cost_op_s(&shape, op), empty_s + elements / (148 * 2.5e9), 1e-12);
     shape.accelerator.memory_bytes_per_s *= 2;
     CLOSE(cost_op_s(&shape, op), empty_s + elements / (148 * 2.5e9), 1e-12);
     shape.accelerator.sm_count /= 2;
     CLOSE(cost_op_s(&shape, op), empty_s + elements / (74 * 2.5e9), 1e-12);
     shape.accelerator.memory_bytes_per_s /= 40; /* slow memory is the floor */
-    CLOSE(cost_op_s(&shape, op), empty_s + op->u.move.bytes / (0.4e12 * 0.85), 1e-12);
+    CLOSE(cost_op_s(&shape, op), empty_s + op->u.memory.bytes / (0.4e12 * 0.85), 1e-12);
 }
 
 /* Gradients of the probabilities and biases: elements of the intermediate and of the hidden size, 2 bytes each. What is
@@ -482,7 +485,7 @@ static void by_element(const Spec *spec, const CostOp *op)
 static void biased_experts(void)
 {
     Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
-    spec.execution.framework.fused_swiglu = true;
+    spec.execution.framework.kernels.fused_swiglu = true;
     const double inner = 4096 * 8 * 2048 * 2.0, outer = 4096 * 8 * 7168 * 2.0;
     CostOps ops = moe_ops(&spec, COST_BACKWARD_INPUT);
     CLOSE(bytes_of(&ops, "activation") + bytes_of(&ops, "probability grad"), (5 + 3) * inner, 0);
@@ -498,7 +501,7 @@ static void biased_experts(void)
     CLOSE(bytes_of(&ops, "expert bias"), (3 + 2) * outer, 0);
     CLOSE(bytes_of(&ops, "weigh bias"), 1 * outer, 0);
     CLOSE(bytes_of(&ops, "bias"), 0, 0);
-    spec.execution.framework.fused_dropout_add = true; /* which such experts rule out */
+    spec.execution.framework.kernels.fused_dropout_add = true; /* which such experts rule out */
     CostShape shape;
     cost_shape_init(&shape, &spec);
     CostOps layer = {.count = 0};
@@ -506,7 +509,7 @@ static void biased_experts(void)
     CLOSE(bytes_of(&layer, "bias"), 4096 * 7168 * 2 * 2.0, 0);
     for (int i = 0; i < ops.count; i++) {
         if (strcmp(ops.op[i].name, "clamp") == 0) {
-            CLOSE(ops.op[i].u.move.elements, inner, 0); /* two kernels over elements of 2 bytes */
+            CLOSE(ops.op[i].u.memory.elements, inner, 0); /* two kernels over elements of 2 bytes */
             by_element(&spec, &ops.op[i]);
         }
     }

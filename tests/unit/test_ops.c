@@ -147,16 +147,16 @@ static void softmax_needs_rows(void)
 {
     Spec spec = make_spec(8, false, SPEC_ATTENTION_UNFUSED);
     spec.model.heads = spec.model.kv_heads = 16;
-    spec.execution.framework.fused_softmax = true;
-    spec.execution.framework.fused_softmax_rows = 4;
+    spec.execution.framework.kernels.fused_softmax = true;
+    spec.execution.framework.kernels.fused_softmax_rows = 4;
     const double scores = 2 * 4096.0 * 4096.0; /* of one sequence */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.move.bytes, ==, 2 * scores * 4);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.bytes, ==, 2 * scores * 4);
     spec.training.micro_batch = 1;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 5);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.move.bytes, ==, scores * 37);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.bytes, ==, scores * 37);
     spec.execution.compiled = true;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
@@ -167,12 +167,12 @@ static void softmax_needs_rows(void)
 static void softmax_reads_a_mask(void)
 {
     Spec spec = make_spec(8, false, SPEC_ATTENTION_UNFUSED);
-    spec.execution.framework.fused_softmax = spec.execution.framework.masked_softmax = true;
+    spec.execution.framework.kernels.fused_softmax = spec.execution.framework.kernels.masked_softmax = true;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     const double rows = 2 * (32 / 8) * 4096.0;
-    g_assert_cmpfloat(named(&ops, "mask")->u.move.bytes, ==, 4096.0 * 4096.0 * 81);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.move.rows, ==, rows);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.move.row_elements, ==, 4096);
+    g_assert_cmpfloat(named(&ops, "mask")->u.memory.bytes, ==, 4096.0 * 4096.0 * 81);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.rows, ==, rows);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.row_elements, ==, 4096);
     CostShape shape;
     cost_shape_init(&shape, &spec);
     shape.accelerator.sm_count = 1;
@@ -180,7 +180,7 @@ static void softmax_reads_a_mask(void)
     g_assert_cmpfloat(cost_op_s(&shape, named(&ops, "softmax")), ==,
                       cost_row_warps_s(&shape.accelerator, rows, 4096));
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.move.rows, ==, 0);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.rows, ==, 0);
 }
 
 /* Latent attention on Blackwell before cuDNN 9.11: no fused kernel, whatever the scenario names; elsewhere as named. */
@@ -193,9 +193,9 @@ static void latent_attention_falls_back(void)
                                .qk_rope_head_dim = 64,
                                .v_head_dim = 128};
     spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
-    spec.execution.framework.latent_heads_blackwell = true;
+    spec.execution.framework.kernels.latent_heads_blackwell = true;
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_CUDNN);
-    spec.execution.framework.latent_heads_blackwell = false;
+    spec.execution.framework.kernels.latent_heads_blackwell = false;
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_UNFUSED);
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_nonnull(named(&ops, "scores"));
@@ -216,15 +216,15 @@ static void latent_rope(void)
     spec.model.position = SPEC_POSITION_ROPE;
     spec.model.mla =
         (SpecMla){.kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128};
-    spec.execution.framework.fused_rope = spec.execution.framework.fused_mla_rope = true;
+    spec.execution.framework.kernels.fused_rope = spec.execution.framework.kernels.fused_mla_rope = true;
     const double dims = 2 * 4096.0 * 32 * 2; /* bytes of one dimension of all heads and tokens */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * 64 * 2);
-    spec.execution.framework.fused_mla_rope = false;
+    g_assert_cmpfloat(named(&ops, "rope")->u.memory.bytes, ==, dims * 64 * 2);
+    spec.execution.framework.kernels.fused_mla_rope = false;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * (64 * 14 + 192 * 2));
+    g_assert_cmpfloat(named(&ops, "rope")->u.memory.bytes, ==, dims * (64 * 14 + 192 * 2));
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * (64 * 24 + 192 * 2));
+    g_assert_cmpfloat(named(&ops, "rope")->u.memory.bytes, ==, dims * (64 * 24 + 192 * 2));
 }
 
 /* A 16-bit gradient added to an fp32 sum: 2 + 4 + 4 bytes a weight; copied to fp32 first, 4 + 4 more. */
@@ -234,13 +234,13 @@ static void sums_in_fp32(void)
     spec.parallel.data = 1;
     CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     const double weights = 4096.0 * (32 + 2 * 8) * 128;
-    g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 10 * weights);
-    spec.execution.framework.gradient_upcast = true;
+    g_assert_cmpfloat(named(&ops, "add to gradient")->u.memory.bytes, ==, 10 * weights);
+    spec.execution.framework.kernels.gradient_upcast = true;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 18 * weights);
+    g_assert_cmpfloat(named(&ops, "add to gradient")->u.memory.bytes, ==, 18 * weights);
     spec.training.gradient_dtype = SPEC_BF16;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 6 * weights);
+    g_assert_cmpfloat(named(&ops, "add to gradient")->u.memory.bytes, ==, 6 * weights);
 }
 
 /* Gradients of queries, keys and values put together again: read and written once, (32 + 2 x 8) heads of 128. */
@@ -248,11 +248,11 @@ static void copies_around_a_fused_core(void)
 {
     Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
     const int before = fixture_layer_ops(&spec, COST_BACKWARD_INPUT).count;
-    spec.execution.framework.qkv_backward_copies = 1;
+    spec.execution.framework.kernels.qkv_backward_copies = 1;
     const CostOps backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
                   forward = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(backward.count, ==, before + 1);
-    g_assert_cmpfloat(named(&backward, "layout")->u.move.bytes, ==, 2 * 8192.0 * 48 * 128 * 2);
+    g_assert_cmpfloat(named(&backward, "layout")->u.memory.bytes, ==, 2 * 8192.0 * 48 * 128 * 2);
     for (int i = 0; i < forward.count; i++)
         g_assert_cmpstr(forward.op[i].name, !=, "layout");
 }
@@ -262,27 +262,28 @@ static void host_runs_ahead(void)
 {
     CostTime passes[COST_PASS_COUNT] = {{.host_s = 5, .launch_wait_s = 3}, {.slack_s = 2}};
     CostTime recompute = {.host_s = 3, .launch_wait_s = 3};
-    cost_time_run_ahead(passes, &recompute, COST_MEET_NOWHERE);
+    cost_time_run_ahead(passes, &recompute, COST_HOST_SYNC_NONE);
     g_assert_cmpfloat_with_epsilon(passes[COST_FORWARD].host_s, 3, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 3, 1e-12); /* nothing is left for it */
     CostTime more[COST_PASS_COUNT] = {{.host_s = 1, .launch_wait_s = 1}, {.slack_s = 2}, {.slack_s = 1}};
-    cost_time_run_ahead(more, &recompute, COST_MEET_NOWHERE);
+    cost_time_run_ahead(more, &recompute, COST_HOST_SYNC_NONE);
     g_assert_cmpfloat_with_epsilon(more[COST_FORWARD].host_s, 0, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 1, 1e-12);
     /* Where each micro-batch starts with both together, what the backward is ahead by comes too late for the forward. */
     CostTime synced[COST_PASS_COUNT] = {
         {.host_s = 3, .launch_wait_s = 3}, {.slack_s = 2}, {.host_s = 1, .launch_wait_s = 1}};
     recompute = (CostTime){.host_s = 3, .launch_wait_s = 3};
-    cost_time_run_ahead(synced, &recompute, COST_MEET_FORWARD);
+    cost_time_run_ahead(synced, &recompute, COST_HOST_SYNC_FORWARD);
     g_assert_cmpfloat_with_epsilon(synced[COST_FORWARD].host_s, 3, 1e-12);
     g_assert_cmpfloat_with_epsilon(synced[COST_BACKWARD_WEIGHT].host_s, 0, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 2, 1e-12);
     CostTime ahead[COST_PASS_COUNT] = {{.slack_s = 2}, {.host_s = 3, .launch_wait_s = 3}};
     cost_time_run_ahead(ahead, &recompute,
-                        COST_MEET_FORWARD); /* what the forward is ahead by serves the backward */
+                        COST_HOST_SYNC_FORWARD); /* what the forward is ahead by serves the backward */
     g_assert_cmpfloat_with_epsilon(ahead[COST_BACKWARD_INPUT].host_s, 1, 1e-12);
     CostTime apart[COST_PASS_COUNT] = {{.slack_s = 2}, {.host_s = 3, .launch_wait_s = 3}, {.slack_s = 1}};
-    cost_time_run_ahead(apart, &recompute, COST_MEET_PASSES); /* unless they meet again before the backward */
+    cost_time_run_ahead(apart, &recompute,
+                        COST_HOST_SYNC_PASSES); /* unless they meet again before the backward */
     g_assert_cmpfloat_with_epsilon(apart[COST_BACKWARD_INPUT].host_s, 2, 1e-12);
 }
 
@@ -291,9 +292,9 @@ static void backward_launches(void)
 {
     Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
     g_assert_true(spec_load_accelerator("a100-sxm4-80gb", &spec.cluster.accelerator, NULL));
-    spec.execution.framework.attention_speed_frac = 1;
-    spec.execution.framework.kernel_host_s = 1;
-    spec.execution.framework.backward_host_frac = 0.2;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
+    spec.execution.framework.host.kernel_host_s = 1;
+    spec.execution.framework.host.backward_host_frac = 0.2;
     CostShape shape;
     cost_shape_init(&shape, &spec);
     const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
@@ -313,7 +314,7 @@ static double move_bytes(const CostOps *ops, const char *name)
     double sum = 0;
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
-        sum += op->kind == COST_OP_MOVE && strcmp(op->name, name) == 0 ? op->u.move.bytes : 0;
+        sum += op->kind == COST_OP_MEMORY && strcmp(op->name, name) == 0 ? op->u.memory.bytes : 0;
     }
     return sum;
 }
@@ -372,15 +373,15 @@ static void gathers_of_frameworks(void)
     const double whole = 8192.0 * 4096 * 2;
     CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(gathered(&ops), ==, 4 * whole); /* two inputs again, two output gradients */
-    spec.execution.framework.keeps_gathered_input = true;
-    spec.execution.framework.tensor_layout_copies = 1;
+    spec.execution.framework.tensor.keeps_gathered_input = true;
+    spec.execution.framework.tensor.tensor_layout_copies = 1;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
     g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 2 * 2 * whole);
     ops = fixture_layer_ops(&spec, COST_FORWARD); /* two gathers, two reduce-scatters */
     g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 4 * 2 * whole);
     spec.training.precision = SPEC_PRECISION_FP8;
-    spec.execution.framework.tensor_gather_8bit = true;
+    spec.execution.framework.tensor.tensor_gather_8bit = true;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(gathered(&ops), ==, whole);
     /* for the weight gradients, tokens innermost: two inputs and two output gradients, whole */
@@ -393,7 +394,7 @@ static void gathers_of_frameworks(void)
     spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
-    spec.execution.framework.chunked_tensor_overlap = true;
+    spec.execution.framework.tensor.chunked_tensor_overlap = true;
     spec.execution.overlap = SPEC_OVERLAP_TENSOR; /* pieces are multiplied where they arrive */
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 0);
@@ -414,9 +415,9 @@ static void scales_of_gathered_tensors(void)
 {
     Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
     const double elements = 8192.0 * 4096;
-    spec.execution.framework.keeps_gathered_input = true;
-    spec.execution.framework.tensor_gather_8bit = true;
-    spec.execution.framework.chunked_tensor_overlap = true;
+    spec.execution.framework.tensor.keeps_gathered_input = true;
+    spec.execution.framework.tensor.tensor_gather_8bit = true;
+    spec.execution.framework.tensor.chunked_tensor_overlap = true;
     spec.execution.overlap = SPEC_OVERLAP_TENSOR;
     static const struct {
         SpecPrecision precision;
@@ -442,7 +443,7 @@ static void scales_of_gathered_tensors(void)
         g_assert_true(cost_overlaps_tensor(&shape) == cases[i].overlaps);
     }
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
-    spec.execution.framework.reduces_maximum = true; /* of every cast, and of each once */
+    spec.execution.framework.tensor.reduces_maximum = true; /* of every cast, and of each once */
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(count_named(&ops, "maximum"), ==, 4);
 }
@@ -455,7 +456,7 @@ static void stops_early(void)
     CostTime all, early, without = {0};
     g_autoptr(GError) error = NULL;
     g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
-    spec.execution.framework.attention_speed_frac = 1;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     cost_shape_init(&shape, &spec);
     all = cost_time_recompute(&shape, &ops, COST_RECOMPUTE_OP_ALL);
@@ -463,7 +464,7 @@ static void stops_early(void)
         without.compute_s += cost_op_s(&shape, &ops.op[i]);
     }
     g_assert_cmpstr(ops.op[ops.count - 2].name, ==, "mlp out");
-    spec.execution.framework.recompute_stops_early = true;
+    spec.execution.framework.kernels.recompute_stops_early = true;
     early = cost_time_recompute(&shape, &ops, COST_RECOMPUTE_OP_ALL);
     g_assert_cmpfloat_with_epsilon(all.compute_s - early.compute_s, without.compute_s, 1e-12);
 }
@@ -477,8 +478,8 @@ static void static_products_hide_nothing(void)
     g_autoptr(GError) error = NULL;
     g_assert_true(spec_load_cluster("dgx-b200", &spec.cluster, &error));
     spec.cluster.nodes = 1;
-    spec.execution.framework.attention_speed_frac = 1;
-    spec.execution.framework.overlap_tensor_backward = true;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
+    spec.execution.framework.tensor.overlap_tensor_backward = true;
     spec.training.sequence_length = 16384;
     const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     double alone_s = 0;
@@ -498,9 +499,9 @@ static void static_products_hide_nothing(void)
     g_assert_cmpfloat(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR], <,
                       0.7 * alone_s);
     /* What nothing hides waits for streams and ranks. */
-    spec.execution.framework.overlap_tensor_backward = false;
+    spec.execution.framework.tensor.overlap_tensor_backward = false;
     const double before_s = cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR];
-    spec.execution.framework.collective_gap_s = 1e-5;
+    spec.execution.framework.host.collective_gap_s = 1e-5;
     g_assert_cmpfloat_with_epsilon(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR],
                                    before_s + 2e-5, 1e-12);
 }
@@ -524,9 +525,9 @@ static void own_part_hides_gathers(void)
     CostShape shape;
     g_autoptr(GError) error = NULL;
     g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
-    spec.execution.framework.attention_speed_frac = 1;
-    spec.execution.framework.chunked_tensor_overlap = false;
-    spec.execution.framework.own_part_products = true;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
+    spec.execution.framework.tensor.chunked_tensor_overlap = false;
+    spec.execution.framework.tensor.local_chunk_gemms = true;
     spec.training.sequence_length = 16384;
     for (int pass = COST_FORWARD; pass <= COST_BACKWARD_INPUT; pass++) {
         const CostOps ops = fixture_layer_ops(&spec, (CostPass)pass);

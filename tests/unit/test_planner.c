@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/plan.h"
+#include "plan/plan.h"
 
 #define DAY_S 86400.0
 

@@ -1,0 +1,30 @@
+/* calibrate/fit/check.h - the error of the presets' kernel models on a table of measurements. No CUDA here. */
+#ifndef ORR_CALIBRATE_CHECK_H
+#define ORR_CALIBRATE_CHECK_H
+
+#include "calibrate/fit/table.h"
+
+typedef struct CalCheckGroup {
+    char accelerator[SPEC_NAME_SIZE];
+    char source[SPEC_NAME_SIZE];
+    const char *kind;  /* "gemm", "attention", "memory_bound" */
+    const char *block; /* "bf16", "flash3", "" */
+    int rows;
+    double median_frac, p90_frac; /* of |predicted / measured - 1| */
+    double bias_frac;             /* mean of predicted / measured - 1 */
+    /* The same rows, each interpolated between its measured neighbours (neighbours.h): what no model of a few parameters
+     * is asked to beat. 0 where there is nothing to interpolate between. */
+    double near_median_frac, near_p90_frac;
+} CalCheckGroup;
+
+/* One group for each accelerator, source and block, in the order of the table. Rows are predicted as their
+ * source measures (calibrate/fit/profile.h); a source that the presets do not know is predicted bare.
+ * `accelerator` NULL: every accelerator of the table that has a preset; those without are named in `log`. */
+bool cal_check_table(const char *path, const char *accelerator, GArray **ret_groups, GString *log,
+                     GError **error);
+
+/* One line a row: kind, block, source, sizes, measured and predicted seconds; for looking into a fit. */
+bool cal_check_rows(const char *path, const char *accelerator, GString *out_csv, GString *log,
+                    GError **error);
+
+#endif

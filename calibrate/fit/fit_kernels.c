@@ -1,0 +1,251 @@
+/* calibrate/fit/fit_kernels.c - one accelerator's blocks from measured rows.
+ *
+ * Loss: over groups of rows (source, block, pass), the mean of a robust function of the logarithmic error,
+ * weighted so that a source with few rows is heard and one with many leads.
+ */
+#include "calibrate/fit/fit_kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "calibrate/fit/derive.h"
+#include "calibrate/fit/fit_internal.h"
+
+#define ROBUST_FRAC   0.05 /* errors beyond this count linearly */
+#define PRIOR         1e-3
+#define DERIVED_PRIOR 4e-3 /* a start carried over from a sibling says more than a default */
+#define ROUNDS        6
+#define PEER_DISCOUNT 0.65 /* 1: every group alike; 0: every row alike */
+
+bool cal_row_fitted(const CalRow *row)
+{
+    return strstr(row->source, "MAMF") == NULL;
+}
+
+double cal_row_error(CalProfile *profile, const CalRow *row)
+{
+    return cal_predict_s(profile, row) / row->measured_s - 1;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+    return x < y ? -1 : x > y;
+}
+
+static double quantile(const double *sorted, int count, double q)
+{
+    double position = q * (count - 1);
+    int below = (int)floor(position);
+    int above = MIN(below + 1, count - 1);
+    return fabs(sorted[below]) + (position - below) * (fabs(sorted[above]) - fabs(sorted[below]));
+}
+
+void cal_error_summary(double *errors, int count, double *ret_median, double *ret_p90, double *ret_bias)
+{
+    g_assert(count > 0);
+    qsort(errors, (size_t)count, sizeof *errors, by_size);
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += errors[i];
+    *ret_median = quantile(errors, count, 0.5);
+    *ret_p90 = quantile(errors, count, 0.9);
+    *ret_bias = sum / count;
+}
+
+/* --- a fit --- */
+
+double cal_fit_loss(void *context)
+{
+    const CalFit *fit = context;
+    double sum = 0;
+    for (guint i = 0; i < fit->rows->len; i++) {
+        const CalRow *row = g_ptr_array_index(fit->rows, i);
+        double error = log(cal_predict_s(fit->profile, row) / row->measured_s) / ROBUST_FRAC;
+        sum += g_array_index(fit->weights, double, i) * ROBUST_FRAC * (sqrt(1 + error * error) - 1);
+    }
+    return sum;
+}
+
+void cal_fit_number(CalFit *fit, double *value, double min, double max)
+{
+    g_assert(fit->count < CAL_MAX_NUMBERS);
+    g_assert(*value > 0);
+    fit->numbers[fit->count++] = (CalNumber){.value = value, .min = min, .max = max};
+}
+
+double cal_fit_solve(CalFit *fit)
+{
+    double least = cal_minimize(fit->numbers, fit->count, cal_fit_loss, fit, fit->prior, ROUNDS);
+    fit->count = 0;
+    return least;
+}
+
+static bool same_group(const CalRow *a, const CalRow *b)
+{
+    if (cal_row_block(a) != cal_row_block(b) || strcmp(a->source, b->source) != 0)
+        return false;
+    if (a->kind == CAL_GEMM)
+        return a->gemm.grouped == b->gemm.grouped;
+    return a->attention.backward == b->attention.backward &&
+           (a->attention.dtype == SPEC_FP8) == (b->attention.dtype == SPEC_FP8);
+}
+
+static void weigh(CalFit *fit)
+{
+    double sum = 0;
+    for (guint i = 0; i < fit->rows->len; i++) {
+        int peers = 0;
+        for (guint j = 0; j < fit->rows->len; j++)
+            peers += same_group(g_ptr_array_index(fit->rows, i), g_ptr_array_index(fit->rows, j));
+        double weight = pow(peers, -PEER_DISCOUNT);
+        sum += weight;
+        g_array_append_val(fit->weights, weight);
+    }
+    for (guint i = 0; i < fit->weights->len; i++)
+        g_array_index(fit->weights, double, i) /= sum;
+}
+
+CalFit *cal_fit_new(CalProfile *profile, const GPtrArray *rows, CalKind kind, CalRowTest test, double prior)
+{
+    CalFit *fit = g_new0(CalFit, 1);
+    fit->profile = profile;
+    fit->prior = prior;
+    fit->rows = g_ptr_array_new();
+    fit->weights = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < rows->len; i++) {
+        CalRow *row = g_ptr_array_index(rows, i);
+        if (row->kind == kind && (test == NULL || test(row)))
+            g_ptr_array_add(fit->rows, row);
+    }
+    weigh(fit);
+    return fit;
+}
+
+void cal_fit_free(CalFit *fit)
+{
+    g_ptr_array_unref(fit->rows);
+    g_array_unref(fit->weights);
+    g_free(fit);
+}
+
+int cal_fit_rows_with(const CalFit *fit, int block, CalRowTest test)
+{
+    int count = 0;
+    for (guint i = 0; i < fit->rows->len; i++) {
+        const CalRow *row = g_ptr_array_index(fit->rows, i);
+        count += (block == CAL_ANY_BLOCK || cal_row_block(row) == block) && (test == NULL || test(row));
+    }
+    return count;
+}
+
+bool cal_row_is_serving(const CalRow *row)
+{
+    return g_str_has_prefix(row->source, "aic");
+}
+
+bool cal_row_is_training(const CalRow *row)
+{
+    return strcmp(row->source, "simumax") == 0;
+}
+
+/* --- memory-bound kernels --- */
+
+/* Streams: the mean rate. Norms, softmax and optimizers keep their ratio to it. */
+static void fit_streams(CalProfile *profile, const GPtrArray *rows)
+{
+    SpecMemoryBoundModel *model = &profile->accelerator.model.memory_bound;
+    if (model->elementwise_frac <= 0)
+        *model = spec_memory_bound_model_default;
+    double sum = 0;
+    int count = 0;
+    for (guint i = 0; i < rows->len; i++) {
+        const CalRow *row = g_ptr_array_index(rows, i);
+        if (row->kind != CAL_STREAM)
+            continue;
+        sum += row->bytes_per_s;
+        count++;
+    }
+    if (count == 0)
+        return;
+    double ratio = sum / count / profile->accelerator.memory_bytes_per_s / model->elementwise_frac;
+    model->elementwise_frac *= ratio;
+    model->norm_frac *= ratio;
+    model->softmax_frac *= ratio;
+    model->optimizer_frac *= ratio;
+}
+
+/* --- errors --- */
+
+static void note_errors(CalProfile *profile, const GPtrArray *rows, CalKind kind, int block, double *ret_rows,
+                        double *ret_median, double *ret_p90)
+{
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(double));
+    g_autoptr(GHashTable) sources = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < rows->len; i++) {
+        const CalRow *row = g_ptr_array_index(rows, i);
+        if (row->kind != kind || cal_row_block(row) != block)
+            continue;
+        double error = cal_row_error(profile, row);
+        g_array_append_val(all, error);
+        if (!g_hash_table_add(sources, (gpointer)row->source))
+            continue;
+        g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
+        for (guint j = i; j < rows->len; j++) {
+            const CalRow *other = g_ptr_array_index(rows, j);
+            if (other->kind != kind || cal_row_block(other) != block ||
+                strcmp(other->source, row->source) != 0)
+                continue;
+            double other_error = cal_row_error(profile, other);
+            g_array_append_val(errors, other_error);
+        }
+        CalCondition *condition = cal_condition_get(profile, row->source, kind, block);
+        condition->rows = (int)errors->len;
+        cal_error_summary((double *)(void *)errors->data, condition->rows, &condition->median_frac,
+                          &condition->p90_frac, &condition->bias_frac);
+    }
+    double bias;
+    *ret_rows = all->len;
+    if (all->len > 0)
+        cal_error_summary((double *)(void *)all->data, (int)all->len, ret_median, ret_p90, &bias);
+}
+
+static void note_all_errors(CalProfile *profile, const GPtrArray *rows)
+{
+    SpecKernelModel *model = &profile->accelerator.model;
+    for (int i = 0; i < SPEC_DTYPE_COUNT; i++)
+        note_errors(profile, rows, CAL_GEMM, i, &model->gemm[i].fit_rows, &model->gemm[i].fit_median_frac,
+                    &model->gemm[i].fit_p90_frac);
+    for (int i = 0; i < SPEC_ATTENTION_COUNT; i++)
+        note_errors(profile, rows, CAL_ATTENTION, i, &model->attention[i].fit_rows,
+                    &model->attention[i].fit_median_frac, &model->attention[i].fit_p90_frac);
+    note_errors(profile, rows, CAL_STREAM, CAL_ANY_BLOCK, &model->memory_bound.fit_rows,
+                &model->memory_bound.fit_median_frac, &model->memory_bound.fit_p90_frac);
+}
+
+void cal_fit_best_of_many(CalProfile *profile, const CalRow *row)
+{
+    SpecGemmModel *gemms = profile->accelerator.model.gemm;
+    SpecGemmModel *gemm = &gemms[cal_row_block(row)];
+    if (row->kind != CAL_GEMM || gemm->peak_frac <= 0 || gemm->fit_rows > 0)
+        return;
+    const double before = gemm->peak_frac;
+    for (int i = 0; i < 20; i++)
+        gemm->peak_frac = CLAMP(gemm->peak_frac * cal_predict_s(profile, row) / row->measured_s, 0.1, 1.08);
+    for (int i = 0; i < SPEC_DTYPE_COUNT; i++)
+        if (&gemms[i] != gemm && gemms[i].fit_rows <= 0)
+            gemms[i].peak_frac *= gemm->peak_frac / before;
+}
+
+void cal_fit_profile(CalProfile *profile, const GPtrArray *rows, const CalProfile *donor)
+{
+    const double prior = donor != NULL ? DERIVED_PRIOR : PRIOR;
+    profile->condition_count = 0;
+    cal_derive_start(profile, donor);
+    cal_fit_gemms(profile, rows, donor, prior);
+    fit_streams(profile, rows);
+    for (int kernel = 0; kernel < SPEC_ATTENTION_COUNT; kernel++)
+        cal_fit_attention(profile, rows, (SpecAttention)kernel, donor, prior);
+    note_all_errors(profile, rows);
+    profile->fitted = true;
+}

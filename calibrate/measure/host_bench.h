@@ -1,0 +1,21 @@
+/* calibrate/measure/host_bench.h - the host's part of a sweep: memory, the Adam step of an offloaded optimizer, files. */
+#ifndef ORR_CALIBRATE_HOST_BENCH_H
+#define ORR_CALIBRATE_HOST_BENCH_H
+
+#include "calibrate/measure/sweep.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Points of CAL_POINT_HOST: host_triad and cpu_adam with a thread a processor, file_write and file_read of a file in
+ * `folder` (direct input and output where the file system allows; else written through, and read from what the kernel
+ * may hold: the reason says so). Adam's result is checked against one thread in fp64. */
+CalOutcome cal_host_measure(const CalPoint *point, const char *folder, double seconds, CalSample *ret_sample,
+                            char *reason, size_t reason_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

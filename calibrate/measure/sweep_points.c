@@ -1,0 +1,421 @@
+/* calibrate/measure/sweep_points.c - which points a sweep measures: tables of sizes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "calibrate/measure/sweep.h"
+
+#define KIB           1024.0
+#define MIB           (1024 * KIB)
+#define GIB           (1024 * MIB)
+#define DRIFT_EVERY   40
+#define USABLE_MEMORY 0.85 /* of the GPU: the rest is the context's, the workspace's, another's */
+
+const char *cal_math_word(KrnMath math)
+{
+    static const char *const words[KRN_MATH_COUNT] = {"bf16", "fp16", "tf32", "fp32", "fp8"};
+    return words[math];
+}
+
+const char *cal_layout_word(KrnLayout layout)
+{
+    static const char *const words[KRN_LAYOUT_COUNT] = {"TN", "NN", "NT"};
+    return words[layout];
+}
+
+typedef struct Plan {
+    GArray *points;
+    const CalStamp *stamp;
+    const CalSweepOptions *options;
+} Plan;
+
+static void add(Plan *plan, CalPoint point)
+{
+    const char *only = plan->options->only;
+    if (only == NULL || strstr(point.id, only) != NULL)
+        g_array_append_val(plan->points, point);
+}
+
+/* --- products --- */
+
+static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layout, bool accumulate,
+                     int64_t groups, const int64_t size[3])
+{
+    CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
+    point.shape = (KrnShape){.m = size[0],
+                             .n = size[1],
+                             .k = size[2],
+                             .groups = groups,
+                             .math = math,
+                             .layout = layout,
+                             .accumulate_fp32 = accumulate};
+    char count[24] = "";
+    if (groups > 1)
+        g_snprintf(count, sizeof count, "%dx ", (int)groups);
+    g_snprintf(point.id, sizeof point.id, "%s %s %s%s %s%dx%dx%d", name, cal_math_word(math),
+               cal_layout_word(layout), accumulate ? "+fp32" : "", count, (int)size[0], (int)size[1],
+               (int)size[2]);
+    add(plan, point);
+}
+
+/* Widths of weights: square, and the four products of a layer of hidden width 4096 and 8192. */
+static const int64_t widths[][2] = {{1024, 1024},  {2048, 2048},  {4096, 4096},  {8192, 8192}, {16384, 16384},
+                                    {12288, 4096}, {16384, 4096}, {4096, 16384}, {6144, 4096}, {10240, 8192},
+                                    {28672, 8192}, {8192, 28672}, {57344, 8192}};
+static const int64_t tokens[] = {4096, 128, 512, 1024, 2048, 8192, 16384};
+
+static void add_training_gemms(Plan *plan)
+{
+    const bool full = plan->options->full;
+    const size_t token_count = full ? G_N_ELEMENTS(tokens) : 3, width_count = full ? G_N_ELEMENTS(widths) : 8;
+    for (size_t w = 0; w < width_count; w++)
+        for (size_t t = 0; t < token_count; t++) {
+            const int64_t m = tokens[t], n = widths[w][0], k = widths[w][1];
+            add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_TN, false, 1, (int64_t[]){m, n, k});
+            if (!full && t > 0)
+                continue;
+            add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_NN, false, 1, (int64_t[]){m, k, n});
+            add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_NT, true, 1, (int64_t[]){n, k, m});
+            if (!full || plan->stamp->capability < 89)
+                continue;
+            /* In 8 bits every layout is TN: frameworks keep a transposed copy. */
+            add_gemm(plan, "gemm", KRN_MATH_FP8, KRN_TN, false, 1, (int64_t[]){m, n, k});
+            if (t % 2 == 0)
+                add_gemm(plan, "gemm", KRN_MATH_FP8, KRN_TN, true, 1, (int64_t[]){n, k, m});
+        }
+}
+
+static void add_other_gemms(Plan *plan)
+{
+    static const KrnMath maths[] = {KRN_MATH_FP16, KRN_MATH_TF32, KRN_MATH_FP32, KRN_MATH_FP8};
+    const bool full = plan->options->full;
+    for (size_t i = 0; i < G_N_ELEMENTS(maths); i++) {
+        if (maths[i] == KRN_MATH_FP8 && (full || plan->stamp->capability < 89))
+            continue; /* a full sweep has it among the training sizes */
+        for (int64_t edge = full ? 1024 : 2048; edge <= (full ? 16384 : 8192); edge *= 2) {
+            if (maths[i] == KRN_MATH_FP32 && edge > 8192)
+                continue;
+            add_gemm(plan, "gemm", maths[i], KRN_TN, false, 1, (int64_t[]){edge, edge, edge});
+            if (full) {
+                add_gemm(plan, "gemm", maths[i], KRN_NN, false, 1, (int64_t[]){edge, edge, edge});
+                add_gemm(plan, "gemm", maths[i], KRN_NT, true, 1, (int64_t[]){edge, edge, edge});
+            }
+        }
+    }
+    for (int64_t seq = full ? 512 : 2048; seq <= (full ? 4096 : 2048); seq *= 2) {
+        add_gemm(plan, "batched_gemm", KRN_MATH_BF16, KRN_TN, false, 64, (int64_t[]){seq, seq, 128});
+        add_gemm(plan, "batched_gemm", KRN_MATH_BF16, KRN_NN, false, 64, (int64_t[]){seq, 128, seq});
+    }
+    for (int64_t rows = full ? 128 : 1024; rows <= (full ? 4096 : 1024); rows *= 2) {
+        add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_TN, false, 8, (int64_t[]){rows, 2048, 4096});
+        add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_NN, false, 8, (int64_t[]){rows, 4096, 2048});
+        add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_NT, true, 8, (int64_t[]){2048, 4096, rows});
+        add_gemm(plan, "grouped_gemm_one_call", KRN_MATH_BF16, KRN_TN, false, 8,
+                 (int64_t[]){rows, 2048, 4096});
+        add_gemm(plan, "grouped_gemm_one_call", KRN_MATH_BF16, KRN_NN, false, 8,
+                 (int64_t[]){rows, 4096, 2048});
+        add_gemm(plan, "grouped_gemm_one_call", KRN_MATH_BF16, KRN_NT, false, 8,
+                 (int64_t[]){2048, 4096, rows});
+    }
+}
+
+/* --- attention and layers --- */
+
+static void add_attention(Plan *plan, const char *name, int64_t seq, int64_t heads, int64_t kv_heads,
+                          int64_t dim, bool causal)
+{
+    CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
+    const int64_t batch = MAX(16384 / seq, 1);
+    point.shape = (KrnShape){
+        .batch = batch, .seq = seq, .heads = heads, .kv_heads = kv_heads, .head_dim = dim, .causal = causal};
+    g_snprintf(point.id, sizeof point.id, "%s %dx%d heads %d/%d dim %d%s", name, (int)batch, (int)seq,
+               (int)heads, (int)kv_heads, (int)dim, causal ? " causal" : "");
+    add(plan, point);
+}
+
+static void add_attentions(Plan *plan)
+{
+    static const char *const names[] = {"flash_forward", "flash_backward"};
+    const bool full = plan->options->full;
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        for (int64_t dim = 128; dim >= (full ? 64 : 128); dim /= 2)
+            for (int64_t seq = full ? 512 : 2048; seq <= (full ? 16384 : 8192); seq *= full ? 2 : 4) {
+                add_attention(plan, names[i], seq, 2048 / dim, 2048 / dim, dim, true);
+                if (full)
+                    add_attention(plan, names[i], seq, 2048 / dim, 2048 / dim, dim, false);
+                if (full && dim == 128)
+                    add_attention(plan, names[i], seq, 32, 8, dim, true);
+            }
+    add_attention(plan, "attention_unfused", 2048, 16, 16, 128, true);
+    if (full)
+        add_attention(plan, "attention_unfused", 1024, 16, 16, 64, true);
+}
+
+static void add_layers(Plan *plan)
+{
+    static const struct {
+        int64_t batch, seq, heads, kv_heads, head_dim, hidden, ffn;
+    } layers[] = {{1, 4096, 32, 8, 128, 4096, 14336},
+                  {2, 2048, 16, 16, 128, 2048, 8192},
+                  {1, 8192, 64, 8, 128, 8192, 28672}};
+    for (size_t i = 0; i < (plan->options->full ? G_N_ELEMENTS(layers) : 2); i++) {
+        CalPoint point = {.kind = CAL_POINT_KERNEL, .name = "transformer_layer"};
+        point.shape = (KrnShape){.batch = layers[i].batch,
+                                 .seq = layers[i].seq,
+                                 .heads = layers[i].heads,
+                                 .kv_heads = layers[i].kv_heads,
+                                 .head_dim = layers[i].head_dim,
+                                 .causal = true,
+                                 .cols = layers[i].hidden,
+                                 .n = layers[i].ffn};
+        g_snprintf(point.id, sizeof point.id, "transformer_layer %dx%d hidden %d ffn %d",
+                   (int)layers[i].batch, (int)layers[i].seq, (int)layers[i].hidden, (int)layers[i].ffn);
+        add(plan, point);
+    }
+}
+
+/* --- kernels that move rows --- */
+
+static const struct {
+    const char *name;
+    int64_t rows[3], cols[3]; /* the first in a quick sweep; the last is small: the ramp */
+    int64_t table_rows;
+} moves[] = {
+    {"copy", {65536, 98304, 64}, {4096, 4096, 4096}, 0},
+    {"triad", {65536, 98304, 64}, {4096, 4096, 4096}, 0},
+    {"layer_norm", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"layer_norm_backward", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"rms_norm", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"rms_norm_backward", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"softmax", {32768, 65536, 64}, {2048, 4096, 2048}, 0},
+    {"softmax_backward", {32768, 65536, 64}, {2048, 4096, 2048}, 0},
+    {"gelu", {16384, 8192, 64}, {16384, 28672, 16384}, 0},
+    {"gelu_backward", {16384, 8192, 64}, {16384, 28672, 16384}, 0},
+    {"swiglu", {16384, 8192, 64}, {14336, 28672, 14336}, 0},
+    {"swiglu_backward", {16384, 8192, 64}, {14336, 28672, 14336}, 0},
+    {"dropout", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"residual_add", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"embedding", {16384, 8192, 256}, {4096, 8192, 4096}, 32000},
+    {"embedding_backward", {16384, 8192, 256}, {4096, 8192, 4096}, 32000},
+    {"cross_entropy", {8192, 8192, 64}, {32000, 128256, 32000}, 0},
+    {"permute", {16384, 32768, 256}, {4096, 7168, 4096}, 0},
+    {"adam_fp32", {16384, 65536, 64}, {4096, 4096, 4096}, 0},
+    {"adam_mixed", {16384, 65536, 64}, {4096, 4096, 4096}, 0},
+};
+
+static void add_move(Plan *plan, const char *name, int64_t rows, int64_t cols, int64_t table_rows)
+{
+    CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
+    point.shape = (KrnShape){.rows = rows, .cols = cols, .n = table_rows};
+    g_snprintf(point.id, sizeof point.id, "%s %dx%d", name, (int)rows, (int)cols);
+    add(plan, point);
+}
+
+/* A full sweep follows the ramp from the first size down to the last, and up to the second. */
+static void add_moves(Plan *plan)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(moves); i++) {
+        const int64_t *rows = moves[i].rows, *cols = moves[i].cols, table_rows = moves[i].table_rows;
+        for (int64_t count = rows[0]; count > rows[2]; count /= plan->options->full ? 2 : count)
+            add_move(plan, moves[i].name, count, cols[0], table_rows);
+        if (plan->options->full)
+            add_move(plan, moves[i].name, rows[1], cols[1], table_rows);
+        add_move(plan, moves[i].name, rows[2], cols[2], table_rows);
+        for (int64_t count = rows[1] / 2; plan->options->full && count >= rows[1] / 64; count /= 2)
+            if (cols[1] != cols[0])
+                add_move(plan, moves[i].name, count, cols[1], table_rows);
+    }
+}
+
+/* --- links, host --- */
+
+static void add_sized(Plan *plan, CalPointKind kind, const char *name, double bytes, int gpus)
+{
+    CalPoint point = {.kind = kind, .name = name, .bytes = bytes, .gpus = gpus};
+    char ranks[24] = "";
+    if (kind == CAL_POINT_INTERFERENCE && gpus > 1)
+        g_snprintf(ranks, sizeof ranks, " %d gpus", gpus);
+    if (bytes > 0)
+        g_snprintf(point.id, sizeof point.id, "%s%s %.0f", name, ranks, bytes);
+    else
+        g_snprintf(point.id, sizeof point.id, "%s%s", name, ranks);
+    add(plan, point);
+}
+
+static void add_links(Plan *plan)
+{
+    static const char *const latencies[] = {"launch", "launch_and_wait", "event", "stream_wait"};
+    static const char *const copies[] = {"h2d_pinned",   "d2h_pinned",    "both_pinned",     "h2d_pageable",
+                                         "d2h_pageable", "both_pageable", "device_to_device"};
+    const bool full = plan->options->full;
+    for (size_t i = 0; i < G_N_ELEMENTS(latencies); i++)
+        add_sized(plan, CAL_POINT_LATENCY, latencies[i], 0, 1);
+    for (size_t i = 0; i < G_N_ELEMENTS(copies); i++)
+        for (double bytes = 64 * KIB; bytes <= GIB; bytes *= full ? 4 : 64)
+            add_sized(plan, CAL_POINT_COPY, copies[i], bytes, 1);
+    for (double bytes = 64 * KIB; bytes <= GIB && plan->stamp->gpus > 1; bytes *= full ? 4 : 64) {
+        add_sized(plan, CAL_POINT_COPY, "peer_to_peer", bytes, 2);
+        add_sized(plan, CAL_POINT_COPY, "peer_to_peer_both", bytes, 2);
+    }
+}
+
+static const char *const collective_ops[] = {"all_reduce", "all_gather", "reduce_scatter", "alltoall",
+                                             "broadcast",  "reduce",     "send_recv"};
+
+static void add_collective(Plan *plan, const char *op, double bytes, int ranks, int nodes, bool shared)
+{
+    CalPoint point = {.kind = CAL_POINT_COLLECTIVE,
+                      .name = op,
+                      .bytes = bytes,
+                      .gpus = ranks,
+                      .nodes = nodes,
+                      .shared = shared};
+    char where[40] = "";
+    if (nodes > 0)
+        g_snprintf(where, sizeof where, " %d nodes", nodes);
+    g_snprintf(point.id, sizeof point.id, "%s%s %d %s %.0f", op, where, ranks,
+               shared ? "ranks on 1 gpu" : "gpus", bytes);
+    /* Two buffers a rank; NCCL takes some of its own. */
+    if (4 * bytes * (shared ? ranks : 1) <= USABLE_MEMORY * plan->stamp->memory_bytes)
+        add(plan, point);
+}
+
+static void add_sizes(Plan *plan, const char *op, int ranks, int nodes)
+{
+    const bool full = plan->options->full;
+    for (double bytes = KIB; bytes <= (full ? 8 * GIB : GIB); bytes *= full ? 2 : 16)
+        add_collective(plan, op, bytes, ranks, nodes, false);
+}
+
+/* Groups of 2, 4 ... all GPUs; one GPU: the overhead of a call, and a copy. */
+static void add_collectives(Plan *plan)
+{
+    const int gpus = plan->stamp->gpus;
+    for (int ranks = gpus > 1 ? 2 : 1; ranks <= gpus;
+         ranks = ranks < gpus && 2 * ranks > gpus ? gpus : 2 * ranks) {
+        if (!plan->options->full && ranks != gpus)
+            continue;
+        for (size_t i = 0; i < G_N_ELEMENTS(collective_ops); i++)
+            if (strcmp(collective_ops[i], "send_recv") != 0 || ranks == 2 || ranks == gpus)
+                add_sizes(plan, collective_ops[i], ranks, 0);
+    }
+    for (size_t i = 0; gpus == 1 && plan->stamp->shares_gpus && i < G_N_ELEMENTS(collective_ops); i++)
+        for (int ranks = 2; ranks <= 4; ranks *= 2)
+            for (double bytes = KIB; bytes <= 64 * MIB; bytes *= plan->options->full ? 4 : 256)
+                add_collective(plan, collective_ops[i], bytes, ranks, 0, true);
+}
+
+/* Over 1, 2, 4 ... all nodes of a team; quick: all. Nodes of different sizes: all ranks only. Groups of 2, 4 ... ranks of
+ * the first node come before: without them, what a collective takes once and what a step takes cannot be told apart. */
+static void add_team(Plan *plan)
+{
+    const int nodes = plan->stamp->nodes, each = plan->stamp->ranks_per_node;
+    for (int ranks = 2; plan->options->full && ranks < each; ranks *= 2)
+        for (size_t i = 0; i < G_N_ELEMENTS(collective_ops); i++)
+            add_sizes(plan, collective_ops[i], ranks, 1);
+    for (int some = plan->options->full && each > 0 ? 1 : nodes; some <= nodes;
+         some = some < nodes && 2 * some > nodes ? nodes : 2 * some)
+        for (size_t i = 0; i < G_N_ELEMENTS(collective_ops); i++)
+            if (some == nodes || some * each > 1)
+                add_sizes(plan, collective_ops[i], some == nodes ? plan->stamp->gpus : some * each, some);
+}
+
+static void add_rest(Plan *plan)
+{
+    const int gpus = plan->stamp->gpus;
+    add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_d2h", 256 * MIB, 1);
+    add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_device_copy", 256 * MIB, 1);
+    static const char *const beside[] = {"gemm_beside_all_reduce", "gemm_beside_all_gather",
+                                         "gemm_beside_reduce_scatter", "gemm_beside_alltoall"};
+    for (size_t i = 0; gpus > 1 && i < G_N_ELEMENTS(beside); i++)
+        for (double bytes = 256 * MIB; bytes >= (plan->options->full ? 16 * MIB : 256 * MIB); bytes /= 2)
+            add_sized(plan, CAL_POINT_INTERFERENCE, beside[i], bytes, gpus);
+    add_sized(plan, CAL_POINT_HOST, "host_triad", 3 * 256 * MIB, 0);
+    add_sized(plan, CAL_POINT_HOST, "cpu_adam", 28 * 16 * MIB, 0);
+    add_sized(plan, CAL_POINT_HOST, "file_write", plan->options->full ? 4 * GIB : GIB, 0);
+    add_sized(plan, CAL_POINT_HOST, "file_read", plan->options->full ? 4 * GIB : GIB, 0);
+}
+
+/* How often a full sweep comes by a point. One measurement is good to some 3 % whatever its repeats say, because what makes
+ * it off holds as long as they do; a parameter that few points speak of needs it several times, minutes apart. Interference is
+ * a quotient of two times and decides a share by some points an algorithm. */
+static int rounds_of(const CalPoint *point)
+{
+    static const char *const few[] = {"softmax", "adam", "cross_entropy", "permute", "embedding"};
+    switch (point->kind) {
+    case CAL_POINT_INTERFERENCE:
+        return point->gpus > 1 ? 16 : 1;
+    case CAL_POINT_COLLECTIVE:
+        if (strcmp(point->name, "alltoall") == 0 || strcmp(point->name, "all_reduce") == 0)
+            return point->nodes > 1 ? 4 : 3;
+        return point->nodes > 1 ? 4 : point->nodes > 0 ? 2 : 1;
+    case CAL_POINT_KERNEL:
+        for (size_t i = 0; i < G_N_ELEMENTS(few); i++)
+            if (g_str_has_prefix(point->name, few[i]))
+                return 3;
+        return strcmp(point->name, "gemm") == 0 && point->shape.math == KRN_MATH_FP8 ? 2 : 1;
+    default:
+        return 1;
+    }
+}
+
+/* Later rounds come after everything else, so that they see other clocks and another network. */
+static void add_rounds(Plan *plan)
+{
+    const guint count = plan->points->len;
+    bool more = plan->options->full;
+    for (int round = 2; more; round++) {
+        more = false;
+        for (guint i = 0; i < count; i++) {
+            CalPoint point = g_array_index(plan->points, CalPoint, i);
+            if (rounds_of(&point) < round)
+                continue;
+            more = true;
+            char *once = g_strdup(point.id);
+            g_snprintf(point.id, sizeof point.id, "%s round %d", once, round);
+            g_free(once);
+            point.round = round;
+            g_array_append_val(plan->points, point);
+        }
+    }
+}
+
+/* The first product again after every so many points. */
+static GArray *with_drift(GArray *points)
+{
+    const CalPoint *first = NULL;
+    for (guint i = 0; i < points->len && first == NULL; i++)
+        if (strcmp(g_array_index(points, CalPoint, i).name, "gemm") == 0)
+            first = &g_array_index(points, CalPoint, i);
+    GArray *all = g_array_new(FALSE, TRUE, sizeof(CalPoint));
+    for (guint i = 0; i < points->len; i++) {
+        g_array_append_val(all, g_array_index(points, CalPoint, i));
+        if (first == NULL || (i + 1) % DRIFT_EVERY != 0)
+            continue;
+        CalPoint again = *first;
+        again.kind = CAL_POINT_DRIFT;
+        g_snprintf(again.id, sizeof again.id, "drift %u", i + 1);
+        g_array_append_val(all, again);
+    }
+    g_array_unref(points);
+    return all;
+}
+
+GArray *cal_sweep_points(const CalStamp *stamp, const CalSweepOptions *options)
+{
+    Plan plan = {g_array_new(FALSE, TRUE, sizeof(CalPoint)), stamp, options};
+    if (stamp->nodes > 0) {
+        add_team(&plan);
+        add_rounds(&plan);
+        return plan.points;
+    }
+    add_training_gemms(&plan);
+    add_other_gemms(&plan);
+    add_attentions(&plan);
+    add_layers(&plan);
+    add_moves(&plan);
+    add_links(&plan);
+    add_collectives(&plan);
+    add_rest(&plan);
+    add_rounds(&plan);
+    return with_drift(plan.points);
+}

@@ -1,0 +1,406 @@
+/* exchange/exchange.c - the formats, and what export and import have in common. */
+#include "exchange/exchange.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "exchange/internal.h"
+#include "spec/import_hf.h"
+#include "spec/load.h"
+#include "spec/resolve.h"
+
+typedef struct FormatRow {
+    SettingsSyntax syntax;
+    ExchangeExporter export;
+    ExchangeImporter import;
+    const char *title;
+    const char *array; /* of shell words */
+} FormatRow;
+
+static const FormatRow rows[EXCHANGE_FORMAT_COUNT] = {
+    [EXCHANGE_FORMAT_MEGATRON] = {SETTINGS_FLAGS, exchange_export_megatron, exchange_import_megatron,
+                                  "Megatron-LM: torchrun ... pretrain_gpt.py \"${MEGATRON_ARGS[@]}\"",
+                                  "MEGATRON_ARGS"},
+    [EXCHANGE_FORMAT_MEGATRON_BRIDGE] =
+        {SETTINGS_DOTLIST, exchange_export_megatron_bridge, exchange_import_megatron_bridge,
+         "Megatron-Bridge: overrides of a recipe, RECIPE.py \"${BRIDGE_OVERRIDES[@]}\"", "BRIDGE_OVERRIDES"},
+    [EXCHANGE_FORMAT_DEEPSPEED] = {SETTINGS_JSON, exchange_export_deepspeed, exchange_import_deepspeed, "",
+                                   ""},
+    [EXCHANGE_FORMAT_TORCHTITAN] = {SETTINGS_TOML, exchange_export_torchtitan, exchange_import_torchtitan,
+                                    "torchtitan job configuration (TOML, torchtitan 0.2)", ""},
+    [EXCHANGE_FORMAT_NANOTRON] = {SETTINGS_YAML, exchange_export_nanotron, exchange_import_nanotron,
+                                  "nanotron configuration", ""},
+};
+
+static const char *const format_list[] = {"megatron",   "megatron-bridge", "deepspeed",
+                                          "torchtitan", "nanotron",        "hf"};
+const SpecWords exchange_words_format = {"a format", format_list, (int)G_N_ELEMENTS(format_list)};
+G_STATIC_ASSERT(G_N_ELEMENTS(format_list) == EXCHANGE_FORMAT_COUNT);
+
+/* --- export --- */
+
+bool exchange_export_refuse(GError **error, ExchangeFormat format, const char *key, const char *value,
+                            const char *hint)
+{
+    return orr_fail(error, ORR_ERROR_INPUT, "%s: %s: %s; %s", format_list[format], key, value, hint);
+}
+
+const char *exchange_pair_word(const ExchangeWordPair *pairs, int count, int value)
+{
+    for (int i = 0; i < count; i++)
+        if (pairs[i].value == value)
+            return pairs[i].word;
+    return NULL;
+}
+
+static bool listed(const GPtrArray *keys, const char *section, const char *key)
+{
+    g_autofree char *path = g_strconcat(section, ".", key, NULL);
+    return g_ptr_array_find_with_equal_func((GPtrArray *)keys, path, g_str_equal, NULL);
+}
+
+static void copy_section(OrrJsonWriter *w, const OrrJson *section, const GPtrArray *native)
+{
+    orr_jw_begin(w, orr_json_key(section), '{');
+    for (const OrrJson *member = orr_json_first(section); member != NULL; member = orr_json_next(member))
+        if (!listed(native, orr_json_key(section), orr_json_key(member)))
+            orr_jw_node(w, orr_json_key(member), member);
+    orr_jw_end(w, '}');
+}
+
+/* The scenario without what the format says itself, on one line. */
+static char *companion_of(const OrrJson *scenario, const GPtrArray *native)
+{
+    GString *text = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, text, true);
+    orr_jw_begin(&w, NULL, '{');
+    for (const OrrJson *member = orr_json_first(scenario); member != NULL; member = orr_json_next(member)) {
+        const char *key = orr_json_key(member);
+        const bool split =
+            strcmp(key, "training") == 0 || strcmp(key, "parallel") == 0 || strcmp(key, "execution") == 0;
+        if (split && orr_json_type(member) == ORR_JSON_OBJECT)
+            copy_section(&w, member, native);
+        else
+            orr_jw_node(&w, key, member);
+    }
+    orr_jw_end(&w, '}');
+    return g_string_free(text, FALSE);
+}
+
+/* What the file says natively, found by reading it back. */
+static GPtrArray *native_keys(const Settings *settings, ExchangeFormat format, const OrrJson *scenario)
+{
+    GPtrArray *native = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    ExchangeImport import = {.in = settings,
+                             .doc = orr_json_copy(scenario, "scenario"),
+                             .path = "scenario",
+                             .native = native,
+                             .warnings = warnings};
+    rows[format].import(&import);
+    orr_json_free(import.doc);
+    return native;
+}
+
+bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat format, GString *out,
+                     GError **error)
+{
+    if (format >= EXCHANGE_FORMAT_COUNT || rows[format].export == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "export: hf is a model's description, not a training configuration; give one of "
+                        "megatron, megatron-bridge, deepspeed, torchtitan, nanotron");
+    Settings settings;
+    settings_init(&settings);
+    const bool ok = rows[format].export(spec, &settings, error);
+    if (ok && scenario != NULL) {
+        g_autoptr(GPtrArray) native = native_keys(&settings, format, scenario);
+        if (format == EXCHANGE_FORMAT_MEGATRON || format == EXCHANGE_FORMAT_MEGATRON_BRIDGE)
+            g_ptr_array_add(native,
+                            g_strdup("parallel.data")); /* Megatron's is what the others leave of the GPUs */
+        settings.companion = companion_of(scenario, native);
+    }
+    if (ok) {
+        g_autofree char *title = g_strdup_printf("%s; written by orrery " ORRERY_VERSION, rows[format].title);
+        settings_write(&settings, rows[format].syntax, title, rows[format].array, out);
+    }
+    settings_clear(&settings);
+    return ok;
+}
+
+/* --- import --- */
+
+void exchange_import_warn(const ExchangeImport *import, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *message = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    g_ptr_array_add(import->warnings, g_strdup_printf("%s: %s", import->path, message));
+}
+
+const char *exchange_import_text(const ExchangeImport *import, const char *key)
+{
+    const Setting *setting = settings_find(import->in, key);
+    if (setting == NULL)
+        return NULL;
+    if (setting->value != NULL && strcmp(setting->value, "auto") == 0) /* left to a launcher: not said */
+        return NULL;
+    return setting->value != NULL ? setting->value : "true";
+}
+
+bool exchange_import_int(const ExchangeImport *import, const char *key, int *ret_value)
+{
+    const char *text = exchange_import_text(import, key);
+    char *end = NULL;
+    if (text == NULL || strcmp(text, "null") == 0 || strcmp(text, "None") == 0)
+        return false;
+    const double value = g_ascii_strtod(text, &end);
+    if (text[0] == '$') {
+        exchange_import_warn(import, "%s: %s is not set in the file; give the value itself", key, text);
+        return false;
+    }
+    if (end == text || *end != '\0' || !(fabs(value) <= 1e9) || floor(value) < value) {
+        exchange_import_warn(import, "%s: \"%s\" is no whole number; passed over", key, text);
+        return false;
+    }
+    *ret_value = (int)value;
+    return true;
+}
+
+bool exchange_import_bool(const ExchangeImport *import, const char *key, bool fallback)
+{
+    const char *text = exchange_import_text(import, key);
+    if (text == NULL)
+        return fallback;
+    if (g_ascii_strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0)
+        return true;
+    if (text[0] == '$') /* a bare switch before a variable that may hold more options */
+        return true;
+    if (g_ascii_strcasecmp(text, "false") != 0 && strcmp(text, "0") != 0)
+        exchange_import_warn(import, "%s: \"%s\" is neither true nor false; taken as false", key, text);
+    return false;
+}
+
+static void set(ExchangeImport *import, const char *key, const char *value)
+{
+    g_autofree char *pair = g_strconcat(key, "=", value, NULL);
+    GError *error = NULL;
+    if (spec_resolve_set(import->doc, pair, &error))
+        return;
+    exchange_import_warn(import, "%s; passed over", error->message);
+    g_error_free(error);
+}
+
+void exchange_import_native(ExchangeImport *import, const char *key, const char *value)
+{
+    set(import, key, value);
+    g_ptr_array_add(import->native, g_strdup(key));
+}
+
+void exchange_import_native_int(ExchangeImport *import, const char *key, int value)
+{
+    char text[16];
+    g_snprintf(text, sizeof text, "%d", value);
+    exchange_import_native(import, key, text);
+}
+
+void exchange_import_native_bool(ExchangeImport *import, const char *key, bool value)
+{
+    exchange_import_native(import, key, value ? "true" : "false");
+}
+
+const OrrJson *exchange_import_at(const ExchangeImport *import, const char *key)
+{
+    g_auto(GStrv) parts = g_strsplit(key, ".", -1);
+    const OrrJson *node = orr_json_root(import->doc);
+    for (char **part = parts; *part != NULL && node != NULL; part++)
+        node = orr_json_type(node) == ORR_JSON_OBJECT ? orr_json_member(node, *part) : NULL;
+    return node;
+}
+
+void exchange_import_implied(ExchangeImport *import, const char *key, const char *value)
+{
+    if (exchange_import_at(import, key) == NULL)
+        set(import, key, value);
+}
+
+int exchange_import_doc_int(const ExchangeImport *import, const char *key, int fallback)
+{
+    const OrrJson *node = exchange_import_at(import, key);
+    const double value =
+        node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : fallback;
+    return fabs(value) <= 1e9 ? (int)value : fallback;
+}
+
+void exchange_import_move(ExchangeImport *import, const char *from, const char *key)
+{
+    int value = 0;
+    if (exchange_import_int(import, from, &value))
+        exchange_import_native_int(import, key, value);
+}
+
+int exchange_import_layers(const ExchangeImport *import)
+{
+    const int layers = exchange_import_doc_int(import, "model.layers", 0);
+    const OrrJson *model = exchange_import_at(import, "model");
+    const OrrJson *preset = exchange_import_at(import, "model.preset");
+    const OrrJson *name = preset != NULL ? preset : model;
+    SpecModel loaded;
+    if (layers > 0)
+        return layers;
+    if (name == NULL || orr_json_type(name) != ORR_JSON_TEXT ||
+        !spec_load_model(orr_json_text(name), &loaded, NULL))
+        return 0;
+    return loaded.layers;
+}
+
+void exchange_import_overlap(ExchangeImport *import, const char *word, bool on)
+{
+    const OrrJson *list = exchange_import_at(import, "execution.overlap");
+    g_autoptr(GString) text = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, text, true);
+    orr_jw_begin(&w, NULL, '[');
+    if (list != NULL && orr_json_type(list) == ORR_JSON_LIST)
+        for (const OrrJson *item = orr_json_first(list); item != NULL; item = orr_json_next(item))
+            if (orr_json_type(item) == ORR_JSON_TEXT && strcmp(orr_json_text(item), word) != 0)
+                orr_jw_text(&w, NULL, orr_json_text(item));
+    if (on)
+        orr_jw_text(&w, NULL, word);
+    orr_jw_end(&w, ']');
+    set(import, "execution.overlap", text->str);
+}
+
+/* A word of the text that only one kind of file has. */
+static bool holds(const char *text, size_t length, const char *needle)
+{
+    return g_strstr_len(text, (gssize)length, needle) != NULL;
+}
+
+static int detect(const char *text, size_t length)
+{
+    size_t start = 0;
+    while (start < length && g_ascii_isspace(text[start]))
+        start++;
+    if (start < length && text[start] == '{') {
+        OrrJsonDoc *doc = orr_json_parse(text, length, "file", NULL);
+        const bool hf = doc != NULL && spec_is_hf_config(orr_json_root(doc));
+        orr_json_free(doc);
+        return hf ? EXCHANGE_FORMAT_HF : EXCHANGE_FORMAT_DEEPSPEED;
+    }
+    if (holds(text, length, "\n[parallelism]") || holds(text, length, "\n[training]") ||
+        holds(text, length, "\n[model]"))
+        return EXCHANGE_FORMAT_TORCHTITAN;
+    if (holds(text, length, "parallelism:\n") || holds(text, length, "batch_accumulation_per_replica"))
+        return EXCHANGE_FORMAT_NANOTRON;
+    if (holds(text, length, "model.") && holds(text, length, "_parallel_size="))
+        return EXCHANGE_FORMAT_MEGATRON_BRIDGE;
+    return holds(text, length, "--") ? EXCHANGE_FORMAT_MEGATRON : -1;
+}
+
+static OrrJsonDoc *starting_doc(const Settings *settings, const OrrJson *base, const char *path,
+                                GPtrArray *warnings)
+{
+    if (base != NULL)
+        return orr_json_copy(base, path);
+    GError *error = NULL;
+    OrrJsonDoc *doc = settings->companion != NULL
+                          ? orr_json_parse(settings->companion, strlen(settings->companion), path, &error)
+                          : NULL;
+    if (doc != NULL && orr_json_type(orr_json_root(doc)) == ORR_JSON_OBJECT)
+        return doc;
+    if (settings->companion != NULL)
+        g_ptr_array_add(
+            warnings,
+            g_strdup_printf("%s: the orrery-scenario comment is no JSON object; passed over", path));
+    orr_json_free(doc);
+    g_clear_error(&error);
+    return orr_json_parse("{}", 2, path, NULL);
+}
+
+static OrrJsonDoc *import_hf(const char *text, size_t length, const char *path, const OrrJson *base,
+                             GError **error)
+{
+    OrrJsonDoc *doc = NULL, *model = NULL, *config = orr_json_parse(text, length, path, error);
+    if (config != NULL)
+        model = spec_import_hf(orr_json_root(config), path, error);
+    if (model != NULL) {
+        g_autofree char *model_text = orr_json_dump(orr_json_root(model));
+        doc = base != NULL ? orr_json_copy(base, path) : orr_json_parse("{}", 2, path, NULL);
+        if (!orr_json_set(doc, "model", model_text, error)) {
+            orr_json_free(doc);
+            doc = NULL;
+        }
+    }
+    orr_json_free(model);
+    orr_json_free(config);
+    return doc;
+}
+
+/* One line, since a launch has dozens of settings that change no step. */
+static void warn_unused(const ExchangeImport *import)
+{
+    enum { MOST = 40 };
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GString) names = g_string_new(NULL);
+    int said = 0;
+    for (guint i = 0; i < import->in->list->len; i++) {
+        const Setting *setting = &g_array_index(import->in->list, Setting, i);
+        if (setting->used || !g_hash_table_add(seen, setting->key))
+            continue;
+        if (said++ < MOST)
+            g_string_append_printf(names, "%s%.80s", names->len > 0 ? ", " : "", setting->key);
+    }
+    if (said > MOST)
+        g_string_append_printf(names, " and %d more", said - MOST);
+    if (said > 0)
+        exchange_import_warn(import, "no field of a scenario answers to, and passed over: %s", names->str);
+}
+
+static bool any_used(const Settings *settings)
+{
+    for (guint i = 0; i < settings->list->len; i++)
+        if (g_array_index(settings->list, Setting, i).used)
+            return true;
+    return false;
+}
+
+OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, int format,
+                            const OrrJson *base, GPtrArray *warnings, GError **error)
+{
+    if (base != NULL && orr_json_type(base) != ORR_JSON_OBJECT) {
+        orr_fail(error, ORR_ERROR_INPUT, "--base: is %s; give a scenario", orr_json_type_name(base));
+        return NULL;
+    }
+    const int kind = format >= 0 ? format : detect(text, length);
+    if (kind < 0) {
+        orr_fail(error, ORR_ERROR_INPUT,
+                 "%s: no known configuration; say which with --from megatron, megatron-bridge, deepspeed, "
+                 "torchtitan, nanotron or hf",
+                 path);
+        return NULL;
+    }
+    if (kind == EXCHANGE_FORMAT_HF)
+        return import_hf(text, length, path, base, error);
+    Settings settings;
+    settings_init(&settings);
+    ExchangeImport import = {.in = &settings, .path = path, .warnings = warnings};
+    if (settings_read(text, length, path, rows[kind].syntax, &settings, warnings, error)) {
+        g_autoptr(GPtrArray) native = g_ptr_array_new_with_free_func(g_free);
+        import.native = native;
+        import.doc = starting_doc(&settings, base, path, warnings);
+        rows[kind].import(&import);
+        warn_unused(&import);
+        if (!any_used(&settings)) {
+            const bool scenario = kind == EXCHANGE_FORMAT_DEEPSPEED && holds(text, length, "\"model\"") &&
+                                  holds(text, length, "\"training\"");
+            orr_fail(error, ORR_ERROR_INPUT, "%s: holds nothing that a %s configuration says; %s", path,
+                     format_list[kind], scenario ? "a scenario needs no import" : "is it one?");
+            orr_json_free(import.doc);
+            import.doc = NULL;
+        }
+    }
+    settings_clear(&settings);
+    return import.doc;
+}

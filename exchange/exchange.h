@@ -1,0 +1,36 @@
+/* exchange/exchange.h - scenarios to and from the configuration files of training frameworks.
+ *
+ * Export writes what a framework can say in its own names; what it cannot say (the cluster, a preset's name, fields
+ * of the simulator) goes into one comment line, or into a member "orrery" where the format has no comments. Import
+ * reads the framework's names, starts from that comment or from a base scenario, and warns about what it does not
+ * know. What is written natively wins over the comment, so a file edited by hand means what it says.
+ */
+#ifndef ORR_EXCHANGE_H
+#define ORR_EXCHANGE_H
+
+#include "base/json.h"
+#include "spec/spec.h"
+
+typedef enum {
+    EXCHANGE_FORMAT_MEGATRON,        /* command line flags of Megatron-LM's pretrain_gpt.py */
+    EXCHANGE_FORMAT_MEGATRON_BRIDGE, /* overrides "model.tensor_model_parallel_size=8" of Megatron-Bridge recipes */
+    EXCHANGE_FORMAT_DEEPSPEED,       /* ds_config.json */
+    EXCHANGE_FORMAT_TORCHTITAN, /* job configuration in TOML */
+    EXCHANGE_FORMAT_NANOTRON,   /* configuration in YAML */
+    EXCHANGE_FORMAT_HF,         /* Hugging Face config.json: the model only; import only */
+    EXCHANGE_FORMAT_COUNT
+} ExchangeFormat;
+
+extern const SpecWords exchange_words_format; /* the last one, "hf", can only be imported */
+
+/* Appends `spec` (complete, no "auto") in a format. `scenario`: the document it was loaded from, for the comment.
+ * Fails with the field that the framework cannot do. */
+bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat format, GString *out,
+                     GError **error);
+
+/* A scenario document from a framework's file; not checked, and incomplete where neither file nor base say.
+ * `format` -1: told from the text. `base` (may be NULL) instead of the comment. `warnings`: char*. */
+OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, int format,
+                            const OrrJson *base, GPtrArray *warnings, GError **error);
+
+#endif

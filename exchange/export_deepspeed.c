@@ -1,0 +1,62 @@
+/* exchange/export_deepspeed.c - a scenario as DeepSpeed's ds_config.json. Source of the names: DeepSpeed configuration
+ * reference. The pipeline, the sequence split and the model are the training script's: they stay in "orrery". */
+#include <string.h>
+
+#include "exchange/internal.h"
+
+static void put_optimizer(const Spec *spec, Settings *out)
+{
+    static const ExchangeWordPair names[] = {{SPEC_OPTIMIZER_ADAM, "AdamW"},
+                                             {SPEC_OPTIMIZER_SGD, "SGD"},
+                                             {SPEC_OPTIMIZER_LION, "Lion"},
+                                             {SPEC_OPTIMIZER_MUON, "Muon"}};
+    const char *name = exchange_pair_word(names, (int)G_N_ELEMENTS(names), (int)spec->training.optimizer);
+    if (name == NULL) /* the script's own */
+        return;
+    settings_text(out, "optimizer.type", name);
+    settings_raw(out, "optimizer.params.lr", "1e-4");
+}
+
+static void put_zero(const Spec *spec, Settings *out)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    settings_int(out, "zero_optimization.stage", parallel->zero);
+    if (parallel->zero == 0)
+        return;
+    settings_bool(out, "zero_optimization.overlap_comm",
+                  (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0);
+    settings_bool(out, "zero_optimization.contiguous_gradients", true);
+    if (parallel->zero < 3)
+        return;
+    if (parallel->zero_group_gpus > 0)
+        settings_int(out, "zero_optimization.mics_shard_size", parallel->zero_group_gpus);
+    if (parallel->secondary_weight_shard)
+        settings_int(out, "zero_optimization.zero_hpz_partition_size", spec->cluster.gpus_per_node);
+    settings_bool(out, "zero_optimization.zero_quantized_weights", parallel->quantized_weight_gather);
+    settings_bool(out, "zero_optimization.zero_quantized_gradients", parallel->quantized_gradient_reduce);
+}
+
+bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error)
+{
+    const SpecTraining *training = &spec->training;
+    const SpecPrecision precision = training->precision;
+    if (spec->parallel.zero_group_gpus > 0 && spec->parallel.zero < 3)
+        return exchange_export_refuse(error, EXCHANGE_FORMAT_DEEPSPEED, "parallel.zero_group_gpus",
+                                      "below ZeRO 3", "give zero 3 (MiCS), or leave it out");
+    if (spec->parallel.tensor > 1 && spec->parallel.zero == 3)
+        return exchange_export_refuse(error, EXCHANGE_FORMAT_DEEPSPEED, "parallel.tensor",
+                                      "above 1 with ZeRO 3", "give zero 0, 1 or 2 (AutoTP)");
+    settings_int(out, "train_batch_size", training->global_batch);
+    settings_int(out, "train_micro_batch_size_per_gpu", training->micro_batch);
+    settings_int(out, "gradient_accumulation_steps", spec_microbatches(spec));
+    settings_raw(out, "gradient_clipping", "1");
+    put_optimizer(spec, out);
+    settings_bool(out, "fp16.enabled", precision == SPEC_PRECISION_FP16);
+    settings_bool(out, "bf16.enabled",
+                  precision != SPEC_PRECISION_FP16 && precision != SPEC_PRECISION_FP32 &&
+                      precision != SPEC_PRECISION_TF32);
+    put_zero(spec, out);
+    if (spec->parallel.tensor > 1)
+        settings_int(out, "tensor_parallel.autotp_size", spec->parallel.tensor);
+    return true;
+}

@@ -1,0 +1,143 @@
+/* exchange/import_deepspeed.c - DeepSpeed's ds_config.json into a scenario. */
+#include <string.h>
+
+#include "exchange/internal.h"
+
+/* "auto" is filled in by the trainer that reads the file, from arguments of its own. */
+static void warn_auto(const ExchangeImport *import)
+{
+    static const char *const keys[][2] = {
+        {"train_batch_size", "training.global_batch"},
+        {"train_micro_batch_size_per_gpu", "training.micro_batch"},
+        {"fp16.enabled", "training.precision"},
+        {"bf16.enabled", "training.precision"},
+    };
+    g_autoptr(GString) sets = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const Setting *setting = settings_find(import->in, keys[i][0]);
+        if (setting != NULL && g_strcmp0(setting->value, "auto") == 0 &&
+            strstr(sets->str, keys[i][1]) == NULL)
+            g_string_append_printf(sets, " --set %s=...", keys[i][1]);
+    }
+    if (sets->len > 0)
+        exchange_import_warn(import,
+                             "\"auto\" is filled in by the trainer; what it takes is not said here, give%s",
+                             sets->str);
+}
+
+/* "auto" is for the Trainer of Hugging Face to fill in, so the model is one of theirs. */
+static bool filled_by_trainer(const Settings *settings)
+{
+    for (guint i = 0; i < settings->list->len; i++)
+        if (g_strcmp0(g_array_index(settings->list, Setting, i).value, "auto") == 0)
+            return true;
+    return false;
+}
+
+static void warn_offload(const ExchangeImport *import)
+{
+    static const char *const keys[][2] = {{"zero_optimization.offload_optimizer", "optimizer states"},
+                                          {"zero_optimization.offload_param", "weights"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *device = g_strconcat(keys[i][0], ".device", NULL);
+        g_autofree char *pinned = g_strconcat(keys[i][0], ".pin_memory", NULL);
+        const char *where = exchange_import_text(import, device);
+        exchange_import_text(import, pinned);
+        if (where != NULL && strcmp(where, "none") != 0)
+            exchange_import_warn(
+                import, "%s: %s: %s on the host are not simulated; the scenario keeps them on the GPU",
+                device, where, keys[i][1]);
+    }
+}
+
+/* train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x data: two of the first three
+ * give the third where the data-parallel degree is known. */
+static void take_batch(ExchangeImport *import)
+{
+    int batch = 0, micro = 0, steps = 1;
+    const int data = exchange_import_doc_int(import, "parallel.data", 0);
+    warn_auto(import);
+    const bool has_batch = exchange_import_int(import, "train_batch_size", &batch);
+    const bool has_micro = exchange_import_int(import, "train_micro_batch_size_per_gpu", &micro);
+    const bool has_steps = exchange_import_int(import, "gradient_accumulation_steps", &steps);
+    if (has_micro)
+        exchange_import_native_int(import, "training.micro_batch", micro);
+    if (has_batch) {
+        exchange_import_native_int(import, "training.global_batch", batch);
+        if (!has_micro && has_steps && data > 0 && steps > 0 && batch % ((int64_t)steps * data) == 0)
+            exchange_import_native_int(import, "training.micro_batch",
+                                       (int)(batch / ((int64_t)steps * data)));
+    } else if (has_micro && data > 0 && (double)micro * steps * data <= 1e9) {
+        exchange_import_native_int(import, "training.global_batch", micro * steps * data);
+    } else if (has_micro) {
+        exchange_import_warn(import, "train_batch_size: missing, and parallel.data is not known; give "
+                                     "--set training.global_batch=N");
+    }
+}
+
+static void take_optimizer(ExchangeImport *import)
+{
+    static const char *const names[][2] = {
+        {"Adam", "adam"}, {"AdamW", "adam"}, {"FusedAdam", "adam"}, {"DeepSpeedCPUAdam", "adam"},
+        {"SGD", "sgd"},   {"Lion", "lion"},  {"Muon", "muon"}};
+    const char *type = exchange_import_text(import, "optimizer.type");
+    if (type == NULL)
+        return;
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++)
+        if (g_ascii_strcasecmp(type, names[i][0]) == 0) {
+            exchange_import_native(import, "training.optimizer", names[i][1]);
+            return;
+        }
+    exchange_import_warn(import, "optimizer.type: \"%s\" is none that a scenario has; passed over", type);
+}
+
+static void take_precision(ExchangeImport *import)
+{
+    const OrrJson *now = exchange_import_at(import, "training.precision");
+    const char *word = now != NULL && orr_json_type(now) == ORR_JSON_TEXT ? orr_json_text(now) : "";
+    const bool narrow = g_str_has_prefix(word, "fp8") || strcmp(word, "mxfp8") == 0 ||
+                        strcmp(word, "nvfp4") == 0; /* the script's, above bf16 */
+    const bool told = exchange_import_text(import, "fp16.enabled") != NULL ||
+                      exchange_import_text(import, "bf16.enabled") != NULL;
+    const bool fp16 = exchange_import_bool(import, "fp16.enabled", false);
+    const bool bf16 = exchange_import_bool(import, "bf16.enabled", false);
+    if (!told || (bf16 && narrow) || (!bf16 && !fp16 && strcmp(word, "tf32") == 0))
+        return;
+    exchange_import_native(import, "training.precision", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
+}
+
+static void take_zero(ExchangeImport *import)
+{
+    const struct {
+        const char *name, *key;
+    } switches[] = {{"zero_optimization.zero_quantized_weights", "parallel.quantized_weight_gather"},
+                    {"zero_optimization.zero_quantized_gradients", "parallel.quantized_gradient_reduce"}};
+    int partition = 0;
+    exchange_import_move(import, "zero_optimization.stage", "parallel.zero");
+    exchange_import_move(import, "zero_optimization.mics_shard_size", "parallel.zero_group_gpus");
+    if (exchange_import_int(import, "zero_optimization.zero_hpz_partition_size", &partition))
+        exchange_import_native_bool(import, "parallel.secondary_weight_shard", partition > 1);
+    for (gsize i = 0; i < G_N_ELEMENTS(switches); i++)
+        if (exchange_import_text(import, switches[i].name) != NULL)
+            exchange_import_native_bool(import, switches[i].key,
+                                        exchange_import_bool(import, switches[i].name, false));
+    if (exchange_import_text(import, "zero_optimization.overlap_comm") != NULL)
+        exchange_import_overlap(import, "grad_reduce",
+                                exchange_import_bool(import, "zero_optimization.overlap_comm", false));
+}
+
+void exchange_import_deepspeed(ExchangeImport *import)
+{
+    static const char *const run_only[] = {"gradient_clipping", "optimizer.params.lr",
+                                           "zero_optimization.contiguous_gradients", "steps_per_print"};
+    for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
+        exchange_import_text(import, run_only[i]);
+    take_batch(import);
+    take_optimizer(import);
+    take_precision(import);
+    take_zero(import);
+    warn_offload(import);
+    exchange_import_move(import, "tensor_parallel.autotp_size", "parallel.tensor");
+    exchange_import_implied(import, "execution.framework",
+                            filled_by_trainer(import->in) ? "transformers-deepspeed" : "deepspeed");
+}

@@ -1,0 +1,553 @@
+/* exchange/import_megatron.c - Megatron-LM flags and Megatron-Bridge overrides into a scenario. */
+#include <stdio.h>
+#include <string.h>
+
+#include "exchange/megatron.h"
+
+typedef struct Names {
+    ExchangeImport *import;
+    bool bridge;
+} Names;
+
+#define MOST_DEFERRED 100000 /* --wgrad-deferral-limit 0: of all micro-batches */
+
+static const char *text_of(const Names *names, const char *flag, const char *bridge)
+{
+    const char *key = names->bridge ? bridge : flag;
+    return key != NULL ? exchange_import_text(names->import, key) : NULL;
+}
+
+/* A flag that is absent is off; an override that is absent says nothing. */
+static bool switch_of(const Names *names, const char *flag, const char *bridge, bool *ret_value)
+{
+    if (text_of(names, flag, bridge) == NULL && names->bridge)
+        return false;
+    *ret_value = exchange_import_bool(names->import, names->bridge ? bridge : flag, false);
+    return true;
+}
+
+/* --- model --- */
+
+static void take_word(const Names *names, const char *flag, const char *bridge, const ExchangeWordPair *pairs,
+                      int count, const SpecWords *words, const char *key)
+{
+    const char *text = text_of(names, flag, bridge);
+    if (text == NULL)
+        return;
+    for (int i = 0; i < count; i++)
+        if (g_ascii_strcasecmp(pairs[i].word, text) == 0) {
+            exchange_import_native(names->import, key, spec_word(words, pairs[i].value));
+            return;
+        }
+    exchange_import_warn(names->import, "%s: \"%s\" is none that a scenario has; passed over", flag, text);
+}
+
+static void take_biases(const Names *names)
+{
+    bool linear = true, qkv = false;
+    if (names->bridge ? !switch_of(names, NULL, "model.add_bias_linear", &linear)
+                      : !switch_of(names, "disable-bias-linear", NULL, &linear))
+        return;
+    if (!names->bridge)
+        linear = !linear;
+    switch_of(names, "add-qkv-bias", "model.add_qkv_bias", &qkv);
+    exchange_import_native(names->import, "model.biases", linear ? "all" : qkv ? "qkv" : "none");
+}
+
+/* "2", or "([0]*3+[1]*58)". */
+static void take_layer_freq(const Names *names)
+{
+    const char *text = text_of(names, "moe-layer-freq", "model.moe_layer_freq");
+    int dense = 0, sparse = 0, step = 0, end = 0;
+    if (text == NULL)
+        return;
+    if (sscanf(text, "([0]*%5d+[1]*%5d)%n", &dense, &sparse, &end) == 2 && text[end] == '\0' && dense >= 0) {
+        exchange_import_native_int(names->import, "model.moe.dense_layers", dense);
+        exchange_import_native_int(names->import, "model.moe.layer_step", 1);
+    } else if (sscanf(text, "%5d%n", &step, &end) == 1 && text[end] == '\0' && step > 0) {
+        exchange_import_native_int(names->import, "model.moe.dense_layers", 0);
+        exchange_import_native_int(names->import, "model.moe.layer_step", step);
+    } else {
+        exchange_import_warn(names->import,
+                             "moe-layer-freq: \"%.60s\" is neither a number nor ([0]*A+[1]*B); passed over",
+                             text);
+    }
+}
+
+static void take_number(const Names *names, const char *flag, const char *bridge, const char *key)
+{
+    const char *text = text_of(names, flag, bridge);
+    char *end = NULL;
+    if (text == NULL || strcmp(text, "null") == 0)
+        return;
+    g_ascii_strtod(text, &end);
+    if (end != text && *end == '\0')
+        exchange_import_native(names->import, key, text);
+    else
+        exchange_import_warn(names->import, "%s: \"%s\" is no number; passed over", flag, text);
+}
+
+static void take_experts(const Names *names, bool had_model)
+{
+    const char *type = text_of(names, "moe-token-dispatcher-type", "model.moe_token_dispatcher_type");
+    const char *backend = text_of(names, "moe-flex-dispatcher-backend", "model.moe_flex_dispatcher_backend");
+    int shared = 0;
+    take_layer_freq(names);
+    take_number(names, "moe-expert-capacity-factor", "model.moe_expert_capacity_factor",
+                "model.moe.capacity_factor");
+    if (exchange_import_int(names->import,
+                            names->bridge ? "model.moe_shared_expert_intermediate_size"
+                                          : "moe-shared-expert-intermediate-size",
+                            &shared)) {
+        exchange_import_native_int(names->import, "model.moe.shared_expert_ffn_hidden", shared);
+        if (!had_model)
+            exchange_import_implied(names->import, "model.moe.shared_experts", shared > 0 ? "1" : "0");
+    }
+    if (type == NULL)
+        return;
+    if (strcmp(type, "flex") == 0)
+        exchange_import_native(names->import, "parallel.moe_dispatcher",
+                               backend != NULL ? backend : "deepep");
+    else if (exchange_import_at(names->import, "parallel.moe_dispatcher") == NULL)
+        exchange_import_native(names->import, "parallel.moe_dispatcher", "alltoall");
+}
+
+/* A position limit of just the sequence is Megatron's demand; a model that is already there knows its own. */
+static bool at_least_sequence(const Names *names, const MegatronInt *row)
+{
+    int limit = 0, sequence = 0;
+    return strcmp(row->key, "model.max_positions") == 0 && !names->bridge &&
+           exchange_import_int(names->import, row->flag, &limit) &&
+           exchange_import_int(names->import, "seq-length", &sequence) && limit == sequence;
+}
+
+/* What Megatron-DeepSpeed has besides, and names that older launches use. */
+static void take_older_model(const Names *names)
+{
+    const char *position = exchange_import_text(names->import, "position-embedding-type");
+    if (names->bridge)
+        return;
+    if (position != NULL && strcmp(position, "alibi") == 0)
+        exchange_import_native(names->import, "model.position", "alibi");
+    if (exchange_import_bool(names->import, "embed-layernorm", false))
+        exchange_import_native(names->import, "model.embedding_norm", "true");
+    exchange_import_move(names->import, "model-parallel-size", "parallel.tensor");
+    exchange_import_move(names->import, "pad-vocab-size-to", "model.vocab");
+}
+
+static void take_model(const Names *names)
+{
+    const bool had_model = exchange_import_at(names->import, "model") != NULL;
+    const bool shape = text_of(names, "num-layers", "model.num_layers") != NULL;
+    if (!had_model && shape) {
+        g_autofree char *name = g_path_get_basename(names->import->path);
+        g_autofree char *quoted = g_strdup_printf("\"%s\"", name);
+        exchange_import_implied(names->import, "model.name", quoted);
+    }
+    for (int i = 0; i < megatron_int_count; i++) {
+        const MegatronInt *row = &megatron_ints[i];
+        const char *key = names->bridge ? row->bridge : row->flag;
+        if (key != NULL && !(had_model && at_least_sequence(names, row)))
+            exchange_import_move(names->import, key, row->key);
+    }
+    for (int i = 0; shape && i < megatron_switch_count; i++) {
+        const MegatronSwitch *row = &megatron_switches[i];
+        bool value = false;
+        if (g_str_has_prefix(row->key, "model.") && switch_of(names, row->flag, row->bridge, &value))
+            exchange_import_native_bool(names->import, row->key,
+                                        value != (names->bridge ? row->bridge_inverse : row->flag_inverse));
+    }
+    const bool given = text_of(names, "ffn-hidden-size", NULL) != NULL;
+    const int hidden = exchange_import_doc_int(names->import, "model.hidden", 0);
+    if (shape && !names->bridge && !given && !had_model && hidden > 0 &&
+        exchange_import_bool(names->import, "swiglu", false)) {
+        g_autofree char *width = g_strdup_printf("%d", (int)(hidden * 8.0 / 3.0 / 64.0) * 64);
+        exchange_import_implied(names->import, "model.ffn_hidden", width); /* Megatron-LM's own default */
+    }
+    text_of(names, "group-query-attention", NULL);
+    text_of(names, "multi-latent-attention", "model.multi_latent_attention");
+    text_of(names, "moe-grouped-gemm", "model.moe_grouped_gemm");
+    text_of(names, "attention-dropout", "model.attention_dropout");
+    take_number(names, "hidden-dropout", "model.hidden_dropout", "model.dropout_frac");
+    take_word(names, "normalization", "model.normalization", megatron_norms,
+              (int)G_N_ELEMENTS(megatron_norms), &spec_words_norm, "model.norm");
+    if (g_strcmp0(text_of(names, "position-embedding-type", NULL), "alibi") != 0)
+        take_word(names, "position-embedding-type", "model.position_embedding_type", megatron_positions,
+                  (int)G_N_ELEMENTS(megatron_positions), &spec_words_position, "model.position");
+    take_older_model(names);
+    if (shape)
+        take_biases(names);
+    take_experts(names, had_model);
+}
+
+/* --- machines --- */
+
+/* Nodes and GPUs that torchrun is told. A preset's node stays as it is. */
+static void take_launcher(const Names *names)
+{
+    static const char *const node_names[] = {"nnodes", "num-nodes", "num_nodes"};
+    static const char *const gpu_names[] = {"nproc_per_node", "nproc-per-node", "num_gpus"};
+    const OrrJson *cluster = exchange_import_at(names->import, "cluster");
+    const bool preset = cluster != NULL && (orr_json_type(cluster) == ORR_JSON_TEXT ||
+                                            exchange_import_at(names->import, "cluster.preset") != NULL);
+    for (gsize i = 0; !names->bridge && i < G_N_ELEMENTS(node_names); i++) {
+        const char *nodes = exchange_import_text(names->import, node_names[i]);
+        const char *gpus = exchange_import_text(names->import, gpu_names[i]);
+        if (nodes != NULL && nodes[0] != '$' && strchr(nodes, ':') == NULL)
+            exchange_import_move(names->import, node_names[i], "cluster.nodes");
+        if (gpus != NULL && gpus[0] != '$' && !preset && strcmp(gpus, "gpu") != 0 &&
+            strcmp(gpus, "auto") != 0)
+            exchange_import_move(names->import, gpu_names[i], "cluster.gpus_per_node");
+    }
+}
+
+/* --- split --- */
+
+/* Stages of "Et*3|t*4|(tt|)*2,t*2L" as a JSON list of layers; returns how many, 0 when it cannot be read. */
+static int read_layout(const char *layout, GString *list)
+{
+    g_autoptr(GString) flat = g_string_new(NULL);
+    for (const char *c = layout; *c != '\0'; c++) {
+        const char *unit = c;
+        gsize length = 1;
+        if (*c == ',' || *c == '\\' || g_ascii_isspace(*c)) /* often escaped for a shell */
+            continue;
+        if (*c == '(') {
+            const char *close = strchr(c, ')');
+            if (close == NULL)
+                return 0;
+            unit = c + 1;
+            length = (gsize)(close - unit);
+            c = close;
+        }
+        long times = 1;
+        if (c[1] == '\\' && c[2] == '*')
+            c++;
+        if (c[1] == '*') {
+            char *end = NULL;
+            times = strtol(c + 2, &end, 10);
+            if (end == c + 2 || times < 0 || times > SPEC_MAX_STAGES)
+                return 0;
+            c = end - 1;
+        }
+        for (long i = 0; i < times; i++)
+            g_string_append_len(flat, unit, (gssize)length);
+        if (flat->len > 1 << 16)
+            return 0;
+    }
+    int stages = 1, layers = 0;
+    g_string_assign(list, "[");
+    for (const char *c = flat->str; *c != '\0'; c++) {
+        if (*c == 't')
+            layers++;
+        if (*c == '|') {
+            g_string_append_printf(list, "%d,", layers);
+            layers = 0;
+            stages++;
+        }
+    }
+    g_string_append_printf(list, "%d]", layers);
+    return stages;
+}
+
+/* Virtual stages that the file names in one of three ways; 1: none. */
+static int virtual_stages(const Names *names, int pipeline)
+{
+    const char *layout =
+        text_of(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout");
+    int chunks = 1, layers = 0;
+    exchange_import_int(names->import,
+                        names->bridge ? "model.virtual_pipeline_model_parallel_size"
+                                      : "num-virtual-stages-per-pipeline-rank",
+                        &chunks);
+    if (!names->bridge &&
+        exchange_import_int(names->import, "num-layers-per-virtual-pipeline-stage", &layers) && layers > 0 &&
+        pipeline > 0)
+        chunks = exchange_import_layers(names->import) / pipeline / layers;
+    if (layout != NULL && strcmp(layout, "null") != 0) {
+        g_autoptr(GString) list = g_string_new(NULL);
+        const int stages = read_layout(layout, list);
+        if (stages > 0 && pipeline > 0 && stages % pipeline == 0) {
+            exchange_import_native(names->import, "parallel.stage_layers", list->str);
+            chunks = stages / pipeline;
+        } else {
+            exchange_import_warn(names->import,
+                                 "pipeline-model-parallel-layout: \"%.60s\" does not make stages for %d "
+                                 "pipeline ranks; passed over",
+                                 layout, pipeline);
+        }
+    }
+    return MAX(1, chunks);
+}
+
+static void take_pipeline(const Names *names)
+{
+    const bool given =
+        text_of(names, "pipeline-model-parallel-size", "model.pipeline_model_parallel_size") != NULL;
+    const int pipeline = exchange_import_doc_int(names->import, "parallel.pipeline", 1);
+    bool value = false;
+    const int chunks = virtual_stages(names, pipeline);
+    if (given && pipeline > 1) {
+        exchange_import_native_int(names->import, "parallel.virtual_stages", chunks);
+        exchange_import_native(names->import, "parallel.schedule", chunks > 1 ? "interleaved" : "1f1b");
+    }
+    for (int i = 0; pipeline > 1 && i < megatron_switch_count; i++) {
+        const MegatronSwitch *row = &megatron_switches[i];
+        if (g_str_has_prefix(row->key, "parallel.") &&
+            text_of(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout") ==
+                NULL &&
+            switch_of(names, row->flag, row->bridge, &value))
+            exchange_import_native_bool(names->import, row->key, value);
+    }
+    const bool told = text_of(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm") != NULL;
+    if (chunks > 1 && (told || !names->bridge)) {
+        switch_of(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm", &value);
+        exchange_import_overlap(names->import, "pipeline", names->bridge ? value : !value);
+    }
+}
+
+/* A launch that is silent about it slices experts as everything else. */
+static void take_expert_tensor(const Names *names)
+{
+    g_autofree char *tensor =
+        g_strdup_printf("%d", exchange_import_doc_int(names->import, "parallel.tensor", 1));
+    if (exchange_import_doc_int(names->import, "parallel.expert", 1) > 1)
+        exchange_import_implied(names->import, "parallel.expert_tensor", tensor);
+}
+
+static void take_data(const Names *names)
+{
+    const struct {
+        const char *flag, *bridge, *word;
+    } overlaps[] = {
+        {"overlap-grad-reduce", "ddp.overlap_grad_reduce", "grad_reduce"},
+        {"overlap-param-gather", "ddp.overlap_param_gather", "param_gather"},
+        {"tp-comm-overlap", "comm_overlap.tp_comm_overlap", "tensor"},
+        {"overlap-moe-expert-parallel-comm", "comm_overlap.overlap_moe_expert_parallel_comm", "expert"},
+    };
+    const char *strategy =
+        text_of(names, "data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy");
+    bool value = false, fsdp = false, distributed = false;
+    if (switch_of(names, "sequence-parallel", "model.sequence_parallel", &value))
+        exchange_import_native_bool(names->import, "parallel.sequence_parallel", value);
+    switch_of(names, "use-megatron-fsdp", "ddp.use_megatron_fsdp", &fsdp);
+    if (switch_of(names, "use-distributed-optimizer", "ddp.use_distributed_optimizer", &distributed)) {
+        const int zero = fsdp && strategy != NULL && strcmp(strategy, "optim_grads_params") == 0 ? 3
+                         : fsdp && strategy != NULL && strcmp(strategy, "optim_grads") == 0      ? 2
+                         : distributed                                                           ? 1
+                                                                                                 : 0;
+        exchange_import_native_int(names->import, "parallel.zero", zero);
+        for (gsize i = 0; i < G_N_ELEMENTS(overlaps); i++) {
+            const bool nothing_gathered = zero == 0 && strcmp(overlaps[i].word, "param_gather") == 0;
+            if (switch_of(names, overlaps[i].flag, overlaps[i].bridge, &value) && !nothing_gathered)
+                exchange_import_overlap(names->import, overlaps[i].word, value);
+        }
+    }
+    if (!names->bridge && exchange_import_bool(names->import, "deepspeed", false)) {
+        int stage = 0;
+        if (exchange_import_int(names->import, "zero-stage",
+                                &stage)) /* its bf16 optimizer shards by itself */
+            exchange_import_native_int(names->import, "parallel.zero",
+                                       exchange_import_bool(names->import, "bf16", false) ? MAX(1, stage)
+                                                                                          : stage);
+        exchange_import_implied(names->import, "execution.framework", "megatron-deepspeed");
+    }
+    if (switch_of(names, "use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping", &value) && value)
+        exchange_import_native(names->import, "parallel.order", "tp-cp-ep-pp-dp");
+    text_of(names, "cpu-offloading", "model.cpu_offloading"); /* the number of layers says it too */
+    text_of(names, "num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances");
+}
+
+/* --- training --- */
+
+static void take_precision(const Names *names)
+{
+    static const char *const bridge[][2] = {
+        {"fp16_mixed", "fp16"},
+        {"bf16_mixed", "bf16"},
+        {"bf16_with_fp8_delayed_scaling_mixed", "fp8"},
+        {"bf16_with_fp8_current_scaling_mixed", "fp8-cs"},
+        {"bf16_with_fp8_subchannel_scaling_mixed", "fp8-blockwise"},
+        {"bf16_with_mxfp8_mixed", "mxfp8"},
+        {"bf16_with_nvfp4_mixed", "nvfp4"},
+    };
+    ExchangeImport *import = names->import;
+    if (names->bridge) {
+        const char *recipe = exchange_import_text(import, "mixed_precision");
+        for (gsize i = 0; recipe != NULL && i < G_N_ELEMENTS(bridge); i++)
+            if (strcmp(recipe, bridge[i][0]) == 0)
+                exchange_import_native(import, "training.precision", bridge[i][1]);
+        bool whole = false;
+        if (switch_of(names, NULL, "ddp.grad_reduce_in_fp32", &whole) && recipe != NULL &&
+            strcmp(recipe, "fp16_mixed") != 0)
+            exchange_import_native(import, "training.gradient_dtype", whole ? "fp32" : "bf16");
+        return;
+    }
+    const char *fp8 = exchange_import_text(import, "fp8-format"),
+               *fp4 = exchange_import_text(import, "fp4-format");
+    const char *recipe = exchange_import_text(import, "fp8-recipe");
+    const bool bf16 = exchange_import_bool(import, "bf16", false),
+               fp16 = exchange_import_bool(import, "fp16", false);
+    exchange_import_text(import, "fp4-recipe");
+    const char *precision = fp4 != NULL                                           ? "nvfp4"
+                            : fp8 != NULL && g_strcmp0(recipe, "tensorwise") == 0 ? "fp8-cs"
+                            : fp8 != NULL && g_strcmp0(recipe, "blockwise") == 0  ? "fp8-blockwise"
+                            : fp8 != NULL && g_strcmp0(recipe, "mxfp8") == 0      ? "mxfp8"
+                            : fp8 != NULL                                         ? "fp8"
+                            : bf16                                                ? "bf16"
+                            : fp16                                                ? "fp16"
+                                                                                  : "fp32";
+    if (exchange_import_text(import, "micro-batch-size") != NULL || bf16 || fp16)
+        exchange_import_native(import, "training.precision", precision);
+    const bool half = exchange_import_bool(import, "grad-reduce-in-bf16", false);
+    if (bf16)
+        exchange_import_native(import, "training.gradient_dtype", half ? "bf16" : "fp32");
+}
+
+/* "core_attn mlp" or "[core_attn,mlp]" as a JSON list. */
+static char *module_list(const char *text)
+{
+    g_auto(GStrv) words = g_strsplit_set(text, " ,[]\"'", -1);
+    GString *list = g_string_new("[");
+    for (char **word = words; *word != NULL; word++)
+        if ((*word)[0] != '\0')
+            g_string_append_printf(list, "%s\"%s\"", list->len > 1 ? "," : "", *word);
+    g_string_append_c(list, ']');
+    return g_string_free(list, FALSE);
+}
+
+static void take_recompute(const Names *names)
+{
+    ExchangeImport *import = names->import;
+    const char *granularity = text_of(names, "recompute-granularity", "model.recompute_granularity");
+    const char *method = text_of(names, "recompute-method", "model.recompute_method");
+    const char *modules = text_of(names, "recompute-modules", "model.recompute_modules");
+    int layers = 1;
+    exchange_import_int(import, names->bridge ? "model.recompute_num_layers" : "recompute-num-layers",
+                        &layers);
+    if (granularity == NULL && names->bridge)
+        return;
+    if (granularity == NULL && !names->bridge) {
+        const bool whole = exchange_import_bool(import, "checkpoint-activations", false);
+        if (exchange_import_bool(import, "recompute-activations", false))
+            granularity = "selective";
+        else if (whole)
+            granularity = "full";
+    }
+    if (granularity == NULL || strcmp(granularity, "null") == 0) {
+        exchange_import_native(import, "training.recompute", "none");
+    } else if (strcmp(granularity, "full") == 0 && g_strcmp0(method, "block") == 0) {
+        g_autofree char *value = g_strdup_printf("{\"mode\":\"full\",\"layers\":%d}", layers);
+        exchange_import_native(import, "training.recompute", value);
+    } else if (strcmp(granularity, "full") == 0) {
+        exchange_import_native(import, "training.recompute", "full");
+    } else {
+        g_autofree char *list = module_list(modules != NULL ? modules : "core_attn");
+        g_autofree char *value = g_strdup_printf("{\"mode\":\"modules\",\"modules\":%s}", list);
+        exchange_import_native(import, "training.recompute",
+                               strcmp(list, "[\"core_attn\"]") == 0 ? "selective" : value);
+    }
+}
+
+static void take_attention(const Names *names)
+{
+    const char *backend = text_of(names, "attention-backend", "model.attention_backend");
+    const OrrJson *now = exchange_import_at(names->import, "execution.attention");
+    const bool flash =
+        now != NULL && orr_json_type(now) == ORR_JSON_TEXT && g_str_has_prefix(orr_json_text(now), "flash");
+    if (backend == NULL && !names->bridge && exchange_import_bool(names->import, "use-flash-attn", false))
+        backend = "flash";
+    if (backend == NULL)
+        return;
+    if (strcmp(backend, "unfused") == 0 || strcmp(backend, "local") == 0)
+        exchange_import_native(names->import, "execution.attention", "unfused");
+    else if (strcmp(backend, "fused") == 0)
+        exchange_import_native(names->import, "execution.attention", "cudnn");
+    else if (strcmp(backend, "flash") == 0 && !flash)
+        exchange_import_native(names->import, "execution.attention", "flash2");
+}
+
+/* What a recipe of Megatron-Bridge still switches on beside what its overrides say. */
+static char *bridge_framework(const Names *names, bool told, int deferred)
+{
+    bool tensor = true, pipeline = true;
+    switch_of(names, "tp-comm-overlap", "comm_overlap.tp_comm_overlap", &tensor);
+    switch_of(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm", &pipeline);
+    if (tensor && pipeline && !told)
+        return g_strdup("megatron-core");
+    GString *text = g_string_new("{\"preset\": \"megatron-core\"");
+    if (!tensor || !pipeline)
+        g_string_append_printf(text, ", \"defaults\": {\"recipe_overlap\": [%s]}",
+                               tensor     ? "\"tensor\""
+                               : pipeline ? "\"pipeline\""
+                                          : "");
+    if (told)
+        g_string_append_printf(text, ", \"pipeline\": {\"deferred_head_gradients\": %d}", deferred);
+    g_string_append_c(text, '}');
+    return g_string_free(text, FALSE);
+}
+
+/* A launch of Megatron-LM itself has on what it names; nothing that NVIDIA's recipes switch on comes by itself. Overrides
+ * of a recipe take away what they switch off. */
+static void take_framework(const Names *names)
+{
+    bool defers = false;
+    int limit = 0;
+    const bool told = switch_of(names, "defer-embedding-wgrad-compute",
+                                "comm_overlap.defer_embedding_wgrad_compute", &defers);
+    exchange_import_int(names->import,
+                        names->bridge ? "comm_overlap.wgrad_deferral_limit" : "wgrad-deferral-limit", &limit);
+    const int deferred = !defers ? 0 : limit > 0 ? limit : MOST_DEFERRED;
+    g_autofree char *framework =
+        names->bridge ? bridge_framework(names, told, deferred)
+                      : g_strdup_printf("{\"preset\": \"megatron-core\", \"defaults\": {\"recipe_overlap\": "
+                                        "[]}, \"pipeline\": {\"deferred_head_gradients\": %d}}",
+                                        deferred);
+    exchange_import_implied(names->import, "execution.framework", framework);
+}
+
+static void take_training(const Names *names)
+{
+    ExchangeImport *import = names->import;
+    const char *samples = text_of(names, "train-samples", NULL);
+    static const char *const run_only[] = {
+        "train-iters",       "tokenizer-type",          "mock-data",         "lr",
+        "train.train_iters", "dataset.sequence_length", "dataset.seq_length"};
+    for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
+        exchange_import_text(import, run_only[i]);
+    take_word(names, "optimizer", "optimizer.optimizer", megatron_optimizers,
+              (int)G_N_ELEMENTS(megatron_optimizers), &spec_words_optimizer, "training.optimizer");
+    take_precision(names);
+    take_recompute(names);
+    take_attention(names);
+    const int sequence = exchange_import_doc_int(import, "training.sequence_length", 0);
+    char *end = NULL;
+    const double count = samples != NULL ? g_ascii_strtod(samples, &end) : 0;
+    if (count > 0 && sequence > 0 && *end == '\0') {
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        exchange_import_implied(import, "training.tokens",
+                                g_ascii_dtostr(text, sizeof text, count * sequence));
+    }
+    take_framework(names);
+}
+
+static void import_named(ExchangeImport *import, bool bridge)
+{
+    const Names names = {import, bridge};
+    take_launcher(&names);
+    take_model(&names);
+    take_pipeline(&names);
+    take_expert_tensor(&names);
+    take_data(&names);
+    take_training(&names);
+}
+
+void exchange_import_megatron(ExchangeImport *import)
+{
+    import_named(import, false);
+}
+
+void exchange_import_megatron_bridge(ExchangeImport *import)
+{
+    import_named(import, true);
+}

@@ -1,0 +1,186 @@
+/* exchange/import_torchtitan.c - a torchtitan job configuration into a scenario. */
+#include <string.h>
+
+#include "exchange/torchtitan.h"
+#include "spec/load.h"
+
+/* A preset of that name and flavor, where the document has no model. */
+static void take_model(ExchangeImport *import)
+{
+    const char *name = exchange_import_text(import, "model.name"),
+               *flavor = exchange_import_text(import, "model.flavor");
+    if (exchange_import_at(import, "model") != NULL || name == NULL || flavor == NULL)
+        return;
+    g_autofree char *joined = g_strconcat(name, "-", flavor, NULL);
+    g_autofree char *preset = g_ascii_strdown(joined, -1);
+    SpecModel model;
+    if (strpbrk(preset, "/.") == NULL && spec_load_model(preset, &model, NULL))
+        exchange_import_implied(import, "model", preset);
+    else
+        exchange_import_warn(
+            import, "model: no preset is called %.60s; give one with --set model=NAME or --base", preset);
+}
+
+static void take_batch(ExchangeImport *import)
+{
+    int local = 0, global = 0, micro = 0, replicate = 1, shard = 0;
+    const bool pipelined = exchange_import_doc_int(import, "parallel.pipeline", 1) > 1;
+    exchange_import_int(import, "parallelism.data_parallel_replicate_degree", &replicate);
+    exchange_import_int(import, "parallelism.data_parallel_shard_degree", &shard);
+    const bool has_local = exchange_import_int(import, "training.local_batch_size", &local) ||
+                           exchange_import_int(import, "training.batch_size", &local);
+    const bool has_global = exchange_import_int(import, "training.global_batch_size", &global) && global > 0;
+    const bool has_micro =
+        exchange_import_int(import, "parallelism.pipeline_parallel_microbatch_size", &micro);
+    const int data = shard > 0 ? replicate * shard : exchange_import_doc_int(import, "parallel.data", 0);
+    if (has_global)
+        exchange_import_native_int(import, "training.global_batch", global);
+    else if (has_local && data > 0 && (double)local * data <= 1e9)
+        exchange_import_native_int(import, "training.global_batch", local * data);
+    else if (has_local)
+        exchange_import_warn(
+            import, "training.global_batch_size: missing, and the data-parallel degree is not known; "
+                    "give --set training.global_batch=N");
+    if (pipelined)
+        exchange_import_native_int(import, "training.micro_batch", has_micro ? micro : 1);
+    else if (has_local)
+        exchange_import_native_int(import, "training.micro_batch", local);
+}
+
+static void take_data(ExchangeImport *import)
+{
+    int replicate = 1, shard = -1, tensor = 1;
+    const bool told = exchange_import_int(import, "parallelism.data_parallel_shard_degree", &shard);
+    const char *reshard = exchange_import_text(import, "parallelism.fsdp_reshard_after_forward");
+    const bool never = reshard != NULL && strcmp(reshard, "never") == 0;
+    exchange_import_int(import, "parallelism.data_parallel_replicate_degree", &replicate);
+    exchange_import_move(import, "parallelism.context_parallel_degree", "parallel.context");
+    exchange_import_move(import, "parallelism.tensor_parallel_degree", "parallel.tensor");
+    exchange_import_move(import, "parallelism.expert_parallel_degree", "parallel.expert");
+    exchange_import_move(import, "parallelism.expert_tensor_parallel_degree", "parallel.expert_tensor");
+    if (told && shard > 0 && replicate > 0 && (double)shard * replicate <= 1e9)
+        exchange_import_native_int(import, "parallel.data", shard * replicate);
+    if (told && (shard < 0 || shard > 1))
+        exchange_import_native_int(import, "parallel.zero", never ? 2 : 3);
+    else if (told && replicate > 1)
+        exchange_import_native_int(import, "parallel.zero", 0);
+    if (told && shard > 1 && replicate > 1)
+        exchange_import_native_int(import, "parallel.zero_group_gpus", shard);
+    if (exchange_import_int(import, "parallelism.tensor_parallel_degree", &tensor) && tensor > 1)
+        exchange_import_implied(import, "parallel.sequence_parallel", "true");
+    if (exchange_import_text(import, "parallelism.enable_async_tensor_parallel") != NULL)
+        exchange_import_overlap(
+            import, "tensor",
+            exchange_import_bool(import, "parallelism.enable_async_tensor_parallel", false));
+}
+
+static void take_stages(ExchangeImport *import, SpecSchedule schedule)
+{
+    int per_stage = 0, first = 1, last = 1;
+    const int pipeline = exchange_import_doc_int(import, "parallel.pipeline", 1);
+    const bool has_first =
+        exchange_import_int(import, "parallelism.pipeline_parallel_first_stage_less_layers", &first);
+    const bool has_last =
+        exchange_import_int(import, "parallelism.pipeline_parallel_last_stage_less_layers", &last);
+    if (has_first)
+        exchange_import_native_bool(import, "parallel.embedding_as_layer", first > 0);
+    if (has_last)
+        exchange_import_native_bool(import, "parallel.loss_as_layer", last > 0);
+    if (schedule == SPEC_SCHEDULE_1F1B || schedule == SPEC_SCHEDULE_GPIPE) {
+        exchange_import_native_int(import, "parallel.virtual_stages", 1);
+        return;
+    }
+    const bool told =
+        exchange_import_int(import, "parallelism.pipeline_parallel_layers_per_stage", &per_stage);
+    const int layers = exchange_import_layers(import);
+    if (!told || per_stage <= 0)
+        exchange_import_native_int(import, "parallel.virtual_stages", 2);
+    else if (layers > 0 && pipeline > 0)
+        exchange_import_native_int(import, "parallel.virtual_stages",
+                                   MAX(1, torchtitan_stages(layers + first + last, per_stage) / pipeline));
+    else
+        exchange_import_warn(import,
+                             "pipeline_parallel_layers_per_stage: the model's layers are not known; give "
+                             "--base or --set parallel.virtual_stages=N");
+}
+
+static void take_pipeline(ExchangeImport *import)
+{
+    const char *word = exchange_import_text(import, "parallelism.pipeline_parallel_schedule");
+    exchange_import_move(import, "parallelism.pipeline_parallel_degree", "parallel.pipeline");
+    if (exchange_import_doc_int(import, "parallel.pipeline", 1) <= 1)
+        return;
+    for (gsize i = 0; i < G_N_ELEMENTS(torchtitan_schedules); i++) {
+        const ExchangeWordPair *pair = &torchtitan_schedules[i];
+        if (g_ascii_strcasecmp(word != NULL ? word : "1F1B", pair->word) != 0)
+            continue;
+        exchange_import_native(import, "parallel.schedule", spec_word(&spec_words_schedule, pair->value));
+        take_stages(import, (SpecSchedule)pair->value);
+        return;
+    }
+    exchange_import_warn(
+        import, "pipeline_parallel_schedule: \"%.60s\" is none that a scenario has; passed over", word);
+}
+
+static void take_recompute(ExchangeImport *import)
+{
+    const char *mode = exchange_import_text(import, "activation_checkpoint.mode");
+    const char *option = exchange_import_text(import, "activation_checkpoint.selective_ac_option");
+    int every = 2;
+    if (mode == NULL)
+        return;
+    if (strcmp(mode, "selective") != 0) {
+        exchange_import_native(import, "training.recompute", strcmp(mode, "full") == 0 ? "full" : "none");
+    } else if (option != NULL && strcmp(option, "op") == 0) {
+        exchange_import_native(import, "training.recompute", "selective-op");
+    } else {
+        exchange_import_int(import, "activation_checkpoint.selective_ac_option", &every);
+        g_autofree char *value =
+            g_strdup_printf("{\"mode\":\"selective-layer\",\"every_n_layers\":%d}", every);
+        exchange_import_native(import, "training.recompute", value);
+    }
+}
+
+static void take_precision(ExchangeImport *import)
+{
+    const char *converters = exchange_import_text(import, "model.converters");
+    const char *param = exchange_import_text(import, "training.mixed_precision_param");
+    const char *recipe = exchange_import_text(import, "quantize.linear.float8.recipe_name");
+    if (recipe == NULL)
+        recipe = exchange_import_text(import, "float8.recipe_name");
+    exchange_import_text(import, "quantize.linear.mx.recipe_name");
+    if (converters != NULL && strstr(converters, "mx") != NULL)
+        exchange_import_native(import, "training.precision", "mxfp8");
+    else if (converters != NULL && strstr(converters, "float8") != NULL)
+        exchange_import_native(import, "training.precision",
+                               recipe != NULL && g_str_has_prefix(recipe, "rowwise") ? "fp8-rowwise"
+                                                                                     : "fp8-tensorwise");
+    else if (param != NULL)
+        exchange_import_native(import, "training.precision", strcmp(param, "float32") == 0 ? "fp32" : "bf16");
+}
+
+void exchange_import_torchtitan(ExchangeImport *import)
+{
+    static const char *const run_only[] = {"job.description", "training.dataset", "training.steps",
+                                           "training.mixed_precision_reduce",
+                                           "quantize.linear.float8.enable_fsdp_float8_all_gather"};
+    const char *optimizer = exchange_import_text(import, "optimizer.name");
+    const bool compiled = exchange_import_text(import, "compile.enable") != NULL ||
+                          exchange_import_text(import, "training.compile") != NULL;
+    for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
+        exchange_import_text(import, run_only[i]);
+    take_model(import);
+    exchange_import_move(import, "training.seq_len", "training.sequence_length");
+    take_pipeline(import);
+    take_data(import);
+    take_batch(import);
+    take_recompute(import);
+    take_precision(import);
+    if (optimizer != NULL && g_ascii_strncasecmp(optimizer, "adam", 4) == 0)
+        exchange_import_native(import, "training.optimizer", "adam");
+    if (compiled)
+        exchange_import_native_bool(import, "execution.compiled",
+                                    exchange_import_bool(import, "compile.enable", false) ||
+                                        exchange_import_bool(import, "training.compile", false));
+    exchange_import_implied(import, "execution.framework", "torchtitan");
+}

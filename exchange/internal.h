@@ -1,0 +1,67 @@
+/* exchange/internal.h - what the exporters and importers of spec/export_*.c and spec/import_*.c share.
+ *
+ * An importer moves settings into a scenario document. A value is native (the file says it), or implied (what the
+ * framework does when nobody says otherwise: taken only where the document is silent).
+ */
+#ifndef ORR_EXCHANGE_INTERNAL_H
+#define ORR_EXCHANGE_INTERNAL_H
+
+#include "exchange/exchange.h"
+#include "exchange/settings.h"
+
+typedef struct ExchangeImport {
+    const Settings *in;
+    OrrJsonDoc *doc;
+    const char *path;
+    GPtrArray *native;   /* char*: scenario keys that the file says itself */
+    GPtrArray *warnings; /* char* */
+} ExchangeImport;
+
+typedef bool (*ExchangeExporter)(const Spec *spec, Settings *out, GError **error);
+typedef void (*ExchangeImporter)(ExchangeImport *import);
+
+bool exchange_export_megatron(const Spec *spec, Settings *out, GError **error);
+bool exchange_export_megatron_bridge(const Spec *spec, Settings *out, GError **error);
+bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error);
+bool exchange_export_torchtitan(const Spec *spec, Settings *out, GError **error);
+bool exchange_export_nanotron(const Spec *spec, Settings *out, GError **error);
+void exchange_import_megatron(ExchangeImport *import);
+void exchange_import_megatron_bridge(ExchangeImport *import);
+void exchange_import_deepspeed(ExchangeImport *import);
+void exchange_import_torchtitan(ExchangeImport *import);
+void exchange_import_nanotron(ExchangeImport *import);
+
+/* "megatron: parallel.schedule: zb-h1: <what would work>" */
+bool exchange_export_refuse(GError **error, ExchangeFormat format, const char *key, const char *value,
+                            const char *hint);
+/* Full recomputation and the like are the same in every framework that has it; the words of `schedule` that a
+ * framework has, as its own words: fails for others. */
+typedef struct ExchangeWordPair {
+    int value;
+    const char *word;
+} ExchangeWordPair;
+const char *exchange_pair_word(const ExchangeWordPair *pairs, int count, int value);
+
+/* The text of setting `key`, or NULL; bare switches are "true". */
+const char *exchange_import_text(const ExchangeImport *import, const char *key);
+/* A whole number; a value that is none (a shell variable) is warned about. */
+bool exchange_import_int(const ExchangeImport *import, const char *key, int *ret_value);
+/* Absent: `fallback`. */
+bool exchange_import_bool(const ExchangeImport *import, const char *key, bool fallback);
+
+void exchange_import_native(ExchangeImport *import, const char *key, const char *value);
+void exchange_import_native_int(ExchangeImport *import, const char *key, int value);
+void exchange_import_native_bool(ExchangeImport *import, const char *key, bool value);
+void exchange_import_implied(ExchangeImport *import, const char *key, const char *value);
+/* Setting `from` becomes native `key`, if it is there. */
+void exchange_import_move(ExchangeImport *import, const char *from, const char *key);
+/* What the document says at a key path, or NULL. */
+const OrrJson *exchange_import_at(const ExchangeImport *import, const char *key);
+int exchange_import_doc_int(const ExchangeImport *import, const char *key, int fallback);
+/* Layers of the document's model: its own, or its preset's; 0: unknown. */
+int exchange_import_layers(const ExchangeImport *import);
+/* One word in or out of execution.overlap; the others stay as the document has them. */
+void exchange_import_overlap(ExchangeImport *import, const char *word, bool on);
+void exchange_import_warn(const ExchangeImport *import, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+#endif

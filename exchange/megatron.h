@@ -1,0 +1,31 @@
+/* exchange/megatron.h - the names that Megatron-LM and Megatron-Bridge have for fields of a scenario.
+ * Source: megatron/training/arguments.py and megatron/core/transformer/transformer_config.py. */
+#ifndef ORR_EXCHANGE_MEGATRON_H
+#define ORR_EXCHANGE_MEGATRON_H
+
+#include "exchange/internal.h"
+
+/* When a number is written. */
+typedef enum { MEGATRON_ALWAYS, MEGATRON_POSITIVE, MEGATRON_MOE, MEGATRON_MLA } MegatronWhen;
+
+typedef struct MegatronInt {
+    const char *flag;   /* of Megatron-LM */
+    const char *bridge; /* NULL: it has none */
+    const char *key;    /* of the scenario */
+    size_t offset;      /* int in Spec */
+    MegatronWhen when;
+} MegatronInt;
+
+typedef struct MegatronSwitch {
+    const char *flag, *bridge, *key;
+    size_t offset;                     /* bool in Spec */
+    bool flag_inverse, bridge_inverse; /* the switch says the opposite of the field */
+} MegatronSwitch;
+
+extern const MegatronInt megatron_ints[];
+extern const int megatron_int_count;
+extern const MegatronSwitch megatron_switches[];
+extern const int megatron_switch_count;
+extern const ExchangeWordPair megatron_norms[2], megatron_positions[3], megatron_optimizers[3];
+
+#endif

@@ -1,0 +1,267 @@
+/* exchange/settings_read.c - settings from shell words, TOML, YAML and JSON. */
+#include <string.h>
+
+#include "exchange/settings.h"
+#include "exchange/shell.h"
+
+#define COMPANION_MARK "# orrery-scenario: "
+
+static void problem(GPtrArray *problems, const char *path, guint line, const char *what)
+{
+    g_ptr_array_add(problems, g_strdup_printf("%s:%u: %s; passed over", path, line, what));
+}
+
+/* --- shell words --- */
+
+static bool is_flag(const char *word)
+{
+    return g_str_has_prefix(word, "--") && g_ascii_isalpha(word[2]);
+}
+
+static const char *word_at(const GPtrArray *words, guint i)
+{
+    return i < words->len ? g_ptr_array_index(words, i) : SHELL_END;
+}
+
+/* "--num-layers" and "32" on lines of their own: words[at] ends the line of a flag that has no value yet. */
+static bool value_on_next_line(const GPtrArray *words, guint flag, guint at)
+{
+    return (flag == 0 || shell_is_end(word_at(words, flag - 1))) && !shell_is_end(word_at(words, at + 1)) &&
+           !is_flag(word_at(words, at + 1)) && shell_is_end(word_at(words, at + 2));
+}
+
+/* 220_000_000 is a number to Python. */
+static void add_flag(Settings *settings, const char *key, const char *value)
+{
+    g_autofree char *plain = g_strdup(value);
+    if (plain != NULL && strspn(plain, "0123456789_") == strlen(plain)) {
+        char *to = plain;
+        for (const char *from = plain; *from != '\0'; from++)
+            if (*from != '_')
+                *to++ = *from;
+        *to = '\0';
+    }
+    settings_text(settings, key, plain);
+}
+
+static void read_flags(const char *text, size_t length, Settings *settings)
+{
+    g_autoptr(GPtrArray) words = shell_words(text, length);
+    for (guint i = 0; i < words->len; i++) {
+        const char *word = g_ptr_array_index(words, i);
+        const guint flag = i;
+        if (!is_flag(word))
+            continue;
+        const char *equals = strchr(word, '=');
+        g_autofree char *key =
+            equals != NULL ? g_strndup(word + 2, (gsize)(equals - word - 2)) : g_strdup(word + 2);
+        g_autoptr(GString) value = g_string_new(equals != NULL ? equals + 1 : NULL);
+        bool bare = equals == NULL;
+        for (; i + 1 < words->len && !is_flag(word_at(words, i + 1)); i++) {
+            const char *next = word_at(words, i + 1);
+            if (shell_is_end(next) && next[0] == '\n' && bare && value_on_next_line(words, flag, i + 1))
+                continue;
+            if (shell_is_end(next) || g_str_has_suffix(next, ".py")) /* the launcher's options end there */
+                break;
+            if (!bare && next[0] == '$') /* a variable of the environment that may hold more options */
+                continue;
+            g_string_append_printf(value, "%s%s", bare ? "" : " ", next);
+            bare = false;
+        }
+        add_flag(settings, key, bare ? NULL : value->str);
+    }
+}
+
+/* "model.tensor_model_parallel_size=8" and "mixed_precision=bf16_mixed", but no TP=8 of the shell's. */
+static bool is_override(const char *key, const char *equals)
+{
+    for (const char *c = key; c < equals; c++)
+        if (!g_ascii_islower(*c) && !g_ascii_isdigit(*c) && *c != '_' && *c != '.')
+            return false;
+    return key < equals;
+}
+
+static void read_dotlist(const char *text, size_t length, Settings *settings)
+{
+    g_autoptr(GPtrArray) words = shell_words(text, length);
+    for (guint i = 0; i < words->len; i++) {
+        const char *word = g_ptr_array_index(words, i);
+        const char *equals = strchr(word, '='), *start = word + strspn(word, "+~");
+        if (equals == NULL || !is_override(start, equals))
+            continue;
+        g_autofree char *key = g_strndup(start, (gsize)(equals - start));
+        settings_text(settings, key, equals + 1);
+    }
+}
+
+/* --- TOML and YAML --- */
+
+/* Cuts a comment that begins outside quotes. */
+static void cut_comment(char *line)
+{
+    char quote = '\0';
+    for (char *c = line; *c != '\0'; c++) {
+        if (quote != '\0' && *c == '\\' && quote == '"' && c[1] != '\0')
+            c++;
+        else if (quote != '\0' ? *c == quote : *c == '"' || *c == '\'')
+            quote = quote != '\0' ? '\0' : *c;
+        else if (quote == '\0' && *c == '#' && (c == line || g_ascii_isspace(c[-1]))) {
+            *c = '\0';
+            return;
+        }
+    }
+}
+
+static char *unquote(const char *text)
+{
+    const size_t length = strlen(text);
+    if (length >= 2 && text[0] == '\'' && text[length - 1] == '\'')
+        return g_strndup(text + 1, length - 2);
+    if (length < 2 || text[0] != '"' || text[length - 1] != '"')
+        return g_strdup(text);
+    OrrJsonDoc *doc = orr_json_parse(text, length, "text", NULL);
+    char *plain = doc != NULL && orr_json_type(orr_json_root(doc)) == ORR_JSON_TEXT
+                      ? g_strdup(orr_json_text(orr_json_root(doc)))
+                      : g_strndup(text + 1, length - 2);
+    orr_json_free(doc);
+    return plain;
+}
+
+static void add_value(Settings *settings, const char *prefix, const char *key, const char *text)
+{
+    g_autofree char *value = unquote(text), *name = unquote(key);
+    g_autofree char *path = prefix[0] != '\0' ? g_strconcat(prefix, ".", name, NULL) : g_strdup(name);
+    settings_text(settings, path, value);
+}
+
+static void read_toml(char **lines, const char *path, Settings *settings, GPtrArray *problems)
+{
+    g_autofree char *section = g_strdup("");
+    for (guint i = 0; lines[i] != NULL; i++) {
+        cut_comment(lines[i]);
+        char *line = g_strstrip(lines[i]);
+        char *equals = strchr(line, '=');
+        if (line[0] == '\0')
+            continue;
+        if (line[0] == '[' && g_str_has_suffix(line, "]")) {
+            g_free(section);
+            section = g_strndup(line + 1, strlen(line) - 2);
+        } else if (equals != NULL && equals != line) {
+            *equals = '\0';
+            add_value(settings, section, g_strstrip(line), g_strstrip(equals + 1));
+        } else {
+            problem(problems, path, i + 1, "neither a [section] nor a key = value");
+        }
+    }
+}
+
+typedef struct YamlLevel {
+    int indent;
+    size_t path_length; /* of the keys above this level */
+} YamlLevel;
+
+static void read_yaml(char **lines, const char *path, Settings *settings, GPtrArray *problems)
+{
+    enum { DEEPEST = 32 };
+    YamlLevel levels[DEEPEST] = {{0, 0}};
+    int depth = 0;
+    g_autoptr(GString) prefix = g_string_new(NULL);
+    for (guint i = 0; lines[i] != NULL; i++) {
+        cut_comment(lines[i]);
+        const int indent = (int)strspn(lines[i], " ");
+        char *line = g_strstrip(lines[i]);
+        char *colon = strstr(line, ": ");
+        if (line[0] == '\0' || g_str_equal(line, "---"))
+            continue;
+        if (colon == NULL && g_str_has_suffix(line, ":"))
+            colon = line + strlen(line) - 1;
+        if (line[0] == '-' || colon == NULL) { /* block lists: nothing that a scenario has */
+            if (line[0] != '-')
+                problem(problems, path, i + 1, "no key: value");
+            continue;
+        }
+        *colon = '\0';
+        const char *value = g_strstrip(colon + 1);
+        while (depth > 0 && indent < levels[depth].indent)
+            depth--;
+        if (indent > levels[depth].indent && prefix->len > levels[depth].path_length && depth + 1 < DEEPEST)
+            levels[++depth] = (YamlLevel){indent, prefix->len};
+        g_string_truncate(prefix, levels[depth].path_length);
+        if (value[0] != '\0') {
+            add_value(settings, prefix->str, line, value);
+            continue;
+        }
+        g_autofree char *name = unquote(line);
+        g_string_append_printf(prefix, "%s%s", prefix->len > 0 ? "." : "", name);
+    }
+}
+
+/* --- JSON --- */
+
+static void flatten(const OrrJson *node, const char *path, Settings *settings)
+{
+    for (const OrrJson *member = orr_json_first(node); member != NULL; member = orr_json_next(member)) {
+        const char *key = orr_json_key(member);
+        g_autofree char *full = path[0] != '\0' ? g_strconcat(path, ".", key, NULL) : g_strdup(key);
+        if (path[0] == '\0' && strcmp(key, "orrery") == 0 && orr_json_type(member) == ORR_JSON_OBJECT) {
+            g_free(settings->companion);
+            settings->companion = orr_json_dump(member);
+        } else if (orr_json_type(member) == ORR_JSON_OBJECT) {
+            flatten(member, full, settings);
+        } else if (orr_json_type(member) == ORR_JSON_TEXT) {
+            settings_text(settings, full, orr_json_text(member));
+        } else {
+            g_autofree char *text = orr_json_dump(member);
+            settings_raw(settings, full, text);
+        }
+    }
+}
+
+static bool read_json(const char *text, size_t length, const char *path, Settings *settings, GError **error)
+{
+    OrrJsonDoc *doc = orr_json_parse(text, length, path, error);
+    if (doc == NULL)
+        return false;
+    const bool object = orr_json_type(orr_json_root(doc)) == ORR_JSON_OBJECT;
+    if (object)
+        flatten(orr_json_root(doc), "", settings);
+    else
+        orr_fail(error, ORR_ERROR_INPUT, "%s: is %s; give an object", path,
+                 orr_json_type_name(orr_json_root(doc)));
+    orr_json_free(doc);
+    return object;
+}
+
+bool settings_read(const char *text, size_t length, const char *path, SettingsSyntax syntax,
+                   Settings *settings, GPtrArray *problems, GError **error)
+{
+    if (syntax == SETTINGS_JSON)
+        return read_json(text, length, path, settings, error);
+    if (!g_utf8_validate_len(text, length, NULL))
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: is no UTF-8 text", path);
+    g_autofree char *copy = g_strndup(text, length);
+    g_auto(GStrv) lines = g_strsplit(copy, "\n", -1);
+    for (char **line = lines; *line != NULL; line++)
+        if (g_str_has_prefix(*line, COMPANION_MARK)) {
+            g_free(settings->companion);
+            settings->companion = g_strdup(g_strstrip(*line + strlen(COMPANION_MARK)));
+            (*line)[0] = '\0';
+        }
+    switch (syntax) {
+    case SETTINGS_FLAGS:
+        read_flags(text, length, settings);
+        break;
+    case SETTINGS_DOTLIST:
+        read_dotlist(text, length, settings);
+        break;
+    case SETTINGS_TOML:
+        read_toml(lines, path, settings, problems);
+        break;
+    case SETTINGS_YAML:
+        read_yaml(lines, path, settings, problems);
+        break;
+    case SETTINGS_JSON:
+        g_assert_not_reached();
+    }
+    return true;
+}

@@ -1,0 +1,15 @@
+/* exchange/torchtitan.h - words of torchtitan's job configuration (torchtitan/config/job_config.py). */
+#ifndef ORR_EXCHANGE_TORCHTITAN_H
+#define ORR_EXCHANGE_TORCHTITAN_H
+
+#include "exchange/internal.h"
+
+extern const ExchangeWordPair torchtitan_schedules[6];
+
+/* Model stages that torchtitan makes of `layers` (with what embedding and head count for) at `per_stage` each. */
+static inline int torchtitan_stages(int layers, int per_stage)
+{
+    return (layers + per_stage - 1) / per_stage;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* ledger/generation.c - see generation.h. */
+#include <string.h>
+
+#include "ledger/generation.h"
+#include "spec/load.h"
+#include "spec/resolve.h"
+
+/* Containers are named by year and month. */
+#define RELEASE "NeMo "
+
+char *ledger_software_month(const char *text, const char *date)
+{
+    const char *at = text != NULL ? strstr(text, RELEASE) : NULL;
+    for (; at != NULL; at = strstr(at, RELEASE)) {
+        at += strlen(RELEASE);
+        const bool month = g_ascii_isdigit(at[0]) && g_ascii_isdigit(at[1]) && at[2] == '.' &&
+                           g_ascii_isdigit(at[3]) && g_ascii_isdigit(at[4]);
+        const int number = month ? 10 * (at[3] - '0') + at[4] - '0' : 0;
+        if (number >= 1 && number <= 12)
+            return g_strdup_printf("20%.2s-%.2s", at, at + 3);
+    }
+    return g_strdup(date);
+}
+
+char *ledger_framework_of_date(const char *framework, const char *date)
+{
+    g_autoptr(GPtrArray) names = spec_preset_names("frameworks", NULL);
+    SpecFramework today; /* its name is not `framework` where that is an old name */
+    if (!spec_load_framework(framework, &today, NULL))
+        return NULL;
+    g_autofree char *prefix = g_strconcat(today.name, "-", NULL);
+    char until[sizeof((SpecFramework *)0)->until] = "";
+    char *found = NULL;
+    for (guint i = 0; names != NULL && i < names->len; i++) {
+        const char *name = g_ptr_array_index(names, i);
+        SpecFramework profile;
+        if (!g_str_has_prefix(name, prefix) || !spec_load_framework(name, &profile, NULL) ||
+            strcmp(date, profile.until) > 0 || (found != NULL && strcmp(profile.until, until) >= 0)) {
+            continue;
+        }
+        g_free(found);
+        found = g_strdup(name);
+        g_strlcpy(until, profile.until, sizeof until);
+    }
+    return found;
+}

@@ -1,0 +1,41 @@
+/* ledger/interval.h - the interval around a prediction, from how far published runs lay from theirs.
+ *
+ *   spread_c = sqrt( (sum over the sources of class c of mean r^2, + mean over all sources of mean r^2)
+ *                    / (sources of class c + 1) )
+ *   interval = predicted * exp(+- z * spread_c)
+ *     r = log(measured / predicted); the second term lets all classes together count as one more source of
+ *     each; z covers LEDGER_COVERAGE of the published runs, each source weighing the same, when the spreads
+ *     that judge a source are computed without it
+ * Ignores: that a class is biased (its bias widens the interval, it does not move it: the bias of some sources
+ * does not predict that of another).
+ * Tested: unit/test_interval.c, published/test_ledger.c
+ */
+#ifndef ORR_LEDGER_INTERVAL_H
+#define ORR_LEDGER_INTERVAL_H
+
+#include "ledger/residuals.h"
+
+#define LEDGER_COVERAGE    0.90
+#define LEDGER_MIN_SOURCES 3 /* fewer say nothing about the next one: no interval */
+
+/* How many times farther an interval reaches, on the logarithmic scale, where no published run has the accelerator,
+ * the precision on it, or the framework. Source: docs/ACCURACY.md "Second blind set" (first replay) */
+#define LEDGER_OUTSIDE_WIDENING 2.0
+
+typedef struct LedgerSpread {
+    double spread[LEDGER_CLASS_COUNT]; /* of r */
+    int runs[LEDGER_CLASS_COUNT];
+    double z; /* NAN: too few sources */
+} LedgerSpread;
+
+/* From all sources but `left_out` (-1: from all). */
+LedgerSpread ledger_spread(const LedgerResiduals *residuals, int left_out);
+
+/* Mean over the sources of class `kind`, without `left_out`, of their mean log ratio; over all classes where
+ * the class has no source left. What a correction by bias would use. */
+double ledger_bias(const LedgerResiduals *residuals, LedgerClass kind, int left_out);
+
+/* Fills the report's interval and what lies outside all published runs. `residuals` NULL: no interval. */
+void ledger_interval_fill(const LedgerResiduals *residuals, OrrArena *arena, Report *report);
+
+#endif

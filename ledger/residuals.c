@@ -1,0 +1,258 @@
+/* ledger/residuals.c - the list of residuals and its file. */
+#include "ledger/residuals.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+static const char *const CLASS_NAMES[LEDGER_CLASS_COUNT] = {"dense", "sharded", "context", "experts"};
+
+/* The columns of a row in the file, in this order. */
+enum {
+    SOURCE,
+    ID,
+    CLASS,
+    ACCELERATOR,
+    PRECISION,
+    FRAMEWORK,
+    SCHEDULE,
+    GPUS,
+    SEQUENCE,
+    PARAMETERS,
+    RATIO,
+    COLUMNS
+};
+static const char *const COLUMN_NAMES[COLUMNS] = {"source",          "id",         "class",    "accelerator",
+                                                  "precision",       "framework",  "schedule", "gpus",
+                                                  "sequence_length", "parameters", "log_ratio"};
+
+LedgerClass ledger_class(const Spec *spec)
+{
+    return spec->model.moe.experts > 0  ? LEDGER_CLASS_EXPERTS
+           : spec->parallel.context > 1 ? LEDGER_CLASS_CONTEXT
+           : spec->parallel.zero == 3   ? LEDGER_CLASS_SHARDED
+                                        : LEDGER_CLASS_DENSE;
+}
+
+const char *ledger_class_name(LedgerClass kind)
+{
+    return CLASS_NAMES[kind];
+}
+
+LedgerResiduals *ledger_residuals_new(void)
+{
+    LedgerResiduals *residuals = g_new(LedgerResiduals, 1);
+    residuals->sources = g_ptr_array_new_with_free_func(g_free);
+    residuals->rows = g_array_new(FALSE, FALSE, sizeof(LedgerResidual));
+    residuals->text = g_string_chunk_new(4096);
+    return residuals;
+}
+
+void ledger_residuals_free(LedgerResiduals *residuals)
+{
+    if (residuals == NULL)
+        return;
+    g_ptr_array_unref(residuals->sources);
+    g_array_unref(residuals->rows);
+    g_string_chunk_free(residuals->text);
+    g_free(residuals);
+}
+
+int ledger_residuals_source(LedgerResiduals *residuals, const char *source)
+{
+    for (guint i = residuals->sources->len; i > 0; i--) {
+        if (strcmp(residuals->sources->pdata[i - 1], source) == 0)
+            return (int)i - 1;
+    }
+    g_ptr_array_add(residuals->sources, g_strdup(source));
+    return (int)residuals->sources->len - 1;
+}
+
+void ledger_residuals_add(LedgerResiduals *residuals, const LedgerResidual *row)
+{
+    LedgerResidual copy = *row;
+    g_assert(row->source >= 0 && row->source < (int)residuals->sources->len);
+    copy.id = g_string_chunk_insert(residuals->text, row->id);
+    copy.accelerator = g_string_chunk_insert_const(residuals->text, row->accelerator);
+    copy.precision = g_string_chunk_insert_const(residuals->text, row->precision);
+    copy.framework = g_string_chunk_insert_const(residuals->text, row->framework);
+    copy.schedule = g_string_chunk_insert_const(residuals->text, row->schedule);
+    g_array_append_val(residuals->rows, copy);
+}
+
+LedgerResidual ledger_residual_of(const Report *report)
+{
+    const Spec *spec = report->spec;
+    const SpecParallel *parallel = &spec->parallel;
+    const char *schedule = parallel->schedule_file[0] != '\0'
+                               ? parallel->schedule_file
+                               : spec_word(&spec_words_schedule, (int)parallel->schedule);
+    return (LedgerResidual){.kind = ledger_class(spec),
+                            .id = "",
+                            .accelerator = spec->cluster.accelerator.name,
+                            .precision = spec_word(&spec_words_precision, (int)spec->training.precision),
+                            .framework = spec->execution.framework.name,
+                            .schedule = parallel->pipeline > 1 ? schedule : "",
+                            .gpus = report->gpus,
+                            .sequence_length = spec->training.sequence_length,
+                            .parameters = report->parameters};
+}
+
+/* --- the file --- */
+
+static void write_row(const LedgerResiduals *residuals, const LedgerResidual *row, GString *out)
+{
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+    OrrJsonWriter w;
+    orr_jw_init(&w, out, true);
+    orr_jw_begin(&w, NULL, '[');
+    orr_jw_text(&w, NULL, residuals->sources->pdata[row->source]);
+    orr_jw_text(&w, NULL, row->id);
+    orr_jw_text(&w, NULL, CLASS_NAMES[row->kind]);
+    orr_jw_text(&w, NULL, row->accelerator);
+    orr_jw_text(&w, NULL, row->precision);
+    orr_jw_text(&w, NULL, row->framework);
+    orr_jw_text(&w, NULL, row->schedule);
+    orr_jw_int(&w, NULL, row->gpus);
+    orr_jw_int(&w, NULL, row->sequence_length);
+    orr_jw_number(&w, NULL, row->parameters);
+    g_ascii_formatd(number, sizeof number, "%.4f", row->log_ratio);
+    orr_jw_number(&w, NULL, g_ascii_strtod(number, NULL));
+    orr_jw_end(&w, ']');
+}
+
+/* A run a line, so that changes can be read. */
+void ledger_residuals_write(const LedgerResiduals *residuals, GString *out)
+{
+    g_string_append(out, "{\"schema\": 1,\n"
+                         " \"name\": \"residuals\",\n"
+                         " \"source\": \"orrery validate scenarios/measurements/*.json --residuals "
+                         "scenarios/residuals.json\",\n"
+                         " \"columns\": [");
+    for (int i = 0; i < COLUMNS; i++)
+        g_string_append_printf(out, "%s\"%s\"", i > 0 ? ", " : "", COLUMN_NAMES[i]);
+    g_string_append(out, "],\n \"rows\": [");
+    for (guint i = 0; i < residuals->rows->len; i++) {
+        g_string_append(out, i > 0 ? ",\n" : "\n");
+        write_row(residuals, ledger_residual(residuals, i), out);
+    }
+    g_string_append(out, "\n]}\n");
+}
+
+static bool bad_row(const char *path, int index, const char *what, GError **error)
+{
+    orr_fail(error, ORR_ERROR_INPUT, "%s: rows[%d]: %s; write the file anew with orrery validate --residuals",
+             path, index, what);
+    return false;
+}
+
+static bool parse_cells(const OrrJson *const cells[COLUMNS], LedgerResiduals *residuals,
+                        const char **ret_what)
+{
+    for (int i = 0; i < COLUMNS; i++) {
+        if (orr_json_type(cells[i]) != (i < GPUS ? ORR_JSON_TEXT : ORR_JSON_NUMBER)) {
+            *ret_what = COLUMN_NAMES[i];
+            return false;
+        }
+    }
+    int kind = 0;
+    while (kind < LEDGER_CLASS_COUNT && strcmp(CLASS_NAMES[kind], orr_json_text(cells[CLASS])) != 0)
+        kind++;
+    const double gpus = orr_json_number(cells[GPUS]), sequence = orr_json_number(cells[SEQUENCE]);
+    if (kind == LEDGER_CLASS_COUNT || !(gpus >= 1 && gpus <= G_MAXINT) ||
+        !(sequence >= 1 && sequence <= G_MAXINT)) {
+        *ret_what = kind == LEDGER_CLASS_COUNT ? "class" : "gpus or sequence_length";
+        return false;
+    }
+    const LedgerResidual row = {.source = ledger_residuals_source(residuals, orr_json_text(cells[SOURCE])),
+                                .kind = (LedgerClass)kind,
+                                .id = orr_json_text(cells[ID]),
+                                .accelerator = orr_json_text(cells[ACCELERATOR]),
+                                .precision = orr_json_text(cells[PRECISION]),
+                                .framework = orr_json_text(cells[FRAMEWORK]),
+                                .schedule = orr_json_text(cells[SCHEDULE]),
+                                .gpus = (int)gpus,
+                                .sequence_length = (int)sequence,
+                                .parameters = orr_json_number(cells[PARAMETERS]),
+                                .log_ratio = orr_json_number(cells[RATIO])};
+    ledger_residuals_add(residuals, &row);
+    return true;
+}
+
+static bool parse_row(const char *path, const OrrJson *node, int index, LedgerResiduals *residuals,
+                      GError **error)
+{
+    const OrrJson *cells[COLUMNS];
+    int count = 0;
+    if (orr_json_type(node) != ORR_JSON_LIST)
+        return bad_row(path, index, "is no list", error);
+    for (const OrrJson *cell = orr_json_first(node); cell != NULL; cell = orr_json_next(cell), count++) {
+        if (count < COLUMNS)
+            cells[count] = cell;
+    }
+    if (count != COLUMNS)
+        return bad_row(path, index, "does not have as many cells as there are columns", error);
+    const char *column = NULL;
+    if (parse_cells(cells, residuals, &column))
+        return true;
+    g_autofree char *what = g_strdup_printf("%s is not what it should be", column);
+    return bad_row(path, index, what, error);
+}
+
+static bool columns_match(const OrrJson *columns)
+{
+    int i = 0;
+    if (columns == NULL || orr_json_type(columns) != ORR_JSON_LIST)
+        return false;
+    for (const OrrJson *node = orr_json_first(columns); node != NULL; node = orr_json_next(node), i++) {
+        if (i >= COLUMNS || orr_json_type(node) != ORR_JSON_TEXT ||
+            strcmp(orr_json_text(node), COLUMN_NAMES[i]) != 0)
+            return false;
+    }
+    return i == COLUMNS;
+}
+
+static bool parse(const char *path, const OrrJson *root, LedgerResiduals *residuals, GError **error)
+{
+    const bool object = orr_json_type(root) == ORR_JSON_OBJECT;
+    const OrrJson *rows = object ? orr_json_member(root, "rows") : NULL;
+    if (!object || !columns_match(orr_json_member(root, "columns")) || rows == NULL ||
+        orr_json_type(rows) != ORR_JSON_LIST) {
+        orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: is no file of residuals of this version; write it anew with orrery validate --residuals",
+            path);
+        return false;
+    }
+    int index = 0;
+    for (const OrrJson *node = orr_json_first(rows); node != NULL; node = orr_json_next(node), index++) {
+        if (!parse_row(path, node, index, residuals, error))
+            return false;
+    }
+    return true;
+}
+
+bool ledger_residuals_read(const char *path, LedgerResiduals **ret_residuals, GError **error)
+{
+    OrrJsonDoc *doc = orr_json_read_file(path, error);
+    if (doc == NULL)
+        return false;
+    LedgerResiduals *residuals = ledger_residuals_new();
+    const bool ok = parse(path, orr_json_root(doc), residuals, error);
+    orr_json_free(doc);
+    if (ok)
+        *ret_residuals = residuals;
+    else
+        ledger_residuals_free(residuals);
+    return ok;
+}
+
+bool ledger_residuals_shipped(LedgerResiduals **ret_residuals, GError **error)
+{
+    g_autofree char *folder = orr_scenarios_dir(NULL);
+    g_autofree char *path = folder != NULL ? g_build_filename(folder, "residuals.json", NULL) : NULL;
+    *ret_residuals = NULL;
+    return path == NULL || !g_file_test(path, G_FILE_TEST_EXISTS) ||
+           ledger_residuals_read(path, ret_residuals, error);
+}

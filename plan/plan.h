@@ -1,0 +1,89 @@
+/* plan/plan.h - how many GPUs for a deadline or a budget; days, money and energy for a number of GPUs.
+ *
+ * A plan varies the data-parallel degree of one scenario and keeps everything else: model degrees, global batch,
+ * schedule. The micro-batch shrinks where the share of the batch that a replica gets is no multiple of it. Every
+ * point is simulated; the textbook estimate stands beside it and its distance is split into named terms.
+ * Ignores: failures, restarts, checkpoints, evaluation.
+ */
+#ifndef ORR_PLAN_PLAN_H
+#define ORR_PLAN_PLAN_H
+
+#include "ledger/residuals.h"
+
+typedef struct PlanPoint {
+    int gpus, nodes;
+    int tensor, context, pipeline, virtual_stages, data, micro_batch, microbatches;
+    char *reason; /* why it cannot be simulated; NULL: it was */
+    bool fits;
+    double short_bytes; /* 0 when it fits */
+    double step_s, tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, bubble_frac;
+    double days, days_low, days_high; /* low and high 0: no interval */
+    double gpu_hours, usd, kwh;       /* usd 0: no price; kwh 0: no power */
+    double efficiency_frac;           /* tokens/s a GPU over that of the smallest point that fits */
+} PlanPoint;
+
+/* Where the simulated days differ from the textbook's: the textbook's days and these add up to the simulated. */
+typedef struct PlanTerm {
+    const char *key, *label;
+    double days;
+} PlanTerm;
+
+#define PLAN_TERM_MAX (SIM_PART_COUNT + 3)
+
+/* 6 P T / (X t), by hand: no simulation. */
+typedef struct PlanTextbook {
+    double parameters;          /* P: active ones of a mixture of experts */
+    double flops_per_s_per_gpu; /* X, assumed */
+    bool rate_given;            /* else half of the dense peak */
+    double gpus;                /* for the deadline, not rounded; 0: no deadline */
+    int gpus_rounded;           /* the next whole number */
+    int at_gpus;                /* the point that the days below and the terms are for; 0: none */
+    double days;                /* 6 P T / (n X) */
+    double attention_days;      /* (6 P + 12 L heads d s) T / (n X): attention counted, not halved */
+    double recompute_days;      /* 8 P T / (n X) */
+    PlanTerm terms[PLAN_TERM_MAX];
+    int term_count;
+} PlanTextbook;
+
+/* One kind of GPU. */
+typedef struct Plan {
+    char *accelerator, *cluster; /* names; cluster may be "" */
+    double memory_bytes, peak_flops_per_s, usd_per_gpu_hour, pue, power_w_per_gpu;
+    bool host_power_known;       /* power_w_per_gpu holds a share of the host */
+    int gpus_per_node, own_gpus; /* own_gpus: of the scenario as written */
+    GArray *points;              /* PlanPoint, by rising GPU count */
+    int chosen;                  /* index of the answer; -1: no point does it */
+    int fastest;                 /* index of the fastest that fits; -1: none fits */
+    PlanTextbook textbook;
+} Plan;
+
+typedef struct PlanOptions {
+    double deadline_s, budget_usd; /* 0: not asked */
+    const int *gpus;               /* the counts to look at; NULL: every one that the batch allows */
+    int gpus_count;
+    double textbook_flops_per_s, textbook_parameters; /* 0: see PlanTextbook */
+    const LedgerResiduals *residuals; /* of measured runs, for the days' interval; may be NULL */
+    void (*progress)(int done, int total, void *data); /* may be NULL */
+    void *progress_data;
+} PlanOptions;
+
+/* Plans `asked` ("auto" fields are chosen anew at every point). With a deadline the answer is the fewest GPUs that
+ * fit and keep it (and the budget); with a budget alone the fastest that keeps it; with neither the scenario's own
+ * count, or the only one of options->gpus. Fails when the scenario names no tokens, or a budget no price. */
+bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error);
+void plan_clear(Plan *plan);
+
+/* Several kinds of GPU side by side: `plans` of one scenario and one question. */
+typedef struct PlanPage {
+    const Spec *spec;         /* of the first plan */
+    const SpecSource *source; /* may be NULL */
+    const PlanOptions *options;
+    const Plan *plans;
+    int count;
+} PlanPage;
+
+void plan_write_text(const PlanPage *page, GString *out);
+void plan_write_json(const PlanPage *page, GString *out);
+void plan_write_csv(const PlanPage *page, GString *out);
+
+#endif
