@@ -131,7 +131,6 @@ const SimPlanResource *sim_standard_resources(int *ret_count);
 /* One rank can stand for all replicas of a pipeline rank: none differs, and what replicas share is either enough for all
  * of them at once or theirs alone, so that each gets an equal part of it at any instant. */
 bool sim_plan_folds(const SimPlan *plan);
-
 /* Stages of one copy of the model: the first of `stages`. */
 int sim_plan_model_stages(const SimPlan *plan);
 
