@@ -273,8 +273,7 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
     complete_training(&completion, spec);
     if (spec->execution.framework.reduces_at_end)
         spec->execution.overlap &= ~(unsigned)SPEC_OVERLAP_GRAD_REDUCE;
-    if (spec->offload.activation_layers == SPEC_OFFLOAD_ALL)
-        spec->offload.activation_layers = spec->model.layers;
+    spec_offload_complete(&spec->offload, spec->model.layers);
     return true;
 }
 

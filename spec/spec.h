@@ -15,6 +15,7 @@
 
 #include "spec/kernel_model.h"
 #include "spec/names.h"
+#include "spec/offload.h"
 
 #define SPEC_AUTO        (-1)
 #define SPEC_NAME_SIZE   128
@@ -101,6 +102,7 @@ typedef struct SpecCluster {
     double pue;                      /* facility power over IT power */
     double host_power_w_per_gpu;     /* CPU, NIC, fans, per GPU */
     SpecCollectiveModel collectives; /* fitted: NCCL time model per level */
+    SpecHost host;                   /* of a node: memory, cores, disks and the ways to them */
     char calibration[SPEC_NAME_SIZE];
 } SpecCluster;
 
@@ -236,6 +238,8 @@ typedef struct SpecFramework {
     bool regathers_recompute;   /* gathered for recomputation and again for the gradients */
     bool reshard_after_forward;
     bool reduce_each_microbatch;          /* ZeRO-2/3: gradients are reduced on every micro-batch */
+    unsigned offload_schemes;             /* bits of SpecOffloadScheme that it has */
+    double host_optimizer_passes;         /* times that its optimizer on the host streams states over a fused one */
     double dropout_frac;                  /* of models that do not say */
     double rowwise_gemm_frac;             /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
     double rowwise_long_gemm_frac;        /* the same of those that sum over 16,384 and more */
@@ -315,12 +319,6 @@ typedef struct SpecExecution {
     char cuda_graph[SPEC_NAME_SIZE]; /* "" none; what is captured, in the framework's words */
     unsigned overlap;                /* bits of SpecOverlap; SPEC_AUTO has its own bit */
 } SpecExecution;
-
-#define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */
-
-typedef struct SpecOffload {
-    int activation_layers; /* of each model stage, the first ones; 0: none; or SPEC_AUTO */
-} SpecOffload;
 
 /* --- what a search may try --- */
 

@@ -1,0 +1,59 @@
+/* costmodel/offload.c - see offload.h. */
+#include "costmodel/offload.h"
+
+#include <math.h>
+
+#include "costmodel/states.h"
+
+static double ceil_div(int a, int b)
+{
+    return (double)((a + b - 1) / b);
+}
+
+CostHost cost_host(const Spec *spec)
+{
+    const SpecCluster *cluster = &spec->cluster;
+    const SpecHost *host = &cluster->host;
+    const int sockets = MAX(host->sockets, 1), gpus = MAX(cluster->gpus_per_node, 1);
+    const double processes = ceil_div(gpus, sockets); /* of one socket */
+    const double sharers = fmin(MAX(host->gpus_per_pcie_root, 1), gpus);
+    const double link = cluster->accelerator.host_link_bytes_per_s;
+    const double root = host->pcie_root_bytes_per_s > 0 ? host->pcie_root_bytes_per_s : link;
+    const double frac = spec->offload.pinned ? host->pinned_frac : host->pageable_frac;
+    const double stream = host->dram_stream_frac * host->dram_bytes_per_s;
+    const double cores = host->core_bytes_per_s * host->cores / sockets;
+    return (CostHost){.copy_bytes_per_s = frac * fmin(link, root / sharers),
+                      .duplex_frac = host->duplex_frac,
+                      .optimizer_bytes_per_s = fmin(stream, cores) / processes,
+                      .nvme_read_bytes_per_s = host->nvme_read_bytes_per_s / gpus,
+                      .nvme_write_bytes_per_s = host->nvme_write_bytes_per_s / gpus};
+}
+
+double cost_host_optimizer_bytes_per_parameter(const Spec *spec)
+{
+    const double moments = 8 * cost_optimizer_moments_ratio(spec->training.optimizer);
+    return 2 * moments + 2 * 4 + 4;
+}
+
+double cost_host_optimizer_s(const Spec *spec, double parameters)
+{
+    const CostHost host = cost_host(spec);
+    const double passes = fmax(1, spec->execution.framework.host_optimizer_passes);
+    return passes * parameters * cost_host_optimizer_bytes_per_parameter(spec) / host.optimizer_bytes_per_s;
+}
+
+double cost_offload_gradient_bytes(const Spec *spec)
+{
+    return spec->offload.fp32_transfer ? 4 : cost_weight_wire_bytes(spec);
+}
+
+double cost_offload_weight_bytes(const Spec *spec)
+{
+    return spec->offload.fp32_transfer ? 4 : cost_weight_wire_bytes(spec);
+}
+
+double cost_offload_state_bytes(const Spec *spec)
+{
+    const CostRecipe recipe = cost_recipe(spec);
+    return fmax(recipe.master, 4) + recipe.moments * cost_optimizer_moments_ratio(spec->training.optimizer);
+}
