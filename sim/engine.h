@@ -31,7 +31,8 @@ typedef enum {
     SIM_STREAM_H2D,
     SIM_STREAM_D2H,
     SIM_STREAM_HOST,
-    SIM_STREAM_STORAGE,
+    SIM_STREAM_NVME_READ,
+    SIM_STREAM_NVME_WRITE,
     SIM_STREAM_COUNT
 } SimStream;
 
@@ -88,6 +89,7 @@ typedef enum {
     SIM_MEM_GRADIENTS,
     SIM_MEM_OPTIMIZER,
     SIM_MEM_HOST, /* in the host's memory: no part of the GPU's level or peak */
+    SIM_MEM_NVME, /* on the node's disks: likewise */
     SIM_MEM_COUNT,
     SIM_MEM_GPU_COUNT = SIM_MEM_HOST
 } SimMem;

@@ -27,7 +27,8 @@ static const char *const stream_labels[SIM_STREAM_COUNT] = {
     [SIM_STREAM_H2D] = "host to device",
     [SIM_STREAM_D2H] = "device to host",
     [SIM_STREAM_HOST] = "host",
-    [SIM_STREAM_STORAGE] = "storage",
+    [SIM_STREAM_NVME_READ] = "disk read",
+    [SIM_STREAM_NVME_WRITE] = "disk write",
 };
 
 const char *sim_tag_label(SimTag tag)

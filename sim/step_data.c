@@ -370,4 +370,5 @@ void step_fill_rank(Step *step, int rank)
         llround(spec->execution.framework.workspace_bytes + placeholder_bytes(step, rank));
     out->static_bytes[SIM_MEM_ACTIVATIONS] = llround(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = llround(stranded_bytes(step, rank, &params));
+    step_offload_rank(step, rank, &params, out);
 }

@@ -142,7 +142,8 @@ static void offload_layers(const Spec *spec, SimStage *stage)
     for (int i = 0; i < stage->offloaded; i++) {
         SimSegment *segment = &stage->segments[stage->first_layer + i];
         const double rate = spec->cluster.accelerator.host_link_bytes_per_s * COPY_FRAC;
-        segment->copy_out.part_ps[SIM_PART_OFFLOAD] = step_ps((double)segment->activation_bytes / rate);
+        segment->leaving_bytes = segment->activation_bytes;
+        segment->copy_out.part_ps[SIM_PART_OFFLOAD] = step_ps((double)segment->leaving_bytes / rate);
         segment->copy_back = segment->copy_out;
     }
 }

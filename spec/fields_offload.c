@@ -26,6 +26,8 @@ static const SpecField host_fields[] = {
                   "[DeepSpeedPinned]."),
     SPEC_F_DOUBLE(SpecHost, duplex_frac, ORR_UNIT_FRAC, 0.5, 1, "1", 0,
                   "Share of its rate that each way keeps when both are busy: 1 PCIe, 0.5 where the two share."),
+    SPEC_F_DOUBLE(SpecHost, direct_frac, ORR_UNIT_FRAC, 0.01, 1, "0.8", 0,
+                  "Rate of kernels that read the host's memory where it is, over that of copies: an estimate."),
     SPEC_F_DOUBLE(SpecHost, nvme_bytes, ORR_UNIT_BYTES, 0, 1e18, "0", 0, "Disks of a node; 0: none."),
     SPEC_F_DOUBLE(SpecHost, nvme_read_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
                   "What all disks of a node read together."),

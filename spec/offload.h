@@ -20,6 +20,7 @@ typedef struct SpecHost {
     double pcie_root_bytes_per_s;           /* of the port, one way; 0: as one GPU's link */
     double pinned_frac, pageable_frac;      /* of the link that copies from page-locked and ordinary memory reach */
     double duplex_frac;                     /* of that, each way, when both ways are busy */
+    double direct_frac;                     /* of the copies' rate that kernels reach which read the memory themselves */
     double nvme_bytes, nvme_read_bytes_per_s, nvme_write_bytes_per_s; /* of a node */
 } SpecHost;
 
