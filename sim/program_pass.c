@@ -208,7 +208,7 @@ static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pa
         b->plan->deferred_heads > 0 && chunk->stage_index == b->stages - 1 && i == head_bucket(chunk);
     if (reduce && !waits_for_head)
         sim_emit_reduce(rb, chunk, i, pass->microbatch);
-    if (sim_makes_weight_gradient(pass->pass))
+    if (sim_makes_weight_gradient(pass->pass) && !waits_for_head)
         sim_update_gradient(rb, chunk, i, pass->position, pass->microbatch);
     return index;
 }
@@ -308,4 +308,5 @@ void sim_emit_deferred_head(RankBuilder *rb)
                  sim_intern_mem(rb->builder, &mem), chunk->stage_index, SIM_NONE);
     if (plan->overlap_grad_reduce && !plan->reduce_each_microbatch)
         sim_emit_reduce(rb, chunk, head_bucket(chunk), SIM_NONE);
+    sim_update_gradient(rb, chunk, head_bucket(chunk), chunk->last_grad, 0);
 }

@@ -240,8 +240,9 @@ void sim_update_gradient(RankBuilder *rb, Chunk *chunk, int i, int64_t position,
     const bool reduced = some(&segment->grad_reduce);
     if (offload == NULL || !some(&offload->grad_out) || (!last && !plan->offload.each_microbatch))
         return;
-    if (reduced && microbatch != SIM_NONE && !plan->overlap_grad_reduce && !plan->reduce_each_microbatch)
-        return; /* reduced at the end of the step, and copied behind that */
+    const bool late = reduced && !plan->overlap_grad_reduce && !plan->reduce_each_microbatch;
+    if (late != (microbatch == SIM_NONE))
+        return; /* what is reduced at the end of the step is copied behind that */
     SimMemDelta mem = {0};
     if (plan->offload.each_microbatch) {
         mem.start_bytes[SIM_MEM_GRADIENTS] = reduced ? offload->grad_bytes : 0;
