@@ -38,7 +38,7 @@ double cost_host_optimizer_bytes_per_parameter(const Spec *spec)
 double cost_host_optimizer_s(const Spec *spec, double parameters)
 {
     const CostHost host = cost_host(spec);
-    const double passes = fmax(1, spec->execution.framework.host_optimizer_passes);
+    const double passes = fmax(1, spec->execution.framework.optimizer.host_optimizer_passes);
     return passes * parameters * cost_host_optimizer_bytes_per_parameter(spec) / host.optimizer_bytes_per_s;
 }
 

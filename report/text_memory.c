@@ -127,8 +127,9 @@ static void write_remedies(const Spec *spec, GString *out)
     const SpecTraining *training = &spec->training;
     const SpecParallel *parallel = &spec->parallel;
     const SpecFramework *framework = &spec->execution.framework;
-    const int most_zero = parallel->pipeline > 1 ? MIN(framework->most_zero, framework->most_zero_in_pipeline)
-                                                 : framework->most_zero;
+    const int most_zero = parallel->pipeline > 1 ? MIN(framework->data_parallel.most_zero,
+                                                       framework->data_parallel.most_zero_in_pipeline)
+                                                 : framework->data_parallel.most_zero;
     g_autoptr(GString) line = g_string_new(NULL);
     if (parallel->zero == 0 && most_zero > 0 && parallel->data > 1)
         g_string_append(line, "parallel.zero=1, ");
@@ -148,7 +149,8 @@ static void write_remedies(const Spec *spec, GString *out)
 static void write_verdict(const Report *report, const ReportStage *fullest, GString *out)
 {
     char capacity[ORR_TEXT_SIZE], room[ORR_TEXT_SIZE], held[ORR_TEXT_SIZE], needed[ORR_TEXT_SIZE];
-    const double needed_bytes = fullest->peak_bytes + report->spec->execution.framework.context_bytes;
+    const double needed_bytes =
+        fullest->peak_bytes + report->spec->execution.framework.allocator.context_bytes;
     orr_text_bytes(capacity, report->capacity_bytes);
     orr_text_bytes(needed, needed_bytes);
     orr_text_bytes(held, fullest->reserved_bytes);

@@ -35,7 +35,7 @@ static bool may_start_skewed(const SearchSpace *space, const SearchGroup *group)
     bool splits = false;
     for (int i = 0; i < group->deals->count; i++)
         splits |= search_splits_backward(group->deals->deal[i].schedule);
-    return splits && space->spec->execution.framework.optimizer_post_validation;
+    return splits && space->spec->execution.framework.optimizer.optimizer_post_validation;
 }
 
 int64_t search_bound_group(const SearchTables *tables, const SearchGroup *group)
@@ -207,7 +207,7 @@ int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute)
 static bool overlaps_reduce(const SearchLane *lane, const SearchPolicy *policy)
 {
     return (policy->overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 ||
-           (policy->zero == 0 && lane->spec.execution.framework.hooks_reduce_unsharded);
+           (policy->zero == 0 && lane->spec.execution.framework.data_parallel.hooks_reduce_unsharded);
 }
 
 /* Reductions that are not over when the rank's compute is. Beside the backward they start no earlier than the last
@@ -216,8 +216,9 @@ static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy
                               int rank)
 {
     if (!overlaps_reduce(lane, policy))
-        return policy->zero >= 2 && lane->spec.execution.framework.reduce_each_microbatch ? 0
-                                                                                          : tail->reduce_ps;
+        return policy->zero >= 2 && lane->spec.execution.framework.data_parallel.reduce_each_microbatch
+                   ? 0
+                   : tail->reduce_ps;
     if (lane->deal->order->placement != SIM_PLACE_LOOP)
         return 0;
     if (rank == lane->ranks - 1 && search_deferred_heads(lane) > 0) /* behind that comes the LM head */
@@ -240,9 +241,11 @@ static int64_t steady_ps(const SearchLane *lane, const SearchPolicy *policy, con
 {
     const SpecFramework *framework = &lane->spec.execution.framework;
     const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const bool ahead = (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && framework->prefetch_units > 0;
-    const bool reduces = policy->zero >= 2 && framework->reduce_each_microbatch &&
-                         !(policy->zero == 3 && lane->ranks > 1 && framework->pipeline_keeps_params);
+    const bool ahead =
+        (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && framework->data_parallel.prefetch_units > 0;
+    const bool reduces =
+        policy->zero >= 2 && framework->data_parallel.reduce_each_microbatch &&
+        !(policy->zero == 3 && lane->ranks > 1 && framework->data_parallel.pipeline_keeps_params);
     /* micro-batches that pass each of the rank's stages */
     const int64_t each = lane->group->microbatches / (both_ends ? 2 : 1);
     int64_t least_ps = 0;
@@ -281,9 +284,9 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
         own_ps = MAX(own_ps, reduced + after);
     }
     /* The norm of all gradients keeps every optimizer until the last rank has reduced its own. */
-    last_ps = framework->grad_norm_clip && !search_starts_skewed(lane) ? reduced_ps + after_ps
-                                                                       : MAX(reduced_ps, own_ps);
-    return start_ps + last_ps + (int64_t)llround(framework->step_overhead_s * 1e12);
+    last_ps = framework->optimizer.grad_norm_clip && !search_starts_skewed(lane) ? reduced_ps + after_ps
+                                                                                 : MAX(reduced_ps, own_ps);
+    return start_ps + last_ps + (int64_t)llround(framework->host.step_overhead_s * 1e12);
 }
 
 double search_static_bytes(const SearchLane *lane, const SearchTail *tails)
@@ -291,12 +294,13 @@ double search_static_bytes(const SearchLane *lane, const SearchTail *tails)
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++)
         most = fmax(most, tails[i].static_bytes);
-    return most + lane->spec.execution.framework.context_bytes;
+    return most + lane->spec.execution.framework.allocator.context_bytes;
 }
 
 double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
 {
-    const bool whole = policy->zero >= 3 && !lane->spec.execution.framework.reduce_each_microbatch;
+    const bool whole =
+        policy->zero >= 3 && !lane->spec.execution.framework.data_parallel.reduce_each_microbatch;
     const int overlaps = overlaps_reduce(lane, policy);
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
@@ -308,7 +312,7 @@ double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, co
             dynamic = fmax(dynamic, lane->first_bytes[i] + tails[i].gathered_bytes);
         most = fmax(most, tails[i].static_bytes + dynamic);
     }
-    return most + lane->spec.execution.framework.context_bytes;
+    return most + lane->spec.execution.framework.allocator.context_bytes;
 }
 
 void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)

@@ -27,7 +27,7 @@ static inline int search_deferred_heads(const SearchLane *lane)
 {
     const SpecSchedule schedule = lane->deal->schedule;
     const bool has = schedule == SPEC_SCHEDULE_1F1B || schedule == SPEC_SCHEDULE_INTERLEAVED;
-    const int limit = lane->spec.execution.framework.deferred_head_gradients;
+    const int limit = lane->spec.execution.framework.pipeline.deferred_head_gradients;
     return has && lane->ranks > 1 && lane->costs->head_left_out_ps > 0 ? MIN(limit, lane->group->microbatches)
                                                                        : 0;
 }
@@ -35,7 +35,7 @@ static inline int search_deferred_heads(const SearchLane *lane)
 /* Each rank's step runs from its own start (sim/plan.h, post_validation): bounds may not count what is before it. */
 static inline bool search_starts_skewed(const SearchLane *lane)
 {
-    return lane->spec.execution.framework.optimizer_post_validation &&
+    return lane->spec.execution.framework.optimizer.optimizer_post_validation &&
            search_splits_backward(lane->deal->schedule);
 }
 

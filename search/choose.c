@@ -41,7 +41,7 @@ bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
     *ret_spec = *spec;
     if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file */
         return true;
-    const unsigned known = spec->search.schedule | spec->execution.framework.schedules;
+    const unsigned known = spec->search.schedule | spec->execution.framework.pipeline.schedules;
     if ((int)spec->parallel.schedule == SPEC_AUTO && known == 0)
         ret_spec->search.schedule = ALL_SCHEDULES & ~NEVER_CHOSEN;
     if (!search_run(ret_spec, &options, &result, error))

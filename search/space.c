@@ -86,11 +86,13 @@ static unsigned flags_that_matter(const SearchSpace *space, const SearchGroup *g
     const bool replicas = group->data * group->context > 1;
     unsigned bits = 0;
     const SpecFramework *framework = &spec->execution.framework;
-    if (replicas && !framework->reduces_at_end && (zero > 0 || !framework->hooks_reduce_unsharded))
+    if (replicas && !framework->data_parallel.reduces_at_end &&
+        (zero > 0 || !framework->data_parallel.hooks_reduce_unsharded))
         bits |= SPEC_OVERLAP_GRAD_REDUCE;
-    if (replicas && (zero == 1 || zero == 2 || (zero == 3 && spec->execution.framework.prefetch_units > 0)))
+    if (replicas &&
+        (zero == 1 || zero == 2 || (zero == 3 && spec->execution.framework.data_parallel.prefetch_units > 0)))
         bits |= SPEC_OVERLAP_PARAM_GATHER;
-    if (group->pipeline > 1 && spec->execution.framework.p2p_blocking)
+    if (group->pipeline > 1 && spec->execution.framework.pipeline.p2p_blocking)
         bits |= SPEC_OVERLAP_PIPELINE;
     return spec->search.overlap != 0 ? bits & spec->search.overlap : bits;
 }
@@ -107,7 +109,7 @@ unsigned search_given_overlap(const SearchSpace *space)
 void search_point_recipes(const SearchSpace *space, Spec *spec)
 {
     if ((space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0)
-        spec->execution.framework.recipe_overlap = 0;
+        spec->execution.framework.defaults.recipe_overlap = 0;
 }
 
 static void add_policies(const SearchSpace *space, const SearchGroup *group, int zero, int zero_group_gpus,
@@ -149,8 +151,9 @@ static void add_shard_groups(const SearchSpace *space, const SearchGroup *group,
 static int most_zero(const Spec *spec, const SearchGroup *group)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    return group->pipeline > 1 ? MIN(framework->most_zero, framework->most_zero_in_pipeline)
-                               : framework->most_zero;
+    return group->pipeline > 1
+               ? MIN(framework->data_parallel.most_zero, framework->data_parallel.most_zero_in_pipeline)
+               : framework->data_parallel.most_zero;
 }
 
 SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group, int *ret_count)

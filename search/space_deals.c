@@ -16,7 +16,7 @@ static bool may_schedule(const Spec *spec, SpecSchedule schedule)
     if ((int)spec->parallel.schedule != SPEC_AUTO)
         return spec->parallel.schedule == schedule;
     const unsigned asked =
-        spec->search.schedule != 0 ? spec->search.schedule : spec->execution.framework.schedules;
+        spec->search.schedule != 0 ? spec->search.schedule : spec->execution.framework.pipeline.schedules;
     if (asked == 0)
         return schedule !=
                SPEC_SCHEDULE_ZB_AUTO; /* a simulation of it tries 66 orders: where it is asked for */

@@ -78,7 +78,7 @@ static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams 
 {
     const double fraction = spec->offload.weights.fraction;
     const double bytes = owned(spec, params) * fraction * cost_weight_wire_bytes(spec);
-    const bool again = spec->parallel.zero == 3 && spec->execution.framework.regathers_recompute &&
+    const bool again = spec->parallel.zero == 3 && spec->execution.framework.data_parallel.regathers_recompute &&
                        spec->training.recompute.mode == SPEC_RECOMPUTE_FULL;
     out->weight_bytes = llround(bytes);
     out->fetch = work_of(SIM_PART_OFFLOAD, bytes / host->copy_bytes_per_s);
@@ -119,7 +119,7 @@ static StepParams *pieces_of(const Step *step, int stage)
 {
     const Spec *spec = step->spec;
     const int count = step->plan->stages[stage].segment_count;
-    const double limit = spec->execution.framework.bucket_bytes, wire = cost_gradient_wire_bytes(spec);
+    const double limit = spec->execution.framework.data_parallel.bucket_bytes, wire = cost_gradient_wire_bytes(spec);
     const bool apart = spec->parallel.zero >= 3 || windowed(spec) || spec->offload.direct;
     StepParams *pieces = ORR_ARENA_NEW(step->arena, StepParams, count), bucket = {0};
     for (int i = count - 1; i >= 0; i--) {

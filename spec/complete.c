@@ -226,12 +226,14 @@ static void complete_training(const Completion *completion, Spec *spec)
     /* a scenario's own sums in fp32 are reduced in fp32: one flag in the frameworks that have it */
     const bool own_sums = training->gradient_dtype == SPEC_FP32;
     if ((int)training->gradient_dtype == SPEC_AUTO)
-        training->gradient_dtype = gradient_dtype(training->precision, framework->gradient_dtype);
+        training->gradient_dtype =
+            gradient_dtype(training->precision, framework->data_parallel.gradient_dtype);
     if ((int)training->gradient_reduce_dtype == SPEC_AUTO)
         training->gradient_reduce_dtype =
-            own_sums ? SPEC_FP32 : gradient_dtype(training->precision, framework->gradient_reduce_dtype);
+            own_sums ? SPEC_FP32
+                     : gradient_dtype(training->precision, framework->data_parallel.gradient_reduce_dtype);
     if ((int)training->states.recipe == SPEC_AUTO)
-        training->states.recipe = framework->states;
+        training->states.recipe = framework->optimizer.states;
 }
 
 /* Transformer Engine prefers cuDNN's kernels to FlashAttention 2 from Hopper on. Source: [TransformerEngine] */
@@ -240,16 +242,16 @@ static SpecAttention attention_of(const Spec *spec)
     const SpecFramework *framework = &spec->execution.framework;
     const SpecGeneration generation = spec->cluster.accelerator.generation;
     const bool since_hopper = generation == SPEC_GENERATION_HOPPER || generation == SPEC_GENERATION_BLACKWELL;
-    return since_hopper && (int)framework->attention_since_hopper != SPEC_UNSET
-               ? framework->attention_since_hopper
-               : framework->attention;
+    return since_hopper && (int)framework->defaults.attention_since_hopper != SPEC_UNSET
+               ? framework->defaults.attention_since_hopper
+               : framework->defaults.attention;
 }
 
 bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError **error)
 {
     const Completion completion = {where, notes, error};
     if (!spec_complete_model(&spec->model, spec->training.sequence_length,
-                             spec->execution.framework.dropout_frac, where, notes, error))
+                             spec->execution.framework.defaults.dropout_frac, where, notes, error))
         return false;
     if (!complete_cluster(&completion, &spec->cluster))
         return false;
@@ -258,20 +260,20 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
         return false;
     complete_expert_tensor(&spec->parallel);
     if ((int)spec->parallel.moe_dispatcher == SPEC_UNSET) {
-        spec->parallel.moe_dispatcher = spec->execution.framework.moe_dispatcher;
+        spec->parallel.moe_dispatcher = spec->execution.framework.defaults.moe_dispatcher;
         if (spec->model.moe.experts > 0)
             note(&completion, "parallel.moe_dispatcher",
                  spec_word(&spec_words_dispatcher, (int)spec->parallel.moe_dispatcher));
     }
     if ((int)spec->parallel.context_mode == SPEC_UNSET)
-        spec->parallel.context_mode = spec->execution.framework.context_mode;
+        spec->parallel.context_mode = spec->execution.framework.defaults.context_mode;
     if ((int)spec->execution.attention == SPEC_UNSET) {
         spec->execution.attention = attention_of(spec);
         note(&completion, "execution.attention",
              spec_word(&spec_words_attention, (int)spec->execution.attention));
     }
     complete_training(&completion, spec);
-    if (spec->execution.framework.reduces_at_end)
+    if (spec->execution.framework.data_parallel.reduces_at_end)
         spec->execution.overlap &= ~(unsigned)SPEC_OVERLAP_GRAD_REDUCE;
     spec_offload_complete(&spec->offload, spec->model.layers);
     return true;

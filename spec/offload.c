@@ -183,10 +183,10 @@ static bool check_software(const Spec *spec, GError **error)
     const SpecFramework *framework = &spec->execution.framework;
     const char *word = spec_word(&spec_words_offload, (int)spec->offload.scheme);
     g_autoptr(GString) list = g_string_new(NULL);
-    if (framework->offload_schemes & (1u << spec->offload.scheme))
+    if (framework->optimizer.offload_schemes & (1u << spec->offload.scheme))
         return true;
     for (int i = 1; i < SPEC_OFFLOAD_SCHEME_COUNT; i++)
-        if (framework->offload_schemes & (1u << i))
+        if (framework->optimizer.offload_schemes & (1u << i))
             g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "", spec_word(&spec_words_offload, i));
     return orr_fail(error, ORR_ERROR_INPUT,
                     "offload.scheme: \"%s\", which framework %s does not have (it has %s); give another framework, "

@@ -20,7 +20,7 @@ unsigned spec_overlap(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
     const unsigned named = spec->execution.overlap;
-    unsigned besides = spec_follows_recipes(named) ? framework->recipe_overlap : 0u;
+    unsigned besides = spec_follows_recipes(named) ? framework->defaults.recipe_overlap : 0u;
     besides &= ~(unsigned)SPEC_OVERLAP_PIPELINE;
     if (!has_user_buffers(spec))
         besides &= ~(unsigned)SPEC_OVERLAP_TENSOR;
@@ -35,5 +35,6 @@ int spec_deferred_heads(const Spec *spec)
     const bool dense = spec->model.moe.experts == 0 && spec->model.mtp_layers == 0;
     const bool applies = ordered && dense && parallel->pipeline > 1 && parallel->zero <= 1 &&
                          spec_follows_recipes(spec->execution.overlap);
-    return applies ? MIN(spec->execution.framework.deferred_head_gradients, spec_microbatches(spec)) : 0;
+    return applies ? MIN(spec->execution.framework.pipeline.deferred_head_gradients, spec_microbatches(spec))
+                   : 0;
 }
