@@ -38,7 +38,7 @@ static int32_t emit(RankBuilder *rb, SimStream stream, SimTag tag, const SimWork
     return sim_emit(rb, stream,
                     &(SimInstr){.kind = SIM_OP,
                                 .tag = (uint8_t)tag,
-                                .work = sim_intern_work(rb->builder, work),
+                                .work = sim_intern_work(rb->builder, stream, work),
                                 .mem = mem != NULL ? sim_intern_mem(rb->builder, mem) : SIM_NONE,
                                 .stage = chunk->stage_index,
                                 .microbatch = microbatch});

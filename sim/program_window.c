@@ -106,7 +106,7 @@ static void fetch(RankBuilder *rb, WindowUse *use)
         const int32_t read = sim_emit(rb, SIM_STREAM_NVME_READ,
                                       &(SimInstr){.kind = SIM_OP,
                                                   .tag = SIM_TAG_OFFLOAD,
-                                                  .work = sim_intern_work(rb->builder, &offload->read),
+                                                  .work = sim_intern_work(rb->builder, SIM_STREAM_NVME_READ, &offload->read),
                                                   .mem = SIM_NONE,
                                                   .stage = chunk->stage_index,
                                                   .microbatch = SIM_NONE});
@@ -118,7 +118,7 @@ static void fetch(RankBuilder *rb, WindowUse *use)
     const int32_t index = sim_emit(rb, SIM_STREAM_H2D,
                                    &(SimInstr){.kind = SIM_OP,
                                                .tag = SIM_TAG_OFFLOAD,
-                                               .work = sim_intern_work(rb->builder, &offload->fetch),
+                                               .work = sim_intern_work(rb->builder, SIM_STREAM_H2D, &offload->fetch),
                                                .mem = sim_intern_mem(rb->builder, &mem),
                                                .stage = chunk->stage_index,
                                                .microbatch = SIM_NONE});
