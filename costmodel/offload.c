@@ -5,9 +5,9 @@
 
 #include "costmodel/states.h"
 
-static double ceil_div(int a, int b)
+static int ceil_div(int a, int b)
 {
-    return (double)((a + b - 1) / b);
+    return (a + b - 1) / b;
 }
 
 CostHost cost_host(const Spec *spec)
@@ -15,18 +15,23 @@ CostHost cost_host(const Spec *spec)
     const SpecCluster *cluster = &spec->cluster;
     const SpecHost *host = &cluster->host;
     const int sockets = MAX(host->sockets, 1), gpus = MAX(cluster->gpus_per_node, 1);
-    const double processes = ceil_div(gpus, sockets); /* of one socket */
-    const double sharers = fmin(MAX(host->gpus_per_pcie_root, 1), gpus);
+    const int processes = ceil_div(gpus, sockets); /* of one socket */
     const double link = cluster->accelerator.host_link_bytes_per_s;
-    const double root = host->pcie_root_bytes_per_s > 0 ? host->pcie_root_bytes_per_s : link;
+    const double port = host->pcie_root_bytes_per_s > 0 ? host->pcie_root_bytes_per_s : link;
     const double frac = spec->offload.pinned ? host->pinned_frac : host->pageable_frac;
     const double stream = host->dram_stream_frac * host->dram_bytes_per_s;
-    const double cores = host->core_bytes_per_s * host->cores / sockets;
-    return (CostHost){.copy_bytes_per_s = frac * fmin(link, root / sharers),
-                      .duplex_frac = host->duplex_frac,
-                      .optimizer_bytes_per_s = fmin(stream, cores) / processes,
-                      .nvme_read_bytes_per_s = host->nvme_read_bytes_per_s / gpus,
-                      .nvme_write_bytes_per_s = host->nvme_write_bytes_per_s / gpus};
+    const double cores = host->core_bytes_per_s * host->cores / sockets / processes;
+    const double copy = frac * fmin(link, port);
+    return (CostHost){.copy = copy,
+                      .optimizer = fmin(stream, cores),
+                      .root = frac * port,
+                      .both_ways = 2 * host->duplex_frac * copy,
+                      .dram = stream,
+                      .nvme_read = host->nvme_read_bytes_per_s,
+                      .nvme_write = host->nvme_write_bytes_per_s,
+                      .root_gpus = MIN(MAX(host->gpus_per_pcie_root, 1), gpus),
+                      .socket_gpus = processes,
+                      .node_gpus = gpus};
 }
 
 double cost_host_optimizer_bytes_per_parameter(const Spec *spec)
@@ -39,7 +44,7 @@ double cost_host_optimizer_s(const Spec *spec, double parameters)
 {
     const CostHost host = cost_host(spec);
     const double passes = fmax(1, spec->execution.framework.optimizer.host_optimizer_passes);
-    return passes * parameters * cost_host_optimizer_bytes_per_parameter(spec) / host.optimizer_bytes_per_s;
+    return passes * parameters * cost_host_optimizer_bytes_per_parameter(spec) / host.optimizer;
 }
 
 double cost_offload_gradient_bytes(const Spec *spec)

@@ -19,6 +19,14 @@ typedef struct ReportStage { /* one pipeline rank */
     double peak_time_s;
 } ReportStage;
 
+/* Bytes of a node's memory and disks, and how busy the ways to them are: shares of the step at full rate. */
+typedef struct ReportOffload {
+    bool on, host_fits, nvme_fits;
+    double host_bytes, host_capacity_bytes, nvme_bytes, nvme_capacity_bytes;
+    double in_busy_frac, out_busy_frac, host_busy_frac, read_busy_frac, write_busy_frac;
+    int window_layers, direct_layers;
+} ReportOffload;
+
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
@@ -41,6 +49,7 @@ typedef struct Report {
     double capacity_bytes, peak_bytes, reserved_bytes; /* of the fullest stage */
     ReportStage *stages;
     int stage_count;
+    ReportOffload offload;
     double *context_work; /* of each context rank over the mean, in one causal sequence */
     int context_ranks;
     double context_busiest,

@@ -3,6 +3,7 @@
 
 #include "costmodel/params.h"
 #include "report/balance.h"
+#include "report/offload.h"
 #include "sim/step.h"
 
 static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index,
@@ -106,6 +107,16 @@ static bool simulate(const Spec *spec, unsigned record, OrrArena *arena, Report 
     return false;
 }
 
+/* That a level does not fit is a result: the check of capacities is for those that do. */
+static bool check(const Report *report, GError **error)
+{
+    SimProgram program = report->program;
+    if (report->offload.on && !(report->offload.host_fits && report->offload.nvme_fits)) {
+        program.tier_count = 0;
+    }
+    return sim_run_check(&program, &report->result, error);
+}
+
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error)
 {
@@ -117,11 +128,12 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
         !simulate(spec, record, arena, &report, error)) {
         return false;
     }
-    if (options->check && !sim_run_check(&report.program, &report.result, error)) {
-        return false;
-    }
     fill_time(&report);
     fill_memory(&plan, arena, &report);
+    report_offload_fill(&plan, &report);
+    if (options->check && !check(&report, error)) {
+        return false;
+    }
     fill_rates(&report);
     report_balance_fill(arena, &report);
     fill_campaign(&report);

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "costmodel/ops.h"
+#include "report/offload.h"
 #include "report/page.h"
 #include "report/parts.h"
 #include "report/text_memory.h"
@@ -335,6 +336,7 @@ void report_write_text(const Report *report, GString *out)
     write_headline(report, out);
     write_time(report, out);
     report_text_memory(report, out);
+    report_text_offload(report, out);
     write_training(report, out);
     write_conventions(report, out);
     write_stamp(report, out);

@@ -155,7 +155,12 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
     orr_text_bytes(needed, needed_bytes);
     orr_text_bytes(held, fullest->reserved_bytes);
     g_autofree char *line = NULL;
-    if (!report->fits)
+    if (!report->fits && needed_bytes <= report->capacity_bytes)
+        line = g_strdup_printf("  DOES NOT FIT: %s of a node lack%s %s",
+                               report->offload.host_fits ? "the disks" : "the host's memory",
+                               report->offload.host_fits ? "" : "s",
+                               orr_text_bytes(room, report->short_bytes));
+    else if (!report->fits)
         line =
             g_strdup_printf("  DOES NOT FIT: stage %d lacks %s beyond the %s of its GPUs; peak and context "
                             "are %s",
@@ -171,7 +176,7 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
             g_strdup_printf("  Fits: the fullest stage (%d) has %s of %s to spare", fullest->stage,
                             orr_text_bytes(room, report->capacity_bytes - fullest->reserved_bytes), capacity);
     report_page_entry(out, "", 2, line);
-    if (!report->fits)
+    if (!report->fits && needed_bytes > report->capacity_bytes)
         write_remedies(report->spec, out);
 }
 

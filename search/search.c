@@ -533,7 +533,7 @@ static GArray *runs_new(void)
     return g_array_new(FALSE, FALSE, sizeof(SearchRun));
 }
 
-/* Orders from a file replay one shape of pipeline and have no bounds. */
+/* Orders from a file replay one shape of pipeline and have no bounds, nor have states off the GPU. */
 static bool is_searched(const Spec *spec, GError **error)
 {
     if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
@@ -541,6 +541,11 @@ static bool is_searched(const Spec *spec, GError **error)
             error, ORR_ERROR_INPUT,
             "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
             spec->parallel.schedule_file);
+    if (spec_offloads_states(&spec->offload))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "offload.scheme: \"%s\" can be run but not searched, whose bounds count states on the GPU; give "
+                        "values instead of \"auto\", or sweep them",
+                        spec_word(&spec_words_offload, (int)spec->offload.scheme));
     return true;
 }
 

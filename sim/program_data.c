@@ -191,7 +191,7 @@ void sim_emit_step_end(RankBuilder *rb)
                   SIM_NONE, SIM_NONE);
     sim_update_barrier(rb);
     emit_once(rb, SIM_TAG_OPTIMIZER, &rank->optimizer);
-    emit_late_gathers(rb);
     sim_update_end(rb);
+    emit_late_gathers(rb);
     emit_once(rb, SIM_TAG_OVERHEAD, &plan->overhead);
 }

@@ -5,11 +5,80 @@
 #include "costmodel/states.h"
 #include "sim/step_internal.h"
 
+/* Rows behind the standard ones. */
+enum { ROW_IN = SIM_RESOURCE_COUNT, ROW_OUT, ROW_BOTH_WAYS, ROW_DRAM, ROW_READ, ROW_WRITE, ROW_COUNT };
+
 static SimWork work_of(SimPart part, double seconds)
 {
     SimWork work = {0};
     work.part_ps[part] = seconds > 0 ? step_ps(seconds) : 0;
     return work;
+}
+
+/* Bytes between GPU and host: through a port that others may share, and through the socket's memory. */
+static SimWork copy_of(const CostHost *host, double bytes, int row)
+{
+    SimWork work = work_of(SIM_PART_OFFLOAD, bytes / host->copy);
+    if (bytes <= 0)
+        return work;
+    sim_work_hold(&work, row, SIM_SHARE_FAIR, llround(host->copy));
+    sim_work_hold(&work, ROW_BOTH_WAYS, SIM_SHARE_FAIR, llround(host->copy));
+    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, llround(host->copy));
+    return work;
+}
+
+/* Seconds of the host's cores at work on its memory. */
+static SimWork host_work(const CostHost *host, SimPart part, double seconds)
+{
+    SimWork work = work_of(part, seconds);
+    if (seconds > 0)
+        sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, llround(host->optimizer));
+    return work;
+}
+
+static SimWork disk_work(const CostHost *host, double bytes, int row)
+{
+    const double rate = row == ROW_READ ? host->nvme_read : host->nvme_write;
+    SimWork work = work_of(SIM_PART_OFFLOAD, bytes / rate);
+    if (bytes <= 0)
+        return work;
+    sim_work_hold(&work, row, SIM_SHARE_FAIR, llround(rate));
+    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, llround(fmin(rate, host->dram)));
+    return work;
+}
+
+static void fill_resources(Step *step, const CostHost *host)
+{
+    SimPlan *plan = step->plan;
+    SimPlanResource *rows = ORR_ARENA_NEW(step->arena, SimPlanResource, ROW_COUNT);
+    const SimPlanResource *standard = sim_standard_resources(NULL);
+    for (int i = 0; i < SIM_RESOURCE_COUNT; i++)
+        rows[i] = standard[i];
+    rows[ROW_IN] = (SimPlanResource){"port to the GPUs", llround(host->root), host->root_gpus};
+    rows[ROW_OUT] = (SimPlanResource){"port from the GPUs", llround(host->root), host->root_gpus};
+    rows[ROW_BOTH_WAYS] = (SimPlanResource){"host link", llround(host->both_ways), 1};
+    rows[ROW_DRAM] = (SimPlanResource){"host memory", llround(host->dram), host->socket_gpus};
+    rows[ROW_READ] = (SimPlanResource){"disk reads", llround(fmax(host->nvme_read, 1)), host->node_gpus};
+    rows[ROW_WRITE] = (SimPlanResource){"disk writes", llround(fmax(host->nvme_write, 1)), host->node_gpus};
+    plan->resources = rows;
+    plan->resource_count = ROW_COUNT;
+}
+
+/* What a node holds below its GPUs: its own capacity, of all its ranks. */
+static void fill_tiers(Step *step)
+{
+    const SpecCluster *cluster = &step->spec->cluster;
+    SimTier *tiers = ORR_ARENA_NEW(step->arena, SimTier, SIM_TIER_COUNT);
+    int count = 0;
+    const SimTier *standard = sim_standard_tiers(&count);
+    for (int i = 0; i < count; i++)
+        tiers[i] = standard[i];
+    tiers[SIM_TIER_HOST].capacity_bytes = llround(cluster->host.dram_bytes);
+    tiers[SIM_TIER_NVME].capacity_bytes = llround(cluster->host.nvme_bytes);
+    step->plan->tiers = tiers;
+    step->plan->tier_count = count;
+    for (int i = 0; i < count; i++)
+        step->plan->tier_sharers[i] = i == SIM_TIER_GPU ? 1 : cluster->gpus_per_node;
 }
 
 /* Parameters whose states a rank owns: its shard under ZeRO. */
@@ -51,17 +120,17 @@ static void fill_update(const Spec *spec, const CostHost *host, const StepParams
     const double gradient = count * cost_offload_gradient_bytes(spec);
     const double states = count * cost_offload_state_bytes(spec);
     const double weights = count * cost_weight_wire_bytes(spec);
-    out->grad_out = work_of(SIM_PART_OFFLOAD, gradient / host->copy_bytes_per_s);
-    out->update = work_of(SIM_PART_OPTIMIZER, cost_host_optimizer_s(spec, count));
+    out->grad_out = copy_of(host, gradient, ROW_OUT);
+    out->update = host_work(host, SIM_PART_OPTIMIZER, cost_host_optimizer_s(spec, count));
     /* a 16-bit gradient read, its fp32 sum read and written */
-    out->accumulate = work_of(SIM_PART_OFFLOAD, 10 * count / host->optimizer_bytes_per_s);
+    out->accumulate = host_work(host, SIM_PART_OFFLOAD, 10 * count / host->optimizer);
     if (streams_gradients(spec))
         out->grad_bytes = llround(owned(spec, params) * cost_weight_wire_bytes(spec));
     if (spec->offload.optimizer.tier == SPEC_TIER_NVME) {
         const double sums = spec->offload.gradients.tier == SPEC_TIER_NVME ? gradient : 0;
         const double copies = spec->offload.weights.tier == SPEC_TIER_NVME ? weights : 0;
-        out->state_in = work_of(SIM_PART_OFFLOAD, (states + sums) / host->nvme_read_bytes_per_s);
-        out->state_out = work_of(SIM_PART_OFFLOAD, (states + sums + copies) / host->nvme_write_bytes_per_s);
+        out->state_in = disk_work(host, states + sums, ROW_READ);
+        out->state_out = disk_work(host, states + sums + copies, ROW_WRITE);
     }
 }
 
@@ -71,7 +140,7 @@ static void fill_weight_in(const Spec *spec, const CostHost *host, const StepPar
 {
     const double left = fetches(spec, layer) && !stays ? 1 - spec->offload.weights.fraction : 1;
     const double bytes = owned(spec, params) * host_share(spec) * left * cost_offload_weight_bytes(spec);
-    out->weight_in = work_of(SIM_PART_OFFLOAD, bytes / host->copy_bytes_per_s);
+    out->weight_in = copy_of(host, bytes, ROW_IN);
 }
 
 static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
@@ -81,12 +150,11 @@ static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams 
     const bool again = spec->parallel.zero == 3 && spec->execution.framework.data_parallel.regathers_recompute &&
                        spec->training.recompute.mode == SPEC_RECOMPUTE_FULL;
     out->weight_bytes = llround(bytes);
-    out->fetch = work_of(SIM_PART_OFFLOAD, bytes / host->copy_bytes_per_s);
-    out->backward_fetch = work_of(SIM_PART_OFFLOAD, (again ? 2 : 1) * bytes / host->copy_bytes_per_s);
+    out->fetch = copy_of(host, bytes, ROW_IN);
+    out->backward_fetch = copy_of(host, (again ? 2 : 1) * bytes, ROW_IN);
     if (spec->offload.weights.tier == SPEC_TIER_NVME) {
-        out->read = work_of(SIM_PART_OFFLOAD, bytes / host->nvme_read_bytes_per_s);
-        out->backward_read =
-            work_of(SIM_PART_OFFLOAD, (again ? 2 : 1) * bytes / host->nvme_read_bytes_per_s);
+        out->read = disk_work(host, bytes, ROW_READ);
+        out->backward_read = disk_work(host, (again ? 2 : 1) * bytes, ROW_READ);
     }
 }
 
@@ -173,8 +241,10 @@ void step_fill_offload(Step *step, int stage)
         fill_weight_in(spec, &host, &pieces[i], layer, layer && i - out->first_layer < window, &offloads[i]);
     }
     if (spec->offload.direct && cost_dense_replicas(spec) == 1)
-        step_choose_direct(step, stage, host.copy_bytes_per_s, offloads);
+        step_choose_direct(step, stage, host.copy, offloads);
     fill_order(spec, step->plan, window);
+    fill_resources(step, &host);
+    fill_tiers(step);
 }
 
 /* Weights of a rank's layers beyond the window, which are on the host alone. */
