@@ -23,6 +23,7 @@ CostHost cost_host(const Spec *spec)
     const double cores = host->core_bytes_per_s * host->cores / sockets / processes;
     const double copy = frac * fmin(link, port);
     return (CostHost){.copy = copy,
+                      .ordinary = fmin(copy, host->pageable_frac * fmin(link, port)),
                       .optimizer = fmin(stream, cores),
                       .root = frac * port,
                       .both_ways = 2 * host->duplex_frac * copy,
@@ -37,7 +38,9 @@ CostHost cost_host(const Spec *spec)
 double cost_host_optimizer_bytes_per_parameter(const Spec *spec)
 {
     const double moments = 8 * cost_optimizer_moments_ratio(spec->training.optimizer);
-    return 2 * moments + 2 * 4 + 4;
+    const SpecRecipeOptimizer *recipe = &spec->execution.framework.optimizer;
+    return 2 * moments + 2 * 4 + 4 + (recipe->host_scales_gradients ? 8 : 0) +
+           (recipe->host_casts_weights ? 6 : 0);
 }
 
 double cost_host_optimizer_s(const Spec *spec, double parameters)
@@ -49,7 +52,15 @@ double cost_host_optimizer_s(const Spec *spec, double parameters)
 
 double cost_offload_gradient_bytes(const Spec *spec)
 {
-    return spec->offload.fp32_transfer ? 4 : cost_weight_wire_bytes(spec);
+    const double own = spec->execution.framework.optimizer.host_gradient_bytes;
+    const double width = spec->offload.fp32_transfer ? 4 : cost_weight_wire_bytes(spec);
+    return fmax(own, width) + cost_offload_gradient_return_bytes(spec);
+}
+
+double cost_offload_gradient_return_bytes(const Spec *spec)
+{
+    const bool returns = spec->parallel.zero == 3 && spec->execution.framework.optimizer.host_gradient_returns;
+    return returns ? cost_weight_wire_bytes(spec) : 0;
 }
 
 double cost_offload_weight_bytes(const Spec *spec)

@@ -10,6 +10,7 @@
 /* What one process drives alone, and what those of its port, socket and node share. Bytes/s. */
 typedef struct CostHost {
     double copy;      /* between this GPU and the host's memory, one way */
+    double ordinary;  /* the same from memory that is not page-locked */
     double optimizer; /* that the host's optimizer streams through memory */
     double root;      /* one port, one way, of `root_gpus` GPUs */
     double both_ways; /* copies of one GPU in both directions together */
@@ -27,13 +28,16 @@ typedef struct CostHost {
 CostHost cost_host(const Spec *spec);
 
 /* Bytes that the optimizer streams through the host's memory a parameter, 28 for Adam: master and moments read and written
- * (24), gradient read and weight written in 16 bits, or the gradient alone in 32.   Source: [Ren2021] table 4 */
+ * (24), gradient read and weight written in 16 bits, or the gradient alone in 32 [Ren2021] table 4. Software that scales
+ * gradients there reads and writes them once more (8), one that casts weights apart reads and writes those (6).
+ * Source: [DeepSpeedOffload] */
 double cost_host_optimizer_bytes_per_parameter(const Spec *spec);
 /* Seconds in which the host updates `parameters` of one process that has the memory of its socket to itself. */
 double cost_host_optimizer_s(const Spec *spec, double parameters);
 
-/* Bytes a parameter of gradients on their way out, of weights on their way back, and of master copy and moments. */
+/* Bytes a parameter of gradients on their way out (and in again: a round trip before),  of weights on their way back, and of master copy and moments. */
 double cost_offload_gradient_bytes(const Spec *spec);
+double cost_offload_gradient_return_bytes(const Spec *spec);
 double cost_offload_weight_bytes(const Spec *spec);
 double cost_offload_state_bytes(const Spec *spec);
 

@@ -51,6 +51,7 @@ typedef struct SimOffloadOrder {
     bool on;                 /* some segment has a SimOffload */
     SimUpdateOrder update;   /* docs/MODEL.md "Offload" */
     bool each_microbatch;    /* gradients leave on every micro-batch, else behind the last */
+    bool one_at_a_time;      /* the host waits for a piece's copy before it updates the next */
     int window;              /* layers of weights on the GPU at once; 0: all, or ZeRO-3 gathers them */
     int copy_ahead, read_ahead; /* uses by which fetches and reads may run before the gather */
 } SimOffloadOrder;

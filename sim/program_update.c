@@ -81,6 +81,8 @@ static void update_all(RankBuilder *rb)
             update_piece(rb, chunk, i);
             if (rb->builder->plan->offload.update != SIM_UPDATE_FIRST)
                 weight_in(rb, chunk, i);
+            if (rb->builder->plan->offload.one_at_a_time && chunk->weight_in[i] != SIM_NONE)
+                sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_H2D, chunk->weight_in[i]);
         }
     }
 }

@@ -16,15 +16,20 @@ static SimWork work_of(SimPart part, double seconds)
 }
 
 /* Bytes between GPU and host: through a port that others may share, and through the socket's memory. */
-static SimWork copy_of(const CostHost *host, double bytes, int row)
+static SimWork copy_at(double bytes, double rate, int row)
 {
-    SimWork work = work_of(SIM_PART_OFFLOAD, bytes / host->copy);
+    SimWork work = work_of(SIM_PART_OFFLOAD, bytes / rate);
     if (bytes <= 0)
         return work;
-    sim_work_hold(&work, row, SIM_SHARE_FAIR, llround(host->copy));
-    sim_work_hold(&work, ROW_BOTH_WAYS, SIM_SHARE_FAIR, llround(host->copy));
-    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, llround(host->copy));
+    sim_work_hold(&work, row, SIM_SHARE_FAIR, llround(rate));
+    sim_work_hold(&work, ROW_BOTH_WAYS, SIM_SHARE_FAIR, llround(rate));
+    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, llround(rate));
     return work;
+}
+
+static SimWork copy_of(const CostHost *host, double bytes, int row)
+{
+    return copy_at(bytes, host->copy, row);
 }
 
 /* Seconds of the host's cores at work on its memory. */
@@ -117,6 +122,7 @@ static bool fetches(const Spec *spec, bool layer)
 static void fill_update(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
 {
     const double count = owned(spec, params) * host_share(spec);
+    /* a round trip's way back is on the other direction of the link and no longer than its way out */
     const double gradient = count * cost_offload_gradient_bytes(spec);
     const double states = count * cost_offload_state_bytes(spec);
     const double weights = count * cost_weight_wire_bytes(spec);
@@ -140,7 +146,8 @@ static void fill_weight_in(const Spec *spec, const CostHost *host, const StepPar
 {
     const double left = fetches(spec, layer) && !stays ? 1 - spec->offload.weights.fraction : 1;
     const double bytes = owned(spec, params) * host_share(spec) * left * cost_offload_weight_bytes(spec);
-    out->weight_in = copy_of(host, bytes, ROW_IN);
+    const bool casts = spec->execution.framework.optimizer.host_casts_weights;
+    out->weight_in = copy_at(bytes, casts ? host->ordinary : host->copy, ROW_IN);
 }
 
 static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
@@ -211,6 +218,7 @@ static void fill_order(const Spec *spec, SimPlan *plan, int window)
     plan->offload.on = true;
     plan->offload.update = orders[spec->offload.update];
     plan->offload.each_microbatch = streams_gradients(spec);
+    plan->offload.one_at_a_time = spec->execution.framework.optimizer.host_casts_weights;
     plan->offload.window = MAX(plan->offload.window, window);
     if (spec->parallel.zero == 3 && spec->offload.weights.tier != SPEC_TIER_GPU) {
         plan->prefetch_units = depth > 0 ? MAX(plan->prefetch_units, 1) : 0;
