@@ -35,12 +35,17 @@ CostHost cost_host(const Spec *spec)
                       .node_gpus = gpus};
 }
 
+bool cost_host_casts_weights(const Spec *spec)
+{
+    return spec->execution.framework.optimizer.host_casts_weights && !spec->offload.fp32_transfer;
+}
+
 double cost_host_optimizer_bytes_per_parameter(const Spec *spec)
 {
     const double moments = 8 * cost_optimizer_moments_ratio(spec->training.optimizer);
     const SpecRecipeOptimizer *recipe = &spec->execution.framework.optimizer;
-    return 2 * moments + 2 * 4 + 4 + (recipe->host_scales_gradients ? 8 : 0) +
-           (recipe->host_casts_weights ? 6 : 0);
+    const bool scales = recipe->host_scales_gradients && spec->offload.update != SPEC_UPDATE_LAYERWISE;
+    return 2 * moments + 2 * 4 + 4 + (scales ? 8 : 0) + (cost_host_casts_weights(spec) ? 6 : 0);
 }
 
 double cost_host_optimizer_s(const Spec *spec, double parameters)

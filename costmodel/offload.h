@@ -36,6 +36,8 @@ double cost_host_optimizer_bytes_per_parameter(const Spec *spec);
 double cost_host_optimizer_s(const Spec *spec, double parameters);
 
 /* Bytes a parameter of gradients on their way out (and in again: a round trip before),  of weights on their way back, and of master copy and moments. */
+/* The host casts updated weights into ordinary memory: the software does, and the scheme does not send them in fp32. */
+bool cost_host_casts_weights(const Spec *spec);
 double cost_offload_gradient_bytes(const Spec *spec);
 double cost_offload_gradient_return_bytes(const Spec *spec);
 double cost_offload_weight_bytes(const Spec *spec);

@@ -88,7 +88,7 @@ static void update_all(RankBuilder *rb)
 }
 
 /* Gradients whose copies end behind the last backward belong to the next step's start, where the host waits for them:
- * as many of the last pieces as leave the others room beside the backward. */
+ * as many of the last pieces as leave the others room beside the backward, two at most, as many as have room on the GPU. */
 static int spilled_pieces(const Chunk *chunk)
 {
     const int count = chunk->stage->segment_count;
@@ -99,7 +99,8 @@ static int spilled_pieces(const Chunk *chunk)
         compute_ps += sim_work_duration_ps(&forward);
         all_ps += sim_work_duration_ps(&backward);
     }
-    for (int spilled = 0; spilled <= count; spilled++) {
+    const int most = MIN(count, 2);
+    for (int spilled = 0; spilled < most; spilled++) {
         int64_t now_ps = compute_ps, link_ps = 0;
         for (int i = 0; i < spilled; i++) {
             const SimOffload *offload = offload_of(chunk, i);
@@ -114,7 +115,7 @@ static int spilled_pieces(const Chunk *chunk)
         if (link_ps <= compute_ps + all_ps)
             return spilled;
     }
-    return count;
+    return most;
 }
 
 /* Delayed: the previous step's last gradients arrive, then its update runs beside this step. They were on the GPU when

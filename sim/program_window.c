@@ -42,7 +42,7 @@ static void list_uses(RankBuilder *rb)
     }
 }
 
-/* [uses] the next use of the same layer; the count where there is none. */
+/* [uses] the next use of the same layer, behind the last one that of the next step. */
 static int64_t *next_uses(RankBuilder *rb)
 {
     const Builder *b = rb->builder;
@@ -50,9 +50,9 @@ static int64_t *next_uses(RankBuilder *rb)
     int64_t **latest = ORR_ARENA_NEW(b->arena, int64_t *, b->chunks);
     for (int c = 0; c < b->chunks; c++) {
         latest[c] = ORR_ARENA_NEW(b->arena, int64_t, rb->chunks[c].stage->segment_count);
-        for (int i = 0; i < rb->chunks[c].stage->segment_count; i++)
-            latest[c][i] = rb->window_count;
     }
+    for (int64_t u = rb->window_count - 1; u >= 0; u--)
+        latest[rb->window_uses[u].chunk][rb->window_uses[u].segment] = rb->window_count + u;
     for (int64_t u = rb->window_count - 1; u >= 0; u--) {
         int64_t *place = &latest[rb->window_uses[u].chunk][rb->window_uses[u].segment];
         next[u] = *place;

@@ -146,8 +146,7 @@ static void fill_weight_in(const Spec *spec, const CostHost *host, const StepPar
 {
     const double left = fetches(spec, layer) && !stays ? 1 - spec->offload.weights.fraction : 1;
     const double bytes = owned(spec, params) * host_share(spec) * left * cost_offload_weight_bytes(spec);
-    const bool casts = spec->execution.framework.optimizer.host_casts_weights;
-    out->weight_in = copy_at(bytes, casts ? host->ordinary : host->copy, ROW_IN);
+    out->weight_in = copy_at(bytes, cost_host_casts_weights(spec) ? host->ordinary : host->copy, ROW_IN);
 }
 
 static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
@@ -218,7 +217,7 @@ static void fill_order(const Spec *spec, SimPlan *plan, int window)
     plan->offload.on = true;
     plan->offload.update = orders[spec->offload.update];
     plan->offload.each_microbatch = streams_gradients(spec);
-    plan->offload.one_at_a_time = spec->execution.framework.optimizer.host_casts_weights;
+    plan->offload.one_at_a_time = cost_host_casts_weights(spec);
     plan->offload.window = MAX(plan->offload.window, window);
     if (spec->parallel.zero == 3 && spec->offload.weights.tier != SPEC_TIER_GPU) {
         plan->prefetch_units = depth > 0 ? MAX(plan->prefetch_units, 1) : 0;
