@@ -130,6 +130,10 @@ static bool fill_presets(const ListKind *kind, CliListing *listing, GError **err
             return false;
         const OrrJson *root = orr_json_root(doc);
         bool ok = true;
+        if (member_at(root, "renamed_to") != NULL) {
+            orr_json_free(doc);
+            continue;
+        }
         for (int column = 0; column < kind->count && ok; column++) {
             const char *key = kind->columns[column].key;
             const char *place = kind->places != NULL ? kind->places[column] : key;

@@ -9,16 +9,20 @@ static const SpecField execution_fields[] = {
     SPEC_F_NAME(SpecExecution, framework_text, "\"\"", "The software in words, for people."),
     SPEC_F_WORD(SpecExecution, attention, &spec_words_attention, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
                 "Kernels of the attention core; default: the framework's."),
-    SPEC_F_BOOL(SpecExecution, compiled, "false", 0, "A compiler fuses element-wise kernels."),
+    {.key = "compiled",
+     .type = SPEC_TYPE_TRISTATE,
+     .offset = offsetof(SpecExecution, compiled),
+     .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
+     .help = "A compiler fuses element-wise kernels; default: as the framework's recipes have it; \"auto\": "
+             "wherever the framework can."},
     SPEC_F_NAME(SpecExecution, cuda_graph, "\"\"",
                 "What is captured in a graph, in the framework's words; empty: nothing."),
     {.key = "overlap",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecExecution, overlap),
      .words = &spec_words_overlap,
-     .flags = SPEC_FIELD_AUTO,
-     .default_text = "[]",
-     .help = "Communication that runs beside compute."},
+     .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
+     .help = "Communication that runs beside compute; default: the framework's."},
 };
 SPEC_TABLE(spec_table_execution, "execution", "The software and how it is run.", execution_fields);
 

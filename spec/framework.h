@@ -20,7 +20,7 @@ typedef struct SpecRecipeKernels {
     bool latent_heads_blackwell;
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
     bool transposes_after_cast, saves_unquantized_inputs, fused_grad_accumulation, gradient_upcast,
-        recompute_stops_early;
+        recompute_stops_early, compiler;
     double sm_elements_per_s, compiled_kernel_frac;
 } SpecRecipeKernels;
 
@@ -107,10 +107,11 @@ typedef struct SpecRecipeAllocator {
 
 /* What a scenario that does not say gets from this software. */
 typedef struct SpecRecipeDefaults {
-    SpecAttention attention, attention_since_hopper;
+    SpecAttention attention, attention_since_hopper, attention_since_blackwell;
     SpecMoeDispatcher moe_dispatcher;
     SpecContextMode context_mode;
-    unsigned recipe_overlap;
+    unsigned overlap, overlap_zero3, recipe_overlap; /* bits of SpecOverlap */
+    bool compiled;
     double dropout_frac;
 } SpecRecipeDefaults;
 

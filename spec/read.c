@@ -348,7 +348,8 @@ static bool read_absent(SpecReadContext *context, const SpecField *field, void *
         return spec_read_fail(context, NULL, error, "missing; give %s", form);
     }
     if (field->flags & SPEC_FIELD_DERIVED) {
-        if (field->type == SPEC_TYPE_WORD || field->type == SPEC_TYPE_INT || field->words != NULL)
+        if (field->type == SPEC_TYPE_WORD || field->type == SPEC_TYPE_INT ||
+            field->type == SPEC_TYPE_TRISTATE || field->words != NULL)
             *(int *)target = SPEC_UNSET;
         else if (field->type == SPEC_TYPE_DOUBLE)
             *(double *)target = SPEC_UNSET;

@@ -168,6 +168,13 @@ static bool group_keys(const char *kind, OrrJsonDoc *doc, const char *where, con
     return strcmp(kind, "frameworks") != 0 || spec_framework_group_keys(doc, where, key, error);
 }
 
+/* A preset's file under its old name: {"renamed_to": NEW}. NULL: it is none; g_free. */
+static char *renamed_to(const OrrJson *root)
+{
+    const OrrJson *name = orr_json_type(root) == ORR_JSON_OBJECT ? orr_json_member(root, "renamed_to") : NULL;
+    return name != NULL && orr_json_type(name) == ORR_JSON_TEXT ? g_strdup(orr_json_text(name)) : NULL;
+}
+
 static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const char *key, const char *name)
 {
     if (resolver->depth >= MAX_PRESET_DEPTH) {
@@ -180,6 +187,13 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
     OrrJsonDoc *doc = orr_json_read_file(path, resolver->error);
     if (doc == NULL)
         return NULL;
+    g_autofree char *renamed = renamed_to(orr_json_root(doc));
+    if (renamed != NULL) {
+        Resolver again = *resolver;
+        again.depth++;
+        orr_json_free(doc);
+        return read_preset(&again, kind, key, renamed);
+    }
     add_profile(resolver, kind, name, orr_json_root(doc));
     if (strcmp(kind, "models") == 0 && spec_is_hf_config(orr_json_root(doc))) {
         OrrJsonDoc *imported = spec_import_hf(orr_json_root(doc), path, resolver->error);

@@ -191,7 +191,7 @@ typedef struct SpecExecution {
     SpecFramework framework;
     char framework_text[SPEC_NAME_SIZE * 2];
     SpecAttention attention;
-    bool compiled;
+    int compiled;                    /* 0 or 1 */
     char cuda_graph[SPEC_NAME_SIZE]; /* "" none; what is captured, in the framework's words */
     unsigned overlap;                /* bits of SpecOverlap; SPEC_AUTO has its own bit */
 } SpecExecution;
