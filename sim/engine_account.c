@@ -39,10 +39,11 @@ static void account_exposed(Engine *e, int32_t index, int64_t start_ps, int part
 void sim_account_compute(Engine *e, const Slot *slot)
 {
     Rank *rank = &e->ranks[slot->rank];
-    const WorkInfo *work = sim_slot_work(e, slot);
     account_idle(rank, slot->op.start_ps);
-    const int64_t stretch_ps = e->now_ps - slot->op.start_ps - work->duration_ps;
-    if (stretch_ps != 0) {
+    const int64_t lasted_ps = e->now_ps - slot->op.start_ps;
+    if (lasted_ps != slot->op.duration_ps || e->program->rank_speed != NULL) {
+        const WorkInfo *work = sim_slot_work(e, slot);
+        const int64_t stretch_ps = lasted_ps - work->duration_ps;
         e->result.rank[slot->rank].part_ps[work->stretch_part] += stretch_ps;
         e->result.rank[slot->rank].busy_ps += stretch_ps;
     }

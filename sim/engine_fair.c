@@ -277,11 +277,86 @@ static void solve(Engine *e)
     }
 }
 
+/* --- ops that meet no other --- */
+
+/* The slot with the only fair share of an instance. */
+static int32_t lone_holder(const Engine *e, int32_t instance)
+{
+    const int row_index = e->instances[instance].row;
+    const Row *row = &e->rows[row_index];
+    for (int32_t h = e->instances[instance].first_hold; h != SIM_NONE; h = e->holds[h].next) {
+        if (e->shares[e->holds[h].share].mode == SIM_SHARE_FAIR)
+            return e->holds[h].slot;
+    }
+    const Rank *rank = &e->ranks[(instance - row->first) / row->stride];
+    for (int32_t s = rank->first_slot; s < rank->first_slot + rank->slot_count; s++) {
+        const Slot *slot = &e->slots[s];
+        if (slot->op.state != SLOT_RUNNING || !slot->op.holds)
+            continue;
+        const WorkInfo *work = sim_slot_work(e, slot);
+        for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+            const Share *share = &e->shares[i];
+            if (share->row == row_index && !share->listed && share->mode == SIM_SHARE_FAIR)
+                return s;
+        }
+    }
+    g_assert_not_reached();
+}
+
+/* Lowers `rate` to what the slot's instances leave it; false when another op shares an overfull one. */
+static bool limit_rate(Engine *e, const Slot *slot, int32_t *rate)
+{
+    const WorkInfo *work = sim_slot_work(e, slot);
+    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+        const Share *share = &e->shares[i];
+        const int32_t at = sim_instance_of(e, share, slot->rank);
+        if (at < 0 || share->mode != SIM_SHARE_FAIR)
+            continue;
+        Instance *instance = &e->instances[at];
+        if (instance->fair_count == 1)
+            instance->dirty = false;
+        else if (instance->free < 0)
+            return false;
+        if (instance->free >= 0)
+            continue;
+        const int64_t left = MAX(instance->free + share->amount, 0);
+        const int64_t own = left * SIM_FULL_RATE / share->amount;
+        const bool standstill = sim_capacity_of(e, share->row, at) == 0;
+        *rate = MIN(*rate, standstill ? 0 : (int32_t)MAX(own - own % e->grain, e->grain));
+    }
+    return true;
+}
+
+/* An op all of whose overfull instances are its own, but for reserved shares: kernels beside communication. */
+static bool settle_lone(Engine *e, int32_t instance)
+{
+    const int32_t holder = lone_holder(e, instance);
+    const Slot *slot = &e->slots[holder];
+    int32_t rate = SIM_FULL_RATE;
+    if (slot->collective == SIM_NONE) {
+        if (!limit_rate(e, slot, &rate))
+            return false;
+        sim_rate_change(e, holder, rate);
+        return true;
+    }
+    const Collective *collective = &e->collectives[slot->collective];
+    for (int32_t i = 0; i < collective->member_count; i++) {
+        if (!limit_rate(e, &e->slots[e->members[collective->first_member + i]], &rate))
+            return false;
+    }
+    sim_rate_change(e, e->slot_count + slot->collective, rate);
+    return true;
+}
+
 void sim_fair_settle(Engine *e)
 {
     Fair *fair = e->fair;
     for (int32_t i = 0; i < e->dirty_count; i++) {
-        if (!e->instances[e->dirty[i]].dirty)
+        Instance *instance = &e->instances[e->dirty[i]];
+        if (!instance->dirty)
+            continue;
+        instance->dirty = false;
+        if (instance->fair_count == 0 || (instance->fair_count == 1 && settle_lone(e, e->dirty[i])))
             continue;
         connect(e, e->dirty[i]);
         solve(e);

@@ -37,6 +37,7 @@ typedef struct {
     int32_t link_next;    /* next in the list of waiters, or of slots ready to go on */
     int32_t first_waiter; /* slots waiting for this one */
     int32_t collective;   /* that it has joined; SIM_NONE: the current op is its own */
+    int32_t work, mem;    /* of the current op */
 } Slot;
 
 typedef struct {
@@ -98,6 +99,7 @@ typedef struct {
 typedef struct {
     int64_t free;       /* capacity less all shares of running ops; below 0: overfull */
     int32_t first_hold; /* list of Hold; SIM_NONE */
+    int32_t fair_count; /* fair shares held */
     int16_t row;
     bool dirty;
 } Instance;
@@ -186,7 +188,7 @@ void sim_capacity_change(Engine *engine);
 /* engine_rate.c: shares and rates. */
 static inline const WorkInfo *sim_slot_work(const Engine *engine, const Slot *slot)
 {
-    return &engine->works[slot->instrs[slot->pc].work];
+    return &engine->works[slot->work];
 }
 static inline int32_t sim_instance_of(const Engine *engine, const Share *share, int32_t rank)
 {
@@ -234,6 +236,15 @@ void sim_account_finish(Engine *engine);
 
 /* engine_deadlock.c: one sentence naming the cycle, or the resource that never comes back. */
 void sim_engine_explain_deadlock(const Engine *engine, GError **error);
+
+static inline void sim_fetch(const void *what)
+{
+#if defined __GNUC__
+    __builtin_prefetch(what);
+#else
+    (void)what;
+#endif
+}
 
 /* Slot of a stream of the rank that `slot` waits for; SIM_NONE when that rank has no such stream. */
 static inline int32_t sim_wait_target(const Engine *engine, const Slot *slot, const SimInstr *instr)

@@ -43,6 +43,7 @@ bool sim_rate_enter(Engine *e, int32_t slot, const WorkInfo *work)
         if (share->listed)
             list_hold(e, slot, i, at, &listed);
         instance->free -= share->amount;
+        instance->fair_count += share->mode == SIM_SHARE_FAIR;
         if (instance->free < 0) {
             sim_mark_instance(e, at);
             unsettled |= share->mode == SIM_SHARE_FAIR;
@@ -66,6 +67,7 @@ void sim_rate_leave(Engine *e, int32_t slot, const WorkInfo *work)
         if (instance->free < 0)
             sim_mark_instance(e, at);
         instance->free += share->amount;
+        instance->fair_count -= share->mode == SIM_SHARE_FAIR;
     }
 }
 
