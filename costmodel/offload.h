@@ -9,12 +9,12 @@
 
 /* What one process drives alone, and what those of its port, socket and node share. Bytes/s. */
 typedef struct CostHost {
-    double copy;      /* between this GPU and the host's memory, one way */
-    double ordinary;  /* the same from memory that is not page-locked */
-    double optimizer; /* that the host's optimizer streams through memory */
-    double root;      /* one port, one way, of `root_gpus` GPUs */
-    double both_ways; /* copies of one GPU in both directions together */
-    double dram;      /* memory of one socket, of `socket_gpus` GPUs' processes */
+    double copy;                  /* between this GPU and the host's memory, one way */
+    double ordinary;              /* the same from memory that is not page-locked */
+    double optimizer;             /* that the host's optimizer streams through memory */
+    double root;                  /* one port, one way, of `root_gpus` GPUs */
+    double both_ways;             /* copies of one GPU in both directions together */
+    double dram;                  /* memory of one socket, of `socket_gpus` GPUs' processes */
     double nvme_read, nvme_write; /* disks of a node, of `node_gpus` GPUs */
     int root_gpus, socket_gpus, node_gpus;
 } CostHost;
@@ -42,6 +42,5 @@ double cost_offload_gradient_bytes(const Spec *spec);
 double cost_offload_gradient_return_bytes(const Spec *spec);
 double cost_offload_weight_bytes(const Spec *spec);
 double cost_offload_state_bytes(const Spec *spec);
-
 
 #endif

@@ -14,7 +14,8 @@ static double node_bytes(const Report *report, const SimPlan *plan, bool disks)
     double most = 0, sum = 0;
     for (int rank = 0; rank < ranks; rank++) {
         const int pipeline = rank / replicas;
-        const SimRankResult *result = &report->result.rank[pipeline * simulated + rank % replicas % simulated];
+        const SimRankResult *result =
+            &report->result.rank[pipeline * simulated + rank % replicas % simulated];
         sum = rank % node == 0 ? 0 : sum;
         sum += disks ? (double)result->final_bytes[SIM_MEM_NVME] : (double)result->host_peak_bytes;
         most = fmax(most, sum);
@@ -91,9 +92,9 @@ void report_text_offload(const Report *report, GString *out)
                            spec_word(&spec_words_offload, (int)report->spec->offload.scheme));
     write_tier("Host memory", offload->host_bytes, offload->host_capacity_bytes, offload->host_fits, out);
     write_tier("Disks", offload->nvme_bytes, offload->nvme_capacity_bytes, offload->nvme_fits, out);
-    g_string_append_printf(out, "  Busy at full rate: copies to the host %.1f %%, to the GPU %.1f %%, host %.1f %%",
-                           100 * offload->out_busy_frac, 100 * offload->in_busy_frac,
-                           100 * offload->host_busy_frac);
+    g_string_append_printf(
+        out, "  Busy at full rate: copies to the host %.1f %%, to the GPU %.1f %%, host %.1f %%",
+        100 * offload->out_busy_frac, 100 * offload->in_busy_frac, 100 * offload->host_busy_frac);
     if (offload->read_busy_frac > 0 || offload->write_busy_frac > 0)
         g_string_append_printf(out, ", disk reads %.1f %%, writes %.1f %%", 100 * offload->read_busy_frac,
                                100 * offload->write_busy_frac);
@@ -101,7 +102,8 @@ void report_text_offload(const Report *report, GString *out)
     if (offload->window_layers > 0)
         g_string_append_printf(out, "  Layers of weights on the GPU at once: %d\n", offload->window_layers);
     if (offload->direct_layers > 0)
-        g_string_append_printf(out, "  Pieces that forwards read in the host's memory: %d\n", offload->direct_layers);
+        g_string_append_printf(out, "  Pieces that forwards read in the host's memory: %d\n",
+                               offload->direct_layers);
 }
 
 void report_json_offload(const Report *report, OrrJsonWriter *w)

@@ -156,10 +156,10 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
     orr_text_bytes(held, fullest->reserved_bytes);
     g_autofree char *line = NULL;
     if (!report->fits && needed_bytes <= report->capacity_bytes)
-        line = g_strdup_printf("  DOES NOT FIT: %s of a node lack%s %s",
-                               report->offload.host_fits ? "the disks" : "the host's memory",
-                               report->offload.host_fits ? "" : "s",
-                               orr_text_bytes(room, report->short_bytes));
+        line =
+            g_strdup_printf("  DOES NOT FIT: %s of a node lack%s %s",
+                            report->offload.host_fits ? "the disks" : "the host's memory",
+                            report->offload.host_fits ? "" : "s", orr_text_bytes(room, report->short_bytes));
     else if (!report->fits)
         line =
             g_strdup_printf("  DOES NOT FIT: stage %d lacks %s beyond the %s of its GPUs; peak and context "

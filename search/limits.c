@@ -157,3 +157,20 @@ char *search_limits_words(const SearchSpace *space)
                                    (gint64)space->beyond[i]);
     return g_string_free(words, FALSE);
 }
+
+/* Orders from a file replay one shape of pipeline and have no bounds, nor have states off the GPU. */
+bool search_supports(const Spec *spec, GError **error)
+{
+    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
+            spec->parallel.schedule_file);
+    if (spec_offloads_states(&spec->offload))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.scheme: \"%s\" can be run but not searched, whose bounds count states on the GPU; give "
+            "values instead of \"auto\", or sweep them",
+            spec_word(&spec_words_offload, (int)spec->offload.scheme));
+    return true;
+}

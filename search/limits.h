@@ -31,4 +31,7 @@ char *search_why_empty(const Spec *spec);
 /* "; search.max_tensor_nodes leaves out 120 points" for each limit that left some out; empty otherwise; g_free. */
 char *search_limits_words(const SearchSpace *space);
 
+/* False, with one sentence, for what can be run but has no bounds to search by: orders from a file, states off the GPU. */
+bool search_supports(const Spec *spec, GError **error);
+
 #endif

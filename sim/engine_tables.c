@@ -38,9 +38,12 @@ static const SimTier standard_tiers[SIM_TIER_COUNT] = {
 };
 
 static const SimMemKind standard_mem_kinds[SIM_MEM_COUNT] = {
-    [SIM_MEM_ACTIVATIONS] = {"activations", SIM_TIER_GPU}, [SIM_MEM_WORKSPACE] = {"workspace", SIM_TIER_GPU},
-    [SIM_MEM_WEIGHTS] = {"weights", SIM_TIER_GPU},         [SIM_MEM_GRADIENTS] = {"gradients", SIM_TIER_GPU},
-    [SIM_MEM_OPTIMIZER] = {"optimizer", SIM_TIER_GPU},     [SIM_MEM_HOST] = {"host", SIM_TIER_HOST},
+    [SIM_MEM_ACTIVATIONS] = {"activations", SIM_TIER_GPU},
+    [SIM_MEM_WORKSPACE] = {"workspace", SIM_TIER_GPU},
+    [SIM_MEM_WEIGHTS] = {"weights", SIM_TIER_GPU},
+    [SIM_MEM_GRADIENTS] = {"gradients", SIM_TIER_GPU},
+    [SIM_MEM_OPTIMIZER] = {"optimizer", SIM_TIER_GPU},
+    [SIM_MEM_HOST] = {"host", SIM_TIER_HOST},
     [SIM_MEM_NVME] = {"nvme", SIM_TIER_NVME},
 };
 

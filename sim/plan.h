@@ -31,28 +31,35 @@ typedef struct SimPlanResource {
 
 /* What a piece of the model moves between the GPU and the levels below it. A zero duration: nothing. */
 typedef struct SimOffload {
-    SimWork grad_out;         /* reduced gradient to the host */
-    SimWork accumulate;       /* on the host: added to those of earlier micro-batches */
-    SimWork update;           /* on the host: master copy, moments and weights */
-    SimWork state_in;         /* from the disks before the update ... */
-    SimWork state_out;        /* ... and back behind it */
-    SimWork weight_in;        /* updated weights to the GPU */
-    SimWork read, fetch;      /* weights from the disks to the host and on to the GPU, before each use ... */
+    SimWork grad_out;    /* reduced gradient to the host */
+    SimWork accumulate;  /* on the host: added to those of earlier micro-batches */
+    SimWork update;      /* on the host: master copy, moments and weights */
+    SimWork state_in;    /* from the disks before the update ... */
+    SimWork state_out;   /* ... and back behind it */
+    SimWork weight_in;   /* updated weights to the GPU */
+    SimWork read, fetch; /* weights from the disks to the host and on to the GPU, before each use ... */
     SimWork backward_read, backward_fetch; /* ... by a backward */
-    SimWork direct;           /* the first forward where it reads weights in the host's memory; zero: it waits for a copy */
-    int64_t grad_bytes;       /* on the GPU until they have left */
-    int64_t weight_bytes;     /* on the GPU from the fetch until the next piece takes the place, or the gather has run */
+    SimWork
+        direct; /* the first forward where it reads weights in the host's memory; zero: it waits for a copy */
+    int64_t grad_bytes; /* on the GPU until they have left */
+    int64_t
+        weight_bytes; /* on the GPU from the fetch until the next piece takes the place, or the gather has run */
 } SimOffload;
 
 /* In which order. */
-typedef enum { SIM_UPDATE_BARRIER, SIM_UPDATE_LAYERWISE, SIM_UPDATE_DELAYED, SIM_UPDATE_FIRST } SimUpdateOrder;
+typedef enum {
+    SIM_UPDATE_BARRIER,
+    SIM_UPDATE_LAYERWISE,
+    SIM_UPDATE_DELAYED,
+    SIM_UPDATE_FIRST
+} SimUpdateOrder;
 
 typedef struct SimOffloadOrder {
-    bool on;                 /* some segment has a SimOffload */
-    SimUpdateOrder update;   /* docs/MODEL.md "Offload" */
-    bool each_microbatch;    /* gradients leave on every micro-batch, else behind the last */
-    bool one_at_a_time;      /* the host waits for a piece's copy before it updates the next */
-    int window;              /* layers of weights on the GPU at once; 0: all, or ZeRO-3 gathers them */
+    bool on;                    /* some segment has a SimOffload */
+    SimUpdateOrder update;      /* docs/MODEL.md "Offload" */
+    bool each_microbatch;       /* gradients leave on every micro-batch, else behind the last */
+    bool one_at_a_time;         /* the host waits for a piece's copy before it updates the next */
+    int window;                 /* layers of weights on the GPU at once; 0: all, or ZeRO-3 gathers them */
     int copy_ahead, read_ahead; /* uses by which fetches and reads may run before the gather */
 } SimOffloadOrder;
 

@@ -116,11 +116,13 @@ static void chunk_init(const Builder *b, Chunk *chunk, int stage_index)
 
 static void rank_init(RankBuilder *rb, Builder *b, int rank)
 {
-    *rb =
-        (RankBuilder){.builder = b, .rank = rank, .last_compute = SIM_NONE, .reduced = {SIM_NONE, SIM_NONE},
-                      .left = {SIM_NONE, SIM_NONE},
-                      .last_in = SIM_NONE,
-                      .direct = SIM_NONE};
+    *rb = (RankBuilder){.builder = b,
+                        .rank = rank,
+                        .last_compute = SIM_NONE,
+                        .reduced = {SIM_NONE, SIM_NONE},
+                        .left = {SIM_NONE, SIM_NONE},
+                        .last_in = SIM_NONE,
+                        .direct = SIM_NONE};
     memset(rb->waited, 0xff, sizeof rb->waited);
     rb->chunks = ORR_ARENA_NEW(b->arena, Chunk, b->chunks);
     for (int c = 0; c < b->chunks; c++)

@@ -60,8 +60,8 @@ static void emit_gathers(RankBuilder *rb, Chunk *chunk)
             continue;
         if (chunk->weight_in[i] != SIM_NONE)
             sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_H2D, chunk->weight_in[i]);
-        chunk->start_gather[i] = emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER,
-                                               gather, SIM_NONE, chunk->stage_index, SIM_NONE);
+        chunk->start_gather[i] = emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER, gather,
+                                           SIM_NONE, chunk->stage_index, SIM_NONE);
     }
 }
 
@@ -98,7 +98,8 @@ static void emit_late_reduces(RankBuilder *rb)
 static void emit_late_gathers(RankBuilder *rb)
 {
     const SimPlan *plan = rb->builder->plan;
-    if (plan->zero == 3 || plan->overlap_param_gather || (plan->offload.on && plan->offload.update == SIM_UPDATE_FIRST))
+    if (plan->zero == 3 || plan->overlap_param_gather ||
+        (plan->offload.on && plan->offload.update == SIM_UPDATE_FIRST))
         return;
     int32_t before = rb->last_compute;
     int32_t last = SIM_NONE;

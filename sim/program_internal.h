@@ -95,11 +95,11 @@ typedef struct {
     Chunk *chunks;
     Use *uses;
     int64_t use_count, next_use, next_gather;
-    int32_t last_compute;                               /* last op on the compute stream */
-    int32_t reduced[2];                                 /* the last two reductions; SIM_NONE */
-    int32_t left[2];                                    /* the last two copies of gradients to the host */
-    int32_t last_in, direct;                            /* last copy of weights; last forward that read directly */
-    bool directs;                                       /* the op being written does */
+    int32_t last_compute;    /* last op on the compute stream */
+    int32_t reduced[2];      /* the last two reductions; SIM_NONE */
+    int32_t left[2];         /* the last two copies of gradients to the host */
+    int32_t last_in, direct; /* last copy of weights; last forward that read directly */
+    bool directs;            /* the op being written does */
     WindowUse *window_uses;
     int64_t window_count, next_window;
     int32_t waited[SIM_STREAM_COUNT][SIM_STREAM_COUNT]; /* up to where a stream has waited for another */
@@ -159,7 +159,8 @@ void sim_update_init(const Builder *builder, Chunk *chunk);
 /* At the start of the step: what the order of the update puts there. */
 void sim_update_start(RankBuilder *rb);
 /* Around a segment's op: waits for weights, room for gradients, and gradients on their way. */
-void sim_update_before(RankBuilder *rb, Chunk *chunk, int segment, const Pass *pass, SimMemDelta *mem, SimWork *work);
+void sim_update_before(RankBuilder *rb, Chunk *chunk, int segment, const Pass *pass, SimMemDelta *mem,
+                       SimWork *work);
 void sim_update_after(RankBuilder *rb, int32_t compute_index);
 void sim_update_gradient(RankBuilder *rb, Chunk *chunk, int segment, int64_t position, int32_t microbatch);
 /* Before and behind the norm and the GPU's own optimizer. */

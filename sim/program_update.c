@@ -32,8 +32,8 @@ void sim_update_init(const Builder *b, Chunk *chunk)
     }
 }
 
-static int32_t emit(RankBuilder *rb, SimStream stream, SimTag tag, const SimWork *work, const SimMemDelta *mem,
-                    const Chunk *chunk, int32_t microbatch)
+static int32_t emit(RankBuilder *rb, SimStream stream, SimTag tag, const SimWork *work,
+                    const SimMemDelta *mem, const Chunk *chunk, int32_t microbatch)
 {
     return sim_emit(rb, stream,
                     &(SimInstr){.kind = SIM_OP,
@@ -209,7 +209,8 @@ static void wait_for_weights(RankBuilder *rb, Chunk *chunk, int i, const Pass *p
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, chunk->weight_in[i]);
 }
 
-void sim_update_before(RankBuilder *rb, Chunk *chunk, int i, const Pass *pass, SimMemDelta *mem, SimWork *work)
+void sim_update_before(RankBuilder *rb, Chunk *chunk, int i, const Pass *pass, SimMemDelta *mem,
+                       SimWork *work)
 {
     const SimOffloadOrder *order = &rb->builder->plan->offload;
     const SimOffload *offload = offload_of(chunk, i);
@@ -257,7 +258,8 @@ void sim_update_gradient(RankBuilder *rb, Chunk *chunk, int i, int64_t position,
         sim_emit_wait(rb, SIM_STREAM_D2H, sim_reduce_stream(plan), rb->reduced[1]);
     else
         sim_emit_wait(rb, SIM_STREAM_D2H, SIM_STREAM_COMPUTE, rb->last_compute);
-    const int32_t index = emit(rb, SIM_STREAM_D2H, SIM_TAG_OFFLOAD, &offload->grad_out, &mem, chunk, microbatch);
+    const int32_t index =
+        emit(rb, SIM_STREAM_D2H, SIM_TAG_OFFLOAD, &offload->grad_out, &mem, chunk, microbatch);
     rb->left[0] = rb->left[1];
     rb->left[1] = chunk->grad_left[i] = index;
     if (!last && some(&offload->accumulate)) {
@@ -330,6 +332,6 @@ int32_t sim_update_fetch(RankBuilder *rb, int64_t u, bool backward)
     }
     if (copy_after >= 0)
         sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_COMPUTE, rb->uses[copy_after].compute_index);
-    return emit(rb, SIM_STREAM_H2D, SIM_TAG_OFFLOAD, backward ? &offload->backward_fetch : &offload->fetch, &mem,
-                chunk, SIM_NONE);
+    return emit(rb, SIM_STREAM_H2D, SIM_TAG_OFFLOAD, backward ? &offload->backward_fetch : &offload->fetch,
+                &mem, chunk, SIM_NONE);
 }

@@ -21,8 +21,10 @@ static void list_pass(RankBuilder *rb, int chunk_index, SimPass pass)
     for (int i = 0; i < count && pass != SIM_PASS_BACKWARD_WEIGHT; i++) {
         const int segment = pass == SIM_PASS_FORWARD ? i : count - 1 - i;
         if (is_layer(chunk, segment))
-            rb->window_uses[rb->window_count++] = (WindowUse){
-                .chunk = (int16_t)chunk_index, .segment = segment, .after = SIM_NONE, .compute_index = SIM_NONE};
+            rb->window_uses[rb->window_count++] = (WindowUse){.chunk = (int16_t)chunk_index,
+                                                              .segment = segment,
+                                                              .after = SIM_NONE,
+                                                              .compute_index = SIM_NONE};
     }
 }
 
@@ -73,7 +75,8 @@ void sim_window_plan(RankBuilder *rb)
         return;
     list_uses(rb);
     const int64_t *next = next_uses(rb);
-    int64_t *there = ORR_ARENA_NEW(rb->builder->arena, int64_t, window); /* last use of each layer that is there */
+    int64_t *there =
+        ORR_ARENA_NEW(rb->builder->arena, int64_t, window); /* last use of each layer that is there */
     int count = 0;
     for (int64_t u = 0; u < rb->window_count; u++) {
         WindowUse *use = &rb->window_uses[u];
@@ -103,31 +106,34 @@ static void fetch(RankBuilder *rb, WindowUse *use)
     if (offload == NULL || sim_work_duration_ps(&offload->fetch) == 0)
         return;
     if (sim_work_duration_ps(&offload->read) > 0) {
-        const int32_t read = sim_emit(rb, SIM_STREAM_NVME_READ,
-                                      &(SimInstr){.kind = SIM_OP,
-                                                  .tag = SIM_TAG_OFFLOAD,
-                                                  .work = sim_intern_work(rb->builder, SIM_STREAM_NVME_READ, &offload->read),
-                                                  .mem = SIM_NONE,
-                                                  .stage = chunk->stage_index,
-                                                  .microbatch = SIM_NONE});
+        const int32_t read =
+            sim_emit(rb, SIM_STREAM_NVME_READ,
+                     &(SimInstr){.kind = SIM_OP,
+                                 .tag = SIM_TAG_OFFLOAD,
+                                 .work = sim_intern_work(rb->builder, SIM_STREAM_NVME_READ, &offload->read),
+                                 .mem = SIM_NONE,
+                                 .stage = chunk->stage_index,
+                                 .microbatch = SIM_NONE});
         sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_NVME_READ, read);
     }
     mem.start_bytes[SIM_MEM_WEIGHTS] = offload->weight_bytes;
     if (before->compute_index != SIM_NONE)
         sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_COMPUTE, before->compute_index);
-    const int32_t index = sim_emit(rb, SIM_STREAM_H2D,
-                                   &(SimInstr){.kind = SIM_OP,
-                                               .tag = SIM_TAG_OFFLOAD,
-                                               .work = sim_intern_work(rb->builder, SIM_STREAM_H2D, &offload->fetch),
-                                               .mem = sim_intern_mem(rb->builder, &mem),
-                                               .stage = chunk->stage_index,
-                                               .microbatch = SIM_NONE});
+    const int32_t index =
+        sim_emit(rb, SIM_STREAM_H2D,
+                 &(SimInstr){.kind = SIM_OP,
+                             .tag = SIM_TAG_OFFLOAD,
+                             .work = sim_intern_work(rb->builder, SIM_STREAM_H2D, &offload->fetch),
+                             .mem = sim_intern_mem(rb->builder, &mem),
+                             .stage = chunk->stage_index,
+                             .microbatch = SIM_NONE});
     sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, index);
 }
 
 WindowUse *sim_window_use(RankBuilder *rb, const Chunk *chunk, int segment, SimPass pass, SimMemDelta *mem)
 {
-    if (rb->builder->plan->offload.window == 0 || pass == SIM_PASS_BACKWARD_WEIGHT || !is_layer(chunk, segment))
+    if (rb->builder->plan->offload.window == 0 || pass == SIM_PASS_BACKWARD_WEIGHT ||
+        !is_layer(chunk, segment))
         return NULL;
     WindowUse *use = &rb->window_uses[rb->next_window++];
     g_assert(use->segment == segment && &rb->chunks[use->chunk] == chunk);

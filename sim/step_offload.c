@@ -96,8 +96,9 @@ static double owned(const Spec *spec, const StepParams *params)
 /* Share of the parameters whose optimizer runs on the host. */
 static double host_share(const Spec *spec)
 {
-    return spec->offload.optimizer.tier == SPEC_TIER_GPU ? 0
-                                                         : spec->offload.optimizer.fraction * spec->offload.ratio;
+    return spec->offload.optimizer.tier == SPEC_TIER_GPU
+               ? 0
+               : spec->offload.optimizer.fraction * spec->offload.ratio;
 }
 
 /* Gradients leave as they are made; else they are summed on the GPU and leave behind the last micro-batch. */
@@ -153,7 +154,8 @@ static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams 
 {
     const double fraction = spec->offload.weights.fraction;
     const double bytes = owned(spec, params) * fraction * cost_weight_wire_bytes(spec);
-    const bool again = spec->parallel.zero == 3 && spec->execution.framework.data_parallel.regathers_recompute &&
+    const bool again = spec->parallel.zero == 3 &&
+                       spec->execution.framework.data_parallel.regathers_recompute &&
                        spec->training.recompute.mode == SPEC_RECOMPUTE_FULL;
     out->weight_bytes = llround(bytes);
     out->fetch = copy_of(host, bytes, ROW_IN);
@@ -193,7 +195,8 @@ static StepParams *pieces_of(const Step *step, int stage)
 {
     const Spec *spec = step->spec;
     const int count = step->plan->stages[stage].segment_count;
-    const double limit = spec->execution.framework.data_parallel.bucket_bytes, wire = cost_gradient_wire_bytes(spec);
+    const double limit = spec->execution.framework.data_parallel.bucket_bytes,
+                 wire = cost_gradient_wire_bytes(spec);
     const bool apart = spec->parallel.zero >= 3 || windowed(spec) || spec->offload.direct;
     StepParams *pieces = ORR_ARENA_NEW(step->arena, StepParams, count), bucket = {0};
     for (int i = count - 1; i >= 0; i--) {
@@ -295,7 +298,8 @@ void step_offload_rank(const Step *step, int rank, const StepParams *params, Sim
     move(out, offload->optimizer.tier, SIM_MEM_OPTIMIZER, share * states.optimizer_bytes,
          share * own * cost_offload_state_bytes(spec));
     /* the host sums in fp32 */
-    move(out, offload->gradients.tier, SIM_MEM_GRADIENTS, streams_gradients(spec) ? states.gradients_bytes : 0,
+    move(out, offload->gradients.tier, SIM_MEM_GRADIENTS,
+         streams_gradients(spec) ? states.gradients_bytes : 0,
          offload->gradients.tier != SPEC_TIER_GPU ? 4 * own * share : 0);
     if (offload->optimizer.tier == SPEC_TIER_NVME) /* tiles on their way in, at work and on their way out */
         out->static_bytes[SIM_MEM_HOST] +=

@@ -255,9 +255,10 @@ static const SpecField optimizer_fields[] = {
      .words = &spec_words_offload,
      .default_text = "[]",
      .help = "Schemes by which it keeps weights, gradients and optimizer states off the GPU; empty: none."},
-    SPEC_F_DOUBLE(SpecRecipeOptimizer, host_optimizer_passes, ORR_UNIT_NONE, 1, 100, "1", 0,
-                  "Times that its optimizer on the host streams gradients and states over one fused loop: 5.7 "
-                  "PyTorch's [Ren2021]."),
+    SPEC_F_DOUBLE(
+        SpecRecipeOptimizer, host_optimizer_passes, ORR_UNIT_NONE, 1, 100, "1", 0,
+        "Times that its optimizer on the host streams gradients and states over one fused loop: 5.7 "
+        "PyTorch's [Ren2021]."),
     SPEC_F_DOUBLE(SpecRecipeOptimizer, host_gradient_bytes, ORR_UNIT_BYTES, 0, 8, "0", 0,
                   "Bytes of a parameter's gradient on its way to the host; 0: as wide as weights."),
     SPEC_F_BOOL(SpecRecipeOptimizer, host_gradient_returns, "false", 0,

@@ -18,28 +18,33 @@ static const SpecField host_fields[] = {
                "GPUs that share one port of the processor: copies of all at once share its rate."),
     SPEC_F_DOUBLE(SpecHost, pcie_root_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
                   "Rate of such a port, one way; 0: that of one GPU's link."),
-    SPEC_F_DOUBLE(SpecHost, pinned_frac, ORR_UNIT_FRAC, 0.01, 1, "0.88", 0,
-                  "Share of the link's rate that copies from and to page-locked memory reach: 55.6 of 63 GB/s on "
-                  "PCIe 5 x16 [nvbandwidth]."),
-    SPEC_F_DOUBLE(SpecHost, pageable_frac, ORR_UNIT_FRAC, 0.001, 1, "0.15", 0,
-                  "The same for ordinary memory, which goes through a small page-locked buffer: a sixth of pinned "
-                  "[DeepSpeedPinned]."),
-    SPEC_F_DOUBLE(SpecHost, duplex_frac, ORR_UNIT_FRAC, 0.5, 1, "1", 0,
-                  "Share of its rate that each way keeps when both are busy: 1 PCIe, 0.5 where the two share."),
-    SPEC_F_DOUBLE(SpecHost, direct_frac, ORR_UNIT_FRAC, 0.01, 1, "0.8", 0,
-                  "Rate of kernels that read the host's memory where it is, over that of copies: an estimate."),
+    SPEC_F_DOUBLE(
+        SpecHost, pinned_frac, ORR_UNIT_FRAC, 0.01, 1, "0.88", 0,
+        "Share of the link's rate that copies from and to page-locked memory reach: 55.6 of 63 GB/s on "
+        "PCIe 5 x16 [nvbandwidth]."),
+    SPEC_F_DOUBLE(
+        SpecHost, pageable_frac, ORR_UNIT_FRAC, 0.001, 1, "0.15", 0,
+        "The same for ordinary memory, which goes through a small page-locked buffer: a sixth of pinned "
+        "[DeepSpeedPinned]."),
+    SPEC_F_DOUBLE(
+        SpecHost, duplex_frac, ORR_UNIT_FRAC, 0.5, 1, "1", 0,
+        "Share of its rate that each way keeps when both are busy: 1 PCIe, 0.5 where the two share."),
+    SPEC_F_DOUBLE(
+        SpecHost, direct_frac, ORR_UNIT_FRAC, 0.01, 1, "0.8", 0,
+        "Rate of kernels that read the host's memory where it is, over that of copies: an estimate."),
     SPEC_F_DOUBLE(SpecHost, nvme_bytes, ORR_UNIT_BYTES, 0, 1e18, "0", 0, "Disks of a node; 0: none."),
     SPEC_F_DOUBLE(SpecHost, nvme_read_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
                   "What all disks of a node read together."),
     SPEC_F_DOUBLE(SpecHost, nvme_write_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
                   "What all disks of a node write together."),
 };
-SPEC_TABLE(spec_table_host, "cluster.host", "The host of one node: memory levels below the GPUs' and the ways to them.",
-           host_fields);
+SPEC_TABLE(spec_table_host, "cluster.host",
+           "The host of one node: memory levels below the GPUs' and the ways to them.", host_fields);
 
 #define PART_TIER                                                                                            \
-    SPEC_F_WORD(SpecOffloadPart, tier, &spec_words_tier, NULL, SPEC_FIELD_DERIVED,                           \
-                "Where they lie: on the GPU, in the host's memory, or on the node's disks; default: the scheme's.")
+    SPEC_F_WORD(                                                                                             \
+        SpecOffloadPart, tier, &spec_words_tier, NULL, SPEC_FIELD_DERIVED,                                   \
+        "Where they lie: on the GPU, in the host's memory, or on the node's disks; default: the scheme's.")
 #define PART_FRACTION                                                                                        \
     SPEC_F_DOUBLE(SpecOffloadPart, fraction, ORR_UNIT_FRAC, 0, 1, NULL, SPEC_FIELD_DERIVED,                  \
                   "Share of their bytes that lies there; the rest stays on the GPU. Default 1.")
@@ -61,13 +66,15 @@ static SPEC_TABLE(table_activations, "offload.activations", "Tensors between for
                   activation_fields);
 
 static const SpecField offload_fields[] = {
-    SPEC_F_INT(
-        SpecOffload, activation_layers, 0, SPEC_OFFLOAD_ALL - 1, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
-        "Layers of each model stage, the first ones, whose activations wait in the host's memory; 0: none; default "
-        "0, or all where offload.activations has a tier."),
-    SPEC_F_WORD(SpecOffload, scheme, &spec_words_offload, NULL, SPEC_FIELD_DERIVED,
-                "What moves where and in which order: a row of the table in docs/MODEL.md; default: the plainest one "
-                "that moves what the tiers say."),
+    SPEC_F_INT(SpecOffload, activation_layers, 0, SPEC_OFFLOAD_ALL - 1, NULL,
+               SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
+               "Layers of each model stage, the first ones, whose activations wait in the host's memory; 0: "
+               "none; default "
+               "0, or all where offload.activations has a tier."),
+    SPEC_F_WORD(
+        SpecOffload, scheme, &spec_words_offload, NULL, SPEC_FIELD_DERIVED,
+        "What moves where and in which order: a row of the table in docs/MODEL.md; default: the plainest one "
+        "that moves what the tiers say."),
     SPEC_F_OBJECT(SpecOffload, optimizer, table_part, SPEC_FIELD_DERIVED, "Master weights and moments."),
     SPEC_F_OBJECT(SpecOffload, gradients, table_part, SPEC_FIELD_DERIVED, "Gradients, once reduced."),
     SPEC_F_OBJECT(SpecOffload, weights, table_part, SPEC_FIELD_DERIVED, "Weights that passes use."),
@@ -77,14 +84,18 @@ static const SpecField offload_fields[] = {
      .type = SPEC_TYPE_TRISTATE,
      .offset = offsetof(SpecOffload, delayed_update),
      .flags = SPEC_FIELD_DERIVED,
-     .help = "The host updates beside the next step, whose weights are one update behind; default: the scheme's."},
-    SPEC_F_DOUBLE(SpecOffload, ratio, ORR_UNIT_FRAC, 0, 1, NULL, SPEC_FIELD_DERIVED,
-                  "Share of the parameters that the host updates, the GPU the others; default 1, twin-flow 0.3."),
-    SPEC_F_INT(SpecOffload, window_layers, 0, 100000, "0", 0,
-               "Scheme stronghold: layers of weights on the GPU at once; 0: the fewest that hide the copies."),
-    SPEC_F_INT(SpecOffload, prefetch_depth, 0, 3, NULL, SPEC_FIELD_DERIVED,
-               "ZeRO-3 with weights off the GPU: what runs ahead of its use: 1 gathers, 2 copies too, 3 disks too; "
-               "default: the scheme's."),
+     .help = "The host updates beside the next step, whose weights are one update behind; default: the "
+             "scheme's."},
+    SPEC_F_DOUBLE(
+        SpecOffload, ratio, ORR_UNIT_FRAC, 0, 1, NULL, SPEC_FIELD_DERIVED,
+        "Share of the parameters that the host updates, the GPU the others; default 1, twin-flow 0.3."),
+    SPEC_F_INT(
+        SpecOffload, window_layers, 0, 100000, "0", 0,
+        "Scheme stronghold: layers of weights on the GPU at once; 0: the fewest that hide the copies."),
+    SPEC_F_INT(
+        SpecOffload, prefetch_depth, 0, 3, NULL, SPEC_FIELD_DERIVED,
+        "ZeRO-3 with weights off the GPU: what runs ahead of its use: 1 gathers, 2 copies too, 3 disks too; "
+        "default: the scheme's."),
     SPEC_F_BOOL(SpecOffload, pinned, "true", 0, "The host's buffers are page-locked."),
     SPEC_F_DOUBLE(SpecOffload, subgroup_parameters, ORR_UNIT_NONE, 1, 1e15, "1e9", 0,
                   "Parameters of a tile whose states come from the disks, are updated and go back."),
@@ -129,9 +140,10 @@ bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *targ
         return true;
     }
     if (orr_json_type(node) != ORR_JSON_OBJECT)
-        return spec_read_fail(context, node, error,
-                              "is no way to offload; give \"none\", \"activations\", \"optimizer\", \"params\" or an "
-                              "object such as {\"scheme\": \"zero-offload\"}");
+        return spec_read_fail(
+            context, node, error,
+            "is no way to offload; give \"none\", \"activations\", \"optimizer\", \"params\" or an "
+            "object such as {\"scheme\": \"zero-offload\"}");
     SpecReadContext inside = *context;
     inside.quiet++;
     return spec_read_table(&inside, &spec_table_offload, node, target, error);

@@ -87,7 +87,7 @@ typedef struct SpecRecipeOptimizer {
     double host_gradient_bytes;   /* of a parameter's gradient on its way to the host; 0: the weights' */
     bool host_gradient_returns;   /* ZeRO-3: a 16-bit copy goes to the host and back before that */
     bool host_scales_gradients;   /* the host reads and writes all gradients to scale them */
-    bool host_casts_weights;      /* the host casts them into ordinary memory, and waits for each tile's copy */
+    bool host_casts_weights; /* the host casts them into ordinary memory, and waits for each tile's copy */
 } SpecRecipeOptimizer;
 
 /* How logits and loss are computed. */

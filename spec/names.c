@@ -37,8 +37,8 @@ WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", 
 WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");
 WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh");
 WORDS(tier, "a tier of memory", "gpu", "host", "nvme");
-WORDS(offload, "an offloading scheme", "none", "zero-offload", "zero-offload-dpu", "twin-flow", "superoffload",
-      "stronghold", "memferry", "zero3-offload", "zero-infinity");
+WORDS(offload, "an offloading scheme", "none", "zero-offload", "zero-offload-dpu", "twin-flow",
+      "superoffload", "stronghold", "memferry", "zero3-offload", "zero-infinity");
 WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "vocab-parallel-compiled",
       "compiled", "xentropy");
 

@@ -8,8 +8,9 @@
 /* What moves where, and in which order; docs/MODEL.md "Offload". */
 static const SpecOffloadRow rows[SPEC_OFFLOAD_SCHEME_COUNT] = {
     [SPEC_OFFLOAD_NONE] = {.help = "nothing but activations leaves", .ratio = 0},
-    [SPEC_OFFLOAD_ZERO_OFFLOAD] = {.help = "gradients stream out, the host updates behind the global norm, tiles "
-                                           "of weights come back [Ren2021]",
+    [SPEC_OFFLOAD_ZERO_OFFLOAD] = {.help =
+                                       "gradients stream out, the host updates behind the global norm, tiles "
+                                       "of weights come back [Ren2021]",
                                    .optimizer = SPEC_TIER_HOST,
                                    .gradients = SPEC_TIER_HOST,
                                    .update = SPEC_UPDATE_BARRIER,
@@ -28,24 +29,27 @@ static const SpecOffloadRow rows[SPEC_OFFLOAD_SCHEME_COUNT] = {
                                 .update = SPEC_UPDATE_BARRIER,
                                 .ratio = 0.3,
                                 .least_zero = 1},
-    [SPEC_OFFLOAD_SUPEROFFLOAD] = {.help = "each piece is updated when its gradient is there and validated later; "
-                                           "the GPU casts, fp32 crosses [SuperOffload]",
-                                   .optimizer = SPEC_TIER_HOST,
-                                   .gradients = SPEC_TIER_HOST,
-                                   .update = SPEC_UPDATE_LAYERWISE,
-                                   .fp32_transfer = true,
-                                   .ratio = 1,
-                                   .least_zero = 1},
-    [SPEC_OFFLOAD_STRONGHOLD] = {.help = "a window of layers is on the GPU; the host updates layers beside the "
-                                         "backward [Stronghold]",
+    [SPEC_OFFLOAD_SUPEROFFLOAD] =
+        {.help = "each piece is updated when its gradient is there and validated later; "
+                 "the GPU casts, fp32 crosses [SuperOffload]",
+         .optimizer = SPEC_TIER_HOST,
+         .gradients = SPEC_TIER_HOST,
+         .update = SPEC_UPDATE_LAYERWISE,
+         .fp32_transfer = true,
+         .ratio = 1,
+         .least_zero = 1},
+    [SPEC_OFFLOAD_STRONGHOLD] = {.help =
+                                     "a window of layers is on the GPU; the host updates layers beside the "
+                                     "backward [Stronghold]",
                                  .optimizer = SPEC_TIER_HOST,
                                  .gradients = SPEC_TIER_HOST,
                                  .weights = SPEC_TIER_HOST,
                                  .update = SPEC_UPDATE_LAYERWISE,
                                  .windowed = true,
                                  .ratio = 1},
-    [SPEC_OFFLOAD_MEMFERRY] = {.help = "forwards start with the weights that are there, and read some where they "
-                                       "lie on the host [MemFerry]",
+    [SPEC_OFFLOAD_MEMFERRY] = {.help =
+                                   "forwards start with the weights that are there, and read some where they "
+                                   "lie on the host [MemFerry]",
                                .optimizer = SPEC_TIER_HOST,
                                .gradients = SPEC_TIER_HOST,
                                .update = SPEC_UPDATE_FIRST,
@@ -61,15 +65,16 @@ static const SpecOffloadRow rows[SPEC_OFFLOAD_SCHEME_COUNT] = {
                                     .ratio = 1,
                                     .prefetch_depth = 2,
                                     .least_zero = 3},
-    [SPEC_OFFLOAD_ZERO_INFINITY] = {.help = "ZeRO-3 with shards on the node's disks: disks, copies and gathers run "
-                                            "three, two and one piece ahead [Rajbhandari2021]",
-                                    .optimizer = SPEC_TIER_NVME,
-                                    .gradients = SPEC_TIER_HOST,
-                                    .weights = SPEC_TIER_NVME,
-                                    .update = SPEC_UPDATE_BARRIER,
-                                    .ratio = 1,
-                                    .prefetch_depth = 3,
-                                    .least_zero = 3},
+    [SPEC_OFFLOAD_ZERO_INFINITY] =
+        {.help = "ZeRO-3 with shards on the node's disks: disks, copies and gathers run "
+                 "three, two and one piece ahead [Rajbhandari2021]",
+         .optimizer = SPEC_TIER_NVME,
+         .gradients = SPEC_TIER_HOST,
+         .weights = SPEC_TIER_NVME,
+         .update = SPEC_UPDATE_BARRIER,
+         .ratio = 1,
+         .prefetch_depth = 3,
+         .least_zero = 3},
 };
 
 const SpecOffloadRow *spec_offload_row(SpecOffloadScheme scheme)
@@ -148,20 +153,23 @@ static bool check_tier(const Spec *spec, const Named *named, GError **error)
     if (tier == SPEC_TIER_GPU)
         return true;
     if (spec->cluster.accelerator.host_link_bytes_per_s <= 0)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "offload.%s.tier: %s, but host_link_bytes_per_s of %s is not known; give it, or tier gpu",
-                        named->key, word, spec->cluster.accelerator.name);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.%s.tier: %s, but host_link_bytes_per_s of %s is not known; give it, or tier gpu",
+            named->key, word, spec->cluster.accelerator.name);
     if (host->dram_bytes <= 0 || host->dram_bytes_per_s <= 0 || host->cores <= 0)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "offload.%s.tier: %s, but the host of %s is not described; give cluster.host.dram_bytes, "
-                        "dram_bytes_per_s, cores and sockets, or tier gpu",
-                        named->key, word, where);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.%s.tier: %s, but the host of %s is not described; give cluster.host.dram_bytes, "
+            "dram_bytes_per_s, cores and sockets, or tier gpu",
+            named->key, word, where);
     if (tier == SPEC_TIER_NVME &&
         (host->nvme_bytes <= 0 || host->nvme_read_bytes_per_s <= 0 || host->nvme_write_bytes_per_s <= 0))
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "offload.%s.tier: nvme, but nodes of %s have no disks; give cluster.host.nvme_bytes and its "
-                        "rates, or tier host",
-                        named->key, where);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.%s.tier: nvme, but nodes of %s have no disks; give cluster.host.nvme_bytes and its "
+            "rates, or tier host",
+            named->key, where);
     return true;
 }
 
@@ -187,11 +195,13 @@ static bool check_software(const Spec *spec, GError **error)
         return true;
     for (int i = 1; i < SPEC_OFFLOAD_SCHEME_COUNT; i++)
         if (framework->optimizer.offload_schemes & (1u << i))
-            g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "", spec_word(&spec_words_offload, i));
-    return orr_fail(error, ORR_ERROR_INPUT,
-                    "offload.scheme: \"%s\", which framework %s does not have (it has %s); give another framework, "
-                    "such as deepspeed",
-                    word, framework->name, list->len > 0 ? list->str : "none");
+            g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "",
+                                   spec_word(&spec_words_offload, i));
+    return orr_fail(
+        error, ORR_ERROR_INPUT,
+        "offload.scheme: \"%s\", which framework %s does not have (it has %s); give another framework, "
+        "such as deepspeed",
+        word, framework->name, list->len > 0 ? list->str : "none");
 }
 
 static bool check_degrees(const Spec *spec, GError **error)
@@ -204,27 +214,31 @@ static bool check_degrees(const Spec *spec, GError **error)
     if (parallel->zero < 0 || parallel->data < 0 || parallel->context < 0)
         return true;
     if (row->windowed && (!alone || parallel->zero == 3))
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "offload.scheme: \"%s\" keeps whole layers on one GPU, not data %d with zero %d; give data 1 "
-                        "and zero 0 to 2, or scheme zero3-offload",
-                        word, parallel->data, parallel->zero);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.scheme: \"%s\" keeps whole layers on one GPU, not data %d with zero %d; give data 1 "
+            "and zero 0 to 2, or scheme zero3-offload",
+            word, parallel->data, parallel->zero);
     if (parallel->zero < row->least_zero && (!alone || row->least_zero == 3))
         return orr_fail(error, ORR_ERROR_INPUT, "parallel.zero: %d with offload.scheme \"%s\"; give %d%s",
                         parallel->zero, word, row->least_zero, row->least_zero < 3 ? " or more" : "");
     if (parallel->zero == 3 && row->direct)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "parallel.zero: 3 with offload.scheme \"%s\", which reads whole layers on the host; give 0 to 2",
-                        word);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "parallel.zero: 3 with offload.scheme \"%s\", which reads whole layers on the host; give 0 to 2",
+            word);
     if (offload->gradients.tier != SPEC_TIER_GPU && offload->optimizer.tier == SPEC_TIER_GPU)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "offload.gradients.tier: %s, but the optimizer's states are on the GPU and need them there; "
-                        "give offload.optimizer tier host",
-                        spec_word(&spec_words_tier, (int)offload->gradients.tier));
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.gradients.tier: %s, but the optimizer's states are on the GPU and need them there; "
+            "give offload.optimizer tier host",
+            spec_word(&spec_words_tier, (int)offload->gradients.tier));
     if (offload->window_layers > spec->model.layers)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "offload.window_layers: %d is more than the %d layers; give at most %d, or 0 for the fewest "
-                        "that hide the copies",
-                        offload->window_layers, spec->model.layers, spec->model.layers);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.window_layers: %d is more than the %d layers; give at most %d, or 0 for the fewest "
+            "that hide the copies",
+            offload->window_layers, spec->model.layers, spec->model.layers);
     return true;
 }
 

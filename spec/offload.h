@@ -11,16 +11,17 @@
 
 /* One node's memory levels below the GPUs', and the ways to them. 0: not known, or not there. */
 typedef struct SpecHost {
-    int sockets, cores;                     /* of a node */
-    double dram_bytes;                      /* of a node */
-    double dram_bytes_per_s;                /* of a socket, data sheet */
-    double dram_stream_frac;                /* of it that streams of reads and writes reach */
-    double core_bytes_per_s;                /* that one core keeps moving */
-    int gpus_per_pcie_root;                 /* GPUs behind one port of the processor */
-    double pcie_root_bytes_per_s;           /* of the port, one way; 0: as one GPU's link */
-    double pinned_frac, pageable_frac;      /* of the link that copies from page-locked and ordinary memory reach */
-    double duplex_frac;                     /* of that, each way, when both ways are busy */
-    double direct_frac;                     /* of the copies' rate that kernels reach which read the memory themselves */
+    int sockets, cores;           /* of a node */
+    double dram_bytes;            /* of a node */
+    double dram_bytes_per_s;      /* of a socket, data sheet */
+    double dram_stream_frac;      /* of it that streams of reads and writes reach */
+    double core_bytes_per_s;      /* that one core keeps moving */
+    int gpus_per_pcie_root;       /* GPUs behind one port of the processor */
+    double pcie_root_bytes_per_s; /* of the port, one way; 0: as one GPU's link */
+    double pinned_frac,
+        pageable_frac;  /* of the link that copies from page-locked and ordinary memory reach */
+    double duplex_frac; /* of that, each way, when both ways are busy */
+    double direct_frac; /* of the copies' rate that kernels reach which read the memory themselves */
     double nvme_bytes, nvme_read_bytes_per_s, nvme_write_bytes_per_s; /* of a node */
 } SpecHost;
 
@@ -60,13 +61,13 @@ typedef struct SpecOffload {
     SpecOffloadScheme scheme;
     SpecOffloadPart optimizer, gradients, weights, activations;
     SpecUpdateOrder update;
-    bool direct;         /* kernels may read weights where they lie, in the host's memory; the best mix is chosen */
-    bool fp32_transfer;  /* gradients and weights cross in fp32: the GPU casts */
-    int delayed_update;  /* 0, 1; SPEC_UNSET: the scheme's */
-    double ratio;        /* of the optimizer's parameters that the host updates; the GPU the rest */
-    int window_layers;   /* layers of weights on the GPU at once; 0: the fewest that hide the copies */
-    int prefetch_depth;  /* ZeRO-3: levels that run ahead: gather 1, copy 2, disks 3 */
-    bool pinned;         /* the host's buffers are page-locked */
+    bool direct; /* kernels may read weights where they lie, in the host's memory; the best mix is chosen */
+    bool fp32_transfer;         /* gradients and weights cross in fp32: the GPU casts */
+    int delayed_update;         /* 0, 1; SPEC_UNSET: the scheme's */
+    double ratio;               /* of the optimizer's parameters that the host updates; the GPU the rest */
+    int window_layers;          /* layers of weights on the GPU at once; 0: the fewest that hide the copies */
+    int prefetch_depth;         /* ZeRO-3: levels that run ahead: gather 1, copy 2, disks 3 */
+    bool pinned;                /* the host's buffers are page-locked */
     double subgroup_parameters; /* parameters of one tile that goes to the disks and back */
 } SpecOffload;
 

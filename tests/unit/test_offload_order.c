@@ -232,10 +232,12 @@ static void direct_vectors(void)
         g_assert_cmpint(engine_end_ps(arena, pieces, 6, all), ==, cases[c][2]);
         g_assert_cmpint(sim_direct_mix(pieces, 6, arena, best), ==, cases[c][2]);
         SimOffload *offloads = NULL;
-        const Shape shape = {6, 1, 2, 0, 0.001, (double)cases[c][0] / S}; /* 1 ps a tile, the first one exposed */
+        const Shape shape = {6, 1,     2,
+                             0, 0.001, (double)cases[c][0] / S}; /* 1 ps a tile, the first one exposed */
         const SimPlan serial = plan_of(arena, &shape, SIM_UPDATE_BARRIER, &offloads);
         const int64_t step_ps = fixture_run(&serial, false, arena, NULL).step_ps;
-        g_assert_cmpint(step_ps - 12 * S - 1, ==, 6 * cases[c][0] + 6 * S); /* less the backwards: 15 and 9 s */
+        g_assert_cmpint(step_ps - 12 * S - 1, ==,
+                        6 * cases[c][0] + 6 * S); /* less the backwards: 15 and 9 s */
         orr_arena_free(arena);
     }
 }
@@ -267,10 +269,10 @@ static void efficiencies(void)
      * FLOPs; its weights are read three times and its gradient leaves: 8 N bytes */
     static const struct {
         double intensity, bytes_per_s, expected;
-    } cases[] = {{1024, 70e9, 0.506},          /* weights, one sequence of 1,024 */
-                 {256, 1.5e12, 0.846},         /* states, one sequence */
-                 {1024, 1.5e12, 0.956},        /* states, four */
-                 {24 * 8192, 2e9, 0.849}};     /* activations of layers of 8,192, one checkpoint a layer */
+    } cases[] = {{1024, 70e9, 0.506},      /* weights, one sequence of 1,024 */
+                 {256, 1.5e12, 0.846},     /* states, one sequence */
+                 {1024, 1.5e12, 0.956},    /* states, four */
+                 {24 * 8192, 2e9, 0.849}}; /* activations of layers of 8,192, one checkpoint a layer */
     for (gsize c = 0; c < G_N_ELEMENTS(cases); c++) {
         OrrArena *arena = orr_arena_new();
         const double bytes = 1e9, compute_s = cases[c].intensity * bytes / 70e12 * 1e6;
@@ -303,8 +305,9 @@ static void prefetch(void)
         const int64_t step_ps = fixture_run(&plan, false, arena, NULL).step_ps;
         g_assert_cmpint(step_ps, <=, before_ps);
         if (ahead == 0)
-            g_assert_cmpint(step_ps, ==,
-                            (int64_t)((8 * (0.8 + 0.75 + 0.5 + 1) + 7 * (1.6 + 1.5 + 0.5) + 8 * 2) * S + 0.5));
+            g_assert_cmpint(
+                step_ps, ==,
+                (int64_t)((8 * (0.8 + 0.75 + 0.5 + 1) + 7 * (1.6 + 1.5 + 0.5) + 8 * 2) * S + 0.5));
         if (ahead == 3)
             g_assert_cmpint(step_ps, ==, (int64_t)((0.8 + 0.75 + 0.5 + 24) * S + 0.5));
         before_ps = step_ps;

@@ -7,8 +7,8 @@
 #include "costmodel/offload.h"
 #include "report/report.h"
 
-static bool run_text(const char *text, const char *const *sets, bool unfold, Report *ret_report, OrrArena *arena,
-                     GError **error)
+static bool run_text(const char *text, const char *const *sets, bool unfold, Report *ret_report,
+                     OrrArena *arena, GError **error)
 {
     const ReportOptions options = {.check = true, .unfold = unfold};
     Spec *spec = ORR_ARENA_NEW(arena, Spec, 1);
@@ -31,12 +31,15 @@ static Report report_of(const char *text, const char *const *sets, OrrArena *are
 #define SETS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* `layers` of 4,096 on one GPU of a DGX-2, activations recomputed. */
-#define V100(layers, batch, offload)                                                                          \
-    "{\"model\":{\"name\":\"m\",\"layers\":" layers ",\"hidden\":4096,\"heads\":32,\"ffn_hidden\":16384,\"vocab\":50257,"   \
-    "\"tied_embeddings\":true,\"max_positions\":1024},\"cluster\":{\"preset\":\"dgx-2\",\"gpus_per_node\":1},"       \
-    "\"training\":{\"sequence_length\":1024,\"global_batch\":" batch ",\"micro_batch\":" batch ",\"precision\":\"fp16\"," \
-    "\"recompute\":\"full\"},\"parallel\":{\"zero\":2},\"execution\":{\"framework\":\"deepspeed-2021\"},\"offload\":" offload \
-    "}"
+#define V100(layers, batch, offload)                                                                         \
+    "{\"model\":{\"name\":\"m\",\"layers\":" layers                                                          \
+    ",\"hidden\":4096,\"heads\":32,\"ffn_hidden\":16384,\"vocab\":50257,"                                    \
+    "\"tied_embeddings\":true,\"max_positions\":1024},\"cluster\":{\"preset\":\"dgx-2\",\"gpus_per_node\":"  \
+    "1},"                                                                                                    \
+    "\"training\":{\"sequence_length\":1024,\"global_batch\":" batch ",\"micro_batch\":" batch               \
+    ",\"precision\":\"fp16\","                                                                               \
+    "\"recompute\":\"full\"},\"parallel\":{\"zero\":2},\"execution\":{\"framework\":\"deepspeed-2021\"},"    \
+    "\"offload\":" offload "}"
 
 /* 13 billion parameters train on one V100 of 32 GB with states on the host, a tenth of that without. */
 static void one_v100(void)
@@ -59,9 +62,11 @@ static void one_titan(void)
 {
     static const char text[] =
         "{\"model\":\"gpt2-xl\",\"cluster\":{\"preset\":\"titan-rtx-pair\",\"gpus_per_node\":1,"
-        "\"scale_up_domain_gpus\":1},\"training\":{\"sequence_length\":1024,\"global_batch\":16,\"micro_batch\":16,"
+        "\"scale_up_domain_gpus\":1},\"training\":{\"sequence_length\":1024,\"global_batch\":16,\"micro_"
+        "batch\":16,"
         "\"precision\":\"fp16\",\"recompute\":\"full\"},\"parallel\":{\"zero\":3},"
-        "\"execution\":{\"framework\":\"transformers-deepspeed\"},\"offload\":{\"scheme\":\"zero3-offload\"}}";
+        "\"execution\":{\"framework\":\"transformers-deepspeed\"},\"offload\":{\"scheme\":\"zero3-offload\"}"
+        "}";
     OrrArena *arena = orr_arena_new();
     const Report off = report_of(text, NULL, arena);
     g_assert_true(off.fits);
@@ -75,12 +80,15 @@ static void one_titan(void)
 }
 
 static const char trillion[] =
-    "{\"model\":{\"name\":\"1t\",\"layers\":128,\"hidden\":25600,\"heads\":256,\"ffn_hidden\":102400,\"vocab\":50257,"
+    "{\"model\":{\"name\":\"1t\",\"layers\":128,\"hidden\":25600,\"heads\":256,\"ffn_hidden\":102400,"
+    "\"vocab\":50257,"
     "\"tied_embeddings\":true,\"max_positions\":1024},\"cluster\":{\"preset\":\"dgx-2\",\"nodes\":32},"
     "\"training\":{\"sequence_length\":1024,\"global_batch\":1280,\"micro_batch\":10,\"precision\":\"fp16\","
-    "\"recompute\":\"full\"},\"parallel\":{\"zero\":3,\"tensor\":4},\"execution\":{\"framework\":\"deepspeed-2021\","
+    "\"recompute\":\"full\"},\"parallel\":{\"zero\":3,\"tensor\":4},\"execution\":{\"framework\":\"deepspeed-"
+    "2021\","
     "\"overlap\":[\"grad_reduce\",\"param_gather\"]},"
-    "\"offload\":{\"scheme\":\"zero-infinity\",\"subgroup_parameters\":2e8,\"activations\":{\"tier\":\"host\"}}}";
+    "\"offload\":{\"scheme\":\"zero-infinity\",\"subgroup_parameters\":2e8,\"activations\":{\"tier\":"
+    "\"host\"}}}";
 
 /* A trillion parameters on 512 V100s: on the disks and in the hosts, not on the GPUs. */
 static void trillion_parameters(void)
@@ -160,7 +168,8 @@ static void fixed_part(void)
     static const char *const clusters[] = {"cluster.preset=dgx-h100", "cluster.preset=dgx-b200"};
     for (gsize c = 0; c < G_N_ELEMENTS(clusters); c++) {
         OrrArena *arena = orr_arena_new();
-        const char *const sets[] = {"parallel.zero=3", "offload={\"scheme\":\"zero3-offload\",\"weights\":{\"tier\":\"gpu\"}}",
+        const char *const sets[] = {"parallel.zero=3",
+                                    "offload={\"scheme\":\"zero3-offload\",\"weights\":{\"tier\":\"gpu\"}}",
                                     clusters[c], "execution.attention=flash2"};
         double before = 0, passes = 0;
         for (int tokens = 2048; tokens <= 131072; tokens *= 8) {
@@ -186,7 +195,8 @@ static void gains(void)
     OrrArena *arena = orr_arena_new();
     const char text[] = V100("50", "10", "{\"scheme\":\"zero-offload\"}");
     const double base = (double)report_of(text, NULL, arena).step_ps;
-    const double delayed = base / (double)report_of(text, SETS("offload.scheme=zero-offload-dpu"), arena).step_ps;
+    const double delayed =
+        base / (double)report_of(text, SETS("offload.scheme=zero-offload-dpu"), arena).step_ps;
     const double super = base / (double)report_of(text, SETS("offload.scheme=superoffload"), arena).step_ps;
     const double window = base / (double)report_of(text, SETS("offload.scheme=stronghold"), arena).step_ps;
     const double ferry = base / (double)report_of(text, SETS("offload.scheme=memferry"), arena).step_ps;
@@ -203,29 +213,37 @@ static void gains(void)
 /* Any scheme on any shape: every invariant holds, nothing that is off the GPU is on it. */
 static void random_schemes(void)
 {
-    static const char *const schemes[] = {"zero-offload", "zero-offload-dpu", "twin-flow",     "superoffload",
-                                          "stronghold",   "memferry",         "zero3-offload", "zero-infinity"};
+    static const char *const schemes[] = {"zero-offload",  "zero-offload-dpu", "twin-flow",
+                                          "superoffload",  "stronghold",       "memferry",
+                                          "zero3-offload", "zero-infinity"};
     GRand *rand = g_rand_new_with_seed(11);
     for (int round = 0; round < 80; round++) {
         OrrArena *arena = orr_arena_new();
         const char *scheme = schemes[g_rand_int_range(rand, 0, (int)G_N_ELEMENTS(schemes))];
         const bool sharded = strstr(scheme, "zero3") != NULL || strstr(scheme, "infinity") != NULL;
         const bool alone = strcmp(scheme, "stronghold") == 0;
-        const int tensor = 1 << g_rand_int_range(rand, 0, 3), pipeline = sharded ? 1 : 1 << g_rand_int_range(rand, 0, 3);
-        const int data = alone ? 1 : 1 << g_rand_int_range(rand, 0, 4), microbatches = g_rand_int_range(rand, 1, 4);
+        const int tensor = 1 << g_rand_int_range(rand, 0, 3),
+                  pipeline = sharded ? 1 : 1 << g_rand_int_range(rand, 0, 3);
+        const int data = alone ? 1 : 1 << g_rand_int_range(rand, 0, 4),
+                  microbatches = g_rand_int_range(rand, 1, 4);
         const int gpus = tensor * pipeline * data, per_node = MIN(gpus, 8);
         g_autofree char *text = g_strdup_printf(
             "{\"model\":{\"layers\":%d,\"hidden\":2048,\"heads\":16,\"ffn_hidden\":8192,\"vocab\":32000},"
             "\"cluster\":{\"preset\":\"%s\",\"gpus_per_node\":%d,\"scale_up_domain_gpus\":%d,\"nodes\":%d},"
-            "\"training\":{\"sequence_length\":1024,\"global_batch\":%d,\"micro_batch\":1,\"precision\":\"fp16\",\"recompute\":\"%s\"},"
+            "\"training\":{\"sequence_length\":1024,\"global_batch\":%d,\"micro_batch\":1,\"precision\":"
+            "\"fp16\",\"recompute\":\"%s\"},"
             "\"parallel\":{\"tensor\":%d,\"pipeline\":%d,\"data\":%d,\"zero\":%d},"
             "\"execution\":{\"framework\":\"deepspeed\",\"overlap\":[%s]},"
             "\"offload\":{\"scheme\":\"%s\",\"prefetch_depth\":%d,\"window_layers\":%d%s}}",
             8 * g_rand_int_range(rand, 1, 4), g_rand_boolean(rand) ? "dgx-2" : "dgx-h100", per_node, per_node,
-            gpus / per_node, microbatches * data, g_rand_boolean(rand) ? "full" : "none", tensor, pipeline, data,
-            sharded ? 3 : data > 1 ? 1 + g_rand_int_range(rand, 0, pipeline > 1 ? 1 : 2) : 0,
-            g_rand_boolean(rand) ? "\"grad_reduce\",\"param_gather\"" : "", scheme, g_rand_int_range(rand, 0, 4),
-            g_rand_int_range(rand, 0, 4), g_rand_boolean(rand) ? ",\"activations\":{\"tier\":\"host\"}" : "");
+            gpus / per_node, microbatches * data, g_rand_boolean(rand) ? "full" : "none", tensor, pipeline,
+            data,
+            sharded    ? 3
+            : data > 1 ? 1 + g_rand_int_range(rand, 0, pipeline > 1 ? 1 : 2)
+                       : 0,
+            g_rand_boolean(rand) ? "\"grad_reduce\",\"param_gather\"" : "", scheme,
+            g_rand_int_range(rand, 0, 4), g_rand_int_range(rand, 0, 4),
+            g_rand_boolean(rand) ? ",\"activations\":{\"tier\":\"host\"}" : "");
         GError *error = NULL;
         Report report;
         if (!run_text(text, NULL, false, &report, arena, &error))
@@ -243,11 +261,13 @@ static void random_schemes(void)
 static void refused(void)
 {
     static const char *const cases[][4] = {
-        {"offload.optimizer.fraction", "a number from 0 to 1", "offload={\"optimizer\":{\"tier\":\"host\",\"fraction\":1.5}}"},
+        {"offload.optimizer.fraction", "a number from 0 to 1",
+         "offload={\"optimizer\":{\"tier\":\"host\",\"fraction\":1.5}}"},
         {"offload.optimizer.tier", "no disks", "offload={\"optimizer\":{\"tier\":\"nvme\"}}",
          "cluster.host.nvme_bytes=0"},
         {"offload.optimizer.tier", "dram_bytes", "offload.scheme=zero-offload", "cluster.host.dram_bytes=0"},
-        {"offload.scheme", "such as deepspeed", "offload.scheme=zero-offload", "execution.framework=nanotron"},
+        {"offload.scheme", "such as deepspeed", "offload.scheme=zero-offload",
+         "execution.framework=nanotron"},
         {"offload.scheme", "did you mean \"zero-offload\"", "offload.scheme=zero-ofload"},
         {"parallel.zero", "give 3", "offload.scheme=zero-infinity"},
         {"parallel.zero", "give 1 or more", "offload.scheme=zero-offload", "parallel.zero=0"},
