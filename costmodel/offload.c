@@ -79,3 +79,39 @@ double cost_offload_state_bytes(const Spec *spec)
     const CostRecipe recipe = cost_recipe(spec);
     return fmax(recipe.master, 4) + recipe.moments * cost_optimizer_moments_ratio(spec->training.optimizer);
 }
+
+static unsigned bit_of(CostModule module)
+{
+    switch (module) {
+    case COST_MODULE_NORM:
+        return SPEC_MODULE_LAYERNORM;
+    case COST_MODULE_MLA_UP:
+        return SPEC_MODULE_MLA_UP_PROJ;
+    case COST_MODULE_ATTENTION_CORE:
+        return SPEC_MODULE_CORE_ATTN;
+    case COST_MODULE_MLP_LINEAR:
+    case COST_MODULE_MLP_ACTIVATION:
+        return SPEC_MODULE_MLP;
+    case COST_MODULE_MOE_ACTIVATION:
+        return SPEC_MODULE_MOE_ACT | SPEC_MODULE_MOE;
+    case COST_MODULE_MOE:
+    case COST_MODULE_ROUTER:
+        return SPEC_MODULE_MOE;
+    case COST_MODULE_SHARED_EXPERT:
+        return SPEC_MODULE_SHARED_EXPERTS | SPEC_MODULE_MOE;
+    default:
+        return 0;
+    }
+}
+
+double cost_offload_module_bytes(const CostShape *shape, int layer, unsigned modules)
+{
+    CostTensors tensors;
+    double bytes = 0;
+    cost_layer_tensors(shape, layer, &tensors);
+    for (int i = 0; i < tensors.count; i++) {
+        if (modules == 0 || (bit_of(tensors.tensor[i].module) & modules) != 0)
+            bytes += tensors.tensor[i].bytes;
+    }
+    return bytes;
+}

@@ -5,7 +5,7 @@
 #ifndef ORR_COSTMODEL_OFFLOAD_H
 #define ORR_COSTMODEL_OFFLOAD_H
 
-#include "spec/spec.h"
+#include "costmodel/activations.h"
 
 /* What one process drives alone, and what those of its port, socket and node share. Bytes/s. */
 typedef struct CostHost {
@@ -42,5 +42,8 @@ double cost_offload_gradient_bytes(const Spec *spec);
 double cost_offload_gradient_return_bytes(const Spec *spec);
 double cost_offload_weight_bytes(const Spec *spec);
 double cost_offload_state_bytes(const Spec *spec);
+
+/* Bytes that a layer's forward saves in `modules` (bits of SpecRecomputeModule; 0: in all) without recomputation. */
+double cost_offload_module_bytes(const CostShape *shape, int layer, unsigned modules);
 
 #endif

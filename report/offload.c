@@ -5,7 +5,8 @@
 
 #include "report/page.h"
 
-/* Most bytes that the ranks of one node hold in a tier; ranks of a node are neighbours in their numbers. */
+/* Most bytes that the ranks of one node hold in a tier; ranks of a node are neighbours in their numbers. Of the disks what is
+ * there when the GPU holds most, or at the end. */
 static double node_bytes(const Report *report, const SimPlan *plan, bool disks)
 {
     const int node = report->spec->cluster.gpus_per_node;
@@ -17,7 +18,9 @@ static double node_bytes(const Report *report, const SimPlan *plan, bool disks)
         const SimRankResult *result =
             &report->result.rank[pipeline * simulated + rank % replicas % simulated];
         sum = rank % node == 0 ? 0 : sum;
-        sum += disks ? (double)result->final_bytes[SIM_MEM_NVME] : (double)result->host_peak_bytes;
+        const int64_t nvme_bytes =
+            MAX(result->final_bytes[SIM_MEM_NVME], result->at_peak_bytes[SIM_MEM_NVME]);
+        sum += disks ? (double)nvme_bytes : (double)result->host_peak_bytes;
         most = fmax(most, sum);
     }
     return most;
@@ -43,7 +46,7 @@ void report_offload_fill(const SimPlan *plan, Report *report)
 {
     const SpecHost *host = &report->spec->cluster.host;
     ReportOffload *out = &report->offload;
-    out->on = plan->offload.on;
+    out->on = plan->offload.on || report->spec->offload.activations.tier == SPEC_TIER_NVME;
     if (!out->on)
         return;
     out->host_bytes = node_bytes(report, plan, false);

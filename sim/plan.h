@@ -87,7 +87,8 @@ typedef struct SimStage {
     int segment_count; /* at least 1 */
     SimSegment *segments;
     int first_layer, layers; /* the segments that are transformer layers */
-    int offloaded;           /* the first of them, whose activations wait on the host */
+    int offloaded;           /* the first of them, whose activations wait on the host ... */
+    bool offloaded_to_disks; /* ... or on its disks */
     SimWork send_next;       /* activation to the next stage (its rank's NIC or scale-up link) */
     SimWork send_prev;       /* gradient to the previous stage */
     SimWork

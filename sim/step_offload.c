@@ -229,13 +229,37 @@ static void fill_order(const Spec *spec, SimPlan *plan, int window)
     }
 }
 
+/* Activations use the same link, memory and disks. Through the host to the disks: as fast as the slower of the two. */
+static void share_activations(const Spec *spec, const CostHost *host, SimStage *stage)
+{
+    const bool disks = spec->offload.activations.tier == SPEC_TIER_NVME;
+    stage->offloaded_to_disks = disks;
+    for (int i = 0; i < stage->offloaded; i++) {
+        SimSegment *segment = &stage->segments[stage->first_layer + i];
+        const double bytes = (double)segment->leaving_bytes;
+        const double out = disks ? fmin(host->copy, host->nvme_write) : host->copy;
+        const double in = disks ? fmin(host->copy, host->nvme_read) : host->copy;
+        segment->copy_out = copy_at(bytes, out, ROW_OUT);
+        segment->copy_back = copy_at(bytes, in, ROW_IN);
+        if (disks && bytes > 0) {
+            sim_work_hold(&segment->copy_out, ROW_WRITE, SIM_SHARE_FAIR, llround(out));
+            sim_work_hold(&segment->copy_back, ROW_READ, SIM_SHARE_FAIR, llround(in));
+        }
+    }
+}
+
 void step_fill_offload(Step *step, int stage)
 {
     const Spec *spec = step->spec;
     SimStage *out = &step->plan->stages[stage];
+    const CostHost host = cost_host(spec);
+    if (spec_offloads_states(&spec->offload) || spec->offload.activations.tier == SPEC_TIER_NVME) {
+        fill_resources(step, &host);
+        fill_tiers(step);
+        share_activations(spec, &host, out);
+    }
     if (!spec_offloads_states(&spec->offload))
         return;
-    const CostHost host = cost_host(spec);
     const StepParams *pieces = pieces_of(step, stage);
     SimOffload *offloads = ORR_ARENA_NEW(step->arena, SimOffload, out->segment_count);
     for (int i = 0; i < out->segment_count; i++) {
@@ -253,8 +277,6 @@ void step_fill_offload(Step *step, int stage)
     if (spec->offload.direct && cost_dense_replicas(spec) == 1)
         step_choose_direct(step, stage, host.copy, offloads);
     fill_order(spec, step->plan, window);
-    fill_resources(step, &host);
-    fill_tiers(step);
 }
 
 /* Weights of a rank's layers beyond the window, which are on the host alone. */
