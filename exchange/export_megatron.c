@@ -254,6 +254,12 @@ static bool put_data(const Export *export)
     put_switch(export, "sequence-parallel", "model.sequence_parallel", parallel->sequence_parallel == 1);
     if (export->spec->offload.activation_layers > 0)
         put_switch(export, NULL, "model.cpu_offloading", true);
+    if (spec_offloads_states(&export->spec->offload)) {
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        put_switch(export, "optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", true);
+        put_text(export, "optimizer-offload-fraction", NULL,
+                 g_ascii_formatd(text, sizeof text, "%.15g", export->spec->offload.ratio));
+    }
     put_switch(export, "use-distributed-optimizer", "ddp.use_distributed_optimizer", parallel->zero > 0);
     put_switch(export, "use-megatron-fsdp", "ddp.use_megatron_fsdp", parallel->zero > 1);
     if (parallel->zero > 1)

@@ -44,7 +44,8 @@ static const char *tier_of(const ExchangeImport *import, const char *part)
         return "host";
     if (strcmp(device, "nvme") == 0)
         return "nvme";
-    exchange_import_warn(import, "%s: \"%s\" is none of cpu, nvme and none; states stay on the GPU", key, device);
+    exchange_import_warn(import, "%s: \"%s\" is none of cpu, nvme and none; states stay on the GPU", key,
+                         device);
     return NULL;
 }
 
@@ -90,8 +91,8 @@ static void take_offload(ExchangeImport *import)
     if (states == NULL && weights == NULL)
         return;
     exchange_import_native(import, "offload.scheme",
-                           disks     ? "zero-infinity"
-                           : sharded ? "zero3-offload"
+                           disks           ? "zero-infinity"
+                           : sharded       ? "zero3-offload"
                            : ratio != NULL ? "twin-flow"
                                            : "zero-offload");
     exchange_import_native(import, "offload.optimizer.tier", states != NULL ? states : "gpu");

@@ -233,6 +233,12 @@ static bool check_degrees(const Spec *spec, GError **error)
             "offload.gradients.tier: %s, but the optimizer's states are on the GPU and need them there; "
             "give offload.optimizer tier host",
             spec_word(&spec_words_tier, (int)offload->gradients.tier));
+    if (offload->weights.tier != SPEC_TIER_GPU && offload->optimizer.tier == SPEC_TIER_GPU)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.weights.tier: %s, but the optimizer's states are on the GPU, which updates weights "
+            "there; give offload.optimizer tier host",
+            spec_word(&spec_words_tier, (int)offload->weights.tier));
     if (offload->window_layers > spec->model.layers)
         return orr_fail(
             error, ORR_ERROR_INPUT,

@@ -273,6 +273,8 @@ static void refused(void)
         {"parallel.zero", "give 1 or more", "offload.scheme=zero-offload", "parallel.zero=0"},
         {"offload.scheme", "data 1", "offload.scheme=stronghold"},
         {"offload.window_layers", "at most 32", "offload={\"scheme\":\"zero-offload\",\"window_layers\":40}"},
+        {"offload.weights.tier", "give offload.optimizer tier host",
+         "offload={\"weights\":{\"tier\":\"host\"},\"optimizer\":{\"tier\":\"gpu\"}}", "parallel.zero=3"},
         {"offload.gradients.tier", "give offload.optimizer tier host",
          "offload={\"gradients\":{\"tier\":\"host\"},\"optimizer\":{\"tier\":\"gpu\"}}"},
     };
