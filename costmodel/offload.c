@@ -104,14 +104,17 @@ static unsigned bit_of(CostModule module)
     }
 }
 
-double cost_offload_module_bytes(const CostShape *shape, int layer, unsigned modules)
+double cost_offload_module_bytes(const CostShape *shape, int layer, int layer_in_stage, unsigned modules)
 {
-    CostTensors tensors;
+    const CostRecomputeExtent extent = cost_recompute_extent(shape->spec, layer_in_stage);
+    CostGraph graph;
     double bytes = 0;
-    cost_layer_tensors(shape, layer, &tensors);
-    for (int i = 0; i < tensors.count; i++) {
-        if (modules == 0 || (bit_of(tensors.tensor[i].module) & modules) != 0)
-            bytes += tensors.tensor[i].bytes;
+    cost_graph_layer(shape, layer, &graph);
+    const CostOps *forward = &graph.pass[COST_FORWARD];
+    for (int i = 0; i < forward->kept_count; i++) {
+        const CostTensor *tensor = &forward->kept[i];
+        const bool leaves = modules == 0 || (bit_of(forward->op[tensor->kept_by].module) & modules) != 0;
+        bytes += leaves && !cost_drops_tensor(shape->spec, forward, tensor, extent) ? tensor->bytes : 0;
     }
     return bytes;
 }

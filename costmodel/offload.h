@@ -43,7 +43,8 @@ double cost_offload_gradient_return_bytes(const Spec *spec);
 double cost_offload_weight_bytes(const Spec *spec);
 double cost_offload_state_bytes(const Spec *spec);
 
-/* Bytes that a layer's forward saves in `modules` (bits of SpecRecomputeModule; 0: in all) without recomputation. */
-double cost_offload_module_bytes(const CostShape *shape, int layer, unsigned modules);
+/* Bytes that a layer's forward keeps for the backward of `modules` (bits of SpecRecomputeModule; 0: of all), less what
+ * recomputation makes again. */
+double cost_offload_module_bytes(const CostShape *shape, int layer, int layer_in_stage, unsigned modules);
 
 #endif

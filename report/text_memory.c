@@ -155,7 +155,8 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
     orr_text_bytes(needed, needed_bytes);
     orr_text_bytes(held, fullest->reserved_bytes);
     g_autofree char *line = NULL;
-    if (!report->fits && needed_bytes <= report->capacity_bytes)
+    const bool below = report->offload.on && needed_bytes <= report->capacity_bytes;
+    if (!report->fits && below)
         line =
             g_strdup_printf("  DOES NOT FIT: %s of a node lack%s %s",
                             report->offload.host_fits ? "the disks" : "the host's memory",
@@ -176,7 +177,7 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
             g_strdup_printf("  Fits: the fullest stage (%d) has %s of %s to spare", fullest->stage,
                             orr_text_bytes(room, report->capacity_bytes - fullest->reserved_bytes), capacity);
     report_page_entry(out, "", 2, line);
-    if (!report->fits && needed_bytes > report->capacity_bytes)
+    if (!report->fits && !below)
         write_remedies(report->spec, out);
 }
 

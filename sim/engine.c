@@ -66,7 +66,7 @@ static inline bool begin(Engine *e, int32_t index, Slot *slot, const SimInstr *i
     if (instr->mem >= 0)
         sim_account_memory(e, slot->rank, instr->mem, false);
     slot->op.holds = duration_ps > 0 && work->share_count > 0;
-    return slot->op.holds && sim_rate_enter(e, index, work);
+    return slot->op.holds && sim_rate_enter(e, index, slot->rank, work);
 }
 
 /* How long the op of `slot` takes at full rate on its rank. */
@@ -192,8 +192,10 @@ static void account_beside(Engine *e, const Slot *slot)
 static void end_op(Engine *e, int32_t index)
 {
     Slot *slot = &e->slots[index];
-    if (slot->op.holds)
-        sim_rate_leave(e, index, sim_slot_work(e, slot));
+    if (slot->op.holds) {
+        slot->op.holds = false;
+        sim_rate_leave(e, index, slot->rank, sim_slot_work(e, slot));
+    }
     if (slot->mem >= 0)
         sim_account_memory(e, slot->rank, slot->mem, true);
     e->ranks[slot->rank].end_ps = e->now_ps;

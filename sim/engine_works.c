@@ -178,6 +178,7 @@ static void setup_shares(Engine *e)
         count += own;
     }
     e->shares = ORR_ARENA_NEW(e->arena, Share, count);
+    e->share_count = count;
     Share *to = e->shares;
     for (int64_t i = 0; i < program->work_count; i++) {
         const SimShare *share;

@@ -227,18 +227,18 @@ static bool check_degrees(const Spec *spec, GError **error)
             error, ORR_ERROR_INPUT,
             "parallel.zero: 3 with offload.scheme \"%s\", which reads whole layers on the host; give 0 to 2",
             word);
-    if (offload->gradients.tier != SPEC_TIER_GPU && offload->optimizer.tier == SPEC_TIER_GPU)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "offload.gradients.tier: %s, but the optimizer's states are on the GPU and need them there; "
-            "give offload.optimizer tier host",
-            spec_word(&spec_words_tier, (int)offload->gradients.tier));
     if (offload->weights.tier != SPEC_TIER_GPU && offload->optimizer.tier == SPEC_TIER_GPU)
         return orr_fail(
             error, ORR_ERROR_INPUT,
             "offload.weights.tier: %s, but the optimizer's states are on the GPU, which updates weights "
             "there; give offload.optimizer tier host",
             spec_word(&spec_words_tier, (int)offload->weights.tier));
+    if (offload->gradients.tier != SPEC_TIER_GPU && offload->optimizer.tier == SPEC_TIER_GPU)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.gradients.tier: %s, but the optimizer's states are on the GPU and need them there; "
+            "give offload.optimizer tier host",
+            spec_word(&spec_words_tier, (int)offload->gradients.tier));
     if (offload->window_layers > spec->model.layers)
         return orr_fail(
             error, ORR_ERROR_INPUT,

@@ -123,6 +123,10 @@ static void test_wrong_use(void)
         {{"run", "a.json", "--trace", "-"}, "standard output"},
         {{"run", "a.json", "--trace", "x", "--memory", "./x"}, "--trace and --memory"},
         {{"run", "a.json", "--kernels", "x", "--output", "./x"}, "--kernels and"},
+        {{"run", "a.json", "--by", "layer"}, "give --memory FILE too"},
+        {{"run", "a.json", "--memory", "m", "--by", "row"}, "neither \"layer\" nor \"tensor\""},
+        {{"run", "a.json", "--memory", "m", "--steps", "0"}, "from 1 to"},
+        {{"run", "a.json", "--memory", "m", "--steps", "2", "--by", "layer"}, "leave out --steps"},
         {{"run", "a.json", "--output", "x", "--trace", "x"}, "x"},
         {{"run", "no-such-scenario.json"}, "no-such-scenario.json"},
         {{"run", "."}, "."},
@@ -166,7 +170,7 @@ static void test_wrong_sets(void)
         {"execution.attention=flash9", "execution.attention"},
         {"cluster.preset=dgx-a100-80bg", "dgx-a100-80gb"},
         {"parallel.order=dp-tp-cp-ep", "parallel.order"},
-        {"offload=optimizer", "offload"},
+        {"offload=optimiser", "offload"},
     };
     g_autofree char *example = cli_source(EXAMPLE);
     char *folder = cli_scratch_new();
