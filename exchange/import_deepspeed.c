@@ -91,10 +91,10 @@ static void take_offload(ExchangeImport *import)
     if (states == NULL && weights == NULL)
         return;
     exchange_import_native(import, "offload.scheme",
-                           disks           ? "zero-infinity"
-                           : sharded       ? "zero3-offload"
-                           : ratio != NULL ? "twin-flow"
-                                           : "zero-offload");
+                           disks                              ? "zero-infinity"
+                           : weights == NULL && ratio != NULL ? "twin-flow"
+                           : sharded                          ? "zero3-offload"
+                                                              : "zero-offload");
     exchange_import_native(import, "offload.optimizer.tier", states != NULL ? states : "gpu");
     exchange_import_native(import, "offload.weights.tier", weights != NULL ? weights : "gpu");
     if (states == NULL)
