@@ -80,6 +80,9 @@ static char *training_line(const Spec *spec)
         g_string_append_printf(line, "%s%s", before, spec_words_overlap.words[i]);
         before = ", ";
     }
+    if (spec_offloads_states(&spec->offload))
+        g_string_append_printf(line, "; offload %s",
+                               spec_word(&spec_words_offload, (int)spec->offload.scheme));
     const int offloaded = spec->offload.activation_layers;
     if (offloaded >= spec->model.layers)
         g_string_append(line, "; activations wait on the host");
