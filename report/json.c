@@ -1,6 +1,7 @@
 /* report/json.c - a report as JSON; docs/REPORT.md has the meaning of every key. */
 #include <string.h>
 
+#include "report/offload.h"
 #include "report/parts.h"
 #include "spec/notes.h"
 
@@ -89,6 +90,7 @@ static void write_memory(OrrJsonWriter *w, const Report *report)
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');
+    report_json_offload(report, w);
     orr_jw_end(w, '}');
 }
 

@@ -25,6 +25,14 @@ typedef enum {
     REPORT_MEMORY_FITS
 } ReportMemory;
 
+/* Bytes of a node's memory and disks, and how busy the ways to them are: shares of the step at full rate. */
+typedef struct ReportOffload {
+    bool on, host_fits, nvme_fits;
+    double host_bytes, host_capacity_bytes, nvme_bytes, nvme_capacity_bytes;
+    double in_busy_frac, out_busy_frac, host_busy_frac, read_busy_frac, write_busy_frac;
+    int window_layers, direct_layers;
+} ReportOffload;
+
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
@@ -54,6 +62,7 @@ typedef struct Report {
     bool reserve_own; /* they are of the framework */
     ReportStage *stages;
     int stage_count;
+    ReportOffload offload;
     double *context_work; /* of each context rank over the mean, in one causal sequence */
     int context_ranks;
     double context_busiest,

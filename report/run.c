@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "costmodel/params.h"
 #include "report/balance.h"
+#include "report/offload.h"
 #include "sim/step.h"
 
 static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index,
@@ -160,6 +161,16 @@ static bool possible(const Report *report, GError **error)
         spec_word(&spec_words_precision, (int)report->spec->training.precision), 100 * report->mfu);
 }
 
+/* That a level does not fit is a result: the check of capacities is for those that do. */
+static bool check(const Report *report, GError **error)
+{
+    SimProgram program = report->program;
+    if (report->offload.on && !(report->offload.host_fits && report->offload.nvme_fits)) {
+        program.tier_count = 0;
+    }
+    return sim_run_check(&program, &report->result, error);
+}
+
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error)
 {
@@ -172,11 +183,12 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
         !simulate(spec, record, arena, &report, error)) {
         return false;
     }
-    if (options->check && !sim_run_check(&report.program, &report.result, error)) {
-        return false;
-    }
     fill_time(&report);
     fill_memory(&report.plan, arena, &report);
+    report_offload_fill(&report.plan, &report);
+    if (options->check && !check(&report, error)) {
+        return false;
+    }
     fill_rates(arena, &report);
     if (!possible(&report, error))
         return false;

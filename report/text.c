@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "costmodel/ops.h"
+#include "report/offload.h"
 #include "report/page.h"
 #include "report/parts.h"
 #include "report/text_memory.h"
@@ -80,6 +81,9 @@ static char *training_line(const Spec *spec)
         g_string_append_printf(line, "%s%s", before, spec_words_overlap.words[i]);
         before = ", ";
     }
+    if (spec_offloads_states(&spec->offload))
+        g_string_append_printf(line, "; offload %s",
+                               spec_word(&spec_words_offload, (int)spec->offload.scheme));
     const int offloaded = spec->offload.activation_layers;
     if (offloaded >= spec->model.layers)
         g_string_append(line, "; activations wait on the host");
@@ -347,6 +351,7 @@ void report_write_text(const Report *report, GString *out)
     write_headline(report, out);
     write_time(report, out);
     report_text_memory(report, out);
+    report_text_offload(report, out);
     write_training(report, out);
     write_conventions(report, out);
     write_stamp(report, out);

@@ -211,6 +211,12 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
     orr_text_bytes(held, fullest->reserved_bytes);
     switch (report->memory_verdict) {
     case REPORT_MEMORY_NONE:
+        if (report->offload.on && report->needed_bytes <= report->capacity_bytes) {
+            g_string_printf(line, "  DOES NOT FIT: %s of a node lack%s %s",
+                            report->offload.host_fits ? "the disks" : "the host's memory",
+                            report->offload.host_fits ? "" : "s", orr_text_bytes(room, report->short_bytes));
+            break;
+        }
         g_string_printf(
             line, "  DOES NOT FIT: stage %d lacks %s beyond the %s of its GPUs; peak and context are %s",
             fullest->stage, orr_text_bytes(room, report->short_bytes), capacity, needed);
@@ -234,7 +240,7 @@ static void write_verdict(const Report *report, const ReportStage *fullest, GStr
         break;
     }
     report_page_entry(out, "", 2, line->str);
-    if (!report->fits)
+    if (report->needed_bytes > report->capacity_bytes)
         write_remedies(report, fullest, out);
 }
 

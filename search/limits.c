@@ -175,3 +175,20 @@ bool search_limits_affordable(const Spec *spec, GError **error)
                "space, which no search gets through; give a smaller batch, more GPUs or a larger micro-batch",
                spec->training.global_batch, least);
 }
+
+/* Orders from a file replay one shape of pipeline and have no bounds, nor have states off the GPU. */
+bool search_supports(const Spec *spec, GError **error)
+{
+    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
+            spec->parallel.schedule_file);
+    if (spec_offloads_states(&spec->offload))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.scheme: \"%s\" can be run but not searched, whose bounds count states on the GPU; give "
+            "values instead of \"auto\", or sweep them",
+            spec_word(&spec_words_offload, (int)spec->offload.scheme));
+    return true;
+}

@@ -34,5 +34,7 @@ char *search_limits_words(const SearchSpace *space);
 
 /* Refuses batches of which every point would take too long to simulate, before any table is filled. */
 bool search_limits_affordable(const Spec *spec, GError **error);
+/* False, with one sentence, for what can be run but has no bounds to search by: orders from a file, states off the GPU. */
+bool search_supports(const Spec *spec, GError **error);
 
 #endif

@@ -535,22 +535,11 @@ static GArray *runs_new(void)
     return g_array_new(FALSE, FALSE, sizeof(SearchRun));
 }
 
-/* Orders from a file replay one shape of pipeline and have no bounds. */
-static bool is_searched(const Spec *spec, GError **error)
-{
-    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
-            spec->parallel.schedule_file);
-    return true;
-}
-
 bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *ret_result, GError **error)
 {
     if (!sim_step_supports(spec, error))
         return false;
-    if (!is_searched(spec, error) || !search_limits_affordable(spec, error))
+    if (!search_supports(spec, error) || !search_limits_affordable(spec, error))
         return false;
     SearchResult result = {
         .best = runs_new(), .pareto = runs_new(), .misses = runs_new(), .families = runs_new()};

@@ -174,7 +174,7 @@ static void test_wrong_sets(void)
         {"execution.attention=flash9", "execution.attention"},
         {"cluster.preset=dgx-a100-80bg", "dgx-a100-80gb"},
         {"parallel.order=dp-tp-cp-ep", "parallel.order"},
-        {"offload=optimizer", "offload"},
+        {"offload=optimiser", "offload"},
     };
     g_autofree char *example = cli_source(EXAMPLE);
     char *folder = cli_scratch_new();
