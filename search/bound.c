@@ -3,6 +3,7 @@
 
 #include "costmodel/placement.h"
 #include "search/bound_internal.h"
+#include "search/orders.h"
 
 SearchLane *search_lane_new(SearchSpace *space, SearchTables *tables)
 {
@@ -34,7 +35,7 @@ static bool may_start_skewed(const SearchSpace *space, const SearchGroup *group)
 {
     bool splits = false;
     for (int i = 0; i < group->deals->count; i++)
-        splits |= search_splits_backward(group->deals->deal[i].schedule);
+        splits |= sim_schedule_has(group->deals->deal[i].order, SIM_TRAIT_SPLITS_BACKWARD);
     return splits && space->spec->execution.framework.optimizer_post_validation;
 }
 
@@ -115,6 +116,8 @@ void search_lane_deal(SearchLane *lane, const SearchDeal *deal)
     lane->ranks = lane->group->pipeline;
     lane->stages = deal->stages;
     lane->chunks = deal->stages / lane->ranks;
+    lane->shape = search_deal_shape(lane->group, deal);
+    lane->facts = search_facts(lane->space, deal->order, &lane->shape);
     for (int s = 0; s < lane->stages; s++) {
         const int from = deal->first[s], to = deal->first[s + 1];
         lane->forward_ps[s] = costs->forward_ps[to] - costs->forward_ps[from] + costs->overhead_ps;
@@ -211,14 +214,17 @@ static bool overlaps_reduce(const SearchLane *lane, const SearchPolicy *policy)
 }
 
 /* Reductions that are not over when the rank's compute is. Beside the backward they start no earlier than the last
- * backward of chunk 0, where that is the rank's last op. */
+ * backward of chunk 0, where that is the rank's last op: on a loop, for a micro-batch comes back to chunk 0 last, as long
+ * as no weight gradients of other chunks stay behind. */
 static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail,
                               int rank)
 {
     if (!overlaps_reduce(lane, policy))
         return policy->zero >= 2 && lane->spec.execution.framework.reduce_each_microbatch ? 0
                                                                                           : tail->reduce_ps;
-    if (lane->deal->order->placement != SIM_PLACE_LOOP)
+    const SimSchedule *order = lane->deal->order;
+    if (order->placement != SIM_PLACE_LOOP ||
+        (lane->chunks > 1 && sim_schedule_has(order, SIM_TRAIT_SPLITS_BACKWARD)))
         return 0;
     if (rank == lane->ranks - 1 && search_deferred_heads(lane) > 0) /* behind that comes the LM head */
         return 0;

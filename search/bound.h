@@ -6,6 +6,7 @@
 #ifndef ORR_SEARCH_BOUND_H
 #define ORR_SEARCH_BOUND_H
 
+#include "schedule/facts.h"
 #include "search/costs.h"
 
 #define SEARCH_SAMPLES 3 /* pipeline ranks whose memory and data parallelism are looked at */
@@ -42,7 +43,9 @@ typedef struct SearchLane {
     int unpacked;
     OrrArena *arena;
     const SearchDeal *deal;
-    Spec spec; /* of the group; zero and zero_group_gpus change */
+    SimScheduleShape shape;
+    const SimOrderFacts *facts; /* of the deal's order; NULL: nothing is known of it before its times are */
+    Spec spec;                  /* of the group; zero and zero_group_gpus change */
     GHashTable *buckets;
     int stages, ranks, chunks;
     int sample[SEARCH_SAMPLES];

@@ -4,29 +4,10 @@
 
 #include "search/bound.h"
 
-/* Schedules that run input and weight gradients apart. */
-static inline bool search_splits_backward(SpecSchedule schedule)
-{
-    switch (schedule) {
-    case SPEC_SCHEDULE_ZB_H1:
-    case SPEC_SCHEDULE_ZB_H2:
-    case SPEC_SCHEDULE_ZB_AUTO:
-    case SPEC_SCHEDULE_ZB_V:
-    case SPEC_SCHEDULE_V_HALF:
-    case SPEC_SCHEDULE_V_MIN:
-    case SPEC_SCHEDULE_DUALPIPE:
-    case SPEC_SCHEDULE_DUALPIPEV:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Micro-batches whose LM head's weight gradient may wait until the last stage's passes are over (sim/plan.h). */
 static inline int search_deferred_heads(const SearchLane *lane)
 {
-    const SpecSchedule schedule = lane->deal->schedule;
-    const bool has = schedule == SPEC_SCHEDULE_1F1B || schedule == SPEC_SCHEDULE_INTERLEAVED;
+    const bool has = sim_schedule_has(lane->deal->order, SIM_TRAIT_USUAL);
     const int limit = lane->spec.execution.framework.deferred_head_gradients;
     return has && lane->ranks > 1 && lane->costs->head_left_out_ps > 0 ? MIN(limit, lane->group->microbatches)
                                                                        : 0;
@@ -36,13 +17,13 @@ static inline int search_deferred_heads(const SearchLane *lane)
 static inline bool search_starts_skewed(const SearchLane *lane)
 {
     return lane->spec.execution.framework.optimizer_post_validation &&
-           search_splits_backward(lane->deal->schedule);
+           sim_schedule_has(lane->deal->order, SIM_TRAIT_SPLITS_BACKWARD);
 }
 
 /* Orders that are chosen for each point's own times and memory: nothing is known of them before the plan is. */
 static inline bool search_is_chosen_late(const SearchDeal *deal)
 {
-    return deal->order->generate_all != NULL;
+    return sim_schedule_needs_times(deal->order);
 }
 
 /* Orders that run a forward of one stage beside a backward of another: DualPipe always, in V shape where experts
@@ -97,7 +78,5 @@ SearchKept search_kept(const SearchLane *lane, int stage, const SpecRecompute *r
 
 /* replay.c */
 void search_replay_free(struct SearchReplay *replay);
-/* Limit of what is kept of orders, by one search. */
-#define SEARCH_ORDERS_BYTES ((size_t)512 << 20)
 
 #endif

@@ -1,14 +1,16 @@
-/* search/bound_pipeline.c - the least time until the ranks' compute is over, by schedule.
+/* search/bound_pipeline.c - the least time until the ranks' compute is over.
  *
  * With U_r the work of one micro-batch on rank r, m micro-batches, fill_r what the first forward takes to reach rank r
  * and drain_r what the last gradient takes from rank r back to rank 0:
  *
- *   any schedule:  end_r >= fill_r + m U_r
- *   last op of every rank is a backward of chunk 0:  end_0 >= fill_r + m U_r + drain_r
- *   w_r weight gradients behind the last input gradient:  end_q >= fill_r + m U_r - w_r W_r + drain_rq + w_q W_q
- *   naive:  end_0 >= m (everything in a row)
- *   DualPipe and DualPipeV: end_r >= fill_r + all ops of rank r, pairs and passes alone, counted exactly
+ *   any order:  end_r >= fill_r + m U_r
+ *   one copy of the model: a micro-batch comes back to chunk 0 of a rank last, so that the last gradient which the rank
+ *     passes on is one of chunk 0, and nothing but weight gradients stays behind it, of W_r in sum (0 where they are not
+ *     apart):  end_0 >= fill_r + m U_r - W_r + drain_r + W_0
+ *   k micro-batches that leave and come back to the first stage one after the other:  end_0 >= k (there and back)
+ *   overlapped pairs: end_r >= fill_r + all ops of rank r, pairs and passes alone, counted exactly
  *
+ * What the order says (W_r, k, pairs) is read off it; of orders that follow the times at hand the least of all is taken.
  * Tested: unit/test_search_bound.c
  */
 #include "search/bound_internal.h"
@@ -21,7 +23,8 @@ static int64_t back_ps(const SearchLane *lane, int stage)
 /* What a stage's neighbour waits for: weight gradients too, where they are not apart. */
 static int64_t drain_ps(const SearchLane *lane, int stage)
 {
-    return back_ps(lane, stage) + (search_splits_backward(lane->deal->schedule) ? 0 : lane->weight_ps[stage]);
+    return back_ps(lane, stage) +
+           (sim_schedule_has(lane->deal->order, SIM_TRAIT_SPLITS_BACKWARD) ? 0 : lane->weight_ps[stage]);
 }
 
 static int stage_of(const SearchLane *lane, int rank, int chunk)
@@ -68,42 +71,37 @@ static int64_t work_ps(const SearchLane *lane, int rank)
     return sum_ps;
 }
 
-/* Weight gradients behind the last input gradient of a rank; the least time that they take, and the most. */
+/* Weight gradients behind the last gradient that a rank passes on; the least time that they take, and the most. */
 static void left_over(const SearchLane *lane, int rank, int64_t *ret_least_ps, int64_t *ret_most_ps)
 {
-    const int m = lane->group->microbatches, p = lane->ranks;
-    const int64_t w0 = lane->weight_ps[stage_of(lane, rank, 0)];
-    const int64_t w1 = lane->chunks > 1 ? lane->weight_ps[stage_of(lane, rank, 1)] : 0;
-    switch (lane->deal->schedule) {
-    case SPEC_SCHEDULE_ZB_H1:
-    case SPEC_SCHEDULE_ZB_H2: {
-        const int h = lane->deal->schedule == SPEC_SCHEDULE_ZB_H1 ? 1 : 2;
-        *ret_least_ps = *ret_most_ps = MIN(m, h * rank + 1) * w0;
-        return;
+    const bool splits = sim_schedule_has(lane->deal->order, SIM_TRAIT_SPLITS_BACKWARD);
+    *ret_least_ps = *ret_most_ps = 0;
+    for (int chunk = 0; splits && chunk < lane->chunks; chunk++) {
+        const int64_t weight_ps = lane->weight_ps[stage_of(lane, rank, chunk)];
+        const int known = lane->facts != NULL ? lane->facts->ranks[rank].weights_left[chunk] : 0;
+        *ret_least_ps += known * weight_ps;
+        *ret_most_ps += (lane->facts != NULL ? known : lane->group->microbatches) * weight_ps;
     }
-    case SPEC_SCHEDULE_ZB_V:
-        *ret_least_ps = w0;
-        *ret_most_ps = m >= 2 * p - 1 ? (rank + 1) * w0 + rank * w1 : m * (w0 + w1);
-        return;
-    case SPEC_SCHEDULE_DUALPIPEV:
-        *ret_least_ps = MIN(w0, w1);
-        *ret_most_ps = (rank + 1) * MAX(w0, w1);
-        return;
-    case SPEC_SCHEDULE_ZB_AUTO: /* whole backwards, or all weight gradients at the end */
-        *ret_least_ps = 0;
-        *ret_most_ps = m * w0;
-        return;
-    case SPEC_SCHEDULE_V_HALF:
-    case SPEC_SCHEDULE_V_MIN:
-        *ret_least_ps = w0;
-        *ret_most_ps = m * (w0 + w1);
-        return;
-    default:
-        *ret_least_ps = *ret_most_ps = 0;
-        if (rank == p - 1)
-            *ret_most_ps = search_deferred_heads(lane) * lane->costs->head_left_out_ps;
-        return;
+    if (rank == lane->ranks - 1)
+        *ret_most_ps += search_deferred_heads(lane) * lane->costs->head_left_out_ps;
+}
+
+/* Micro-batches that go through the model and back in a row, of which head gradients may be left out. */
+static int64_t round_trips_ps(const SearchLane *lane)
+{
+    const SimPlacement placement = lane->deal->order->placement;
+    int64_t chain = 0;
+    if (lane->facts == NULL || lane->facts->round_trips == 0)
+        return 0;
+    for (int s = 0, here = 0, next = 0, chunk = 0; s < lane->stages; s++, here = next) {
+        chain += lane->forward_ps[s] + drain_ps(lane, s);
+        if (s + 1 == lane->stages)
+            break;
+        sim_place_of(placement, lane->ranks, lane->chunks, s + 1, &next, &chunk);
+        chain += 2 * search_hop_ps(lane, here, next);
     }
+    const int64_t trips = lane->facts->round_trips;
+    return trips * chain - MIN(trips, search_deferred_heads(lane)) * lane->costs->head_left_out_ps;
 }
 
 /* end_0 over every rank's drain; also the sampled ranks' own ends. */
@@ -129,49 +127,37 @@ static void bound_chain(SearchLane *lane, bool blocking)
         /* what the next rank's gradient passes on its way to rank 0, this rank included */
         drain += drain_ps(lane, stage_of(lane, r, 0)) + own_send;
     }
+    first_end = MAX(first_end, round_trips_ps(lane));
     lane->first_end_ps[blocking] = first_end;
     lane->latest_ps[blocking] = MAX(latest, first_end);
 }
 
-static void bound_naive(SearchLane *lane, bool blocking)
+/* All ops of a rank with two stages, each of which `each` micro-batches pass. With ZeRO-3 or activations on the host no
+ * pair is overlapped. */
+static int64_t paired_work_ps(const SearchLane *lane, int rank, int64_t each)
 {
-    int64_t chain = 0;
-    for (int s = 0; s < lane->stages; s++)
-        chain += pass_ps(lane, s) + (s + 1 < lane->stages ? 2 * lane->hop_ps[s] : 0);
-    bound_chain(lane, blocking);
-    lane->first_end_ps[blocking] = MAX(lane->first_end_ps[blocking], chain * lane->group->microbatches);
-    lane->latest_ps[blocking] = MAX(lane->latest_ps[blocking], lane->first_end_ps[blocking]);
-}
-
-/* All ops of a rank with stages a, the nearer one, and b, each of which `each` micro-batches pass: `near_pairs` forwards
- * of a beside a backward of b, `far_pairs` of b beside one of a (sim/schedule_dualpipe.c). With ZeRO-3 or
- * activations on the host there are none. */
-static int64_t paired_work_ps(const SearchLane *lane, int a, int b, int64_t each, int64_t near_pairs,
-                              int64_t far_pairs)
-{
-    const int64_t back_a = back_ps(lane, a) + lane->weight_ps[a],
-                  back_b = back_ps(lane, b) + lane->weight_ps[b];
-    const int64_t pair_a = search_pairs_at(lane, a) ? lane->pair_ps[a] : lane->forward_ps[a] + back_b;
-    const int64_t pair_b = search_pairs_at(lane, b) ? lane->pair_ps[b] : lane->forward_ps[b] + back_a;
-    const int64_t alone_ps = each * (pass_ps(lane, a) + pass_ps(lane, b));
-    const int64_t paired_ps = near_pairs * pair_a + (each - near_pairs) * (lane->forward_ps[a] + back_b) +
-                              far_pairs * pair_b + (each - far_pairs) * (lane->forward_ps[b] + back_a);
-    return MIN(alone_ps, paired_ps);
+    int64_t alone_ps = 0, saved_ps = 0;
+    for (int chunk = 0; chunk < 2; chunk++) {
+        const int ahead = search_stage_of_rank(lane, rank, chunk),
+                  back = search_stage_of_rank(lane, rank, 1 - chunk);
+        const int64_t pairs = lane->facts != NULL ? lane->facts->ranks[rank].pairs[chunk] : each;
+        alone_ps += each * pass_ps(lane, ahead);
+        if (search_pairs_at(lane, ahead))
+            saved_ps += pairs * (lane->forward_ps[ahead] + back_ps(lane, back) + lane->weight_ps[back] -
+                                 lane->pair_ps[ahead]);
+    }
+    return MIN(alone_ps, alone_ps - saved_ps);
 }
 
 /* Two copies, half of the micro-batches each, or two stages a rank; a pair may hide its exchange. */
 static void bound_pairs(SearchLane *lane, bool blocking)
 {
     const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const int64_t each = copies ? lane->group->microbatches / 2 : lane->group->microbatches;
-    const int half = copies ? lane->ranks / 2 : lane->ranks;
+    const int64_t each = lane->group->microbatches / (copies ? 2 : 1);
     int64_t latest = 0;
     for (int r = 0; r < lane->ranks; r++) {
-        const int across = (copies ? 1 : 2) * lane->ranks - 1 - r, h = copies ? MIN(r, across) : r;
-        const int64_t near_pairs = each - 2 * half + h + 1 - (h == half - 1 ? 1 : 0);
-        const int64_t own = (search_starts_skewed(lane) ? 0 : lane->fill_ps[r]) +
-                            paired_work_ps(lane, copies ? h : r, copies ? lane->ranks - 1 - h : across, each,
-                                           near_pairs, each - half);
+        const int64_t own =
+            (search_starts_skewed(lane) ? 0 : lane->fill_ps[r]) + paired_work_ps(lane, r, each);
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
             if (lane->sample[i] == r)
@@ -228,8 +214,6 @@ void search_bound_pipeline(SearchLane *lane)
     for (int blocking = 0; blocking < 2; blocking++) {
         if (hides_exchange(lane))
             bound_pairs(lane, blocking != 0);
-        else if (lane->deal->schedule == SPEC_SCHEDULE_NAIVE)
-            bound_naive(lane, blocking != 0);
         else
             bound_chain(lane, blocking != 0);
     }

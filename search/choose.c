@@ -30,9 +30,17 @@ bool search_has_auto(const Spec *spec)
            spec->search.precision != 0;
 }
 
-#define ALL_SCHEDULES ((1u << SPEC_SCHEDULE_COUNT) - 1)
-/* The naive order, what no search has bounds for, and what is tried where it is asked for. */
-#define NEVER_CHOSEN (1u << SPEC_SCHEDULE_NAIVE | 1u << SPEC_SCHEDULE_ZB_AUTO | 1u << SPEC_SCHEDULE_FILE)
+/* All but those that are there to compare with, and those of which one simulation tries many orders. */
+static unsigned schedules_to_choose_from(void)
+{
+    unsigned bits = 0;
+    int count = 0;
+    const SimSchedule *schedules = sim_schedules(&count);
+    for (int i = 0; i < count; i++)
+        if (!sim_schedule_has(&schedules[i], SIM_TRAIT_BASELINE) && !sim_schedule_needs_times(&schedules[i]))
+            bits |= 1u << i;
+    return bits;
+}
 
 bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
 {
@@ -43,7 +51,7 @@ bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
         return true;
     const unsigned known = spec->search.schedule | spec->execution.framework.schedules;
     if ((int)spec->parallel.schedule == SPEC_AUTO && known == 0)
-        ret_spec->search.schedule = ALL_SCHEDULES & ~NEVER_CHOSEN;
+        ret_spec->search.schedule = schedules_to_choose_from();
     if (!search_run(ret_spec, &options, &result, error))
         return false;
     const GArray *runs = result.best->len > 0 ? result.best : result.misses;

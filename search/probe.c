@@ -183,7 +183,7 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     parallel->sequence_parallel = group->sequence_parallel;
     parallel->context = group->context;
     parallel->virtual_stages = 1;
-    parallel->schedule = SPEC_SCHEDULE_1F1B;
+    parallel->schedule = sim_schedule_usual(1);
     parallel->stage_layers_count = parallel->first_stage_layers = parallel->last_stage_layers = 0;
     parallel->embedding_as_layer = parallel->loss_as_layer = parallel->mtp_as_layer = false;
     const bool one = group->pipeline == 1 && search_meets_in_pipelines(space->spec);

@@ -8,14 +8,7 @@
 #include <string.h>
 
 #include "search/bound_internal.h"
-
-/* Orders of all ranks of one shape. */
-typedef struct Orders {
-    SpecSchedule schedule;
-    SimScheduleShape shape;
-    OrrArena *arena;
-    SimOrder *ranks;
-} Orders;
+#include "search/orders.h"
 
 typedef struct Rank {
     int64_t left_ps;                                /* work to come */
@@ -31,8 +24,7 @@ typedef struct Link {
 } Link;
 
 struct SearchReplay {
-    Orders orders;
-    bool borrowed; /* the shelf owns them */
+    SearchOrders orders;
     OrrArena *arena;
     Rank *ranks;
     int64_t *forward_ps,
@@ -53,93 +45,10 @@ void search_replay_free(struct SearchReplay *replay)
 {
     if (replay == NULL)
         return;
-    if (replay->orders.arena != NULL && !replay->borrowed)
-        orr_arena_free(replay->orders.arena);
+    search_orders_return(&replay->orders);
     if (replay->arena != NULL)
         orr_arena_free(replay->arena);
     g_free(replay);
-}
-
-static bool same_shape(const Orders *orders, SpecSchedule schedule, const SimScheduleShape *shape)
-{
-    return orders->arena != NULL && orders->schedule == schedule && orders->shape.ranks == shape->ranks &&
-           orders->shape.chunks == shape->chunks && orders->shape.microbatches == shape->microbatches;
-}
-
-guint search_orders_hash(gconstpointer key)
-{
-    const Orders *orders = key;
-    uint64_t hash = (uint64_t)orders->schedule * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ (uint64_t)orders->shape.ranks) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ (uint64_t)orders->shape.chunks) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ (uint64_t)orders->shape.microbatches) * 0x9E3779B97F4A7C15u;
-    return (guint)(hash >> 32);
-}
-
-gboolean search_orders_equal(gconstpointer a, gconstpointer b)
-{
-    const Orders *x = a, *y = b;
-    return x->schedule == y->schedule && x->shape.ranks == y->shape.ranks &&
-           x->shape.chunks == y->shape.chunks && x->shape.microbatches == y->shape.microbatches;
-}
-
-static Orders make_orders(const SearchLane *lane, const SimScheduleShape *shape)
-{
-    Orders orders = {.schedule = lane->deal->schedule, .shape = *shape, .arena = orr_arena_new()};
-    orders.ranks = ORR_ARENA_NEW(orders.arena, SimOrder, shape->ranks);
-    for (int r = 0; r < shape->ranks; r++)
-        lane->deal->order->generate(shape, r, orders.arena, &orders.ranks[r]);
-    return orders;
-}
-
-/* Orders are kept for all threads and groups, while there is room. */
-static bool fill_from_shelf(SearchLane *lane, const SimScheduleShape *shape, Orders *orders)
-{
-    SearchSpace *space = lane->space;
-    const Orders key = {.schedule = lane->deal->schedule, .shape = *shape};
-    g_mutex_lock(&space->mutex);
-    const Orders *kept = g_hash_table_lookup(space->orders, &key);
-    const bool room = space->orders_bytes < SEARCH_ORDERS_BYTES;
-    if (kept != NULL)
-        *orders = *kept;
-    g_mutex_unlock(&space->mutex);
-    if (kept != NULL || !room)
-        return kept != NULL;
-    Orders *fresh = g_new(Orders, 1);
-    *fresh = make_orders(lane, shape);
-    g_mutex_lock(&space->mutex);
-    kept = g_hash_table_lookup(space->orders, &key);
-    if (kept == NULL) {
-        g_hash_table_add(space->orders, fresh);
-        space->orders_bytes += orr_arena_used_bytes(fresh->arena);
-        kept = fresh;
-    }
-    *orders = *kept;
-    g_mutex_unlock(&space->mutex);
-    if (kept != fresh) /* another thread made the same in the meantime */
-        search_orders_free(fresh);
-    return true;
-}
-
-void search_orders_free(gpointer orders)
-{
-    orr_arena_free(((Orders *)orders)->arena);
-    g_free(orders);
-}
-
-static void fill_orders(SearchLane *lane, struct SearchReplay *replay)
-{
-    const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const SimScheduleShape shape = {
-        .ranks = lane->ranks, .chunks = copies ? 2 : lane->chunks, .microbatches = lane->group->microbatches};
-    Orders *orders = &replay->orders;
-    if (same_shape(orders, lane->deal->schedule, &shape))
-        return;
-    if (orders->arena != NULL && !replay->borrowed)
-        orr_arena_free(orders->arena);
-    replay->borrowed = fill_from_shelf(lane, &shape, orders);
-    if (!replay->borrowed)
-        *orders = make_orders(lane, &shape);
 }
 
 /* Stage of the model behind stage `stage` of either copy. */
@@ -151,7 +60,7 @@ static int model_stage(const Run *run, int stage)
 static int rank_of(const Run *run, int stage)
 {
     int rank = 0, chunk = 0;
-    const Orders *orders = &run->replay->orders;
+    const SearchOrders *orders = &run->replay->orders;
     sim_place_of(run->lane->deal->order->placement, orders->shape.ranks, orders->shape.chunks, stage, &rank,
                  &chunk);
     return rank;
@@ -397,7 +306,7 @@ bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool b
 {
     if (lane->replay == NULL)
         lane->replay = g_new0(struct SearchReplay, 1);
-    fill_orders(lane, lane->replay);
+    search_orders_borrow(lane->space, lane->deal->order, &lane->shape, &lane->replay->orders);
     Run run = {.lane = lane,
                .replay = lane->replay,
                .blocking = blocking,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "search/limits.h"
+#include "search/orders.h"
 #include "search/space_internal.h"
 #include "spec/load.h"
 #include "spec/placement.h"
@@ -462,7 +463,7 @@ SearchSpace *search_space_new(const Spec *spec)
     space->recompute = modes_of(spec);
     fill_orders(space);
     space->locks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    space->orders = g_hash_table_new_full(search_orders_hash, search_orders_equal, search_orders_free, NULL);
+    space->orders = search_shelf_new();
     g_mutex_init(&space->mutex);
     Values pipelines =
         divisors_or(spec->parallel.pipeline, spec_gpus(spec), spec->model.layers + 2, &spec->search.pipeline);
@@ -508,7 +509,7 @@ int64_t search_space_count(SearchSpace *space)
 
 bool search_deal_pairs(const SearchDeal *deal)
 {
-    return deal->schedule == SPEC_SCHEDULE_DUALPIPE || deal->schedule == SPEC_SCHEDULE_DUALPIPEV;
+    return sim_schedule_has(deal->order, SIM_TRAIT_PAIRS);
 }
 
 void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)

@@ -9,7 +9,7 @@
 #ifndef ORR_SEARCH_SPACE_H
 #define ORR_SEARCH_SPACE_H
 
-#include "sim/schedule.h"
+#include "schedule/schedule.h"
 #include "spec/spec.h"
 
 typedef enum { SEARCH_DEAL_EMBEDDING = 1, SEARCH_DEAL_LOSS = 2 } SearchDealAs; /* counted as layers: bits */
@@ -72,7 +72,7 @@ typedef struct SearchSpace {
     int64_t beyond[SEARCH_USER_LIMITS]; /* points that the user's limits leave out; not part of the space */
     unsigned recompute;                 /* modes that may be tried; 0: the scenario's own */
     GHashTable *locks;                  /* schedule checks done so far */
-    GHashTable *orders;                 /* of schedules, for replays (search/replay.c) */
+    GHashTable *orders;                 /* of schedules, and what they say (search/orders.c) */
     size_t orders_bytes;
     GMutex mutex;
 } SearchSpace;
@@ -81,6 +81,8 @@ typedef struct SearchSpace {
 SearchSpace *search_space_new(const Spec *spec);
 void search_space_free(SearchSpace *space);
 
+/* What a schedule is asked for: pipeline ranks, stages a rank (one of each copy), micro-batches. */
+SimScheduleShape search_deal_shape(const SearchGroup *group, const SearchDeal *deal);
 /* Whether the schedule takes this many micro-batches; thread-safe. */
 bool search_deal_valid(SearchSpace *space, const SearchGroup *group, const SearchDeal *deal);
 
@@ -106,10 +108,5 @@ int64_t search_space_count(SearchSpace *space);
 bool search_deal_pairs(const SearchDeal *deal);
 
 int search_id_compare(const SearchId *a, const SearchId *b);
-
-/* search/replay.c */
-guint search_orders_hash(gconstpointer key);
-gboolean search_orders_equal(gconstpointer a, gconstpointer b);
-void search_orders_free(gpointer orders);
 
 #endif

@@ -4,22 +4,14 @@
 #include "search/space_internal.h"
 #include "spec/load.h"
 
-/* Simple ones first: they win ties. */
-static const SpecSchedule SCHEDULES[] = {
-    SPEC_SCHEDULE_1F1B,     SPEC_SCHEDULE_INTERLEAVED, SPEC_SCHEDULE_ZB_H1,         SPEC_SCHEDULE_ZB_H2,
-    SPEC_SCHEDULE_ZB_V,     SPEC_SCHEDULE_V_HALF,      SPEC_SCHEDULE_V_MIN,         SPEC_SCHEDULE_DUALPIPEV,
-    SPEC_SCHEDULE_DUALPIPE, SPEC_SCHEDULE_GPIPE,       SPEC_SCHEDULE_BREADTH_FIRST, SPEC_SCHEDULE_NAIVE,
-    SPEC_SCHEDULE_ZB_AUTO};
-
 static bool may_schedule(const Spec *spec, SpecSchedule schedule)
 {
     if ((int)spec->parallel.schedule != SPEC_AUTO)
         return spec->parallel.schedule == schedule;
     const unsigned asked =
         spec->search.schedule != 0 ? spec->search.schedule : spec->execution.framework.schedules;
-    if (asked == 0)
-        return schedule !=
-               SPEC_SCHEDULE_ZB_AUTO; /* a simulation of it tries 66 orders: where it is asked for */
+    if (asked == 0) /* one simulation of those tries many orders: where they are asked for */
+        return !sim_schedule_needs_times(sim_schedule_at((int)schedule));
     return (asked & 1u << schedule) != 0;
 }
 
@@ -38,7 +30,7 @@ static bool same_layers(const SearchDeal *a, const SearchDeal *b)
 
 static void add_deal(Dealer *dealer, SpecSchedule schedule, int virtual_stages, unsigned as_layer)
 {
-    const SimSchedule *order = sim_schedule_find(spec_word(&spec_words_schedule, (int)schedule));
+    const SimSchedule *order = sim_schedule_at((int)schedule);
     SpecParallel *parallel = &dealer->spec.parallel;
     parallel->schedule = schedule;
     parallel->virtual_stages = virtual_stages;
@@ -47,8 +39,6 @@ static void add_deal(Dealer *dealer, SpecSchedule schedule, int virtual_stages, 
                        .virtual_stages = virtual_stages,
                        .as_layer = as_layer,
                        .stages = parallel->pipeline * virtual_stages};
-    if (order == NULL)
-        return;
     if (order->placement == SIM_PLACE_BIDIRECTIONAL) {
         parallel->virtual_stages = 1;
         deal.stages = parallel->pipeline;
@@ -93,17 +83,15 @@ static bool may_chunk(const Spec *spec, SpecSchedule schedule, int pipeline, int
         return false;
     if (virtual_stages > 1 && pipeline == 1)
         return false;
-    const SimSchedule *order = sim_schedule_find(spec_word(&spec_words_schedule, (int)schedule));
-    switch (schedule) {
-    case SPEC_SCHEDULE_INTERLEAVED:
-        return virtual_stages > 1;
-    case SPEC_SCHEDULE_BREADTH_FIRST: /* one chunk is GPipe */
-        return virtual_stages > 1 || !may_schedule(spec, SPEC_SCHEDULE_GPIPE);
-    case SPEC_SCHEDULE_DUALPIPE: /* two copies; the same with 1 and 2 */
+    const SimSchedule *order = sim_schedule_at((int)schedule);
+    if (order->placement == SIM_PLACE_BIDIRECTIONAL) /* two copies; the same with 1 and 2 */
         return pipeline > 1 && (virtual_stages == 1 || (own == 2 && virtual_stages == 2));
-    default:
-        return order != NULL && order->fixed_chunks == virtual_stages;
-    }
+    if (order->fixed_chunks != 0)
+        return order->fixed_chunks == virtual_stages;
+    if (virtual_stages > 1 || order->one_chunk == NULL)
+        return true;
+    return !sim_schedule_has(order, SIM_TRAIT_NEEDS_CHUNKS) &&
+           !may_schedule(spec, sim_schedule_index(order->one_chunk));
 }
 
 void search_list_deals(SearchSpace *space, int pipeline, SearchDeals *ret_deals)
@@ -114,12 +102,14 @@ void search_list_deals(SearchSpace *space, int pipeline, SearchDeals *ret_deals)
     dealer->deals = g_array_new(FALSE, FALSE, sizeof(SearchDeal));
     dealer->spec.parallel.pipeline = pipeline;
     const bool any = (int)spec->parallel.schedule == SPEC_AUTO;
-    for (gsize i = 0; i < G_N_ELEMENTS(SCHEDULES); i++) {
-        if (!may_schedule(spec, SCHEDULES[i]))
+    g_autofree int *schedules = g_new(int, (gsize)sim_schedule_words.count);
+    sim_schedules_by_simplicity(schedules); /* simple ones first: they win ties */
+    for (int i = 0; i < sim_schedule_words.count; i++) {
+        if (!may_schedule(spec, schedules[i]))
             continue;
         for (int v = 1; v <= MAX(2, (spec->model.layers + 2) / pipeline + 1); v++)
-            if (may_chunk(spec, SCHEDULES[i], pipeline, v))
-                add_deals(dealer, SCHEDULES[i], v);
+            if (may_chunk(spec, schedules[i], pipeline, v))
+                add_deals(dealer, schedules[i], v);
         if (any && pipeline == 1 && dealer->deals->len > 0)
             break; /* without a pipeline the first schedule stands for all */
     }
@@ -131,34 +121,43 @@ void search_list_deals(SearchSpace *space, int pipeline, SearchDeals *ret_deals)
     g_free(dealer);
 }
 
-bool search_deal_valid(SearchSpace *space, const SearchGroup *group, const SearchDeal *deal)
+SimScheduleShape search_deal_shape(const SearchGroup *group, const SearchDeal *deal)
 {
-    SimScheduleShape shape = {
-        .ranks = group->pipeline, .chunks = deal->virtual_stages, .microbatches = group->microbatches};
-    if (deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
-        shape.chunks = 2;
-    if (space->spec->offload.activation_layers == SPEC_AUTO && group->offloaded > deal->most_layers)
-        return false;
-    if (deal->order->fixed_chunks != 0 && shape.chunks != deal->order->fixed_chunks)
-        return false;
-    if (deal->order->check == NULL)
-        return true;
-    if (deal->schedule != SPEC_SCHEDULE_INTERLEAVED || shape.microbatches % shape.ranks == 0)
-        return deal->order->check(&shape, NULL);
-    /* Whether it locks is a replay: done once for each shape. */
-    const guint64 key =
-        (guint64)shape.ranks << 44 | (guint64)shape.chunks << 32 | (guint64)shape.microbatches;
+    return (SimScheduleShape){
+        .ranks = group->pipeline,
+        .chunks = deal->order->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : deal->virtual_stages,
+        .microbatches = group->microbatches};
+}
+
+/* A check may replay the order: done once for each shape. */
+static bool check_once(SearchSpace *space, const SearchDeal *deal, const SimScheduleShape *shape)
+{
+    const guint64 key = (guint64)deal->schedule << 58 | (guint64)shape->ranks << 44 |
+                        (guint64)shape->chunks << 32 | (guint64)shape->microbatches;
     gpointer known = NULL;
     g_mutex_lock(&space->mutex);
     const gboolean found = g_hash_table_lookup_extended(space->locks, &key, NULL, &known);
     g_mutex_unlock(&space->mutex);
     if (found)
         return known != NULL;
-    const bool ok = deal->order->check(&shape, NULL);
+    const bool ok = deal->order->check(shape, NULL);
     guint64 *copy = g_new(guint64, 1);
     *copy = key;
     g_mutex_lock(&space->mutex);
     g_hash_table_replace(space->locks, copy, GINT_TO_POINTER(ok ? 1 : 0));
     g_mutex_unlock(&space->mutex);
     return ok;
+}
+
+bool search_deal_valid(SearchSpace *space, const SearchGroup *group, const SearchDeal *deal)
+{
+    const SimScheduleShape shape = search_deal_shape(group, deal);
+    if (space->spec->offload.activation_layers == SPEC_AUTO && group->offloaded > deal->most_layers)
+        return false;
+    if (deal->order->fixed_chunks != 0 && shape.chunks != deal->order->fixed_chunks)
+        return false;
+    if (deal->order->check == NULL)
+        return true;
+    return shape.microbatches % shape.ranks == 0 ? deal->order->check(&shape, NULL)
+                                                 : check_once(space, deal, &shape);
 }

@@ -10,7 +10,7 @@
 #define ORR_SIM_PLAN_H
 
 #include "sim/engine.h"
-#include "sim/schedule.h"
+#include "schedule/schedule.h"
 
 typedef struct SimSegment {
     SimWork forward, backward_input, backward_weight; /* backward in one op: the two in a row */

@@ -258,10 +258,10 @@ static bool exchanges(const SimStage *stage)
     return false;
 }
 
-/* Orders of one copy that may run a forward beside a backward: DualPipeV, and files that say so. */
+/* Orders of one copy that may run a forward beside a backward: schedules with pairs, and files that say so. */
 static bool pairs_in_v(const Spec *spec)
 {
-    return spec->parallel.schedule == SPEC_SCHEDULE_DUALPIPEV ||
+    return sim_schedule_has(sim_schedule_at((int)spec->parallel.schedule), SIM_TRAIT_PAIRS) ||
            spec->parallel.schedule == SPEC_SCHEDULE_FILE;
 }
 

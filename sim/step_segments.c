@@ -46,8 +46,8 @@ static CostMeet host_meets(const Spec *spec)
     if (spec->execution.framework.p2p_host_s > 0 && spec->parallel.pipeline > 1) {
         return COST_MEET_PASSES;
     }
-    const SpecSchedule schedule = spec->parallel.schedule;
-    const bool forwards_first = schedule == SPEC_SCHEDULE_GPIPE || schedule == SPEC_SCHEDULE_BREADTH_FIRST;
+    const SimSchedule *schedule = sim_schedule_at((int)spec->parallel.schedule);
+    const bool forwards_first = sim_schedule_has(schedule, SIM_TRAIT_FORWARDS_FIRST);
     const bool forward =
         spec->execution.framework.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
     return forward ? COST_MEET_FORWARD : COST_MEET_NOWHERE;

@@ -30,8 +30,7 @@ unsigned spec_overlap(const Spec *spec)
 int spec_deferred_heads(const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
-    const bool ordered =
-        parallel->schedule == SPEC_SCHEDULE_1F1B || parallel->schedule == SPEC_SCHEDULE_INTERLEAVED;
+    const bool ordered = sim_schedule_has(sim_schedule_at((int)parallel->schedule), SIM_TRAIT_USUAL);
     const bool dense = spec->model.moe.experts == 0 && spec->model.mtp_layers == 0;
     const bool applies = ordered && dense && parallel->pipeline > 1 && parallel->zero <= 1 &&
                          spec_follows_recipes(spec->execution.overlap);

@@ -146,13 +146,12 @@ typedef struct SpecTraining {
 
 /* Which pipeline rank holds a model stage: around the ranks again and again, there and back, or two copies of the model
  * from both ends. */
-typedef enum { SPEC_PLACE_LOOP, SPEC_PLACE_V, SPEC_PLACE_BIDIRECTIONAL } SpecStagePlacement;
 
 /* Op orders from a file; spec/orders.h reads the text. */
 typedef struct SpecOrders {
     const char *text; /* a line a rank, interned: lives as long as the program; NULL: no file */
     int ranks, chunks, microbatches;
-    SpecStagePlacement placement;
+    SimPlacement placement;
 } SpecOrders;
 
 typedef struct SpecParallel {
@@ -400,8 +399,17 @@ static inline bool spec_waits_for_sends(const SpecFramework *framework, unsigned
                                         SpecSchedule schedule)
 {
     const bool hides = (overlap & SPEC_OVERLAP_PIPELINE) != 0 &&
-                       !(framework->p2p_overlap_needs_chunks && schedule == SPEC_SCHEDULE_1F1B);
+                       !(framework->p2p_overlap_needs_chunks && schedule == sim_schedule_usual(1));
     return framework->p2p_blocking && !hides;
+}
+
+/* Which pipeline rank holds which stage, whether the schedule is named or given as orders. */
+static inline SimPlacement spec_stage_placement(const SpecParallel *parallel)
+{
+    const SimSchedule *schedule = sim_schedule_at((int)parallel->schedule);
+    return schedule != NULL                           ? schedule->placement
+           : parallel->schedule == SPEC_SCHEDULE_FILE ? parallel->orders.placement
+                                                      : SIM_PLACE_LOOP;
 }
 
 /* Micro-batches that one pipeline works off in a step. */

@@ -97,7 +97,7 @@ static void check_space(const Spec *spec, GRand *rand, int points, Gap *gaps)
 
 static void print_gaps(const Gap *gaps)
 {
-    for (int i = 0; i < SPEC_SCHEDULE_COUNT; i++)
+    for (int i = 0; i < sim_schedule_words.count; i++)
         if (gaps[i].count > 0)
             g_test_message(
                 "%-14s %5d points, bounds below by: time %.2f %%, replayed %.2f %%; memory %.2f %%, "
@@ -110,7 +110,7 @@ static void print_gaps(const Gap *gaps)
 static void test_bounds(void)
 {
     GRand *rand = g_rand_new_with_seed(20260101);
-    Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
+    Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
     for (int i = 0; i < 80; i++) {
         g_autofree Spec *spec = fixture_space(rand, i, false);
         check_space(spec, rand, 120, gaps);
@@ -125,12 +125,12 @@ static void test_hosts(void)
     static const char *const frameworks[] = {"nanotron-2025", "nanotron", "deepspeed"};
     for (gsize f = 0; f < G_N_ELEMENTS(frameworks); f++) {
         GRand *rand = g_rand_new_with_seed(20260101);
-        Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
+        Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
         for (int i = 0; i < 24; i++) {
             g_autofree Spec *spec = fixture_space_of(rand, i, false, frameworks[f]);
             check_space(spec, rand, 60, gaps);
         }
-        g_assert_cmpint(gaps[SPEC_SCHEDULE_1F1B].count, >, 100);
+        g_assert_cmpint(gaps[sim_schedule_index("1f1b")].count, >, 100);
         g_rand_free(rand);
     }
 }
@@ -139,18 +139,18 @@ static void test_hosts(void)
 static void test_pairs(void)
 {
     GRand *rand = g_rand_new_with_seed(5);
-    Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
+    Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
     for (int i = 0; i < 60; i++) {
         g_autofree Spec *spec = fixture_space(rand, 4 * i + 3, false);
         spec->parallel.schedule = (SpecSchedule)SPEC_AUTO;
-        spec->search.schedule = 1u << SPEC_SCHEDULE_DUALPIPE | 1u << SPEC_SCHEDULE_DUALPIPEV;
+        spec->search.schedule = 1u << sim_schedule_index("dualpipe") | 1u << sim_schedule_index("dualpipev");
         spec->model.moe.dense_layers = g_rand_int_range(rand, 0, spec->model.layers);
         spec->cluster.scale_out_bytes_per_s_per_gpu /= 1 << g_rand_int_range(rand, 0, 8);
         check_space(spec, rand, 60, gaps);
     }
     print_gaps(gaps);
-    g_assert_cmpint(gaps[SPEC_SCHEDULE_DUALPIPE].count, >, 100);
-    g_assert_cmpint(gaps[SPEC_SCHEDULE_DUALPIPEV].count, >, 100);
+    g_assert_cmpint(gaps[sim_schedule_index("dualpipe")].count, >, 100);
+    g_assert_cmpint(gaps[sim_schedule_index("dualpipev")].count, >, 100);
     g_rand_free(rand);
 }
 
