@@ -127,8 +127,7 @@ static void write_remedies(const Spec *spec, GString *out)
     const SpecTraining *training = &spec->training;
     const SpecParallel *parallel = &spec->parallel;
     const SpecFramework *framework = &spec->execution.framework;
-    const int most_zero = parallel->pipeline > 1 ? MIN(framework->most_zero, framework->most_zero_in_pipeline)
-                                                 : framework->most_zero;
+    const int most_zero = spec_most_zero(framework, parallel->pipeline);
     g_autoptr(GString) line = g_string_new(NULL);
     if (parallel->zero == 0 && most_zero > 0 && parallel->data > 1)
         g_string_append(line, "parallel.zero=1, ");

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "costmodel/placement.h"
+#include "costmodel/states.h"
 #include "search/bound_internal.h"
 #include "search/orders.h"
 
@@ -12,7 +13,6 @@ SearchLane *search_lane_new(SearchSpace *space, SearchTables *tables)
     lane->give_up_ps = INT64_MAX;
     lane->tables = tables;
     lane->spec = *space->spec;
-    search_point_recipes(space, &lane->spec);
     lane->arena = orr_arena_new();
     lane->unpacked = -1;
     search_costs_init(&lane->own_costs, lane->arena, space->spec->model.layers);
@@ -36,7 +36,7 @@ static bool may_start_skewed(const SearchSpace *space, const SearchGroup *group)
     bool splits = false;
     for (int i = 0; i < group->deals->count; i++)
         splits |= sim_schedule_has(group->deals->deal[i].order, SIM_TRAIT_SPLITS_BACKWARD);
-    return splits && space->spec->execution.framework.optimizer_post_validation;
+    return splits && spec_validates_later(space->spec);
 }
 
 int64_t search_bound_group(const SearchTables *tables, const SearchGroup *group)
@@ -67,24 +67,12 @@ static void fill_hops(SearchLane *lane)
 
 void search_lane_group(SearchLane *lane, const SearchGroup *group)
 {
-    SpecParallel *parallel = &lane->spec.parallel;
     lane->group = group;
     if (lane->unpacked != group->costs)
         search_tables_unpack(lane->tables, group->costs, &lane->own_costs);
     lane->unpacked = group->costs;
     lane->costs = &lane->own_costs;
-    parallel->tensor = group->tensor;
-    parallel->sequence_parallel = group->sequence_parallel;
-    parallel->context = group->context;
-    parallel->pipeline = group->pipeline;
-    parallel->data = group->data;
-    parallel->expert = group->expert;
-    parallel->expert_tensor = group->expert_tensor;
-    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
-    g_strlcpy(parallel->order, lane->space->rank_orders[group->order], sizeof parallel->order);
-    lane->spec.offload.activation_layers = group->offloaded;
-    lane->spec.training.micro_batch = group->micro_batch;
-    lane->spec.training.precision = (SpecPrecision)group->precision;
+    search_apply_group(lane->space, group, &lane->spec);
     fill_hops(lane);
 }
 
@@ -117,6 +105,10 @@ void search_lane_deal(SearchLane *lane, const SearchDeal *deal)
     lane->stages = deal->stages;
     lane->chunks = deal->stages / lane->ranks;
     lane->shape = search_deal_shape(lane->group, deal);
+    search_apply_deal(deal, &lane->spec);
+    const SearchPolicy widest = search_widest_policy(lane->space);
+    search_apply_policy(lane->group, &widest, &lane->spec);
+    lane->deferred_heads = costs->head_left_out_ps > 0 ? spec_deferred_heads(&lane->spec) : 0;
     lane->facts = search_facts(lane->space, deal->order, &lane->shape);
     for (int s = 0; s < lane->stages; s++) {
         const int from = deal->first[s], to = deal->first[s + 1];
@@ -207,65 +199,52 @@ int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute)
     return lane->latest_ps[0];
 }
 
-static bool overlaps_reduce(const SearchLane *lane, const SearchPolicy *policy)
-{
-    return (policy->overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 ||
-           (policy->zero == 0 && lane->spec.execution.framework.hooks_reduce_unsharded);
-}
-
 /* Reductions that are not over when the rank's compute is. Beside the backward they start no earlier than the last
  * backward of chunk 0, where that is the rank's last op: on a loop, for a micro-batch comes back to chunk 0 last, as long
  * as no weight gradients of other chunks stay behind. */
-static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail,
-                              int rank)
+static int64_t open_reduce_ps(const SearchLane *lane, const SearchTail *tail, int rank)
 {
-    if (!overlaps_reduce(lane, policy))
-        return policy->zero >= 2 && lane->spec.execution.framework.reduce_each_microbatch ? 0
-                                                                                          : tail->reduce_ps;
+    if (!cost_overlaps_grad_reduce(&lane->spec))
+        return cost_reduces_each_microbatch(&lane->spec) ? 0 : tail->reduce_ps;
     const SimSchedule *order = lane->deal->order;
     if (order->placement != SIM_PLACE_LOOP ||
         (lane->chunks > 1 && sim_schedule_has(order, SIM_TRAIT_SPLITS_BACKWARD)))
         return 0;
-    if (rank == lane->ranks - 1 && search_deferred_heads(lane) > 0) /* behind that comes the LM head */
+    if (rank == lane->ranks - 1 && lane->deferred_heads > 0) /* behind that comes the LM head */
         return 0;
     const int64_t pass_ps = lane->input_ps[rank] + lane->again_ps[rank] + lane->weight_ps[rank];
     return MAX(tail->last_reduce_ps, tail->near_reduce_ps - pass_ps);
 }
 
-bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy)
+bool search_waits_for_sends(SearchLane *lane, const SearchPolicy *policy)
 {
-    const SpecFramework *framework = &lane->spec.execution.framework;
-    const unsigned overlap = spec_pipeline_overlap(framework, policy->overlap, lane->chunks > 1);
-    return spec_waits_for_sends(framework, overlap, lane->deal->schedule);
+    search_apply_policy(lane->group, policy, &lane->spec);
+    return spec_waits_for_sends(&lane->spec);
 }
 
 /* Least time until the data parallelism of every micro-batch is done: gathers of ZeRO-3, and reductions where every
  * micro-batch has its own. Queues run one after the other; gathers and reductions share a link. */
-static int64_t steady_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail,
-                         int sample)
+static int64_t steady_ps(const SearchLane *lane, const SearchTail *tail, int sample)
 {
-    const SpecFramework *framework = &lane->spec.execution.framework;
     const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const bool ahead = (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && framework->prefetch_units > 0;
-    const bool reduces = policy->zero >= 2 && framework->reduce_each_microbatch &&
-                         !(policy->zero == 3 && lane->ranks > 1 && framework->pipeline_keeps_params);
+    const bool ahead = spec_prefetch_units(&lane->spec) > 0, sharded = lane->spec.parallel.zero >= 3;
     /* micro-batches that pass each of the rank's stages */
     const int64_t each = lane->group->microbatches / (both_ends ? 2 : 1);
     int64_t least_ps = 0;
-    if (policy->zero >= 3) {
+    if (sharded) {
         /* Without a gather ahead of its use compute waits for every one of them but the first, which may be under
          * way while the rank waits for its first input; messages, weight gradients and reductions may hide them. */
         const int64_t first_ps = both_ends ? tail->stream_ps : tail->first_gather_ps;
         least_ps = each * tail->stream_ps + (ahead ? 0 : lane->use_end_ps[sample] - first_ps);
     }
-    if (!reduces)
+    if (!cost_reduces_each_microbatch(&lane->spec))
         return least_ps;
-    if (!overlaps_reduce(lane, policy)) /* compute waits for every one */
+    if (!cost_overlaps_grad_reduce(&lane->spec)) /* compute waits for every one */
         return MAX(least_ps, lane->work_end_ps[sample] + each * tail->reduce_ps);
-    return MAX(least_ps, each * MAX(tail->reduce_ps, policy->zero >= 3 ? tail->link_ps : 0));
+    return MAX(least_ps, each * MAX(tail->reduce_ps, sharded ? tail->link_ps : 0));
 }
 
-int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
+int64_t search_bound_time(SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
 {
     const SpecFramework *framework = &lane->spec.execution.framework;
     const bool blocking = search_waits_for_sends(lane, policy);
@@ -279,8 +258,8 @@ int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, co
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const SearchTail *tail = &tails[i];
         const int64_t end = i == 0 ? lane->first_end_ps[blocking] : lane->end_ps[blocking][i];
-        const int64_t reduced = MAX(end + open_reduce_ps(lane, policy, tail, lane->sample[i]),
-                                    steady_ps(lane, policy, tail, i) - start_ps);
+        const int64_t reduced =
+            MAX(end + open_reduce_ps(lane, tail, lane->sample[i]), steady_ps(lane, tail, i) - start_ps);
         const int64_t after = tail->optimizer_ps + (late_gather ? tail->gather_ps : 0);
         reduced_ps = MAX(reduced_ps, reduced);
         after_ps = MAX(after_ps, after);
@@ -300,10 +279,11 @@ double search_static_bytes(const SearchLane *lane, const SearchTail *tails)
     return most + lane->spec.execution.framework.context_bytes;
 }
 
-double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
+double search_bound_bytes(SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
 {
-    const bool whole = policy->zero >= 3 && !lane->spec.execution.framework.reduce_each_microbatch;
-    const int overlaps = overlaps_reduce(lane, policy);
+    search_apply_policy(lane->group, policy, &lane->spec);
+    const bool whole = policy->zero >= 3 && !cost_reduces_each_microbatch(&lane->spec);
+    const int overlaps = cost_overlaps_grad_reduce(&lane->spec);
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const double beside = lane->beside_bytes[overlaps][i];

@@ -48,6 +48,7 @@ typedef struct SearchLane {
     Spec spec;                  /* of the group; zero and zero_group_gpus change */
     GHashTable *buckets;
     int stages, ranks, chunks;
+    int deferred_heads; /* micro-batches whose LM head's weight gradient may wait, of any policy */
     int sample[SEARCH_SAMPLES];
     int64_t forward_ps[SPEC_MAX_STAGES], input_ps[SPEC_MAX_STAGES], weight_ps[SPEC_MAX_STAGES];
     int64_t again_ps[SPEC_MAX_STAGES];
@@ -96,16 +97,16 @@ void search_lane_live(SearchLane *lane, const SpecRecompute *recompute);
 void search_lane_states(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails);
 void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails);
 /* After the extent. */
-int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
+int64_t search_bound_time(SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
 /* Both bounds of one point, worked out from nothing. */
 void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
 /* The same with a replay. */
 void search_replay_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
 /* Compute waits for its own messages. */
-bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy);
+bool search_waits_for_sends(SearchLane *lane, const SearchPolicy *policy);
 /* Bytes that the fullest sampled rank needs at least, context included; of states and workspace alone. */
 double search_static_bytes(const SearchLane *lane, const SearchTail *tails);
 /* The same with what is alive beside them. */
-double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
+double search_bound_bytes(SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
 
 #endif

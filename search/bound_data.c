@@ -228,15 +228,9 @@ static int same_sample(const SearchLane *lane, int i)
     return same;
 }
 
-static void set_policy(SearchLane *lane, const SearchPolicy *policy)
-{
-    lane->spec.parallel.zero = policy->zero;
-    lane->spec.parallel.zero_group_gpus = policy->zero_group_gpus;
-}
-
 void search_lane_states(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails)
 {
-    set_policy(lane, policy);
+    search_apply_policy(lane->group, policy, &lane->spec);
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
         const int same = same_sample(lane, i);
         ret_tails[i] = same < i ? ret_tails[same] : (SearchTail){0};
@@ -260,7 +254,7 @@ void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail 
 double search_replay_bytes(SearchLane *lane, const SearchPolicy *policy)
 {
     double most = 0;
-    set_policy(lane, policy);
+    search_apply_policy(lane->group, policy, &lane->spec);
     for (int r = 0; r < lane->ranks; r++) {
         SearchTail tail;
         fill_states(lane, r, &tail);

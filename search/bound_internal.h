@@ -4,19 +4,10 @@
 
 #include "search/bound.h"
 
-/* Micro-batches whose LM head's weight gradient may wait until the last stage's passes are over (sim/plan.h). */
-static inline int search_deferred_heads(const SearchLane *lane)
-{
-    const bool has = sim_schedule_has(lane->deal->order, SIM_TRAIT_USUAL);
-    const int limit = lane->spec.execution.framework.deferred_head_gradients;
-    return has && lane->ranks > 1 && lane->costs->head_left_out_ps > 0 ? MIN(limit, lane->group->microbatches)
-                                                                       : 0;
-}
-
 /* Each rank's step runs from its own start (sim/plan.h, post_validation): bounds may not count what is before it. */
 static inline bool search_starts_skewed(const SearchLane *lane)
 {
-    return lane->spec.execution.framework.optimizer_post_validation &&
+    return spec_validates_later(&lane->spec) &&
            sim_schedule_has(lane->deal->order, SIM_TRAIT_SPLITS_BACKWARD);
 }
 

@@ -83,7 +83,7 @@ static void left_over(const SearchLane *lane, int rank, int64_t *ret_least_ps, i
         *ret_most_ps += (lane->facts != NULL ? known : lane->group->microbatches) * weight_ps;
     }
     if (rank == lane->ranks - 1)
-        *ret_most_ps += search_deferred_heads(lane) * lane->costs->head_left_out_ps;
+        *ret_most_ps += lane->deferred_heads * lane->costs->head_left_out_ps;
 }
 
 /* Micro-batches that go through the model and back in a row, of which head gradients may be left out. */
@@ -101,7 +101,7 @@ static int64_t round_trips_ps(const SearchLane *lane)
         chain += 2 * search_hop_ps(lane, here, next);
     }
     const int64_t trips = lane->facts->round_trips;
-    return trips * chain - MIN(trips, search_deferred_heads(lane)) * lane->costs->head_left_out_ps;
+    return trips * chain - MIN(trips, lane->deferred_heads) * lane->costs->head_left_out_ps;
 }
 
 /* end_0 over every rank's drain; also the sampled ranks' own ends. */

@@ -179,9 +179,12 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     *ret_spec = *space->spec;
     SpecParallel *parallel = &ret_spec->parallel;
     const int many = group->microbatches > 1 ? 2 : 1;
-    parallel->tensor = group->tensor;
-    parallel->sequence_parallel = group->sequence_parallel;
-    parallel->context = group->context;
+    const SearchPolicy given = {.zero = framework->reduce_each_microbatch ? 2 : 0,
+                                .overlap = (space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0
+                                               ? 0
+                                               : search_widest_policy(space).overlap};
+    search_apply_group(space, group, ret_spec);
+    search_apply_policy(group, &given, ret_spec);
     parallel->virtual_stages = 1;
     parallel->schedule = sim_schedule_usual(1);
     parallel->stage_layers_count = parallel->first_stage_layers = parallel->last_stage_layers = 0;
@@ -189,22 +192,11 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     const bool one = group->pipeline == 1 && search_meets_in_pipelines(space->spec);
     parallel->pipeline = ret_spec->model.layers > 1 && !one ? 2 : 1;
     parallel->data = MAX(1, ret_spec->cluster.scale_up_domain_gpus);
-    if (!search_placed_alike(space, group))
+    if (search_placed_alike(space, group))
+        g_strlcpy(parallel->order, ALIKE_ORDERS[0], sizeof parallel->order);
+    else
         own_degrees(group, ret_spec);
-    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
-    g_strlcpy(parallel->order,
-              search_placed_alike(space, group) ? ALIKE_ORDERS[0] : space->rank_orders[group->order],
-              sizeof parallel->order);
-    parallel->expert = group->expert;
-    parallel->expert_tensor = group->expert_tensor;
-    parallel->zero = framework->reduce_each_microbatch ? 2 : 0;
-    parallel->zero_group_gpus = 0;
-    ret_spec->training.micro_batch = group->micro_batch;
-    ret_spec->training.precision = (SpecPrecision)group->precision;
     ret_spec->training.global_batch = group->micro_batch * parallel->data * many;
-    ret_spec->execution.attention = (SpecAttention)group->attention;
-    ret_spec->execution.overlap = group->overlap | search_given_overlap(space);
-    search_point_recipes(space, ret_spec);
     ret_spec->offload.activation_layers = 0; /* what leaves is search_kept()'s affair */
     ret_spec->execution.framework.balances_head = false;
     ret_spec->execution.framework.bucket_bytes = 0; /* data parallelism is counted elsewhere */

@@ -158,7 +158,7 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int micr
     if (input < 0)
         return false;
     const bool leaves_head = pass == SIM_PASS_BACKWARD && stage == run->lane->stages - 1 &&
-                             microbatch < search_deferred_heads(run->lane); /* or may: not counted at all */
+                             microbatch < run->lane->deferred_heads; /* or may: not counted at all */
     const int64_t whole_ps = pass_ps(run->lane, pass, model_stage(run, stage));
     state->now_ps =
         MAX(state->now_ps, input) + whole_ps - (leaves_head ? run->lane->costs->head_left_out_ps : 0);

@@ -80,35 +80,19 @@ int search_extents(const SearchSpace *space, const SearchDeal *deal, SpecRecompu
     return count;
 }
 
-/* Overlap flags that change something at this group and ZeRO stage. */
-static unsigned flags_that_matter(const SearchSpace *space, const SearchGroup *group, int zero)
-{
-    const Spec *spec = space->spec;
-    const bool replicas = group->data * group->context > 1;
-    unsigned bits = 0;
-    const SpecFramework *framework = &spec->execution.framework;
-    if (replicas && !framework->reduces_at_end && (zero > 0 || !framework->hooks_reduce_unsharded))
-        bits |= SPEC_OVERLAP_GRAD_REDUCE;
-    if (replicas && (zero == 1 || zero == 2 || (zero == 3 && spec->execution.framework.prefetch_units > 0)))
-        bits |= SPEC_OVERLAP_PARAM_GATHER;
-    if (group->pipeline > 1 && spec->execution.framework.p2p_blocking)
-        bits |= SPEC_OVERLAP_PIPELINE;
-    return spec->search.overlap != 0 ? bits & spec->search.overlap : bits;
-}
-
 /* Of execution.overlap, what a group leaves to its policies. */
 #define POLICY_OVERLAP (SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER | SPEC_OVERLAP_PIPELINE)
 
-unsigned search_given_overlap(const SearchSpace *space)
+static bool varies_overlap(const SearchSpace *space)
 {
-    const unsigned overlap = space->spec->execution.overlap;
-    return (overlap & SPEC_OVERLAP_AUTO) != 0 ? 0 : overlap & POLICY_OVERLAP;
+    return (space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0;
 }
 
-void search_point_recipes(const SearchSpace *space, Spec *spec)
+SearchPolicy search_widest_policy(const SearchSpace *space)
 {
-    if ((space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0)
-        spec->execution.framework.recipe_overlap = 0;
+    const unsigned given = space->spec->execution.overlap & POLICY_OVERLAP;
+    return (SearchPolicy){.zero = MAX(0, space->spec->parallel.zero),
+                          .overlap = varies_overlap(space) ? POLICY_OVERLAP : given};
 }
 
 static void add_policies(const SearchSpace *space, const SearchGroup *group, int zero, int zero_group_gpus,
@@ -117,12 +101,15 @@ static void add_policies(const SearchSpace *space, const SearchGroup *group, int
     const Spec *spec = space->spec;
     SearchPolicy policy = {.zero = zero, .zero_group_gpus = zero_group_gpus};
     const unsigned own = POLICY_OVERLAP;
-    if ((spec->execution.overlap & SPEC_OVERLAP_AUTO) == 0) {
-        policy.overlap = search_given_overlap(space);
+    if (!varies_overlap(space)) {
+        policy.overlap = spec->execution.overlap & POLICY_OVERLAP;
         g_array_append_val(policies, policy);
         return;
     }
-    const unsigned bits = flags_that_matter(space, group, zero);
+    const int64_t replicas = (int64_t)group->data * group->context;
+    unsigned bits = spec_overlap_choices(&spec->execution.framework, zero, replicas, group->pipeline);
+    if (spec->search.overlap != 0)
+        bits &= spec->search.overlap;
     for (unsigned subset = 0; subset <= own; subset++)
         if ((subset & ~bits) == 0) {
             policy.overlap = subset;
@@ -146,14 +133,6 @@ static void add_shard_groups(const SearchSpace *space, const SearchGroup *group,
             add_policies(space, group, zero, size, policies);
 }
 
-/* The largest stage that the software has. */
-static int most_zero(const Spec *spec, const SearchGroup *group)
-{
-    const SpecFramework *framework = &spec->execution.framework;
-    return group->pipeline > 1 ? MIN(framework->most_zero, framework->most_zero_in_pipeline)
-                               : framework->most_zero;
-}
-
 SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group, int *ret_count)
 {
     const Spec *spec = space->spec;
@@ -165,7 +144,8 @@ SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group
         const int own = spec->parallel.zero;
         if (own != SPEC_AUTO ? own != zero
                              : !search_allowed(&spec->search.zero, zero) ||
-                                   (!restricted(&spec->search.zero) && zero > most_zero(spec, group)))
+                                   (!restricted(&spec->search.zero) &&
+                                    zero > spec_most_zero(&spec->execution.framework, group->pipeline)))
             continue;
         add_shard_groups(space, group, zero, policies);
         if (own == SPEC_AUTO && alone)
@@ -267,13 +247,7 @@ static bool order_allows(const SearchSpace *space, const SearchGroup *group)
     if (spec->model.moe.experts == 0 || group->pipeline == 1 || g_str_has_suffix(order, "pp"))
         return true;
     g_autofree Spec *own = g_memdup2(spec, sizeof *spec);
-    g_strlcpy(own->parallel.order, order, sizeof own->parallel.order);
-    own->parallel.tensor = group->tensor;
-    own->parallel.context = group->context;
-    own->parallel.pipeline = group->pipeline;
-    own->parallel.data = group->data;
-    own->parallel.expert = group->expert;
-    own->parallel.expert_tensor = group->expert_tensor;
+    search_apply_group(space, group, own);
     return spec_check_order(own, NULL);
 }
 
@@ -512,6 +486,42 @@ bool search_deal_pairs(const SearchDeal *deal)
     return sim_schedule_has(deal->order, SIM_TRAIT_PAIRS);
 }
 
+/* Where "auto" tries every overlap, a point has those that it names and no others that recipes switch on. */
+void search_apply_group(const SearchSpace *space, const SearchGroup *group, Spec *spec)
+{
+    SpecParallel *parallel = &spec->parallel;
+    parallel->tensor = group->tensor;
+    parallel->sequence_parallel = group->sequence_parallel;
+    parallel->context = group->context;
+    parallel->pipeline = group->pipeline;
+    parallel->data = group->data;
+    parallel->expert = group->expert;
+    parallel->expert_tensor = group->expert_tensor;
+    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
+    g_strlcpy(parallel->order, space->rank_orders[group->order], sizeof parallel->order);
+    spec->training.micro_batch = group->micro_batch;
+    spec->training.precision = (SpecPrecision)group->precision;
+    spec->offload.activation_layers = group->offloaded;
+    spec->execution.attention = (SpecAttention)group->attention;
+    if (varies_overlap(space))
+        spec->execution.framework.recipe_overlap = 0;
+}
+
+void search_apply_deal(const SearchDeal *deal, Spec *spec)
+{
+    spec->parallel.virtual_stages = deal->virtual_stages;
+    spec->parallel.schedule = deal->schedule;
+    spec->parallel.embedding_as_layer = (deal->as_layer & SEARCH_DEAL_EMBEDDING) != 0;
+    spec->parallel.loss_as_layer = (deal->as_layer & SEARCH_DEAL_LOSS) != 0;
+}
+
+void search_apply_policy(const SearchGroup *group, const SearchPolicy *policy, Spec *spec)
+{
+    spec->parallel.zero = policy->zero;
+    spec->parallel.zero_group_gpus = policy->zero_group_gpus;
+    spec->execution.overlap = group->overlap | policy->overlap;
+}
+
 void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
 {
     const SearchGroup *group = &space->groups[id.group];
@@ -522,29 +532,10 @@ void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
     const int extent_count = search_extents(space, deal, extents);
     g_assert(id.policy < policies && id.extent < extent_count);
     *ret_spec = *space->spec;
-    SpecParallel *parallel = &ret_spec->parallel;
-    parallel->tensor = group->tensor;
-    parallel->sequence_parallel = group->sequence_parallel;
-    parallel->context = group->context;
-    parallel->pipeline = group->pipeline;
-    parallel->virtual_stages = deal->virtual_stages;
-    parallel->schedule = deal->schedule;
-    parallel->embedding_as_layer = (deal->as_layer & SEARCH_DEAL_EMBEDDING) != 0;
-    parallel->loss_as_layer = (deal->as_layer & SEARCH_DEAL_LOSS) != 0;
-    parallel->data = group->data;
-    parallel->expert = group->expert;
-    parallel->expert_tensor = group->expert_tensor;
-    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
-    g_strlcpy(parallel->order, space->rank_orders[group->order], sizeof parallel->order);
-    parallel->zero = policy[id.policy].zero;
-    parallel->zero_group_gpus = policy[id.policy].zero_group_gpus;
-    ret_spec->training.micro_batch = group->micro_batch;
-    ret_spec->training.precision = (SpecPrecision)group->precision;
+    search_apply_group(space, group, ret_spec);
+    search_apply_deal(deal, ret_spec);
+    search_apply_policy(group, &policy[id.policy], ret_spec);
     ret_spec->training.recompute = extents[id.extent];
-    ret_spec->offload.activation_layers = group->offloaded;
-    ret_spec->execution.attention = (SpecAttention)group->attention;
-    ret_spec->execution.overlap = group->overlap | policy[id.policy].overlap;
-    search_point_recipes(space, ret_spec);
 }
 
 int search_id_compare(const SearchId *a, const SearchId *b)

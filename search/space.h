@@ -92,12 +92,15 @@ int search_extents(const SearchSpace *space, const SearchDeal *deal, SpecRecompu
 /* Policies of a group; an array from g_malloc that the caller frees. */
 SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group, int *ret_count);
 
+/* Parts of a point, set in a scenario that began as the space's: degrees, kernels and micro-batch; schedule and layers;
+ * data parallelism and messages. */
+void search_apply_group(const SearchSpace *space, const SearchGroup *group, Spec *spec);
+void search_apply_deal(const SearchDeal *deal, Spec *spec);
+void search_apply_policy(const SearchGroup *group, const SearchPolicy *policy, Spec *spec);
 /* The whole scenario at a point. */
 void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec);
-/* Of execution.overlap, when it is given, what does not go with a group. */
-unsigned search_given_overlap(const SearchSpace *space);
-/* Where "auto" tries every overlap, a point has those that it names and no others that recipes switch on. */
-void search_point_recipes(const SearchSpace *space, Spec *spec);
+/* Of all policies that a group may have, the one that overlaps most and shards least. */
+SearchPolicy search_widest_policy(const SearchSpace *space);
 
 /* Points of a group, and of the whole space. */
 int64_t search_group_count(SearchSpace *space, const SearchGroup *group);

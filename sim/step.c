@@ -157,9 +157,9 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->reduce_each_microbatch = cost_reduces_each_microbatch(spec);
     plan->reshard_after_forward = framework->reshard_after_forward && !keeps;
     plan->reshard_after_backward = !keeps;
-    plan->prefetch_units = plan->overlap_param_gather ? framework->prefetch_units : 0;
+    plan->prefetch_units = spec_prefetch_units(spec);
     plan->one_data_stream = framework->gathers_each_tensor; /* its host runs them one after the other */
-    plan->p2p_blocking = spec_waits_for_sends(framework, spec_overlap(spec), spec->parallel.schedule);
+    plan->p2p_blocking = spec_waits_for_sends(spec);
     plan->tensor = spec->parallel.tensor;
     plan->context = spec->parallel.context;
     plan->data = spec->parallel.data;
@@ -196,7 +196,7 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
             &(CostCollective){.op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, COST_RANKS_ALL)},
             SIM_PART_DATA_COMM);
     }
-    if (spec->execution.framework.optimizer_post_validation && spec->execution.framework.grad_norm_clip) {
+    if (spec_validates_later(spec)) {
         fill_post_validation(spec, plan);
     }
     plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.step_overhead_s);

@@ -1,4 +1,5 @@
-/* spec/overlap.c - what runs beside compute or waits for a bubble, named by the scenario or by its framework's recipes. */
+/* spec/overlap.c - what runs beside compute, waits for a bubble or is not to be had, as the scenario, its framework and
+ * that framework's recipes say. Costs, programs and searches ask here. */
 #include <glib.h>
 
 #include "spec/spec.h"
@@ -21,10 +22,49 @@ unsigned spec_overlap(const Spec *spec)
     const SpecFramework *framework = &spec->execution.framework;
     const unsigned named = spec->execution.overlap;
     unsigned besides = spec_follows_recipes(named) ? framework->recipe_overlap : 0u;
-    besides &= ~(unsigned)SPEC_OVERLAP_PIPELINE;
+    if (spec->parallel.virtual_stages <= 1) /* messages where stages are interleaved */
+        besides &= ~(unsigned)SPEC_OVERLAP_PIPELINE;
     if (!has_user_buffers(spec))
         besides &= ~(unsigned)SPEC_OVERLAP_TENSOR;
-    return spec_pipeline_overlap(framework, named, spec->parallel.virtual_stages > 1) | besides;
+    return named | besides;
+}
+
+bool spec_waits_for_sends(const Spec *spec)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const bool hides =
+        (spec_overlap(spec) & SPEC_OVERLAP_PIPELINE) != 0 &&
+        !(framework->p2p_overlap_needs_chunks && spec->parallel.schedule == sim_schedule_usual(1));
+    return framework->p2p_blocking && !hides;
+}
+
+unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t replicas, int pipeline)
+{
+    unsigned flags = 0;
+    if (replicas > 1 && !framework->reduces_at_end && (zero > 0 || !framework->hooks_reduce_unsharded))
+        flags |= SPEC_OVERLAP_GRAD_REDUCE;
+    if (replicas > 1 && zero > 0 && (zero < 3 || framework->prefetch_units > 0))
+        flags |= SPEC_OVERLAP_PARAM_GATHER;
+    if (pipeline > 1 && framework->p2p_blocking)
+        flags |= SPEC_OVERLAP_PIPELINE;
+    return flags;
+}
+
+int spec_prefetch_units(const Spec *spec)
+{
+    const bool ahead = (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
+    return ahead ? spec->execution.framework.prefetch_units : 0;
+}
+
+bool spec_validates_later(const Spec *spec)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    return framework->optimizer_post_validation && framework->grad_norm_clip;
+}
+
+int spec_most_zero(const SpecFramework *framework, int pipeline)
+{
+    return pipeline > 1 ? MIN(framework->most_zero, framework->most_zero_in_pipeline) : framework->most_zero;
 }
 
 int spec_deferred_heads(const Spec *spec)

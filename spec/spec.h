@@ -378,14 +378,6 @@ static inline bool spec_follows_recipes(unsigned overlap)
     return (overlap & both) == both;
 }
 
-/* `overlap` and, in runs that follow recipes, the overlap of messages where stages are interleaved. */
-static inline unsigned spec_pipeline_overlap(const SpecFramework *framework, unsigned overlap,
-                                             bool interleaved)
-{
-    const bool recipe = interleaved && spec_follows_recipes(overlap);
-    return overlap | (recipe ? framework->recipe_overlap & SPEC_OVERLAP_PIPELINE : 0u);
-}
-
 /* What runs beside compute: execution.overlap and, in runs that follow them, what the framework's recipes switch on:
  * messages where stages are interleaved; transfers of tensor ranks of models without experts where the group is inside
  * one node, beyond which there is no NVLink.   Source: [MegatronRecipes], [TransformerEngine] comm_gemm_overlap */
@@ -394,14 +386,16 @@ unsigned spec_overlap(const Spec *spec);
  * recipes, of models without experts in a pipeline of 1F1B or interleaved stages, ZeRO 0 and 1.   Source: [MegatronRecipes] */
 int spec_deferred_heads(const Spec *spec);
 
-/* Whether compute waits for the messages that it sends to the next pipeline rank, `overlap` as in execution.overlap. */
-static inline bool spec_waits_for_sends(const SpecFramework *framework, unsigned overlap,
-                                        SpecSchedule schedule)
-{
-    const bool hides = (overlap & SPEC_OVERLAP_PIPELINE) != 0 &&
-                       !(framework->p2p_overlap_needs_chunks && schedule == sim_schedule_usual(1));
-    return framework->p2p_blocking && !hides;
-}
+/* Whether compute waits for the messages that it sends to the next pipeline rank. */
+bool spec_waits_for_sends(const Spec *spec);
+/* Flags of execution.overlap that change a step with this ZeRO stage on so many replicas and pipeline ranks. */
+unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t replicas, int pipeline);
+/* ZeRO-3: units of parameters that are gathered before compute asks for them. */
+int spec_prefetch_units(const Spec *spec);
+/* With weight gradients apart, ranks step on the norm of what they know and check it in the next step. */
+bool spec_validates_later(const Spec *spec);
+/* The largest ZeRO stage that the software has. */
+int spec_most_zero(const SpecFramework *framework, int pipeline);
 
 /* Which pipeline rank holds which stage, whether the schedule is named or given as orders. */
 static inline SimPlacement spec_stage_placement(const SpecParallel *parallel)
