@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/kinds.h"
 #include "cli/output.h"
 #include "cli/team.h"
@@ -169,8 +170,16 @@ static bool run(const CliArgs *common, GError **error)
                              .team = several ? &team.team : NULL};
     if (several)
         options.jobs = MAX(1, search_cores() / team.on_node);
+    CliInterrupt interrupt = {0};
+    if (!several) { /* mpirun ends its processes itself */
+        cli_interrupt_hold(&interrupt);
+        options.stop = cli_interrupt_seen;
+        options.stop_data = &interrupt;
+    }
     const bool ok = load_and_search(args, &options, error);
     cli_team_close(&team);
+    if (ok && interrupt.seen != 0)
+        exit(CLI_EXIT_INTERRUPTED);
     if (!ok && !speaks)
         exit(2);
     return ok;
@@ -181,7 +190,7 @@ static const CliFlag flags[] = {
      "configurations to report (and to prove), 5 by default"},
     {"jobs", CLI_FLAG_TEXT, offsetof(SearchArgs, jobs), "N", "threads; all cores by default (same answer)"},
     {"max-seconds", CLI_FLAG_TEXT, offsetof(SearchArgs, max_seconds), "S",
-     "stop then, with the best so far and how far from it the rest may be (the gap)"},
+     "stop then, with the best so far and how far from it the rest may be (the gap); so does Ctrl-C"},
     {"accelerator", CLI_FLAG_TEXT, offsetof(SearchArgs, accelerators), "NAME[@USD],...",
      "these GPUs side by side, each in its reference node, with the price of a GPU-hour"},
     {"cluster", CLI_FLAG_TEXT, offsetof(SearchArgs, clusters), "NAME[@USD],...",

@@ -221,27 +221,19 @@ static int64_t count_round_trips(const SimScheduleShape *shape, const SimOrder *
     return trips;
 }
 
-SimOrderFacts *sim_order_facts_new(const SimSchedule *schedule, const SimScheduleShape *shape)
+const SimOrderFacts *sim_order_facts(const SimSchedule *schedule, const SimScheduleShape *shape,
+                                     OrrArena *arena)
 {
-    SimOrderFacts *facts = g_new0(SimOrderFacts, 1);
+    SimOrderFacts *facts = ORR_ARENA_NEW(arena, SimOrderFacts, 1);
     OrrArena *scratch = orr_arena_new();
     SimOrder *orders = ORR_ARENA_NEW(scratch, SimOrder, shape->ranks);
     g_assert(!sim_schedule_needs_times(schedule));
-    facts->arena = orr_arena_new();
-    facts->ranks = ORR_ARENA_NEW(facts->arena, SimRankFacts, shape->ranks);
+    facts->ranks = ORR_ARENA_NEW(arena, SimRankFacts, shape->ranks);
     sim_schedule_orders(schedule, shape, scratch, orders);
     for (int r = 0; r < shape->ranks; r++)
-        scan_rank(shape, &orders[r], facts->arena, &facts->ranks[r]);
+        scan_rank(shape, &orders[r], arena, &facts->ranks[r]);
     if (!sim_schedule_has(schedule, SIM_TRAIT_PAIRS))
         facts->round_trips = count_round_trips(shape, &orders[0], scratch);
     orr_arena_free(scratch);
     return facts;
-}
-
-void sim_order_facts_free(SimOrderFacts *facts)
-{
-    if (facts == NULL)
-        return;
-    orr_arena_free(facts->arena);
-    g_free(facts);
 }

@@ -26,14 +26,13 @@ typedef struct SimRankFacts {
 } SimRankFacts;
 
 typedef struct SimOrderFacts {
-    OrrArena *arena;
     SimRankFacts *ranks; /* [ranks] */
     /* Of the model's first stage: gradients in a row, each of a micro-batch whose forward came after the one before. */
     int64_t round_trips;
 } SimOrderFacts;
 
-/* Of a schedule that does not follow times, and a shape that it takes. */
-SimOrderFacts *sim_order_facts_new(const SimSchedule *schedule, const SimScheduleShape *shape);
-void sim_order_facts_free(SimOrderFacts *facts);
+/* Of a schedule that does not follow times, and a shape that it takes; lives in `arena`. */
+const SimOrderFacts *sim_order_facts(const SimSchedule *schedule, const SimScheduleShape *shape,
+                                     OrrArena *arena);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "search/parallel.h"
 #include "search/probe.h"
+#include "search/space_internal.h"
 
 /* A table as it is kept: layers that cost the same share a row. */
 struct SearchTable {
@@ -198,15 +199,29 @@ void search_tables_unpack(SearchTables *tables, int index, SearchCosts *costs)
 /* --- all of them --- */
 
 /* Everything that a layer's cost depends on. */
-static char *key_of(const SearchSpace *space, const SearchGroup *group)
+typedef struct TableKey {
+    int of[15];
+} TableKey;
+
+static TableKey key_of(const SearchSpace *space, const SearchGroup *group)
 {
     const bool alike = search_placed_alike(space, group);
     const bool apart = group->pipeline > 1 && search_meets_in_pipelines(space->spec);
-    return g_strdup_printf("%d %d %d %d %d %d %d %d %u %d %d %d %d %d %d", group->precision, group->tensor,
-                           group->sequence_parallel, group->context, group->expert, group->expert_tensor,
-                           group->micro_batch, group->attention, group->overlap, group->microbatches > 1,
-                           alike ? 0 : group->data, alike ? 0 : group->pipeline, alike ? 0 : group->order,
-                           group->dispatcher, apart);
+    return (TableKey){{group->precision, group->tensor, group->sequence_parallel, group->context,
+                       group->expert, group->expert_tensor, group->micro_batch, group->attention,
+                       (int)group->overlap, group->microbatches > 1, alike ? 0 : group->data,
+                       alike ? 0 : group->pipeline, alike ? 0 : group->order, group->dispatcher, apart}};
+}
+
+static guint key_hash(gconstpointer key)
+{
+    const TableKey *table = key;
+    return search_ints_hash(table->of, G_N_ELEMENTS(table->of));
+}
+
+static gboolean key_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, sizeof(TableKey)) == 0;
 }
 
 void search_tables_fill(SearchTables *tables, int from, int count, int jobs, int share, int shares)
@@ -218,21 +233,20 @@ void search_tables_fill(SearchTables *tables, int from, int count, int jobs, int
 SearchTables *search_tables_new(SearchSpace *space)
 {
     SearchTables *tables = g_new0(SearchTables, 1);
-    GHashTable *index_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GHashTable *index_of = g_hash_table_new_full(key_hash, key_equal, g_free, NULL);
     GPtrArray *examples = g_ptr_array_new();
     tables->space = space;
     g_mutex_init(&tables->mutex);
     for (int i = 0; i < space->group_count; i++) {
         SearchGroup *group = &space->groups[i];
-        char *key = key_of(space, group);
+        const TableKey key = key_of(space, group);
         gpointer found = NULL;
-        if (g_hash_table_lookup_extended(index_of, key, NULL, &found)) {
+        if (g_hash_table_lookup_extended(index_of, &key, NULL, &found)) {
             group->costs = GPOINTER_TO_INT(found);
-            g_free(key);
             continue;
         }
         group->costs = (int)examples->len;
-        g_hash_table_insert(index_of, key, GINT_TO_POINTER(group->costs));
+        g_hash_table_insert(index_of, g_memdup2(&key, sizeof key), GINT_TO_POINTER(group->costs));
         g_ptr_array_add(examples, group);
     }
     tables->count = (int)examples->len;

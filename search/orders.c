@@ -10,7 +10,7 @@ typedef struct Entry {
     SimScheduleShape shape;
     OrrArena *arena; /* of the orders; NULL: not made yet, or no room */
     SimOrder *ranks;
-    SimOrderFacts *facts; /* NULL: not read off yet */
+    const SimOrderFacts *facts; /* in the space's own arena; NULL: not read off yet */
 } Entry;
 
 static guint entry_hash(gconstpointer key)
@@ -39,7 +39,6 @@ static void entry_free(gpointer data)
     Entry *entry = data;
     if (entry->arena != NULL)
         orr_arena_free(entry->arena);
-    sim_order_facts_free(entry->facts);
     g_free(entry);
 }
 
@@ -109,24 +108,32 @@ void search_orders_borrow(SearchSpace *space, const SimSchedule *schedule, const
     orders->own = arena;
 }
 
+static const SimOrderFacts *known_facts(SearchSpace *space, const SimSchedule *schedule,
+                                        const SimScheduleShape *shape)
+{
+    g_mutex_lock(&space->mutex);
+    const SimOrderFacts *facts = entry_of(space, schedule, shape)->facts;
+    g_mutex_unlock(&space->mutex);
+    return facts;
+}
+
+/* Read off by one thread at a time, for all. */
 const SimOrderFacts *search_facts(SearchSpace *space, const SimSchedule *schedule,
                                   const SimScheduleShape *shape)
 {
     if (sim_schedule_needs_times(schedule))
         return NULL;
-    g_mutex_lock(&space->mutex);
-    SimOrderFacts *facts = entry_of(space, schedule, shape)->facts;
-    g_mutex_unlock(&space->mutex);
+    const SimOrderFacts *facts = known_facts(space, schedule, shape);
     if (facts != NULL)
         return facts;
-    SimOrderFacts *fresh = sim_order_facts_new(schedule, shape);
-    g_mutex_lock(&space->mutex);
-    Entry *entry = entry_of(space, schedule, shape);
-    if (entry->facts == NULL)
-        entry->facts = fresh;
-    facts = entry->facts;
-    g_mutex_unlock(&space->mutex);
-    if (facts != fresh) /* another thread was quicker */
-        sim_order_facts_free(fresh);
+    g_mutex_lock(&space->facts_mutex);
+    facts = known_facts(space, schedule, shape);
+    if (facts == NULL) {
+        facts = sim_order_facts(schedule, shape, space->facts_arena);
+        g_mutex_lock(&space->mutex);
+        entry_of(space, schedule, shape)->facts = facts;
+        g_mutex_unlock(&space->mutex);
+    }
+    g_mutex_unlock(&space->facts_mutex);
     return facts;
 }

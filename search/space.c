@@ -133,13 +133,17 @@ static void add_shard_groups(const SearchSpace *space, const SearchGroup *group,
             add_policies(space, group, zero, size, policies);
 }
 
+/* Nothing to shard over: the ZeRO stages are one. */
+bool search_is_alone(const Spec *spec, const SearchGroup *group)
+{
+    return group->data * group->context == 1 &&
+           (spec->model.moe.experts == 0 || group->tensor <= group->expert * MAX(1, group->expert_tensor));
+}
+
 SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group, int *ret_count)
 {
     const Spec *spec = space->spec;
     GArray *policies = g_array_new(FALSE, FALSE, sizeof(SearchPolicy));
-    const bool experts = spec->model.moe.experts > 0;
-    const bool alone = group->data * group->context == 1 &&
-                       (!experts || group->tensor <= group->expert * MAX(1, group->expert_tensor));
     for (int zero = 0; zero <= 3; zero++) {
         const int own = spec->parallel.zero;
         if (own != SPEC_AUTO ? own != zero
@@ -148,8 +152,8 @@ SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group
                                     zero > spec_most_zero(&spec->execution.framework, group->pipeline)))
             continue;
         add_shard_groups(space, group, zero, policies);
-        if (own == SPEC_AUTO && alone)
-            break; /* nothing to shard over: the stages are one */
+        if (own == SPEC_AUTO && search_is_alone(spec, group))
+            break;
     }
     *ret_count = (int)policies->len;
     return (SearchPolicy *)(void *)g_array_free(policies, FALSE);
@@ -438,7 +442,10 @@ SearchSpace *search_space_new(const Spec *spec)
     fill_orders(space);
     space->locks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     space->orders = search_shelf_new();
+    space->counts = search_counts_new();
     g_mutex_init(&space->mutex);
+    space->facts_arena = orr_arena_new();
+    g_mutex_init(&space->facts_mutex);
     Values pipelines =
         divisors_or(spec->parallel.pipeline, spec_gpus(spec), spec->model.layers + 2, &spec->search.pipeline);
     qsort(pipelines.value, (size_t)pipelines.count, sizeof(int), compare_ints);
@@ -455,30 +462,13 @@ void search_space_free(SearchSpace *space)
         return;
     g_free(space->groups);
     g_hash_table_destroy(space->orders);
+    g_hash_table_destroy(space->counts);
     g_hash_table_destroy(space->locks);
     g_mutex_clear(&space->mutex);
+    orr_arena_free(space->facts_arena);
+    g_mutex_clear(&space->facts_mutex);
     orr_arena_free(space->arena);
     g_free(space);
-}
-
-int64_t search_group_count(SearchSpace *space, const SearchGroup *group)
-{
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
-    int64_t total = 0;
-    int policies = 0;
-    g_free(search_policies(space, group, &policies));
-    for (int d = 0; d < group->deals->count; d++)
-        if (search_deal_valid(space, group, &group->deals->deal[d]))
-            total += (int64_t)search_extents(space, &group->deals->deal[d], extents) * policies;
-    return total;
-}
-
-int64_t search_space_count(SearchSpace *space)
-{
-    int64_t total = 0;
-    for (const SearchGroup *group = space->groups; group < space->groups + space->group_count; group++)
-        total += search_group_count(space, group);
-    return total;
 }
 
 bool search_deal_pairs(const SearchDeal *deal)

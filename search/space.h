@@ -74,7 +74,10 @@ typedef struct SearchSpace {
     GHashTable *locks;                  /* schedule checks done so far */
     GHashTable *orders;                 /* of schedules, and what they say (search/orders.c) */
     size_t orders_bytes;
+    GHashTable *counts; /* of schedules with their recomputation */
     GMutex mutex;
+    OrrArena *facts_arena; /* what orders say */
+    GMutex facts_mutex;
 } SearchSpace;
 
 /* Lists the groups. Never fails: a space may be empty. Free with search_space_free. */

@@ -26,6 +26,7 @@ typedef enum {
 
 typedef struct SearchWalk {
     SearchWalkMode mode;
+    bool skipped; /* the time was over */
     int64_t points, evaluated, pruned[SEARCH_BOUND_COUNT];
     GArray *survivors;     /* SearchCandidate; of SEARCH_WALK_ALL */
     GArray *misses;        /* SearchCandidate, the nearest */

@@ -26,9 +26,8 @@ static int each_shape(const char *only, Visit visit)
                     SimOrder *orders = ORR_ARENA_NEW(arena, SimOrder, p);
                     for (int r = 0; r < p; r++)
                         schedule->generate(&shape, r, arena, &orders[r]);
-                    SimOrderFacts *facts = sim_order_facts_new(schedule, &shape);
+                    const SimOrderFacts *facts = sim_order_facts(schedule, &shape, arena);
                     visit(schedule, &shape, orders, facts);
-                    sim_order_facts_free(facts);
                     orr_arena_free(arena);
                     shapes++;
                 }
