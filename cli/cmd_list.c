@@ -19,6 +19,7 @@ typedef struct ListKind {
     const CliColumn *columns;
     int count;
     bool (*fill)(const struct ListKind *kind, CliListing *listing, GError **error);
+    const char *const *places; /* paths of the columns in a preset; NULL: their keys */
 } ListKind;
 
 /* --- presets: members of the files, as they stand --- */
@@ -129,14 +130,19 @@ static bool fill_presets(const ListKind *kind, CliListing *listing, GError **err
             return false;
         const OrrJson *root = orr_json_root(doc);
         bool ok = true;
+        if (member_at(root, "renamed_to") != NULL) {
+            orr_json_free(doc);
+            continue;
+        }
         for (int column = 0; column < kind->count && ok; column++) {
             const char *key = kind->columns[column].key;
+            const char *place = kind->places != NULL ? kind->places[column] : key;
             if (strcmp(key, "source") == 0)
                 cli_listing_source(listing, member_at(root, key));
             else if (is_computed(key))
                 ok = add_computed(listing, key, path, error);
             else
-                add_member(listing, member_at(root, key), kind->columns[column].show);
+                add_member(listing, member_at(root, place), kind->columns[column].show);
         }
         orr_json_free(doc);
         if (!ok)
@@ -191,6 +197,15 @@ static const CliColumn framework_columns[] = {
     {"context_bytes", "context", CLI_SHOW_BYTES},
     {"source", "source", CLI_SHOW_TEXT},
 };
+/* Where a profile has them. */
+static const char *const framework_places[G_N_ELEMENTS(framework_columns)] = {"name",
+                                                                              "optimizer.states",
+                                                                              "data_parallel.gradient_dtype",
+                                                                              "loss.kernel",
+                                                                              "data_parallel.bucket_bytes",
+                                                                              "host.kernel_host_s",
+                                                                              "allocator.context_bytes",
+                                                                              "source"};
 
 /* --- tables of the program --- */
 
@@ -245,12 +260,13 @@ static bool fill_collectives(const ListKind *kind, CliListing *listing, GError *
 
 #define COLUMNS(of) of, (int)G_N_ELEMENTS(of)
 static const ListKind kinds[] = {
-    {"models", "model shapes", COLUMNS(model_columns), fill_presets},
-    {"accelerators", "GPUs and other accelerators", COLUMNS(accelerator_columns), fill_presets},
-    {"clusters", "machines: accelerators, nodes, links", COLUMNS(cluster_columns), fill_presets},
-    {"frameworks", "what the training software does", COLUMNS(framework_columns), fill_presets},
-    {"schedules", "pipeline schedules", COLUMNS(schedule_columns), fill_schedules},
-    {"collectives", "collective operations", COLUMNS(collective_columns), fill_collectives},
+    {"models", "model shapes", COLUMNS(model_columns), fill_presets, NULL},
+    {"accelerators", "GPUs and other accelerators", COLUMNS(accelerator_columns), fill_presets, NULL},
+    {"clusters", "machines: accelerators, nodes, links", COLUMNS(cluster_columns), fill_presets, NULL},
+    {"frameworks", "what the training software does", COLUMNS(framework_columns), fill_presets,
+     framework_places},
+    {"schedules", "pipeline schedules", COLUMNS(schedule_columns), fill_schedules, NULL},
+    {"collectives", "collective operations", COLUMNS(collective_columns), fill_collectives, NULL},
 };
 
 static const ListKind *find_kind(const char *word, GError **error)

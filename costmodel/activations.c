@@ -29,7 +29,7 @@ static void keep_second(CostTensors *tensors, const char *name, CostModule modul
  * hardware without transposing GEMMs its transpose). */
 static double linear_input_bytes(const CostShape *shape)
 {
-    if (shape->spec->execution.framework.saves_unquantized_inputs) {
+    if (shape->spec->execution.framework.kernels.saves_unquantized_inputs) {
         return shape->element_bytes;
     }
     if (shape->linear_dtype == SPEC_FP8) {
@@ -41,7 +41,7 @@ static double linear_input_bytes(const CostShape *shape)
 /* Input of a column-parallel linear at `bytes` an element: this rank's part where the backward gathers it again. */
 static double linear_input(const CostShape *shape, double bytes)
 {
-    const bool whole = shape->spec->execution.framework.keeps_gathered_input;
+    const bool whole = shape->spec->execution.framework.tensor.keeps_gathered_input;
     return bytes * (whole ? shape->tokens : shape->part_tokens) * shape->hidden;
 }
 
@@ -49,7 +49,7 @@ static double linear_input(const CostShape *shape, double bytes)
 static bool repeats_are_kept(const CostShape *shape)
 {
     const Spec *spec = shape->spec;
-    const bool spread = spec->execution.framework.repeats_kv && spec->model.mla.kv_lora_rank == 0 &&
+    const bool spread = spec->execution.framework.context.repeats_kv && spec->model.mla.kv_lora_rank == 0 &&
                         shape->kv_heads < shape->heads;
     return spread && !(spec->execution.compiled && spec->training.recompute.mode == SPEC_RECOMPUTE_NONE);
 }
@@ -117,7 +117,7 @@ static void mlp_tensors(const CostShape *shape, CostTensors *tensors)
     if (model->gated_mlp) {
         keep_second(tensors, "gate input", COST_MODULE_MLP_LINEAR, e * t * f);
     }
-    if (model->gated_mlp && !execution->framework.fused_swiglu && !execution->compiled) {
+    if (model->gated_mlp && !execution->framework.kernels.fused_swiglu && !execution->compiled) {
         keep(tensors, "gate activation", COST_MODULE_MLP_ACTIVATION, e * t * f, false);
     }
     keep(tensors, "mlp output input", COST_MODULE_MLP_ACTIVATION, linear_input_bytes(shape) * t * f, true);
@@ -148,7 +148,8 @@ static void moe_tensors(const CostShape *shape, int experts, CostTensors *tensor
 void cost_layer_tensors(const CostShape *shape, int layer, CostTensors *tensors)
 {
     const double residual = shape->element_bytes * shape->part_tokens * shape->hidden;
-    const bool eager = shape->spec->execution.framework.norm_upcasts_fp32 && !shape->spec->execution.compiled;
+    const bool eager =
+        shape->spec->execution.framework.kernels.norm_upcasts_fp32 && !shape->spec->execution.compiled;
     const double normed =
         eager ? 4 * shape->part_tokens * shape->hidden : 0; /* fp32 copy inside an eager norm */
     tensors->count = 0;
@@ -196,7 +197,7 @@ static double gradient_working_bytes(const CostShape *shape)
 {
     const SpecModel *model = &shape->spec->model;
     const double f = model->ffn_hidden / shape->tensor * (model->gated_mlp ? 3 : 2);
-    const bool parts = model->gated_mlp && shape->spec->execution.framework.separate_projections;
+    const bool parts = model->gated_mlp && shape->spec->execution.framework.kernels.separate_projections;
     return shape->element_bytes * shape->tokens * (f + (parts ? 2 : 1) * shape->hidden);
 }
 
@@ -243,7 +244,7 @@ static LossBytes loss_bytes(const Spec *spec)
     /* 16-bit logits, their fp32 copy, log-softmax; backward: the gradients of log-softmax and of the copy. Over
      * tensor ranks PyTorch's loss_parallel runs unfused: zeros, exp, their sum, its product. */
     const LossBytes eager = {4, 6, spec->parallel.tensor > 1 ? 12 : 8, 2};
-    switch (spec->execution.framework.loss) {
+    switch (spec->execution.framework.loss.kernel) {
     case SPEC_LOSS_UNFUSED:
         return eager;
     case SPEC_LOSS_COMPILED:
@@ -271,8 +272,9 @@ CostActivations cost_head_activations(const CostShape *shape)
     const double logits = rank_logits(shape);
     const LossBytes loss = loss_bytes(shape->spec);
     /* compilers take the layers: the final norm stays eager */
-    const double normed =
-        shape->spec->execution.framework.norm_upcasts_fp32 ? 4 * shape->part_tokens * shape->hidden : 0;
+    const double normed = shape->spec->execution.framework.kernels.norm_upcasts_fp32
+                              ? 4 * shape->part_tokens * shape->hidden
+                              : 0;
     return (CostActivations){
         .kept_bytes = residual + normed + linear_input(shape, shape->element_bytes) + loss.kept * logits,
         .input_only_bytes = residual,

@@ -18,7 +18,7 @@ static double v_dim(const SpecModel *model)
 static double travelling_heads(const CostShape *shape)
 {
     const bool expanded =
-        shape->spec->model.mla.kv_lora_rank > 0 || shape->spec->execution.framework.repeats_kv;
+        shape->spec->model.mla.kv_lora_rank > 0 || shape->spec->execution.framework.context.repeats_kv;
     return expanded ? shape->heads : shape->kv_heads;
 }
 
@@ -170,10 +170,11 @@ static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool
     const double width = backward
                              ? plan->heads * qk_dim(model) + plan->kv_heads * (qk_dim(model) + v_dim(model))
                              : plan->heads * v_dim(model);
-    const double eager = backward ? framework->context_merge_backward_bytes : framework->context_merge_bytes;
+    const double eager =
+        backward ? framework->context.context_merge_backward_bytes : framework->context.context_merge_bytes;
     const bool compiled = shape->spec->execution.compiled;
     const double bytes = compiled ? fmin(eager, COMPILED_MERGE_BYTES) : eager;
-    const int kernels = compiled ? 1 : MAX(1, framework->context_merge_kernels);
+    const int kernels = compiled ? 1 : MAX(1, framework->context.context_merge_kernels);
     if (steps > 0 && bytes > 0) {
         cost_push_move(ops, "merge", COST_MODULE_ATTENTION_CORE, COST_MOVE_ELEMENTWISE,
                        steps * rows * width * bytes, (int)steps * kernels);
@@ -214,7 +215,7 @@ static void push_ring(const CostShape *shape, const CostContextPlan *plan, bool 
     const double hop = kv_bytes(shape, plan, shape->element_bytes) / plan->ring, hops = plan->ring - 1;
     const bool gathered = shape->spec->parallel.context_mode == SPEC_CONTEXT_ALLGATHER_RING;
     const bool waits =
-        shape->spec->execution.compiled && shape->spec->execution.framework.traced_exchange_waits;
+        shape->spec->execution.compiled && shape->spec->execution.framework.context.traced_exchange_waits;
     int first = ops->count, steps = push_ring_steps(shape, plan, backward, ops);
     push_merge(shape, plan, backward, hops, ops);
     if (waits) {

@@ -133,13 +133,14 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
     }
     CostOp *op =
         cost_push_gemm(ops, name, module, COST_BACKWARD_WEIGHT, size[0], size[1], size[2], groups, dtype);
-    const bool fused = shape->spec->execution.framework.fused_grad_accumulation;
+    const bool fused = shape->spec->execution.framework.kernels.fused_grad_accumulation;
     const int gemm = ops->count - 1;
     op->u.gemm.accumulate_fp32 = fused && shape->accumulate_fp32;
     op->u.gemm.accumulate = fused && shape->accumulates;
     if (!fused && shape->accumulates) {
         const double gradient_bytes = shape->accumulate_fp32 ? 4 : shape->element_bytes;
-        const bool upcast = shape->accumulate_fp32 && shape->spec->execution.framework.gradient_upcast;
+        const bool upcast =
+            shape->accumulate_fp32 && shape->spec->execution.framework.kernels.gradient_upcast;
         cost_push_move(ops, "add to gradient", module, COST_MOVE_ELEMENTWISE,
                        size[0] * size[1] * groups *
                            (shape->element_bytes + (2 + (upcast ? 2 : 0)) * gradient_bytes),
@@ -174,7 +175,7 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
 void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int gemm,
                        const double parts[COST_MAX_PARTS])
 {
-    if (!shape->spec->execution.framework.separate_projections) {
+    if (!shape->spec->execution.framework.kernels.separate_projections) {
         return;
     }
     CostOp *op = &ops->op[gemm];
@@ -238,7 +239,7 @@ void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double 
         return;
     }
     const double elements = tokens * width, e = shape->element_bytes;
-    const bool eager = framework->norm_upcasts_fp32 && !shape->spec->execution.compiled;
+    const bool eager = framework->kernels.norm_upcasts_fp32 && !shape->spec->execution.compiled;
     if (pass == COST_FORWARD) { /* read x, write y */
         cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM,
                        elements * (eager ? EAGER_NORM_BYTES : 2 * e), eager ? EAGER_NORM_KERNELS : 1);
@@ -253,7 +254,8 @@ void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double 
 void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass)
 {
     const SpecModel *model = &shape->spec->model;
-    const bool fused = shape->spec->execution.framework.fused_dropout_add || shape->spec->execution.compiled;
+    const bool fused =
+        shape->spec->execution.framework.kernels.fused_dropout_add || shape->spec->execution.compiled;
     const double elements = shape->part_tokens * shape->hidden, e = shape->element_bytes;
     const bool dropout = model->dropout_frac > 0, bias = model->biases == SPEC_BIASES_ALL;
     if (pass == COST_FORWARD) {
@@ -285,7 +287,7 @@ static double block_scale_bytes(const CostShape *shape)
 static double gathered_bytes(const CostShape *shape, bool for_both_products)
 {
     const SpecPrecision precision = shape->spec->training.precision;
-    const bool narrow = shape->spec->execution.framework.tensor_gather_8bit &&
+    const bool narrow = shape->spec->execution.framework.tensor.tensor_gather_8bit &&
                         precision != SPEC_PRECISION_FP8_ROWWISE &&
                         (shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4);
     const double scales = block_scale_bytes(shape), elements = shape->tokens * shape->hidden;
@@ -305,7 +307,8 @@ static void push_maximum(const CostShape *shape, CostOps *ops, CostModule module
     const bool whole = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE ||
                        shape->linear_dtype == SPEC_FP4;
     const SpecFramework *framework = &shape->spec->execution.framework;
-    if (whole && shape->sequence_parallel && framework->tensor_gather_8bit && !framework->reduces_maximum) {
+    if (whole && shape->sequence_parallel && framework->tensor.tensor_gather_8bit &&
+        !framework->tensor.reduces_maximum) {
         cost_push_collective(ops, "maximum", module, COST_ALL_REDUCE, 4, shape->tensor_group,
                              COST_COMM_TENSOR, -1);
     }
@@ -319,7 +322,7 @@ bool cost_overlaps_tensor(const CostShape *shape)
 /* Sequences behind the batch: what was gathered is put in order, what is scattered is put into the order of ranks. */
 static void push_layout_copy(const CostShape *shape, CostOps *ops, CostModule module, double bytes)
 {
-    const double copies = shape->spec->execution.framework.tensor_layout_copies;
+    const double copies = shape->spec->execution.framework.tensor.tensor_layout_copies;
     if (shape->sequence_parallel && copies > 0 && shape->tensor_group.ranks > 1) {
         cost_push_move(ops, "layout", module, COST_MOVE_ELEMENTWISE, 2 * copies * bytes, 1);
     }
@@ -353,7 +356,8 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
         } else {
             push_layout_copy(shape, ops, module, gathered_bytes(shape, false));
         }
-    } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel && !framework->keeps_gathered_input) {
+    } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel &&
+               !framework->tensor.keeps_gathered_input) {
         cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered_bytes(shape, false),
                              shape->tensor_group, COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
@@ -374,8 +378,8 @@ void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, C
     const bool wanted = cost_overlaps_tensor(shape);
     /* where products are not cut in pieces, the rank's own part of the product hides a gather but no reduce-scatter */
     const SpecFramework *framework = &shape->spec->execution.framework;
-    const bool overlap = wanted && (framework->chunked_tensor_overlap ||
-                                    (framework->own_part_products && pass == COST_BACKWARD_INPUT));
+    const bool overlap = wanted && (framework->tensor.chunked_tensor_overlap ||
+                                    (framework->tensor.local_chunk_gemms && pass == COST_BACKWARD_INPUT));
     const double bytes = full_bytes(shape);
     if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
         cost_push_tensor_grid(shape, ops, pass, module, gemm, false);

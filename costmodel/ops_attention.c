@@ -48,7 +48,8 @@ SpecAttention cost_attention_kernel(const Spec *spec)
 {
     const SpecAttention named = spec->execution.attention;
     const bool latent = qk_dim(&spec->model) > 128 && qk_dim(&spec->model) != v_dim(&spec->model);
-    return named == SPEC_ATTENTION_CUDNN && latent && !spec->execution.framework.latent_heads_blackwell &&
+    return named == SPEC_ATTENTION_CUDNN && latent &&
+                   !spec->execution.framework.kernels.latent_heads_blackwell &&
                    spec->cluster.accelerator.generation == SPEC_GENERATION_BLACKWELL
                ? SPEC_ATTENTION_UNFUSED
                : named;
@@ -107,7 +108,8 @@ static bool softmax_is_fused(const CostShape *shape)
     const SpecFramework *framework = &shape->spec->execution.framework;
     const double rows = shape->batch * shape->heads;
     return shape->spec->execution.compiled ||
-           (framework->fused_softmax && fmod(rows, fmax(1, framework->fused_softmax_rows)) == 0);
+           (framework->kernels.fused_softmax &&
+            fmod(rows, fmax(1, framework->kernels.fused_softmax_rows)) == 0);
 }
 
 /* One by one on each score: to fp32 (6 B), scale (8), mask (9), softmax (8), back to 16 bits (6); backward the same with
@@ -125,7 +127,7 @@ static void push_softmax(const CostShape *shape, CostOps *ops, double queries, d
 {
     const CostModule core = COST_MODULE_ATTENTION_CORE;
     const double rows = shape->batch * shape->heads * queries;
-    const bool waits = fused && shape->spec->execution.framework.masked_softmax;
+    const bool waits = fused && shape->spec->execution.framework.kernels.masked_softmax;
     if (waits) {
         cost_push_move(ops, "mask", core, COST_MOVE_ELEMENTWISE, queries * keys * FULL_MASK_BYTES,
                        FULL_MASK_KERNELS);
@@ -250,8 +252,8 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
         return;
     }
     const bool mla = model->mla.kv_lora_rank > 0;
-    const bool fused = execution->framework.fused_rope || execution->compiled;
-    if (mla && fused && !execution->compiled && !execution->framework.fused_mla_rope) {
+    const bool fused = execution->framework.kernels.fused_rope || execution->compiled;
+    if (mla && fused && !execution->compiled && !execution->framework.kernels.fused_mla_rope) {
         push_mla_rope(shape, pass, ops);
         return;
     }
@@ -302,7 +304,7 @@ static int push_mla_projections(const CostShape *shape, CostPass pass, CostOps *
 /* Keys and values spread over the query heads; backward the sums over each group. */
 static void push_repeat(const CostShape *shape, CostPass pass, CostOps *ops)
 {
-    if (!shape->spec->execution.framework.repeats_kv || shape->kv_heads >= shape->heads ||
+    if (!shape->spec->execution.framework.context.repeats_kv || shape->kv_heads >= shape->heads ||
         pass == COST_BACKWARD_WEIGHT) {
         return;
     }
@@ -365,7 +367,7 @@ static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *o
     }
     double passes = forward ? 2 : 8, width = shape->heads * v_dim(&shape->spec->model);
     if (!unfused) {
-        passes = 2 * (forward ? framework->qkv_copies : framework->qkv_backward_copies);
+        passes = 2 * (forward ? framework->kernels.qkv_copies : framework->kernels.qkv_backward_copies);
         width = (shape->heads + 2 * shape->kv_heads) * shape->head_dim;
     }
     if (passes > 0) {

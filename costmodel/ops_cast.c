@@ -17,7 +17,7 @@ static bool wants_transposes(const CostShape *shape)
  * writes do not follow its reads. Source: [torchao] float8_ops.py, preprocess_addmm */
 static bool copies_transposes(const CostShape *shape)
 {
-    return shape->spec->execution.framework.transposes_after_cast && shape->linear_dtype == SPEC_FP8;
+    return shape->spec->execution.framework.kernels.transposes_after_cast && shape->linear_dtype == SPEC_FP8;
 }
 
 static void push_copied_transpose(CostOps *ops, CostModule module, double elements, double element_bytes)
@@ -73,7 +73,7 @@ static void push_rowwise_cast(const CostShape *shape, CostOps *ops, CostModule m
 void cost_push_maximum(const CostShape *shape, CostOps *ops, CostModule module, int tensors)
 {
     const int before = ops->count;
-    if (shape->spec->execution.framework.reduces_maximum && shape->linear_dtype == SPEC_FP8 &&
+    if (shape->spec->execution.framework.tensor.reduces_maximum && shape->linear_dtype == SPEC_FP8 &&
         scaled_whole(shape->spec->training.precision)) {
         cost_push_collective(ops, "maximum", module, COST_ALL_REDUCE, 4, shape->tensor_group,
                              COST_COMM_TENSOR, -1);
@@ -131,7 +131,7 @@ void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule modu
 void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module)
 {
     if (scaled_whole(shape->spec->training.precision) && shape->sequence_parallel &&
-        shape->tensor_group.ranks > 1 && shape->spec->execution.framework.tensor_gather_8bit &&
+        shape->tensor_group.ranks > 1 && shape->spec->execution.framework.tensor.tensor_gather_8bit &&
         wants_transposes(shape)) {
         cost_push_move(ops, "transpose", module,
                        copies_transposes(shape) ? COST_MOVE_PERMUTE : COST_MOVE_CAST,

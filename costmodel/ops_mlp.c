@@ -8,8 +8,9 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
 {
     const SpecModel *model = &shape->spec->model;
     const SpecExecution *execution = &shape->spec->execution;
-    const bool fused = execution->compiled || (model->gated_mlp ? execution->framework.fused_swiglu
-                                                                : execution->framework.fused_bias_gelu);
+    const bool fused =
+        execution->compiled || (model->gated_mlp ? execution->framework.kernels.fused_swiglu
+                                                 : execution->framework.kernels.fused_bias_gelu);
     const double e = shape->element_bytes;
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
@@ -19,7 +20,7 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
     if (!fused) {
         forward += 2 * e;
         backward += (model->gated_mlp ? 4 : 2) * e; /* gated: two products of 3 e, the activation's 3 e */
-        backward += model->gated_mlp ? 2 * 2 * e * execution->framework.gate_backward_copies : 0;
+        backward += model->gated_mlp ? 2 * 2 * e * execution->framework.kernels.gate_backward_copies : 0;
         kernels = model->gated_mlp && pass != COST_FORWARD ? 3 : 2;
     }
     cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE,

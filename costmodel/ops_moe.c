@@ -30,7 +30,7 @@ static bool dropless(const CostShape *shape)
  * Source: [TransformerEngine] ops/fused, grouped MLP (CuTe DSL kernels of sm_100 for mxfp8) */
 static bool fused_mlp(const CostShape *shape)
 {
-    return shape->spec->execution.framework.fused_grouped_mlp &&
+    return shape->spec->execution.framework.experts.fused_grouped_mlp &&
            shape->spec->training.precision == SPEC_PRECISION_MXFP8 &&
            shape->accelerator.generation == SPEC_GENERATION_BLACKWELL;
 }
@@ -39,7 +39,7 @@ static bool fused_mlp(const CostShape *shape)
 static bool one_kernel(const CostShape *shape)
 {
     const SpecExecution *execution = &shape->spec->execution;
-    return execution->framework.grouped_experts || fused_mlp(shape) ||
+    return execution->framework.experts.grouped_experts || fused_mlp(shape) ||
            strstr(execution->cuda_graph, "full_iteration") != NULL;
 }
 
@@ -110,7 +110,7 @@ static void push_router(const CostShape *shape, CostPass pass, CostOps *ops)
                    logits * (forward ? ROUTING_BYTES : ROUTING_BACKWARD_BYTES),
                    forward ? ROUTING_KERNELS : ROUTING_BACKWARD_KERNELS);
     if (forward && dropless(shape) && !one_kernel(shape)) {
-        ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.host_sync_s;
+        ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.experts.host_sync_s;
     }
 }
 
@@ -194,7 +194,7 @@ static void push_padding(const CostShape *shape, CostOps *ops, const char *name,
     const bool lands_padded =
         shape->spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP && shape->expert_group.ranks > 1;
     if (pass != COST_BACKWARD_WEIGHT && narrow && dropless(shape) && !one_kernel(shape) && !lands_padded &&
-        shape->spec->execution.framework.pads_expert_rows) {
+        shape->spec->execution.framework.experts.pads_expert_rows) {
         cost_push_move(ops, name, COST_MODULE_MOE, COST_MOVE_ELEMENTWISE, 2 * elements * shape->element_bytes,
                        1);
     }

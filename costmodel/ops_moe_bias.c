@@ -24,7 +24,7 @@ void cost_push_clamped_activation(const CostShape *shape, CostOps *ops, CostPass
     const double e = shape->element_bytes;
     if (pass == COST_FORWARD) {
         cost_push_by_element(ops, "clamp", module, 2 * elements, 4 * e * elements, 2);
-        ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.host_sync_s;
+        ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.experts.host_sync_s;
         cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE, 7 * e * elements, 2);
     } else {
         cost_push_by_element(ops, "clamp", module, 5 * elements, (3 * (e + 1) + 2 * (1 + 2 * e)) * elements,
@@ -40,7 +40,7 @@ void cost_push_unfused_bias(const CostShape *shape, CostOps *ops, double element
     const SpecExecution *execution = &shape->spec->execution;
     const SpecModel *model = &shape->spec->model;
     if (model->moe.experts > 0 && model->biases == SPEC_BIASES_ALL &&
-        execution->framework.fused_dropout_add && !execution->compiled) {
+        execution->framework.kernels.fused_dropout_add && !execution->compiled) {
         cost_push_by_element(ops, "bias", COST_MODULE_RESIDUAL, elements, 2 * shape->element_bytes * elements,
                              1);
     }

@@ -16,7 +16,8 @@ static double gemm_speed(const CostShape *shape, const CostGemm *gemm)
     if (!rowwise) {
         return 1;
     }
-    return gemm->k < ROWWISE_LONG_SUM ? framework->rowwise_gemm_frac : framework->rowwise_long_gemm_frac;
+    return gemm->k < ROWWISE_LONG_SUM ? framework->kernels.rowwise_gemm_frac
+                                      : framework->kernels.rowwise_long_gemm_frac;
 }
 
 /* One product on the framework's kernel. */
@@ -49,7 +50,8 @@ static double moves_s(const CostShape *shape, const CostOp *op)
     const double streams_s =
         fmax(op->kernels * cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels),
              cost_row_warps_s(accelerator, op->u.move.rows, op->u.move.row_elements));
-    const double elements_per_s = accelerator->sm_count * shape->spec->execution.framework.sm_elements_per_s;
+    const double elements_per_s =
+        accelerator->sm_count * shape->spec->execution.framework.kernels.sm_elements_per_s;
     if (op->u.move.elements <= 0 || elements_per_s <= 0) {
         return streams_s;
     }
@@ -65,7 +67,7 @@ static double once_s(const CostShape *shape, const CostOp *op)
         return shape->slowest * products_s(shape, op);
     case COST_OP_ATTENTION:
         return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
-               shape->spec->execution.framework.attention_speed_frac;
+               shape->spec->execution.framework.kernels.attention_speed_frac;
     case COST_OP_MOVE:
         return moves_s(shape, op);
     default:
@@ -117,8 +119,8 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
     const double f = cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective);
     if (op->u.collective.chunked) {
         const double t = op->u.collective.collective.group.ranks;
-        if (!shape->spec->execution.framework.chunked_tensor_overlap) {
-            if (!shape->spec->execution.framework.own_part_products)
+        if (!shape->spec->execution.framework.tensor.chunked_tensor_overlap) {
+            if (!shape->spec->execution.framework.tensor.local_chunk_gemms)
                 return fmax(0, comm_s - gemm_s / t);
             return own_part_s(shape, &beside->u.gemm, t, f, comm_s, gemm_s);
         }
@@ -139,7 +141,7 @@ static bool runs_beside(const CostShape *shape, const CostOp *op)
 {
     const bool backward_gemm = !op->u.collective.chunked && op->u.collective.comm == COST_COMM_TENSOR;
     return op->u.collective.hidden_under >= 0 &&
-           (!backward_gemm || shape->spec->execution.framework.overlap_tensor_backward);
+           (!backward_gemm || shape->spec->execution.framework.tensor.overlap_tensor_backward);
 }
 
 /* NVIDIA's recipes say "none" (with or without a list behind it), launchers "null" or "False". */
@@ -187,13 +189,13 @@ static bool captured(const SpecExecution *execution, CostModule module)
 static double waits_s(const CostShape *shape, const CostOp *op)
 {
     const SpecExecution *execution = &shape->spec->execution;
-    return captured(execution, op->module) ? 0 : times(op) * execution->framework.collective_gap_s;
+    return captured(execution, op->module) ? 0 : times(op) * execution->framework.host.collective_gap_s;
 }
 
 /* The rest of the product waits for a gather that takes longer than the rank's own part of it. */
 static bool outlasts_own_part(const CostShape *shape, const CostOp *op, double comm_s, double gemm_s)
 {
-    return op->u.collective.chunked && shape->spec->execution.framework.own_part_products &&
+    return op->u.collective.chunked && shape->spec->execution.framework.tensor.local_chunk_gemms &&
            comm_s > gemm_s / op->u.collective.collective.group.ranks;
 }
 
@@ -249,15 +251,15 @@ static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const b
  * deviates [Blom1958], as for chips. */
 static double slowest_host(const CostShape *shape)
 {
-    return 1 + shape->spec->execution.framework.host_spread_frac *
+    return 1 + shape->spec->execution.framework.host.host_spread_frac *
                    cost_largest_deviate(shape->tensor_group.ranks);
 }
 
 double cost_collective_check_s(const Spec *spec, int ranks)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    const bool off = framework->collective_checks_pipelines_only && spec->parallel.pipeline == 1;
-    return ranks < 2 || off ? 0 : 2 * ranks * framework->collective_check_hop_s;
+    const bool off = framework->host.collective_checks_pipelines_only && spec->parallel.pipeline == 1;
+    return ranks < 2 || off ? 0 : 2 * ranks * framework->host.collective_check_hop_s;
 }
 
 static CostTime time_selected(const CostShape *shape, const CostOps *ops, const bool *selected, CostPass pass)
@@ -287,16 +289,16 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
             time.scale_up_bytes += traffic.scale_up_bytes * times(op);
             time.scale_out_bytes += traffic.scale_out_bytes * times(op);
         } else {
-            time.compute_s += op_s[i] + op->kernels * execution->framework.kernel_gap_s;
+            time.compute_s += op_s[i] + op->kernels * execution->framework.host.kernel_gap_s;
         }
     }
     hide_expert_comm(shape, ops, selected, &time);
-    const double launches_s = kernels * execution->framework.kernel_host_s *
-                              (execution->compiled ? execution->framework.compiled_kernel_frac : 1) *
-                              (pass != COST_FORWARD ? execution->framework.backward_host_frac : 1) *
+    const double launches_s = kernels * execution->framework.host.kernel_host_s *
+                              (execution->compiled ? execution->framework.kernels.compiled_kernel_frac : 1) *
+                              (pass != COST_FORWARD ? execution->framework.host.backward_host_frac : 1) *
                               slowest_host(shape);
     const double host_s = launches_s + checks_s;
-    if (execution->framework.launch_blocking) { /* neither runs while the other does */
+    if (execution->framework.host.launch_blocking) { /* neither runs while the other does */
         time.host_s = host_s + idle_s;
         return time;
     }
@@ -356,7 +358,7 @@ bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRe
     if (extent == COST_RECOMPUTE_OP_SOME) {
         return cost_recomputes_op(spec, forward, index);
     }
-    const bool early = spec->execution.framework.recompute_stops_early;
+    const bool early = spec->execution.framework.kernels.recompute_stops_early;
     return extent == COST_RECOMPUTE_OP_ALL && (!early || index < first_not_needed(forward));
 }
 

@@ -90,7 +90,8 @@ int cost_shard_degree(const Spec *spec, int replicas)
  * DistributedDataParallel without gradient_as_bucket_view */
 static double hook_bucket_bytes(const Spec *spec)
 {
-    const bool hooks = spec->parallel.zero == 0 && spec->execution.framework.hooks_reduce_unsharded &&
+    const bool hooks = spec->parallel.zero == 0 &&
+                       spec->execution.framework.data_parallel.hooks_reduce_unsharded &&
                        cost_dense_replicas(spec) > 1;
     return hooks ? cost_weight_wire_bytes(spec) : 0;
 }
@@ -99,7 +100,7 @@ double cost_passing_gradient_bytes(const Spec *spec)
 {
     const double gradients = cost_recipe(spec).gradients;
     const bool both = gradients > 4 && spec->parallel.zero < 2; /* whole ones, beside sums in fp32 */
-    return spec->execution.framework.gradients_within_backward && both ? gradients - 4 : 0;
+    return spec->execution.framework.allocator.gradients_within_backward && both ? gradients - 4 : 0;
 }
 
 CostStates cost_states(const Spec *spec, double dense, double expert)
@@ -125,28 +126,29 @@ double cost_flat_gradient_bytes(const Spec *spec, double dense, double expert)
     const double shard = dense / cost_shard_degree(spec, cost_dense_replicas(spec)) +
                          expert / cost_shard_degree(spec, cost_expert_replicas(spec));
     const double bucket =
-        fmin(framework->bucket_copy_elements, dense + expert) * cost_gradient_wire_bytes(spec);
+        fmin(framework->allocator.bucket_copy_elements, dense + expert) * cost_gradient_wire_bytes(spec);
     const bool reduced = spec_gpus(spec) > spec->parallel.tensor * spec->parallel.pipeline;
-    return (reduced ? bucket : 0) +
-           (spec->training.gradient_dtype == SPEC_FP32 ? 0 : framework->optimizer_flat_bytes * shard);
+    return (reduced ? bucket : 0) + (spec->training.gradient_dtype == SPEC_FP32
+                                         ? 0
+                                         : framework->optimizer.optimizer_flat_bytes * shard);
 }
 
 bool cost_keeps_gathered(const Spec *spec)
 {
     return spec->parallel.zero == 3 && spec->parallel.pipeline > 1 &&
-           spec->execution.framework.pipeline_keeps_params;
+           spec->execution.framework.data_parallel.pipeline_keeps_params;
 }
 
 bool cost_reduces_each_microbatch(const Spec *spec)
 {
-    return spec->parallel.zero >= 2 && spec->execution.framework.reduce_each_microbatch &&
+    return spec->parallel.zero >= 2 && spec->execution.framework.data_parallel.reduce_each_microbatch &&
            !cost_keeps_gathered(spec);
 }
 
 bool cost_overlaps_grad_reduce(const Spec *spec)
 {
     return (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 ||
-           (spec->parallel.zero == 0 && spec->execution.framework.hooks_reduce_unsharded);
+           (spec->parallel.zero == 0 && spec->execution.framework.data_parallel.hooks_reduce_unsharded);
 }
 
 /* Read gradient, moments and master (or weights), write moments, master and the working copy. */
@@ -168,17 +170,17 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
     const double all = dense + expert;
     const double owned = spec->parallel.zero >= 1 ? shard : all;
     /* clipping reads every gradient twice more: its norm, and its scaling */
-    const double clip = framework->grad_norm_clip ? cost_recipe(spec).gradients : 0;
+    const double clip = framework->optimizer.grad_norm_clip ? cost_recipe(spec).gradients : 0;
     const double bytes = owned * (cost_optimizer_bytes_per_parameter(spec) + 3 * clip);
     /* an unfused optimizer streams each array through memory for every arithmetic step of Adam */
-    const double passes = framework->optimizer_fused ? 1 : 2.5;
+    const double passes = framework->optimizer.optimizer_fused ? 1 : 2.5;
     const double move_s =
         cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_OPTIMIZER, passes * bytes);
-    const double launches = framework->optimizer_fused ? 16 : 8.0 * matrices;
+    const double launches = framework->optimizer.optimizer_fused ? 16 : 8.0 * matrices;
     const double zero_s =
         cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE,
                             all * cost_recipe(spec).gradients); /* cleared for the next step */
-    return fmax(move_s + zero_s, launches * framework->kernel_host_s);
+    return fmax(move_s + zero_s, launches * framework->host.kernel_host_s);
 }
 
 double cost_gradient_wire_bytes(const Spec *spec)

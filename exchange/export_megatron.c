@@ -154,7 +154,7 @@ static bool deals_alike(const Spec *spec)
     const int extra = (parallel->embedding_as_layer ? 1 : 0) + (parallel->loss_as_layer ? 1 : 0);
     const int others = p - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
     if (parallel->stage_layers_count > 0 || parallel->mtp_as_layer ||
-        (spec->execution.framework.balances_head && !parallel->loss_as_layer))
+        (spec->execution.framework.pipeline.balances_head && !parallel->loss_as_layer))
         return false;
     if (first > 0 || last > 0)
         return extra == 0 && others > 0 && first % v == 0 && last % v == 0 &&
@@ -198,7 +198,7 @@ static bool put_pipeline(const Export *export)
         put_switch(export, "defer-embedding-wgrad-compute", "comm_overlap.defer_embedding_wgrad_compute",
                    true);
         put_int(export, "wgrad-deferral-limit", "comm_overlap.wgrad_deferral_limit",
-                export->spec->execution.framework.deferred_head_gradients);
+                export->spec->execution.framework.pipeline.deferred_head_gradients);
     }
     if (chunks) {
         const bool overlaps = (spec_overlap(export->spec) & SPEC_OVERLAP_PIPELINE) != 0;

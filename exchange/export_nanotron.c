@@ -103,7 +103,7 @@ static void put_optimizer(const Spec *spec, Settings *out)
         settings_raw(out, "optimizer.optimizer_factory.adam_beta2", "0.95");
         settings_raw(out, "optimizer.optimizer_factory.adam_eps", "1.0e-8");
         settings_bool(out, "optimizer.optimizer_factory.torch_adam_is_fused",
-                      spec->execution.framework.optimizer_fused);
+                      spec->execution.framework.optimizer.optimizer_fused);
     } else {
         settings_text(out, "optimizer.optimizer_factory.name", "sgd");
     }

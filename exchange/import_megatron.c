@@ -477,12 +477,12 @@ static char *bridge_framework(const Names *names, bool told, int deferred)
         return g_strdup("megatron-core");
     GString *text = g_string_new("{\"preset\": \"megatron-core\"");
     if (!tensor || !pipeline)
-        g_string_append_printf(text, ", \"recipe_overlap\": [%s]",
+        g_string_append_printf(text, ", \"defaults\": {\"recipe_overlap\": [%s]}",
                                tensor     ? "\"tensor\""
                                : pipeline ? "\"pipeline\""
                                           : "");
     if (told)
-        g_string_append_printf(text, ", \"deferred_head_gradients\": %d", deferred);
+        g_string_append_printf(text, ", \"pipeline\": {\"deferred_head_gradients\": %d}", deferred);
     g_string_append_c(text, '}');
     return g_string_free(text, FALSE);
 }
@@ -499,11 +499,10 @@ static void take_framework(const Names *names)
                         names->bridge ? "comm_overlap.wgrad_deferral_limit" : "wgrad-deferral-limit", &limit);
     const int deferred = !defers ? 0 : limit > 0 ? limit : MOST_DEFERRED;
     g_autofree char *framework =
-        names->bridge
-            ? bridge_framework(names, told, deferred)
-            : g_strdup_printf(
-                  "{\"preset\": \"megatron-core\", \"recipe_overlap\": [], \"deferred_head_gradients\": %d}",
-                  deferred);
+        names->bridge ? bridge_framework(names, told, deferred)
+                      : g_strdup_printf("{\"preset\": \"megatron-core\", \"defaults\": {\"recipe_overlap\": "
+                                        "[]}, \"pipeline\": {\"deferred_head_gradients\": %d}}",
+                                        deferred);
     exchange_import_implied(names->import, "execution.framework", framework);
 }
 

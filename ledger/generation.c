@@ -25,7 +25,10 @@ char *ledger_software_month(const char *text, const char *date)
 char *ledger_framework_of_date(const char *framework, const char *date)
 {
     g_autoptr(GPtrArray) names = spec_preset_names("frameworks", NULL);
-    g_autofree char *prefix = g_strconcat(framework, "-", NULL);
+    SpecFramework today; /* its name is not `framework` where that is an old name */
+    if (!spec_load_framework(framework, &today, NULL))
+        return NULL;
+    g_autofree char *prefix = g_strconcat(today.name, "-", NULL);
     char until[sizeof((SpecFramework *)0)->until] = "";
     char *found = NULL;
     for (guint i = 0; names != NULL && i < names->len; i++) {

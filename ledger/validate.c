@@ -69,8 +69,9 @@ static char *cell_of(const Spec *spec)
 static double memory_of_kind(const Report *report, const char *kind)
 {
     const SpecFramework *framework = &report->spec->execution.framework;
-    if (g_strcmp0(kind, "reserved") == 0 || (g_strcmp0(kind, "allocated") == 0 && framework->logs_reserved)) {
-        return report->reserved_bytes - framework->context_bytes;
+    if (g_strcmp0(kind, "reserved") == 0 ||
+        (g_strcmp0(kind, "allocated") == 0 && framework->allocator.log_reports_reserved)) {
+        return report->reserved_bytes - framework->allocator.context_bytes;
     }
     return g_strcmp0(kind, "device") == 0 ? report->reserved_bytes : report->peak_bytes;
 }

@@ -275,7 +275,7 @@ static void try_alone(const Comparison *comparison, CompareField *field)
     }
     if (strcmp(field->key, "execution.overlap") == 0 && (b->execution.overlap & SPEC_OVERLAP_AUTO) == 0) {
         spec->execution.overlap = spec_overlap(b); /* with what B's recipes switch on, and no more */
-        spec->execution.framework.recipe_overlap = 0;
+        spec->execution.framework.defaults.recipe_overlap = 0;
     }
     const int64_t split = (int64_t)spec->parallel.tensor * spec->parallel.context * spec->parallel.pipeline;
     if (strcmp(field->key, "parallel.data") != 0 && split > 0 && spec_gpus(spec) % split == 0)

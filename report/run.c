@@ -25,8 +25,8 @@ static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *r
     const double workspace = out->workspace_bytes;
     const SimRankPlan *planned = &plan->ranks[index];
     const double moving = dynamic - (double)planned->static_bytes[SIM_MEM_ACTIVATIONS] + workspace;
-    out->reserved_bytes = out->peak_bytes + framework->fragmentation_frac * moving +
-                          (double)planned->stranded_bytes + framework->context_bytes;
+    out->reserved_bytes = out->peak_bytes + framework->allocator.fragmentation_frac * moving +
+                          (double)planned->stranded_bytes + framework->allocator.context_bytes;
 }
 
 static void fill_memory(const SimPlan *plan, OrrArena *arena, Report *report)
@@ -41,7 +41,7 @@ static void fill_memory(const SimPlan *plan, OrrArena *arena, Report *report)
         report->reserved_bytes = fmax(report->reserved_bytes, report->stages[i].reserved_bytes);
     }
     /* Fragmentation is elastic: the allocator gives cached blocks back before it fails. */
-    const double needed = report->peak_bytes + spec->execution.framework.context_bytes;
+    const double needed = report->peak_bytes + spec->execution.framework.allocator.context_bytes;
     report->fits = needed <= report->capacity_bytes;
     report->short_bytes = report->fits ? 0 : needed - report->capacity_bytes;
 }

@@ -154,7 +154,8 @@ static void write_headline(const Report *report, GString *out)
         report->reserved_bytes <= report->capacity_bytes; /* for all that the allocator would hold */
     const char *verdict = !report->fits ? "DOES NOT FIT" : room ? "fits" : "just fits";
     const double occupied_bytes =
-        room ? report->reserved_bytes : report->peak_bytes + report->spec->execution.framework.context_bytes;
+        room ? report->reserved_bytes
+             : report->peak_bytes + report->spec->execution.framework.allocator.context_bytes;
     g_autoptr(GString) line = g_string_new(NULL);
     g_string_printf(line, "STEP %s    MFU %.1f %%    %s tokens/s    %s (%.1f of %.1f GiB)",
                     orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100.0,

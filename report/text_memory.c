@@ -147,7 +147,8 @@ static void write_remedies(const Spec *spec, GString *out)
 static void write_verdict(const Report *report, const ReportStage *fullest, GString *out)
 {
     char capacity[ORR_TEXT_SIZE], room[ORR_TEXT_SIZE], held[ORR_TEXT_SIZE], needed[ORR_TEXT_SIZE];
-    const double needed_bytes = fullest->peak_bytes + report->spec->execution.framework.context_bytes;
+    const double needed_bytes =
+        fullest->peak_bytes + report->spec->execution.framework.allocator.context_bytes;
     orr_text_bytes(capacity, report->capacity_bytes);
     orr_text_bytes(needed, needed_bytes);
     orr_text_bytes(held, fullest->reserved_bytes);

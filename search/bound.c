@@ -266,9 +266,9 @@ int64_t search_bound_time(SearchLane *lane, const SearchPolicy *policy, const Se
         own_ps = MAX(own_ps, reduced + after);
     }
     /* The norm of all gradients keeps every optimizer until the last rank has reduced its own. */
-    last_ps = framework->grad_norm_clip && !search_starts_skewed(lane) ? reduced_ps + after_ps
-                                                                       : MAX(reduced_ps, own_ps);
-    return start_ps + last_ps + (int64_t)llround(framework->step_overhead_s * 1e12);
+    last_ps = framework->optimizer.grad_norm_clip && !search_starts_skewed(lane) ? reduced_ps + after_ps
+                                                                                 : MAX(reduced_ps, own_ps);
+    return start_ps + last_ps + (int64_t)llround(framework->host.step_overhead_s * 1e12);
 }
 
 double search_static_bytes(const SearchLane *lane, const SearchTail *tails)
@@ -276,7 +276,7 @@ double search_static_bytes(const SearchLane *lane, const SearchTail *tails)
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++)
         most = fmax(most, tails[i].static_bytes);
-    return most + lane->spec.execution.framework.context_bytes;
+    return most + lane->spec.execution.framework.allocator.context_bytes;
 }
 
 double search_bound_bytes(SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
@@ -294,7 +294,7 @@ double search_bound_bytes(SearchLane *lane, const SearchPolicy *policy, const Se
             dynamic = fmax(dynamic, lane->first_bytes[i] + tails[i].gathered_bytes);
         most = fmax(most, tails[i].static_bytes + dynamic);
     }
-    return most + lane->spec.execution.framework.context_bytes;
+    return most + lane->spec.execution.framework.allocator.context_bytes;
 }
 
 void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)

@@ -56,7 +56,8 @@ static const Bucket *bucket_of(SearchLane *lane, Params params)
     const SpecParallel *parallel = &lane->spec.parallel;
     Bucket key = {.dense = params.dense,
                   .expert = params.expert,
-                  .matrices = parallel->zero >= 3 || lane->spec.execution.framework.list_rank_host_s > 0
+                  .matrices = parallel->zero >= 3 ||
+                                      lane->spec.execution.framework.data_parallel.tensor_list_rank_host_s > 0
                                   ? params.matrices
                                   : 0,
                   .zero = parallel->zero,
@@ -128,7 +129,7 @@ static Stage stage_buckets(SearchLane *lane, int index)
     const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last, *first = &costs->first,
                      *mtp = &costs->mtp;
     Filling filling = {.units = lane->spec.parallel.zero >= 3,
-                       .limit = lane->spec.execution.framework.bucket_bytes,
+                       .limit = lane->spec.execution.framework.data_parallel.bucket_bytes,
                        .wire = cost_gradient_wire_bytes(&lane->spec)};
     Stage stage = {.one_link = true};
     if (index + 1 == lane->stages) {
@@ -187,7 +188,7 @@ static void fill_states(const SearchLane *lane, int rank, SearchTail *tail)
                              (cost_keeps_gathered(&lane->spec) ? cost_weight_wire_bytes(&lane->spec) : 0)) -
                         64;
     tail->gathered_bytes =
-        lane->spec.parallel.zero >= 3 && !lane->spec.execution.framework.reshard_after_forward
+        lane->spec.parallel.zero >= 3 && !lane->spec.execution.framework.data_parallel.reshard_after_forward
             ? (params.dense + params.expert) * cost_weight_wire_bytes(&lane->spec) - 64
             : 0;
 }
@@ -197,7 +198,7 @@ static void fill_times(SearchLane *lane, int rank, SearchTail *tail)
     /* Gathers of a segment in a micro-batch: before the forward and again before the backward; without resharding in
      * between, once, for each backward gives the weights back; where a pipeline keeps them, once a step. */
     const bool keeps = cost_keeps_gathered(&lane->spec),
-               reshard = lane->spec.execution.framework.reshard_after_forward;
+               reshard = lane->spec.execution.framework.data_parallel.reshard_after_forward;
     const Params params = rank_params(lane, rank);
     for (int chunk = 0; chunk < search_stages_of_rank(lane); chunk++) {
         const Stage stage = stage_buckets(lane, search_stage_of_rank(lane, rank, chunk));
@@ -260,5 +261,5 @@ double search_replay_bytes(SearchLane *lane, const SearchPolicy *policy)
         fill_states(lane, r, &tail);
         most = fmax(most, tail.static_bytes + lane->rank_live_bytes[r]);
     }
-    return most + lane->spec.execution.framework.context_bytes;
+    return most + lane->spec.execution.framework.allocator.context_bytes;
 }

@@ -49,7 +49,7 @@ bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
     *ret_spec = *spec;
     if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file */
         return true;
-    const unsigned known = spec->search.schedule | spec->execution.framework.schedules;
+    const unsigned known = spec->search.schedule | spec->execution.framework.pipeline.schedules;
     if ((int)spec->parallel.schedule == SPEC_AUTO && known == 0)
         ret_spec->search.schedule = schedules_to_choose_from();
     if (!search_run(ret_spec, &options, &result, error))

@@ -153,7 +153,7 @@ bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
 bool search_meets_in_pipelines(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    return framework->p2p_host_s > 0 || framework->collective_checks_pipelines_only;
+    return framework->pipeline.p2p_host_s > 0 || framework->host.collective_checks_pipelines_only;
 }
 
 /* The group's own degrees; each stage has a segment, the first and last their edge. */
@@ -179,7 +179,7 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     *ret_spec = *space->spec;
     SpecParallel *parallel = &ret_spec->parallel;
     const int many = group->microbatches > 1 ? 2 : 1;
-    const SearchPolicy given = {.zero = framework->reduce_each_microbatch ? 2 : 0,
+    const SearchPolicy given = {.zero = framework->data_parallel.reduce_each_microbatch ? 2 : 0,
                                 .overlap = (space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0
                                                ? 0
                                                : search_widest_policy(space).overlap};
@@ -198,8 +198,8 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
         own_degrees(group, ret_spec);
     ret_spec->training.global_batch = group->micro_batch * parallel->data * many;
     ret_spec->offload.activation_layers = 0; /* what leaves is search_kept()'s affair */
-    ret_spec->execution.framework.balances_head = false;
-    ret_spec->execution.framework.bucket_bytes = 0; /* data parallelism is counted elsewhere */
+    ret_spec->execution.framework.pipeline.balances_head = false;
+    ret_spec->execution.framework.data_parallel.bucket_bytes = 0; /* data parallelism is counted elsewhere */
 }
 
 static void probe_again(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)
@@ -293,9 +293,9 @@ void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole
                    .layers = space->spec->model.layers,
                    .first = true};
     probe_spec(space, group, spec);
-    costs.overhead_ps = llround(spec->execution.framework.microbatch_overhead_s * 1e12);
+    costs.overhead_ps = llround(spec->execution.framework.host.microbatch_overhead_s * 1e12);
     probe_again(space, &probe, spec, whole);
-    if (spec->execution.framework.reduce_each_microbatch && spec_microbatches(spec) > 1)
+    if (spec->execution.framework.data_parallel.reduce_each_microbatch && spec_microbatches(spec) > 1)
         probe_other_zero(space, &probe, spec, whole);
     costs.hop_inside_ps = sim_step_hop_ps(spec, true);
     costs.hop_across_ps = sim_step_hop_ps(spec, false);

@@ -494,7 +494,7 @@ void search_apply_group(const SearchSpace *space, const SearchGroup *group, Spec
     spec->offload.activation_layers = group->offloaded;
     spec->execution.attention = (SpecAttention)group->attention;
     if (varies_overlap(space))
-        spec->execution.framework.recipe_overlap = 0;
+        spec->execution.framework.defaults.recipe_overlap = 0;
 }
 
 void search_apply_deal(const SearchDeal *deal, Spec *spec)

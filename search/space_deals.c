@@ -9,7 +9,7 @@ static bool may_schedule(const Spec *spec, SpecSchedule schedule)
     if ((int)spec->parallel.schedule != SPEC_AUTO)
         return spec->parallel.schedule == schedule;
     const unsigned asked =
-        spec->search.schedule != 0 ? spec->search.schedule : spec->execution.framework.schedules;
+        spec->search.schedule != 0 ? spec->search.schedule : spec->execution.framework.pipeline.schedules;
     if (asked == 0) /* one simulation of those tries many orders: where they are asked for */
         return !sim_schedule_needs_times(sim_schedule_at((int)schedule));
     return (asked & 1u << schedule) != 0;

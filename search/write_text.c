@@ -200,7 +200,7 @@ static void append_schedules(GString *out, const SearchResult *result)
     g_autofree Spec *chosen = g_new(Spec, 1);
     const Spec *spec = result->space->spec;
     if (result->best->len == 0 || (int)spec->parallel.schedule != SPEC_AUTO ||
-        spec->execution.framework.schedules != 0 || spec->search.schedule != 0)
+        spec->execution.framework.pipeline.schedules != 0 || spec->search.schedule != 0)
         return;
     search_point_spec(result->space, g_array_index(result->best, SearchRun, 0).id, chosen);
     const SimSchedule *schedule = sim_schedule_at((int)chosen->parallel.schedule);

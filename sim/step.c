@@ -71,7 +71,7 @@ static SimWork gather_parts(const Step *step, double whole, bool backward)
     SimWork work = step_collective(
         spec, &(CostCollective){.op = COST_ALL_GATHER, .bytes = whole, .group = step->shape.tensor_group},
         SIM_PART_PIPELINE_COMM);
-    if (spec->execution.framework.p2p_partitioned_tensors) {
+    if (spec->execution.framework.pipeline.p2p_partitioned_tensors) {
         work.part_ps[SIM_PART_PIPELINE_COMM] +=
             step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, 5 * whole));
         if (backward) {
@@ -91,7 +91,8 @@ static SimWork hop(const Step *step, bool inside, int messages, bool backward)
     const Spec *spec = step->spec;
     const SpecFramework *framework = &spec->execution.framework;
     const CostShape *shape = &step->shape;
-    const bool cuts = framework->p2p_partitioned_tensors || (framework->p2p_scatter_gather && !inside);
+    const bool cuts =
+        framework->pipeline.p2p_partitioned_tensors || (framework->pipeline.p2p_scatter_gather && !inside);
     const bool scatter = !shape->sequence_parallel && cuts && spec->parallel.tensor > 1;
     const double whole = shape->tokens * shape->hidden * shape->element_bytes;
     const double bytes = shape->sequence_parallel || scatter ? whole / shape->tensor : whole;
@@ -101,14 +102,14 @@ static SimWork hop(const Step *step, bool inside, int messages, bool backward)
                           .bytes = bytes,
                           .group = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1}},
         SIM_PART_PIPELINE_COMM);
-    work.part_ps[SIM_PART_PIPELINE_COMM] *= framework->p2p_one_at_a_time ? 2 : 1;
+    work.part_ps[SIM_PART_PIPELINE_COMM] *= framework->pipeline.p2p_one_at_a_time ? 2 : 1;
     if (scatter) {
         const SimWork gather = gather_parts(step, whole, backward);
         const uint8_t link = work.link;
         step_add_work(&work, &gather);
         work.link = link;
     }
-    work.part_ps[SIM_PART_PIPELINE_COMM] += messages * step_ps(framework->p2p_host_s);
+    work.part_ps[SIM_PART_PIPELINE_COMM] += messages * step_ps(framework->pipeline.p2p_host_s);
     work.sm_share = 0; /* one or two channels: below what the compute kernels notice */
     return work;
 }
@@ -135,8 +136,9 @@ static void fill_hops(Step *step, int stage)
     if (within + 1 < step->stages) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage + 1, &other, &chunk);
         if (other != rank) {
-            plan->stages[stage].send_next = hop(step, cost_pipeline_inside(step->spec, rank, other),
-                                                step->spec->execution.framework.p2p_forward_messages, false);
+            plan->stages[stage].send_next =
+                hop(step, cost_pipeline_inside(step->spec, rank, other),
+                    step->spec->execution.framework.pipeline.p2p_forward_messages, false);
         }
     }
     if (within > 0) {
@@ -155,10 +157,11 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->overlap_param_gather = (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
     const bool keeps = cost_keeps_gathered(spec);
     plan->reduce_each_microbatch = cost_reduces_each_microbatch(spec);
-    plan->reshard_after_forward = framework->reshard_after_forward && !keeps;
+    plan->reshard_after_forward = framework->data_parallel.reshard_after_forward && !keeps;
     plan->reshard_after_backward = !keeps;
     plan->prefetch_units = spec_prefetch_units(spec);
-    plan->one_data_stream = framework->gathers_each_tensor; /* its host runs them one after the other */
+    plan->one_data_stream =
+        framework->data_parallel.gathers_each_tensor; /* its host runs them one after the other */
     plan->p2p_blocking = spec_waits_for_sends(spec);
     plan->tensor = spec->parallel.tensor;
     plan->context = spec->parallel.context;
@@ -190,7 +193,7 @@ static void fill_post_validation(const Spec *spec, SimPlan *plan)
 
 static void fill_once_a_step(const Spec *spec, SimPlan *plan)
 {
-    if (spec->execution.framework.grad_norm_clip) {
+    if (spec->execution.framework.optimizer.grad_norm_clip) {
         plan->grad_norm = step_collective(
             spec,
             &(CostCollective){.op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, COST_RANKS_ALL)},
@@ -199,7 +202,7 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
     if (spec_validates_later(spec)) {
         fill_post_validation(spec, plan);
     }
-    plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.step_overhead_s);
+    plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.host.step_overhead_s);
 }
 
 bool sim_step_supports(const Spec *spec, GError **error)

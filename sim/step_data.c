@@ -35,7 +35,8 @@ static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ra
  * norms and biases stay whole (below DeepSpeed's persistence threshold of 1e5 elements) and are not gathered. */
 static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams *params)
 {
-    if (spec->parallel.zero < 3 || !spec->execution.framework.gathers_each_tensor || params->matrices < 2) {
+    if (spec->parallel.zero < 3 || !spec->execution.framework.data_parallel.gathers_each_tensor ||
+        params->matrices < 2) {
         return 1;
     }
     const CostParams layer = cost_piece_params(&spec->model, COST_PIECE_LAYER, 0);
@@ -49,14 +50,16 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
                       int ranks, int sent, SimWork *work)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    const bool lists = framework->list_rank_host_s > 0 || framework->list_passes > 0;
+    const bool lists = framework->data_parallel.tensor_list_rank_host_s > 0 ||
+                       framework->data_parallel.tensor_list_copies > 0;
     if (!lists || op == COST_ALL_REDUCE || ranks < 2 ||
-        spec->parallel.zero < (framework->gathers_each_tensor ? 3 : 1)) {
+        spec->parallel.zero < (framework->data_parallel.gathers_each_tensor ? 3 : 1)) {
         return;
     }
-    const int tensors = framework->gathers_each_tensor ? sent : params->matrices;
-    const double bytes = (params->dense + params->expert) * wire_bytes * framework->list_passes;
-    double seconds = tensors * (double)ranks * framework->list_rank_host_s;
+    const int tensors = framework->data_parallel.gathers_each_tensor ? sent : params->matrices;
+    const double bytes =
+        (params->dense + params->expert) * wire_bytes * framework->data_parallel.tensor_list_copies;
+    double seconds = tensors * (double)ranks * framework->data_parallel.tensor_list_rank_host_s;
     if (bytes > 0) {
         seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes);
     }
@@ -79,7 +82,7 @@ static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *par
 /* Hosts compare each bucket's reduction before it starts. */
 static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
 {
-    const double limit = spec->execution.framework.bucket_bytes;
+    const double limit = spec->execution.framework.data_parallel.bucket_bytes;
     const double bytes = (params->dense + params->expert) * cost_gradient_wire_bytes(spec);
     const int ranks = cost_group(spec, COST_RANKS_REPLICAS).ranks;
     return step_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
@@ -89,7 +92,8 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
 {
     const int zero = spec->parallel.zero;
     const SpecFramework *framework = &spec->execution.framework;
-    const bool scatter = framework->reduce_scatter && zero >= (framework->zero1_all_reduces ? 2 : 1);
+    const bool scatter = framework->data_parallel.reduce_scatter &&
+                         zero >= (framework->data_parallel.zero1_all_reduces ? 2 : 1);
     segment->grad_reduce =
         both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, params, cost_gradient_wire_bytes(spec));
     segment->grad_reduce.part_ps[SIM_PART_DATA_COMM] += zero == 0 ? bucket_checks_ps(spec, params) : 0;
@@ -146,7 +150,7 @@ static int64_t copies_ps(const Spec *spec, double copies, double params)
 /* Weights that recomputation has used are dropped and gathered once more for the gradients. */
 static void gather_again(const Spec *spec, SimSegment *segment)
 {
-    if (!spec->execution.framework.regathers_recompute ||
+    if (!spec->execution.framework.data_parallel.regathers_recompute ||
         spec->training.recompute.mode != SPEC_RECOMPUTE_FULL) {
         return;
     }
@@ -161,8 +165,9 @@ static double gradient_passes(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
     const double w = cost_weight_wire_bytes(spec), r = cost_gradient_wire_bytes(spec);
-    const double wider = framework->gradient_cast && r > w ? (w + r + 2 * (r - w)) / (2 * w) : 0;
-    return framework->gradient_copies + wider;
+    const double wider =
+        framework->data_parallel.gradient_cast && r > w ? (w + r + 2 * (r - w)) / (2 * w) : 0;
+    return framework->data_parallel.gradient_copies + wider;
 }
 
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
@@ -175,8 +180,8 @@ static void fill_units(const Step *step, int stage)
         const double count = params->dense + params->expert;
         set_communication(step->spec, segment, params);
         const SpecFramework *framework = &step->spec->execution.framework;
-        const int64_t gathered_ps = copies_ps(step->spec, framework->gathered_copies, count);
-        const bool again = framework->reshard_after_forward && !cost_keeps_gathered(step->spec);
+        const int64_t gathered_ps = copies_ps(step->spec, framework->data_parallel.gathered_copies, count);
+        const bool again = framework->data_parallel.reshard_after_forward && !cost_keeps_gathered(step->spec);
         segment->forward.part_ps[SIM_PART_COMPUTE] += gathered_ps;
         segment->backward_input.part_ps[SIM_PART_COMPUTE] += again ? gathered_ps : 0;
         segment->backward_weight.part_ps[SIM_PART_COMPUTE] +=
@@ -196,7 +201,7 @@ static void fill_units(const Step *step, int stage)
 static void fill_buckets(const Step *step, int stage)
 {
     SimStage *out = &step->plan->stages[stage];
-    const double limit = step->spec->execution.framework.bucket_bytes;
+    const double limit = step->spec->execution.framework.data_parallel.bucket_bytes;
     const double wire = cost_gradient_wire_bytes(step->spec);
     StepParams bucket = {0};
     for (int i = out->segment_count - 1; i >= 0; i--) {
@@ -256,8 +261,8 @@ static double placeholder_bytes(const Step *step, int rank)
 {
     const Spec *spec = step->spec;
     const SpecModel *model = &spec->model;
-    if (!spec->execution.framework.weight_placeholders ||
-        !spec->execution.framework.fused_grad_accumulation) {
+    if (!spec->execution.framework.allocator.weight_placeholders ||
+        !spec->execution.framework.kernels.fused_grad_accumulation) {
         return 0;
     }
     const CostParams layer = cost_piece_params(model, COST_PIECE_LAYER, 0);
@@ -295,7 +300,7 @@ static double passing_gradients_bytes(const Step *step, int rank)
 static double held_outputs_bytes(const Step *step, int layers)
 {
     const CostShape *shape = &step->shape;
-    const double most = step->spec->execution.framework.launch_lead_layers;
+    const double most = step->spec->execution.framework.allocator.launch_lead_layers;
     if (most <= 0 || shape->tensor < 2 || !shape->sequence_parallel || layers == 0) {
         return 0;
     }
@@ -325,12 +330,12 @@ static double stranded_bytes(const Step *step, int rank, const StepParams *param
     const double loss = rank == plan->shape.ranks - 1 ? cost_head_stranded_bytes(&step->shape) : 0;
     return loss + held_outputs_bytes(step, layers) +
            cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
-           step->spec->execution.framework.gather_buffers * (double)unit_bytes;
+           step->spec->execution.framework.allocator.gather_buffers * (double)unit_bytes;
 }
 
 bool step_keeps_boundaries(const Spec *spec)
 {
-    return spec->execution.framework.pipeline_keeps_boundaries && spec->parallel.pipeline > 1;
+    return spec->execution.framework.allocator.pipeline_keeps_boundaries && spec->parallel.pipeline > 1;
 }
 
 /* Receive buffers for the input and the output's gradient of each micro-batch, and outputs of a rank's stages: of all
@@ -339,7 +344,7 @@ static double boundary_buffer_bytes(const Step *step, int rank)
 {
     const SimPlan *plan = step->plan;
     const int last = plan->shape.ranks * plan->shape.chunks - 1, count = plan->shape.microbatches;
-    const bool all = step->spec->execution.framework.pipeline_keeps_outputs;
+    const bool all = step->spec->execution.framework.allocator.pipeline_keeps_outputs;
     const double boundary = cost_boundary_bytes(&step->shape);
     double bytes = 0;
     for (int chunk = 0; step_keeps_boundaries(step->spec) && chunk < plan->shape.chunks; chunk++) {
@@ -367,7 +372,7 @@ void step_fill_rank(Step *step, int rank)
         llround(states.gradients_bytes + passing_gradients_bytes(step, rank));
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
     out->static_bytes[SIM_MEM_WORKSPACE] =
-        llround(spec->execution.framework.workspace_bytes + placeholder_bytes(step, rank));
+        llround(spec->execution.framework.allocator.workspace_bytes + placeholder_bytes(step, rank));
     out->static_bytes[SIM_MEM_ACTIVATIONS] = llround(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = llround(stranded_bytes(step, rank, &params));
 }

@@ -43,13 +43,13 @@ static void add_edge(const Step *step, ListOps list, SimSegment *segment)
  * step come first. A host that reads each message's shape back waits before every pass. */
 static CostMeet host_meets(const Spec *spec)
 {
-    if (spec->execution.framework.p2p_host_s > 0 && spec->parallel.pipeline > 1) {
+    if (spec->execution.framework.pipeline.p2p_host_s > 0 && spec->parallel.pipeline > 1) {
         return COST_MEET_PASSES;
     }
     const SimSchedule *schedule = sim_schedule_at((int)spec->parallel.schedule);
     const bool forwards_first = sim_schedule_has(schedule, SIM_TRAIT_FORWARDS_FIRST);
     const bool forward =
-        spec->execution.framework.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
+        spec->execution.framework.host.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
     return forward ? COST_MEET_FORWARD : COST_MEET_NOWHERE;
 }
 
@@ -126,7 +126,7 @@ static void fill_mtp(Step *step, SimSegment *segment, StepParams *params)
 
 static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
 {
-    const int64_t overhead_ps = step_ps(spec->execution.framework.microbatch_overhead_s);
+    const int64_t overhead_ps = step_ps(spec->execution.framework.host.microbatch_overhead_s);
     segment->forward.part_ps[SIM_PART_OTHER] += overhead_ps;
     segment->backward_input.part_ps[SIM_PART_OTHER] += overhead_ps;
 }
@@ -212,7 +212,7 @@ void step_fill_deferred_head(const Step *step)
     const SpecModel *model = &step->spec->model;
     SimPlan *plan = step->plan;
     CostOps ops = {.count = 0}, rest = {.count = 0}, products = {.count = 0};
-    if (step->spec->execution.framework.deferred_head_gradients == 0 || model->moe.experts > 0 ||
+    if (step->spec->execution.framework.pipeline.deferred_head_gradients == 0 || model->moe.experts > 0 ||
         model->mtp_layers > 0) {
         return;
     }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "spec/framework_keys.h"
 #include "spec/read.h"
 #include "spec/resolve.h"
 
@@ -35,7 +36,11 @@ static bool check_frameworks(const char *path, const OrrJson *calibration, GErro
         spec_read_context_init(&context, path, false, NULL);
         g_string_printf(context.path, "frameworks.%s", orr_json_key(block));
         context.partial = true;
-        ok = spec_read_table(&context, &spec_table_framework, block, framework, error);
+        OrrJsonDoc *grouped = orr_json_copy(block, path);
+        ok = (orr_json_type(block) != ORR_JSON_OBJECT ||
+              spec_framework_group_keys(grouped, path, context.path->str, error)) &&
+             spec_read_table(&context, &spec_table_framework, orr_json_root(grouped), framework, error);
+        orr_json_free(grouped);
         spec_read_context_clear(&context);
     }
     return ok;

@@ -434,8 +434,9 @@ static bool check_order(const Check *check)
 static bool check_norm(const Check *check)
 {
     const SpecFramework *framework = &check->spec->execution.framework;
-    return !framework->optimizer_post_validation || framework->grad_norm_clip ||
-           fail(check, "execution.framework.optimizer_post_validation: true with grad_norm_clip false, which "
+    return !framework->optimizer.optimizer_post_validation || framework->optimizer.grad_norm_clip ||
+           fail(check, "execution.framework.optimizer.optimizer_post_validation: true with grad_norm_clip "
+                       "false, which "
                        "leaves no norm to "
                        "validate; give grad_norm_clip true, or leave it out");
 }

@@ -220,30 +220,75 @@ static void complete_training(const Completion *completion, Spec *spec)
     /* a scenario's own sums in fp32 are reduced in fp32: one flag in the frameworks that have it */
     const bool own_sums = training->gradient_dtype == SPEC_FP32;
     if ((int)training->gradient_dtype == SPEC_AUTO)
-        training->gradient_dtype = gradient_dtype(training->precision, framework->gradient_dtype);
+        training->gradient_dtype =
+            gradient_dtype(training->precision, framework->data_parallel.gradient_dtype);
     if ((int)training->gradient_reduce_dtype == SPEC_AUTO)
         training->gradient_reduce_dtype =
-            own_sums ? SPEC_FP32 : gradient_dtype(training->precision, framework->gradient_reduce_dtype);
+            own_sums ? SPEC_FP32
+                     : gradient_dtype(training->precision, framework->data_parallel.gradient_reduce_dtype);
     if ((int)training->states.recipe == SPEC_AUTO)
-        training->states.recipe = framework->states;
+        training->states.recipe = framework->optimizer.states;
 }
 
-/* Transformer Engine prefers cuDNN's kernels to FlashAttention 2 from Hopper on. Source: [TransformerEngine] */
-static SpecAttention attention_of(const Spec *spec)
+/* --- execution: what the software does unless told otherwise --- */
+
+static SpecAttention default_attention(const Spec *spec)
 {
-    const SpecFramework *framework = &spec->execution.framework;
+    const SpecRecipeDefaults *defaults = &spec->execution.framework.defaults;
     const SpecGeneration generation = spec->cluster.accelerator.generation;
-    const bool since_hopper = generation == SPEC_GENERATION_HOPPER || generation == SPEC_GENERATION_BLACKWELL;
-    return since_hopper && (int)framework->attention_since_hopper != SPEC_UNSET
-               ? framework->attention_since_hopper
-               : framework->attention;
+    const bool blackwell = generation == SPEC_GENERATION_BLACKWELL;
+    if (blackwell && (int)defaults->attention_since_blackwell != SPEC_UNSET)
+        return defaults->attention_since_blackwell;
+    const bool since_hopper = blackwell || generation == SPEC_GENERATION_HOPPER;
+    return since_hopper && (int)defaults->attention_since_hopper != SPEC_UNSET
+               ? defaults->attention_since_hopper
+               : defaults->attention;
+}
+
+static unsigned default_overlap(const Spec *spec)
+{
+    const SpecRecipeDefaults *defaults = &spec->execution.framework.defaults;
+    return spec->parallel.zero == 3 && (int)defaults->overlap_zero3 != SPEC_UNSET ? defaults->overlap_zero3
+                                                                                  : defaults->overlap;
+}
+
+static void note_overlap(const Completion *completion, unsigned overlap)
+{
+    g_autoptr(GString) words = g_string_new("[");
+    for (int i = 0; i < spec_words_overlap.count; i++)
+        if (overlap & 1u << i)
+            g_string_append_printf(words, "%s\"%s\"", words->len > 1 ? "," : "", spec_words_overlap.words[i]);
+    g_string_append_c(words, ']');
+    note(completion, "execution.overlap", words->str);
+}
+
+static void complete_execution(const Completion *completion, Spec *spec)
+{
+    SpecExecution *execution = &spec->execution;
+    const SpecFramework *framework = &execution->framework;
+    if ((int)execution->attention == SPEC_UNSET) {
+        execution->attention = default_attention(spec);
+        note(completion, "execution.attention", spec_word(&spec_words_attention, (int)execution->attention));
+    }
+    if ((int)execution->overlap == SPEC_UNSET) {
+        execution->overlap = default_overlap(spec);
+        note_overlap(completion, execution->overlap);
+    }
+    if (execution->compiled == SPEC_AUTO)
+        execution->compiled = framework->kernels.compiler || framework->defaults.compiled;
+    if (execution->compiled == SPEC_UNSET) {
+        execution->compiled = framework->defaults.compiled;
+        note(completion, "execution.compiled", execution->compiled ? "true" : "false");
+    }
+    if (framework->data_parallel.reduces_at_end)
+        execution->overlap &= ~(unsigned)SPEC_OVERLAP_GRAD_REDUCE;
 }
 
 bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError **error)
 {
     const Completion completion = {where, notes, error};
     if (!spec_complete_model(&spec->model, spec->training.sequence_length,
-                             spec->execution.framework.dropout_frac, where, notes, error))
+                             spec->execution.framework.defaults.dropout_frac, where, notes, error))
         return false;
     if (!complete_cluster(&completion, &spec->cluster))
         return false;
@@ -252,21 +297,15 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
         return false;
     complete_expert_tensor(&spec->parallel);
     if ((int)spec->parallel.moe_dispatcher == SPEC_UNSET) {
-        spec->parallel.moe_dispatcher = spec->execution.framework.moe_dispatcher;
+        spec->parallel.moe_dispatcher = spec->execution.framework.defaults.moe_dispatcher;
         if (spec->model.moe.experts > 0)
             note(&completion, "parallel.moe_dispatcher",
                  spec_word(&spec_words_dispatcher, (int)spec->parallel.moe_dispatcher));
     }
     if ((int)spec->parallel.context_mode == SPEC_UNSET)
-        spec->parallel.context_mode = spec->execution.framework.context_mode;
-    if ((int)spec->execution.attention == SPEC_UNSET) {
-        spec->execution.attention = attention_of(spec);
-        note(&completion, "execution.attention",
-             spec_word(&spec_words_attention, (int)spec->execution.attention));
-    }
+        spec->parallel.context_mode = spec->execution.framework.defaults.context_mode;
+    complete_execution(&completion, spec);
     complete_training(&completion, spec);
-    if (spec->execution.framework.reduces_at_end)
-        spec->execution.overlap &= ~(unsigned)SPEC_OVERLAP_GRAD_REDUCE;
     if (spec->offload.activation_layers == SPEC_OFFLOAD_ALL)
         spec->offload.activation_layers = spec->model.layers;
     return true;

@@ -171,7 +171,8 @@ bool spec_stage_layers(const Spec *spec, int *counts, GError **error)
     }
     if (parallel->first_stage_layers > 0 || parallel->last_stage_layers > 0)
         return fixed_ends(spec, stages, counts, error);
-    if (spec->execution.framework.balances_head && parallel->pipeline > 1 && slots.first + slots.last == 0) {
+    if (spec->execution.framework.pipeline.balances_head && parallel->pipeline > 1 &&
+        slots.first + slots.last == 0) {
         deal_by_cost(&spec->model, stages, counts);
         return true;
     }

@@ -22,6 +22,21 @@ static void source_init(SpecSource *source)
                            .defaulted = g_ptr_array_new_with_free_func(g_free)};
 }
 
+/* A profile named as it was called before. */
+static void note_renamed(const OrrJson *scenario, const OrrJson *resolved, GPtrArray *defaulted)
+{
+    const OrrJson *execution = orr_json_member(scenario, "execution");
+    const OrrJson *asked = execution != NULL ? orr_json_member(execution, "framework") : NULL;
+    const OrrJson *name =
+        orr_json_member(orr_json_member(orr_json_member(resolved, "execution"), "framework"), "name");
+    if (asked == NULL || orr_json_type(asked) != ORR_JSON_TEXT || spec_is_path(orr_json_text(asked)) ||
+        name == NULL || orr_json_type(name) != ORR_JSON_TEXT ||
+        strcmp(orr_json_text(asked), orr_json_text(name)) == 0)
+        return;
+    g_ptr_array_add(defaulted, g_strdup_printf("execution.framework=%s (\"%s\" is its old name)",
+                                               orr_json_text(name), orr_json_text(asked)));
+}
+
 /* "execution.framework" is filled in while presets are looked up, before the reader sees it. */
 static void note_framework(const OrrJson *scenario, GPtrArray *defaulted)
 {
@@ -54,6 +69,7 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
     bool ok = resolved != NULL;
     if (ok) {
         note_framework(orr_json_root(doc), source.defaulted);
+        note_renamed(orr_json_root(doc), orr_json_root(resolved), source.defaulted);
         ok = read_spec(orr_json_root(resolved), where, allow_auto, spec, &source, error);
     }
     if (ok) {

@@ -7,6 +7,7 @@
 #define ORR_SPEC_NAMES_H
 
 #include "schedule/schedule.h"
+#define SPEC_NAME_SIZE 128 /* of names in specs, with the closing zero */
 
 typedef enum { SPEC_NORM_LAYERNORM, SPEC_NORM_RMSNORM, SPEC_NORM_NONE } SpecNorm;
 typedef enum { SPEC_BIASES_NONE, SPEC_BIASES_ALL, SPEC_BIASES_MLP, SPEC_BIASES_QKV } SpecBiases;

@@ -21,7 +21,7 @@ unsigned spec_overlap(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
     const unsigned named = spec->execution.overlap;
-    unsigned besides = spec_follows_recipes(named) ? framework->recipe_overlap : 0u;
+    unsigned besides = spec_follows_recipes(named) ? framework->defaults.recipe_overlap : 0u;
     if (spec->parallel.virtual_stages <= 1) /* messages where stages are interleaved */
         besides &= ~(unsigned)SPEC_OVERLAP_PIPELINE;
     if (!has_user_buffers(spec))
@@ -34,18 +34,19 @@ bool spec_waits_for_sends(const Spec *spec)
     const SpecFramework *framework = &spec->execution.framework;
     const bool hides =
         (spec_overlap(spec) & SPEC_OVERLAP_PIPELINE) != 0 &&
-        !(framework->p2p_overlap_needs_chunks && spec->parallel.schedule == sim_schedule_usual(1));
-    return framework->p2p_blocking && !hides;
+        !(framework->pipeline.p2p_overlap_needs_chunks && spec->parallel.schedule == sim_schedule_usual(1));
+    return framework->pipeline.p2p_blocking && !hides;
 }
 
 unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t replicas, int pipeline)
 {
     unsigned flags = 0;
-    if (replicas > 1 && !framework->reduces_at_end && (zero > 0 || !framework->hooks_reduce_unsharded))
+    if (replicas > 1 && !framework->data_parallel.reduces_at_end &&
+        (zero > 0 || !framework->data_parallel.hooks_reduce_unsharded))
         flags |= SPEC_OVERLAP_GRAD_REDUCE;
-    if (replicas > 1 && zero > 0 && (zero < 3 || framework->prefetch_units > 0))
+    if (replicas > 1 && zero > 0 && (zero < 3 || framework->data_parallel.prefetch_units > 0))
         flags |= SPEC_OVERLAP_PARAM_GATHER;
-    if (pipeline > 1 && framework->p2p_blocking)
+    if (pipeline > 1 && framework->pipeline.p2p_blocking)
         flags |= SPEC_OVERLAP_PIPELINE;
     return flags;
 }
@@ -53,18 +54,20 @@ unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t 
 int spec_prefetch_units(const Spec *spec)
 {
     const bool ahead = (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
-    return ahead ? spec->execution.framework.prefetch_units : 0;
+    return ahead ? spec->execution.framework.data_parallel.prefetch_units : 0;
 }
 
 bool spec_validates_later(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    return framework->optimizer_post_validation && framework->grad_norm_clip;
+    return framework->optimizer.optimizer_post_validation && framework->optimizer.grad_norm_clip;
 }
 
 int spec_most_zero(const SpecFramework *framework, int pipeline)
 {
-    return pipeline > 1 ? MIN(framework->most_zero, framework->most_zero_in_pipeline) : framework->most_zero;
+    return pipeline > 1
+               ? MIN(framework->data_parallel.most_zero, framework->data_parallel.most_zero_in_pipeline)
+               : framework->data_parallel.most_zero;
 }
 
 int spec_deferred_heads(const Spec *spec)
@@ -74,5 +77,6 @@ int spec_deferred_heads(const Spec *spec)
     const bool dense = spec->model.moe.experts == 0 && spec->model.mtp_layers == 0;
     const bool applies = ordered && dense && parallel->pipeline > 1 && parallel->zero <= 1 &&
                          spec_follows_recipes(spec->execution.overlap);
-    return applies ? MIN(spec->execution.framework.deferred_head_gradients, spec_microbatches(spec)) : 0;
+    return applies ? MIN(spec->execution.framework.pipeline.deferred_head_gradients, spec_microbatches(spec))
+                   : 0;
 }

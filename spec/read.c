@@ -347,7 +347,8 @@ static bool read_absent(SpecReadContext *context, const SpecField *field, void *
         return spec_read_fail(context, NULL, error, "missing; give %s", form);
     }
     if (field->flags & SPEC_FIELD_DERIVED) {
-        if (field->type == SPEC_TYPE_WORD || field->type == SPEC_TYPE_INT || field->words != NULL)
+        if (field->type == SPEC_TYPE_WORD || field->type == SPEC_TYPE_INT ||
+            field->type == SPEC_TYPE_TRISTATE || field->words != NULL)
             *(int *)target = SPEC_UNSET;
         else if (field->type == SPEC_TYPE_DOUBLE)
             *(double *)target = SPEC_UNSET;
@@ -433,9 +434,24 @@ static char *path_elsewhere(const char *key)
     return NULL;
 }
 
+/* "group.key" of the key nearest to `word` in a group of `table`, or NULL; g_free. */
+static char *nearest_in_groups(const SpecTable *table, const char *word)
+{
+    for (int i = 0; i < table->count; i++) {
+        const SpecField *group = &table->fields[i];
+        const char *near = group->table != NULL ? spec_table_nearest(group->table, word) : NULL;
+        if (near != NULL)
+            return g_strconcat(group->key, ".", near, NULL);
+    }
+    return NULL;
+}
+
 /* What an unknown key was meant to be, or NULL; g_free. */
 static char *suggestion(const SpecTable *table, const char *key)
 {
+    char *inside = table == &spec_table_framework ? nearest_in_groups(table, key) : NULL;
+    if (inside != NULL)
+        return inside;
     const char *meant = alias_of(key);
     if (meant == NULL)
         meant = spec_table_nearest(table, key);

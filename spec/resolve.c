@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "spec/calibration.h"
+#include "spec/framework_keys.h"
 #include "spec/import_hf.h"
 #include "spec/orders.h"
 #include "spec/read.h"
@@ -161,6 +162,19 @@ static bool check_preset(const char *path, const char *kind, const OrrJson *root
     g_assert_not_reached();
 }
 
+/* Frameworks' files of before recipes had groups are read too. */
+static bool group_keys(const char *kind, OrrJsonDoc *doc, const char *where, const char *key, GError **error)
+{
+    return strcmp(kind, "frameworks") != 0 || spec_framework_group_keys(doc, where, key, error);
+}
+
+/* A preset's file under its old name: {"renamed_to": NEW}. NULL: it is none; g_free. */
+static char *renamed_to(const OrrJson *root)
+{
+    const OrrJson *name = orr_json_type(root) == ORR_JSON_OBJECT ? orr_json_member(root, "renamed_to") : NULL;
+    return name != NULL && orr_json_type(name) == ORR_JSON_TEXT ? g_strdup(orr_json_text(name)) : NULL;
+}
+
 static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const char *key, const char *name)
 {
     if (resolver->depth >= MAX_PRESET_DEPTH) {
@@ -173,6 +187,13 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
     OrrJsonDoc *doc = orr_json_read_file(path, resolver->error);
     if (doc == NULL)
         return NULL;
+    g_autofree char *renamed = renamed_to(orr_json_root(doc));
+    if (renamed != NULL) {
+        Resolver again = *resolver;
+        again.depth++;
+        orr_json_free(doc);
+        return read_preset(&again, kind, key, renamed);
+    }
     add_profile(resolver, kind, name, orr_json_root(doc));
     if (strcmp(kind, "models") == 0 && spec_is_hf_config(orr_json_root(doc))) {
         OrrJsonDoc *imported = spec_import_hf(orr_json_root(doc), path, resolver->error);
@@ -187,7 +208,8 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
     }
     if (strcmp(kind, "calibrations") == 0)
         return doc;
-    if (!check_preset(path, kind, orr_json_root(doc), resolver->error)) {
+    if (!group_keys(kind, doc, path, kind, resolver->error) ||
+        !check_preset(path, kind, orr_json_root(doc), resolver->error)) {
         orr_json_free(doc);
         return NULL;
     }
@@ -255,7 +277,10 @@ static OrrJsonDoc *framework_block(const OrrJson *framework, const OrrJson *cali
     if (name == NULL || orr_json_type(name) != ORR_JSON_TEXT || blocks == NULL)
         return NULL;
     const OrrJson *block = orr_json_member(blocks, orr_json_text(name));
-    return block != NULL ? orr_json_copy(block, "calibration") : NULL;
+    OrrJsonDoc *doc = block != NULL ? orr_json_copy(block, "calibration") : NULL;
+    const bool grouped = doc == NULL || spec_framework_group_keys(doc, "calibration", "frameworks", NULL);
+    g_assert(grouped); /* checked with the rest of the calibration */
+    return doc;
 }
 
 static const char *calibrated_key(const char *kind)
@@ -293,7 +318,8 @@ static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, co
 {
     OrrJsonDoc *over = as_object(resolver, key, node);
     bool replaced = false;
-    if (over == NULL || !normalise_inner(resolver, kind, over, &replaced)) {
+    if (over == NULL || !normalise_inner(resolver, kind, over, &replaced) ||
+        !group_keys(kind, over, resolver->where, key, resolver->error)) {
         orr_json_free(over);
         return NULL;
     }
@@ -510,6 +536,37 @@ static const OrrJson *node_at(const OrrJsonDoc *doc, const char *path)
     return node;
 }
 
+#define FRAMEWORK_PREFIX "execution.framework."
+
+/* A framework object of ungrouped keys gets its groups, so that what is set afterwards replaces them. */
+static bool group_framework(OrrJsonDoc *doc, GError **error)
+{
+    const OrrJson *framework = node_at(doc, "execution.framework");
+    if (framework == NULL || orr_json_type(framework) != ORR_JSON_OBJECT)
+        return true;
+    OrrJsonDoc *grouped = orr_json_copy(framework, "execution.framework");
+    const bool ok = spec_framework_group_keys(grouped, orr_json_name(doc), "execution.framework", error);
+    if (ok)
+        put_node(doc, "execution.framework", orr_json_root(grouped));
+    orr_json_free(grouped);
+    return ok;
+}
+
+/* The key path of `length` bytes; an ungrouped key of a framework goes to its group. */
+static char *grouped_path(const char *text, gsize length)
+{
+    char *path = g_strndup(text, length);
+    if (!g_str_has_prefix(path, FRAMEWORK_PREFIX))
+        return path;
+    const char *rest = path + strlen(FRAMEWORK_PREFIX);
+    g_autofree char *grouped = spec_framework_grouped_key(rest);
+    if (grouped == NULL || (spec_table_find(&spec_table_framework, rest) != NULL && text[length + 1] == '{'))
+        return path;
+    char *moved = g_strconcat(FRAMEWORK_PREFIX, grouped, NULL);
+    g_free(path);
+    return moved;
+}
+
 bool spec_resolve_set(OrrJsonDoc *doc, const char *set, GError **error)
 {
     const char *equals = strchr(set, '=');
@@ -518,7 +575,9 @@ bool spec_resolve_set(OrrJsonDoc *doc, const char *set, GError **error)
                  "--set: \"%.80s\" is no key=value; write it like training.micro_batch=2", set);
         return false;
     }
-    g_autofree char *path = g_strndup(set, (gsize)(equals - set));
+    g_autofree char *path = grouped_path(set, (gsize)(equals - set));
+    if (g_str_has_prefix(path, FRAMEWORK_PREFIX) && !group_framework(doc, error))
+        return false;
     for (guint i = 0; i < G_N_ELEMENTS(short_forms); i++) {
         g_autofree char *prefix = g_strconcat(short_forms[i].path, ".", NULL);
         const OrrJson *node = g_str_has_prefix(path, prefix) ? node_at(doc, short_forms[i].path) : NULL;

@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 #include "spec/kernel_model.h"
+#include "spec/framework.h"
 #include "spec/names.h"
 
 #define SPEC_AUTO        (-1)
-#define SPEC_NAME_SIZE   128
 #define SPEC_MAX_EXPERTS 1024 /* that a router's histogram may list */
 #define SPEC_MAX_STAGES  1024 /* pipeline ranks x virtual stages that a layout may list */
 
@@ -182,135 +182,13 @@ typedef struct SpecParallel {
     bool embedding_as_layer, loss_as_layer, mtp_as_layer; /* count as a layer when layers are dealt out */
 } SpecParallel;
 
-/* --- software --- */
-
-typedef struct SpecFramework {
-    char name[SPEC_NAME_SIZE];
-    char until[8]; /* an earlier generation: its last month, "2025-01"; "" the current one */
-    /* Which element-wise chains run as one kernel. */
-    bool fused_softmax, fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope;
-    bool fused_mla_rope;    /* ... of latent attention, whose queries are rotated in part */
-    int fused_softmax_rows; /* heads x sequences that a block of the fused softmax covers */
-    bool norm_upcasts_fp32; /* eager RMSNorm: extra fp32 passes */
-    /* Host. A kernel costs the host `kernel_host_s`; a chain of kernels takes the longer of its GPU time
-     * and its host time. Between dependent kernels the GPU idles `kernel_gap_s`. */
-    double kernel_host_s, kernel_gap_s;
-    double sm_elements_per_s;  /* of kernels that address each element by itself, on one SM; 0: they stream */
-    double host_spread_frac;   /* standard deviation of it between tensor ranks, which wait for each other */
-    double backward_host_frac; /* of it that a kernel of the backward costs */
-    bool launch_blocking;      /* the host waits for every kernel: its time adds to the GPU's */
-    bool microbatch_sync;      /* the host waits for the GPU before every micro-batch's forward */
-    double collective_check_hop_s; /* hosts compare each collective first: one of 2 n messages of n ranks */
-    bool collective_checks_pipelines_only; /* ... in runs with several pipeline ranks */
-    double compiled_kernel_frac;           /* kernels left when execution.compiled (fusion by a compiler) */
-    double
-        gradient_copies; /* ZeRO-3: times an unsharded gradient is read and written between GEMM and wire */
-    bool gradient_cast;  /* ZeRO-3: cast to the wire's wider type first, and scaled in that */
-    double qkv_copies,
-        qkv_backward_copies;      /* copies of queries, keys, values around a fused attention kernel */
-    double gate_backward_copies;  /* unfused SwiGLU: of the gradients of gate and up, put together again */
-    double step_overhead_s;       /* data loading, logging, loss scale check: once a step */
-    double microbatch_overhead_s; /* schedule bookkeeping, once per micro-batch and pass on each rank */
-    /* Data parallelism. */
-    SpecDtype gradient_dtype, gradient_reduce_dtype;
-    double bucket_bytes;    /* gradient and parameter bucket; 0: one bucket */
-    bool reduces_at_end;    /* gradients wait for the end of the last backward: no overlap "grad_reduce" */
-    bool reduce_scatter;    /* ZeRO-1 reduces with reduce-scatter (else all-reduce + all-gather) */
-    bool zero1_all_reduces; /* ... but not ZeRO-1, which all-reduces */
-    bool hooks_reduce_unsharded; /* ZeRO-0 reduces beside the last backward, whatever `overlap` says */
-    bool
-        fused_grad_accumulation; /* the weight-gradient GEMM adds to the gradient; else a pass of its own does */
-    bool gradient_upcast;        /* unfused sums in fp32: the 16-bit gradient is first copied to fp32 */
-    bool optimizer_fused;        /* multi-tensor optimizer; else one kernel chain per tensor */
-    bool grad_norm_clip;         /* a global norm before the optimizer */
-    bool
-        optimizer_post_validation; /* with weight gradients apart: steps on a partial norm, checked in the next step */
-    SpecStatesRecipe states;
-    int prefetch_units;         /* ZeRO-3: units gathered ahead */
-    double gathered_copies;     /* ZeRO-3: times gathered weights are read and written before their use */
-    bool pipeline_keeps_params; /* ZeRO-3 under a pipeline: gathered once a step, reduced once a step */
-    bool gathers_each_tensor;   /* ZeRO-3: a collective a tensor, not one a unit */
-    double list_rank_host_s;    /* of those: host time for each rank's part of a tensor */
-    double list_passes;         /* times the whole tensor is read or written besides the wire */
-    bool regathers_recompute;   /* gathered for recomputation and again for the gradients */
-    bool reshard_after_forward;
-    bool reduce_each_microbatch;          /* ZeRO-2/3: gradients are reduced on every micro-batch */
-    double dropout_frac;                  /* of models that do not say */
-    double rowwise_gemm_frac;             /* its row-wise scaled fp8 GEMMs over tensor-wise scaled ones */
-    double rowwise_long_gemm_frac;        /* the same of those that sum over 16,384 and more */
-    SpecAttention attention;              /* of scenarios that do not say */
-    SpecAttention attention_since_hopper; /* on Hopper and Blackwell; SPEC_UNSET: the same */
-    bool latent_heads_blackwell; /* its cuDNN trains latent attention, 192 and 128 dimensions, on Blackwell */
-    bool masked_softmax; /* unfused attention builds a mask, its softmax reads that and waits for each load */
-    SpecMoeDispatcher moe_dispatcher; /* likewise */
-    SpecContextMode context_mode;     /* likewise */
-    bool repeats_kv;                  /* keys and values are copied to every query head before attention */
-    bool transposes_after_cast; /* 8-bit operands of weight gradients: a copy; else the cast writes both */
-    bool reduces_maximum;       /* tensor ranks agree on the maximum that scales a tensor's cast */
-    bool separate_projections;  /* queries, keys, values; gate and up: a linear layer each */
-    bool traced_exchange_waits; /* compiled: each exchange of context ranks is waited for where it starts */
-    double context_merge_bytes; /* an output element, for adding one ring step's part to the rest */
-    double context_merge_backward_bytes; /* the same for a gradient of queries, keys and values */
-    int context_merge_kernels;           /* launches of either */
-    bool grouped_experts;                /* one kernel for all experts of a rank; else one each */
-    bool fused_grouped_mlp; /* mxfp8 experts on Blackwell: activation and casts inside the products */
-    bool pads_expert_rows;  /* 8- and 4-bit experts' rows are copied into padded ones, and back */
-    double
-        collective_gap_s; /* streams and ranks wait for each other around a collective that nothing hides */
-    double host_sync_s;   /* the host waits for the GPU's token counts: idle until it has caught up */
-    double attention_speed_frac; /* its attention kernel over the generation that execution.attention names */
-    bool
-        chunked_tensor_overlap; /* overlap "tensor" cuts GEMMs in pieces; else only the rank's own part hides a gather */
-    bool
-        own_part_products; /* ... backward too, with a product for it and for the rows before and behind it */
-    bool
-        keeps_gathered_input; /* the gathered input of a linear is kept for its backward; else gathered again */
-    double tensor_layout_copies;  /* of an activation around a gather or reduce-scatter along the sequence */
-    bool tensor_gather_8bit;      /* 8- and 4-bit recipes cast before they gather */
-    bool recompute_stops_early;   /* full recomputation ends with the last tensor that the backward needs */
-    bool overlap_tensor_backward; /* tensor-parallel collectives run beside the backward GEMMs */
-    /* Pipeline. */
-    unsigned schedules;                   /* bits of the pipeline schedules that it has; 0: not known, any */
-    int most_zero, most_zero_in_pipeline; /* ZeRO stages that it has */
-    bool balances_head;                   /* layers are dealt out by compute cost, the LM head included */
-    bool p2p_blocking;                    /* the compute stream waits for its own sends */
-    bool p2p_overlap_needs_chunks;        /* ... under 1F1B whatever execution.overlap asks for */
-    unsigned
-        recipe_overlap; /* bits of SpecOverlap that its recipes switch on with grad_reduce and param_gather */
-    double p2p_host_s;  /* of each message: its shape goes ahead and is read back on the host */
-    int p2p_forward_messages;     /* of a forward: the activation, and what layers pass on beside it */
-    bool p2p_scatter_gather;      /* SC21: each tensor rank sends 1/t and all-gathers */
-    bool p2p_partitioned_tensors; /* DeepSpeed's way of doing so: more copies, outputs gathered again */
-    bool p2p_one_at_a_time;       /* an exchange of two stages takes both messages, one after the other */
-    int deferred_head_gradients; /* micro-batches whose LM head's weight gradient waits for the end of a pipeline */
-    /* Loss. */
-    SpecLoss loss;
-    int logit_metrics; /* cross-entropies of training metrics on every micro-batch's logits */
-    /* Memory. */
-    double context_bytes;   /* CUDA context, NCCL buffers, cuBLAS workspace: reserved outside the allocator */
-    double workspace_bytes; /* allocated workspaces */
-    bool
-        weight_placeholders; /* fused accumulation hands autograd an unused tensor of each weight's shape, cached */
-    bool pipeline_keeps_boundaries; /* a stage keeps input and gradient buffers of all micro-batches ... */
-    bool pipeline_keeps_outputs;    /* ... and the outputs of all; else of those in flight */
-    bool saves_unquantized_inputs;  /* 8-bit linear layers keep their input in 16 bits and cast again */
-    double
-        bucket_copy_elements; /* gradients copied into one flat buffer at a time, on their way to the wire */
-    double
-        optimizer_flat_bytes; /* a parameter of the shard: flat copies that the optimizer step makes of 16-bit sums */
-    double gather_buffers; /* ZeRO-3: flat buffers of the largest unit that a stream of its own reserves */
-    bool
-        gradients_within_backward; /* 16-bit gradients beside fp32 sums die with the backward that made them */
-    double launch_lead_layers;     /* layers of a forward that the host launches ahead of the GPU at most */
-    bool logs_reserved;            /* what its log calls allocated is what the allocator has reserved */
-    double fragmentation_frac;     /* reserved beyond allocated, as a share of dynamic memory */
-} SpecFramework;
+/* --- software: spec/framework.h --- */
 
 typedef struct SpecExecution {
     SpecFramework framework;
     char framework_text[SPEC_NAME_SIZE * 2];
     SpecAttention attention;
-    bool compiled;
+    int compiled;                    /* 0 or 1 */
     char cuda_graph[SPEC_NAME_SIZE]; /* "" none; what is captured, in the framework's words */
     unsigned overlap;                /* bits of SpecOverlap; SPEC_AUTO has its own bit */
 } SpecExecution;

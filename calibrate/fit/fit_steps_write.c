@@ -78,10 +78,10 @@ static void write_framework(OrrJsonWriter *w, const CalKnobFit *knob, const GPtr
         if (strcmp(framework->name, knob->knob.framework) != 0)
             continue;
         orr_jw_begin(w, framework->name, '{');
-        orr_jw_number(w, "kernel_host_s", framework->kernel_host_s / knob->factor);
-        orr_jw_number(w, "host_sync_s", framework->host_sync_s / knob->factor);
-        orr_jw_number(w, "step_overhead_s", framework->step_overhead_s / knob->factor);
-        orr_jw_number(w, "microbatch_overhead_s", framework->microbatch_overhead_s / knob->factor);
+        orr_jw_number(w, "kernel_host_s", framework->host.kernel_host_s / knob->factor);
+        orr_jw_number(w, "host_sync_s", framework->experts.host_sync_s / knob->factor);
+        orr_jw_number(w, "step_overhead_s", framework->host.step_overhead_s / knob->factor);
+        orr_jw_number(w, "microbatch_overhead_s", framework->host.microbatch_overhead_s / knob->factor);
         orr_jw_end(w, '}');
         return;
     }

@@ -121,10 +121,10 @@ void cal_knob_turn(const CalKnob *knob, double factor, Spec *spec)
     case CAL_KNOB_HOST:
         if (strcmp(framework->name, knob->framework) != 0)
             break;
-        framework->kernel_host_s /= factor;
-        framework->host_sync_s /= factor;
-        framework->step_overhead_s /= factor;
-        framework->microbatch_overhead_s /= factor;
+        framework->host.kernel_host_s /= factor;
+        framework->experts.host_sync_s /= factor;
+        framework->host.step_overhead_s /= factor;
+        framework->host.microbatch_overhead_s /= factor;
         break;
     default: {
         SpecCollectiveModel both = cal_effective_collectives(&spec->cluster);

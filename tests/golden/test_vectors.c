@@ -232,7 +232,7 @@ static void activations_llama(void)
             llama(CASES[i].layers, CASES[i].hidden, CASES[i].heads, CASES[i].kv_heads, CASES[i].ffn, 128256);
         Spec spec = activation_spec(&model, 1, 8192, 1, false, SPEC_RECOMPUTE_NONE);
         spec.execution.attention = SPEC_ATTENTION_FLASH2;
-        spec.execution.framework.fused_swiglu = true;
+        spec.execution.framework.kernels.fused_swiglu = true;
         g_assert_cmpfloat(layer_bytes(&spec), ==, 8192 * CASES[i].token_bytes);
     }
 }

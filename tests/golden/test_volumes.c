@@ -30,7 +30,7 @@ static Counted count(int nodes, const char *model, const char *parallel, const c
         "\"rope\"%s},"
         "\"cluster\":{\"accelerator\":\"h100-sxm5-80gb\",\"gpus_per_node\":%d,\"nodes\":%d},"
         "\"training\":{\"sequence_length\":2048,\"gradient_reduce_dtype\":\"bf16\"%s},\"parallel\":{%s},"
-        "\"execution\":{\"framework\":%s,\"attention\":\"flash2\"}}",
+        "\"execution\":{\"framework\":%s,\"attention\":\"flash2\",\"overlap\":[]}}",
         LAYERS, model, nodes == 0 ? 4 : 8, MAX(nodes, 1), training, parallel, framework);
     GError *error = NULL;
     Spec spec;

@@ -73,7 +73,7 @@ static void load(const char *cluster, const char *calibration, int nodes, Spec *
         "{\"model\": \"llama3-8b\", \"cluster\": {\"preset\": \"%s\", \"nodes\": %d, "
         "\"scale_out_bytes_per_s_per_gpu\": 25e9, \"calibration\": \"%s\"}, \"training\": "
         "{\"sequence_length\": 4096, \"global_batch\": %d, \"micro_batch\": 1}, \"parallel\": {\"data\": %d, "
-        "\"zero\": 3}}",
+        "\"zero\": 3}, \"execution\": {\"overlap\": []}}",
         cluster, nodes, calibration, 8 * nodes, 8 * nodes);
     fixture_scenario(text, NULL, ret_spec);
 }

@@ -226,21 +226,21 @@ static void test_profile(void)
     g_assert_no_error(error);
     fixture_within(by_profile_s, by_hand_s, 1e-3); /* the profile's blocks have four digits */
     g_assert_true(fit_of(fit, &knobs[4])->fitted);
-    fixture_within(spec->execution.framework.kernel_host_s,
-                   ((CalStep *)g_ptr_array_index(steps, 0))->spec.execution.framework.kernel_host_s /
+    fixture_within(spec->execution.framework.host.kernel_host_s,
+                   ((CalStep *)g_ptr_array_index(steps, 0))->spec.execution.framework.host.kernel_host_s /
                        fit_of(fit, &knobs[4])->factor,
                    1e-9);
     /* A framework that the profile does not speak of, and one that overrides it. */
     fixture_scenario(text, NULL, plain);
     const char *sets[] = {set, "execution.framework=nanotron", NULL},
-               *over[] = {set, "execution.framework.kernel_host_s=1e-6", NULL};
+               *over[] = {set, "execution.framework.host.kernel_host_s=1e-6", NULL};
     OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "scenario", &error);
     SpecFramework nanotron;
     g_assert_true(spec_load_framework("nanotron", &nanotron, &error));
     g_assert_true(spec_load_json(orr_json_root(doc), "scenario", sets, false, spec, NULL, &error));
-    fixture_within(spec->execution.framework.kernel_host_s, nanotron.kernel_host_s, 1e-12);
+    fixture_within(spec->execution.framework.host.kernel_host_s, nanotron.host.kernel_host_s, 1e-12);
     g_assert_true(spec_load_json(orr_json_root(doc), "scenario", over, false, spec, NULL, &error));
-    fixture_within(spec->execution.framework.kernel_host_s, 1e-6, 1e-12);
+    fixture_within(spec->execution.framework.host.kernel_host_s, 1e-6, 1e-12);
     g_assert_true(
         g_file_set_contents(path, "{\"frameworks\": {\"megatron-core\": {\"kernel_host\": 1}}}", -1, NULL));
     g_assert_false(spec_load_json(orr_json_root(doc), "scenario", sets, false, spec, NULL, &error));

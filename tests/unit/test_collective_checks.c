@@ -30,12 +30,12 @@ static void checked_collectives(void)
     spec.execution.attention = SPEC_ATTENTION_FLASH2;
     SpecFramework *framework = &spec.execution.framework;
     g_assert_true(spec_load_accelerator("a100-sxm4-80gb", &spec.cluster.accelerator, NULL));
-    framework->attention_speed_frac = 1;
-    framework->collective_check_hop_s = 1;
+    framework->kernels.attention_speed_frac = 1;
+    framework->host.collective_check_hop_s = 1;
     for (int pass = 0; pass < COST_PASS_COUNT; pass++)
         g_assert_cmpfloat_with_epsilon(host_total_s(&spec, (CostPass)pass), expected_s[pass], 1e-9);
     g_assert_cmpfloat(cost_collective_check_s(&spec, 1), ==, 0);
-    framework->collective_checks_pipelines_only = true;
+    framework->host.collective_checks_pipelines_only = true;
     g_assert_cmpfloat(cost_collective_check_s(&spec, 4), ==, 0);
     spec.parallel.pipeline = 2;
     g_assert_cmpfloat(cost_collective_check_s(&spec, 4), ==, 8);

@@ -53,7 +53,7 @@ static void test_fields(void)
         {"parallel.sequence_parallel=false", "parallel.sequence_parallel", "true", "false"},
         {"execution.overlap=[]", "execution.overlap", "grad_reduce+param_gather", "none"},
         {"model.dropout_frac=0.25", "model.dropout_frac", "0.1", "0.25"},
-        {"execution.framework.loss=chunked", "execution.framework.loss", "fused", "chunked"},
+        {"execution.framework.loss.kernel=chunked", "execution.framework.loss.kernel", "fused", "chunked"},
         {"parallel.stage_layers=[13,12,12,12,12,12,12,11]", "parallel.stage_layers", "even",
          "13,12,12,12,12,12,12,11"},
         {"parallel.zero=0", "parallel.zero", "1", "0"},
@@ -85,7 +85,8 @@ static void test_frameworks(void)
     static const char *const names[2] = {"a", "b"};
     Run a = run_of("gpt3-175b.json", older), b = run_of("gpt3-175b.json", recipes);
     Comparison comparison = report_compare(&a.report, &b.report, names, true);
-    const CompareField *attention = find(comparison.fields, "execution.framework.attention_since_hopper"),
+    const CompareField *attention =
+                           find(comparison.fields, "execution.framework.defaults.attention_since_hopper"),
                        *overlap = find(comparison.fields, "execution.overlap");
     g_assert_nonnull(attention);
     g_assert_cmpstr(attention->a, ==, "not given");

@@ -39,10 +39,10 @@ static Spec make_spec(SpecContextMode mode, int context, bool causal)
                                    .context_mode = mode,
                                    .context_inner = mode == SPEC_CONTEXT_HIERARCHICAL ? 2 : 0};
     spec.execution.attention = SPEC_ATTENTION_FLASH3;
-    spec.execution.framework.attention_speed_frac = 1;
-    spec.execution.framework.context_merge_bytes = 8;
-    spec.execution.framework.context_merge_backward_bytes = 6;
-    spec.execution.framework.context_merge_kernels = 1;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
+    spec.execution.framework.context.context_merge_bytes = 8;
+    spec.execution.framework.context.context_merge_backward_bytes = 6;
+    spec.execution.framework.context.context_merge_kernels = 1;
     return spec;
 }
 
@@ -197,8 +197,8 @@ static void traced_exchanges(void)
 {
     Spec spec = make_spec(SPEC_CONTEXT_ALLGATHER_RING, 4, true);
     SpecFramework *framework = &spec.execution.framework;
-    framework->context_merge_bytes = framework->context_merge_backward_bytes = 50;
-    framework->traced_exchange_waits = true;
+    framework->context.context_merge_bytes = framework->context.context_merge_backward_bytes = 50;
+    framework->context.traced_exchange_waits = true;
     const double merged = 3 * 0.75 * 2 * 16384 * 32 * 128.0;
     for (int compiled = 0; compiled < 2; compiled++) {
         spec.execution.compiled = compiled;
@@ -220,7 +220,7 @@ static void traced_exchanges(void)
         }
     }
     const double traced_s = core_s(&spec);
-    framework->traced_exchange_waits = false;
+    framework->context.traced_exchange_waits = false;
     g_assert_cmpfloat(traced_s, >, 1.005 * core_s(&spec));
 }
 

@@ -38,7 +38,7 @@ static double moved(const CostOps *ops, const char *name)
 static void chains(void)
 {
     Spec spec = make_spec(1, false);
-    spec.execution.framework.norm_upcasts_fp32 = true;
+    spec.execution.framework.kernels.norm_upcasts_fp32 = true;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 36 * TOKENS * HIDDEN);
     g_assert_cmpfloat(moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
@@ -57,7 +57,7 @@ static void chains(void)
 static void scaled_rope(void)
 {
     Spec spec = make_spec(1, false);
-    spec.execution.framework.fused_rope = true;
+    spec.execution.framework.kernels.fused_rope = true;
     const double rotated = TOKENS * (QUERIES + KEYS);
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "rope"), ==, 4 * rotated);
@@ -79,9 +79,9 @@ static void kept_apart(void)
 {
     Spec spec = make_spec(1, false);
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        spec.execution.framework.separate_projections = false;
+        spec.execution.framework.kernels.separate_projections = false;
         const CostOps one = fixture_layer_ops(&spec, (CostPass)pass);
-        spec.execution.framework.separate_projections = true;
+        spec.execution.framework.kernels.separate_projections = true;
         const CostOps apart = fixture_layer_ops(&spec, (CostPass)pass);
         double flops[2] = {0};
         int kernels[2] = {0};
@@ -122,9 +122,9 @@ static void kept_apart_takes_longer(void)
     spec.cluster.accelerator.memory_bytes_per_s = 3.3e12;
     spec.cluster.accelerator.peak_flops_per_s[SPEC_BF16] = 989e12;
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        spec.execution.framework.separate_projections = false;
+        spec.execution.framework.kernels.separate_projections = false;
         const double one_s = products_s(&spec, (CostPass)pass);
-        spec.execution.framework.separate_projections = true;
+        spec.execution.framework.kernels.separate_projections = true;
         g_assert_cmpfloat(products_s(&spec, (CostPass)pass), >, one_s);
         g_assert_cmpfloat(products_s(&spec, (CostPass)pass), <, 1.2 * one_s);
     }
@@ -138,12 +138,12 @@ static void rowwise_sums_of_parts(void)
     spec.cluster.accelerator.memory_bytes_per_s = 3.3e12;
     spec.cluster.accelerator.peak_flops_per_s[SPEC_FP8] = 1979e12;
     spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
-    spec.execution.framework.rowwise_gemm_frac = 1;
+    spec.execution.framework.kernels.rowwise_gemm_frac = 1;
     for (int apart = 0; apart < 2; apart++) {
-        spec.execution.framework.separate_projections = apart;
-        spec.execution.framework.rowwise_long_gemm_frac = 1;
+        spec.execution.framework.kernels.separate_projections = apart;
+        spec.execution.framework.kernels.rowwise_long_gemm_frac = 1;
         const double even_s = products_s(&spec, COST_BACKWARD_INPUT);
-        spec.execution.framework.rowwise_long_gemm_frac = 0.5;
+        spec.execution.framework.kernels.rowwise_long_gemm_frac = 0.5;
         const double slow_s = products_s(&spec, COST_BACKWARD_INPUT);
         if (apart)
             g_assert_cmpfloat(slow_s, ==, even_s);
@@ -166,7 +166,7 @@ static void parts_wait_for_their_sum(void)
     CostShape shape;
     double bytes[2];
     for (int apart = 0; apart < 2; apart++) {
-        spec.execution.framework.separate_projections = apart;
+        spec.execution.framework.kernels.separate_projections = apart;
         cost_shape_init(&shape, &spec);
         bytes[apart] = cost_layer_activations(&shape, 0, 0).backward_temp_bytes;
     }
@@ -177,7 +177,7 @@ static void repeated(void)
 {
     Spec spec = make_spec(1, false);
     const double before = kept(&spec);
-    spec.execution.framework.repeats_kv = true;
+    spec.execution.framework.context.repeats_kv = true;
     const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
                   backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(moved(&forward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
@@ -185,9 +185,9 @@ static void repeated(void)
     g_assert_cmpfloat(kept(&spec) - before, ==, 2 * 2 * TOKENS * (QUERIES - KEYS));
     spec.execution.compiled = true; /* spread again in the backward */
     const double compiled = kept(&spec);
-    spec.execution.framework.repeats_kv = false;
+    spec.execution.framework.context.repeats_kv = false;
     g_assert_cmpfloat(kept(&spec), ==, compiled);
-    spec.execution.framework.repeats_kv = true;
+    spec.execution.framework.context.repeats_kv = true;
     spec.model.kv_heads = 32;
     const CostOps whole = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&whole, "repeat keys"), ==, 0);
@@ -201,12 +201,12 @@ static void casts(void)
     const double part = TOKENS / 8 * HIDDEN, heads = TOKENS * QUERIES / 8, ffn = TOKENS * FFN / 8;
     const double out = TOKENS * (QUERIES + 2 * KEYS) / 8, gate = 2 * ffn;
     const double weights = (HIDDEN * (2 * QUERIES + 2 * KEYS) + 3 * HIDDEN * FFN) / 8;
-    framework->tensor_gather_8bit = true;
+    framework->tensor.tensor_gather_8bit = true;
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "cast"), ==, 4 * (2 * part + heads + ffn));
     g_assert_cmpfloat(moved(&ops, "weight cast"), ==, 0);
-    framework->transposes_after_cast =
+    framework->kernels.transposes_after_cast =
         true; /* copies for the weight gradient; "transpose" of what is gathered */
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * part + heads + ffn));
@@ -236,8 +236,8 @@ static void loss_reads_rows_again(void)
 {
     Spec spec = make_spec(1, false);
     CostShape shape;
-    spec.execution.framework.loss = SPEC_LOSS_UNFUSED;
-    spec.execution.framework.logit_metrics = 1;
+    spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
+    spec.execution.framework.loss.logit_metrics = 1;
     spec.cluster.accelerator.sm_count = 100;
     const double rows = 200, row_bytes = 4 * 128256.0, logits = TOKENS * 128256;
     for (int half = 0; half < 2; half++) {
@@ -249,11 +249,11 @@ static void loss_reads_rows_again(void)
         g_assert_cmpfloat(moved(&forward, "loss"), ==, (half ? 18 : 14) * logits);
         g_assert_cmpfloat(moved(&forward, "metrics"), ==, (half ? 18 : 14) * logits);
         g_assert_cmpfloat(moved(&backward, "loss"), ==, (half ? 24 : 22) * logits);
-        spec.execution.framework.loss = SPEC_LOSS_XENTROPY; /* rows half as long */
+        spec.execution.framework.loss.kernel = SPEC_LOSS_XENTROPY; /* rows half as long */
         forward.count = 0;
         cost_ops_head(&shape, COST_FORWARD, &forward);
         g_assert_cmpfloat(moved(&forward, "loss"), ==, 2 * logits);
-        spec.execution.framework.loss = SPEC_LOSS_UNFUSED;
+        spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
     }
 }
 
@@ -270,7 +270,8 @@ static double maxima(const Spec *spec, CostPass pass)
 static void maxima_are_agreed(void)
 {
     Spec spec = make_spec(8, true);
-    spec.execution.framework.reduces_maximum = spec.execution.framework.separate_projections = true;
+    spec.execution.framework.tensor.reduces_maximum = spec.execution.framework.kernels.separate_projections =
+        true;
     g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 0);
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
     g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 4);

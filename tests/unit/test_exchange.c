@@ -293,8 +293,8 @@ static void test_recipe(void)
         OrrJsonDoc *doc = imported(text, EXCHANGE_FORMAT_MEGATRON_BRIDGE, NULL, warnings);
         spec_load_json(orr_json_root(doc), "overrides", sets, false, spec, NULL, &error);
         g_assert_no_error(error);
-        g_assert_cmpuint(spec->execution.framework.recipe_overlap, ==, CASES[i].overlap);
-        g_assert_cmpint(spec->execution.framework.deferred_head_gradients, ==, CASES[i].deferred);
+        g_assert_cmpuint(spec->execution.framework.defaults.recipe_overlap, ==, CASES[i].overlap);
+        g_assert_cmpint(spec->execution.framework.pipeline.deferred_head_gradients, ==, CASES[i].deferred);
         orr_json_free(doc);
     }
 }

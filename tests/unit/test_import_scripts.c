@@ -183,8 +183,8 @@ static void test_left_to_others(void)
     g_assert_nonnull(strstr(said->str, "num-layers: $LAYERS is not set in the file"));
     assert_at(doc, "execution.attention", "\"flash2\"");
     assert_at(doc, "training.recompute", "\"selective\"");
-    assert_at(doc, "execution.framework.recipe_overlap", "[]"); /* a launch has on what it names */
-    assert_at(doc, "execution.framework.deferred_head_gradients", "0");
+    assert_at(doc, "execution.framework.defaults.recipe_overlap", "[]"); /* a launch has on what it names */
+    assert_at(doc, "execution.framework.pipeline.deferred_head_gradients", "0");
     orr_json_free(doc);
 }
 

@@ -17,7 +17,7 @@ typedef struct HeadBytes {
 /* Bytes a logit of one loss on `tensor` ranks; kept without the norm's and the head's input. */
 static HeadBytes head_bytes(const char *loss, int tensor, const char *compiled)
 {
-    g_autofree char *a = g_strdup_printf("execution.framework.loss=%s", loss);
+    g_autofree char *a = g_strdup_printf("execution.framework.loss.kernel=%s", loss);
     g_autofree char *b = g_strdup_printf("parallel.tensor=%d", tensor);
     g_autofree Spec *spec = test_spec(a, b, compiled, "parallel.pipeline=1");
     CostShape shape;
@@ -55,8 +55,8 @@ static void losses(void)
 /* The final norm is eager where norms are, compiled or not: an fp32 copy of its input, 2,048 x 4,096 x 4 bytes. */
 static void final_norm(void)
 {
-    const char *const names[] = {"execution.framework.norm_upcasts_fp32=false",
-                                 "execution.framework.norm_upcasts_fp32=true"};
+    const char *const names[] = {"execution.framework.kernels.norm_upcasts_fp32=false",
+                                 "execution.framework.kernels.norm_upcasts_fp32=true"};
     double kept[2];
     for (int i = 0; i < 2; i++) {
         g_autofree Spec *spec =
@@ -83,11 +83,12 @@ static void inputs(void)
     const char *const fp8 = "training.precision=fp8", *const peak =
                                                           "cluster.accelerator.peak_flops_per_s.fp8=6e14";
     const double parts = layer_kept(peak, peak, peak);
-    g_assert_cmpfloat(layer_kept(peak, peak, "execution.framework.keeps_gathered_input=true") - parts, ==,
-                      2 * (16 - 4) * mib);
+    g_assert_cmpfloat(layer_kept(peak, peak, "execution.framework.tensor.keeps_gathered_input=true") - parts,
+                      ==, 2 * (16 - 4) * mib);
     /* 8-bit inputs of QKV and MLP, and of the MLP's way out (16,384 / 4 wide); a cast copy of attention's output */
     g_assert_cmpfloat(parts - layer_kept(peak, peak, fp8), ==, (2 + 2 + 8 - 2) * mib);
-    g_assert_cmpfloat(layer_kept(peak, fp8, "execution.framework.saves_unquantized_inputs=true"), ==, parts);
+    g_assert_cmpfloat(layer_kept(peak, fp8, "execution.framework.kernels.saves_unquantized_inputs=true"), ==,
+                      parts);
     /* per-op recomputation: a compiler does not keep the MLP's last product, eager code does */
     const char *const per_op = "training.recompute={\"mode\":\"selective-op\"}";
     g_assert_cmpfloat(layer_kept(peak, per_op, "execution.compiled=false") -
@@ -160,10 +161,10 @@ static void generation_inherits(void)
     GError *error = NULL;
     g_assert_true(spec_load_framework("torchtitan", &now, &error));
     g_assert_true(spec_load_framework("torchtitan-2024", &then, &error));
-    g_assert_cmpint(now.loss, ==, SPEC_LOSS_COMPILED);
-    g_assert_cmpint(then.loss, ==, SPEC_LOSS_UNFUSED);
-    g_assert_cmpfloat(now.kernel_host_s, ==, then.kernel_host_s);
-    g_assert_cmpfloat(now.gather_buffers, ==, then.gather_buffers);
+    g_assert_cmpint(now.loss.kernel, ==, SPEC_LOSS_COMPILED);
+    g_assert_cmpint(then.loss.kernel, ==, SPEC_LOSS_UNFUSED);
+    g_assert_cmpfloat(now.host.kernel_host_s, ==, then.host.kernel_host_s);
+    g_assert_cmpfloat(now.allocator.gather_buffers, ==, then.allocator.gather_buffers);
     g_assert_cmpstr(then.until, ==, "2025-01");
     g_assert_cmpstr(now.until, ==, "");
 }
@@ -171,7 +172,7 @@ static void generation_inherits(void)
 /* A scenario's own fp32 sums are reduced in fp32; the framework decides where it says nothing. */
 static void reduced_as_summed(void)
 {
-    const char *const wire = "execution.framework.gradient_reduce_dtype=bf16";
+    const char *const wire = "execution.framework.data_parallel.gradient_reduce_dtype=bf16";
     g_autofree Spec *asked = test_spec("training.gradient_dtype=fp32", wire, NULL, NULL);
     g_autofree Spec *silent = test_spec(wire, NULL, NULL, NULL);
     g_assert_cmpint(asked->training.gradient_reduce_dtype, ==, SPEC_FP32);
@@ -196,14 +197,16 @@ static double zero3_compute_s(const char *a, const char *b, const char *c)
  * in 16 bits. On a wire of the weights' type nothing is cast. */
 static void casts_gradients(void)
 {
-    const char *const cast = "execution.framework.gradient_cast=true",
-                      *const more = "execution.framework.gradient_copies=2.5",
+    const char *const cast = "execution.framework.data_parallel.gradient_cast=true",
+                      *const more = "execution.framework.data_parallel.gradient_copies=2.5",
                       *const wide = "training.gradient_reduce_dtype=fp32",
                       *const narrow = "training.gradient_reduce_dtype=bf16";
-    const double one = zero3_compute_s(wide, "execution.framework.gradient_copies=0", NULL);
-    g_assert_cmpfloat(zero3_compute_s(wide, cast, "execution.framework.gradient_copies=0"), >, one);
-    g_assert_cmpfloat_with_epsilon(zero3_compute_s(wide, cast, "execution.framework.gradient_copies=0"),
-                                   zero3_compute_s(wide, more, NULL), 1e-9);
+    const double one = zero3_compute_s(wide, "execution.framework.data_parallel.gradient_copies=0", NULL);
+    g_assert_cmpfloat(zero3_compute_s(wide, cast, "execution.framework.data_parallel.gradient_copies=0"), >,
+                      one);
+    g_assert_cmpfloat_with_epsilon(
+        zero3_compute_s(wide, cast, "execution.framework.data_parallel.gradient_copies=0"),
+        zero3_compute_s(wide, more, NULL), 1e-9);
     g_assert_cmpfloat_with_epsilon(zero3_compute_s(narrow, cast, more), zero3_compute_s(narrow, more, NULL),
                                    1e-12);
 }
@@ -225,12 +228,12 @@ static double besides(const char *a, const char *b)
  * over 4 tensor ranks, in 16 bits, with its norms; the eager loss leaves a hole of 2 bytes for each of its logits. */
 static void reserved(void)
 {
-    const char *const buffers = "execution.framework.gather_buffers=2";
+    const char *const buffers = "execution.framework.allocator.gather_buffers=2";
     const double unit = 2 * (48.0 * 128 * 4096 + 4096.0 * 4096 + 3 * 4096.0 * 16384) / 4;
-    g_assert_cmpfloat(besides("execution.framework.loss=fused", NULL), ==, 0);
-    const double both = besides("execution.framework.loss=fused", buffers);
+    g_assert_cmpfloat(besides("execution.framework.loss.kernel=fused", NULL), ==, 0);
+    const double both = besides("execution.framework.loss.kernel=fused", buffers);
     g_assert_cmpfloat_with_epsilon(both, 2 * unit, 2 * 2 * 2 * 4096);
-    g_assert_cmpfloat_with_epsilon(besides("execution.framework.loss=unfused", buffers) - both,
+    g_assert_cmpfloat_with_epsilon(besides("execution.framework.loss.kernel=unfused", buffers) - both,
                                    2 * LOGITS / 4, 0.5);
 }
 
@@ -238,8 +241,8 @@ static void reserved(void)
  * need no copy, one GPU a model copy no bucket. */
 static void flat_gradients(void)
 {
-    const char *const bucket = "execution.framework.bucket_copy_elements=100",
-                      *const flat = "execution.framework.optimizer_flat_bytes=8",
+    const char *const bucket = "execution.framework.allocator.bucket_copy_elements=100",
+                      *const flat = "execution.framework.optimizer.optimizer_flat_bytes=8",
                       *const zero = "parallel.zero=1";
     g_autofree Spec *half = test_spec(bucket, flat, zero, "training.gradient_reduce_dtype=fp32");
     g_autofree Spec *whole = test_spec(bucket, flat, zero, "training.gradient_dtype=fp32");
@@ -293,10 +296,10 @@ static void boundaries(void)
     static const double MIB_MORE[] = {(16 + 4) * 16, (2 * 16 + 4 - 3) * 16, (2 * 16 + 4 - 2) * 16,
                                       (16 - 1) * 16 + 16 * 50};
     OrrArena *arena = orr_arena_new();
-    const Report without = run("execution.framework.pipeline_keeps_outputs=true", NULL, arena);
-    const Report some = run("execution.framework.pipeline_keeps_boundaries=true", NULL, arena);
-    const Report all = run("execution.framework.pipeline_keeps_boundaries=true",
-                           "execution.framework.pipeline_keeps_outputs=true", arena);
+    const Report without = run("execution.framework.allocator.pipeline_keeps_outputs=true", NULL, arena);
+    const Report some = run("execution.framework.allocator.pipeline_keeps_boundaries=true", NULL, arena);
+    const Report all = run("execution.framework.allocator.pipeline_keeps_boundaries=true",
+                           "execution.framework.allocator.pipeline_keeps_outputs=true", arena);
     g_assert_cmpint(all.stage_count, ==, 4);
     for (int i = 0; i < 4; i++) {
         const double more = i < 3 ? (16 - 4) * 16 : 0;
@@ -324,9 +327,9 @@ static Report run_sets(const char *const *sets, OrrArena *arena)
  * recomputed are the layers' inputs, 2,048 x 4,096 in 16 bits each, and else more than they need. */
 static void passing_gradients(void)
 {
-    const char *const both = "execution.framework.states=bf16-fp32-acc",
+    const char *const both = "execution.framework.optimizer.states=bf16-fp32-acc",
                       *const sums = "training.gradient_dtype=fp32",
-                      *const within = "execution.framework.gradients_within_backward=true",
+                      *const within = "execution.framework.allocator.gradients_within_backward=true",
                       *const full = "training.recompute=full";
     OrrArena *arena = orr_arena_new();
     const Report whole = run_sets((const char *[]){both, sums, NULL}, arena),
@@ -350,10 +353,10 @@ static void passing_head_gradients(void)
     OrrArena *arena = orr_arena_new();
     double beyond[G_N_ELEMENTS(LAYERS)];
     for (size_t i = 0; i < G_N_ELEMENTS(LAYERS); i++) {
-        const char *const vocab = "model.vocab=512000", *const loss = "execution.framework.loss=fused",
-                          *const both = "execution.framework.states=bf16-fp32-acc",
+        const char *const vocab = "model.vocab=512000", *const loss = "execution.framework.loss.kernel=fused",
+                          *const both = "execution.framework.optimizer.states=bf16-fp32-acc",
                           *const sums = "training.gradient_dtype=fp32",
-                          *const within = "execution.framework.gradients_within_backward=true";
+                          *const within = "execution.framework.allocator.gradients_within_backward=true";
         const Report whole = run_sets((const char *[]){LAYERS[i], vocab, loss, both, sums, NULL}, arena),
                      passing =
                          run_sets((const char *[]){LAYERS[i], vocab, loss, both, sums, within, NULL}, arena);
@@ -375,11 +378,12 @@ static void held_outputs(void)
     } CASES[] = {{"1000", "0", 32}, {"3", "0", 3}, {"0", "0", 0}, {"1000", "1", 0}};
     OrrArena *arena = orr_arena_new();
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
-        g_autofree char *lead = g_strconcat("execution.framework.launch_lead_layers=", CASES[i].lead, NULL);
-        g_autofree char *host = g_strconcat("execution.framework.kernel_host_s=", CASES[i].host, NULL);
+        g_autofree char *lead =
+            g_strconcat("execution.framework.allocator.launch_lead_layers=", CASES[i].lead, NULL);
+        g_autofree char *host = g_strconcat("execution.framework.host.kernel_host_s=", CASES[i].host, NULL);
         const Report report =
             run_sets((const char *[]){"parallel.pipeline=1", "parallel.sequence_parallel=true",
-                                      "execution.framework.loss=fused", lead, host, NULL},
+                                      "execution.framework.loss.kernel=fused", lead, host, NULL},
                      arena);
         g_assert_cmpfloat(report.reserved_bytes - report.peak_bytes, ==,
                           2 * CASES[i].layers * 2048 * 4096 * 2);

@@ -281,7 +281,7 @@ static Spec timed_spec(SpecMoeDispatcher dispatcher)
                                                  .scale_up_bytes_per_s = 450e9};
     spec.cluster.accelerator.peak_flops_per_s[SPEC_BF16] = 989e12;
     spec.training.global_batch = 256;
-    spec.execution.framework.attention_speed_frac = 1;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
     return spec;
 }
 
@@ -338,12 +338,12 @@ static void host(void)
     Spec spec = timed_spec(SPEC_DISPATCHER_ALLTOALL);
     spec.parallel.expert = 1;
     spec.parallel.data = 64;
-    spec.execution.framework.kernel_host_s = 1e-3; /* so slow that only launches count */
+    spec.execution.framework.host.kernel_host_s = 1e-3; /* so slow that only launches count */
     const double eager = layer_time(&spec).host_s;
-    spec.execution.framework.grouped_experts = true;
+    spec.execution.framework.experts.grouped_experts = true;
     g_assert_cmpfloat(layer_time(&spec).host_s, <,
                       eager - 2 * 255 * 0.9e-3); /* two products of 256 experts */
-    spec.execution.framework.grouped_experts = false;
+    spec.execution.framework.experts.grouped_experts = false;
     g_strlcpy(spec.execution.cuda_graph, "transformer_engine/['attn', 'moe_router']", SPEC_NAME_SIZE);
     const double router = layer_time(&spec).host_s;
     g_assert_cmpfloat(router, <, eager);
@@ -356,28 +356,30 @@ static void host(void)
         CLOSE(layer_time(&spec).host_s, eager, 1e-12);
     }
     spec.execution.cuda_graph[0] = '\0';
-    spec.execution.framework.host_sync_s = 0.5; /* read back once a layer, unless capacity fixes the sizes */
+    spec.execution.framework.experts.host_sync_s =
+        0.5; /* read back once a layer, unless capacity fixes the sizes */
     CLOSE(layer_time(&spec).host_s, eager + 0.5, 1e-9);
     spec.model.moe.capacity_factor = 1;
     const double padded = layer_time(&spec).host_s;
     g_assert_cmpfloat(padded, <, eager + 0.1);
-    spec.execution.framework.host_sync_s = 0;
+    spec.execution.framework.experts.host_sync_s = 0;
     CLOSE(layer_time(&spec).host_s, padded, 1e-9);
-    spec.execution.framework.host_spread_frac = 0.5; /* one tensor rank waits for nobody */
+    spec.execution.framework.host.host_spread_frac = 0.5; /* one tensor rank waits for nobody */
     CLOSE(layer_time(&spec).host_s, padded, 1e-9);
     spec.parallel.tensor = 2;
     spec.parallel.data = 32;
     const CostTime two = layer_time(&spec);
-    spec.execution.framework.host_spread_frac = 0;
+    spec.execution.framework.host.host_spread_frac = 0;
     const CostTime alike = layer_time(&spec);
     g_assert_cmpfloat(alike.host_s, >, 0);
     CLOSE(cost_time_total_s(&two) / cost_time_total_s(&alike), 1 + 0.5 * cost_largest_deviate(2), 1e-9);
     spec.parallel.tensor = 1;
     spec.parallel.data = 64;
     const CostTime behind = layer_time(&spec);
-    spec.execution.framework.launch_blocking = true; /* then nothing of the launches hides behind kernels */
+    spec.execution.framework.host.launch_blocking =
+        true; /* then nothing of the launches hides behind kernels */
     CLOSE(layer_time(&spec).host_s - behind.host_s, cost_time_total_s(&behind) - behind.host_s, 1e-9);
-    spec.execution.framework.kernel_host_s = 0;
+    spec.execution.framework.host.kernel_host_s = 0;
     CLOSE(layer_time(&spec).host_s, 0, 0);
 }
 
@@ -407,7 +409,7 @@ static void copies_of_rows(void)
 {
     const double rows = 4096 * 8 * 7168 * 2.0; /* bytes */
     Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
-    spec.execution.framework.pads_expert_rows = true;
+    spec.execution.framework.experts.pads_expert_rows = true;
     CostOps ops = moe_ops(&spec, COST_FORWARD);
     CLOSE(bytes_of(&ops, "pad rows"), 0, 0); /* 16 bits want no padding */
     CLOSE(bytes_of(&ops, "probabilities"), 4096 * 8 * 4, 0);
@@ -436,9 +438,9 @@ static void activation_inside_products(void)
 {
     Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
     spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
-    spec.execution.framework.pads_expert_rows = true;
-    spec.execution.framework.fused_grouped_mlp = true;
-    spec.execution.framework.fused_swiglu = true;
+    spec.execution.framework.experts.pads_expert_rows = true;
+    spec.execution.framework.experts.fused_grouped_mlp = true;
+    spec.execution.framework.kernels.fused_swiglu = true;
     static const struct {
         SpecPrecision precision;
         bool fused;
@@ -467,7 +469,7 @@ static void by_element(const Spec *spec, const CostOp *op)
     cost_shape_init(&shape, &other);
     const double elements = op->u.move.elements, empty_s = 2 * 3e-6;
     CLOSE(cost_op_s(&shape, op), empty_s + op->u.move.bytes / (8e12 * 0.85), 1e-12);
-    other.execution.framework.sm_elements_per_s = 2.5e9;
+    other.execution.framework.kernels.sm_elements_per_s = 2.5e9;
     CLOSE(cost_op_s(&shape, op), empty_s + elements / (148 * 2.5e9), 1e-12);
     shape.accelerator.memory_bytes_per_s *= 2;
     CLOSE(cost_op_s(&shape, op), empty_s + elements / (148 * 2.5e9), 1e-12);
@@ -482,7 +484,7 @@ static void by_element(const Spec *spec, const CostOp *op)
 static void biased_experts(void)
 {
     Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
-    spec.execution.framework.fused_swiglu = true;
+    spec.execution.framework.kernels.fused_swiglu = true;
     const double inner = 4096 * 8 * 2048 * 2.0, outer = 4096 * 8 * 7168 * 2.0;
     CostOps ops = moe_ops(&spec, COST_BACKWARD_INPUT);
     CLOSE(bytes_of(&ops, "activation") + bytes_of(&ops, "probability grad"), (5 + 3) * inner, 0);
@@ -498,7 +500,7 @@ static void biased_experts(void)
     CLOSE(bytes_of(&ops, "expert bias"), (3 + 2) * outer, 0);
     CLOSE(bytes_of(&ops, "weigh bias"), 1 * outer, 0);
     CLOSE(bytes_of(&ops, "bias"), 0, 0);
-    spec.execution.framework.fused_dropout_add = true; /* which such experts rule out */
+    spec.execution.framework.kernels.fused_dropout_add = true; /* which such experts rule out */
     CostShape shape;
     cost_shape_init(&shape, &spec);
     CostOps layer = {.count = 0};

@@ -147,8 +147,8 @@ static void softmax_needs_rows(void)
 {
     Spec spec = make_spec(8, false, SPEC_ATTENTION_UNFUSED);
     spec.model.heads = spec.model.kv_heads = 16;
-    spec.execution.framework.fused_softmax = true;
-    spec.execution.framework.fused_softmax_rows = 4;
+    spec.execution.framework.kernels.fused_softmax = true;
+    spec.execution.framework.kernels.fused_softmax_rows = 4;
     const double scores = 2 * 4096.0 * 4096.0; /* of one sequence */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
@@ -167,7 +167,7 @@ static void softmax_needs_rows(void)
 static void softmax_reads_a_mask(void)
 {
     Spec spec = make_spec(8, false, SPEC_ATTENTION_UNFUSED);
-    spec.execution.framework.fused_softmax = spec.execution.framework.masked_softmax = true;
+    spec.execution.framework.kernels.fused_softmax = spec.execution.framework.kernels.masked_softmax = true;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     const double rows = 2 * (32 / 8) * 4096.0;
     g_assert_cmpfloat(named(&ops, "mask")->u.move.bytes, ==, 4096.0 * 4096.0 * 81);
@@ -193,9 +193,9 @@ static void latent_attention_falls_back(void)
                                .qk_rope_head_dim = 64,
                                .v_head_dim = 128};
     spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
-    spec.execution.framework.latent_heads_blackwell = true;
+    spec.execution.framework.kernels.latent_heads_blackwell = true;
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_CUDNN);
-    spec.execution.framework.latent_heads_blackwell = false;
+    spec.execution.framework.kernels.latent_heads_blackwell = false;
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_UNFUSED);
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_nonnull(named(&ops, "scores"));
@@ -216,11 +216,11 @@ static void latent_rope(void)
     spec.model.position = SPEC_POSITION_ROPE;
     spec.model.mla =
         (SpecMla){.kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128};
-    spec.execution.framework.fused_rope = spec.execution.framework.fused_mla_rope = true;
+    spec.execution.framework.kernels.fused_rope = spec.execution.framework.kernels.fused_mla_rope = true;
     const double dims = 2 * 4096.0 * 32 * 2; /* bytes of one dimension of all heads and tokens */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * 64 * 2);
-    spec.execution.framework.fused_mla_rope = false;
+    spec.execution.framework.kernels.fused_mla_rope = false;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * (64 * 14 + 192 * 2));
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
@@ -235,7 +235,7 @@ static void sums_in_fp32(void)
     CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     const double weights = 4096.0 * (32 + 2 * 8) * 128;
     g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 10 * weights);
-    spec.execution.framework.gradient_upcast = true;
+    spec.execution.framework.kernels.gradient_upcast = true;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 18 * weights);
     spec.training.gradient_dtype = SPEC_BF16;
@@ -248,7 +248,7 @@ static void copies_around_a_fused_core(void)
 {
     Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
     const int before = fixture_layer_ops(&spec, COST_BACKWARD_INPUT).count;
-    spec.execution.framework.qkv_backward_copies = 1;
+    spec.execution.framework.kernels.qkv_backward_copies = 1;
     const CostOps backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
                   forward = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(backward.count, ==, before + 1);
@@ -291,9 +291,9 @@ static void backward_launches(void)
 {
     Spec spec = make_spec(1, false, SPEC_ATTENTION_FLASH2);
     g_assert_true(spec_load_accelerator("a100-sxm4-80gb", &spec.cluster.accelerator, NULL));
-    spec.execution.framework.attention_speed_frac = 1;
-    spec.execution.framework.kernel_host_s = 1;
-    spec.execution.framework.backward_host_frac = 0.2;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
+    spec.execution.framework.host.kernel_host_s = 1;
+    spec.execution.framework.host.backward_host_frac = 0.2;
     CostShape shape;
     cost_shape_init(&shape, &spec);
     const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
@@ -372,15 +372,15 @@ static void gathers_of_frameworks(void)
     const double whole = 8192.0 * 4096 * 2;
     CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(gathered(&ops), ==, 4 * whole); /* two inputs again, two output gradients */
-    spec.execution.framework.keeps_gathered_input = true;
-    spec.execution.framework.tensor_layout_copies = 1;
+    spec.execution.framework.tensor.keeps_gathered_input = true;
+    spec.execution.framework.tensor.tensor_layout_copies = 1;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
     g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 2 * 2 * whole);
     ops = fixture_layer_ops(&spec, COST_FORWARD); /* two gathers, two reduce-scatters */
     g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 4 * 2 * whole);
     spec.training.precision = SPEC_PRECISION_FP8;
-    spec.execution.framework.tensor_gather_8bit = true;
+    spec.execution.framework.tensor.tensor_gather_8bit = true;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(gathered(&ops), ==, whole);
     /* for the weight gradients, tokens innermost: two inputs and two output gradients, whole */
@@ -393,7 +393,7 @@ static void gathers_of_frameworks(void)
     spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
-    spec.execution.framework.chunked_tensor_overlap = true;
+    spec.execution.framework.tensor.chunked_tensor_overlap = true;
     spec.execution.overlap = SPEC_OVERLAP_TENSOR; /* pieces are multiplied where they arrive */
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 0);
@@ -414,9 +414,9 @@ static void scales_of_gathered_tensors(void)
 {
     Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
     const double elements = 8192.0 * 4096;
-    spec.execution.framework.keeps_gathered_input = true;
-    spec.execution.framework.tensor_gather_8bit = true;
-    spec.execution.framework.chunked_tensor_overlap = true;
+    spec.execution.framework.tensor.keeps_gathered_input = true;
+    spec.execution.framework.tensor.tensor_gather_8bit = true;
+    spec.execution.framework.tensor.chunked_tensor_overlap = true;
     spec.execution.overlap = SPEC_OVERLAP_TENSOR;
     static const struct {
         SpecPrecision precision;
@@ -442,7 +442,7 @@ static void scales_of_gathered_tensors(void)
         g_assert_true(cost_overlaps_tensor(&shape) == cases[i].overlaps);
     }
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
-    spec.execution.framework.reduces_maximum = true; /* of every cast, and of each once */
+    spec.execution.framework.tensor.reduces_maximum = true; /* of every cast, and of each once */
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(count_named(&ops, "maximum"), ==, 4);
 }
@@ -455,7 +455,7 @@ static void stops_early(void)
     CostTime all, early, without = {0};
     g_autoptr(GError) error = NULL;
     g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
-    spec.execution.framework.attention_speed_frac = 1;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     cost_shape_init(&shape, &spec);
     all = cost_time_recompute(&shape, &ops, COST_RECOMPUTE_OP_ALL);
@@ -463,7 +463,7 @@ static void stops_early(void)
         without.compute_s += cost_op_s(&shape, &ops.op[i]);
     }
     g_assert_cmpstr(ops.op[ops.count - 2].name, ==, "mlp out");
-    spec.execution.framework.recompute_stops_early = true;
+    spec.execution.framework.kernels.recompute_stops_early = true;
     early = cost_time_recompute(&shape, &ops, COST_RECOMPUTE_OP_ALL);
     g_assert_cmpfloat_with_epsilon(all.compute_s - early.compute_s, without.compute_s, 1e-12);
 }
@@ -477,8 +477,8 @@ static void static_products_hide_nothing(void)
     g_autoptr(GError) error = NULL;
     g_assert_true(spec_load_cluster("dgx-b200", &spec.cluster, &error));
     spec.cluster.nodes = 1;
-    spec.execution.framework.attention_speed_frac = 1;
-    spec.execution.framework.overlap_tensor_backward = true;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
+    spec.execution.framework.tensor.overlap_tensor_backward = true;
     spec.training.sequence_length = 16384;
     const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     double alone_s = 0;
@@ -498,9 +498,9 @@ static void static_products_hide_nothing(void)
     g_assert_cmpfloat(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR], <,
                       0.7 * alone_s);
     /* What nothing hides waits for streams and ranks. */
-    spec.execution.framework.overlap_tensor_backward = false;
+    spec.execution.framework.tensor.overlap_tensor_backward = false;
     const double before_s = cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR];
-    spec.execution.framework.collective_gap_s = 1e-5;
+    spec.execution.framework.host.collective_gap_s = 1e-5;
     g_assert_cmpfloat_with_epsilon(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR],
                                    before_s + 2e-5, 1e-12);
 }
@@ -524,9 +524,9 @@ static void own_part_hides_gathers(void)
     CostShape shape;
     g_autoptr(GError) error = NULL;
     g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
-    spec.execution.framework.attention_speed_frac = 1;
-    spec.execution.framework.chunked_tensor_overlap = false;
-    spec.execution.framework.own_part_products = true;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
+    spec.execution.framework.tensor.chunked_tensor_overlap = false;
+    spec.execution.framework.tensor.local_chunk_gemms = true;
     spec.training.sequence_length = 16384;
     for (int pass = COST_FORWARD; pass <= COST_BACKWARD_INPUT; pass++) {
         const CostOps ops = fixture_layer_ops(&spec, (CostPass)pass);

@@ -87,7 +87,7 @@ static void applies(void)
         {{"parallel.zero=2"}, SPEC_OVERLAP_TENSOR, 0},
         {{"execution.framework=megatron-core-2023"}, 0, 8},
         {{"execution.framework=megatron-lm-2024"}, 0, 0},
-        {{"execution.framework.deferred_head_gradients=5"}, SPEC_OVERLAP_TENSOR, 5},
+        {{"execution.framework.pipeline.deferred_head_gradients=5"}, SPEC_OVERLAP_TENSOR, 5},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(CASES); i++) {
         OrrArena *arena = orr_arena_new();
@@ -133,8 +133,9 @@ static void scenario(void)
     OrrArena *arena = orr_arena_new();
     GError *error = NULL;
     Report at_once, later;
-    report_run(load((const char *const[]){"execution.framework.deferred_head_gradients=0", NULL}, arena),
-               NULL, &options, arena, &at_once, &error);
+    report_run(
+        load((const char *const[]){"execution.framework.pipeline.deferred_head_gradients=0", NULL}, arena),
+        NULL, &options, arena, &at_once, &error);
     g_assert_no_error(error);
     report_run(load((const char *const[]){NULL}, arena), NULL, &options, arena, &later, &error);
     g_assert_no_error(error);

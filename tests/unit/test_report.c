@@ -383,7 +383,7 @@ static void test_text_stays_on_the_page(void)
     memset(f->spec.cluster.name, 'z', sizeof f->spec.cluster.name - 1);
     f->spec.name[5] = '\n'; /* a name cannot break the page */
     for (int i = 0; i < 200; i++)
-        g_ptr_array_add(f->source.defaulted, "execution.framework.kernel_host_s=0.000005");
+        g_ptr_array_add(f->source.defaulted, "execution.framework.host.kernel_host_s=0.000005");
     fill_stages(f, 64);
     const int64_t steps_ps[] = {0, 1, 5 * MS, INT64_C(9000000000000000000)};
     for (gsize i = 0; i < G_N_ELEMENTS(steps_ps); i++) {

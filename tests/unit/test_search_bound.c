@@ -41,7 +41,7 @@ static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *
                         ? search_bound_group_pairs(lane->tables, group)
                         : search_bound_group(lane->tables, group),
                     <=, run.step_ps);
-    const double needed = run.peak_bytes + spec->execution.framework.context_bytes;
+    const double needed = run.peak_bytes + spec->execution.framework.allocator.context_bytes;
     if (least_ps > run.step_ps || least_bytes > needed + 1)
         describe(spec);
     g_assert_cmpint(least_ps, <=, run.step_ps);

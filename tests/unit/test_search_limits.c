@@ -116,7 +116,8 @@ static void test_memory(void)
         g_assert_cmpuint(pruned.best->len, ==, whole.best->len);
         for (guint k = 0; k < pruned.best->len; k++) {
             const SearchRun *run = &g_array_index(pruned.best, SearchRun, k);
-            g_assert_cmpfloat(run->peak_bytes + spec->execution.framework.context_bytes, <=, capacity);
+            g_assert_cmpfloat(run->peak_bytes + spec->execution.framework.allocator.context_bytes, <=,
+                              capacity);
             g_assert_cmpint(search_id_compare(&run->id, &g_array_index(whole.best, SearchRun, k).id), ==, 0);
         }
         for (guint k = 0; k < pruned.misses->len; k++)

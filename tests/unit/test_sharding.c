@@ -60,9 +60,9 @@ static void stages(void)
 /* Units gathered ahead: less is waited for, and each takes its place. */
 static void prefetch(void)
 {
-    const Ran none = RUN("execution.framework.prefetch_units=0"),
-              one = RUN("execution.framework.prefetch_units=1"),
-              two = RUN("execution.framework.prefetch_units=2");
+    const Ran none = RUN("execution.framework.data_parallel.prefetch_units=0"),
+              one = RUN("execution.framework.data_parallel.prefetch_units=1"),
+              two = RUN("execution.framework.data_parallel.prefetch_units=2");
     g_assert_cmpfloat(one.exposed_s, <, 0.5 * none.exposed_s);
     g_assert_cmpfloat(two.exposed_s, <=, one.exposed_s);
     g_assert_cmpfloat(two.weights, >, one.weights);
@@ -72,8 +72,10 @@ static void prefetch(void)
 /* Weights that stay after the forward are gathered once, and are all there when the backward begins. */
 static void reshard(void)
 {
-    const Ran again = RUN("execution.overlap=[]", "execution.framework.reshard_after_forward=true"),
-              kept = RUN("execution.overlap=[]", "execution.framework.reshard_after_forward=false");
+    const Ran again =
+                  RUN("execution.overlap=[]", "execution.framework.data_parallel.reshard_after_forward=true"),
+              kept = RUN("execution.overlap=[]",
+                         "execution.framework.data_parallel.reshard_after_forward=false");
     g_assert_cmpfloat(kept.exposed_s, <, again.exposed_s);
     g_assert_cmpfloat(kept.weights, >, 3 * again.weights);
 }
@@ -84,9 +86,11 @@ static void accumulation(void)
     const double parameters = 12 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 14336) + 2.0 * 32000 * 4096;
     for (int zero = 2; zero <= 3; zero++) {
         g_autofree char *stage = g_strdup_printf("parallel.zero=%d", zero);
-        const Ran each = RUN(stage, "execution.overlap=[]", "execution.framework.bucket_bytes=4e8"),
-                  once = RUN(stage, "execution.overlap=[]", "execution.framework.bucket_bytes=4e8",
-                             "execution.framework.reduce_each_microbatch=false");
+        const Ran each = RUN(stage, "execution.overlap=[]",
+                             "execution.framework.data_parallel.bucket_bytes=4e8"),
+                  once =
+                      RUN(stage, "execution.overlap=[]", "execution.framework.data_parallel.bucket_bytes=4e8",
+                          "execution.framework.data_parallel.reduce_each_microbatch=false");
         g_assert_cmpfloat(once.sent, <, 0.8 * each.sent);
         g_assert_cmpfloat(once.gradients, >=, 2 * parameters);
         g_assert_cmpfloat(each.gradients, <, 1.2 * parameters);
@@ -96,8 +100,8 @@ static void accumulation(void)
 /* Buckets start before the backward is over; one bucket for all waits for its end. */
 static void buckets(void)
 {
-    const Ran one = RUN("parallel.zero=1", "execution.framework.bucket_bytes=0"),
-              some = RUN("parallel.zero=1", "execution.framework.bucket_bytes=2e8");
+    const Ran one = RUN("parallel.zero=1", "execution.framework.data_parallel.bucket_bytes=0"),
+              some = RUN("parallel.zero=1", "execution.framework.data_parallel.bucket_bytes=2e8");
     g_assert_cmpfloat(some.exposed_s, <, 0.5 * one.exposed_s);
     g_assert_cmpfloat(some.step_s, <, one.step_s);
 }
@@ -107,7 +111,7 @@ static void buckets(void)
 static void hook_buckets(void)
 {
     static const char *const FRAMEWORK = "execution.framework=nanotron",
-                             *const KEEPS = "execution.framework.gradients_within_backward=false";
+                             *const KEEPS = "execution.framework.allocator.gradients_within_backward=false";
     const Ran zero = RUN(FRAMEWORK, KEEPS, "parallel.zero=0"), one = RUN(FRAMEWORK, KEEPS, "parallel.zero=1"),
               alone = RUN(FRAMEWORK, KEEPS, "parallel.zero=0", "parallel.tensor=8", "parallel.pipeline=4"),
               within = RUN(FRAMEWORK, "parallel.zero=0");
@@ -180,7 +184,8 @@ static void eager_models(void)
  * 6, 16-bit ones 2 x 2 + 2 where those take 4. ZeRO-0 and 2 do as ever. */
 static void zero1_all_reduces(void)
 {
-    static const char one[] = "parallel.zero=1", whole[] = "execution.framework.zero1_all_reduces=true",
+    static const char one[] = "parallel.zero=1",
+                      whole[] = "execution.framework.data_parallel.zero1_all_reduces=true",
                       wide[] = "training.gradient_dtype=fp32", narrow[] = "training.gradient_dtype=bf16";
     const Ran scattered = RUN(one, wide), reduced = RUN(one, wide, whole),
               none = RUN("parallel.zero=0", wide), kept = RUN("parallel.zero=0", wide, whole);

@@ -128,7 +128,7 @@ static void test_by_cost(void)
         spec->model.vocab = 131072;
         spec->parallel.pipeline = cases[i].pipeline;
         spec->parallel.virtual_stages = 1;
-        spec->execution.framework.balances_head = true;
+        spec->execution.framework.pipeline.balances_head = true;
         g_assert_true(spec_stage_layers(spec, counts, &error));
         g_assert_no_error(error);
         g_autofree char *got = show(counts, cases[i].pipeline);

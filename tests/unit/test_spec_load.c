@@ -83,9 +83,9 @@ static void test_forms(void)
     g_assert_cmpfloat(spec->training.states.moments_bytes, ==, 8.0);
     g_assert_cmpint(spec->model.biases, ==, SPEC_BIASES_QKV);
     g_assert_cmpuint(spec->execution.overlap, ==, SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_TENSOR);
-    g_autofree Spec *cannot =
-        test_spec("execution.overlap=[\"grad_reduce\",\"tensor\"]", "execution.framework.reduces_at_end=true",
-                  "execution.framework.name=old", NULL);
+    g_autofree Spec *cannot = test_spec("execution.overlap=[\"grad_reduce\",\"tensor\"]",
+                                        "execution.framework.data_parallel.reduces_at_end=true",
+                                        "execution.framework.name=old", NULL);
     g_assert_cmpuint(cannot->execution.overlap, ==, SPEC_OVERLAP_TENSOR);
     g_autofree Spec *other = test_spec("cluster.latency_s=2.5 us", "training.tokens=300B",
                                        "model.biases=false", "training.recompute=full");
@@ -238,12 +238,12 @@ static void check_presets(const char *path)
     spec_source_clear(&source);
     static const char *const overrides[] = {"model.layers=4",
                                             "cluster.accelerator.memory_bytes=40 GB",
-                                            "execution.framework.kernel_host_s=3 us",
-                                            "execution.framework.attention=unfused",
+                                            "execution.framework.host.kernel_host_s=3 us",
+                                            "execution.framework.defaults.attention=unfused",
                                             "cluster.calibration=lab",
                                             NULL};
     g_assert_cmpint(spec->execution.attention, ==, SPEC_ATTENTION_FLASH2); /* the profile's */
-    static const char *const hopper[] = {"execution.framework.attention_since_hopper=cudnn",
+    static const char *const hopper[] = {"execution.framework.defaults.attention_since_hopper=cudnn",
                                          "cluster.accelerator.generation=hopper", NULL};
     load_tiny(path, hopper, spec, NULL, &error);
     g_assert_no_error(error);
@@ -254,7 +254,7 @@ static void check_presets(const char *path)
     g_assert_cmpint(spec->model.hidden, ==, 512);
     g_assert_cmpfloat(spec->cluster.accelerator.memory_bytes, ==, 40e9);
     g_assert_cmpint(spec->cluster.accelerator.sm_count, ==, 100);
-    g_assert_cmpfloat(spec->execution.framework.kernel_host_s, ==, 3e-6);
+    g_assert_cmpfloat(spec->execution.framework.host.kernel_host_s, ==, 3e-6);
     g_assert_cmpint(spec->execution.attention, ==, SPEC_ATTENTION_UNFUSED);
     g_assert_cmpfloat(spec->cluster.collectives.ring_frac, ==, 0.75); /* calibration before preset */
     g_assert_cmpfloat(spec->cluster.accelerator.model.memory_bound.norm_frac, ==, 0.625);

@@ -1,0 +1,368 @@
+/* spec/fields_framework.c - field tables of a framework's recipe, one a group. */
+#include "spec/fields_internal.h"
+
+#define FLAG(st, member, text)   SPEC_F_BOOL(st, member, "false", 0, text)
+#define TIME_S(st, member, text) SPEC_F_DOUBLE(st, member, ORR_UNIT_SECONDS, 0, 3600, "0", 0, text)
+#define SIZE(st, member, text)   SPEC_F_DOUBLE(st, member, ORR_UNIT_BYTES, 0, 1e14, "0", 0, text)
+
+static const SpecField kernels_fields[] = {
+    FLAG(SpecRecipeKernels, fused_softmax, "Scale, mask and softmax of unfused attention are one kernel."),
+    SPEC_F_INT(SpecRecipeKernels, fused_softmax_rows, 1, 1024, "1", 0,
+               "That kernel works on so many heads at once: other counts of heads a rank run unfused."),
+    FLAG(SpecRecipeKernels, fused_bias_gelu, "Bias and activation are one kernel."),
+    FLAG(SpecRecipeKernels, fused_swiglu, "The gated activation is one kernel."),
+    FLAG(SpecRecipeKernels, fused_dropout_add, "Bias, dropout and residual are one kernel."),
+    FLAG(SpecRecipeKernels, fused_rope, "Rotary position is one kernel."),
+    SPEC_F_BOOL(
+        SpecRecipeKernels, fused_mla_rope, "true", 0,
+        "Rotary position of latent attention, whose queries and keys are rotated in part, is one kernel."),
+    FLAG(SpecRecipeKernels, norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
+    FLAG(SpecRecipeKernels, masked_softmax,
+         "Unfused attention builds a mask anew each time; its softmax, a warp a row, waits "
+         "for each piece of the row that it loads."),
+    SPEC_F_DOUBLE(
+        SpecRecipeKernels, qkv_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
+        "Times queries, keys and values are copied between their product and a fused attention kernel."),
+    SPEC_F_DOUBLE(SpecRecipeKernels, qkv_backward_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
+                  "Times their gradients are."),
+    SPEC_F_DOUBLE(SpecRecipeKernels, gate_backward_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
+                  "Unfused SwiGLU: times the gradients of gate and up are copied into one tensor."),
+    FLAG(SpecRecipeKernels, separate_projections,
+         "Queries, keys and values, and the two inputs of a gated MLP, are a linear layer each."),
+    SPEC_F_DOUBLE(SpecRecipeKernels, attention_speed_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
+                  "Speed of its attention kernel over the generation that execution.attention names."),
+    SPEC_F_BOOL(
+        SpecRecipeKernels, latent_heads_blackwell, "true", 0,
+        "The framework's cuDNN (9.11 and later) trains latent attention's heads of 192 and 128 dimensions on "
+        "Blackwell; without it they run unfused there."),
+    SPEC_F_DOUBLE(SpecRecipeKernels, rowwise_gemm_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
+                  "Speed of its row-wise scaled fp8 products over tensor-wise scaled ones."),
+    SPEC_F_DOUBLE(SpecRecipeKernels, rowwise_long_gemm_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
+                  "The same of products that sum over 16,384 and more: weight gradients."),
+    FLAG(SpecRecipeKernels, transposes_after_cast,
+         "Before Blackwell, 8-bit operands that a product wants transposed are copied after "
+         "their cast, weights too; else the cast writes both."),
+    FLAG(SpecRecipeKernels, saves_unquantized_inputs,
+         "8-bit linear layers keep their input in 16 bits; else as they cast it."),
+    SPEC_F_BOOL(SpecRecipeKernels, fused_grad_accumulation, "true", 0,
+                "The weight-gradient product adds to the gradient; else a pass of its own does."),
+    FLAG(SpecRecipeKernels, gradient_upcast,
+         "Without that, a 16-bit gradient is copied to fp32 before it is added to an fp32 sum."),
+    FLAG(SpecRecipeKernels, recompute_stops_early,
+         "Full recomputation ends with the last tensor that the backward needs."),
+    SPEC_F_DOUBLE(
+        SpecRecipeKernels, sm_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "2.5e9", 0,
+        "Elements a second that one SM takes in PyTorch's kernels on views, broadcasts and mixed types, "
+        "which address each by itself; 0: as fast as streams."),
+    FLAG(SpecRecipeKernels, compiler,
+         "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
+    SPEC_F_DOUBLE(SpecRecipeKernels, compiled_kernel_frac, ORR_UNIT_FRAC, 0.01, 1, "1", 0,
+                  "Kernels left of eager ones when execution.compiled."),
+};
+static const SpecTable kernels_table = {.name = "kernels",
+                                        .help = "Which kernels run, fused, split, copied or cast.",
+                                        .fields = kernels_fields,
+                                        .count = (int)G_N_ELEMENTS(kernels_fields)};
+
+static const SpecField host_fields[] = {
+    TIME_S(SpecRecipeHost, kernel_host_s, "Host time of one kernel launch."),
+    SPEC_F_DOUBLE(SpecRecipeHost, host_spread_frac, ORR_UNIT_FRAC, 0, 1, "0", 0,
+                  "Standard deviation of launch times between hosts that wait for each other: tensor ranks."),
+    SPEC_F_DOUBLE(SpecRecipeHost, backward_host_frac, ORR_UNIT_FRAC, 0.01, 10, "1", 0,
+                  "Host time of a backward's launch over a forward's: autograd launches from C++."),
+    FLAG(SpecRecipeHost, launch_blocking,
+         "The host launches a kernel only when the one before has ended (CUDA_LAUNCH_BLOCKING)."),
+    FLAG(SpecRecipeHost, microbatch_sync,
+         "The host waits for the GPU before the forward of every micro-batch."),
+    TIME_S(
+        SpecRecipeHost, collective_check_hop_s,
+        "Before each collective its n ranks' hosts compare what they are about to do "
+        "(TORCH_DISTRIBUTED_DEBUG=DETAIL): each of the 2 n messages, one after the other; 0: they do not."),
+    FLAG(SpecRecipeHost, collective_checks_pipelines_only,
+         "Hosts compare collectives (collective_check_hop_s) in runs with several pipeline ranks alone."),
+    TIME_S(SpecRecipeHost, kernel_gap_s, "Idle time of the GPU between two dependent kernels."),
+    TIME_S(SpecRecipeHost, collective_gap_s,
+           "Streams and ranks wait for each other around a tensor, context or expert "
+           "collective that nothing hides."),
+    TIME_S(SpecRecipeHost, step_overhead_s, "Data loading, logging and checks, once a step."),
+    TIME_S(SpecRecipeHost, microbatch_overhead_s,
+           "Bookkeeping of the schedule, once per micro-batch and pass."),
+};
+static const SpecTable host_table = {.name = "host",
+                                     .help = "What the host costs: launches, waits, bookkeeping.",
+                                     .fields = host_fields,
+                                     .count = (int)G_N_ELEMENTS(host_fields)};
+
+static const SpecField data_parallel_fields[] = {
+    SPEC_F_WORD(SpecRecipeDataParallel, gradient_dtype, &spec_words_dtype, "\"fp32\"", 0,
+                "Storage of accumulated gradients."),
+    SPEC_F_WORD(SpecRecipeDataParallel, gradient_reduce_dtype, &spec_words_dtype, "\"fp32\"", 0,
+                "Gradients on the wire."),
+    SIZE(SpecRecipeDataParallel, bucket_bytes, "Gradient and parameter bucket; 0: one bucket."),
+    FLAG(SpecRecipeDataParallel, reduces_at_end,
+         "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
+    SPEC_F_BOOL(SpecRecipeDataParallel, reduce_scatter, "true", 0,
+                "ZeRO-1 reduces with reduce-scatter; else all-reduce and all-gather."),
+    FLAG(SpecRecipeDataParallel, zero1_all_reduces,
+         "ZeRO-1 all-reduces whole gradients, reduce_scatter or not."),
+    FLAG(SpecRecipeDataParallel, hooks_reduce_unsharded,
+         "ZeRO-0: hooks reduce gradients beside the last backward whatever execution.overlap says."),
+    FLAG(SpecRecipeDataParallel, reduce_each_microbatch,
+         "ZeRO-2 and 3: gradients are reduced on every micro-batch."),
+    SPEC_F_INT(SpecRecipeDataParallel, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
+    SPEC_F_BOOL(SpecRecipeDataParallel, reshard_after_forward, "true", 0,
+                "ZeRO-3: weights are dropped after the forward."),
+    FLAG(SpecRecipeDataParallel, regathers_recompute,
+         "ZeRO-3: weights that recomputation used are gathered again for the gradients."),
+    FLAG(SpecRecipeDataParallel, gradient_cast,
+         "ZeRO-3: a gradient reduced in a wider type is cast in a pass of its own before it is scaled."),
+    SPEC_F_DOUBLE(SpecRecipeDataParallel, gradient_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
+                  "ZeRO-3: times an unsharded gradient is read and written between product and wire."),
+    SPEC_F_DOUBLE(SpecRecipeDataParallel, gathered_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
+                  "ZeRO-3: times gathered weights are read and written before their use."),
+    FLAG(SpecRecipeDataParallel, gathers_each_tensor,
+         "ZeRO-3: one collective for each tensor, not one for each unit."),
+    TIME_S(
+        SpecRecipeDataParallel, tensor_list_rank_host_s,
+        "Collectives of weights and gradients on lists of tensors: host time for each rank's part of each."),
+    SPEC_F_DOUBLE(SpecRecipeDataParallel, tensor_list_copies, ORR_UNIT_NONE, 0, 20, "0", 0,
+                  "Times that such a tensor is read or written besides the wire: cleared, copied."),
+    FLAG(SpecRecipeDataParallel, pipeline_keeps_params,
+         "ZeRO-3 under a pipeline: weights are gathered and gradients reduced once a step."),
+    SPEC_F_INT(SpecRecipeDataParallel, most_zero, 0, 3, "3", 0,
+               "Largest ZeRO stage that the software has: what parallel.zero \"auto\" goes up to unless "
+               "search.zero says otherwise."),
+    SPEC_F_INT(SpecRecipeDataParallel, most_zero_in_pipeline, 0, 3, "3", 0,
+               "The same where there are several pipeline ranks."),
+};
+static const SpecTable data_parallel_table = {.name = "data_parallel",
+                                              .help =
+                                                  "How gradients are reduced and sharded weights gathered.",
+                                              .fields = data_parallel_fields,
+                                              .count = (int)G_N_ELEMENTS(data_parallel_fields)};
+
+static const SpecField tensor_fields[] = {
+    SPEC_F_BOOL(SpecRecipeTensor, chunked_tensor_overlap, "true", 0,
+                "Overlap \"tensor\" cuts products in pieces; else only the rank's own part hides a gather."),
+    FLAG(SpecRecipeTensor, local_chunk_gemms,
+         "Such a part is a product of its own, in the backward as well; the rows before and behind "
+         "it are two more."),
+    FLAG(SpecRecipeTensor, overlap_tensor_backward,
+         "Tensor-parallel collectives run beside the backward matrix products."),
+    FLAG(SpecRecipeTensor, keeps_gathered_input,
+         "Sequence parallelism: the gathered input of a linear is kept for its "
+         "backward; else gathered again."),
+    SPEC_F_DOUBLE(
+        SpecRecipeTensor, tensor_layout_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
+        "Times an activation is read and written around a gather or reduce-scatter along the sequence."),
+    FLAG(SpecRecipeTensor, tensor_gather_8bit,
+         "8- and 4-bit recipes cast activations before tensor ranks gather them."),
+    FLAG(SpecRecipeTensor, reduces_maximum,
+         "Tensor ranks all-reduce the maximum of each tensor that an 8-bit recipe scales as a whole."),
+};
+static const SpecTable tensor_table = {.name = "tensor",
+                                       .help = "How tensor-parallel ranks exchange activations.",
+                                       .fields = tensor_fields,
+                                       .count = (int)G_N_ELEMENTS(tensor_fields)};
+
+static const SpecField context_fields[] = {
+    FLAG(SpecRecipeContext, repeats_kv,
+         "Keys and values are copied to every query head before attention, and so before context "
+         "ranks exchange them."),
+    FLAG(SpecRecipeContext, traced_exchange_waits,
+         "A compiled model waits for each exchange of context ranks where it starts; else compute hides it."),
+    SPEC_F_DOUBLE(SpecRecipeContext, context_merge_bytes, ORR_UNIT_BYTES, 0, 1000, "8", 0,
+                  "Bytes moved an output element to add one context step's part to the rest, in fp32."),
+    SPEC_F_DOUBLE(SpecRecipeContext, context_merge_backward_bytes, ORR_UNIT_BYTES, 0, 1000, "6", 0,
+                  "The same for an element of the gradients of queries, keys and values."),
+    SPEC_F_INT(SpecRecipeContext, context_merge_kernels, 0, 100, "1", 0, "Kernel launches of that."),
+};
+static const SpecTable context_table = {.name = "context",
+                                        .help = "How context-parallel ranks exchange keys and values.",
+                                        .fields = context_fields,
+                                        .count = (int)G_N_ELEMENTS(context_fields)};
+
+static const SpecField experts_fields[] = {
+    FLAG(SpecRecipeExperts, grouped_experts, "One kernel works on all experts of a rank; else one each."),
+    FLAG(SpecRecipeExperts, fused_grouped_mlp,
+         "mxfp8 experts on Blackwell: activation and casts run inside the products, which are one "
+         "kernel for all experts of a rank."),
+    FLAG(SpecRecipeExperts, pads_expert_rows,
+         "8- and 4-bit experts: rows are copied to pad each expert's to what the products want, and "
+         "back, unless HybridEP lands them padded."),
+    TIME_S(SpecRecipeExperts, host_sync_s,
+           "Dropless experts: the GPU waits while the host reads token counts, once a layer."),
+};
+static const SpecTable experts_table = {.name = "experts",
+                                        .help = "How a rank runs its experts.",
+                                        .fields = experts_fields,
+                                        .count = (int)G_N_ELEMENTS(experts_fields)};
+
+static const SpecField pipeline_fields[] = {
+    {.key = "schedules",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecRecipePipeline, schedules),
+     .words = &spec_words_schedule,
+     .default_text = "[]",
+     .help = "Pipeline schedules that the software has: what parallel.schedule \"auto\" chooses from unless "
+             "search.schedule says otherwise; empty: any."},
+    FLAG(SpecRecipePipeline, balances_head,
+         "Each pipeline stage takes layers until its share of the compute, the LM head's "
+         "included, is exceeded."),
+    FLAG(SpecRecipePipeline, p2p_blocking, "The compute stream waits for its own sends."),
+    FLAG(SpecRecipePipeline, p2p_overlap_needs_chunks,
+         "Messages of 1F1B are never overlapped, whatever execution.overlap asks for: only those of ranks "
+         "with several chunks."),
+    TIME_S(SpecRecipePipeline, p2p_host_s,
+           "Of a message between stages: sending its shape ahead and reading it back on the host."),
+    SPEC_F_INT(SpecRecipePipeline, p2p_forward_messages, 1, 10, "1", 0,
+               "Messages of a forward between stages: the activation, and masks that go with it."),
+    FLAG(SpecRecipePipeline, p2p_scatter_gather,
+         "Each tensor rank sends 1/t of the activation and the receivers gather."),
+    FLAG(SpecRecipePipeline, p2p_partitioned_tensors,
+         "Each tensor rank sends 1/t of the activation inside a node too, with DeepSpeed's copies, and the "
+         "receivers gather; the sender gathers its own output again for the backward."),
+    FLAG(SpecRecipePipeline, p2p_one_at_a_time,
+         "Two stages exchange an activation and a gradient one after the other, not both at once."),
+    SPEC_F_INT(
+        SpecRecipePipeline, deferred_head_gradients, 0, 100000, "0", 0,
+        "In runs that overlap grad_reduce and param_gather, of models without experts, 1F1B or "
+        "interleaved: of so many micro-batches a step the LM head's weight gradient is computed when the "
+        "last stage's passes are over."),
+};
+static const SpecTable pipeline_table = {.name = "pipeline",
+                                         .help = "How stages are laid out and exchange messages.",
+                                         .fields = pipeline_fields,
+                                         .count = (int)G_N_ELEMENTS(pipeline_fields)};
+
+static const SpecField optimizer_fields[] = {
+    SPEC_F_WORD(SpecRecipeOptimizer, states, &spec_words_states, "\"megatron-fp32-grads\"", 0,
+                "Bytes a parameter of each model state."),
+    SPEC_F_BOOL(SpecRecipeOptimizer, optimizer_fused, "true", 0,
+                "The optimizer works on many tensors in one kernel."),
+    SPEC_F_BOOL(SpecRecipeOptimizer, grad_norm_clip, "true", 0,
+                "A global gradient norm comes before the optimizer."),
+    SPEC_F_BOOL(SpecRecipeOptimizer, optimizer_post_validation, "false", 0,
+                "Schedules with weight gradients apart: each pipeline rank steps on the norm of the ranks "
+                "before it and "
+                "checks the whole in its next step, so that none waits for all [Qi2024]."),
+    SPEC_F_DOUBLE(
+        SpecRecipeOptimizer, optimizer_flat_bytes, ORR_UNIT_BYTES, 0, 1000, "0", 0,
+        "Bytes a parameter of the shard of the flat copy that the optimizer makes of 16-bit gradients."),
+};
+static const SpecTable optimizer_table = {.name = "optimizer",
+                                          .help = "Model states and the optimizer's step.",
+                                          .fields = optimizer_fields,
+                                          .count = (int)G_N_ELEMENTS(optimizer_fields)};
+
+static const SpecField loss_fields[] = {
+    SPEC_F_WORD(SpecRecipeLoss, kernel, &spec_words_loss, "\"unfused\"", 0,
+                "How logits and loss are computed and kept."),
+    SPEC_F_INT(SpecRecipeLoss, logit_metrics, 0, 100, "0", 0,
+               "Cross-entropies that training metrics run on every micro-batch's logits besides the loss."),
+};
+static const SpecTable loss_table = {.name = "loss",
+                                     .help = "How logits and loss are computed.",
+                                     .fields = loss_fields,
+                                     .count = (int)G_N_ELEMENTS(loss_fields)};
+
+static const SpecField allocator_fields[] = {
+    SIZE(SpecRecipeAllocator, context_bytes,
+         "Device memory outside the allocator: context, communication buffers."),
+    SIZE(SpecRecipeAllocator, workspace_bytes, "Workspaces inside the allocator."),
+    FLAG(SpecRecipeAllocator, weight_placeholders,
+         "Fused accumulation caches an unused tensor of each distinct weight's shape."),
+    FLAG(SpecRecipeAllocator, gradients_within_backward,
+         "16-bit gradients beside fp32 sums are dropped behind the backward that "
+         "made them: they take the room "
+         "of activations that it has freed."),
+    FLAG(SpecRecipeAllocator, pipeline_keeps_boundaries,
+         "A pipeline stage keeps buffers for the inputs and gradients of all micro-batches of a step."),
+    FLAG(SpecRecipeAllocator, pipeline_keeps_outputs,
+         "It keeps the outputs of all of them too; else of those in flight."),
+    SPEC_F_DOUBLE(SpecRecipeAllocator, bucket_copy_elements, ORR_UNIT_NONE, 0, 1e12, "0", 0,
+                  "Gradients that are copied into one flat buffer before their reduction."),
+    SPEC_F_DOUBLE(SpecRecipeAllocator, gather_buffers, ORR_UNIT_NONE, 0, 100, "0", 0,
+                  "ZeRO-3: flat buffers of the largest unit that the gathering stream holds reserved."),
+    SPEC_F_DOUBLE(SpecRecipeAllocator, launch_lead_layers, ORR_UNIT_NONE, 0, 10000, "0", 0,
+                  "Layers of a forward that the host launches ahead of the GPU at most: outputs that another "
+                  "stream reduces stay reserved until the GPU has passed them; 0: none do."),
+    FLAG(SpecRecipeAllocator, log_reports_reserved,
+         "What its log calls allocated is what the allocator has reserved."),
+    SPEC_F_DOUBLE(SpecRecipeAllocator, fragmentation_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,
+                  "Reserved beyond allocated, as a share of dynamic memory."),
+};
+static const SpecTable allocator_table = {.name = "allocator",
+                                          .help =
+                                              "What is reserved or allocated beside tensors of the model.",
+                                          .fields = allocator_fields,
+                                          .count = (int)G_N_ELEMENTS(allocator_fields)};
+
+static const SpecField defaults_fields[] = {
+    SPEC_F_WORD(SpecRecipeDefaults, attention, &spec_words_attention, "\"flash2\"", 0,
+                "Kernels of the attention core of scenarios that do not say."),
+    SPEC_F_WORD(SpecRecipeDefaults, attention_since_hopper, &spec_words_attention, NULL, SPEC_FIELD_DERIVED,
+                "The same on Hopper and Blackwell; default: as elsewhere."),
+    SPEC_F_WORD(SpecRecipeDefaults, attention_since_blackwell, &spec_words_attention, NULL,
+                SPEC_FIELD_DERIVED, "The same on Blackwell; default: as on Hopper."),
+    SPEC_F_WORD(SpecRecipeDefaults, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,
+                "What carries tokens to experts, of scenarios that do not say."),
+    SPEC_F_WORD(SpecRecipeDefaults, context_mode, &spec_words_context, "\"ring\"", 0,
+                "How context ranks exchange keys and values, of scenarios that do not say."),
+    {.key = "overlap",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecRecipeDefaults, overlap),
+     .words = &spec_words_overlap,
+     .default_text = "[]",
+     .help = "Communication that runs beside compute, of scenarios that do not say."},
+    {.key = "overlap_zero3",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecRecipeDefaults, overlap_zero3),
+     .words = &spec_words_overlap,
+     .flags = SPEC_FIELD_DERIVED,
+     .help = "The same under ZeRO-3; default: as elsewhere."},
+    SPEC_F_BOOL(SpecRecipeDefaults, compiled, "false", 0,
+                "Whether a compiler fuses element-wise kernels, of scenarios that do not say."),
+    {.key = "recipe_overlap",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecRecipeDefaults, recipe_overlap),
+     .words = &spec_words_overlap,
+     .default_text = "[]",
+     .help = "What its recipes overlap besides in runs that overlap grad_reduce and param_gather: pipeline, "
+             "where stages are interleaved; tensor, of models without experts and a sequence split over "
+             "tensor ranks "
+             "of one node with NVLink inside alone."},
+    SPEC_F_DOUBLE(SpecRecipeDefaults, dropout_frac, ORR_UNIT_FRAC, 0, 0.999, "0", 0,
+                  "Dropout of models that do not say."),
+};
+static const SpecTable defaults_table = {.name = "defaults",
+                                         .help = "What a scenario that does not say gets from this software.",
+                                         .fields = defaults_fields,
+                                         .count = (int)G_N_ELEMENTS(defaults_fields)};
+
+static const SpecField framework_fields[] = {
+    SPEC_F_FILE_KEYS("frameworks"),
+    SPEC_F_NAME(SpecFramework, name, "\"\"", "What reports call the framework."),
+    SPEC_F_NAME(
+        SpecFramework, until, "\"\"",
+        "NAME-YEAR.json, an earlier generation of NAME: its last month; validate gives it to older rows."),
+    SPEC_F_OBJECT(SpecFramework, kernels, kernels_table, 0,
+                  "Which kernels run, fused, split, copied or cast."),
+    SPEC_F_OBJECT(SpecFramework, host, host_table, 0, "What the host costs: launches, waits, bookkeeping."),
+    SPEC_F_OBJECT(SpecFramework, data_parallel, data_parallel_table, 0,
+                  "How gradients are reduced and sharded weights gathered."),
+    SPEC_F_OBJECT(SpecFramework, tensor, tensor_table, 0, "How tensor-parallel ranks exchange activations."),
+    SPEC_F_OBJECT(SpecFramework, context, context_table, 0,
+                  "How context-parallel ranks exchange keys and values."),
+    SPEC_F_OBJECT(SpecFramework, experts, experts_table, 0, "How a rank runs its experts."),
+    SPEC_F_OBJECT(SpecFramework, pipeline, pipeline_table, 0,
+                  "How stages are laid out and exchange messages."),
+    SPEC_F_OBJECT(SpecFramework, optimizer, optimizer_table, 0, "Model states and the optimizer's step."),
+    SPEC_F_OBJECT(SpecFramework, loss, loss_table, 0, "How logits and loss are computed."),
+    SPEC_F_OBJECT(SpecFramework, allocator, allocator_table, 0,
+                  "What is reserved or allocated beside tensors of the model."),
+    SPEC_F_OBJECT(SpecFramework, defaults, defaults_table, 0,
+                  "What a scenario that does not say gets from this software."),
+};
+SPEC_TABLE(spec_table_framework, "framework", "What the training software does, in physical terms.",
+           framework_fields);

@@ -1,0 +1,128 @@
+/* spec/framework.h - the recipe of a training software, in groups: which kernels it runs, how it launches, shards,
+ * exchanges and keeps. What each member means, its unit and its range: the tables of spec/fields_framework.c.
+ */
+#ifndef ORR_SPEC_FRAMEWORK_H
+#define ORR_SPEC_FRAMEWORK_H
+
+#include <stdbool.h>
+
+#include "spec/names.h"
+
+/* Which kernels run, fused, split, copied or cast. */
+typedef struct SpecRecipeKernels {
+    bool fused_softmax;
+    int fused_softmax_rows;
+    bool fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope, fused_mla_rope, norm_upcasts_fp32,
+        masked_softmax;
+    double qkv_copies, qkv_backward_copies, gate_backward_copies;
+    bool separate_projections;
+    double attention_speed_frac;
+    bool latent_heads_blackwell;
+    double rowwise_gemm_frac, rowwise_long_gemm_frac;
+    bool transposes_after_cast, saves_unquantized_inputs, fused_grad_accumulation, gradient_upcast,
+        recompute_stops_early, compiler;
+    double sm_elements_per_s, compiled_kernel_frac;
+} SpecRecipeKernels;
+
+/* What the host costs: launches, waits, bookkeeping. */
+typedef struct SpecRecipeHost {
+    double kernel_host_s, host_spread_frac, backward_host_frac;
+    bool launch_blocking, microbatch_sync;
+    double collective_check_hop_s;
+    bool collective_checks_pipelines_only;
+    double kernel_gap_s, collective_gap_s, step_overhead_s, microbatch_overhead_s;
+} SpecRecipeHost;
+
+/* How gradients are reduced and sharded weights gathered. */
+typedef struct SpecRecipeDataParallel {
+    SpecDtype gradient_dtype, gradient_reduce_dtype;
+    double bucket_bytes;
+    bool reduces_at_end, reduce_scatter, zero1_all_reduces, hooks_reduce_unsharded, reduce_each_microbatch;
+    int prefetch_units;
+    bool reshard_after_forward, regathers_recompute, gradient_cast;
+    double gradient_copies, gathered_copies;
+    bool gathers_each_tensor;
+    double tensor_list_rank_host_s, tensor_list_copies;
+    bool pipeline_keeps_params;
+    int most_zero, most_zero_in_pipeline;
+} SpecRecipeDataParallel;
+
+/* How tensor-parallel ranks exchange activations. */
+typedef struct SpecRecipeTensor {
+    bool chunked_tensor_overlap, local_chunk_gemms, overlap_tensor_backward, keeps_gathered_input;
+    double tensor_layout_copies;
+    bool tensor_gather_8bit, reduces_maximum;
+} SpecRecipeTensor;
+
+/* How context-parallel ranks exchange keys and values. */
+typedef struct SpecRecipeContext {
+    bool repeats_kv, traced_exchange_waits;
+    double context_merge_bytes, context_merge_backward_bytes;
+    int context_merge_kernels;
+} SpecRecipeContext;
+
+/* How a rank runs its experts. */
+typedef struct SpecRecipeExperts {
+    bool grouped_experts, fused_grouped_mlp, pads_expert_rows;
+    double host_sync_s;
+} SpecRecipeExperts;
+
+/* How stages are laid out and exchange messages. */
+typedef struct SpecRecipePipeline {
+    unsigned schedules;
+    bool balances_head, p2p_blocking, p2p_overlap_needs_chunks;
+    double p2p_host_s;
+    int p2p_forward_messages;
+    bool p2p_scatter_gather, p2p_partitioned_tensors, p2p_one_at_a_time;
+    int deferred_head_gradients;
+} SpecRecipePipeline;
+
+/* Model states and the optimizer's step. */
+typedef struct SpecRecipeOptimizer {
+    SpecStatesRecipe states;
+    bool optimizer_fused, grad_norm_clip, optimizer_post_validation;
+    double optimizer_flat_bytes;
+} SpecRecipeOptimizer;
+
+/* How logits and loss are computed. */
+typedef struct SpecRecipeLoss {
+    SpecLoss kernel;
+    int logit_metrics;
+} SpecRecipeLoss;
+
+/* What is reserved or allocated beside tensors of the model. */
+typedef struct SpecRecipeAllocator {
+    double context_bytes, workspace_bytes;
+    bool weight_placeholders, gradients_within_backward, pipeline_keeps_boundaries, pipeline_keeps_outputs;
+    double bucket_copy_elements, gather_buffers, launch_lead_layers;
+    bool log_reports_reserved;
+    double fragmentation_frac;
+} SpecRecipeAllocator;
+
+/* What a scenario that does not say gets from this software. */
+typedef struct SpecRecipeDefaults {
+    SpecAttention attention, attention_since_hopper, attention_since_blackwell;
+    SpecMoeDispatcher moe_dispatcher;
+    SpecContextMode context_mode;
+    unsigned overlap, overlap_zero3, recipe_overlap; /* bits of SpecOverlap */
+    bool compiled;
+    double dropout_frac;
+} SpecRecipeDefaults;
+
+typedef struct SpecFramework {
+    char name[SPEC_NAME_SIZE];
+    char until[8]; /* an earlier generation: its last month, "2025-01"; "" the current one */
+    SpecRecipeKernels kernels;
+    SpecRecipeHost host;
+    SpecRecipeDataParallel data_parallel;
+    SpecRecipeTensor tensor;
+    SpecRecipeContext context;
+    SpecRecipeExperts experts;
+    SpecRecipePipeline pipeline;
+    SpecRecipeOptimizer optimizer;
+    SpecRecipeLoss loss;
+    SpecRecipeAllocator allocator;
+    SpecRecipeDefaults defaults;
+} SpecFramework;
+
+#endif

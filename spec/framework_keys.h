@@ -1,0 +1,18 @@
+/* spec/framework_keys.h - keys of a framework as they were written before recipes had groups.
+ *
+ * {"kernel_host_s": 5e-6} is {"host": {"kernel_host_s": 5e-6}} today. Files of either kind are read; what is written has
+ * groups.
+ */
+#ifndef ORR_SPEC_FRAMEWORK_KEYS_H
+#define ORR_SPEC_FRAMEWORK_KEYS_H
+
+#include "base/json.h"
+
+/* The group and key of `flat`, "host.kernel_host_s"; NULL where it is no such key. g_free. */
+char *spec_framework_grouped_key(const char *flat);
+
+/* Moves the ungrouped keys of the framework object `doc` into their groups. Fails where one is given both ways; `where`
+ * and `key` ("execution.framework") begin the message. */
+bool spec_framework_group_keys(OrrJsonDoc *doc, const char *where, const char *key, GError **error);
+
+#endif
