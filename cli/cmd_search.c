@@ -12,7 +12,7 @@
 #include "ledger/residuals.h"
 #include "search/parallel.h"
 #include "search/choose.h"
-#include "search/front.h"
+#include "search/pareto.h"
 #include "search/search.h"
 #include "spec/load.h"
 
@@ -117,21 +117,22 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
                             GString *out, GError **error)
 {
     g_autoptr(GPtrArray) kinds = g_ptr_array_new_with_free_func(g_free);
-    SearchFront front;
+    SearchPareto front;
     if (!add_kinds("accelerator", args->accelerators, base, kinds, error) ||
         !add_kinds("cluster", args->clusters, base, kinds, error))
         return false;
     if (kinds->len == 0)
         g_ptr_array_add(kinds, g_memdup2(base, sizeof *base));
-    if (!search_front_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, options, &front, error))
+    if (!search_pareto_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, options, &front,
+                           error))
         return false;
     if (args->common.format == CLI_FORMAT_JSON)
-        search_front_write_json(&front, out);
+        search_pareto_write_json(&front, out);
     else if (args->common.format == CLI_FORMAT_CSV)
-        search_front_write_csv(&front, out);
+        search_pareto_write_csv(&front, out);
     else
-        search_front_write_text(&front, out);
-    search_front_clear(&front);
+        search_pareto_write_text(&front, out);
+    search_pareto_clear(&front);
     return true;
 }
 
@@ -148,7 +149,7 @@ static bool load_and_search(const SearchArgs *args, SearchOptions *options, GErr
     if (!spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
-    const bool several = search_front_asked(spec) || args->accelerators != NULL || args->clusters != NULL;
+    const bool several = search_pareto_asked(spec) || args->accelerators != NULL || args->clusters != NULL;
     const bool ok = (several ? search_machines(args, options, spec, out, error)
                              : search(args, options, spec, &source, out, error)) &&
                     (!first || cli_output_write(common->output, out, error));

@@ -16,7 +16,7 @@ void search_judge_survivors(Search *search, const GArray *survivors, guint until
     result->seeds = result->simulated;
     for (guint i = 0; i < survivors->len; i++) {
         const SearchCandidate *candidate = &g_array_index(survivors, SearchCandidate, i);
-        SearchLoose *loose = &result->loose[candidate->kind];
+        SearchSlack *loose = &result->loose[candidate->kind];
         loose->survivors++;
         if (g_hash_table_contains(search->known, &candidate->id)) {
             const SearchRun *run = g_hash_table_lookup(steps, &candidate->id);

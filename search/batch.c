@@ -3,19 +3,20 @@
 
 #include "search/parallel.h"
 
-static SearchLane *borrow_lane(Search *search)
+static SearchWorker *borrow_worker(Search *search)
 {
     g_mutex_lock(&search->mutex);
-    SearchLane *lane =
-        search->lanes->len > 0 ? g_ptr_array_steal_index_fast(search->lanes, search->lanes->len - 1) : NULL;
+    SearchWorker *worker = search->workers->len > 0
+                               ? g_ptr_array_steal_index_fast(search->workers, search->workers->len - 1)
+                               : NULL;
     g_mutex_unlock(&search->mutex);
-    return lane != NULL ? lane : search_lane_new(search->space, search->tables);
+    return worker != NULL ? worker : search_worker_new(search->space, search->tables);
 }
 
-static void return_lane(Search *search, SearchLane *lane)
+static void return_worker(Search *search, SearchWorker *worker)
 {
     g_mutex_lock(&search->mutex);
-    g_ptr_array_add(search->lanes, lane);
+    g_ptr_array_add(search->workers, worker);
     g_mutex_unlock(&search->mutex);
 }
 
@@ -70,8 +71,8 @@ guint search_id_hash(gconstpointer key)
 {
     const SearchId *id = key;
     const uint64_t word =
-        (uint64_t)id->group * 0x9E3779B97F4A7C15u ^ (uint64_t)id->deal * 0xC2B2AE3D27D4EB4Fu ^
-        (uint64_t)id->extent * 0x165667B19E3779F9u ^ (uint64_t)id->policy * 0xD6E8FEB86659FD93u;
+        (uint64_t)id->group * 0x9E3779B97F4A7C15u ^ (uint64_t)id->partition * 0xC2B2AE3D27D4EB4Fu ^
+        (uint64_t)id->recompute * 0x165667B19E3779F9u ^ (uint64_t)id->policy * 0xD6E8FEB86659FD93u;
     return (guint)(word >> 32);
 }
 
@@ -154,9 +155,9 @@ static void walk_one(int index, void *data)
     walk->skipped = hurries(search);
     if (walk->skipped)
         return;
-    SearchLane *lane = borrow_lane(search);
-    search_walk_group(lane, group, &search->limit, search->capacity_bytes, walk);
-    return_lane(search, lane);
+    SearchWorker *worker = borrow_worker(search);
+    search_walk_group(worker, group, &search->limit, search->capacity_bytes, walk);
+    return_worker(search, worker);
 }
 
 void search_walk_batch(Search *search, const int *groups, int count, SearchWalkMode mode, bool shared)

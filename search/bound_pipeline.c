@@ -15,210 +15,212 @@
  */
 #include "search/bound_internal.h"
 
-static int64_t back_ps(const SearchLane *lane, int stage)
+static int64_t back_ps(const SearchWorker *worker, int stage)
 {
-    return lane->input_ps[stage] + lane->again_ps[stage];
+    return worker->input_ps[stage] + worker->recompute_ps[stage];
 }
 
 /* What a stage's neighbour waits for: weight gradients too, where they are not apart. */
-static int64_t drain_ps(const SearchLane *lane, int stage)
+static int64_t drain_ps(const SearchWorker *worker, int stage)
 {
-    return back_ps(lane, stage) +
-           (sim_schedule_has(lane->deal->order, SIM_TRAIT_SPLITS_BACKWARD) ? 0 : lane->weight_ps[stage]);
+    return back_ps(worker, stage) + (sim_schedule_has(worker->partition->order, SIM_TRAIT_SPLITS_BACKWARD)
+                                         ? 0
+                                         : worker->weight_ps[stage]);
 }
 
-static int stage_of(const SearchLane *lane, int rank, int chunk)
+static int stage_of(const SearchWorker *worker, int rank, int chunk)
 {
-    return sim_stage_of(lane->deal->order->placement, lane->ranks, lane->chunks, rank, chunk);
+    return sim_stage_of(worker->partition->order->placement, worker->ranks, worker->chunks, rank, chunk);
 }
 
-static int64_t pass_ps(const SearchLane *lane, int stage)
+static int64_t pass_ps(const SearchWorker *worker, int stage)
 {
-    return lane->forward_ps[stage] + back_ps(lane, stage) + lane->weight_ps[stage];
+    return worker->forward_ps[stage] + back_ps(worker, stage) + worker->weight_ps[stage];
 }
 
-int64_t search_hop_ps(const SearchLane *lane, int rank, int other)
+int64_t search_hop_ps(const SearchWorker *worker, int rank, int other)
 {
     const int low = MIN(rank, other), high = MAX(rank, other);
     if (low == high)
         return 0;
-    return high - low == 1 ? lane->hop_ps[low] : lane->hop_ps[lane->ranks - 1];
+    return high - low == 1 ? worker->hop_ps[low] : worker->hop_ps[worker->ranks - 1];
 }
 
 /* Messages that rank `rank` sends a micro-batch. */
-static int64_t sends_ps(const SearchLane *lane, int rank)
+static int64_t sends_ps(const SearchWorker *worker, int rank)
 {
     int64_t sum_ps = 0;
-    for (int chunk = 0; chunk < lane->chunks; chunk++) {
-        const int stage = stage_of(lane, rank, chunk);
+    for (int chunk = 0; chunk < worker->chunks; chunk++) {
+        const int stage = stage_of(worker, rank, chunk);
         int other = 0, ignored = 0;
         for (int step = -1; step <= 1; step += 2) {
-            if (stage + step < 0 || stage + step >= lane->stages)
+            if (stage + step < 0 || stage + step >= worker->stages)
                 continue;
-            sim_place_of(lane->deal->order->placement, lane->ranks, lane->chunks, stage + step, &other,
-                         &ignored);
-            sum_ps += search_hop_ps(lane, rank, other);
+            sim_place_of(worker->partition->order->placement, worker->ranks, worker->chunks, stage + step,
+                         &other, &ignored);
+            sum_ps += search_hop_ps(worker, rank, other);
         }
     }
     return sum_ps;
 }
 
-static int64_t work_ps(const SearchLane *lane, int rank)
+static int64_t work_ps(const SearchWorker *worker, int rank)
 {
     int64_t sum_ps = 0;
-    for (int chunk = 0; chunk < lane->chunks; chunk++)
-        sum_ps += pass_ps(lane, stage_of(lane, rank, chunk));
+    for (int chunk = 0; chunk < worker->chunks; chunk++)
+        sum_ps += pass_ps(worker, stage_of(worker, rank, chunk));
     return sum_ps;
 }
 
 /* Weight gradients behind the last gradient that a rank passes on; the least time that they take, and the most. */
-static void left_over(const SearchLane *lane, int rank, int64_t *ret_least_ps, int64_t *ret_most_ps)
+static void left_over(const SearchWorker *worker, int rank, int64_t *ret_least_ps, int64_t *ret_most_ps)
 {
-    const bool splits = sim_schedule_has(lane->deal->order, SIM_TRAIT_SPLITS_BACKWARD);
+    const bool splits = sim_schedule_has(worker->partition->order, SIM_TRAIT_SPLITS_BACKWARD);
     *ret_least_ps = *ret_most_ps = 0;
-    for (int chunk = 0; splits && chunk < lane->chunks; chunk++) {
-        const int64_t weight_ps = lane->weight_ps[stage_of(lane, rank, chunk)];
-        const int known = lane->facts != NULL ? lane->facts->ranks[rank].weights_left[chunk] : 0;
+    for (int chunk = 0; splits && chunk < worker->chunks; chunk++) {
+        const int64_t weight_ps = worker->weight_ps[stage_of(worker, rank, chunk)];
+        const int known = worker->facts != NULL ? worker->facts->ranks[rank].weights_left[chunk] : 0;
         *ret_least_ps += known * weight_ps;
-        *ret_most_ps += (lane->facts != NULL ? known : lane->group->microbatches) * weight_ps;
+        *ret_most_ps += (worker->facts != NULL ? known : worker->group->microbatches) * weight_ps;
     }
-    if (rank == lane->ranks - 1)
-        *ret_most_ps += lane->deferred_heads * lane->costs->head_left_out_ps;
+    if (rank == worker->ranks - 1)
+        *ret_most_ps += worker->deferred_heads * worker->costs->head_left_out_ps;
 }
 
 /* Micro-batches that go through the model and back in a row, of which head gradients may be left out. */
-static int64_t round_trips_ps(const SearchLane *lane)
+static int64_t round_trips_ps(const SearchWorker *worker)
 {
-    const SimPlacement placement = lane->deal->order->placement;
+    const SimPlacement placement = worker->partition->order->placement;
     int64_t chain = 0;
-    if (lane->facts == NULL || lane->facts->round_trips == 0)
+    if (worker->facts == NULL || worker->facts->round_trips == 0)
         return 0;
-    for (int s = 0, here = 0, next = 0, chunk = 0; s < lane->stages; s++, here = next) {
-        chain += lane->forward_ps[s] + drain_ps(lane, s);
-        if (s + 1 == lane->stages)
+    for (int s = 0, here = 0, next = 0, chunk = 0; s < worker->stages; s++, here = next) {
+        chain += worker->forward_ps[s] + drain_ps(worker, s);
+        if (s + 1 == worker->stages)
             break;
-        sim_place_of(placement, lane->ranks, lane->chunks, s + 1, &next, &chunk);
-        chain += 2 * search_hop_ps(lane, here, next);
+        sim_place_of(placement, worker->ranks, worker->chunks, s + 1, &next, &chunk);
+        chain += 2 * search_hop_ps(worker, here, next);
     }
-    const int64_t trips = lane->facts->round_trips;
-    return trips * chain - MIN(trips, lane->deferred_heads) * lane->costs->head_left_out_ps;
+    const int64_t trips = worker->facts->round_trips;
+    return trips * chain - MIN(trips, worker->deferred_heads) * worker->costs->head_left_out_ps;
 }
 
 /* end_0 over every rank's drain; also the sampled ranks' own ends. */
-static void bound_chain(SearchLane *lane, bool blocking)
+static void bound_chain(SearchWorker *worker, bool blocking)
 {
-    const int64_t m = lane->group->microbatches;
+    const int64_t m = worker->group->microbatches;
     int64_t drain = 0, first_end = 0, latest = 0, least = 0, most = 0, rest = 0;
-    left_over(lane, 0, &rest, &most);
-    for (int r = 0; r < lane->ranks; r++) {
-        const int64_t own_send = r > 0 ? search_hop_ps(lane, r, r - 1) : 0;
-        const int64_t end = lane->fill_ps[r] + m * (work_ps(lane, r) + (blocking ? sends_ps(lane, r) : 0));
-        left_over(lane, r, &least, &most);
+    left_over(worker, 0, &rest, &most);
+    for (int r = 0; r < worker->ranks; r++) {
+        const int64_t own_send = r > 0 ? search_hop_ps(worker, r, r - 1) : 0;
+        const int64_t end =
+            worker->fill_ps[r] + m * (work_ps(worker, r) + (blocking ? sends_ps(worker, r) : 0));
+        left_over(worker, r, &least, &most);
         const int64_t own =
-            (blocking ? end - own_send : end) - (search_starts_skewed(lane) ? lane->fill_ps[r] : 0);
+            (blocking ? end - own_send : end) - (search_starts_skewed(worker) ? worker->fill_ps[r] : 0);
         if (r == 0)
             first_end = MAX(first_end, own);
         else
             first_end = MAX(first_end, end - most + drain + (blocking ? 0 : own_send) + rest);
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
-            if (lane->sample[i] == r)
-                lane->end_ps[blocking][i] = own;
+            if (worker->sample[i] == r)
+                worker->end_ps[blocking][i] = own;
         /* what the next rank's gradient passes on its way to rank 0, this rank included */
-        drain += drain_ps(lane, stage_of(lane, r, 0)) + own_send;
+        drain += drain_ps(worker, stage_of(worker, r, 0)) + own_send;
     }
-    first_end = MAX(first_end, round_trips_ps(lane));
-    lane->first_end_ps[blocking] = first_end;
-    lane->latest_ps[blocking] = MAX(latest, first_end);
+    first_end = MAX(first_end, round_trips_ps(worker));
+    worker->first_end_ps[blocking] = first_end;
+    worker->latest_ps[blocking] = MAX(latest, first_end);
 }
 
 /* All ops of a rank with two stages, each of which `each` micro-batches pass. With ZeRO-3 or activations on the host no
  * pair is overlapped. */
-static int64_t paired_work_ps(const SearchLane *lane, int rank, int64_t each)
+static int64_t paired_work_ps(const SearchWorker *worker, int rank, int64_t each)
 {
     int64_t alone_ps = 0, saved_ps = 0;
     for (int chunk = 0; chunk < 2; chunk++) {
-        const int ahead = search_stage_of_rank(lane, rank, chunk),
-                  back = search_stage_of_rank(lane, rank, 1 - chunk);
-        const int64_t pairs = lane->facts != NULL ? lane->facts->ranks[rank].pairs[chunk] : each;
-        alone_ps += each * pass_ps(lane, ahead);
-        if (search_pairs_at(lane, ahead))
-            saved_ps += pairs * (lane->forward_ps[ahead] + back_ps(lane, back) + lane->weight_ps[back] -
-                                 lane->pair_ps[ahead]);
+        const int ahead = search_stage_of_rank(worker, rank, chunk),
+                  back = search_stage_of_rank(worker, rank, 1 - chunk);
+        const int64_t pairs = worker->facts != NULL ? worker->facts->ranks[rank].pairs[chunk] : each;
+        alone_ps += each * pass_ps(worker, ahead);
+        if (search_pairs_at(worker, ahead))
+            saved_ps += pairs * (worker->forward_ps[ahead] + back_ps(worker, back) + worker->weight_ps[back] -
+                                 worker->pair_ps[ahead]);
     }
     return MIN(alone_ps, alone_ps - saved_ps);
 }
 
 /* Two copies, half of the micro-batches each, or two stages a rank; a pair may hide its exchange. */
-static void bound_pairs(SearchLane *lane, bool blocking)
+static void bound_pairs(SearchWorker *worker, bool blocking)
 {
-    const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const int64_t each = lane->group->microbatches / (copies ? 2 : 1);
+    const bool copies = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const int64_t each = worker->group->microbatches / (copies ? 2 : 1);
     int64_t latest = 0;
-    for (int r = 0; r < lane->ranks; r++) {
+    for (int r = 0; r < worker->ranks; r++) {
         const int64_t own =
-            (search_starts_skewed(lane) ? 0 : lane->fill_ps[r]) + paired_work_ps(lane, r, each);
+            (search_starts_skewed(worker) ? 0 : worker->fill_ps[r]) + paired_work_ps(worker, r, each);
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
-            if (lane->sample[i] == r)
-                lane->end_ps[blocking][i] = own;
+            if (worker->sample[i] == r)
+                worker->end_ps[blocking][i] = own;
         if (r == 0)
-            lane->first_end_ps[blocking] = own;
+            worker->first_end_ps[blocking] = own;
     }
-    lane->latest_ps[blocking] = latest;
+    worker->latest_ps[blocking] = latest;
 }
 
 /* Fill and all passes that use weights. */
-static int64_t use_end_ps(const SearchLane *lane, int rank)
+static int64_t use_end_ps(const SearchWorker *worker, int rank)
 {
-    const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const int count = both_ends ? 2 : lane->chunks;
+    const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const int count = both_ends ? 2 : worker->chunks;
     int64_t sum_ps = 0;
     for (int chunk = 0; chunk < count; chunk++) {
-        const int stage = !both_ends   ? stage_of(lane, rank, chunk)
+        const int stage = !both_ends   ? stage_of(worker, rank, chunk)
                           : chunk == 0 ? rank
-                                       : lane->ranks - 1 - rank;
-        sum_ps += lane->forward_ps[stage] + drain_ps(lane, stage);
+                                       : worker->ranks - 1 - rank;
+        sum_ps += worker->forward_ps[stage] + drain_ps(worker, stage);
     }
-    return (search_starts_skewed(lane) ? 0 : lane->fill_ps[rank]) +
-           lane->group->microbatches / (both_ends ? 2 : 1) * sum_ps;
+    return (search_starts_skewed(worker) ? 0 : worker->fill_ps[rank]) +
+           worker->group->microbatches / (both_ends ? 2 : 1) * sum_ps;
 }
 
-void search_bound_fill(SearchLane *lane)
+void search_bound_fill(SearchWorker *worker)
 {
-    const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
     int64_t fill = 0;
-    for (int r = 0; r < lane->ranks; r++) {
-        lane->fill_ps[r] = fill;
-        fill += lane->forward_ps[r] + (r + 1 < lane->ranks ? lane->hop_ps[r] : 0);
+    for (int r = 0; r < worker->ranks; r++) {
+        worker->fill_ps[r] = fill;
+        fill += worker->forward_ps[r] + (r + 1 < worker->ranks ? worker->hop_ps[r] : 0);
     }
-    for (int r = lane->ranks / 2; both_ends && r < lane->ranks; r++) {
+    for (int r = worker->ranks / 2; both_ends && r < worker->ranks; r++) {
         fill = 0;
-        for (int s = 0; s < lane->ranks - 1 - r; s++)
-            fill += lane->forward_ps[s] + lane->hop_ps[lane->ranks - 2 - s];
-        lane->fill_ps[r] = fill;
+        for (int s = 0; s < worker->ranks - 1 - r; s++)
+            fill += worker->forward_ps[s] + worker->hop_ps[worker->ranks - 2 - s];
+        worker->fill_ps[r] = fill;
     }
 }
 
 /* Some rank may take less than the sum of its passes. */
-static bool hides_exchange(const SearchLane *lane)
+static bool hides_exchange(const SearchWorker *worker)
 {
-    bool any = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    for (int stage = 0; search_has_pairs(lane) && stage < lane->stages; stage++)
-        any = any || lane->exchanges[stage];
+    bool any = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    for (int stage = 0; search_has_pairs(worker) && stage < worker->stages; stage++)
+        any = any || worker->exchanges[stage];
     return any;
 }
 
-void search_bound_pipeline(SearchLane *lane)
+void search_bound_pipeline(SearchWorker *worker)
 {
     for (int blocking = 0; blocking < 2; blocking++) {
-        if (hides_exchange(lane))
-            bound_pairs(lane, blocking != 0);
+        if (hides_exchange(worker))
+            bound_pairs(worker, blocking != 0);
         else
-            bound_chain(lane, blocking != 0);
+            bound_chain(worker, blocking != 0);
     }
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
-        lane->work_end_ps[i] = lane->end_ps[0][i];
-        lane->use_end_ps[i] = use_end_ps(lane, lane->sample[i]);
+        worker->work_end_ps[i] = worker->end_ps[0][i];
+        worker->use_end_ps[i] = use_end_ps(worker, worker->sample[i]);
     }
 }

@@ -129,16 +129,16 @@ static void add_id(GArray *ids, SearchId id)
 static void run_everything(Search *search)
 {
     SearchSpace *space = search->space;
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
+    g_autofree SpecRecompute *recomputes = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
     GArray *ids = g_array_new(FALSE, FALSE, sizeof(SearchId));
     for (int g = 0; g < space->group_count; g++) {
         const SearchGroup *group = &space->groups[g];
         int policies = 0;
         g_free(search_policies(space, group, &policies));
-        for (int d = 0; d < group->deals->count; d++) {
-            if (!search_deal_valid(space, group, &group->deals->deal[d]))
+        for (int d = 0; d < group->partitions->count; d++) {
+            if (!search_partition_valid(space, group, &group->partitions->partition[d]))
                 continue;
-            const int count = search_extents(space, &group->deals->deal[d], extents);
+            const int count = search_recomputes(space, &group->partitions->partition[d], recomputes);
             for (int e = 0; e < count; e++)
                 for (int i = 0; i < policies; i++)
                     add_id(ids, (SearchId){g, (int16_t)d, (int16_t)e, i});
@@ -184,9 +184,9 @@ static bool prepare(Search *search)
 
 static void clear(Search *search)
 {
-    for (guint i = 0; i < search->lanes->len; i++)
-        search_lane_free(g_ptr_array_index(search->lanes, i));
-    g_ptr_array_free(search->lanes, TRUE);
+    for (guint i = 0; i < search->workers->len; i++)
+        search_worker_free(g_ptr_array_index(search->workers, i));
+    g_ptr_array_free(search->workers, TRUE);
     search_tables_free(search->tables);
     g_free(search->group_ps);
     g_free(search->pairs_ps);
@@ -232,7 +232,7 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
     search.limit = (SearchLimit){INT64_MAX, {G_MAXINT32, G_MAXINT16, G_MAXINT16, G_MAXINT32}};
     search.known = g_hash_table_new_full(search_id_hash, search_id_equal, g_free, NULL);
     search.misses = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
-    search.lanes = g_ptr_array_new();
+    search.workers = g_ptr_array_new();
     g_mutex_init(&search.mutex);
     if (options->exhaustive) {
         run_everything(&search);

@@ -61,10 +61,10 @@ typedef struct SearchImprovement {
 } SearchImprovement;
 
 /* Points that a bound let through: it was the largest of their bounds, and not large enough. */
-typedef struct SearchLoose {
+typedef struct SearchSlack {
     int64_t survivors, simulated;
     double below_frac; /* sum over the simulated ones of 1 - bound / simulated time */
-} SearchLoose;
+} SearchSlack;
 
 typedef struct SearchResult {
     SearchSpace *space;
@@ -81,7 +81,7 @@ typedef struct SearchResult {
     double gap_frac;       /* (best - least possible) / best; 0 when proved; NAN: nothing fits so far */
     int64_t open;          /* points that a time limit left undecided */
     int64_t least_open_ps; /* least bound of them; 0: none */
-    SearchLoose loose[SEARCH_BOUND_COUNT]; /* what the bounds let through */
+    SearchSlack loose[SEARCH_BOUND_COUNT]; /* what the bounds let through */
     GArray *improvements;                  /* SearchImprovement, to the best; depends on the machine */
     GArray *best;                          /* SearchRun that fit, fastest first, at most `top` */
     GArray *pareto; /* SearchRun that fit: no other simulated one is faster and smaller */

@@ -21,7 +21,7 @@ typedef struct Search {
     GArray *misses;    /* SearchCandidate */
     GTimer *timer;
     GMutex mutex;
-    GPtrArray *lanes; /* idle ones */
+    GPtrArray *workers; /* idle ones */
     /* The batch at hand. */
     SearchWalk *walks;
     SearchRun *batch;

@@ -22,7 +22,7 @@ static int compare_ints(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static bool restricted(const SpecChoices *choices)
+bool search_restricted(const SpecChoices *choices)
 {
     return choices->count > 0 || choices->min > 0 || choices->max > 0;
 }
@@ -50,113 +50,9 @@ static Values divisors_or(int field, int number, int most, const SpecChoices *ch
         return values;
     }
     for (int d = 1; d <= number; d++)
-        if (number % d == 0 && search_allowed(choices, d) && (d <= most || restricted(choices)))
+        if (number % d == 0 && search_allowed(choices, d) && (d <= most || search_restricted(choices)))
             add(&values, d);
     return values;
-}
-
-/* --- recomputation and data parallelism --- */
-
-int search_extents(const SearchSpace *space, const SearchDeal *deal, SpecRecompute *ret_extents)
-{
-    const Spec *spec = space->spec;
-    int count = 0;
-    if (space->recompute == 0) {
-        ret_extents[0] = spec->training.recompute;
-        return 1;
-    }
-    static const SpecRecomputeMode WHOLE[] = {SPEC_RECOMPUTE_NONE, SPEC_RECOMPUTE_SELECTIVE,
-                                              SPEC_RECOMPUTE_SELECTIVE_OP};
-    for (gsize i = 0; i < G_N_ELEMENTS(WHOLE); i++)
-        if (space->recompute & 1u << WHOLE[i])
-            ret_extents[count++] = (SpecRecompute){.mode = WHOLE[i], .every_n_layers = 1};
-    if ((space->recompute & 1u << SPEC_RECOMPUTE_FULL) == 0)
-        return count;
-    for (int layers = 1; layers < deal->most_layers; layers++)
-        if (search_allowed(&spec->search.recompute_layers, layers))
-            ret_extents[count++] =
-                (SpecRecompute){.mode = SPEC_RECOMPUTE_FULL, .layers = layers, .every_n_layers = 1};
-    ret_extents[count++] = (SpecRecompute){.mode = SPEC_RECOMPUTE_FULL, .every_n_layers = 1};
-    return count;
-}
-
-/* Of execution.overlap, what a group leaves to its policies. */
-#define POLICY_OVERLAP (SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER | SPEC_OVERLAP_PIPELINE)
-
-static bool varies_overlap(const SearchSpace *space)
-{
-    return (space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0;
-}
-
-SearchPolicy search_widest_policy(const SearchSpace *space)
-{
-    const unsigned given = space->spec->execution.overlap & POLICY_OVERLAP;
-    return (SearchPolicy){.zero = MAX(0, space->spec->parallel.zero),
-                          .overlap = varies_overlap(space) ? POLICY_OVERLAP : given};
-}
-
-static void add_policies(const SearchSpace *space, const SearchGroup *group, int zero, int zero_group_gpus,
-                         GArray *policies)
-{
-    const Spec *spec = space->spec;
-    SearchPolicy policy = {.zero = zero, .zero_group_gpus = zero_group_gpus};
-    const unsigned own = POLICY_OVERLAP;
-    if (!varies_overlap(space)) {
-        policy.overlap = spec->execution.overlap & POLICY_OVERLAP;
-        g_array_append_val(policies, policy);
-        return;
-    }
-    const int64_t replicas = (int64_t)group->data * group->context;
-    unsigned bits = spec_overlap_choices(&spec->execution.framework, zero, replicas, group->pipeline);
-    if (spec->search.overlap != 0)
-        bits &= spec->search.overlap;
-    for (unsigned subset = 0; subset <= own; subset++)
-        if ((subset & ~bits) == 0) {
-            policy.overlap = subset;
-            g_array_append_val(policies, policy);
-        }
-}
-
-static void add_shard_groups(const SearchSpace *space, const SearchGroup *group, int zero, GArray *policies)
-{
-    const Spec *spec = space->spec;
-    const int own = spec->parallel.zero_group_gpus;
-    if (own != SPEC_AUTO) {
-        if (own <= 0 || (zero > 0 && group->data % own == 0))
-            add_policies(space, group, zero, own, policies);
-        return;
-    }
-    if (search_allowed(&spec->search.zero_group_gpus, 0) || zero == 0)
-        add_policies(space, group, zero, 0, policies);
-    for (int size = 2; zero > 0 && size <= group->data && size < group->data * group->context; size++)
-        if (group->data % size == 0 && search_allowed(&spec->search.zero_group_gpus, size))
-            add_policies(space, group, zero, size, policies);
-}
-
-/* Nothing to shard over: the ZeRO stages are one. */
-bool search_is_alone(const Spec *spec, const SearchGroup *group)
-{
-    return group->data * group->context == 1 &&
-           (spec->model.moe.experts == 0 || group->tensor <= group->expert * MAX(1, group->expert_tensor));
-}
-
-SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group, int *ret_count)
-{
-    const Spec *spec = space->spec;
-    GArray *policies = g_array_new(FALSE, FALSE, sizeof(SearchPolicy));
-    for (int zero = 0; zero <= 3; zero++) {
-        const int own = spec->parallel.zero;
-        if (own != SPEC_AUTO ? own != zero
-                             : !search_allowed(&spec->search.zero, zero) ||
-                                   (!restricted(&spec->search.zero) &&
-                                    zero > spec_most_zero(&spec->execution.framework, group->pipeline)))
-            continue;
-        add_shard_groups(space, group, zero, policies);
-        if (own == SPEC_AUTO && search_is_alone(spec, group))
-            break;
-    }
-    *ret_count = (int)policies->len;
-    return (SearchPolicy *)(void *)g_array_free(policies, FALSE);
 }
 
 /* --- degrees --- */
@@ -186,8 +82,8 @@ static void add_offloads(SearchSpace *space, GArray *groups, SearchGroup group)
     const int asked = spec->offload.activation_layers;
     const bool varies = asked == SPEC_AUTO && spec->cluster.accelerator.host_link_bytes_per_s > 0;
     int most = MAX(0, asked);
-    for (int d = 0; varies && d < group.deals->count; d++)
-        most = MAX(most, group.deals->deal[d].most_layers);
+    for (int d = 0; varies && d < group.partitions->count; d++)
+        most = MAX(most, group.partitions->partition[d].most_layers);
     for (group.offloaded = MAX(0, asked); group.offloaded <= most; group.offloaded++)
         if (asked != SPEC_AUTO || search_allowed(&spec->search.activation_layers, group.offloaded))
             g_array_append_val(groups, group);
@@ -363,15 +259,15 @@ static void add_pipelines(SearchSpace *space, GArray *groups, SearchGroup group)
 {
     const Spec *spec = space->spec;
     const int split = group.tensor * group.context, gpus = spec_gpus(spec);
-    for (int i = 0; i < space->deals_count; i++) {
-        group.pipeline = space->deals[i].pipeline;
-        group.deals = &space->deals[i];
+    for (int i = 0; i < space->partitions_count; i++) {
+        group.pipeline = space->partitions[i].pipeline;
+        group.partitions = &space->partitions[i];
         if ((int64_t)split * group.pipeline > gpus || gpus % (split * group.pipeline) != 0)
             continue;
         group.data = gpus / (split * group.pipeline);
         const bool data_ok = spec->parallel.data > 0 ? spec->parallel.data == group.data
                                                      : search_allowed(&spec->search.data, group.data);
-        if (data_ok && spec->training.global_batch % group.data == 0 && group.deals->count > 0)
+        if (data_ok && spec->training.global_batch % group.data == 0 && group.partitions->count > 0)
             add_kernels(space, groups, group);
     }
 }
@@ -449,9 +345,9 @@ SearchSpace *search_space_new(const Spec *spec)
     Values pipelines =
         divisors_or(spec->parallel.pipeline, spec_gpus(spec), spec->model.layers + 2, &spec->search.pipeline);
     qsort(pipelines.value, (size_t)pipelines.count, sizeof(int), compare_ints);
-    space->deals = ORR_ARENA_NEW(space->arena, SearchDeals, pipelines.count);
+    space->partitions = ORR_ARENA_NEW(space->arena, SearchPartitions, pipelines.count);
     for (int i = 0; i < pipelines.count; i++)
-        search_list_deals(space, pipelines.value[i], &space->deals[space->deals_count++]);
+        search_list_partitions(space, pipelines.value[i], &space->partitions[space->partitions_count++]);
     list_groups(space);
     return space;
 }
@@ -471,70 +367,7 @@ void search_space_free(SearchSpace *space)
     g_free(space);
 }
 
-bool search_deal_pairs(const SearchDeal *deal)
+bool search_partition_pairs(const SearchPartition *partition)
 {
-    return sim_schedule_has(deal->order, SIM_TRAIT_PAIRS);
-}
-
-/* Where "auto" tries every overlap, a point has those that it names and no others that recipes switch on. */
-void search_apply_group(const SearchSpace *space, const SearchGroup *group, Spec *spec)
-{
-    SpecParallel *parallel = &spec->parallel;
-    parallel->tensor = group->tensor;
-    parallel->sequence_parallel = group->sequence_parallel;
-    parallel->context = group->context;
-    parallel->pipeline = group->pipeline;
-    parallel->data = group->data;
-    parallel->expert = group->expert;
-    parallel->expert_tensor = group->expert_tensor;
-    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
-    g_strlcpy(parallel->order, space->rank_orders[group->order], sizeof parallel->order);
-    spec->training.micro_batch = group->micro_batch;
-    spec->training.precision = (SpecPrecision)group->precision;
-    spec->offload.activation_layers = group->offloaded;
-    spec->execution.attention = (SpecAttention)group->attention;
-    if (varies_overlap(space))
-        spec->execution.framework.defaults.recipe_overlap = 0;
-}
-
-void search_apply_deal(const SearchDeal *deal, Spec *spec)
-{
-    spec->parallel.virtual_stages = deal->virtual_stages;
-    spec->parallel.schedule = deal->schedule;
-    spec->parallel.embedding_as_layer = (deal->as_layer & SEARCH_DEAL_EMBEDDING) != 0;
-    spec->parallel.loss_as_layer = (deal->as_layer & SEARCH_DEAL_LOSS) != 0;
-}
-
-void search_apply_policy(const SearchGroup *group, const SearchPolicy *policy, Spec *spec)
-{
-    spec->parallel.zero = policy->zero;
-    spec->parallel.zero_group_gpus = policy->zero_group_gpus;
-    spec->execution.overlap = group->overlap | policy->overlap;
-}
-
-void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
-{
-    const SearchGroup *group = &space->groups[id.group];
-    const SearchDeal *deal = &group->deals->deal[id.deal];
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
-    int policies;
-    g_autofree SearchPolicy *policy = search_policies(space, group, &policies);
-    const int extent_count = search_extents(space, deal, extents);
-    g_assert(id.policy < policies && id.extent < extent_count);
-    *ret_spec = *space->spec;
-    search_apply_group(space, group, ret_spec);
-    search_apply_deal(deal, ret_spec);
-    search_apply_policy(group, &policy[id.policy], ret_spec);
-    ret_spec->training.recompute = extents[id.extent];
-}
-
-int search_id_compare(const SearchId *a, const SearchId *b)
-{
-    if (a->group != b->group)
-        return a->group < b->group ? -1 : 1;
-    if (a->deal != b->deal)
-        return a->deal < b->deal ? -1 : 1;
-    if (a->extent != b->extent)
-        return a->extent < b->extent ? -1 : 1;
-    return (a->policy > b->policy) - (a->policy < b->policy);
+    return sim_schedule_has(partition->order, SIM_TRAIT_PAIRS);
 }

@@ -21,13 +21,14 @@ static gboolean count_equal(gconstpointer a, gconstpointer b)
 
 static int64_t count_points(SearchSpace *space, const SearchGroup *group)
 {
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
+    g_autofree SpecRecompute *recomputes = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
     int policies = 0;
     int64_t total = 0;
     g_free(search_policies(space, group, &policies));
-    for (int d = 0; d < group->deals->count; d++)
-        if (search_deal_valid(space, group, &group->deals->deal[d]))
-            total += (int64_t)search_extents(space, &group->deals->deal[d], extents) * policies;
+    for (int d = 0; d < group->partitions->count; d++)
+        if (search_partition_valid(space, group, &group->partitions->partition[d]))
+            total +=
+                (int64_t)search_recomputes(space, &group->partitions->partition[d], recomputes) * policies;
     return total;
 }
 

@@ -198,7 +198,7 @@ void search_write_certificate(OrrJsonWriter *w, const SearchResult *result)
     orr_jw_int(w, "open", result->open);
     orr_jw_begin(w, "loose", '{');
     for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++) {
-        const SearchLoose *loose = &result->loose[kind];
+        const SearchSlack *loose = &result->loose[kind];
         if (loose->survivors == 0)
             continue;
         orr_jw_begin(w, search_bound_key((SearchBoundKind)kind), '{');

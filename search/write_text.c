@@ -32,7 +32,7 @@ static void append_loose(GString *out, const SearchResult *result)
     for (int kind = 1; kind < SEARCH_BOUND_COUNT; kind++)
         if (result->loose[kind].survivors > result->loose[most].survivors)
             most = kind;
-    const SearchLoose *loose = &result->loose[most];
+    const SearchSlack *loose = &result->loose[most];
     if (MAX(result->survivors, result->simulated) <= SURVIVORS_EXPLAINED || loose->survivors == 0)
         return;
     append_entry(

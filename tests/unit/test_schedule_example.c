@@ -127,7 +127,8 @@ static void test_search(void)
             g_assert_cmpint(search_id_compare(&x->id, &y->id), ==, 0);
             g_assert_cmpint(x->step_ps, ==, y->step_ps);
             const SearchGroup *group = &all.space->groups[y->id.group];
-            wins += b == 0 && group->pipeline > 1 && group->deals->deal[y->id.deal].schedule == eager;
+            wins += b == 0 && group->pipeline > 1 &&
+                    group->partitions->partition[y->id.partition].schedule == eager;
         }
         tight += all.best->len == 0 || spec->search.max_memory_frac > 0;
         left_out += pruned.simulated < count;
