@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "report/parts.h"
+#include "spec/notes.h"
 
 static void write_strings(OrrJsonWriter *w, const char *key, const GPtrArray *texts)
 {
@@ -169,6 +170,9 @@ void report_write_json(const Report *report, GString *out)
     write_balance(w, report);
     write_training(w, report);
     write_chosen(w, report->chosen);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    spec_notes(report->spec, notes);
+    write_strings(w, "notes", notes);
     orr_jw_end(w, '}');
     g_string_append_c(out, '\n');
 }

@@ -34,7 +34,8 @@ bool spec_waits_for_sends(const Spec *spec)
     const SpecFramework *framework = &spec->execution.framework;
     const bool hides =
         (spec_overlap(spec) & SPEC_OVERLAP_PIPELINE) != 0 &&
-        !(framework->pipeline.p2p_overlap_needs_chunks && spec->parallel.schedule == sim_schedule_usual(1));
+        !(framework->pipeline.p2p_overlap_needs_chunks &&
+          (spec_schedule_traits(spec) & SIM_TRAIT_USUAL) != 0 && spec->parallel.virtual_stages <= 1);
     return framework->pipeline.p2p_blocking && !hides;
 }
 
@@ -70,10 +71,31 @@ int spec_most_zero(const SpecFramework *framework, int pipeline)
                : framework->data_parallel.most_zero;
 }
 
+unsigned spec_schedule_traits(const Spec *spec)
+{
+    const SpecOrders *orders = &spec->parallel.orders;
+    const SimSchedule *schedule = sim_schedule_at((int)spec->parallel.schedule);
+    if (schedule != NULL)
+        return schedule->traits;
+    if (spec->parallel.schedule != SPEC_SCHEDULE_FILE || orders->text == NULL)
+        return 0;
+    bool whole = orders->placement == SIM_PLACE_LOOP, forwards_first = whole, backward = false;
+    for (const char *c = orders->text; *c != '\0'; c++) {
+        if (*c == 'I' || *c == 'W' || *c == '(')
+            whole = false;
+        if (*c == 'F' && backward)
+            forwards_first = false;
+        backward = *c != '\n' && (backward || *c == 'B');
+    }
+    if (!whole)
+        return 0;
+    return forwards_first ? SIM_TRAIT_FORWARDS_FIRST : SIM_TRAIT_USUAL;
+}
+
 int spec_deferred_heads(const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
-    const bool ordered = sim_schedule_has(sim_schedule_at((int)parallel->schedule), SIM_TRAIT_USUAL);
+    const bool ordered = (spec_schedule_traits(spec) & SIM_TRAIT_USUAL) != 0;
     const bool dense = spec->model.moe.experts == 0 && spec->model.mtp_layers == 0;
     const bool applies = ordered && dense && parallel->pipeline > 1 && parallel->zero <= 1 &&
                          spec_follows_recipes(spec->execution.overlap);

@@ -260,6 +260,9 @@ static inline bool spec_follows_recipes(unsigned overlap)
  * messages where stages are interleaved; transfers of tensor ranks of models without experts where the group is inside
  * one node, beyond which there is no NVLink.   Source: [MegatronRecipes], [TransformerEngine] comm_gemm_overlap */
 unsigned spec_overlap(const Spec *spec);
+/* SimTrait of parallel.schedule; of op orders from a file those of the named schedules that software treats them as: all
+ * forwards first is GPipe (breadth-first over chunks), other whole passes around the ranks 1F1B (interleaved). */
+unsigned spec_schedule_traits(const Spec *spec);
 /* Micro-batches whose LM head's weight gradient is computed when the last stage's passes are over: of runs that follow
  * recipes, of models without experts in a pipeline of 1F1B or interleaved stages, ZeRO 0 and 1.   Source: [MegatronRecipes] */
 int spec_deferred_heads(const Spec *spec);
