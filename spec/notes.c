@@ -12,7 +12,7 @@ char *spec_framework_schedules(const SpecFramework *framework)
     GString *names = g_string_new(NULL);
     for (int i = 0; i < spec_words_schedule.count; i++)
         if ((framework->pipeline.schedules & 1u << i) != 0)
-            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", spec_words_schedule.words[i]);
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", spec_word(&spec_words_schedule, i));
     return g_string_free(names, FALSE);
 }
 
