@@ -5,8 +5,8 @@
 #include <glib.h>
 
 typedef struct OrrWords {
-    const char *what; /* "an optimizer", for messages */
-    const char *const *words;
+    const char *what;         /* "an optimizer", for messages */
+    const char *const *first; /* word; the others by orr_word() */
     int count;
     gsize
         stride_bytes; /* from one word to the next, where they are members of a table's rows; 0: a plain list */
@@ -16,7 +16,7 @@ static inline const char *orr_word(const OrrWords *words, int index)
 {
     const gsize stride = words->stride_bytes > 0 ? words->stride_bytes : sizeof(char *);
     g_assert(index >= 0 && index < words->count);
-    return *(const char *const *)(const void *)((const char *)words->words + (gsize)index * stride);
+    return *(const char *const *)(const void *)((const char *)words->first + (gsize)index * stride);
 }
 
 #endif

@@ -342,7 +342,7 @@ static void put_modules(const Export *export, unsigned modules)
                                    count++ == 0     ? ""
                                    : export->bridge ? ","
                                                     : " ",
-                                   spec_words_module.words[i]);
+                                   orr_word(&spec_words_module, i));
     if (export->bridge)
         g_string_append_c(text, ']');
     settings_raw(export->out, name_of(export, "recompute-modules", "model.recompute_modules"), text->str);

@@ -82,7 +82,7 @@ static const SimSchedule SCHEDULES[] = {
 };
 
 const OrrWords sim_schedule_words = {.what = "a pipeline schedule",
-                                     .words = &SCHEDULES[0].name,
+                                     .first = &SCHEDULES[0].name,
                                      .count = (int)G_N_ELEMENTS(SCHEDULES),
                                      .stride_bytes = sizeof(SimSchedule)};
 

@@ -216,8 +216,16 @@ static inline void end_event(Engine *e, int32_t event)
     } else if (event < e->slot_count + e->collective_count) {
         const Collective *collective = &e->collectives[event - e->slot_count];
         const int32_t first = collective->first_member, count = collective->member_count;
-        for (int32_t i = 0; i < count; i++)
+        for (int32_t i = 0; i < count; i++) {
+            if (i + 2 < count)
+                sim_fetch(&e->slots[e->members[first + i + 2]]);
+            if (i + 1 < count) {
+                const int32_t rank = e->slots[e->members[first + i + 1]].rank;
+                sim_fetch(&e->ranks[rank]);
+                sim_fetch(&e->memory[rank]);
+            }
             end_op(e, e->members[first + i]);
+        }
     } else {
         sim_capacity_change(e);
     }

@@ -151,6 +151,7 @@ typedef struct {
     int mem_kinds, tiers;
     bool mem_on_gpu[SIM_MAX_MEMS];
     int8_t mem_tier[SIM_MAX_MEMS];
+    bool moves_host; /* some op takes or gives back memory of the host */
     TierLevels tier_levels[SIM_MAX_TIERS];
     Collective *collectives;
     int32_t collective_count;

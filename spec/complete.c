@@ -257,7 +257,8 @@ static void note_overlap(const Completion *completion, unsigned overlap)
     g_autoptr(GString) words = g_string_new("[");
     for (int i = 0; i < spec_words_overlap.count; i++)
         if (overlap & 1u << i)
-            g_string_append_printf(words, "%s\"%s\"", words->len > 1 ? "," : "", spec_words_overlap.words[i]);
+            g_string_append_printf(words, "%s\"%s\"", words->len > 1 ? "," : "",
+                                   orr_word(&spec_words_overlap, i));
     g_string_append_c(words, ']');
     note(completion, "execution.overlap", words->str);
 }

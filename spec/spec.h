@@ -116,6 +116,7 @@ typedef struct SpecRecompute {
 /* Bytes a parameter of each state; 0: the state does not exist. */
 typedef struct SpecStates {
     SpecStatesRecipe recipe; /* default the framework's; custom: the four numbers are the user's */
+    bool named;              /* by the scenario: these bytes, whatever precision and gradient_dtype are */
     double weights_bytes, gradients_bytes, master_bytes, moments_bytes; /* a parameter; custom only */
 } SpecStates;
 
