@@ -127,6 +127,12 @@ static inline bool sim_schedule_needs_times(const SimSchedule *schedule)
     return schedule != NULL && schedule->generate_all != NULL;
 }
 
+/* What is chosen without being asked for: not what is there to compare with, nor what one simulation tries many orders of. */
+static inline bool sim_schedule_is_candidate(const SimSchedule *schedule)
+{
+    return !sim_schedule_has(schedule, SIM_TRAIT_BASELINE) && !sim_schedule_needs_times(schedule);
+}
+
 /* Orders of all ranks of a schedule whose shape says all, into ret_orders [ranks]. */
 void sim_schedule_orders(const SimSchedule *schedule, const SimScheduleShape *shape, OrrArena *arena,
                          SimOrder *ret_orders);

@@ -1,4 +1,5 @@
 /* search/answer.c - what a search that is over says: the best, the front, near misses, what more of the machine brings. */
+#include "search/plain.h"
 #include "search/search_internal.h"
 
 #include <math.h>
@@ -89,6 +90,7 @@ static void find_sensitivity(Search *search)
 void search_answer(Search *search)
 {
     SearchResult *result = search->result;
+    search_find_families(result, search->runs, search->top);
     for (guint i = 0; i < search->runs->len && (int)i < search->top; i++) {
         const SearchRun *run = &g_array_index(search->runs, SearchRun, i);
         if (run->fits)

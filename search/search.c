@@ -3,6 +3,7 @@
 
 #include "search/limits.h"
 #include "search/parallel.h"
+#include "search/plain.h"
 #include "sim/step.h"
 
 enum {
@@ -203,24 +204,14 @@ static GArray *runs_new(void)
     return g_array_new(FALSE, FALSE, sizeof(SearchRun));
 }
 
-/* Orders from a file replay one shape of pipeline and have no bounds. */
-static bool is_searched(const Spec *spec, GError **error)
-{
-    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
-            spec->parallel.schedule_file);
-    return true;
-}
-
 bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *ret_result, GError **error)
 {
     if (!sim_step_supports(spec, error))
         return false;
-    if (!is_searched(spec, error))
+    if (!search_supports(spec, error) || !search_limits_affordable(spec, error))
         return false;
-    SearchResult result = {.best = runs_new(), .pareto = runs_new(), .misses = runs_new()};
+    SearchResult result = {
+        .best = runs_new(), .pareto = runs_new(), .misses = runs_new(), .families = runs_new()};
     result.improvements = g_array_new(FALSE, FALSE, sizeof(SearchImprovement));
     Search search = {.options = options, .result = &result, .runs = runs_new(), .timer = g_timer_new()};
     search.space = result.space = search_space_new(spec);
@@ -263,13 +254,4 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
                 (gint64)result.points, limits, why);
     search_result_clear(&result);
     return false;
-}
-
-void search_result_clear(SearchResult *result)
-{
-    search_space_free(result->space);
-    g_array_free(result->best, TRUE);
-    g_array_free(result->pareto, TRUE);
-    g_array_free(result->misses, TRUE);
-    g_array_free(result->improvements, TRUE);
 }

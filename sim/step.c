@@ -377,6 +377,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
     for (int stage = 0, layer = 0; stage < step.stages; stage++) {
         step_fill_stage(&step, stage, layer);
         step_fill_data(&step, stage);
+        step_fill_offload(&step, stage);
         layer += step.layers[stage];
     }
     copy_stages(&step, stages);
