@@ -169,7 +169,7 @@ static void draw_pass(Timeline *t, const Pass *pass, int lane)
 
 static void add_span(Timeline *t, const SimSpan *span, int lane)
 {
-    Pass *pass = &t->passes[lane * SIM_STREAM_COUNT + span->stream];
+    Pass *pass = &t->passes[lane * SIM_MAX_STREAMS + span->stream];
     const SimSpan *before = &pass->span;
     const bool goes_on = pass->open && before->end_ps == span->start_ps && before->tag == span->tag &&
                          before->stage == span->stage && before->microbatch == span->microbatch;
@@ -186,7 +186,7 @@ static void add_span(Timeline *t, const SimSpan *span, int lane)
 static void add_spans(Timeline *t)
 {
     const SimResult *result = &t->report->result;
-    const int passes = t->lanes * SIM_STREAM_COUNT;
+    const int passes = t->lanes * SIM_MAX_STREAMS;
     t->passes = g_new0(Pass, (gsize)passes);
     for (int64_t i = 0; i < result->span_count; i++) {
         const SimSpan *span = &result->spans[i];
@@ -196,7 +196,7 @@ static void add_spans(Timeline *t)
     }
     for (int i = 0; i < passes; i++) {
         if (t->passes[i].open)
-            draw_pass(t, &t->passes[i], i / SIM_STREAM_COUNT);
+            draw_pass(t, &t->passes[i], i / SIM_MAX_STREAMS);
     }
     g_free(t->passes);
 }

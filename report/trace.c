@@ -49,9 +49,10 @@ static void write_names(TraceWriter *w, const Report *report)
 {
     const SimResult *result = &report->result;
     const int replicas = MAX(report->program.replicas, 1);
-    g_autofree bool *used = g_new0(bool, (gsize)result->ranks *SIM_STREAM_COUNT);
+    const SimStreamRow *streams = sim_program_streams(&report->program, NULL);
+    g_autofree bool *used = g_new0(bool, (gsize)result->ranks *SIM_MAX_STREAMS);
     for (int64_t i = 0; i < result->span_count; i++)
-        used[result->spans[i].rank * SIM_STREAM_COUNT + result->spans[i].stream] = true;
+        used[result->spans[i].rank * SIM_MAX_STREAMS + result->spans[i].stream] = true;
     for (int rank = 0; rank < result->ranks; rank++) {
         const int stands_for = report->gpus / MAX(result->ranks, 1);
         g_autoptr(GString) name = g_string_new(NULL);
@@ -65,12 +66,12 @@ static void write_names(TraceWriter *w, const Report *report)
         begin_event(w, "M", rank);
         g_string_append_printf(w->out, ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%d}}",
                                rank);
-        for (int stream = 0; stream < SIM_STREAM_COUNT; stream++) {
-            if (!used[rank * SIM_STREAM_COUNT + stream])
+        for (int stream = 0; stream < SIM_MAX_STREAMS; stream++) {
+            if (!used[rank * SIM_MAX_STREAMS + stream])
                 continue;
             begin_event(w, "M", rank);
             g_string_append_printf(w->out, ",\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
-                                   stream, sim_stream_label((SimStream)stream));
+                                   stream, streams[stream].name);
             begin_event(w, "M", rank);
             g_string_append_printf(w->out,
                                    ",\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%d}}",
@@ -91,7 +92,8 @@ static void write_span(TraceWriter *w, const SimProgram *program, const SimSpan 
     g_string_append_printf(out, ",\"name\":\"%s", sim_tag_label((SimTag)span->tag));
     if (span->microbatch >= 0)
         g_string_append_printf(out, " %d", span->microbatch);
-    g_string_append_printf(out, "\",\"cat\":\"%s\",\"args\":{", sim_stream_label((SimStream)span->stream));
+    g_string_append_printf(out, "\",\"cat\":\"%s\",\"args\":{",
+                           sim_program_streams(program, NULL)[span->stream].name);
     const char *comma = "";
     if (span->stage >= 0) {
         g_string_append_printf(out, "\"stage\":%d", span->stage);
@@ -119,15 +121,15 @@ static void write_span(TraceWriter *w, const SimProgram *program, const SimSpan 
 
 static SpanIndex index_spans(const SimResult *result)
 {
-    const gsize lanes = (gsize)result->ranks * SIM_STREAM_COUNT;
+    const gsize lanes = (gsize)result->ranks * SIM_MAX_STREAMS;
     SpanIndex index = {g_new0(int64_t, lanes + 2), g_new(int64_t, (gsize)result->span_count + 1)};
     int64_t *next = index.first + 1; /* becomes `first` itself once every span was placed */
     for (int64_t i = 0; i < result->span_count; i++)
-        next[result->spans[i].rank * SIM_STREAM_COUNT + result->spans[i].stream + 1]++;
+        next[result->spans[i].rank * SIM_MAX_STREAMS + result->spans[i].stream + 1]++;
     for (gsize lane = 1; lane <= lanes; lane++)
         next[lane] += next[lane - 1];
     for (int64_t i = 0; i < result->span_count; i++)
-        index.by[next[result->spans[i].rank * SIM_STREAM_COUNT + result->spans[i].stream]++] = i;
+        index.by[next[result->spans[i].rank * SIM_MAX_STREAMS + result->spans[i].stream]++] = i;
     return index;
 }
 
@@ -135,7 +137,7 @@ static SpanIndex index_spans(const SimResult *result)
 static const SimSpan *span_at(const SimResult *result, const SpanIndex *index, int rank, int stream,
                               int64_t n)
 {
-    const int64_t lane = (int64_t)rank * SIM_STREAM_COUNT + stream;
+    const int64_t lane = (int64_t)rank * SIM_MAX_STREAMS + stream;
     const int64_t at = index->first[lane] + n;
     return n >= 0 && at < index->first[lane + 1] ? &result->spans[index->by[at]] : NULL;
 }
@@ -172,14 +174,14 @@ static void write_arrows(TraceWriter *w, const Report *report)
     const SimProgram *program = &report->program;
     const SimResult *result = &report->result;
     const SpanIndex index = index_spans(result);
-    const int lanes = program->classes * SIM_STREAM_COUNT;
+    const int lanes = program->classes * SIM_MAX_STREAMS;
     g_autofree int64_t **before = g_new0(int64_t *, (gsize)lanes + 1);
     for (int lane = 0; lane < lanes; lane++)
         before[lane] =
-            count_ops_before(&program->class_list[lane / SIM_STREAM_COUNT].streams[lane % SIM_STREAM_COUNT]);
+            count_ops_before(&program->class_list[lane / SIM_MAX_STREAMS].streams[lane % SIM_MAX_STREAMS]);
     int64_t id = 1;
     for (int lane = 0; lane < lanes; lane++) {
-        const int class = lane / SIM_STREAM_COUNT, stream = lane % SIM_STREAM_COUNT;
+        const int class = lane / SIM_MAX_STREAMS, stream = lane % SIM_MAX_STREAMS;
         const SimList *list = &program->class_list[class].streams[stream];
         for (int64_t i = 0; i < list->count; i++) {
             const SimInstr *wait = &list->instrs[i];
@@ -187,7 +189,7 @@ static void write_arrows(TraceWriter *w, const Report *report)
                 (wait->wait_stream != SIM_STREAM_SEND_NEXT && wait->wait_stream != SIM_STREAM_SEND_PREV))
                 continue;
             const int64_t sent =
-                before[wait->wait_class * SIM_STREAM_COUNT + wait->wait_stream][wait->wait_index];
+                before[wait->wait_class * SIM_MAX_STREAMS + wait->wait_stream][wait->wait_index];
             for (int replica = 0; replica < program->replicas; replica++) {
                 const SimSpan *from = span_at(result, &index, wait->wait_class * program->replicas + replica,
                                               wait->wait_stream, sent);

@@ -100,7 +100,8 @@ static void close_bucket(SearchLane *lane, Params *bucket, Stage *stage)
     stage->first_gather_ps = times->gather.ps;
     stage->reduce_load_ps += times->reduce.load_ps;
     stage->gather_load_ps += times->gather.load_ps;
-    stage->one_link &= times->reduce.link == SIM_LINK_SCALE_OUT && times->gather.link == SIM_LINK_SCALE_OUT;
+    stage->one_link &=
+        times->reduce.network == SIM_RESOURCE_SCALE_OUT && times->gather.network == SIM_RESOURCE_SCALE_OUT;
     *bucket = (Params){0};
 }
 

@@ -17,22 +17,24 @@ bool sim_check_fail(GError **error, const char *format, ...)
     return false;
 }
 
-int64_t sim_check_duration_ps(const SimWork *work)
+int64_t sim_check_duration_ps(const Check *c, int rank, int stream, const SimInstr *instr)
 {
-    int64_t duration_ps = 0;
-    for (int part = 0; part < SIM_PART_COUNT; part++)
-        duration_ps += work->part_ps[part];
-    return duration_ps;
+    const SimWork *work = &c->program->works[instr->work];
+    const SimStreamRow *row = &sim_program_streams(c->program, NULL)[stream];
+    if (c->program->rank_speed == NULL || row->kind != SIM_RUNS_KERNELS)
+        return sim_work_duration_ps(work);
+    return sim_duration_at_speed_ps(sim_work_duration_ps(work), sim_work_compute_ps(work),
+                                    c->program->rank_speed[rank]);
 }
 
 static void number_ops(Check *c)
 {
     const SimProgram *program = c->program;
-    c->ordinal_of_instr = ORR_ARENA_NEW(c->arena, int32_t *, program->classes * SIM_STREAM_COUNT);
-    c->first_op = ORR_ARENA_NEW(c->arena, int64_t, (int64_t)c->result->ranks * SIM_STREAM_COUNT + 1);
-    int64_t *ops = ORR_ARENA_NEW(c->arena, int64_t, program->classes * SIM_STREAM_COUNT);
-    for (int i = 0; i < program->classes * SIM_STREAM_COUNT; i++) {
-        const SimList *list = &program->class_list[i / SIM_STREAM_COUNT].streams[i % SIM_STREAM_COUNT];
+    c->ordinal_of_instr = ORR_ARENA_NEW(c->arena, int32_t *, program->classes * SIM_MAX_STREAMS);
+    c->first_op = ORR_ARENA_NEW(c->arena, int64_t, (int64_t)c->result->ranks * SIM_MAX_STREAMS + 1);
+    int64_t *ops = ORR_ARENA_NEW(c->arena, int64_t, program->classes * SIM_MAX_STREAMS);
+    for (int i = 0; i < program->classes * SIM_MAX_STREAMS; i++) {
+        const SimList *list = &program->class_list[i / SIM_MAX_STREAMS].streams[i % SIM_MAX_STREAMS];
         c->ordinal_of_instr[i] = ORR_ARENA_NEW(c->arena, int32_t, list->count);
         for (int64_t k = 0; k < list->count; k++) {
             c->ordinal_of_instr[i][k] = (int32_t)ops[i];
@@ -40,12 +42,12 @@ static void number_ops(Check *c)
         }
     }
     int64_t total = 0;
-    for (int64_t i = 0; i < (int64_t)c->result->ranks * SIM_STREAM_COUNT; i++) {
-        int64_t cls = i / SIM_STREAM_COUNT / program->replicas;
+    for (int64_t i = 0; i < (int64_t)c->result->ranks * SIM_MAX_STREAMS; i++) {
+        int64_t cls = i / SIM_MAX_STREAMS / program->replicas;
         c->first_op[i] = total;
-        total += ops[cls * SIM_STREAM_COUNT + i % SIM_STREAM_COUNT];
+        total += ops[cls * SIM_MAX_STREAMS + i % SIM_MAX_STREAMS];
     }
-    c->first_op[(int64_t)c->result->ranks * SIM_STREAM_COUNT] = total;
+    c->first_op[(int64_t)c->result->ranks * SIM_MAX_STREAMS] = total;
     c->span_of_op = ORR_ARENA_NEW(c->arena, int64_t, total);
 }
 
@@ -58,13 +60,13 @@ static bool same_op(const SimSpan *span, const SimInstr *instr)
 static bool place_spans(Check *c, GError **error)
 {
     const SimResult *result = c->result;
-    int64_t streams = (int64_t)result->ranks * SIM_STREAM_COUNT, last_end_ps = 0;
+    int64_t streams = (int64_t)result->ranks * SIM_MAX_STREAMS, last_end_ps = 0;
     int64_t *done = ORR_ARENA_NEW(c->arena, int64_t, streams);
     for (int64_t i = 0; i < result->span_count; i++) {
         const SimSpan *span = &result->spans[i];
-        if (span->rank < 0 || span->rank >= result->ranks || span->stream >= SIM_STREAM_COUNT)
+        if (span->rank < 0 || span->rank >= result->ranks || span->stream >= SIM_MAX_STREAMS)
             return sim_check_fail(error, "span %" PRId64 " is on no rank and stream", i);
-        int64_t stream = (int64_t)span->rank * SIM_STREAM_COUNT + span->stream;
+        int64_t stream = (int64_t)span->rank * SIM_MAX_STREAMS + span->stream;
         if (c->first_op[stream] + done[stream] >= c->first_op[stream + 1])
             return sim_check_fail(error, "rank %d stream %d runs more ops than it has", span->rank,
                                   span->stream);
@@ -76,7 +78,7 @@ static bool place_spans(Check *c, GError **error)
     for (int64_t i = 0; i < streams; i++) {
         if (c->first_op[i] + done[i] != c->first_op[i + 1])
             return sim_check_fail(error, "rank %d stream %d runs fewer ops than it has",
-                                  (int)(i / SIM_STREAM_COUNT), (int)(i % SIM_STREAM_COUNT));
+                                  (int)(i / SIM_MAX_STREAMS), (int)(i % SIM_MAX_STREAMS));
     }
     if (result->ops != result->span_count)
         return sim_check_fail(error, "%" PRId64 " ops counted, %" PRId64 " recorded", result->ops,
@@ -110,13 +112,15 @@ bool sim_run_check(const SimProgram *program, const SimResult *result, GError **
     g_assert(result->spans != NULL && result->levels != NULL);
     Check check = {.program = program, .result = result, .arena = orr_arena_new()};
     number_ops(&check);
+    sim_check_sort_rates(&check);
     bool ok = place_spans(&check, error);
     for (int rank = 0; ok && rank < result->ranks; rank++) {
-        for (int stream = 0; ok && stream < SIM_STREAM_COUNT; stream++)
+        for (int stream = 0; ok && stream < SIM_MAX_STREAMS; stream++)
             ok = check_stream(&check, rank, stream, error);
     }
     ok = ok && sim_check_dependencies(&check, error) && sim_check_times(&check, error) &&
-         sim_check_memory(&check, error);
+         sim_check_memory(&check, error) && sim_check_capacities(&check, error) &&
+         sim_check_tiers(&check, error);
     orr_arena_free(check.arena);
     return ok;
 }

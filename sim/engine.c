@@ -1,9 +1,9 @@
 /* sim/engine.c - the loop: streams advance, wait, join; events end ops. */
 #include "sim/engine_internal.h"
 
-static void push_ready(Engine *e, int32_t slot)
+static inline void push_ready(Engine *e, int32_t slot)
 {
-    e->slots[slot].state = SLOT_READY;
+    e->slots[slot].op.state = SLOT_READY;
     e->slots[slot].link_next = SIM_NONE;
     if (e->ready_first == SIM_NONE)
         e->ready_first = slot;
@@ -12,18 +12,18 @@ static void push_ready(Engine *e, int32_t slot)
     e->ready_last = slot;
 }
 
-static void wait_for(Engine *e, Slot *slot, Slot *target)
+static inline void wait_for(Engine *e, int32_t index, Slot *target)
 {
-    slot->state = SLOT_WAITING;
-    slot->link_next = SIM_NONE;
+    e->slots[index].op.state = SLOT_WAITING;
+    e->slots[index].link_next = SIM_NONE;
     int32_t *link = &target->first_waiter;
     while (*link != SIM_NONE)
         link = &e->slots[*link].link_next;
-    *link = (int32_t)(slot - e->slots);
+    *link = index;
 }
 
 /* One more instruction of `slot` is complete: those that waited for it may go on. */
-static void complete_instr(Engine *e, Slot *slot)
+static inline void complete_instr(Engine *e, Slot *slot)
 {
     slot->pc++;
     int32_t *link = &slot->first_waiter;
@@ -39,145 +39,182 @@ static void complete_instr(Engine *e, Slot *slot)
     }
 }
 
-/* The op of `slot` starts now; true when its end depends on rates that are not settled yet. */
-static bool begin(Engine *e, Slot *slot, const SimInstr *instr, int64_t duration_ps)
+/* Puts the end of an op that runs at full rate into the queue. */
+static inline void push_full(Engine *e, int32_t event, int64_t duration_ps)
 {
-    slot->state = SLOT_RUNNING;
-    slot->start_ps = e->now_ps;
-    slot->rate = SIM_FULL_RATE;
-    if (!e->ranks[slot->rank].started)
-        sim_account_start(e, slot->rank);
-    if (instr->mem >= 0)
-        sim_account_memory(e, slot->rank, e->program->mems[instr->mem].start_bytes);
-    slot->charged = duration_ps > 0;
-    return slot->charged && sim_rate_enter(e, slot, &e->works[instr->work]);
-}
-
-static void start_op(Engine *e, Slot *slot, const SimInstr *instr)
-{
-    int64_t duration_ps = e->works[instr->work].duration_ps;
-    slot->collective = SIM_NONE;
-    slot->update_ps = e->now_ps;
-    slot->remaining = duration_ps * SIM_FULL_RATE;
-    if (begin(e, slot, instr, duration_ps))
-        slot->rate = 0;
-    else if (duration_ps <= INT64_MAX - e->now_ps)
-        sim_eventq_push(e->queue, (int32_t)(slot - e->slots), e->now_ps + duration_ps);
+    if (duration_ps <= INT64_MAX - e->now_ps)
+        sim_eventq_push(e->queue, event, e->now_ps + duration_ps);
     else
         e->clock_full = true;
 }
 
+/* The op of `slot` starts now; true when its end depends on rates that are not settled yet. */
+static inline bool begin(Engine *e, int32_t index, Slot *slot, const SimInstr *instr, const WorkInfo *work,
+                         int64_t duration_ps)
+{
+    slot->op.state = SLOT_RUNNING;
+    slot->op.start_ps = e->now_ps;
+    Rank *rank = &e->ranks[slot->rank];
+    if (!rank->started)
+        sim_account_start(e, slot->rank);
+    if (slot->op.stream == SIM_STREAM_COMPUTE && !rank->computed) {
+        rank->computed = true;
+        e->result.rank[slot->rank].first_start_ps = e->now_ps;
+    }
+    if (instr->mem >= 0)
+        sim_account_memory(e, slot->rank, instr->mem, false);
+    slot->op.holds = duration_ps > 0 && work->share_count > 0;
+    return slot->op.holds && sim_rate_enter(e, index, work);
+}
+
+/* How long the op of `slot` takes at full rate on its rank. */
+static inline int64_t own_duration_ps(const Engine *e, const Slot *slot, const WorkInfo *work)
+{
+    if (e->program->rank_speed == NULL || !e->runs_kernels[slot->op.stream])
+        return work->duration_ps;
+    return sim_duration_at_speed_ps(work->duration_ps, work->compute_ps, e->program->rank_speed[slot->rank]);
+}
+
+/* Rates of the op wait for the instant to be over. */
+static inline void leave_unsettled(Engine *e, int32_t event, Op *op)
+{
+    op->rate = 0;
+    op->rated = true;
+    e->progress[event] = (Progress){.update_ps = e->now_ps, .left_ps = op->duration_ps};
+}
+
+static inline void start_op(Engine *e, int32_t index, Slot *slot, const SimInstr *instr)
+{
+    const WorkInfo *work = &e->works[instr->work];
+    const int64_t duration_ps = own_duration_ps(e, slot, work);
+    slot->collective = SIM_NONE;
+    slot->op.duration_ps = duration_ps;
+    slot->op.rate = SIM_FULL_RATE;
+    slot->op.rated = false;
+    if (begin(e, index, slot, instr, work, duration_ps))
+        leave_unsettled(e, index, &slot->op);
+    else
+        push_full(e, index, duration_ps);
+}
+
 static void start_collective(Engine *e, Collective *collective)
 {
+    const int32_t event = e->slot_count + (int32_t)(collective - e->collectives);
+    Op *op = &collective->op;
     collective->arrived = 0;
-    collective->start_ps = collective->update_ps = e->now_ps;
-    collective->rate = SIM_FULL_RATE;
+    op->start_ps = e->now_ps;
+    op->rate = SIM_FULL_RATE;
+    op->rated = false;
     bool unsettled = false;
     for (int32_t i = 0; i < collective->member_count; i++) {
-        Slot *slot = &e->slots[e->members[collective->first_member + i]];
-        unsettled |= begin(e, slot, &slot->instrs[slot->pc], collective->remaining);
+        const int32_t index = e->members[collective->first_member + i];
+        Slot *slot = &e->slots[index];
+        const SimInstr *instr = &slot->instrs[slot->pc];
+        unsettled |= begin(e, index, slot, instr, &e->works[instr->work], op->duration_ps);
     }
     if (unsettled)
-        collective->rate = 0;
+        leave_unsettled(e, event, op);
     else
-        sim_push_end(e, e->slot_count + (int32_t)(collective - e->collectives), collective->remaining,
-                     SIM_FULL_RATE);
+        push_full(e, event, op->duration_ps);
 }
 
 /* A collective lasts as long as the longest of its members' works. */
-static void join_collective(Engine *e, Slot *slot, const SimInstr *instr)
+static void join_collective(Engine *e, int32_t index, Slot *slot, const SimInstr *instr)
 {
     int32_t first = e->first_collective[instr->group];
     if (first == SIM_NONE) {
-        start_op(e, slot, instr);
+        start_op(e, index, slot, instr);
         return;
     }
     int32_t instance = e->program->groups[instr->group].instance_of_rank[slot->rank];
     g_assert(instance >= 0);
     Collective *collective = &e->collectives[first + instance];
-    int64_t remaining = e->works[instr->work].duration_ps * SIM_FULL_RATE;
-    if (collective->arrived == 0 || remaining > collective->remaining)
-        collective->remaining = remaining;
-    slot->state = SLOT_ARRIVED;
+    const int64_t duration_ps = own_duration_ps(e, slot, &e->works[instr->work]);
+    if (collective->arrived == 0 || duration_ps > collective->op.duration_ps)
+        collective->op.duration_ps = duration_ps;
+    slot->op.state = SLOT_ARRIVED;
     slot->collective = first + instance;
     if (++collective->arrived == collective->member_count)
         start_collective(e, collective);
 }
 
 /* Walks on until the stream runs, waits or ends. */
-static void advance(Engine *e, Slot *slot)
+static void advance(Engine *e, int32_t index)
 {
+    Slot *slot = &e->slots[index];
     while (slot->pc < slot->count) {
         const SimInstr *instr = &slot->instrs[slot->pc];
         if (instr->kind == SIM_OP) {
-            start_op(e, slot, instr);
+            start_op(e, index, slot, instr);
             return;
         }
         if (instr->kind == SIM_COLLECTIVE) {
-            join_collective(e, slot, instr);
+            join_collective(e, index, slot, instr);
             return;
         }
         int32_t target = sim_wait_target(e, slot, instr);
         g_assert(target != SIM_NONE);
         if (e->slots[target].pc <= instr->wait_index) {
-            wait_for(e, slot, &e->slots[target]);
+            wait_for(e, index, &e->slots[target]);
             return;
         }
         complete_instr(e, slot);
     }
-    slot->state = SLOT_DONE;
+    slot->op.state = SLOT_DONE;
 }
 
-static void advance_ready(Engine *e)
+static inline void advance_ready(Engine *e)
 {
     while (e->ready_first != SIM_NONE) {
-        Slot *slot = &e->slots[e->ready_first];
-        e->ready_first = slot->link_next;
-        advance(e, slot);
+        const int32_t index = e->ready_first;
+        e->ready_first = e->slots[index].link_next;
+        advance(e, index);
     }
 }
 
-/* The op of `slot` ends now. */
-static void end_op(Engine *e, Slot *slot)
+/* The op of a stream beside compute ended: who waited for it, and what it delayed. */
+static void account_beside(Engine *e, const Slot *slot)
 {
-    const SimInstr *instr = &slot->instrs[slot->pc];
-    const Rank *rank = &e->ranks[slot->rank];
-    SimRankResult *result = &e->result.rank[slot->rank];
-    const SimWork *work = &e->program->works[instr->work];
-    if (slot->charged)
-        sim_rate_leave(e, slot, &e->works[instr->work]);
-    if (instr->mem >= 0)
-        sim_account_memory(e, slot->rank, e->program->mems[instr->mem].end_bytes);
-    result->end_ps = e->now_ps;
-    result->scale_up_bytes += work->scale_up_bytes;
-    result->scale_out_bytes += work->scale_out_bytes;
-    e->result.ops++;
-    if (e->record & SIM_RECORD_SPANS)
-        sim_account_span(e, slot, instr);
-    if (slot->stream == SIM_STREAM_COMPUTE) {
-        sim_account_compute(e, slot, instr);
-    } else {
-        const Slot *first = &e->slots[rank->first_slot];
-        if (first->stream != SIM_STREAM_COMPUTE || first->state == SLOT_DONE)
-            sim_account_tail(e, slot, instr);
-        for (int32_t w = slot->first_waiter; w != SIM_NONE; w = e->slots[w].link_next) {
-            if (e->slots[w].stream == SIM_STREAM_COMPUTE)
-                sim_account_wait(e, &e->slots[w], slot, instr);
-        }
+    const Slot *first = &e->slots[e->ranks[slot->rank].first_slot];
+    if (first->op.stream != SIM_STREAM_COMPUTE || first->op.state == SLOT_DONE)
+        sim_account_tail(e, slot);
+    for (int32_t w = slot->first_waiter; w != SIM_NONE; w = e->slots[w].link_next) {
+        if (e->slots[w].op.stream == SIM_STREAM_COMPUTE)
+            sim_account_wait(e, &e->slots[w], slot);
     }
-    complete_instr(e, slot);
-    advance(e, slot);
 }
 
-static void end_event(Engine *e, int32_t event)
+/* The op of a slot ends now. */
+static void end_op(Engine *e, int32_t index)
+{
+    Slot *slot = &e->slots[index];
+    const SimInstr *instr = &slot->instrs[slot->pc];
+    if (slot->op.holds)
+        sim_rate_leave(e, index, &e->works[instr->work]);
+    if (instr->mem >= 0)
+        sim_account_memory(e, slot->rank, instr->mem, true);
+    e->ranks[slot->rank].end_ps = e->now_ps;
+    if (e->record & SIM_RECORD_SPANS)
+        sim_account_span(e, slot);
+    if (slot->op.stream == SIM_STREAM_COMPUTE)
+        sim_account_compute(e, slot);
+    else
+        account_beside(e, slot);
+    complete_instr(e, slot);
+    advance(e, index);
+}
+
+static inline void end_event(Engine *e, int32_t event)
 {
     if (event < e->slot_count) {
-        end_op(e, &e->slots[event]);
-    } else {
+        end_op(e, event);
+    } else if (event < e->slot_count + e->collective_count) {
         const Collective *collective = &e->collectives[event - e->slot_count];
-        int32_t first = collective->first_member, count = collective->member_count;
+        const int32_t first = collective->first_member, count = collective->member_count;
         for (int32_t i = 0; i < count; i++)
-            end_op(e, &e->slots[e->members[first + i]]);
+            end_op(e, e->members[first + i]);
+    } else {
+        sim_capacity_change(e);
     }
     advance_ready(e);
 }
@@ -185,7 +222,7 @@ static void end_event(Engine *e, int32_t event)
 static bool all_done(const Engine *e)
 {
     for (int32_t i = 0; i < e->slot_count; i++) {
-        if (e->slots[i].state != SLOT_DONE)
+        if (e->slots[i].op.state != SLOT_DONE)
             return false;
     }
     return true;
@@ -194,6 +231,7 @@ static bool all_done(const Engine *e)
 static bool run(Engine *e, GError **error)
 {
     int32_t event;
+    sim_capacity_change(e);
     for (int32_t i = 0; i < e->slot_count; i++)
         push_ready(e, i);
     advance_ready(e);
@@ -204,11 +242,8 @@ static bool run(Engine *e, GError **error)
         } while (sim_eventq_pop_at(e->queue, e->now_ps, &event));
         sim_rate_settle(e);
     }
-    if (e->clock_full) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "the step lasts longer than the clock can hold (%.0f s)", (double)INT64_MAX * 1e-12);
-        return false;
-    }
+    if (e->clock_full)
+        return sim_fail_clock(error);
     if (!all_done(e)) {
         sim_engine_explain_deadlock(e, error);
         return false;

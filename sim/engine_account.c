@@ -1,15 +1,15 @@
-/* sim/engine_account.c - what each rank's time was spent on, and how its memory moved; all on the way. */
+/* sim/engine_account.c - what each rank's time was spent on, and how its memory moved; all on the way. What every run
+ * of a program spends (the ops' own parts and bytes) is summed once a class in engine_works.c. */
 #include "sim/engine_internal.h"
 
 #include <stdlib.h>
 
 /* Up to `until_ps` nothing accounts for the compute stream's time: idle. */
-static void account_idle(Engine *e, int32_t rank, int64_t until_ps)
+static inline void account_idle(Rank *rank, int64_t until_ps)
 {
-    int64_t *accounted_ps = &e->ranks[rank].accounted_ps;
-    if (until_ps > *accounted_ps) {
-        e->result.rank[rank].idle_ps += until_ps - *accounted_ps;
-        *accounted_ps = until_ps;
+    if (until_ps > rank->accounted_ps) {
+        rank->idle_ps += until_ps - rank->accounted_ps;
+        rank->accounted_ps = until_ps;
     }
 }
 
@@ -17,38 +17,36 @@ static void account_idle(Engine *e, int32_t rank, int64_t until_ps)
 void sim_account_start(Engine *e, int32_t index)
 {
     SimRankResult *result = &e->result.rank[index];
-    e->ranks[index].started = true;
+    Rank *rank = &e->ranks[index];
+    rank->started = true;
     if (!e->program->skewed)
         return;
-    result->start_ps = e->ranks[index].accounted_ps = e->now_ps;
-    result->idle_ps = 0;
+    result->start_ps = rank->accounted_ps = e->now_ps;
+    rank->idle_ps = 0;
     for (int part = 0; part < SIM_PART_COUNT; part++)
         result->part_ps[part] = 0;
 }
 
 /* Idle until an op started, then that op's part until now. */
-static void account_exposed(Engine *e, int32_t rank, int64_t start_ps, int part)
+static void account_exposed(Engine *e, int32_t index, int64_t start_ps, int part)
 {
-    account_idle(e, rank, start_ps);
-    e->result.rank[rank].part_ps[part] += e->now_ps - e->ranks[rank].accounted_ps;
-    e->ranks[rank].accounted_ps = e->now_ps;
+    Rank *rank = &e->ranks[index];
+    account_idle(rank, start_ps);
+    e->result.rank[index].part_ps[part] += e->now_ps - rank->accounted_ps;
+    rank->accounted_ps = e->now_ps;
 }
 
-void sim_account_compute(Engine *e, const Slot *slot, const SimInstr *instr)
+void sim_account_compute(Engine *e, const Slot *slot)
 {
-    SimRankResult *result = &e->result.rank[slot->rank];
-    const SimWork *work = &e->program->works[instr->work];
-    const WorkInfo *info = &e->works[instr->work];
-    account_idle(e, slot->rank, slot->start_ps);
-    for (int part = 0; part < SIM_PART_COUNT; part++)
-        result->part_ps[part] += work->part_ps[part];
-    int64_t lasted_ps = e->now_ps - slot->start_ps;
-    result->part_ps[info->stretch_part] += lasted_ps - info->duration_ps;
-    result->busy_ps += lasted_ps;
-    if (result->first_start_ps < 0)
-        result->first_start_ps = slot->start_ps;
-    result->last_end_ps = e->now_ps;
-    e->ranks[slot->rank].accounted_ps = e->now_ps;
+    Rank *rank = &e->ranks[slot->rank];
+    const WorkInfo *work = sim_slot_work(e, slot);
+    account_idle(rank, slot->op.start_ps);
+    const int64_t stretch_ps = e->now_ps - slot->op.start_ps - work->duration_ps;
+    if (stretch_ps != 0) {
+        e->result.rank[slot->rank].part_ps[work->stretch_part] += stretch_ps;
+        e->result.rank[slot->rank].busy_ps += stretch_ps;
+    }
+    rank->compute_end_ps = rank->accounted_ps = e->now_ps;
 }
 
 static bool is_communication(int part)
@@ -58,74 +56,110 @@ static bool is_communication(int part)
 }
 
 /* Another rank's work is no cost of this rank, only its messages are. */
-void sim_account_wait(Engine *e, const Slot *waiter, const Slot *producer, const SimInstr *instr)
+void sim_account_wait(Engine *e, const Slot *waiter, const Slot *producer)
 {
-    int part = e->works[instr->work].main_part;
+    int part = sim_slot_work(e, producer)->main_part;
     if (waiter->rank == producer->rank || is_communication(part))
-        account_exposed(e, waiter->rank, producer->start_ps, part);
+        account_exposed(e, waiter->rank, producer->op.start_ps, part);
 }
 
 /* Time before the op's start goes to another op of the rank that was running then, the first started. */
-void sim_account_tail(Engine *e, const Slot *slot, const SimInstr *instr)
+void sim_account_tail(Engine *e, const Slot *slot)
 {
-    const Rank *rank = &e->ranks[slot->rank];
+    Rank *rank = &e->ranks[slot->rank];
     const Slot *cover = NULL;
     for (int i = 0; i < rank->slot_count; i++) {
         const Slot *other = &e->slots[rank->first_slot + i];
-        if (other != slot && other->state == SLOT_RUNNING && other->start_ps < slot->start_ps &&
-            (cover == NULL || other->start_ps < cover->start_ps))
+        if (other != slot && other->op.state == SLOT_RUNNING && other->op.start_ps < slot->op.start_ps &&
+            (cover == NULL || other->op.start_ps < cover->op.start_ps))
             cover = other;
     }
-    if (cover != NULL && slot->start_ps > rank->accounted_ps) {
-        account_idle(e, slot->rank, cover->start_ps);
+    if (cover != NULL && slot->op.start_ps > rank->accounted_ps) {
+        account_idle(rank, cover->op.start_ps);
         e->result.rank[slot->rank].part_ps[sim_slot_work(e, cover)->main_part] +=
-            slot->start_ps - rank->accounted_ps;
-        e->ranks[slot->rank].accounted_ps = slot->start_ps;
+            slot->op.start_ps - rank->accounted_ps;
+        rank->accounted_ps = slot->op.start_ps;
     }
-    account_exposed(e, slot->rank, slot->start_ps, e->works[instr->work].main_part);
+    account_exposed(e, slot->rank, slot->op.start_ps, sim_slot_work(e, slot)->main_part);
+}
+
+static int64_t bytes_in_tier(const Engine *e, const int64_t *bytes, int tier)
+{
+    int64_t sum = 0;
+    for (int kind = 0; kind < e->mem_kinds; kind++)
+        sum += e->mem_tier[kind] == tier ? bytes[kind] : 0;
+    return sum;
 }
 
 /* The level that held since the last change, up to now. */
 static void settle_level(Engine *e, int32_t index)
 {
     const Rank *rank = &e->ranks[index];
+    const int64_t *bytes = e->memory[index].bytes;
     SimRankResult *result = &e->result.rank[index];
     if (rank->level_bytes > result->peak_bytes || rank->level_ps == 0) {
         result->peak_bytes = rank->level_bytes;
         result->peak_time_ps = rank->level_ps;
-        for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
-            result->at_peak_bytes[kind] = rank->bytes[kind];
+        for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
+            result->at_peak_bytes[kind] = bytes[kind];
     }
-    result->host_peak_bytes = MAX(result->host_peak_bytes, rank->bytes[SIM_MEM_HOST]);
+    result->host_peak_bytes = MAX(result->host_peak_bytes, bytes_in_tier(e, bytes, SIM_TIER_HOST));
     if (e->record & SIM_RECORD_LEVELS) {
         SimLevel *level = &e->result.levels[e->result.level_count++];
         level->time_ps = rank->level_ps;
         level->rank = index;
-        for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
-            level->bytes[kind] = rank->bytes[kind];
+        for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
+            level->bytes[kind] = bytes[kind];
+    }
+}
+
+static void settle_tier(TierLevels *levels, int32_t instance)
+{
+    levels->peak_bytes[instance] = MAX(levels->peak_bytes[instance], levels->level_bytes[instance]);
+}
+
+/* Tiers that several ranks share keep a level of their own. */
+static void account_tiers(Engine *e, int32_t rank, const int64_t *delta_bytes)
+{
+    for (int kind = 0; kind < e->mem_kinds; kind++) {
+        TierLevels *levels = &e->tier_levels[e->mem_tier[kind]];
+        if (delta_bytes[kind] == 0 || levels->instance_of_rank == NULL || levels->instance_of_rank[rank] < 0)
+            continue;
+        const int32_t instance = levels->instance_of_rank[rank];
+        if (levels->level_ps[instance] < e->now_ps) {
+            settle_tier(levels, instance);
+            levels->level_ps[instance] = e->now_ps;
+        }
+        levels->level_bytes[instance] += delta_bytes[kind];
     }
 }
 
 /* What is given and taken back at one instant, in whatever order, is one change. */
-void sim_account_memory(Engine *e, int32_t index, const int64_t *delta_bytes)
+void sim_account_memory(Engine *e, int32_t index, int32_t mem, bool end)
 {
     Rank *rank = &e->ranks[index];
+    const MemInfo *info = &e->mems[mem];
+    const SimMemDelta *delta = &e->program->mems[mem];
+    const int64_t *delta_bytes = end ? delta->end_bytes : delta->start_bytes;
+    int64_t *bytes = e->memory[index].bytes;
     if (rank->level_ps < e->now_ps) {
         settle_level(e, index);
         rank->level_ps = e->now_ps;
     }
-    for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
-        rank->bytes[kind] += delta_bytes[kind];
-        rank->level_bytes += kind < SIM_MEM_GPU_COUNT ? delta_bytes[kind] : 0;
-    }
+    for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
+        bytes[kind] += delta_bytes[kind];
+    rank->level_bytes += end ? info->end_bytes : info->start_bytes;
+    if (info->shared)
+        account_tiers(e, index, delta_bytes);
 }
 
-void sim_account_span(Engine *e, const Slot *slot, const SimInstr *instr)
+void sim_account_span(Engine *e, const Slot *slot)
 {
-    e->result.spans[e->result.span_count++] = (SimSpan){.start_ps = slot->start_ps,
+    const SimInstr *instr = &slot->instrs[slot->pc];
+    e->result.spans[e->result.span_count++] = (SimSpan){.start_ps = slot->op.start_ps,
                                                         .end_ps = e->now_ps,
                                                         .rank = slot->rank,
-                                                        .stream = slot->stream,
+                                                        .stream = slot->op.stream,
                                                         .tag = instr->tag,
                                                         .stage = instr->stage,
                                                         .microbatch = instr->microbatch,
@@ -140,11 +174,28 @@ static int compare_levels(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
+/* The ops' own parts and bytes, which are those of the rank's class. */
+static void add_sums(const Engine *e, int r)
+{
+    const ClassSums *sums = &e->sums[e->ranks[r].cls];
+    SimRankResult *rank = &e->result.rank[r];
+    for (int part = 0; part < SIM_PART_COUNT; part++) {
+        rank->part_ps[part] += sums->part_ps[part];
+        rank->busy_ps += sums->part_ps[part];
+    }
+    rank->scale_up_bytes = sums->scale_up_bytes;
+    rank->scale_out_bytes = sums->scale_out_bytes;
+    rank->end_ps = e->ranks[r].end_ps;
+    rank->last_end_ps = e->ranks[r].compute_end_ps;
+}
+
 void sim_account_finish(Engine *e)
 {
     SimResult *result = &e->result;
     for (int r = 0; r < result->ranks; r++) {
-        const SimRankResult *rank = &result->rank[r];
+        SimRankResult *rank = &result->rank[r];
+        add_sums(e, r);
+        result->ops += e->sums[e->ranks[r].cls].ops;
         result->end_ps = MAX(result->end_ps, rank->end_ps);
         if (rank->end_ps - rank->start_ps > result->step_ps) {
             result->step_ps = rank->end_ps - rank->start_ps;
@@ -152,12 +203,18 @@ void sim_account_finish(Engine *e)
         }
     }
     for (int r = 0; r < result->ranks; r++) {
-        account_idle(e, r, result->rank[r].start_ps + result->step_ps);
+        account_idle(&e->ranks[r], result->rank[r].start_ps + result->step_ps);
+        result->rank[r].idle_ps = e->ranks[r].idle_ps;
         settle_level(e, r);
-        for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
-            result->rank[r].final_bytes[kind] = e->ranks[r].bytes[kind];
-        if (result->rank[r].first_start_ps < 0)
-            result->rank[r].first_start_ps = 0;
+        for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
+            result->rank[r].final_bytes[kind] = e->memory[r].bytes[kind];
+    }
+    for (int t = 0; t < e->tiers; t++) {
+        TierLevels *levels = &e->tier_levels[t];
+        for (int32_t i = 0;
+             levels->peak_bytes != NULL && i < sim_program_tiers(e->program, NULL)[t].instances; i++)
+            settle_tier(levels, i);
+        result->tier_peak_bytes[t] = levels->peak_bytes;
     }
     if (e->record & SIM_RECORD_LEVELS)
         qsort(result->levels, (size_t)result->level_count, sizeof *result->levels, compare_levels);

@@ -5,12 +5,13 @@
 static void describe(const Engine *e, int32_t index, GString *text)
 {
     const Slot *slot = &e->slots[index];
-    g_string_append_printf(text, "rank %d %s", slot->rank, sim_stream_label((SimStream)slot->stream));
+    g_string_append_printf(text, "rank %d %s", slot->rank,
+                           sim_program_streams(e->program, NULL)[slot->op.stream].name);
     int32_t next = slot->pc;
     while (next < slot->count && slot->instrs[next].kind == SIM_WAIT)
         next++;
     if (next == slot->count) {
-        g_string_append(text, slot->state == SLOT_DONE ? " (done)" : " (at its end)");
+        g_string_append(text, slot->op.state == SLOT_DONE ? " (done)" : " (at its end)");
         return;
     }
     const SimInstr *instr = &slot->instrs[next];
@@ -26,24 +27,49 @@ static void describe(const Engine *e, int32_t index, GString *text)
 static int32_t blocker_of(const Engine *e, int32_t index)
 {
     const Slot *slot = &e->slots[index];
-    if (slot->state == SLOT_WAITING)
+    if (slot->op.state == SLOT_WAITING)
         return sim_wait_target(e, slot, &slot->instrs[slot->pc]);
-    if (slot->state != SLOT_ARRIVED)
+    if (slot->op.state != SLOT_ARRIVED)
         return SIM_NONE;
     const Collective *collective = &e->collectives[slot->collective];
     for (int32_t i = 0; i < collective->member_count; i++) {
         int32_t member = e->members[collective->first_member + i];
-        if (member == SIM_NONE || e->slots[member].state != SLOT_ARRIVED ||
+        if (member == SIM_NONE || e->slots[member].op.state != SLOT_ARRIVED ||
             e->slots[member].collective != slot->collective)
             return member;
     }
     return SIM_NONE;
 }
 
+/* The first op that stands still, and a resource of capacity 0 that it needs. */
+static bool explain_standstill(const Engine *e, GError **error)
+{
+    for (int32_t i = 0; e->instance_count > 0 && i < e->slot_count; i++) {
+        const Slot *slot = &e->slots[i];
+        const WorkInfo *work = slot->op.state == SLOT_RUNNING ? sim_slot_work(e, slot) : NULL;
+        for (int k = 0; work != NULL && k < work->share_count; k++) {
+            const Share *share = &e->shares[work->first_share + k];
+            const int32_t at = sim_instance_of(e, share, slot->rank);
+            if (at < 0 || sim_capacity_of(e, share->row, at) > 0)
+                continue;
+            GString *text = g_string_new("the step never ends: ");
+            describe(e, i, text);
+            g_string_append_printf(text, " stands still, for the capacity of \"%s\" stays 0",
+                                   e->program->resources[share->row].name);
+            g_set_error_literal(error, ORR_ERROR, ORR_ERROR_INPUT, text->str);
+            g_string_free(text, TRUE);
+            return true;
+        }
+    }
+    return false;
+}
+
 void sim_engine_explain_deadlock(const Engine *e, GError **error)
 {
+    if (explain_standstill(e, error))
+        return;
     int32_t at = 0;
-    while (e->slots[at].state == SLOT_DONE)
+    while (e->slots[at].op.state == SLOT_DONE)
         at++;
     /* Walk until the chain ends or has surely entered its cycle, then tell that. */
     int32_t last = at;
@@ -68,7 +94,7 @@ void sim_engine_explain_deadlock(const Engine *e, GError **error)
     }
     if (told == 8)
         g_string_append(text, ", and so on");
-    else if (!cycle && e->slots[at].state == SLOT_ARRIVED)
+    else if (!cycle && e->slots[at].op.state == SLOT_ARRIVED)
         g_string_append(text, ", whose group has a member that never joins");
     else if (!cycle)
         g_string_append(text, ", which never comes to it");

@@ -1,7 +1,10 @@
 /* sim/engine_internal.h - the engine's own state; only sim/engine*.c include it.
  *
  * A slot is a stream of a rank whose list is not empty. Slots of a rank are neighbours; ranks of a class are
- * neighbours. Everything lives in the run's arena and has its final size before the first event.
+ * neighbours. Everything lives in the run's arena and has its final size before the first event. What each event
+ * touches (slots, the first part of ranks) fills whole cache lines; what only contention or memory need lies apart.
+ *
+ * An op is known by its event: a slot's number, or slot_count + a collective's. Capacity events come behind both.
  */
 #ifndef ORR_SIM_ENGINE_INTERNAL_H
 #define ORR_SIM_ENGINE_INTERNAL_H
@@ -9,12 +12,24 @@
 #include "sim/engine.h"
 #include "sim/eventq.h"
 
-#define SIM_NONE      (-1)
-#define SIM_FULL_RATE 1024
+#define SIM_NONE       (-1)
+#define SIM_CACHE_LINE 64
 
 typedef enum { SLOT_READY, SLOT_RUNNING, SLOT_WAITING, SLOT_ARRIVED, SLOT_DONE } SlotState;
 
+/* Of an op: a slot's own, or a collective. */
 typedef struct {
+    int64_t start_ps;
+    int64_t duration_ps; /* at full rate, by the rank's speed */
+    int32_t rate;        /* in 1/SIM_FULL_RATE; 0: not settled, or standing still */
+    bool rated;          /* its rate was another than full: Progress is in use */
+    uint8_t state;       /* SlotState, of a slot */
+    uint8_t stream;
+    bool holds; /* its shares are counted */
+} Op;
+
+typedef struct {
+    _Alignas(SIM_CACHE_LINE) Op op;
     const SimInstr *instrs;
     int32_t count;
     int32_t pc; /* instructions completed */
@@ -22,94 +37,202 @@ typedef struct {
     int32_t link_next;    /* next in the list of waiters, or of slots ready to go on */
     int32_t first_waiter; /* slots waiting for this one */
     int32_t collective;   /* that it has joined; SIM_NONE: the current op is its own */
-    int64_t start_ps;     /* of the current op */
-    int64_t update_ps;    /* when `remaining` was true */
-    int64_t remaining;    /* ps x 1024 at full rate */
-    uint16_t rate;        /* in 1/1024; of a collective: what this rank would allow */
-    uint8_t stream, state;
-    bool charged; /* its shares are counted in its rank */
 } Slot;
 
 typedef struct {
+    Op op;
     int32_t first_member, member_count; /* in Engine.members */
     int32_t arrived;
-    int64_t start_ps, update_ps, remaining;
-    uint16_t rate;
-    bool dirty;
 } Collective;
 
+/* Of an op whose rate is or was not the full one: what is left at update_ps, in ps at full rate; behind the point in
+ * 1/SIM_FULL_RATE. */
 typedef struct {
-    int32_t first_slot, slot_count;
+    int64_t update_ps, left_ps;
+    int32_t left_frac;
+} Progress;
+
+typedef struct {
+    _Alignas(SIM_CACHE_LINE) int32_t first_slot;
     int32_t cls;
-    uint32_t sm_share;               /* taken by running communication */
-    uint32_t demand[SIM_LINK_COUNT]; /* by running ops */
-    bool computing;                  /* an op that slows beside communication runs */
-    bool dirty, started;
-    int64_t accounted_ps;          /* parts and idle time cover the compute stream up to here */
+    int64_t accounted_ps; /* parts and idle time cover the compute stream up to here */
+    int64_t idle_ps;
+    int64_t end_ps;                /* of the last op of any stream */
+    int64_t compute_end_ps;        /* of the last op of the compute stream */
     int64_t level_ps, level_bytes; /* memory since then, all kinds of the GPU */
-    int64_t bytes[SIM_MEM_COUNT];
+    int16_t slot_count;
+    bool started, computed;
 } Rank;
+
+typedef struct {
+    _Alignas(SIM_CACHE_LINE) int64_t bytes[SIM_MAX_MEMS];
+} RankMemory;
 
 /* What the loop needs of a SimWork. */
 typedef struct {
     int64_t duration_ps;
-    uint16_t sm_share, link_demand;
-    uint8_t link, main_part, stretch_part; /* SimPart: longest; the one that a slowed op grows */
+    int64_t compute_ps; /* of it: what the rank's speed scales */
+    int64_t weight;     /* amount of its first fair share */
+    int32_t first_share;
+    uint8_t share_count;
+    uint8_t main_part, stretch_part; /* SimPart: longest; the one that a slowed op grows */
 } WorkInfo;
+
+/* A share that can matter: those of rows which cannot be overfull are left out. */
+typedef struct {
+    int64_t amount;
+    int32_t instance; /* -1: the rank's own */
+    int16_t row;
+    uint8_t mode; /* SimShareMode */
+    bool listed;  /* holders are found in the instance's list, not by the rank's slots */
+} Share;
+
+typedef struct {
+    int64_t capacity;
+    const int32_t *instance_of_rank; /* NULL: the rank's own */
+    int32_t first, stride; /* instance of a rank: first + stride x rank; with a map first + its number */
+    int32_t count;         /* instances */
+} Row;
+
+/* An instance of a resource. */
+typedef struct {
+    int64_t free;       /* capacity less all shares of running ops; below 0: overfull */
+    int32_t first_hold; /* list of Hold; SIM_NONE */
+    int16_t row;
+    bool dirty;
+} Instance;
+
+typedef struct {
+    int32_t next, prev; /* SIM_NONE */
+    int32_t slot, share;
+} Hold;
+
+typedef struct {
+    int64_t start_bytes, end_bytes; /* of the GPU, together */
+    bool shared;                    /* moves bytes of a tier that several ranks share */
+} MemInfo;
+
+typedef struct {
+    const int32_t *instance_of_rank;
+    int64_t *level_bytes, *peak_bytes, *level_ps; /* [instances] */
+} TierLevels;
+
+/* Sums over the ops of a class, the same for each of its ranks. */
+typedef struct {
+    int64_t part_ps[SIM_PART_COUNT]; /* of its compute stream, at full rate and speed */
+    int64_t scale_up_bytes, scale_out_bytes;
+    int64_t ops, changes;
+} ClassSums;
+
+typedef struct Fair Fair; /* engine_fair.c */
 
 typedef struct {
     const SimProgram *program;
     unsigned record;
     OrrArena *arena;
     int64_t now_ps;
-    SimEventq *queue; /* events: slots, then collectives */
+    SimEventq *queue;
     Slot *slots;
     int32_t slot_count;
     Rank *ranks;
+    RankMemory *memory; /* [ranks] */
     WorkInfo *works;
+    Share *shares;
+    MemInfo *mems;
+    ClassSums *sums;           /* [classes] */
     int32_t *class_first_slot; /* slot of the class's first rank */
     int32_t *class_slot_count; /* a rank */
-    int8_t *slot_of_stream;    /* [class][stream] -> slot within the rank; SIM_NONE */
+    int8_t *slot_of_stream;    /* [class][SIM_MAX_STREAMS] -> slot within the rank; SIM_NONE */
+    bool runs_kernels[SIM_MAX_STREAMS];
+    int mem_kinds, tiers;
+    bool mem_on_gpu[SIM_MAX_MEMS];
+    int8_t mem_tier[SIM_MAX_MEMS];
+    TierLevels tier_levels[SIM_MAX_TIERS];
     Collective *collectives;
     int32_t collective_count;
     int32_t *members;                         /* slots; SIM_NONE: a member that never joins */
     int32_t first_collective[SIM_MAX_GROUPS]; /* SIM_NONE: groups of one */
     int32_t ready_first, ready_last;          /* slots to go on */
-    int32_t *dirty_ranks, *dirty_collectives;
-    int32_t dirty_rank_count, dirty_collective_count;
-    bool clock_full; /* an end does not fit the clock */
+    /* Resources. */
+    Row *rows;
+    bool *row_matters; /* some op could find it overfull */
+    Instance *instances;
+    int64_t *capacities; /* [instances] now; NULL: those of the rows */
+    int32_t instance_count;
+    int32_t hold_count;
+    int32_t *slot_first_hold; /* [slots] its Holds, one for each listed share that one of its works has */
+    Hold *holds;
+    Progress *progress; /* [slots + collectives] */
+    int32_t *dirty;     /* instances to settle */
+    int32_t dirty_count;
+    Fair *fair;
+    int32_t grain;
+    int64_t next_capacity; /* index into the program's events */
+    bool clock_full;       /* an end does not fit the clock */
+    int64_t rate_capacity; /* of result.rates */
     SimResult result;
 } Engine;
 
-/* engine_setup.c: everything that is allocated. False on an op too long for the clock. */
+/* engine_setup.c: everything that is allocated. False on times too long for the clock. */
 bool sim_engine_setup(Engine *engine, GError **error);
+/* engine_works.c: durations, shares and sums of works; which rows can be overfull at all. */
+bool sim_setup_works(Engine *engine, int8_t *group_stream, GError **error);
+bool sim_fail_clock(GError **error);
+/* engine_resources.c: rows, instances and who holds them. */
+void sim_setup_resources(Engine *engine);
+/* Capacity events of this instant, and the next one into the queue. */
+void sim_capacity_change(Engine *engine);
 
 /* engine_rate.c: shares and rates. */
 static inline const WorkInfo *sim_slot_work(const Engine *engine, const Slot *slot)
 {
     return &engine->works[slot->instrs[slot->pc].work];
 }
-/* The op of `slot` starts to take its shares; true when rates must be settled before its end is known. */
-bool sim_rate_enter(Engine *engine, Slot *slot, const WorkInfo *work);
-void sim_rate_leave(Engine *engine, Slot *slot, const WorkInfo *work);
+static inline int32_t sim_instance_of(const Engine *engine, const Share *share, int32_t rank)
+{
+    const Row *row = &engine->rows[share->row];
+    if (share->instance >= 0)
+        return row->first + row->stride * share->instance;
+    if (row->instance_of_rank == NULL)
+        return row->first + row->stride * rank;
+    int32_t own = row->instance_of_rank[rank];
+    return own < 0 ? SIM_NONE : row->first + own;
+}
+static inline int64_t sim_capacity_of(const Engine *engine, int row, int32_t instance)
+{
+    return engine->capacities != NULL ? engine->capacities[instance] : engine->rows[row].capacity;
+}
+static inline Op *sim_op_of(const Engine *engine, int32_t event)
+{
+    return event < engine->slot_count ? &engine->slots[event].op
+                                      : &engine->collectives[event - engine->slot_count].op;
+}
+/* The op of `slot` starts to hold its shares; true when rates must be settled before its end is known. */
+bool sim_rate_enter(Engine *engine, int32_t slot, const WorkInfo *work);
+void sim_rate_leave(Engine *engine, int32_t slot, const WorkInfo *work);
+void sim_mark_instance(Engine *engine, int32_t instance);
 /* After the last event of an instant: new rates, moved ends. */
 void sim_rate_settle(Engine *engine);
-/* Pushes the end of an event that needs `remaining` at `rate` from now on. */
-void sim_push_end(Engine *engine, int32_t event, int64_t remaining, int rate);
+/* The op goes on at `rate`; its end moves. */
+void sim_rate_change(Engine *engine, int32_t event, int32_t rate);
+
+/* engine_fair.c: max-min fair rates of everything that overfull instances connect to the dirty ones. */
+Fair *sim_fair_new(const Engine *engine);
+void sim_fair_settle(Engine *engine);
 
 /* engine_account.c: what time was spent on, and memory. */
 /* The first op of a rank starts. */
 void sim_account_start(Engine *engine, int32_t rank);
-void sim_account_compute(Engine *engine, const Slot *slot, const SimInstr *instr);
+void sim_account_compute(Engine *engine, const Slot *slot);
 /* The compute stream of `waiter`'s rank waited while `producer` ran an op until now. */
-void sim_account_wait(Engine *engine, const Slot *waiter, const Slot *producer, const SimInstr *instr);
+void sim_account_wait(Engine *engine, const Slot *waiter, const Slot *producer);
 /* An op of another stream ended after the rank's compute stream did. */
-void sim_account_tail(Engine *engine, const Slot *slot, const SimInstr *instr);
-void sim_account_memory(Engine *engine, int32_t rank, const int64_t *delta_bytes);
-void sim_account_span(Engine *engine, const Slot *slot, const SimInstr *instr);
+void sim_account_tail(Engine *engine, const Slot *slot);
+void sim_account_memory(Engine *engine, int32_t rank, int32_t mem, bool end);
+void sim_account_span(Engine *engine, const Slot *slot);
 void sim_account_finish(Engine *engine);
 
-/* engine_deadlock.c: one sentence naming the cycle. */
+/* engine_deadlock.c: one sentence naming the cycle, or the resource that never comes back. */
 void sim_engine_explain_deadlock(const Engine *engine, GError **error);
 
 /* Slot of a stream of the rank that `slot` waits for; SIM_NONE when that rank has no such stream. */
@@ -117,7 +240,7 @@ static inline int32_t sim_wait_target(const Engine *engine, const Slot *slot, co
 {
     const Rank *rank = &engine->ranks[slot->rank];
     int cls = instr->wait_class < 0 ? rank->cls : instr->wait_class;
-    int local = engine->slot_of_stream[cls * SIM_STREAM_COUNT + instr->wait_stream];
+    int local = engine->slot_of_stream[cls * SIM_MAX_STREAMS + instr->wait_stream];
     if (local < 0)
         return SIM_NONE;
     if (instr->wait_class < 0)

@@ -1,172 +1,155 @@
-/* sim/engine_rate.c - how fast running ops progress when they share SMs or a link. */
+/* sim/engine_rate.c - ops take and give back their shares; a change of rate moves an op's end. */
 #include "sim/engine_internal.h"
 
-/* Communication that runs takes SMs from these: compute-stream ops that are not on a link themselves. */
-static bool slows_beside_comm(const Slot *slot, const WorkInfo *work)
+void sim_mark_instance(Engine *e, int32_t index)
 {
-    return slot->stream == SIM_STREAM_COMPUTE && work->link == SIM_LINK_NONE;
-}
-
-static void mark_rank(Engine *e, Rank *rank)
-{
-    if (rank->dirty)
+    if (e->instances[index].dirty)
         return;
-    rank->dirty = true;
-    e->dirty_ranks[e->dirty_rank_count++] = (int32_t)(rank - e->ranks);
+    e->instances[index].dirty = true;
+    e->dirty[e->dirty_count++] = index;
 }
 
-static void mark_collective(Engine *e, int32_t index)
+static void list_hold(Engine *e, int32_t slot, int32_t share, int32_t instance, int *listed)
 {
-    if (e->collectives[index].dirty)
-        return;
-    e->collectives[index].dirty = true;
-    e->dirty_collectives[e->dirty_collective_count++] = index;
+    const int32_t at = e->slot_first_hold[slot] + (*listed)++;
+    Instance *of = &e->instances[instance];
+    e->holds[at] = (Hold){.next = of->first_hold, .prev = SIM_NONE, .slot = slot, .share = share};
+    if (of->first_hold != SIM_NONE)
+        e->holds[of->first_hold].prev = at;
+    of->first_hold = at;
 }
 
-bool sim_rate_enter(Engine *e, Slot *slot, const WorkInfo *work)
+static void unlist_hold(Engine *e, int32_t slot, int32_t instance, int *listed)
 {
-    Rank *rank = &e->ranks[slot->rank];
+    const Hold *hold = &e->holds[e->slot_first_hold[slot] + (*listed)++];
+    if (hold->prev == SIM_NONE)
+        e->instances[instance].first_hold = hold->next;
+    else
+        e->holds[hold->prev].next = hold->next;
+    if (hold->next != SIM_NONE)
+        e->holds[hold->next].prev = hold->prev;
+}
+
+bool sim_rate_enter(Engine *e, int32_t slot, const WorkInfo *work)
+{
     bool unsettled = false;
-    if (slows_beside_comm(slot, work)) {
-        rank->computing = true;
-        unsettled = rank->sm_share > 0;
-    } else if (work->sm_share > 0 && slot->stream != SIM_STREAM_COMPUTE) {
-        rank->sm_share += work->sm_share;
-        if (rank->computing)
-            mark_rank(e, rank);
+    int listed = 0;
+    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+        const Share *share = &e->shares[i];
+        const int32_t at = sim_instance_of(e, share, e->slots[slot].rank);
+        if (at < 0)
+            continue;
+        Instance *instance = &e->instances[at];
+        if (share->listed)
+            list_hold(e, slot, i, at, &listed);
+        instance->free -= share->amount;
+        if (instance->free < 0) {
+            sim_mark_instance(e, at);
+            unsettled |= share->mode == SIM_SHARE_FAIR;
+        }
     }
-    if (work->link != SIM_LINK_NONE) {
-        rank->demand[work->link] += work->link_demand;
-        unsettled |= rank->demand[work->link] > SIM_FULL_RATE;
-    }
-    if (unsettled)
-        mark_rank(e, rank);
     return unsettled;
 }
 
-void sim_rate_leave(Engine *e, Slot *slot, const WorkInfo *work)
+void sim_rate_leave(Engine *e, int32_t slot, const WorkInfo *work)
 {
-    Rank *rank = &e->ranks[slot->rank];
-    slot->charged = false;
-    if (slows_beside_comm(slot, work)) {
-        rank->computing = false;
-    } else if (work->sm_share > 0 && slot->stream != SIM_STREAM_COMPUTE) {
-        rank->sm_share -= work->sm_share;
-        if (rank->computing)
-            mark_rank(e, rank);
-    }
-    if (work->link != SIM_LINK_NONE) {
-        if (rank->demand[work->link] > SIM_FULL_RATE)
-            mark_rank(e, rank);
-        rank->demand[work->link] -= work->link_demand;
+    int listed = 0;
+    e->slots[slot].op.holds = false;
+    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+        const Share *share = &e->shares[i];
+        const int32_t at = sim_instance_of(e, share, e->slots[slot].rank);
+        if (at < 0)
+            continue;
+        Instance *instance = &e->instances[at];
+        if (share->listed)
+            unlist_hold(e, slot, at, &listed);
+        if (instance->free < 0)
+            sim_mark_instance(e, at);
+        instance->free += share->amount;
     }
 }
 
-/* Max-min fair: the link's capacity is dealt out in equal parts; who needs less than a part leaves the
- * rest to the others. Gives the rate of an op of demand `own` among `count` demands.
- *
- *   level = the least L with sum(min(demand_i, L)) = capacity;   rate = min(1, L / own)
- */
-static int fair_rate(const uint32_t *demands, int count, uint32_t own)
+/* left -= elapsed x rate, exactly. */
+static void progress(Progress *p, int64_t now_ps, int32_t rate)
 {
-    uint32_t capacity = SIM_FULL_RATE;
-    bool dealt[SIM_STREAM_COUNT] = {false};
-    int left = count;
-    for (bool changed = true; changed && left > 0;) {
-        changed = false;
-        uint32_t capacity_before = capacity;
-        int left_before = left;
-        for (int i = 0; i < count; i++) {
-            if (!dealt[i] && demands[i] * (uint32_t)left_before <= capacity_before) {
-                dealt[i] = changed = true;
-                capacity -= demands[i];
-                left--;
-            }
-        }
+    const int64_t elapsed_ps = now_ps - p->update_ps;
+    const int64_t low = (elapsed_ps % SIM_FULL_RATE) * rate;
+    p->left_ps -= elapsed_ps / SIM_FULL_RATE * rate + low / SIM_FULL_RATE;
+    p->left_frac -= (int32_t)(low % SIM_FULL_RATE);
+    if (p->left_frac < 0) {
+        p->left_frac += SIM_FULL_RATE;
+        p->left_ps--;
     }
-    if (left == 0 || own * (uint32_t)left <= capacity)
-        return SIM_FULL_RATE;
-    int rate = (int)(capacity * SIM_FULL_RATE / ((uint32_t)left * own));
-    return MAX(rate, 1);
+    p->update_ps = now_ps;
 }
 
-static int rate_of(const Engine *e, const Rank *rank, const Slot *slot)
+/* Time for what is left at `rate`, rounded up; INT64_MAX: more than the clock holds. */
+static int64_t wait_of(const Progress *p, int32_t rate)
 {
-    const WorkInfo *work = sim_slot_work(e, slot);
-    if (slows_beside_comm(slot, work))
-        return rank->sm_share < SIM_FULL_RATE ? SIM_FULL_RATE - (int)rank->sm_share : 1;
-    if (work->link == SIM_LINK_NONE || rank->demand[work->link] <= SIM_FULL_RATE)
-        return SIM_FULL_RATE;
-    uint32_t demands[SIM_STREAM_COUNT];
-    int count = 0;
-    for (int i = 0; i < rank->slot_count; i++) {
-        const Slot *other = &e->slots[rank->first_slot + i];
-        if (other->state == SLOT_RUNNING && other->charged && sim_slot_work(e, other)->link == work->link)
-            demands[count++] = sim_slot_work(e, other)->link_demand;
-    }
-    return fair_rate(demands, count, work->link_demand);
+    const int64_t whole = p->left_ps / rate;
+    const int64_t rest =
+        p->left_ps % rate * SIM_FULL_RATE + p->left_frac; /* below rate x SIM_FULL_RATE + it */
+    if (whole > INT64_MAX / SIM_FULL_RATE - 2)
+        return INT64_MAX;
+    return whole * SIM_FULL_RATE + rest / rate + (rest % rate != 0);
 }
 
-void sim_push_end(Engine *e, int32_t event, int64_t remaining, int rate)
+static void record_rate(Engine *e, int32_t slot, int32_t rate)
 {
-    int64_t wait_ps = remaining / rate + (remaining % rate != 0);
+    SimResult *result = &e->result;
+    if (result->rate_count == e->rate_capacity) {
+        e->rate_capacity = MAX(1024, 2 * e->rate_capacity);
+        SimRateChange *more = ORR_ARENA_NEW(e->arena, SimRateChange, e->rate_capacity);
+        for (int64_t i = 0; i < result->rate_count; i++)
+            more[i] = result->rates[i];
+        result->rates = more;
+    }
+    result->rates[result->rate_count++] = (SimRateChange){
+        .time_ps = e->now_ps, .rank = e->slots[slot].rank, .rate = rate, .stream = e->slots[slot].op.stream};
+}
+
+static void record_rates(Engine *e, int32_t event, int32_t rate)
+{
+    if (event < e->slot_count) {
+        record_rate(e, event, rate);
+        return;
+    }
+    const Collective *collective = &e->collectives[event - e->slot_count];
+    for (int32_t i = 0; i < collective->member_count; i++)
+        record_rate(e, e->members[collective->first_member + i], rate);
+}
+
+void sim_rate_change(Engine *e, int32_t event, int32_t rate)
+{
+    Op *op = sim_op_of(e, event);
+    Progress *p = &e->progress[event];
+    const bool begins = op->rate == 0 && op->start_ps == e->now_ps;
+    if ((e->record & SIM_RECORD_SPANS) && (begins ? rate != SIM_FULL_RATE : rate != op->rate))
+        record_rates(e, event, rate);
+    if (rate == op->rate)
+        return;
+    if (op->rated)
+        progress(p, e->now_ps, op->rate);
+    else
+        *p = (Progress){.update_ps = e->now_ps, .left_ps = op->duration_ps - (e->now_ps - op->start_ps)};
+    op->rate = rate;
+    op->rated = true;
+    sim_eventq_remove(e->queue, event);
+    if (rate == 0)
+        return;
+    const int64_t wait_ps = wait_of(p, rate);
     if (wait_ps > INT64_MAX - e->now_ps)
         e->clock_full = true;
     else
         sim_eventq_push(e->queue, event, e->now_ps + wait_ps);
 }
 
-static void change_rate(Engine *e, int32_t event, int rate, uint16_t *old_rate, int64_t *remaining,
-                        int64_t *update_ps)
-{
-    if (rate == *old_rate)
-        return;
-    *remaining -= (e->now_ps - *update_ps) * *old_rate;
-    *update_ps = e->now_ps;
-    *old_rate = (uint16_t)rate;
-    sim_eventq_remove(e->queue, event);
-    sim_push_end(e, event, *remaining, rate);
-}
-
-static void settle_rank(Engine *e, Rank *rank)
-{
-    for (int i = 0; i < rank->slot_count; i++) {
-        int32_t index = rank->first_slot + i;
-        Slot *slot = &e->slots[index];
-        if (slot->state != SLOT_RUNNING || !slot->charged)
-            continue;
-        int rate = rate_of(e, rank, slot);
-        if (slot->collective == SIM_NONE) {
-            change_rate(e, index, rate, &slot->rate, &slot->remaining, &slot->update_ps);
-        } else if (rate != slot->rate || e->collectives[slot->collective].rate == 0) {
-            slot->rate = (uint16_t)rate;
-            mark_collective(e, slot->collective);
-        }
-    }
-}
-
-/* A collective is as slow as its slowest member. */
-static void settle_collective(Engine *e, int32_t index)
-{
-    Collective *collective = &e->collectives[index];
-    int rate = SIM_FULL_RATE;
-    for (int32_t i = 0; i < collective->member_count; i++)
-        rate = MIN(rate, e->slots[e->members[collective->first_member + i]].rate);
-    change_rate(e, e->slot_count + index, rate, &collective->rate, &collective->remaining,
-                &collective->update_ps);
-}
-
 void sim_rate_settle(Engine *e)
 {
-    for (int32_t i = 0; i < e->dirty_rank_count; i++) {
-        Rank *rank = &e->ranks[e->dirty_ranks[i]];
-        settle_rank(e, rank);
-        rank->dirty = false;
-    }
-    e->dirty_rank_count = 0;
-    for (int32_t i = 0; i < e->dirty_collective_count; i++) {
-        settle_collective(e, e->dirty_collectives[i]);
-        e->collectives[e->dirty_collectives[i]].dirty = false;
-    }
-    e->dirty_collective_count = 0;
+    if (e->dirty_count == 0)
+        return;
+    sim_fair_settle(e);
+    for (int32_t i = 0; i < e->dirty_count; i++)
+        e->instances[e->dirty[i]].dirty = false;
+    e->dirty_count = 0;
 }

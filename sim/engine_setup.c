@@ -3,106 +3,99 @@
 
 #include <string.h>
 
-/* Remaining work is kept in ps x 1024. */
-#define MAX_DURATION_PS (INT64_MAX / SIM_FULL_RATE)
-
-static bool setup_works(Engine *e, GError **error)
+/* Zeroed, on cache lines. */
+static void *new_lines(OrrArena *arena, size_t size, int64_t count)
 {
-    const SimProgram *program = e->program;
-    e->works = ORR_ARENA_NEW(e->arena, WorkInfo, program->work_count);
-    for (int64_t i = 0; i < program->work_count; i++) {
-        const SimWork *work = &program->works[i];
-        WorkInfo *info = &e->works[i];
-        int main_part = SIM_PART_COMPUTE;
-        for (int part = 0; part < SIM_PART_COUNT; part++) {
-            g_assert(work->part_ps[part] >= 0);
-            if (work->part_ps[part] > MAX_DURATION_PS - info->duration_ps) {
-                g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                            "an operation of the step lasts longer than %.0f s, more than the clock can hold",
-                            (double)MAX_DURATION_PS * 1e-12);
-                return false;
-            }
-            info->duration_ps += work->part_ps[part];
-            if (work->part_ps[part] > work->part_ps[main_part])
-                main_part = part;
-        }
-        info->main_part = (uint8_t)main_part;
-        info->stretch_part = work->part_ps[SIM_PART_COMPUTE] > 0 ? SIM_PART_COMPUTE : (uint8_t)main_part;
-        info->sm_share = work->sm_share;
-        info->link_demand = work->link == SIM_LINK_NONE ? 0 : work->link_demand;
-        info->link = info->link_demand == 0 ? SIM_LINK_NONE : work->link;
-        g_assert(work->link < SIM_LINK_COUNT && work->link_demand <= SIM_FULL_RATE);
-    }
-    return true;
+    const uintptr_t at = (uintptr_t)orr_arena_alloc(arena, size * (size_t)count + SIM_CACHE_LINE);
+    return (void *)((at + SIM_CACHE_LINE - 1) / SIM_CACHE_LINE * SIM_CACHE_LINE);
 }
 
-static void check_instr(const SimProgram *program, const SimInstr *instr)
-{
-    if (instr->kind == SIM_WAIT) {
-        g_assert(instr->wait_stream < SIM_STREAM_COUNT && instr->wait_class < program->classes);
-        return;
-    }
-    g_assert(instr->work >= 0 && instr->work < program->work_count && instr->mem < program->mem_count);
-    g_assert(instr->kind == SIM_OP || instr->group < program->group_count);
-}
-
-/* Slots; and, as a side product, the stream on which each class uses each group. */
-static void setup_slots(Engine *e, int8_t *stream_of_group)
+static void setup_tables(Engine *e)
 {
     const SimProgram *program = e->program;
-    int ranks = program->classes * program->replicas;
-    e->ranks = ORR_ARENA_NEW(e->arena, Rank, ranks);
+    int streams = 0;
+    const SimStreamRow *rows = sim_program_streams(program, &streams);
+    const SimTier *tiers = sim_program_tiers(program, &e->tiers);
+    const SimMemKind *kinds = sim_program_mem_kinds(program, &e->mem_kinds);
+    g_assert(streams <= SIM_MAX_STREAMS && e->tiers <= SIM_MAX_TIERS && e->mem_kinds <= SIM_MAX_MEMS);
+    for (int s = 0; s < streams; s++)
+        e->runs_kernels[s] = rows[s].kind == SIM_RUNS_KERNELS;
+    for (int kind = 0; kind < e->mem_kinds; kind++) {
+        g_assert(kinds[kind].tier >= 0 && kinds[kind].tier < e->tiers);
+        e->mem_tier[kind] = (int8_t)kinds[kind].tier;
+        e->mem_on_gpu[kind] = kinds[kind].tier == SIM_TIER_GPU;
+    }
+    for (int t = 0; t < e->tiers; t++) {
+        if (tiers[t].instance_of_rank != NULL)
+            e->tier_levels[t] =
+                (TierLevels){.instance_of_rank = tiers[t].instance_of_rank,
+                             .level_bytes = ORR_ARENA_NEW(e->arena, int64_t, tiers[t].instances),
+                             .peak_bytes = ORR_ARENA_NEW(e->arena, int64_t, tiers[t].instances),
+                             .level_ps = ORR_ARENA_NEW(e->arena, int64_t, tiers[t].instances)};
+    }
+}
+
+static void setup_classes(Engine *e)
+{
+    const SimProgram *program = e->program;
     e->class_first_slot = ORR_ARENA_NEW(e->arena, int32_t, program->classes);
     e->class_slot_count = ORR_ARENA_NEW(e->arena, int32_t, program->classes);
-    e->slot_of_stream = ORR_ARENA_NEW(e->arena, int8_t, program->classes * SIM_STREAM_COUNT);
-    memset(stream_of_group, SIM_NONE, (size_t)(program->classes * SIM_MAX_GROUPS));
+    e->slot_of_stream = ORR_ARENA_NEW(e->arena, int8_t, program->classes * SIM_MAX_STREAMS);
     for (int c = 0; c < program->classes; c++) {
         e->class_first_slot[c] = e->slot_count;
-        for (int s = 0; s < SIM_STREAM_COUNT; s++) {
-            SimList list = program->class_list[c].streams[s];
-            g_assert(list.count <= INT32_MAX);
-            bool used = list.count > 0;
-            e->slot_of_stream[c * SIM_STREAM_COUNT + s] = used ? (int8_t)e->class_slot_count[c]++ : SIM_NONE;
-            for (int64_t i = 0; i < list.count; i++) {
-                check_instr(program, &list.instrs[i]);
-                if (list.instrs[i].kind != SIM_COLLECTIVE)
-                    continue;
-                int8_t *stream = &stream_of_group[c * SIM_MAX_GROUPS + list.instrs[i].group];
-                g_assert(*stream == SIM_NONE || *stream == s);
-                *stream = (int8_t)s;
-            }
+        for (int s = 0; s < SIM_MAX_STREAMS; s++) {
+            const int64_t count = program->class_list[c].streams[s].count;
+            g_assert(count <= INT32_MAX);
+            e->slot_of_stream[c * SIM_MAX_STREAMS + s] =
+                count > 0 ? (int8_t)e->class_slot_count[c]++ : SIM_NONE;
         }
         e->slot_count += e->class_slot_count[c] * program->replicas;
     }
-    e->slots = ORR_ARENA_NEW(e->arena, Slot, e->slot_count);
+}
+
+static void setup_memory(Engine *e, int r, const int64_t *static_bytes)
+{
+    for (int kind = 0; kind < e->mem_kinds; kind++) {
+        const TierLevels *levels = &e->tier_levels[e->mem_tier[kind]];
+        e->memory[r].bytes[kind] = static_bytes[kind];
+        e->ranks[r].level_bytes += e->mem_on_gpu[kind] ? static_bytes[kind] : 0;
+        if (levels->instance_of_rank != NULL && levels->instance_of_rank[r] >= 0)
+            levels->level_bytes[levels->instance_of_rank[r]] += static_bytes[kind];
+    }
+}
+
+static void setup_slots(Engine *e)
+{
+    const SimProgram *program = e->program;
+    int ranks = program->classes * program->replicas;
+    e->ranks = new_lines(e->arena, sizeof(Rank), ranks);
+    e->memory = new_lines(e->arena, sizeof(RankMemory), ranks);
+    e->slots = new_lines(e->arena, sizeof(Slot), e->slot_count);
     Slot *slot = e->slots;
     for (int r = 0; r < ranks; r++) {
         const SimClass *cls = &program->class_list[r / program->replicas];
         Rank *rank = &e->ranks[r];
         rank->cls = r / program->replicas;
         rank->first_slot = (int32_t)(slot - e->slots);
-        rank->slot_count = e->class_slot_count[rank->cls];
-        for (int s = 0; s < SIM_STREAM_COUNT; s++) {
+        rank->slot_count = (int16_t)e->class_slot_count[rank->cls];
+        for (int s = 0; s < SIM_MAX_STREAMS; s++) {
             if (cls->streams[s].count == 0)
                 continue;
-            *slot = (Slot){.instrs = cls->streams[s].instrs,
+            *slot = (Slot){.op = {.stream = (uint8_t)s},
+                           .instrs = cls->streams[s].instrs,
                            .count = (int32_t)cls->streams[s].count,
                            .rank = r,
                            .link_next = SIM_NONE,
                            .first_waiter = SIM_NONE,
-                           .collective = SIM_NONE,
-                           .stream = (uint8_t)s};
+                           .collective = SIM_NONE};
             slot++;
         }
-        for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
-            rank->bytes[kind] = cls->static_bytes[kind];
-            rank->level_bytes += kind < SIM_MEM_GPU_COUNT ? cls->static_bytes[kind] : 0;
-        }
+        setup_memory(e, r, cls->static_bytes);
     }
 }
 
 /* Members of every instance of one group, in rank order, appended at `member`. */
-static int32_t *fill_group(Engine *e, int group, const int8_t *stream_of_group, int32_t *member)
+static int32_t *fill_group(Engine *e, int group, const int8_t *group_stream, int32_t *member)
 {
     const SimProgram *program = e->program;
     const SimGroups *groups = &program->groups[group];
@@ -124,15 +117,15 @@ static int32_t *fill_group(Engine *e, int group, const int8_t *stream_of_group, 
             continue;
         Collective *instance = &instances[groups->instance_of_rank[r]];
         const Rank *rank = &e->ranks[r];
-        int stream = stream_of_group[rank->cls * SIM_MAX_GROUPS + group];
+        int stream = group_stream[rank->cls * SIM_MAX_GROUPS + group];
         e->members[instance->first_member + instance->member_count++] =
             stream < 0 ? SIM_NONE
-                       : rank->first_slot + e->slot_of_stream[rank->cls * SIM_STREAM_COUNT + stream];
+                       : rank->first_slot + e->slot_of_stream[rank->cls * SIM_MAX_STREAMS + stream];
     }
     return member;
 }
 
-static void setup_groups(Engine *e, const int8_t *stream_of_group)
+static void setup_groups(Engine *e, const int8_t *group_stream)
 {
     const SimProgram *program = e->program;
     int ranks = program->classes * program->replicas;
@@ -151,7 +144,7 @@ static void setup_groups(Engine *e, const int8_t *stream_of_group)
     int32_t *member = e->members;
     for (int g = 0; g < program->group_count; g++) {
         if (e->first_collective[g] != SIM_NONE)
-            member = fill_group(e, g, stream_of_group, member);
+            member = fill_group(e, g, group_stream, member);
     }
 }
 
@@ -160,20 +153,11 @@ static void setup_result(Engine *e)
     const SimProgram *program = e->program;
     int64_t ops = 0, changes = 0;
     for (int c = 0; c < program->classes; c++) {
-        changes += program->replicas;
-        for (int s = 0; s < SIM_STREAM_COUNT; s++) {
-            SimList list = program->class_list[c].streams[s];
-            for (int64_t i = 0; i < list.count; i++) {
-                ops += list.instrs[i].kind == SIM_WAIT ? 0 : program->replicas;
-                changes +=
-                    list.instrs[i].kind == SIM_WAIT || list.instrs[i].mem < 0 ? 0 : 2 * program->replicas;
-            }
-        }
+        ops += e->sums[c].ops * program->replicas;
+        changes += (e->sums[c].changes + 1) * program->replicas;
     }
     e->result.ranks = program->classes * program->replicas;
     e->result.rank = ORR_ARENA_NEW(e->arena, SimRankResult, e->result.ranks);
-    for (int r = 0; r < e->result.ranks; r++)
-        e->result.rank[r].first_start_ps = SIM_NONE;
     if (e->record & SIM_RECORD_SPANS)
         e->result.spans = ORR_ARENA_NEW(e->arena, SimSpan, ops);
     if (e->record & SIM_RECORD_LEVELS)
@@ -184,16 +168,20 @@ bool sim_engine_setup(Engine *e, GError **error)
 {
     const SimProgram *program = e->program;
     g_assert(program->classes > 0 && program->replicas > 0);
-    g_assert((int64_t)program->classes * program->replicas * SIM_STREAM_COUNT < INT32_MAX / 4);
-    if (!setup_works(e, error))
+    g_assert((int64_t)program->classes * program->replicas * SIM_MAX_STREAMS < INT32_MAX / 2);
+    int8_t *group_stream = ORR_ARENA_NEW(e->arena, int8_t, program->classes * SIM_MAX_GROUPS);
+    memset(group_stream, SIM_NONE, (size_t)(program->classes * SIM_MAX_GROUPS));
+    setup_tables(e);
+    if (!sim_setup_works(e, group_stream, error))
         return false;
-    int8_t *stream_of_group = ORR_ARENA_NEW(e->arena, int8_t, program->classes * SIM_MAX_GROUPS);
-    setup_slots(e, stream_of_group);
-    setup_groups(e, stream_of_group);
+    setup_classes(e);
+    setup_slots(e);
+    setup_groups(e, group_stream);
     setup_result(e);
-    e->queue = sim_eventq_new(e->arena, e->slot_count + e->collective_count);
-    e->dirty_ranks = ORR_ARENA_NEW(e->arena, int32_t, e->result.ranks);
-    e->dirty_collectives = ORR_ARENA_NEW(e->arena, int32_t, e->collective_count);
+    sim_setup_resources(e);
+    const int32_t events = e->slot_count + e->collective_count;
+    e->queue = sim_eventq_new(e->arena, events + 1);
+    sim_eventq_announce(e->queue, e->slots, sizeof(Slot), e->slot_count);
     e->ready_first = e->ready_last = SIM_NONE;
     return true;
 }

@@ -1,214 +1,242 @@
-/* sim/eventq.c - heap of distinct instants, a first-in first-out list of events at each. */
+/* sim/eventq.c - a wheel of instants, a ring of events at each. */
 #include "sim/eventq.h"
 
 #include <glib.h>
+#include <string.h>
 
-#define NONE (-1)
-/* Children of a heap entry: four of 16 bytes are one cache line. */
-#define ARITY 4
+#define NONE     (-1)
+#define FOLLOWER (-2) /* of an instant that another event leads */
+
+#define DIGIT_BITS  6
+#define DIGITS      (1 << DIGIT_BITS)
+#define LEVELS      11 /* 66 bits */
+#define RECENT_BITS 8
+#define NEAR_LEVEL  1 /* what is moved to it or below is popped soon */
 
 typedef struct {
-    int32_t next, prev; /* in the instant's list */
-    int32_t instant;    /* NONE: not in the queue */
+    int64_t time_ps;
+    int32_t next, prev;           /* ring of the instant's events; NONE: not in the queue */
+    int32_t slot_next, slot_prev; /* the leaders of a slot's instants; FOLLOWER */
 } Event;
 
 typedef struct {
-    int64_t time_ps;
-    int32_t first, last; /* events; NONE: empty */
-    int32_t hash_next;   /* also links free instants */
-} Instant;
+    int32_t first, last;
+} WheelSlot;
 
 typedef struct {
     int64_t time_ps;
-    int32_t instant;
-} HeapEntry;
+    int32_t leader; /* of the instant, when it was last seen */
+} Recent;
 
 struct SimEventq {
     Event *events;
-    Instant *instants;
-    HeapEntry *heap;
-    int32_t *heap_index; /* of each instant; apart, for every sift writes them */
-    int32_t *hash;       /* first instant of each chain */
-    int hash_shift;
-    int32_t heap_count;
-    int32_t free_instant;
+    const unsigned char *items;
+    size_t item_bytes;
+    int32_t item_count;
+    int64_t base_ps;           /* the present */
+    uint32_t used_levels;      /* bits */
+    uint64_t occupied[LEVELS]; /* bits of slots */
+    WheelSlot slots[LEVELS][DIGITS];
+    Recent recent[1 << RECENT_BITS];
 };
 
 SimEventq *sim_eventq_new(OrrArena *arena, int32_t capacity)
 {
     g_assert(capacity >= 0 && capacity < INT32_MAX / 2);
     SimEventq *q = ORR_ARENA_NEW(arena, SimEventq, 1);
-    /* One more instant than events: the one being emptied stays until the next pop. */
-    int32_t instants = capacity + 1;
-    int bits = 4;
-    while (bits < 30 && ((int32_t)1 << bits) < instants)
-        bits++;
     q->events = ORR_ARENA_NEW(arena, Event, capacity);
-    q->instants = ORR_ARENA_NEW(arena, Instant, instants);
-    q->heap = ORR_ARENA_NEW(arena, HeapEntry, instants);
-    q->heap_index = ORR_ARENA_NEW(arena, int32_t, instants);
-    q->hash = ORR_ARENA_NEW(arena, int32_t, (int32_t)1 << bits);
-    q->hash_shift = 64 - bits;
     for (int32_t i = 0; i < capacity; i++)
-        q->events[i].instant = NONE;
-    for (int32_t i = 0; i < instants; i++)
-        q->instants[i].hash_next = i + 1 < instants ? i + 1 : NONE;
-    for (int32_t i = 0; i < (int32_t)1 << bits; i++)
-        q->hash[i] = NONE;
-    q->free_instant = 0;
+        q->events[i].next = NONE;
+    for (int i = 0; i < 1 << RECENT_BITS; i++)
+        q->recent[i].time_ps = NONE;
     return q;
 }
 
-/* Fibonacci hashing: times are multiples of common periods, so the low bits alone would collide. */
-static int32_t *chain_of(SimEventq *q, int64_t time_ps)
+void sim_eventq_announce(SimEventq *q, const void *items, size_t item_bytes, int32_t count)
 {
-    return &q->hash[((uint64_t)time_ps * UINT64_C(0x9E3779B97F4A7C15)) >> q->hash_shift];
+    q->items = items;
+    q->item_bytes = item_bytes;
+    q->item_count = count;
 }
 
-static void heap_put(SimEventq *q, int32_t index, HeapEntry entry)
+static inline void fetch(const SimEventq *q, int32_t event)
 {
-    q->heap[index] = entry;
-    q->heap_index[entry.instant] = index;
+#if defined __GNUC__
+    if (event < q->item_count)
+        __builtin_prefetch(q->items + (size_t)event * q->item_bytes);
+#else
+    (void)q, (void)event;
+#endif
 }
 
-static void heap_sift_up(SimEventq *q, int32_t index, HeapEntry entry)
+static inline int lowest_bit(uint64_t bits)
 {
-    while (index > 0) {
-        int32_t parent = (index - 1) / ARITY;
-        if (q->heap[parent].time_ps <= entry.time_ps)
-            break;
-        heap_put(q, index, q->heap[parent]);
-        index = parent;
+#if defined __GNUC__
+    return __builtin_ctzll(bits);
+#else
+    int at = 0;
+    for (; !(bits & 1); bits >>= 1)
+        at++;
+    return at;
+#endif
+}
+
+static inline int highest_bit(uint64_t bits)
+{
+#if defined __GNUC__
+    return 63 - __builtin_clzll(bits);
+#else
+    int at = -1;
+    for (; bits != 0; bits >>= 1)
+        at++;
+    return at;
+#endif
+}
+
+static inline int level_of(const SimEventq *q, int64_t time_ps)
+{
+    return highest_bit((uint64_t)(time_ps ^ q->base_ps) | 1) / DIGIT_BITS;
+}
+
+static inline int digit_of(int64_t time_ps, int level)
+{
+    return (int)((uint64_t)time_ps >> (DIGIT_BITS * level)) & (DIGITS - 1);
+}
+
+/* Puts a leader at the end of the slot where its time belongs. */
+static inline void link_leader(SimEventq *q, int32_t leader)
+{
+    Event *e = &q->events[leader];
+    const int level = level_of(q, e->time_ps), digit = digit_of(e->time_ps, level);
+    WheelSlot *slot = &q->slots[level][digit];
+    const uint64_t bit = UINT64_C(1) << digit;
+    e->slot_next = NONE;
+    if (q->occupied[level] & bit) {
+        e->slot_prev = slot->last;
+        q->events[slot->last].slot_next = leader;
+    } else {
+        e->slot_prev = NONE;
+        slot->first = leader;
+        q->occupied[level] |= bit;
+        q->used_levels |= 1u << level;
     }
-    heap_put(q, index, entry);
+    slot->last = leader;
+    if (level <= NEAR_LEVEL)
+        fetch(q, leader);
 }
 
-static void heap_sift_down(SimEventq *q, int32_t index, HeapEntry entry)
+static inline void clear_slot(SimEventq *q, int level, int digit)
 {
-    for (;;) {
-        int32_t first = ARITY * index + 1, child = first;
-        if (first >= q->heap_count)
-            break;
-        for (int32_t i = first + 1; i < MIN(first + ARITY, q->heap_count); i++) {
-            if (q->heap[i].time_ps < q->heap[child].time_ps)
-                child = i;
-        }
-        if (q->heap[child].time_ps >= entry.time_ps)
-            break;
-        heap_put(q, index, q->heap[child]);
-        index = child;
+    q->occupied[level] &= ~(UINT64_C(1) << digit);
+    if (q->occupied[level] == 0)
+        q->used_levels &= ~(1u << level);
+}
+
+/* `heir`, another event of its ring or NONE, takes the place of a leader in its slot. */
+static inline void replace_leader(SimEventq *q, Event *e, int32_t heir)
+{
+    const int level = level_of(q, e->time_ps), digit = digit_of(e->time_ps, level);
+    WheelSlot *slot = &q->slots[level][digit];
+    const int32_t before = e->slot_prev, after = e->slot_next;
+    if (heir != NONE) {
+        q->events[heir].slot_prev = before;
+        q->events[heir].slot_next = after;
     }
-    heap_put(q, index, entry);
-}
-
-static void drop_instant(SimEventq *q, int32_t index)
-{
-    Instant *instant = &q->instants[index];
-    int32_t *link = chain_of(q, instant->time_ps);
-    while (*link != index)
-        link = &q->instants[*link].hash_next;
-    *link = instant->hash_next;
-    instant->hash_next = q->free_instant;
-    q->free_instant = index;
-
-    int32_t hole = q->heap_index[index];
-    HeapEntry moved = q->heap[--q->heap_count];
-    if (hole == q->heap_count)
-        return;
-    if (hole > 0 && q->heap[(hole - 1) / ARITY].time_ps > moved.time_ps)
-        heap_sift_up(q, hole, moved);
+    if (before == NONE)
+        slot->first = heir != NONE ? heir : after;
     else
-        heap_sift_down(q, hole, moved);
+        q->events[before].slot_next = heir != NONE ? heir : after;
+    if (after == NONE)
+        slot->last = heir != NONE ? heir : before;
+    else
+        q->events[after].slot_prev = heir != NONE ? heir : before;
+    if (slot->first == NONE || slot->last == NONE)
+        clear_slot(q, level, digit);
 }
 
-static int32_t instant_at(SimEventq *q, int64_t time_ps)
+static inline void take_out(SimEventq *q, int32_t event)
 {
-    int32_t *chain = chain_of(q, time_ps);
-    for (int32_t i = *chain; i != NONE; i = q->instants[i].hash_next) {
-        if (q->instants[i].time_ps == time_ps)
-            return i;
+    Event *e = &q->events[event];
+    const bool alone = e->next == event;
+    if (e->slot_next != FOLLOWER)
+        replace_leader(q, e, alone ? NONE : e->next);
+    if (!alone) {
+        q->events[e->next].prev = e->prev;
+        q->events[e->prev].next = e->next;
     }
-    int32_t index = q->free_instant;
-    g_assert(index != NONE);
-    Instant *instant = &q->instants[index];
-    q->free_instant = instant->hash_next;
-    instant->time_ps = time_ps;
-    instant->first = instant->last = NONE;
-    instant->hash_next = *chain;
-    *chain = index;
-    heap_sift_up(q, q->heap_count++, (HeapEntry){.time_ps = time_ps, .instant = index});
-    return index;
+    e->next = NONE;
 }
 
 void sim_eventq_push(SimEventq *q, int32_t event, int64_t time_ps)
 {
     Event *e = &q->events[event];
-    g_assert(e->instant == NONE);
-    e->instant = instant_at(q, time_ps);
-    Instant *instant = &q->instants[e->instant];
-    e->prev = instant->last;
-    e->next = NONE;
-    if (instant->last == NONE)
-        instant->first = event;
-    else
-        q->events[instant->last].next = event;
-    instant->last = event;
+    g_assert(e->next == NONE && time_ps >= q->base_ps);
+    e->time_ps = time_ps;
+    /* Fibonacci hashing: times are multiples of common periods, so the low bits alone would collide. */
+    Recent *recent = &q->recent[((uint64_t)time_ps * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS)];
+    if (recent->time_ps == time_ps) {
+        Event *leader = &q->events[recent->leader];
+        if (leader->next != NONE && leader->slot_next != FOLLOWER && leader->time_ps == time_ps) {
+            e->slot_next = FOLLOWER;
+            e->next = recent->leader;
+            e->prev = leader->prev;
+            q->events[leader->prev].next = event;
+            leader->prev = event;
+            return;
+        }
+    }
+    *recent = (Recent){.time_ps = time_ps, .leader = event};
+    e->next = e->prev = event;
+    link_leader(q, event);
 }
 
 void sim_eventq_remove(SimEventq *q, int32_t event)
 {
-    Event *e = &q->events[event];
-    if (e->instant == NONE)
-        return;
-    Instant *instant = &q->instants[e->instant];
-    if (e->prev == NONE)
-        instant->first = e->next;
-    else
-        q->events[e->prev].next = e->next;
-    if (e->next == NONE)
-        instant->last = e->prev;
-    else
-        q->events[e->next].prev = e->prev;
-    if (instant->first == NONE)
-        drop_instant(q, e->instant);
-    e->instant = NONE;
+    if (q->events[event].next != NONE)
+        take_out(q, event);
 }
 
-/* Takes the first event of the earliest instant, which must have one. The instant stays, maybe empty: more
- * may be pushed at it. */
+/* Makes the earliest instant the present: it is then in level 0, and its slot's other instants come nearer. */
+static void advance(SimEventq *q)
+{
+    const int level = lowest_bit(q->used_levels), digit = lowest_bit(q->occupied[level]);
+    int32_t leader = q->slots[level][digit].first;
+    int64_t earliest_ps = INT64_MAX;
+    for (int32_t i = leader; i != NONE; i = q->events[i].slot_next)
+        earliest_ps = MIN(earliest_ps, q->events[i].time_ps);
+    q->base_ps = earliest_ps;
+    if (level == 0)
+        return;
+    clear_slot(q, level, digit);
+    while (leader != NONE) {
+        const int32_t next = q->events[leader].slot_next;
+        link_leader(q, leader);
+        leader = next;
+    }
+}
+
 static int32_t take_first(SimEventq *q)
 {
-    Instant *instant = &q->instants[q->heap[0].instant];
-    int32_t event = instant->first;
-    Event *e = &q->events[event];
-    instant->first = e->next;
-    if (e->next == NONE)
-        instant->last = NONE;
-    else
-        q->events[e->next].prev = NONE;
-    e->instant = NONE;
+    const int32_t event = q->slots[0][digit_of(q->base_ps, 0)].first;
+    const int32_t follower = q->events[event].next;
+    take_out(q, event);
+    fetch(q, follower);
     return event;
-}
-
-static bool drop_empty_instants(SimEventq *q)
-{
-    while (q->heap_count > 0 && q->instants[q->heap[0].instant].first == NONE)
-        drop_instant(q, q->heap[0].instant);
-    return q->heap_count > 0;
 }
 
 bool sim_eventq_pop(SimEventq *q, int64_t *ret_time_ps, int32_t *ret_event)
 {
-    if (!drop_empty_instants(q))
+    if (q->used_levels == 0)
         return false;
-    *ret_time_ps = q->heap[0].time_ps;
+    advance(q);
+    *ret_time_ps = q->base_ps;
     *ret_event = take_first(q);
     return true;
 }
 
 bool sim_eventq_pop_at(SimEventq *q, int64_t time_ps, int32_t *ret_event)
 {
-    if (q->heap_count == 0 || q->heap[0].time_ps != time_ps || q->instants[q->heap[0].instant].first == NONE)
+    if (time_ps != q->base_ps || !(q->occupied[0] >> digit_of(time_ps, 0) & 1))
         return false;
     *ret_event = take_first(q);
     return true;

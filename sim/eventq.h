@@ -1,10 +1,11 @@
 /* sim/eventq.h - events waiting to happen, earliest first.
  *
  * An event is a number from 0 to capacity - 1 that is in the queue at most once. Events at the same instant
- * leave in the order they were pushed, so a run depends on its scenario and on nothing else. Distinct
- * instants sit in a heap, each with a list of its events found by hashing the time: thousands of
- * ranks that finish together cost one heap operation. Nothing is allocated after sim_eventq_new(); the
- * arena owns the queue.
+ * leave in the order they were pushed, so a run depends on its scenario and on nothing else. The queue is a
+ * wheel in eleven levels of 64 slots, one level for six bits of the time: an event waits in the slot of the highest
+ * bits in which it differs from the present and comes nearer as the present does, two or three moves in all. Events
+ * of one instant that are pushed together stay together: thousands of ranks that finish at once move as one.
+ * Nothing is allocated after sim_eventq_new(); the arena owns the queue.
  */
 #ifndef ORR_SIM_EVENTQ_H
 #define ORR_SIM_EVENTQ_H
@@ -18,7 +19,11 @@ typedef struct SimEventq SimEventq;
 
 SimEventq *sim_eventq_new(OrrArena *arena, int32_t capacity);
 
-/* `event` must not be in the queue. */
+/* `items` holds something of `item_bytes` for each of the first `count` events: fetched into the cache shortly before
+ * the event is popped. */
+void sim_eventq_announce(SimEventq *queue, const void *items, size_t item_bytes, int32_t count);
+
+/* `event` must not be in the queue, `time_ps` not be earlier than the last event popped. */
 void sim_eventq_push(SimEventq *queue, int32_t event, int64_t time_ps);
 
 /* Takes `event` out wherever it waits; nothing happens when it is not in the queue. */
@@ -27,7 +32,7 @@ void sim_eventq_remove(SimEventq *queue, int32_t event);
 /* The earliest event; false when the queue is empty. */
 bool sim_eventq_pop(SimEventq *queue, int64_t *ret_time_ps, int32_t *ret_event);
 
-/* The next event if it happens at `time_ps`, which must not be later than any event in the queue. */
+/* The next event if it happens at `time_ps`, the time of the last one popped. */
 bool sim_eventq_pop_at(SimEventq *queue, int64_t time_ps, int32_t *ret_event);
 
 #endif

@@ -12,6 +12,23 @@
 #include "sim/engine.h"
 #include "sim/schedule.h"
 
+/* Rows of sim_standard_resources(), which each rank has for itself. Their amounts are parts of the whole. */
+typedef enum {
+    SIM_RESOURCE_SM,        /* kernels want all of it; communication beside them reserves a part */
+    SIM_RESOURCE_SCALE_UP,  /* port into the scale-up domain */
+    SIM_RESOURCE_SCALE_OUT, /* NIC */
+    SIM_RESOURCE_COUNT
+} SimResourceRow;
+
+#define SIM_WHOLE_RESOURCE 1024
+
+/* A resource of a plan: `sharers` ranks that are neighbours in their numbers share an instance; 0: all of them. */
+typedef struct SimPlanResource {
+    const char *name;
+    int64_t capacity; /* of an instance, as of a SimResource */
+    int sharers;
+} SimPlanResource;
+
 typedef struct SimSegment {
     SimWork forward, backward_input, backward_weight; /* backward in one op: the two in a row */
     SimWork recompute; /* before the backward; part_ps all in recompute (and its communication) */
@@ -46,7 +63,7 @@ typedef struct SimStage {
 typedef struct SimRankPlan { /* one pipeline rank */
     SimWork optimizer;
     SimWork embedding_reduce; /* tied embeddings: first and last rank only, else zero */
-    int64_t static_bytes[SIM_MEM_COUNT];
+    int64_t static_bytes[SIM_MAX_MEMS];
     int64_t stranded_bytes; /* reserved by the allocator at the peak, of use to no tensor */
     int64_t limit_bytes;    /* activations that a schedule which asks may hold; 0: no limit */
 } SimRankPlan;
@@ -88,12 +105,33 @@ typedef struct SimPlan {
     SimWork overhead;   /* on the compute stream at the end of the step */
     /* Ranks. */
     int tensor, context, data, expert; /* degrees, for the groups of an unfolded run */
+    /* What works hold shares of, the standard rows first; resource_count 0: those alone. Streams, memory kinds and tiers,
+     * capacity events, speeds: as of a SimProgram, with the ranks of an unfolded one. */
+    const SimPlanResource *resources;
+    int resource_count;
+    const SimStreamRow *streams;
+    int stream_count;
+    const SimMemKind *mem_kinds;
+    int mem_kind_count;
+    const SimTier *tiers; /* without maps: see tier_sharers */
+    int tier_count;
+    int tier_sharers[SIM_MAX_TIERS]; /* ranks that share an instance, as of a SimPlanResource; 1: its own */
+    const SimCapacityEvent *capacity_events;
+    int64_t capacity_event_count;
+    const int32_t *rank_speed;
+    int32_t rate_grain;
 } SimPlan;
+
+const SimPlanResource *sim_standard_resources(int *ret_count);
+
+/* One rank can stand for all replicas of a pipeline rank: none differs, and what replicas share is either enough for all
+ * of them at once or theirs alone, so that each gets an equal part of it at any instant. */
+bool sim_plan_folds(const SimPlan *plan);
 
 /* The order of every pipeline rank, [ranks] in `arena`: given or generated. */
 SimOrder *sim_plan_orders(const SimPlan *plan, OrrArena *arena);
 
-/* Lowers the plan. `unfold` false: one rank for each pipeline rank (replicas 1); true: all
+/* Lowers the plan. `unfold` false: one rank for each pipeline rank (replicas 1) where the plan folds; true: all
  * ranks x tensor x context x data of them, with their groups. Everything lives in `arena`. */
 bool sim_program_build(const SimPlan *plan, bool unfold, OrrArena *arena, SimProgram *ret_program,
                        GError **error);

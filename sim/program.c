@@ -29,8 +29,6 @@ void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t inde
     sim_emit(rb, stream,
              &(SimInstr){.kind = SIM_WAIT,
                          .wait_stream = (uint8_t)on,
-                         .work = SIM_NONE,
-                         .mem = SIM_NONE,
                          .wait_class = SIM_NONE,
                          .wait_index = index,
                          .stage = SIM_NONE,
@@ -176,7 +174,7 @@ static void finish(const Builder *b, bool unfold, SimProgram *ret_program)
 {
     const SimPlan *plan = b->plan;
     SimProgram program = {.classes = b->ranks, .replicas = 1};
-    if (unfold)
+    if (unfold || !sim_plan_folds(plan))
         program.replicas = plan->tensor * plan->context * plan->data;
     SimClass *classes = ORR_ARENA_NEW(b->arena, SimClass, b->ranks);
     for (int r = 0; r < b->ranks; r++) {
@@ -184,7 +182,7 @@ static void finish(const Builder *b, bool unfold, SimProgram *ret_program)
             const GArray *list = b->lists[r * SIM_STREAM_COUNT + s];
             classes[r].streams[s] = (SimList){.instrs = copy_array(b->arena, list), .count = list->len};
         }
-        for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
+        for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
             classes[r].static_bytes[kind] = plan->ranks[r].static_bytes[kind];
     }
     program.class_list = classes;
@@ -194,6 +192,7 @@ static void finish(const Builder *b, bool unfold, SimProgram *ret_program)
     program.mem_count = b->mems->len;
     program.skewed = b->post_validation;
     sim_program_groups(b, &program);
+    sim_program_resources(plan, b->arena, &program);
     *ret_program = program;
 }
 

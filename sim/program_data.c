@@ -4,7 +4,7 @@
 
 SimStream sim_reduce_stream(const SimPlan *plan)
 {
-    return plan->zero == 3 && !plan->one_data_stream ? SIM_STREAM_TENSOR : SIM_STREAM_DATA;
+    return plan->zero == 3 && !plan->one_data_stream ? SIM_STREAM_REDUCE : SIM_STREAM_DATA;
 }
 
 static int32_t emit_comm(RankBuilder *rb, SimStream stream, SimTag tag, Group group, const SimWork *work,
@@ -16,7 +16,7 @@ static int32_t emit_comm(RankBuilder *rb, SimStream stream, SimTag tag, Group gr
                     &(SimInstr){.kind = alone ? SIM_OP : SIM_COLLECTIVE,
                                 .tag = (uint8_t)tag,
                                 .group = (uint8_t)group,
-                                .work = sim_intern_work(rb->builder, work),
+                                .work = sim_intern_work(rb->builder, stream, work),
                                 .mem = mem,
                                 .stage = stage,
                                 .microbatch = microbatch});
@@ -119,7 +119,7 @@ static void emit_once(RankBuilder *rb, SimTag tag, const SimWork *work)
     sim_emit(rb, SIM_STREAM_COMPUTE,
              &(SimInstr){.kind = SIM_OP,
                          .tag = (uint8_t)tag,
-                         .work = sim_intern_work(rb->builder, work),
+                         .work = sim_intern_work(rb->builder, SIM_STREAM_COMPUTE, work),
                          .mem = SIM_NONE,
                          .stage = SIM_NONE,
                          .microbatch = SIM_NONE});
@@ -133,8 +133,6 @@ static void emit_norm_wait(RankBuilder *rb, SimStream stream)
         sim_emit(rb, stream,
                  &(SimInstr){.kind = SIM_WAIT,
                              .wait_stream = norm->stream,
-                             .work = SIM_NONE,
-                             .mem = SIM_NONE,
                              .wait_class = norm->rank,
                              .wait_index = norm->index,
                              .stage = SIM_NONE,
@@ -155,13 +153,14 @@ static void emit_norm_chain(RankBuilder *rb)
         return;
     sim_emit_wait(rb, SIM_STREAM_SEND_NEXT, SIM_STREAM_COMPUTE, own);
     emit_norm_wait(rb, SIM_STREAM_SEND_NEXT);
-    norm->index = sim_emit(rb, SIM_STREAM_SEND_NEXT,
-                           &(SimInstr){.kind = SIM_OP,
-                                       .tag = SIM_TAG_GRAD_NORM,
-                                       .work = sim_intern_work(rb->builder, &plan->norm_hop),
-                                       .mem = SIM_NONE,
-                                       .stage = SIM_NONE,
-                                       .microbatch = SIM_NONE});
+    norm->index =
+        sim_emit(rb, SIM_STREAM_SEND_NEXT,
+                 &(SimInstr){.kind = SIM_OP,
+                             .tag = SIM_TAG_GRAD_NORM,
+                             .work = sim_intern_work(rb->builder, SIM_STREAM_SEND_NEXT, &plan->norm_hop),
+                             .mem = SIM_NONE,
+                             .stage = SIM_NONE,
+                             .microbatch = SIM_NONE});
     norm->rank = (int16_t)rb->rank;
     norm->stream = SIM_STREAM_SEND_NEXT;
 }

@@ -96,8 +96,8 @@ typedef struct {
 } Pass;
 
 /* program_works.c: durations and memory, each kept once. */
-int64_t sim_work_duration_ps(const SimWork *work);
-int32_t sim_intern_work(Builder *builder, const SimWork *work);
+/* As an op of `stream`: on the compute stream work that is on no network is kernels, which want all SMs. */
+int32_t sim_intern_work(Builder *builder, SimStream stream, const SimWork *work);
 int32_t sim_intern_mem(Builder *builder, const SimMemDelta *mem); /* SIM_NONE when nothing moves */
 SimWork sim_segment_work(const SimSegment *segment, SimPass pass);
 int32_t sim_stage_work(Builder *builder, int stage, SimPass pass);
@@ -138,5 +138,8 @@ void sim_offload_after(RankBuilder *rb, Chunk *chunk, int segment, const Pass *p
 
 /* program_groups.c */
 void sim_program_groups(const Builder *builder, SimProgram *program);
+
+/* program_resources.c: rows with the instances of the ranks that are simulated. */
+void sim_program_resources(const SimPlan *plan, OrrArena *arena, SimProgram *program);
 
 #endif

@@ -31,7 +31,7 @@ static int32_t emit_copy(RankBuilder *rb, SimStream stream, const Chunk *chunk, 
     return sim_emit(rb, stream,
                     &(SimInstr){.kind = SIM_OP,
                                 .tag = SIM_TAG_OFFLOAD,
-                                .work = sim_intern_work(rb->builder, work),
+                                .work = sim_intern_work(rb->builder, stream, work),
                                 .mem = sim_intern_mem(rb->builder, mem),
                                 .stage = chunk->stage_index,
                                 .microbatch = microbatch});

@@ -47,10 +47,8 @@ static void wait_for_input(RankBuilder *rb, const Pass *pass)
     Pending wait = {.rank = rb->rank,
                     .key = (int64_t)producer * b->microbatches + pass->microbatch,
                     .backward = backward};
-    wait.position = sim_emit(
-        rb, SIM_STREAM_COMPUTE,
-        &(SimInstr){
-            .kind = SIM_WAIT, .work = SIM_NONE, .mem = SIM_NONE, .stage = SIM_NONE, .microbatch = SIM_NONE});
+    wait.position = sim_emit(rb, SIM_STREAM_COMPUTE,
+                             &(SimInstr){.kind = SIM_WAIT, .stage = SIM_NONE, .microbatch = SIM_NONE});
     g_array_append_val(b->pending, wait);
 }
 
@@ -76,7 +74,7 @@ static void pass_on_result(RankBuilder *rb, const Pass *pass, int32_t index)
     StageCache *cache = &b->caches[chunk->stage_index];
     int32_t *work = backward ? &cache->send_prev : &cache->send_next;
     if (*work == SIM_NONE)
-        *work = sim_intern_work(b, send);
+        *work = sim_intern_work(b, stream, send);
     sim_emit_wait(rb, stream, SIM_STREAM_COMPUTE, index);
     done->index = sim_emit(rb, stream,
                            &(SimInstr){.kind = SIM_OP,
@@ -194,8 +192,8 @@ static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pa
     sim_offload_before(rb, chunk, i, pass, &mem);
     if (i == chunk->stage->segment_count - 1 && leaves_head(rb, chunk, pass))
         leave_head(b->plan, &work, &mem);
-    int32_t index = emit_compute(rb, pass->pass, sim_intern_work(b, &work), sim_intern_mem(b, &mem),
-                                 chunk->stage_index, pass->microbatch);
+    int32_t index = emit_compute(rb, pass->pass, sim_intern_work(b, SIM_STREAM_COMPUTE, &work),
+                                 sim_intern_mem(b, &mem), chunk->stage_index, pass->microbatch);
     sim_offload_after(rb, chunk, i, pass, index);
     if (use != NULL)
         use->compute_index = index;
@@ -244,7 +242,7 @@ static void emit_pair(RankBuilder *rb, const Pass *forward, const Pass *backward
     SimMemDelta other = sim_stage_mem(back->stage, SIM_PASS_BACKWARD);
     for (int i = 0; i < back->stage->segment_count; i++)
         count_gradient(rb, back, i, backward, &other);
-    for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
+    for (int kind = 0; kind < SIM_MAX_MEMS; kind++) {
         mem.start_bytes[kind] += other.start_bytes[kind];
         mem.end_bytes[kind] += other.end_bytes[kind];
     }
@@ -296,7 +294,7 @@ void sim_emit_deferred_head(RankBuilder *rb)
     work.scale_out_bytes *= plan->deferred_heads;
     SimMemDelta mem = {0};
     mem.end_bytes[SIM_MEM_ACTIVATIONS] = -plan->deferred_heads * plan->head_held_bytes;
-    emit_compute(rb, SIM_PASS_BACKWARD_WEIGHT, sim_intern_work(rb->builder, &work),
+    emit_compute(rb, SIM_PASS_BACKWARD_WEIGHT, sim_intern_work(rb->builder, SIM_STREAM_COMPUTE, &work),
                  sim_intern_mem(rb->builder, &mem), chunk->stage_index, SIM_NONE);
     if (plan->overlap_grad_reduce && !plan->reduce_each_microbatch)
         sim_emit_reduce(rb, chunk, head_bucket(chunk), SIM_NONE);

@@ -105,7 +105,7 @@ static void emit_gather(RankBuilder *rb, int64_t u)
                                  &(SimInstr){.kind = plan->data * plan->context > 1 ? SIM_COLLECTIVE : SIM_OP,
                                              .tag = SIM_TAG_PARAM_GATHER,
                                              .group = GROUP_GATHER,
-                                             .work = sim_intern_work(b, gather),
+                                             .work = sim_intern_work(b, SIM_STREAM_DATA, gather),
                                              .mem = sim_intern_mem(b, &mem),
                                              .stage = chunk->stage_index,
                                              .microbatch = SIM_NONE});

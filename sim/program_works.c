@@ -3,24 +3,14 @@
 
 #include <string.h>
 
-int64_t sim_work_duration_ps(const SimWork *work)
-{
-    int64_t duration_ps = 0;
-    for (int part = 0; part < SIM_PART_COUNT; part++)
-        duration_ps += work->part_ps[part];
-    return duration_ps;
-}
-
+/* One op of both, which holds the shares of the first that has any. */
 static void add_work(SimWork *sum, const SimWork *work)
 {
-    for (int part = 0; part < SIM_PART_COUNT; part++)
-        sum->part_ps[part] += work->part_ps[part];
-    sum->scale_up_bytes += work->scale_up_bytes;
-    sum->scale_out_bytes += work->scale_out_bytes;
-    if (sum->link == SIM_LINK_NONE && work->link != SIM_LINK_NONE) {
-        sum->link = work->link;
-        sum->link_demand = work->link_demand;
-        sum->sm_share = work->sm_share;
+    sim_work_add(sum, work);
+    if (sim_work_share(sum, 0) == NULL) {
+        memcpy(sum->shares, work->shares, sizeof sum->shares);
+        sum->more_shares = work->more_shares;
+        sum->more_share_count = work->more_share_count;
     }
 }
 
@@ -33,10 +23,25 @@ static guint mix(guint hash, int64_t value)
 static guint hash_work(gconstpointer key)
 {
     const SimWork *work = key;
-    guint hash = (guint)work->sm_share << 16 | work->link_demand;
+    const SimShare *share;
+    guint hash = 0;
     for (int part = 0; part < SIM_PART_COUNT; part++)
         hash = mix(hash, work->part_ps[part]);
-    return mix(mix(hash, work->scale_up_bytes), work->scale_out_bytes + work->link);
+    for (int i = 0; (share = sim_work_share(work, i)) != NULL; i++)
+        hash = mix(mix(hash, share->amount), share->resource * 2 + share->mode);
+    return mix(mix(hash, work->scale_up_bytes), work->scale_out_bytes);
+}
+
+static bool equal_shares(const SimWork *x, const SimWork *y)
+{
+    for (int i = 0;; i++) {
+        const SimShare *a = sim_work_share(x, i), *b = sim_work_share(y, i);
+        if (a == NULL || b == NULL)
+            return a == b;
+        if (a->amount != b->amount || a->resource != b->resource || a->mode != b->mode ||
+            a->instance != b->instance)
+            return false;
+    }
 }
 
 static gboolean equal_work(gconstpointer a, gconstpointer b)
@@ -47,14 +52,14 @@ static gboolean equal_work(gconstpointer a, gconstpointer b)
             return FALSE;
     }
     return x->scale_up_bytes == y->scale_up_bytes && x->scale_out_bytes == y->scale_out_bytes &&
-           x->sm_share == y->sm_share && x->link_demand == y->link_demand && x->link == y->link;
+           equal_shares(x, y);
 }
 
 static guint hash_mem(gconstpointer key)
 {
     const SimMemDelta *mem = key;
     guint hash = 0;
-    for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
+    for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
         hash = mix(mix(hash, mem->start_bytes[kind]), mem->end_bytes[kind]);
     return hash;
 }
@@ -62,7 +67,7 @@ static guint hash_mem(gconstpointer key)
 static gboolean equal_mem(gconstpointer a, gconstpointer b)
 {
     const SimMemDelta *x = a, *y = b;
-    for (int kind = 0; kind < SIM_MEM_COUNT; kind++) {
+    for (int kind = 0; kind < SIM_MAX_MEMS; kind++) {
         if (x->start_bytes[kind] != y->start_bytes[kind] || x->end_bytes[kind] != y->end_bytes[kind])
             return FALSE;
     }
@@ -85,9 +90,24 @@ static int32_t intern(OrrArena *arena, GArray *array, GHashTable **table, GHashF
     return (int32_t)array->len - 1;
 }
 
-int32_t sim_intern_work(Builder *b, const SimWork *work)
+static bool on_network(const SimWork *work)
 {
-    return intern(b->arena, b->works, &b->work_index, hash_work, equal_work, work, sizeof *work);
+    const SimShare *share;
+    for (int i = 0; (share = sim_work_share(work, i)) != NULL; i++) {
+        if (share->resource != SIM_RESOURCE_SM && share->mode == SIM_SHARE_FAIR)
+            return true;
+    }
+    return false;
+}
+
+int32_t sim_intern_work(Builder *b, SimStream stream, const SimWork *work)
+{
+    SimWork kernels = *work;
+    if (stream == SIM_STREAM_COMPUTE && !on_network(work)) {
+        memset(kernels.shares, 0, sizeof kernels.shares);
+        sim_work_hold(&kernels, SIM_RESOURCE_SM, SIM_SHARE_FAIR, SIM_WHOLE_RESOURCE);
+    }
+    return intern(b->arena, b->works, &b->work_index, hash_work, equal_work, &kernels, sizeof kernels);
 }
 
 int32_t sim_intern_mem(Builder *b, const SimMemDelta *mem)
@@ -127,7 +147,7 @@ int32_t sim_stage_work(Builder *b, int stage, SimPass pass)
             add_work(&sum, &work);
         }
     }
-    *cached = sim_intern_work(b, &sum);
+    *cached = sim_intern_work(b, SIM_STREAM_COMPUTE, &sum);
     return *cached;
 }
 

@@ -23,22 +23,49 @@ void step_add_time(SimWork *work, const CostTime *time, SimPart compute_part)
     work->scale_out_bytes += llround(time->scale_out_bytes);
 }
 
-void step_add_work(SimWork *sum, const SimWork *term)
+static bool is_network(int resource)
 {
-    for (int part = 0; part < SIM_PART_COUNT; part++) {
-        sum->part_ps[part] += term->part_ps[part];
-    }
-    sum->scale_up_bytes += term->scale_up_bytes;
-    sum->scale_out_bytes += term->scale_out_bytes;
-    sum->sm_share = MAX(sum->sm_share, term->sm_share);
-    sum->link_demand = MAX(sum->link_demand, term->link_demand);
-    sum->link = MAX(sum->link, term->link);
+    return resource == SIM_RESOURCE_SCALE_UP || resource == SIM_RESOURCE_SCALE_OUT;
 }
 
-static double link_bytes_per_s(const Spec *spec, SimLink link)
+/* Works that follow each other as one op hold the larger of both shares; of two networks the outer one. */
+static void add_share(SimWork *sum, const SimShare *share)
 {
-    return link == SIM_LINK_SCALE_OUT ? spec->cluster.scale_out_bytes_per_s_per_gpu
-                                      : spec->cluster.scale_up_bytes_per_s;
+    for (int i = 0; i < SIM_WORK_SHARES && sum->shares[i].amount > 0; i++) {
+        SimShare *own = &sum->shares[i];
+        const bool networks = is_network(own->resource) && is_network(share->resource);
+        if (own->resource == share->resource || networks) {
+            own->amount = MAX(own->amount, share->amount);
+            own->resource = MAX(own->resource, share->resource);
+            return;
+        }
+    }
+    sim_work_hold(sum, share->resource, (SimShareMode)share->mode, share->amount);
+}
+
+void step_add_work(SimWork *sum, const SimWork *term)
+{
+    const SimShare *share;
+    sim_work_add(sum, term);
+    for (int i = 0; (share = sim_work_share(term, i)) != NULL; i++) {
+        add_share(sum, share);
+    }
+}
+
+const SimShare *step_network_share(const SimWork *work)
+{
+    const SimShare *share;
+    for (int i = 0; (share = sim_work_share(work, i)) != NULL && !is_network(share->resource); i++) {
+    }
+    return share;
+}
+
+static void hold_part(SimWork *work, int resource, SimShareMode mode, double frac)
+{
+    const int64_t amount = lround(SIM_WHOLE_RESOURCE * frac);
+    if (amount > 0) {
+        sim_work_hold(work, resource, mode, amount);
+    }
 }
 
 SimWork step_collective(const Spec *spec, const CostCollective *collective, SimPart part)
@@ -51,14 +78,15 @@ SimWork step_collective(const Spec *spec, const CostCollective *collective, SimP
     const double seconds = cost_collective_s(&spec->cluster, collective);
     const bool across = collective->group.per_domain < collective->group.ranks;
     const double bytes = across ? traffic.scale_out_bytes : traffic.scale_up_bytes;
-    work.link = across ? SIM_LINK_SCALE_OUT : SIM_LINK_SCALE_UP;
-    const double rate = link_bytes_per_s(spec, (SimLink)work.link);
+    const double rate =
+        across ? spec->cluster.scale_out_bytes_per_s_per_gpu : spec->cluster.scale_up_bytes_per_s;
     work.part_ps[part] = step_ps(seconds);
     work.scale_up_bytes = llround(traffic.scale_up_bytes);
     work.scale_out_bytes = llround(traffic.scale_out_bytes);
-    work.sm_share = (uint16_t)lround(1024 * cost_collective_sm_frac(&spec->cluster, collective));
-    work.link_demand =
-        (uint16_t)lround(1024 * fmin(1, rate > 0 && seconds > 0 ? bytes / (seconds * rate) : 1));
+    const double used = fmin(1, rate > 0 && seconds > 0 ? bytes / (seconds * rate) : 1);
+    hold_part(&work, across ? SIM_RESOURCE_SCALE_OUT : SIM_RESOURCE_SCALE_UP, SIM_SHARE_FAIR, used);
+    hold_part(&work, SIM_RESOURCE_SM, SIM_SHARE_RESERVED,
+              cost_collective_sm_frac(&spec->cluster, collective));
     return work;
 }
 
@@ -80,6 +108,30 @@ static SimWork gather_parts(const Step *step, double whole, bool backward)
         }
     }
     return work;
+}
+
+/* The share of the network grows to that of `term`, whichever network that is on. */
+static void widen_network(SimWork *work, const SimWork *term)
+{
+    const SimShare *share = step_network_share(term);
+    for (int i = 0; i < SIM_WORK_SHARES && share != NULL; i++) {
+        if (work->shares[i].amount > 0 && is_network(work->shares[i].resource)) {
+            work->shares[i].amount = MAX(work->shares[i].amount, share->amount);
+        }
+    }
+}
+
+static void drop_sms(SimWork *work)
+{
+    int kept = 0;
+    for (int i = 0; i < SIM_WORK_SHARES; i++) {
+        if (work->shares[i].resource != SIM_RESOURCE_SM) {
+            work->shares[kept++] = work->shares[i];
+        }
+    }
+    for (; kept < SIM_WORK_SHARES; kept++) {
+        work->shares[kept] = (SimShare){.amount = 0};
+    }
 }
 
 /* One activation or, `backward`, its gradient to another pipeline rank, `inside` the scale-up domain or not, in `messages` of
@@ -105,25 +157,20 @@ static SimWork hop(const Step *step, bool inside, int messages, bool backward)
     work.part_ps[SIM_PART_PIPELINE_COMM] *= framework->pipeline.p2p_one_at_a_time ? 2 : 1;
     if (scatter) {
         const SimWork gather = gather_parts(step, whole, backward);
-        const uint8_t link = work.link;
-        step_add_work(&work, &gather);
-        work.link = link;
+        sim_work_add(&work, &gather); /* on the network of the message */
+        widen_network(&work, &gather);
     }
     work.part_ps[SIM_PART_PIPELINE_COMM] += messages * step_ps(framework->pipeline.p2p_host_s);
-    work.sm_share = 0; /* one or two channels: below what the compute kernels notice */
+    drop_sms(&work); /* one or two channels: below what the compute kernels notice */
     return work;
 }
 
 int64_t sim_step_hop_ps(const Spec *spec, bool inside)
 {
     Step step = {.spec = spec};
-    int64_t ps = 0;
     cost_shape_init(&step.shape, spec);
     const SimWork work = hop(&step, inside, 1, false);
-    for (int part = 0; part < SIM_PART_COUNT; part++) {
-        ps += work.part_ps[part];
-    }
-    return ps;
+    return sim_work_duration_ps(&work);
 }
 
 static void fill_hops(Step *step, int stage)

@@ -16,8 +16,8 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
 
 /* One collective of data parallelism: its duration, and what it keeps its link busy when that is shared fairly. */
 typedef struct SimBucketWork {
-    int64_t ps, load_ps; /* load: duration x demand of the link */
-    SimLink link;
+    int64_t ps, load_ps; /* load: duration x its share of the network */
+    int network;         /* SIM_RESOURCE_SCALE_UP or _OUT; -1: none */
 } SimBucketWork;
 
 /* The gradient reduction and the parameter gather (0 without ZeRO; of a ZeRO-3 unit the shorter one) of a bucket with

@@ -102,19 +102,13 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
     }
 }
 
-static int64_t work_ps(const SimWork *work)
-{
-    int64_t ps = 0;
-    for (int part = 0; part < SIM_PART_COUNT; part++) {
-        ps += work->part_ps[part];
-    }
-    return ps;
-}
-
 static SimBucketWork bucket_work(const SimWork *work)
 {
-    const int64_t ps = work_ps(work);
-    return (SimBucketWork){.ps = ps, .load_ps = ps / 1024 * work->link_demand, .link = (SimLink)work->link};
+    const int64_t ps = sim_work_duration_ps(work);
+    const SimShare *network = step_network_share(work);
+    return (SimBucketWork){.ps = ps,
+                           .load_ps = network == NULL ? 0 : ps / SIM_WHOLE_RESOURCE * network->amount,
+                           .network = network == NULL ? -1 : network->resource};
 }
 
 void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices, SimBucketWork *ret_reduce,
@@ -125,8 +119,8 @@ void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices
     set_communication(spec, &segment, &params);
     if (spec->parallel.zero >= 3)
         step_apply_zeropp(spec, &params, &segment);
-    const bool shorter =
-        segment.backward_gathers_apart && work_ps(&segment.backward_gather) < work_ps(&segment.param_gather);
+    const bool shorter = segment.backward_gathers_apart && sim_work_duration_ps(&segment.backward_gather) <
+                                                               sim_work_duration_ps(&segment.param_gather);
     *ret_reduce = bucket_work(&segment.grad_reduce);
     *ret_gather = bucket_work(shorter ? &segment.backward_gather : &segment.param_gather);
 }

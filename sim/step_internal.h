@@ -40,6 +40,8 @@ void step_add_time(SimWork *work, const CostTime *time, SimPart compute_part);
 /* A collective as an op of its own. */
 SimWork step_collective(const Spec *spec, const CostCollective *collective, SimPart part);
 void step_add_work(SimWork *sum, const SimWork *term);
+/* Its share of the scale-up or scale-out network; NULL: it has none. */
+const SimShare *step_network_share(const SimWork *work);
 
 /* sim/step_orders.c: schedule and shape, and the orders when the Spec brings its own. */
 bool step_fill_schedule(const Spec *spec, OrrArena *arena, SimPlan *plan, GError **error);

@@ -33,9 +33,10 @@ static SimPlan make_plan(OrrArena *arena, const Case *c)
         SimStage *stage = &plan.stages[s];
         stage->segments[0].grad_reduce = fixture_work(SIM_PART_DATA_COMM, 5000011);
         if (c->contended) {
-            stage->send_next.sm_share = stage->send_prev.sm_share = 20;
-            stage->send_next.link = stage->send_prev.link = SIM_LINK_SCALE_OUT;
-            stage->send_next.link_demand = stage->send_prev.link_demand = 700;
+            sim_work_hold(&stage->send_next, SIM_RESOURCE_SCALE_OUT, SIM_SHARE_FAIR, 700);
+            sim_work_hold(&stage->send_next, SIM_RESOURCE_SM, SIM_SHARE_RESERVED, 20);
+            sim_work_hold(&stage->send_prev, SIM_RESOURCE_SCALE_OUT, SIM_SHARE_FAIR, 700);
+            sim_work_hold(&stage->send_prev, SIM_RESOURCE_SM, SIM_SHARE_RESERVED, 20);
         }
     }
     plan.grad_norm = fixture_work(SIM_PART_DATA_COMM, 20011);

@@ -269,9 +269,10 @@ static SimWork random_comm(GRand *random, SimPart part, int64_t most_ps, bool ra
     SimWork work = fixture_work(part, fixture_random(random, 0, most_ps));
     work.scale_out_bytes = fixture_random(random, 0, 1000);
     if (rates) {
-        work.sm_share = (uint16_t)fixture_random(random, 0, 200);
-        work.link = (uint8_t)fixture_random(random, SIM_LINK_NONE, SIM_LINK_SCALE_OUT);
-        work.link_demand = (uint16_t)fixture_random(random, 1, 1024);
+        if (fixture_random(random, 0, 2) > 0)
+            sim_work_hold(&work, (int)fixture_random(random, SIM_RESOURCE_SCALE_UP, SIM_RESOURCE_SCALE_OUT),
+                          SIM_SHARE_FAIR, fixture_random(random, 1, 1024));
+        sim_work_hold(&work, SIM_RESOURCE_SM, SIM_SHARE_RESERVED, fixture_random(random, 1, 200));
     }
     return work;
 }

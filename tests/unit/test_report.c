@@ -31,8 +31,6 @@ static SimInstr wait_for(int class, SimStream stream, int index)
 {
     return (SimInstr){.kind = SIM_WAIT,
                       .wait_stream = (uint8_t)stream,
-                      .work = -1,
-                      .mem = -1,
                       .wait_class = class,
                       .wait_index = index,
                       .stage = -1,

@@ -1,0 +1,240 @@
+/* sim/engine_works.c - what is known of a program before it runs: how long its works last, what each class spends in
+ * all, and which resources could ever be overfull. Shares of the others cost nothing: they are left out. */
+#include "sim/engine_internal.h"
+
+bool sim_fail_clock(GError **error)
+{
+    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "the step lasts longer than the clock can hold (%.0f s)",
+                (double)INT64_MAX * 1e-12);
+    return false;
+}
+
+static bool setup_work(const SimWork *work, WorkInfo *info, GError **error)
+{
+    int main_part = SIM_PART_COMPUTE;
+    for (int part = 0; part < SIM_PART_COUNT; part++) {
+        g_assert(work->part_ps[part] >= 0);
+        if (work->part_ps[part] > work->part_ps[main_part])
+            main_part = part;
+    }
+    info->duration_ps = sim_work_duration_ps(work);
+    if (info->duration_ps == INT64_MAX)
+        return sim_fail_clock(error);
+    info->compute_ps = sim_work_compute_ps(work);
+    info->main_part = (uint8_t)main_part;
+    info->stretch_part = work->part_ps[SIM_PART_COMPUTE] > 0 ? SIM_PART_COMPUTE : (uint8_t)main_part;
+    return true;
+}
+
+/* --- what a class spends --- */
+
+typedef struct {
+    Engine *engine;
+    int32_t *uses;        /* [works] by the stream being read */
+    int32_t *used;        /* works with uses, in order of their first */
+    int64_t *most;        /* [rows] of any op of the stream */
+    int64_t *needed;      /* [class][rows] by one rank at once, at most */
+    int8_t *group_stream; /* [class][groups] */
+} Reader;
+
+static void check_instr(const SimProgram *program, const SimInstr *instr)
+{
+    if (instr->kind == SIM_WAIT) {
+        g_assert(instr->wait_stream < SIM_MAX_STREAMS && instr->wait_class < program->classes);
+        return;
+    }
+    g_assert(instr->work >= 0 && instr->work < program->work_count && instr->mem < program->mem_count);
+    g_assert(instr->kind == SIM_OP || instr->group < program->group_count);
+}
+
+static bool add_parts(ClassSums *sums, const SimWork *work, int64_t uses, bool compute, GError **error)
+{
+    for (int part = 0; compute && part < SIM_PART_COUNT; part++) {
+        if (work->part_ps[part] > (INT64_MAX - sums->part_ps[part]) / uses)
+            return sim_fail_clock(error);
+        sums->part_ps[part] += work->part_ps[part] * uses;
+    }
+    if (work->scale_up_bytes > (INT64_MAX - sums->scale_up_bytes) / uses ||
+        work->scale_out_bytes > (INT64_MAX - sums->scale_out_bytes) / uses) {
+        g_set_error_literal(error, ORR_ERROR, ORR_ERROR_INPUT,
+                            "a rank sends more bytes in a step than can be counted (9.2e18)");
+        return false;
+    }
+    sums->scale_up_bytes += work->scale_up_bytes * uses;
+    sums->scale_out_bytes += work->scale_out_bytes * uses;
+    return true;
+}
+
+static bool read_stream(Reader *reader, int cls, int stream, GError **error)
+{
+    Engine *e = reader->engine;
+    const SimProgram *program = e->program;
+    const SimList list = program->class_list[cls].streams[stream];
+    ClassSums *sums = &e->sums[cls];
+    int32_t used = 0;
+    for (int64_t i = 0; i < list.count; i++) {
+        const SimInstr *instr = &list.instrs[i];
+        check_instr(program, instr);
+        if (instr->kind == SIM_WAIT)
+            continue;
+        if (instr->kind == SIM_COLLECTIVE) {
+            int8_t *of_group = &reader->group_stream[cls * SIM_MAX_GROUPS + instr->group];
+            g_assert(*of_group == SIM_NONE || *of_group == stream);
+            *of_group = (int8_t)stream;
+        }
+        sums->ops++;
+        sums->changes += instr->mem < 0 ? 0 : 2;
+        if (reader->uses[instr->work]++ == 0)
+            reader->used[used++] = instr->work;
+    }
+    bool ok = true;
+    for (int32_t i = 0; i < used; i++) {
+        const SimWork *work = &program->works[reader->used[i]];
+        ok = ok && add_parts(sums, work, reader->uses[reader->used[i]], stream == SIM_STREAM_COMPUTE, error);
+        reader->uses[reader->used[i]] = 0;
+        const SimShare *share;
+        for (int k = 0; (share = sim_work_share(work, k)) != NULL; k++) {
+            g_assert(share->resource >= 0 && share->resource < program->resource_count);
+            g_assert(share->amount <= SIM_MAX_CAPACITY);
+            if (share->instance > 0)
+                e->row_matters[share->resource] = true;
+            else
+                reader->most[share->resource] = MAX(reader->most[share->resource], share->amount);
+        }
+    }
+    for (int row = 0; row < program->resource_count; row++) {
+        reader->needed[cls * program->resource_count + row] += reader->most[row];
+        reader->most[row] = 0;
+    }
+    return ok;
+}
+
+/* --- which rows matter --- */
+
+static void weigh_row(Engine *e, int row, const int64_t *needed)
+{
+    const SimProgram *program = e->program;
+    const SimResource *resource = &program->resources[row];
+    const int rows = program->resource_count;
+    g_assert(resource->capacity >= 0 && resource->capacity <= SIM_MAX_CAPACITY);
+    if (resource->instance_of_rank == NULL) {
+        for (int c = 0; c < program->classes; c++)
+            e->row_matters[row] |= needed[c * rows + row] > resource->capacity;
+        return;
+    }
+    int64_t *sums = g_new0(int64_t, (gsize)resource->instances + 1);
+    for (int r = 0; r < program->classes * program->replicas; r++) {
+        const int32_t instance = resource->instance_of_rank[r];
+        g_assert(instance < resource->instances);
+        if (instance >= 0)
+            sums[instance] += needed[r / program->replicas * rows + row];
+    }
+    for (int32_t i = 0; i < resource->instances; i++)
+        e->row_matters[row] |= sums[i] > resource->capacity;
+    g_free(sums);
+}
+
+static void find_rows_that_matter(Engine *e, const int64_t *needed)
+{
+    const SimProgram *program = e->program;
+    for (int row = 0; row < program->resource_count; row++)
+        weigh_row(e, row, needed);
+    int64_t before_ps = 0;
+    for (int64_t i = 0; i < program->capacity_event_count; i++) {
+        const SimCapacityEvent *event = &program->capacity_events[i];
+        g_assert(event->time_ps >= before_ps && event->resource >= 0 &&
+                 event->resource < program->resource_count);
+        g_assert(event->capacity >= 0 && event->capacity <= SIM_MAX_CAPACITY);
+        before_ps = event->time_ps;
+        e->row_matters[event->resource] = true;
+    }
+}
+
+/* --- shares --- */
+
+static int share_count(const Engine *e, const SimWork *work)
+{
+    int count = 0;
+    const SimShare *share;
+    for (int k = 0; (share = sim_work_share(work, k)) != NULL; k++)
+        count += e->row_matters[share->resource];
+    return count;
+}
+
+static void setup_shares(Engine *e)
+{
+    const SimProgram *program = e->program;
+    int32_t count = 0;
+    for (int64_t i = 0; i < program->work_count; i++) {
+        const int own = share_count(e, &program->works[i]);
+        g_assert(own <= UINT8_MAX && count < INT32_MAX - UINT8_MAX);
+        const SimShare *share;
+        for (int k = 0; (share = sim_work_share(&program->works[i], k)) != NULL; k++) {
+            if (share->mode == SIM_SHARE_FAIR && e->works[i].weight == 0)
+                e->works[i].weight = share->amount;
+        }
+        e->works[i].first_share = count;
+        e->works[i].share_count = (uint8_t)own;
+        count += own;
+    }
+    e->shares = ORR_ARENA_NEW(e->arena, Share, count);
+    Share *to = e->shares;
+    for (int64_t i = 0; i < program->work_count; i++) {
+        const SimShare *share;
+        for (int k = 0; (share = sim_work_share(&program->works[i], k)) != NULL; k++) {
+            const int row = share->resource;
+            if (e->row_matters[row])
+                *to++ = (Share){.amount = share->amount,
+                                .instance = share->instance - 1,
+                                .row = (int16_t)row,
+                                .mode = share->mode,
+                                .listed =
+                                    share->instance > 0 || program->resources[row].instance_of_rank != NULL};
+        }
+    }
+}
+
+static void setup_mems(Engine *e)
+{
+    const SimProgram *program = e->program;
+    e->mems = ORR_ARENA_NEW(e->arena, MemInfo, program->mem_count);
+    for (int64_t i = 0; i < program->mem_count; i++) {
+        const SimMemDelta *mem = &program->mems[i];
+        for (int kind = 0; kind < e->mem_kinds; kind++) {
+            e->mems[i].start_bytes += e->mem_on_gpu[kind] ? mem->start_bytes[kind] : 0;
+            e->mems[i].end_bytes += e->mem_on_gpu[kind] ? mem->end_bytes[kind] : 0;
+            e->mems[i].shared |= e->tier_levels[e->mem_tier[kind]].instance_of_rank != NULL &&
+                                 (mem->start_bytes[kind] != 0 || mem->end_bytes[kind] != 0);
+        }
+    }
+}
+
+bool sim_setup_works(Engine *e, int8_t *group_stream, GError **error)
+{
+    const SimProgram *program = e->program;
+    const int rows = program->resource_count;
+    e->works = ORR_ARENA_NEW(e->arena, WorkInfo, program->work_count);
+    e->sums = ORR_ARENA_NEW(e->arena, ClassSums, program->classes);
+    e->row_matters = ORR_ARENA_NEW(e->arena, bool, rows);
+    Reader reader = {.engine = e,
+                     .uses = g_new0(int32_t, (gsize)program->work_count + 1),
+                     .used = g_new0(int32_t, (gsize)program->work_count + 1),
+                     .most = g_new0(int64_t, (gsize)rows + 1),
+                     .needed = g_new0(int64_t, (gsize)program->classes * (gsize)rows + 1),
+                     .group_stream = group_stream};
+    bool ok = true;
+    for (int64_t i = 0; ok && i < program->work_count; i++)
+        ok = setup_work(&program->works[i], &e->works[i], error);
+    for (int i = 0; ok && i < program->classes * SIM_MAX_STREAMS; i++)
+        ok = read_stream(&reader, i / SIM_MAX_STREAMS, i % SIM_MAX_STREAMS, error);
+    if (ok) {
+        find_rows_that_matter(e, reader.needed);
+        setup_shares(e);
+        setup_mems(e);
+    }
+    g_free(reader.uses);
+    g_free(reader.used);
+    g_free(reader.most);
+    g_free(reader.needed);
+    return ok;
+}
