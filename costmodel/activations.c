@@ -244,7 +244,7 @@ static LossBytes loss_bytes(const Spec *spec)
     /* 16-bit logits, their fp32 copy, log-softmax; backward: the gradients of log-softmax and of the copy. Over
      * tensor ranks PyTorch's loss_parallel runs unfused: zeros, exp, their sum, its product. */
     const LossBytes eager = {4, 6, spec->parallel.tensor > 1 ? 12 : 8, 2};
-    switch (spec->execution.framework.loss.kernel.kernel) {
+    switch (spec->execution.framework.loss.kernel) {
     case SPEC_LOSS_UNFUSED:
         return eager;
     case SPEC_LOSS_COMPILED:

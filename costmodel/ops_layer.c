@@ -96,7 +96,7 @@ static double bytes_of_loss(const CostShape *shape, SpecLoss loss, bool backward
 static double loss_bytes(const CostShape *shape, bool backward)
 {
     const SpecExecution *execution = &shape->spec->execution;
-    const SpecLoss loss = execution->framework.loss.kernel.kernel;
+    const SpecLoss loss = execution->framework.loss.kernel;
     const bool eager = loss == SPEC_LOSS_COMPILED && !execution->compiled;
     return bytes_of_loss(shape, eager ? SPEC_LOSS_UNFUSED : loss, backward);
 }
@@ -105,7 +105,7 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     const double vocab = model->vocab / shape->tensor, logits = shape->tokens * vocab;
-    const SpecLoss loss = shape->spec->execution.framework.loss.kernel.kernel;
+    const SpecLoss loss = shape->spec->execution.framework.loss.kernel;
     const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED;
     const CostModule module = COST_MODULE_HEAD;
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
@@ -120,7 +120,7 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
                                                              : COST_MOVE_CROSS_ENTROPY;
     cost_push_move(ops, "loss", module, move, logits * loss_bytes(shape, pass != COST_FORWARD),
                    loss == SPEC_LOSS_FUSED || loss == SPEC_LOSS_XENTROPY ? 2 : 6);
-    const int metrics = shape->spec->execution.framework.loss.kernel.logit_metrics;
+    const int metrics = shape->spec->execution.framework.loss.logit_metrics;
     if (pass == COST_FORWARD && metrics > 0) { /* under no_grad, on what the forward returned */
         cost_push_move(ops, "metrics", module, COST_MOVE_CROSS_ENTROPY,
                        metrics * logits * bytes_of_loss(shape, SPEC_LOSS_UNFUSED, false), 6 * metrics);

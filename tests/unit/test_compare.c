@@ -53,7 +53,7 @@ static void test_fields(void)
         {"parallel.sequence_parallel=false", "parallel.sequence_parallel", "true", "false"},
         {"execution.overlap=[]", "execution.overlap", "grad_reduce+param_gather", "none"},
         {"model.dropout_frac=0.25", "model.dropout_frac", "0.1", "0.25"},
-        {"execution.framework.loss.kernel.kernel=chunked", "execution.framework.loss.kernel.kernel", "fused",
+        {"execution.framework.loss.kernel=chunked", "execution.framework.loss.kernel", "fused",
          "chunked"},
         {"parallel.stage_layers=[13,12,12,12,12,12,12,11]", "parallel.stage_layers", "even",
          "13,12,12,12,12,12,12,11"},

@@ -236,8 +236,8 @@ static void loss_reads_rows_again(void)
 {
     Spec spec = make_spec(1, false);
     CostShape shape;
-    spec.execution.framework.loss.kernel.kernel = SPEC_LOSS_UNFUSED;
-    spec.execution.framework.loss.kernel.logit_metrics = 1;
+    spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
+    spec.execution.framework.loss.logit_metrics = 1;
     spec.cluster.accelerator.sm_count = 100;
     const double rows = 200, row_bytes = 4 * 128256.0, logits = TOKENS * 128256;
     for (int half = 0; half < 2; half++) {
@@ -249,11 +249,11 @@ static void loss_reads_rows_again(void)
         g_assert_cmpfloat(moved(&forward, "loss"), ==, (half ? 18 : 14) * logits);
         g_assert_cmpfloat(moved(&forward, "metrics"), ==, (half ? 18 : 14) * logits);
         g_assert_cmpfloat(moved(&backward, "loss"), ==, (half ? 24 : 22) * logits);
-        spec.execution.framework.loss.kernel.kernel = SPEC_LOSS_XENTROPY; /* rows half as long */
+        spec.execution.framework.loss.kernel = SPEC_LOSS_XENTROPY; /* rows half as long */
         forward.count = 0;
         cost_ops_head(&shape, COST_FORWARD, &forward);
         g_assert_cmpfloat(moved(&forward, "loss"), ==, 2 * logits);
-        spec.execution.framework.loss.kernel.kernel = SPEC_LOSS_UNFUSED;
+        spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
     }
 }
 

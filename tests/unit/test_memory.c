@@ -17,7 +17,7 @@ typedef struct HeadBytes {
 /* Bytes a logit of one loss on `tensor` ranks; kept without the norm's and the head's input. */
 static HeadBytes head_bytes(const char *loss, int tensor, const char *compiled)
 {
-    g_autofree char *a = g_strdup_printf("execution.framework.loss.kernel.kernel=%s", loss);
+    g_autofree char *a = g_strdup_printf("execution.framework.loss.kernel=%s", loss);
     g_autofree char *b = g_strdup_printf("parallel.tensor=%d", tensor);
     g_autofree Spec *spec = test_spec(a, b, compiled, "parallel.pipeline=1");
     CostShape shape;
@@ -230,10 +230,10 @@ static void reserved(void)
 {
     const char *const buffers = "execution.framework.allocator.gather_buffers=2";
     const double unit = 2 * (48.0 * 128 * 4096 + 4096.0 * 4096 + 3 * 4096.0 * 16384) / 4;
-    g_assert_cmpfloat(besides("execution.framework.loss.kernel.kernel=fused", NULL), ==, 0);
-    const double both = besides("execution.framework.loss.kernel.kernel=fused", buffers);
+    g_assert_cmpfloat(besides("execution.framework.loss.kernel=fused", NULL), ==, 0);
+    const double both = besides("execution.framework.loss.kernel=fused", buffers);
     g_assert_cmpfloat_with_epsilon(both, 2 * unit, 2 * 2 * 2 * 4096);
-    g_assert_cmpfloat_with_epsilon(besides("execution.framework.loss.kernel.kernel=unfused", buffers) - both,
+    g_assert_cmpfloat_with_epsilon(besides("execution.framework.loss.kernel=unfused", buffers) - both,
                                    2 * LOGITS / 4, 0.5);
 }
 
@@ -354,7 +354,7 @@ static void passing_head_gradients(void)
     double beyond[G_N_ELEMENTS(LAYERS)];
     for (size_t i = 0; i < G_N_ELEMENTS(LAYERS); i++) {
         const char *const vocab = "model.vocab=512000",
-                          *const loss = "execution.framework.loss.kernel.kernel=fused",
+                          *const loss = "execution.framework.loss.kernel=fused",
                           *const both = "execution.framework.optimizer.states=bf16-fp32-acc",
                           *const sums = "training.gradient_dtype=fp32",
                           *const within = "execution.framework.allocator.gradients_within_backward=true";
@@ -384,7 +384,7 @@ static void held_outputs(void)
         g_autofree char *host = g_strconcat("execution.framework.host.kernel_host_s=", CASES[i].host, NULL);
         const Report report =
             run_sets((const char *[]){"parallel.pipeline=1", "parallel.sequence_parallel=true",
-                                      "execution.framework.loss.kernel.kernel=fused", lead, host, NULL},
+                                      "execution.framework.loss.kernel=fused", lead, host, NULL},
                      arena);
         g_assert_cmpfloat(report.reserved_bytes - report.peak_bytes, ==,
                           2 * CASES[i].layers * 2048 * 4096 * 2);
