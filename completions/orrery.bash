@@ -7,10 +7,10 @@ _orrery() {
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--textbook-rate|--parameters|--vary|--folds|--to|--from|--schema) return ;;
+        --by|--steps|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--textbook-rate|--parameters|--vary|--folds|--to|--from|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
-            run:-*) words='--trace --memory --kernels --unfold --check --set --format --output --quiet --help' ;;
+            run:-*) words='--trace --memory --by --steps --kernels --unfold --check --set --format --output --quiet --help' ;;
             search:-*) words='--top --jobs --max-seconds --accelerator --cluster --exhaustive --set --format --output --quiet --help' ;;
             plan:-*) words='--deadline --budget-usd --gpus --accelerator --cluster --textbook-rate --parameters --plot --svg --set --format --output --quiet --help' ;;
             sweep:-*) words='--vary --set --format --output --quiet --help' ;;

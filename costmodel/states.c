@@ -117,6 +117,7 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
             (recipe.gradients - cost_passing_gradient_bytes(spec)) * (zero >= 2 ? shard : all) +
             hook_bucket_bytes(spec) * all,
         .optimizer_bytes = (recipe.master + moments) * (zero >= 1 ? shard : all),
+        .moments_bytes = moments * (zero >= 1 ? shard : all),
     };
 }
 
@@ -175,10 +176,10 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
     /* an unfused optimizer streams each array through memory for every arithmetic step of Adam */
     const double passes = framework->optimizer.optimizer_fused ? 1 : 2.5;
     const double move_s =
-        cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_OPTIMIZER, passes * bytes);
+        cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_OPTIMIZER, passes * bytes);
     const double launches = framework->optimizer.optimizer_fused ? 16 : 8.0 * matrices;
     const double zero_s =
-        cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE,
+        cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
                             all * cost_recipe(spec).gradients); /* cleared for the next step */
     return fmax(move_s + zero_s, launches * framework->host.kernel_host_s);
 }

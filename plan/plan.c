@@ -156,7 +156,7 @@ static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
     point->kwh = report->kwh;
     *parts = (PlanParts){.bubble_ps = report->bubble_ps,
                          .step_ps = report->step_ps,
-                         .model_flops = cost_flops(spec).model,
+                         .model_flops = cost_flops(spec, NULL, 0).model,
                          .attention_flops = cost_convention_flops(spec, COST_CONVENTION_PALM) -
                                             cost_convention_flops(spec, COST_CONVENTION_6ND)};
     for (int part = 0; part < SIM_PART_COUNT; part++)

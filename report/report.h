@@ -49,7 +49,8 @@ typedef struct Report {
     double days, gpu_hours, usd, kwh; /* 0 when tokens (or prices) are not given */
     const GPtrArray
         *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
-    SimProgram program; /* in the run's arena: traces and checks read them */
+    SimPlan plan;       /* in the run's arena */
+    SimProgram program; /* likewise: traces and checks read them */
     SimResult result;
 } Report;
 
@@ -67,8 +68,12 @@ void report_write_json(const Report *report, GString *out);
 void report_write_csv(const Report *report, bool header, GString *out);
 /* Chrome trace: pid = rank, tid = stream, counters for memory, flow arrows for sends. */
 void report_write_trace(const Report *report, GString *out);
-/* time_s, rank, and bytes of each memory kind, one line a change. */
-void report_write_memory(const Report *report, GString *out);
+/* time_s, rank, and bytes of each memory kind, one line a change. `steps` 0: of a step like all but the first; else of the
+ * first so many, which needs spans recorded too. */
+void report_write_memory(const Report *report, int steps, GString *out);
+/* What a pipeline rank's memory is made of at its peak, by layer or by tensor. Needs spans recorded. */
+typedef enum { REPORT_MEMORY_BY_LAYER, REPORT_MEMORY_BY_TENSOR } ReportMemoryBy;
+void report_write_memory_parts(const Report *report, ReportMemoryBy by, GString *out);
 /* Every kernel and collective of each kind of layer, the embedding and the head, of one micro-batch on one rank: alone, in
  * seconds, with size, FLOPs and bytes. */
 void report_write_kernels(const Report *report, GString *out);

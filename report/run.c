@@ -62,11 +62,23 @@ static void fill_time(Report *report)
     report->bubble_frac = idle_ps / ((double)result->ranks * (double)result->step_ps);
 }
 
-static void fill_rates(Report *report)
+/* Layers of each stage of one copy of the model. */
+static CostFlops count_flops(const Report *report, OrrArena *arena)
+{
+    const SimPlan *plan = &report->plan;
+    const int stages = sim_plan_model_stages(plan);
+    int *layers = ORR_ARENA_NEW(arena, int, stages);
+    for (int stage = 0; stage < stages; stage++) {
+        layers[stage] = plan->stages[stage].layers;
+    }
+    return cost_flops(report->spec, layers, stages);
+}
+
+static void fill_rates(OrrArena *arena, Report *report)
 {
     const Spec *spec = report->spec;
     const double step_s = (double)report->step_ps * 1e-12;
-    const CostFlops flops = cost_flops(spec);
+    const CostFlops flops = count_flops(report, arena);
     const double peak = cost_peak_flops_per_s(spec) * report->gpus;
     report->parameters = cost_parameters(&spec->model, 0, false);
     report->active_parameters = cost_parameters(&spec->model, 0, true);
@@ -111,9 +123,8 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
 {
     Report report = {.spec = spec, .source = source, .gpus = spec_gpus(spec)};
     const unsigned record = options->record | (options->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u);
-    SimPlan plan;
-    if (!sim_step_plan(spec, arena, &plan, error) ||
-        !sim_program_build(&plan, options->unfold, arena, &report.program, error) ||
+    if (!sim_step_plan(spec, arena, &report.plan, error) ||
+        !sim_program_build(&report.plan, options->unfold, arena, &report.program, error) ||
         !simulate(spec, record, arena, &report, error)) {
         return false;
     }
@@ -121,8 +132,8 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
         return false;
     }
     fill_time(&report);
-    fill_memory(&plan, arena, &report);
-    fill_rates(&report);
+    fill_memory(&report.plan, arena, &report);
+    fill_rates(arena, &report);
     report_balance_fill(arena, &report);
     fill_campaign(&report);
     *ret_report = report;

@@ -38,6 +38,7 @@ typedef struct SimSegment {
     bool backward_gathers_apart; /* ... which this says */
     SimWork grad_reduce;         /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
     SimWork copy_out, copy_back; /* of its activations to the host and back; zero: they stay */
+    double dense_params, expert_params; /* on this rank, before ZeRO */
     /* Memory of one micro-batch. */
     int64_t activation_bytes; /* taken at the start of the forward */
     int64_t
@@ -64,8 +65,11 @@ typedef struct SimRankPlan { /* one pipeline rank */
     SimWork optimizer;
     SimWork embedding_reduce; /* tied embeddings: first and last rank only, else zero */
     int64_t static_bytes[SIM_MAX_MEMS];
-    int64_t stranded_bytes; /* reserved by the allocator at the peak, of use to no tensor */
-    int64_t limit_bytes;    /* activations that a schedule which asks may hold; 0: no limit */
+    int64_t moments_bytes;               /* of the optimizer's states */
+    int64_t end_workspace_bytes;         /* of the workspace: without its layers' part ... */
+    int64_t least_layer_workspace_bytes; /* ... and what a layer of the kind that takes least adds */
+    int64_t stranded_bytes;              /* reserved by the allocator at the peak, of use to no tensor */
+    int64_t limit_bytes;                 /* activations that a schedule which asks may hold; 0: no limit */
 } SimRankPlan;
 
 typedef struct SimPlan {
@@ -127,6 +131,9 @@ const SimPlanResource *sim_standard_resources(int *ret_count);
 /* One rank can stand for all replicas of a pipeline rank: none differs, and what replicas share is either enough for all
  * of them at once or theirs alone, so that each gets an equal part of it at any instant. */
 bool sim_plan_folds(const SimPlan *plan);
+
+/* Stages of one copy of the model: the first of `stages`. */
+int sim_plan_model_stages(const SimPlan *plan);
 
 /* The order of every pipeline rank, [ranks] in `arena`: given or generated. */
 SimOrder *sim_plan_orders(const SimPlan *plan, OrrArena *arena);

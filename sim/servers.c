@@ -166,7 +166,7 @@ static void note_iteration(Servers *s, Worker *worker)
         worker->compute_done_ps = worker->compute_ps;
     }
     s->finished += worker->iteration == last ? 1 : 0;
-    s->done = s->finished == (plan->mode == SIM_SERVERS_SYNC ? plan->workers : 1);
+    s->done = s->finished >= (plan->mode == SIM_SERVERS_SYNC ? plan->workers : 1);
 }
 
 static void end_iteration(Servers *s, int index)

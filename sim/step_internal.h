@@ -3,6 +3,7 @@
 #define ORR_SIM_STEP_INTERNAL_H
 
 #include "costmodel/activations.h"
+#include "costmodel/layers.h"
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 #include "costmodel/pass.h"
@@ -11,27 +12,28 @@
 /* Parameters of one segment on one rank. */
 typedef struct StepParams {
     double dense, expert;
-    int matrices;
+    int matrices, vectors; /* tensors; those of them with one dimension */
 } StepParams;
 
-/* A kind of layer: all layers of a kind cost the same. */
+/* Layers that are alike: all of them cost the same. */
 typedef struct StepLayerKind {
     bool filled;
     SimSegment segment;
     StepParams params;
+    CostWeightShapes weights;
+    double ahead_layers; /* of forwards by which the host gets ahead of the GPU in each */
 } StepLayerKind;
-
-#define STEP_LAYER_KINDS (COST_LAYER_KINDS * 3) /* x recompute extent */
 
 typedef struct Step {
     const Spec *spec;
     CostShape shape;
     OrrArena *arena;
     SimPlan *plan;
-    StepLayerKind kinds[STEP_LAYER_KINDS];
-    StepParams **params; /* [stages][segments] */
-    int stages;          /* of one copy of the model */
-    int *layers;         /* [stages] */
+    StepLayerKind kinds[COST_LAYER_GROUPS]; /* cost_layer_group() */
+    CostLayerGroups *groups;                /* [stages of one copy] */
+    StepParams **params;                    /* [stages][segments] */
+    int stages;                             /* of one copy of the model */
+    int *layers;                            /* [stages] */
 } Step;
 
 int64_t step_ps(double seconds);

@@ -481,7 +481,7 @@ static void test_memory_csv(void)
 {
     Fixture *f = fixture_new();
     g_autoptr(GString) out = g_string_new(NULL);
-    report_write_memory(&f->report, out);
+    report_write_memory(&f->report, 0, out);
     g_assert_cmpstr(
         out->str, ==,
         "time_s,rank,weights_bytes,gradients_bytes,optimizer_bytes,activations_bytes,workspace_bytes,"
