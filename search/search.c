@@ -533,15 +533,17 @@ static GArray *runs_new(void)
     return g_array_new(FALSE, FALSE, sizeof(SearchRun));
 }
 
-/* Orders from a file replay one shape of pipeline and have no bounds. */
+/* Orders from a file replay one shape of pipeline; these and the others have no bounds. */
 static bool is_searched(const Spec *spec, GError **error)
 {
-    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
-            spec->parallel.schedule_file);
-    return true;
+    const bool list = spec->model.list.text != NULL, file = spec->parallel.schedule == SPEC_SCHEDULE_FILE;
+    if (!list && !file && spec->parallel.data_scheme == SPEC_DATA_ALLREDUCE)
+        return true;
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "%s: can be run but not searched; give values instead of \"auto\"",
+                    list   ? "model.layers: a list"
+                    : file ? spec->parallel.schedule_file
+                           : "parallel.data_scheme");
 }
 
 bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *ret_result, GError **error)
