@@ -50,10 +50,14 @@ CostListLayer cost_list_layer(const Spec *spec, const SpecLayer *layer)
         return (CostListLayer){third, third, third};
     }
     const double input = product_s(spec, layer, COST_LAYOUT_BACKWARD_INPUT);
+    const double gap = spec->execution.framework.host.kernel_gap_s;
+    const bool product = layer->flops > 0;
+    const int beside = product ? layer->kernels - 1 : layer->kernels;
     return (CostListLayer){
-        .forward_s = scale * pass_s(spec, layer, product_s(spec, layer, COST_LAYOUT_FORWARD), 2 * kept),
-        .backward_input_s = scale * pass_s(spec, layer, input, 3 * kept),
-        .backward_weight_s = scale * product_s(spec, layer, COST_LAYOUT_BACKWARD_WEIGHT)};
+        .forward_s = layer->kernels * gap +
+                     scale * pass_s(spec, layer, product_s(spec, layer, COST_LAYOUT_FORWARD), 2 * kept),
+        .backward_input_s = (beside + product) * gap + scale * pass_s(spec, layer, input, 3 * kept),
+        .backward_weight_s = product * gap + scale * product_s(spec, layer, COST_LAYOUT_BACKWARD_WEIGHT)};
 }
 
 double cost_list_parameters(const SpecModel *model)

@@ -109,7 +109,12 @@ static bool has_shape(const Completion *completion, SpecModel *model)
     if (model->time_frac > 0 && (model->time_frac < 1 || model->time_frac > 1))
         return fail(completion,
                     "model.time_frac: given with a transformer; leave it out, or give layers as a list");
+    if (model->sample_spread_frac > 0)
+        return fail(completion,
+                    "model.sample_spread_frac: given with a transformer; leave it out, or give layers "
+                    "as a list");
     model->time_frac = 1;
+    model->sample_spread_frac = 0;
     return true;
 }
 
@@ -132,6 +137,7 @@ static bool complete_list(const Completion *completion, SpecModel *model)
     model->position = SPEC_POSITION_NONE;
     model->moe = (SpecMoe){.layer_step = 1};
     model->time_frac = model->time_frac > 0 ? model->time_frac : 1;
+    model->sample_spread_frac = fmax(0, model->sample_spread_frac);
     return true;
 }
 

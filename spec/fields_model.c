@@ -114,6 +114,10 @@ static const SpecField model_fields[] = {
     SPEC_F_DOUBLE(SpecModel, time_frac, ORR_UNIT_NONE, 1e-3, 1e3, NULL, SPEC_FIELD_DERIVED,
                   "A list of layers: measured over predicted time of its layers, from one run of yours; "
                   "default 1."),
+    SPEC_F_DOUBLE(SpecModel, sample_spread_frac, ORR_UNIT_FRAC, 0, 10, NULL, SPEC_FIELD_DERIVED,
+                  "A list of layers: standard deviation of one sample's time over the mean (texts that are "
+                  "not padded); "
+                  "the replica with most work is waited for. Default 0."),
     SPEC_F_OBJECT(SpecModel, moe, table_moe, SPEC_FIELD_DERIVED,
                   "Mixture of experts; absent: a dense model."),
     SPEC_F_OBJECT(SpecModel, mla, table_mla, SPEC_FIELD_DERIVED,

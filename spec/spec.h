@@ -68,6 +68,7 @@ typedef struct SpecModel {
     int mtp_layers;              /* multi-token prediction modules behind the last layer */
     SpecLayerList list;          /* instead of all that: `layers` is then its length */
     double time_frac;            /* list: measured over predicted time of its layers */
+    double sample_spread_frac;   /* list: standard deviation of a sample's time over its mean */
     SpecMoe moe;
     SpecMla mla;
 } SpecModel;
