@@ -103,6 +103,23 @@ static GPtrArray *native_keys(const Settings *settings, ExchangeFormat format, c
     return native;
 }
 
+/* What none of the formats can say. */
+static bool exports_data(const Spec *spec, ExchangeFormat format, GError **error)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    if (spec->model.list.text != NULL)
+        return exchange_export_refuse(error, format, "model.layers", "a list", "give a transformer");
+    if (parallel->data_scheme != SPEC_DATA_ALLREDUCE)
+        return exchange_export_refuse(error, format, "parallel.data_scheme",
+                                      spec_word(&spec_words_data_scheme, (int)parallel->data_scheme),
+                                      "give allreduce");
+    if (parallel->compression.kind != SPEC_COMPRESSION_NONE)
+        return exchange_export_refuse(error, format, "parallel.compression",
+                                      spec_word(&spec_words_compression, (int)parallel->compression.kind),
+                                      "leave it out");
+    return true;
+}
+
 bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat format, GString *out,
                      GError **error)
 {
@@ -112,7 +129,7 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
                         "megatron, megatron-bridge, deepspeed, torchtitan, nanotron");
     Settings settings;
     settings_init(&settings);
-    const bool ok = rows[format].export(spec, &settings, error);
+    const bool ok = exports_data(spec, format, error) && rows[format].export(spec, &settings, error);
     if (ok && scenario != NULL) {
         g_autoptr(GPtrArray) native = native_keys(&settings, format, scenario);
         if (format == EXCHANGE_FORMAT_MEGATRON || format == EXCHANGE_FORMAT_MEGATRON_BRIDGE)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "report/parts.h"
+#include "report/servers.h"
 
 static void write_strings(OrrJsonWriter *w, const char *key, const GPtrArray *texts)
 {
@@ -168,6 +169,7 @@ void report_write_json(const Report *report, GString *out)
     write_memory(w, report);
     write_balance(w, report);
     write_training(w, report);
+    report_servers_json(report, w);
     write_chosen(w, report->chosen);
     orr_jw_end(w, '}');
     g_string_append_c(out, '\n');

@@ -5,6 +5,7 @@
 #include "costmodel/ops.h"
 #include "report/page.h"
 #include "report/parts.h"
+#include "report/servers.h"
 #include "report/text_memory.h"
 
 enum { LABEL_COLUMN = 14, BAR_WIDTH = 40 };
@@ -334,6 +335,7 @@ void report_write_text(const Report *report, GString *out)
     write_scenario(report, out);
     write_headline(report, out);
     write_time(report, out);
+    report_servers_text(report, out);
     report_text_memory(report, out);
     write_training(report, out);
     write_conventions(report, out);

@@ -118,8 +118,15 @@ static void fill_bucket(SearchLane *lane, Filling *filling, double dense, double
     add_params(bucket, dense, expert, matrices);
     const double bytes = (bucket->dense + bucket->expert) * filling->wire;
     filling->open = !filling->units && (filling->limit <= 0 || bytes < filling->limit);
-    if (!filling->open)
+    if (!filling->open) {
         close_bucket(lane, bucket, stage);
+        filling->limit = lane->spec.execution.framework.data_parallel.bucket_bytes;
+    }
+}
+
+static double first_limit(const SpecRecipeDataParallel *recipe)
+{
+    return recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : recipe->bucket_bytes;
 }
 
 /* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
@@ -130,7 +137,7 @@ static Stage stage_buckets(SearchLane *lane, int index)
     const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last, *first = &costs->first,
                      *mtp = &costs->mtp;
     Filling filling = {.units = lane->spec.parallel.zero >= 3,
-                       .limit = lane->spec.execution.framework.data_parallel.bucket_bytes,
+                       .limit = first_limit(&lane->spec.execution.framework.data_parallel),
                        .wire = cost_gradient_wire_bytes(&lane->spec)};
     Stage stage = {.one_link = true};
     if (index + 1 == lane->stages) {

@@ -64,10 +64,19 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
     work->part_ps[SIM_PART_DATA_COMM] += step_ps(seconds);
 }
 
+/* Buckets that hold the gradients of what completed one: several where a layer is larger and is cut. */
+static int buckets_of(const Spec *spec, const StepParams *params, double wire_bytes)
+{
+    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
+    const double bytes = (params->dense + params->expert) * wire_bytes;
+    const bool cuts = recipe->cuts_layers && recipe->bucket_bytes > 0 && spec->parallel.zero < 3;
+    return cuts ? (int)fmax(1, fmin(1e6, floor(bytes / recipe->bucket_bytes))) : 1;
+}
+
 /* One collective over dense and one over expert parameters, one after the other. */
 static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
 {
-    const int pieces = tensors_sent(spec, op, params);
+    const int pieces = MAX(tensors_sent(spec, op, params), buckets_of(spec, params, wire_bytes));
     SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, params->dense * wire_bytes, pieces);
     const SimWork expert =
         over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, params->expert * wire_bytes, pieces);
@@ -218,7 +227,8 @@ static void fill_units(const Step *step, int stage)
 static void fill_buckets(const Step *step, int stage)
 {
     SimStage *out = &step->plan->stages[stage];
-    const double limit = step->spec->execution.framework.data_parallel.bucket_bytes;
+    const SpecRecipeDataParallel *recipe = &step->spec->execution.framework.data_parallel;
+    double limit = recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : recipe->bucket_bytes;
     const double wire = cost_gradient_wire_bytes(step->spec);
     StepParams bucket = {0};
     for (int i = out->segment_count - 1; i >= 0; i--) {
@@ -226,6 +236,7 @@ static void fill_buckets(const Step *step, int stage)
         const bool full = limit > 0 && (bucket.dense + bucket.expert) * wire >= limit;
         if (full || i == 0) {
             set_communication(step->spec, &out->segments[i], &bucket);
+            limit = recipe->bucket_bytes;
             out->segments[i].backward_weight.part_ps[SIM_PART_COMPUTE] +=
                 step_ps(step_select_s(step->spec, bucket.dense));
             if (step->spec->parallel.zero == 2) /* whole until it is reduced */

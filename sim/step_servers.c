@@ -37,11 +37,11 @@ static SimServerLayer *make_layers(const Step *step)
     for (int i = 0; i < stage->segment_count; i++) {
         const SimSegment *segment = &stage->segments[i];
         const double count = step->params[0][i].dense + step->params[0][i].expert;
-        layers[i] = (SimServerLayer){.forward_ps = forward_ps(segment),
-                                     .backward_ps = backward_ps(segment),
-                                     .push_bytes = llround(count * payload),
-                                     .pull_bytes =
-                                         llround(count * (both_ways ? fmin(weight, all * payload) : weight))};
+        layers[i] = (SimServerLayer){
+            .forward_ps = forward_ps(segment) + step_ps(step_restore_s(spec, count, 1)),
+            .backward_ps = backward_ps(segment) + step_ps(step_select_s(spec, count)),
+            .push_bytes = llround(count * payload),
+            .pull_bytes = llround(count * (both_ways ? fmin(weight, all * payload) : weight))};
         pass_ps += layers[i].forward_ps + layers[i].backward_ps;
     }
     layers[stage->segment_count - 1].forward_ps += (step->plan->shape.microbatches - 1) * pass_ps;
@@ -146,21 +146,28 @@ static bool is_small(const SimServerPlan *plan, GError **error)
                     plan->partition_bytes, transfers, plan->workers);
 }
 
-/* The part of compute that the plan already has; the optimizer is the servers'. */
+/* What compresses and restores, in the layers above but not in the plan, counts as communication. */
+static int64_t compute_ps(const Step *step)
+{
+    const SimStage *stage = &step->plan->stages[0];
+    int64_t sum_ps = 0;
+    for (int i = 0; i < stage->segment_count; i++) {
+        sum_ps += forward_ps(&stage->segments[i]) + backward_ps(&stage->segments[i]);
+    }
+    return sum_ps * step->plan->shape.microbatches;
+}
+
+/* The optimizer is the servers'. */
 static bool run_servers(Step *step, GError **error)
 {
     const SimServerPlan plan = server_plan(step);
     SimServerResult *result = ORR_ARENA_NEW(step->arena, SimServerResult, 1);
     SimRankPlan *rank = &step->plan->ranks[0];
-    int64_t compute_ps = 0;
     if (!is_small(&plan, error) || !sim_servers_run(&plan, step->arena, result, error)) {
         return false;
     }
-    for (int i = 0; i < plan.layer_count; i++) {
-        compute_ps += plan.layers[i].forward_ps + plan.layers[i].backward_ps;
-    }
-    result->exposed_ps = MAX(0, result->step_ps - compute_ps);
-    result->compute_ps = compute_ps;
+    result->compute_ps = MIN(result->step_ps, compute_ps(step));
+    result->exposed_ps = result->step_ps - result->compute_ps;
     rank->optimizer = (SimWork){0};
     rank->optimizer.part_ps[SIM_PART_DATA_COMM] = result->exposed_ps;
     rank->static_bytes[SIM_MEM_OPTIMIZER] = 0;
