@@ -109,7 +109,7 @@ static bool run(const CliArgs *common, GError **error)
         write_memory(report, &wanted, memory);
     if (args->kernels != NULL && report->spec->model.list.text != NULL) {
         cli_simulation_free(simulation);
-        return orr_fail(error, ORR_ERROR_USAGE,
+        return orr_fail(error, ORR_ERROR_INPUT,
                         "run: --kernels lists the kernels of a transformer; "
                         "model.layers is a list of layers: leave --kernels out");
     }
