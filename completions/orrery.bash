@@ -7,7 +7,7 @@ _orrery() {
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --by|--steps|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--textbook-rate|--parameters|--vary|--folds|--to|--from|--schema) return ;;
+        --by|--steps|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--textbook-rate|--parameters|--vary|--folds|--to|--launch|--from|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --memory --by --steps --kernels --unfold --check --set --format --output --quiet --help' ;;
@@ -19,7 +19,7 @@ _orrery() {
             validate:-*) words='--rows --leave-one-out --residuals --plot --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
-            export:-*) words='--to --set --output --quiet --help' ;;
+            export:-*) words='--to --launch --set --output --quiet --help' ;;
             import:-*) words='--from --base --set --output --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --output --quiet --help' ;;
             list:*) words='models accelerators clusters frameworks schedules collectives' ;;

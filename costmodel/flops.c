@@ -35,9 +35,11 @@ static void add_graph(const Spec *spec, const CostGraph *graph, CostRecomputeExt
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         add_list(&graph->pass[pass], weight, sums);
     }
-    for (int i = 0; i < forward->count; i++) {
-        const bool again = cost_runs_again(spec, forward, i, extent);
-        sums->recompute += again ? weight * forward->op[i].model_flops : 0;
+    CostOps ops;
+    bool again[COST_MAX_OPS];
+    cost_again_ops(spec, forward, extent, &ops, again);
+    for (int i = 0; i < ops.count; i++) {
+        sums->recompute += again[i] ? weight * ops.op[i].model_flops : 0;
     }
 }
 

@@ -30,6 +30,10 @@ bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index);
 bool cost_recomputes_product(const Spec *spec, const CostOps *ops, int index, int product);
 /* Whether it does with any extent; a framework may stop all of them behind the last tensor that the backward needs. */
 bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRecomputeExtent extent);
+/* The forward as recomputation runs it, in the same places: `ret_again` which ops do; where linear layers of one op are
+ * apart, the op has those that do. */
+void cost_again_ops(const Spec *spec, const CostOps *forward, CostRecomputeExtent extent, CostOps *ret_ops,
+                    bool ret_again[COST_MAX_OPS]);
 
 /* Seconds of `pass`'s list on this rank. A chain takes the longer of its GPU time and its launches. */
 CostTime cost_time_ops(const CostShape *shape, const CostOps *ops, CostPass pass);

@@ -19,7 +19,14 @@ static const CostRecipe RECIPES[SPEC_STATES_COUNT] = {
     [SPEC_STATES_MIXED_12] = {4, 2, 0, 6},
     [SPEC_STATES_DEEPSEEK_V3] = {1, 4, 4, 4},
     [SPEC_STATES_FP8_PRIMARY] = {2, 2, 4, 8},
+    [SPEC_STATES_MEGATRON_BF16_GRADS] = {2, 2, 4, 8},
 };
+
+/* Megatron's gradients are summed in the type that the scenario or the framework asks for. */
+static bool sums_in_gradient_dtype(SpecStatesRecipe recipe)
+{
+    return recipe == SPEC_STATES_MEGATRON_FP32_GRADS || recipe == SPEC_STATES_MEGATRON_BF16_GRADS;
+}
 
 CostRecipe cost_recipe(const Spec *spec)
 {
@@ -30,15 +37,15 @@ CostRecipe cost_recipe(const Spec *spec)
                             states->moments_bytes};
     }
     CostRecipe recipe = RECIPES[states->recipe];
+    if (states->named)
+        return recipe;
     const bool sums_apart = states->recipe == SPEC_STATES_DEEPSPEED && precision != SPEC_PRECISION_FP16 &&
                             (int)spec->training.gradient_dtype == SPEC_FP32;
     if (precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32) {
         recipe = RECIPES[SPEC_STATES_FP32_ADAM];
     } else if (sums_apart) { /* DeepSpeed's BF16 optimizer keeps the fp32 sum beside the bf16 gradients */
         recipe.gradients += 4;
-    } else if (states->recipe == SPEC_STATES_MEGATRON_FP32_GRADS &&
-               (int)spec->training.gradient_dtype != SPEC_AUTO &&
-               spec->training.gradient_dtype != SPEC_FP32) {
+    } else if (sums_in_gradient_dtype(states->recipe) && (int)spec->training.gradient_dtype != SPEC_AUTO) {
         recipe.gradients = spec_dtype_bytes(spec->training.gradient_dtype);
     }
     return recipe;

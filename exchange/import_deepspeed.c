@@ -106,6 +106,29 @@ static void take_precision(ExchangeImport *import)
     exchange_import_native(import, "training.precision", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
 }
 
+/* DeepSpeed counts elements; the profile has one size, in bytes, for both ways. */
+static void take_buckets(ExchangeImport *import)
+{
+    int reduce = 0, gather = 0;
+    const OrrJson *precision = exchange_import_at(import, "training.precision");
+    const bool whole =
+        precision != NULL && orr_json_type(precision) == ORR_JSON_TEXT &&
+        (strcmp(orr_json_text(precision), "fp32") == 0 || strcmp(orr_json_text(precision), "tf32") == 0);
+    const bool reduces = exchange_import_int(import, "zero_optimization.reduce_bucket_size", &reduce);
+    const bool gathers = exchange_import_int(import, "zero_optimization.allgather_bucket_size", &gather);
+    if (!reduces && !gathers)
+        return;
+    if (reduces && gathers && reduce != gather)
+        exchange_import_warn(import,
+                             "zero_optimization.allgather_bucket_size: %d: a scenario has one bucket size; "
+                             "reduce_bucket_size's is taken",
+                             gather);
+    const double bytes = (double)(reduces ? reduce : gather) * (whole ? 4 : 2);
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    g_ascii_dtostr(text, sizeof text, bytes);
+    exchange_import_native(import, "execution.framework.data_parallel.bucket_bytes", text);
+}
+
 static void take_zero(ExchangeImport *import)
 {
     const struct {
@@ -115,29 +138,41 @@ static void take_zero(ExchangeImport *import)
     int partition = 0;
     exchange_import_move(import, "zero_optimization.stage", "parallel.zero");
     exchange_import_move(import, "zero_optimization.mics_shard_size", "parallel.zero_group_gpus");
-    if (exchange_import_int(import, "zero_optimization.zero_hpz_partition_size", &partition))
+    if (exchange_import_int(import, "zero_optimization.zero_hpz_partition_size", &partition)) {
+        const int node = exchange_import_doc_int(import, "cluster.gpus_per_node", partition);
         exchange_import_native_bool(import, "parallel.secondary_weight_shard", partition > 1);
+        if (partition > 1 && partition != node)
+            exchange_import_warn(
+                import,
+                "zero_optimization.zero_hpz_partition_size: %d: a scenario's second shard is a "
+                "node of %d GPUs",
+                partition, node);
+    }
     for (gsize i = 0; i < G_N_ELEMENTS(switches); i++)
         if (exchange_import_text(import, switches[i].name) != NULL)
             exchange_import_native_bool(import, switches[i].key,
                                         exchange_import_bool(import, switches[i].name, false));
-    if (exchange_import_text(import, "zero_optimization.overlap_comm") != NULL)
-        exchange_import_overlap(import, "grad_reduce",
-                                exchange_import_bool(import, "zero_optimization.overlap_comm", false));
+    take_buckets(import);
+    if (exchange_import_text(import, "zero_optimization.overlap_comm") == NULL)
+        return;
+    const bool silent = exchange_import_at(import, "execution.overlap") == NULL;
+    exchange_import_overlap(import, "grad_reduce",
+                            exchange_import_bool(import, "zero_optimization.overlap_comm", false));
+    if (silent &&
+        exchange_import_doc_int(import, "parallel.zero", 0) == 3) /* it prefetches whatever is set */
+        exchange_import_overlap(import, "param_gather", true);
 }
 
 void exchange_import_deepspeed(ExchangeImport *import)
 {
-    static const char *const run_only[] = {"gradient_clipping", "optimizer.params.lr",
-                                           "zero_optimization.contiguous_gradients", "steps_per_print"};
-    for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
-        exchange_import_text(import, run_only[i]);
+    static const char *const run_only[] = {"zero_optimization.contiguous_gradients"};
+    exchange_import_harmless(import, run_only, G_N_ELEMENTS(run_only));
+    exchange_import_implied(import, "execution.framework",
+                            filled_by_trainer(import->in) ? "transformers-deepspeed" : "deepspeed");
     take_batch(import);
     take_optimizer(import);
     take_precision(import);
     take_zero(import);
     warn_offload(import);
     exchange_import_move(import, "tensor_parallel.autotp_size", "parallel.tensor");
-    exchange_import_implied(import, "execution.framework",
-                            filled_by_trainer(import->in) ? "transformers-deepspeed" : "deepspeed");
 }

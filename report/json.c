@@ -3,6 +3,7 @@
 
 #include "report/parts.h"
 #include "report/servers.h"
+#include "spec/notes.h"
 
 static void write_strings(OrrJsonWriter *w, const char *key, const GPtrArray *texts)
 {
@@ -171,6 +172,9 @@ void report_write_json(const Report *report, GString *out)
     write_training(w, report);
     report_servers_json(report, w);
     write_chosen(w, report->chosen);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    spec_notes(report->spec, notes);
+    write_strings(w, "notes", notes);
     orr_jw_end(w, '}');
     g_string_append_c(out, '\n');
 }

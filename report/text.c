@@ -7,6 +7,7 @@
 #include "report/parts.h"
 #include "report/servers.h"
 #include "report/text_memory.h"
+#include "spec/notes.h"
 
 enum { LABEL_COLUMN = 14, BAR_WIDTH = 40 };
 
@@ -316,6 +317,15 @@ static void write_defaulted(GString *out, const GPtrArray *texts)
     report_page_entry(out, "Defaulted", LABEL_COLUMN, line->str);
 }
 
+/* What the framework does not have. */
+static void write_notes(const Report *report, GString *out)
+{
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    spec_notes(report->spec, notes);
+    for (guint i = 0; i < notes->len; i++)
+        report_page_entry(out, i == 0 ? "  Note" : "", LABEL_COLUMN, g_ptr_array_index(notes, i));
+}
+
 static void write_stamp(const Report *report, GString *out)
 {
     const SpecSource *source = report->source;
@@ -333,6 +343,7 @@ static void write_stamp(const Report *report, GString *out)
 void report_write_text(const Report *report, GString *out)
 {
     write_scenario(report, out);
+    write_notes(report, out);
     write_headline(report, out);
     write_time(report, out);
     report_servers_text(report, out);

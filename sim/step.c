@@ -209,7 +209,7 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->prefetch_units = plan->overlap_param_gather ? framework->data_parallel.prefetch_units : 0;
     plan->one_data_stream =
         framework->data_parallel.gathers_each_tensor; /* its host runs them one after the other */
-    plan->p2p_blocking = spec_waits_for_sends(framework, spec_overlap(spec), spec->parallel.schedule);
+    plan->p2p_blocking = spec_waits_for_sends(framework, spec_overlap(spec), spec_schedule_kind(spec));
     plan->tensor = spec->parallel.tensor;
     plan->context = spec->parallel.context;
     plan->data = spec->parallel.data;

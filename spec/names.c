@@ -22,7 +22,7 @@ WORDS(module, "a module to recompute", "layernorm", "mla_up_proj", "moe_act", "m
       "shared_experts");
 WORDS(states, "a recipe of model states", "megatron-fp32-grads", "megatron-fp16-grads", "megatron-fp32",
       "zero-fp16", "bf16-fp32-acc", "fsdp-bf16", "fsdp-mixed", "deepspeed", "fp32-adam", "fp32-adam-notes",
-      "mixed-12", "deepseek-v3", "fp8-primary", "custom");
+      "mixed-12", "deepseek-v3", "fp8-primary", "megatron-bf16-grads", "custom");
 WORDS(schedule, "a pipeline schedule", "naive", "gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1",
       "zb-h2", "zb-auto", "zb-v", "v-half", "v-min", "dualpipe", "dualpipev", "file");
 /* What a scenario may write: a path stands for "file", which is the last. */

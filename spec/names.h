@@ -81,6 +81,7 @@ typedef enum {
     SPEC_STATES_MIXED_12,            /* 4 + 2 + 0 + 6 */
     SPEC_STATES_DEEPSEEK_V3,         /* 1 + 4 + 4 + 4 */
     SPEC_STATES_FP8_PRIMARY,         /* 2 (two fp8 copies) + 2 + 4 + 8 */
+    SPEC_STATES_MEGATRON_BF16_GRADS, /* 2 + 2 + 4 + 8 */
     SPEC_STATES_CUSTOM,
     SPEC_STATES_COUNT
 } SpecStatesRecipe;

@@ -124,6 +124,7 @@ typedef struct SpecRecompute {
 /* Bytes a parameter of each state; 0: the state does not exist. */
 typedef struct SpecStates {
     SpecStatesRecipe recipe; /* default the framework's; custom: the four numbers are the user's */
+    bool named;              /* by the scenario: these bytes, whatever precision and gradient_dtype are */
     double weights_bytes, gradients_bytes, master_bytes, moments_bytes; /* a parameter; custom only */
 } SpecStates;
 
@@ -305,6 +306,9 @@ static inline unsigned spec_pipeline_overlap(const SpecFramework *framework, uns
  * messages where stages are interleaved; transfers of tensor ranks of models without experts where the group is inside
  * one node, beyond which there is no NVLink.   Source: [MegatronRecipes], [TransformerEngine] comm_gemm_overlap */
 unsigned spec_overlap(const Spec *spec);
+/* parallel.schedule; of op orders from a file the named schedule that software treats them as: all forwards first is GPipe
+ * (breadth-first over chunks), other whole passes around the ranks 1F1B (interleaved); SPEC_SCHEDULE_FILE for the rest. */
+SpecSchedule spec_schedule_kind(const Spec *spec);
 /* Micro-batches whose LM head's weight gradient is computed when the last stage's passes are over: of runs that follow
  * recipes, of models without experts in a pipeline of 1F1B or interleaved stages, ZeRO 0 and 1.   Source: [MegatronRecipes] */
 int spec_deferred_heads(const Spec *spec);

@@ -136,6 +136,24 @@ static double recipe_bytes(SpecStatesRecipe recipe, double parameters_count)
     return states.weights_bytes + states.gradients_bytes + states.optimizer_bytes;
 }
 
+/* A recipe that a scenario names holds in fp32 too, and whatever its gradients are summed in. */
+static void named_recipes(void)
+{
+    static const SpecPrecision PRECISIONS[] = {SPEC_PRECISION_FP32, SPEC_PRECISION_BF16};
+    for (size_t i = 0; i < G_N_ELEMENTS(PRECISIONS); i++) {
+        Spec spec = {.training = {.precision = PRECISIONS[i], .gradient_dtype = SPEC_BF16}};
+        spec.training.states = (SpecStates){.recipe = SPEC_STATES_FP32_ADAM_NOTES, .named = true};
+        CostRecipe recipe = cost_recipe(&spec);
+        g_assert_cmpfloat(recipe.weights + recipe.gradients + recipe.master + recipe.moments, ==, 20);
+        spec.training.states.recipe = SPEC_STATES_MEGATRON_FP32_GRADS;
+        recipe = cost_recipe(&spec);
+        g_assert_cmpfloat(recipe.weights + recipe.gradients + recipe.master + recipe.moments, ==, 18);
+        spec.training.states.named = false; /* the framework's */
+        recipe = cost_recipe(&spec);
+        g_assert_cmpfloat(recipe.weights + recipe.gradients + recipe.master + recipe.moments, ==, 16);
+    }
+}
+
 static void recipes(void)
 {
     static const double SIZES[] = {1e9, 7e9, 70e9, 405e9}, BYTES_16[] = {16e9, 112e9, 1120e9, 6480e9},
@@ -151,6 +169,7 @@ static void recipes(void)
     g_assert_cmpfloat(recipe_bytes(SPEC_STATES_FSDP_MIXED, 1e9), ==, 16e9);
     g_assert_cmpfloat(recipe_bytes(SPEC_STATES_FP32_ADAM_NOTES, 1e9), ==, 20e9);
     g_assert_cmpfloat(recipe_bytes(SPEC_STATES_MIXED_12, 1e9), ==, 12e9);
+    g_assert_cmpfloat(recipe_bytes(SPEC_STATES_MEGATRON_BF16_GRADS, 1e9), ==, 16e9);
 }
 
 static Spec activation_spec(const SpecModel *model, int batch, int sequence, int tensor,
@@ -287,6 +306,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vectors/planner", planner);
     g_test_add_func("/vectors/zero-stages", zero_stages);
     g_test_add_func("/vectors/recipes", recipes);
+    g_test_add_func("/vectors/recipes-named", named_recipes);
     g_test_add_func("/vectors/activations/22b", activations_22b);
     g_test_add_func("/vectors/activations/gpt3", activations_gpt3);
     g_test_add_func("/vectors/activations/llama", activations_llama);

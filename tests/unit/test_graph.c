@@ -282,6 +282,38 @@ static void multi_token(void)
     g_assert_cmpfloat(cost_flops(&spec, NULL, 0).recompute, ==, without / 4);
 }
 
+/* torchtitan's per-op policy with linear layers apart: of query, key, value, output, gate, up and down it runs the second, fourth
+ * and sixth again, and drops what those alone wrote; of one product for several there is no half. */
+static void every_second_product(void)
+{
+    Spec spec = gpt_spec((SpecRecompute){.mode = SPEC_RECOMPUTE_SELECTIVE_OP});
+    SpecModel *model = &spec.model;
+    model->gated_mlp = true, model->kv_heads = model->heads / 2, model->ffn_hidden = 3 * model->hidden;
+    spec.parallel.context = spec.parallel.tensor = 1;
+    spec.parallel.sequence_parallel = 0;
+    const double s = spec.training.sequence_length, h = model->hidden;
+    for (int apart = 0; apart < 2; apart++) {
+        CostShape shape;
+        CostGraph graph;
+        spec.execution.framework.kernels.separate_projections = apart;
+        cost_shape_init(&shape, &spec);
+        cost_graph_layer(&shape, 0, &graph);
+        const CostOps *forward = &graph.pass[COST_FORWARD];
+        const double again = apart ? h * h / 2 + h * h + 3 * h * h : h * h + 3 * h * h;
+        g_assert_cmpfloat(cost_flops(&spec, NULL, 0).recompute, ==, 8 * 2 * s * again);
+        for (int i = 0; i < forward->kept_count; i++) {
+            const char *name = forward->kept[i].name;
+            const bool second = strcmp(name, "key") == 0 || strcmp(name, "gate input") == 0,
+                       first = strcmp(name, "query") == 0 || strcmp(name, "value") == 0 ||
+                               strcmp(name, "activation input") == 0 || strcmp(name, "attention output") == 0;
+            const bool dropped = cost_drops_tensor(&spec, forward, &forward->kept[i], COST_RECOMPUTE_OP_SOME);
+            g_assert_false(first && dropped);
+            if (second)
+                g_assert_cmpint(dropped, ==, apart);
+        }
+    }
+}
+
 /* Layers of one kind have one graph, so counting a million of them takes no longer than counting a few. */
 static void many_layers(void)
 {
@@ -302,6 +334,7 @@ int main(int argc, char **argv)
     g_test_add_func("/graph/recomputed", recomputed);
     g_test_add_func("/graph/hardware-flops", hardware_flops);
     g_test_add_func("/graph/multi-token", multi_token);
+    g_test_add_func("/graph/every-second-product", every_second_product);
     g_test_add_func("/graph/many-layers", many_layers);
     return g_test_run();
 }

@@ -62,12 +62,14 @@ static void test_words_that_grow(void)
 
 static OrrJsonDoc *import(const char *script, GString *said)
 {
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
     GError *error = NULL;
-    OrrJsonDoc *doc = exchange_import(script, strlen(script), "launch.sh", -1, NULL, warnings, &error);
+    OrrJsonDoc *doc = exchange_import(script, strlen(script), "launch.sh", -1, NULL, &loss, &error);
     g_assert_no_error(error);
-    for (guint i = 0; i < warnings->len; i++)
-        g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(warnings, i));
+    for (guint i = 0; i < loss.changes->len; i++)
+        g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(loss.changes, i));
+    exchange_loss_write(&loss, said);
     return doc;
 }
 
