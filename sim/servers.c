@@ -88,6 +88,9 @@ static void start_compute(Servers *s, int index)
     if (worker->at == 0) {
         worker->factor = draw_factor(s->plan, index, worker->iteration);
     }
+    if (worker->at == layers) {
+        worker->version = worker->read;
+    }
     const bool forward = worker->at < layers;
     const SimServerLayer *layer = &s->plan->layers[forward ? worker->at : 2 * layers - 1 - worker->at];
     const int64_t mean_ps = forward ? layer->forward_ps : layer->backward_ps;
@@ -362,11 +365,18 @@ static bool run(Servers *s)
     return s->done && !s->overflow;
 }
 
+/* Of the window, with what is still on its way at its end. */
+static double busy_frac(const Servers *s, const Worker *worker, int direction)
+{
+    const int64_t open_ps = s->now_ps - MAX(worker->busy_since_ps[direction], s->window_ps);
+    const int64_t busy_ps = worker->busy_ps[direction] + (worker->on_way[direction] > 0 ? open_ps : 0);
+    return (double)busy_ps / (double)(s->now_ps - s->window_ps);
+}
+
 static void fill_workers(const Servers *s, SimServerResult *out)
 {
     const int workers = s->plan->workers;
     double rate = 0, compute = 0, push = 0, pull = 0;
-    const double window = (double)(s->now_ps - s->window_ps);
     for (int i = 0; i < workers; i++) {
         const Worker *worker = &s->workers[i];
         const double took = (double)(worker->last_end_ps - worker->first_end_ps);
@@ -376,8 +386,8 @@ static void fill_workers(const Servers *s, SimServerResult *out)
         }
         rate += count / took;
         compute += (double)worker->compute_done_ps / took / workers;
-        push += (double)worker->busy_ps[PUSH] / window / workers;
-        pull += (double)worker->busy_ps[PULL] / window / workers;
+        push += busy_frac(s, worker, PUSH) / workers;
+        pull += busy_frac(s, worker, PULL) / workers;
     }
     out->step_ps = (int64_t)llround(workers / rate);
     const double step = (double)out->step_ps;

@@ -35,7 +35,8 @@ typedef struct {
     double factor;       /* on the compute times */
     int32_t back, gone;  /* parts pulled for this iteration; pushes that the servers have applied */
     int32_t *layer_back; /* [layers] */
-    int64_t version;     /* updates of all when its last part was handed to the pull */
+    int64_t read;        /* updates of all when its last part was handed to the pull ... */
+    int64_t version;     /* ... that the gradients being computed rest on */
     int64_t local_free_ps[DIRECTIONS];
     double on_way_bytes[DIRECTIONS];
     int32_t on_way[DIRECTIONS];

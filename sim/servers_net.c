@@ -83,7 +83,7 @@ static void hand_over(Servers *s, int worker, int server, int direction, Connect
     const int32_t part = heap_pop(c);
     const int32_t message = message_of(s, worker, part, direction);
     if (direction == PULL) {
-        s->workers[worker].version = s->updates;
+        s->workers[worker].read = s->updates;
     }
     if (is_local(s, worker, server)) {
         servers_arrived(s, worker, part, direction);

@@ -73,6 +73,7 @@ bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, voi
 static const SpecField scenario_fields[] = {
     SPEC_F_SCHEMA,
     SPEC_F_NAME(Spec, name, "\"\"", "What reports call the scenario."),
+    SPEC_F_NOTE("comment", "What the scenario shows, for people."),
     SPEC_F_OBJECT(Spec, model, spec_table_model, SPEC_FIELD_REQUIRED | SPEC_FIELD_PRESET,
                   "The model: a preset's name, the path of a Hugging Face config.json or of a model file, or "
                   "an object."),
