@@ -548,9 +548,7 @@ static bool is_searched(const Spec *spec, GError **error)
 
 bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *ret_result, GError **error)
 {
-    if (!sim_step_supports(spec, error))
-        return false;
-    if (!is_searched(spec, error))
+    if (!sim_step_supports(spec, error) || !is_searched(spec, error))
         return false;
     SearchResult result = {.best = runs_new(), .pareto = runs_new(), .misses = runs_new()};
     Search search = {.options = options, .result = &result, .runs = runs_new(), .timer = g_timer_new()};

@@ -8,7 +8,7 @@
  *   topk     the largest elements with 4-byte indices; those of each rank are others: an all-gather of all lists
  * Selecting costs passes over memory: three reads to find a threshold and a pass that picks; quantising two reads and a
  * write. Error feedback reads and writes an fp32 residual besides.
- * Source: [AlistarhTopk2018], [TangOneBitAdam2021], [ZeROpp] (all-to-all), domain rules of thumb for the passes
+ * Source: [AlistarhTopk2018], [TangOneBitAdam2021], [Wang2023] (all-to-all); the number of passes is an estimate
  * Ignored: what is lost in accuracy; kernels that compress slow the backward as if they had the GPU alone
  */
 #include <math.h>
