@@ -105,7 +105,7 @@ static bool run(const CliArgs *common, GError **error)
     const bool orders = csv || g_strcmp0(args->to, "schedule") == 0;
     ExchangeFormat format = EXCHANGE_FORMAT_COUNT;
     int launch = -1;
-    SpecSource source = {NULL, NULL, NULL, NULL};
+    SpecSource source = {0};
     g_autofree Spec *asked = g_new0(Spec, 1);
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GPtrArray) chosen = g_ptr_array_new_with_free_func(g_free);

@@ -128,6 +128,10 @@ bool exchange_export_nanotron(const Spec *spec, Settings *out, GError **error)
 {
     const SpecTraining *training = &spec->training;
     const double step_tokens = (double)training->global_batch * training->sequence_length;
+    if (spec_offloads_states(&spec->offload))
+        return exchange_export_refuse(error, EXCHANGE_FORMAT_NANOTRON, "offload.scheme",
+                                      spec_word(&spec_words_offload, (int)spec->offload.scheme),
+                                      "give none: it keeps all states on the GPU");
     if (!has_model(spec, error) || !has_execution(spec, error))
         return false;
     settings_text(out, "general.project", "orrery");

@@ -237,6 +237,9 @@ static bool check(const Spec *spec, GError **error)
 bool exchange_export_torchtitan(const Spec *spec, Settings *out, GError **error)
 {
     const SpecParallel *parallel = &spec->parallel;
+    if (spec_offloads_states(&spec->offload))
+        return refuse(error, "offload.scheme", spec_word(&spec_words_offload, (int)spec->offload.scheme),
+                      "give none: training.enable_cpu_offload is set by hand");
     if (parallel->zero == 1)
         return refuse(error, "parallel.zero", "1", "give 0 (DDP), 2 or 3 (FSDP2)");
     if (parallel->tensor > 1 && parallel->sequence_parallel != 1)

@@ -383,6 +383,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
             step_fill_stage(&step, stage, layer);
         }
         step_fill_data(&step, stage);
+        step_fill_offload(&step, stage);
         layer += step.layers[stage];
     }
     copy_stages(&step, stages);

@@ -468,4 +468,5 @@ void step_fill_rank(Step *step, int rank)
     out->static_bytes[SIM_MEM_ACTIVATIONS] = llround(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = llround(stranded_bytes(step, rank, &params));
     fill_compression(step, params.dense, out);
+    step_offload_rank(step, rank, &params, out);
 }

@@ -21,7 +21,8 @@ static bool check_list(const Spec *spec, const char *where, GError **error)
                         "%s: parallel.zero: a list of model.layers takes no \"auto\" and no ZeRO-3; give "
                         "micro_batch as a number and zero 0, 1 or 2",
                         where);
-    if (spec->training.recompute.mode != SPEC_RECOMPUTE_NONE || spec->offload.activation_layers != 0)
+    if (spec->training.recompute.mode != SPEC_RECOMPUTE_NONE || spec->offload.activation_layers != 0 ||
+        spec_offloads_states(&spec->offload))
         return orr_fail(
             error, ORR_ERROR_INPUT,
             "%s: training.recompute: a list of model.layers keeps its activations on the GPU; give "
@@ -71,6 +72,12 @@ static bool check_servers(const Spec *spec, const char *where, GError **error)
             error, ORR_ERROR_INPUT,
             "%s: parallel.data_scheme: \"%s\" goes with data parallelism alone; give tensor, context, "
             "pipeline, virtual_stages and expert 1, zero 0, and micro_batch as a number",
+            where, spec_word(&spec_words_data_scheme, (int)parallel->data_scheme));
+    if (spec_offloads_states(&spec->offload))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: offload: states leave the GPU with data_scheme \"%s\", whose optimizer runs elsewhere; "
+            "leave one of the two out",
             where, spec_word(&spec_words_data_scheme, (int)parallel->data_scheme));
     if (served)
         return check_placement(spec, where, error);

@@ -59,6 +59,8 @@
 extern const SpecTable spec_table_layer;
 bool spec_layer_list_take(SpecReadContext *context, const OrrJson *list, SpecModel *model, GError **error);
 
+/* spec/fields_offload.c */
+bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
 #endif

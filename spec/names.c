@@ -42,6 +42,9 @@ WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");
 WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", "pipeline", "expert");
 WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");
 WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh");
+WORDS(tier, "a tier of memory", "gpu", "host", "nvme");
+WORDS(offload, "an offloading scheme", "none", "zero-offload", "zero-offload-dpu", "twin-flow",
+      "superoffload", "stronghold", "memferry", "zero3-offload", "zero-infinity");
 WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "vocab-parallel-compiled",
       "compiled", "xentropy");
 
@@ -52,6 +55,8 @@ G_STATIC_ASSERT(G_N_ELEMENTS(states_list) == SPEC_STATES_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(schedule_list) == SPEC_SCHEDULE_COUNT);
 G_STATIC_ASSERT(SPEC_SCHEDULE_FILE == SPEC_SCHEDULE_COUNT - 1);
 G_STATIC_ASSERT(G_N_ELEMENTS(attention_list) == SPEC_ATTENTION_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(tier_list) == SPEC_TIER_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(offload_list) == SPEC_OFFLOAD_SCHEME_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(generation_list) == SPEC_GENERATION_COUNT);
 
 const char *spec_word(const SpecWords *words, int value)

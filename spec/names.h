@@ -211,8 +211,9 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module, spec_words_states,
     spec_words_schedule, spec_words_named_schedule, spec_words_dispatcher, spec_words_attention,
     spec_words_overlap, spec_words_generation, spec_words_topology, spec_words_loss, spec_words_router,
-    spec_words_context, spec_words_tensor, spec_words_data_scheme, spec_words_server_placement,
-    spec_words_server_scheme, spec_words_server_mode, spec_words_spread, spec_words_compression;
+    spec_words_context, spec_words_tensor, spec_words_tier, spec_words_offload, spec_words_data_scheme,
+    spec_words_server_placement, spec_words_server_scheme, spec_words_server_mode, spec_words_spread,
+    spec_words_compression;
 
 /* The word of a value ("1f1b"); "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -16,6 +16,7 @@
 #include "spec/kernel_model.h"
 #include "spec/framework.h"
 #include "spec/names.h"
+#include "spec/offload.h"
 
 #define SPEC_AUTO        (-1)
 #define SPEC_MAX_EXPERTS 1024 /* that a router's histogram may list */
@@ -109,6 +110,7 @@ typedef struct SpecCluster {
     double pue;                      /* facility power over IT power */
     double host_power_w_per_gpu;     /* CPU, NIC, fans, per GPU */
     SpecCollectiveModel collectives; /* fitted: NCCL time model per level */
+    SpecHost host;                   /* of a node: memory, cores, disks and the ways to them */
     char calibration[SPEC_NAME_SIZE];
 } SpecCluster;
 
@@ -230,12 +232,6 @@ typedef struct SpecExecution {
     char cuda_graph[SPEC_NAME_SIZE]; /* "" none; what is captured, in the framework's words */
     unsigned overlap;                /* bits of SpecOverlap; SPEC_AUTO has its own bit */
 } SpecExecution;
-
-#define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */
-
-typedef struct SpecOffload {
-    int activation_layers; /* of each model stage, the first ones; 0: none; or SPEC_AUTO */
-} SpecOffload;
 
 /* --- what a search may try --- */
 
