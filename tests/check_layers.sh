@@ -33,7 +33,7 @@ allowed() {
 # The engine and what stands beside it know time, streams and links only.
 is_engine() {
     case $1 in
-    sim/engine*.[ch] | sim/eventq*.[ch] | sim/check*.[ch] | sim/program*.[ch]) return 0 ;;
+    sim/engine*.[ch] | sim/eventq*.[ch] | sim/check*.[ch] | sim/program*.[ch] | sim/servers*.[ch]) return 0 ;;
     esac
     return 1
 }

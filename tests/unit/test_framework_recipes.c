@@ -100,7 +100,7 @@ static void test_ungrouped(void)
                   0);
     loaded("dgx-h100", "1", FLAT, "execution.framework.host.kernel_host_s=2e-3", &flat);
     g_assert_cmpfloat(flat.execution.framework.host.kernel_host_s, ==, 2e-3);
-    loaded("dgx-h100", "1", GROUPED, "execution.framework.kernel_host_s=3e-3", &flat);
+    loaded("dgx-h100", "1", GROUPED, "execution.framework.host.kernel_host_s=3e-3", &flat);
     g_assert_cmpfloat(flat.execution.framework.host.kernel_host_s, ==, 3e-3);
     GError *error = NULL;
     g_assert_false(
