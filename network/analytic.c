@@ -106,6 +106,8 @@ static bool run_steps(Pass *pass, NetStep *step, GError **error)
         for (int r = 0; r < g->ranks; r++)
             last = MAX(last, pass->ready[r]);
         note_step(g, step, s, last);
+        if (last >= NET_LONGEST_PS)
+            return net_ground_too_long(g, error);
     }
     g->result->analytic_ps = last;
     return true;

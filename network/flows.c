@@ -78,7 +78,7 @@ const int64_t *net_flows_carried(const NetFlows *flows)
 
 int64_t net_transfer_ps(double bytes, double bytes_per_s)
 {
-    return (int64_t)llround(bytes / bytes_per_s * 1e12);
+    return (int64_t)llround(MIN(bytes / bytes_per_s * 1e12, (double)NET_LONGEST_PS));
 }
 
 void net_flows_start(NetFlows *f, int32_t slot, const int32_t *links, int hops, int64_t bytes,

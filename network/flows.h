@@ -28,7 +28,10 @@ const int32_t *net_flows_on(const NetFlows *flows);
 /* [links] bytes that each link has carried. */
 const int64_t *net_flows_carried(const NetFlows *flows);
 
-/* Picoseconds of `bytes` at a rate. */
+/* Nothing takes longer, and nobody begins later (46 days): the clock has room for both. */
+#define NET_LONGEST_PS ((int64_t)4000000000000000000)
+
+/* Picoseconds of `bytes` at a rate; at most NET_LONGEST_PS. */
 int64_t net_transfer_ps(double bytes, double bytes_per_s);
 
 #endif

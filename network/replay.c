@@ -24,6 +24,13 @@ bool net_ground_route(NetGround *g, int from, int to, int flow, NetRoute *ret_ro
     return true;
 }
 
+bool net_ground_too_long(const NetGround *g, GError **error)
+{
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "%s over %s: takes longer than 46 days; fewer bytes or faster links would do",
+                    g->run->algorithm->name, g->run->topology->name);
+}
+
 bool net_ground_from_switch(NetGround *g, int from, int to, NetRoute *ret_route, GError **error)
 {
     NetRoute up;
@@ -93,6 +100,9 @@ static bool place_ranks(NetGround *g, GError **error)
     }
     return place_switches(g, error);
 }
+
+/* Flows at once. */
+#define MOST_SLOTS (1 << 21)
 
 /* --- flows: ranks go through their steps on their own --- */
 
@@ -206,6 +216,8 @@ static bool walk(Walk *w, GError **error)
             return false;
     while (net_flows_next(w->flows, &w->now_ps, &slot)) {
         const int from = w->from[slot], to = w->to[slot];
+        if (w->now_ps >= NET_LONGEST_PS)
+            return net_ground_too_long(g, error);
         w->free_slots[w->free_count++] = slot;
         w->sending[from]--;
         w->open[w->step_of[slot]]->awaited[to]--;
@@ -239,7 +251,7 @@ bool net_replay_flows(NetGround *g, GError **error)
     /* Other ways than those seen weigh the same, so they have at most NET_WEIGHT_ACROSS times as many links. */
     const bool varied = g->run->routing == NET_ROUTE_E_ECMP || g->run->routing == NET_ROUTE_ADAPTIVE;
     const int hops = varied ? MIN(NET_MAX_HOPS, NET_WEIGHT_ACROSS * MAX(g->longest, 1)) : MAX(g->longest, 1);
-    if (slots * hops > G_MAXINT32 / 2)
+    if (slots > MOST_SLOTS || slots * hops > G_MAXINT32 / 2)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "%s over %d ranks has %" G_GINT64_FORMAT
                         " flows at once, too many to simulate; use --fidelity analytic",

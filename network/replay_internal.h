@@ -32,6 +32,9 @@ static inline bool net_ground_streams(const NetGround *ground, int from)
     return ground->run->algorithm->streamed && from >= ground->run->shape.ranks;
 }
 
+/* Sets the error that says so. */
+bool net_ground_too_long(const NetGround *ground, GError **error);
+
 bool net_analytic(NetGround *ground, GError **error);
 bool net_replay_flows(NetGround *ground, GError **error);
 

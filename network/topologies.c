@@ -343,7 +343,7 @@ static const NetTopologyRow rows[] = {
     {"pcie-tree", "four GPUs a PCIe switch, switches on a root complex", "B of one switch's uplink",
      build_pcie},
     {"nvl72", "domains of 72 GPUs on switches, NICs on leaves and spines",
-     "n/2 of the scale-up rate and the NIC's together in a domain", build_nvl72},
+     "n/2 of GPU and NIC rate in a domain", build_nvl72},
     {"leaf-spine", "two tiers: leaves of 32 GPUs, spines above, oversubscribed as the cluster says",
      "n B/2 / oversubscription", build_leaf_spine},
     {"fat-tree", "three tiers: leaves, pods, cores; oversubscription above pods", "n B/2 / oversubscription",
@@ -372,6 +372,10 @@ bool net_topology_build(const char *name, const NetFabric *fabric, NetTopology *
     NetFabric f = *fabric;
     f.gpus_per_node = CLAMP(f.gpus_per_node, 1, f.gpus);
     f.oversubscription = MAX(f.oversubscription, 1);
+    if (f.up_bytes_per_s > NET_MAX_BYTES_PER_S || f.out_bytes_per_s > NET_MAX_BYTES_PER_S)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "a link carries at most 4 TB/s, not %" G_GINT64_FORMAT " bytes/s",
+                        MAX(f.up_bytes_per_s, f.out_bytes_per_s));
     if (f.gpus % f.gpus_per_node != 0)
         return orr_fail(error, ORR_ERROR_INPUT, "%d GPUs do not fill nodes of %d", f.gpus, f.gpus_per_node);
     g_autoptr(GString) known = g_string_new(NULL);

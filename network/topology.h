@@ -24,6 +24,9 @@ typedef struct NetLink {
 
 #define NET_WEIGHT_ACROSS 4
 
+/* Of a link: sums over all flows of one stay within 63 bits. */
+#define NET_MAX_BYTES_PER_S ((int64_t)4000000000000)
+
 typedef struct NetTopology {
     char name[64];
     NetVertex *vertices;

@@ -83,10 +83,13 @@ static bool read_link(Reading *r, const OrrJson *link, GError **error)
     if (orr_json_type(link) != ORR_JSON_OBJECT)
         return wrong(r, link, "is no link; write { \"from\", \"to\", \"bytes_per_s\" }", error);
     if (!end_of(r, link, "from", &from, error) || !end_of(r, link, "to", &to, error) ||
-        !quantity(r, link, "bytes_per_s", ORR_UNIT_BYTES_PER_S, 0, 1, 1e14, &rate, error) ||
+        !quantity(r, link, "bytes_per_s", ORR_UNIT_BYTES_PER_S, 0, 1, (double)NET_MAX_BYTES_PER_S, &rate,
+                  error) ||
         !quantity(r, link, "latency_s", ORR_UNIT_SECONDS, 0, 0, 1, &latency, error) ||
         !quantity(r, link, "count", ORR_UNIT_NONE, 1, 1, 64, &count, error))
         return false;
+    if (rate * floor(count) > (double)NET_MAX_BYTES_PER_S)
+        return wrong(r, link, "carries more than 4 TB/s in all", error);
     if (from == to)
         return orr_fail(error, ORR_ERROR_INPUT, "%s: a link joins \"%s\" with itself", r->name,
                         r->topology->vertices[from].name);
