@@ -12,7 +12,9 @@ typedef struct Flow {
     double left_bytes, rate; /* as of since_ps; rate 0: not settled yet */
     int64_t since_ps, cap;   /* cap: bytes/s of its slowest link */
     int64_t bytes;
-    uint32_t mark; /* round in which it was gathered */
+    double fresh;    /* rate that it will have when all is settled */
+    int32_t held_by; /* link that gives it no more; -1: its own slowest link */
+    uint32_t mark;   /* round in which it became a member */
     uint8_t state;
     uint8_t hops;
     bool frozen;
@@ -23,8 +25,8 @@ typedef struct Link {
     int32_t head;             /* first entry (slot x hops + hop), -1 */
     uint32_t mark;
     bool crowded, dirty;
-    int32_t loose; /* while filling: flows not frozen */
-    double left;   /* and what is left for them */
+    int32_t loose;      /* while filling: members not frozen */
+    double left, level; /* what is left for them; the least at which it froze one */
 } Link;
 
 struct NetFlows {
@@ -35,10 +37,11 @@ struct NetFlows {
     int32_t *path, *next, *previous; /* [slots x hops] */
     int32_t *on;
     int64_t *carried;
-    int32_t *dirty, *gathered, *touched; /* links changed; flows and links of this round */
-    int dirty_count, gathered_count, touched_count;
+    int32_t *dirty, *members, *loose,
+        *touched; /* links changed; flows concerned, those not frozen, their links */
+    int dirty_count, member_count, loose_count, touched_count, open_count;
     int hops;
-    uint32_t round;
+    uint32_t round, pass;
     int64_t now_ps;
 };
 
@@ -58,7 +61,8 @@ NetFlows *net_flows_new(const NetTopology *topology, int32_t slots, int hops, Or
     f->carried = ORR_ARENA_NEW(arena, int64_t, topology->link_count);
     f->dirty = ORR_ARENA_NEW(arena, int32_t, topology->link_count);
     f->touched = ORR_ARENA_NEW(arena, int32_t, topology->link_count);
-    f->gathered = ORR_ARENA_NEW(arena, int32_t, slots);
+    f->members = ORR_ARENA_NEW(arena, int32_t, slots);
+    f->loose = ORR_ARENA_NEW(arena, int32_t, slots);
     for (int l = 0; l < topology->link_count; l++) {
         f->links[l].capacity = topology->links[l].bytes_per_s;
         f->links[l].head = -1;
@@ -110,6 +114,7 @@ static void enter(NetFlows *f, int32_t slot)
     flow->state = MOVING;
     flow->left_bytes = (double)flow->bytes;
     flow->rate = 0;
+    flow->held_by = -1;
     flow->since_ps = f->now_ps;
     flow->cap = INT64_MAX;
     for (int h = 0; h < flow->hops; h++)
@@ -148,60 +153,202 @@ static void leave(NetFlows *f, int32_t slot)
     flow->state = FREE;
 }
 
-/* --- settling --- */
+/* --- settling: the flows concerned are filled beside the others, whose rates stand; those that this makes unfair join
+ * them, until there are none. Then every flow is held by a link that is full and gives no flow more, which is what
+ * max-min fair means. --- */
 
-static void gather_flow(NetFlows *f, int32_t slot)
+#define SAME 1e-9 /* rates that differ by less are one */
+
+static void join(NetFlows *f, int32_t slot)
 {
     Flow *flow = &f->flows[slot];
     if (flow->mark == f->round)
         return;
     flow->mark = f->round;
-    flow->frozen = false;
-    f->gathered[f->gathered_count++] = slot;
+    flow->frozen = false; /* until it is filled it counts as one of the others */
+    f->members[f->member_count++] = slot;
 }
 
-static void gather_link(NetFlows *f, int32_t l)
+/* Flows of a link that changed: newcomers and, where it is crowded, who shares it with them or is held by it. */
+static void begin_at(NetFlows *f, int32_t l)
 {
     Link *link = &f->links[l];
-    if (link->mark == f->round)
+    const bool was = link->crowded;
+    bool newcomer = false;
+    link->dirty = false;
+    link->crowded = link->demand > link->capacity;
+    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry])
+        newcomer = newcomer || f->flows[entry / f->hops].rate <= 0;
+    if (!was && !link->crowded && !newcomer)
         return;
-    link->mark = f->round;
-    link->loose = 0;
-    link->left = (double)link->capacity;
-    f->touched[f->touched_count++] = l;
     for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
-        link->loose++;
-        gather_flow(f, entry / f->hops);
+        const Flow *flow = &f->flows[entry / f->hops];
+        if (flow->rate <= 0 || (link->crowded && newcomer) || flow->held_by == l)
+            join(f, entry / f->hops);
     }
 }
 
-/* Flows of links that changed and were or are crowded or hold a newcomer, and all that crowded links join with them. */
-static void gather(NetFlows *f)
+static void begin(NetFlows *f)
 {
     f->round++;
-    f->gathered_count = f->touched_count = 0;
-    for (int i = 0; i < f->dirty_count; i++) {
-        Link *link = &f->links[f->dirty[i]];
-        const bool was = link->crowded;
-        link->dirty = false;
-        link->crowded = link->demand > link->capacity;
-        for (int32_t entry = link->head; entry >= 0; entry = f->next[entry])
-            if (was || link->crowded || f->flows[entry / f->hops].rate <= 0)
-                gather_flow(f, entry / f->hops);
-    }
+    f->member_count = 0;
+    for (int i = 0; i < f->dirty_count; i++)
+        begin_at(f, f->dirty[i]);
     f->dirty_count = 0;
-    for (int i = 0; i < f->gathered_count; i++) {
-        const int32_t *path = f->path + (size_t)f->gathered[i] * (size_t)f->hops;
-        for (int h = 0; h < f->flows[f->gathered[i]].hops; h++)
-            if (f->links[path[h]].crowded)
-                gather_link(f, path[h]);
+}
+
+/* What the others leave of a link. */
+static void touch(NetFlows *f, int32_t l)
+{
+    Link *link = &f->links[l];
+    if (link->mark == f->pass)
+        return;
+    link->mark = f->pass;
+    link->loose = 0;
+    link->level = INFINITY;
+    double taken = 0;
+    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
+        const Flow *flow = &f->flows[entry / f->hops];
+        if (flow->mark == f->round)
+            link->loose++;
+        else
+            taken += flow->rate;
     }
+    link->left = (double)link->capacity - taken;
+    f->touched[f->touched_count++] = l;
+}
+
+static void prepare(NetFlows *f)
+{
+    f->pass++;
+    f->touched_count = 0;
+    f->loose_count = f->member_count;
+    for (int i = 0; i < f->member_count; i++) {
+        const int32_t slot = f->members[i], *path = f->path + (size_t)slot * (size_t)f->hops;
+        f->loose[i] = slot;
+        f->flows[slot].frozen = false;
+        for (int h = 0; h < f->flows[slot].hops; h++)
+            if (f->links[path[h]].crowded)
+                touch(f, path[h]);
+    }
+    f->open_count = f->touched_count;
+}
+
+static void freeze(NetFlows *f, int32_t slot, double rate, int32_t held_by)
+{
+    Flow *flow = &f->flows[slot];
+    const int32_t *path = f->path + (size_t)slot * (size_t)f->hops;
+    flow->frozen = true;
+    flow->fresh = rate;
+    flow->held_by = held_by;
+    for (int h = 0; h < flow->hops; h++) {
+        Link *link = &f->links[path[h]];
+        if (link->crowded) {
+            link->loose--;
+            link->left -= rate;
+        }
+    }
+}
+
+static double share_of(const Link *link)
+{
+    return MAX(link->left, 0) / link->loose;
+}
+
+/* The least that a link gives each of its members that are not frozen; links that have none go behind the open ones. */
+static double least_share(NetFlows *f)
+{
+    double least = INFINITY;
+    for (int i = 0; i < f->open_count;) {
+        const int32_t l = f->touched[i];
+        if (f->links[l].loose == 0) {
+            f->touched[i] = f->touched[--f->open_count];
+            f->touched[f->open_count] = l;
+            continue;
+        }
+        least = MIN(least, share_of(&f->links[l]));
+        i++;
+    }
+    return least;
+}
+
+/* Members whose own slowest link gives them no more than `share`. */
+static bool freeze_capped(NetFlows *f, double share)
+{
+    int kept = 0;
+    for (int i = 0; i < f->loose_count; i++) {
+        const int32_t slot = f->loose[i];
+        if (f->flows[slot].frozen)
+            continue;
+        if ((double)f->flows[slot].cap <= share)
+            freeze(f, slot, (double)f->flows[slot].cap, -1);
+        else
+            f->loose[kept++] = slot;
+    }
+    const bool some = kept < f->loose_count;
+    f->loose_count = kept;
+    return some;
+}
+
+/* Members of all links that give no more than `share` each; ties are one level. */
+static void freeze_tightest(NetFlows *f, double share)
+{
+    const double level = share * (1 + 1e-12), rate = MAX(share, 1e-3);
+    for (int i = 0; i < f->open_count; i++) {
+        Link *link = &f->links[f->touched[i]];
+        if (link->loose == 0 || share_of(link) > level)
+            continue;
+        link->level = MIN(link->level, rate);
+        for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
+            const Flow *flow = &f->flows[entry / f->hops];
+            if (flow->mark == f->round && !flow->frozen)
+                freeze(f, entry / f->hops, rate, f->touched[i]);
+        }
+    }
+}
+
+static void fill(NetFlows *f)
+{
+    while (f->loose_count > 0) {
+        const double share = least_share(f);
+        if (!freeze_capped(f, share) && f->loose_count > 0)
+            freeze_tightest(f, share);
+    }
+}
+
+/* Others on a link of theirs that now get more than a member that it holds back, or are held by it though it has room or
+ * gives a member more. */
+static void grow_at(NetFlows *f, int32_t l)
+{
+    const Link *link = &f->links[l];
+    double total = 0, most = 0;
+    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
+        const Flow *flow = &f->flows[entry / f->hops];
+        const bool member = flow->mark == f->round && flow->frozen;
+        total += member ? flow->fresh : flow->rate;
+        most = member ? MAX(most, flow->fresh) : most;
+    }
+    const bool full = total >= (double)link->capacity * (1 - SAME);
+    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
+        const Flow *flow = &f->flows[entry / f->hops];
+        if (flow->mark != f->round && (flow->rate > link->level * (1 + SAME) ||
+                                       (flow->held_by == l && (!full || most > flow->rate * (1 + SAME)))))
+            join(f, entry / f->hops);
+    }
+}
+
+static bool grow(NetFlows *f)
+{
+    const int before = f->member_count;
+    for (int i = 0; i < f->touched_count; i++)
+        grow_at(f, f->touched[i]);
+    return f->member_count > before;
 }
 
 static void set_rate(NetFlows *f, int32_t slot, double rate)
 {
     Flow *flow = &f->flows[slot];
-    if (rate <= flow->rate && rate >= flow->rate)
+    if (fabs(rate - flow->rate) <= 1e-12 * rate)
         return;
     if (flow->rate > 0) {
         flow->left_bytes -= flow->rate * ((double)(f->now_ps - flow->since_ps) * 1e-12);
@@ -213,77 +360,15 @@ static void set_rate(NetFlows *f, int32_t slot, double rate)
     sim_eventq_push(f->queue, slot, f->now_ps + net_transfer_ps(flow->left_bytes, rate));
 }
 
-static void freeze(NetFlows *f, int32_t slot, double rate)
-{
-    Flow *flow = &f->flows[slot];
-    const int32_t *path = f->path + (size_t)slot * (size_t)f->hops;
-    flow->frozen = true;
-    for (int h = 0; h < flow->hops; h++) {
-        Link *link = &f->links[path[h]];
-        if (link->crowded) {
-            link->loose--;
-            link->left -= rate;
-        }
-    }
-    set_rate(f, slot, rate);
-}
-
-/* The least that a crowded link gives each of its flows that are not frozen. */
-static double least_share(NetFlows *f)
-{
-    double least = INFINITY;
-    for (int i = 0; i < f->touched_count;) {
-        const Link *link = &f->links[f->touched[i]];
-        if (link->loose == 0) {
-            f->touched[i] = f->touched[--f->touched_count];
-            continue;
-        }
-        least = MIN(least, MAX(link->left, 0) / link->loose);
-        i++;
-    }
-    return least;
-}
-
-/* Flows whose own slowest link gives them no more than `share`; those that cross no crowded link too. */
-static bool freeze_capped(NetFlows *f, double share)
-{
-    int kept = 0;
-    for (int i = 0; i < f->gathered_count; i++) {
-        const int32_t slot = f->gathered[i];
-        if (f->flows[slot].frozen)
-            continue;
-        if ((double)f->flows[slot].cap <= share)
-            freeze(f, slot, (double)f->flows[slot].cap);
-        else
-            f->gathered[kept++] = slot;
-    }
-    const bool some = kept < f->gathered_count;
-    f->gathered_count = kept;
-    return some;
-}
-
-/* Flows of all links that give no more than `share` each; ties are one level. */
-static void freeze_tightest(NetFlows *f, double share)
-{
-    const double level = share * (1 + 1e-12);
-    for (int i = 0; i < f->touched_count; i++) {
-        Link *link = &f->links[f->touched[i]];
-        if (link->loose == 0 || MAX(link->left, 0) / link->loose > level)
-            continue;
-        for (int32_t entry = link->head; entry >= 0; entry = f->next[entry])
-            if (!f->flows[entry / f->hops].frozen)
-                freeze(f, entry / f->hops, MAX(share, 1e-3));
-    }
-}
-
 static void settle(NetFlows *f)
 {
-    gather(f);
-    while (f->gathered_count > 0) {
-        const double share = least_share(f);
-        if (!freeze_capped(f, share) && f->gathered_count > 0)
-            freeze_tightest(f, share);
-    }
+    begin(f);
+    do {
+        prepare(f);
+        fill(f);
+    } while (grow(f));
+    for (int i = 0; i < f->member_count; i++)
+        set_rate(f, f->members[i], f->flows[f->members[i]].fresh);
 }
 
 /* An event of this instant; true: a flow ended. */

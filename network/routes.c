@@ -39,6 +39,20 @@ bool net_routing_find(const char *word, NetRouting *ret_routing, GError **error)
                     "no routing is called \"%s\"; it can be shortest, ecmp, e-ecmp, adaptive or rail", word);
 }
 
+/* splitmix64 */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static guint key_hash(gconstpointer key)
+{
+    return (guint)mix(*(const uint64_t *)key);
+}
+
 NetRoutes *net_routes_new(const NetTopology *topology, NetRouting routing, uint64_t seed,
                           const int32_t *flows_on)
 {
@@ -49,7 +63,7 @@ NetRoutes *net_routes_new(const NetTopology *topology, NetRouting routing, uint6
     routes->seed = seed;
     routes->flows_on = flows_on;
     routes->to = g_new0(int32_t *, topology->vertex_count);
-    routes->known = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    routes->known = g_hash_table_new_full(key_hash, g_int64_equal, g_free, g_free);
     return routes;
 }
 
@@ -96,15 +110,6 @@ static int32_t *weights_to(const NetTopology *t, int goal)
     for (int i = 0; i < WHEEL; i++)
         g_array_free(wheel[i], TRUE);
     return weight;
-}
-
-/* splitmix64 */
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
 }
 
 static uint64_t key_of(int from, int to, int flow)

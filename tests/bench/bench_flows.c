@@ -79,6 +79,7 @@ static void different(const char *name, int gpus, int at_once, int flows, const 
 
 int main(void)
 {
+    setvbuf(stdout, NULL, _IOLBF, 0);
     collective("ring all-reduce of 1 GiB, 1,024 GPUs, ranks by node", NET_ALL_REDUCE, "ring", 1024, false,
                1 << 30, "<= 5 s, 1 M/s");
     collective("... ranks scattered over the nodes", NET_ALL_REDUCE, "ring", 1024, true, 1 << 30, "<= 5 s");
