@@ -1,15 +1,23 @@
 /* base/arena.c - growing blocks of zeroed memory. Large blocks come from calloc, so that pages which
  * are never touched cost nothing. */
+#if defined __linux__
+#define _DEFAULT_SOURCE /* madvise */
+#endif
+
 #include "base/arena.h"
 
 #include <glib.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined __linux__
+#include <sys/mman.h>
+#endif
 
 #define ARENA_ALIGN      16u
 #define ARENA_FIRST_SIZE ((size_t)64 * 1024)
 #define ARENA_LAST_SIZE  ((size_t)64 * 1024 * 1024)
+#define LARGE_PAGE       ((uintptr_t)2 * 1024 * 1024)
 
 typedef struct ArenaBlock {
     struct ArenaBlock *previous;
@@ -43,6 +51,20 @@ void orr_arena_free(OrrArena *arena)
     g_free(arena);
 }
 
+/* Large pages where the system has them: what is spread over gigabytes would else miss the translation of its addresses
+ * as often as the cache. Only a hint. */
+static void ask_for_large_pages(unsigned char *bytes, size_t size)
+{
+#if defined __linux__ && defined MADV_HUGEPAGE
+    const uintptr_t mask = LARGE_PAGE - 1u, first = ((uintptr_t)bytes + mask) & ~mask,
+                    end = ((uintptr_t)bytes + size) & ~mask;
+    if (size >= 2 * LARGE_PAGE)
+        (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+#else
+    (void)bytes, (void)size;
+#endif
+}
+
 static ArenaBlock *arena_block_new(size_t size)
 {
     ArenaBlock *block = g_new0(ArenaBlock, 1);
@@ -53,6 +75,7 @@ static ArenaBlock *arena_block_new(size_t size)
         exit(EXIT_FAILURE);
     }
     g_assert(((uintptr_t)block->bytes & (ARENA_ALIGN - 1u)) == 0);
+    ask_for_large_pages(block->bytes, size);
     block->size = size;
     return block;
 }

@@ -90,6 +90,39 @@ bool orr_file_write(const char *path, const char *data, size_t length, GError **
     return ok;
 }
 
+GString *orr_file_read(const char *path, size_t most_bytes, GError **error)
+{
+    const bool standard = strcmp(path, "-") == 0;
+    const char *shown = standard ? "standard input" : path;
+    FILE *file = standard ? stdin : fopen(path, "rb");
+    if (file == NULL) {
+        orr_fail(error, ORR_ERROR_IO, "%s: cannot read: %s", shown, g_strerror(errno));
+        return NULL;
+    }
+    if (standard) /* from its beginning, where it can be read again */
+        (void)fseek(stdin, 0, SEEK_SET);
+    GString *text = g_string_new(NULL);
+    char chunk[16384];
+    size_t count;
+    while (text->len <= most_bytes && (count = fread(chunk, 1, sizeof chunk, file)) > 0)
+        g_string_append_len(text, chunk, (gssize)count);
+    const bool failed = ferror(file) != 0;
+    const int code = errno;
+    if (!standard)
+        fclose(file);
+    if (failed || text->len > most_bytes) {
+        if (failed)
+            orr_fail(error, ORR_ERROR_IO, "%s: cannot read: %s", shown, g_strerror(code));
+        else
+            orr_fail(error, ORR_ERROR_INPUT,
+                     "%s: holds more than the %zu MiB that may be read; is it the right file?", shown,
+                     most_bytes >> 20);
+        g_string_free(text, TRUE);
+        return NULL;
+    }
+    return text;
+}
+
 char *orr_hash_text(const char *data, size_t length)
 {
     char *hex = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)data, length);

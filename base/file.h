@@ -4,6 +4,10 @@
 
 #include "base/error.h"
 
+/* The whole of a file, "-" standard input, of at most `most_bytes`; endless ones end there too, with an error. Free with
+ * g_string_free. */
+GString *orr_file_read(const char *path, size_t most_bytes, GError **error);
+
 /* Writes beside `path`, syncs, renames over it. `path` "-" writes to stdout. */
 bool orr_file_write(const char *path, const char *data, size_t length, GError **error);
 

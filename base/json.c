@@ -1,10 +1,9 @@
 /* base/json.c - documents and reading their nodes. */
 #include "base/json.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json_internal.h"
 
 OrrJsonDoc *json_doc_new(cJSON *root, const char *name)
@@ -21,36 +20,13 @@ OrrJsonDoc *orr_json_parse(const char *text, size_t length, const char *name, GE
     return root != NULL ? json_doc_new(root, name) : NULL;
 }
 
-/* Reads at most one byte more than allowed, so that endless files end too. */
-static GString *read_whole(const char *path, GError **error)
-{
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) {
-        orr_fail(error, ORR_ERROR_IO, "%s: cannot read: %s", path, g_strerror(errno));
-        return NULL;
-    }
-    GString *text = g_string_new(NULL);
-    char chunk[65536];
-    size_t count;
-    while (text->len <= JSON_MAX_BYTES && (count = fread(chunk, 1, sizeof chunk, file)) > 0)
-        g_string_append_len(text, chunk, (gssize)count);
-    const bool failed = ferror(file) != 0;
-    const int code = errno;
-    fclose(file);
-    if (failed) {
-        orr_fail(error, ORR_ERROR_IO, "%s: cannot read: %s", path, g_strerror(code));
-        g_string_free(text, TRUE);
-        return NULL;
-    }
-    return text;
-}
-
 OrrJsonDoc *orr_json_read_file(const char *path, GError **error)
 {
-    GString *text = read_whole(path, error);
+    GString *text = orr_file_read(path, JSON_MAX_BYTES, error);
     if (text == NULL)
         return NULL;
-    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, path, error);
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, name, error);
     g_string_free(text, TRUE);
     return doc;
 }

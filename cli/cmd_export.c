@@ -11,7 +11,7 @@
 
 typedef struct ExportArgs {
     CliArgs common;
-    char *to;
+    char *to, *launch;
 } ExportArgs;
 
 static bool format_of(const char *word, ExchangeFormat *ret_format, GError **error)
@@ -39,12 +39,63 @@ static OrrJsonDoc *document(const SpecSource *source, const GPtrArray *chosen, G
     return doc;
 }
 
-/* The framework's file, or with format EXCHANGE_FORMAT_COUNT the schedule's op orders. */
-static bool write_file(const Spec *spec, const OrrJson *scenario, ExchangeFormat format, bool csv,
-                       GString *out, GError **error)
+static bool launch_of(const char *word, ExchangeFormat format, int *ret_launch, GError **error)
 {
-    return format == EXCHANGE_FORMAT_COUNT ? report_write_orders(spec, csv, out, error)
-                                           : exchange_export(spec, scenario, format, out, error);
+    *ret_launch = -1;
+    for (int i = 0; word != NULL && i < exchange_words_launch.count; i++)
+        if (g_str_equal(word, exchange_words_launch.words[i]))
+            *ret_launch = i;
+    if (word != NULL && *ret_launch < 0)
+        return orr_fail(error, ORR_ERROR_INPUT, "--launch: %s; give sbatch or torchrun", word);
+    return word == NULL || format != EXCHANGE_FORMAT_COUNT ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "--launch: with --to schedule there is nothing to launch; give a framework");
+}
+
+/* "gpt3.sh" is launched by "gpt3.launch.sh" (torchrun) or "gpt3.sbatch". */
+static char *launch_path(const char *output, int launch)
+{
+    const char *base = strrchr(output, '/') != NULL ? strrchr(output, '/') + 1 : output;
+    const char *dot = strrchr(base, '.');
+    g_autofree char *stem =
+        dot != NULL && dot != base ? g_strndup(output, (gsize)(dot - output)) : g_strdup(output);
+    return g_strconcat(stem, launch == EXCHANGE_LAUNCH_SBATCH ? ".sbatch" : ".launch.sh", NULL);
+}
+
+/* What `loss` holds for the framework's file, and where its launch lies. */
+static void say_loss(const CliArgs *common, const ExchangeLoss *loss, const char *launched)
+{
+    g_autoptr(GString) report = g_string_new(NULL);
+    exchange_loss_write(loss, report);
+    if (launched != NULL)
+        g_string_append_printf(report, "Launch: %s\n", launched);
+    g_strchomp(report->str);
+    cli_note(common->quiet, "%s", report->str);
+}
+
+/* With --output the launch goes into a file beside it; without, it is what is printed: it is nothing without a
+ * configuration that has a name. */
+static bool write_framework(const CliArgs *common, const Spec *spec, const OrrJson *scenario,
+                            ExchangeFormat format, int launch, GError **error)
+{
+    static const char *const names[] = {"megatron.sh", "bridge.sh", "ds_config.json", "torchtitan.toml",
+                                        "nanotron.yaml"};
+    const bool to_file = common->output != NULL && strcmp(common->output, "-") != 0;
+    const char *config = to_file ? common->output : names[MIN((size_t)format, G_N_ELEMENTS(names) - 1)];
+    g_autoptr(GString) out = g_string_new(NULL), script = g_string_new(NULL);
+    g_autofree char *path = launch >= 0 && to_file ? launch_path(common->output, launch) : NULL;
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
+    if (!exchange_export(spec, scenario, format, out, &loss, error) ||
+        (launch >= 0 && !exchange_export_launch(spec, format, (ExchangeLaunch)launch, config, script, error)))
+        return false;
+    const CliOutput outputs[] = {{"the configuration", common->output, out}, {"--launch", path, script}};
+    const bool ok = launch < 0 ? cli_output_write(common->output, out, error)
+                    : to_file  ? cli_outputs_check(outputs, 2, error) && cli_outputs_write(outputs, 2, error)
+                               : cli_output_write(NULL, script, error);
+    if (ok)
+        say_loss(common, &loss, path);
+    return ok;
 }
 
 static bool run(const CliArgs *common, GError **error)
@@ -53,18 +104,21 @@ static bool run(const CliArgs *common, GError **error)
     const bool csv = g_strcmp0(args->to, "schedule-csv") == 0;
     const bool orders = csv || g_strcmp0(args->to, "schedule") == 0;
     ExchangeFormat format = EXCHANGE_FORMAT_COUNT;
-    SpecSource source = {NULL, NULL, NULL, NULL};
+    int launch = -1;
+    SpecSource source = {0};
     g_autofree Spec *asked = g_new0(Spec, 1);
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GPtrArray) chosen = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GString) out = g_string_new(NULL);
     if ((!orders && !format_of(args->to, &format, error)) ||
+        !launch_of(args->launch, format, &launch, error) ||
         !spec_load_file(common->words[0], (const char *const *)common->sets, true, asked, &source, error))
         return false;
     bool ok = cli_choose(asked, spec, chosen, error);
     OrrJsonDoc *doc = ok ? document(&source, chosen, error) : NULL;
-    ok = doc != NULL && write_file(spec, orr_json_root(doc), format, csv, out, error) &&
-         cli_output_write(common->output, out, error);
+    ok = doc != NULL &&
+         (orders ? report_write_orders(spec, csv, out, error) && cli_output_write(common->output, out, error)
+                 : write_framework(common, spec, orr_json_root(doc), format, launch, error));
     orr_json_free(doc);
     spec_source_clear(&source);
     return ok;
@@ -74,6 +128,8 @@ static const CliFlag flags[] = {
     {"to", CLI_FLAG_TEXT, offsetof(ExportArgs, to), "FORMAT",
      "megatron (flags), megatron-bridge (overrides), deepspeed (JSON), torchtitan (TOML), nanotron (YAML), "
      "schedule (op orders as JSON) or schedule-csv (as PyTorch's CSV)"},
+    {"launch", CLI_FLAG_TEXT, offsetof(ExportArgs, launch), "sbatch|torchrun",
+     "also a script that launches it: beside --output, or without that alone on standard output"},
 };
 
 const CliCommand cli_command_export = {
@@ -93,8 +149,14 @@ const CliCommand cli_command_export = {
         "file of "
         "PyTorch (torchtitan: pipeline_parallel_schedule_csv).\n"
         "\n"
+        "A loss report on standard error says what the file leaves out, that changes the prediction and that "
+        "does not, "
+        "and which values are placeholders (data, learning rate, iterations), marked in the file too. "
+        "Exports keep to "
+        "the checks that each framework makes of its arguments.\n"
+        "\n"
         "  orrery export scenarios/examples/gpt3-175b.json --to megatron --output gpt3.sh\n"
-        "  orrery export llama.json --to torchtitan --output llama.toml\n",
+        "  orrery export llama.json --to torchtitan --output llama.toml --launch sbatch\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

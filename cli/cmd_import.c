@@ -1,6 +1,7 @@
 /* cli/cmd_import.c - orrery import: a training framework's configuration as a scenario. */
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "exchange/exchange.h"
@@ -25,8 +26,7 @@ static bool format_of(const char *word, int *ret_format, GError **error)
 }
 
 /* The document with --set applied, or NULL. */
-static OrrJsonDoc *import(const ImportArgs *args, const char *text, gsize length, GPtrArray *warnings,
-                          GError **error)
+static OrrJsonDoc *import(const ImportArgs *args, const GString *text, ExchangeLoss *loss, GError **error)
 {
     int format = -1;
     OrrJsonDoc *base = NULL, *doc = NULL;
@@ -34,8 +34,9 @@ static OrrJsonDoc *import(const ImportArgs *args, const char *text, gsize length
         return NULL;
     if (args->base != NULL && (base = orr_json_read_file(args->base, error)) == NULL)
         return NULL;
-    doc = exchange_import(text, length, args->common.words[0], format,
-                          base != NULL ? orr_json_root(base) : NULL, warnings, error);
+    const char *path = strcmp(args->common.words[0], "-") == 0 ? "standard input" : args->common.words[0];
+    doc = exchange_import(text->str, text->len, path, format, base != NULL ? orr_json_root(base) : NULL, loss,
+                          error);
     for (char **set = args->common.sets; doc != NULL && set != NULL && *set != NULL; set++)
         if (!spec_resolve_set(doc, *set, error)) {
             orr_json_free(doc);
@@ -45,40 +46,45 @@ static OrrJsonDoc *import(const ImportArgs *args, const char *text, gsize length
     return doc;
 }
 
-/* A scenario that would not load is still what the file says: say what it lacks. */
-static void check(const OrrJson *scenario, GPtrArray *warnings)
+/* What is still missing for a run. A model alone is no scenario yet and does not want to be one. */
+static char *lacks(const OrrJson *scenario)
 {
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GError) error = NULL;
-    if (!spec_load_json(scenario, "the imported scenario", NULL, true, spec, NULL, &error))
-        g_ptr_array_add(warnings,
-                        g_strdup_printf("%s (--base SCENARIO.json and --set fill in what the file does "
-                                        "not say)",
-                                        error->message));
+    const bool alone = orr_json_count(scenario) == 1 && orr_json_member(scenario, "model") != NULL;
+    if (alone)
+        return g_strdup("A model alone: --base SCENARIO.json puts it into a scenario.\n");
+    if (spec_load_json(scenario, "the imported scenario", NULL, true, spec, NULL, &error))
+        return NULL;
+    g_autofree char *line = g_strndup(error->message, 1000);
+    g_autofree char *valid = g_utf8_make_valid(line, -1);
+    return g_strdup_printf("Still to be given (--base SCENARIO.json, --set): %s\n", valid);
 }
 
 static bool run(const CliArgs *common, GError **error)
 {
+    enum { MOST_BYTES = 16 << 20 }; /* of a configuration or a script */
     const ImportArgs *args = (const ImportArgs *)common;
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GString) out = g_string_new(NULL);
-    g_autoptr(GError) cause = NULL;
-    g_autofree char *text = NULL;
-    gsize length = 0;
-    if (!g_file_get_contents(common->words[0], &text, &length, &cause))
-        return orr_fail(error, ORR_ERROR_IO, "%s: %s", common->words[0], cause->message);
-    OrrJsonDoc *doc = import(args, text, length, warnings, error);
+    g_autoptr(GString) text = orr_file_read(common->words[0], MOST_BYTES, error), out = g_string_new(NULL),
+                       report = g_string_new(NULL);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
+    OrrJsonDoc *doc = text != NULL ? import(args, text, &loss, error) : NULL;
     if (doc == NULL)
         return false;
-    check(orr_json_root(doc), warnings);
-    for (guint i = 0; i < warnings->len; i++)
-        cli_note(common->quiet, "orrery: %s", (const char *)g_ptr_array_index(warnings, i));
     OrrJsonWriter w;
     orr_jw_init(&w, out, false);
     orr_jw_node(&w, NULL, orr_json_root(doc));
     g_string_append_c(out, '\n');
+    exchange_loss_write(&loss, report);
+    g_autofree char *missing = lacks(orr_json_root(doc));
     orr_json_free(doc);
-    return cli_output_write(common->output, out, error);
+    if (!cli_output_write(common->output, out, error))
+        return false;
+    g_string_append(report, missing != NULL ? missing : "");
+    g_strchomp(report->str);
+    cli_note(common->quiet, "%s", report->str);
+    return true;
 }
 
 static const CliFlag flags[] = {
@@ -92,15 +98,19 @@ const CliCommand cli_command_import = {
     .name = "import",
     .usage = "FILE",
     .summary = "a training framework's configuration as a scenario",
-    .help =
-        "Reads Megatron-LM flags (a script or a list of arguments), Megatron-Bridge overrides, DeepSpeed "
-        "JSON, "
-        "torchtitan TOML, nanotron YAML or a Hugging Face config.json and prints a scenario. Settings that a "
-        "scenario has no field for are named on standard error and passed over. What the file does not say "
-        "comes from --base, or from the comment that 'orrery export' left.\n"
-        "\n"
-        "  orrery import train.sh --base scenarios/examples/gpt3-175b.json --output mine.json\n"
-        "  orrery import ds_config.json --base mine.json --set cluster.nodes=16\n",
+    .help = "Reads Megatron-LM flags (a script or a list of arguments), Megatron-Bridge overrides, DeepSpeed "
+            "JSON, "
+            "torchtitan TOML, nanotron YAML or a Hugging Face config.json and prints a scenario; \"-\" reads "
+            "standard "
+            "input. What the file does not say comes from --base, or from the comment that 'orrery export' "
+            "left.\n"
+            "\n"
+            "A loss report on standard error ends it: which settings no field of a scenario answers to, "
+            "those that change "
+            "the prediction and those that do not (logging, data, learning rates).\n"
+            "\n"
+            "  orrery import train.sh --base scenarios/examples/gpt3-175b.json --output mine.json\n"
+            "  orrery import ds_config.json --base mine.json --set cluster.nodes=16\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

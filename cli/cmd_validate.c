@@ -11,7 +11,7 @@
 typedef struct ValidateArgs {
     CliArgs common;
     char *residuals, *plot;
-    gboolean rows, leave_one_out;
+    gboolean rows, leave_one_out, reserve;
 } ValidateArgs;
 
 static void show_progress(int done, int total, void *data)
@@ -26,6 +26,8 @@ static void write_ledger(const Ledger *ledger, const ValidateArgs *args, GString
         ledger_write_json(ledger, out);
     else if (args->common.format == CLI_FORMAT_CSV)
         ledger_write_csv(ledger, out);
+    else if (args->reserve)
+        ledger_write_reserve(ledger, out);
     else if (args->leave_one_out)
         ledger_write_left_out(ledger, out);
     else
@@ -100,8 +102,10 @@ static const CliFlag flags[] = {
      "in text, every run and not only each source"},
     {"leave-one-out", CLI_FLAG_SWITCH, offsetof(ValidateArgs, leave_one_out), NULL,
      "intervals of each source made from the other sources alone: coverage and width"},
+    {"reserve", CLI_FLAG_SWITCH, offsetof(ValidateArgs, reserve), NULL,
+     "the memory that run, search and plan keep free: of each framework, and how many runs it covers"},
     {"residuals", CLI_FLAG_FILE, offsetof(ValidateArgs, residuals), "FILE",
-     "write how far each run lay from its prediction: what intervals are made from"},
+     "write how far each run lay from its prediction: what intervals and memory reserves are made from"},
     {"plot", CLI_FLAG_FILE, offsetof(ValidateArgs, plot), "DIR",
      "draw predicted against measured with gnuplot: ledger.png and ledger.csv"},
 };
@@ -122,8 +126,9 @@ const CliCommand cli_command_validate = {
         "\n"
         "The intervals that run prints, and the picture, are made anew with\n"
         "\n"
-        "  orrery validate scenarios/measurements/*.json --residuals scenarios/residuals.json --plot "
-        "docs/images\n",
+        "  orrery validate scenarios/measurements/*.json scenarios/blind/*.json --residuals "
+        "scenarios/residuals.json\n"
+        "  orrery validate scenarios/measurements/*.json --plot docs/images\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

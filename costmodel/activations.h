@@ -1,33 +1,13 @@
-/* costmodel/activations.h - activation memory of one micro-batch on one rank, tensor by tensor.
+/* costmodel/activations.h - activation memory of one micro-batch on one rank: a fold over the graph of a piece.
  *
- * What a layer keeps between its forward and its backward, given recomputation, tensor and sequence
- * parallelism, attention kernel and precision; and the working set that lives only during a pass.
- * [Korthikanti2022] for GPT layers; docs/MODEL.md lists every tensor.
+ * What its ops keep between forward and backward, less what recomputation makes again, and the working set that lives
+ * only during a pass. [Korthikanti2022] for GPT layers; docs/MODEL.md lists every tensor.
  */
 #ifndef ORR_COSTMODEL_ACTIVATIONS_H
 #define ORR_COSTMODEL_ACTIVATIONS_H
 
 #include "costmodel/ops.h"
 #include "costmodel/pass.h"
-
-typedef struct CostTensor {
-    const char *name;
-    CostModule module; /* recomputation of the module drops it ... */
-    bool output;       /* ... unless it is the input of something kept */
-    bool weight_grad;  /* still needed by the backward-weight pass */
-    bool second;       /* output of every second matmul: torchtitan's per-op policy recomputes it */
-    double bytes;
-} CostTensor;
-
-#define COST_MAX_TENSORS 48
-
-typedef struct CostTensors {
-    CostTensor tensor[COST_MAX_TENSORS];
-    int count;
-} CostTensors;
-
-/* Everything a layer's forward saves without recomputation. */
-void cost_layer_tensors(const CostShape *shape, int layer, CostTensors *tensors);
 
 typedef struct CostActivations {
     double kept_bytes;          /* from forward to backward */
@@ -36,8 +16,14 @@ typedef struct CostActivations {
     double backward_temp_bytes; /* alive only during the backward: recomputed tensors and gradients */
 } CostActivations;
 
+/* `extent`: how much of the piece runs again (costmodel/pass.h). */
+CostActivations cost_activations(const CostShape *shape, const CostGraph *graph, CostRecomputeExtent extent);
+/* Whether recomputation makes a kept tensor of the forward list again, so that it need not stay. */
+bool cost_drops_tensor(const Spec *spec, const CostOps *forward, const CostTensor *tensor,
+                       CostRecomputeExtent extent);
+
+/* The same of one layer, and of the head. */
 CostActivations cost_layer_activations(const CostShape *shape, int layer, int layer_in_stage);
-CostActivations cost_embedding_activations(const CostShape *shape);
 CostActivations cost_head_activations(const CostShape *shape);
 /* Bytes of one micro-batch that crosses a pipeline boundary, and of the last stage's result: 16-bit logits. */
 double cost_boundary_bytes(const CostShape *shape);

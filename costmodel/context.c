@@ -3,16 +3,7 @@
 
 #include <math.h>
 
-static double qk_dim(const SpecModel *model)
-{
-    return model->mla.kv_lora_rank > 0 ? model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim
-                                       : model->head_dim;
-}
-
-static double v_dim(const SpecModel *model)
-{
-    return model->mla.kv_lora_rank > 0 ? model->mla.v_head_dim : model->head_dim;
-}
+#include "costmodel/params.h"
 
 /* Heads of keys and values that travel: all, where latent attention or the framework has expanded them. */
 static double travelling_heads(const CostShape *shape)
@@ -88,7 +79,8 @@ double cost_document_window(double tokens, double document_tokens)
 static double kv_bytes(const CostShape *shape, const CostContextPlan *plan, double element_bytes)
 {
     const SpecModel *model = &shape->spec->model;
-    return shape->batch * shape->sequence * plan->kv_heads * (qk_dim(model) + v_dim(model)) * element_bytes;
+    return shape->batch * shape->sequence * plan->kv_heads * (cost_qk_dim(model) + cost_v_dim(model)) *
+           element_bytes;
 }
 
 double cost_context_buffer_bytes(const CostShape *shape, bool backward)
@@ -110,25 +102,33 @@ double cost_context_buffer_bytes(const CostShape *shape, bool backward)
     }
 }
 
-/* `steps` kernels of q x kv tokens; returns the op's index. FLOPs are given for all of them together. */
+/* Kernels of q x `keys` tokens. */
+typedef struct Steps {
+    bool causal;
+    double count, keys;
+    double window; /* of causal ones, 0: none */
+} Steps;
+
+/* Returns the op's index. FLOPs are given for all of them together. */
 static int push_steps(const CostShape *shape, const CostContextPlan *plan, const char *name, bool backward,
-                      bool causal, double steps, double kv_tokens, CostOps *ops)
+                      Steps steps, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     CostOp *op = cost_ops_push(ops, name, COST_OP_ATTENTION, COST_MODULE_ATTENTION_CORE);
     op->u.attention = (CostAttention){.kernel = cost_attention_kernel(shape->spec),
                                       .batch = shape->batch,
                                       .q_tokens = plan->q_tokens,
-                                      .kv_tokens = kv_tokens,
+                                      .kv_tokens = steps.keys,
                                       .heads = plan->heads,
                                       .kv_heads = fmin(plan->heads, plan->kv_heads),
-                                      .qk_head_dim = qk_dim(model),
-                                      .v_head_dim = v_dim(model),
-                                      .causal = causal,
+                                      .qk_head_dim = cost_qk_dim(model),
+                                      .v_head_dim = cost_v_dim(model),
+                                      .causal = steps.causal,
+                                      .window_tokens = steps.window < steps.keys ? steps.window : 0,
                                       .backward = backward,
                                       .dtype = shape->activation_dtype};
-    op->repeat = steps;
-    op->kernels = (int)((backward ? 3 : 1) * steps);
+    op->repeat = steps.count;
+    op->kernels = (int)((backward ? 3 : 1) * steps.count);
     return ops->count - 1;
 }
 
@@ -136,7 +136,7 @@ static void set_flops(const CostShape *shape, bool backward, double useful, doub
 {
     const SpecModel *model = &shape->spec->model;
     const double per_pair =
-        2 * shape->batch * shape->heads * (qk_dim(model) + v_dim(model)) * (backward ? 2 : 1);
+        2 * shape->batch * shape->heads * (cost_qk_dim(model) + cost_v_dim(model)) * (backward ? 2 : 1);
     op->model_flops = per_pair * useful;
     op->full_flops = per_pair * all;
 }
@@ -167,38 +167,103 @@ static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool
     const SpecContextMode mode = shape->spec->parallel.context_mode;
     const bool halves = mode != SPEC_CONTEXT_RING_NAIVE && mode != SPEC_CONTEXT_RING_STRIPED && model->causal;
     const double rows = shape->batch * plan->q_tokens * (halves ? 0.75 : 1);
-    const double width = backward
-                             ? plan->heads * qk_dim(model) + plan->kv_heads * (qk_dim(model) + v_dim(model))
-                             : plan->heads * v_dim(model);
+    const double width = backward ? plan->heads * cost_qk_dim(model) +
+                                        plan->kv_heads * (cost_qk_dim(model) + cost_v_dim(model))
+                                  : plan->heads * cost_v_dim(model);
     const double eager =
         backward ? framework->context.context_merge_backward_bytes : framework->context.context_merge_bytes;
     const bool compiled = shape->spec->execution.compiled;
     const double bytes = compiled ? fmin(eager, COMPILED_MERGE_BYTES) : eager;
     const int kernels = compiled ? 1 : MAX(1, framework->context.context_merge_kernels);
     if (steps > 0 && bytes > 0) {
-        cost_push_move(ops, "merge", COST_MODULE_ATTENTION_CORE, COST_MOVE_ELEMENTWISE,
-                       steps * rows * width * bytes, (int)steps * kernels);
+        cost_push_memory(ops, "merge", COST_MODULE_ATTENTION_CORE, COST_MEMORY_ELEMENTWISE,
+                         steps * rows * width * bytes, (int)steps * kernels);
     }
 }
 
-/* Steps of a ring of n ranks with s/n tokens each; returns the op beside which hops run.
- *   causal     zig-zag: the diagonal, then n - 1 of half a block    striped: n diagonals
- *              naive (last rank): the diagonal, then n - 1 whole blocks
- *   else       n whole blocks */
-static int push_ring_steps(const CostShape *shape, const CostContextPlan *plan, bool backward, CostOps *ops)
+/* Pairs of a causal block of `tokens` in a window of `window`. */
+static double block_pairs(double tokens, double window)
+{
+    const double w = fmin(window, tokens);
+    return tokens * w - w * w / 2;
+}
+
+/* Pairs of the last of n contiguous pieces of a causal sequence of s tokens, b of them: min(window, position) a query. */
+static double last_piece_pairs(double s, double b, double window)
+{
+    const double w = fmin(window, s), from = s - b;
+    return w <= from ? b * w : (w * w - from * from) / 2 + (s - w) * w;
+}
+
+/* What a causal window of w leaves of a ring's steps behind the first, of b tokens each: whole steps where it reaches back
+ * past their keys, and keys in them that add up to the pairs. Zig-zag pieces of b/2 lie on both sides of a rank's own. */
+static Steps windowed_rest(const CostShape *shape, const CostContextPlan *plan, const CostPairs *pairs,
+                           bool naive)
+{
+    const double b = plan->q_tokens, w = pairs->window, others = plan->ring - 1;
+    const double all =
+        naive ? last_piece_pairs(shape->sequence, b, w) : block_pairs(shape->sequence, w) / plan->ring;
+    const double count = fmin(others, naive ? ceil(w / b) : 2 * ceil(w / (b / 2)));
+    return (Steps){.count = count, .keys = fmax(0, all - block_pairs(b, w)) / (count * b)};
+}
+
+/* Steps of a ring of n ranks with s/n tokens each, behind the first:
+ *   causal     zig-zag: n - 1 of half a block    striped: n - 1 diagonals, whose window is 1/n as long
+ *              naive (last rank): n - 1 whole blocks
+ *   else       n - 1 whole blocks, or what the window leaves of them */
+static Steps rest_of_ring(const CostShape *shape, const CostContextPlan *plan, const CostPairs *pairs)
 {
     const SpecContextMode mode = shape->spec->parallel.context_mode;
-    const bool causal = shape->spec->model.causal;
     const double others = plan->ring - 1, block = plan->q_tokens;
-    if (!causal || mode == SPEC_CONTEXT_RING_STRIPED) {
-        const int first = push_steps(shape, plan, "attention", backward, causal, 1, block, ops);
-        return others > 0 ? push_steps(shape, plan, "attention steps", backward, causal, others, block, ops)
-                          : first;
+    const bool windowed = pairs->window > 0 && pairs->window < shape->sequence;
+    const bool naive = mode == SPEC_CONTEXT_RING_NAIVE;
+    if (others <= 0) {
+        return (Steps){.count = 0};
     }
-    const int first = push_steps(shape, plan, "attention", backward, true, 1, block, ops);
-    const double keys = mode == SPEC_CONTEXT_RING_NAIVE ? block : block / 2;
-    return others > 0 ? push_steps(shape, plan, "attention steps", backward, false, others, keys, ops)
-                      : first;
+    if (!shape->spec->model.causal) {
+        const double left = windowed ? fmax(0, pairs->window - block) : others * block;
+        const double count = fmin(others, ceil(left / block));
+        return (Steps){.count = count, .keys = count > 0 ? left / count : 0};
+    }
+    if (mode == SPEC_CONTEXT_RING_STRIPED) {
+        return (Steps){true, others, block, windowed ? pairs->window / plan->ring : 0};
+    }
+    if (windowed) {
+        return windowed_rest(shape, plan, pairs, naive);
+    }
+    return (Steps){.count = others, .keys = naive ? block : block / 2};
+}
+
+/* The first step is a rank's own block: the diagonal. */
+static Steps own_block(const CostShape *shape, const CostContextPlan *plan, const CostPairs *pairs)
+{
+    const bool causal = shape->spec->model.causal;
+    const double stride =
+        causal && shape->spec->parallel.context_mode == SPEC_CONTEXT_RING_STRIPED ? plan->ring : 1;
+    const double window = pairs->window / stride, block = plan->q_tokens;
+    return (Steps){causal, 1, causal || window <= 0 ? block : fmin(window, block), causal ? window : 0};
+}
+
+double cost_context_keys(const CostShape *shape, const CostPairs *pairs)
+{
+    const SpecContextMode mode = shape->spec->parallel.context_mode;
+    const CostContextPlan plan = cost_context_plan(shape);
+    if (shape->context < 2 || mode == SPEC_CONTEXT_ALLGATHER) {
+        return shape->sequence;
+    }
+    const Steps rest = rest_of_ring(shape, &plan, pairs);
+    return plan.q_tokens + rest.count * rest.keys;
+}
+
+/* Returns the op beside which hops run; `ret_steps`: whose parts are added up. */
+static int push_ring_steps(const CostShape *shape, const CostContextPlan *plan, bool backward,
+                           const CostPairs *pairs, double *ret_steps, CostOps *ops)
+{
+    const Steps rest = rest_of_ring(shape, plan, pairs);
+    const int first = push_steps(shape, plan, "attention", backward, own_block(shape, plan, pairs), ops);
+    *ret_steps = rest.count;
+    return rest.count > 0 && rest.keys > 0 ? push_steps(shape, plan, "attention steps", backward, rest, ops)
+                                           : first;
 }
 
 /* The ring's ranks lie `inner` apart in the context group. */
@@ -207,18 +272,16 @@ static CostGroup ring_group(const CostShape *shape, const CostContextPlan *plan)
     return cost_group_part(shape->spec, COST_RANKS_CONTEXT, plan->inner, plan->ring);
 }
 
-static void push_ring(const CostShape *shape, const CostContextPlan *plan, bool backward, CostOps *ops)
+/* Keys gathered beside op `first`, or passed beside op `steps`; in the backward their gradients as well. */
+static void push_ring_comm(const CostShape *shape, const CostContextPlan *plan, bool backward, int first,
+                           int steps, CostOps *ops)
 {
     const CostGroup group = ring_group(shape, plan);
     const CostGroup pair = {
         .ranks = 2, .per_domain = group.per_domain < group.ranks ? 1 : 2, .nic_sharers = 1};
     const double hop = kv_bytes(shape, plan, shape->element_bytes) / plan->ring, hops = plan->ring - 1;
     const bool gathered = shape->spec->parallel.context_mode == SPEC_CONTEXT_ALLGATHER_RING;
-    const bool waits =
-        shape->spec->execution.compiled && shape->spec->execution.framework.context.traced_exchange_waits;
-    int first = ops->count, steps = push_ring_steps(shape, plan, backward, ops);
-    push_merge(shape, plan, backward, hops, ops);
-    if (waits) {
+    if (shape->spec->execution.compiled && shape->spec->execution.framework.context.traced_exchange_waits) {
         first = steps = -1;
     }
     if (plan->ring < 2) {
@@ -235,45 +298,58 @@ static void push_ring(const CostShape *shape, const CostContextPlan *plan, bool 
     }
 }
 
-static void push_gathered(const CostShape *shape, const CostContextPlan *plan, bool backward, CostOps *ops)
-{
-    const double bytes = kv_bytes(shape, plan, shape->element_bytes);
-    push_comm("gather keys", COST_ALL_GATHER, bytes, shape->context_group, 1, -1, ops);
-    push_steps(shape, plan, "attention", backward, shape->spec->model.causal, 1, shape->sequence, ops);
-    if (backward) {
-        push_comm("reduce key grads", COST_REDUCE_SCATTER, bytes, shape->context_group, 1, -1, ops);
-    }
-}
-
 /* Queries, keys and values to heads before the core, the output back to tokens after it. */
 static void push_exchange(const CostShape *shape, const CostContextPlan *plan, const char *name, bool before,
                           CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     const double kv = fmax(travelling_heads(shape), plan->inner);
-    const double width = before ? shape->heads * qk_dim(model) + kv * (qk_dim(model) + v_dim(model))
-                                : shape->heads * v_dim(model);
+    const double width =
+        before ? shape->heads * cost_qk_dim(model) + kv * (cost_qk_dim(model) + cost_v_dim(model))
+               : shape->heads * cost_v_dim(model);
     if (plan->inner > 1) {
         const CostGroup group = cost_group_part(shape->spec, COST_RANKS_CONTEXT, 1, plan->inner);
         push_comm(name, COST_ALL_TO_ALL, shape->tokens * width * shape->element_bytes, group, 1, -1, ops);
     }
 }
 
-void cost_push_context_core(const CostShape *shape, bool backward, double useful, double all, CostOps *ops)
+void cost_push_context_before(const CostShape *shape, bool backward, CostOps *ops)
 {
     const CostContextPlan plan = cost_context_plan(shape);
     push_exchange(shape, &plan, "heads to ranks", !backward, ops);
-    const int core = ops->count;
     if (shape->spec->parallel.context_mode == SPEC_CONTEXT_ALLGATHER) {
-        push_gathered(shape, &plan, backward, ops);
-    } else {
-        push_ring(shape, &plan, backward, ops);
+        push_comm("gather keys", COST_ALL_GATHER, kv_bytes(shape, &plan, shape->element_bytes),
+                  shape->context_group, 1, -1, ops);
+    }
+}
+
+void cost_push_context_after(const CostShape *shape, bool backward, int first, int last, CostOps *ops)
+{
+    const CostContextPlan plan = cost_context_plan(shape);
+    if (shape->spec->parallel.context_mode != SPEC_CONTEXT_ALLGATHER) {
+        push_ring_comm(shape, &plan, backward, first, last, ops);
+    } else if (backward) {
+        push_comm("reduce key grads", COST_REDUCE_SCATTER, kv_bytes(shape, &plan, shape->element_bytes),
+                  shape->context_group, 1, -1, ops);
     }
     push_exchange(shape, &plan, "ranks to heads", backward, ops);
-    for (int i = core; i < ops->count; i++) { /* FLOPs on the first kernel, for all of them */
-        if (ops->op[i].kind == COST_OP_ATTENTION) {
-            set_flops(shape, backward, useful, all, &ops->op[i]);
-            break;
-        }
+}
+
+void cost_push_context_core(const CostShape *shape, bool backward, const CostPairs *pairs, CostOps *ops)
+{
+    const CostContextPlan plan = cost_context_plan(shape);
+    cost_push_context_before(shape, backward, ops);
+    const int first = ops->count;
+    int last = first;
+    if (shape->spec->parallel.context_mode == SPEC_CONTEXT_ALLGATHER) {
+        push_steps(shape, &plan, "attention", backward,
+                   (Steps){shape->spec->model.causal, 1, shape->sequence, pairs->window}, ops);
+    } else {
+        double steps = 0;
+        last = push_ring_steps(shape, &plan, backward, pairs, &steps, ops);
+        push_merge(shape, &plan, backward, steps, ops);
     }
+    set_flops(shape, backward, pairs->useful, pairs->all,
+              &ops->op[first]); /* on the first kernel, for all of them */
+    cost_push_context_after(shape, backward, first, last, ops);
 }

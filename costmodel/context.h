@@ -46,8 +46,22 @@ double cost_document_window(double tokens, double document_tokens);
  * ring has received (all of them in [TransformerEngine]'s forward, two pairs with their gradients in its backward). */
 double cost_context_buffer_bytes(const CostShape *shape, bool backward);
 
-/* The core of one layer (fused kernels, no window) with its exchange; forward or backward-input. `useful` and `all`:
- * pairs of one sequence on the average rank, as in FLOPs. */
-void cost_push_context_core(const CostShape *shape, bool backward, double useful, double all, CostOps *ops);
+/* Pairs (query, key) of one sequence on the average rank: every one, and those that causality and the window leave. */
+typedef struct CostPairs {
+    double all, useful;
+    double window; /* tokens; 0: none */
+} CostPairs;
+
+/* Keys that each query of the busiest rank's part is multiplied with where scores are computed whole: blocks that the mask
+ * empties are left out where keys pass by, not where they are gathered. */
+double cost_context_keys(const CostShape *shape, const CostPairs *pairs);
+
+/* The core of one layer in fused kernels with its exchange; forward or backward-input. */
+void cost_push_context_core(const CostShape *shape, bool backward, const CostPairs *pairs, CostOps *ops);
+
+/* The exchange alone, around a core of other kernels: what comes before it, and what comes beside and behind. `first`, `last`:
+ * its ops beside which keys may be gathered or passed. */
+void cost_push_context_before(const CostShape *shape, bool backward, CostOps *ops);
+void cost_push_context_after(const CostShape *shape, bool backward, int first, int last, CostOps *ops);
 
 #endif

@@ -1,5 +1,6 @@
 /* costmodel/flops.c - see flops.h. */
 #include "costmodel/flops.h"
+#include "costmodel/layers.h"
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 #include "costmodel/pass.h"
@@ -18,62 +19,62 @@ typedef struct Sums {
     double model, full, recompute;
 } Sums;
 
-static void add_list(const Spec *spec, const CostOps *ops, CostRecomputeExtent extent, double weight,
-                     Sums *sums)
+static void add_list(const CostOps *ops, double weight, Sums *sums)
 {
     for (int i = 0; i < ops->count; i++) {
         sums->model += weight * ops->op[i].model_flops;
         sums->full += weight * ops->op[i].full_flops;
-        if (extent == COST_RECOMPUTE_OP_ALL ||
-            (extent == COST_RECOMPUTE_OP_SOME && cost_recomputes_op(spec, ops, i))) {
-            sums->recompute += weight * ops->op[i].model_flops;
-        }
     }
 }
 
-static void add_layer(const CostShape *shape, int layer, int layer_in_stage, Sums *sums)
+static void add_graph(const Spec *spec, const CostGraph *graph, CostRecomputeExtent extent, double weight,
+                      Sums *sums)
 {
-    const CostRecomputeExtent extent = cost_recompute_extent(shape->spec, layer_in_stage);
+    const CostOps *forward = &graph->pass[COST_FORWARD];
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        CostOps ops = {.count = 0};
-        cost_ops_layer(shape, layer, (CostPass)pass, &ops);
-        add_list(shape->spec, &ops, pass == COST_FORWARD ? extent : COST_RECOMPUTE_OP_NONE, 1, sums);
+        add_list(&graph->pass[pass], weight, sums);
+    }
+    CostOps ops;
+    bool again[COST_MAX_OPS];
+    cost_again_ops(spec, forward, extent, &ops, again);
+    for (int i = 0; i < ops.count; i++) {
+        sums->recompute += again[i] ? weight * ops.op[i].model_flops : 0;
     }
 }
 
-static void add_edges(const CostShape *shape, Sums *sums)
+static void add_layers(const CostShape *shape, const CostLayerGroups *groups, Sums *sums)
 {
-    const int mtp = shape->spec->model.mtp_layers;
-    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        CostOps ops = {.count = 0}, extra = {.count = 0};
-        cost_ops_head(shape, (CostPass)pass, &ops);
-        add_list(shape->spec, &ops, COST_RECOMPUTE_OP_NONE, 1 + mtp, sums);
-        if (mtp > 0) {
-            cost_ops_mtp(shape, (CostPass)pass, &extra);
-            add_list(shape->spec, &extra, COST_RECOMPUTE_OP_NONE, mtp, sums);
-        }
+    CostGraph graph;
+    for (int i = 0; i < groups->count; i++) {
+        const CostLayerGroup *group = &groups->group[i];
+        cost_graph_layer(shape, group->layer, &graph);
+        add_graph(shape->spec, &graph, group->extent, group->count, sums);
     }
 }
 
-/* Layers of each kind differ; stages decide which layers recompute. */
-static int layer_in_stage(const Spec *spec, int layer)
+/* Multi-token modules follow the `last` layers of the last stage. */
+static void add_edges(const CostShape *shape, int last, Sums *sums)
 {
-    const int stages = spec->parallel.pipeline * spec->parallel.virtual_stages;
-    const int per_stage = spec->model.layers / stages > 0 ? spec->model.layers / stages : 1;
-    return layer % per_stage;
+    const int modules = shape->spec->model.mtp_layers;
+    CostGraph graph;
+    cost_graph(shape, cost_ops_head, &graph);
+    add_graph(shape->spec, &graph, COST_RECOMPUTE_OP_NONE, 1 + modules, sums);
+    if (modules > 0) {
+        cost_graph(shape, cost_ops_mtp, &graph);
+        add_graph(shape->spec, &graph, cost_recompute_extent(shape->spec, last), modules, sums);
+    }
 }
 
-CostFlops cost_flops(const Spec *spec)
+CostFlops cost_flops(const Spec *spec, const int *stage_layers, int stages)
 {
     const Spec whole = unsplit(spec);
+    const CostLayerGroups groups = cost_group_model(spec, stage_layers, stages);
     const double sequences = spec->training.global_batch;
     CostShape shape;
     Sums sums = {0};
     cost_shape_init(&shape, &whole);
-    for (int layer = 0; layer < spec->model.layers; layer++) {
-        add_layer(&shape, layer, layer_in_stage(spec, layer), &sums);
-    }
-    add_edges(&shape, &sums);
+    add_layers(&shape, &groups, &sums);
+    add_edges(&shape, stages > 0 ? stage_layers[stages - 1] : spec->model.layers, &sums);
     return (CostFlops){
         .model = sequences * sums.model,
         .model_full = sequences * sums.full,
@@ -112,7 +113,7 @@ double cost_convention_flops(const Spec *spec, CostConvention convention)
     case COST_CONVENTION_6ND:
         return 6 * n * tokens;
     default: /* Orrery's own count is Megatron's current one: causal half, every shape counted */
-        return cost_flops(spec).model;
+        return cost_flops(spec, NULL, 0).model;
     }
 }
 

@@ -1,5 +1,5 @@
-/* costmodel/flops.h - floating-point operations of one step, counted from the op list, and the ratios
- * that the field's sources derive from them. */
+/* costmodel/flops.h - floating-point operations of one step, a fold over the graph of each kind of layer, and the ratios that
+ * the field's sources derive from them. */
 #ifndef ORR_COSTMODEL_FLOPS_H
 #define ORR_COSTMODEL_FLOPS_H
 
@@ -9,11 +9,13 @@
 typedef struct CostFlops {
     double model;      /* causal attention halved, LM head in, input embedding out, no recompute */
     double model_full; /* the same with full (not halved) attention */
-    double recompute;  /* what recomputation adds to `model` */
+    double recompute;  /* of the ops that recomputation runs again, causal attention halved */
     double hardware;   /* model + recompute */
 } CostFlops;
 
-CostFlops cost_flops(const Spec *spec);
+/* `stage_layers` of each of `stages` of one copy of the model: recomputation may pick layers by their place in a stage. NULL,
+ * 0: one stage. What a fused kernel computes twice by itself (scores in its backward) is its own work and counted once. */
+CostFlops cost_flops(const Spec *spec, const int *stage_layers, int stages);
 
 /* What a source would print as FLOPs of the step. */
 typedef enum {

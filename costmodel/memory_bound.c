@@ -31,18 +31,18 @@ double cost_row_warps_s(const SpecAccelerator *accelerator, double rows, double 
     return rows / warps * ceil(row_elements / ROW_LOAD_ELEMENTS) * MEMORY_TRIP_S;
 }
 
-double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMove move, double bytes)
+double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMemoryKernel move, double bytes)
 {
-    g_assert(bytes >= 0 && move >= 0 && move < COST_MOVE_COUNT);
+    g_assert(bytes >= 0 && move >= 0 && move < COST_MEMORY_COUNT);
     const SpecMemoryBoundModel *model = cost_memory_bound_model(accelerator);
-    const double fracs[COST_MOVE_COUNT] = {
-        [COST_MOVE_ELEMENTWISE] = model->elementwise_frac,
-        [COST_MOVE_NORM] = model->norm_frac,
-        [COST_MOVE_SOFTMAX] = model->softmax_frac,
-        [COST_MOVE_CROSS_ENTROPY] = model->cross_entropy_frac,
-        [COST_MOVE_PERMUTE] = model->permute_frac,
-        [COST_MOVE_CAST] = model->cast_frac,
-        [COST_MOVE_OPTIMIZER] = model->optimizer_frac,
+    const double fracs[COST_MEMORY_COUNT] = {
+        [COST_MEMORY_ELEMENTWISE] = model->elementwise_frac,
+        [COST_MEMORY_NORM] = model->norm_frac,
+        [COST_MEMORY_SOFTMAX] = model->softmax_frac,
+        [COST_MEMORY_CROSS_ENTROPY] = model->cross_entropy_frac,
+        [COST_MEMORY_PERMUTE] = model->permute_frac,
+        [COST_MEMORY_CAST] = model->cast_frac,
+        [COST_MEMORY_OPTIMIZER] = model->optimizer_frac,
     };
     return model->latency_s + bytes / (accelerator->memory_bytes_per_s * fracs[move]);
 }

@@ -1,4 +1,5 @@
 /* costmodel/moe.c - see moe.h. */
+#include "costmodel/spread.h"
 #include "costmodel/moe.h"
 
 #include <glib.h>

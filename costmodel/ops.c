@@ -3,33 +3,9 @@
 
 #include "costmodel/moe.h"
 #include "costmodel/ops.h"
+#include "costmodel/spread.h"
 #include "costmodel/tensor_grid.h"
 #include "costmodel/states.h"
-
-/* Quantile of the standard normal distribution, by bisection of its distribution function. */
-static double normal_quantile(double probability)
-{
-    double low = -8, high = 8;
-    for (int i = 0; i < 60; i++) {
-        const double middle = (low + high) / 2;
-        if (0.5 * erfc(-middle / sqrt(2)) < probability) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return (low + high) / 2;
-}
-
-double cost_largest_deviate(int count)
-{
-    return count < 2 ? 0 : normal_quantile((count - 0.375) / (count + 0.25));
-}
-
-double cost_slowest_chip(double speed_spread_frac, int chips)
-{
-    return 1 + speed_spread_frac * cost_largest_deviate(chips);
-}
 
 static bool accumulates_fp32(const Spec *spec)
 {
@@ -100,6 +76,20 @@ CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModul
     return op;
 }
 
+void cost_keep(CostOps *ops, CostTensor tensor)
+{
+    if (tensor.bytes > 0) {
+        g_assert(ops->kept_count < COST_MAX_TENSORS);
+        ops->kept[ops->kept_count++] = tensor;
+    }
+}
+
+double cost_kept_input_bytes(const CostShape *shape, double element_bytes)
+{
+    const bool whole = shape->spec->execution.framework.tensor.keeps_gathered_input;
+    return element_bytes * (whole ? shape->tokens : shape->part_tokens) * shape->hidden;
+}
+
 CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPass pass, double m, double n,
                        double k, double groups, SpecDtype dtype)
 {
@@ -120,7 +110,7 @@ void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, c
         return;
     }
     const double elements = groups * (size[0] + size[1]) * size[2];
-    cost_push_move(ops, "scales", module, COST_MOVE_CAST, 2 * elements / (fp4 ? 16 : 32), 2);
+    cost_push_memory(ops, "scales", module, COST_MEMORY_CAST, 2 * elements / (fp4 ? 16 : 32), 2);
 }
 
 /* dW = dY^T X, added to the gradient that earlier micro-batches left: inside the GEMM (fused accumulation), or
@@ -141,10 +131,10 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
         const double gradient_bytes = shape->accumulate_fp32 ? 4 : shape->element_bytes;
         const bool upcast =
             shape->accumulate_fp32 && shape->spec->execution.framework.kernels.gradient_upcast;
-        cost_push_move(ops, "add to gradient", module, COST_MOVE_ELEMENTWISE,
-                       size[0] * size[1] * groups *
-                           (shape->element_bytes + (2 + (upcast ? 2 : 0)) * gradient_bytes),
-                       upcast ? 2 : 1);
+        cost_push_memory(ops, "add to gradient", module, COST_MEMORY_ELEMENTWISE,
+                         size[0] * size[1] * groups *
+                             (shape->element_bytes + (2 + (upcast ? 2 : 0)) * gradient_bytes),
+                         upcast ? 2 : 1);
     }
     return gemm;
 }
@@ -190,25 +180,25 @@ void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int 
         const bool compiled = shape->spec->execution.compiled;
         const double bytes = op->u.gemm.m * op->u.gemm.n * shape->element_bytes;
         const int sums = op->kernels - 1;
-        cost_push_move(ops, "add input grads", op->module, COST_MOVE_ELEMENTWISE,
-                       sums * (compiled ? 1 : 3) * bytes, compiled ? 1 : sums);
+        cost_push_memory(ops, "add input grads", op->module, COST_MEMORY_ELEMENTWISE,
+                         sums * (compiled ? 1 : 3) * bytes, compiled ? 1 : sums);
     }
 }
 
-void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes,
-                    int kernels)
+void cost_push_memory(CostOps *ops, const char *name, CostModule module, CostMemoryKernel move, double bytes,
+                      int kernels)
 {
-    CostOp *op = cost_ops_push(ops, name, COST_OP_MOVE, module);
-    op->u.move.move = move;
-    op->u.move.bytes = bytes;
+    CostOp *op = cost_ops_push(ops, name, COST_OP_MEMORY, module);
+    op->u.memory.kernel = move;
+    op->u.memory.bytes = bytes;
     op->kernels = kernels;
 }
 
 void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double bytes,
                           int kernels)
 {
-    cost_push_move(ops, name, module, COST_MOVE_ELEMENTWISE, bytes, kernels);
-    ops->op[ops->count - 1].u.move.elements = elements;
+    cost_push_memory(ops, name, module, COST_MEMORY_ELEMENTWISE, bytes, kernels);
+    ops->op[ops->count - 1].u.memory.elements = elements;
 }
 
 void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
@@ -241,17 +231,37 @@ void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double 
     const double elements = tokens * width, e = shape->element_bytes;
     const bool eager = framework->kernels.norm_upcasts_fp32 && !shape->spec->execution.compiled;
     if (pass == COST_FORWARD) { /* read x, write y */
-        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM,
-                       elements * (eager ? EAGER_NORM_BYTES : 2 * e), eager ? EAGER_NORM_KERNELS : 1);
+        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM,
+                         elements * (eager ? EAGER_NORM_BYTES : 2 * e), eager ? EAGER_NORM_KERNELS : 1);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
-        cost_push_move(ops, "norm", COST_MODULE_NORM, COST_MOVE_NORM,
-                       elements * (eager ? EAGER_NORM_BACKWARD_BYTES : 5 * e),
-                       eager ? EAGER_NORM_BACKWARD_KERNELS : 2);
+        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM,
+                         elements * (eager ? EAGER_NORM_BACKWARD_BYTES : 5 * e),
+                         eager ? EAGER_NORM_BACKWARD_KERNELS : 2);
     }
 }
 
+/* An eager norm keeps the fp32 copy that it works on beside its input. */
+int cost_push_block_norm(const CostShape *shape, CostOps *ops, CostPass pass, const char *name, int input)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    const double elements = shape->part_tokens * shape->hidden;
+    const int before = ops->count, norm = before;
+    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    if (ops->count == before) { /* models without norms: the block reads its input itself */
+        return input;
+    }
+    if (pass == COST_FORWARD) {
+        cost_keep(ops, (CostTensor){name, elements * shape->element_bytes, input, .kept_by = norm,
+                                    .weight_grad = true});
+        if (execution->framework.kernels.norm_upcasts_fp32 && !execution->compiled) {
+            cost_keep(ops, (CostTensor){"norm in fp32", 4 * elements, .written_by = norm, .kept_by = norm});
+        }
+    }
+    return norm;
+}
+
 /* y = residual + dropout(x + bias). */
-void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass)
+int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, const char *mask)
 {
     const SpecModel *model = &shape->spec->model;
     const bool fused =
@@ -262,13 +272,15 @@ void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass)
         const double bytes =
             fused ? 3 * e + (dropout ? 1 : 0) : 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? 2 * e : 0);
         const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (bias ? 1 : 0);
-        cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes,
-                       kernels);
+        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements * bytes,
+                         kernels);
+        cost_keep(ops, (CostTensor){mask, dropout ? elements : 0, ops->count - 1, .kept_by = ops->count - 1});
     } else if (pass == COST_BACKWARD_INPUT) { /* sum of the two gradients; dropout masks one of them */
         const double bytes = 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? e : 0);
-        cost_push_move(ops, "residual", COST_MODULE_RESIDUAL, COST_MOVE_ELEMENTWISE, elements * bytes,
-                       1 + (dropout ? 1 : 0) + (bias ? 1 : 0));
+        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements * bytes,
+                         1 + (dropout ? 1 : 0) + (bias ? 1 : 0));
     }
+    return ops->count - 1;
 }
 
 /* Scales of a block-scaled recipe, bytes an element; 0 for recipes that scale whole tensors or rows. */
@@ -324,7 +336,7 @@ static void push_layout_copy(const CostShape *shape, CostOps *ops, CostModule mo
 {
     const double copies = shape->spec->execution.framework.tensor.tensor_layout_copies;
     if (shape->sequence_parallel && copies > 0 && shape->tensor_group.ranks > 1) {
-        cost_push_move(ops, "layout", module, COST_MOVE_ELEMENTWISE, 2 * copies * bytes, 1);
+        cost_push_memory(ops, "layout", module, COST_MEMORY_ELEMENTWISE, 2 * copies * bytes, 1);
     }
 }
 

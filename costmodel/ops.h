@@ -1,9 +1,10 @@
-/* costmodel/ops.h - what one rank executes in one pass over one piece of the model, op by op.
+/* costmodel/ops.h - the graph of one piece of the model: what one rank executes in each pass, op by op, and which tensors
+ * the forward keeps for the backward.
  *
- * cost_ops_*() append GEMMs, attention, byte-moving kernels and collectives with their sizes; nothing
- * here knows time. costmodel/pass.h turns a list into seconds, costmodel/flops.h into FLOPs. Forward,
- * backward-input and backward-weight are separate lists: zero-bubble schedules and recomputation need the
- * split.
+ * cost_ops_*() append GEMMs, attention, byte-moving kernels and collectives with their sizes, and the tensors that these
+ * keep; nothing here knows time. All else is a fold over these lists: costmodel/pass.h makes seconds of them and says what
+ * recomputation runs again, costmodel/flops.h FLOPs, costmodel/activations.h bytes of memory. Forward, backward-input and
+ * backward-weight are separate lists: zero-bubble schedules and recomputation need the split.
  */
 #ifndef ORR_COSTMODEL_OPS_H
 #define ORR_COSTMODEL_OPS_H
@@ -39,13 +40,6 @@ typedef struct CostShape {
 
 void cost_shape_init(CostShape *shape, const Spec *spec);
 
-/* A synchronous job runs at its slowest chip. Expected maximum of n normal deviates (Blom's approximation):
- *   1 + s q((n - 3/8) / (n + 1/4))     s = spread of speed, q = quantile of the standard normal
- * Source: [MlEngineering] (spread), [Blom1958] (maximum)    Ignores: machines that are taken out as stragglers */
-double cost_slowest_chip(double speed_spread_frac, int chips);
-/* The expected maximum of `count` normal deviates in that formula, in standard deviations; 0 for one. */
-double cost_largest_deviate(int count);
-
 typedef enum { COST_FORWARD, COST_BACKWARD_INPUT, COST_BACKWARD_WEIGHT, COST_PASS_COUNT } CostPass;
 
 /* What an op belongs to: recomputation picks by this. */
@@ -65,7 +59,7 @@ typedef enum {
     COST_MODULE_SHARED_EXPERT,
 } CostModule;
 
-typedef enum { COST_OP_GEMM, COST_OP_ATTENTION, COST_OP_MOVE, COST_OP_COLLECTIVE } CostOpKind;
+typedef enum { COST_OP_GEMM, COST_OP_ATTENTION, COST_OP_MEMORY, COST_OP_COLLECTIVE } CostOpKind;
 
 /* Which report part a collective's exposed time belongs to. */
 typedef enum { COST_COMM_TENSOR, COST_COMM_CONTEXT, COST_COMM_EXPERT, COST_COMM_COUNT } CostComm;
@@ -83,19 +77,20 @@ typedef struct CostOp {
     double
         repeat; /* runs this often, with its time and bytes each time; 0: once. FLOPs and kernels are of all */
     double idle_s;      /* the GPU waits for the host before what follows */
+    double temp_bytes;  /* memory beside what it reads and keeps, while it runs */
     double model_flops; /* causal half counted as half */
     double full_flops;  /* causal half counted whole */
     union {
         CostGemm gemm;
         CostAttention attention;
         struct {
-            CostMove move;
+            CostMemoryKernel kernel;
             double bytes;
             double
                 row_elements; /* a warp a row of so many, which waits for each load of 32 x 4; 0: streamed */
             double rows;
             double elements; /* that are addressed one by one (views, broadcasts, mixed types); 0: streams */
-        } move;
+        } memory;
         struct {
             CostCollective collective;
             CostComm comm;
@@ -105,12 +100,38 @@ typedef struct CostOp {
     } u;
 } CostOp;
 
-#define COST_MAX_OPS 96
+/* A tensor that an op of the forward keeps for the backward. */
+typedef struct CostTensor {
+    const char *name;
+    double bytes;
+    int written_by;   /* op of the list that makes it, and makes it again where it runs again ... */
+    int product;      /* ... as its first (0), second ... part where that keeps its parts apart */
+    int kept_by;      /* op of the list whose backward reads it */
+    bool weight_grad; /* still needed by the backward-weight pass */
+} CostTensor;
+
+#define COST_OUTSIDE (-1) /* CostTensor.written_by: what comes in from the piece before */
+
+#define COST_MAX_OPS     96
+#define COST_MAX_TENSORS 32
 
 typedef struct CostOps {
     CostOp op[COST_MAX_OPS];
     int count;
+    CostTensor kept[COST_MAX_TENSORS]; /* of a forward list */
+    int kept_count;
 } CostOps;
+
+/* All of one piece. */
+typedef struct CostGraph {
+    CostOps pass[COST_PASS_COUNT];
+} CostGraph;
+
+typedef void (*CostListOps)(const CostShape *shape, CostPass pass, CostOps *ops);
+
+void cost_graph_layer(const CostShape *shape, int layer, CostGraph *graph);
+/* `list`: cost_ops_embedding, cost_ops_head or cost_ops_mtp. */
+void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph);
 
 /* One transformer layer (0-based along the model). */
 void cost_ops_layer(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
@@ -127,6 +148,13 @@ bool cost_overlaps_tensor(const CostShape *shape);
 
 /* --- for the files that build lists --- */
 CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModule module);
+/* The forward keeps a tensor; nothing where it has no bytes. */
+void cost_keep(CostOps *ops, CostTensor tensor);
+/* Bytes that a column-parallel linear keeps of its input at `element_bytes`: this rank's part where the backward gathers it
+ * again. */
+double cost_kept_input_bytes(const CostShape *shape, double element_bytes);
+/* Bytes of an element that a linear layer keeps of its input: 8-bit recipes keep the cast operand. */
+double cost_kept_element_bytes(const CostShape *shape);
 /* A linear layer [tokens, in] -> [tokens, out] in one pass; returns the GEMM's index. */
 int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, CostModule module, CostPass pass,
                      double tokens, double in, double out, SpecDtype dtype);
@@ -140,9 +168,9 @@ CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPa
  * (`separate_projections`): a product each, and the gradients of their common input are summed. */
 void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int gemm,
                        const double parts[COST_MAX_PARTS]);
-void cost_push_move(CostOps *ops, const char *name, CostModule module, CostMove move, double bytes,
-                    int kernels);
-/* Kernels that address `elements` of them one by one (CostOp.u.move.elements). */
+void cost_push_memory(CostOps *ops, const char *name, CostModule module, CostMemoryKernel move, double bytes,
+                      int kernels);
+/* Kernels that address `elements` of them one by one (CostOp.u.memory.elements). */
 void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double bytes,
                           int kernels);
 void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
@@ -170,8 +198,20 @@ void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, c
  * Blackwell (`latent_heads_blackwell`).   Source: [TransformerEngine] fused_attn.cpp, dot_product_attention/utils.py */
 SpecAttention cost_attention_kernel(const Spec *spec);
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
-void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops);
-void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops);
+/* The ops of a forward list that write what the attention core reads. */
+typedef struct CostProjections {
+    int last;              /* GEMM beside which the collective of the input runs */
+    int query, key, value; /* GEMMs */
+    int spread;            /* keys and values over the heads; COST_OUTSIDE: not */
+} CostProjections;
+/* The attention core, and what it keeps. Returns the op that writes its output. */
+int cost_push_attention_core(const CostShape *shape, int layer, CostPass pass, const CostProjections *from,
+                             CostOps *ops);
+/* `input`: the op that writes the block's input, for what the forward keeps of it. */
+void cost_ops_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops);
+void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops);
+/* Gradients alive at the widest point of an MLP's backward. */
+double cost_gradient_working_bytes(const CostShape *shape);
 /* Rows that the routed experts of the average rank work on: top_k copies of its own tokens, padded to capacity. */
 double cost_routed_rows(const CostShape *shape);
 /* An MLP's activation over `elements` of its intermediate size. */
@@ -184,9 +224,11 @@ void cost_push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, 
                            double experts);
 /* Of such models, the bias of the attention's output, over `elements`, where it is not added with the residual. Forward. */
 void cost_push_unfused_bias(const CostShape *shape, CostOps *ops, double elements);
-/* Norm, and the residual add with bias and dropout after a block. */
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width);
-void cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass);
+/* The norm before a block keeps its own input `name`, which op `input` writes; returns the op that writes the block's. */
+int cost_push_block_norm(const CostShape *shape, CostOps *ops, CostPass pass, const char *name, int input);
+/* The residual add with bias and dropout after a block; `mask` names what dropout keeps. Returns its index. */
+int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, const char *mask);
 /* Before a column-parallel linear (gather or nothing) and after a row-parallel one (reduce). */
 void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm);
 void cost_push_tensor_out(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module, int gemm);

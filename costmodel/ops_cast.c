@@ -1,6 +1,18 @@
 /* costmodel/ops_cast.c - casts of 8- and 4-bit recipes before the products of linear layers. See ops.h. */
 #include "costmodel/ops.h"
 
+/* The cast operand and, on hardware without transposing products, its transpose in its place. */
+double cost_kept_element_bytes(const CostShape *shape)
+{
+    if (shape->spec->execution.framework.kernels.saves_unquantized_inputs) {
+        return shape->element_bytes;
+    }
+    if (shape->linear_dtype == SPEC_FP8) {
+        return shape->spec->training.precision == SPEC_PRECISION_MXFP8 ? 1 + 1.0 / 32 : 1;
+    }
+    return shape->linear_dtype == SPEC_FP4 ? 0.5 + 1.0 / 16 : shape->element_bytes;
+}
+
 static bool scaled_whole(SpecPrecision precision)
 {
     return precision == SPEC_PRECISION_FP8 || precision == SPEC_PRECISION_FP8_CS ||
@@ -23,7 +35,7 @@ static bool copies_transposes(const CostShape *shape)
 static void push_copied_transpose(CostOps *ops, CostModule module, double elements, double element_bytes)
 {
     if (elements > 0) {
-        cost_push_move(ops, "cast transpose", module, COST_MOVE_PERMUTE, elements * element_bytes, 1);
+        cost_push_memory(ops, "cast transpose", module, COST_MEMORY_PERMUTE, elements * element_bytes, 1);
     }
 }
 
@@ -62,11 +74,11 @@ static void push_rowwise_cast(const CostShape *shape, CostOps *ops, CostModule m
     const double input = in * (gathered == COST_GATHERED_INPUT ? whole : 1),
                  output = out * (gathered == COST_GATHERED_OUTPUT_GRAD ? whole : 1);
     if (pass == COST_BACKWARD_WEIGHT) {
-        cost_push_move(ops, "cast", module, COST_MOVE_ELEMENTWISE, 2 * (input + output), 2);
+        cost_push_memory(ops, "cast", module, COST_MEMORY_ELEMENTWISE, 2 * (input + output), 2);
         push_copied_transpose(ops, module, input + output, 3);
     } else {
-        cost_push_move(ops, "cast", module, COST_MOVE_ELEMENTWISE,
-                       3 * (pass == COST_FORWARD ? input : output), 1);
+        cost_push_memory(ops, "cast", module, COST_MEMORY_ELEMENTWISE,
+                         3 * (pass == COST_FORWARD ? input : output), 1);
     }
 }
 
@@ -108,8 +120,9 @@ void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, Cos
     int kernels = 1;
     const double bytes = cast_bytes(shape, &kernels);
     cost_push_maximum(shape, ops, module, 1);
-    cost_push_move(ops, "cast", module, copies_transposes(shape) ? COST_MOVE_ELEMENTWISE : COST_MOVE_CAST,
-                   elements * bytes, kernels);
+    cost_push_memory(ops, "cast", module,
+                     copies_transposes(shape) ? COST_MEMORY_ELEMENTWISE : COST_MEMORY_CAST, elements * bytes,
+                     kernels);
 }
 
 void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
@@ -121,7 +134,8 @@ void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule modu
         return;
     }
     if (rowwise) {
-        cost_push_move(ops, "weight cast", module, COST_MOVE_ELEMENTWISE, (backward ? 2 : 3) * weights, 1);
+        cost_push_memory(ops, "weight cast", module, COST_MEMORY_ELEMENTWISE, (backward ? 2 : 3) * weights,
+                         1);
     }
     push_copied_transpose(ops, module, backward ? weights : 0, rowwise ? 3 : 2);
 }
@@ -133,8 +147,8 @@ void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module
     if (scaled_whole(shape->spec->training.precision) && shape->sequence_parallel &&
         shape->tensor_group.ranks > 1 && shape->spec->execution.framework.tensor.tensor_gather_8bit &&
         wants_transposes(shape)) {
-        cost_push_move(ops, "transpose", module,
-                       copies_transposes(shape) ? COST_MOVE_PERMUTE : COST_MOVE_CAST,
-                       2 * shape->tokens * shape->hidden, 1);
+        cost_push_memory(ops, "transpose", module,
+                         copies_transposes(shape) ? COST_MEMORY_PERMUTE : COST_MEMORY_CAST,
+                         2 * shape->tokens * shape->hidden, 1);
     }
 }

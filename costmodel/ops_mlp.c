@@ -23,8 +23,8 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
         backward += model->gated_mlp ? 2 * 2 * e * execution->framework.kernels.gate_backward_copies : 0;
         kernels = model->gated_mlp && pass != COST_FORWARD ? 3 : 2;
     }
-    cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE,
-                   elements * (pass == COST_FORWARD ? forward : backward), kernels);
+    cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE,
+                     elements * (pass == COST_FORWARD ? forward : backward), kernels);
 }
 
 /* Sum of output gradients over tokens, for bias gradients. */
@@ -32,12 +32,46 @@ static void push_bias_grad(const CostShape *shape, CostOps *ops, double elements
 {
     const SpecBiases biases = shape->spec->model.biases;
     if (biases == SPEC_BIASES_ALL || biases == SPEC_BIASES_MLP) {
-        cost_push_move(ops, "bias grad", COST_MODULE_MLP_LINEAR, COST_MOVE_NORM,
-                       elements * shape->element_bytes, 1);
+        cost_push_memory(ops, "bias grad", COST_MODULE_MLP_LINEAR, COST_MEMORY_NORM,
+                         elements * shape->element_bytes, 1);
     }
 }
 
-void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops)
+/* Of the activation and its input, whose two parts wait to be summed where gate and up are linear layers of their own. */
+double cost_gradient_working_bytes(const CostShape *shape)
+{
+    const SpecModel *model = &shape->spec->model;
+    const double f = model->ffn_hidden / shape->tensor * (model->gated_mlp ? 3 : 2);
+    const bool parts = model->gated_mlp && shape->spec->execution.framework.kernels.separate_projections;
+    return shape->element_bytes * shape->tokens * (f + (parts ? 2 : 1) * shape->hidden);
+}
+
+/* The ops of one MLP in its forward list. */
+typedef struct MlpOps {
+    int input, in, activation, out; /* `input` writes what `in` reads */
+} MlpOps;
+
+static void keep_tensors(const CostShape *shape, const MlpOps *at, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const SpecExecution *execution = &shape->spec->execution;
+    const double x = cost_kept_element_bytes(shape);
+    const double elements = shape->tokens * model->ffn_hidden / shape->tensor,
+                 wide = shape->element_bytes * elements;
+    const bool gated = model->gated_mlp,
+               eager = !execution->framework.kernels.fused_swiglu && !execution->compiled;
+    cost_keep(ops, (CostTensor){"mlp input", cost_kept_input_bytes(shape, x), at->input, .kept_by = at->in,
+                                .weight_grad = true});
+    cost_keep(ops, (CostTensor){"activation input", wide, at->in, .kept_by = at->activation});
+    cost_keep(ops,
+              (CostTensor){"gate input", gated ? wide : 0, at->in, .product = 1, .kept_by = at->activation});
+    cost_keep(ops, (CostTensor){"gate activation", gated && eager ? wide : 0, at->activation,
+                                .kept_by = at->activation});
+    cost_keep(ops, (CostTensor){"mlp output input", x * elements, at->activation, .kept_by = at->out,
+                                .weight_grad = true});
+}
+
+void cost_ops_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     const double f = model->ffn_hidden / shape->tensor, width = model->gated_mlp ? 2 * f : f;
@@ -46,6 +80,7 @@ void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops)
                    COST_GATHERED_INPUT);
     const int in = cost_push_linear(shape, ops, "mlp in", linear, pass, shape->tokens, shape->hidden, width,
                                     shape->linear_dtype);
+    ops->op[in].temp_bytes = pass == COST_BACKWARD_INPUT ? cost_gradient_working_bytes(shape) : 0;
     if (model->gated_mlp) {
         cost_split_linear(shape, ops, pass, in, (const double[]){f, f, 0});
     }
@@ -54,9 +89,13 @@ void cost_ops_mlp(const CostShape *shape, CostPass pass, CostOps *ops)
         push_bias_grad(shape, ops, shape->tokens * width);
     }
     cost_push_activation(shape, ops, pass, COST_MODULE_MLP_ACTIVATION, shape->tokens * f);
+    const int activation = ops->count - 1;
     cost_push_cast(shape, ops, linear, pass, shape->tokens * f, shape->part_tokens * shape->hidden,
                    COST_GATHERED_OUTPUT_GRAD);
     const int out = cost_push_linear(shape, ops, "mlp out", linear, pass, shape->tokens, f, shape->hidden,
                                      shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, linear, out);
+    if (pass == COST_FORWARD) {
+        keep_tensors(shape, &(MlpOps){input, in, activation, out}, ops);
+    }
 }

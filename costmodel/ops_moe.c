@@ -84,31 +84,46 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
     }
     cost_push_tensor_in(shape, ops, pass, module, in);
     cost_push_activation(shape, ops, pass, module, shape->tokens * f);
+    const int activation = ops->count - 1;
     cost_push_cast(shape, ops, module, pass, shape->tokens * f, shape->part_tokens * shape->hidden,
                    COST_GATHERED_OUTPUT_GRAD);
     const int out = cost_push_linear(shape, ops, "shared expert out", module, pass, shape->tokens, f,
                                      shape->hidden, shape->linear_dtype);
     cost_push_tensor_out(shape, ops, pass, module, out);
+    if (pass == COST_FORWARD) { /* the router keeps their input */
+        const double elements = shape->tokens * f, wide = elements * shape->element_bytes;
+        cost_keep(ops, (CostTensor){"shared expert activation input", wide * (model->gated_mlp ? 2 : 1), in,
+                                    .kept_by = activation});
+        cost_keep(ops, (CostTensor){"shared expert output input", cost_kept_element_bytes(shape) * elements,
+                                    activation, .kept_by = out, .weight_grad = true});
+    }
     if (pass != COST_BACKWARD_WEIGHT) { /* added to the routed output */
-        cost_push_move(ops, "add shared", module, COST_MOVE_ELEMENTWISE,
-                       3 * shape->part_tokens * shape->hidden * shape->element_bytes, 1);
+        cost_push_memory(ops, "add shared", module, COST_MEMORY_ELEMENTWISE,
+                         3 * shape->part_tokens * shape->hidden * shape->element_bytes, 1);
     }
 }
 
-static void push_router(const CostShape *shape, CostPass pass, CostOps *ops)
+static void push_router(const CostShape *shape, CostPass pass, int input, CostOps *ops)
 {
     const SpecMoe *moe = &shape->spec->model.moe;
     const CostModule module = COST_MODULE_ROUTER;
     const double own = own_tokens(shape), logits = own * moe->experts;
-    cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden, moe->experts,
-                     shape->activation_dtype);
+    const int gemm = cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden, moe->experts,
+                                      shape->activation_dtype);
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
     const bool forward = pass == COST_FORWARD;
-    cost_push_move(ops, "routing", module, COST_MOVE_SOFTMAX,
-                   logits * (forward ? ROUTING_BYTES : ROUTING_BACKWARD_BYTES),
-                   forward ? ROUTING_KERNELS : ROUTING_BACKWARD_KERNELS);
+    cost_push_memory(ops, "routing", module, COST_MEMORY_SOFTMAX,
+                     logits * (forward ? ROUTING_BYTES : ROUTING_BACKWARD_BYTES),
+                     forward ? ROUTING_KERNELS : ROUTING_BACKWARD_KERNELS);
+    if (forward) {
+        const int routing = ops->count - 1;
+        cost_keep(ops, (CostTensor){"router input", shape->element_bytes * shape->part_tokens * shape->hidden,
+                                    input, .kept_by = gemm, .weight_grad = true});
+        cost_keep(ops,
+                  (CostTensor){"router logits and probabilities", 8 * logits, routing, .kept_by = routing});
+    }
     if (forward && dropless(shape) && !one_kernel(shape)) {
         ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.experts.host_sync_s;
     }
@@ -123,8 +138,8 @@ static double row_deviation(const CostShape *shape, double rows)
 }
 
 /* One product for each of the rank's experts. */
-static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *name, CostPass pass, double in,
-                             double out)
+static int push_expert_gemm(const CostShape *shape, CostOps *ops, const char *name, CostPass pass, double in,
+                            double out)
 {
     const double experts = experts_of_rank(shape), even = cost_routed_rows(shape) / experts;
     const double rows = even * load(shape);
@@ -146,6 +161,7 @@ static void push_expert_gemm(const CostShape *shape, CostOps *ops, const char *n
     op->u.gemm.grouped = experts > 1 && !one_kernel(shape);
     op->u.gemm.row_deviation = row_deviation(shape, rows);
     op->host_kernels = op->u.gemm.grouped ? (int)experts - 1 : 0;
+    return gemm;
 }
 
 /* Casts of expert inputs run expert by expert where the products do. */
@@ -180,8 +196,8 @@ static void push_expert_activation(const CostShape *shape, CostOps *ops, CostPas
     cost_push_activation(shape, ops, pass, module, elements);
     if (pass == COST_BACKWARD_INPUT) { /* of the probabilities: sums over what the activation read */
         const double read = shape->spec->model.gated_mlp ? 3 : 2;
-        cost_push_move(ops, "probability grad", module, COST_MOVE_NORM,
-                       elements * shape->element_bytes * read, 1);
+        cost_push_memory(ops, "probability grad", module, COST_MEMORY_NORM,
+                         elements * shape->element_bytes * read, 1);
     }
 }
 
@@ -195,8 +211,8 @@ static void push_padding(const CostShape *shape, CostOps *ops, const char *name,
         shape->spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP && shape->expert_group.ranks > 1;
     if (pass != COST_BACKWARD_WEIGHT && narrow && dropless(shape) && !one_kernel(shape) && !lands_padded &&
         shape->spec->execution.framework.experts.pads_expert_rows) {
-        cost_push_move(ops, name, COST_MODULE_MOE, COST_MOVE_ELEMENTWISE, 2 * elements * shape->element_bytes,
-                       1);
+        cost_push_memory(ops, name, COST_MODULE_MOE, COST_MEMORY_ELEMENTWISE,
+                         2 * elements * shape->element_bytes, 1);
     }
 }
 
@@ -277,9 +293,9 @@ static void push_permute(const CostShape *shape, CostOps *ops, const char *name)
     if (spec->parallel.expert > 1 && (hybrid || spec->parallel.moe_dispatcher == SPEC_DISPATCHER_DEEPEP)) {
         moved = rows + unique, kernels = PERMUTE_KERNELS;
     }
-    cost_push_move(ops, name, COST_MODULE_MOE,
-                   hybrid && spec->parallel.expert > 1 ? COST_MOVE_ELEMENTWISE : COST_MOVE_PERMUTE,
-                   moved * row_bytes * spec->parallel.expert_tensor, kernels);
+    cost_push_memory(ops, name, COST_MODULE_MOE,
+                     hybrid && spec->parallel.expert > 1 ? COST_MEMORY_ELEMENTWISE : COST_MEMORY_PERMUTE,
+                     moved * row_bytes * spec->parallel.expert_tensor, kernels);
 }
 
 /* Bytes of a token on its way to the experts; gradients take 16 bits. Source: [DeepSeekV3] section 3.3.2 (scales of 4
@@ -298,13 +314,30 @@ static void push_slices(const CostShape *shape, CostOps *ops, const char *name, 
                          cost_group(shape->spec, COST_RANKS_EXPERT_TENSOR), COST_COMM_EXPERT, -1);
 }
 
-void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops)
+/* The ops of the routed experts in the forward list. */
+typedef struct ExpertOps {
+    int rows, in, activation, out; /* `rows` writes what `in` reads */
+} ExpertOps;
+
+static void keep_tensors(const CostShape *shape, const ExpertOps *at, double rows, double f, CostOps *ops)
+{
+    const double x = cost_kept_element_bytes(shape), width = shape->spec->model.gated_mlp ? 2 : 1;
+    cost_keep(ops, (CostTensor){"permuted rows", x * rows * shape->hidden, at->rows, .kept_by = at->in,
+                                .weight_grad = true});
+    cost_keep(ops, (CostTensor){"expert activation input", shape->element_bytes * rows * f * width, at->in,
+                                .kept_by = at->activation});
+    cost_keep(ops, (CostTensor){"expert output input", x * rows * f, at->activation, .kept_by = at->out,
+                                .weight_grad = true});
+}
+
+void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     const double rows = cost_routed_rows(shape) * load(shape);
     const double f = (double)model->moe.expert_ffn_hidden / shape->spec->parallel.expert_tensor;
     const bool weight = pass == COST_BACKWARD_WEIGHT;
-    push_router(shape, pass, ops);
+    ExpertOps at;
+    push_router(shape, pass, input, ops);
     push_shared_experts(shape, pass, ops);
     if (!weight) {
         push_counts(shape, ops, pass);
@@ -313,13 +346,19 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, CostOps *ops)
         push_slices(shape, ops, "gather rows", COST_ALL_GATHER);
     }
     push_padding(shape, ops, "pad rows", pass, rows * shape->hidden);
+    at.rows = ops->count - 1;
     const bool casts_inside = fused_mlp(shape); /* of what lies between the two products */
     push_expert_cast(shape, ops, pass, rows * shape->hidden,
                      casts_inside ? 0 : rows * (model->gated_mlp ? 2 * f : f));
-    push_expert_gemm(shape, ops, "experts in", pass, shape->hidden, model->gated_mlp ? 2 * f : f);
+    at.in = push_expert_gemm(shape, ops, "experts in", pass, shape->hidden, model->gated_mlp ? 2 * f : f);
+    ops->op[at.in].temp_bytes = pass == COST_BACKWARD_INPUT ? cost_gradient_working_bytes(shape) : 0;
     push_expert_activation(shape, ops, pass, rows * f);
+    at.activation = ops->count - 1; /* or the product that activates in its epilogue */
     push_expert_cast(shape, ops, pass, casts_inside ? 0 : rows * f, rows * shape->hidden);
-    push_expert_gemm(shape, ops, "experts out", pass, f, shape->hidden);
+    at.out = push_expert_gemm(shape, ops, "experts out", pass, f, shape->hidden);
+    if (pass == COST_FORWARD) {
+        keep_tensors(shape, &at, rows, f, ops);
+    }
     if (eager_bias(shape)) {
         cost_push_output_bias(shape, ops, pass, rows * shape->hidden, experts_of_rank(shape));
     }

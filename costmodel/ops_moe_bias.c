@@ -6,7 +6,7 @@
  * recipes leave the router's type to the model). Not here: the sums of gradients of the first bias, which run inside
  * the weight gradient's product.
  *
- * Kernels on views and broadcasts address each element by itself: CostOp.u.move.elements. The rest streams.
+ * Kernels on views and broadcasts address each element by itself: CostOp.u.memory.elements. The rest streams.
  * Source: [MegatronMoE] experts.py (bias_act_func, _apply_bias), fused_bias_geglu.py; [PyTorchEager] clamp_backward,
  * Loops.cuh
  */
@@ -25,11 +25,11 @@ void cost_push_clamped_activation(const CostShape *shape, CostOps *ops, CostPass
     if (pass == COST_FORWARD) {
         cost_push_by_element(ops, "clamp", module, 2 * elements, 4 * e * elements, 2);
         ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.experts.host_sync_s;
-        cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE, 7 * e * elements, 2);
+        cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE, 7 * e * elements, 2);
     } else {
         cost_push_by_element(ops, "clamp", module, 5 * elements, (3 * (e + 1) + 2 * (1 + 2 * e)) * elements,
                              5);
-        cost_push_move(ops, "activation", module, COST_MOVE_ELEMENTWISE, (12 * e + 3) * elements, 6);
+        cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE, (12 * e + 3) * elements, 6);
     }
 }
 
@@ -58,9 +58,9 @@ void cost_push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, 
     const int each = (int)experts;
     if (pass == COST_FORWARD) {
         cost_push_by_element(ops, "weigh bias", module, elements, e * elements, each);
-        cost_push_move(ops, "expert bias", module, COST_MOVE_ELEMENTWISE, 5 * e * elements, each + 1);
+        cost_push_memory(ops, "expert bias", module, COST_MEMORY_ELEMENTWISE, 5 * e * elements, each + 1);
     } else if (pass == COST_BACKWARD_INPUT) {
         cost_push_by_element(ops, "weigh bias", module, 2 * elements, 4 * e * elements, 2 * each);
-        cost_push_move(ops, "expert bias", module, COST_MOVE_ELEMENTWISE, 4 * e * elements, 3 * each + 1);
+        cost_push_memory(ops, "expert bias", module, COST_MEMORY_ELEMENTWISE, 4 * e * elements, 3 * each + 1);
     }
 }

@@ -127,6 +127,17 @@ int cost_layer_experts(const SpecModel *model, int layer)
                                                                              : moe->experts;
 }
 
+double cost_qk_dim(const SpecModel *model)
+{
+    return model->mla.kv_lora_rank > 0 ? model->mla.qk_nope_head_dim + model->mla.qk_rope_head_dim
+                                       : model->head_dim;
+}
+
+double cost_v_dim(const SpecModel *model)
+{
+    return model->mla.kv_lora_rank > 0 ? model->mla.v_head_dim : model->head_dim;
+}
+
 bool cost_layer_windowed(const SpecModel *model, int layer)
 {
     const int every = model->attention_window_every > 1 ? model->attention_window_every : 1;
@@ -155,12 +166,12 @@ static CostParams layer_params(const SpecModel *model, int layer)
     return params;
 }
 
-CostParams cost_piece_params(const SpecModel *model, CostPiece piece, int layer)
+CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int layer)
 {
     CostParams params = {0};
     const double h = model->hidden;
     switch (piece) {
-    case COST_PIECE_EMBEDDING:
+    case COST_PART_EMBEDDING:
         add_matrix(&params, model->vocab, h);
         if (model->position == SPEC_POSITION_LEARNED) {
             params.replicated += model->max_positions * h;
@@ -170,15 +181,15 @@ CostParams cost_piece_params(const SpecModel *model, CostPiece piece, int layer)
             add_norm(&params, model, h);
         }
         return params;
-    case COST_PIECE_LAYER:
+    case COST_PART_LAYER:
         return layer_params(model, layer);
-    case COST_PIECE_HEAD:
+    case COST_PART_HEAD:
         add_norm(&params, model, h);
         if (!model->tied_embeddings) {
             add_matrix(&params, model->vocab, h);
         }
         return params;
-    case COST_PIECE_MTP: /* two norms, the joining projection, one layer, a final norm [DeepSeekV3] */
+    case COST_PART_MTP: /* two norms, the joining projection, one layer, a final norm [DeepSeekV3] */
         params = layer_params(model, model->layers - 1);
         add_norm(&params, model, h);
         add_norm(&params, model, h);
@@ -189,10 +200,10 @@ CostParams cost_piece_params(const SpecModel *model, CostPiece piece, int layer)
     return params;
 }
 
-static double piece_total(const SpecModel *model, CostPiece piece, int layer, bool active)
+static double piece_total(const SpecModel *model, CostModelPart piece, int layer, bool active)
 {
-    const CostParams params = cost_piece_params(model, piece, layer);
-    const int last = piece == COST_PIECE_MTP ? model->layers - 1 : layer;
+    const CostParams params = cost_part_params(model, piece, layer);
+    const int last = piece == COST_PART_MTP ? model->layers - 1 : layer;
     const double share =
         active && model->moe.experts > 0 ? (double)model->moe.top_k / cost_layer_experts(model, last) : 1;
     return params.tensor_sharded + params.replicated + params.expert * share;
@@ -205,11 +216,11 @@ double cost_parameters(const SpecModel *model, int max_positions_or_0, bool acti
         copy.max_positions = max_positions_or_0;
     }
     double total =
-        piece_total(&copy, COST_PIECE_EMBEDDING, 0, active) + piece_total(&copy, COST_PIECE_HEAD, 0, active);
+        piece_total(&copy, COST_PART_EMBEDDING, 0, active) + piece_total(&copy, COST_PART_HEAD, 0, active);
     for (int layer = 0; layer < copy.layers; layer++) {
-        total += piece_total(&copy, COST_PIECE_LAYER, layer, active);
+        total += piece_total(&copy, COST_PART_LAYER, layer, active);
     }
-    return total + copy.mtp_layers * piece_total(&copy, COST_PIECE_MTP, 0, active);
+    return total + copy.mtp_layers * piece_total(&copy, COST_PART_MTP, 0, active);
 }
 
 double cost_rank_dense_params(const CostParams *params, const SpecParallel *parallel)

@@ -18,21 +18,25 @@ typedef struct CostParams {
 } CostParams;
 
 typedef enum {
-    COST_PIECE_EMBEDDING, /* token and position tables, embedding norm */
-    COST_PIECE_LAYER,
-    COST_PIECE_HEAD, /* final norm and LM head (no matrix when tied and on the embedding's stage) */
-    COST_PIECE_MTP,
-} CostPiece;
+    COST_PART_EMBEDDING, /* token and position tables, embedding norm */
+    COST_PART_LAYER,
+    COST_PART_HEAD, /* final norm and LM head (no matrix when tied and on the embedding's stage) */
+    COST_PART_MTP,
+} CostModelPart;
 
 /* `layer` (0-based along the model) tells dense from expert layers; ignored for other pieces. The head of a
  * tied model counts no matrix. */
-CostParams cost_piece_params(const SpecModel *model, CostPiece piece, int layer);
+CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int layer);
 
 /* True when the layer has routed experts. */
 bool cost_layer_has_experts(const SpecModel *model, int layer);
 
 /* Experts of a layer: those of the last ones may be more (pyramid). Source: [Rajbhandari2022] section 4 */
 int cost_layer_experts(const SpecModel *model, int layer);
+
+/* Dimensions of a head's queries and keys, and of its values. */
+double cost_qk_dim(const SpecModel *model);
+double cost_v_dim(const SpecModel *model);
 
 /* True when its attention has a window. */
 bool cost_layer_windowed(const SpecModel *model, int layer);

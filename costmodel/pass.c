@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/spread.h"
 #include "costmodel/moe.h"
 #include "costmodel/pass.h"
 
@@ -47,16 +48,16 @@ static double products_s(const CostShape *shape, const CostOp *op)
 static double moves_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
-    const double streams_s =
-        fmax(op->kernels * cost_memory_bound_s(accelerator, op->u.move.move, op->u.move.bytes / op->kernels),
-             cost_row_warps_s(accelerator, op->u.move.rows, op->u.move.row_elements));
+    const double streams_s = fmax(
+        op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel, op->u.memory.bytes / op->kernels),
+        cost_row_warps_s(accelerator, op->u.memory.rows, op->u.memory.row_elements));
     const double elements_per_s =
         accelerator->sm_count * shape->spec->execution.framework.kernels.sm_elements_per_s;
-    if (op->u.move.elements <= 0 || elements_per_s <= 0) {
+    if (op->u.memory.elements <= 0 || elements_per_s <= 0) {
         return streams_s;
     }
-    const double empty_s = op->kernels * cost_memory_bound_s(accelerator, op->u.move.move, 0);
-    return fmax(streams_s, empty_s + op->u.move.elements / elements_per_s);
+    const double empty_s = op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel, 0);
+    return fmax(streams_s, empty_s + op->u.memory.elements / elements_per_s);
 }
 
 static double once_s(const CostShape *shape, const CostOp *op)
@@ -68,7 +69,7 @@ static double once_s(const CostShape *shape, const CostOp *op)
     case COST_OP_ATTENTION:
         return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
                shape->spec->execution.framework.kernels.attention_speed_frac;
-    case COST_OP_MOVE:
+    case COST_OP_MEMORY:
         return moves_s(shape, op);
     default:
         return cost_collective_s(&shape->spec->cluster, &op->u.collective.collective);
@@ -199,6 +200,20 @@ static bool outlasts_own_part(const CostShape *shape, const CostOp *op, double c
            comm_s > gemm_s / op->u.collective.collective.group.ranks;
 }
 
+/* Collectives that lie under the same op share its cover, in the order of the list: seconds of those before this one. */
+static double before_s(const CostShape *shape, const CostOps *ops, const double *op_s, int index)
+{
+    double seconds = 0;
+    for (int i = 0; i < index; i++) {
+        const CostOp *op = &ops->op[i];
+        if (op->kind == COST_OP_COLLECTIVE && runs_beside(shape, op) &&
+            op->u.collective.hidden_under == ops->op[index].u.collective.hidden_under) {
+            seconds += op_s[i];
+        }
+    }
+    return seconds;
+}
+
 static double exposed_s(const CostShape *shape, const CostOps *ops, const double *op_s, int index)
 {
     const CostOp *op = &ops->op[index];
@@ -209,7 +224,9 @@ static double exposed_s(const CostShape *shape, const CostOps *ops, const double
     if (ops->op[beside].kind == COST_OP_COLLECTIVE) { /* two networks at once */
         return fmax(0, op_s[index] - op_s[beside]);
     }
-    const double left_s = beside_s(shape, op, &ops->op[beside], op_s[index], op_s[beside]);
+    const double first_s = before_s(shape, ops, op_s, index);
+    const double left_s = beside_s(shape, op, &ops->op[beside], first_s + op_s[index], op_s[beside]) -
+                          (first_s > 0 ? beside_s(shape, op, &ops->op[beside], first_s, op_s[beside]) : 0);
     return left_s + (outlasts_own_part(shape, op, op_s[index], op_s[beside]) ? waits_s(shape, op) : 0);
 }
 
@@ -315,15 +332,15 @@ static void save_waits(CostTime *time, double saved_s)
     time->launch_wait_s -= saved_s;
 }
 
-void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, CostMeet meet)
+void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, CostHostSync meet)
 {
-    const int first = meet == COST_MEET_NOWHERE
+    const int first = meet == COST_HOST_SYNC_NONE
                           ? COST_FORWARD
                           : COST_FORWARD + 1; /* pass whose waits earlier work can save */
     double waits_s = 0, slack_s = 0;
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         waits_s += pass >= first ? passes[pass].launch_wait_s : 0;
-        slack_s += pass >= first || meet != COST_MEET_PASSES ? passes[pass].slack_s : 0;
+        slack_s += pass >= first || meet != COST_HOST_SYNC_PASSES ? passes[pass].slack_s : 0;
     }
     const double saved_frac = waits_s > 0 ? fmin(1, slack_s / waits_s) : 0;
     for (int pass = first; pass < COST_PASS_COUNT; pass++) {
@@ -341,119 +358,12 @@ CostTime cost_time_ops(const CostShape *shape, const CostOps *ops, CostPass pass
     return time_selected(shape, ops, selected, pass);
 }
 
-/* The first op of a layer that no tensor of its backward depends on: the output linear of a dense MLP and what follows
- * it. Combining experts needs their outputs, for the gradient of the weights. Source: [PyTorchCheckpoint] */
-static int first_not_needed(const CostOps *forward)
-{
-    for (int i = forward->count - 1; i >= 0; i--) {
-        if (forward->op[i].kind == COST_OP_GEMM) {
-            return forward->op[i].module == COST_MODULE_MLP_LINEAR ? i : forward->count;
-        }
-    }
-    return forward->count;
-}
-
-bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRecomputeExtent extent)
-{
-    if (extent == COST_RECOMPUTE_OP_SOME) {
-        return cost_recomputes_op(spec, forward, index);
-    }
-    const bool early = spec->execution.framework.kernels.recompute_stops_early;
-    return extent == COST_RECOMPUTE_OP_ALL && (!early || index < first_not_needed(forward));
-}
-
 CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent)
 {
-    bool selected[COST_MAX_OPS];
-    for (int i = 0; i < forward->count; i++) {
-        selected[i] = cost_runs_again(shape->spec, forward, i, extent);
-    }
-    return time_selected(shape, forward, selected, COST_FORWARD);
-}
-
-CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage)
-{
-    const SpecRecompute *recompute = &spec->training.recompute;
-    const int every = recompute->every_n_layers > 1 ? recompute->every_n_layers : 1;
-    switch (recompute->mode) {
-    case SPEC_RECOMPUTE_NONE:
-        return COST_RECOMPUTE_OP_NONE;
-    case SPEC_RECOMPUTE_FULL:
-        return recompute->layers == 0 || layer_in_stage < recompute->layers ? COST_RECOMPUTE_OP_ALL
-                                                                            : COST_RECOMPUTE_OP_NONE;
-    case SPEC_RECOMPUTE_SELECTIVE_LAYER:
-        return layer_in_stage % every == 0 ? COST_RECOMPUTE_OP_ALL : COST_RECOMPUTE_OP_NONE;
-    default:
-        return COST_RECOMPUTE_OP_SOME;
-    }
-}
-
-static bool scatters(const CostOps *ops, int index)
-{
-    return index < ops->count && ops->op[index].kind == COST_OP_COLLECTIVE &&
-           ops->op[index].u.collective.collective.op == COST_REDUCE_SCATTER;
-}
-
-/* torchtitan's per-op policy keeps every second matmul, attention, and what reduce-scatters return (so what only they
- * read is not needed); gathers run again. Source: [torchtitan] parallelize_llama.py, _save_list */
-static bool selective_op_recomputes(const CostOps *ops, int index)
-{
-    const CostOp *op = &ops->op[index];
-    if (op->kind == COST_OP_ATTENTION) {
-        return false;
-    }
-    if (op->kind == COST_OP_COLLECTIVE) {
-        return op->u.collective.comm == COST_COMM_TENSOR && op->u.collective.collective.op == COST_ALL_GATHER;
-    }
-    if (op->kind == COST_OP_MOVE && scatters(ops, index + 1)) {
-        return false;
-    }
-    if (op->kind != COST_OP_GEMM) {
-        return true;
-    }
-    int before = 0;
-    for (int i = 0; i < index; i++) {
-        before += ops->op[i].kind == COST_OP_GEMM;
-    }
-    return before % 2 == 1;
-}
-
-static bool module_recomputes(unsigned modules, CostModule module)
-{
-    switch (module) {
-    case COST_MODULE_NORM:
-        return (modules & SPEC_MODULE_LAYERNORM) != 0;
-    case COST_MODULE_MLA_UP:
-        return (modules & SPEC_MODULE_MLA_UP_PROJ) != 0;
-    case COST_MODULE_ATTENTION_CORE:
-        return (modules & SPEC_MODULE_CORE_ATTN) != 0;
-    case COST_MODULE_MLP_LINEAR:
-    case COST_MODULE_MLP_ACTIVATION:
-        return (modules & SPEC_MODULE_MLP) != 0;
-    case COST_MODULE_MOE_ACTIVATION:
-        return (modules & (SPEC_MODULE_MOE_ACT | SPEC_MODULE_MOE)) != 0;
-    case COST_MODULE_MOE:
-    case COST_MODULE_ROUTER:
-        return (modules & SPEC_MODULE_MOE) != 0;
-    case COST_MODULE_SHARED_EXPERT:
-        return (modules & (SPEC_MODULE_MOE | SPEC_MODULE_SHARED_EXPERTS)) != 0;
-    default:
-        return false;
-    }
-}
-
-bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index)
-{
-    switch (spec->training.recompute.mode) {
-    case SPEC_RECOMPUTE_SELECTIVE:
-        return ops->op[index].module == COST_MODULE_ATTENTION_CORE;
-    case SPEC_RECOMPUTE_SELECTIVE_OP:
-        return selective_op_recomputes(ops, index);
-    case SPEC_RECOMPUTE_MODULES:
-        return module_recomputes(spec->training.recompute.modules, ops->op[index].module);
-    default:
-        return false;
-    }
+    CostOps ops;
+    bool again[COST_MAX_OPS];
+    cost_again_ops(shape->spec, forward, extent, &ops, again);
+    return time_selected(shape, &ops, again, COST_FORWARD);
 }
 
 double cost_time_total_s(const CostTime *time)

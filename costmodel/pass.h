@@ -15,14 +15,25 @@ typedef struct CostTime {
 } CostTime;
 
 /* Which ops of a forward list run again before the backward. */
-typedef enum { COST_RECOMPUTE_OP_NONE, COST_RECOMPUTE_OP_ALL, COST_RECOMPUTE_OP_SOME } CostRecomputeExtent;
+typedef enum {
+    COST_RECOMPUTE_OP_NONE,
+    COST_RECOMPUTE_OP_ALL,
+    COST_RECOMPUTE_OP_SOME,
+    COST_RECOMPUTE_OP_COUNT
+} CostRecomputeExtent;
 
 /* How much of this layer is recomputed: `layer_in_stage` counts from 0 within its model stage. */
 CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage);
 /* COST_RECOMPUTE_OP_SOME: whether `ops->op[index]` of the forward list runs again. */
 bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index);
+/* The same of one of its products, where it keeps its parts apart. */
+bool cost_recomputes_product(const Spec *spec, const CostOps *ops, int index, int product);
 /* Whether it does with any extent; a framework may stop all of them behind the last tensor that the backward needs. */
 bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRecomputeExtent extent);
+/* The forward as recomputation runs it, in the same places: `ret_again` which ops do; where linear layers of one op are
+ * apart, the op has those that do. */
+void cost_again_ops(const Spec *spec, const CostOps *forward, CostRecomputeExtent extent, CostOps *ret_ops,
+                    bool ret_again[COST_MAX_OPS]);
 
 /* Seconds of `pass`'s list on this rank. A chain takes the longer of its GPU time and its launches. */
 CostTime cost_time_ops(const CostShape *shape, const CostOps *ops, CostPass pass);
@@ -38,16 +49,16 @@ double cost_collective_check_s(const Spec *spec, int ranks);
 
 /* Where host and GPU begin together, so that neither is ahead by what lies before. */
 typedef enum {
-    COST_MEET_NOWHERE,
-    COST_MEET_FORWARD, /* before every forward; or no backward lies before one */
-    COST_MEET_PASSES   /* before every forward and every backward */
-} CostMeet;
+    COST_HOST_SYNC_NONE,
+    COST_HOST_SYNC_FORWARD, /* before every forward; or no backward lies before one */
+    COST_HOST_SYNC_PASSES   /* before every forward and every backward */
+} CostHostSync;
 
 /* A host that launches ahead of the GPU in one pass of a layer has that much less to make up in the next: over
  * `passes` of one layer the GPU waits only for what launches take beyond its own time in all of them. Recomputation
  * uses what the others leave and gives nothing, so that those do not depend on it. Where they `meet` before every
  * forward, a forward's waits stay and what it is ahead by serves the backward, unless they meet again before that. */
-void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, CostMeet meet);
+void cost_time_run_ahead(CostTime passes[COST_PASS_COUNT], CostTime *recompute, CostHostSync meet);
 
 double cost_time_total_s(const CostTime *time);
 

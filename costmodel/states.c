@@ -19,7 +19,14 @@ static const CostRecipe RECIPES[SPEC_STATES_COUNT] = {
     [SPEC_STATES_MIXED_12] = {4, 2, 0, 6},
     [SPEC_STATES_DEEPSEEK_V3] = {1, 4, 4, 4},
     [SPEC_STATES_FP8_PRIMARY] = {2, 2, 4, 8},
+    [SPEC_STATES_MEGATRON_BF16_GRADS] = {2, 2, 4, 8},
 };
+
+/* Megatron's gradients are summed in the type that the scenario or the framework asks for. */
+static bool sums_in_gradient_dtype(SpecStatesRecipe recipe)
+{
+    return recipe == SPEC_STATES_MEGATRON_FP32_GRADS || recipe == SPEC_STATES_MEGATRON_BF16_GRADS;
+}
 
 CostRecipe cost_recipe(const Spec *spec)
 {
@@ -30,15 +37,15 @@ CostRecipe cost_recipe(const Spec *spec)
                             states->moments_bytes};
     }
     CostRecipe recipe = RECIPES[states->recipe];
+    if (states->named)
+        return recipe;
     const bool sums_apart = states->recipe == SPEC_STATES_DEEPSPEED && precision != SPEC_PRECISION_FP16 &&
                             (int)spec->training.gradient_dtype == SPEC_FP32;
     if (precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32) {
         recipe = RECIPES[SPEC_STATES_FP32_ADAM];
     } else if (sums_apart) { /* DeepSpeed's BF16 optimizer keeps the fp32 sum beside the bf16 gradients */
         recipe.gradients += 4;
-    } else if (states->recipe == SPEC_STATES_MEGATRON_FP32_GRADS &&
-               (int)spec->training.gradient_dtype != SPEC_AUTO &&
-               spec->training.gradient_dtype != SPEC_FP32) {
+    } else if (sums_in_gradient_dtype(states->recipe) && (int)spec->training.gradient_dtype != SPEC_AUTO) {
         recipe.gradients = spec_dtype_bytes(spec->training.gradient_dtype);
     }
     return recipe;
@@ -117,6 +124,7 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
             (recipe.gradients - cost_passing_gradient_bytes(spec)) * (zero >= 2 ? shard : all) +
             hook_bucket_bytes(spec) * all,
         .optimizer_bytes = (recipe.master + moments) * (zero >= 1 ? shard : all),
+        .moments_bytes = moments * (zero >= 1 ? shard : all),
     };
 }
 
@@ -175,10 +183,10 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
     /* an unfused optimizer streams each array through memory for every arithmetic step of Adam */
     const double passes = framework->optimizer.optimizer_fused ? 1 : 2.5;
     const double move_s =
-        cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_OPTIMIZER, passes * bytes);
+        cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_OPTIMIZER, passes * bytes);
     const double launches = framework->optimizer.optimizer_fused ? 16 : 8.0 * matrices;
     const double zero_s =
-        cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE,
+        cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
                             all * cost_recipe(spec).gradients); /* cleared for the next step */
     return fmax(move_s + zero_s, launches * framework->host.kernel_host_s);
 }

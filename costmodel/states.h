@@ -23,6 +23,7 @@ double cost_optimizer_moments_ratio(SpecOptimizer optimizer);
 
 typedef struct CostStates {
     double weights_bytes, gradients_bytes, optimizer_bytes;
+    double moments_bytes; /* of the optimizer's: made in its first step */
 } CostStates;
 
 /* Bytes a parameter of 16-bit gradients that die with the backward that made them (`gradients_within_backward`); states

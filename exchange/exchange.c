@@ -7,6 +7,7 @@
 #include "exchange/internal.h"
 #include "spec/import_hf.h"
 #include "spec/load.h"
+#include "spec/notes.h"
 #include "spec/resolve.h"
 
 typedef struct FormatRow {
@@ -14,22 +15,42 @@ typedef struct FormatRow {
     ExchangeExporter export;
     ExchangeImporter import;
     const char *title;
-    const char *array; /* of shell words */
+    const char *array;         /* of shell words */
+    const char *frameworks[6]; /* profiles of that software begin so */
 } FormatRow;
 
 static const FormatRow rows[EXCHANGE_FORMAT_COUNT] = {
-    [EXCHANGE_FORMAT_MEGATRON] = {SETTINGS_FLAGS, exchange_export_megatron, exchange_import_megatron,
+    [EXCHANGE_FORMAT_MEGATRON] = {SETTINGS_FLAGS,
+                                  exchange_export_megatron,
+                                  exchange_import_megatron,
                                   "Megatron-LM: torchrun ... pretrain_gpt.py \"${MEGATRON_ARGS[@]}\"",
-                                  "MEGATRON_ARGS"},
+                                  "MEGATRON_ARGS",
+                                  {"megatron", "nemo-megatron"}},
     [EXCHANGE_FORMAT_MEGATRON_BRIDGE] =
-        {SETTINGS_DOTLIST, exchange_export_megatron_bridge, exchange_import_megatron_bridge,
-         "Megatron-Bridge: overrides of a recipe, RECIPE.py \"${BRIDGE_OVERRIDES[@]}\"", "BRIDGE_OVERRIDES"},
-    [EXCHANGE_FORMAT_DEEPSPEED] = {SETTINGS_JSON, exchange_export_deepspeed, exchange_import_deepspeed, "",
-                                   ""},
-    [EXCHANGE_FORMAT_TORCHTITAN] = {SETTINGS_TOML, exchange_export_torchtitan, exchange_import_torchtitan,
-                                    "torchtitan job configuration (TOML, torchtitan 0.2)", ""},
-    [EXCHANGE_FORMAT_NANOTRON] = {SETTINGS_YAML, exchange_export_nanotron, exchange_import_nanotron,
-                                  "nanotron configuration", ""},
+        {SETTINGS_DOTLIST,
+         exchange_export_megatron_bridge,
+         exchange_import_megatron_bridge,
+         "Megatron-Bridge: overrides of a recipe, RECIPE.py \"${BRIDGE_OVERRIDES[@]}\"",
+         "BRIDGE_OVERRIDES",
+         {"megatron", "nemo-megatron"}},
+    [EXCHANGE_FORMAT_DEEPSPEED] = {SETTINGS_JSON,
+                                   exchange_export_deepspeed,
+                                   exchange_import_deepspeed,
+                                   "",
+                                   "",
+                                   {"deepspeed", "megatron-deepspeed", "transformers-deepspeed"}},
+    [EXCHANGE_FORMAT_TORCHTITAN] = {SETTINGS_TOML,
+                                    exchange_export_torchtitan,
+                                    exchange_import_torchtitan,
+                                    "torchtitan job configuration (TOML, torchtitan 0.2)",
+                                    "",
+                                    {"torchtitan"}},
+    [EXCHANGE_FORMAT_NANOTRON] = {SETTINGS_YAML,
+                                  exchange_export_nanotron,
+                                  exchange_import_nanotron,
+                                  "nanotron configuration",
+                                  "",
+                                  {"nanotron"}},
 };
 
 static const char *const format_list[] = {"megatron",   "megatron-bridge", "deepspeed",
@@ -88,38 +109,65 @@ static char *companion_of(const OrrJson *scenario, const GPtrArray *native)
     return g_string_free(text, FALSE);
 }
 
-/* What the file says natively, found by reading it back. */
-static GPtrArray *native_keys(const Settings *settings, ExchangeFormat format, const OrrJson *scenario)
+OrrJsonDoc *exchange_read_back(const Settings *settings, ExchangeFormat format, const OrrJson *start,
+                               GPtrArray *native)
 {
-    GPtrArray *native = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) unasked = g_ptr_array_new_with_free_func(g_free);
     ExchangeImport import = {.in = settings,
-                             .doc = orr_json_copy(scenario, "scenario"),
+                             .doc = orr_json_copy(start, "scenario"),
                              .path = "scenario",
-                             .native = native,
-                             .warnings = warnings};
+                             .native = native != NULL ? native : unasked};
     rows[format].import(&import);
-    orr_json_free(import.doc);
-    return native;
+    return import.doc;
 }
 
-bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat format, GString *out,
-                     GError **error)
+const char *const *exchange_frameworks_of(ExchangeFormat format)
+{
+    return rows[format].frameworks;
+}
+
+bool exchange_export_settings(const Spec *spec, ExchangeFormat format, Settings *out, GError **error)
 {
     if (format >= EXCHANGE_FORMAT_COUNT || rows[format].export == NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "export: hf is a model's description, not a training configuration; give one of "
                         "megatron, megatron-bridge, deepspeed, torchtitan, nanotron");
+    const SpecFramework *framework = &spec->execution.framework;
+    const SpecSchedule schedule = spec->parallel.schedule;
+    bool own = false; /* the profile is of this very software */
+    for (gsize i = 0; rows[format].frameworks[i] != NULL; i++)
+        own = own || g_str_has_prefix(framework->name, rows[format].frameworks[i]);
+    if (own && spec->parallel.pipeline > 1 && !spec_framework_has_schedule(framework, schedule)) {
+        g_autofree char *names = spec_framework_schedules(framework);
+        g_autofree char *hint = g_strdup_printf("%s has %s", framework->name, names);
+        return exchange_export_refuse(error, format, "parallel.schedule",
+                                      spec_word(&spec_words_schedule, (int)schedule), hint);
+    }
+    return rows[format].export(spec, out, error);
+}
+
+/* The comment: what the file does not say itself, found by reading it back. */
+static void add_companion(const Spec *spec, const OrrJson *scenario, ExchangeFormat format,
+                          Settings *settings, ExchangeLoss *loss)
+{
+    g_autoptr(GPtrArray) native = g_ptr_array_new_with_free_func(g_free);
+    orr_json_free(exchange_read_back(settings, format, scenario, native));
+    if (format == EXCHANGE_FORMAT_MEGATRON || format == EXCHANGE_FORMAT_MEGATRON_BRIDGE)
+        g_ptr_array_add(native,
+                        g_strdup("parallel.data")); /* Megatron's is what the others leave of the GPUs */
+    settings->companion = companion_of(scenario, native);
+    if (loss != NULL)
+        exchange_export_loss(spec, scenario, format, settings, native, loss);
+}
+
+bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat format, GString *out,
+                     ExchangeLoss *loss, GError **error)
+{
     Settings settings;
     settings_init(&settings);
-    const bool ok = rows[format].export(spec, &settings, error);
-    if (ok && scenario != NULL) {
-        g_autoptr(GPtrArray) native = native_keys(&settings, format, scenario);
-        if (format == EXCHANGE_FORMAT_MEGATRON || format == EXCHANGE_FORMAT_MEGATRON_BRIDGE)
-            g_ptr_array_add(native,
-                            g_strdup("parallel.data")); /* Megatron's is what the others leave of the GPUs */
-        settings.companion = companion_of(scenario, native);
-    }
+    const bool ok = exchange_export_settings(spec, format, &settings, error);
+    if (ok && scenario != NULL)
+        add_companion(spec, scenario, format, &settings, loss);
     if (ok) {
         g_autofree char *title = g_strdup_printf("%s; written by orrery " ORRERY_VERSION, rows[format].title);
         settings_write(&settings, rows[format].syntax, title, rows[format].array, out);
@@ -132,11 +180,53 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
 
 void exchange_import_warn(const ExchangeImport *import, const char *format, ...)
 {
+    if (import->loss == NULL)
+        return;
     va_list arguments;
     va_start(arguments, format);
     g_autofree char *message = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    g_ptr_array_add(import->warnings, g_strdup_printf("%s: %s", import->path, message));
+    exchange_loss_change(import->loss, message);
+}
+
+void exchange_import_harmless(const ExchangeImport *import, const char *const *keys, gsize count)
+{
+    for (gsize i = 0; i < count; i++)
+        if (settings_find(import->in, keys[i]) != NULL && import->loss != NULL)
+            exchange_loss_harmless(import->loss, keys[i]);
+}
+
+bool exchange_import_is_placeholder(const ExchangeImport *import, const char *key)
+{
+    const Setting *setting = settings_find(import->in, key);
+    return setting != NULL && setting->placeholder;
+}
+
+void exchange_import_steps(ExchangeImport *import, const char *key)
+{
+    int steps = 0;
+    const double batch = exchange_import_doc_int(import, "training.global_batch", 0),
+                 sequence = exchange_import_doc_int(import, "training.sequence_length", 0);
+    if (exchange_import_is_placeholder(import, key) || !exchange_import_int(import, key, &steps) ||
+        steps <= 0)
+        return;
+    if (batch > 0 && sequence > 0) {
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        exchange_import_implied(import, "training.tokens",
+                                g_ascii_dtostr(text, sizeof text, steps * batch * sequence));
+    } else if (import->loss != NULL) {
+        exchange_loss_harmless(import->loss, key);
+    }
+}
+
+char *exchange_json_text(const char *value)
+{
+    g_autofree char *valid = g_utf8_make_valid(value, -1);
+    GString *quoted = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, quoted, true);
+    orr_jw_text(&w, NULL, valid);
+    return g_string_free(quoted, FALSE);
 }
 
 const char *exchange_import_text(const ExchangeImport *import, const char *key)
@@ -300,7 +390,7 @@ static int detect(const char *text, size_t length)
 }
 
 static OrrJsonDoc *starting_doc(const Settings *settings, const OrrJson *base, const char *path,
-                                GPtrArray *warnings)
+                                ExchangeLoss *loss)
 {
     if (base != NULL)
         return orr_json_copy(base, path);
@@ -311,20 +401,20 @@ static OrrJsonDoc *starting_doc(const Settings *settings, const OrrJson *base, c
     if (doc != NULL && orr_json_type(orr_json_root(doc)) == ORR_JSON_OBJECT)
         return doc;
     if (settings->companion != NULL)
-        g_ptr_array_add(
-            warnings,
-            g_strdup_printf("%s: the orrery-scenario comment is no JSON object; passed over", path));
+        exchange_loss_change(loss, "the orrery-scenario comment is no JSON object; passed over");
     orr_json_free(doc);
     g_clear_error(&error);
     return orr_json_parse("{}", 2, path, NULL);
 }
 
 static OrrJsonDoc *import_hf(const char *text, size_t length, const char *path, const OrrJson *base,
-                             GError **error)
+                             ExchangeLoss *loss, GError **error)
 {
+    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(g_free),
+                         harmless = g_ptr_array_new_with_free_func(g_free);
     OrrJsonDoc *doc = NULL, *model = NULL, *config = orr_json_parse(text, length, path, error);
     if (config != NULL)
-        model = spec_import_hf(orr_json_root(config), path, error);
+        model = spec_import_hf_said(orr_json_root(config), path, changes, harmless, error);
     if (model != NULL) {
         g_autofree char *model_text = orr_json_dump(orr_json_root(model));
         doc = base != NULL ? orr_json_copy(base, path) : orr_json_parse("{}", 2, path, NULL);
@@ -333,13 +423,17 @@ static OrrJsonDoc *import_hf(const char *text, size_t length, const char *path, 
             doc = NULL;
         }
     }
+    for (guint i = 0; i < changes->len; i++)
+        exchange_loss_change(loss, g_ptr_array_index(changes, i));
+    for (guint i = 0; i < harmless->len; i++)
+        exchange_loss_harmless(loss, g_ptr_array_index(harmless, i));
     orr_json_free(model);
     orr_json_free(config);
     return doc;
 }
 
-/* One line, since a launch has dozens of settings that change no step. */
-static void warn_unused(const ExchangeImport *import)
+/* Settings that no importer looked at: those known to change no step, and all others. */
+static void sort_unused(const ExchangeImport *import)
 {
     enum { MOST = 40 };
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
@@ -349,13 +443,16 @@ static void warn_unused(const ExchangeImport *import)
         const Setting *setting = &g_array_index(import->in->list, Setting, i);
         if (setting->used || !g_hash_table_add(seen, setting->key))
             continue;
-        if (said++ < MOST)
-            g_string_append_printf(names, "%s%.80s", names->len > 0 ? ", " : "", setting->key);
+        g_autofree char *name = g_strndup(setting->key, 80);
+        if (exchange_changes_no_step(name))
+            exchange_loss_harmless(import->loss, name);
+        else if (said++ < MOST)
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", name);
     }
     if (said > MOST)
         g_string_append_printf(names, " and %d more", said - MOST);
     if (said > 0)
-        exchange_import_warn(import, "no field of a scenario answers to, and passed over: %s", names->str);
+        exchange_import_warn(import, "no field of a scenario answers to, and may change it: %s", names->str);
 }
 
 static bool any_used(const Settings *settings)
@@ -367,7 +464,7 @@ static bool any_used(const Settings *settings)
 }
 
 OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, int format,
-                            const OrrJson *base, GPtrArray *warnings, GError **error)
+                            const OrrJson *base, ExchangeLoss *loss, GError **error)
 {
     if (base != NULL && orr_json_type(base) != ORR_JSON_OBJECT) {
         orr_fail(error, ORR_ERROR_INPUT, "--base: is %s; give a scenario", orr_json_type_name(base));
@@ -382,16 +479,16 @@ OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, i
         return NULL;
     }
     if (kind == EXCHANGE_FORMAT_HF)
-        return import_hf(text, length, path, base, error);
+        return import_hf(text, length, path, base, loss, error);
     Settings settings;
     settings_init(&settings);
-    ExchangeImport import = {.in = &settings, .path = path, .warnings = warnings};
-    if (settings_read(text, length, path, rows[kind].syntax, &settings, warnings, error)) {
+    ExchangeImport import = {.in = &settings, .path = path, .loss = loss};
+    if (settings_read(text, length, path, rows[kind].syntax, &settings, loss->changes, error)) {
         g_autoptr(GPtrArray) native = g_ptr_array_new_with_free_func(g_free);
         import.native = native;
-        import.doc = starting_doc(&settings, base, path, warnings);
+        import.doc = starting_doc(&settings, base, path, loss);
         rows[kind].import(&import);
-        warn_unused(&import);
+        sort_unused(&import);
         if (!any_used(&settings)) {
             const bool scenario = kind == EXCHANGE_FORMAT_DEEPSPEED && holds(text, length, "\"model\"") &&
                                   holds(text, length, "\"training\"");

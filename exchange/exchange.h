@@ -9,6 +9,7 @@
 #define ORR_EXCHANGE_H
 
 #include "base/json.h"
+#include "exchange/loss.h"
 #include "spec/spec.h"
 
 typedef enum {
@@ -24,13 +25,23 @@ typedef enum {
 extern const SpecWords exchange_words_format; /* the last one, "hf", can only be imported */
 
 /* Appends `spec` (complete, no "auto") in a format. `scenario`: the document it was loaded from, for the comment.
- * Fails with the field that the framework cannot do. */
+ * `loss` (may be NULL): what the framework's file does not say. Fails with the field that the framework cannot do, or
+ * that its own argument checks refuse. */
 bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat format, GString *out,
-                     GError **error);
+                     ExchangeLoss *loss, GError **error);
+
+/* What starts an exported configuration on the scenario's nodes. */
+typedef enum { EXCHANGE_LAUNCH_SBATCH, EXCHANGE_LAUNCH_TORCHRUN, EXCHANGE_LAUNCH_COUNT } ExchangeLaunch;
+extern const SpecWords exchange_words_launch;
+
+/* Appends a shell script that launches `config` (a path; the file that exchange_export wrote): nodes, GPUs of each,
+ * environment, rendezvous; what only the cluster's users know is marked as a placeholder. */
+bool exchange_export_launch(const Spec *spec, ExchangeFormat format, ExchangeLaunch launch,
+                            const char *config, GString *out, GError **error);
 
 /* A scenario document from a framework's file; not checked, and incomplete where neither file nor base say.
- * `format` -1: told from the text. `base` (may be NULL) instead of the comment. `warnings`: char*. */
+ * `format` -1: told from the text. `base` (may be NULL) instead of the comment. `loss`: what was not carried over. */
 OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, int format,
-                            const OrrJson *base, GPtrArray *warnings, GError **error);
+                            const OrrJson *base, ExchangeLoss *loss, GError **error);
 
 #endif

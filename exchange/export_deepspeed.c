@@ -1,6 +1,6 @@
 /* exchange/export_deepspeed.c - a scenario as DeepSpeed's ds_config.json. Source of the names: DeepSpeed configuration
  * reference. The pipeline, the sequence split and the model are the training script's: they stay in "orrery". */
-#include <string.h>
+#include <math.h>
 
 #include "exchange/internal.h"
 
@@ -15,6 +15,19 @@ static void put_optimizer(const Spec *spec, Settings *out)
         return;
     settings_text(out, "optimizer.type", name);
     settings_raw(out, "optimizer.params.lr", "1e-4");
+    settings_mark_placeholder(out);
+}
+
+/* Elements that gradients and gathered weights of a bucket have. */
+static void put_buckets(const Spec *spec, Settings *out)
+{
+    const SpecPrecision precision = spec->training.precision;
+    const bool whole = precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32;
+    const double elements = floor(spec->execution.framework.data_parallel.bucket_bytes / (whole ? 4 : 2));
+    if (spec->parallel.zero == 0 || elements < 1 || elements > 1e9)
+        return;
+    settings_int(out, "zero_optimization.reduce_bucket_size", (int64_t)elements);
+    settings_int(out, "zero_optimization.allgather_bucket_size", (int64_t)elements);
 }
 
 static void put_zero(const Spec *spec, Settings *out)
@@ -26,6 +39,7 @@ static void put_zero(const Spec *spec, Settings *out)
     settings_bool(out, "zero_optimization.overlap_comm",
                   (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0);
     settings_bool(out, "zero_optimization.contiguous_gradients", true);
+    put_buckets(spec, out);
     if (parallel->zero < 3)
         return;
     if (parallel->zero_group_gpus > 0)
@@ -36,27 +50,131 @@ static void put_zero(const Spec *spec, Settings *out)
     settings_bool(out, "zero_optimization.zero_quantized_gradients", parallel->quantized_gradient_reduce);
 }
 
+static void put_tier(const Spec *spec, const char *part, SpecTier tier, Settings *out)
+{
+    g_autofree char *device = g_strconcat("zero_optimization.", part, ".device", NULL);
+    g_autofree char *pinned = g_strconcat("zero_optimization.", part, ".pin_memory", NULL);
+    if (tier == SPEC_TIER_GPU)
+        return;
+    settings_text(out, device, tier == SPEC_TIER_HOST ? "cpu" : "nvme");
+    settings_bool(out, pinned, spec->offload.pinned);
+}
+
+static void put_offload(const Spec *spec, Settings *out)
+{
+    const SpecOffload *offload = &spec->offload;
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    if (!spec_offloads_states(offload))
+        return;
+    put_tier(spec, "offload_optimizer", offload->optimizer.tier, out);
+    if (offload->ratio < 1 && offload->optimizer.tier != SPEC_TIER_GPU)
+        settings_raw(out, "zero_optimization.offload_optimizer.ratio",
+                     g_ascii_formatd(text, sizeof text, "%.15g", offload->ratio));
+    if (spec->parallel.zero < 3)
+        return;
+    put_tier(spec, "offload_param", offload->weights.tier, out);
+    settings_raw(out, "zero_optimization.sub_group_size",
+                 g_ascii_formatd(text, sizeof text, "%.15g", offload->subgroup_parameters));
+}
+
+/* Orders that its own code has not: the file could not say them. */
+static bool says_scheme(const Spec *spec, GError **error)
+{
+    const SpecOffload *offload = &spec->offload;
+    const char *word = spec_word(&spec_words_offload, (int)offload->scheme);
+    const bool own = offload->update == SPEC_UPDATE_BARRIER && !offload->direct && !offload->fp32_transfer;
+    if (!spec_offloads_states(offload) || own)
+        return true;
+    return exchange_export_refuse(error, EXCHANGE_FORMAT_DEEPSPEED, "offload.scheme", word,
+                                  "give zero-offload, twin-flow, zero3-offload or zero-infinity");
+}
+
+static bool refuse(GError **error, const char *key, const char *value, const char *hint)
+{
+    return exchange_export_refuse(error, EXCHANGE_FORMAT_DEEPSPEED, key, value, hint);
+}
+
+/* A ds_config.json says precision, batch, optimizer, ZeRO and tensor ranks. Anything else that a scenario splits or
+ * casts would be another run. */
+static bool check(const Spec *spec, GError **error)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const SpecPrecision precision = spec->training.precision;
+    const SpecRecompute *recompute = &spec->training.recompute;
+    if (precision != SPEC_PRECISION_BF16 && precision != SPEC_PRECISION_FP16 &&
+        precision != SPEC_PRECISION_FP32 && precision != SPEC_PRECISION_TF32)
+        return refuse(error, "training.precision", spec_word(&spec_words_precision, (int)precision),
+                      "give bf16, fp16, fp32 or tf32: ds_config.json has no 8- or 4-bit products");
+    if (parallel->pipeline > 1)
+        return refuse(
+            error, "parallel.pipeline", "above 1",
+            "give 1: a pipeline is the training script's (PipelineModule), ds_config.json cannot ask for it");
+    if (parallel->context > 1)
+        return refuse(
+            error, "parallel.context", "above 1",
+            "give 1: a split of the sequence is the training script's, ds_config.json cannot ask for it");
+    if (parallel->expert > 1)
+        return refuse(
+            error, "parallel.expert", "above 1",
+            "give 1: expert ranks are the training script's (ep_size), ds_config.json cannot ask for them");
+    if (recompute->mode != SPEC_RECOMPUTE_NONE &&
+        (recompute->mode != SPEC_RECOMPUTE_FULL || recompute->layers > 0))
+        return refuse(error, "training.recompute", spec_word(&spec_words_recompute, (int)recompute->mode),
+                      "give none or full on all layers: the training script switches checkpointing on, for "
+                      "all or none");
+    if (parallel->tensor > 1 && parallel->sequence_parallel == 1)
+        return refuse(error, "parallel.sequence_parallel", "true",
+                      "give false: AutoTP reduces whole activations");
+    if (parallel->zero_group_gpus > 0 && parallel->zero < 3)
+        return refuse(error, "parallel.zero_group_gpus", "below ZeRO 3",
+                      "give zero 3 (MiCS), or leave it out");
+    if (parallel->zero_group_gpus > 0 && parallel->secondary_weight_shard)
+        return refuse(error, "parallel.secondary_weight_shard", "with zero_group_gpus",
+                      "give one: MiCS has no hpZ");
+    if (parallel->secondary_weight_shard && spec->cluster.gpus_per_node == 1)
+        return refuse(error, "parallel.secondary_weight_shard", "true with 1 GPU a node",
+                      "give false: a partition of one rank switches it off in DeepSpeed");
+    if (parallel->tensor > 1 && parallel->zero == 3)
+        return refuse(error, "parallel.tensor", "above 1 with ZeRO 3", "give zero 0, 1 or 2 (AutoTP)");
+    if (parallel->tensor > spec->model.kv_heads)
+        return refuse(error, "parallel.tensor", "above the key and value heads",
+                      "give at most as many (AutoTP)");
+    if (spec->offload.activation_layers > 0)
+        return refuse(error, "offload.activation_layers", "above 0",
+                      "give none: checkpoints are offloaded by the script");
+    return true;
+}
+
+/* What the script has to build and switch on for this to be the scenario's run. */
+static void leave_to_script(const Spec *spec, Settings *out)
+{
+    settings_leave(
+        out, "model, training.sequence_length: %s at %d tokens is what the training script has to build",
+        spec->model.name, spec->training.sequence_length);
+    if (spec->training.recompute.mode == SPEC_RECOMPUTE_FULL)
+        settings_leave(out, "training.recompute: full: the training script switches it on "
+                            "(model.gradient_checkpointing_enable() of transformers)");
+    if (spec->model.moe.experts > 0)
+        settings_leave(out, "model.moe: expert layers are the training script's");
+}
+
 bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error)
 {
     const SpecTraining *training = &spec->training;
     const SpecPrecision precision = training->precision;
-    if (spec->parallel.zero_group_gpus > 0 && spec->parallel.zero < 3)
-        return exchange_export_refuse(error, EXCHANGE_FORMAT_DEEPSPEED, "parallel.zero_group_gpus",
-                                      "below ZeRO 3", "give zero 3 (MiCS), or leave it out");
-    if (spec->parallel.tensor > 1 && spec->parallel.zero == 3)
-        return exchange_export_refuse(error, EXCHANGE_FORMAT_DEEPSPEED, "parallel.tensor",
-                                      "above 1 with ZeRO 3", "give zero 0, 1 or 2 (AutoTP)");
+    if (!check(spec, error) || !says_scheme(spec, error))
+        return false;
     settings_int(out, "train_batch_size", training->global_batch);
     settings_int(out, "train_micro_batch_size_per_gpu", training->micro_batch);
     settings_int(out, "gradient_accumulation_steps", spec_microbatches(spec));
     settings_raw(out, "gradient_clipping", "1");
     put_optimizer(spec, out);
     settings_bool(out, "fp16.enabled", precision == SPEC_PRECISION_FP16);
-    settings_bool(out, "bf16.enabled",
-                  precision != SPEC_PRECISION_FP16 && precision != SPEC_PRECISION_FP32 &&
-                      precision != SPEC_PRECISION_TF32);
+    settings_bool(out, "bf16.enabled", precision == SPEC_PRECISION_BF16);
     put_zero(spec, out);
+    put_offload(spec, out);
     if (spec->parallel.tensor > 1)
         settings_int(out, "tensor_parallel.autotp_size", spec->parallel.tensor);
+    leave_to_script(spec, out);
     return true;
 }

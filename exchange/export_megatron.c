@@ -135,7 +135,8 @@ static bool put_model(const Export *export)
         put_switch(export, row->flag, NULL, value != row->flag_inverse);
         put_switch(export, NULL, row->bridge, value != row->bridge_inverse);
     }
-    put_switch(export, "group-query-attention", NULL, model->kv_heads < model->heads);
+    put_switch(export, "group-query-attention", NULL,
+               model->kv_heads < model->heads && model->mla.kv_lora_rank == 0);
     put_switch(export, "multi-latent-attention", "model.multi_latent_attention", model->mla.kv_lora_rank > 0);
     put_decimal(export, "hidden-dropout", "model.hidden_dropout", model->dropout_frac);
     put_decimal(export, "attention-dropout", "model.attention_dropout", model->dropout_frac);
@@ -246,19 +247,56 @@ static void put_gradients(const Export *export)
         settings_text(export->out, "grad-reduce-in-bf16", NULL);
 }
 
+/* Its hybrid optimizer keeps a share of the states on the host; weights and other orders it has not. */
+static bool says_offload(const Export *export)
+{
+    const SpecOffload *offload = &export->spec->offload;
+    const bool own = offload->optimizer.tier == SPEC_TIER_HOST && offload->weights.tier == SPEC_TIER_GPU &&
+                     offload->update == SPEC_UPDATE_BARRIER && !offload->direct;
+    if (!spec_offloads_states(offload) || own)
+        return true;
+    return refuse(export, "offload.scheme", spec_word(&spec_words_offload, (int)offload->scheme),
+                  "give zero-offload or twin-flow");
+}
+
+/* What Megatron-FSDP asks for besides; its weight gradients are not added inside the GEMM. */
+static void put_fsdp(const Export *export, const char *strategy)
+{
+    put_text(export, "data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy", strategy);
+    put_text(export, "ckpt-format", "checkpoint.ckpt_format", "fsdp_dtensor");
+    put_switch(export, "no-gradient-accumulation-fusion", NULL, true);
+    put_switch(export, NULL, "model.gradient_accumulation_fusion", false);
+    if (export->spec->execution.framework.kernels.fused_grad_accumulation)
+        settings_leave(
+            export->out,
+            "execution.framework.kernels.fused_grad_accumulation: Megatron-FSDP is launched without it, "
+            "the prediction has it");
+}
+
 static bool put_data(const Export *export)
 {
     static const char *const strategies[4] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
     const SpecParallel *parallel = &export->spec->parallel;
     const unsigned overlap = spec_overlap(export->spec);
-    put_switch(export, "sequence-parallel", "model.sequence_parallel", parallel->sequence_parallel == 1);
+    put_switch(export, "sequence-parallel", "model.sequence_parallel",
+               parallel->sequence_parallel == 1 && parallel->tensor > 1);
     if (export->spec->offload.activation_layers > 0)
         put_switch(export, NULL, "model.cpu_offloading", true);
+    if (!says_offload(export))
+        return false;
+    if (spec_offloads_states(&export->spec->offload)) {
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        put_switch(export, "optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", true);
+        g_ascii_formatd(text, sizeof text, "%.15g", export->spec->offload.ratio);
+        if (export->bridge)
+            settings_raw(export->out, "optimizer.optimizer_offload_fraction", text);
+        else
+            settings_text(export->out, "optimizer-offload-fraction", text);
+    }
     put_switch(export, "use-distributed-optimizer", "ddp.use_distributed_optimizer", parallel->zero > 0);
     put_switch(export, "use-megatron-fsdp", "ddp.use_megatron_fsdp", parallel->zero > 1);
     if (parallel->zero > 1)
-        put_text(export, "data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy",
-                 strategies[parallel->zero]);
+        put_fsdp(export, strategies[parallel->zero]);
     if (parallel->zero_group_gpus > 0 && parallel->zero > 0)
         put_int(export, "num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances",
                 parallel->data / parallel->zero_group_gpus);
@@ -269,9 +307,9 @@ static bool put_data(const Export *export)
                    (overlap & SPEC_OVERLAP_PARAM_GATHER) != 0);
     put_gradients(export);
     put_switch(export, "tp-comm-overlap", "comm_overlap.tp_comm_overlap",
-               (overlap & SPEC_OVERLAP_TENSOR) != 0);
+               megatron_tensor_overlaps(export->spec));
     put_switch(export, "overlap-moe-expert-parallel-comm", "comm_overlap.overlap_moe_expert_parallel_comm",
-               (overlap & SPEC_OVERLAP_EXPERT) != 0);
+               megatron_expert_overlaps(export->spec));
     return true;
 }
 
@@ -364,6 +402,12 @@ static bool put_recompute(const Export *export)
                   "give none, selective, full or modules");
 }
 
+static void put_placeholder(const Export *export, const char *name, const char *value)
+{
+    settings_raw(export->out, name, value);
+    settings_mark_placeholder(export->out);
+}
+
 static bool put_training(const Export *export)
 {
     const SpecTraining *training = &export->spec->training;
@@ -381,14 +425,16 @@ static bool put_training(const Export *export)
         settings_int(export->out, "dataset.sequence_length", training->sequence_length);
         if (samples > 0)
             settings_int(export->out, "train.train_iters", (int64_t)ceil(samples / training->global_batch));
+        else
+            put_placeholder(export, "train.train_iters", "100");
     } else {
         if (samples > 0)
             settings_int(export->out, "train-samples", (int64_t)samples);
         else
-            settings_int(export->out, "train-iters", 100);
-        settings_text(export->out, "tokenizer-type", "NullTokenizer");
-        settings_text(export->out, "mock-data", NULL);
-        settings_raw(export->out, "lr", "1.0e-4");
+            put_placeholder(export, "train-iters", "100");
+        put_placeholder(export, "tokenizer-type", "NullTokenizer");
+        put_placeholder(export, "mock-data", NULL);
+        put_placeholder(export, "lr", "1.0e-4");
     }
     return put_precision(export) && put_recompute(export);
 }
@@ -397,6 +443,9 @@ static bool export_named(const Spec *spec, bool bridge, Settings *out, GError **
 {
     const Export export = {spec, out, bridge, error};
     const bool alike = spec->parallel.pipeline == 1 || deals_alike(spec);
+    if (!megatron_check(spec, bridge, error))
+        return false;
+    megatron_environment(spec, out);
     for (int i = 0; i < megatron_int_count; i++) {
         const MegatronInt *row = &megatron_ints[i];
         int value;

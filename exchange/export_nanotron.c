@@ -1,5 +1,6 @@
 /* exchange/export_nanotron.c - a scenario as a nanotron configuration in YAML: its Llama family, dense.
- * Source of the names: nanotron/config/{config,parallelism_config,models_config}.py. */
+ * Source of the names: nanotron/config/{config,parallelism_config,models_config}.py;
+ * of what is refused: config.py (__post_init__), trainer.py (context ranks). */
 #include <math.h>
 
 #include "exchange/internal.h"
@@ -42,6 +43,19 @@ static bool has_execution(const Spec *spec, GError **error)
     if (training->precision != SPEC_PRECISION_BF16 && training->precision != SPEC_PRECISION_FP16 &&
         training->precision != SPEC_PRECISION_FP32)
         return refuse(error, "training.precision", precision, "give bf16, fp16 or fp32");
+    if (parallel->context > 1)
+        return refuse(error, "parallel.context", "above 1",
+                      "give 1: it does not initialise a model over context ranks");
+    if (spec->model.heads % parallel->tensor != 0 || spec->model.kv_heads < parallel->tensor)
+        return refuse(error, "parallel.tensor",
+                      "does not divide the heads, or is above the key and value heads",
+                      "give one that the heads allow");
+    if ((spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && parallel->tensor > 1 &&
+        parallel->sequence_parallel != 1)
+        return refuse(error, "execution.overlap", "tensor without sequence parallelism",
+                      "give parallel.sequence_parallel true (tp_mode REDUCE_SCATTER)");
+    if (spec->offload.activation_layers > 0)
+        return refuse(error, "offload.activation_layers", "above 0", "give none");
     if (training->optimizer != SPEC_OPTIMIZER_ADAM && training->optimizer != SPEC_OPTIMIZER_SGD)
         return refuse(error, "training.optimizer", spec_word(&spec_words_optimizer, (int)training->optimizer),
                       "give adam or sgd");
@@ -60,7 +74,7 @@ static void put_parallelism(const Spec *spec, Settings *out)
     settings_text(out, "parallelism.tp_mode",
                   parallel->sequence_parallel == 1 ? "REDUCE_SCATTER" : "ALL_REDUCE");
     settings_bool(out, "parallelism.tp_linear_async_communication",
-                  (spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0);
+                  (spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && parallel->tensor > 1);
     settings_bool(out, "parallelism.recompute_layer", spec->training.recompute.mode == SPEC_RECOMPUTE_FULL);
 }
 
@@ -105,6 +119,7 @@ static void put_optimizer(const Spec *spec, Settings *out)
         settings_text(out, "optimizer.optimizer_factory.name", "sgd");
     }
     settings_raw(out, "optimizer.learning_rate_scheduler.learning_rate", "1.0e-4");
+    settings_mark_placeholder(out);
     settings_text(out, "optimizer.learning_rate_scheduler.lr_warmup_style", "linear");
     settings_text(out, "optimizer.learning_rate_scheduler.lr_decay_style", "cosine");
 }
@@ -113,6 +128,10 @@ bool exchange_export_nanotron(const Spec *spec, Settings *out, GError **error)
 {
     const SpecTraining *training = &spec->training;
     const double step_tokens = (double)training->global_batch * training->sequence_length;
+    if (spec_offloads_states(&spec->offload))
+        return exchange_export_refuse(error, EXCHANGE_FORMAT_NANOTRON, "offload.scheme",
+                                      spec_word(&spec_words_offload, (int)spec->offload.scheme),
+                                      "give none: it keeps all states on the GPU");
     if (!has_model(spec, error) || !has_execution(spec, error))
         return false;
     settings_text(out, "general.project", "orrery");
@@ -124,12 +143,18 @@ bool exchange_export_nanotron(const Spec *spec, Settings *out, GError **error)
     settings_int(out, "tokens.batch_accumulation_per_replica", spec_microbatches(spec));
     settings_int(out, "tokens.train_steps",
                  training->tokens > 0 ? (int64_t)ceil(training->tokens / step_tokens) : 100);
+    if (!(training->tokens > 0))
+        settings_mark_placeholder(out);
     put_optimizer(spec, out);
     settings_text(out, "tokenizer.tokenizer_name_or_path", "robot-test/dummy-tokenizer-wordlevel");
+    settings_mark_placeholder(out);
     settings_text(out, "checkpoints.checkpoints_path", "checkpoints");
+    settings_mark_placeholder(out);
     settings_int(out, "checkpoints.checkpoint_interval", 1000);
     settings_raw(
         out, "data_stages",
         "[{name: all, start_training_step: 1, data: {dataset: null, num_loading_workers: 1, seed: 42}}]");
+    settings_mark_placeholder(out);
+    settings_environment(out, "CUDA_DEVICE_MAX_CONNECTIONS", "1");
     return true;
 }

@@ -18,19 +18,45 @@ static bool refuse(GError **error, const char *key, const char *value, const cha
     return exchange_export_refuse(error, EXCHANGE_FORMAT_TORCHTITAN, key, value, hint);
 }
 
-/* "llama3-405b" is model "llama3", flavor "405B". */
+const TorchtitanModel torchtitan_models[TORCHTITAN_MODELS] = {
+    {"llama3-8b", "llama3", "8B"},
+    {"llama3-70b", "llama3", "70B"},
+    {"llama3-405b", "llama3", "405B"},
+    {"deepseek-v2-lite", "deepseek_v3", "16B"},
+    {"deepseek-v2", "deepseek_v3", "236B"},
+    {"deepseek-v3", "deepseek_v3", "671B"},
+    {"llama4-scout-109b", "llama4", "17bx16e"},
+    {"llama4-maverick-400b", "llama4", "17bx128e"},
+    {"qwen3-30b-a3b", "qwen3", "30B-A3B"},
+    {"qwen3-235b-a22b", "qwen3", "235B-A22B"},
+};
+
 static void put_model(const Spec *spec, Settings *out)
 {
-    const char *dash = strrchr(spec->model.name, '-');
-    g_autofree char *name = dash != NULL ? g_strndup(spec->model.name, (gsize)(dash - spec->model.name))
-                                         : g_strdup(spec->model.name);
-    g_autofree char *flavor = g_ascii_strup(dash != NULL ? dash + 1 : "", -1);
-    settings_text(out, "model.name", name);
-    settings_text(out, "model.flavor", flavor);
-    if (spec_gemm_dtype(spec->training.precision) == SPEC_FP8)
-        settings_raw(out, "model.converters",
-                     spec->training.precision == SPEC_PRECISION_MXFP8 ? "[\"quantize.linear.mx\"]"
-                                                                      : "[\"quantize.linear.float8\"]");
+    const TorchtitanModel *known = NULL;
+    const bool experts = spec->model.moe.experts > 0;
+    for (int i = 0; i < TORCHTITAN_MODELS; i++)
+        if (strcmp(torchtitan_models[i].preset, spec->model.name) == 0)
+            known = &torchtitan_models[i];
+    settings_text(out, "model.name", known != NULL ? known->name : spec->model.name);
+    if (known != NULL)
+        settings_text(out, "model.flavor", known->flavor);
+    else
+        settings_mark_placeholder(out);
+    if (known == NULL)
+        settings_leave(
+            out, "model: %s is none of torchtitan's own; it has to be added there with these dimensions",
+            spec->model.name);
+    if (spec_gemm_dtype(spec->training.precision) != SPEC_FP8)
+        return;
+    const bool mx = spec->training.precision == SPEC_PRECISION_MXFP8;
+    g_autofree char *list = g_strdup_printf(experts ? "[\"quantize.linear.%s\", \"quantize.grouped_mm.%s\"]"
+                                                    : "[\"quantize.linear.%s\"]",
+                                            mx ? "mx" : "float8", mx ? "mx" : "float8");
+    settings_raw(out, "model.converters", list);
+    if (experts)
+        settings_raw(out, mx ? "quantize.grouped_mm.mx.fqns" : "quantize.grouped_mm.float8.fqns",
+                     "[\"experts\"]");
 }
 
 static void put_training(const Spec *spec, Settings *out)
@@ -44,7 +70,10 @@ static void put_training(const Spec *spec, Settings *out)
     settings_int(out, "training.seq_len", training->sequence_length);
     settings_int(out, "training.steps",
                  training->tokens > 0 ? (int64_t)ceil(training->tokens / step_tokens) : 100);
+    if (!(training->tokens > 0))
+        settings_mark_placeholder(out);
     settings_text(out, "training.dataset", "c4");
+    settings_mark_placeholder(out);
     settings_text(out, "training.mixed_precision_param",
                   training->precision == SPEC_PRECISION_FP32 ? "float32" : "bfloat16");
     settings_text(out, "training.mixed_precision_reduce", "float32");
@@ -57,8 +86,8 @@ static bool put_precision(const Spec *spec, Settings *out, GError **error)
     case SPEC_PRECISION_BF16:
         return true;
     case SPEC_PRECISION_FP8_TENSORWISE:
-        settings_text(out, "quantize.linear.float8.recipe_name", "tensorwise");
-        settings_bool(out, "quantize.linear.float8.enable_fsdp_float8_all_gather", true);
+        settings_bool(out, "quantize.linear.float8.enable_fsdp_float8_all_gather",
+                      true); /* and no recipe_name */
         return true;
     case SPEC_PRECISION_FP8_ROWWISE:
         settings_text(out, "quantize.linear.float8.recipe_name", "rowwise");
@@ -84,11 +113,13 @@ static void put_data(const Spec *spec, Settings *out)
     settings_text(out, "parallelism.fsdp_reshard_after_forward", parallel->zero == 2 ? "never" : "default");
     settings_int(out, "parallelism.tensor_parallel_degree", parallel->tensor);
     settings_bool(out, "parallelism.enable_async_tensor_parallel",
-                  (spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0);
+                  (spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && parallel->tensor > 1);
     settings_int(out, "parallelism.context_parallel_degree", parallel->context);
     if (spec->model.moe.experts > 0) {
         settings_int(out, "parallelism.expert_parallel_degree", parallel->expert);
         settings_int(out, "parallelism.expert_tensor_parallel_degree", parallel->expert_tensor);
+        settings_text(out, "parallelism.expert_parallel_comm_backend",
+                      parallel->moe_dispatcher == SPEC_DISPATCHER_DEEPEP ? "deepep" : "standard");
     }
 }
 
@@ -159,9 +190,56 @@ static bool put_recompute(const Spec *spec, Settings *out, GError **error)
     return true;
 }
 
+/* Sources: torchtitan/distributed/{parallel_dims,pipeline_parallel}.py, components/quantization/{float8,mx}.py,
+ * models/llama3/infra/parallelize.py, train.py. */
+static bool check(const Spec *spec, GError **error)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const SpecTraining *training = &spec->training;
+    const bool moe = spec->model.moe.experts > 0;
+    const int divisor = parallel->tensor * (parallel->context > 1 ? 2 * parallel->context : 1);
+    const bool eight = training->precision == SPEC_PRECISION_FP8_TENSORWISE ||
+                       training->precision == SPEC_PRECISION_FP8_ROWWISE;
+    if (training->sequence_length % divisor != 0)
+        return refuse(error, "training.sequence_length",
+                      "no multiple of tensor ranks and twice the context ranks", "give one that is");
+    if (parallel->zero == 0 && parallel->data > 1 &&
+        parallel->tensor * parallel->pipeline * parallel->context > 1)
+        return refuse(error, "parallel.zero", "0 beside other ways to split",
+                      "give 2 or 3: its DDP stands alone, without tensor, pipeline or context ranks");
+    if (parallel->zero == 0 && parallel->context > 1)
+        return refuse(error, "parallel.zero", "0 with context ranks",
+                      "give 2 or 3: FSDP shards over context ranks too");
+    if (parallel->zero > 0 && parallel->zero_group_gpus == 1 && parallel->data > 1)
+        return refuse(error, "parallel.zero_group_gpus", "1",
+                      "give zero 0 (DDP): a group of one rank shards nothing");
+    if (moe && parallel->expert > 1 && parallel->expert_tensor != 1 &&
+        parallel->expert_tensor != parallel->tensor)
+        return refuse(error, "parallel.expert_tensor", "neither 1 nor tensor", "give one of them");
+    if (moe && parallel->moe_dispatcher != SPEC_DISPATCHER_ALLTOALL &&
+        parallel->moe_dispatcher != SPEC_DISPATCHER_DEEPEP)
+        return refuse(error, "parallel.moe_dispatcher",
+                      spec_word(&spec_words_dispatcher, (int)parallel->moe_dispatcher),
+                      "give alltoall or deepep");
+    if (moe && eight && (parallel->pipeline > 1 || parallel->context > 1))
+        return refuse(error, "training.precision", "fp8 experts with a pipeline or context ranks",
+                      "give bf16, or parallel.pipeline 1 and parallel.context 1");
+    if (training->precision == SPEC_PRECISION_MXFP8 && spec->execution.compiled && parallel->tensor > 1)
+        return refuse(error, "execution.compiled", "true with mxfp8 and tensor ranks",
+                      "give false, or parallel.tensor 1");
+    if ((spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && parallel->tensor > 1 &&
+        !spec->execution.compiled)
+        return refuse(error, "execution.overlap", "tensor without compiled",
+                      "give execution.compiled true: asynchronous tensor parallelism is the compiler's");
+    return true;
+}
+
 bool exchange_export_torchtitan(const Spec *spec, Settings *out, GError **error)
 {
     const SpecParallel *parallel = &spec->parallel;
+    if (spec_offloads_states(&spec->offload))
+        return refuse(error, "offload.scheme", spec_word(&spec_words_offload, (int)spec->offload.scheme),
+                      "give none: training.enable_cpu_offload is set by hand");
     if (parallel->zero == 1)
         return refuse(error, "parallel.zero", "1", "give 0 (DDP), 2 or 3 (FSDP2)");
     if (parallel->tensor > 1 && parallel->sequence_parallel != 1)
@@ -172,6 +250,8 @@ bool exchange_export_torchtitan(const Spec *spec, Settings *out, GError **error)
                       spec_word(&spec_words_optimizer, (int)spec->training.optimizer), "give adam");
     settings_text(out, "job.description", spec->name);
     put_model(spec, out);
+    if (!check(spec, error))
+        return false;
     settings_text(out, "optimizer.name", "AdamW");
     put_training(spec, out);
     put_data(spec, out);

@@ -34,20 +34,74 @@ static bool filled_by_trainer(const Settings *settings)
     return false;
 }
 
-static void warn_offload(const ExchangeImport *import)
+static const char *tier_of(const ExchangeImport *import, const char *part)
 {
-    static const char *const keys[][2] = {{"zero_optimization.offload_optimizer", "optimizer states"},
-                                          {"zero_optimization.offload_param", "weights"}};
-    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
-        g_autofree char *device = g_strconcat(keys[i][0], ".device", NULL);
-        g_autofree char *pinned = g_strconcat(keys[i][0], ".pin_memory", NULL);
-        const char *where = exchange_import_text(import, device);
-        exchange_import_text(import, pinned);
-        if (where != NULL && strcmp(where, "none") != 0)
-            exchange_import_warn(
-                import, "%s: %s: %s on the host are not simulated; the scenario keeps them on the GPU",
-                device, where, keys[i][1]);
-    }
+    g_autofree char *key = g_strconcat("zero_optimization.", part, ".device", NULL);
+    const char *device = exchange_import_text(import, key);
+    if (device == NULL || strcmp(device, "none") == 0)
+        return NULL;
+    if (strcmp(device, "cpu") == 0)
+        return "host";
+    if (strcmp(device, "nvme") == 0)
+        return "nvme";
+    exchange_import_warn(import, "%s: \"%s\" is none of cpu, nvme and none; states stay on the GPU", key,
+                         device);
+    return NULL;
+}
+
+/* How its buffers are cut and its disks are read has no field: the rates of cluster.host stand for that. */
+static void read_tuning(const ExchangeImport *import)
+{
+    static const char *const keys[] = {"zero_optimization.offload_optimizer.buffer_count",
+                                       "zero_optimization.offload_optimizer.fast_init",
+                                       "zero_optimization.offload_optimizer.nvme_path",
+                                       "zero_optimization.offload_optimizer.pipeline_read",
+                                       "zero_optimization.offload_optimizer.pipeline_write",
+                                       "zero_optimization.offload_param.buffer_count",
+                                       "zero_optimization.offload_param.buffer_size",
+                                       "zero_optimization.offload_param.max_in_cpu",
+                                       "zero_optimization.offload_param.nvme_path",
+                                       "zero_optimization.offload_param.pin_memory",
+                                       "aio.block_size",
+                                       "aio.queue_depth",
+                                       "aio.thread_count",
+                                       "aio.single_submit",
+                                       "aio.overlap_events"};
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
+        exchange_import_text(import, keys[i]);
+}
+
+static void take_number(ExchangeImport *import, const char *from, const char *key)
+{
+    const char *text = exchange_import_text(import, from);
+    char *end = NULL;
+    const double value = text != NULL ? g_ascii_strtod(text, &end) : 0;
+    if (text != NULL && end != text && *end == '\0' && value > 0)
+        exchange_import_native(import, key, text);
+}
+
+static void take_offload(ExchangeImport *import)
+{
+    const char *states = tier_of(import, "offload_optimizer"), *weights = tier_of(import, "offload_param");
+    const bool sharded = exchange_import_doc_int(import, "parallel.zero", 0) == 3;
+    const bool disks = g_strcmp0(states, "nvme") == 0 || g_strcmp0(weights, "nvme") == 0;
+    const char *ratio = exchange_import_text(import, "zero_optimization.offload_optimizer.ratio");
+    const bool pinned = exchange_import_bool(import, "zero_optimization.offload_optimizer.pin_memory", false);
+    read_tuning(import);
+    if (states == NULL && weights == NULL)
+        return;
+    exchange_import_native(import, "offload.scheme",
+                           disks                              ? "zero-infinity"
+                           : weights == NULL && ratio != NULL ? "twin-flow"
+                           : sharded                          ? "zero3-offload"
+                                                              : "zero-offload");
+    exchange_import_native(import, "offload.optimizer.tier", states != NULL ? states : "gpu");
+    exchange_import_native(import, "offload.weights.tier", weights != NULL ? weights : "gpu");
+    if (states == NULL)
+        exchange_import_native(import, "offload.gradients.tier", "gpu");
+    exchange_import_native_bool(import, "offload.pinned", pinned);
+    take_number(import, "zero_optimization.offload_optimizer.ratio", "offload.ratio");
+    take_number(import, "zero_optimization.sub_group_size", "offload.subgroup_parameters");
 }
 
 /* train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x data: two of the first three
@@ -106,6 +160,29 @@ static void take_precision(ExchangeImport *import)
     exchange_import_native(import, "training.precision", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
 }
 
+/* DeepSpeed counts elements; the profile has one size, in bytes, for both ways. */
+static void take_buckets(ExchangeImport *import)
+{
+    int reduce = 0, gather = 0;
+    const OrrJson *precision = exchange_import_at(import, "training.precision");
+    const bool whole =
+        precision != NULL && orr_json_type(precision) == ORR_JSON_TEXT &&
+        (strcmp(orr_json_text(precision), "fp32") == 0 || strcmp(orr_json_text(precision), "tf32") == 0);
+    const bool reduces = exchange_import_int(import, "zero_optimization.reduce_bucket_size", &reduce);
+    const bool gathers = exchange_import_int(import, "zero_optimization.allgather_bucket_size", &gather);
+    if (!reduces && !gathers)
+        return;
+    if (reduces && gathers && reduce != gather)
+        exchange_import_warn(import,
+                             "zero_optimization.allgather_bucket_size: %d: a scenario has one bucket size; "
+                             "reduce_bucket_size's is taken",
+                             gather);
+    const double bytes = (double)(reduces ? reduce : gather) * (whole ? 4 : 2);
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    g_ascii_dtostr(text, sizeof text, bytes);
+    exchange_import_native(import, "execution.framework.data_parallel.bucket_bytes", text);
+}
+
 static void take_zero(ExchangeImport *import)
 {
     const struct {
@@ -115,29 +192,41 @@ static void take_zero(ExchangeImport *import)
     int partition = 0;
     exchange_import_move(import, "zero_optimization.stage", "parallel.zero");
     exchange_import_move(import, "zero_optimization.mics_shard_size", "parallel.zero_group_gpus");
-    if (exchange_import_int(import, "zero_optimization.zero_hpz_partition_size", &partition))
+    if (exchange_import_int(import, "zero_optimization.zero_hpz_partition_size", &partition)) {
+        const int node = exchange_import_doc_int(import, "cluster.gpus_per_node", partition);
         exchange_import_native_bool(import, "parallel.secondary_weight_shard", partition > 1);
+        if (partition > 1 && partition != node)
+            exchange_import_warn(
+                import,
+                "zero_optimization.zero_hpz_partition_size: %d: a scenario's second shard is a "
+                "node of %d GPUs",
+                partition, node);
+    }
     for (gsize i = 0; i < G_N_ELEMENTS(switches); i++)
         if (exchange_import_text(import, switches[i].name) != NULL)
             exchange_import_native_bool(import, switches[i].key,
                                         exchange_import_bool(import, switches[i].name, false));
-    if (exchange_import_text(import, "zero_optimization.overlap_comm") != NULL)
-        exchange_import_overlap(import, "grad_reduce",
-                                exchange_import_bool(import, "zero_optimization.overlap_comm", false));
+    take_buckets(import);
+    if (exchange_import_text(import, "zero_optimization.overlap_comm") == NULL)
+        return;
+    const bool silent = exchange_import_at(import, "execution.overlap") == NULL;
+    exchange_import_overlap(import, "grad_reduce",
+                            exchange_import_bool(import, "zero_optimization.overlap_comm", false));
+    if (silent &&
+        exchange_import_doc_int(import, "parallel.zero", 0) == 3) /* it prefetches whatever is set */
+        exchange_import_overlap(import, "param_gather", true);
 }
 
 void exchange_import_deepspeed(ExchangeImport *import)
 {
-    static const char *const run_only[] = {"gradient_clipping", "optimizer.params.lr",
-                                           "zero_optimization.contiguous_gradients", "steps_per_print"};
-    for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
-        exchange_import_text(import, run_only[i]);
+    static const char *const run_only[] = {"zero_optimization.contiguous_gradients"};
+    exchange_import_harmless(import, run_only, G_N_ELEMENTS(run_only));
+    exchange_import_implied(import, "execution.framework",
+                            filled_by_trainer(import->in) ? "transformers-deepspeed" : "deepspeed");
     take_batch(import);
     take_optimizer(import);
     take_precision(import);
     take_zero(import);
-    warn_offload(import);
+    take_offload(import);
     exchange_import_move(import, "tensor_parallel.autotp_size", "parallel.tensor");
-    exchange_import_implied(import, "execution.framework",
-                            filled_by_trainer(import->in) ? "transformers-deepspeed" : "deepspeed");
 }

@@ -141,7 +141,7 @@ static void take_model(const Names *names)
     const bool shape = text_of(names, "num-layers", "model.num_layers") != NULL;
     if (!had_model && shape) {
         g_autofree char *name = g_path_get_basename(names->import->path);
-        g_autofree char *quoted = g_strdup_printf("\"%s\"", name);
+        g_autofree char *quoted = exchange_json_text(name);
         exchange_import_implied(names->import, "model.name", quoted);
     }
     for (int i = 0; i < megatron_int_count; i++) {
@@ -315,6 +315,25 @@ static void take_expert_tensor(const Names *names)
         exchange_import_implied(names->import, "parallel.expert_tensor", tensor);
 }
 
+/* Copies of the sharded state: the group is what the data-parallel ranks leave of each. */
+static void take_instances(const Names *names)
+{
+    const char *key =
+        names->bridge ? "ddp.num_distributed_optimizer_instances" : "num-distributed-optimizer-instances";
+    int instances = 1;
+    if (!exchange_import_int(names->import, key, &instances) || instances <= 1 ||
+        exchange_import_at(names->import, "parallel.zero_group_gpus") != NULL)
+        return;
+    const int data = exchange_import_doc_int(names->import, "parallel.data", 0);
+    if (data > 0 && data % instances == 0)
+        exchange_import_native_int(names->import, "parallel.zero_group_gpus", data / instances);
+    else
+        exchange_import_warn(
+            names->import,
+            "%s: %d: the data-parallel degree is not known; give --set parallel.zero_group_gpus=N", key,
+            instances);
+}
+
 static void take_data(const Names *names)
 {
     const struct {
@@ -328,7 +347,9 @@ static void take_data(const Names *names)
     const char *strategy =
         text_of(names, "data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy");
     bool value = false, fsdp = false, distributed = false;
-    if (switch_of(names, "sequence-parallel", "model.sequence_parallel", &value))
+    const int tensor = exchange_import_doc_int(names->import, "parallel.tensor", 1),
+              experts = exchange_import_doc_int(names->import, "parallel.expert", 1);
+    if (switch_of(names, "sequence-parallel", "model.sequence_parallel", &value) && tensor > 1)
         exchange_import_native_bool(names->import, "parallel.sequence_parallel", value);
     switch_of(names, "use-megatron-fsdp", "ddp.use_megatron_fsdp", &fsdp);
     if (switch_of(names, "use-distributed-optimizer", "ddp.use_distributed_optimizer", &distributed)) {
@@ -338,8 +359,10 @@ static void take_data(const Names *names)
                                                                                                  : 0;
         exchange_import_native_int(names->import, "parallel.zero", zero);
         for (gsize i = 0; i < G_N_ELEMENTS(overlaps); i++) {
-            const bool nothing_gathered = zero == 0 && strcmp(overlaps[i].word, "param_gather") == 0;
-            if (switch_of(names, overlaps[i].flag, overlaps[i].bridge, &value) && !nothing_gathered)
+            const bool idle = (zero == 0 && strcmp(overlaps[i].word, "param_gather") == 0) ||
+                              (tensor <= 1 && strcmp(overlaps[i].word, "tensor") == 0) ||
+                              (experts <= 1 && strcmp(overlaps[i].word, "expert") == 0);
+            if (switch_of(names, overlaps[i].flag, overlaps[i].bridge, &value) && !idle)
                 exchange_import_overlap(names->import, overlaps[i].word, value);
         }
     }
@@ -355,7 +378,19 @@ static void take_data(const Names *names)
     if (switch_of(names, "use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping", &value) && value)
         exchange_import_native(names->import, "parallel.order", "tp-cp-ep-pp-dp");
     text_of(names, "cpu-offloading", "model.cpu_offloading"); /* the number of layers says it too */
-    text_of(names, "num-distributed-optimizer-instances", "ddp.num_distributed_optimizer_instances");
+    if (switch_of(names, "optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", &value) && value) {
+        const char *fraction =
+            text_of(names, "optimizer-offload-fraction", "optimizer.optimizer_offload_fraction");
+        char *end = NULL;
+        const double ratio = fraction != NULL ? g_ascii_strtod(fraction, &end) : 1;
+        exchange_import_native(names->import, "offload.scheme", ratio < 1 ? "twin-flow" : "zero-offload");
+        if (fraction != NULL && end != fraction && *end == '\0')
+            exchange_import_native(names->import, "offload.ratio", fraction);
+    }
+    text_of(names, "ckpt-format", "checkpoint.ckpt_format");
+    text_of(names, "no-gradient-accumulation-fusion",
+            "model.gradient_accumulation_fusion"); /* take_framework */
+    take_instances(names);
 }
 
 /* --- training --- */
@@ -467,13 +502,20 @@ static void take_attention(const Names *names)
         exchange_import_native(names->import, "execution.attention", "flash2");
 }
 
+/* Whether weight-gradient GEMMs add to the gradient, as they do unless told otherwise. */
+static bool fuses(const Names *names)
+{
+    return names->bridge ? exchange_import_bool(names->import, "model.gradient_accumulation_fusion", true)
+                         : !exchange_import_bool(names->import, "no-gradient-accumulation-fusion", false);
+}
+
 /* What a recipe of Megatron-Bridge still switches on beside what its overrides say. */
 static char *bridge_framework(const Names *names, bool told, int deferred)
 {
     bool tensor = true, pipeline = true;
     switch_of(names, "tp-comm-overlap", "comm_overlap.tp_comm_overlap", &tensor);
     switch_of(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm", &pipeline);
-    if (tensor && pipeline && !told)
+    if (tensor && pipeline && !told && fuses(names))
         return g_strdup("megatron-core");
     GString *text = g_string_new("{\"preset\": \"megatron-core\"");
     if (!tensor || !pipeline)
@@ -483,6 +525,8 @@ static char *bridge_framework(const Names *names, bool told, int deferred)
                                           : "");
     if (told)
         g_string_append_printf(text, ", \"pipeline\": {\"deferred_head_gradients\": %d}", deferred);
+    if (!fuses(names))
+        g_string_append(text, ", \"kernels\": {\"fused_grad_accumulation\": false}");
     g_string_append_c(text, '}');
     return g_string_free(text, FALSE);
 }
@@ -499,10 +543,12 @@ static void take_framework(const Names *names)
                         names->bridge ? "comm_overlap.wgrad_deferral_limit" : "wgrad-deferral-limit", &limit);
     const int deferred = !defers ? 0 : limit > 0 ? limit : MOST_DEFERRED;
     g_autofree char *framework =
-        names->bridge ? bridge_framework(names, told, deferred)
-                      : g_strdup_printf("{\"preset\": \"megatron-core\", \"defaults\": {\"recipe_overlap\": "
-                                        "[]}, \"pipeline\": {\"deferred_head_gradients\": %d}}",
-                                        deferred);
+        names->bridge
+            ? bridge_framework(names, told, deferred)
+            : g_strdup_printf("{\"preset\": \"megatron-core\", \"defaults\": {\"recipe_overlap\": "
+                              "[]}, \"pipeline\": {\"deferred_head_gradients\": %d}%s}",
+                              deferred,
+                              fuses(names) ? "" : ", \"kernels\": {\"fused_grad_accumulation\": false}");
     exchange_import_implied(names->import, "execution.framework", framework);
 }
 
@@ -510,16 +556,15 @@ static void take_training(const Names *names)
 {
     ExchangeImport *import = names->import;
     const char *samples = text_of(names, "train-samples", NULL);
-    static const char *const run_only[] = {
-        "train-iters",       "tokenizer-type",          "mock-data",         "lr",
-        "train.train_iters", "dataset.sequence_length", "dataset.seq_length"};
-    for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
-        exchange_import_text(import, run_only[i]);
+    static const char *const same[] = {"dataset.sequence_length", "dataset.seq_length"};
+    for (gsize i = 0; i < G_N_ELEMENTS(same); i++) /* the sequence again */
+        exchange_import_text(import, same[i]);
     take_word(names, "optimizer", "optimizer.optimizer", megatron_optimizers,
               (int)G_N_ELEMENTS(megatron_optimizers), &spec_words_optimizer, "training.optimizer");
     take_precision(names);
     take_recompute(names);
     take_attention(names);
+    exchange_import_steps(import, names->bridge ? "train.train_iters" : "train-iters");
     const int sequence = exchange_import_doc_int(import, "training.sequence_length", 0);
     char *end = NULL;
     const double count = samples != NULL ? g_ascii_strtod(samples, &end) : 0;

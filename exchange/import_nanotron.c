@@ -18,8 +18,7 @@ static void take_model(ExchangeImport *import)
     if (exchange_import_text(import, "model.model_config.num_hidden_layers") == NULL)
         return;
     if (exchange_import_at(import, "model") == NULL) {
-        g_autofree char *quoted = g_strdup_printf("\"%s\"", "nanotron model");
-        exchange_import_implied(import, "model.name", quoted);
+        exchange_import_implied(import, "model.name", "\"nanotron model\"");
     }
     for (gsize i = 0; i < G_N_ELEMENTS(ints); i++)
         exchange_import_move(import, ints[i][0], ints[i][1]);
@@ -32,12 +31,9 @@ static void take_model(ExchangeImport *import)
     exchange_import_native(import, "model.biases",
                            exchange_import_bool(import, "model.model_config.attention_bias", false) ? "qkv"
                                                                                                     : "none");
-    if (run != NULL && run[0] != '\0' && g_utf8_validate(run, -1, NULL)) {
-        g_autoptr(GString) quoted = g_string_new(NULL);
-        OrrJsonWriter w;
-        orr_jw_init(&w, quoted, true);
-        orr_jw_text(&w, NULL, run);
-        exchange_import_implied(import, "name", quoted->str);
+    if (run != NULL && run[0] != '\0') {
+        g_autofree char *quoted = exchange_json_text(run);
+        exchange_import_implied(import, "name", quoted);
     }
 }
 
@@ -61,7 +57,8 @@ static void take_parallelism(ExchangeImport *import)
     if (mode != NULL)
         exchange_import_native_bool(import, "parallel.sequence_parallel",
                                     g_ascii_strcasecmp(mode, "REDUCE_SCATTER") == 0);
-    if (exchange_import_text(import, "parallelism.tp_linear_async_communication") != NULL)
+    if (exchange_import_text(import, "parallelism.tp_linear_async_communication") != NULL &&
+        exchange_import_doc_int(import, "parallel.tensor", 1) > 1)
         exchange_import_overlap(
             import, "tensor",
             exchange_import_bool(import, "parallelism.tp_linear_async_communication", false));
@@ -87,6 +84,11 @@ static void take_training(ExchangeImport *import)
                                strcmp(type, "float32") == 0   ? "fp32"
                                : strcmp(type, "float16") == 0 ? "fp16"
                                                               : "bf16");
+    if (exchange_import_text(import, "optimizer.accumulate_grad_in_fp32") != NULL &&
+        g_strcmp0(type, "bfloat16") == 0)
+        exchange_import_native(
+            import, "training.gradient_dtype",
+            exchange_import_bool(import, "optimizer.accumulate_grad_in_fp32", false) ? "fp32" : "bf16");
     if (optimizer != NULL)
         exchange_import_native(import, "training.optimizer",
                                g_ascii_strncasecmp(optimizer, "adam", 4) == 0 ? "adam" : "sgd");
@@ -94,30 +96,14 @@ static void take_training(ExchangeImport *import)
 
 void exchange_import_nanotron(ExchangeImport *import)
 {
-    static const char *const run_only[] = {"general.project",
-                                           "model.make_vocab_size_divisible_by",
-                                           "model.init_method.std",
-                                           "model.model_config.is_llama_config",
-                                           "model.model_config.hidden_act",
-                                           "tokens.train_steps",
-                                           "optimizer.accumulate_grad_in_fp32",
-                                           "optimizer.weight_decay",
-                                           "optimizer.clip_grad",
-                                           "optimizer.optimizer_factory.adam_beta1",
-                                           "optimizer.optimizer_factory.adam_beta2",
-                                           "optimizer.optimizer_factory.adam_eps",
-                                           "optimizer.optimizer_factory.torch_adam_is_fused",
-                                           "optimizer.learning_rate_scheduler.learning_rate",
-                                           "optimizer.learning_rate_scheduler.lr_warmup_style",
-                                           "optimizer.learning_rate_scheduler.lr_decay_style",
-                                           "tokenizer.tokenizer_name_or_path",
-                                           "checkpoints.checkpoints_path",
-                                           "checkpoints.checkpoint_interval",
-                                           "data_stages"};
-    for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
-        exchange_import_text(import, run_only[i]);
+    static const char *const same[] = {"model.model_config.is_llama_config", "model.model_config.hidden_act",
+                                       "optimizer.optimizer_factory.torch_adam_is_fused",
+                                       "model.make_vocab_size_divisible_by"};
+    for (gsize i = 0; i < G_N_ELEMENTS(same); i++) /* as the profile has them */
+        exchange_import_text(import, same[i]);
     take_parallelism(import);
     take_model(import);
     take_training(import);
+    exchange_import_steps(import, "tokens.train_steps");
     exchange_import_implied(import, "execution.framework", "nanotron");
 }

@@ -14,6 +14,12 @@ static void take_model(ExchangeImport *import)
     g_autofree char *joined = g_strconcat(name, "-", flavor, NULL);
     g_autofree char *preset = g_ascii_strdown(joined, -1);
     SpecModel model;
+    for (int i = 0; i < TORCHTITAN_MODELS; i++)
+        if (strcmp(torchtitan_models[i].name, name) == 0 &&
+            g_ascii_strcasecmp(torchtitan_models[i].flavor, flavor) == 0) {
+            exchange_import_implied(import, "model", torchtitan_models[i].preset);
+            return;
+        }
     if (strpbrk(preset, "/.") == NULL && spec_load_model(preset, &model, NULL))
         exchange_import_implied(import, "model", preset);
     else
@@ -64,14 +70,12 @@ static void take_data(ExchangeImport *import)
         exchange_import_native_int(import, "parallel.zero", never ? 2 : 3);
     else if (told && replicate > 1)
         exchange_import_native_int(import, "parallel.zero", 0);
+    else if (!told)
+        exchange_import_implied(import, "parallel.zero", never ? "2" : "3");
     if (told && shard > 1 && replicate > 1)
         exchange_import_native_int(import, "parallel.zero_group_gpus", shard);
     if (exchange_import_int(import, "parallelism.tensor_parallel_degree", &tensor) && tensor > 1)
         exchange_import_implied(import, "parallel.sequence_parallel", "true");
-    if (exchange_import_text(import, "parallelism.enable_async_tensor_parallel") != NULL)
-        exchange_import_overlap(
-            import, "tensor",
-            exchange_import_bool(import, "parallelism.enable_async_tensor_parallel", false));
 }
 
 static void take_stages(ExchangeImport *import, SpecSchedule schedule)
@@ -84,8 +88,12 @@ static void take_stages(ExchangeImport *import, SpecSchedule schedule)
         exchange_import_int(import, "parallelism.pipeline_parallel_last_stage_less_layers", &last);
     if (has_first)
         exchange_import_native_bool(import, "parallel.embedding_as_layer", first > 0);
+    else
+        exchange_import_implied(import, "parallel.embedding_as_layer", "true");
     if (has_last)
         exchange_import_native_bool(import, "parallel.loss_as_layer", last > 0);
+    else
+        exchange_import_implied(import, "parallel.loss_as_layer", "true");
     if (schedule == SPEC_SCHEDULE_1F1B || schedule == SPEC_SCHEDULE_GPIPE) {
         exchange_import_native_int(import, "parallel.virtual_stages", 1);
         return;
@@ -127,8 +135,15 @@ static void take_recompute(ExchangeImport *import)
     const char *mode = exchange_import_text(import, "activation_checkpoint.mode");
     const char *option = exchange_import_text(import, "activation_checkpoint.selective_ac_option");
     int every = 2;
-    if (mode == NULL)
+    if (mode == NULL) {
+        exchange_import_implied(import, "training.recompute",
+                                "{\"mode\":\"selective-layer\",\"every_n_layers\":2}");
         return;
+    }
+    if (strcmp(mode, "memory_budget") == 0)
+        exchange_import_warn(
+            import, "activation_checkpoint.mode: memory_budget: a scenario has no field for what the "
+                    "compiler drops; taken as none");
     if (strcmp(mode, "selective") != 0) {
         exchange_import_native(import, "training.recompute", strcmp(mode, "full") == 0 ? "full" : "none");
     } else if (option != NULL && strcmp(option, "op") == 0) {
@@ -159,28 +174,81 @@ static void take_precision(ExchangeImport *import)
         exchange_import_native(import, "training.precision", strcmp(param, "float32") == 0 ? "fp32" : "bf16");
 }
 
+/* Whether the file shards parameters: FSDP2 overlaps its collectives by itself, and has no switch for it. */
+static void take_overlap(ExchangeImport *import)
+{
+    const bool sharded = exchange_import_doc_int(import, "parallel.zero", 3) > 0;
+    const OrrJson *overlap = exchange_import_at(import, "execution.overlap");
+    const bool silent = overlap == NULL;
+    if (silent) {
+        exchange_import_overlap(import, "grad_reduce", true);
+        if (sharded)
+            exchange_import_overlap(import, "param_gather", true);
+    }
+    if (exchange_import_text(import, "parallelism.enable_async_tensor_parallel") != NULL &&
+        exchange_import_doc_int(import, "parallel.tensor", 1) > 1)
+        exchange_import_overlap(
+            import, "tensor",
+            exchange_import_bool(import, "parallelism.enable_async_tensor_parallel", false));
+}
+
+/* Settings that change a step and that no field answers to, where they are not at their default. */
+static void warn_changes(const ExchangeImport *import)
+{
+    static const char *const keys[][2] = {{"training.enable_cpu_offload", "false"},
+                                          {"training.dtype", "float32"},
+                                          {"optimizer.implementation", "fused"},
+                                          {"optimizer.early_step_in_backward", "false"},
+                                          {"parallelism.disable_loss_parallel", "false"},
+                                          {"parallelism.context_parallel_rotate_method", "allgather"},
+                                          {"parallelism.pipeline_parallel_schedule_csv", ""},
+                                          {"activation_checkpoint.early_stop", "false"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const char *value = exchange_import_text(import, keys[i][0]);
+        if (value != NULL && strcmp(value, keys[i][1]) != 0)
+            exchange_import_warn(import, "%s: %.60s: a scenario has no field for it", keys[i][0], value);
+    }
+}
+
+static void take_dispatcher(ExchangeImport *import)
+{
+    const char *backend = exchange_import_text(import, "parallelism.expert_parallel_comm_backend");
+    if (backend != NULL)
+        exchange_import_native(import, "parallel.moe_dispatcher",
+                               strcmp(backend, "deepep") == 0 ? "deepep" : "alltoall");
+}
+
 void exchange_import_torchtitan(ExchangeImport *import)
 {
-    static const char *const run_only[] = {"job.description", "training.dataset", "training.steps",
-                                           "training.mixed_precision_reduce",
-                                           "quantize.linear.float8.enable_fsdp_float8_all_gather"};
+    static const char *const same[] = {"training.mixed_precision_reduce", "quantize.grouped_mm.float8.fqns",
+                                       "quantize.grouped_mm.mx.fqns",
+                                       "quantize.linear.float8.enable_fsdp_float8_all_gather"};
     const char *optimizer = exchange_import_text(import, "optimizer.name");
     const bool compiled = exchange_import_text(import, "compile.enable") != NULL ||
                           exchange_import_text(import, "training.compile") != NULL;
-    for (gsize i = 0; i < G_N_ELEMENTS(run_only); i++)
-        exchange_import_text(import, run_only[i]);
+    for (gsize i = 0; i < G_N_ELEMENTS(same); i++) /* what the recipe does with them is the profile's */
+        exchange_import_text(import, same[i]);
     take_model(import);
     exchange_import_move(import, "training.seq_len", "training.sequence_length");
     take_pipeline(import);
     take_data(import);
     take_batch(import);
+    exchange_import_steps(import, "training.steps");
     take_recompute(import);
     take_precision(import);
+    take_dispatcher(import);
     if (optimizer != NULL && g_ascii_strncasecmp(optimizer, "adam", 4) == 0)
         exchange_import_native(import, "training.optimizer", "adam");
+    else if (optimizer != NULL)
+        exchange_import_warn(import, "optimizer.name: \"%.60s\" is none that a scenario has; passed over",
+                             optimizer);
     if (compiled)
         exchange_import_native_bool(import, "execution.compiled",
                                     exchange_import_bool(import, "compile.enable", false) ||
                                         exchange_import_bool(import, "training.compile", false));
+    else
+        exchange_import_implied(import, "execution.compiled", "false");
     exchange_import_implied(import, "execution.framework", "torchtitan");
+    take_overlap(import);
+    warn_changes(import);
 }

@@ -13,8 +13,8 @@ typedef struct ExchangeImport {
     const Settings *in;
     OrrJsonDoc *doc;
     const char *path;
-    GPtrArray *native;   /* char*: scenario keys that the file says itself */
-    GPtrArray *warnings; /* char* */
+    GPtrArray *native;  /* char*: scenario keys that the file says itself */
+    ExchangeLoss *loss; /* NULL: not asked for */
 } ExchangeImport;
 
 typedef bool (*ExchangeExporter)(const Spec *spec, Settings *out, GError **error);
@@ -62,6 +62,26 @@ int exchange_import_doc_int(const ExchangeImport *import, const char *key, int f
 int exchange_import_layers(const ExchangeImport *import);
 /* One word in or out of execution.overlap; the others stay as the document has them. */
 void exchange_import_overlap(ExchangeImport *import, const char *word, bool on);
+/* A clause of what changes the prediction. */
 void exchange_import_warn(const ExchangeImport *import, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* Settings that are understood and change no step: named in that part of the report, where they are there. */
+void exchange_import_harmless(const ExchangeImport *import, const char *const *keys, gsize count);
+/* A setting that the file marks as a placeholder is no statement. */
+bool exchange_import_is_placeholder(const ExchangeImport *import, const char *key);
+/* `steps` iterations as training.tokens, where batch and sequence are known and nothing says the tokens. */
+void exchange_import_steps(ExchangeImport *import, const char *key);
+/* A value as a JSON text. */
+char *exchange_json_text(const char *value);
+
+/* What a reading back of the exported settings does not give: exchange/export_loss.c. */
+void exchange_export_loss(const Spec *spec, const OrrJson *scenario, ExchangeFormat format,
+                          const Settings *settings, const GPtrArray *native, ExchangeLoss *loss);
+/* Reads settings into a copy of `start`, as an import of that format does; `native` may be NULL. */
+OrrJsonDoc *exchange_read_back(const Settings *settings, ExchangeFormat format, const OrrJson *start,
+                               GPtrArray *native);
+/* The settings that a format writes for `spec`; `out` is initialised. */
+bool exchange_export_settings(const Spec *spec, ExchangeFormat format, Settings *out, GError **error);
+/* Profile whose software a format configures: names that begin so. */
+const char *const *exchange_frameworks_of(ExchangeFormat format);
 
 #endif

@@ -22,6 +22,14 @@ typedef struct MegatronSwitch {
     bool flag_inverse, bridge_inverse; /* the switch says the opposite of the field */
 } MegatronSwitch;
 
+/* Whether --tp-comm-overlap, --overlap-moe-expert-parallel-comm say something: there is such communication. */
+bool megatron_tensor_overlaps(const Spec *spec);
+bool megatron_expert_overlaps(const Spec *spec);
+/* What Megatron's checks of its arguments refuse, with the field and the reason. */
+bool megatron_check(const Spec *spec, bool bridge, GError **error);
+/* CUDA_DEVICE_MAX_CONNECTIONS as those checks want it. */
+void megatron_environment(const Spec *spec, Settings *out);
+
 extern const MegatronInt megatron_ints[];
 extern const int megatron_int_count;
 extern const MegatronSwitch megatron_switches[];

@@ -11,7 +11,9 @@ static void setting_clear(void *data)
 
 void settings_init(Settings *settings)
 {
-    *settings = (Settings){.list = g_array_new(FALSE, TRUE, sizeof(Setting))};
+    *settings = (Settings){.list = g_array_new(FALSE, TRUE, sizeof(Setting)),
+                           .environment = g_ptr_array_new_with_free_func(g_free),
+                           .left = g_ptr_array_new_with_free_func(g_free)};
     g_array_set_clear_func(settings->list, setting_clear);
 }
 
@@ -19,6 +21,8 @@ void settings_clear(Settings *settings)
 {
     if (settings->list != NULL)
         g_array_free(g_steal_pointer(&settings->list), TRUE);
+    g_clear_pointer(&settings->environment, g_ptr_array_unref);
+    g_clear_pointer(&settings->left, g_ptr_array_unref);
     g_clear_pointer(&settings->companion, g_free);
 }
 
@@ -46,6 +50,25 @@ void settings_int(Settings *settings, const char *key, int64_t value)
 void settings_bool(Settings *settings, const char *key, bool value)
 {
     add(settings, key, g_strdup(value ? "true" : "false"), false);
+}
+
+void settings_mark_placeholder(Settings *settings)
+{
+    g_assert(settings->list->len > 0);
+    g_array_index(settings->list, Setting, settings->list->len - 1).placeholder = true;
+}
+
+void settings_environment(Settings *settings, const char *name, const char *value)
+{
+    g_ptr_array_add(settings->environment, g_strconcat(name, "=", value, NULL));
+}
+
+void settings_leave(Settings *settings, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_ptr_array_add(settings->left, g_strdup_vprintf(format, arguments));
+    va_end(arguments);
 }
 
 Setting *settings_find(const Settings *settings, const char *key)
@@ -92,8 +115,15 @@ static void append_quoted(GString *out, const Setting *setting)
     }
 }
 
+static void end_line(const Setting *setting, GString *out)
+{
+    g_string_append(out, setting->placeholder ? "  " SETTINGS_PLACEHOLDER "\n" : "\n");
+}
+
 static void write_shell(const Settings *settings, bool flags, const char *name, GString *out)
 {
+    for (guint i = 0; i < settings->environment->len; i++)
+        g_string_append_printf(out, "export %s\n", (const char *)g_ptr_array_index(settings->environment, i));
     g_string_append_printf(out, "%s=(\n", name);
     for (guint i = 0; i < settings->list->len; i++) {
         const Setting *setting = &g_array_index(settings->list, Setting, i);
@@ -105,7 +135,7 @@ static void write_shell(const Settings *settings, bool flags, const char *name, 
             else
                 append_shell(out, setting->value);
         }
-        g_string_append_c(out, '\n');
+        end_line(setting, out);
     }
     g_string_append(out, ")\n");
 }
@@ -125,7 +155,7 @@ static void write_toml(const Settings *settings, GString *out)
         }
         g_string_append_printf(out, "%s = ", dot != NULL ? dot + 1 : setting->key);
         append_quoted(out, setting);
-        g_string_append_c(out, '\n');
+        end_line(setting, out);
     }
 }
 
@@ -150,7 +180,7 @@ static void write_yaml(const Settings *settings, GString *out)
             g_string_append_printf(out, "%*s%s:\n", (int)(2 * level), "", parts[level]);
         g_string_append_printf(out, "%*s%s: ", (int)(2 * (count - 1)), "", parts[count - 1]);
         append_quoted(out, setting);
-        g_string_append_c(out, '\n');
+        end_line(setting, out);
         g_strfreev(open);
         open = parts;
         g_free(g_steal_pointer(&open[count - 1]));
@@ -191,6 +221,18 @@ static void write_json(const Settings *settings, GString *out)
     }
     for (guint level = open != NULL ? g_strv_length(open) : 0; level > 0; level--)
         orr_jw_end(&w, '}');
+    bool marked = false;
+    for (guint i = 0; i < settings->list->len; i++) {
+        const Setting *setting = &g_array_index(settings->list, Setting, i);
+        if (!setting->placeholder)
+            continue;
+        if (!marked)
+            orr_jw_begin(&w, SETTINGS_PLACEHOLDERS_KEY, '[');
+        orr_jw_text(&w, NULL, setting->key);
+        marked = true;
+    }
+    if (marked)
+        orr_jw_end(&w, ']');
     if (settings->companion != NULL) {
         OrrJsonDoc *doc = orr_json_parse(settings->companion, strlen(settings->companion), "companion", NULL);
         g_assert(doc != NULL);

@@ -6,9 +6,11 @@
 
 #define COMPANION_MARK "# orrery-scenario: "
 
-static void problem(GPtrArray *problems, const char *path, guint line, const char *what)
+static void problem(GPtrArray *problems, guint line, const char *what)
 {
-    g_ptr_array_add(problems, g_strdup_printf("%s:%u: %s; passed over", path, line, what));
+    enum { MOST = 20 };
+    if (problems->len < MOST)
+        g_ptr_array_add(problems, g_strdup_printf("line %u: %s; passed over", line, what));
 }
 
 /* --- shell words --- */
@@ -134,7 +136,32 @@ static void add_value(Settings *settings, const char *prefix, const char *key, c
     settings_text(settings, path, value);
 }
 
-static void read_toml(char **lines, const char *path, Settings *settings, GPtrArray *problems)
+/* TOML's 8_192, 0x2000, 0o20000, 0b1 and 1_000.5 as decimals; NULL: not a number of that kind. */
+static char *toml_number(const char *text)
+{
+    const bool prefixed = text[0] == '0' && text[1] != '\0' && strchr("xob", text[1]) != NULL;
+    if (!prefixed &&
+        !(g_ascii_isdigit(text[0]) || ((text[0] == '-' || text[0] == '+') && g_ascii_isdigit(text[1]))))
+        return NULL;
+    GString *plain = g_string_new(NULL);
+    for (const char *c = text + (prefixed ? 2 : text[0] == '+' ? 1 : 0); *c != '\0'; c++)
+        if (*c != '_')
+            g_string_append_c(plain, *c);
+    if (prefixed) {
+        char *end = NULL;
+        const guint64 value = g_ascii_strtoull(plain->str, &end,
+                                               text[1] == 'x'   ? 16
+                                               : text[1] == 'o' ? 8
+                                                                : 2);
+        if (plain->len > 0 && *end == '\0')
+            g_string_printf(plain, "%" G_GUINT64_FORMAT, value);
+        else
+            g_string_assign(plain, text);
+    }
+    return g_string_free(plain, FALSE);
+}
+
+static void read_toml(char **lines, Settings *settings, GPtrArray *problems)
 {
     g_autofree char *section = g_strdup("");
     for (guint i = 0; lines[i] != NULL; i++) {
@@ -148,9 +175,11 @@ static void read_toml(char **lines, const char *path, Settings *settings, GPtrAr
             section = g_strndup(line + 1, strlen(line) - 2);
         } else if (equals != NULL && equals != line) {
             *equals = '\0';
-            add_value(settings, section, g_strstrip(line), g_strstrip(equals + 1));
+            const char *value = g_strstrip(equals + 1);
+            g_autofree char *number = toml_number(value);
+            add_value(settings, section, g_strstrip(line), number != NULL ? number : value);
         } else {
-            problem(problems, path, i + 1, "neither a [section] nor a key = value");
+            problem(problems, i + 1, "neither a [section] nor a key = value");
         }
     }
 }
@@ -160,7 +189,7 @@ typedef struct YamlLevel {
     size_t path_length; /* of the keys above this level */
 } YamlLevel;
 
-static void read_yaml(char **lines, const char *path, Settings *settings, GPtrArray *problems)
+static void read_yaml(char **lines, Settings *settings, GPtrArray *problems)
 {
     enum { DEEPEST = 32 };
     YamlLevel levels[DEEPEST] = {{0, 0}};
@@ -177,7 +206,7 @@ static void read_yaml(char **lines, const char *path, Settings *settings, GPtrAr
             colon = line + strlen(line) - 1;
         if (line[0] == '-' || colon == NULL) { /* block lists: nothing that a scenario has */
             if (line[0] != '-')
-                problem(problems, path, i + 1, "no key: value");
+                problem(problems, i + 1, "no key: value");
             continue;
         }
         *colon = '\0';
@@ -203,6 +232,8 @@ static void flatten(const OrrJson *node, const char *path, Settings *settings)
     for (const OrrJson *member = orr_json_first(node); member != NULL; member = orr_json_next(member)) {
         const char *key = orr_json_key(member);
         g_autofree char *full = path[0] != '\0' ? g_strconcat(path, ".", key, NULL) : g_strdup(key);
+        if (path[0] == '\0' && strcmp(key, SETTINGS_PLACEHOLDERS_KEY) == 0)
+            continue; /* names of settings, below */
         if (path[0] == '\0' && strcmp(key, "orrery") == 0 && orr_json_type(member) == ORR_JSON_OBJECT) {
             g_free(settings->companion);
             settings->companion = orr_json_dump(member);
@@ -217,6 +248,30 @@ static void flatten(const OrrJson *node, const char *path, Settings *settings)
     }
 }
 
+static void mark_listed(const OrrJson *names, Settings *settings)
+{
+    if (names == NULL || orr_json_type(names) != ORR_JSON_LIST)
+        return;
+    for (const OrrJson *name = orr_json_first(names); name != NULL; name = orr_json_next(name))
+        for (guint i = 0; orr_json_type(name) == ORR_JSON_TEXT && i < settings->list->len; i++) {
+            Setting *setting = &g_array_index(settings->list, Setting, i);
+            setting->placeholder = setting->placeholder || strcmp(setting->key, orr_json_text(name)) == 0;
+        }
+}
+
+/* "    --train-iters 100  # placeholder ...", "steps = 100  # placeholder ...": marks that setting. */
+static void mark_line(const char *line, Settings *settings)
+{
+    const char *start = line + strspn(line, " \t-");
+    g_autofree char *name = g_strndup(start, strcspn(start, " \t=:"));
+    for (guint i = 0; i < settings->list->len; i++) {
+        Setting *setting = &g_array_index(settings->list, Setting, i);
+        const char *dot = strrchr(setting->key, '.');
+        if (strcmp(setting->key, name) == 0 || (dot != NULL && strcmp(dot + 1, name) == 0))
+            setting->placeholder = true;
+    }
+}
+
 static bool read_json(const char *text, size_t length, const char *path, Settings *settings, GError **error)
 {
     OrrJsonDoc *doc = orr_json_parse(text, length, path, error);
@@ -225,6 +280,8 @@ static bool read_json(const char *text, size_t length, const char *path, Setting
     const bool object = orr_json_type(orr_json_root(doc)) == ORR_JSON_OBJECT;
     if (object)
         flatten(orr_json_root(doc), "", settings);
+    if (object)
+        mark_listed(orr_json_member(orr_json_root(doc), SETTINGS_PLACEHOLDERS_KEY), settings);
     else
         orr_fail(error, ORR_ERROR_INPUT, "%s: is %s; give an object", path,
                  orr_json_type_name(orr_json_root(doc)));
@@ -247,6 +304,11 @@ bool settings_read(const char *text, size_t length, const char *path, SettingsSy
             settings->companion = g_strdup(g_strstrip(*line + strlen(COMPANION_MARK)));
             (*line)[0] = '\0';
         }
+    g_autoptr(GPtrArray) marked =
+        g_ptr_array_new_with_free_func(g_free); /* reading cuts comments off the lines */
+    for (char **line = lines; *line != NULL; line++)
+        if (strstr(*line, SETTINGS_PLACEHOLDER) != NULL)
+            g_ptr_array_add(marked, g_strdup(*line));
     switch (syntax) {
     case SETTINGS_FLAGS:
         read_flags(text, length, settings);
@@ -255,13 +317,15 @@ bool settings_read(const char *text, size_t length, const char *path, SettingsSy
         read_dotlist(text, length, settings);
         break;
     case SETTINGS_TOML:
-        read_toml(lines, path, settings, problems);
+        read_toml(lines, settings, problems);
         break;
     case SETTINGS_YAML:
-        read_yaml(lines, path, settings, problems);
+        read_yaml(lines, settings, problems);
         break;
     case SETTINGS_JSON:
         g_assert_not_reached();
     }
+    for (guint i = 0; i < marked->len; i++)
+        mark_line(g_ptr_array_index(marked, i), settings);
     return true;
 }

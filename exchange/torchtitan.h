@@ -4,6 +4,13 @@
 
 #include "exchange/internal.h"
 
+/* Models that torchtitan 0.2 has of its own (torchtitan/models) and that are presets here. */
+#define TORCHTITAN_MODELS 10
+typedef struct TorchtitanModel {
+    const char *preset, *name, *flavor;
+} TorchtitanModel;
+extern const TorchtitanModel torchtitan_models[TORCHTITAN_MODELS];
+
 extern const ExchangeWordPair torchtitan_schedules[6];
 
 /* Model stages that torchtitan makes of `layers` (with what embedding and head count for) at `per_stage` each. */

@@ -1,26 +1,13 @@
 /* report/kernels.c - the kernels and collectives of each piece of the model as CSV: what a step's time is made of. */
-#include "costmodel/params.h"
+#include "costmodel/layers.h"
 #include "costmodel/pass.h"
-#include "report/report.h"
+#include "report/kernels.h"
 
 typedef struct Piece {
-    const char *name;
-    int layer; /* the first of its kind; -1: not a layer */
-    int count; /* of this kind, in the whole model */
+    const char *name, *more; /* of a layer: and what tells it from others of its kind */
+    CostListOps list;        /* NULL: a layer, the first of its group */
+    CostLayerGroup group;
 } Piece;
-
-static void list_ops(const CostShape *shape, const Piece *piece, CostPass pass, CostOps *ops)
-{
-    ops->count = 0;
-    if (piece->layer >= 0)
-        cost_ops_layer(shape, piece->layer, pass, ops);
-    else if (g_str_equal(piece->name, "embedding"))
-        cost_ops_embedding(shape, pass, ops);
-    else if (g_str_equal(piece->name, "head"))
-        cost_ops_head(shape, pass, ops);
-    else
-        cost_ops_mtp(shape, pass, ops);
-}
 
 static void append_number(GString *out, double value)
 {
@@ -37,8 +24,8 @@ static void append_work(GString *out, const CostOp *op, double seconds)
         g_string_append_printf(out, "%.0fx%.0fx%.0f,%.9g", op->u.gemm.m, op->u.gemm.n, op->u.gemm.k,
                                op->u.gemm.groups);
         break;
-    case COST_OP_MOVE:
-        bytes = op->u.move.bytes * (op->repeat > 0 ? op->repeat : 1);
+    case COST_OP_MEMORY:
+        bytes = op->u.memory.bytes * (op->repeat > 0 ? op->repeat : 1);
         g_string_append_c(out, ',');
         break;
     case COST_OP_COLLECTIVE:
@@ -66,16 +53,15 @@ static void append_op(GString *out, const CostShape *shape, const Piece *piece, 
     static const char *const passes[] = {"forward", "backward-input", "backward-weight"};
     static const char *const kinds[] = {[COST_OP_GEMM] = "gemm",
                                         [COST_OP_ATTENTION] = "attention",
-                                        [COST_OP_MOVE] = "memory",
+                                        [COST_OP_MEMORY] = "memory",
                                         [COST_OP_COLLECTIVE] = "collective"};
     const CostOp *op = &ops->op[index];
-    const bool again = piece->layer >= 0 && pass == COST_FORWARD &&
-                       cost_runs_again(shape->spec, ops, index, cost_recompute_extent(shape->spec, 0));
+    const bool again = pass == COST_FORWARD && cost_runs_again(shape->spec, ops, index, piece->group.extent);
     const int beside = op->kind == COST_OP_COLLECTIVE ? op->u.collective.hidden_under : -1;
     const double seconds = cost_op_s(shape, op);
-    g_string_append_printf(out, "%s,%d,%s,%s,%s,%s,%s,%d,", piece->name, piece->count, passes[pass], op->name,
-                           kinds[op->kind], beside >= 0 ? ops->op[beside].name : "", again ? "yes" : "no",
-                           op->kernels);
+    g_string_append_printf(out, "%s%s,%d,%s,%s,%s,%s,%s,%d,", piece->name, piece->more, piece->group.count,
+                           passes[pass], op->name, kinds[op->kind], beside >= 0 ? ops->op[beside].name : "",
+                           again ? "yes" : "no", op->kernels);
     append_number(out, seconds);
     g_string_append_c(out, ',');
     append_work(out, op, seconds);
@@ -89,40 +75,101 @@ static const char *layer_name(const SpecModel *model, int layer)
     return names[cost_layer_has_experts(model, layer)][cost_layer_windowed(model, layer)];
 }
 
-/* Every kind of layer once, by its first, then what lies before and behind them. */
-static int list_pieces(const SpecModel *model, Piece pieces[COST_LAYER_KINDS + 3])
+/* Layers of each model stage as far as a run knows them; else one stage. */
+static CostLayerGroups group_layers(const Report *report)
 {
-    int count = 0, at[COST_LAYER_KINDS];
-    for (int kind = 0; kind < COST_LAYER_KINDS; kind++)
-        at[kind] = -1;
-    for (int layer = 0; layer < model->layers; layer++) {
-        const int kind = cost_layer_kind(model, layer);
-        if (at[kind] < 0) {
-            at[kind] = count;
-            pieces[count++] = (Piece){layer_name(model, layer), layer, 0};
-        }
-        pieces[at[kind]].count++;
+    const SimPlan *plan = &report->plan;
+    CostLayerGroups groups = {.count = 0};
+    if (plan->stages == NULL) {
+        return cost_group_model(report->spec, NULL, 0);
     }
-    pieces[count++] = (Piece){"embedding", -1, 1};
-    pieces[count++] = (Piece){"head", -1, 1};
+    const int stages = sim_plan_model_stages(plan);
+    for (int stage = 0, layer = 0; stage < stages; stage++) {
+        cost_group_layers(report->spec, layer, plan->stages[stage].layers, &groups);
+        layer += plan->stages[stage].layers;
+    }
+    return groups;
+}
+
+/* Layers that recomputation leaves alone beside others of their kind that it does not. */
+static const char *what_else(const SpecModel *model, const CostLayerGroups *groups,
+                             const CostLayerGroup *group)
+{
+    for (int i = 0; i < groups->count; i++) {
+        const CostLayerGroup *other = &groups->group[i];
+        if (cost_layer_kind(model, other->layer) == cost_layer_kind(model, group->layer) &&
+            other->extent != group->extent && group->extent == COST_RECOMPUTE_OP_NONE) {
+            return " without recomputation";
+        }
+    }
+    return "";
+}
+
+static CostRecomputeExtent last_extent(const Report *report)
+{
+    const SimPlan *plan = &report->plan;
+    const int behind = plan->stages == NULL ? report->spec->model.layers
+                                            : plan->stages[sim_plan_model_stages(plan) - 1].layers;
+    return cost_recompute_extent(report->spec, behind);
+}
+
+/* Layers that are alike once, by the first of them, then what lies before and behind them. */
+static int list_pieces(const Report *report, Piece pieces[COST_LAYER_GROUPS + 3])
+{
+    const SpecModel *model = &report->spec->model;
+    const CostLayerGroups groups = group_layers(report);
+    int count = 0;
+    for (; count < groups.count; count++) {
+        const CostLayerGroup *group = &groups.group[count];
+        pieces[count] =
+            (Piece){layer_name(model, group->layer), what_else(model, &groups, group), NULL, *group};
+    }
+    pieces[count++] = (Piece){"embedding", "", cost_ops_embedding, {.count = 1}};
+    pieces[count++] = (Piece){"head", "", cost_ops_head, {.count = 1}};
     if (model->mtp_layers > 0)
-        pieces[count++] = (Piece){"multi-token prediction", -1, model->mtp_layers};
+        pieces[count++] = (Piece){"multi-token prediction",
+                                  "",
+                                  cost_ops_mtp,
+                                  {.count = model->mtp_layers, .extent = last_extent(report)}};
     return count;
+}
+
+void report_visit_kernels(const Report *report, ReportKernelVisitor visit, void *data)
+{
+    CostShape shape;
+    Piece pieces[COST_LAYER_GROUPS + 3];
+    const int count = list_pieces(report, pieces);
+    cost_shape_init(&shape, report->spec);
+    for (int i = 0; i < count; i++) {
+        CostGraph graph;
+        if (pieces[i].list == NULL)
+            cost_graph_layer(&shape, pieces[i].group.layer, &graph);
+        else
+            cost_graph(&shape, pieces[i].list, &graph);
+        for (int pass = 0; pass < COST_PASS_COUNT; pass++)
+            for (int index = 0; index < graph.pass[pass].count; index++) {
+                const CostOp *op = &graph.pass[pass].op[index];
+                visit(op, cost_op_s(&shape, op), pieces[i].group.count, data);
+            }
+    }
 }
 
 void report_write_kernels(const Report *report, GString *out)
 {
     CostShape shape;
-    Piece pieces[COST_LAYER_KINDS + 3];
-    const int count = list_pieces(&report->spec->model, pieces);
+    Piece pieces[COST_LAYER_GROUPS + 3];
+    const int count = list_pieces(report, pieces);
     cost_shape_init(&shape, report->spec);
     g_string_append(out, "piece,count,pass,kernel,kind,beside,recomputed,launches,seconds,size,groups,flops,"
                          "flops_per_s,bytes,bytes_per_s\n");
-    for (int i = 0; i < count; i++)
-        for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-            CostOps ops;
-            list_ops(&shape, &pieces[i], (CostPass)pass, &ops);
-            for (int index = 0; index < ops.count; index++)
-                append_op(out, &shape, &pieces[i], (CostPass)pass, &ops, index);
-        }
+    for (int i = 0; i < count; i++) {
+        CostGraph graph;
+        if (pieces[i].list == NULL)
+            cost_graph_layer(&shape, pieces[i].group.layer, &graph);
+        else
+            cost_graph(&shape, pieces[i].list, &graph);
+        for (int pass = 0; pass < COST_PASS_COUNT; pass++)
+            for (int index = 0; index < graph.pass[pass].count; index++)
+                append_op(out, &shape, &pieces[i], (CostPass)pass, &graph.pass[pass], index);
+    }
 }

@@ -19,9 +19,24 @@ typedef struct ReportStage { /* one pipeline rank */
     double peak_time_s;
 } ReportStage;
 
+typedef enum {
+    REPORT_MEMORY_NONE, /* does not fit */
+    REPORT_MEMORY_EDGE, /* fits by the prediction, which published runs have exceeded by more than is left */
+    REPORT_MEMORY_FITS
+} ReportMemory;
+
+/* Bytes of a node's memory and disks, and how busy the ways to them are: shares of the step at full rate. */
+typedef struct ReportOffload {
+    bool on, host_fits, nvme_fits;
+    double host_bytes, host_capacity_bytes, nvme_bytes, nvme_capacity_bytes;
+    double in_busy_frac, out_busy_frac, host_busy_frac, read_busy_frac, write_busy_frac;
+    int window_layers, direct_layers;
+} ReportOffload;
+
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
+    bool verbose;             /* text lists every defaulted field, not only how many */
     double parameters, active_parameters;
     int gpus;
     bool fits;
@@ -39,8 +54,15 @@ typedef struct Report {
     int64_t part_ps[SIM_PART_COUNT]; /* of the critical rank; with bubble_ps they add up to step_ps */
     int64_t bubble_ps;
     double capacity_bytes, peak_bytes, reserved_bytes; /* of the fullest stage */
+    double needed_bytes;                               /* peak and context: what must fit */
+    ReportMemory memory_verdict;                       /* by needed_bytes alone until ledger_memory_fill() */
+    double reserve_bytes;                              /* kept free for what predictions miss; 0: none */
+    double memory_odds;                                /* that it fits, by published runs; NAN: not known */
+    int reserve_runs; /* published runs that the reserve comes from; 0: none, or it was asked for */
+    bool reserve_own; /* they are of the framework */
     ReportStage *stages;
     int stage_count;
+    ReportOffload offload;
     double *context_work; /* of each context rank over the mean, in one causal sequence */
     int context_ranks;
     double context_busiest,
@@ -49,7 +71,8 @@ typedef struct Report {
     double days, gpu_hours, usd, kwh; /* 0 when tokens (or prices) are not given */
     const GPtrArray
         *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
-    SimProgram program; /* in the run's arena: traces and checks read them */
+    SimPlan plan;       /* in the run's arena */
+    SimProgram program; /* likewise: traces and checks read them */
     SimResult result;
 } Report;
 
@@ -62,13 +85,20 @@ typedef struct ReportOptions {
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error);
 
+/* "fits", "at the edge", "does not fit" */
+const char *report_memory_word(ReportMemory verdict);
+
 void report_write_text(const Report *report, GString *out);
 void report_write_json(const Report *report, GString *out);
 void report_write_csv(const Report *report, bool header, GString *out);
 /* Chrome trace: pid = rank, tid = stream, counters for memory, flow arrows for sends. */
 void report_write_trace(const Report *report, GString *out);
-/* time_s, rank, and bytes of each memory kind, one line a change. */
-void report_write_memory(const Report *report, GString *out);
+/* time_s, rank, and bytes of each memory kind, one line a change. `steps` 0: of a step like all but the first; else of the
+ * first so many, which needs spans recorded too. */
+void report_write_memory(const Report *report, int steps, GString *out);
+/* What a pipeline rank's memory is made of at its peak, by layer or by tensor. Needs spans recorded. */
+typedef enum { REPORT_MEMORY_BY_LAYER, REPORT_MEMORY_BY_TENSOR } ReportMemoryBy;
+void report_write_memory_parts(const Report *report, ReportMemoryBy by, GString *out);
 /* Every kernel and collective of each kind of layer, the embedding and the head, of one micro-batch on one rank: alone, in
  * seconds, with size, FLOPs and bytes. */
 void report_write_kernels(const Report *report, GString *out);

@@ -177,13 +177,24 @@ static Params rank_params(const SearchLane *lane, int rank)
     return params;
 }
 
+static double workspace_bytes(const SearchLane *lane, int rank)
+{
+    const SearchCosts *costs = lane->costs;
+    int layers = 0;
+    for (int chunk = 0; chunk < search_stages_of_rank(lane); chunk++) {
+        const int stage = search_stage_of_rank(lane, rank, chunk);
+        layers += lane->deal->first[stage + 1] - lane->deal->first[stage];
+    }
+    return (double)(rank + 1 == lane->ranks ? costs->last_workspace_bytes : costs->workspace_bytes) +
+           (layers > 0 ? (double)costs->layer_workspace_bytes : 0);
+}
+
 static void fill_states(const SearchLane *lane, int rank, SearchTail *tail)
 {
     const Params params = rank_params(lane, rank);
     const CostStates states = cost_states(&lane->spec, params.dense, params.expert);
-    tail->static_bytes =
-        states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
-        (double)(rank + 1 == lane->ranks ? lane->costs->last_workspace_bytes : lane->costs->workspace_bytes);
+    tail->static_bytes = states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
+                         workspace_bytes(lane, rank) - 1;
     tail->whole_bytes = (params.dense + params.expert) *
                             (cost_gradient_wire_bytes(&lane->spec) +
                              (cost_keeps_gathered(&lane->spec) ? cost_weight_wire_bytes(&lane->spec) : 0)) -

@@ -54,8 +54,10 @@ typedef struct SearchCosts {
     int64_t overhead_ps;  /* of a pass over a stage */
     int64_t hop_inside_ps, hop_across_ps;
     int64_t head_left_out_ps; /* by a backward that leaves the LM head's weight gradient for the end */
-    int64_t workspace_bytes, last_workspace_bytes; /* static, on the last rank and elsewhere */
-    double *dense, *expert;                        /* parameters, prefix sums */
+    int64_t workspace_bytes,
+        last_workspace_bytes;      /* static, on the last rank and elsewhere, without layers */
+    int64_t layer_workspace_bytes; /* that a rank with layers has at least besides */
+    double *dense, *expert;        /* parameters, prefix sums */
     int64_t *matrices;
 } SearchCosts;
 

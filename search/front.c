@@ -1,6 +1,8 @@
 /* search/front.c - see front.h. Tested: unit/test_search_front.c */
 #include "search/front.h"
 
+#include "search/plain.h"
+
 bool search_front_asked(const Spec *spec)
 {
     return spec->search.nodes.count > 0 || spec->search.nodes.max > 0;
@@ -98,7 +100,7 @@ bool search_front_run(const Spec *const *kinds, int count, const SearchOptions *
     for (int m = 0; m < front.count; m++) {
         SearchMachine *machine = &front.machines[m];
         g_autoptr(GError) refusal = NULL;
-        if (search_run(machine->spec, options, &machine->result, &refusal))
+        if (search_run_reserved(machine->spec, options, true, &machine->result, &refusal))
             answered++;
         else
             machine->reason = g_strdup(refusal->message);

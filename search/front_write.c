@@ -53,8 +53,8 @@ static void append_machine(GString *out, const SearchFront *front, int index)
 void search_front_write_text(const SearchFront *front, GString *out)
 {
     const Spec *spec = front->machines[0].spec;
-    g_string_append_printf(out, "%s\n\nMachines%*s step       memory     best configuration\n",
-                           spec->name[0] != '\0' ? spec->name : "Search", NUMBERS - 6, "");
+    report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : "Search");
+    g_string_append_printf(out, "\nMachines%*s step       memory     best configuration\n", NUMBERS - 6, "");
     for (int m = 0; m < front->count; m++)
         append_machine(out, front, m);
     g_string_append_printf(
@@ -66,7 +66,12 @@ void search_front_write_text(const SearchFront *front, GString *out)
         g_autofree char *words = search_describe(&machine->result, point->run->id);
         g_string_append_printf(out, "  machine %-3d", point->machine + 1);
         append_figures(out, point->run);
-        g_string_append_printf(out, " %12.4g  %s\n", cost_of(front, point), words);
+        char cost[ORR_TEXT_SIZE];
+        if (cost_of(front, point) < 100)
+            g_snprintf(cost, sizeof cost, "%.2f", cost_of(front, point));
+        else
+            report_page_whole(cost, cost_of(front, point));
+        g_string_append_printf(out, " %12s  %s\n", cost, words);
     }
 }
 

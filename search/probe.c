@@ -51,7 +51,7 @@ static void take_layer(Probe *probe, int layer, const SimSegment *segment)
 {
     SearchLayer *row = &probe->rows[layer];
     if (probe->first) {
-        const CostParams params = cost_piece_params(&probe->spec->model, COST_PIECE_LAYER, layer);
+        const CostParams params = cost_part_params(&probe->spec->model, COST_PART_LAYER, layer);
         row->forward_ps = duration_ps(&segment->forward);
         row->input_ps = duration_ps(&segment->backward_input);
         row->weight_ps = duration_ps(&segment->backward_weight);
@@ -71,11 +71,11 @@ static void take_layer(Probe *probe, int layer, const SimSegment *segment)
     again->backward_temp_bytes = segment->backward_temp_bytes;
 }
 
-static void edge_params(const Probe *probe, CostPiece piece, bool tied, SearchEdge *edge)
+static void edge_params(const Probe *probe, CostModelPart piece, bool tied, SearchEdge *edge)
 {
     SpecModel model = probe->spec->model;
     model.tied_embeddings = tied;
-    const CostParams params = cost_piece_params(&model, piece, 0);
+    const CostParams params = cost_part_params(&model, piece, 0);
     edge->dense += cost_rank_dense_params(&params, &probe->spec->parallel);
     edge->expert += cost_rank_expert_params(&params, &probe->spec->parallel);
     edge->matrices += params.matrices;
@@ -113,14 +113,15 @@ static void take_plan(Probe *probe, const SimPlan *plan)
     }
     if (!probe->first)
         return;
-    edge_params(probe, COST_PIECE_EMBEDDING, probe->spec->model.tied_embeddings, &costs->first);
-    edge_params(probe, COST_PIECE_HEAD, false, &costs->last);
-    edge_params(probe, COST_PIECE_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
+    edge_params(probe, COST_PART_EMBEDDING, probe->spec->model.tied_embeddings, &costs->first);
+    edge_params(probe, COST_PART_HEAD, false, &costs->last);
+    edge_params(probe, COST_PART_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
     if (probe->spec->model.mtp_layers > 0)
-        edge_params(probe, COST_PIECE_MTP, false, &costs->mtp);
+        edge_params(probe, COST_PART_MTP, false, &costs->mtp);
     costs->head_left_out_ps = duration_ps(&plan->head_left_out);
-    costs->workspace_bytes = plan->ranks[0].static_bytes[SIM_MEM_WORKSPACE];
-    costs->last_workspace_bytes = plan->ranks[ranks - 1].static_bytes[SIM_MEM_WORKSPACE];
+    costs->workspace_bytes = plan->ranks[0].end_workspace_bytes;
+    costs->last_workspace_bytes = plan->ranks[ranks - 1].end_workspace_bytes;
+    costs->layer_workspace_bytes = plan->ranks[0].least_layer_workspace_bytes;
 }
 
 static void probe_once(Probe *probe, Spec *spec, SpecRecompute recompute)

@@ -7,6 +7,7 @@
 
 #include "search/limits.h"
 #include "search/parallel.h"
+#include "search/plain.h"
 #include "search/team.h"
 
 enum {
@@ -471,6 +472,7 @@ static void find_sensitivity(Search *search)
 static void answer(Search *search)
 {
     SearchResult *result = search->result;
+    search_find_families(result, search->runs, search->top);
     for (guint i = 0; i < search->runs->len && (int)i < search->top; i++) {
         const SearchRun *run = &g_array_index(search->runs, SearchRun, i);
         if (run->fits)
@@ -533,24 +535,14 @@ static GArray *runs_new(void)
     return g_array_new(FALSE, FALSE, sizeof(SearchRun));
 }
 
-/* Orders from a file replay one shape of pipeline and have no bounds. */
-static bool is_searched(const Spec *spec, GError **error)
-{
-    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
-            spec->parallel.schedule_file);
-    return true;
-}
-
 bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *ret_result, GError **error)
 {
     if (!sim_step_supports(spec, error))
         return false;
-    if (!is_searched(spec, error))
+    if (!search_supports(spec, error) || !search_limits_affordable(spec, error))
         return false;
-    SearchResult result = {.best = runs_new(), .pareto = runs_new(), .misses = runs_new()};
+    SearchResult result = {
+        .best = runs_new(), .pareto = runs_new(), .misses = runs_new(), .families = runs_new()};
     Search search = {.options = options, .result = &result, .runs = runs_new(), .timer = g_timer_new()};
     search.space = result.space = search_space_new(spec);
     search.jobs = result.jobs = options->jobs > 0 ? options->jobs : search_cores();
@@ -589,12 +581,4 @@ bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *re
                 (gint64)result.points, limits, why);
     search_result_clear(&result);
     return false;
-}
-
-void search_result_clear(SearchResult *result)
-{
-    search_space_free(result->space);
-    g_array_free(result->best, TRUE);
-    g_array_free(result->pareto, TRUE);
-    g_array_free(result->misses, TRUE);
 }

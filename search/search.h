@@ -75,7 +75,11 @@ typedef struct SearchResult {
     GArray *best;                          /* SearchRun that fit, fastest first, at most `top` */
     GArray *pareto; /* SearchRun that fit: no other simulated one is faster and smaller */
     GArray *misses; /* SearchRun that did not fit and would not be slower than the best, by bytes */
+    GArray *
+        families; /* SearchRun that fit: the fastest simulated one of each layout, fastest first, at most `top` */
     SearchSensitivity sensitivity[SEARCH_SENSITIVITIES]; /* of the best; step_ps 0: not known */
+    struct SearchPlain
+        *plain; /* what needs no extra options (search/plain.h); NULL: best has it, or not looked for */
 } SearchResult;
 
 /* Fails when no assignment is valid. `spec` must outlive the result. */

@@ -54,6 +54,8 @@ static inline bool begin(Engine *e, int32_t index, Slot *slot, const SimInstr *i
 {
     slot->op.state = SLOT_RUNNING;
     slot->op.start_ps = e->now_ps;
+    slot->work = instr->work;
+    slot->mem = instr->mem;
     Rank *rank = &e->ranks[slot->rank];
     if (!rank->started)
         sim_account_start(e, slot->rank);
@@ -64,7 +66,7 @@ static inline bool begin(Engine *e, int32_t index, Slot *slot, const SimInstr *i
     if (instr->mem >= 0)
         sim_account_memory(e, slot->rank, instr->mem, false);
     slot->op.holds = duration_ps > 0 && work->share_count > 0;
-    return slot->op.holds && sim_rate_enter(e, index, work);
+    return slot->op.holds && sim_rate_enter(e, index, slot->rank, work);
 }
 
 /* How long the op of `slot` takes at full rate on its rank. */
@@ -110,7 +112,9 @@ static void start_collective(Engine *e, Collective *collective)
         const int32_t index = e->members[collective->first_member + i];
         Slot *slot = &e->slots[index];
         const SimInstr *instr = &slot->instrs[slot->pc];
-        unsettled |= begin(e, index, slot, instr, &e->works[instr->work], op->duration_ps);
+        const WorkInfo *work = &e->works[instr->work];
+        slot->op.duration_ps = work->duration_ps;
+        unsettled |= begin(e, index, slot, instr, work, op->duration_ps);
     }
     if (unsettled)
         leave_unsettled(e, event, op);
@@ -188,11 +192,12 @@ static void account_beside(Engine *e, const Slot *slot)
 static void end_op(Engine *e, int32_t index)
 {
     Slot *slot = &e->slots[index];
-    const SimInstr *instr = &slot->instrs[slot->pc];
-    if (slot->op.holds)
-        sim_rate_leave(e, index, &e->works[instr->work]);
-    if (instr->mem >= 0)
-        sim_account_memory(e, slot->rank, instr->mem, true);
+    if (slot->op.holds) {
+        slot->op.holds = false;
+        sim_rate_leave(e, index, slot->rank, sim_slot_work(e, slot));
+    }
+    if (slot->mem >= 0)
+        sim_account_memory(e, slot->rank, slot->mem, true);
     e->ranks[slot->rank].end_ps = e->now_ps;
     if (e->record & SIM_RECORD_SPANS)
         sim_account_span(e, slot);
@@ -211,12 +216,36 @@ static inline void end_event(Engine *e, int32_t event)
     } else if (event < e->slot_count + e->collective_count) {
         const Collective *collective = &e->collectives[event - e->slot_count];
         const int32_t first = collective->first_member, count = collective->member_count;
-        for (int32_t i = 0; i < count; i++)
+        for (int32_t i = 0; i < count; i++) {
+            if (i + 2 < count)
+                sim_fetch(&e->slots[e->members[first + i + 2]]);
+            if (i + 1 < count) {
+                const int32_t rank = e->slots[e->members[first + i + 1]].rank;
+                sim_fetch(&e->ranks[rank]);
+                sim_fetch(&e->memory[rank]);
+            }
             end_op(e, e->members[first + i]);
+        }
     } else {
         sim_capacity_change(e);
     }
     advance_ready(e);
+}
+
+/* What the next events will touch, while this one is worked on. */
+static inline void fetch_next(const Engine *e)
+{
+    int32_t next[2];
+    sim_eventq_peek(e->queue, next);
+    for (int i = 0; i < 2; i++) {
+        if (next[i] < 0 || next[i] >= e->slot_count)
+            continue;
+        const Slot *slot = &e->slots[next[i]];
+        sim_fetch(&slot->instrs[slot->pc + 1]);
+        sim_fetch(&e->ranks[slot->rank]);
+        if (slot->first_waiter != SIM_NONE)
+            sim_fetch(&e->slots[slot->first_waiter]);
+    }
 }
 
 static bool all_done(const Engine *e)
@@ -237,6 +266,7 @@ static bool run(Engine *e, GError **error)
     advance_ready(e);
     sim_rate_settle(e);
     while (!e->clock_full && sim_eventq_pop(e->queue, &e->now_ps, &event)) {
+        fetch_next(e);
         do {
             end_event(e, event);
         } while (sim_eventq_pop_at(e->queue, e->now_ps, &event));

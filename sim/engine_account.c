@@ -39,10 +39,11 @@ static void account_exposed(Engine *e, int32_t index, int64_t start_ps, int part
 void sim_account_compute(Engine *e, const Slot *slot)
 {
     Rank *rank = &e->ranks[slot->rank];
-    const WorkInfo *work = sim_slot_work(e, slot);
     account_idle(rank, slot->op.start_ps);
-    const int64_t stretch_ps = e->now_ps - slot->op.start_ps - work->duration_ps;
-    if (stretch_ps != 0) {
+    const int64_t lasted_ps = e->now_ps - slot->op.start_ps;
+    if (lasted_ps != slot->op.duration_ps || e->program->rank_speed != NULL) {
+        const WorkInfo *work = sim_slot_work(e, slot);
+        const int64_t stretch_ps = lasted_ps - work->duration_ps;
         e->result.rank[slot->rank].part_ps[work->stretch_part] += stretch_ps;
         e->result.rank[slot->rank].busy_ps += stretch_ps;
     }
@@ -103,7 +104,8 @@ static void settle_level(Engine *e, int32_t index)
         for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
             result->at_peak_bytes[kind] = bytes[kind];
     }
-    result->host_peak_bytes = MAX(result->host_peak_bytes, bytes_in_tier(e, bytes, SIM_TIER_HOST));
+    if (e->moves_host)
+        result->host_peak_bytes = MAX(result->host_peak_bytes, bytes_in_tier(e, bytes, SIM_TIER_HOST));
     if (e->record & SIM_RECORD_LEVELS) {
         SimLevel *level = &e->result.levels[e->result.level_count++];
         level->time_ps = rank->level_ps;
@@ -206,6 +208,8 @@ void sim_account_finish(Engine *e)
         account_idle(&e->ranks[r], result->rank[r].start_ps + result->step_ps);
         result->rank[r].idle_ps = e->ranks[r].idle_ps;
         settle_level(e, r);
+        if (!e->moves_host)
+            result->rank[r].host_peak_bytes = bytes_in_tier(e, e->memory[r].bytes, SIM_TIER_HOST);
         for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
             result->rank[r].final_bytes[kind] = e->memory[r].bytes[kind];
     }

@@ -25,11 +25,13 @@ typedef struct { /* a fair share of a running op in an overfull instance */
     bool satisfied;
 } FairHold;
 
-typedef struct { /* an overfull instance */
-    int64_t left;
+#define PARTS 1024 /* of a unit of capacity: how finely what is left is counted */
+
+typedef struct {  /* an overfull instance */
+    int64_t left; /* in 1/PARTS */
     int64_t level_left,
         level_weight; /* level = left / weight (in 1/SIM_FULL_RATE), once those below it are satisfied */
-    double level;
+    double level;     /* in 1/SIM_FULL_RATE of a unit */
     int32_t instance, first_hold, hold_count;
     bool settled, stale;
 } FairOver;
@@ -69,7 +71,7 @@ static void add_over(Engine *e, int32_t instance)
         return;
     fair->overs[fair->over_count] =
         (FairOver){.instance = instance,
-                   .left = sim_capacity_of(e, e->instances[instance].row, instance),
+                   .left = PARTS * sim_capacity_of(e, e->instances[instance].row, instance),
                    .stale = true};
     fair->local_over[instance] = ++fair->over_count;
     e->instances[instance].dirty = false;
@@ -112,7 +114,7 @@ static void add_holder(Engine *e, int32_t over, int32_t slot, const Share *share
     Fair *fair = e->fair;
     if (share->mode == SIM_SHARE_RESERVED) {
         if (over >= 0)
-            fair->overs[over].left -= share->amount;
+            fair->overs[over].left -= PARTS * share->amount;
         return;
     }
     const int32_t op = add_op(e, slot);
@@ -202,9 +204,9 @@ static void find_level(Fair *fair, FairOver *over)
         changed = false;
         for (FairHold *hold = first; hold < end; hold++) {
             const FairOp *op = &fair->ops[hold->op];
-            if (!hold->satisfied && used_at(op->weight, sum_before) <= left_before) {
+            if (!hold->satisfied && used_at(op->weight, sum_before) <= left_before / PARTS) {
                 hold->satisfied = changed = true;
-                left -= hold->amount;
+                left -= PARTS * hold->amount;
                 sum -= part_of(hold, op);
             }
         }
@@ -213,7 +215,7 @@ static void find_level(Fair *fair, FairOver *over)
     over->level_left = MAX(left, 0);
     over->level_weight = sum;
     over->settled = sum == 0; /* enough for all */
-    over->level = (double)over->level_left / (double)MAX(sum, 1);
+    over->level = (double)over->level_left / PARTS * SIM_FULL_RATE / (double)MAX(sum, 1) * SIM_FULL_RATE;
 }
 
 static const FairOver *lowest_level(Fair *fair)
@@ -234,7 +236,11 @@ static int32_t rate_at(const Engine *e, const FairOver *over, int64_t weight)
     const int row = e->instances[over->instance].row;
     if (sim_capacity_of(e, row, over->instance) == 0)
         return 0;
-    const int64_t rate = over->level_left * SIM_FULL_RATE / MAX(used_at(weight, over->level_weight), 1);
+    const int64_t used = used_at(weight, over->level_weight);
+    /* A sum of whole weights, as of ops with one share each or of messages, is divided exactly. */
+    const int64_t rate = over->level_weight % SIM_FULL_RATE == 0
+                             ? over->level_left * (SIM_FULL_RATE / PARTS) / MAX(used, 1)
+                             : (int64_t)(over->level / (double)weight);
     return (int32_t)MAX(rate - rate % e->grain, e->grain);
 }
 
@@ -244,9 +250,8 @@ static void settle_op(Fair *fair, FairOp *op, int32_t rate)
     op->settled = true;
     for (int32_t i = 0; i < op->hold_count; i++) {
         const FairHold *hold = &fair->holds[fair->by_op[op->first_hold + i]];
-        const int64_t whole = hold->amount / SIM_FULL_RATE * rate;
-        const int64_t rest = (hold->amount % SIM_FULL_RATE * rate + SIM_FULL_RATE - 1) / SIM_FULL_RATE;
-        fair->overs[hold->over].left -= whole + rest;
+        const int64_t divisor = SIM_FULL_RATE / PARTS;
+        fair->overs[hold->over].left -= (hold->amount * rate + divisor - 1) / divisor;
         fair->overs[hold->over].stale = true;
     }
 }
@@ -277,11 +282,86 @@ static void solve(Engine *e)
     }
 }
 
+/* --- ops that meet no other --- */
+
+/* The slot with the only fair share of an instance. */
+static int32_t lone_holder(const Engine *e, int32_t instance)
+{
+    const int row_index = e->instances[instance].row;
+    const Row *row = &e->rows[row_index];
+    for (int32_t h = e->instances[instance].first_hold; h != SIM_NONE; h = e->holds[h].next) {
+        if (e->shares[e->holds[h].share].mode == SIM_SHARE_FAIR)
+            return e->holds[h].slot;
+    }
+    const Rank *rank = &e->ranks[(instance - row->first) / row->stride];
+    for (int32_t s = rank->first_slot; s < rank->first_slot + rank->slot_count; s++) {
+        const Slot *slot = &e->slots[s];
+        if (slot->op.state != SLOT_RUNNING || !slot->op.holds)
+            continue;
+        const WorkInfo *work = sim_slot_work(e, slot);
+        for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+            const Share *share = &e->shares[i];
+            if (share->row == row_index && !share->listed && share->mode == SIM_SHARE_FAIR)
+                return s;
+        }
+    }
+    g_assert_not_reached();
+}
+
+/* Lowers `rate` to what the slot's instances leave it; false when another op shares an overfull one. */
+static bool limit_rate(Engine *e, const Slot *slot, int32_t *rate)
+{
+    const WorkInfo *work = sim_slot_work(e, slot);
+    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+        const Share *share = &e->shares[i];
+        const int32_t at = sim_instance_of(e, share, slot->rank);
+        if (at < 0 || share->mode != SIM_SHARE_FAIR)
+            continue;
+        Instance *instance = &e->instances[at];
+        if (instance->fair_count == 1)
+            instance->dirty = false;
+        else if (instance->free < 0)
+            return false;
+        if (instance->free >= 0)
+            continue;
+        const int64_t left = MAX(instance->free + share->amount, 0);
+        const int64_t own = left * SIM_FULL_RATE / share->amount;
+        const bool standstill = sim_capacity_of(e, share->row, at) == 0;
+        *rate = MIN(*rate, standstill ? 0 : (int32_t)MAX(own - own % e->grain, e->grain));
+    }
+    return true;
+}
+
+/* An op all of whose overfull instances are its own, but for reserved shares: kernels beside communication. */
+static bool settle_lone(Engine *e, int32_t instance)
+{
+    const int32_t holder = lone_holder(e, instance);
+    const Slot *slot = &e->slots[holder];
+    int32_t rate = SIM_FULL_RATE;
+    if (slot->collective == SIM_NONE) {
+        if (!limit_rate(e, slot, &rate))
+            return false;
+        sim_rate_change(e, holder, rate);
+        return true;
+    }
+    const Collective *collective = &e->collectives[slot->collective];
+    for (int32_t i = 0; i < collective->member_count; i++) {
+        if (!limit_rate(e, &e->slots[e->members[collective->first_member + i]], &rate))
+            return false;
+    }
+    sim_rate_change(e, e->slot_count + slot->collective, rate);
+    return true;
+}
+
 void sim_fair_settle(Engine *e)
 {
     Fair *fair = e->fair;
     for (int32_t i = 0; i < e->dirty_count; i++) {
-        if (!e->instances[e->dirty[i]].dirty)
+        Instance *instance = &e->instances[e->dirty[i]];
+        if (!instance->dirty)
+            continue;
+        instance->dirty = false;
+        if (instance->fair_count == 0 || (instance->fair_count == 1 && settle_lone(e, e->dirty[i])))
             continue;
         connect(e, e->dirty[i]);
         solve(e);

@@ -37,6 +37,7 @@ typedef struct {
     int32_t link_next;    /* next in the list of waiters, or of slots ready to go on */
     int32_t first_waiter; /* slots waiting for this one */
     int32_t collective;   /* that it has joined; SIM_NONE: the current op is its own */
+    int32_t work, mem;    /* of the current op */
 } Slot;
 
 typedef struct {
@@ -81,7 +82,8 @@ typedef struct {
 /* A share that can matter: those of rows which cannot be overfull are left out. */
 typedef struct {
     int64_t amount;
-    int32_t instance; /* -1: the rank's own */
+    int32_t
+        instance; /* column of a row that the rank has for itself; of listed ones the number, -1: the rank's */
     int16_t row;
     uint8_t mode; /* SimShareMode */
     bool listed;  /* holders are found in the instance's list, not by the rank's slots */
@@ -98,6 +100,7 @@ typedef struct {
 typedef struct {
     int64_t free;       /* capacity less all shares of running ops; below 0: overfull */
     int32_t first_hold; /* list of Hold; SIM_NONE */
+    int32_t fair_count; /* fair shares held */
     int16_t row;
     bool dirty;
 } Instance;
@@ -138,6 +141,7 @@ typedef struct {
     RankMemory *memory; /* [ranks] */
     WorkInfo *works;
     Share *shares;
+    int32_t share_count;
     MemInfo *mems;
     ClassSums *sums;           /* [classes] */
     int32_t *class_first_slot; /* slot of the class's first rank */
@@ -147,6 +151,7 @@ typedef struct {
     int mem_kinds, tiers;
     bool mem_on_gpu[SIM_MAX_MEMS];
     int8_t mem_tier[SIM_MAX_MEMS];
+    bool moves_host; /* some op takes or gives back memory of the host */
     TierLevels tier_levels[SIM_MAX_TIERS];
     Collective *collectives;
     int32_t collective_count;
@@ -155,6 +160,7 @@ typedef struct {
     int32_t ready_first, ready_last;          /* slots to go on */
     /* Resources. */
     Row *rows;
+    int32_t own_rows;  /* that each rank has for itself; its instances of them are neighbours */
     bool *row_matters; /* some op could find it overfull */
     Instance *instances;
     int64_t *capacities; /* [instances] now; NULL: those of the rows */
@@ -186,15 +192,15 @@ void sim_capacity_change(Engine *engine);
 /* engine_rate.c: shares and rates. */
 static inline const WorkInfo *sim_slot_work(const Engine *engine, const Slot *slot)
 {
-    return &engine->works[slot->instrs[slot->pc].work];
+    return &engine->works[slot->work];
 }
 static inline int32_t sim_instance_of(const Engine *engine, const Share *share, int32_t rank)
 {
+    if (!share->listed)
+        return share->instance + engine->own_rows * rank;
     const Row *row = &engine->rows[share->row];
     if (share->instance >= 0)
         return row->first + row->stride * share->instance;
-    if (row->instance_of_rank == NULL)
-        return row->first + row->stride * rank;
     int32_t own = row->instance_of_rank[rank];
     return own < 0 ? SIM_NONE : row->first + own;
 }
@@ -207,10 +213,51 @@ static inline Op *sim_op_of(const Engine *engine, int32_t event)
     return event < engine->slot_count ? &engine->slots[event].op
                                       : &engine->collectives[event - engine->slot_count].op;
 }
-/* The op of `slot` starts to hold its shares; true when rates must be settled before its end is known. */
-bool sim_rate_enter(Engine *engine, int32_t slot, const WorkInfo *work);
-void sim_rate_leave(Engine *engine, int32_t slot, const WorkInfo *work);
 void sim_mark_instance(Engine *engine, int32_t instance);
+void sim_list_hold(Engine *engine, int32_t slot, int32_t share, int32_t instance, int *listed);
+void sim_unlist_hold(Engine *engine, int32_t slot, int32_t instance, int *listed);
+
+/* The op of a slot starts to hold its shares; true when rates must be settled before its end is known. */
+static inline bool sim_rate_enter(Engine *engine, int32_t slot, int32_t rank, const WorkInfo *work)
+{
+    bool unsettled = false;
+    int listed = 0;
+    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+        const Share *share = &engine->shares[i];
+        const int32_t at = sim_instance_of(engine, share, rank);
+        if (at < 0)
+            continue;
+        Instance *instance = &engine->instances[at];
+        if (share->listed)
+            sim_list_hold(engine, slot, i, at, &listed);
+        instance->free -= share->amount;
+        instance->fair_count += share->mode == SIM_SHARE_FAIR;
+        if (instance->free < 0) {
+            sim_mark_instance(engine, at);
+            unsettled |= share->mode == SIM_SHARE_FAIR;
+        }
+    }
+    return unsettled;
+}
+
+static inline void sim_rate_leave(Engine *engine, int32_t slot, int32_t rank, const WorkInfo *work)
+{
+    int listed = 0;
+    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+        const Share *share = &engine->shares[i];
+        const int32_t at = sim_instance_of(engine, share, rank);
+        if (at < 0)
+            continue;
+        Instance *instance = &engine->instances[at];
+        if (share->listed)
+            sim_unlist_hold(engine, slot, at, &listed);
+        if (instance->free < 0)
+            sim_mark_instance(engine, at);
+        instance->free += share->amount;
+        instance->fair_count -= share->mode == SIM_SHARE_FAIR;
+    }
+}
+
 /* After the last event of an instant: new rates, moved ends. */
 void sim_rate_settle(Engine *engine);
 /* The op goes on at `rate`; its end moves. */
@@ -234,6 +281,15 @@ void sim_account_finish(Engine *engine);
 
 /* engine_deadlock.c: one sentence naming the cycle, or the resource that never comes back. */
 void sim_engine_explain_deadlock(const Engine *engine, GError **error);
+
+static inline void sim_fetch(const void *what)
+{
+#if defined __GNUC__
+    __builtin_prefetch(what);
+#else
+    (void)what;
+#endif
+}
 
 /* Slot of a stream of the rank that `slot` waits for; SIM_NONE when that rank has no such stream. */
 static inline int32_t sim_wait_target(const Engine *engine, const Slot *slot, const SimInstr *instr)

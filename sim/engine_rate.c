@@ -1,4 +1,4 @@
-/* sim/engine_rate.c - ops take and give back their shares; a change of rate moves an op's end. */
+/* sim/engine_rate.c - a change of rate moves an op's end; what is to be settled is noted. */
 #include "sim/engine_internal.h"
 
 void sim_mark_instance(Engine *e, int32_t index)
@@ -9,7 +9,7 @@ void sim_mark_instance(Engine *e, int32_t index)
     e->dirty[e->dirty_count++] = index;
 }
 
-static void list_hold(Engine *e, int32_t slot, int32_t share, int32_t instance, int *listed)
+void sim_list_hold(Engine *e, int32_t slot, int32_t share, int32_t instance, int *listed)
 {
     const int32_t at = e->slot_first_hold[slot] + (*listed)++;
     Instance *of = &e->instances[instance];
@@ -19,7 +19,7 @@ static void list_hold(Engine *e, int32_t slot, int32_t share, int32_t instance, 
     of->first_hold = at;
 }
 
-static void unlist_hold(Engine *e, int32_t slot, int32_t instance, int *listed)
+void sim_unlist_hold(Engine *e, int32_t slot, int32_t instance, int *listed)
 {
     const Hold *hold = &e->holds[e->slot_first_hold[slot] + (*listed)++];
     if (hold->prev == SIM_NONE)
@@ -28,45 +28,6 @@ static void unlist_hold(Engine *e, int32_t slot, int32_t instance, int *listed)
         e->holds[hold->prev].next = hold->next;
     if (hold->next != SIM_NONE)
         e->holds[hold->next].prev = hold->prev;
-}
-
-bool sim_rate_enter(Engine *e, int32_t slot, const WorkInfo *work)
-{
-    bool unsettled = false;
-    int listed = 0;
-    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
-        const Share *share = &e->shares[i];
-        const int32_t at = sim_instance_of(e, share, e->slots[slot].rank);
-        if (at < 0)
-            continue;
-        Instance *instance = &e->instances[at];
-        if (share->listed)
-            list_hold(e, slot, i, at, &listed);
-        instance->free -= share->amount;
-        if (instance->free < 0) {
-            sim_mark_instance(e, at);
-            unsettled |= share->mode == SIM_SHARE_FAIR;
-        }
-    }
-    return unsettled;
-}
-
-void sim_rate_leave(Engine *e, int32_t slot, const WorkInfo *work)
-{
-    int listed = 0;
-    e->slots[slot].op.holds = false;
-    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
-        const Share *share = &e->shares[i];
-        const int32_t at = sim_instance_of(e, share, e->slots[slot].rank);
-        if (at < 0)
-            continue;
-        Instance *instance = &e->instances[at];
-        if (share->listed)
-            unlist_hold(e, slot, at, &listed);
-        if (instance->free < 0)
-            sim_mark_instance(e, at);
-        instance->free += share->amount;
-    }
 }
 
 /* left -= elapsed x rate, exactly. */

@@ -25,6 +25,11 @@ static void setup_rows(Engine *e)
         g_assert(next < INT32_MAX / 2);
     }
     e->instance_count = (int32_t)next;
+    e->own_rows = own;
+    for (int32_t i = 0; i < e->share_count; i++) {
+        if (!e->shares[i].listed)
+            e->shares[i].instance = e->rows[e->shares[i].row].first;
+    }
 }
 
 static void setup_instances(Engine *e)

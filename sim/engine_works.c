@@ -178,6 +178,7 @@ static void setup_shares(Engine *e)
         count += own;
     }
     e->shares = ORR_ARENA_NEW(e->arena, Share, count);
+    e->share_count = count;
     Share *to = e->shares;
     for (int64_t i = 0; i < program->work_count; i++) {
         const SimShare *share;
@@ -203,6 +204,8 @@ static void setup_mems(Engine *e)
         for (int kind = 0; kind < e->mem_kinds; kind++) {
             e->mems[i].start_bytes += e->mem_on_gpu[kind] ? mem->start_bytes[kind] : 0;
             e->mems[i].end_bytes += e->mem_on_gpu[kind] ? mem->end_bytes[kind] : 0;
+            e->moves_host |= e->mem_tier[kind] == SIM_TIER_HOST &&
+                             (mem->start_bytes[kind] != 0 || mem->end_bytes[kind] != 0);
             e->mems[i].shared |= e->tier_levels[e->mem_tier[kind]].instance_of_rank != NULL &&
                                  (mem->start_bytes[kind] != 0 || mem->end_bytes[kind] != 0);
         }

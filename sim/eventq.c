@@ -224,6 +224,16 @@ static int32_t take_first(SimEventq *q)
     return event;
 }
 
+void sim_eventq_peek(const SimEventq *q, int32_t ret_events[2])
+{
+    int found = 0;
+    ret_events[0] = ret_events[1] = NONE;
+    for (int level = 0; level <= NEAR_LEVEL; level++) {
+        for (uint64_t bits = q->occupied[level]; bits != 0 && found < 2; bits &= bits - 1)
+            ret_events[found++] = q->slots[level][lowest_bit(bits)].first;
+    }
+}
+
 bool sim_eventq_pop(SimEventq *q, int64_t *ret_time_ps, int32_t *ret_event)
 {
     if (q->used_levels == 0)

@@ -32,6 +32,10 @@ void sim_eventq_remove(SimEventq *queue, int32_t event);
 /* The earliest event; false when the queue is empty. */
 bool sim_eventq_pop(SimEventq *queue, int64_t *ret_time_ps, int32_t *ret_event);
 
+/* Events that are likely to be popped next but one and next but two, without popping them; -1: none is near. For
+ * fetching into the cache what they will need. */
+void sim_eventq_peek(const SimEventq *queue, int32_t ret_events[2]);
+
 /* The next event if it happens at `time_ps`, the time of the last one popped. */
 bool sim_eventq_pop_at(SimEventq *queue, int64_t time_ps, int32_t *ret_event);
 

@@ -101,7 +101,7 @@ static SimWork gather_parts(const Step *step, double whole, bool backward)
         SIM_PART_PIPELINE_COMM);
     if (spec->execution.framework.pipeline.p2p_partitioned_tensors) {
         work.part_ps[SIM_PART_PIPELINE_COMM] +=
-            step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, 5 * whole));
+            step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, 5 * whole));
         if (backward) {
             const SimWork again = work;
             step_add_work(&work, &again);
@@ -209,7 +209,7 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->prefetch_units = plan->overlap_param_gather ? framework->data_parallel.prefetch_units : 0;
     plan->one_data_stream =
         framework->data_parallel.gathers_each_tensor; /* its host runs them one after the other */
-    plan->p2p_blocking = spec_waits_for_sends(framework, spec_overlap(spec), spec->parallel.schedule);
+    plan->p2p_blocking = spec_waits_for_sends(framework, spec_overlap(spec), spec_schedule_kind(spec));
     plan->tensor = spec->parallel.tensor;
     plan->context = spec->parallel.context;
     plan->data = spec->parallel.data;
@@ -350,6 +350,12 @@ static void copy_stages(Step *step, int stages)
     }
 }
 
+int sim_plan_model_stages(const SimPlan *plan)
+{
+    const bool copies = plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL;
+    return plan->shape.ranks * (copies ? 1 : plan->shape.chunks);
+}
+
 bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError **error)
 {
     SimPlan plan = {0};
@@ -358,8 +364,9 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
         return false;
     }
     const int stages = plan.shape.ranks * plan.shape.chunks;
-    step.stages = plan.schedule->placement == SIM_PLACE_BIDIRECTIONAL ? plan.shape.ranks : stages;
+    step.stages = sim_plan_model_stages(&plan);
     step.layers = ORR_ARENA_NEW(arena, int, stages);
+    step.groups = ORR_ARENA_NEW(arena, CostLayerGroups, step.stages);
     if (!fill_layers(&step, error)) {
         return false;
     }
@@ -371,6 +378,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
     for (int stage = 0, layer = 0; stage < step.stages; stage++) {
         step_fill_stage(&step, stage, layer);
         step_fill_data(&step, stage);
+        step_fill_offload(&step, stage);
         layer += step.layers[stage];
     }
     copy_stages(&step, stages);

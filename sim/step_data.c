@@ -39,9 +39,7 @@ static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams 
         params->matrices < 2) {
         return 1;
     }
-    const CostParams layer = cost_piece_params(&spec->model, COST_PIECE_LAYER, 0);
-    const double sent = op == COST_ALL_GATHER ? 1 - (double)layer.vectors / MAX(layer.matrices, 1) : 1;
-    return MAX(1, (int)lround(params->matrices * sent));
+    return MAX(1, params->matrices - (op == COST_ALL_GATHER ? params->vectors : 0));
 }
 
 /* Collectives on lists of tensors: for every rank's part of each the host makes a view and launches a copy, which the GPU
@@ -61,7 +59,7 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
         (params->dense + params->expert) * wire_bytes * framework->data_parallel.tensor_list_copies;
     double seconds = tensors * (double)ranks * framework->data_parallel.tensor_list_rank_host_s;
     if (bytes > 0) {
-        seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes);
+        seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes);
     }
     work->part_ps[SIM_PART_DATA_COMM] += step_ps(seconds);
 }
@@ -111,11 +109,28 @@ static SimBucketWork bucket_work(const SimWork *work)
                            .network = network == NULL ? -1 : network->resource};
 }
 
+/* Norms and biases among `tensors`, as many as layers of any kind have: no more are left out of a gather. */
+static int vectors_among(const Spec *spec, int tensors)
+{
+    unsigned seen = 0;
+    double most = 0;
+    for (int layer = 0; layer < spec->model.layers; layer++) {
+        const unsigned kind = 1u << cost_layer_kind(&spec->model, layer);
+        if ((seen & kind) == 0) {
+            const CostParams params = cost_part_params(&spec->model, COST_PART_LAYER, layer);
+            most = fmax(most, (double)params.vectors / MAX(params.matrices, 1));
+        }
+        seen |= kind;
+    }
+    return (int)lround(most * tensors);
+}
+
 void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices, SimBucketWork *ret_reduce,
                      SimBucketWork *ret_gather)
 {
     SimSegment segment = {0};
-    const StepParams params = {.dense = dense, .expert = expert, .matrices = matrices};
+    const StepParams params = {
+        .dense = dense, .expert = expert, .matrices = matrices, .vectors = vectors_among(spec, matrices)};
     set_communication(spec, &segment, &params);
     if (spec->parallel.zero >= 3)
         step_apply_zeropp(spec, &params, &segment);
@@ -130,6 +145,7 @@ static void add_params(StepParams *sum, const StepParams *term)
     sum->dense += term->dense;
     sum->expert += term->expert;
     sum->matrices += term->matrices;
+    sum->vectors += term->vectors;
 }
 
 /* Whole weights or gradients read and written `copies` times: gathered weights from the buffer of the collective to their
@@ -137,8 +153,9 @@ static void add_params(StepParams *sum, const StepParams *term)
 static int64_t copies_ps(const Spec *spec, double copies, double params)
 {
     const double bytes = 2 * copies * params * cost_weight_wire_bytes(spec);
-    return bytes > 0 ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MOVE_ELEMENTWISE, bytes))
-                     : 0;
+    return bytes > 0
+               ? step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes))
+               : 0;
 }
 
 /* Weights that recomputation has used are dropped and gathered once more for the gradients. */
@@ -249,22 +266,60 @@ static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
         spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = bytes, .group = ends}, SIM_PART_DATA_COMM);
 }
 
-/* Transformer Engine hands autograd a cached placeholder for each distinct shape of weight whose gradient the GEMM
- * has already added: one layer's matrices and, on the last rank, the LM head's. */
-static double placeholder_bytes(const Step *step, int rank)
+static int stage_of(const Step *step, int rank, int chunk)
 {
-    const Spec *spec = step->spec;
-    const SpecModel *model = &spec->model;
-    if (!spec->execution.framework.allocator.weight_placeholders ||
-        !spec->execution.framework.kernels.fused_grad_accumulation) {
-        return 0;
+    const SimPlan *plan = step->plan;
+    return sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
+}
+
+static const StepLayerKind *group_kind(const Step *step, const CostLayerGroup *group)
+{
+    return &step->kinds[cost_layer_kind(&step->spec->model, group->layer) * COST_RECOMPUTE_OP_COUNT +
+                        (int)group->extent];
+}
+
+static bool has_placeholders(const Spec *spec)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    return framework->allocator.weight_placeholders && framework->kernels.fused_grad_accumulation;
+}
+
+/* Transformer Engine hands autograd a cached placeholder for each distinct shape of weight whose gradient the GEMM
+ * has already added: those of all kinds of layers of the rank and, on the last one, the LM head's. */
+static double layer_placeholder_bytes(const Step *step, int rank)
+{
+    CostWeightShapes shapes = {.count = 0};
+    for (int chunk = 0; chunk < step->plan->shape.chunks; chunk++) {
+        const CostLayerGroups *groups = &step->groups[stage_of(step, rank, chunk) % step->stages];
+        for (int i = 0; i < groups->count; i++) {
+            cost_join_weight_shapes(&group_kind(step, &groups->group[i])->weights, &shapes);
+        }
     }
-    const CostParams layer = cost_piece_params(model, COST_PIECE_LAYER, 0);
-    double weights = layer.tensor_sharded;
-    if (rank == step->plan->shape.ranks - 1) {
-        weights += (double)model->vocab * model->hidden;
+    return cost_weight_shapes_elements(&shapes) * step->shape.element_bytes;
+}
+
+static double least_placeholder_bytes(const Step *step)
+{
+    double least = INFINITY;
+    for (int i = 0; i < COST_LAYER_GROUPS; i++) {
+        if (step->kinds[i].filled) {
+            least = fmin(least, cost_weight_shapes_elements(&step->kinds[i].weights));
+        }
     }
-    return weights / spec->parallel.tensor * step->shape.element_bytes;
+    return isinf(least) ? 0 : least * step->shape.element_bytes;
+}
+
+static void fill_workspace(const Step *step, int rank, SimRankPlan *out)
+{
+    const SpecModel *model = &step->spec->model;
+    const bool placeholders = has_placeholders(step->spec), last = rank == step->plan->shape.ranks - 1;
+    const double head = (double)model->vocab * model->hidden / step->spec->parallel.tensor;
+    const double ends = step->spec->execution.framework.allocator.workspace_bytes +
+                        (placeholders && last ? head * step->shape.element_bytes : 0);
+    out->static_bytes[SIM_MEM_WORKSPACE] =
+        llround(ends + (placeholders ? layer_placeholder_bytes(step, rank) : 0));
+    out->end_workspace_bytes = llround(ends);
+    out->least_layer_workspace_bytes = placeholders ? llround(least_placeholder_bytes(step)) : 0;
 }
 
 /* Gradients that the backward of one chunk makes and drops fill up as its activations leave, from the last segment to the
@@ -291,17 +346,22 @@ static double passing_gradients_bytes(const Step *step, int rank)
 /* Outputs of a layer's two row-parallel linears that a collective's stream has used: the allocator frees them when the GPU
  * has passed them, behind the host by the layers it launches ahead, at most as many as the launch queue takes.
  * Source: [PyTorchRecordStream] */
-static double held_outputs_bytes(const Step *step, int layers)
+static double held_outputs_bytes(const Step *step, int rank)
 {
     const CostShape *shape = &step->shape;
     const double most = step->spec->execution.framework.allocator.launch_lead_layers;
-    if (most <= 0 || shape->tensor < 2 || !shape->sequence_parallel || layers == 0) {
+    double ahead = 0;
+    if (most <= 0 || shape->tensor < 2 || !shape->sequence_parallel) {
         return 0;
     }
-    CostOps ops = {.count = 0};
-    cost_ops_layer(shape, 0, COST_FORWARD, &ops);
-    const CostTime time = cost_time_ops(shape, &ops, COST_FORWARD);
-    const double ahead = layers * time.slack_s / cost_time_total_s(&time);
+    for (int chunk = 0; chunk < step->plan->shape.chunks; chunk++) {
+        const CostLayerGroups *groups = &step->groups[stage_of(step, rank, chunk) % step->stages];
+        double layers = 0;
+        for (int i = 0; i < groups->count; i++) {
+            layers += groups->group[i].count * group_kind(step, &groups->group[i])->ahead_layers;
+        }
+        ahead = fmax(ahead, layers);
+    }
     return 2 * fmin(ahead, most) * shape->tokens * shape->hidden * shape->element_bytes;
 }
 
@@ -311,18 +371,16 @@ static double stranded_bytes(const Step *step, int rank, const StepParams *param
 {
     const SimPlan *plan = step->plan;
     int64_t unit_bytes = 0;
-    int layers = 0;
     for (int chunk = 0; chunk < plan->shape.chunks; chunk++) {
         const int index =
             sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
         const SimStage *stage = &plan->stages[index];
-        layers = MAX(layers, stage->layers);
         for (int i = 0; i < stage->segment_count; i++) {
             unit_bytes = MAX(unit_bytes, stage->segments[i].gathered_param_bytes);
         }
     }
     const double loss = rank == plan->shape.ranks - 1 ? cost_head_stranded_bytes(&step->shape) : 0;
-    return loss + held_outputs_bytes(step, layers) +
+    return loss + held_outputs_bytes(step, rank) +
            cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
            step->spec->execution.framework.allocator.gather_buffers * (double)unit_bytes;
 }
@@ -365,8 +423,9 @@ void step_fill_rank(Step *step, int rank)
     out->static_bytes[SIM_MEM_GRADIENTS] =
         llround(states.gradients_bytes + passing_gradients_bytes(step, rank));
     out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
-    out->static_bytes[SIM_MEM_WORKSPACE] =
-        llround(spec->execution.framework.allocator.workspace_bytes + placeholder_bytes(step, rank));
+    out->moments_bytes = llround(states.moments_bytes);
+    fill_workspace(step, rank, out);
     out->static_bytes[SIM_MEM_ACTIVATIONS] = llround(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = llround(stranded_bytes(step, rank, &params));
+    step_offload_rank(step, rank, &params, out);
 }

@@ -3,6 +3,7 @@
 #define ORR_SIM_STEP_INTERNAL_H
 
 #include "costmodel/activations.h"
+#include "costmodel/layers.h"
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 #include "costmodel/pass.h"
@@ -11,27 +12,28 @@
 /* Parameters of one segment on one rank. */
 typedef struct StepParams {
     double dense, expert;
-    int matrices;
+    int matrices, vectors; /* tensors; those of them with one dimension */
 } StepParams;
 
-/* A kind of layer: all layers of a kind cost the same. */
+/* Layers that are alike: all of them cost the same. */
 typedef struct StepLayerKind {
     bool filled;
     SimSegment segment;
     StepParams params;
+    CostWeightShapes weights;
+    double ahead_layers; /* of forwards by which the host gets ahead of the GPU in each */
 } StepLayerKind;
-
-#define STEP_LAYER_KINDS (COST_LAYER_KINDS * 3) /* x recompute extent */
 
 typedef struct Step {
     const Spec *spec;
     CostShape shape;
     OrrArena *arena;
     SimPlan *plan;
-    StepLayerKind kinds[STEP_LAYER_KINDS];
-    StepParams **params; /* [stages][segments] */
-    int stages;          /* of one copy of the model */
-    int *layers;         /* [stages] */
+    StepLayerKind kinds[COST_LAYER_GROUPS]; /* cost_layer_group() */
+    CostLayerGroups *groups;                /* [stages of one copy] */
+    StepParams **params;                    /* [stages][segments] */
+    int stages;                             /* of one copy of the model */
+    int *layers;                            /* [stages] */
 } Step;
 
 int64_t step_ps(double seconds);
@@ -56,6 +58,11 @@ void step_fill_data(Step *step, int stage);
 void step_fill_rank(Step *step, int rank);
 /* Buffers of a stage hold what crosses its boundaries for all micro-batches of the step. */
 bool step_keeps_boundaries(const Spec *spec);
+/* sim/step_offload.c: what stage `stage` moves to and from the host and the disks; what that makes of a rank. */
+void step_fill_offload(Step *step, int stage);
+void step_offload_rank(const Step *step, int rank, const StepParams *params, SimRankPlan *out);
+/* sim/step_direct.c: which pieces of a stage are read where they lie in the host's memory: the shortest forward. */
+void step_choose_direct(Step *step, int stage, double copy_bytes_per_s, SimOffload *offloads);
 /* sim/step_zeropp.c: ZeRO++ on one unit whose plain communication is filled in; its second shard of weights. */
 void step_apply_zeropp(const Spec *spec, const StepParams *params, SimSegment *segment);
 double step_secondary_shard_bytes(const Spec *spec, const StepParams *params);

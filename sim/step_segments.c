@@ -1,6 +1,7 @@
 /* sim/step_segments.c - what a stage's pieces cost and keep: layers, embedding, head. */
 #include <math.h>
 
+#include "costmodel/offload.h"
 #include "sim/step_internal.h"
 
 static int64_t bytes_of(double bytes)
@@ -22,35 +23,33 @@ static StepParams rank_params(const Spec *spec, const CostParams *params)
     const double copies = experts > 0 ? 1 + (double)spec->parallel.expert_replicas / experts : 1;
     return (StepParams){.dense = cost_rank_dense_params(params, &spec->parallel),
                         .expert = copies * cost_rank_expert_params(params, &spec->parallel),
-                        .matrices = params->matrices};
+                        .matrices = params->matrices,
+                        .vectors = params->vectors};
 }
 
-typedef void (*ListOps)(const CostShape *shape, CostPass pass, CostOps *ops);
-
-static void add_edge(const Step *step, ListOps list, SimSegment *segment)
+/* Time of a piece that recomputes nothing. */
+static void add_passes(const Step *step, const CostGraph *graph, SimSegment *segment)
 {
     SimWork *works[COST_PASS_COUNT] = {&segment->forward, &segment->backward_input,
                                        &segment->backward_weight};
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        CostOps ops = {.count = 0};
-        list(&step->shape, (CostPass)pass, &ops);
-        const CostTime time = cost_time_ops(&step->shape, &ops, (CostPass)pass);
+        const CostTime time = cost_time_ops(&step->shape, &graph->pass[pass], (CostPass)pass);
         step_add_time(works[pass], &time, SIM_PART_COMPUTE);
     }
 }
 
 /* No backward that the host ran ahead in lies before a forward: it waits for the GPU before each, or all forwards of a
  * step come first. A host that reads each message's shape back waits before every pass. */
-static CostMeet host_meets(const Spec *spec)
+static CostHostSync host_syncs(const Spec *spec)
 {
     if (spec->execution.framework.pipeline.p2p_host_s > 0 && spec->parallel.pipeline > 1) {
-        return COST_MEET_PASSES;
+        return COST_HOST_SYNC_PASSES;
     }
-    const SpecSchedule schedule = spec->parallel.schedule;
+    const SpecSchedule schedule = spec_schedule_kind(spec);
     const bool forwards_first = schedule == SPEC_SCHEDULE_GPIPE || schedule == SPEC_SCHEDULE_BREADTH_FIRST;
     const bool forward =
         spec->execution.framework.host.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
-    return forward ? COST_MEET_FORWARD : COST_MEET_NOWHERE;
+    return forward ? COST_HOST_SYNC_FORWARD : COST_HOST_SYNC_NONE;
 }
 
 static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, StepLayerKind *kind)
@@ -60,21 +59,23 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
                                        &segment->backward_weight};
     const CostRecomputeExtent extent = cost_recompute_extent(step->spec, layer_in_stage);
     CostTime times[COST_PASS_COUNT], again = {0};
+    CostGraph graph;
+    cost_graph_layer(&step->shape, layer, &graph);
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
-        CostOps ops = {.count = 0};
-        cost_ops_layer(&step->shape, layer, (CostPass)pass, &ops);
-        times[pass] = cost_time_ops(&step->shape, &ops, (CostPass)pass);
-        if (pass == COST_FORWARD && extent != COST_RECOMPUTE_OP_NONE) {
-            again = cost_time_recompute(&step->shape, &ops, extent);
-        }
+        times[pass] = cost_time_ops(&step->shape, &graph.pass[pass], (CostPass)pass);
     }
-    cost_time_run_ahead(times, &again, host_meets(step->spec));
+    if (extent != COST_RECOMPUTE_OP_NONE) {
+        again = cost_time_recompute(&step->shape, &graph.pass[COST_FORWARD], extent);
+    }
+    kind->ahead_layers = times[COST_FORWARD].slack_s / cost_time_total_s(&times[COST_FORWARD]);
+    cost_add_weight_shapes(&graph.pass[COST_BACKWARD_WEIGHT], &kind->weights);
+    cost_time_run_ahead(times, &again, host_syncs(step->spec));
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         step_add_time(works[pass], &times[pass], SIM_PART_COMPUTE);
     }
     step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
-    const CostActivations activations = cost_layer_activations(&step->shape, layer, layer_in_stage);
-    const CostParams params = cost_piece_params(&step->spec->model, COST_PIECE_LAYER, layer);
+    const CostActivations activations = cost_activations(&step->shape, &graph, extent);
+    const CostParams params = cost_part_params(&step->spec->model, COST_PART_LAYER, layer);
     set_memory(segment, &activations);
     kind->params = rank_params(step->spec, &params);
     kind->filled = true;
@@ -82,8 +83,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
 
 static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage)
 {
-    const int extent = (int)cost_recompute_extent(step->spec, layer_in_stage);
-    StepLayerKind *kind = &step->kinds[cost_layer_kind(&step->spec->model, layer) * 3 + extent];
+    StepLayerKind *kind = &step->kinds[cost_layer_group(step->spec, layer, layer_in_stage)];
     if (!kind->filled) {
         fill_layer_kind(step, layer, layer_in_stage, kind);
     }
@@ -92,9 +92,11 @@ static const StepLayerKind *layer_kind(Step *step, int layer, int layer_in_stage
 
 static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
 {
-    const CostParams counts = cost_piece_params(&step->spec->model, COST_PIECE_EMBEDDING, 0);
-    const CostActivations activations = cost_embedding_activations(&step->shape);
-    add_edge(step, cost_ops_embedding, segment);
+    const CostParams counts = cost_part_params(&step->spec->model, COST_PART_EMBEDDING, 0);
+    CostGraph graph;
+    cost_graph(&step->shape, cost_ops_embedding, &graph);
+    const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
+    add_passes(step, &graph, segment);
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts);
 }
@@ -104,22 +106,34 @@ static void fill_head(Step *step, SimSegment *segment, StepParams *params)
 {
     SpecModel model = step->spec->model;
     model.tied_embeddings = model.tied_embeddings && step->spec->parallel.pipeline == 1;
-    CostParams counts = cost_piece_params(&model, COST_PIECE_HEAD, 0);
-    const CostActivations activations = cost_head_activations(&step->shape);
-    add_edge(step, cost_ops_head, segment);
+    CostParams counts = cost_part_params(&model, COST_PART_HEAD, 0);
+    CostGraph graph;
+    cost_graph(&step->shape, cost_ops_head, &graph);
+    const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
+    add_passes(step, &graph, segment);
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts);
 }
 
-static void fill_mtp(Step *step, SimSegment *segment, StepParams *params)
+/* A module follows the layers of its stage: where only the first of them are recomputed, it is not.
+ * Source: [MegatronCore] multi_token_prediction.py, _checkpointed_forward */
+static void fill_mtp(Step *step, int stage, SimSegment *segment, StepParams *params)
 {
-    const CostParams counts = cost_piece_params(&step->spec->model, COST_PIECE_MTP, 0);
-    CostActivations activations = cost_layer_activations(&step->shape, step->spec->model.layers - 1, 0);
-    const CostActivations head = cost_head_activations(&step->shape);
-    activations.kept_bytes += head.kept_bytes;
-    activations.input_only_bytes += head.input_only_bytes;
-    add_edge(step, cost_ops_mtp, segment);
-    add_edge(step, cost_ops_head, segment);
+    const CostParams counts = cost_part_params(&step->spec->model, COST_PART_MTP, 0);
+    CostGraph module, head;
+    cost_graph(&step->shape, cost_ops_mtp, &module);
+    cost_graph(&step->shape, cost_ops_head, &head);
+    const CostRecomputeExtent extent = cost_recompute_extent(step->spec, step->layers[stage]);
+    CostActivations activations = cost_activations(&step->shape, &module, extent);
+    const CostActivations logits = cost_activations(&step->shape, &head, COST_RECOMPUTE_OP_NONE);
+    activations.kept_bytes += logits.kept_bytes;
+    activations.input_only_bytes += logits.input_only_bytes;
+    add_passes(step, &module, segment);
+    add_passes(step, &head, segment);
+    if (extent != COST_RECOMPUTE_OP_NONE) {
+        const CostTime again = cost_time_recompute(&step->shape, &module.pass[COST_FORWARD], extent);
+        step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
+    }
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts);
 }
@@ -136,13 +150,22 @@ static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
 #define COPY_FRAC 0.88
 
 /* The first layers of a stage leave for the host. Ignored: what the copies take of the GPU's and the host's memory rate. */
-static void offload_layers(const Spec *spec, SimStage *stage)
+static void offload_layers(const Step *step, int first_layer, SimStage *stage)
 {
+    const Spec *spec = step->spec;
+    const SpecOffloadPart *part = &spec->offload.activations;
     stage->offloaded = MIN(spec->offload.activation_layers, stage->layers);
     for (int i = 0; i < stage->offloaded; i++) {
         SimSegment *segment = &stage->segments[stage->first_layer + i];
         const double rate = spec->cluster.accelerator.host_link_bytes_per_s * COPY_FRAC;
-        segment->copy_out.part_ps[SIM_PART_OFFLOAD] = step_ps((double)segment->activation_bytes / rate);
+        segment->leaving_bytes = segment->activation_bytes;
+        if (part->modules != 0) {
+            const double bytes = cost_offload_module_bytes(&step->shape, first_layer + i, i, part->modules);
+            segment->leaving_bytes = MIN(segment->leaving_bytes, bytes_of(bytes));
+        }
+        if (part->fraction < 1)
+            segment->leaving_bytes = bytes_of(part->fraction * (double)segment->leaving_bytes);
+        segment->copy_out.part_ps[SIM_PART_OFFLOAD] = step_ps((double)segment->leaving_bytes / rate);
         segment->copy_back = segment->copy_out;
     }
 }
@@ -154,7 +177,7 @@ static void add_first_checks(const Step *step, int stage, SimStage *out)
     const SimSegment *layer = &out->segments[out->first_layer];
     SimSegment *last = &out->segments[out->segment_count - 1];
     const int64_t check_ps = step_ps(cost_collective_check_s(step->spec, step->spec->parallel.tensor));
-    if (out->layers == 0 || host_meets(step->spec) != COST_MEET_PASSES) {
+    if (out->layers == 0 || host_syncs(step->spec) != COST_HOST_SYNC_PASSES) {
         return;
     }
     const bool forward_waits = layer->forward.part_ps[SIM_PART_OTHER] > 0;
@@ -181,16 +204,21 @@ void step_fill_stage(Step *step, int stage, int first_layer)
         fill_embedding(step, &out->segments[next], &step->params[stage][next]);
         next += 1;
     }
+    cost_group_layers(step->spec, first_layer, layers, &step->groups[stage]);
     for (int i = 0; i < layers; i++, next++) {
         const StepLayerKind *kind = layer_kind(step, first_layer + i, i);
         out->segments[next] = kind->segment;
         step->params[stage][next] = kind->params;
     }
     for (int i = 0; i < mtp; i++, next++) {
-        fill_mtp(step, &out->segments[next], &step->params[stage][next]);
+        fill_mtp(step, stage, &out->segments[next], &step->params[stage][next]);
     }
     if (stage == last) {
         fill_head(step, &out->segments[next], &step->params[stage][next]);
+    }
+    for (int i = 0; i < out->segment_count; i++) {
+        out->segments[i].dense_params = step->params[stage][i].dense;
+        out->segments[i].expert_params = step->params[stage][i].expert;
     }
     if (stage > 0 &&
         step_keeps_boundaries(step->spec)) { /* its input lies in a buffer that is there anyhow */
@@ -198,7 +226,7 @@ void step_fill_stage(Step *step, int stage, int first_layer)
         SimSegment *first = &out->segments[0];
         first->activation_bytes -= MIN(first->activation_bytes, input_bytes);
     }
-    offload_layers(step->spec, out);
+    offload_layers(step, first_layer, out);
     add_first_checks(step, stage, out);
     add_microbatch_overhead(step->spec, &out->segments[0]);
 }

@@ -538,6 +538,16 @@ static bool check_layout(const Check *check)
     return false;
 }
 
+static bool check_offload(const Check *check)
+{
+    GError *problem = NULL;
+    if (spec_offload_check(check->spec, &problem))
+        return true;
+    fail(check, "%s", problem->message);
+    g_error_free(problem);
+    return false;
+}
+
 static bool check_search(const Check *check)
 {
     const double all = check->spec->cluster.accelerator.memory_bytes;
@@ -562,5 +572,5 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
            check_tensor(&check) && check_expert(&check) && check_router(&check) &&
            check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
            check_recompute(&check) && check_zero(&check) && check_order(&check) && check_norm(&check) &&
-           check_schedule(&check) && check_layout(&check) && check_search(&check);
+           check_schedule(&check) && check_layout(&check) && check_offload(&check) && check_search(&check);
 }

@@ -312,8 +312,7 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
         spec->parallel.context_mode = spec->execution.framework.defaults.context_mode;
     complete_execution(&completion, spec);
     complete_training(&completion, spec);
-    if (spec->offload.activation_layers == SPEC_OFFLOAD_ALL)
-        spec->offload.activation_layers = spec->model.layers;
+    spec_offload_complete(&spec->offload, spec->model.layers);
     return true;
 }
 

@@ -82,7 +82,7 @@ static bool read_states(SpecReadContext *context, const OrrJson *node, void *tar
         return spec_read_fail(
             context, node, error,
             "needs its numbers; give {\"weights\":2,\"gradients\":4,\"master\":4,\"moments\":8}");
-    *states = (SpecStates){.recipe = (SpecStatesRecipe)recipe};
+    *states = (SpecStates){.recipe = (SpecStatesRecipe)recipe, .named = recipe != SPEC_AUTO};
     return true;
 }
 

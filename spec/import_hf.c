@@ -4,11 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
-
 typedef struct Import {
-    const OrrJson *config;
+    const OrrJson *config; /* of the text model */
     const char *path;
+    GHashTable *used;    /* keys that were looked at */
+    GPtrArray *changes;  /* char*: what a model has no field for; NULL: not asked for */
+    GPtrArray *harmless; /* char*: keys that change no step; NULL: not asked for */
     OrrJsonWriter out;
     GError **error;
     bool failed;
@@ -26,7 +27,20 @@ static void import_fail(Import *import, const char *key, const OrrJson *node, co
 static const OrrJson *find(const Import *import, const char *key)
 {
     const OrrJson *node = orr_json_member(import->config, key);
+    g_hash_table_add(import->used, g_strdup(key));
     return node != NULL && orr_json_type(node) != ORR_JSON_NULL ? node : NULL;
+}
+
+static void change(Import *import, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static void change(Import *import, const char *format, ...)
+{
+    if (import->changes == NULL)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    g_ptr_array_add(import->changes, g_strdup_vprintf(format, arguments));
+    va_end(arguments);
 }
 
 /* The whole number under the first of `keys` ("a|b|c") that is there; `fallback` when none is; -1 and an error
@@ -93,27 +107,63 @@ static void import_gpt2(Import *import)
 
 /* --- Llama and its kin: RMSNorm, rotary positions, gated MLP --- */
 
-typedef enum { HF_DENSE, HF_MIXTRAL, HF_QWEN_MOE, HF_DEEPSEEK, HF_GPT_OSS } HfKind;
+typedef enum { HF_DENSE, HF_MIXTRAL, HF_QWEN_MOE, HF_DEEPSEEK, HF_GPT_OSS, HF_GLM_MOE, HF_LLAMA4 } HfKind;
 
 typedef struct HfFamily {
     const char *type; /* "model_type" */
     HfKind kind;
     const char *biases; /* NULL: from attention_bias and mlp_bias */
     bool qk_norm;
+    bool plain_mlp;                       /* two matrices, not gated */
+    bool layernorm;                       /* else RMSNorm */
+    bool tied;                            /* unless the file says */
+    int extra_norms;                      /* of a layer's hidden size, beyond two */
+    bool parallel;                        /* attention and MLP read one norm */
+    int heads, kv_heads, head_dim, vocab; /* of files that leave them to the class; 0: files say them */
 } HfFamily;
 
 static const HfFamily families[] = {
-    {"llama", HF_DENSE, NULL, false},          {"mistral", HF_DENSE, "none", false},
-    {"mixtral", HF_MIXTRAL, "none", false},    {"qwen2", HF_DENSE, "qkv", false},
-    {"qwen3", HF_DENSE, NULL, true},           {"qwen2_moe", HF_QWEN_MOE, "qkv", false},
-    {"qwen3_moe", HF_QWEN_MOE, NULL, true},    {"deepseek_v2", HF_DEEPSEEK, NULL, false},
-    {"deepseek_v3", HF_DEEPSEEK, NULL, false}, {"kimi_k2", HF_DEEPSEEK, NULL, false},
-    {"gpt_oss", HF_GPT_OSS, "all", false},
+    {.type = "llama"},
+    {.type = "mistral", .biases = "none"},
+    {.type = "mixtral", .kind = HF_MIXTRAL, .biases = "none"},
+    {.type = "qwen2", .biases = "qkv"},
+    {.type = "qwen3", .qk_norm = true},
+    {.type = "qwen2_moe", .kind = HF_QWEN_MOE, .biases = "qkv"},
+    {.type = "qwen3_moe", .kind = HF_QWEN_MOE, .qk_norm = true},
+    {.type = "deepseek_v2", .kind = HF_DEEPSEEK},
+    {.type = "deepseek_v3", .kind = HF_DEEPSEEK},
+    {.type = "kimi_k2", .kind = HF_DEEPSEEK},
+    {.type = "gpt_oss", .kind = HF_GPT_OSS, .biases = "all"},
+    {.type = "gemma", .tied = true},
+    {.type = "gemma2", .tied = true, .extra_norms = 2},
+    {.type = "gemma3_text",
+     .tied = true,
+     .qk_norm = true,
+     .extra_norms = 2,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .vocab = 262208},
+    {.type = "glm"},
+    {.type = "glm4", .extra_norms = 2},
+    {.type = "glm4_moe", .kind = HF_GLM_MOE},
+    {.type = "llama4_text", .kind = HF_LLAMA4},
+    {.type = "phi", .biases = "all", .plain_mlp = true, .layernorm = true, .parallel = true},
+    {.type = "phi3", .biases = "none"},
+    {.type = "phimoe", .kind = HF_MIXTRAL, .layernorm = true},
+    {.type = "olmo2", .qk_norm = true},
+    {.type = "olmo3", .qk_norm = true},
+    {.type = "olmoe", .kind = HF_QWEN_MOE, .qk_norm = true},
+    {.type = "gpt_neox", .biases = "all", .plain_mlp = true, .layernorm = true},
+    {.type = "falcon", .plain_mlp = true, .layernorm = true, .tied = true},
+    {.type = "nemotron", .plain_mlp = true, .layernorm = true},
 };
 
 static void import_biases(Import *import, const HfFamily *family)
 {
-    const bool attention = flag(import, "attention_bias", false), mlp = flag(import, "mlp_bias", false);
+    const bool whole_layer = flag(import, strcmp(family->type, "falcon") == 0 ? "bias" : "use_bias", false);
+    const bool attention = flag(import, "attention_bias", false) || whole_layer,
+               mlp = flag(import, "mlp_bias", false) || whole_layer;
     const char *biases = family->biases;
     if (biases == NULL)
         biases = attention ? (mlp ? "all" : "qkv") : (mlp ? "mlp" : "none");
@@ -155,6 +205,14 @@ static bool scales_rope(Import *import)
     return fabs(real(scaling, "attention_factor", scale) - 1) > 0;
 }
 
+/* Of files that give no list of layers, one layer in so many has no window; 0: by the list, or all have one. */
+static int64_t family_pattern(Import *import)
+{
+    const OrrJson *type = find(import, "model_type");
+    const char *name = type != NULL && orr_json_type(type) == ORR_JSON_TEXT ? orr_json_text(type) : "";
+    return strcmp(name, "gemma2") == 0 ? 2 : strcmp(name, "gemma3_text") == 0 ? 6 : 0;
+}
+
 /* Every second layer in gpt-oss; every layer in Mistral; none where use_sliding_window is false (Qwen). */
 static void import_window(Import *import)
 {
@@ -162,6 +220,7 @@ static void import_window(Import *import)
     if (window <= 0 || !flag(import, "use_sliding_window", true))
         return;
     int64_t every = 1;
+    const int64_t pattern = whole(import, "sliding_window_pattern", family_pattern(import));
     const OrrJson *types = find(import, "layer_types");
     if (types != NULL && orr_json_type(types) == ORR_JSON_LIST) {
         int sliding = 0, count = 0;
@@ -171,6 +230,17 @@ static void import_window(Import *import)
         if (sliding == 0)
             return;
         every = MAX(1, (count + sliding / 2) / sliding);
+        if (sliding * every != count)
+            change(import,
+                   "layer_types: %d of %d layers have a window; a scenario has every n-th, here n = %d",
+                   sliding, count, (int)every);
+    } else if (pattern == 2) { /* Gemma 2: every second layer */
+        every = 2;
+    } else if (pattern > 2) {
+        change(import,
+               "sliding_window_pattern: %d: one layer in so many sees everything; a scenario has every n-th "
+               "windowed layer, here all",
+               (int)pattern);
     }
     put(import, "attention_window_tokens", window);
     put(import, "attention_window_every", every);
@@ -192,12 +262,26 @@ static int64_t leading_layers(Import *import, const char *key)
     return expected;
 }
 
+/* Group-limited routing; greedy routers have groups in their files too and ignore them. */
+static void import_groups(Import *import)
+{
+    const OrrJson *method = find(import, "topk_method");
+    const bool greedy = method != NULL && orr_json_type(method) == ORR_JSON_TEXT &&
+                        strcmp(orr_json_text(method), "greedy") == 0;
+    const int64_t groups = whole(import, "n_group", 0), top = whole(import, "topk_group", 0);
+    if (greedy || groups <= 1 || top <= 0 || top > groups)
+        return;
+    put(import, "router_groups", groups);
+    put(import, "router_top_groups", top);
+}
+
 static void import_moe(Import *import, HfKind kind)
 {
     const int64_t experts = whole(import, "n_routed_experts|num_experts|num_local_experts", -1);
-    const int64_t expert_ffn = whole(import, "moe_intermediate_size|intermediate_size", -1);
+    const int64_t expert_ffn = whole(
+        import, kind == HF_LLAMA4 ? "intermediate_size" : "moe_intermediate_size|intermediate_size", -1);
     const int64_t shared_ffn = whole(import, "shared_expert_intermediate_size", 0);
-    const int64_t shared = whole(import, "n_shared_experts", shared_ffn > 0 ? 1 : 0);
+    const int64_t shared = whole(import, "n_shared_experts", shared_ffn > 0 || kind == HF_LLAMA4 ? 1 : 0);
     orr_jw_begin(&import->out, "moe", '{');
     put(import, "experts", experts);
     put_required(import, "top_k", "num_experts_per_tok|experts_per_token");
@@ -206,9 +290,11 @@ static void import_moe(Import *import, HfKind kind)
     if (shared_ffn > 0)
         put(import, "shared_expert_ffn_hidden", shared_ffn);
     put(import, "dense_layers",
-        kind == HF_DEEPSEEK ? whole(import, "first_k_dense_replace", 0)
-                            : leading_layers(import, "mlp_only_layers"));
-    put(import, "layer_step", MAX(1, whole(import, "moe_layer_freq|decoder_sparse_step", 1)));
+        kind == HF_DEEPSEEK || kind == HF_GLM_MOE ? whole(import, "first_k_dense_replace", 0)
+                                                  : leading_layers(import, "mlp_only_layers"));
+    put(import, "layer_step",
+        MAX(1, whole(import, "moe_layer_freq|decoder_sparse_step|interleave_moe_layer_step", 1)));
+    import_groups(import);
     orr_jw_end(&import->out, '}');
 }
 
@@ -223,66 +309,167 @@ static void import_mla(Import *import)
     orr_jw_end(&import->out, '}');
 }
 
+static double dropout(Import *import)
+{
+    static const char *const keys[] = {"hidden_dropout", "resid_pdrop", "residual_dropout"};
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const OrrJson *node = find(import, keys[i]);
+        if (node != NULL && orr_json_type(node) == ORR_JSON_NUMBER && orr_json_number(node) > 0 &&
+            orr_json_number(node) < 1)
+            return orr_json_number(node);
+    }
+    return 0;
+}
+
+/* Queries, keys and values; what the layers of a family have that a model has no field for. */
+static void import_heads(Import *import, const HfFamily *family, int64_t hidden, int64_t heads)
+{
+    const bool falcon = strcmp(family->type, "falcon") == 0;
+    const bool shared =
+        falcon && flag(import, "multi_query", true) && !flag(import, "new_decoder_architecture", false);
+    const char *head_key = family->kind == HF_DEEPSEEK ? "v_head_dim" : "head_dim";
+    int64_t kv = heads;
+    if (family->kind != HF_DEEPSEEK)
+        kv = shared ? 1
+                    : whole(import, falcon ? "num_kv_heads" : "num_key_value_heads",
+                            family->kv_heads > 0 ? family->kv_heads : heads);
+    put(import, "kv_heads", kv);
+    const int64_t divided = heads > 0 ? MAX(hidden, 0) / heads : 0;
+    put(import, "head_dim", whole(import, head_key, family->head_dim > 0 ? family->head_dim : divided));
+}
+
+static void say_layers(Import *import, const HfFamily *family)
+{
+    static const char *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+    if (family->extra_norms > 0)
+        change(import,
+               "%s: %d more norms a layer than a model has: their time and parameters (under 0.1 %%) are "
+               "left out",
+               family->type, family->extra_norms);
+    if (family->parallel || (strcmp(family->type, "falcon") == 0 && flag(import, "parallel_attn", true)) ||
+        flag(import, "use_parallel_residual", false))
+        change(import, "%s: attention and MLP run on one input; simulated one behind the other",
+               family->type);
+    for (gsize i = 0; i < G_N_ELEMENTS(caps); i++)
+        if (real(import->config, caps[i], 0) > 0 && find(import, caps[i]) != NULL)
+            change(import, "%s: logits are capped; the kernel for it is not simulated", caps[i]);
+    static const char *const parts[] = {"partial_rotary_factor", "rotary_pct"};
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+        if (find(import, parts[i]) != NULL && real(import->config, parts[i], 1) < 1)
+            change(import, "%s: heads are rotated in part; simulated as rotated whole", parts[i]);
+    if (whole(import, "attention_chunk_size", 0) > 0)
+        change(import,
+               "attention_chunk_size: layers that attend inside chunks are simulated as full attention");
+    if (strcmp(family->type, "falcon") == 0 && flag(import, "alibi", false))
+        change(import, "alibi: taken as rotary positions");
+    if (flag(import, "lm_head_bias", false))
+        change(import, "lm_head_bias: the LM head's bias is left out");
+}
+
 static void import_llama(Import *import, const HfFamily *family)
 {
-    const int64_t hidden = whole(import, "hidden_size", -1), heads = whole(import, "num_attention_heads", -1);
+    const int64_t hidden = whole(import, "hidden_size", -1),
+                  heads = whole(import, "num_attention_heads", family->heads > 0 ? family->heads : -1);
     const bool moe =
         family->kind != HF_DENSE && (family->kind != HF_DEEPSEEK || find(import, "n_routed_experts") != NULL);
+    const bool falcon = strcmp(family->type, "falcon") == 0;
     put_required(import, "layers", "num_hidden_layers");
     put(import, "hidden", hidden);
     put(import, "heads", heads);
-    put(import, "kv_heads",
-        family->kind == HF_DEEPSEEK ? heads : whole(import, "num_key_value_heads", heads));
-    const char *head_key = family->kind == HF_DEEPSEEK ? "v_head_dim" : "head_dim";
-    put(import, "head_dim", whole(import, head_key, heads > 0 ? MAX(hidden, 0) / heads : 0));
-    put_required(import, "ffn_hidden", "intermediate_size");
-    put_required(import, "vocab", "vocab_size");
+    import_heads(import, family, hidden, heads);
+    if (falcon)
+        put(import, "ffn_hidden", whole(import, "ffn_hidden_size", 4 * MAX(hidden, 0)));
+    else
+        put_required(import, "ffn_hidden",
+                     family->kind == HF_LLAMA4 ? "intermediate_size_mlp" : "intermediate_size");
+    put(import, "vocab", whole(import, "vocab_size", family->vocab > 0 ? family->vocab : -1));
     put(import, "max_positions", MAX(1, whole(import, "max_position_embeddings", 4096)));
-    orr_jw_bool(&import->out, "gated_mlp", true);
-    orr_jw_bool(&import->out, "tied_embeddings", flag(import, "tie_word_embeddings", false));
-    orr_jw_text(&import->out, "norm", "rmsnorm");
+    orr_jw_bool(&import->out, "gated_mlp", !family->plain_mlp);
+    orr_jw_bool(&import->out, "tied_embeddings", flag(import, "tie_word_embeddings", family->tied));
+    orr_jw_text(&import->out, "norm", family->layernorm ? "layernorm" : "rmsnorm");
     import_biases(import, family);
     orr_jw_text(&import->out, "position", "rope");
-    orr_jw_bool(&import->out, "qk_norm", family->qk_norm);
+    orr_jw_bool(&import->out, "qk_norm",
+                family->qk_norm || (family->kind == HF_GLM_MOE && flag(import, "use_qk_norm", false)));
     orr_jw_bool(&import->out, "rope_scaled", scales_rope(import));
-    orr_jw_number(&import->out, "dropout_frac", 0);
+    orr_jw_number(&import->out, "dropout_frac", dropout(import));
     put(import, "mtp_layers", whole(import, "num_nextn_predict_layers", 0));
     import_window(import);
     if (moe)
         import_moe(import, family->kind);
     if (family->kind == HF_DEEPSEEK)
         import_mla(import);
+    say_layers(import, family);
 }
 
 /* --- which one --- */
 
 bool spec_is_hf_config(const OrrJson *root)
 {
-    static const char *const marks[] = {"model_type", "architectures", "hidden_size", "n_embd"};
+    static const char *const marks[] = {"model_type", "architectures", "hidden_size", "n_embd",
+                                        "text_config"};
     for (guint i = 0; i < G_N_ELEMENTS(marks); i++)
         if (orr_json_member(root, marks[i]) != NULL)
             return true;
     return false;
 }
 
+/* Layers that are no attention: state-space, linear attention, convolution. A scenario has none of them. */
+static const char *recurrent_layers(const Import *import, const char *type)
+{
+    static const char *const types[] = {"nemotron_h",      "qwen3_next", "mamba", "mamba2",
+                                        "falcon_mamba",    "falcon_h1",  "jamba", "bamba",
+                                        "zamba",           "zamba2",     "rwkv",  "granitemoehybrid",
+                                        "recurrent_gemma", "minimax",    "lfm2",  "kimi_linear"};
+    static const char *const keys[] = {"mamba_d_state",           "ssm_state_size",
+                                       "mamba_num_heads",         "linear_num_key_heads",
+                                       "hybrid_override_pattern", "linear_attn_config"};
+    for (gsize i = 0; i < G_N_ELEMENTS(types); i++)
+        if (strcmp(types[i], type) == 0)
+            return types[i];
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const OrrJson *node = orr_json_member(import->config, keys[i]);
+        if (node != NULL && orr_json_type(node) != ORR_JSON_NULL)
+            return keys[i];
+    }
+    return NULL;
+}
+
+/* "text_config" of files that describe a model for pictures and text. */
+static void enter_text_model(Import *import)
+{
+    const OrrJson *text = orr_json_member(import->config, "text_config");
+    if (text == NULL || orr_json_type(text) != ORR_JSON_OBJECT)
+        return;
+    const OrrJson *type = orr_json_member(import->config, "model_type");
+    g_autofree char *shown = type != NULL ? orr_json_show(type) : g_strdup("the file");
+    change(import, "%s: the text model alone; towers for pictures or sound are left out", shown);
+    import->config = text;
+}
+
 static const HfFamily *find_family(Import *import, bool *ret_gpt2)
 {
-    const char *known[G_N_ELEMENTS(families) + 1] = {"gpt2"};
-    for (guint i = 0; i < G_N_ELEMENTS(families); i++)
-        known[i + 1] = families[i].type;
     const OrrJson *node = find(import, "model_type");
     const char *type = node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
+    const char *lacks = recurrent_layers(import, type);
     *ret_gpt2 = strcmp(type, "gpt2") == 0;
+    if (lacks != NULL) {
+        import->failed = true;
+        orr_fail(
+            import->error, ORR_ERROR_INPUT,
+            "%s: %.40s: has layers of state-space or linear attention, which a scenario cannot describe yet; "
+            "give a model whose layers are attention and MLP",
+            import->path, lacks);
+        return NULL;
+    }
     for (guint i = 0; i < G_N_ELEMENTS(families); i++)
         if (strcmp(families[i].type, type) == 0)
             return &families[i];
     if (!*ret_gpt2) {
-        g_autofree char *list = NULL;
-        GString *text = g_string_new("one of ");
-        for (guint i = 0; i < G_N_ELEMENTS(known); i++)
-            g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", known[i]);
-        list = g_string_free(text, FALSE);
-        import_fail(import, "model_type", node, list);
+        g_autoptr(GString) text = g_string_new("one of gpt2");
+        for (guint i = 0; i < G_N_ELEMENTS(families); i++)
+            g_string_append_printf(text, ", %s", families[i].type);
+        import_fail(import, "model_type", node, text->str);
     }
     return NULL;
 }
@@ -304,26 +491,57 @@ static char *model_name(const Import *import)
     return g_path_get_basename(absolute);
 }
 
-OrrJsonDoc *spec_import_hf(const OrrJson *root, const char *path, GError **error)
+/* Every key of the file is used, known to change no step, or named. */
+static void sort_rest(Import *import)
 {
-    GString *text = g_string_new(NULL);
-    Import import = {.config = root, .path = path, .error = error};
+    enum { MOST = 40 };
+    g_autoptr(GString) names = g_string_new(NULL);
+    int said = 0;
+    if (import->changes == NULL)
+        return;
+    for (const OrrJson *node = orr_json_first(import->config); node != NULL; node = orr_json_next(node)) {
+        g_autofree char *key = g_strndup(orr_json_key(node), 80);
+        if (orr_json_type(node) == ORR_JSON_NULL || g_hash_table_contains(import->used, orr_json_key(node)))
+            continue;
+        if (spec_hf_changes_no_step(key, node))
+            g_ptr_array_add(import->harmless, g_steal_pointer(&key));
+        else if (said++ < MOST)
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", key);
+    }
+    if (said > MOST)
+        g_string_append_printf(names, " and %d more", said - MOST);
+    if (said > 0)
+        change(import, "no field of a model answers to, and may change it: %s", names->str);
+}
+
+OrrJsonDoc *spec_import_hf_said(const OrrJson *root, const char *path, GPtrArray *changes,
+                                GPtrArray *harmless, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GHashTable) used = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    Import import = {
+        .config = root, .path = path, .used = used, .changes = changes, .harmless = harmless, .error = error};
     orr_jw_init(&import.out, text, true);
+    g_autofree char *name = model_name(&import);
+    enter_text_model(&import);
     bool gpt2 = false;
     const HfFamily *family = find_family(&import, &gpt2);
-    OrrJsonDoc *doc = NULL;
-    if (!import.failed) {
-        g_autofree char *name = model_name(&import);
-        orr_jw_begin(&import.out, NULL, '{');
-        orr_jw_text(&import.out, "name", name);
-        if (gpt2)
-            import_gpt2(&import);
-        else
-            import_llama(&import, family);
-        orr_jw_end(&import.out, '}');
-    }
-    if (!import.failed)
-        doc = orr_json_parse(text->str, text->len, path, error);
-    g_string_free(text, TRUE);
-    return doc;
+    if (import.failed)
+        return NULL;
+    orr_jw_begin(&import.out, NULL, '{');
+    orr_jw_text(&import.out, "name", name);
+    if (gpt2)
+        import_gpt2(&import);
+    else
+        import_llama(&import, family);
+    orr_jw_end(&import.out, '}');
+    if (import.failed)
+        return NULL;
+    sort_rest(&import);
+    return orr_json_parse(text->str, text->len, path, error);
+}
+
+OrrJsonDoc *spec_import_hf(const OrrJson *root, const char *path, GError **error)
+{
+    return spec_import_hf_said(root, path, NULL, NULL, error);
 }

@@ -1,7 +1,8 @@
 /* spec/import_hf.h - a Hugging Face config.json as a model.
  *
- * Known: GPT-2, Llama, Mistral, Mixtral, Qwen2 and Qwen3 (dense and mixture of experts), DeepSeek-V2 and V3,
- * Kimi-K2, gpt-oss. Other model types are refused by name rather than guessed.
+ * Known: GPT-2, Llama to 4, Mistral, Mixtral, Qwen2 and Qwen3 (dense and mixture of experts), DeepSeek-V2 and V3,
+ * Kimi-K2, gpt-oss, Gemma to 3, GLM-4 and 4.5, Phi, OLMo 2 and 3, OLMoE, GPT-NeoX, Falcon, Nemotron-4. Other model types,
+ * and layers of state-space or linear attention, are refused by name rather than guessed.
  */
 #ifndef ORR_SPEC_IMPORT_HF_H
 #define ORR_SPEC_IMPORT_HF_H
@@ -13,5 +14,13 @@ bool spec_is_hf_config(const OrrJson *root);
 
 /* The model object of interface "model", not yet checked. `path` names the file in messages, and the model. */
 OrrJsonDoc *spec_import_hf(const OrrJson *root, const char *path, GError **error);
+
+/* The same; `changes` and `harmless` (char*) get what a model has no field for: what changes the prediction, and keys that
+ * do not. */
+OrrJsonDoc *spec_import_hf_said(const OrrJson *root, const char *path, GPtrArray *changes,
+                                GPtrArray *harmless, GError **error);
+
+/* Whether a key of such a file leaves a training step as it is: names, tokens, initial values, how text is generated. */
+bool spec_hf_changes_no_step(const char *key, const OrrJson *value);
 
 #endif

@@ -22,7 +22,7 @@ WORDS(module, "a module to recompute", "layernorm", "mla_up_proj", "moe_act", "m
       "shared_experts");
 WORDS(states, "a recipe of model states", "megatron-fp32-grads", "megatron-fp16-grads", "megatron-fp32",
       "zero-fp16", "bf16-fp32-acc", "fsdp-bf16", "fsdp-mixed", "deepspeed", "fp32-adam", "fp32-adam-notes",
-      "mixed-12", "deepseek-v3", "fp8-primary", "custom");
+      "mixed-12", "deepseek-v3", "fp8-primary", "megatron-bf16-grads", "custom");
 WORDS(schedule, "a pipeline schedule", "naive", "gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1",
       "zb-h2", "zb-auto", "zb-v", "v-half", "v-min", "dualpipe", "dualpipev", "file");
 /* What a scenario may write: a path stands for "file", which is the last. */
@@ -36,6 +36,9 @@ WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");
 WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", "pipeline", "expert");
 WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");
 WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh");
+WORDS(tier, "a tier of memory", "gpu", "host", "nvme");
+WORDS(offload, "an offloading scheme", "none", "zero-offload", "zero-offload-dpu", "twin-flow",
+      "superoffload", "stronghold", "memferry", "zero3-offload", "zero-infinity");
 WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "vocab-parallel-compiled",
       "compiled", "xentropy");
 
@@ -46,6 +49,8 @@ G_STATIC_ASSERT(G_N_ELEMENTS(states_list) == SPEC_STATES_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(schedule_list) == SPEC_SCHEDULE_COUNT);
 G_STATIC_ASSERT(SPEC_SCHEDULE_FILE == SPEC_SCHEDULE_COUNT - 1);
 G_STATIC_ASSERT(G_N_ELEMENTS(attention_list) == SPEC_ATTENTION_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(tier_list) == SPEC_TIER_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(offload_list) == SPEC_OFFLOAD_SCHEME_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(generation_list) == SPEC_GENERATION_COUNT);
 
 const char *spec_word(const SpecWords *words, int value)

@@ -81,6 +81,7 @@ typedef enum {
     SPEC_STATES_MIXED_12,            /* 4 + 2 + 0 + 6 */
     SPEC_STATES_DEEPSEEK_V3,         /* 1 + 4 + 4 + 4 */
     SPEC_STATES_FP8_PRIMARY,         /* 2 (two fp8 copies) + 2 + 4 + 8 */
+    SPEC_STATES_MEGATRON_BF16_GRADS, /* 2 + 2 + 4 + 8 */
     SPEC_STATES_CUSTOM,
     SPEC_STATES_COUNT
 } SpecStatesRecipe;
@@ -191,7 +192,7 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module, spec_words_states,
     spec_words_schedule, spec_words_named_schedule, spec_words_dispatcher, spec_words_attention,
     spec_words_overlap, spec_words_generation, spec_words_topology, spec_words_loss, spec_words_router,
-    spec_words_context, spec_words_tensor;
+    spec_words_context, spec_words_tensor, spec_words_tier, spec_words_offload;
 
 /* The word of a value ("1f1b"); "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/file.h"
+
 #define MOST_MICROBATCHES 1000000
 #define MOST_FILE_BYTES   ((gsize)64 << 20)
 
@@ -254,15 +256,11 @@ static OrrJsonDoc *read_json(const char *path, const char *name, GError **error)
 
 static OrrJsonDoc *read_csv(const char *path, const char *name, GError **error)
 {
-    g_autofree char *text = NULL;
-    gsize length = 0;
-    GError *problem = NULL;
-    if (!g_file_get_contents(path, &text, &length, &problem)) {
-        orr_fail(error, ORR_ERROR_IO, "%s: cannot be read: %s", path, problem->message);
-        g_error_free(problem);
+    g_autoptr(GString) whole = orr_file_read(path, MOST_FILE_BYTES, error);
+    if (whole == NULL)
         return NULL;
-    }
-    if (length > MOST_FILE_BYTES || strlen(text) != length || !g_utf8_validate(text, (gssize)length, NULL)) {
+    char *text = whole->str;
+    if (strlen(text) != whole->len || !g_utf8_validate(text, (gssize)whole->len, NULL)) {
         orr_fail(error, ORR_ERROR_INPUT,
                  "%s: is no text of at most 64 MiB; give lines of ops such as 0F0,0B0", path);
         return NULL;

@@ -27,11 +27,31 @@ unsigned spec_overlap(const Spec *spec)
     return spec_pipeline_overlap(framework, named, spec->parallel.virtual_stages > 1) | besides;
 }
 
+SpecSchedule spec_schedule_kind(const Spec *spec)
+{
+    const SpecOrders *orders = &spec->parallel.orders;
+    if (spec->parallel.schedule != SPEC_SCHEDULE_FILE || orders->text == NULL)
+        return spec->parallel.schedule;
+    bool whole = orders->placement == SPEC_PLACE_LOOP, forwards_first = whole, backward = false;
+    for (const char *c = orders->text; *c != '\0'; c++) {
+        if (*c == 'I' || *c == 'W' || *c == '(')
+            whole = false;
+        if (*c == 'F' && backward)
+            forwards_first = false;
+        backward = *c != '\n' && (backward || *c == 'B');
+    }
+    if (!whole)
+        return SPEC_SCHEDULE_FILE;
+    if (forwards_first)
+        return orders->chunks > 1 ? SPEC_SCHEDULE_BREADTH_FIRST : SPEC_SCHEDULE_GPIPE;
+    return orders->chunks > 1 ? SPEC_SCHEDULE_INTERLEAVED : SPEC_SCHEDULE_1F1B;
+}
+
 int spec_deferred_heads(const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
-    const bool ordered =
-        parallel->schedule == SPEC_SCHEDULE_1F1B || parallel->schedule == SPEC_SCHEDULE_INTERLEAVED;
+    const SpecSchedule kind = spec_schedule_kind(spec);
+    const bool ordered = kind == SPEC_SCHEDULE_1F1B || kind == SPEC_SCHEDULE_INTERLEAVED;
     const bool dense = spec->model.moe.experts == 0 && spec->model.mtp_layers == 0;
     const bool applies = ordered && dense && parallel->pipeline > 1 && parallel->zero <= 1 &&
                          spec_follows_recipes(spec->execution.overlap);

@@ -16,6 +16,7 @@
 #include "spec/kernel_model.h"
 #include "spec/framework.h"
 #include "spec/names.h"
+#include "spec/offload.h"
 
 #define SPEC_AUTO        (-1)
 #define SPEC_MAX_EXPERTS 1024 /* that a router's histogram may list */
@@ -101,6 +102,7 @@ typedef struct SpecCluster {
     double pue;                      /* facility power over IT power */
     double host_power_w_per_gpu;     /* CPU, NIC, fans, per GPU */
     SpecCollectiveModel collectives; /* fitted: NCCL time model per level */
+    SpecHost host;                   /* of a node: memory, cores, disks and the ways to them */
     char calibration[SPEC_NAME_SIZE];
 } SpecCluster;
 
@@ -116,6 +118,7 @@ typedef struct SpecRecompute {
 /* Bytes a parameter of each state; 0: the state does not exist. */
 typedef struct SpecStates {
     SpecStatesRecipe recipe; /* default the framework's; custom: the four numbers are the user's */
+    bool named;              /* by the scenario: these bytes, whatever precision and gradient_dtype are */
     double weights_bytes, gradients_bytes, master_bytes, moments_bytes; /* a parameter; custom only */
 } SpecStates;
 
@@ -194,12 +197,6 @@ typedef struct SpecExecution {
     unsigned overlap;                /* bits of SpecOverlap; SPEC_AUTO has its own bit */
 } SpecExecution;
 
-#define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */
-
-typedef struct SpecOffload {
-    int activation_layers; /* of each model stage, the first ones; 0: none; or SPEC_AUTO */
-} SpecOffload;
-
 /* --- what a search may try --- */
 
 #define SPEC_SEARCH_VALUES 32
@@ -269,6 +266,9 @@ static inline unsigned spec_pipeline_overlap(const SpecFramework *framework, uns
  * messages where stages are interleaved; transfers of tensor ranks of models without experts where the group is inside
  * one node, beyond which there is no NVLink.   Source: [MegatronRecipes], [TransformerEngine] comm_gemm_overlap */
 unsigned spec_overlap(const Spec *spec);
+/* parallel.schedule; of op orders from a file the named schedule that software treats them as: all forwards first is GPipe
+ * (breadth-first over chunks), other whole passes around the ranks 1F1B (interleaved); SPEC_SCHEDULE_FILE for the rest. */
+SpecSchedule spec_schedule_kind(const Spec *spec);
 /* Micro-batches whose LM head's weight gradient is computed when the last stage's passes are over: of runs that follow
  * recipes, of models without experts in a pipeline of 1F1B or interleaved stages, ZeRO 0 and 1.   Source: [MegatronRecipes] */
 int spec_deferred_heads(const Spec *spec);

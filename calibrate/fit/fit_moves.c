@@ -15,27 +15,27 @@
 /* Beginnings of kernels' names. */
 static const struct {
     const char *name;
-    CostMove move;
+    CostMemoryKernel move;
 } kinds[] = {
-    {"layer_norm", COST_MOVE_NORM},
-    {"rms_norm", COST_MOVE_NORM},
-    {"softmax", COST_MOVE_SOFTMAX},
-    {"cross_entropy", COST_MOVE_CROSS_ENTROPY},
-    {"permute", COST_MOVE_PERMUTE},
-    {"embedding", COST_MOVE_PERMUTE},
-    {"quantize", COST_MOVE_CAST},
-    {"cast", COST_MOVE_CAST},
-    {"adam", COST_MOVE_OPTIMIZER},
-    {"gelu", COST_MOVE_ELEMENTWISE},
-    {"swiglu", COST_MOVE_ELEMENTWISE},
-    {"dropout", COST_MOVE_ELEMENTWISE},
-    {"residual_add", COST_MOVE_ELEMENTWISE},
-    {"copy", COST_MOVE_ELEMENTWISE},
-    {"triad", COST_MOVE_ELEMENTWISE},
+    {"layer_norm", COST_MEMORY_NORM},
+    {"rms_norm", COST_MEMORY_NORM},
+    {"softmax", COST_MEMORY_SOFTMAX},
+    {"cross_entropy", COST_MEMORY_CROSS_ENTROPY},
+    {"permute", COST_MEMORY_PERMUTE},
+    {"embedding", COST_MEMORY_PERMUTE},
+    {"quantize", COST_MEMORY_CAST},
+    {"cast", COST_MEMORY_CAST},
+    {"adam", COST_MEMORY_OPTIMIZER},
+    {"gelu", COST_MEMORY_ELEMENTWISE},
+    {"swiglu", COST_MEMORY_ELEMENTWISE},
+    {"dropout", COST_MEMORY_ELEMENTWISE},
+    {"residual_add", COST_MEMORY_ELEMENTWISE},
+    {"copy", COST_MEMORY_ELEMENTWISE},
+    {"triad", COST_MEMORY_ELEMENTWISE},
 };
 
 typedef struct MoveRow {
-    CostMove move;
+    CostMemoryKernel move;
     double bytes, measured_s;
 } MoveRow;
 
@@ -53,12 +53,12 @@ static GArray *read_rows(const OrrJson *table, const char *accelerator)
         if (orr_json_type(node) != ORR_JSON_OBJECT ||
             strcmp(orr_json_text_of(node, "gpu", ""), accelerator) != 0)
             continue;
-        MoveRow row = {COST_MOVE_COUNT, orr_json_number_of(node, "bytes", 0),
+        MoveRow row = {COST_MEMORY_COUNT, orr_json_number_of(node, "bytes", 0),
                        1e-6 * orr_json_number_of(node, "time_us", 0)};
         for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
             if (g_str_has_prefix(orr_json_text_of(node, "kernel", ""), kinds[i].name))
                 row.move = kinds[i].move;
-        if (row.move != COST_MOVE_COUNT && row.bytes > 0 && row.measured_s > 0)
+        if (row.move != COST_MEMORY_COUNT && row.bytes > 0 && row.measured_s > 0)
             g_array_append_val(rows, row);
     }
     return rows;
@@ -103,21 +103,21 @@ int cal_fit_moves(const OrrJson *table, const char *accelerator_name, SpecAccele
     if (count > 0) {
         if (model->elementwise_frac <= 0)
             *model = spec_memory_bound_model_default;
-        double *const values[COST_MOVE_COUNT] = {
-            [COST_MOVE_ELEMENTWISE] = &model->elementwise_frac,
-            [COST_MOVE_NORM] = &model->norm_frac,
-            [COST_MOVE_SOFTMAX] = &model->softmax_frac,
-            [COST_MOVE_CROSS_ENTROPY] = &model->cross_entropy_frac,
-            [COST_MOVE_PERMUTE] = &model->permute_frac,
-            [COST_MOVE_CAST] = &model->cast_frac,
-            [COST_MOVE_OPTIMIZER] = &model->optimizer_frac,
+        double *const values[COST_MEMORY_COUNT] = {
+            [COST_MEMORY_ELEMENTWISE] = &model->elementwise_frac,
+            [COST_MEMORY_NORM] = &model->norm_frac,
+            [COST_MEMORY_SOFTMAX] = &model->softmax_frac,
+            [COST_MEMORY_CROSS_ENTROPY] = &model->cross_entropy_frac,
+            [COST_MEMORY_PERMUTE] = &model->permute_frac,
+            [COST_MEMORY_CAST] = &model->cast_frac,
+            [COST_MEMORY_OPTIMIZER] = &model->optimizer_frac,
         };
-        CalNumber numbers[COST_MOVE_COUNT + 1] = {{.value = &model->latency_s, .min = 1e-7, .max = 1e-4}};
+        CalNumber numbers[COST_MEMORY_COUNT + 1] = {{.value = &model->latency_s, .min = 1e-7, .max = 1e-4}};
         int free_count = 1;
-        bool seen[COST_MOVE_COUNT] = {false};
+        bool seen[COST_MEMORY_COUNT] = {false};
         for (int i = 0; i < count; i++)
             seen[g_array_index(fit.rows, MoveRow, i).move] = true;
-        for (int move = 0; move < COST_MOVE_COUNT; move++)
+        for (int move = 0; move < COST_MEMORY_COUNT; move++)
             if (seen[move])
                 numbers[free_count++] = (CalNumber){.value = values[move], .min = 0.01, .max = 1.2};
         cal_minimize(numbers, free_count, loss, &fit, PRIOR, ROUNDS);

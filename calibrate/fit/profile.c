@@ -189,7 +189,7 @@ double cal_predict_s(CalProfile *profile, const CalRow *row)
 {
     SpecAccelerator *accelerator = &profile->accelerator;
     if (row->kind == CAL_STREAM)
-        return cost_memory_bound_s(accelerator, COST_MOVE_ELEMENTWISE, CAL_STREAM_BYTES);
+        return cost_memory_bound_s(accelerator, COST_MEMORY_ELEMENTWISE, CAL_STREAM_BYTES);
     const int block = cal_row_block(row);
     const CalCondition *condition = cal_condition_find(profile, row->source, row->kind, block);
     const double speed = condition != NULL ? condition->speed_frac : 1;

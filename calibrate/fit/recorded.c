@@ -268,10 +268,6 @@ bool cal_recorded_parse(const char *text, gsize length, const char *name, const 
 bool cal_recorded_open(const char *path, const char *accelerator, OrrJsonDoc **ret_doc, GString *log,
                        GError **error)
 {
-    g_autofree char *text = NULL;
-    gsize length = 0;
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(path, &text, &length, &cause))
-        return orr_fail(error, ORR_ERROR_IO, "%s: cannot be read: %s", path, cause->message);
-    return cal_recorded_parse(text, length, path, accelerator, ret_doc, log, error);
+    g_autoptr(GString) text = orr_file_read(path, (size_t)256 << 20, error);
+    return text != NULL && cal_recorded_parse(text->str, text->len, path, accelerator, ret_doc, log, error);
 }

@@ -171,18 +171,23 @@ static void test_compare(void)
 
 static void test_export_import(void)
 {
-    static const char *const formats[][2] = {
-        {"megatron", "x.sh"}, {"megatron-bridge", "x.txt"}, {"deepspeed", "x.json"}};
-    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b-interleaved.json");
+    static const char interleaved[] = "scenarios/examples/gpt3-175b-interleaved.json",
+                      plain[] = "scenarios/examples/gpt2-xl-1gpu.json";
+    static const char *const formats[][3] = {{"megatron", "x.sh", interleaved},
+                                             {"megatron-bridge", "x.txt", interleaved},
+                                             {"deepspeed", "x.json", plain}};
     g_autofree char *folder = cli_scratch_new();
     for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
+        g_autofree char *path = cli_source(formats[i][2]);
         g_autofree char *file = g_build_filename(folder, formats[i][1], NULL);
         g_autofree char *back = g_build_filename(folder, "back.json", NULL);
         CliRun out = cli_run(NULL, CLI_WORDS("export", path, "--to", formats[i][0], "--output", file));
         CliRun in = cli_run(NULL, CLI_WORDS("import", file, "--output", back));
         CliRun same = cli_run(NULL, CLI_WORDS("compare", path, back, "--quick"));
-        cli_assert_done(&out, formats[i][0]);
-        cli_assert_done(&in, formats[i][0]);
+        g_assert_cmpint(out.status, ==, 0);
+        g_assert_nonnull(strstr(out.err, "and changes the prediction:"));
+        g_assert_cmpint(in.status, ==, 0);
+        g_assert_nonnull(strstr(in.err, "and does not change it:"));
         cli_assert_done(&same, formats[i][0]);
         g_assert_nonnull(strstr(same.out, "No field differs"));
         cli_run_clear(&out);
@@ -198,10 +203,72 @@ static void test_export_auto(void)
     g_autofree char *path = cli_source(EXAMPLE);
     CliRun run =
         cli_run(NULL, CLI_WORDS("export", path, "--to", "megatron", "--set", "training.micro_batch=auto"));
-    cli_assert_done(&run, "auto");
+    g_assert_cmpint(run.status, ==, 0);
+    g_assert_nonnull(strstr(run.err, "Placeholders that nobody gave: "));
     g_assert_nonnull(strstr(run.out, "--micro-batch-size "));
     g_assert_null(strstr(run.out, "auto"));
     cli_run_clear(&run);
+}
+
+/* A model alone is a result; endless inputs are not read to their end; a launch file lies beside its configuration. */
+static void test_import_limits(void)
+{
+    g_autofree char *base = cli_source("scenarios/examples/llama3-70b-h100.json");
+    g_autofree char *folder = cli_scratch_new();
+    g_autofree char *config = g_build_filename(folder, "config.json", NULL);
+    g_autofree char *output = g_build_filename(folder, "run.sh", NULL);
+    g_autofree char *batch = g_build_filename(folder, "run.sbatch", NULL);
+    g_autofree char *written = NULL;
+    g_assert_true(
+        g_file_set_contents(config,
+                            "{\"model_type\":\"llama\",\"hidden_size\":64,\"num_attention_heads\":1,"
+                            "\"intermediate_size\":64,\"num_hidden_layers\":1,\"vocab_size\":64,"
+                            "\"mystery\":7}",
+                            -1, NULL));
+    CliRun model = cli_run(NULL, CLI_WORDS("import", config));
+    g_assert_cmpint(model.status, ==, 0);
+    g_assert_nonnull(strstr(model.err, "mystery"));
+    CliRun endless = cli_run(NULL, CLI_WORDS("import", "/dev/zero"));
+    cli_assert_refused(&endless, "endless", "holds more than the 16 MiB");
+    CliRun both = cli_run(
+        NULL, CLI_WORDS("export", base, "--to", "megatron", "--launch", "sbatch", "--output", output));
+    g_assert_cmpint(both.status, ==, 0);
+    g_assert_true(g_file_get_contents(batch, &written, NULL, NULL));
+    g_assert_nonnull(strstr(written, "#SBATCH --nodes=8"));
+    g_assert_nonnull(strstr(written, output));
+    CliRun script = cli_run(NULL, CLI_WORDS("export", base, "--to", "megatron", "--launch", "torchrun"));
+    g_assert_nonnull(strstr(script.out, "torchrun --nnodes 8 --nproc-per-node 8"));
+    CliRun wrong = cli_run(NULL, CLI_WORDS("export", base, "--to", "megatron", "--launch", "mpirun"));
+    cli_assert_refused(&wrong, "launch", "give sbatch or torchrun");
+    CliRun orders = cli_run(NULL, CLI_WORDS("export", base, "--to", "schedule", "--launch", "sbatch"));
+    cli_assert_refused(&orders, "orders", "nothing to launch");
+    CliRun *const runs[] = {&model, &endless, &both, &script, &wrong, &orders};
+    for (gsize i = 0; i < G_N_ELEMENTS(runs); i++)
+        cli_run_clear(runs[i]);
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
+/* What a framework does not have is said by runs, in words and under a key. */
+static void test_notes(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/llama3-70b-h100.json");
+    CliRun text = cli_run(NULL, CLI_WORDS("run", path, "--set", "parallel.schedule=zb-h1", "--set",
+                                          "parallel.virtual_stages=1"));
+    CliRun json = cli_run(NULL, CLI_WORDS("run", path, "--format", "json", "--set", "parallel.schedule=zb-h1",
+                                          "--set", "parallel.virtual_stages=1"));
+    CliRun plain = cli_run(NULL, CLI_WORDS("run", path, "--format", "json"));
+    cli_assert_done(&text, "text");
+    g_assert_nonnull(strstr(text.out, "has no schedule zb-h1"));
+    OrrJsonDoc *doc = parse(json.out), *without = parse(plain.out);
+    const OrrJson *note = orr_json_first(member(orr_json_root(doc), "notes"));
+    g_assert_nonnull(
+        strstr(orr_json_text(note), "megatron-core has no schedule zb-h1 (it has 1f1b, interleaved)"));
+    g_assert_cmpint(orr_json_count(member(orr_json_root(without), "notes")), ==, 0);
+    orr_json_free(doc);
+    orr_json_free(without);
+    cli_run_clear(&text);
+    cli_run_clear(&json);
+    cli_run_clear(&plain);
 }
 
 static void test_import_others(void)
@@ -251,5 +318,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/export/import", test_export_import);
     g_test_add_func("/cli/export/auto", test_export_auto);
     g_test_add_func("/cli/import/others", test_import_others);
+    g_test_add_func("/cli/import/limits", test_import_limits);
+    g_test_add_func("/cli/run/notes", test_notes);
     return g_test_run();
 }

@@ -23,15 +23,23 @@ static void export(const OrrJson *scenario)
     for (int format = 0; format < EXCHANGE_FORMAT_HF; format++) {
         g_autoptr(GString) text = g_string_new(NULL);
         g_autoptr(GError) error = NULL;
-        require(exchange_export(spec, scenario, (ExchangeFormat)format, text, &error) == (error == NULL));
+        g_auto(ExchangeLoss) loss;
+        exchange_loss_init(&loss);
+        const bool ok = exchange_export(spec, scenario, (ExchangeFormat)format, text, &loss, &error);
+        require(ok == (error == NULL));
+        exchange_loss_write(&loss, text);
+        for (int launch = 0; ok && launch < EXCHANGE_LAUNCH_COUNT; launch++)
+            require(exchange_export_launch(spec, (ExchangeFormat)format, (ExchangeLaunch)launch, "a 'file'",
+                                           text, NULL));
     }
 }
 
 static void import(const char *text, size_t size, int format)
 {
     GError *error = NULL;
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    OrrJsonDoc *doc = exchange_import(text, size, "fuzz", format, NULL, warnings, &error);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
+    OrrJsonDoc *doc = exchange_import(text, size, "fuzz", format, NULL, &loss, &error);
     require((doc != NULL) == (error == NULL));
     if (doc == NULL) {
         require(strchr(error->message, '\n') == NULL && error->code != ORR_ERROR_INTERNAL);
@@ -39,6 +47,10 @@ static void import(const char *text, size_t size, int format)
         return;
     }
     require(orr_json_type(orr_json_root(doc)) == ORR_JSON_OBJECT);
+    g_autoptr(GString) report = g_string_new(NULL);
+    exchange_loss_write(&loss, report);
+    for (const char *c = report->str; *c != '\0'; c++)
+        require(*c == '\n' || !g_ascii_iscntrl(*c));
     export(orr_json_root(doc));
     orr_json_free(doc);
 }

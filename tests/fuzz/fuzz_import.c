@@ -15,7 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const OrrJson *root = orr_json_root(doc);
     if (spec_is_hf_config(root)) {
-        OrrJsonDoc *model = spec_import_hf(root, "folder/config.json", &error);
+        g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(g_free),
+                             harmless = g_ptr_array_new_with_free_func(g_free);
+        OrrJsonDoc *model = spec_import_hf_said(root, "folder/config.json", changes, harmless, &error);
         if (model != NULL) {
             g_assert(orr_json_type(orr_json_root(model)) == ORR_JSON_OBJECT);
             orr_json_free(model);

@@ -91,7 +91,7 @@ static void parameters_deepseek(void)
     check_parameters(&model, 671026404352.0);
     const double active = cost_parameters(&model, 0, true);
     g_assert_cmpfloat_with_epsilon(active / 1e9, 37.55, 0.005);
-    const CostParams dense_layer = cost_piece_params(&model, COST_PIECE_LAYER, 0);
+    const CostParams dense_layer = cost_part_params(&model, COST_PART_LAYER, 0);
     const double mlp = 3.0 * 7168 * 18432, norms = 2 * 7168;
     g_assert_cmpfloat(dense_layer.tensor_sharded + dense_layer.replicated - mlp - norms, ==, 187107328.0);
 }
@@ -136,6 +136,24 @@ static double recipe_bytes(SpecStatesRecipe recipe, double parameters_count)
     return states.weights_bytes + states.gradients_bytes + states.optimizer_bytes;
 }
 
+/* A recipe that a scenario names holds in fp32 too, and whatever its gradients are summed in. */
+static void named_recipes(void)
+{
+    static const SpecPrecision PRECISIONS[] = {SPEC_PRECISION_FP32, SPEC_PRECISION_BF16};
+    for (size_t i = 0; i < G_N_ELEMENTS(PRECISIONS); i++) {
+        Spec spec = {.training = {.precision = PRECISIONS[i], .gradient_dtype = SPEC_BF16}};
+        spec.training.states = (SpecStates){.recipe = SPEC_STATES_FP32_ADAM_NOTES, .named = true};
+        CostRecipe recipe = cost_recipe(&spec);
+        g_assert_cmpfloat(recipe.weights + recipe.gradients + recipe.master + recipe.moments, ==, 20);
+        spec.training.states.recipe = SPEC_STATES_MEGATRON_FP32_GRADS;
+        recipe = cost_recipe(&spec);
+        g_assert_cmpfloat(recipe.weights + recipe.gradients + recipe.master + recipe.moments, ==, 18);
+        spec.training.states.named = false; /* the framework's */
+        recipe = cost_recipe(&spec);
+        g_assert_cmpfloat(recipe.weights + recipe.gradients + recipe.master + recipe.moments, ==, 16);
+    }
+}
+
 static void recipes(void)
 {
     static const double SIZES[] = {1e9, 7e9, 70e9, 405e9}, BYTES_16[] = {16e9, 112e9, 1120e9, 6480e9},
@@ -151,6 +169,7 @@ static void recipes(void)
     g_assert_cmpfloat(recipe_bytes(SPEC_STATES_FSDP_MIXED, 1e9), ==, 16e9);
     g_assert_cmpfloat(recipe_bytes(SPEC_STATES_FP32_ADAM_NOTES, 1e9), ==, 20e9);
     g_assert_cmpfloat(recipe_bytes(SPEC_STATES_MIXED_12, 1e9), ==, 12e9);
+    g_assert_cmpfloat(recipe_bytes(SPEC_STATES_MEGATRON_BF16_GRADS, 1e9), ==, 16e9);
 }
 
 static Spec activation_spec(const SpecModel *model, int batch, int sequence, int tensor,
@@ -175,6 +194,7 @@ static Spec activation_spec(const SpecModel *model, int batch, int sequence, int
                                    .expert = 1,
                                    .expert_tensor = 1};
     spec.execution.attention = SPEC_ATTENTION_UNFUSED;
+    spec.execution.framework.kernels.fused_softmax = true;
     return spec;
 }
 
@@ -244,7 +264,7 @@ static void flops_sc21(void)
     spec.training.global_batch = 1536;
     g_assert_cmpfloat_with_epsilon(cost_convention_flops(&spec, COST_CONVENTION_SC21) / 1e18, 4.511, 0.0005);
     /* The op list itself, with full attention and recomputation of the layers, is the paper's formula. */
-    const CostFlops counted = cost_flops(&spec);
+    const CostFlops counted = cost_flops(&spec, NULL, 0);
     const double layers_again = counted.model_full - 6.0 * 1536 * 2048 * 12288 * 51200;
     g_assert_cmpfloat_with_epsilon((counted.model_full + layers_again / 3) / 1e18, 4.511, 0.0005);
     g_assert_cmpfloat_with_epsilon(
@@ -259,9 +279,9 @@ static void flops_independent_of_split(void)
     const SpecModel model = llama(80, 8192, 64, 8, 28672, 128256);
     const Spec whole = activation_spec(&model, 4, 4096, 1, false, SPEC_RECOMPUTE_NONE);
     const Spec split = activation_spec(&model, 4, 4096, 8, true, SPEC_RECOMPUTE_SELECTIVE);
-    g_assert_cmpfloat(cost_flops(&whole).model, ==, cost_flops(&split).model);
-    g_assert_cmpfloat(cost_flops(&whole).recompute, ==, 0);
-    g_assert_cmpfloat(cost_flops(&split).recompute, >, 0);
+    g_assert_cmpfloat(cost_flops(&whole, NULL, 0).model, ==, cost_flops(&split, NULL, 0).model);
+    g_assert_cmpfloat(cost_flops(&whole, NULL, 0).recompute, ==, 0);
+    g_assert_cmpfloat(cost_flops(&split, NULL, 0).recompute, >, 0);
 }
 
 /* GPT-2 XL in fp32, context 1024, batch 32: the notes add 30 GB to 56.45 GiB; the right sum is 90.61 GB. */
@@ -286,6 +306,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vectors/planner", planner);
     g_test_add_func("/vectors/zero-stages", zero_stages);
     g_test_add_func("/vectors/recipes", recipes);
+    g_test_add_func("/vectors/recipes-named", named_recipes);
     g_test_add_func("/vectors/activations/22b", activations_22b);
     g_test_add_func("/vectors/activations/gpt3", activations_gpt3);
     g_test_add_func("/vectors/activations/llama", activations_llama);

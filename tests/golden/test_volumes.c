@@ -43,7 +43,7 @@ static Counted count(int nodes, const char *model, const char *parallel, const c
     OrrArena *arena = orr_arena_new();
     report_run(&spec, NULL, &options, arena, &report, &error);
     g_assert_no_error(error);
-    const CostParams head = cost_piece_params(&spec.model, COST_PIECE_HEAD, 0);
+    const CostParams head = cost_part_params(&spec.model, COST_PART_HEAD, 0);
     Counted counted = {.parameters = report.parameters,
                        .last_unit = head.tensor_sharded + head.replicated,
                        .step_s = (double)report.result.step_ps * 1e-12,

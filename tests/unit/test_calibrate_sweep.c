@@ -68,17 +68,17 @@ static double gemm_s(const SpecAccelerator *accelerator, const KrnShape *s, bool
     return cost_gemm_s(accelerator, &gemm);
 }
 
-static CostMove move_of(const char *name)
+static CostMemoryKernel move_of(const char *name)
 {
     if (strstr(name, "norm") != NULL)
-        return COST_MOVE_NORM;
+        return COST_MEMORY_NORM;
     if (g_str_has_prefix(name, "softmax"))
-        return COST_MOVE_SOFTMAX;
+        return COST_MEMORY_SOFTMAX;
     if (g_str_has_prefix(name, "adam"))
-        return COST_MOVE_OPTIMIZER;
+        return COST_MEMORY_OPTIMIZER;
     if (g_str_has_prefix(name, "embedding") || g_str_has_prefix(name, "permute"))
-        return COST_MOVE_PERMUTE;
-    return g_str_has_prefix(name, "cross") ? COST_MOVE_CROSS_ENTROPY : COST_MOVE_ELEMENTWISE;
+        return COST_MEMORY_PERMUTE;
+    return g_str_has_prefix(name, "cross") ? COST_MEMORY_CROSS_ENTROPY : COST_MEMORY_ELEMENTWISE;
 }
 
 /* Seconds of a collective by its name in the tables; negative: none of the model's. */
@@ -390,10 +390,10 @@ static void compare_gemms(const SpecAccelerator *got, const SpecAccelerator *wan
 static void compare_moves(const SpecAccelerator *got, const SpecAccelerator *want)
 {
     g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
-    for (int move = 0; move < COST_MOVE_COUNT; move++)
+    for (int move = 0; move < COST_MEMORY_COUNT; move++)
         for (double bytes = 3e7; bytes < 1e10; bytes *= 7) {
-            const double error = cost_memory_bound_s(got, (CostMove)move, bytes) /
-                                     cost_memory_bound_s(want, (CostMove)move, bytes) -
+            const double error = cost_memory_bound_s(got, (CostMemoryKernel)move, bytes) /
+                                     cost_memory_bound_s(want, (CostMemoryKernel)move, bytes) -
                                  1;
             g_assert_cmpfloat(fabs(error), <, FIXTURE_NOISE_FRAC);
             g_array_append_val(errors, error);

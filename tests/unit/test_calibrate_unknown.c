@@ -38,7 +38,7 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         ret_sample->flops = 2.0 * (double)s->m * (double)s->n * (double)s->k;
     } else if (strcmp(point->name, "copy") == 0 || strcmp(point->name, "triad") == 0) {
         ret_sample->bytes = 6.0 * (double)s->rows * (double)s->cols;
-        t_s = cost_memory_bound_s(accelerator, COST_MOVE_ELEMENTWISE, ret_sample->bytes);
+        t_s = cost_memory_bound_s(accelerator, COST_MEMORY_ELEMENTWISE, ret_sample->bytes);
     } else {
         g_strlcpy(reason, "not of this test", reason_size);
         return CAL_SKIPPED;
@@ -95,8 +95,8 @@ static void test_stands_alone(void)
     g_test_message("%u unseen products: median %.2f %%, p90 %.2f %%, bias %+.2f %%", errors->len,
                    100 * median, 100 * p90, 100 * bias);
     g_assert_cmpfloat(median, <, 0.02);
-    fixture_within(cost_memory_bound_s(&got, COST_MOVE_ELEMENTWISE, 3e9),
-                   cost_memory_bound_s(&truth, COST_MOVE_ELEMENTWISE, 3e9), 0.02);
+    fixture_within(cost_memory_bound_s(&got, COST_MEMORY_ELEMENTWISE, 3e9),
+                   cost_memory_bound_s(&truth, COST_MEMORY_ELEMENTWISE, 3e9), 0.02);
     /* A scenario of these GPUs. */
     g_autofree char *text =
         g_strdup_printf("{\"model\": \"gpt3-1.3b\", \"cluster\": {\"accelerator\": \"%s\", "

@@ -191,6 +191,96 @@ static void order_of_the_modes(void)
     g_assert_cmpfloat(core_s(&slow), >, 1.5 * core_s(&ring));
 }
 
+/* A window leaves each mode its own exchange, its balance and its work: as wide as the sequence it is none, wider is never
+ * faster, and contiguous pieces wait for the last rank until the window is short of its own piece. */
+static void windows(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(MODES); i++) {
+        Spec spec = make_spec(MODES[i], 8, true);
+        const CostOps none = core_ops(&spec, COST_FORWARD);
+        const double whole_s = core_s(&spec);
+        double before_s = 0;
+        for (int window = 256; window <= 65536; window *= 2) {
+            spec.model.attention_window_tokens = window - (window == 65536);
+            const CostOps ops = core_ops(&spec, COST_FORWARD);
+            CLOSE(bytes(&ops), bytes(&none), 1);
+            g_assert_cmpfloat(flops(&ops, true), <=, flops(&none, true));
+            g_assert_cmpfloat(core_s(&spec), >=, 0.99 * before_s);
+            before_s = core_s(&spec);
+        }
+        CLOSE(before_s / whole_s, 1, 0.015); /* edges of windows, in each step of a striped ring */
+    }
+    Spec ring = make_spec(SPEC_CONTEXT_RING, 8, true), naive = make_spec(SPEC_CONTEXT_RING_NAIVE, 8, true);
+    ring.model.attention_window_tokens = naive.model.attention_window_tokens = 49152;
+    g_assert_cmpfloat(core_s(&naive), >, 1.15 * core_s(&ring));
+    ring.training.document_tokens = naive.training.document_tokens = 30000;
+    ring.model.attention_window_tokens = naive.model.attention_window_tokens = 0;
+    g_assert_cmpfloat(core_s(&naive), >, 1.02 * core_s(&ring));
+}
+
+/* Scores that are computed whole: half of the blocks where keys pass by and the mask empties them, all where they are gathered
+ * or wait for the last rank; what is kept of them is what is computed. */
+static void unfused_modes(void)
+{
+    const double scores = 2.0 * 32 * 8192 * 65536; /* of a rank: sequences, heads, queries, keys */
+    static const struct {
+        SpecContextMode mode;
+        double computed;
+    } CASES[] = {{SPEC_CONTEXT_RING, 9.0 / 16},
+                 {SPEC_CONTEXT_RING_NAIVE, 1},
+                 {SPEC_CONTEXT_ALLGATHER, 1},
+                 {SPEC_CONTEXT_ULYSSES, 1},
+                 {SPEC_CONTEXT_HIERARCHICAL, 5.0 / 8}};
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        Spec spec = make_spec(CASES[i].mode, 8, true);
+        Spec fused = spec;
+        spec.execution.attention = SPEC_ATTENTION_UNFUSED;
+        spec.execution.framework.kernels.fused_softmax = true;
+        const CostOps ops = core_ops(&spec, COST_FORWARD), other = core_ops(&fused, COST_FORWARD);
+        double kept = 0;
+        for (int k = 0; k < ops.kept_count; k++) {
+            kept += strcmp(ops.kept[k].name, "softmax") == 0 ? ops.kept[k].bytes : 0;
+        }
+        CLOSE(kept / (2 * scores), CASES[i].computed, 1e-12);
+        CLOSE(bytes(&ops) / bytes(&other), 1, 1e-12);
+        CLOSE(flops(&ops, true) / flops(&other, true), 1, 1e-12);
+    }
+}
+
+/* Keys and their gradients pass beside the same steps of a ring's backward: together they hide as long as these take, so that
+ * both on a link too slow for either leave the sum of both less the steps, and a faster GPU is never slower. */
+static void gradients_share_the_cover(void)
+{
+    Spec spec = make_spec(SPEC_CONTEXT_RING, 8, true);
+    GRand *rand = g_rand_new_with_seed(5);
+    for (int round = 0; round < 200; round++) {
+        const double rate = exp(g_rand_double_range(rand, log(2e8), log(2e12)));
+        double total_s[2];
+        spec.cluster.scale_up_bytes_per_s = spec.cluster.accelerator.scale_up_bytes_per_s = rate;
+        for (int fast = 0; fast < 2; fast++) {
+            CostShape shape;
+            CostOps ops = {.count = 0};
+            double passes_s = 0, steps_s = 0;
+            spec.execution.framework.kernels.attention_speed_frac = fast ? 2 : 1;
+            cost_shape_init(&shape, &spec);
+            cost_ops_attention(&shape, 0, COST_BACKWARD_INPUT, &ops);
+            for (int i = 0; i < ops.count; i++) {
+                const bool passes = g_str_has_prefix(ops.op[i].name, "pass key");
+                passes_s += passes ? cost_op_s(&shape, &ops.op[i]) : 0;
+                steps_s += strcmp(ops.op[i].name, "attention steps") == 0 ? cost_op_s(&shape, &ops.op[i]) : 0;
+            }
+            const CostTime time = cost_time_ops(&shape, &ops, COST_BACKWARD_INPUT);
+            total_s[fast] = cost_time_total_s(&time);
+            g_assert_cmpfloat(time.comm_s[COST_COMM_CONTEXT], >=, (passes_s - steps_s) * (1 - 1e-12));
+            if (passes_s > 4 * steps_s) {
+                CLOSE(time.comm_s[COST_COMM_CONTEXT] / (passes_s - steps_s), 1, 1e-9);
+            }
+        }
+        g_assert_cmpfloat(total_s[1], <=, total_s[0] * (1 + 1e-12));
+    }
+    g_rand_free(rand);
+}
+
 /* A traced graph waits for each exchange where it starts, and merges in one kernel; gradients of keys come home in one
  * hop more than keys go. */
 static void traced_exchanges(void)
@@ -211,7 +301,7 @@ static void traced_exchanges(void)
                     g_assert_cmpint(op->u.collective.hidden_under >= 0, ==, !compiled);
                     hops += strcmp(op->name, "pass key grads") == 0 ? op->repeat : 0;
                 }
-                merge += strcmp(op->name, "merge") == 0 ? op->u.move.bytes : 0;
+                merge += strcmp(op->name, "merge") == 0 ? op->u.memory.bytes : 0;
             }
             g_assert_cmpfloat(hops, ==, pass == COST_FORWARD ? 0 : 4);
             if (pass == COST_FORWARD) {
@@ -301,6 +391,9 @@ int main(int argc, char **argv)
     g_test_add_func("/context/flops", flops_do_not_depend_on_the_mode);
     g_test_add_func("/context/volumes", volumes);
     g_test_add_func("/context/hierarchical", hierarchical);
+    g_test_add_func("/context/windows", windows);
+    g_test_add_func("/context/unfused-modes", unfused_modes);
+    g_test_add_func("/context/gradients-share-the-cover", gradients_share_the_cover);
     g_test_add_func("/context/traced-exchanges", traced_exchanges);
     g_test_add_func("/context/order-of-the-modes", order_of_the_modes);
     g_test_add_func("/context/documents", documents);

@@ -28,8 +28,8 @@ static double moved(const CostOps *ops, const char *name)
 {
     double sum = 0;
     for (int i = 0; i < ops->count; i++) {
-        if (ops->op[i].kind == COST_OP_MOVE && strcmp(ops->op[i].name, name) == 0) {
-            sum += ops->op[i].u.move.bytes;
+        if (ops->op[i].kind == COST_OP_MEMORY && strcmp(ops->op[i].name, name) == 0) {
+            sum += ops->op[i].u.memory.bytes;
         }
     }
     return sum;

@@ -17,20 +17,21 @@ static bool round_trip(const OrrJson *scenario, const char *where, ExchangeForma
     g_autofree Spec *before = g_new0(Spec, 1);
     g_autofree Spec *after = g_new0(Spec, 1);
     g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
     g_autofree char *what = g_strdup_printf("%s as %s", where, exchange_words_format.words[format]);
     spec_load_json(scenario, where, NULL, false, before, NULL, &error);
     g_assert_no_error(error);
-    if (!exchange_export(before, scenario, format, text, &error)) {
+    if (!exchange_export(before, scenario, format, text, NULL, &error)) {
         g_assert_true(g_str_has_prefix(error->message, exchange_words_format.words[format]));
         g_error_free(error);
         return false;
     }
-    OrrJsonDoc *doc = exchange_import(text->str, text->len, what, -1, NULL, warnings, &error);
+    OrrJsonDoc *doc = exchange_import(text->str, text->len, what, -1, NULL, &loss, &error);
     g_assert_no_error(error);
-    for (guint i = 0; i < warnings->len; i++)
-        g_test_message("%s", (const char *)g_ptr_array_index(warnings, i));
-    g_assert_cmpuint(warnings->len, ==, 0); /* an importer knows all that its exporter writes */
+    for (guint i = 0; i < loss.changes->len; i++)
+        g_test_message("%s", (const char *)g_ptr_array_index(loss.changes, i));
+    g_assert_cmpuint(loss.changes->len, ==, 0); /* an importer knows all that its exporter writes */
     spec_load_json(orr_json_root(doc), what, NULL, false, after, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpint(differences(before, after, what), ==, 0);
@@ -101,14 +102,14 @@ static void exported(const OrrJson *scenario, ExchangeFormat format, GString *te
     g_autofree Spec *spec = g_new0(Spec, 1);
     spec_load_json(scenario, "scenario", NULL, false, spec, NULL, &error);
     g_assert_no_error(error);
-    exchange_export(spec, scenario, format, text, &error);
+    exchange_export(spec, scenario, format, text, NULL, &error);
     g_assert_no_error(error);
 }
 
-static OrrJsonDoc *imported(const char *text, int format, const OrrJson *base, GPtrArray *warnings)
+static OrrJsonDoc *imported(const char *text, int format, const OrrJson *base, ExchangeLoss *loss)
 {
     GError *error = NULL;
-    OrrJsonDoc *doc = exchange_import(text, strlen(text), "file", format, base, warnings, &error);
+    OrrJsonDoc *doc = exchange_import(text, strlen(text), "file", format, base, loss, &error);
     g_assert_no_error(error);
     return doc;
 }
@@ -128,17 +129,17 @@ static void test_edited(void)
     } edits[] = {
         {"--global-batch-size 1536", "--global-batch-size 768", EXCHANGE_FORMAT_MEGATRON},
         {"train.global_batch_size=1536", "train.global_batch_size=768", EXCHANGE_FORMAT_MEGATRON_BRIDGE},
-        {"\"train_batch_size\": 1536", "\"train_batch_size\": 768", EXCHANGE_FORMAT_DEEPSPEED},
     };
     OrrJsonDoc *scenario = example("gpt3-175b-interleaved.json");
     for (gsize i = 0; i < G_N_ELEMENTS(edits); i++) {
         g_autoptr(GString) text = g_string_new(NULL);
-        g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+        g_auto(ExchangeLoss) loss;
+        exchange_loss_init(&loss);
         exported(orr_json_root(scenario), edits[i].format, text);
         g_auto(GStrv) parts = g_strsplit(text->str, edits[i].from, 2);
         g_assert_cmpuint(g_strv_length(parts), ==, 2);
         g_autofree char *edited = g_strjoin(edits[i].to, parts[0], parts[1], NULL);
-        OrrJsonDoc *doc = imported(edited, -1, NULL, warnings);
+        OrrJsonDoc *doc = imported(edited, -1, NULL, &loss);
         g_assert_cmpfloat(number_at(doc, "training", "global_batch"), ==, 768);
         orr_json_free(doc);
     }
@@ -153,19 +154,21 @@ static void test_order(void)
     OrrJsonDoc *scenario = example("gpt3-175b.json");
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
     GError *error = NULL;
     spec_load_json(orr_json_root(scenario), "scenario", known, false, spec, NULL, &error);
     g_assert_no_error(error);
-    exchange_export(spec, orr_json_root(scenario), EXCHANGE_FORMAT_MEGATRON, text, &error);
+    exchange_export(spec, orr_json_root(scenario), EXCHANGE_FORMAT_MEGATRON, text, NULL, &error);
     g_assert_no_error(error);
-    OrrJsonDoc *doc = imported(strstr(text->str, "\nMEGATRON_ARGS"), -1, orr_json_root(scenario), warnings);
+    OrrJsonDoc *doc = imported(strstr(text->str, "\nMEGATRON_ARGS"), -1, orr_json_root(scenario), &loss);
     const OrrJson *parallel = orr_json_member(orr_json_root(doc), "parallel");
     g_assert_cmpstr(orr_json_text(orr_json_member(parallel, "order")), ==, "tp-cp-ep-pp-dp");
     orr_json_free(doc);
     spec_load_json(orr_json_root(scenario), "scenario", unknown, false, spec, NULL, &error);
     g_assert_no_error(error);
-    g_assert_false(exchange_export(spec, orr_json_root(scenario), EXCHANGE_FORMAT_MEGATRON, text, &error));
+    g_assert_false(
+        exchange_export(spec, orr_json_root(scenario), EXCHANGE_FORMAT_MEGATRON, text, NULL, &error));
     g_assert_nonnull(strstr(error->message, "parallel.order"));
     g_error_free(error);
     orr_json_free(scenario);
@@ -176,10 +179,11 @@ static void test_base(void)
 {
     OrrJsonDoc *scenario = example("gpt3-175b-interleaved.json"), *other = example("llama3-70b-h100.json");
     g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
     exported(orr_json_root(scenario), EXCHANGE_FORMAT_MEGATRON, text);
     const char *args = strstr(text->str, "\nMEGATRON_ARGS");
-    OrrJsonDoc *doc = imported(args, -1, orr_json_root(other), warnings);
+    OrrJsonDoc *doc = imported(args, -1, orr_json_root(other), &loss);
     g_assert_cmpfloat(number_at(doc, "model", "layers"), ==, 96);
     g_assert_cmpfloat(number_at(doc, "parallel", "virtual_stages"), ==, 3);
     g_assert_cmpfloat(number_at(doc, "training", "sequence_length"), ==, 2048);
@@ -191,23 +195,24 @@ static void test_base(void)
     orr_json_free(scenario);
 }
 
-/* A user's own script: variables, unknown flags, both spellings of values. */
 /* Megatron slices experts by the tensor degree unless told otherwise; a scenario leaves spread experts whole. */
 static void test_expert_slices(void)
 {
     static const char flags[] =
         "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --num-experts 64 "
         "--tensor-model-parallel-size 4 --expert-model-parallel-size 8 ";
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    OrrJsonDoc *silent = imported(flags, EXCHANGE_FORMAT_MEGATRON, NULL, warnings);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
+    OrrJsonDoc *silent = imported(flags, EXCHANGE_FORMAT_MEGATRON, NULL, &loss);
     g_assert_cmpfloat(number_at(silent, "parallel", "expert_tensor"), ==, 4);
     g_autofree char *told = g_strconcat(flags, "--expert-tensor-parallel-size 2", NULL);
-    OrrJsonDoc *sliced = imported(told, EXCHANGE_FORMAT_MEGATRON, NULL, warnings);
+    OrrJsonDoc *sliced = imported(told, EXCHANGE_FORMAT_MEGATRON, NULL, &loss);
     g_assert_cmpfloat(number_at(sliced, "parallel", "expert_tensor"), ==, 2);
     orr_json_free(silent);
     orr_json_free(sliced);
 }
 
+/* A user's own script: variables, unknown flags, both spellings of values. */
 static void test_script(void)
 {
     static const char script[] =
@@ -219,8 +224,9 @@ static void test_script(void)
         "  --num-layers-per-virtual-pipeline-stage 4 --swiglu --bf16 \\\n"
         "  --recompute-granularity selective --recompute-modules core_attn mlp \\\n"
         "  --pipeline-model-parallel-layout 'Et\\*15|(t|)*0t*17L' --wandb-project x\n";
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    OrrJsonDoc *doc = imported(script, EXCHANGE_FORMAT_MEGATRON, NULL, warnings);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
+    OrrJsonDoc *doc = imported(script, EXCHANGE_FORMAT_MEGATRON, NULL, &loss);
     g_assert_cmpfloat(number_at(doc, "model", "layers"), ==, 32);
     g_assert_cmpfloat(number_at(doc, "model", "hidden"), ==, 4096);
     g_assert_cmpfloat(number_at(doc, "parallel", "virtual_stages"), ==, 1);
@@ -232,8 +238,10 @@ static void test_script(void)
     g_autofree char *layers = orr_json_dump(orr_json_member(parallel, "stage_layers"));
     g_assert_cmpstr(layers, ==, "[15,17]");
     g_autoptr(GString) said = g_string_new(NULL);
-    for (guint i = 0; i < warnings->len; i++)
-        g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(warnings, i));
+    for (guint i = 0; i < loss.changes->len; i++)
+        g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(loss.changes, i));
+    g_assert_null(strstr(said->str, "wandb-project"));
+    exchange_loss_write(&loss, said);
     g_assert_nonnull(strstr(said->str, "wandb-project"));
     g_assert_nonnull(strstr(said->str, "${CP} is not set in the file"));
     orr_json_free(doc);
@@ -255,8 +263,9 @@ static void test_gradients(void)
         {"mixed_precision=bf16_mixed", NULL, EXCHANGE_FORMAT_MEGATRON_BRIDGE},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(CASES); i++) {
-        g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-        OrrJsonDoc *doc = imported(CASES[i].text, CASES[i].format, NULL, warnings);
+        g_auto(ExchangeLoss) loss;
+        exchange_loss_init(&loss);
+        OrrJsonDoc *doc = imported(CASES[i].text, CASES[i].format, NULL, &loss);
         const OrrJson *training = orr_json_member(orr_json_root(doc), "training");
         const OrrJson *dtype = training != NULL ? orr_json_member(training, "gradient_dtype") : NULL;
         g_assert_cmpstr(dtype != NULL ? orr_json_text(dtype) : NULL, ==, CASES[i].want);
@@ -287,10 +296,11 @@ static void test_recipe(void)
         g_autofree char *text = g_strconcat("mixed_precision=bf16_mixed ddp.overlap_grad_reduce=true "
                                             "ddp.overlap_param_gather=true",
                                             CASES[i].text, NULL);
-        g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+        g_auto(ExchangeLoss) loss;
+        exchange_loss_init(&loss);
         g_autofree Spec *spec = g_new0(Spec, 1);
         GError *error = NULL;
-        OrrJsonDoc *doc = imported(text, EXCHANGE_FORMAT_MEGATRON_BRIDGE, NULL, warnings);
+        OrrJsonDoc *doc = imported(text, EXCHANGE_FORMAT_MEGATRON_BRIDGE, NULL, &loss);
         spec_load_json(orr_json_root(doc), "overrides", sets, false, spec, NULL, &error);
         g_assert_no_error(error);
         g_assert_cmpuint(spec->execution.framework.defaults.recipe_overlap, ==, CASES[i].overlap);
@@ -309,14 +319,15 @@ static void test_torchtitan(void)
         "pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
         "pipeline_parallel_layers_per_stage = 8\n"
         "pipeline_parallel_microbatch_size = 1\nfsdp_reshard_after_forward = \"never\"\n";
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    OrrJsonDoc *doc = imported(toml, -1, NULL, warnings);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
+    OrrJsonDoc *doc = imported(toml, -1, NULL, &loss);
     g_assert_cmpstr(orr_json_text(orr_json_member(orr_json_root(doc), "model")), ==, "llama3-405b");
     g_assert_cmpfloat(number_at(doc, "training", "global_batch"), ==, 256); /* 32 x 8 */
     g_assert_cmpfloat(number_at(doc, "training", "micro_batch"), ==, 1);
     g_assert_cmpfloat(number_at(doc, "parallel", "virtual_stages"), ==, 2); /* (126 + 1 + 1) / 8 stages */
     g_assert_cmpfloat(number_at(doc, "parallel", "zero"), ==, 2);
-    g_assert_cmpuint(warnings->len, ==, 0);
+    g_assert_cmpuint(loss.changes->len, ==, 0);
     orr_json_free(doc);
 }
 
@@ -326,9 +337,10 @@ static void test_hf(void)
     static const char config[] =
         "{\"model_type\":\"llama\",\"hidden_size\":4096,\"intermediate_size\":14336,\"num_hidden_layers\":32,"
         "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"vocab_size\":128256}";
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
     OrrJsonDoc *base = example("llama3-70b-h100.json");
-    OrrJsonDoc *doc = imported(config, -1, orr_json_root(base), warnings);
+    OrrJsonDoc *doc = imported(config, -1, orr_json_root(base), &loss);
     g_autofree Spec *spec = g_new0(Spec, 1);
     const char *const sets[] = {"parallel.virtual_stages=2", NULL};
     GError *error = NULL;
@@ -359,7 +371,7 @@ static void test_refused(void)
         GError *error = NULL;
         spec_load_json(orr_json_root(base), "llama", sets, false, spec, NULL, &error);
         g_assert_no_error(error);
-        g_assert_false(exchange_export(spec, orr_json_root(base), rows[i].format, text, &error));
+        g_assert_false(exchange_export(spec, orr_json_root(base), rows[i].format, text, NULL, &error));
         g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
         g_assert_nonnull(strstr(error->message, rows[i].key));
         g_error_free(error);
@@ -371,9 +383,10 @@ static void test_unknown(void)
 {
     static const char *const texts[] = {"", "hello world", "{\"a\": 1}", "[\"x\"]", "{", "--verbose 3"};
     for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
-        g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+        g_auto(ExchangeLoss) loss;
+        exchange_loss_init(&loss);
         GError *error = NULL;
-        g_assert_null(exchange_import(texts[i], strlen(texts[i]), "file", -1, NULL, warnings, &error));
+        g_assert_null(exchange_import(texts[i], strlen(texts[i]), "file", -1, NULL, &loss, &error));
         g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
         g_assert_null(strchr(error->message, '\n'));
         g_error_free(error);

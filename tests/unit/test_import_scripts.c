@@ -62,12 +62,14 @@ static void test_words_that_grow(void)
 
 static OrrJsonDoc *import(const char *script, GString *said)
 {
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
     GError *error = NULL;
-    OrrJsonDoc *doc = exchange_import(script, strlen(script), "launch.sh", -1, NULL, warnings, &error);
+    OrrJsonDoc *doc = exchange_import(script, strlen(script), "launch.sh", -1, NULL, &loss, &error);
     g_assert_no_error(error);
-    for (guint i = 0; i < warnings->len; i++)
-        g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(warnings, i));
+    for (guint i = 0; i < loss.changes->len; i++)
+        g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(loss.changes, i));
+    exchange_loss_write(&loss, said);
     return doc;
 }
 
@@ -173,7 +175,10 @@ static void test_left_to_others(void)
     assert_at(doc, "execution.framework", "\"transformers-deepspeed\""); /* only its trainer knows "auto" */
     g_assert_nonnull(strstr(said->str, "--set training.global_batch=... --set training.micro_batch=... "
                                        "--set training.precision=..."));
-    g_assert_nonnull(strstr(said->str, "optimizer states on the host are not simulated"));
+    assert_at(doc, "offload.scheme", "\"zero3-offload\"");
+    assert_at(doc, "offload.optimizer.tier", "\"host\"");
+    assert_at(doc, "offload.weights.tier", "\"gpu\"");
+    assert_at(doc, "offload.pinned", "true");
     orr_json_free(doc);
     doc = import("{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":1}}", said);
     assert_at(doc, "execution.framework", "\"deepspeed\"");

@@ -104,7 +104,7 @@ static void generations(void)
         {"torchtitan", "2024-12", "torchtitan-2024"},
         {"torchtitan", "2025-01", "torchtitan-2024"},
         {"torchtitan", "2025-02", NULL},
-        {"pytorch-fsdp", "2023-09", "pytorch-fsdp-2023"},
+        {"pytorch-fsdp", "2023-09", "llm-foundry-2023"},
         {"pytorch-fsdp", "2023-10", NULL},
         {"megatron-deepspeed", "2022-01", "megatron-deepspeed-2021"},
         {"megatron-deepspeed", "2022-02", "megatron-deepspeed-2022"},
@@ -116,7 +116,7 @@ static void generations(void)
         {"megatron-core", "2025-09", "megatron-core-2026"},
         {"megatron-core", "2026-04", "megatron-core-2026"},
         {"megatron-core", "2026-06", NULL},
-        {"nemo-megatron-2023", "2022-03", "nemo-megatron-2023-2022"},
+        {"nemo-megatron-2023", "2022-03", "nemo-megatron-2022"},
         {"nemo-megatron-2023", "2022-06", NULL},
         {"deepspeed", "2021-08", "deepspeed-2021"},
         {"deepspeed", "2022-02", NULL},
@@ -323,6 +323,28 @@ static Report run_sets(const char *const *sets, OrrArena *arena)
     return report;
 }
 
+/* What placeholders add to a stage: one for each shape of weight of the rank's own layers, over 4 tensor ranks, in 16 bits.
+ * Attention's (32 + 2 x 8) x 128 x 4,096 and 4,096^2 on all four stages; gated MLPs of 2 and 1 x 4,096 x 16,384 on the first
+ * three; on the last one an expert's 2 and 1 x 4,096 x 512, however many there are, and the LM head's 51,200 x 4,096. */
+static void placeholders(void)
+{
+    const char *const moe =
+        "model.moe={\"experts\":8,\"top_k\":2,\"expert_ffn_hidden\":512,\"dense_layers\":24}";
+    const char *const fused = "execution.framework.kernels.fused_grad_accumulation=true",
+                      *const gated = "model.gated_mlp=true",
+                      *const placed = "execution.framework.allocator.weight_placeholders=true",
+                      *const whole = "parallel.expert_tensor=1";
+    OrrArena *arena = orr_arena_new();
+    const Report with = run_sets((const char *[]){moe, fused, gated, whole, placed, NULL}, arena),
+                 without = run_sets((const char *[]){moe, fused, gated, whole, NULL}, arena);
+    const double attention = (48.0 * 128 * 4096 + 4096.0 * 4096) / 4, dense = 3 * 4096.0 * 16384 / 4;
+    for (int i = 0; i < 4; i++) {
+        const double want = i < 3 ? attention + dense : attention + 3 * 4096.0 * 512 + 51200 * 4096.0 / 4;
+        g_assert_cmpfloat(with.stages[i].workspace_bytes - without.stages[i].workspace_bytes, ==, 2 * want);
+    }
+    orr_arena_free(arena);
+}
+
 /* 16-bit gradients beside fp32 sums, 2 + 4 bytes: those of a stage of 8 layers take the room of its activations, which
  * recomputed are the layers' inputs, 2,048 x 4,096 in 16 bits each, and else more than they need. */
 static void passing_gradients(void)
@@ -407,6 +429,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/flat-gradients", flat_gradients);
     g_test_add_func("/memory/context-buffers", context_buffers);
     g_test_add_func("/memory/boundaries", boundaries);
+    g_test_add_func("/memory/placeholders", placeholders);
     g_test_add_func("/memory/passing-gradients", passing_gradients);
     g_test_add_func("/memory/passing-head-gradients", passing_head_gradients);
     g_test_add_func("/memory/held-outputs", held_outputs);

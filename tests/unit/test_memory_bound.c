@@ -13,13 +13,14 @@ static void test_by_hand(void)
                                                             .cast_frac = 0.625,
                                                             .optimizer_frac = 1,
                                                             .latency_s = 3e-6};
-    static const double want_s[COST_MOVE_COUNT] = {
-        [COST_MOVE_ELEMENTWISE] = 1.25e-3, [COST_MOVE_NORM] = 2e-3,    [COST_MOVE_SOFTMAX] = 2.5e-3,
-        [COST_MOVE_CROSS_ENTROPY] = 4e-3,  [COST_MOVE_PERMUTE] = 5e-3, [COST_MOVE_CAST] = 1.6e-3,
-        [COST_MOVE_OPTIMIZER] = 1e-3};
-    for (int move = 0; move < COST_MOVE_COUNT; move++) {
-        fixture_within(cost_memory_bound_s(&accelerator, (CostMove)move, 1e9), want_s[move] + 3e-6, 1e-12);
-        fixture_within(cost_memory_bound_s(&accelerator, (CostMove)move, 0), 3e-6, 1e-12);
+    static const double want_s[COST_MEMORY_COUNT] = {
+        [COST_MEMORY_ELEMENTWISE] = 1.25e-3, [COST_MEMORY_NORM] = 2e-3,    [COST_MEMORY_SOFTMAX] = 2.5e-3,
+        [COST_MEMORY_CROSS_ENTROPY] = 4e-3,  [COST_MEMORY_PERMUTE] = 5e-3, [COST_MEMORY_CAST] = 1.6e-3,
+        [COST_MEMORY_OPTIMIZER] = 1e-3};
+    for (int move = 0; move < COST_MEMORY_COUNT; move++) {
+        fixture_within(cost_memory_bound_s(&accelerator, (CostMemoryKernel)move, 1e9), want_s[move] + 3e-6,
+                       1e-12);
+        fixture_within(cost_memory_bound_s(&accelerator, (CostMemoryKernel)move, 0), 3e-6, 1e-12);
     }
 }
 
@@ -38,10 +39,10 @@ static void test_presets(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(fixture_presets); i++) {
         const SpecAccelerator accelerator = fixture_preset(fixture_presets[i]);
-        for (int move = 0; move < COST_MOVE_COUNT; move++) {
+        for (int move = 0; move < COST_MEMORY_COUNT; move++) {
             double before_s = 0;
             for (double bytes = 1024; bytes < 1e11; bytes *= 8) {
-                const double t_s = cost_memory_bound_s(&accelerator, (CostMove)move, bytes);
+                const double t_s = cost_memory_bound_s(&accelerator, (CostMemoryKernel)move, bytes);
                 g_assert_cmpfloat(t_s, >, before_s);
                 g_assert_cmpfloat(t_s, >, bytes / accelerator.memory_bytes_per_s);
                 before_s = t_s;
@@ -59,7 +60,7 @@ static void test_streams(void)
     } rows[] = {{"a100-sxm4-80gb", 1.70e12}, {"h100-sxm5-80gb", 2.97e12}, {"h200-sxm5-141gb", 4.15e12}};
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         const SpecAccelerator accelerator = fixture_preset(rows[i].accelerator);
-        fixture_within(4e9 / cost_memory_bound_s(&accelerator, COST_MOVE_ELEMENTWISE, 4e9),
+        fixture_within(4e9 / cost_memory_bound_s(&accelerator, COST_MEMORY_ELEMENTWISE, 4e9),
                        rows[i].bytes_per_s, 0.05);
     }
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/spread.h"
 #include "costmodel/moe.h"
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
@@ -227,7 +228,7 @@ static void published_bytes(void)
     CostShape shape;
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, &spec);
-    cost_ops_moe(&shape, COST_FORWARD, &ops);
+    cost_ops_moe(&shape, COST_FORWARD, COST_OUTSIDE, &ops);
     double out[2] = {0};
     int next = 0;
     for (int i = 0; i < ops.count; i++) {
@@ -259,7 +260,7 @@ static void load_is_time_not_work(void)
     const Spec *const specs[] = {&even, &uneven, &padded};
     for (int i = 0; i < 3; i++) {
         cost_shape_init(&shapes[i], specs[i]);
-        cost_ops_moe(&shapes[i], COST_FORWARD, &ops[i]);
+        cost_ops_moe(&shapes[i], COST_FORWARD, COST_OUTSIDE, &ops[i]);
     }
     g_assert_cmpfloat(shapes[1].expert_load, >, 1.2);
     CLOSE(total_flops(&ops[1], true) / total_flops(&ops[0], true), 1, 1e-12);
@@ -290,7 +291,7 @@ static CostTime layer_time(const Spec *spec)
     CostShape shape;
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, spec);
-    cost_ops_moe(&shape, COST_FORWARD, &ops);
+    cost_ops_moe(&shape, COST_FORWARD, COST_OUTSIDE, &ops);
     return cost_time_ops(&shape, &ops, COST_FORWARD);
 }
 
@@ -304,7 +305,7 @@ static void two_networks(void)
         CostOps ops = {.count = 0};
         double longest = 0, sum = 0, together = 0;
         cost_shape_init(&shape, specs[s]);
-        cost_ops_moe(&shape, COST_FORWARD, &ops);
+        cost_ops_moe(&shape, COST_FORWARD, COST_OUTSIDE, &ops);
         for (int i = 0; i < ops.count; i++) {
             const bool net = ops.op[i].kind == COST_OP_COLLECTIVE &&
                              ops.op[i].u.collective.collective.group.per_domain == 1;
@@ -388,7 +389,7 @@ static CostOps moe_ops(const Spec *spec, CostPass pass)
     CostShape shape;
     CostOps ops = {.count = 0};
     cost_shape_init(&shape, spec);
-    cost_ops_moe(&shape, pass, &ops);
+    cost_ops_moe(&shape, pass, COST_OUTSIDE, &ops);
     return ops;
 }
 
@@ -399,7 +400,7 @@ static double bytes_of(const CostOps *ops, const char *name)
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
         if (strcmp(op->name, name) == 0) {
-            bytes += op->kind == COST_OP_MOVE ? op->u.move.bytes : op->u.collective.collective.bytes;
+            bytes += op->kind == COST_OP_MEMORY ? op->u.memory.bytes : op->u.collective.collective.bytes;
         }
     }
     return bytes;
@@ -467,8 +468,8 @@ static void by_element(const Spec *spec, const CostOp *op)
     other.cluster.accelerator.memory_bytes_per_s = 8e12;
     other.cluster.accelerator.sm_count = 148;
     cost_shape_init(&shape, &other);
-    const double elements = op->u.move.elements, empty_s = 2 * 3e-6;
-    CLOSE(cost_op_s(&shape, op), empty_s + op->u.move.bytes / (8e12 * 0.85), 1e-12);
+    const double elements = op->u.memory.elements, empty_s = 2 * 3e-6;
+    CLOSE(cost_op_s(&shape, op), empty_s + op->u.memory.bytes / (8e12 * 0.85), 1e-12);
     other.execution.framework.kernels.sm_elements_per_s = 2.5e9;
     CLOSE(cost_op_s(&shape, op), empty_s + elements / (148 * 2.5e9), 1e-12);
     shape.accelerator.memory_bytes_per_s *= 2;
@@ -476,7 +477,7 @@ static void by_element(const Spec *spec, const CostOp *op)
     shape.accelerator.sm_count /= 2;
     CLOSE(cost_op_s(&shape, op), empty_s + elements / (74 * 2.5e9), 1e-12);
     shape.accelerator.memory_bytes_per_s /= 40; /* slow memory is the floor */
-    CLOSE(cost_op_s(&shape, op), empty_s + op->u.move.bytes / (0.4e12 * 0.85), 1e-12);
+    CLOSE(cost_op_s(&shape, op), empty_s + op->u.memory.bytes / (0.4e12 * 0.85), 1e-12);
 }
 
 /* Gradients of the probabilities and biases: elements of the intermediate and of the hidden size, 2 bytes each. What is
@@ -508,7 +509,7 @@ static void biased_experts(void)
     CLOSE(bytes_of(&layer, "bias"), 4096 * 7168 * 2 * 2.0, 0);
     for (int i = 0; i < ops.count; i++) {
         if (strcmp(ops.op[i].name, "clamp") == 0) {
-            CLOSE(ops.op[i].u.move.elements, inner, 0); /* two kernels over elements of 2 bytes */
+            CLOSE(ops.op[i].u.memory.elements, inner, 0); /* two kernels over elements of 2 bytes */
             by_element(&spec, &ops.op[i]);
         }
     }

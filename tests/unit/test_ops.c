@@ -152,11 +152,11 @@ static void softmax_needs_rows(void)
     const double scores = 2 * 4096.0 * 4096.0; /* of one sequence */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.move.bytes, ==, 2 * scores * 4);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.bytes, ==, 2 * scores * 4);
     spec.training.micro_batch = 1;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 5);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.move.bytes, ==, scores * 37);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.bytes, ==, scores * 37);
     spec.execution.compiled = true;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
@@ -170,9 +170,9 @@ static void softmax_reads_a_mask(void)
     spec.execution.framework.kernels.fused_softmax = spec.execution.framework.kernels.masked_softmax = true;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     const double rows = 2 * (32 / 8) * 4096.0;
-    g_assert_cmpfloat(named(&ops, "mask")->u.move.bytes, ==, 4096.0 * 4096.0 * 81);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.move.rows, ==, rows);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.move.row_elements, ==, 4096);
+    g_assert_cmpfloat(named(&ops, "mask")->u.memory.bytes, ==, 4096.0 * 4096.0 * 81);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.rows, ==, rows);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.row_elements, ==, 4096);
     CostShape shape;
     cost_shape_init(&shape, &spec);
     shape.accelerator.sm_count = 1;
@@ -180,7 +180,7 @@ static void softmax_reads_a_mask(void)
     g_assert_cmpfloat(cost_op_s(&shape, named(&ops, "softmax")), ==,
                       cost_row_warps_s(&shape.accelerator, rows, 4096));
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.move.rows, ==, 0);
+    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.rows, ==, 0);
 }
 
 /* Latent attention on Blackwell before cuDNN 9.11: no fused kernel, whatever the scenario names; elsewhere as named. */
@@ -219,12 +219,12 @@ static void latent_rope(void)
     spec.execution.framework.kernels.fused_rope = spec.execution.framework.kernels.fused_mla_rope = true;
     const double dims = 2 * 4096.0 * 32 * 2; /* bytes of one dimension of all heads and tokens */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * 64 * 2);
+    g_assert_cmpfloat(named(&ops, "rope")->u.memory.bytes, ==, dims * 64 * 2);
     spec.execution.framework.kernels.fused_mla_rope = false;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * (64 * 14 + 192 * 2));
+    g_assert_cmpfloat(named(&ops, "rope")->u.memory.bytes, ==, dims * (64 * 14 + 192 * 2));
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(named(&ops, "rope")->u.move.bytes, ==, dims * (64 * 24 + 192 * 2));
+    g_assert_cmpfloat(named(&ops, "rope")->u.memory.bytes, ==, dims * (64 * 24 + 192 * 2));
 }
 
 /* A 16-bit gradient added to an fp32 sum: 2 + 4 + 4 bytes a weight; copied to fp32 first, 4 + 4 more. */
@@ -234,13 +234,13 @@ static void sums_in_fp32(void)
     spec.parallel.data = 1;
     CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     const double weights = 4096.0 * (32 + 2 * 8) * 128;
-    g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 10 * weights);
+    g_assert_cmpfloat(named(&ops, "add to gradient")->u.memory.bytes, ==, 10 * weights);
     spec.execution.framework.kernels.gradient_upcast = true;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 18 * weights);
+    g_assert_cmpfloat(named(&ops, "add to gradient")->u.memory.bytes, ==, 18 * weights);
     spec.training.gradient_dtype = SPEC_BF16;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(named(&ops, "add to gradient")->u.move.bytes, ==, 6 * weights);
+    g_assert_cmpfloat(named(&ops, "add to gradient")->u.memory.bytes, ==, 6 * weights);
 }
 
 /* Gradients of queries, keys and values put together again: read and written once, (32 + 2 x 8) heads of 128. */
@@ -252,7 +252,7 @@ static void copies_around_a_fused_core(void)
     const CostOps backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
                   forward = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(backward.count, ==, before + 1);
-    g_assert_cmpfloat(named(&backward, "layout")->u.move.bytes, ==, 2 * 8192.0 * 48 * 128 * 2);
+    g_assert_cmpfloat(named(&backward, "layout")->u.memory.bytes, ==, 2 * 8192.0 * 48 * 128 * 2);
     for (int i = 0; i < forward.count; i++)
         g_assert_cmpstr(forward.op[i].name, !=, "layout");
 }
@@ -262,27 +262,28 @@ static void host_runs_ahead(void)
 {
     CostTime passes[COST_PASS_COUNT] = {{.host_s = 5, .launch_wait_s = 3}, {.slack_s = 2}};
     CostTime recompute = {.host_s = 3, .launch_wait_s = 3};
-    cost_time_run_ahead(passes, &recompute, COST_MEET_NOWHERE);
+    cost_time_run_ahead(passes, &recompute, COST_HOST_SYNC_NONE);
     g_assert_cmpfloat_with_epsilon(passes[COST_FORWARD].host_s, 3, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 3, 1e-12); /* nothing is left for it */
     CostTime more[COST_PASS_COUNT] = {{.host_s = 1, .launch_wait_s = 1}, {.slack_s = 2}, {.slack_s = 1}};
-    cost_time_run_ahead(more, &recompute, COST_MEET_NOWHERE);
+    cost_time_run_ahead(more, &recompute, COST_HOST_SYNC_NONE);
     g_assert_cmpfloat_with_epsilon(more[COST_FORWARD].host_s, 0, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 1, 1e-12);
     /* Where each micro-batch starts with both together, what the backward is ahead by comes too late for the forward. */
     CostTime synced[COST_PASS_COUNT] = {
         {.host_s = 3, .launch_wait_s = 3}, {.slack_s = 2}, {.host_s = 1, .launch_wait_s = 1}};
     recompute = (CostTime){.host_s = 3, .launch_wait_s = 3};
-    cost_time_run_ahead(synced, &recompute, COST_MEET_FORWARD);
+    cost_time_run_ahead(synced, &recompute, COST_HOST_SYNC_FORWARD);
     g_assert_cmpfloat_with_epsilon(synced[COST_FORWARD].host_s, 3, 1e-12);
     g_assert_cmpfloat_with_epsilon(synced[COST_BACKWARD_WEIGHT].host_s, 0, 1e-12);
     g_assert_cmpfloat_with_epsilon(recompute.host_s, 2, 1e-12);
     CostTime ahead[COST_PASS_COUNT] = {{.slack_s = 2}, {.host_s = 3, .launch_wait_s = 3}};
     cost_time_run_ahead(ahead, &recompute,
-                        COST_MEET_FORWARD); /* what the forward is ahead by serves the backward */
+                        COST_HOST_SYNC_FORWARD); /* what the forward is ahead by serves the backward */
     g_assert_cmpfloat_with_epsilon(ahead[COST_BACKWARD_INPUT].host_s, 1, 1e-12);
     CostTime apart[COST_PASS_COUNT] = {{.slack_s = 2}, {.host_s = 3, .launch_wait_s = 3}, {.slack_s = 1}};
-    cost_time_run_ahead(apart, &recompute, COST_MEET_PASSES); /* unless they meet again before the backward */
+    cost_time_run_ahead(apart, &recompute,
+                        COST_HOST_SYNC_PASSES); /* unless they meet again before the backward */
     g_assert_cmpfloat_with_epsilon(apart[COST_BACKWARD_INPUT].host_s, 2, 1e-12);
 }
 
@@ -313,7 +314,7 @@ static double move_bytes(const CostOps *ops, const char *name)
     double sum = 0;
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
-        sum += op->kind == COST_OP_MOVE && strcmp(op->name, name) == 0 ? op->u.move.bytes : 0;
+        sum += op->kind == COST_OP_MEMORY && strcmp(op->name, name) == 0 ? op->u.memory.bytes : 0;
     }
     return sum;
 }

@@ -153,7 +153,8 @@ static Report run_spec(const Spec *spec, OrrArena *arena)
     return report;
 }
 
-static void round_trip(const SimSchedule *schedule, int pipeline, int microbatches, int chunks)
+static void round_trip(const SimSchedule *schedule, int pipeline, int microbatches, int chunks,
+                       const char *framework, const char *overlap)
 {
     const int data = 8 / pipeline;
     g_autofree char *named = g_strdup_printf("parallel.schedule=%s", schedule->name);
@@ -162,7 +163,8 @@ static void round_trip(const SimSchedule *schedule, int pipeline, int microbatch
     g_autofree char *virtual = g_strdup_printf("parallel.virtual_stages=%d", chunks);
     const char *sets[] = {"cluster.nodes=1",
                           "parallel.tensor=1",
-                          "execution.overlap=[\"grad_reduce\"]",
+                          overlap,
+                          framework,
                           "parallel.zero=1",
                           ranks,
                           batch,
@@ -208,12 +210,34 @@ static void test_round_trips(void)
                     .ranks = pipeline, .chunks = two_copies ? 2 : chunks, .microbatches = microbatches};
                 if (schedules[i].check != NULL && !schedules[i].check(&shape, NULL))
                     continue;
-                round_trip(&schedules[i], pipeline, microbatches, chunks);
+                round_trip(&schedules[i], pipeline, microbatches, chunks, "execution.framework=megatron-core",
+                           "execution.overlap=[\"grad_reduce\"]");
                 trips++;
             }
         }
     }
     g_assert_cmpint(trips, >, 90);
+}
+
+/* What software does beside the orders of a named schedule (messages that are waited for, hosts that run ahead, heads that
+ * are deferred) it does beside the same orders from a file. */
+static void test_habits(void)
+{
+    static const char *const frameworks[] = {
+        "execution.framework=megatron-core", "execution.framework=deepspeed",
+        "execution.framework=megatron-deepspeed", "execution.framework=torchtitan",
+        "execution.framework=nanotron"};
+    static const char *const overlaps[] = {
+        "execution.overlap=[]", "execution.overlap=[\"grad_reduce\",\"param_gather\",\"pipeline\"]"};
+    static const char *const names[] = {"1f1b", "gpipe", "interleaved", "breadth-first", "zb-h1", "zb-v"};
+    int count = 0;
+    const SimSchedule *schedules = sim_schedules(&count);
+    for (int i = 0; i < count; i++)
+        for (gsize n = 0; n < G_N_ELEMENTS(names); n++)
+            for (gsize f = 0; strcmp(schedules[i].name, names[n]) == 0 && f < G_N_ELEMENTS(frameworks); f++)
+                for (gsize o = 0; o < G_N_ELEMENTS(overlaps); o++)
+                    round_trip(&schedules[i], 4, 8, schedules[i].fixed_chunks == 1 ? 1 : 2, frameworks[f],
+                               overlaps[o]);
 }
 
 /* Experts without any overlap of their own: DualPipeV's pairs hide the exchange that the same stages show under ZB-V, and
@@ -282,6 +306,7 @@ int main(int argc, char **argv)
     g_test_add_func("/orders/deadlock", test_deadlock);
     g_test_add_func("/orders/round-trips", test_round_trips);
     g_test_add_func("/orders/pairs", test_pairs_hide_exchange);
+    g_test_add_func("/orders/habits", test_habits);
     g_test_add_func("/orders/auto", test_auto);
     const int failed = g_test_run();
     g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);

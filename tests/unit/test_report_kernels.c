@@ -58,11 +58,11 @@ static double sum(char **lines, const char *piece, const char *pass, const char 
     return total;
 }
 
-#define GPT3_ON(recompute, framework)                                                                        \
-    "{\"model\":\"gpt3-175b\",\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"nodes\":1},\"training\":{"         \
+#define GPT3_ON(model, recompute, framework)                                                                 \
+    "{\"model\":" model ",\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"nodes\":1},\"training\":{"             \
     "\"sequence_length\":2048,\"global_batch\":1,\"micro_batch\":1,\"precision\":\"bf16\",\"recompute\":"    \
-    "\"" recompute "\"},\"parallel\":{\"tensor\":8},\"execution\":{\"framework\":" framework "}}"
-#define GPT3(recompute) GPT3_ON(recompute, "\"megatron-lm-2023\"")
+    "" recompute "},\"parallel\":{\"tensor\":8},\"execution\":{\"framework\":" framework "}}"
+#define GPT3(recompute) GPT3_ON("\"gpt3-175b\"", "\"" recompute "\"", "\"megatron-lm-2023\"")
 
 /* One layer forward, 1/8 of it: 24 T h^2 of products and 4 T s h of attention. Source: [Korthikanti2022] appendix A */
 static void flops(void)
@@ -104,24 +104,60 @@ static void recomputed(void)
     }
 }
 
-/* Where it ends with what the backward needs, the MLP's output linear and the add behind it do not run again. */
-static void recomputed_early(void)
+#define EARLY(dropout)                                                                                       \
+    GPT3_ON("{\"preset\":\"gpt3-175b\",\"dropout_frac\":" dropout "}", "\"full\"",                           \
+            "{\"preset\":\"megatron-lm-2023\",\"recompute_stops_early\":true}")
+
+/* Ops of a layer's forward from the MLP's output linear on that run again, of `*ret_behind`. */
+static int again_behind(char **lines, int *ret_behind)
 {
-    g_auto(GStrv) early =
-        lines_of(GPT3_ON("full", "{\"preset\":\"megatron-lm-2023\",\"recompute_stops_early\":true}"));
-    int again = 0, once = 0;
-    bool behind = false;
-    for (int i = 1; early[i] != NULL; i++) {
-        g_auto(GStrv) cells = g_strsplit(early[i], ",", -1);
+    int again = 0, before = 0;
+    *ret_behind = 0;
+    for (int i = 1; lines[i] != NULL; i++) {
+        g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
         if (!g_str_equal(cells[PASS], "forward") || !g_str_equal(cells[PIECE], "layer"))
             continue;
-        behind = behind || g_str_equal(cells[KERNEL], "mlp out");
-        g_assert_cmpstr(cells[AGAIN], ==, behind ? "no" : "yes");
-        again += !behind;
-        once += behind;
+        const bool behind = *ret_behind > 0 || g_str_equal(cells[KERNEL], "mlp out");
+        *ret_behind += behind;
+        before += !behind;
+        again += behind && g_str_equal(cells[AGAIN], "yes");
+        if (!behind)
+            g_assert_cmpstr(cells[AGAIN], ==, "yes");
     }
-    g_assert_cmpint(again, >, 5);
-    g_assert_cmpint(once, >=, 2);
+    g_assert_cmpint(before, >, 5);
+    return again;
+}
+
+/* Where it ends with what the backward needs, the MLP's output linear and the add behind it do not run again, unless
+ * dropout's mask is to be made once more. */
+static void recomputed_early(void)
+{
+    g_auto(GStrv) without = lines_of(EARLY("0"));
+    g_auto(GStrv) with = lines_of(EARLY("0.1"));
+    int behind;
+    g_assert_cmpint(again_behind(without, &behind), ==, 0);
+    g_assert_cmpint(behind, >=, 2);
+    g_assert_cmpint(again_behind(with, &behind), ==, behind);
+}
+
+/* Where the first two layers of a stage are recomputed, the others have lines of their own. */
+static void recomputed_in_part(void)
+{
+    g_auto(GStrv) lines =
+        lines_of(GPT3_ON("\"gpt3-175b\"", "{\"mode\":\"full\",\"layers\":2}", "\"megatron-lm-2023\""));
+    int again = 0, once = 0;
+    for (int i = 1; lines[i] != NULL; i++) {
+        g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
+        const bool layer = g_str_equal(cells[PIECE], "layer"), forward = g_str_equal(cells[PASS], "forward");
+        if (!g_str_has_prefix(cells[PIECE], "layer"))
+            continue;
+        g_assert_cmpstr(cells[COUNT], ==, layer ? "2" : "94");
+        g_assert_cmpstr(cells[AGAIN], ==, layer && forward ? "yes" : "no");
+        again += layer;
+        once += g_str_equal(cells[PIECE], "layer without recomputation");
+    }
+    g_assert_cmpint(again, ==, once);
+    g_assert_cmpint(again, >, 20);
 }
 
 /* 3 dense layers, 58 with experts, and one module behind them. */
@@ -175,6 +211,7 @@ int main(int argc, char **argv)
     g_test_add_func("/report/kernels/recomputed", recomputed);
     g_test_add_func("/report/kernels/recomputed-early", recomputed_early);
     g_test_add_func("/report/kernels/kinds-of-layers", kinds_of_layers);
+    g_test_add_func("/report/kernels/recomputed-in-part", recomputed_in_part);
     g_test_add_func("/report/kernels/windowed-layers", windowed_layers);
     return g_test_run();
 }

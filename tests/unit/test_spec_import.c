@@ -131,8 +131,15 @@ static void test_refused(void)
     static const struct {
         const char *text, *message;
     } cases[] = {
+        {"{\"model_type\":\"bert\",\"hidden_size\":8}",
+         "config.json: model_type: \"bert\"; give one of gpt2, llama"},
         {"{\"model_type\":\"mamba\",\"hidden_size\":8}",
-         "config.json: model_type: \"mamba\"; give one of gpt2, llama"},
+         "config.json: mamba: has layers of state-space or linear attention"},
+        {"{\"model_type\":\"qwen3_next\",\"hidden_size\":8}",
+         "qwen3_next: has layers of state-space or linear"},
+        {"{\"model_type\":\"nemotron_h\",\"hidden_size\":8}",
+         "nemotron_h: has layers of state-space or linear"},
+        {"{\"model_type\":\"llama\",\"hidden_size\":8,\"mamba_d_state\":16}", "mamba_d_state: has layers of"},
         {"{\"hidden_size\":8}", "model_type: missing"},
         {"{\"model_type\":\"llama\",\"hidden_size\":8}", "num_attention_heads: missing; give a whole number"},
         {"{\"model_type\":\"llama\",\"hidden_size\":8.5,\"num_attention_heads\":1}",

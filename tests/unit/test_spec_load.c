@@ -259,7 +259,7 @@ static void check_presets(const char *path)
     g_assert_cmpfloat(spec->cluster.collectives.ring_frac, ==, 0.75); /* calibration before preset */
     g_assert_cmpfloat(spec->cluster.accelerator.model.memory_bound.norm_frac, ==, 0.625);
     static const char *const field_first[] = {"cluster.calibration=lab", "cluster.collectives.ring_frac=0.25",
-                                              NULL};
+                                              "cluster.collectives.fitted=1", NULL};
     load_tiny(path, field_first, spec, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpfloat(spec->cluster.collectives.ring_frac, ==, 0.25); /* scenario before calibration */

@@ -30,9 +30,21 @@ static bool load_cluster(const char *name, Loaded *loaded, GError **error)
            loaded->cluster.scale_up_domain_gpus > 0 && loaded->cluster.scale_out_bytes_per_s_per_gpu >= 0;
 }
 
+/* The file says under which name the profile goes today. */
+static bool is_old_name(const char *name)
+{
+    g_autofree char *root = orr_scenarios_dir(NULL), *file = g_strconcat(name, ".json", NULL);
+    g_autofree char *path = g_build_filename(root, "frameworks", file, NULL);
+    OrrJsonDoc *doc = orr_json_read_file(path, NULL);
+    const bool old = orr_json_member(orr_json_root(doc), "renamed_to") != NULL;
+    orr_json_free(doc);
+    return old;
+}
+
 static bool load_framework(const char *name, Loaded *loaded, GError **error)
 {
-    return spec_load_framework(name, &loaded->framework, error) && g_str_equal(loaded->framework.name, name);
+    return spec_load_framework(name, &loaded->framework, error) &&
+           (g_str_equal(loaded->framework.name, name) || is_old_name(name));
 }
 
 static void test_presets(void)

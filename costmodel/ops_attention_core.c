@@ -1,0 +1,253 @@
+/* costmodel/ops_attention_core.c - scores, softmax and values of a layer: one fused kernel or several, on one rank or over
+ * those that share the sequence (costmodel/context.h). */
+#include <math.h>
+
+#include "costmodel/context.h"
+#include "costmodel/ops.h"
+#include "costmodel/params.h"
+
+/* Zig-zag context parallelism gives every rank the same share. */
+static CostPairs pairs_of(const CostShape *shape, int layer)
+{
+    const SpecModel *model = &shape->spec->model;
+    const double s = shape->sequence;
+    const double documents = shape->spec->training.document_tokens;
+    CostPairs pairs = {.all = s * s / shape->context, .useful = s * s / shape->context};
+    if (documents > 0) { /* masked between documents: the window that leaves as many pairs */
+        pairs.useful = cost_document_pairs(s, documents) / shape->context * (model->causal ? 1 : 2);
+        pairs.window = cost_document_window(s, documents);
+        pairs.all = fmin(pairs.all, s * pairs.window / shape->context * (model->causal ? 1 : 2));
+    } else if (cost_layer_windowed(model, layer) && model->attention_window_tokens < s) {
+        const double w = model->attention_window_tokens;
+        pairs.window = w;
+        pairs.all = s * w / shape->context;
+        pairs.useful = (s * w - (model->causal ? w * w / 2 : 0)) / shape->context;
+    } else if (model->causal) {
+        pairs.useful = pairs.all / 2;
+    }
+    return pairs;
+}
+
+SpecAttention cost_attention_kernel(const Spec *spec)
+{
+    const SpecAttention named = spec->execution.attention;
+    const bool latent =
+        cost_qk_dim(&spec->model) > 128 && cost_qk_dim(&spec->model) != cost_v_dim(&spec->model);
+    return named == SPEC_ATTENTION_CUDNN && latent &&
+                   !spec->execution.framework.kernels.latent_heads_blackwell &&
+                   spec->cluster.accelerator.generation == SPEC_GENERATION_BLACKWELL
+               ? SPEC_ATTENTION_UNFUSED
+               : named;
+}
+
+static void push_fused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const CostPairs pairs = pairs_of(shape, layer);
+    const double per_pair =
+        2 * shape->batch * shape->heads * (cost_qk_dim(model) + cost_v_dim(model)) * (backward ? 2 : 1);
+    CostOp *op = cost_ops_push(ops, "attention", COST_OP_ATTENTION, COST_MODULE_ATTENTION_CORE);
+    op->u.attention = (CostAttention){
+        .kernel = cost_attention_kernel(shape->spec),
+        .batch = shape->batch,
+        .q_tokens = shape->sequence / shape->context,
+        .kv_tokens = shape->sequence,
+        .heads = shape->heads,
+        .kv_heads = model->mla.kv_lora_rank > 0 ? shape->heads : shape->kv_heads,
+        .qk_head_dim = cost_qk_dim(model),
+        .v_head_dim = cost_v_dim(model),
+        .causal = model->causal,
+        .window_tokens = pairs.window,
+        .backward = backward,
+        .dtype = shape->activation_dtype,
+    };
+    op->kernels = backward ? 3 : 1; /* backward: dot(dO, O), main, and the dQ conversion */
+    op->model_flops = per_pair * pairs.useful;
+    op->full_flops = per_pair * pairs.all;
+}
+
+/* Batched products of 16-bit heads whose rows do not begin at multiples of 16 bytes miss the tensor cores and run
+ * on the FP32 ones. Source: heads of 108 and 150 against 216 and 192 dimensions in [BigScience]: 14 TFLOP/s on
+ * A100, where FP32 peaks at 19.5 */
+static SpecDtype core_dtype(const CostShape *shape)
+{
+    const SpecModel *model = &shape->spec->model;
+    const bool aligned = fmod(cost_qk_dim(model) * shape->element_bytes, 16) == 0 &&
+                         fmod(cost_v_dim(model) * shape->element_bytes, 16) == 0;
+    return aligned ? shape->activation_dtype : SPEC_FP32;
+}
+
+/* One batched GEMM of the unfused core: masked pairs are computed all the same. */
+static void push_core_gemm(const CostShape *shape, CostOps *ops, const char *name, CostPass pass,
+                           const double size[3], double heads, double useful_share)
+{
+    CostOp *op = cost_push_gemm(ops, name, COST_MODULE_ATTENTION_CORE, pass, size[0], size[1], size[2],
+                                shape->batch * heads, core_dtype(shape));
+    op->model_flops *= useful_share;
+}
+
+/* Megatron's kernel gives each of the four warps of a block a row of another head and falls back to separate kernels
+ * where heads x sequences do not divide. Source: Megatron-LM, FusedScaleMaskSoftmax.is_kernel_available */
+static bool softmax_is_fused(const CostShape *shape)
+{
+    const SpecFramework *framework = &shape->spec->execution.framework;
+    const double rows = shape->batch * shape->heads;
+    return shape->spec->execution.compiled ||
+           (framework->kernels.fused_softmax &&
+            fmod(rows, fmax(1, framework->kernels.fused_softmax_rows)) == 0);
+}
+
+/* One by one on each score: to fp32 (6 B), scale (8), mask (9), softmax (8), back to 16 bits (6); backward the same with
+ * the saved probabilities read (4). Source: Megatron-LM, FusedScaleMaskSoftmax.forward_torch_softmax */
+#define EAGER_SOFTMAX_KERNELS        5
+#define EAGER_SOFTMAX_BYTES          37
+#define EAGER_SOFTMAX_BACKWARD_BYTES 41
+
+/* Transformer Engine's mask of a sequence, once for all heads: distances of queries and keys, both edges, two comparisons
+ * as 64-bit numbers and their difference. Bytes a pair. Source: [TransformerEngine] get_full_mask */
+#define FULL_MASK_KERNELS 9
+#define FULL_MASK_BYTES   81
+
+static void push_softmax(const CostShape *shape, CostOps *ops, double queries, double keys, double heads,
+                         bool fused)
+{
+    const CostModule core = COST_MODULE_ATTENTION_CORE;
+    const double rows = shape->batch * heads * queries;
+    const bool waits = fused && shape->spec->execution.framework.kernels.masked_softmax;
+    if (waits) {
+        cost_push_memory(ops, "mask", core, COST_MEMORY_ELEMENTWISE, queries * keys * FULL_MASK_BYTES,
+                         FULL_MASK_KERNELS);
+    }
+    cost_push_memory(ops, "softmax", core, COST_MEMORY_SOFTMAX,
+                     rows * keys * (fused ? 2 * shape->element_bytes : EAGER_SOFTMAX_BYTES),
+                     fused ? 1 : EAGER_SOFTMAX_KERNELS);
+    if (waits) {
+        CostOp *op = &ops->op[ops->count - 1];
+        op->u.memory.rows = rows;
+        op->u.memory.row_elements = keys;
+    }
+}
+
+/* What backward reads of the core's own work; the ops are the last of the list. A fused softmax keeps its 16-bit result, which
+ * the product with the values keeps too. An eager one works in fp32 and keeps that: PyTorch's softmax keeps its result, casts,
+ * scalar products and masks in place keep nothing of their own; the 16-bit copy stays where the product reads it, which with
+ * dropout reads the dropped copy instead, and dropout keeps its mask alone.
+ * Source: Megatron-LM, FusedScaleMaskSoftmax.forward_torch_softmax; [PyTorchAutograd] _softmax, native_dropout */
+static void keep_unfused_core(const CostShape *shape, double scores, bool fused, CostOps *ops)
+{
+    const bool dropout = shape->spec->model.dropout_frac > 0;
+    const int values = ops->count - 1, softmax = values - (dropout ? 2 : 1), dropped = values - 1;
+    const double wide = shape->element_bytes * scores;
+    const bool upcast = !fused && shape->element_bytes < 4;
+    cost_keep(ops, (CostTensor){"softmax in fp32", upcast ? 4 * scores : 0, softmax, .kept_by = softmax});
+    cost_keep(ops, (CostTensor){"softmax", upcast && dropout ? 0 : wide, softmax,
+                                .kept_by = upcast ? values : softmax});
+    if (dropout) {
+        cost_keep(ops, (CostTensor){"attention dropout mask", scores, dropped, .kept_by = dropped});
+        cost_keep(ops, (CostTensor){"attention dropout", wide, dropped, .kept_by = values});
+    }
+}
+
+/* Scores, softmax, dropout and values as separate kernels. [Shoeybi2019] Fused softmax: scale, mask and
+ * softmax in one pass; eager: scale, mask, softmax apart. */
+static void push_unfused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const CostPairs pairs = pairs_of(shape, layer);
+    const bool fused = softmax_is_fused(shape);
+    const bool dropout = model->dropout_frac > 0;
+    const CostContextPlan plan = cost_context_plan(shape);
+    const double q = plan.q_tokens, s = cost_context_keys(shape, &pairs), e = shape->element_bytes,
+                 a = plan.heads;
+    const double share = pairs.useful * (shape->heads / a) / (q * s), qk = cost_qk_dim(model),
+                 v = cost_v_dim(model);
+    const double scores = shape->batch * a * q * s;
+    const CostModule core = COST_MODULE_ATTENTION_CORE;
+    if (!backward) {
+        if (model->position ==
+            SPEC_POSITION_ALIBI) { /* the bias is spread over the scores, which then add to it */
+            cost_push_memory(ops, "position bias", core, COST_MEMORY_ELEMENTWISE, scores * 2 * e, 1);
+        }
+        push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, a, share);
+        push_softmax(shape, ops, q, s, a, fused);
+        if (dropout) {
+            cost_push_memory(ops, "attention dropout", core, COST_MEMORY_ELEMENTWISE, scores * (2 * e + 1),
+                             1);
+        }
+        push_core_gemm(shape, ops, "values", COST_FORWARD, (const double[]){q, v, s}, a, share);
+        keep_unfused_core(shape, scores, fused, ops);
+        return;
+    }
+    push_core_gemm(shape, ops, "values grad", COST_BACKWARD_WEIGHT, (const double[]){s, v, q}, a, share);
+    push_core_gemm(shape, ops, "probabilities grad", COST_BACKWARD_INPUT, (const double[]){q, s, v}, a,
+                   share);
+    if (dropout) {
+        cost_push_memory(ops, "attention dropout", core, COST_MEMORY_ELEMENTWISE, scores * (2 * e + 1), 1);
+    }
+    cost_push_memory(ops, "softmax", core, COST_MEMORY_SOFTMAX,
+                     scores * (fused ? 3 * e : EAGER_SOFTMAX_BACKWARD_BYTES),
+                     fused ? 1 : EAGER_SOFTMAX_KERNELS);
+    push_core_gemm(shape, ops, "query grad", COST_BACKWARD_INPUT, (const double[]){q, qk, s}, a, share);
+    push_core_gemm(shape, ops, "key grad", COST_BACKWARD_WEIGHT, (const double[]){s, qk, q}, a, share);
+}
+
+static void push_core_ops(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
+{
+    const CostPairs pairs = pairs_of(shape, layer);
+    const bool backward = pass == COST_BACKWARD_INPUT, split = shape->context > 1;
+    if (cost_attention_kernel(shape->spec) == SPEC_ATTENTION_UNFUSED) {
+        if (split) {
+            cost_push_context_before(shape, backward, ops);
+        }
+        const int first = ops->count;
+        push_unfused_core(shape, layer, backward, ops);
+        if (split) {
+            cost_push_context_after(shape, backward, first, ops->count - 1, ops);
+        }
+    } else if (split) {
+        cost_push_context_core(shape, backward, &pairs, ops);
+    } else {
+        push_fused_core(shape, layer, backward, ops);
+    }
+}
+
+/* Keys and values as attention reads them; a compiler spreads them over the heads again where it recomputes nothing. */
+static void keep_core_inputs(const CostShape *shape, const CostProjections *from, int core, CostOps *ops)
+{
+    const Spec *spec = shape->spec;
+    const double wide = shape->element_bytes * shape->tokens, a = shape->heads,
+                 qk = cost_qk_dim(&spec->model), v = cost_v_dim(&spec->model),
+                 kv = spec->model.mla.kv_lora_rank > 0 ? a : shape->kv_heads;
+    const bool parts = from->query == from->key;
+    const bool spread = from->spread != COST_OUTSIDE &&
+                        !(spec->execution.compiled && spec->training.recompute.mode == SPEC_RECOMPUTE_NONE);
+    cost_keep(ops, (CostTensor){"query", wide * a * qk, from->query, .kept_by = core});
+    cost_keep(ops, (CostTensor){"key", wide * kv * qk, from->key, .product = parts ? 1 : 0, .kept_by = core});
+    cost_keep(ops,
+              (CostTensor){"value", wide * kv * v, from->value, .product = parts ? 2 : 0, .kept_by = core});
+    cost_keep(ops, (CostTensor){"repeated keys and values", spread ? wide * (a - kv) * (qk + v) : 0,
+                                from->spread, .kept_by = core});
+}
+
+int cost_push_attention_core(const CostShape *shape, int layer, CostPass pass, const CostProjections *from,
+                             CostOps *ops)
+{
+    if (pass == COST_BACKWARD_WEIGHT) {
+        return ops->count - 1; /* the core has no weights */
+    }
+    const int first = ops->count;
+    push_core_ops(shape, layer, pass, ops);
+    ops->op[first].temp_bytes = cost_context_buffer_bytes(shape, pass == COST_BACKWARD_INPUT);
+    int writes = first;
+    for (int i = first; i < ops->count; i++) {
+        const bool computes = ops->op[i].kind == COST_OP_GEMM || ops->op[i].kind == COST_OP_ATTENTION;
+        writes = computes ? i : writes;
+    }
+    if (pass == COST_FORWARD) {
+        keep_core_inputs(shape, from, first, ops);
+        const bool fused = ops->op[writes].kind == COST_OP_ATTENTION;
+        cost_keep(ops, (CostTensor){"log-sum-exp", fused ? 4 * shape->tokens * shape->heads : 0, writes,
+                                    .kept_by = writes});
+    }
+    return writes;
+}

@@ -1,0 +1,136 @@
+/* costmodel/ops_head.c - final norm, LM head and loss: bytes that each kind of loss moves and keeps for a logit. */
+#include "costmodel/activations.h"
+#include "costmodel/ops.h"
+
+/* Share of a row of logits that softmax's later passes find no more in the L2 cache: two blocks of 1,024 threads an SM
+ * each hold a row. Source: [PyTorchSoftmax] */
+static double row_missed_frac(const SpecAccelerator *accelerator, double row_bytes)
+{
+    const double in_flight = 2.0 * accelerator->sm_count * row_bytes;
+    return in_flight > accelerator->l2_bytes ? 1 - accelerator->l2_bytes / in_flight : 0;
+}
+
+/* Bytes moved for each logit by the loss. Unfused PyTorch: to fp32 (2+4), log-softmax (4+4, and
+ * two more reads), gather; backward zeros of the gather (4), softmax's (4+4+4, and one more read) and back to 16 bits (4+2).
+ * Megatron's vocabulary-parallel, a plain stream each: to fp32 (2+4), maximum (4), subtract (4+4), exp (4+4), sum (4),
+ * divide (4+4); backward scale (4+4) and back to 16 bits (4+2). Fused: one pass each way. */
+static double bytes_of_loss(const CostShape *shape, SpecLoss loss, bool backward)
+{
+    const double vocab = shape->spec->model.vocab / shape->tensor;
+    const double missed = row_missed_frac(&shape->accelerator, 4 * vocab);
+    switch (loss) {
+    case SPEC_LOSS_UNFUSED:
+        return backward ? 22 + 4 * missed : 14 + 8 * missed;
+    case SPEC_LOSS_VOCAB_PARALLEL:
+        return backward ? 14 : 38;
+    case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* cast; subtract, exp, sum and copy back; divide. Scatter, copy, cast */
+        return backward ? 18 : 30;
+    case SPEC_LOSS_XENTROPY: /* rows of 16 bits read for the maximum and for the sum; backward read and overwritten */
+        return backward ? 4 : 2 + 2 * row_missed_frac(&shape->accelerator, 2 * vocab);
+    case SPEC_LOSS_FUSED:
+        return backward ? 4 : 6;
+    default:
+        return backward ? 4 : 6;
+    }
+}
+
+static double loss_moved_bytes(const CostShape *shape, bool backward)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    const SpecLoss loss = execution->framework.loss.kernel;
+    const bool eager = loss == SPEC_LOSS_COMPILED && !execution->compiled;
+    return bytes_of_loss(shape, eager ? SPEC_LOSS_UNFUSED : loss, backward);
+}
+
+/* Bytes a logit: kept until the backward; only for the moment of the loss; and reserved but unusable, the hole that
+ * freed 16-bit logits leave: no fp32 tensor of their count fits in it. */
+typedef struct LogitBytes {
+    double kept, forward_temp, backward_temp, hole;
+} LogitBytes;
+
+static LogitBytes logit_bytes(const Spec *spec)
+{
+    /* 16-bit logits, their fp32 copy, log-softmax; backward: the gradients of log-softmax and of the copy. Over
+     * tensor ranks PyTorch's loss_parallel runs unfused: zeros, exp, their sum, its product. */
+    const LogitBytes eager = {4, 6, spec->parallel.tensor > 1 ? 12 : 8, 2};
+    switch (spec->execution.framework.loss.kernel) {
+    case SPEC_LOSS_UNFUSED:
+        return eager;
+    case SPEC_LOSS_COMPILED:
+        return spec->execution.compiled ? (LogitBytes){.kept = 2, .backward_temp = 2} : eager;
+    case SPEC_LOSS_VOCAB_PARALLEL: /* fp32 softmax in place of the fp32 logits; 16-bit logits freed after the cast */
+        return (LogitBytes){.kept = 4, .forward_temp = 4, .backward_temp = 2};
+    case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* and what a graph both sums and changes is a fresh fp32 buffer */
+        return (LogitBytes){.kept = 4, .forward_temp = 6, .backward_temp = 6};
+    case SPEC_LOSS_XENTROPY:
+    case SPEC_LOSS_FUSED: /* the gradient overwrites the 16-bit logits */
+        return (LogitBytes){.kept = 2};
+    default:
+        return (LogitBytes){.forward_temp = 2, .backward_temp = 2};
+    }
+}
+
+static double rank_logits(const CostShape *shape)
+{
+    return shape->tokens * shape->spec->model.vocab / shape->tensor;
+}
+
+double cost_result_bytes(const CostShape *shape)
+{
+    return shape->element_bytes * rank_logits(shape);
+}
+
+double cost_head_stranded_bytes(const CostShape *shape)
+{
+    return logit_bytes(shape->spec).hole * rank_logits(shape);
+}
+
+/* Compilers take the layers: the final norm stays eager. The loss is the last op of the list. */
+static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *ops)
+{
+    const double elements = shape->part_tokens * shape->hidden, logits = rank_logits(shape);
+    const bool upcasts = shape->spec->execution.framework.kernels.norm_upcasts_fp32;
+    const LogitBytes each = logit_bytes(shape->spec);
+    const int loss = ops->count - 1;
+    ops->op[loss].temp_bytes = logits * (pass == COST_FORWARD ? each.forward_temp : each.backward_temp);
+    if (pass != COST_FORWARD) {
+        return;
+    }
+    cost_keep(ops,
+              (CostTensor){"head residual", elements * shape->element_bytes, .written_by = COST_OUTSIDE});
+    cost_keep(ops, (CostTensor){"norm in fp32", upcasts ? 4 * elements : 0, .weight_grad = true});
+    cost_keep(ops, (CostTensor){"head input", cost_kept_input_bytes(shape, shape->element_bytes),
+                                .kept_by = gemm, .weight_grad = true});
+    cost_keep(ops, (CostTensor){"logits", each.kept * logits, gemm, .kept_by = loss, .weight_grad = true});
+}
+
+void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const double vocab = model->vocab / shape->tensor, logits = shape->tokens * vocab;
+    const SpecLoss loss = shape->spec->execution.framework.loss.kernel;
+    const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED;
+    const CostModule module = COST_MODULE_HEAD;
+    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,
+                                      vocab, shape->activation_dtype);
+    cost_push_tensor_in(shape, ops, pass, module, gemm);
+    if (pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    const CostMemoryKernel move = compiled                           ? COST_MEMORY_SOFTMAX
+                                  : loss == SPEC_LOSS_VOCAB_PARALLEL ? COST_MEMORY_ELEMENTWISE
+                                                                     : COST_MEMORY_CROSS_ENTROPY;
+    cost_push_memory(ops, "loss", module, move, logits * loss_moved_bytes(shape, pass != COST_FORWARD),
+                     loss == SPEC_LOSS_FUSED || loss == SPEC_LOSS_XENTROPY ? 2 : 6);
+    keep_head(shape, gemm, pass, ops);
+    const int metrics = shape->spec->execution.framework.loss.logit_metrics;
+    if (pass == COST_FORWARD && metrics > 0) { /* under no_grad, on what the forward returned */
+        cost_push_memory(ops, "metrics", module, COST_MEMORY_CROSS_ENTROPY,
+                         metrics * logits * bytes_of_loss(shape, SPEC_LOSS_UNFUSED, false), 6 * metrics);
+    }
+    if (pass == COST_FORWARD) { /* maximum, sum and target logit of every token */
+        cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4,
+                             shape->tensor_group, COST_COMM_TENSOR, -1);
+    }
+}

@@ -1,0 +1,164 @@
+/* costmodel/recompute.c - what recomputation runs again: how much of a layer, and which ops of its forward. See pass.h. */
+#include "costmodel/pass.h"
+
+CostRecomputeExtent cost_recompute_extent(const Spec *spec, int layer_in_stage)
+{
+    const SpecRecompute *recompute = &spec->training.recompute;
+    const int every = recompute->every_n_layers > 1 ? recompute->every_n_layers : 1;
+    switch (recompute->mode) {
+    case SPEC_RECOMPUTE_NONE:
+        return COST_RECOMPUTE_OP_NONE;
+    case SPEC_RECOMPUTE_FULL:
+        return recompute->layers == 0 || layer_in_stage < recompute->layers ? COST_RECOMPUTE_OP_ALL
+                                                                            : COST_RECOMPUTE_OP_NONE;
+    case SPEC_RECOMPUTE_SELECTIVE_LAYER:
+        return layer_in_stage % every == 0 ? COST_RECOMPUTE_OP_ALL : COST_RECOMPUTE_OP_NONE;
+    default:
+        return COST_RECOMPUTE_OP_SOME;
+    }
+}
+
+static bool scatters(const CostOps *ops, int index)
+{
+    return index < ops->count && ops->op[index].kind == COST_OP_COLLECTIVE &&
+           ops->op[index].u.collective.collective.op == COST_REDUCE_SCATTER;
+}
+
+static int products(const CostOp *op)
+{
+    int count = 0;
+    while (count < COST_MAX_PARTS && op->parts[count] > 0) {
+        count++;
+    }
+    return MAX(1, count);
+}
+
+/* torchtitan's per-op policy keeps every second matmul, attention, and what reduce-scatters return (so what only they
+ * read is not needed); gathers run again. Linear layers that are apart are a matmul each. Source: [torchtitan]
+ * parallelize_llama.py, _save_list */
+static bool selective_op_recomputes(const CostOps *ops, int index, int product)
+{
+    const CostOp *op = &ops->op[index];
+    if (op->kind == COST_OP_ATTENTION) {
+        return false;
+    }
+    if (op->kind == COST_OP_COLLECTIVE) {
+        return op->u.collective.comm == COST_COMM_TENSOR && op->u.collective.collective.op == COST_ALL_GATHER;
+    }
+    if (op->kind == COST_OP_MEMORY && scatters(ops, index + 1)) {
+        return false;
+    }
+    if (op->kind != COST_OP_GEMM) {
+        return true;
+    }
+    int before = MIN(product, products(op) - 1);
+    for (int i = 0; i < index; i++) {
+        before += ops->op[i].kind == COST_OP_GEMM ? products(&ops->op[i]) : 0;
+    }
+    return before % 2 == 1;
+}
+
+static bool module_recomputes(unsigned modules, CostModule module)
+{
+    switch (module) {
+    case COST_MODULE_NORM:
+        return (modules & SPEC_MODULE_LAYERNORM) != 0;
+    case COST_MODULE_MLA_UP:
+        return (modules & SPEC_MODULE_MLA_UP_PROJ) != 0;
+    case COST_MODULE_ATTENTION_CORE:
+        return (modules & SPEC_MODULE_CORE_ATTN) != 0;
+    case COST_MODULE_MLP_LINEAR:
+    case COST_MODULE_MLP_ACTIVATION:
+        return (modules & SPEC_MODULE_MLP) != 0;
+    case COST_MODULE_MOE_ACTIVATION:
+        return (modules & (SPEC_MODULE_MOE_ACT | SPEC_MODULE_MOE)) != 0;
+    case COST_MODULE_MOE:
+    case COST_MODULE_ROUTER:
+        return (modules & SPEC_MODULE_MOE) != 0;
+    case COST_MODULE_SHARED_EXPERT:
+        return (modules & (SPEC_MODULE_MOE | SPEC_MODULE_SHARED_EXPERTS)) != 0;
+    default:
+        return false;
+    }
+}
+
+bool cost_recomputes_product(const Spec *spec, const CostOps *ops, int index, int product)
+{
+    switch (spec->training.recompute.mode) {
+    case SPEC_RECOMPUTE_SELECTIVE:
+        return ops->op[index].module == COST_MODULE_ATTENTION_CORE;
+    case SPEC_RECOMPUTE_SELECTIVE_OP:
+        return selective_op_recomputes(ops, index, product);
+    case SPEC_RECOMPUTE_MODULES:
+        return module_recomputes(spec->training.recompute.modules, ops->op[index].module);
+    default:
+        return false;
+    }
+}
+
+bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index)
+{
+    bool any = false;
+    for (int product = 0; product < products(&ops->op[index]); product++) {
+        any = any || cost_recomputes_product(spec, ops, index, product);
+    }
+    return any;
+}
+
+/* The first op of a layer that no tensor of its backward depends on: behind the last that writes one, and what its reader
+ * does first (casts). So without dropout a dense MLP's output linear and what follows do not run again. Combining experts
+ * needs their outputs, for the gradient of the weights. Source: [PyTorchCheckpoint] */
+static int first_not_needed(const CostOps *forward)
+{
+    int first = 0;
+    for (int i = 0; i < forward->kept_count; i++) {
+        const CostTensor *tensor = &forward->kept[i];
+        first = MAX(first, tensor->kept_by + (tensor->written_by == tensor->kept_by ? 1 : 0));
+    }
+    for (int i = 0; i < forward->count; i++) {
+        if (forward->op[i].module == COST_MODULE_MOE) {
+            return forward->count;
+        }
+    }
+    return first;
+}
+
+bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRecomputeExtent extent)
+{
+    if (extent == COST_RECOMPUTE_OP_SOME) {
+        return cost_recomputes_op(spec, forward, index);
+    }
+    const bool early = spec->execution.framework.kernels.recompute_stops_early;
+    return extent == COST_RECOMPUTE_OP_ALL && (!early || index < first_not_needed(forward));
+}
+
+/* Of linear layers that are apart those alone that run again. */
+static void keep_products(const Spec *spec, const CostOps *forward, int index, CostOp *op)
+{
+    const CostOp *whole = &forward->op[index];
+    double all = 0, left = 0;
+    int count = 0;
+    for (int i = 0; i < products(whole); i++) {
+        all += whole->parts[i];
+        op->parts[i] = 0;
+        if (cost_recomputes_product(spec, forward, index, i)) {
+            left += op->parts[count++] = whole->parts[i];
+        }
+    }
+    op->kernels = count;
+    op->u.gemm.n = left;
+    op->model_flops *= left / all;
+    op->full_flops *= left / all;
+}
+
+void cost_again_ops(const Spec *spec, const CostOps *forward, CostRecomputeExtent extent, CostOps *ret_ops,
+                    bool ret_again[COST_MAX_OPS])
+{
+    *ret_ops = *forward;
+    for (int i = 0; i < forward->count; i++) {
+        ret_again[i] = cost_runs_again(spec, forward, i, extent);
+        if (ret_again[i] && extent == COST_RECOMPUTE_OP_SOME && forward->op[i].parts[0] > 0) {
+            keep_products(spec, forward, i, &ret_ops->op[i]);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+/* spec/notes.c - what a scenario asks of its framework that the framework does not have. */
+#include "spec/notes.h"
+
+bool spec_framework_has_schedule(const SpecFramework *framework, SpecSchedule schedule)
+{
+    return framework->pipeline.schedules == 0 || schedule == SPEC_SCHEDULE_FILE ||
+           (framework->pipeline.schedules & 1u << schedule) != 0;
+}
+
+char *spec_framework_schedules(const SpecFramework *framework)
+{
+    GString *names = g_string_new(NULL);
+    for (int i = 0; i < spec_words_schedule.count; i++)
+        if ((framework->pipeline.schedules & 1u << i) != 0)
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", spec_words_schedule.words[i]);
+    return g_string_free(names, FALSE);
+}
+
+static void note_zero(const Spec *spec, GPtrArray *notes)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const bool pipelined = spec->parallel.pipeline > 1 && framework->data_parallel.most_zero_in_pipeline <
+                                                              framework->data_parallel.most_zero;
+    const int most =
+        pipelined ? framework->data_parallel.most_zero_in_pipeline : framework->data_parallel.most_zero;
+    if (spec->parallel.zero > most && spec->parallel.data > 1)
+        g_ptr_array_add(notes,
+                        g_strdup_printf("%s has no ZeRO %d%s (at most %d): the step is what it would take, "
+                                        "nothing launches it",
+                                        framework->name, spec->parallel.zero,
+                                        pipelined ? " under a pipeline" : "", most));
+}
+
+void spec_notes(const Spec *spec, GPtrArray *notes)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const SpecSchedule schedule = spec->parallel.schedule;
+    if (spec->parallel.pipeline > 1 && !spec_framework_has_schedule(framework, schedule)) {
+        g_autofree char *names = spec_framework_schedules(framework);
+        g_ptr_array_add(
+            notes, g_strdup_printf("%s has no schedule %s (it has %s): the step is what it would take, "
+                                   "nothing launches it",
+                                   framework->name, spec_word(&spec_words_schedule, (int)schedule), names));
+    }
+    note_zero(spec, notes);
+}

@@ -1,0 +1,17 @@
+/* spec/notes.h - what a scenario asks of its framework that the framework does not have: said by runs, refused by exports. */
+#ifndef ORR_SPEC_NOTES_H
+#define ORR_SPEC_NOTES_H
+
+#include <glib.h>
+
+#include "spec/spec.h"
+
+/* True also where the profile names no schedules, and for op orders from a file. */
+bool spec_framework_has_schedule(const SpecFramework *framework, SpecSchedule schedule);
+/* "1f1b, interleaved"; g_free. */
+char *spec_framework_schedules(const SpecFramework *framework);
+
+/* Adds a sentence (char*) for each; `spec` is complete. */
+void spec_notes(const Spec *spec, GPtrArray *notes);
+
+#endif
