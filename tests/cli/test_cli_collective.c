@@ -68,13 +68,23 @@ static void test_compare(void)
 {
     g_autofree char *folder = cli_scratch_new();
     g_autofree char *path = g_build_filename(folder, "all_reduce_perf.txt", NULL);
-    static const char log[] = "# nThread 1 nGpus 8 minBytes 1 maxBytes 2\n"
-                              "#  Rank  0 Group  0 Pid  1 on  node device  0 [0] NVIDIA H200\n"
-                              "#  size count type redop root time algbw busbw\n"
-                              "  1048576 262144 float sum -1 27.26 38.47 67.31 0\n";
-    g_assert_true(g_file_set_contents(path, log, -1, NULL));
-    CliRun run = cli_run(NULL, CLI_WORDS("collective", "--cluster", "dgx-h200", "--compare", path));
-    g_assert_true(run.status == 0 || strstr(run.err, "two or more") != NULL);
+    g_autoptr(GString) log = g_string_new("# Collective test starting: all_reduce_perf\n"
+                                          "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 2097152\n");
+    for (int r = 0; r < 8; r++)
+        g_string_append_printf(log, "#  Rank  %d Group  0 Pid  1 on  node device  %d [0] NVIDIA H200\n", r,
+                               r);
+    g_string_append(log, "  1048576 262144 float sum -1 27.26 38.47 67.31 0\n"
+                         "  2097152 524288 float sum -1 40.00 52.43 91.75 0\n");
+    g_assert_true(g_file_set_contents(path, log->str, -1, NULL));
+    CliRun run = cli_run(
+        NULL, CLI_WORDS("collective", "--cluster", "dgx-h200", "--compare", path, "--format", "json"));
+    OrrJsonDoc *doc = json(&run);
+    const OrrJson *rows = orr_json_member(orr_json_root(doc), "rows"), *row = orr_json_first(rows);
+    g_assert_cmpint(orr_json_count(rows), ==, 2);
+    g_assert_cmpstr(orr_json_text_of(row, "op", NULL), ==, "all-reduce");
+    g_assert_cmpfloat_with_epsilon(orr_json_number_of(row, "measured_s", 0), 27.26e-6, 1e-12);
+    g_assert_cmpfloat(number(doc, "median_error_frac"), <, 0.15);
+    orr_json_free(doc);
     cli_run_clear(&run);
     cli_scratch_free(g_steal_pointer(&folder));
 }

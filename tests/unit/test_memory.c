@@ -375,8 +375,7 @@ static void passing_head_gradients(void)
     OrrArena *arena = orr_arena_new();
     double beyond[G_N_ELEMENTS(LAYERS)];
     for (size_t i = 0; i < G_N_ELEMENTS(LAYERS); i++) {
-        const char *const vocab = "model.vocab=512000",
-                          *const loss = "execution.framework.loss.kernel=fused",
+        const char *const vocab = "model.vocab=512000", *const loss = "execution.framework.loss.kernel=fused",
                           *const both = "execution.framework.optimizer.states=bf16-fp32-acc",
                           *const sums = "training.gradient_dtype=fp32",
                           *const within = "execution.framework.allocator.gradients_within_backward=true";
