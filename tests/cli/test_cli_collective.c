@@ -69,7 +69,8 @@ static void test_compare(void)
     g_autofree char *folder = cli_scratch_new();
     g_autofree char *path = g_build_filename(folder, "all_reduce_perf.txt", NULL);
     g_autoptr(GString) log = g_string_new("# Collective test starting: all_reduce_perf\n"
-                                          "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 2097152\n");
+                                          "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 2097152\n"
+                                          "#  size count type redop root time algbw busbw wrong\n");
     for (int r = 0; r < 8; r++)
         g_string_append_printf(log, "#  Rank  %d Group  0 Pid  1 on  node device  %d [0] NVIDIA H200\n", r,
                                r);
