@@ -5,7 +5,8 @@
 #include "cli/collective.h"
 #include "cli/output.h"
 
-#define MOST_SEGMENTS 256
+#define MOST_SEGMENTS       256
+#define MOST_RANKS_BY_FLOWS 64
 
 bool cli_collective_library(const SpecCluster *cluster, NetOp op, int ranks, double bytes,
                             CostCollective *ret_collective)
@@ -83,37 +84,61 @@ static bool try_algorithm(const CollectiveCase *c, const NetAlgorithm *algorithm
     return true;
 }
 
-/* Without a name: all that fit. What sums in the network only where the machine is known to. */
-static bool fill_row(const CollectiveCase *c, const char *name, CollectiveRow *row, GError **error)
+static bool run_flows(const CollectiveCase *c, CollectiveRow *row, GError **error)
 {
-    int count = 0;
-    const NetAlgorithm *table = net_algorithms(&count),
-                       *asked = name != NULL ? net_algorithm_find(c->op, name, error) : NULL;
-    if (name != NULL && asked == NULL)
-        return false;
-    const char *refusal = asked != NULL ? net_algorithm_refuses(asked, &c->run.shape) : NULL;
-    if (refusal != NULL)
-        return orr_fail(error, ORR_ERROR_INPUT, "--algorithm %s: %s (--dims)", name, refusal);
-    const bool nvls = c->has_cluster && c->cluster.accelerator.model.collectives.nvls_channels > 0;
-    for (int i = 0; i < count; i++) {
-        const NetAlgorithm *a = &table[i];
-        if (asked != NULL ? a != asked : a->op != c->op || net_algorithm_refuses(a, &c->run.shape) != NULL)
-            continue;
-        if (asked == NULL && a->switches != NULL &&
-            (!nvls || c->run.shape.ranks > c->topology.gpus_per_node || strcmp(a->name, "nvls") != 0))
-            continue;
-        if (!try_algorithm(c, a, row, error))
-            return false;
-    }
-    ask_library(c, row);
-    if (!c->flows)
-        return true;
     NetRun run = c->run;
     run.algorithm = row->algorithm;
     run.bytes = row->bytes;
     run.shape.segments = row->segments;
     net_result_clear(&row->result);
     return net_run(&run, true, &row->result, error);
+}
+
+/* The faster one stays in `row`. */
+static void keep_faster(CollectiveRow *row, CollectiveRow *candidate)
+{
+    if (row->algorithm != NULL && cli_collective_row_s(row) <= cli_collective_row_s(candidate)) {
+        net_result_clear(&candidate->result);
+        return;
+    }
+    net_result_clear(&row->result);
+    *row = *candidate;
+}
+
+/* What sums in the network is tried without being named only where the machine is known to do it. */
+static bool worth_trying(const CollectiveCase *c, const NetAlgorithm *a)
+{
+    if (a->op != c->op || net_algorithm_refuses(a, &c->run.shape) != NULL)
+        return false;
+    const bool nvls = c->has_cluster && c->cluster.accelerator.model.collectives.nvls_channels > 0 &&
+                      c->run.shape.ranks <= c->topology.gpus_per_node;
+    return a->switches == NULL || (nvls && strcmp(a->name, "nvls") == 0);
+}
+
+/* Named: that one. Else the fastest of all, by flows where these are asked for and few ranks make them quick. */
+static bool fill_row(const CollectiveCase *c, const char *name, CollectiveRow *row, GError **error)
+{
+    int count = 0;
+    const NetAlgorithm *table = net_algorithms(&count);
+    const NetAlgorithm *asked = name != NULL ? net_algorithm_find(c->op, name, error) : NULL;
+    if (name != NULL && asked == NULL)
+        return false;
+    const char *refusal = asked != NULL ? net_algorithm_refuses(asked, &c->run.shape) : NULL;
+    if (refusal != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "--algorithm %s: %s (--dims)", name, refusal);
+    const bool by_flows = c->flows && c->run.shape.ranks <= MOST_RANKS_BY_FLOWS;
+    for (int i = 0; i < count; i++) {
+        if (asked != NULL ? &table[i] != asked : !worth_trying(c, &table[i]))
+            continue;
+        CollectiveRow candidate = {.bytes = row->bytes, .segments = 1};
+        if (!try_algorithm(c, &table[i], &candidate, error))
+            return false;
+        if (by_flows && !run_flows(c, &candidate, error))
+            return false;
+        keep_faster(row, &candidate);
+    }
+    ask_library(c, row);
+    return !c->flows || by_flows || run_flows(c, row, error);
 }
 
 static void clear_row(void *data)
