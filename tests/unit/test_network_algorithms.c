@@ -45,10 +45,8 @@ static void prove_all(int n)
 
 static void proof_of_all(void)
 {
-    for (int n = 2; n <= 64; n += n < 34 ? 1 : 5)
+    for (int n = 2; n <= 64; n++)
         prove_all(n);
-    prove_all(64);
-    prove_all(63);
 }
 
 /* A generator that forgets its last step, and one that adds a part twice, are found out. */
