@@ -56,7 +56,7 @@ static char *show_overlap(unsigned overlap)
     for (int i = 0; i < spec_words_overlap.count; i++)
         if ((overlap & 1u << i) != 0)
             g_string_append_printf(words, "%s%s", words->str[words->len - 1] == '=' ? "" : "+",
-                                   spec_words_overlap.words[i]);
+                                   orr_word(&spec_words_overlap, i));
     if (words->str[words->len - 1] == '=')
         g_string_append(words, "none");
     return g_string_free(words, FALSE);

@@ -17,7 +17,7 @@ typedef struct ExportArgs {
 static bool format_of(const char *word, ExchangeFormat *ret_format, GError **error)
 {
     for (int i = 0; word != NULL && i < exchange_words_format.count; i++)
-        if (g_str_equal(word, exchange_words_format.words[i])) {
+        if (g_str_equal(word, orr_word(&exchange_words_format, i))) {
             *ret_format = (ExchangeFormat)i;
             return true;
         }
@@ -43,7 +43,7 @@ static bool launch_of(const char *word, ExchangeFormat format, int *ret_launch, 
 {
     *ret_launch = -1;
     for (int i = 0; word != NULL && i < exchange_words_launch.count; i++)
-        if (g_str_equal(word, exchange_words_launch.words[i]))
+        if (g_str_equal(word, orr_word(&exchange_words_launch, i)))
             *ret_launch = i;
     if (word != NULL && *ret_launch < 0)
         return orr_fail(error, ORR_ERROR_INPUT, "--launch: %s; give sbatch or torchrun", word);

@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "costmodel/params.h"
 #include "network/topology.h"
-#include "sim/schedule.h"
+#include "schedule/schedule.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
 

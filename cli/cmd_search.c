@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/kinds.h"
 #include "cli/output.h"
 #include "cli/team.h"
@@ -12,7 +13,7 @@
 #include "ledger/memory.h"
 #include "search/parallel.h"
 #include "search/choose.h"
-#include "search/front.h"
+#include "search/pareto.h"
 #include "search/plain.h"
 #include "search/scenario.h"
 #include "search/search.h"
@@ -182,7 +183,7 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
                             GString *out, GError **error)
 {
     g_autoptr(GPtrArray) kinds = g_ptr_array_new_with_free_func(g_free);
-    SearchFront front;
+    SearchPareto front;
     if (!add_kinds("accelerator", args->accelerators, base, kinds, error) ||
         !add_kinds("cluster", args->clusters, base, kinds, error))
         return false;
@@ -198,15 +199,16 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
     ledger_residuals_free(residuals);
     if (!ok)
         return false;
-    if (!search_front_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, options, &front, error))
+    if (!search_pareto_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, options, &front,
+                           error))
         return false;
     if (args->common.format == CLI_FORMAT_JSON)
-        search_front_write_json(&front, out);
+        search_pareto_write_json(&front, out);
     else if (args->common.format == CLI_FORMAT_CSV)
-        search_front_write_csv(&front, out);
+        search_pareto_write_csv(&front, out);
     else
-        search_front_write_text(&front, out);
-    search_front_clear(&front);
+        search_pareto_write_text(&front, out);
+    search_pareto_clear(&front);
     return true;
 }
 
@@ -226,7 +228,7 @@ static bool load_and_search(const SearchArgs *args, SearchOptions *options, GErr
     if (!spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
-    const bool several = search_front_asked(spec) || args->accelerators != NULL || args->clusters != NULL;
+    const bool several = search_pareto_asked(spec) || args->accelerators != NULL || args->clusters != NULL;
     const bool ok = (several ? search_machines(args, options, spec, out, error)
                              : search(args, options, spec, &source, out, error)) &&
                     (!first || cli_output_write(common->output, out, error));
@@ -248,8 +250,16 @@ static bool run(const CliArgs *common, GError **error)
                              .team = several ? &team.team : NULL};
     if (several)
         options.jobs = MAX(1, search_cores() / team.on_node);
+    CliInterrupt interrupt = {0};
+    if (!several) { /* mpirun ends its processes itself */
+        cli_interrupt_hold(&interrupt);
+        options.stop = cli_interrupt_seen;
+        options.stop_data = &interrupt;
+    }
     const bool ok = load_and_search(args, &options, error);
     cli_team_close(&team);
+    if (ok && interrupt.seen != 0)
+        exit(CLI_EXIT_INTERRUPTED);
     if (!ok && !speaks)
         exit(2);
     return ok;
@@ -260,7 +270,7 @@ static const CliFlag flags[] = {
      "configurations to report (and to prove), 5 by default"},
     {"jobs", CLI_FLAG_TEXT, offsetof(SearchArgs, jobs), "N", "threads; all cores by default (same answer)"},
     {"max-seconds", CLI_FLAG_TEXT, offsetof(SearchArgs, max_seconds), "S",
-     "stop then, with the best so far and how far from it the rest may be (the gap)"},
+     "stop then, with the best so far and how far from it the rest may be (the gap); so does Ctrl-C"},
     {"accelerator", CLI_FLAG_TEXT, offsetof(SearchArgs, accelerators), "NAME[@USD],...",
      "these GPUs side by side, each in its reference node, with the price of a GPU-hour"},
     {"cluster", CLI_FLAG_TEXT, offsetof(SearchArgs, clusters), "NAME[@USD],...",

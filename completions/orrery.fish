@@ -84,6 +84,7 @@ complete -c orrery -n '__fish_seen_subcommand_from plot' -l help -d 'show this h
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l rows -d 'in text, every run and not only each source'
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l leave-one-out -d 'intervals of each source made from the other sources alone: coverage and width'
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l reserve -d 'the memory that run, search and plan keep free: of each framework, and how many runs it covers'
+complete -c orrery -n '__fish_seen_subcommand_from validate' -l software-defaults -d 'the error of each source beside that of the same rows with attention, overlap, compiler and graphs left to the framework\'s defaults'
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l residuals -r -d 'write how far each run lay from its prediction: what intervals and memory reserves are made from'
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l plot -r -d 'draw predicted against measured with gnuplot: ledger.png and ledger.csv'
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'

@@ -188,11 +188,12 @@ static bool put_pipeline(const Export *export)
     const SpecParallel *parallel = &export->spec->parallel;
     if (parallel->pipeline == 1)
         return true;
-    if (parallel->schedule != SPEC_SCHEDULE_1F1B && parallel->schedule != SPEC_SCHEDULE_INTERLEAVED)
+    const SimSchedule *schedule = sim_schedule_at((int)parallel->schedule);
+    if (!sim_schedule_has(schedule, SIM_TRAIT_USUAL))
         return refuse(export, "parallel.schedule", spec_word(&spec_words_schedule, (int)parallel->schedule),
                       "give 1f1b or interleaved");
     const bool chunks = parallel->virtual_stages > 1;
-    if (chunks && (parallel->schedule != SPEC_SCHEDULE_INTERLEAVED))
+    if (chunks && schedule->fixed_chunks == 1)
         return refuse(export, "parallel.virtual_stages", "above 1 with 1f1b", "give schedule interleaved");
     if (spec_deferred_heads(export->spec) > 0) {
         put_switch(export, "defer-embedding-wgrad-compute", "comm_overlap.defer_embedding_wgrad_compute",
@@ -364,7 +365,7 @@ static void put_modules(const Export *export, unsigned modules)
                                    count++ == 0     ? ""
                                    : export->bridge ? ","
                                                     : " ",
-                                   spec_words_module.words[i]);
+                                   orr_word(&spec_words_module, i));
     if (export->bridge)
         g_string_append_c(text, ']');
     settings_raw(export->out, name_of(export, "recompute-modules", "model.recompute_modules"), text->str);

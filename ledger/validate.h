@@ -89,4 +89,10 @@ void ledger_write_reserve(const Ledger *ledger, GString *out);
 void ledger_write_left_out(const Ledger *ledger, GString *out);
 void ledger_write_csv(const Ledger *ledger, GString *out);
 
+/* What takes out of a row all that it says of its software but the name: for a second replay. */
+extern const char *const ledger_defaults_sets[];
+/* `stated` beside the replay of the same files with those: what naming a framework alone is worth. */
+void ledger_write_defaults_text(const Ledger *stated, const Ledger *defaults, GString *out);
+void ledger_write_defaults_json(const Ledger *stated, const Ledger *defaults, GString *out);
+
 #endif

@@ -54,7 +54,7 @@ char *report_configuration(const Spec *spec)
     for (int i = 0; i < spec_words_overlap.count; i++) {
         if ((overlap & 1u << i) == 0)
             continue;
-        g_string_append_printf(out, "%s%s", before, spec_words_overlap.words[i]);
+        g_string_append_printf(out, "%s%s", before, orr_word(&spec_words_overlap, i));
         before = "+";
     }
     return g_string_free(out, FALSE);

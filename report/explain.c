@@ -205,9 +205,9 @@ static void try_schedules(Trial *trial)
     const unsigned has = spec->execution.framework.pipeline.schedules;
     if (spec->parallel.pipeline < 2 || spec->parallel.schedule_file[0] != '\0')
         return;
-    for (int schedule = 0; schedule < SPEC_SCHEDULE_COUNT; schedule++) {
-        if (schedule == (int)spec->parallel.schedule || schedule == SPEC_SCHEDULE_FILE ||
-            schedule == SPEC_SCHEDULE_ZB_AUTO || schedule == SPEC_SCHEDULE_NAIVE ||
+    for (int schedule = 0; schedule < spec_words_schedule.count; schedule++) {
+        if (schedule == (int)spec->parallel.schedule ||
+            !sim_schedule_is_candidate(sim_schedule_at(schedule)) ||
             (has != 0 && (has & 1u << schedule) == 0))
             continue;
         begin(trial);
@@ -237,7 +237,7 @@ static void try_execution(Trial *trial)
         for (int i = 0; i < spec_words_overlap.count; i++)
             if ((overlap & 1u << i) != 0)
                 g_string_append_printf(list, "%s\"%s\"", list->len > 0 ? "," : "",
-                                       spec_words_overlap.words[i]);
+                                       orr_word(&spec_words_overlap, i));
         begin(trial);
         trial->spec->execution.overlap = overlap;
         try_set(trial, g_strdup_printf("execution.overlap=[%s]", list->str));

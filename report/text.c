@@ -78,7 +78,7 @@ static char *training_line(const Spec *spec)
     for (int i = 0; i < spec_words_overlap.count; i++) {
         if ((overlap & (1u << i)) == 0)
             continue;
-        g_string_append_printf(line, "%s%s", before, spec_words_overlap.words[i]);
+        g_string_append_printf(line, "%s%s", before, orr_word(&spec_words_overlap, i));
         before = ", ";
     }
     if (spec_offloads_states(&spec->offload))

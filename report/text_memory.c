@@ -129,9 +129,7 @@ static void append_zero(const Spec *spec, GString *line)
 {
     const SpecParallel *parallel = &spec->parallel;
     const SpecFramework *framework = &spec->execution.framework;
-    const int most = parallel->pipeline > 1 ? MIN(framework->data_parallel.most_zero,
-                                                  framework->data_parallel.most_zero_in_pipeline)
-                                            : framework->data_parallel.most_zero;
+    const int most = spec_most_zero(framework, parallel->pipeline);
     if (parallel->zero == 0 && most > 0 && parallel->data > 1)
         g_string_append(line, "parallel.zero=1, ");
     if (parallel->zero < 3 && most >= 3 && parallel->data > 1 && parallel->pipeline == 1)

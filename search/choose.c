@@ -30,9 +30,16 @@ bool search_has_auto(const Spec *spec)
            spec->search.precision != 0;
 }
 
-#define ALL_SCHEDULES ((1u << SPEC_SCHEDULE_COUNT) - 1)
-/* The naive order, what no search has bounds for, and what is tried where it is asked for. */
-#define NEVER_CHOSEN (1u << SPEC_SCHEDULE_NAIVE | 1u << SPEC_SCHEDULE_ZB_AUTO | 1u << SPEC_SCHEDULE_FILE)
+static unsigned schedules_to_choose_from(void)
+{
+    unsigned bits = 0;
+    int count = 0;
+    const SimSchedule *schedules = sim_schedules(&count);
+    for (int i = 0; i < count; i++)
+        if (sim_schedule_is_candidate(&schedules[i]))
+            bits |= 1u << i;
+    return bits;
+}
 
 /* *ret_fits false: the one that lacks the fewest bytes. */
 static bool choose(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool *ret_fits, GError **error)
@@ -43,7 +50,7 @@ static bool choose(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool 
     ret_spec->search.reserve_memory_bytes = reserve_bytes;
     const unsigned known = spec->search.schedule | spec->execution.framework.pipeline.schedules;
     if ((int)spec->parallel.schedule == SPEC_AUTO && known == 0)
-        ret_spec->search.schedule = ALL_SCHEDULES & ~NEVER_CHOSEN;
+        ret_spec->search.schedule = schedules_to_choose_from();
     if (!search_run(ret_spec, &options, &result, error))
         return false;
     const GArray *runs = result.best->len > 0 ? result.best : result.misses;

@@ -111,7 +111,7 @@ void search_plain_free(SearchPlain *plain)
 
 void search_find_plain(SearchResult *result, const SearchOptions *options)
 {
-    if (result->best->len == 0 || plain_row(result) >= 0 || options->max_seconds > 0)
+    if (result->best->len == 0 || plain_row(result) >= 0 || options->max_seconds > 0 || !result->proved)
         return;
     SearchOptions quick = *options;
     SearchPlain *plain = g_new0(SearchPlain, 1);
@@ -152,5 +152,6 @@ void search_result_clear(SearchResult *result)
     g_array_free(result->pareto, TRUE);
     g_array_free(result->misses, TRUE);
     g_array_free(result->families, TRUE);
+    g_array_free(result->improvements, TRUE);
     search_plain_free(result->plain);
 }

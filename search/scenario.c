@@ -83,7 +83,8 @@ static void set_overlap(Edit *edit, unsigned asked, unsigned chosen)
     g_autoptr(GString) list = g_string_new(NULL);
     for (int i = 0; i < spec_words_overlap.count; i++)
         if ((chosen & 1u << i) != 0)
-            g_string_append_printf(list, "%s\"%s\"", list->len > 0 ? "," : "", spec_words_overlap.words[i]);
+            g_string_append_printf(list, "%s\"%s\"", list->len > 0 ? "," : "",
+                                   orr_word(&spec_words_overlap, i));
     set(edit, "execution.overlap=[%s]", list->str);
 }
 

@@ -67,7 +67,7 @@ static void write_execution(OrrJsonWriter *w, const SpecExecution *asked, const 
         orr_jw_begin(w, "overlap", '[');
         for (int i = 0; i < spec_words_overlap.count; i++)
             if ((chosen->overlap & 1u << i) != 0)
-                orr_jw_text(w, NULL, spec_words_overlap.words[i]);
+                orr_jw_text(w, NULL, orr_word(&spec_words_overlap, i));
         orr_jw_end(w, ']');
     }
     orr_jw_end(w, '}');
@@ -225,7 +225,7 @@ void search_write_certificate(OrrJsonWriter *w, const SearchResult *result)
     orr_jw_int(w, "open", result->open);
     orr_jw_begin(w, "loose", '{');
     for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++) {
-        const SearchLoose *loose = &result->loose[kind];
+        const SearchSlack *loose = &result->loose[kind];
         if (loose->survivors == 0)
             continue;
         orr_jw_begin(w, search_bound_key((SearchBoundKind)kind), '{');
@@ -329,7 +329,8 @@ void search_write_csv(const SearchResult *result, GString *out)
                                p->embedding_as_layer, p->loss_as_layer);
         for (int bit = 0, first = 1; bit < spec_words_overlap.count; bit++)
             if ((spec->execution.overlap & 1u << bit) != 0) {
-                g_string_append_printf(line, "%s%s", first != 0 ? "" : " ", spec_words_overlap.words[bit]);
+                g_string_append_printf(line, "%s%s", first != 0 ? "" : " ",
+                                       orr_word(&spec_words_overlap, bit));
                 first = 0;
             }
         g_auto(GStrv) cells = g_strsplit(line->str, ",", COLUMNS);

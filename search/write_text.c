@@ -33,7 +33,7 @@ static void append_loose(GString *out, const SearchResult *result)
     for (int kind = 1; kind < SEARCH_BOUND_COUNT; kind++)
         if (result->loose[kind].survivors > result->loose[most].survivors)
             most = kind;
-    const SearchLoose *loose = &result->loose[most];
+    const SearchSlack *loose = &result->loose[most];
     if (MAX(result->survivors, result->simulated) <= SURVIVORS_EXPLAINED || loose->survivors == 0)
         return;
     append_entry(
@@ -315,15 +315,14 @@ static void append_schedules(GString *out, const SearchResult *result)
         spec->execution.framework.pipeline.schedules != 0 || spec->search.schedule != 0)
         return;
     search_point_spec(result->space, g_array_index(result->best, SearchRun, 0).id, chosen);
-    const SpecSchedule schedule = chosen->parallel.schedule;
-    if (chosen->parallel.pipeline == 1 || schedule == SPEC_SCHEDULE_1F1B ||
-        schedule == SPEC_SCHEDULE_INTERLEAVED || schedule == SPEC_SCHEDULE_GPIPE)
+    const SimSchedule *schedule = sim_schedule_at((int)chosen->parallel.schedule);
+    if (chosen->parallel.pipeline == 1 || sim_schedule_has(schedule, SIM_TRAIT_COMMON))
         return;
-    g_autofree char *note =
-        g_strdup_printf("every one was tried; whether %s has %s is not known. --set "
-                        "'search.schedule=[\"1f1b\",\"interleaved\"]' "
-                        "keeps to what most software has",
-                        spec->execution.framework.name, spec_word(&spec_words_schedule, (int)schedule));
+    g_autofree char *note = g_strdup_printf(
+        "every one was tried; whether %s has %s is not known. --set "
+        "'search.schedule=[\"%s\",\"%s\"]' keeps to what most software has",
+        spec->execution.framework.name, schedule->name, sim_schedule_at(sim_schedule_usual(1))->name,
+        sim_schedule_at(sim_schedule_usual(2))->name);
     append_entry(out, "schedules", "%s", note);
 }
 

@@ -10,7 +10,7 @@
 #define ORR_SIM_PLAN_H
 
 #include "sim/engine.h"
-#include "sim/schedule.h"
+#include "schedule/schedule.h"
 
 /* Rows of sim_standard_resources(), which each rank has for itself. Their amounts are parts of the whole. */
 typedef enum {

@@ -45,8 +45,7 @@ static CostHostSync host_syncs(const Spec *spec)
     if (spec->execution.framework.pipeline.p2p_host_s > 0 && spec->parallel.pipeline > 1) {
         return COST_HOST_SYNC_PASSES;
     }
-    const SpecSchedule schedule = spec_schedule_kind(spec);
-    const bool forwards_first = schedule == SPEC_SCHEDULE_GPIPE || schedule == SPEC_SCHEDULE_BREADTH_FIRST;
+    const bool forwards_first = (spec_schedule_traits(spec) & SIM_TRAIT_FORWARDS_FIRST) != 0;
     const bool forward =
         spec->execution.framework.host.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
     return forward ? COST_HOST_SYNC_FORWARD : COST_HOST_SYNC_NONE;

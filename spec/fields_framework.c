@@ -205,7 +205,7 @@ static const SpecField pipeline_fields[] = {
     {.key = "schedules",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecRecipePipeline, schedules),
-     .words = &spec_words_named_schedule,
+     .words = &spec_words_schedule,
      .default_text = "[]",
      .help = "Pipeline schedules that the software has: what parallel.schedule \"auto\" chooses from unless "
              "search.schedule says otherwise; empty: any."},

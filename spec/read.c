@@ -62,10 +62,8 @@ static void append_number(GString *out, double value)
 
 static void append_words(GString *out, const SpecWords *words)
 {
-    if (words == &spec_words_schedule) /* "file" is what a path becomes, no word to write */
-        words = &spec_words_named_schedule;
     for (int i = 0; i < words->count; i++)
-        g_string_append_printf(out, "%s%s", i > 0 ? ", " : "", words->words[i]);
+        g_string_append_printf(out, "%s%s", i > 0 ? ", " : "", orr_word(words, i));
 }
 
 static char *number_form(const char *kind, double min, double max)
@@ -200,20 +198,21 @@ bool spec_read_word(const SpecReadContext *context, const SpecWords *words, cons
                     int *ret_value, GError **error)
 {
     const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
+    g_autofree const char **list = g_new(const char *, (gsize)words->count);
+    for (int i = 0; i < words->count; i++)
+        list[i] = orr_word(words, i);
     for (int i = 0; text != NULL && i < words->count; i++) {
-        if (strcmp(words->words[i], text) == 0) {
+        if (strcmp(list[i], text) == 0) {
             *ret_value = i;
             return true;
         }
     }
-    const char *near = text != NULL ? orr_nearest(text, words->words, words->count) : NULL;
+    const char *near = text != NULL ? orr_nearest(text, list, words->count) : NULL;
     if (near != NULL)
         return spec_read_fail(context, node, error, "is not %s; did you mean \"%s\"?", words->what, near);
-    GString *list = g_string_new(NULL);
-    append_words(list, words);
-    spec_read_fail(context, node, error, "is not %s; give one of %s", words->what, list->str);
-    g_string_free(list, TRUE);
-    return false;
+    g_autoptr(GString) all = g_string_new(NULL);
+    append_words(all, words);
+    return spec_read_fail(context, node, error, "is not %s; give one of %s", words->what, all->str);
 }
 
 static bool read_word_set(SpecReadContext *context, const SpecField *field, const OrrJson *node,

@@ -111,7 +111,7 @@ static void fill_spec(Spec *spec)
                                     .expert = 1,
                                     .expert_tensor = 1,
                                     .zero = 1,
-                                    .schedule = SPEC_SCHEDULE_1F1B};
+                                    .schedule = sim_schedule_index("1f1b")};
 }
 
 static void fill_stages(Fixture *f, int count)

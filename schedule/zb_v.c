@@ -1,4 +1,4 @@
-/* sim/schedule_zb_v.c - ZB-V: the model goes down the ranks and back up, so that every rank holds the
+/* schedule/zb_v.c - ZB-V: the model goes down the ranks and back up, so that every rank holds the
  * activations of p micro-batches.
  *
  * Chunk 0 is stage r, chunk 1 stage 2p - 1 - r. The recipe is written for at least 2p - 1 micro-batches; with
@@ -7,7 +7,7 @@
  *   F <= B, W <= F, m >= 2p - 1: span = m(F + B + W) + (p - 1) max(B - W, (B - F)/2, 0)  (times of both chunks)
  * Source: [Qi2024]     Tested: golden/test_schedules.c
  */
-#include "sim/schedules.h"
+#include "schedule/schedules.h"
 
 typedef struct {
     SimOrder *order;

@@ -1,7 +1,7 @@
-/* search/front_write.c - searches of several machines side by side, and their common front. */
+/* search/pareto_write.c - searches of several machines side by side, and their common front. */
 #include "base/text.h"
 #include "report/page.h"
-#include "search/front.h"
+#include "search/pareto.h"
 #include "search/write_internal.h"
 
 enum { NUMBERS = 44 };
@@ -11,13 +11,13 @@ static const char *name_of(const Spec *spec)
     return spec->cluster.name[0] != '\0' ? spec->cluster.name : spec->cluster.accelerator.name;
 }
 
-static const char *kind_of_cost(const SearchFront *front)
+static const char *kind_of_cost(const SearchPareto *front)
 {
     return front->priced ? "usd" : "gpu_hours";
 }
 
 /* Of a step, or of the scenario's tokens where it names them. */
-static double cost_of(const SearchFront *front, const SearchFrontPoint *point)
+static double cost_of(const SearchPareto *front, const SearchParetoPoint *point)
 {
     const SpecTraining *training = &front->machines[point->machine].spec->training;
     const double step_tokens = (double)training->global_batch * training->sequence_length;
@@ -32,7 +32,7 @@ static void append_figures(GString *out, const SearchRun *run)
                            orr_text_bytes(bytes, run->reserved_bytes));
 }
 
-static void append_machine(GString *out, const SearchFront *front, int index)
+static void append_machine(GString *out, const SearchPareto *front, int index)
 {
     const SearchMachine *machine = &front->machines[index];
     char gpus[ORR_TEXT_SIZE];
@@ -50,7 +50,7 @@ static void append_machine(GString *out, const SearchFront *front, int index)
     }
 }
 
-void search_front_write_text(const SearchFront *front, GString *out)
+void search_pareto_write_text(const SearchPareto *front, GString *out)
 {
     const Spec *spec = front->machines[0].spec;
     report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : "Search");
@@ -61,7 +61,7 @@ void search_front_write_text(const SearchFront *front, GString *out)
         out, "\nFront of time, memory of a GPU and cost, of what was simulated (%s of %s)\n",
         front->priced ? "USD" : "GPU-hours", spec->training.tokens > 0 ? "all tokens" : "a step");
     for (guint i = 0; i < front->front->len; i++) {
-        const SearchFrontPoint *point = &g_array_index(front->front, SearchFrontPoint, i);
+        const SearchParetoPoint *point = &g_array_index(front->front, SearchParetoPoint, i);
         const SearchMachine *machine = &front->machines[point->machine];
         g_autofree char *words = search_describe(&machine->result, point->run->id);
         g_string_append_printf(out, "  machine %-3d", point->machine + 1);
@@ -107,7 +107,7 @@ static void write_machine(OrrJsonWriter *w, const SearchMachine *machine, Spec *
     orr_jw_end(w, '}');
 }
 
-void search_front_write_json(const SearchFront *front, GString *out)
+void search_pareto_write_json(const SearchPareto *front, GString *out)
 {
     OrrJsonWriter w;
     g_autofree Spec *scratch = g_new(Spec, 1);
@@ -121,7 +121,7 @@ void search_front_write_json(const SearchFront *front, GString *out)
     orr_jw_end(&w, ']');
     orr_jw_begin(&w, "pareto", '[');
     for (guint i = 0; i < front->front->len; i++) {
-        const SearchFrontPoint *point = &g_array_index(front->front, SearchFrontPoint, i);
+        const SearchParetoPoint *point = &g_array_index(front->front, SearchParetoPoint, i);
         orr_jw_begin(&w, NULL, '{');
         orr_jw_int(&w, "machine", point->machine);
         orr_jw_number(&w, front->priced ? "step_usd" : "step_gpu_s", point->cost);
@@ -133,13 +133,13 @@ void search_front_write_json(const SearchFront *front, GString *out)
     g_string_append_c(out, '\n');
 }
 
-void search_front_write_csv(const SearchFront *front, GString *out)
+void search_pareto_write_csv(const SearchPareto *front, GString *out)
 {
     const char *const headers[] = {"machine",           "gpus", "step_s", "reserved_bytes",
                                    kind_of_cost(front), "point"};
     OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
     for (guint i = 0; i < front->front->len; i++) {
-        const SearchFrontPoint *point = &g_array_index(front->front, SearchFrontPoint, i);
+        const SearchParetoPoint *point = &g_array_index(front->front, SearchParetoPoint, i);
         const SearchMachine *machine = &front->machines[point->machine];
         char text[4][G_ASCII_DTOSTR_BUF_SIZE];
         g_autofree char *words = search_describe(&machine->result, point->run->id);

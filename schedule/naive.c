@@ -1,6 +1,6 @@
-/* sim/schedule_naive.c - model parallelism without a pipeline: one micro-batch in flight. Rank r runs
+/* schedule/naive.c - model parallelism without a pipeline: one micro-batch in flight. Rank r runs
  * F0 B0 F1 B1 ...: the forward of a micro-batch starts at stage 0 once its predecessor's backward is back. */
-#include "sim/schedules.h"
+#include "schedule/schedules.h"
 
 void sim_schedule_naive(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order)
 {

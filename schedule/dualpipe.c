@@ -1,4 +1,4 @@
-/* sim/schedule_dualpipe.c - DualPipe and DualPipeV: forward and backward of different micro-batches run as
+/* schedule/dualpipe.c - DualPipe and DualPipeV: forward and backward of different micro-batches run as
  * one overlapped pair.
  *
  * DualPipe feeds micro-batches from both ends through two copies of the model; direction 0 of a rank is the
@@ -13,7 +13,7 @@
  * Idle time with B = W = F: (PP/2 - 1)(F&A + A - 3W), PP = 2H; an upper bound otherwise.
  * Source: [DualPipe], [DeepSeekV3]     Tested: golden/test_schedules.c
  */
-#include "sim/schedules.h"
+#include "schedule/schedules.h"
 
 typedef struct {
     SimOrder *order;

@@ -1,16 +1,20 @@
-/* sim/schedule.h - pipeline schedules: in which order each pipeline rank works.
+/* schedule/schedule.h - pipeline schedules: in which order each pipeline rank works.
  *
  * A schedule is one table row and one generator. The generator writes, for one rank, the ops of one step
  * in order; it knows micro-batches and chunks, not time. Stages are numbered along the model; placement
- * says which rank and chunk holds a stage. sim/program.c turns the orders into streams and waits.
+ * says which rank and chunk holds a stage. The row says the schedule's traits: scenarios are checked and
+ * completed by them, searches bounded, programs built. Nobody asks which schedule it is.
+ * sim/program.c turns the orders into streams and waits.
  */
-#ifndef ORR_SIM_SCHEDULE_H
-#define ORR_SIM_SCHEDULE_H
+#ifndef ORR_SCHEDULE_SCHEDULE_H
+#define ORR_SCHEDULE_SCHEDULE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/words.h"
 
 typedef enum {
     SIM_PASS_FORWARD,
@@ -63,6 +67,22 @@ typedef struct SimScheduleCosts {
     bool blocking;         /* compute waits for its own messages */
 } SimScheduleCosts;
 
+/* What is true of a schedule whatever its shape; bits. */
+typedef enum {
+    SIM_TRAIT_SPLITS_BACKWARD = 1, /* some input and weight gradients are ops apart */
+    /* Overlapped pairs: two stages a rank, a forward of one beside a backward of the other. The first micro-batch that a
+       rank runs goes through the ranks before it alone. */
+    SIM_TRAIT_PAIRS = 2,
+    SIM_TRAIT_FORWARDS_FIRST = 4, /* every forward of a rank before its first backward */
+    SIM_TRAIT_NEEDS_CHUNKS =
+        8, /* with one stage a rank it is another schedule, which scenarios name instead */
+    /* 1F1B and its interleaving: what a scenario means that names no schedule, and what the overlap of messages and the
+       waiting head gradients of frameworks' recipes are written for. */
+    SIM_TRAIT_USUAL = 16,
+    SIM_TRAIT_COMMON = 32,   /* most software has it */
+    SIM_TRAIT_BASELINE = 64, /* to compare with: chosen where it is asked for alone */
+} SimTrait;
+
 typedef struct SimSchedule {
     const char *name; /* "1f1b" */
     const char *help; /* one line with its source */
@@ -75,12 +95,47 @@ typedef struct SimSchedule {
      * wherever a plan is at hand. NULL: the shape says all. */
     void (*generate_all)(const SimScheduleShape *shape, const SimScheduleCosts *costs, OrrArena *arena,
                          SimOrder *ret_orders);
+    unsigned traits;       /* SimTrait */
+    const char *one_chunk; /* the schedule that it is with one stage a rank; NULL: itself */
+    /* Where a rank's order follows from the other ranks': all of them at once, the same as `generate`. NULL: it does not. */
+    void (*generate_ranks)(const SimScheduleShape *shape, OrrArena *arena, SimOrder *ret_orders);
 } SimSchedule;
 
 /* The table, in the order of `orrery list schedules`. */
 const SimSchedule *sim_schedules(int *ret_count);
 /* NULL when there is none of that name. */
 const SimSchedule *sim_schedule_find(const char *name);
+/* Row of the table; NULL where `index` is none of it. */
+const SimSchedule *sim_schedule_at(int index);
+/* -1: not in the table. */
+int sim_schedule_index(const char *name);
+/* The row that a scenario means with so many stages a rank when it names none. */
+int sim_schedule_usual(int chunks);
+/* Rows in the order of a search, simple ones first; `ret_rows` has a place for each. */
+void sim_schedules_by_simplicity(int *ret_rows);
+/* The names, in the table's order. */
+extern const OrrWords sim_schedule_words;
+
+static inline bool sim_schedule_has(const SimSchedule *schedule, SimTrait trait)
+{
+    return schedule != NULL && (schedule->traits & (unsigned)trait) != 0;
+}
+
+/* The order follows the times and the memory at hand: without them it is not known. */
+static inline bool sim_schedule_needs_times(const SimSchedule *schedule)
+{
+    return schedule != NULL && schedule->generate_all != NULL;
+}
+
+/* What is chosen without being asked for: not what is there to compare with, nor what one simulation tries many orders of. */
+static inline bool sim_schedule_is_candidate(const SimSchedule *schedule)
+{
+    return !sim_schedule_has(schedule, SIM_TRAIT_BASELINE) && !sim_schedule_needs_times(schedule);
+}
+
+/* Orders of all ranks of a schedule whose shape says all, into ret_orders [ranks]. */
+void sim_schedule_orders(const SimSchedule *schedule, const SimScheduleShape *shape, OrrArena *arena,
+                         SimOrder *ret_orders);
 
 /* Stage held by (rank, chunk), and the other way round. */
 int sim_stage_of(SimPlacement placement, int ranks, int chunks, int rank, int chunk);

@@ -1,4 +1,4 @@
-/* sim/schedule_zb_auto.c - automatic zero bubble: the shortest of many orders that keep within a memory limit, for the
+/* schedule/zb_auto.c - automatic zero bubble: the shortest of many orders that keep within a memory limit, for the
  * times and bytes at hand.
  *
  * Every rank runs its forwards, input and weight gradients in the order of the micro-batches, so an order is a row of
@@ -13,8 +13,7 @@
  * makes every limit feasible. Not looked at: communication of data parallelism, segments.
  * Source: [Qi2024]     Tested: unit/test_zb_auto.c
  */
-#include "sim/eventq.h"
-#include "sim/schedules.h"
+#include "schedule/schedules.h"
 
 #define UNKNOWN INT64_MAX
 
@@ -32,6 +31,7 @@ typedef struct {
     int64_t next_free_ps, previous_free_ps;
     int64_t first_ps, wake_ps;
     int64_t held_bytes, peak_bytes;
+    int64_t told; /* number of the call that set wake_ps */
     bool idle, last_was_forward;
     uint8_t *passes;
     int64_t count;
@@ -42,6 +42,7 @@ typedef struct {
     const SimScheduleCosts *costs;
     Rank *ranks;
     int64_t *forward_ps, *gradient_ps; /* [ranks][micro-batches]: input is there; UNKNOWN: not yet */
+    int64_t told;
 } Board;
 
 typedef struct {
@@ -199,18 +200,30 @@ static int choose(const Board *board, const Rules *rules, int r, int64_t now)
     return wait_ps >= lasts_ps(board, r, WEIGHT) || rules->fills_short_waits ? WEIGHT : KINDS;
 }
 
-static void wake(Board *board, SimEventq *queue, int r, int64_t time_ps)
+static void wake(Board *board, int r, int64_t time_ps)
 {
     Rank *rank = &board->ranks[r];
     if (time_ps >= rank->wake_ps)
         return;
-    sim_eventq_remove(queue, r);
-    sim_eventq_push(queue, r, time_ps);
     rank->wake_ps = time_ps;
+    rank->told = board->told++;
+}
+
+/* The rank that wakes next, of several at one instant the one that was told first; -1: all sleep. */
+static int next_awake(const Board *board)
+{
+    int next = -1;
+    for (int r = 0; r < board->shape->ranks; r++) {
+        const Rank *rank = &board->ranks[r], *best = next < 0 ? NULL : &board->ranks[next];
+        if (rank->wake_ps != UNKNOWN && (best == NULL || rank->wake_ps < best->wake_ps ||
+                                         (rank->wake_ps == best->wake_ps && rank->told < best->told)))
+            next = r;
+    }
+    return next;
 }
 
 /* Lets rank `r` choose; a neighbour that waits is told when its input comes. */
-static void turn(Board *board, const Rules *rules, SimEventq *queue, int r, int64_t now)
+static void turn(Board *board, const Rules *rules, int r, int64_t now)
 {
     Rank *rank = &board->ranks[r];
     const int kind = choose(board, rules, r, now);
@@ -220,17 +233,17 @@ static void turn(Board *board, const Rules *rules, SimEventq *queue, int r, int6
         for (int next = FORWARD; next <= INPUT; next++) {
             const int64_t time_ps = ready_ps(board, r, next);
             if (time_ps != UNKNOWN && time_ps > now)
-                wake(board, queue, r, time_ps);
+                wake(board, r, time_ps);
         }
         return;
     }
     run(board, r, kind, now);
-    wake(board, queue, r, rank->free_ps);
+    wake(board, r, rank->free_ps);
     const int other = kind == FORWARD ? r + 1 : r - 1;
     if (kind != WEIGHT && other >= 0 && other < board->shape->ranks && board->ranks[other].idle) {
         const int64_t time_ps = ready_ps(board, other, kind);
         if (time_ps != UNKNOWN)
-            wake(board, queue, other, MAX(time_ps, now));
+            wake(board, other, MAX(time_ps, now));
     }
 }
 
@@ -239,13 +252,10 @@ static void try_rules(const SimScheduleShape *shape, const SimScheduleCosts *cos
 {
     OrrArena *scratch = orr_arena_new();
     Board board = new_board(shape, costs, scratch);
-    SimEventq *queue = sim_eventq_new(scratch, shape->ranks);
-    int64_t now = 0;
-    int32_t r;
-    for (r = 0; r < shape->ranks; r++)
-        wake(&board, queue, r, 0);
-    while (sim_eventq_pop(queue, &now, &r))
-        turn(&board, rules, queue, r, now);
+    for (int r = 0; r < shape->ranks; r++)
+        wake(&board, r, 0);
+    for (int r = next_awake(&board); r >= 0; r = next_awake(&board))
+        turn(&board, rules, r, board.ranks[r].wake_ps);
     keep_if_better(&board, arena, best);
     orr_arena_free(scratch);
 }

@@ -1,10 +1,10 @@
-/* sim/schedule_breadth_first.c - looped breadth-first: all micro-batches of a chunk before the next chunk,
+/* schedule/breadth_first.c - looped breadth-first: all micro-batches of a chunk before the next chunk,
  * so that sharded weights are gathered once a chunk and pass.
  *
  *   m >= p: T = (m v + p - 1)(F + A)/v;  live chunks m v
  * Source: [LamyPoirier2022]     Tested: golden/test_schedules.c
  */
-#include "sim/schedules.h"
+#include "schedule/schedules.h"
 
 void sim_schedule_breadth_first(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order)
 {

@@ -1,9 +1,9 @@
-/* search/front.c - see front.h. Tested: unit/test_search_front.c */
-#include "search/front.h"
+/* search/pareto.c - see front.h. Tested: unit/test_search_front.c */
+#include "search/pareto.h"
 
 #include "search/plain.h"
 
-bool search_front_asked(const Spec *spec)
+bool search_pareto_asked(const Spec *spec)
 {
     return spec->search.nodes.count > 0 || spec->search.nodes.max > 0;
 }
@@ -17,7 +17,7 @@ static int list_nodes(const Spec *kind, int *ret_nodes)
         ret_nodes[count++] = asked->value[i];
     for (int64_t nodes = MAX(1, asked->min); asked->count == 0 && nodes <= asked->max; nodes *= 2)
         ret_nodes[count++] = (int)nodes;
-    if (!search_front_asked(kind))
+    if (!search_pareto_asked(kind))
         ret_nodes[count++] = kind->cluster.nodes;
     return count;
 }
@@ -30,7 +30,7 @@ static Spec *on_nodes(const Spec *kind, int nodes)
     return spec;
 }
 
-static void list_machines(const Spec *const *kinds, int count, SearchFront *front)
+static void list_machines(const Spec *const *kinds, int count, SearchPareto *front)
 {
     front->machines = g_new0(SearchMachine, (gsize)count * SPEC_SEARCH_VALUES);
     for (int k = 0; k < count; k++) {
@@ -41,14 +41,14 @@ static void list_machines(const Spec *const *kinds, int count, SearchFront *fron
     }
 }
 
-static double cost_of(const SearchFront *front, const Spec *spec, const SearchRun *run)
+static double cost_of(const SearchPareto *front, const Spec *spec, const SearchRun *run)
 {
     const double gpu_s = (double)run->step_ps * 1e-12 * spec_gpus(spec);
     return front->priced ? gpu_s / 3600 * spec->cluster.usd_per_gpu_hour : gpu_s;
 }
 
 /* At least as good in everything; of two that are alike in everything the first. */
-static bool beats(const SearchFrontPoint *a, const SearchFrontPoint *b)
+static bool beats(const SearchParetoPoint *a, const SearchParetoPoint *b)
 {
     if (a->run->step_ps > b->run->step_ps || a->run->reserved_bytes > b->run->reserved_bytes ||
         a->cost > b->cost)
@@ -59,7 +59,7 @@ static bool beats(const SearchFrontPoint *a, const SearchFrontPoint *b)
 
 static int compare_points(const void *a, const void *b)
 {
-    const SearchFrontPoint *x = a, *y = b;
+    const SearchParetoPoint *x = a, *y = b;
     if (x->run->step_ps != y->run->step_ps)
         return x->run->step_ps < y->run->step_ps ? -1 : 1;
     if (x->machine != y->machine)
@@ -67,35 +67,35 @@ static int compare_points(const void *a, const void *b)
     return search_id_compare(&x->run->id, &y->run->id);
 }
 
-static void merge(SearchFront *front)
+static void merge(SearchPareto *front)
 {
-    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(SearchFrontPoint));
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(SearchParetoPoint));
     for (int m = 0; m < front->count; m++) {
         const SearchMachine *machine = &front->machines[m];
         const GArray *runs = machine->reason == NULL ? machine->result.pareto : NULL;
         for (guint i = 0; runs != NULL && i < runs->len; i++) {
             const SearchRun *run = &g_array_index(runs, SearchRun, i);
-            const SearchFrontPoint point = {m, run, cost_of(front, machine->spec, run)};
+            const SearchParetoPoint point = {m, run, cost_of(front, machine->spec, run)};
             g_array_append_val(all, point);
         }
     }
     for (guint i = 0; i < all->len; i++) {
-        const SearchFrontPoint *point = &g_array_index(all, SearchFrontPoint, i);
+        const SearchParetoPoint *point = &g_array_index(all, SearchParetoPoint, i);
         bool beaten = false;
         for (guint k = 0; k < all->len && !beaten; k++)
-            beaten = k != i && beats(&g_array_index(all, SearchFrontPoint, k), point);
+            beaten = k != i && beats(&g_array_index(all, SearchParetoPoint, k), point);
         if (!beaten)
             g_array_append_vals(front->front, point, 1);
     }
     g_array_sort(front->front, compare_points);
 }
 
-bool search_front_run(const Spec *const *kinds, int count, const SearchOptions *options,
-                      SearchFront *ret_front, GError **error)
+bool search_pareto_run(const Spec *const *kinds, int count, const SearchOptions *options,
+                       SearchPareto *ret_front, GError **error)
 {
-    SearchFront front = {.priced = true};
+    SearchPareto front = {.priced = true};
     int answered = 0;
-    front.front = g_array_new(FALSE, FALSE, sizeof(SearchFrontPoint));
+    front.front = g_array_new(FALSE, FALSE, sizeof(SearchParetoPoint));
     list_machines(kinds, count, &front);
     for (int m = 0; m < front.count; m++) {
         SearchMachine *machine = &front.machines[m];
@@ -109,7 +109,7 @@ bool search_front_run(const Spec *const *kinds, int count, const SearchOptions *
     if (answered == 0) {
         orr_fail(error, ORR_ERROR_INPUT, "search.nodes: none of %d machines has an answer; the first: %s",
                  front.count, front.machines[0].reason);
-        search_front_clear(&front);
+        search_pareto_clear(&front);
         return false;
     }
     merge(&front);
@@ -117,7 +117,7 @@ bool search_front_run(const Spec *const *kinds, int count, const SearchOptions *
     return true;
 }
 
-void search_front_clear(SearchFront *front)
+void search_pareto_clear(SearchPareto *front)
 {
     for (int m = 0; m < front->count; m++) {
         SearchMachine *machine = &front->machines[m];

@@ -1,8 +1,8 @@
-/* sim/schedule_gpipe.c - all forwards, then all backwards, both in ascending order of micro-batches.
+/* schedule/gpipe.c - all forwards, then all backwards, both in ascending order of micro-batches.
  *
  *   T = (m + p - 1)(F + A)     A = B + W     Source: [Huang2019]     Tested: golden/test_schedules.c
  */
-#include "sim/schedules.h"
+#include "schedule/schedules.h"
 
 void sim_schedule_gpipe(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order)
 {

@@ -1,4 +1,4 @@
-/* sim/schedule_zb_h.c - zero-bubble pipelines ZB-H1 and ZB-H2: weight gradients fill the waits.
+/* schedule/zb_h.c - zero-bubble pipelines ZB-H1 and ZB-H2: weight gradients fill the waits.
  *
  * Rank r, h = 1 or 2: w = min(m, h(p - 1 - r)) forwards; then until every input backward is done: a forward
  * if any is left, an input backward, and a weight backward once more than h r of them are pending; then
@@ -8,7 +8,7 @@
  *   ZB-H2, m >= 2p - 1: span = m(F + B + W) + (p - 1) max(F + B - 2W, B - F, 0);  live 2p - 1
  * Source: [Qi2024]     Tested: golden/test_schedules.c
  */
-#include "sim/schedules.h"
+#include "schedule/schedules.h"
 
 static void generate(const SimScheduleShape *shape, int rank, int h, OrrArena *arena, SimOrder *order)
 {

@@ -1,4 +1,4 @@
-/* sim/schedule_v_memory.c - V-Half and V-Min: V-shaped pipelines with about half and a third of the activations
+/* schedule/v_memory.c - V-Half and V-Min: V-shaped pipelines with about half and a third of the activations
  * of 1F1B, for part of its bubble.
  *
  * Each rank repeats a building block of six unit slots (forward, input and weight gradient of both chunks);
@@ -13,7 +13,7 @@
  * With F = B = W the bubble is at most 1/2 and 2/3 of that of 1F1B; with unequal times V-Min's grows with the
  * micro-batches. Source: [Qi2024V]     Tested: golden/test_schedules.c
  */
-#include "sim/schedules.h"
+#include "schedule/schedules.h"
 
 #include <stdlib.h>
 
@@ -153,7 +153,7 @@ static Entry *choose(const Board *board, int r, int64_t now)
     return weight;
 }
 
-static void take(Rank *rank, Entry *entry, int64_t now, bool wanted, SimOrder *order)
+static void take(Rank *rank, Entry *entry, int64_t now, SimOrder *order)
 {
     static const SimPass PASSES[KINDS] = {SIM_PASS_FORWARD,         SIM_PASS_FORWARD,
                                           SIM_PASS_BACKWARD_INPUT,  SIM_PASS_BACKWARD_INPUT,
@@ -164,12 +164,13 @@ static void take(Rank *rank, Entry *entry, int64_t now, bool wanted, SimOrder *o
     rank->done_slot[entry->kind][entry->microbatch] = now + 1;
     while (rank->head < rank->count && rank->entries[rank->head].taken)
         rank->head++;
-    if (wanted)
+    if (order != NULL)
         sim_order_add(order, PASSES[entry->kind], chunk_a ? 0 : 1, entry->microbatch);
 }
 
-static void generate(const SimScheduleShape *shape, int rank, Offsets offsets, OrrArena *arena,
-                     SimOrder *ret_order)
+/* The orders of ranks `from` to `to`, into ret_orders [to - from + 1]. */
+static void generate(const SimScheduleShape *shape, int from, int to, Offsets offsets, OrrArena *arena,
+                     SimOrder *ret_orders)
 {
     OrrArena *scratch = orr_arena_new();
     Board board = {.shape = shape, .ranks = ORR_ARENA_NEW(scratch, Rank, shape->ranks)};
@@ -182,13 +183,14 @@ static void generate(const SimScheduleShape *shape, int rank, Offsets offsets, O
     }
     board.steady_from = slots[INPUT_A];
     board.steady_until = slots[FORWARD_A] + PERIOD * (int64_t)(shape->microbatches - 1);
-    *ret_order = sim_order_new(arena, KINDS * (int64_t)shape->microbatches);
+    for (int r = from; r <= to; r++)
+        ret_orders[r - from] = sim_order_new(arena, KINDS * (int64_t)shape->microbatches);
     for (int64_t now = 0; left > 0; now++) {
         for (int r = 0; r < shape->ranks; r++) {
             Entry *entry = choose(&board, r, now);
             if (entry == NULL)
                 continue;
-            take(&board.ranks[r], entry, now, r == rank, ret_order);
+            take(&board.ranks[r], entry, now, r >= from && r <= to ? &ret_orders[r - from] : NULL);
             left--;
         }
     }
@@ -197,10 +199,20 @@ static void generate(const SimScheduleShape *shape, int rank, Offsets offsets, O
 
 void sim_schedule_v_half(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order)
 {
-    generate(shape, rank, v_half, arena, ret_order);
+    generate(shape, rank, rank, v_half, arena, ret_order);
+}
+
+void sim_schedule_v_half_ranks(const SimScheduleShape *shape, OrrArena *arena, SimOrder *ret_orders)
+{
+    generate(shape, 0, shape->ranks - 1, v_half, arena, ret_orders);
 }
 
 void sim_schedule_v_min(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order)
 {
-    generate(shape, rank, v_min, arena, ret_order);
+    generate(shape, rank, rank, v_min, arena, ret_order);
+}
+
+void sim_schedule_v_min_ranks(const SimScheduleShape *shape, OrrArena *arena, SimOrder *ret_orders)
+{
+    generate(shape, 0, shape->ranks - 1, v_min, arena, ret_orders);
 }

@@ -1,11 +1,11 @@
-/* sim/schedule_1f1b.c - PipeDream-flush, Megatron-LM's pipeline without interleaving.
+/* schedule/1f1b.c - PipeDream-flush, Megatron-LM's pipeline without interleaving.
  *
  * Rank r: w = min(p - 1 - r, m) forwards, then a forward and a backward in turn, then w backwards.
  *
  *   T = (m + p - 1)(F + A);  live micro-batches at most min(m, p - r)
  * Source: [Narayanan2021]     Tested: golden/test_schedules.c
  */
-#include "sim/schedules.h"
+#include "schedule/schedules.h"
 
 void sim_schedule_1f1b(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order)
 {

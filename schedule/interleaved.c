@@ -1,4 +1,4 @@
-/* sim/schedule_interleaved.c - Megatron-LM's interleaved 1F1B, exactly, micro-batches not divisible by the
+/* schedule/interleaved.c - Megatron-LM's interleaved 1F1B, exactly, micro-batches not divisible by the
  * ranks included.
  *
  * Virtual micro-batches are listed group by group (G micro-batches, default p; the last group may be short),
@@ -9,7 +9,7 @@
  * With p not dividing m it is slower, and some short last groups lock it: the check replays those.
  * Source: [Narayanan2021], Megatron-LM schedules.py get_schedule_table     Tested: golden/test_schedules.c
  */
-#include "sim/schedules.h"
+#include "schedule/schedules.h"
 
 static int group_of(const SimScheduleShape *shape)
 {

@@ -1,8 +1,8 @@
-/* sim/schedules.h - the generators behind the table, and how they write an order; for sim/schedule_*.c. */
-#ifndef ORR_SIM_SCHEDULES_H
-#define ORR_SIM_SCHEDULES_H
+/* schedule/schedules.h - the generators behind the table, and how they write an order. */
+#ifndef ORR_SCHEDULE_SCHEDULES_H
+#define ORR_SCHEDULE_SCHEDULES_H
 
-#include "sim/schedule.h"
+#include "schedule/schedule.h"
 
 /* An order with room for `capacity` ops. */
 SimOrder sim_order_new(OrrArena *arena, int64_t capacity);
@@ -24,7 +24,9 @@ void sim_schedule_zb_auto_all(const SimScheduleShape *shape, const SimScheduleCo
                               SimOrder *ret_orders);
 void sim_schedule_zb_v(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 void sim_schedule_v_half(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
+void sim_schedule_v_half_ranks(const SimScheduleShape *shape, OrrArena *arena, SimOrder *ret_orders);
 void sim_schedule_v_min(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
+void sim_schedule_v_min_ranks(const SimScheduleShape *shape, OrrArena *arena, SimOrder *ret_orders);
 bool sim_schedule_dualpipe_check(const SimScheduleShape *shape, GError **error);
 void sim_schedule_dualpipe(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order);
 bool sim_schedule_dualpipev_check(const SimScheduleShape *shape, GError **error);
