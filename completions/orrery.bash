@@ -18,6 +18,7 @@ _orrery() {
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --reserve --software-defaults --residuals --plot --set --format --output --quiet --help' ;;
+            collective:-*) words='--op --bytes --ranks --cluster --algorithm --fidelity --topology --routing --seed --dims --order --segments --root --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
             export:-*) words='--to --launch --set --output --quiet --help' ;;
