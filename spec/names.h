@@ -187,6 +187,10 @@ typedef enum {
     SPEC_LOSS_XENTROPY, /* Apex's kernel, as flash-attn ships it: the forward keeps the logits and one sum a row */
 } SpecLoss;
 
+typedef enum { SPEC_SHARED_BY_ALL, SPEC_SHARED_BY_NODE } SpecSharedBy;
+
+typedef enum { SPEC_CHECKPOINT_NONE, SPEC_CHECKPOINT_SYNC, SPEC_CHECKPOINT_ASYNC } SpecCheckpointMode;
+
 /* One closed list of words, in enum order (for bit sets: word i stands for bit i). */
 typedef OrrWords SpecWords;
 
@@ -198,7 +202,8 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_dispatcher, spec_words_attention, spec_words_overlap, spec_words_generation,
     spec_words_topology, spec_words_loss, spec_words_router, spec_words_context, spec_words_tensor,
     spec_words_tier, spec_words_offload, spec_words_data_scheme, spec_words_server_placement,
-    spec_words_server_scheme, spec_words_server_mode, spec_words_spread, spec_words_compression;
+    spec_words_server_scheme, spec_words_server_mode, spec_words_spread, spec_words_compression,
+    spec_words_shared_by, spec_words_checkpoint;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

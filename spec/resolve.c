@@ -10,6 +10,7 @@
 #include "spec/import_hf.h"
 #include "spec/orders.h"
 #include "spec/read.h"
+#include "spec/resolve_faults.h"
 
 #define MAX_PRESET_DEPTH 8
 
@@ -147,7 +148,9 @@ static bool check_preset(const char *path, const char *kind, const OrrJson *root
     } kinds[] = {{"models", &spec_table_model, sizeof(SpecModel)},
                  {"accelerators", &spec_table_accelerator, sizeof(SpecAccelerator)},
                  {"clusters", &spec_table_cluster, sizeof(SpecCluster)},
-                 {"frameworks", &spec_table_framework, sizeof(SpecFramework)}};
+                 {"frameworks", &spec_table_framework, sizeof(SpecFramework)},
+                 {"faults", &spec_table_faults, sizeof(SpecFaults)},
+                 {"storage", &spec_table_storage, sizeof(SpecStorage)}};
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].kind, kind) != 0)
             continue;
@@ -506,7 +509,8 @@ OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, co
         put_node(doc, "cluster", orr_json_root(object));
         orr_json_free(object);
     }
-    if (!resolve_framework(&resolver, doc) || !resolve_orders(&resolver, doc))
+    if (!resolve_framework(&resolver, doc) || !resolve_orders(&resolver, doc) ||
+        !spec_resolve_faults(doc, where, base_dir, profiles, error))
         goto failed;
     return doc;
 failed:
@@ -525,6 +529,9 @@ static const struct {
     {"cluster.accelerator", "preset"},
     {"execution.framework", "preset"},
     {"training.recompute", "mode"},
+    {"storage", "preset"},
+    {"faults", "preset"},
+    {"faults.checkpoint.storage", "preset"},
 };
 
 static const OrrJson *node_at(const OrrJsonDoc *doc, const char *path)

@@ -21,7 +21,7 @@ OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, co
                                   GPtrArray *profiles, GError **error);
 
 /* One preset by name or path, as one object without "preset". Kinds: models, accelerators, clusters, frameworks,
- * calibrations. `where` and `key` name who asks, for messages. */
+ * calibrations, faults, storage. `where` and `key` name who asks, for messages. */
 OrrJsonDoc *spec_resolve_preset(const char *kind, const char *name_or_path, const char *where,
                                 const char *key, const char *base_dir, GPtrArray *profiles, GError **error);
 

@@ -17,6 +17,7 @@
 #include "spec/framework.h"
 #include "spec/names.h"
 #include "spec/offload.h"
+#include "spec/faults.h"
 
 #define SPEC_AUTO        (-1)
 #define SPEC_MAX_EXPERTS 1024 /* that a router's histogram may list */
@@ -273,6 +274,8 @@ typedef struct Spec {
     SpecParallel parallel;
     SpecExecution execution;
     SpecOffload offload;
+    SpecFaults faults;
+    SpecStorage storage;
     SpecSearch search;
 } Spec;
 

@@ -6,7 +6,7 @@
 #   check_layers.sh --self-test    plants offences in a folder of its own and expects to find each
 set -eu
 
-rooms="base schedule spec exchange costmodel sim network report ledger search plan kernels calibrate plots cli"
+rooms="base schedule spec exchange costmodel sim network report ledger campaign search plan kernels calibrate plots cli"
 max_lines=600
 max_function_lines=70
 
@@ -22,6 +22,7 @@ allowed() {
     report) echo "sim costmodel spec schedule base" ;;
     exchange) echo "spec schedule base" ;;
     ledger) echo "report sim costmodel spec schedule base" ;;
+    campaign) echo "report sim costmodel spec schedule base" ;;
     search) echo "ledger report sim costmodel spec schedule base" ;;
     plan) echo "search ledger report sim costmodel spec schedule base" ;;
     kernels) echo "" ;;

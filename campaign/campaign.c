@@ -1,0 +1,271 @@
+/* campaign/campaign.c - see campaign.h. */
+#include "campaign/campaign.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "costmodel/params.h"
+#include "costmodel/states.h"
+#include "spec/read.h"
+
+#define DAY_S 86400.0
+/* A campaign that would take longer than this many times its work is refused: it would not end. */
+#define MOST_TIMES 200.0
+
+typedef struct ClassRow {
+    const char *key, *label;
+    size_t offset; /* in SpecFaults */
+    bool per_gpu, takes_node;
+} ClassRow;
+
+static const ClassRow classes[CAMPAIGN_CAUSES] = {
+    {"gpu", "GPU", offsetof(SpecFaults, gpu_mtbf_s), true, true},
+    {"gpu_memory", "GPU memory", offsetof(SpecFaults, gpu_memory_mtbf_s), true, true},
+    {"node", "host", offsetof(SpecFaults, node_mtbf_s), false, true},
+    {"network", "network", offsetof(SpecFaults, network_mtbf_s), false, true},
+    {"software", "software", offsetof(SpecFaults, software_mtbf_s), false, false},
+};
+
+/* Failures a second of a class in the whole job. */
+static double class_rate(const Spec *spec, const ClassRow *row)
+{
+    const double mtbf_s = *(const double *)(const void *)((const char *)&spec->faults + row->offset);
+    const int count = row->per_gpu ? spec_gpus(spec) : spec->cluster.nodes;
+    return spec->faults.given && mtbf_s > 0 ? count / mtbf_s : 0;
+}
+
+double campaign_mtbf_s(const Spec *spec)
+{
+    double rate = 0;
+    for (int i = 0; i < CAMPAIGN_CAUSES; i++)
+        rate += class_rate(spec, &classes[i]);
+    return rate > 0 ? 1 / rate : INFINITY;
+}
+
+static double node_loss_frac(const Spec *spec)
+{
+    double rate = 0;
+    for (int i = 0; i < CAMPAIGN_CAUSES; i++)
+        rate += classes[i].takes_node ? class_rate(spec, &classes[i]) : 0;
+    return rate > 0 ? rate * campaign_mtbf_s(spec) : 0;
+}
+
+double campaign_checkpoint_bytes(const Spec *spec, double parameters)
+{
+    const CostRecipe recipe = cost_recipe(spec);
+    const double master = fmin(recipe.master, 4); /* wider: an fp32 copy of the gradients is in it */
+    return parameters * (recipe.weights + master +
+                         recipe.moments * cost_optimizer_moments_ratio(spec->training.optimizer));
+}
+
+double campaign_storage_s(double bytes, double bytes_per_s, const SpecStorage *storage, int nodes)
+{
+    double rate = storage->shared_by == SPEC_SHARED_BY_NODE ? bytes_per_s * nodes : bytes_per_s;
+    if (storage->node_bytes_per_s > 0)
+        rate = fmin(rate, storage->node_bytes_per_s * nodes);
+    return bytes / rate;
+}
+
+static bool refuse(const char *where, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static bool refuse(const char *where, GError **error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *message = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    return orr_fail(error, ORR_ERROR_INPUT, "%s: %s", where, message);
+}
+
+/* --- checkpoints --- */
+
+/* Sizes and times of one checkpoint, into `campaign` and its run; *ret_load_s: reading one back. */
+static bool measure_checkpoint(Campaign *campaign, const char *where, double *ret_load_s, GError **error)
+{
+    const Spec *spec = campaign->report->spec;
+    const SpecCheckpoint *checkpoint = &spec->faults.checkpoint;
+    const SpecStorage *storage =
+        checkpoint->storage.write_bytes_per_s > 0 ? &checkpoint->storage : &spec->storage;
+    const bool stored = storage->write_bytes_per_s > 0;
+    if (!stored && (!(checkpoint->write_s > 0) || !(checkpoint->load_s > 0)))
+        return refuse(
+            where, error,
+            "faults.checkpoint: %s without storage or a measured %s; give \"storage\" a preset or its "
+            "rates, or mode \"none\"",
+            spec_word(&spec_words_checkpoint, (int)checkpoint->mode),
+            checkpoint->write_s > 0 ? "load_s" : "write_s");
+    const double bytes = checkpoint->bytes > 0
+                             ? checkpoint->bytes
+                             : campaign_checkpoint_bytes(spec, campaign->report->parameters);
+    const int nodes = spec->cluster.nodes;
+    const double write_s = checkpoint->write_s > 0
+                               ? checkpoint->write_s
+                               : campaign_storage_s(bytes, storage->write_bytes_per_s, storage, nodes);
+    const double link = spec->cluster.accelerator.host_link_bytes_per_s;
+    if (checkpoint->mode == SPEC_CHECKPOINT_ASYNC && !(link > 0))
+        return refuse(where, error,
+                      "faults.checkpoint.mode: \"async\" copies to host memory, and the accelerator's "
+                      "host_link_bytes_per_s is not known; give that, or mode \"sync\"");
+    campaign->checkpoint_bytes = bytes;
+    campaign->checkpoint_write_s = write_s;
+    campaign->run.rates.stall_s =
+        checkpoint->mode == SPEC_CHECKPOINT_ASYNC ? bytes / campaign->report->gpus / link : write_s;
+    campaign->run.rates.write_s = checkpoint->mode == SPEC_CHECKPOINT_ASYNC ? write_s : 0;
+    *ret_load_s = checkpoint->load_s > 0
+                      ? checkpoint->load_s
+                      : campaign_storage_s(bytes, storage->read_bytes_per_s, storage, nodes);
+    return true;
+}
+
+/* The interval, and the campaign cut into a whole number of equal ones. */
+static bool choose_interval(Campaign *campaign, const char *where, GError **error)
+{
+    const SpecCheckpoint *checkpoint = &campaign->report->spec->faults.checkpoint;
+    const CampaignRates *rates = &campaign->run.rates;
+    if (checkpoint->interval_s > campaign->ideal_s)
+        return refuse(
+            where, error,
+            "faults.checkpoint.interval_s: %g is longer than the campaign, which trains for %g s; give less, "
+            "or mode \"none\"",
+            checkpoint->interval_s, campaign->ideal_s);
+    if (checkpoint->interval_s > 0 && checkpoint->interval_s + rates->stall_s < rates->write_s)
+        return refuse(
+            where, error,
+            "faults.checkpoint.interval_s: %g is over before a checkpoint is written, which takes %g s; give "
+            "at least %g",
+            checkpoint->interval_s, rates->write_s, ceil(rates->write_s));
+    campaign->best_interval_s = campaign_best_interval_s(rates, campaign->ideal_s);
+    campaign->interval_s = checkpoint->interval_s > 0 ? checkpoint->interval_s : campaign->best_interval_s;
+    campaign->run.segments = fmax(1, round(campaign->ideal_s / campaign->interval_s));
+    campaign->run.interval_s = campaign->ideal_s / campaign->run.segments;
+    if (isinf(rates->mtbf_s))
+        return true;
+    campaign->young_s = campaign_young_s(rates->stall_s, rates->mtbf_s);
+    campaign->daly_s = campaign_daly_s(rates->stall_s, rates->mtbf_s);
+    campaign->availability_s = campaign_availability_s(rates->stall_s, rates->mtbf_s, rates->restart_s);
+    return true;
+}
+
+/* --- what there is to live through --- */
+
+static bool prepare(Campaign *campaign, const char *where, GError **error)
+{
+    const Spec *spec = campaign->report->spec;
+    const SpecFaults *faults = &spec->faults;
+    CampaignRun *run = &campaign->run;
+    double load_s = 0;
+    const bool saves = faults->given && faults->checkpoint.mode != SPEC_CHECKPOINT_NONE;
+    *run = (CampaignRun){
+        .rates = {.mtbf_s = campaign_mtbf_s(spec), .fails_in_restart = faults->fails_in_restart},
+        .interval_s = campaign->ideal_s,
+        .segments = 1,
+        .node_loss_frac = node_loss_frac(spec),
+        .repair_s = faults->repair_s,
+        .detection_s = faults->detection_s,
+        .spares = faults->given && faults->spares != SPEC_UNSET ? faults->spares : -1};
+    if (run->spares > spec->cluster.nodes)
+        return refuse(where, error,
+                      "faults.spares: %d is more than the cluster's %d nodes; give at most that many",
+                      run->spares, spec->cluster.nodes);
+    if (saves && !measure_checkpoint(campaign, where, &load_s, error))
+        return false;
+    const double init_s = faults->init_s + faults->init_s_per_node * spec->cluster.nodes;
+    run->load_from_s = faults->detection_s + faults->reschedule_s + init_s;
+    run->load_s = load_s;
+    run->rates.restart_s = run->load_from_s + load_s + faults->warmup_s;
+    if (saves && !choose_interval(campaign, where, error))
+        return false;
+    campaign->exact_s = campaign_total_s(&run->rates, run->interval_s, run->segments);
+    if (campaign->exact_s > MOST_TIMES * campaign->ideal_s)
+        return refuse(
+            where, error,
+            "faults: with a failure every %.0f s, %.0f s of uptime between checkpoints and %.0f s of "
+            "restart the campaign would hardly end; give shorter intervals, faster storage or fewer GPUs",
+            run->rates.mtbf_s, run->interval_s + run->rates.stall_s + run->rates.write_s,
+            run->rates.restart_s);
+    campaign->exact_frac = campaign->ideal_s / campaign->exact_s;
+    campaign->first_order_frac = campaign_first_order(&run->rates, run->interval_s);
+    return true;
+}
+
+/* --- over replicas --- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The smallest value that `frac` of them do not exceed. */
+static double quantile(const double *sorted, int64_t count, double frac)
+{
+    return sorted[CLAMP((int64_t)ceil(frac * (double)count) - 1, 0, count - 1)];
+}
+
+/* Sorts `values`. */
+static CampaignSpread spread(double *values, int64_t count)
+{
+    double mean = 0;
+    for (int64_t i = 0; i < count; i++)
+        mean += (values[i] - mean) / (double)(i + 1);
+    qsort(values, (size_t)count, sizeof *values, compare_doubles);
+    return (CampaignSpread){mean, quantile(values, count, .1), quantile(values, count, .5),
+                            quantile(values, count, .9)};
+}
+
+static double standard_error(const double *values, int64_t count, double mean)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (values[i] - mean) * (values[i] - mean);
+    return count > 1 ? sqrt(sum / (double)(count - 1) / (double)count) : 0;
+}
+
+static void summarise(Campaign *campaign, const CampaignLife *lives)
+{
+    const int64_t count = campaign->options.replicas;
+    g_autofree double *days = g_new(double, (gsize)count), *goodput = g_new(double, (gsize)count),
+                      *hits = g_new(double, (gsize)count), *away = g_new(double, (gsize)count);
+    for (int64_t i = 0; i < count; i++) {
+        const CampaignLife *life = &lives[i];
+        days[i] = campaign->ideal_s / DAY_S * (life->total_s / campaign->ideal_s);
+        goodput[i] = campaign->ideal_s / life->total_s;
+        hits[i] = (double)life->interruptions;
+        away[i] = (double)life->nodes_away;
+        campaign->checkpoint_s += life->checkpoint_s / (double)count;
+        campaign->lost_work_s += life->lost_work_s / (double)count;
+        campaign->restart_s += life->restart_s / (double)count;
+        campaign->loading_s += life->loading_s / (double)count;
+        campaign->waiting_s += life->waiting_s / (double)count;
+    }
+    campaign->days = spread(days, count);
+    campaign->days_error = standard_error(days, count, campaign->days.mean);
+    campaign->goodput = spread(goodput, count);
+    campaign->interruptions = spread(hits, count);
+    campaign->spare_nodes = spread(away, count);
+    for (int i = 0; i < CAMPAIGN_CAUSES; i++) {
+        const double rate = class_rate(campaign->report->spec, &classes[i]);
+        campaign->causes[i] =
+            (CampaignCause){classes[i].key, classes[i].label, rate > 0 ? 1 / rate : INFINITY,
+                            rate > 0 ? campaign->interruptions.mean * rate * campaign->run.rates.mtbf_s : 0};
+    }
+}
+
+bool campaign_run(const Report *report, const char *where, const CampaignOptions *options,
+                  Campaign *ret_campaign, GError **error)
+{
+    Campaign campaign = {.report = report, .options = *options};
+    g_assert(options->replicas >= 1);
+    campaign.ideal_s = (options->ideal_days > 0 ? options->ideal_days : report->days) * DAY_S;
+    if (!(campaign.ideal_s > 0))
+        return refuse(where, error,
+                      "training.tokens: is not given, so that the campaign has no end; give it, as in "
+                      "15e12, or --days");
+    if (!prepare(&campaign, where, error))
+        return false;
+    g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)options->replicas);
+    campaign_live_all(&campaign.run, options->seed, options->replicas, options->threads, lives);
+    summarise(&campaign, lives);
+    *ret_campaign = campaign;
+    return true;
+}

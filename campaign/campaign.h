@@ -1,0 +1,63 @@
+/* campaign/campaign.h - from one step's report to weeks of training with what fails in them.
+ *
+ * A second, slower clock above the step: work is the days that the report counts, failures come from the scenario's
+ * `faults`. Formulas and replicas stand beside each other. Not here: correlated failures, slow nodes, input that binds,
+ * fewer nodes after a failure.
+ */
+#ifndef ORR_CAMPAIGN_CAMPAIGN_H
+#define ORR_CAMPAIGN_CAMPAIGN_H
+
+#include "campaign/replicas.h"
+#include "report/report.h"
+
+typedef struct CampaignOptions {
+    int64_t replicas; /* at least 1 */
+    uint64_t seed;
+    int threads;       /* 0: all cores */
+    double ideal_days; /* of training, in place of those that the scenario's tokens take; 0: those */
+} CampaignOptions;
+
+/* Over replicas. */
+typedef struct CampaignSpread {
+    double mean, p10, p50, p90;
+} CampaignSpread;
+
+typedef struct CampaignCause {
+    const char *key, *label;
+    double mtbf_s;      /* of the whole job; INFINITY: none */
+    double per_replica; /* mean interruptions, by its share of the rates */
+} CampaignCause;
+
+enum { CAMPAIGN_CAUSES = 5 };
+
+typedef struct Campaign {
+    const Report *report;
+    CampaignOptions options;
+    CampaignRun run;
+    double ideal_s;
+    double checkpoint_bytes, checkpoint_write_s; /* 0: no checkpoints */
+    double interval_s; /* asked for or best; run.interval_s cuts the campaign evenly */
+    double young_s, daly_s, availability_s, best_interval_s; /* 0: no failures or no checkpoints */
+    double first_order_frac, exact_frac, exact_s;            /* goodput by formula; mean total time */
+    CampaignSpread days, goodput, interruptions, spare_nodes;
+    double days_error;                                                 /* standard error of days.mean */
+    double checkpoint_s, lost_work_s, restart_s, loading_s, waiting_s; /* means of a replica */
+    CampaignCause causes[CAMPAIGN_CAUSES];
+} Campaign;
+
+/* Bytes of one checkpoint: weights, master copy and moments of `parameters`, each once, whatever the sharding. Copies of
+ * gradients that a recipe counts to its master are left out. */
+double campaign_checkpoint_bytes(const Spec *spec, double parameters);
+/* Mean time between failures of the whole job; INFINITY: nothing fails. */
+double campaign_mtbf_s(const Spec *spec);
+/* Bytes over the rate that `nodes` nodes get. */
+double campaign_storage_s(double bytes, double bytes_per_s, const SpecStorage *storage, int nodes);
+
+/* `where` names the scenario in errors. `report` must outlive the result. */
+bool campaign_run(const Report *report, const char *where, const CampaignOptions *options,
+                  Campaign *ret_campaign, GError **error);
+
+void campaign_write_json(const Campaign *campaign, GString *out);
+void campaign_write_text(const Campaign *campaign, GString *out);
+
+#endif

@@ -1,0 +1,38 @@
+/* campaign/formulas.h - what checkpoints and failures cost, in closed form.
+ *
+ * Failures come at random, exponentially distributed with mean `mtbf_s`. A campaign is a chain of segments: work of Tc,
+ * then a stall of Ts while the checkpoint is taken. It counts once it is written, `write_s` of uptime later (0 where the
+ * stall is the whole write). A failure throws the run back to the last checkpoint that counts, after Tr.
+ */
+#ifndef ORR_CAMPAIGN_FORMULAS_H
+#define ORR_CAMPAIGN_FORMULAS_H
+
+#include <stdbool.h>
+
+typedef struct CampaignRates {
+    double mtbf_s;         /* of the job; INFINITY: nothing fails */
+    double stall_s;        /* Ts */
+    double write_s;        /* behind the stall, beside training */
+    double restart_s;      /* Tr */
+    bool fails_in_restart; /* restarts are hit by failures too, and begin again */
+} CampaignRates;
+
+/* sqrt(2 Ts Tf).   Source: [Young1974] */
+double campaign_young_s(double stall_s, double mtbf_s);
+/* sqrt(2 Ts Tf) [1 + sqrt(Ts / 2 Tf) / 3 + Ts / (18 Tf)] - Ts; for Ts >= 2 Tf it is Tf.   Source: [Daly2006] */
+double campaign_daly_s(double stall_s, double mtbf_s);
+/* Ts + sqrt(2 (Tf + Tr) Ts + Ts^2).   Source: [arXiv2410.18124] */
+double campaign_availability_s(double stall_s, double mtbf_s, double restart_s);
+
+/* Share of time that is training, to first order: 1 - Ts / Tc - (Tc / 2 + Tr) / Tf. May be below 0. */
+double campaign_first_order(const CampaignRates *rates, double interval_s);
+/* Exact mean time from one checkpoint that counts to the next, intervals of Tc. With nothing written beside training
+ * (Tf + Tr') (e^((Tc + Ts) / Tf) - 1), where Tr' is Tr, or Tf (e^(Tr / Tf) - 1) with failures in restarts. With it the
+ * run is ahead by write_s of uptime when a checkpoint counts, and behind by as much when it comes back to it. */
+double campaign_cycle_s(const CampaignRates *rates, double interval_s);
+/* Exact mean time of `segments` intervals, the last checkpoint written too. */
+double campaign_total_s(const CampaignRates *rates, double interval_s, double segments);
+/* Tc of the least cycle over Tc, between what the writes leave free and `longest_s`. */
+double campaign_best_interval_s(const CampaignRates *rates, double longest_s);
+
+#endif

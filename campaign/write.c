@@ -1,0 +1,210 @@
+/* campaign/write.c - a campaign as JSON and as a page. Computes nothing. */
+#include <math.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "campaign/campaign.h"
+#include "report/page.h"
+
+enum { LABEL_COLUMN = 18 };
+
+#define DAY_S 86400.0
+
+static void write_spread(OrrJsonWriter *w, const char *key, const CampaignSpread *spread)
+{
+    orr_jw_begin(w, key, '{');
+    orr_jw_number(w, "mean", spread->mean);
+    orr_jw_number(w, "p10", spread->p10);
+    orr_jw_number(w, "p50", spread->p50);
+    orr_jw_number(w, "p90", spread->p90);
+    orr_jw_end(w, '}');
+}
+
+/* null where it does not apply */
+static void write_positive(OrrJsonWriter *w, const char *key, double value)
+{
+    orr_jw_number(w, key, value > 0 ? value : NAN);
+}
+
+static void write_causes(const Campaign *campaign, OrrJsonWriter *w)
+{
+    orr_jw_begin(w, "causes", '[');
+    for (int i = 0; i < CAMPAIGN_CAUSES; i++) {
+        const CampaignCause *cause = &campaign->causes[i];
+        if (isinf(cause->mtbf_s))
+            continue;
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "cause", cause->key);
+        orr_jw_number(w, "mtbf_s", cause->mtbf_s);
+        orr_jw_number(w, "interruptions", cause->per_replica);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+}
+
+static void write_checkpoint(const Campaign *campaign, OrrJsonWriter *w)
+{
+    const SpecCheckpoint *checkpoint = &campaign->report->spec->faults.checkpoint;
+    orr_jw_begin(w, "checkpoint", '{');
+    orr_jw_text(w, "mode", spec_word(&spec_words_checkpoint, (int)checkpoint->mode));
+    write_positive(w, "bytes", campaign->checkpoint_bytes);
+    write_positive(w, "write_s", campaign->checkpoint_write_s);
+    write_positive(w, "stall_s", campaign->run.rates.stall_s);
+    write_positive(w, "load_s", campaign->run.load_s);
+    write_positive(w, "interval_s", campaign->interval_s);
+    write_positive(w, "young_s", campaign->young_s);
+    write_positive(w, "daly_s", campaign->daly_s);
+    write_positive(w, "availability_s", campaign->availability_s);
+    write_positive(w, "best_interval_s", campaign->best_interval_s);
+    orr_jw_end(w, '}');
+}
+
+void campaign_write_json(const Campaign *campaign, GString *out)
+{
+    OrrJsonWriter w;
+    const bool fails = !isinf(campaign->run.rates.mtbf_s);
+    orr_jw_init(&w, out, false);
+    orr_jw_begin(&w, NULL, '{');
+    orr_jw_text(&w, "scenario", campaign->report->spec->name);
+    orr_jw_int(&w, "gpus", campaign->report->gpus);
+    orr_jw_int(&w, "replicas", campaign->options.replicas);
+    orr_jw_int(&w, "seed", (int64_t)campaign->options.seed);
+    orr_jw_number(&w, "step_s", (double)campaign->report->step_ps * 1e-12);
+    orr_jw_number(&w, "ideal_days", campaign->ideal_s / DAY_S);
+    write_spread(&w, "days", &campaign->days);
+    orr_jw_number(&w, "days_standard_error", campaign->days_error);
+    write_spread(&w, "goodput", &campaign->goodput);
+    write_spread(&w, "interruptions", &campaign->interruptions);
+    orr_jw_begin(&w, "lost", '{');
+    orr_jw_number(&w, "checkpoint_s", campaign->checkpoint_s);
+    orr_jw_number(&w, "lost_work_s", campaign->lost_work_s);
+    orr_jw_number(&w, "restart_s", campaign->restart_s);
+    orr_jw_number(&w, "loading_s", campaign->loading_s);
+    orr_jw_number(&w, "waiting_s", campaign->waiting_s);
+    orr_jw_end(&w, '}');
+    write_checkpoint(campaign, &w);
+    orr_jw_number(&w, "mtbf_s", campaign->run.rates.mtbf_s);
+    orr_jw_number(&w, "restart_s", campaign->run.rates.restart_s);
+    orr_jw_begin(&w, "formula", '{');
+    orr_jw_number(&w, "days", campaign->exact_s / DAY_S);
+    orr_jw_number(&w, "goodput", campaign->exact_frac);
+    orr_jw_number(&w, "first_order_goodput", fails ? campaign->first_order_frac : campaign->exact_frac);
+    orr_jw_end(&w, '}');
+    write_spread(&w, "spare_nodes", &campaign->spare_nodes);
+    write_causes(campaign, &w);
+    orr_jw_end(&w, '}');
+    g_string_append_c(out, '\n');
+}
+
+/* --- text --- */
+
+static void entry(GString *out, const char *label, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static void entry(GString *out, const char *label, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    report_page_entry(out, label, LABEL_COLUMN, text);
+}
+
+static void write_title(const Campaign *campaign, GString *out)
+{
+    const Spec *spec = campaign->report->spec;
+    g_autofree char *title =
+        g_strdup_printf("Campaign: %s", spec->name[0] != '\0' ? spec->name : spec->model.name);
+    report_page_entry(out, "", 0, title);
+    const glong width = MIN(g_utf8_strlen(title, -1), report_page_width());
+    for (glong i = 0; i < width; i++)
+        g_string_append(out, "\u2500");
+    g_string_append_c(out, '\n');
+}
+
+static void write_interruptions(const Campaign *campaign, GString *out)
+{
+    char text[ORR_TEXT_SIZE];
+    g_autoptr(GString) line = g_string_new(NULL);
+    if (isinf(campaign->run.rates.mtbf_s)) {
+        entry(out, "  Interruptions", "none: the scenario says nothing that fails (faults)");
+        return;
+    }
+    g_string_printf(line, "%.0f (%.0f to %.0f), one every %s:", campaign->interruptions.mean,
+                    campaign->interruptions.p10, campaign->interruptions.p90,
+                    orr_text_seconds(text, campaign->run.rates.mtbf_s));
+    bool first = true;
+    for (int i = 0; i < CAMPAIGN_CAUSES; i++) {
+        if (!(campaign->causes[i].per_replica > 0))
+            continue;
+        g_string_append_printf(line, "%s %s %.0f", first ? "" : ",", campaign->causes[i].label,
+                               campaign->causes[i].per_replica);
+        first = false;
+    }
+    entry(out, "  Interruptions", "%s", line->str);
+    entry(out, "  Spare nodes", "%.0f at most are away at one time (%.0f in nine of ten campaigns)%s",
+          campaign->spare_nodes.p50, campaign->spare_nodes.p90,
+          campaign->run.spares < 0 ? "; as many are there" : "");
+}
+
+static void write_lost(const Campaign *campaign, GString *out)
+{
+    const struct {
+        const char *label;
+        double s;
+    } kinds[] = {{"writing checkpoints", campaign->checkpoint_s},
+                 {"work done again", campaign->lost_work_s},
+                 {"restarts", campaign->restart_s},
+                 {"loading checkpoints", campaign->loading_s},
+                 {"waiting for a spare node", campaign->waiting_s}};
+    g_autoptr(GString) line = g_string_new(NULL);
+    char text[ORR_TEXT_SIZE];
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (kinds[i].s > 0)
+            g_string_append_printf(line, "%s%s %s (%.2f %%)", line->len > 0 ? ", " : "", kinds[i].label,
+                                   orr_text_seconds(text, kinds[i].s),
+                                   100 * kinds[i].s / (campaign->days.mean * DAY_S));
+    if (line->len > 0)
+        entry(out, "  Lost time", "%s", line->str);
+}
+
+static void write_checkpoint_text(const Campaign *campaign, GString *out)
+{
+    char bytes[ORR_TEXT_SIZE], write[ORR_TEXT_SIZE], stall[ORR_TEXT_SIZE], load[ORR_TEXT_SIZE];
+    if (!(campaign->checkpoint_write_s > 0)) {
+        if (!isinf(campaign->run.rates.mtbf_s))
+            entry(out, "  Checkpoints", "none: every failure starts the run from zero");
+        return;
+    }
+    entry(out, "  Checkpoints", "%s, written in %s while training stops for %s, read back in %s",
+          orr_text_si(bytes, campaign->checkpoint_bytes, "B"),
+          orr_text_seconds(write, campaign->checkpoint_write_s),
+          orr_text_seconds(stall, campaign->run.rates.stall_s), orr_text_seconds(load, campaign->run.load_s));
+    if (campaign->young_s > 0)
+        entry(out, "  Interval", "%.1f s; best %.1f s, Young %.1f s, Daly %.1f s, availability %.1f s",
+              campaign->interval_s, campaign->best_interval_s, campaign->young_s, campaign->daly_s,
+              campaign->availability_s);
+}
+
+void campaign_write_text(const Campaign *campaign, GString *out)
+{
+    char gpus[ORR_TEXT_SIZE], restart[ORR_TEXT_SIZE];
+    write_title(campaign, out);
+    entry(out, "  Training", "%.2f days on %s GPUs without a failure", campaign->ideal_s / DAY_S,
+          report_page_whole(gpus, campaign->report->gpus));
+    entry(out, "  With faults", "%.2f days (%.2f to %.2f in eight of ten), goodput %.2f %%",
+          campaign->days.mean, campaign->days.p10, campaign->days.p90, 100 * campaign->goodput.mean);
+    write_interruptions(campaign, out);
+    write_lost(campaign, out);
+    write_checkpoint_text(campaign, out);
+    if (!isinf(campaign->run.rates.mtbf_s)) {
+        entry(out, "  Restart", "%s after each failure",
+              orr_text_seconds(restart, campaign->run.rates.restart_s));
+        entry(out, "  By formula", "%.2f days, goodput %.2f %% (exact%s); %.2f %% to first order",
+              campaign->exact_s / DAY_S, 100 * campaign->exact_frac,
+              campaign->run.spares < 0 ? "" : ", where nobody waits for a spare node",
+              100 * campaign->first_order_frac);
+    }
+    entry(out, "  Replicas", "%lld, seed %llu; standard error of the mean %.3f days",
+          (long long)campaign->options.replicas, (unsigned long long)campaign->options.seed,
+          campaign->days_error);
+}

@@ -1,0 +1,104 @@
+/* cli/cmd_campaign.c - orrery campaign: weeks of training with failures, checkpoints and restarts. */
+#include "base/units.h"
+#include "campaign/campaign.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/simulate.h"
+
+enum { MOST_REPLICAS = 1000000 };
+
+typedef struct CampaignArgs {
+    CliArgs common;
+    char *replicas, *seed, *days, *jobs;
+} CampaignArgs;
+
+static bool read_whole(const char *flag, const char *text, guint64 low, guint64 high, guint64 *ret_value,
+                       GError **error)
+{
+    if (text == NULL || g_ascii_string_to_unsigned(text, 10, low, high, ret_value, NULL))
+        return true;
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "--%s: \"%s\" is no whole number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT, flag,
+                    text, low, high);
+}
+
+static bool read_options(const CampaignArgs *args, CampaignOptions *options, GError **error)
+{
+    guint64 replicas = 1000, seed = 1, jobs = 0;
+    if (args->common.format == CLI_FORMAT_CSV)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "campaign: --format csv: one campaign is no table; give text or json");
+    if (!read_whole("replicas", args->replicas, 1, MOST_REPLICAS, &replicas, error) ||
+        !read_whole("seed", args->seed, 0, G_MAXINT64, &seed, error) ||
+        !read_whole("jobs", args->jobs, 0, 4096, &jobs, error))
+        return false;
+    if (args->days != NULL) {
+        char *end = NULL;
+        const double days = g_ascii_strtod(args->days, &end);
+        if (end == args->days || *end != '\0' || !(days >= 0.01 && days <= 36500))
+            return orr_fail(error, ORR_ERROR_INPUT, "--days: \"%s\" is no number from 0.01 to 36500",
+                            args->days);
+        options->ideal_days = days;
+    }
+    options->replicas = (int64_t)replicas;
+    options->seed = seed;
+    options->threads = (int)jobs;
+    return true;
+}
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const ReportOptions report_options = {0};
+    CampaignOptions options = {0};
+    Campaign campaign;
+    if (!read_options((const CampaignArgs *)common, &options, error))
+        return false;
+    CliSimulation *simulation = cli_simulate(common->words[0], common->sets, &report_options, error);
+    if (simulation == NULL)
+        return false;
+    g_autoptr(GString) out = g_string_new(NULL);
+    const bool ok = campaign_run(&simulation->report, common->words[0], &options, &campaign, error);
+    if (ok && common->format == CLI_FORMAT_JSON)
+        campaign_write_json(&campaign, out);
+    else if (ok)
+        campaign_write_text(&campaign, out);
+    cli_simulation_free(simulation);
+    return ok && cli_output_write(common->output, out, error);
+}
+
+static const CliFlag flags[] = {
+    {"replicas", CLI_FLAG_TEXT, offsetof(CampaignArgs, replicas), "N",
+     "campaigns to live through (default: 1000)"},
+    {"seed", CLI_FLAG_TEXT, offsetof(CampaignArgs, seed), "S", "of their random numbers (default: 1)"},
+    {"days", CLI_FLAG_TEXT, offsetof(CampaignArgs, days), "DAYS",
+     "days of training without a failure, in place of those that training.tokens take"},
+    {"jobs", CLI_FLAG_TEXT, offsetof(CampaignArgs, jobs), "N",
+     "threads (default: all cores); the numbers are the same on any number"},
+};
+
+const CliCommand cli_command_campaign = {
+    .name = "campaign",
+    .usage = "SCENARIO.json",
+    .summary = "weeks of training with failures, checkpoints and restarts",
+    .help =
+        "Lives through the whole training run many times, from failure to failure: days and goodput with "
+        "their "
+        "spread, interruptions by cause, time lost by kind, the checkpoint interval that loses least, spare "
+        "nodes. "
+        "Young's, Daly's and the exact renewal formula stand beside. What fails and what it costs is the "
+        "scenario's "
+        "\"faults\", a preset or rates; \"storage\" is where checkpoints go. Without \"faults\" the days are "
+        "those of 'run'.\n"
+        "\n"
+        "  orrery campaign scenarios/examples/campaign-llama3-405b.json\n"
+        "  orrery campaign gpt3.json --set faults=llama3-2024 --set storage=tectonic --replicas 5000\n"
+        "  orrery campaign gpt3.json --set faults=rsc-1 --set storage=tectonic --set "
+        "faults.checkpoint.interval_s=1800\n",
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .flags = flags,
+    .flag_count = (int)G_N_ELEMENTS(flags),
+    .min_words = 1,
+    .max_words = 1,
+    .args_size = sizeof(CampaignArgs),
+    .run = run,
+};

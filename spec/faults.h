@@ -1,0 +1,40 @@
+/* spec/faults.h - what fails in a training run of weeks, what a failure costs, and where checkpoints go.
+ *
+ * A rate is the mean time between failures of one component; a component class has as many as there are GPUs or nodes.
+ * 0: the class never fails.
+ */
+#ifndef ORR_SPEC_FAULTS_H
+#define ORR_SPEC_FAULTS_H
+
+#include <stdbool.h>
+
+#include "spec/names.h"
+
+typedef struct SpecStorage {
+    char name[SPEC_NAME_SIZE];
+    double read_bytes_per_s, write_bytes_per_s; /* write 0: no storage given */
+    SpecSharedBy shared_by;                     /* all: of all nodes together; node: of each node */
+    double node_bytes_per_s;                    /* most that one node moves; 0: no limit */
+} SpecStorage;
+
+typedef struct SpecCheckpoint {
+    SpecCheckpointMode mode;
+    double interval_s;      /* of work between two; 0: the best */
+    double write_s, load_s; /* measured; 0: bytes over the storage's rate */
+    double bytes;           /* 0: counted from the model's states */
+    SpecStorage storage;    /* default the scenario's */
+} SpecCheckpoint;
+
+typedef struct SpecFaults {
+    bool given; /* the scenario has `faults` */
+    char name[SPEC_NAME_SIZE];
+    double gpu_mtbf_s, gpu_memory_mtbf_s;                /* of one GPU */
+    double node_mtbf_s, network_mtbf_s, software_mtbf_s; /* of one node */
+    double detection_s, reschedule_s, init_s, init_s_per_node, warmup_s;
+    double repair_s; /* that a node with a hardware failure is away */
+    int spares;      /* hot nodes beside the cluster; SPEC_UNSET while absent: as many as it takes */
+    bool fails_in_restart;
+    SpecCheckpoint checkpoint;
+} SpecFaults;
+
+#endif

@@ -1,0 +1,93 @@
+/* spec/fields_faults.c - field tables of faults, checkpoints and storage. */
+#include "spec/fields_internal.h"
+
+#define MTBF(member, text)  SPEC_F_DOUBLE(SpecFaults, member, ORR_UNIT_SECONDS, 0, 1e15, "0", 0, text)
+#define PHASE(member, text) SPEC_F_DOUBLE(SpecFaults, member, ORR_UNIT_SECONDS, 0, 1e7, "0", 0, text)
+
+static const SpecField storage_fields[] = {
+    SPEC_F_FILE_KEYS("storage"),
+    SPEC_F_NAME(SpecStorage, name, "\"\"", "What reports call it."),
+    SPEC_F_DOUBLE(SpecStorage, read_bytes_per_s, ORR_UNIT_BYTES_PER_S, 1, 1e18, NULL, SPEC_FIELD_REQUIRED,
+                  "Sustained rate at which checkpoints are read."),
+    SPEC_F_DOUBLE(SpecStorage, write_bytes_per_s, ORR_UNIT_BYTES_PER_S, 1, 1e18, NULL, SPEC_FIELD_REQUIRED,
+                  "Sustained rate at which checkpoints are written."),
+    SPEC_F_WORD(SpecStorage, shared_by, &spec_words_shared_by, "\"all\"", 0,
+                "Whose the rates are: of all nodes together, or of each node (its own disks)."),
+    SPEC_F_DOUBLE(SpecStorage, node_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e18, "0", 0,
+                  "Most that one node moves to or from it; 0: no limit."),
+};
+SPEC_TABLE(spec_table_storage, "storage", "Where checkpoints are written to and read from.", storage_fields);
+
+/* "best": 0, chosen by the exact formula. */
+static bool read_interval(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    static const SpecField number = {
+        .key = "interval_s", .type = SPEC_TYPE_DOUBLE, .unit = ORR_UNIT_SECONDS, .min = 1e-3, .max = 1e9};
+    if (orr_json_type(node) == ORR_JSON_TEXT && g_str_equal(orr_json_text(node), "best")) {
+        *(double *)target = 0;
+        return true;
+    }
+    return spec_read_number(context, &number, node, target, error);
+}
+
+static const SpecField checkpoint_fields[] = {
+    SPEC_F_WORD(
+        SpecCheckpoint, mode, &spec_words_checkpoint, "\"sync\"", 0,
+        "none: a failure starts the run from zero; sync: training waits until the checkpoint is written; "
+        "async: it waits for the copy to host memory, and the checkpoint counts once it is written."),
+    SPEC_F_CUSTOM(
+        SpecCheckpoint, interval_s, read_interval, "\"best\"", 0,
+        "\"best\" or a number from 0.001 to 1e9 seconds",
+        "{\"anyOf\":[{\"const\":\"best\"},{\"type\":\"number\",\"minimum\":0.001},{\"type\":\"string\"}]}",
+        NULL, "Training between two checkpoints."),
+    SPEC_F_DOUBLE(SpecCheckpoint, write_s, ORR_UNIT_SECONDS, 0, 1e6, "0", 0,
+                  "Seconds that one takes to write, as measured; 0: its bytes at the storage's rate."),
+    SPEC_F_DOUBLE(SpecCheckpoint, load_s, ORR_UNIT_SECONDS, 0, 1e6, "0", 0,
+                  "Seconds that one takes to read back, as measured; 0: its bytes at the storage's rate."),
+    SPEC_F_DOUBLE(SpecCheckpoint, bytes, ORR_UNIT_BYTES, 0, 1e18, "0", 0,
+                  "Size of one; 0: weights, master copy and moments of every parameter."),
+    SPEC_F_OBJECT(
+        SpecCheckpoint, storage, spec_table_storage, SPEC_FIELD_DERIVED | SPEC_FIELD_PRESET,
+        "Where checkpoints go: a preset's name, a path or an object; default: the scenario's storage."),
+};
+static SPEC_TABLE(table_checkpoint, "faults.checkpoint", "How a run saves what it has learned.",
+                  checkpoint_fields);
+
+static const SpecField faults_fields[] = {
+    SPEC_F_FILE_KEYS("faults"),
+    SPEC_F_NAME(SpecFaults, name, "\"\"", "What reports call them."),
+    MTBF(gpu_mtbf_s, "Mean time between failures of one GPU; 0: none."),
+    MTBF(gpu_memory_mtbf_s, "Mean time between failures of one GPU's memory; 0: none."),
+    MTBF(node_mtbf_s, "Mean time between failures of one node's host (CPU, memory, disks, power); 0: none."),
+    MTBF(network_mtbf_s,
+         "Mean time between failures of one node's NICs, cables and share of switches; 0: none."),
+    MTBF(software_mtbf_s, "Mean time between crashes of software on one node, which stays; 0: none."),
+    PHASE(detection_s, "Until a failure is noticed."),
+    PHASE(reschedule_s, "Until the job has its nodes again."),
+    PHASE(init_s, "Processes, compilers and communicators start, whatever the number of nodes."),
+    SPEC_F_DOUBLE(SpecFaults, init_s_per_node, ORR_UNIT_SECONDS, 0, 1e4, "0", 0,
+                  "What starting takes longer with each node."),
+    PHASE(warmup_s, "What the first steps take longer than others."),
+    SPEC_F_DOUBLE(SpecFaults, repair_s, ORR_UNIT_SECONDS, 0, 1e8, "0", 0,
+                  "That a node is away after a failure of its hardware."),
+    SPEC_F_INT(
+        SpecFaults, spares, 0, 1e7, NULL, SPEC_FIELD_DERIVED,
+        "Hot spare nodes beside the cluster; default: as many as it takes, and the report says how many."),
+    SPEC_F_BOOL(SpecFaults, fails_in_restart, "true", 0, "Restarts are interrupted by failures too."),
+    SPEC_F_OBJECT(SpecFaults, checkpoint, table_checkpoint, 0, "How a run saves what it has learned."),
+};
+SPEC_TABLE(spec_table_faults, "faults", "What fails, and what a failure costs: read by 'orrery campaign'.",
+           faults_fields);
+
+/* Read without notes: a step's report is not about them. */
+bool spec_read_faults(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecFaults *faults = target;
+    if (orr_json_type(node) != ORR_JSON_OBJECT)
+        return spec_read_fail(context, node, error, "is %s; give a preset's name, a path, or an object",
+                              orr_json_type_name(node));
+    SpecReadContext inside = *context;
+    inside.quiet++;
+    faults->given = true;
+    return spec_read_table(&inside, &spec_table_faults, node, faults, error);
+}

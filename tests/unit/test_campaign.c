@@ -1,0 +1,280 @@
+/* tests/unit/test_campaign.c - campaigns: published vectors, replicas against the exact formula (and against wrong ones,
+ * which they must refute), Llama 3's 54 days, spare nodes by hand, what is refused. */
+#include <math.h>
+#include <string.h>
+
+#include "campaign/campaign.h"
+#include "spec/load.h"
+
+#define LLAMA_MTBF_S (54 * 86400.0 / 419)
+
+static void assert_near(double value, double expected, double tolerance)
+{
+    if (!(fabs(value - expected) <= tolerance))
+        g_error("%.10g is not within %g of %.10g", value, tolerance, expected);
+}
+
+static void test_formulas(void)
+{
+    const CampaignRates rates = {11135, 10, 0, 600, false}, hit = {11135, 10, 0, 600, true};
+    assert_near(campaign_young_s(10, 11135), 471.9, .05);
+    assert_near(campaign_daly_s(10, 11135), 465.3, .05);
+    assert_near(campaign_availability_s(10, 11135, 600), 494.6, .05);
+    assert_near(471.9 / campaign_cycle_s(&rates, 471.9), .9092, 5e-5);
+    assert_near(471.9 / campaign_cycle_s(&hit, 471.9), .9079, 5e-5);
+    assert_near(campaign_first_order(&rates, 471.9), .9037, 5e-5);
+    assert_near(campaign_availability_s(10, 6600, 0), 373.5, .1); /* 24.9 steps of 15 s */
+    const double best = campaign_best_interval_s(&rates, 1e6);
+    for (double factor = .5; factor < 2; factor *= 1.1)
+        g_assert_cmpfloat(campaign_cycle_s(&rates, best) / best, <=,
+                          campaign_cycle_s(&rates, best * factor) / (best * factor) * (1 + 1e-12));
+    assert_near(best, 465.3, .5); /* what Daly's series approximates */
+}
+
+enum { REPLICAS = 2000 };
+
+/* Mean total time of replicas and its standard error; the parts of each add up. */
+static double live(const CampaignRun *run, double *ret_error)
+{
+    g_autofree CampaignLife *lives = g_new(CampaignLife, REPLICAS);
+    double mean = 0, squares = 0;
+    campaign_live_all(run, 7, REPLICAS, 0, lives);
+    for (int i = 0; i < REPLICAS; i++) {
+        const CampaignLife *life = &lives[i];
+        const double parts = life->checkpoint_s + life->lost_work_s + life->restart_s + life->loading_s +
+                             life->waiting_s + run->interval_s * run->segments;
+        assert_near(parts, life->total_s, 1e-9 * life->total_s);
+        mean += life->total_s / REPLICAS;
+    }
+    for (int i = 0; i < REPLICAS; i++)
+        squares += (lives[i].total_s - mean) * (lives[i].total_s - mean);
+    *ret_error = sqrt(squares / (REPLICAS - 1) / REPLICAS);
+    return mean;
+}
+
+static CampaignRun llama(double stall_s, double write_s, double restart_s, double interval_s, bool hit)
+{
+    const double segments = round(54 * 86400.0 / interval_s);
+    return (CampaignRun){.rates = {LLAMA_MTBF_S, stall_s, write_s, restart_s, hit},
+                         .interval_s = 54 * 86400.0 / segments,
+                         .segments = segments,
+                         .spares = -1};
+}
+
+/* Within 4 standard errors of the exact formula, in every mode, and more than 4 away from formulas that are wrong: another
+ * rule for restarts, the first order, a checkpoint that counts before it is written, 1 % off in the rate of failures. */
+static void test_replicas_agree(void)
+{
+    static const double cases[][4] = {{10, 0, 600, 471.9},
+                                      {10, 0, 3000, 900},
+                                      {60, 0, 1200, 2000},
+                                      {1, 300, 600, 700},
+                                      {5, 900, 2000, 1000}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
+        for (int hit = 0; hit < 2; hit++) {
+            const CampaignRun run = llama(cases[i][0], cases[i][1], cases[i][2], cases[i][3], hit != 0);
+            double error_s = 0;
+            const double mean = live(&run, &error_s);
+            assert_near(mean, campaign_total_s(&run.rates, run.interval_s, run.segments), 4 * error_s);
+            CampaignRates wrong = run.rates;
+            wrong.fails_in_restart = !wrong.fails_in_restart;
+            g_assert_cmpfloat(fabs(mean - campaign_total_s(&wrong, run.interval_s, run.segments)), >,
+                              4 * error_s);
+            wrong = run.rates;
+            wrong.mtbf_s *= 1.01;
+            g_assert_cmpfloat(fabs(mean - campaign_total_s(&wrong, run.interval_s, run.segments)), >,
+                              4 * error_s);
+            wrong = run.rates;
+            wrong.write_s = 0;
+            if (run.rates.write_s > 0)
+                g_assert_cmpfloat(fabs(mean - campaign_total_s(&wrong, run.interval_s, run.segments)), >,
+                                  4 * error_s);
+            else
+                g_assert_cmpfloat(fabs(mean - run.interval_s * run.segments /
+                                                  campaign_first_order(&run.rates, run.interval_s)),
+                                  >, 4 * error_s);
+        }
+}
+
+/* Effective time above 90 %: 10 s for restarts up to 642 s, 30 s up to 296 s (where the first order crosses it), 60 s
+ * never. */
+static void test_llama3(void)
+{
+    static const double cases[][2] = {{10, 642}, {30, 296}};
+    double error_s = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const double young = campaign_young_s(cases[i][0], LLAMA_MTBF_S);
+        CampaignRates rates = {LLAMA_MTBF_S, cases[i][0], 0, cases[i][1], true};
+        rates.restart_s = 0;
+        assert_near((campaign_first_order(&rates, young) - .9) * LLAMA_MTBF_S, cases[i][1], .5);
+        const CampaignRun run = llama(cases[i][0], 0, cases[i][1], young, true);
+        const double mean = live(&run, &error_s);
+        g_assert_cmpfloat(54 * 86400.0 / (mean + 4 * error_s), >, .9);
+    }
+    const CampaignRates free_restart = {LLAMA_MTBF_S, 60, 0, 0, true};
+    const double best = campaign_best_interval_s(&free_restart, 54 * 86400.0);
+    g_assert_cmpfloat(campaign_first_order(&free_restart, campaign_young_s(60, LLAMA_MTBF_S)), <, .9);
+    const CampaignRun run = llama(60, 0, 0, best, true);
+    const double mean = live(&run, &error_s);
+    g_assert_cmpfloat(54 * 86400.0 / mean, <, .9);
+}
+
+static void test_threads(void)
+{
+    const CampaignRun run = llama(10, 0, 600, 500, true);
+    CampaignLife one[100], many[100], other[100];
+    campaign_live_all(&run, 3, 100, 1, one);
+    campaign_live_all(&run, 3, 100, 5, many);
+    campaign_live_all(&run, 4, 100, 5, other);
+    g_assert_true(memcmp(one, many, sizeof one) == 0);
+    g_assert_true(memcmp(one, other, sizeof one) != 0);
+}
+
+/* No spare: each loss of a node waits for its repair less what detecting it took. One spare: for fewer. Enough: nobody. */
+static void test_spares(void)
+{
+    CampaignRun run = llama(10, 0, 600, 500, false);
+    run.node_loss_frac = 1;
+    run.repair_s = 3600;
+    run.detection_s = 60;
+    run.spares = 0;
+    const CampaignLife none = campaign_live(&run, 1, 0);
+    assert_near(none.waiting_s, (double)none.interruptions * 3540, 1e-6 * none.waiting_s);
+    g_assert_cmpint(none.nodes_away, ==, 1);
+    run.spares = 1;
+    const CampaignLife one = campaign_live(&run, 1, 0);
+    g_assert_cmpfloat(one.waiting_s, >, 0);
+    g_assert_cmpfloat(one.waiting_s, <, none.waiting_s / 3);
+    run.spares = -1;
+    const CampaignLife all = campaign_live(&run, 1, 0);
+    g_assert_cmpfloat(all.waiting_s, ==, 0);
+    run.spares = (int)all.nodes_away;
+    const CampaignLife enough = campaign_live(&run, 1, 0);
+    g_assert_true(memcmp(&all, &enough, sizeof all) == 0);
+}
+
+/* --- scenarios --- */
+
+typedef struct Case {
+    Spec spec;
+    SpecSource source;
+    OrrArena *arena;
+    Report report;
+} Case;
+
+static Case *load(const char *example, const char *const *sets)
+{
+    GError *error = NULL;
+    Case *c = g_new0(Case, 1);
+    const ReportOptions options = {0};
+    c->arena = orr_arena_new();
+    g_autofree char *path = g_build_filename(ORRERY_SOURCE_SCENARIOS, "examples", example, NULL);
+    spec_load_file(path, sets, false, &c->spec, &c->source, &error);
+    g_assert_no_error(error);
+    report_run(&c->spec, &c->source, &options, c->arena, &c->report, &error);
+    g_assert_no_error(error);
+    return c;
+}
+
+static void case_free(Case *c)
+{
+    orr_arena_free(c->arena);
+    spec_source_clear(&c->source);
+    g_free(c);
+}
+
+static void test_checkpoint_bytes(void)
+{
+    Case *c = load("campaign-llama3-405b.json", NULL);
+    assert_near(campaign_checkpoint_bytes(&c->spec, 70e9), 980e9, 1);
+    assert_near(campaign_checkpoint_bytes(&c->spec, 405e9), 5.67e12, 1);
+    assert_near(campaign_checkpoint_bytes(&c->spec, c->report.parameters), 5.67e12, .01 * 5.67e12);
+    assert_near(campaign_storage_s(980e9, c->spec.storage.write_bytes_per_s, &c->spec.storage, 2048), .49,
+                1e-9);
+    const SpecStorage disks = {.shared_by = SPEC_SHARED_BY_NODE, .node_bytes_per_s = 10};
+    assert_near(campaign_storage_s(1000, 20, &disks, 5), 20, 1e-9); /* 5 nodes, each held to 10 */
+    assert_near(campaign_mtbf_s(&c->spec), 3.093 * 3600, .001 * 3600);
+    case_free(c);
+}
+
+static void test_scenario(void)
+{
+    GError *error = NULL;
+    Campaign campaign;
+    const CampaignOptions options = {.replicas = 500, .seed = 1};
+    Case *c = load("campaign-llama3-405b.json", NULL);
+    campaign_run(&c->report, "x", &options, &campaign, &error);
+    g_assert_no_error(error);
+    assert_near(campaign.days.mean * 86400, campaign.exact_s, 4 * 86400 * campaign.days_error);
+    g_assert_cmpfloat(campaign.days.p10, <, campaign.days.p50);
+    g_assert_cmpfloat(campaign.days.p50, <, campaign.days.p90);
+    assert_near(campaign.interruptions.mean, campaign.days.mean * 86400 / LLAMA_MTBF_S, 5);
+    assert_near(campaign.causes[0].per_replica / campaign.interruptions.mean, 196 / 419., 1e-5);
+    case_free(c);
+    c = load("llama3-405b-16k.json", NULL); /* nothing fails: the step's own days, to the last bit */
+    campaign_run(&c->report, "x", &options, &campaign, &error);
+    g_assert_no_error(error);
+    g_assert_cmpfloat(campaign.days.mean, ==, campaign.ideal_s / 86400);
+    assert_near(campaign.days.p90, c->report.days, 0);
+    g_assert_cmpfloat(campaign.goodput.p10, ==, 1);
+    case_free(c);
+}
+
+static void test_refused(void)
+{
+    static const char *const cases[][3] = {
+        {"faults.spares=4000", NULL, "more than the cluster's 2048 nodes"},
+        {"faults.checkpoint.interval_s=6e6", NULL, "longer than the campaign"},
+        {"faults.checkpoint.mode=none", NULL, "would hardly end"},
+        {"storage=null", NULL, "without storage"},
+        {"training.tokens=0", NULL, "training.tokens"},
+        {"faults.checkpoint.mode=async", "faults.checkpoint.interval_s=1",
+         "over before a checkpoint is written"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const char *const sets[] = {cases[i][0], cases[i][1], NULL};
+        const CampaignOptions options = {.replicas = 1};
+        Campaign campaign;
+        g_autoptr(GError) error = NULL;
+        Case *c = load("campaign-llama3-405b.json", sets);
+        g_assert_false(campaign_run(&c->report, "x.json", &options, &campaign, &error));
+        g_assert_nonnull(strstr(error->message, cases[i][2]));
+        case_free(c);
+    }
+}
+
+static void test_not_read(void)
+{
+    static const char *const cases[][2] = {
+        {"faults.gpu_mtbf_s=-5", "faults.gpu_mtbf_s"},
+        {"storage={\"read_bytes_per_s\":1e9}", "write_bytes_per_s"},
+        {"storage={\"read_bytes_per_s\":1e9,\"write_bytes_per_s\":0}", "storage.write_bytes_per_s"},
+        {"storage=tectonik", "did you mean \"tectonic\"?"},
+        {"faults.checkpoint.interval_s=never", "faults.checkpoint.interval_s"},
+        {"faults=3", "faults"},
+    };
+    g_autofree char *path =
+        g_build_filename(ORRERY_SOURCE_SCENARIOS, "examples", "campaign-llama3-405b.json", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const char *const sets[] = {cases[i][0], NULL};
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        g_autoptr(GError) error = NULL;
+        g_assert_false(spec_load_file(path, sets, false, spec, NULL, &error));
+        g_assert_nonnull(strstr(error->message, cases[i][1]));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/campaign/formulas", test_formulas);
+    g_test_add_func("/campaign/replicas-agree", test_replicas_agree);
+    g_test_add_func("/campaign/llama3", test_llama3);
+    g_test_add_func("/campaign/threads", test_threads);
+    g_test_add_func("/campaign/spares", test_spares);
+    g_test_add_func("/campaign/checkpoint-bytes", test_checkpoint_bytes);
+    g_test_add_func("/campaign/scenario", test_scenario);
+    g_test_add_func("/campaign/refused", test_refused);
+    g_test_add_func("/campaign/not-read", test_not_read);
+    return g_test_run();
+}
