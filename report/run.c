@@ -118,12 +118,29 @@ static bool simulate(const Spec *spec, unsigned record, OrrArena *arena, Report 
     return false;
 }
 
+/* No step is shorter than its FLOPs at the peak of all GPUs: where one is, a time was lost to rounding or a value is absurd. */
+static bool below_peak(const Report *report, GError **error)
+{
+    const Spec *spec = report->spec;
+    if (report->step_ps > 0 && report->mfu <= 1) {
+        return true;
+    }
+    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                "a step of %.4g s for %.4g FLOPs a GPU would be %.4g times the peak, which is no result: "
+                "cluster.accelerator.peak_flops_per_s (%.4g) or the efficiency of its kernels "
+                "(cluster.accelerator.model) cannot be",
+                (double)report->step_ps * 1e-12,
+                report->mfu * cost_peak_flops_per_s(spec) * (double)report->step_ps * 1e-12, report->mfu,
+                cost_peak_flops_per_s(spec));
+    return false;
+}
+
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error)
 {
     Report report = {.spec = spec, .source = source, .gpus = spec_gpus(spec)};
     const unsigned record = options->record | (options->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u);
-    if (!sim_step_plan(spec, arena, &report.plan, error) ||
+    if (!sim_step_plan(spec, arena, &report.plan, error) || !sim_step_fits_clock(spec, &report.plan, error) ||
         !sim_program_build(&report.plan, options->unfold, arena, &report.program, error) ||
         !simulate(spec, record, arena, &report, error)) {
         return false;
@@ -134,6 +151,9 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     fill_time(&report);
     fill_memory(&report.plan, arena, &report);
     fill_rates(arena, &report);
+    if (!below_peak(&report, error)) {
+        return false;
+    }
     report_balance_fill(arena, &report);
     fill_campaign(&report);
     *ret_report = report;

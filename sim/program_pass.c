@@ -288,10 +288,7 @@ void sim_emit_deferred_head(RankBuilder *rb)
     if (plan->deferred_heads == 0 || chunk->stage_index != b->stages - 1)
         return;
     SimWork work = plan->head_later;
-    for (int part = 0; part < SIM_PART_COUNT; part++)
-        work.part_ps[part] *= plan->deferred_heads;
-    work.scale_up_bytes *= plan->deferred_heads;
-    work.scale_out_bytes *= plan->deferred_heads;
+    sim_work_repeat(&work, plan->deferred_heads);
     SimMemDelta mem = {0};
     mem.end_bytes[SIM_MEM_ACTIVATIONS] = -plan->deferred_heads * plan->head_held_bytes;
     emit_compute(rb, SIM_PASS_BACKWARD_WEIGHT, sim_intern_work(rb->builder, SIM_STREAM_COMPUTE, &work),
