@@ -99,6 +99,8 @@ GString *orr_file_read(const char *path, size_t most_bytes, GError **error)
         orr_fail(error, ORR_ERROR_IO, "%s: cannot read: %s", shown, g_strerror(errno));
         return NULL;
     }
+    if (standard) /* from its beginning, where it can be read again */
+        (void)fseek(stdin, 0, SEEK_SET);
     GString *text = g_string_new(NULL);
     char chunk[16384];
     size_t count;

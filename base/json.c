@@ -25,7 +25,8 @@ OrrJsonDoc *orr_json_read_file(const char *path, GError **error)
     GString *text = orr_file_read(path, JSON_MAX_BYTES, error);
     if (text == NULL)
         return NULL;
-    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, path, error);
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    OrrJsonDoc *doc = orr_json_parse(text->str, text->len, name, error);
     g_string_free(text, TRUE);
     return doc;
 }

@@ -26,6 +26,7 @@ typedef enum {
 
 /* `name` is what messages call the document (usually its path). Parse errors name line and column. */
 OrrJsonDoc *orr_json_parse(const char *text, size_t length, const char *name, GError **error);
+/* "-": standard input. */
 OrrJsonDoc *orr_json_read_file(const char *path, GError **error);
 void orr_json_free(OrrJsonDoc *doc);
 const OrrJson *orr_json_root(const OrrJsonDoc *doc);

@@ -90,6 +90,16 @@ static void append_repeated(GString *out, const char *text, int count)
         g_string_append(out, text);
 }
 
+/* Names from files may hold escape characters, which a terminal would obey: C0, DEL and, in UTF-8, C1. */
+static void append_cell(GString *out, const char *cell)
+{
+    for (const char *c = cell; *c != '\0'; c++) {
+        const bool c1 = (guchar)c[0] == 0xc2 && (guchar)c[1] >= 0x80 && (guchar)c[1] < 0xa0;
+        g_string_append_c(out, g_ascii_iscntrl(*c) || c1 ? '?' : *c);
+        c += c1 ? 1 : 0;
+    }
+}
+
 static void print_row(const OrrTable *table, GString *out, int indent, int row, const int *widths,
                       const bool *right)
 {
@@ -101,7 +111,7 @@ static void print_row(const OrrTable *table, GString *out, int indent, int row, 
         const int pad = widths[column] - text_width(cell);
         if (align_right)
             append_repeated(out, " ", pad);
-        g_string_append(out, cell);
+        append_cell(out, cell);
         if (column + 1 == table->columns)
             break;
         if (!align_right)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ledger/memory.h"
 #include "search/choose.h"
 #include "spec/placement.h"
 
@@ -55,7 +56,7 @@ static char *show_overlap(unsigned overlap)
     for (int i = 0; i < spec_words_overlap.count; i++)
         if ((overlap & 1u << i) != 0)
             g_string_append_printf(words, "%s%s", words->str[words->len - 1] == '=' ? "" : "+",
-                                   spec_words_overlap.words[i]);
+                                   orr_word(&spec_words_overlap, i));
     if (words->str[words->len - 1] == '=')
         g_string_append(words, "none");
     return g_string_free(words, FALSE);
@@ -79,8 +80,19 @@ static void show_beside(const Spec *asked, const Spec *spec, GPtrArray *chosen)
 
 bool cli_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **error)
 {
+    LedgerResiduals *residuals = NULL;
+    if (search_has_auto(asked) && !ledger_residuals_shipped(&residuals, error))
+        return false;
+    const double reserve_bytes = ledger_reserve_bytes(residuals, NULL, asked);
+    ledger_residuals_free(residuals);
+    return cli_choose_reserved(asked, reserve_bytes, ret_spec, chosen, error);
+}
+
+bool cli_choose_reserved(const Spec *asked, double reserve_bytes, Spec *ret_spec, GPtrArray *chosen,
+                         GError **error)
+{
     Spec spec = *asked;
-    if (search_has_auto(asked) && !search_choose(asked, &spec, error))
+    if (search_has_auto(asked) && !search_choose_reserved(asked, reserve_bytes, &spec, error))
         return false;
     for (gsize i = 0; i < G_N_ELEMENTS(auto_fields); i++) {
         const int value = field_value(&spec, &auto_fields[i]);

@@ -7,6 +7,9 @@
 
 /* Chooses every "auto" of `asked` into `ret_spec` (a copy when there is none) and adds "key=value" for each to
  * `chosen` (char*, owned). Fails when a field cannot be chosen, or no choice is valid. */
+bool cli_choose_reserved(const Spec *asked, double reserve_bytes, Spec *ret_spec, GPtrArray *chosen,
+                         GError **error);
+/* The same with the ledger's memory reserve kept free. */
 bool cli_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **error);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct ExportArgs {
 static bool format_of(const char *word, ExchangeFormat *ret_format, GError **error)
 {
     for (int i = 0; word != NULL && i < exchange_words_format.count; i++)
-        if (g_str_equal(word, exchange_words_format.words[i])) {
+        if (g_str_equal(word, orr_word(&exchange_words_format, i))) {
             *ret_format = (ExchangeFormat)i;
             return true;
         }
@@ -43,7 +43,7 @@ static bool launch_of(const char *word, ExchangeFormat format, int *ret_launch, 
 {
     *ret_launch = -1;
     for (int i = 0; word != NULL && i < exchange_words_launch.count; i++)
-        if (g_str_equal(word, exchange_words_launch.words[i]))
+        if (g_str_equal(word, orr_word(&exchange_words_launch, i)))
             *ret_launch = i;
     if (word != NULL && *ret_launch < 0)
         return orr_fail(error, ORR_ERROR_INPUT, "--launch: %s; give sbatch or torchrun", word);
@@ -105,7 +105,7 @@ static bool run(const CliArgs *common, GError **error)
     const bool orders = csv || g_strcmp0(args->to, "schedule") == 0;
     ExchangeFormat format = EXCHANGE_FORMAT_COUNT;
     int launch = -1;
-    SpecSource source = {NULL, NULL, NULL, NULL};
+    SpecSource source = {0};
     g_autofree Spec *asked = g_new0(Spec, 1);
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GPtrArray) chosen = g_ptr_array_new_with_free_func(g_free);

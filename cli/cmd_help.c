@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/glossary.h"
 #include "cli/help.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -11,20 +12,32 @@
 typedef struct HelpArgs {
     CliArgs common;
     char *schema;
-    gboolean keys, man, bash;
+    gboolean keys, man, bash, zsh, fish, glossary;
 } HelpArgs;
 
 /* A field, or the nearest of commands and fields. */
 static bool help_topic(const char *word, GString *out, GError **error)
 {
     g_autoptr(GError) cause = NULL;
-    if (spec_help(word, out, &cause))
+    g_autoptr(GString) field = g_string_new(NULL);
+    const bool known = cli_glossary_help(word, out);
+    if (spec_help(word, field, &cause)) {
+        g_string_append_printf(out, "%s%s", known ? "\n" : "", field->str);
+        return true;
+    }
+    if (known)
         return true;
     int count = 0;
     (void)cli_commands(&count);
     g_autofree const char **names = cli_command_names();
+    g_autofree const char **terms = cli_glossary_words();
     const char *nearest = strchr(word, '.') == NULL ? orr_nearest(word, names, count) : NULL;
-    if (nearest != NULL)
+    const char *term = orr_nearest(word, terms, (int)g_strv_length((char **)terms));
+    if (nearest == NULL && term != NULL)
+        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
+                    "help: \"%s\" is no command, field or word of the glossary; did you mean %s?", word,
+                    term);
+    else if (nearest != NULL)
         g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "help: \"%s\" is no command; did you mean %s?", word,
                     nearest);
     else
@@ -65,6 +78,12 @@ static bool run(const CliArgs *common, GError **error)
         cli_help_man(out);
     else if (args->bash)
         cli_help_bash(out);
+    else if (args->zsh)
+        cli_help_zsh(out);
+    else if (args->fish)
+        cli_help_fish(out);
+    else if (args->glossary)
+        cli_glossary_markdown(out);
     else if (topic == NULL)
         cli_help_overview(out);
     else if (command != NULL)
@@ -81,16 +100,23 @@ static const CliFlag flags[] = {
     {"keys", CLI_FLAG_SWITCH, offsetof(HelpArgs, keys), NULL, "print the path of every field, a line each"},
     {"man", CLI_FLAG_SWITCH, offsetof(HelpArgs, man), NULL, "print the manual page (roff)"},
     {"bash", CLI_FLAG_SWITCH, offsetof(HelpArgs, bash), NULL, "print the completion script for bash"},
+    {"zsh", CLI_FLAG_SWITCH, offsetof(HelpArgs, zsh), NULL, "print the completion script for zsh"},
+    {"fish", CLI_FLAG_SWITCH, offsetof(HelpArgs, fish), NULL, "print the completion script for fish"},
+    {"glossary", CLI_FLAG_SWITCH, offsetof(HelpArgs, glossary), NULL,
+     "print the words of the field, as docs/GLOSSARY.md has them"},
 };
 
 const CliCommand cli_command_help = {
     .name = "help",
-    .usage = "[COMMAND | KEY]",
-    .summary = "a command, or a field of a scenario such as parallel.zero",
-    .help = "Explains a command, or a field of a scenario or profile: meaning, type, unit, range, default.\n"
+    .usage = "[COMMAND | KEY | WORD]",
+    .summary = "a command, a field such as parallel.zero, or a word of the field such as mfu",
+    .help = "Explains a command, a field of a scenario or profile (meaning, type, unit, range, default), or "
+            "a word of the "
+            "glossary.\n"
             "\n"
             "  orrery help run\n"
             "  orrery help parallel.zero\n"
+            "  orrery help mfu\n"
             "  orrery help --schema scenario > scenario.schema.json\n",
     .takes = CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,

@@ -17,7 +17,7 @@ static bool format_of(const char *word, int *ret_format, GError **error)
 {
     *ret_format = -1;
     for (int i = 0; word != NULL && i < exchange_words_format.count; i++)
-        if (g_str_equal(word, exchange_words_format.words[i]))
+        if (g_str_equal(word, orr_word(&exchange_words_format, i)))
             *ret_format = i;
     return word == NULL || *ret_format >= 0 ||
            orr_fail(error, ORR_ERROR_INPUT,

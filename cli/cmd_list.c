@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "costmodel/params.h"
-#include "sim/schedule.h"
+#include "schedule/schedule.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
 

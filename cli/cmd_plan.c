@@ -9,12 +9,13 @@
 #include "cli/output.h"
 #include "cli/vary.h"
 #include "plots/plots.h"
-#include "ledger/residuals.h"
+#include "ledger/memory.h"
 #include "plan/plan.h"
 
 typedef struct PlanArgs {
     CliArgs common;
-    char *deadline, *budget, *gpus, *accelerators, *clusters, *rate, *parameters, *plot;
+    char *deadline, *budget, *gpus, *accelerators, *clusters, *rate, *parameters, *plot, *batch_range,
+        *memory_reserve;
     gboolean svg;
 } PlanArgs;
 
@@ -69,10 +70,37 @@ static bool read_gpus(const char *text, Question *question, GError **error)
     return ok;
 }
 
+static bool read_batch_range(const char *text, PlanOptions *options, GError **error)
+{
+    if (text == NULL)
+        return true;
+    const char *dots = strstr(text, "..");
+    g_autofree char *low = dots != NULL ? g_strndup(text, (gsize)(dots - text)) : NULL;
+    gint64 first = 0, last = 0;
+    if (low == NULL || !g_ascii_string_to_signed(low, 10, 1, 100000000, &first, NULL) ||
+        !g_ascii_string_to_signed(dots + 2, 10, 1, 100000000, &last, NULL) || first > last)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "--batch-range: \"%s\" is no range of global batches in sequences; write it like 896..1152",
+            text);
+    options->batch_low = (int)first;
+    options->batch_high = (int)last;
+    return true;
+}
+
+/* Nothing on the terminal for what is done within a second. */
 static void show_progress(int done, int total, void *data)
 {
-    (void)data;
-    fprintf(stderr, "\r%d of %d GPU counts%s", done, total, done == total ? "\n" : "");
+    GTimer *timer = data;
+    const double elapsed_s = g_timer_elapsed(timer, NULL);
+    char left[ORR_TEXT_SIZE];
+    if (done >= total)
+        fprintf(stderr, elapsed_s > 1 ? "\r\033[K" : "");
+    else if (elapsed_s > 1 && done > 0)
+        fprintf(stderr, "\r\033[Kplanning: %d of %d GPU counts, about %s left", done, total,
+                orr_text_seconds(left, elapsed_s * (total - done) / done));
+    if (done == 0)
+        g_timer_start(timer);
 }
 
 static bool read_question(const PlanArgs *args, Question *question, GError **error)
@@ -91,7 +119,8 @@ static bool read_question(const PlanArgs *args, Question *question, GError **err
                          error) &&
            read_quantity("parameters", args->parameters, ORR_UNIT_TOKENS, &options->textbook_parameters,
                          error) &&
-           read_gpus(args->gpus, question, error);
+           ledger_reserve_parse(args->memory_reserve, &options->reserve, error) &&
+           read_batch_range(args->batch_range, options, error) && read_gpus(args->gpus, question, error);
 }
 
 /* --- kinds of GPU --- */
@@ -101,9 +130,13 @@ static bool add_kind(const char *key, const char *word, const Spec *base, const 
 {
     g_autofree Spec *spec = g_new(Spec, 1);
     Plan plan;
+    PlanOptions options = question->options;
     *spec = *base;
-    if (!cli_kind_read(key, word, base, &spec->cluster, error) ||
-        !plan_run(spec, &question->options, &plan, error))
+    if (!cli_kind_read(key, word, base, &spec->cluster, error))
+        return false;
+    g_autofree char *cluster = cli_kind_json(key, word, &spec->cluster);
+    options.cluster_json = cluster;
+    if (!plan_run(spec, &options, &plan, error))
         return false;
     g_array_append_val(plans, plan);
     return true;
@@ -169,9 +202,10 @@ static bool draw(const PlanArgs *args, const PlanPage *page, GError **error)
 static bool write_page(const CliArgs *common, const PlanPage *page, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    if (common->format == CLI_FORMAT_JSON)
-        plan_write_json(page, out);
-    else if (common->format == CLI_FORMAT_CSV)
+    if (common->format == CLI_FORMAT_JSON) {
+        if (!plan_write_json(page, out, error))
+            return false;
+    } else if (common->format == CLI_FORMAT_CSV)
         plan_write_csv(page, out);
     else
         plan_write_text(page, out);
@@ -187,13 +221,15 @@ static bool run(const CliArgs *common, GError **error)
 {
     const PlanArgs *args = (const PlanArgs *)common;
     Question question = {.gpus = NULL};
-    SpecSource source = {NULL, NULL, NULL, NULL};
+    SpecSource source = {0};
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GArray) plans = g_array_new(FALSE, TRUE, sizeof(Plan));
     g_array_set_clear_func(plans, clear_plan);
     LedgerResiduals *residuals = NULL;
+    g_autoptr(GTimer) timer = g_timer_new();
     bool ok = ledger_residuals_shipped(&residuals, error);
     question.options.residuals = residuals;
+    question.options.progress_data = timer;
     ok = ok && read_question(args, &question, error) &&
          spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error) &&
          run_plans(args, spec, &question, plans, error);
@@ -219,6 +255,9 @@ static const CliFlag flags[] = {
      "the fastest that costs no more; with --deadline both are kept"},
     {"gpus", CLI_FLAG_TEXT, offsetof(PlanArgs, gpus), "COUNTS",
      "only these GPU counts: 512,1024 or 64..4096 (doubling)"},
+    {"batch-range", CLI_FLAG_TEXT, offsetof(PlanArgs, batch_range), "LOW..HIGH",
+     "the global batch may move between these, so that more GPU counts share it evenly"},
+    CLI_FLAG_MEMORY_RESERVE(PlanArgs),
     {"accelerator", CLI_FLAG_TEXT, offsetof(PlanArgs, accelerators), "NAME[@USD],...",
      "these GPUs side by side, each in its reference node, with the price of a GPU-hour"},
     {"cluster", CLI_FLAG_TEXT, offsetof(PlanArgs, clusters), "NAME[@USD],...",

@@ -9,8 +9,8 @@
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *memory, *by, *steps, *kernels;
-    gboolean unfold, check;
+    char *trace, *memory, *by, *steps, *kernels, *memory_reserve;
+    gboolean unfold, check, verbose;
 } RunArgs;
 
 static void write_report(const Report *report, CliFormat format, GString *out)
@@ -94,15 +94,19 @@ static bool run(const CliArgs *common, GError **error)
     if (args->kernels != NULL)
         outputs[count++] = (CliOutput){"--kernels", args->kernels, kernels};
     outputs[count++] = (CliOutput){"the report", common->output, text};
+    LedgerReserveAsk reserve;
     MemoryWanted wanted;
-    if (!read_wanted(args, &wanted, error) || !cli_outputs_check(outputs, count, error))
+    if (!ledger_reserve_parse(args->memory_reserve, &reserve, error) || !read_wanted(args, &wanted, error) ||
+        !cli_outputs_check(outputs, count, error))
         return false;
 
     const ReportOptions options = {.unfold = args->unfold, .check = args->check, .record = recording(args)};
-    CliSimulation *simulation = cli_simulate(common->words[0], common->sets, &options, error);
+    CliSimulation *simulation =
+        cli_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
     const Report *report = &simulation->report;
+    simulation->report.verbose = args->verbose;
     if (args->trace != NULL)
         report_write_trace(report, trace);
     if (args->memory != NULL)
@@ -120,7 +124,7 @@ static bool run(const CliArgs *common, GError **error)
 
 static const CliFlag flags[] = {
     {"trace", CLI_FLAG_FILE, offsetof(RunArgs, trace), "FILE",
-     "also write a Chrome trace (open it in ui.perfetto.dev)"},
+     "also write a Chrome trace (open it in ui.perfetto.dev); as gzip where FILE ends in .gz"},
     {"memory", CLI_FLAG_FILE, offsetof(RunArgs, memory), "FILE",
      "also write the memory of every rank over time as CSV"},
     {"by", CLI_FLAG_TEXT, offsetof(RunArgs, by), "WHAT",
@@ -130,8 +134,10 @@ static const CliFlag flags[] = {
     {"kernels", CLI_FLAG_FILE, offsetof(RunArgs, kernels), "FILE",
      "also write every kernel and collective of a layer, the embedding and the head as CSV: size, seconds, "
      "FLOP/s"},
+    CLI_FLAG_MEMORY_RESERVE(RunArgs),
     {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},
+    {"verbose", CLI_FLAG_SWITCH, offsetof(RunArgs, verbose), NULL, "in text, every field that was defaulted"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},
 };
 
@@ -146,8 +152,9 @@ const CliCommand cli_command_run = {
         "\n"
         "  orrery run scenarios/examples/gpt3-175b.json\n"
         "  orrery run gpt3.json --set parallel.tensor=4 --set parallel.pipeline=16\n"
-        "  orrery run gpt3.json --format json --output report.json --trace trace.json\n"
-        "  orrery run gpt3.json --memory memory.csv --by tensor\n",
+        "  orrery run gpt3.json --format json --output report.json --trace trace.json.gz\n"
+        "  orrery run gpt3.json --memory memory.csv --by tensor\n"
+        "  orrery search gpt3.json --set parallel.tensor=auto --save - --output search.txt | orrery run -\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

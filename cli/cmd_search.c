@@ -5,19 +5,23 @@
 
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/kinds.h"
 #include "cli/output.h"
 #include "cli/team.h"
-#include "ledger/residuals.h"
+#include "base/file.h"
+#include "ledger/memory.h"
 #include "search/parallel.h"
 #include "search/choose.h"
-#include "search/front.h"
+#include "search/pareto.h"
+#include "search/plain.h"
+#include "search/scenario.h"
 #include "search/search.h"
 #include "spec/load.h"
 
 typedef struct SearchArgs {
     CliArgs common;
-    char *top, *jobs, *max_seconds, *accelerators, *clusters;
+    char *top, *jobs, *max_seconds, *accelerators, *clusters, *memory_reserve, *save, *save_all;
     gboolean exhaustive;
 } SearchArgs;
 
@@ -72,10 +76,70 @@ static bool write_result(const SearchArgs *args, const SearchResult *result, con
     g_assert_not_reached();
 }
 
+/* --- what is saved --- */
+
+/* Row `index` of the best, or that of what is plain behind them, as a scenario. */
+static bool write_scenario(const SearchResult *result, const SpecSource *source, int index, GString *out,
+                           GError **error)
+{
+    g_autofree Spec *chosen = g_new(Spec, 1);
+    const bool own = index < (int)result->best->len;
+    const SearchResult *from = own ? result : &result->plain->result;
+    search_point_spec(from->space, g_array_index(from->best, SearchRun, own ? (guint)index : 0).id, chosen);
+    return search_scenario_write(source, result->space->spec, chosen, NULL, out, error);
+}
+
+static bool save_all(const char *folder, const SearchResult *result, const SpecSource *source, bool quiet,
+                     GError **error)
+{
+    const int count = (int)result->best->len + (result->plain != NULL ? 1 : 0);
+    if (g_mkdir_with_parents(folder, 0777) != 0)
+        return orr_fail(error, ORR_ERROR_IO, "--save-all %s: cannot make the folder", folder);
+    for (int i = 0; i < count; i++) {
+        const bool plain = i == (int)result->best->len;
+        g_autofree char *name = plain ? g_strdup("recommended.json") : g_strdup_printf("%02d.json", i + 1);
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        g_autoptr(GString) text = g_string_new(NULL);
+        if (!write_scenario(result, source, i, text, error) ||
+            !orr_file_write(path, text->str, text->len, error))
+            return false;
+        cli_note(quiet, "orrery: wrote %s", path);
+    }
+    return true;
+}
+
+static bool save(const SearchArgs *args, const SearchResult *result, const SpecSource *source, GError **error)
+{
+    if (args->save == NULL && args->save_all == NULL)
+        return true;
+    if (result->best->len == 0)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--save: no configuration fits, so there is nothing to write");
+    if (args->save != NULL) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        if (!write_scenario(result, source, 0, text, error) || !cli_output_write(args->save, text, error))
+            return false;
+    }
+    return args->save_all == NULL || save_all(args->save_all, result, source, args->common.quiet, error);
+}
+
+/* Keeps the ledger's reserve, or what was asked; *ret_spare: it may go where nothing fits. */
+static bool set_reserve(const SearchArgs *args, const LedgerResiduals *residuals, Spec *spec, bool *ret_spare,
+                        GError **error)
+{
+    LedgerReserveAsk ask;
+    if (!ledger_reserve_parse(args->memory_reserve, &ask, error))
+        return false;
+    *ret_spare = !ask.given && spec->search.reserve_memory_bytes <= 0;
+    spec->search.reserve_memory_bytes = ledger_reserve_bytes(residuals, &ask, spec);
+    return true;
+}
+
 static bool search(const SearchArgs *args, const SearchOptions *options, Spec *spec, SpecSource *source,
                    GString *out, GError **error)
 {
     SearchResult result;
+    bool spare = false;
     if (!search_has_auto(spec))
         return orr_fail(
             error, ORR_ERROR_INPUT,
@@ -85,14 +149,17 @@ static bool search(const SearchArgs *args, const SearchOptions *options, Spec *s
     LedgerResiduals *residuals = NULL;
     if (!ledger_residuals_shipped(&residuals, error))
         return false;
-    if (!search_run(spec, options, &result, error)) {
+    if (!set_reserve(args, residuals, spec, &spare, error) ||
+        !search_run_reserved(spec, options, spare, &result, error)) {
         g_prefix_error(error, "%s: ", args->common.words[0]);
         ledger_residuals_free(residuals);
         return false;
     }
     result.residuals = residuals;
+    search_find_plain(&result, options);
     const bool first = options->team == NULL || options->team->rank == 0;
-    const bool ok = !first || write_result(args, &result, source, out, error);
+    const bool ok =
+        !first || (save(args, &result, source, error) && write_result(args, &result, source, out, error));
     search_result_clear(&result);
     ledger_residuals_free(residuals);
     return ok;
@@ -116,21 +183,32 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
                             GString *out, GError **error)
 {
     g_autoptr(GPtrArray) kinds = g_ptr_array_new_with_free_func(g_free);
-    SearchFront front;
+    SearchPareto front;
     if (!add_kinds("accelerator", args->accelerators, base, kinds, error) ||
         !add_kinds("cluster", args->clusters, base, kinds, error))
         return false;
     if (kinds->len == 0)
         g_ptr_array_add(kinds, g_memdup2(base, sizeof *base));
-    if (!search_front_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, options, &front, error))
+    if (args->save != NULL || args->save_all != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--save: give one machine, not several kinds or numbers of nodes");
+    LedgerResiduals *residuals = NULL;
+    bool ok = ledger_residuals_shipped(&residuals, error), spare = false;
+    for (guint i = 0; ok && i < kinds->len; i++)
+        ok = set_reserve(args, residuals, g_ptr_array_index(kinds, i), &spare, error);
+    ledger_residuals_free(residuals);
+    if (!ok)
+        return false;
+    if (!search_pareto_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, options, &front,
+                           error))
         return false;
     if (args->common.format == CLI_FORMAT_JSON)
-        search_front_write_json(&front, out);
+        search_pareto_write_json(&front, out);
     else if (args->common.format == CLI_FORMAT_CSV)
-        search_front_write_csv(&front, out);
+        search_pareto_write_csv(&front, out);
     else
-        search_front_write_text(&front, out);
-    search_front_clear(&front);
+        search_pareto_write_text(&front, out);
+    search_pareto_clear(&front);
     return true;
 }
 
@@ -142,12 +220,15 @@ static bool load_and_search(const SearchArgs *args, SearchOptions *options, GErr
         !read_count("jobs", args->jobs, &options->jobs, error) ||
         !read_seconds(args->max_seconds, &options->max_seconds, error))
         return false;
+    const CliOutput outputs[] = {{"--save", args->save, NULL}, {"the table", common->output, NULL}};
+    if (args->save != NULL && !cli_outputs_check(outputs, (int)G_N_ELEMENTS(outputs), error))
+        return false;
     g_autofree Spec *spec = g_new0(Spec, 1);
     SpecSource source;
     if (!spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
-    const bool several = search_front_asked(spec) || args->accelerators != NULL || args->clusters != NULL;
+    const bool several = search_pareto_asked(spec) || args->accelerators != NULL || args->clusters != NULL;
     const bool ok = (several ? search_machines(args, options, spec, out, error)
                              : search(args, options, spec, &source, out, error)) &&
                     (!first || cli_output_write(common->output, out, error));
@@ -169,8 +250,16 @@ static bool run(const CliArgs *common, GError **error)
                              .team = several ? &team.team : NULL};
     if (several)
         options.jobs = MAX(1, search_cores() / team.on_node);
+    CliInterrupt interrupt = {0};
+    if (!several) { /* mpirun ends its processes itself */
+        cli_interrupt_hold(&interrupt);
+        options.stop = cli_interrupt_seen;
+        options.stop_data = &interrupt;
+    }
     const bool ok = load_and_search(args, &options, error);
     cli_team_close(&team);
+    if (ok && interrupt.seen != 0)
+        exit(CLI_EXIT_INTERRUPTED);
     if (!ok && !speaks)
         exit(2);
     return ok;
@@ -181,11 +270,16 @@ static const CliFlag flags[] = {
      "configurations to report (and to prove), 5 by default"},
     {"jobs", CLI_FLAG_TEXT, offsetof(SearchArgs, jobs), "N", "threads; all cores by default (same answer)"},
     {"max-seconds", CLI_FLAG_TEXT, offsetof(SearchArgs, max_seconds), "S",
-     "stop then, with the best so far and how far from it the rest may be (the gap)"},
+     "stop then, with the best so far and how far from it the rest may be (the gap); so does Ctrl-C"},
     {"accelerator", CLI_FLAG_TEXT, offsetof(SearchArgs, accelerators), "NAME[@USD],...",
      "these GPUs side by side, each in its reference node, with the price of a GPU-hour"},
     {"cluster", CLI_FLAG_TEXT, offsetof(SearchArgs, clusters), "NAME[@USD],...",
      "these clusters side by side, with the price of a GPU-hour"},
+    {"save", CLI_FLAG_FILE, offsetof(SearchArgs, save), "FILE",
+     "write the best configuration as a complete scenario"},
+    {"save-all", CLI_FLAG_FILE, offsetof(SearchArgs, save_all), "FOLDER",
+     "write every one that is reported, 01.json the best"},
+    CLI_FLAG_MEMORY_RESERVE(SearchArgs),
     {"exhaustive", CLI_FLAG_SWITCH, offsetof(SearchArgs, exhaustive), NULL,
      "simulate every point instead of proving that most cannot win (same answer, slower)"},
 };
@@ -209,7 +303,8 @@ const CliCommand cli_command_search = {
             "\n"
             "  orrery search scenarios/examples/search-mt-nlg-530b.json\n"
             "  orrery search gpt3.json --set parallel.tensor=auto --set parallel.pipeline=auto --top 10\n"
-            "  orrery search gpt3.json --set training.micro_batch=auto --format json --output best.json\n",
+            "  orrery search gpt3.json --set training.micro_batch=auto --save best.json && orrery run "
+            "best.json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

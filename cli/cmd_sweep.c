@@ -305,6 +305,18 @@ static void write_csv(const GArray *fields, const GArray *rows, GString *out)
 
 /* --- the command --- */
 
+static bool holds(const char *outer, const char *inner)
+{
+    const gsize length = strlen(outer);
+    return strncmp(outer, inner, length) == 0 && (inner[length] == '\0' || inner[length] == '.');
+}
+
+/* One is the other, or lies within it: "parallel" and "parallel.tensor". */
+static bool overlaps(const char *a, const char *b)
+{
+    return holds(a, b) || holds(b, a);
+}
+
 static bool read_fields(const SweepArgs *args, GArray *fields, GError **error)
 {
     for (char **text = args->vary; text != NULL && *text != NULL; text++) {
@@ -313,8 +325,11 @@ static bool read_fields(const SweepArgs *args, GArray *fields, GError **error)
             return false;
         g_array_append_val(fields, vary);
         for (guint i = 0; i + 1 < fields->len; i++)
-            if (g_str_equal(g_array_index(fields, CliVary, i).key, vary.key))
-                return orr_fail(error, ORR_ERROR_INPUT, "--vary %s: the field is varied twice", vary.key);
+            if (overlaps(g_array_index(fields, CliVary, i).key, vary.key))
+                return orr_fail(error, ORR_ERROR_INPUT,
+                                "--vary %s: overlaps --vary %s, and one would undo the other; no field can "
+                                "be varied twice",
+                                vary.key, g_array_index(fields, CliVary, i).key);
     }
     return fields->len > 0 ||
            orr_fail(error, ORR_ERROR_INPUT,

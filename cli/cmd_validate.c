@@ -11,7 +11,7 @@
 typedef struct ValidateArgs {
     CliArgs common;
     char *residuals, *plot;
-    gboolean rows, leave_one_out;
+    gboolean rows, leave_one_out, reserve, defaults;
 } ValidateArgs;
 
 static void show_progress(int done, int total, void *data)
@@ -26,6 +26,8 @@ static void write_ledger(const Ledger *ledger, const ValidateArgs *args, GString
         ledger_write_json(ledger, out);
     else if (args->common.format == CLI_FORMAT_CSV)
         ledger_write_csv(ledger, out);
+    else if (args->reserve)
+        ledger_write_reserve(ledger, out);
     else if (args->leave_one_out)
         ledger_write_left_out(ledger, out);
     else
@@ -73,6 +75,29 @@ static bool write_all(Ledger *ledger, const ValidateArgs *args, GError **error)
     return (args->plot == NULL || draw(ledger, args, error)) && cli_outputs_write(outputs, count, error);
 }
 
+/* The same files with their software's defaults; `stated` is the replay of what they say. */
+static bool write_defaults(const Ledger *stated, const ValidateArgs *args, GError **error)
+{
+    const CliArgs *common = &args->common;
+    g_autoptr(GPtrArray) sets = g_ptr_array_new();
+    for (char **set = common->sets; set != NULL && *set != NULL; set++)
+        g_ptr_array_add(sets, *set);
+    for (const char *const *set = ledger_defaults_sets; *set != NULL; set++)
+        g_ptr_array_add(sets, (gpointer)*set);
+    g_ptr_array_add(sets, NULL);
+    Ledger defaults;
+    if (!ledger_replay((const char *const *)common->words, (int)g_strv_length(common->words),
+                       (const char *const *)sets->pdata, search_choose, NULL, NULL, &defaults, error))
+        return false;
+    g_autoptr(GString) out = g_string_new(NULL);
+    if (common->format == CLI_FORMAT_JSON)
+        ledger_write_defaults_json(stated, &defaults, out);
+    else
+        ledger_write_defaults_text(stated, &defaults, out);
+    ledger_clear(&defaults);
+    return cli_output_write(common->output, out, error);
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const ValidateArgs *args = (const ValidateArgs *)common;
@@ -90,7 +115,7 @@ static bool run(const CliArgs *common, GError **error)
         if (row->note != NULL)
             cli_note(common->quiet, "orrery: %s; the row is replayed without it", row->note);
     }
-    const bool ok = write_all(&ledger, args, error);
+    const bool ok = args->defaults ? write_defaults(&ledger, args, error) : write_all(&ledger, args, error);
     ledger_clear(&ledger);
     return ok;
 }
@@ -100,8 +125,14 @@ static const CliFlag flags[] = {
      "in text, every run and not only each source"},
     {"leave-one-out", CLI_FLAG_SWITCH, offsetof(ValidateArgs, leave_one_out), NULL,
      "intervals of each source made from the other sources alone: coverage and width"},
+    {"reserve", CLI_FLAG_SWITCH, offsetof(ValidateArgs, reserve), NULL,
+     "the memory that run, search and plan keep free: of each framework, and how many runs it covers"},
+    {"software-defaults", CLI_FLAG_SWITCH, offsetof(ValidateArgs, defaults), NULL,
+     "the error of each source beside that of the same rows with attention, overlap, compiler and graphs "
+     "left to "
+     "the framework's defaults"},
     {"residuals", CLI_FLAG_FILE, offsetof(ValidateArgs, residuals), "FILE",
-     "write how far each run lay from its prediction: what intervals are made from"},
+     "write how far each run lay from its prediction: what intervals and memory reserves are made from"},
     {"plot", CLI_FLAG_FILE, offsetof(ValidateArgs, plot), "DIR",
      "draw predicted against measured with gnuplot: ledger.png and ledger.csv"},
 };
@@ -122,8 +153,9 @@ const CliCommand cli_command_validate = {
         "\n"
         "The intervals that run prints, and the picture, are made anew with\n"
         "\n"
-        "  orrery validate scenarios/measurements/*.json --residuals scenarios/residuals.json --plot "
-        "docs/images\n",
+        "  orrery validate scenarios/measurements/*.json scenarios/blind/*.json --residuals "
+        "scenarios/residuals.json\n"
+        "  orrery validate scenarios/measurements/*.json --plot docs/images\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -37,6 +37,14 @@ typedef struct CliFlag {
     const char *help;
 } CliFlag;
 
+/* A row of `flags` for a struct with a member char *memory_reserve. */
+#define CLI_FLAG_MEMORY_RESERVE(type)                                                                        \
+    {                                                                                                        \
+        "memory-reserve", CLI_FLAG_TEXT, offsetof(type, memory_reserve), "FRAC|BYTES",                       \
+            "memory of a GPU to keep free, as 0.1 or \"8 GiB\" (default: what 98 % of published runs took "  \
+            "beyond their prediction)"                                                                       \
+    }
+
 typedef enum { CLI_TAKES_SET = 1, CLI_TAKES_FORMAT = 2, CLI_TAKES_OUTPUT = 4, CLI_TAKES_QUIET = 8 } CliTakes;
 
 typedef struct CliCommand {
@@ -54,7 +62,7 @@ typedef struct CliCommand {
 
 extern const CliCommand cli_command_run, cli_command_plot, cli_command_validate, cli_command_list,
     cli_command_help, cli_command_calibrate, cli_command_plan, cli_command_sweep, cli_command_compare,
-    cli_command_search, cli_command_export, cli_command_import;
+    cli_command_search, cli_command_explain, cli_command_export, cli_command_import;
 
 /* In the order of the overview. */
 const CliCommand *const *cli_commands(int *ret_count);

@@ -10,5 +10,7 @@ void cli_help_command(const CliCommand *command, GString *out);
 void cli_help_man(GString *out);
 /* A bash completion script. */
 void cli_help_bash(GString *out);
+void cli_help_zsh(GString *out);
+void cli_help_fish(GString *out);
 
 #endif

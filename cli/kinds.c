@@ -45,3 +45,20 @@ bool cli_kind_read(const char *key, const char *word, const Spec *base, SpecClus
     *ret_cluster = cluster;
     return true;
 }
+
+char *cli_kind_json(const char *key, const char *word, const SpecCluster *cluster)
+{
+    const char *at = strrchr(word, '@');
+    g_autofree char *name = at != NULL ? g_strndup(word, (gsize)(at - word)) : g_strdup(word);
+    GString *text = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, text, true);
+    orr_jw_begin(&w, NULL, '{');
+    orr_jw_text(&w, g_str_equal(key, "cluster") ? "preset" : "accelerator", name);
+    if (at != NULL)
+        orr_jw_number(&w, "usd_per_gpu_hour", cluster->usd_per_gpu_hour);
+    if (cluster->pue > 0)
+        orr_jw_number(&w, "pue", cluster->pue);
+    orr_jw_end(&w, '}');
+    return g_string_free(text, FALSE);
+}

@@ -7,6 +7,9 @@
 
 /* The cluster of a preset (`key` "cluster"), or the reference node of an accelerator (`key` "accelerator"), with as many
  * GPUs as `base` has and the price of a GPU-hour behind the "@". `key` names the flag in errors. */
+/* The same as JSON text, for a scenario's "cluster" (without nodes); g_free. */
+char *cli_kind_json(const char *key, const char *word, const SpecCluster *cluster);
+
 bool cli_kind_read(const char *key, const char *word, const Spec *base, SpecCluster *ret_cluster,
                    GError **error);
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/args.h"
 #include "cli/help.h"
+#include "cli/input.h"
 #include "cli/output.h"
 
 enum { EXIT_DONE = 0, EXIT_INTERNAL = 1, EXIT_INPUT = 2 };
@@ -18,6 +19,23 @@ static bool print(const char *text, GError **error)
 {
     g_autoptr(GString) out = g_string_new(text);
     return cli_output_write(NULL, out, error);
+}
+
+/* No output may take the place of an input of the same command. */
+static bool spares_inputs(const CliCommand *command, const CliArgs *args, GError **error)
+{
+    int count = 0;
+    g_autofree CliFlag *flags = cli_all_flags(command, &count);
+    for (int i = 0; i < count; i++) {
+        const char *path = NULL;
+        if (flags[i].kind == CLI_FLAG_FILE)
+            memcpy(&path, (const char *)args + flags[i].offset, sizeof path);
+        for (char **word = args->words; path != NULL && word != NULL && *word != NULL; word++)
+            if (cli_same_file(path, *word))
+                return orr_fail(error, ORR_ERROR_INPUT, "--%s %s: is the input; give another file",
+                                flags[i].name, path);
+    }
+    return true;
 }
 
 static bool run_command(const CliCommand *command, int argc, char **argv, GError **error)
@@ -29,7 +47,8 @@ static bool run_command(const CliCommand *command, int argc, char **argv, GError
         cli_help_command(command, help);
         ok = print(help->str, error);
     } else if (ok) {
-        ok = command->run(args, error);
+        ok = spares_inputs(command, args, error) && cli_input_hold(args->words, error) &&
+             command->run(args, error);
     }
     cli_args_clear(command, args);
     g_free(args);
@@ -71,7 +90,14 @@ static bool run_line(int argc, char **argv, GError **error)
 /* One line, whatever the message was made of. */
 static void print_error(const GError *error)
 {
+    enum { MOST = 2000 }; /* a key of megabytes is no message */
     g_autofree char *message = g_utf8_make_valid(error->message, -1);
+    if (strlen(message) > MOST) {
+        *g_utf8_find_prev_char(message, message + MOST) = '\0';
+        char *cut = g_strconcat(message, " ...", NULL);
+        g_free(message);
+        message = cut;
+    }
     for (char *c = message; *c != '\0'; c++) {
         if (g_ascii_iscntrl(*c))
             *c = ' ';

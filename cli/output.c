@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
+#include "cli/gzip.h"
 
 static bool is_stdout(const char *path)
 {
@@ -18,6 +20,15 @@ static bool same_place(const char *a, const char *b)
         return is_stdout(a) && is_stdout(b);
     g_autofree char *full_a = g_canonicalize_filename(a, NULL), *full_b = g_canonicalize_filename(b, NULL);
     return strcmp(full_a, full_b) == 0;
+}
+
+bool cli_same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    if (is_stdout(a) || is_stdout(b))
+        return false;
+    return same_place(a, b) || (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+                                of_a.st_ino == of_b.st_ino && S_ISREG(of_a.st_mode));
 }
 
 bool cli_outputs_check(const CliOutput *outputs, int count, GError **error)
@@ -49,7 +60,15 @@ static bool write_stdout(const GString *text, GError **error)
 
 bool cli_output_write(const char *path, const GString *text, GError **error)
 {
-    return is_stdout(path) ? write_stdout(text, error) : orr_file_write(path, text->str, text->len, error);
+    if (is_stdout(path))
+        return write_stdout(text, error);
+    if (!g_str_has_suffix(path, ".gz"))
+        return orr_file_write(path, text->str, text->len, error);
+    GByteArray *packed = cli_gzip(text->str, text->len, path, error);
+    const bool ok = packed != NULL && orr_file_write(path, (const char *)packed->data, packed->len, error);
+    if (packed != NULL)
+        g_byte_array_unref(packed);
+    return ok;
 }
 
 bool cli_outputs_write(const CliOutput *outputs, int count, GError **error)

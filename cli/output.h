@@ -20,6 +20,9 @@ bool cli_outputs_check(const CliOutput *outputs, int count, GError **error);
 /* Writes all in order. A failure names the output, and those that were already written. */
 bool cli_outputs_write(const CliOutput *outputs, int count, GError **error);
 
+/* Whether two paths are one file, by whatever name; "-" is none. */
+bool cli_same_file(const char *a, const char *b);
+
 /* One output. */
 bool cli_output_write(const char *path, const GString *text, GError **error);
 

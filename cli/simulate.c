@@ -3,34 +3,51 @@
 
 #include "cli/chosen.h"
 #include "ledger/interval.h"
+#include "ledger/memory.h"
 
-static bool simulate(const char *path, char **sets, const ReportOptions *options, CliSimulation *simulation,
-                     GError **error)
+static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve,
+                   const LedgerResiduals *residuals, const Spec *asked, CliSimulation *simulation,
+                   GError **error)
 {
-    Spec asked;
-    LedgerResiduals *residuals = NULL;
-    if (!spec_load_file(path, (const char *const *)sets, true, &asked, &simulation->source, error) ||
-        !cli_choose(&asked, &simulation->spec, simulation->chosen, error) ||
-        !ledger_residuals_shipped(&residuals, error))
+    const double reserve_bytes = ledger_reserve_bytes(residuals, reserve, asked);
+    if (!cli_choose_reserved(asked, reserve_bytes, &simulation->spec, simulation->chosen, error) ||
+        !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report,
+                    error))
         return false;
-    const bool ok = report_run(&simulation->spec, &simulation->source, options, simulation->arena,
-                               &simulation->report, error);
-    if (ok)
-        ledger_interval_fill(residuals, simulation->arena, &simulation->report);
-    ledger_residuals_free(residuals);
+    ledger_interval_fill(residuals, simulation->arena, &simulation->report);
+    ledger_memory_fill(residuals, reserve, &simulation->report);
     simulation->report.chosen = simulation->chosen;
+    return true;
+}
+
+static bool simulate(const char *path, char **sets, const LedgerReserveAsk *reserve,
+                     const ReportOptions *options, CliSimulation *simulation, GError **error)
+{
+    g_autofree Spec *asked = g_new(Spec, 1);
+    LedgerResiduals *residuals = NULL;
+    const bool ok =
+        spec_load_file(path, (const char *const *)sets, true, asked, &simulation->source, error) &&
+        ledger_residuals_shipped(&residuals, error) &&
+        report(options, reserve, residuals, asked, simulation, error);
+    ledger_residuals_free(residuals);
     return ok;
 }
 
-CliSimulation *cli_simulate(const char *path, char **sets, const ReportOptions *options, GError **error)
+CliSimulation *cli_simulate_reserved(const char *path, char **sets, const LedgerReserveAsk *reserve,
+                                     const ReportOptions *options, GError **error)
 {
     CliSimulation *simulation = g_new0(CliSimulation, 1);
     simulation->arena = orr_arena_new();
     simulation->chosen = g_ptr_array_new_with_free_func(g_free);
-    if (simulate(path, sets, options, simulation, error))
+    if (simulate(path, sets, reserve, options, simulation, error))
         return simulation;
     cli_simulation_free(simulation);
     return NULL;
+}
+
+CliSimulation *cli_simulate(const char *path, char **sets, const ReportOptions *options, GError **error)
+{
+    return cli_simulate_reserved(path, sets, NULL, options, error);
 }
 
 void cli_simulation_free(CliSimulation *simulation)

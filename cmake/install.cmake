@@ -7,3 +7,5 @@ install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES docs/orrery.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
 install(FILES completions/orrery.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
   RENAME orrery OPTIONAL)
+install(FILES completions/_orrery DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions OPTIONAL)
+install(FILES completions/orrery.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d OPTIONAL)

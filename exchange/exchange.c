@@ -55,7 +55,7 @@ static const FormatRow rows[EXCHANGE_FORMAT_COUNT] = {
 
 static const char *const format_list[] = {"megatron",   "megatron-bridge", "deepspeed",
                                           "torchtitan", "nanotron",        "hf"};
-const SpecWords exchange_words_format = {"a format", format_list, (int)G_N_ELEMENTS(format_list)};
+const SpecWords exchange_words_format = {"a format", format_list, (int)G_N_ELEMENTS(format_list), 0};
 G_STATIC_ASSERT(G_N_ELEMENTS(format_list) == EXCHANGE_FORMAT_COUNT);
 
 /* --- export --- */

@@ -50,6 +50,45 @@ static void put_zero(const Spec *spec, Settings *out)
     settings_bool(out, "zero_optimization.zero_quantized_gradients", parallel->quantized_gradient_reduce);
 }
 
+static void put_tier(const Spec *spec, const char *part, SpecTier tier, Settings *out)
+{
+    g_autofree char *device = g_strconcat("zero_optimization.", part, ".device", NULL);
+    g_autofree char *pinned = g_strconcat("zero_optimization.", part, ".pin_memory", NULL);
+    if (tier == SPEC_TIER_GPU)
+        return;
+    settings_text(out, device, tier == SPEC_TIER_HOST ? "cpu" : "nvme");
+    settings_bool(out, pinned, spec->offload.pinned);
+}
+
+static void put_offload(const Spec *spec, Settings *out)
+{
+    const SpecOffload *offload = &spec->offload;
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    if (!spec_offloads_states(offload))
+        return;
+    put_tier(spec, "offload_optimizer", offload->optimizer.tier, out);
+    if (offload->ratio < 1 && offload->optimizer.tier != SPEC_TIER_GPU)
+        settings_raw(out, "zero_optimization.offload_optimizer.ratio",
+                     g_ascii_formatd(text, sizeof text, "%.15g", offload->ratio));
+    if (spec->parallel.zero < 3)
+        return;
+    put_tier(spec, "offload_param", offload->weights.tier, out);
+    settings_raw(out, "zero_optimization.sub_group_size",
+                 g_ascii_formatd(text, sizeof text, "%.15g", offload->subgroup_parameters));
+}
+
+/* Orders that its own code has not: the file could not say them. */
+static bool says_scheme(const Spec *spec, GError **error)
+{
+    const SpecOffload *offload = &spec->offload;
+    const char *word = spec_word(&spec_words_offload, (int)offload->scheme);
+    const bool own = offload->update == SPEC_UPDATE_BARRIER && !offload->direct && !offload->fp32_transfer;
+    if (!spec_offloads_states(offload) || own)
+        return true;
+    return exchange_export_refuse(error, EXCHANGE_FORMAT_DEEPSPEED, "offload.scheme", word,
+                                  "give zero-offload, twin-flow, zero3-offload or zero-infinity");
+}
+
 static bool refuse(GError **error, const char *key, const char *value, const char *hint)
 {
     return exchange_export_refuse(error, EXCHANGE_FORMAT_DEEPSPEED, key, value, hint);
@@ -123,7 +162,7 @@ bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error)
 {
     const SpecTraining *training = &spec->training;
     const SpecPrecision precision = training->precision;
-    if (!check(spec, error))
+    if (!check(spec, error) || !says_scheme(spec, error))
         return false;
     settings_int(out, "train_batch_size", training->global_batch);
     settings_int(out, "train_micro_batch_size_per_gpu", training->micro_batch);
@@ -133,6 +172,7 @@ bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error)
     settings_bool(out, "fp16.enabled", precision == SPEC_PRECISION_FP16);
     settings_bool(out, "bf16.enabled", precision == SPEC_PRECISION_BF16);
     put_zero(spec, out);
+    put_offload(spec, out);
     if (spec->parallel.tensor > 1)
         settings_int(out, "tensor_parallel.autotp_size", spec->parallel.tensor);
     leave_to_script(spec, out);

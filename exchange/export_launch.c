@@ -5,7 +5,7 @@
 #include "exchange/internal.h"
 
 static const char *const launch_list[] = {"sbatch", "torchrun"};
-const SpecWords exchange_words_launch = {"a launcher", launch_list, (int)G_N_ELEMENTS(launch_list)};
+const SpecWords exchange_words_launch = {"a launcher", launch_list, (int)G_N_ELEMENTS(launch_list), 0};
 G_STATIC_ASSERT(G_N_ELEMENTS(launch_list) == EXCHANGE_LAUNCH_COUNT);
 
 #define YOURS "  " SETTINGS_PLACEHOLDER "\n"

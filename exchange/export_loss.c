@@ -64,7 +64,7 @@ static void compare_overlap(const Spec *spec, const OrrJson *back, ExchangeLoss 
 {
     const OrrJson *list = at(back, "execution", "overlap");
     for (int i = 0; i < spec_words_overlap.count; i++) {
-        const char *word = spec_words_overlap.words[i];
+        const char *word = orr_word(&spec_words_overlap, i);
         const bool asked = (spec->execution.overlap & 1u << i) != 0;
         const bool on = asked || (spec_overlap(spec) & 1u << i) != 0;
         const bool gathers = spec->parallel.zero > 0 || strcmp(word, "param_gather") != 0;

@@ -188,11 +188,12 @@ static bool put_pipeline(const Export *export)
     const SpecParallel *parallel = &export->spec->parallel;
     if (parallel->pipeline == 1)
         return true;
-    if (parallel->schedule != SPEC_SCHEDULE_1F1B && parallel->schedule != SPEC_SCHEDULE_INTERLEAVED)
+    const SimSchedule *schedule = sim_schedule_at((int)parallel->schedule);
+    if (!sim_schedule_has(schedule, SIM_TRAIT_USUAL))
         return refuse(export, "parallel.schedule", spec_word(&spec_words_schedule, (int)parallel->schedule),
                       "give 1f1b or interleaved");
     const bool chunks = parallel->virtual_stages > 1;
-    if (chunks && (parallel->schedule != SPEC_SCHEDULE_INTERLEAVED))
+    if (chunks && schedule->fixed_chunks == 1)
         return refuse(export, "parallel.virtual_stages", "above 1 with 1f1b", "give schedule interleaved");
     if (spec_deferred_heads(export->spec) > 0) {
         put_switch(export, "defer-embedding-wgrad-compute", "comm_overlap.defer_embedding_wgrad_compute",
@@ -247,6 +248,18 @@ static void put_gradients(const Export *export)
         settings_text(export->out, "grad-reduce-in-bf16", NULL);
 }
 
+/* Its hybrid optimizer keeps a share of the states on the host; weights and other orders it has not. */
+static bool says_offload(const Export *export)
+{
+    const SpecOffload *offload = &export->spec->offload;
+    const bool own = offload->optimizer.tier == SPEC_TIER_HOST && offload->weights.tier == SPEC_TIER_GPU &&
+                     offload->update == SPEC_UPDATE_BARRIER && !offload->direct;
+    if (!spec_offloads_states(offload) || own)
+        return true;
+    return refuse(export, "offload.scheme", spec_word(&spec_words_offload, (int)offload->scheme),
+                  "give zero-offload or twin-flow");
+}
+
 /* What Megatron-FSDP asks for besides; its weight gradients are not added inside the GEMM. */
 static void put_fsdp(const Export *export, const char *strategy)
 {
@@ -270,6 +283,17 @@ static bool put_data(const Export *export)
                parallel->sequence_parallel == 1 && parallel->tensor > 1);
     if (export->spec->offload.activation_layers > 0)
         put_switch(export, NULL, "model.cpu_offloading", true);
+    if (!says_offload(export))
+        return false;
+    if (spec_offloads_states(&export->spec->offload)) {
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        put_switch(export, "optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", true);
+        g_ascii_formatd(text, sizeof text, "%.15g", export->spec->offload.ratio);
+        if (export->bridge)
+            settings_raw(export->out, "optimizer.optimizer_offload_fraction", text);
+        else
+            settings_text(export->out, "optimizer-offload-fraction", text);
+    }
     put_switch(export, "use-distributed-optimizer", "ddp.use_distributed_optimizer", parallel->zero > 0);
     put_switch(export, "use-megatron-fsdp", "ddp.use_megatron_fsdp", parallel->zero > 1);
     if (parallel->zero > 1)
@@ -341,7 +365,7 @@ static void put_modules(const Export *export, unsigned modules)
                                    count++ == 0     ? ""
                                    : export->bridge ? ","
                                                     : " ",
-                                   spec_words_module.words[i]);
+                                   orr_word(&spec_words_module, i));
     if (export->bridge)
         g_string_append_c(text, ']');
     settings_raw(export->out, name_of(export, "recompute-modules", "model.recompute_modules"), text->str);

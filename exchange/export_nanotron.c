@@ -1,6 +1,8 @@
 /* exchange/export_nanotron.c - a scenario as a nanotron configuration in YAML: its Llama family, dense.
  * Source of the names: nanotron/config/{config,parallelism_config,models_config}.py;
  * of what is refused: config.py (__post_init__), trainer.py (context ranks). */
+#include <string.h>
+
 #include <math.h>
 
 #include "exchange/internal.h"
@@ -30,13 +32,12 @@ static bool has_execution(const Spec *spec, GError **error)
     const SpecTraining *training = &spec->training;
     const SpecRecomputeMode mode = training->recompute.mode;
     const char *precision = spec_word(&spec_words_precision, (int)training->precision);
+    const char *schedule = spec_word(&spec_words_schedule, (int)parallel->schedule);
     if (parallel->zero > 1)
         return refuse(error, "parallel.zero", parallel->zero == 2 ? "2" : "3", "give 0 or 1");
     if (parallel->pipeline > 1 &&
-        (parallel->virtual_stages > 1 ||
-         (parallel->schedule != SPEC_SCHEDULE_1F1B && parallel->schedule != SPEC_SCHEDULE_GPIPE)))
-        return refuse(error, "parallel.schedule", spec_word(&spec_words_schedule, (int)parallel->schedule),
-                      "give 1f1b or gpipe, without virtual stages");
+        (parallel->virtual_stages > 1 || (strcmp(schedule, "1f1b") != 0 && strcmp(schedule, "gpipe") != 0)))
+        return refuse(error, "parallel.schedule", schedule, "give 1f1b or gpipe, without virtual stages");
     if (mode != SPEC_RECOMPUTE_NONE && (mode != SPEC_RECOMPUTE_FULL || training->recompute.layers > 0))
         return refuse(error, "training.recompute", spec_word(&spec_words_recompute, (int)mode),
                       "give none or full");
@@ -70,7 +71,9 @@ static void put_parallelism(const Spec *spec, Settings *out)
     settings_int(out, "parallelism.tp", parallel->tensor);
     settings_int(out, "parallelism.context_parallel_size", parallel->context);
     settings_int(out, "parallelism.expert_parallel_size", 1);
-    settings_text(out, "parallelism.pp_engine", parallel->schedule == SPEC_SCHEDULE_GPIPE ? "afab" : "1f1b");
+    settings_text(out, "parallelism.pp_engine",
+                  strcmp(spec_word(&spec_words_schedule, (int)parallel->schedule), "gpipe") == 0 ? "afab"
+                                                                                                 : "1f1b");
     settings_text(out, "parallelism.tp_mode",
                   parallel->sequence_parallel == 1 ? "REDUCE_SCATTER" : "ALL_REDUCE");
     settings_bool(out, "parallelism.tp_linear_async_communication",
@@ -128,6 +131,10 @@ bool exchange_export_nanotron(const Spec *spec, Settings *out, GError **error)
 {
     const SpecTraining *training = &spec->training;
     const double step_tokens = (double)training->global_batch * training->sequence_length;
+    if (spec_offloads_states(&spec->offload))
+        return exchange_export_refuse(error, EXCHANGE_FORMAT_NANOTRON, "offload.scheme",
+                                      spec_word(&spec_words_offload, (int)spec->offload.scheme),
+                                      "give none: it keeps all states on the GPU");
     if (!has_model(spec, error) || !has_execution(spec, error))
         return false;
     settings_text(out, "general.project", "orrery");

@@ -4,14 +4,23 @@
 
 #include "exchange/torchtitan.h"
 
-const ExchangeWordPair torchtitan_schedules[6] = {
-    {SPEC_SCHEDULE_1F1B, "1F1B"},
-    {SPEC_SCHEDULE_GPIPE, "GPipe"},
-    {SPEC_SCHEDULE_INTERLEAVED, "Interleaved1F1B"},
-    {SPEC_SCHEDULE_BREADTH_FIRST, "LoopedBFS"},
-    {SPEC_SCHEDULE_ZB_V, "ZBVZeroBubble"},
-    {SPEC_SCHEDULE_DUALPIPEV, "DualPipeV"},
+const TorchtitanSchedule torchtitan_schedules[6] = {
+    {"1f1b", "1F1B"},
+    {"gpipe", "GPipe"},
+    {"interleaved", "Interleaved1F1B"},
+    {"breadth-first", "LoopedBFS"},
+    {"zb-v", "ZBVZeroBubble"},
+    {"dualpipev", "DualPipeV"},
 };
+
+/* torchtitan's word for a schedule; NULL: it has none. */
+static const char *word_of(const char *schedule)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(torchtitan_schedules); i++)
+        if (strcmp(torchtitan_schedules[i].schedule, schedule) == 0)
+            return torchtitan_schedules[i].word;
+    return NULL;
+}
 
 static bool refuse(GError **error, const char *key, const char *value, const char *hint)
 {
@@ -139,10 +148,9 @@ static int layers_per_stage(const Spec *spec)
 static bool put_pipeline(const Spec *spec, Settings *out, GError **error)
 {
     const SpecParallel *parallel = &spec->parallel;
-    const char *schedule = exchange_pair_word(torchtitan_schedules, (int)G_N_ELEMENTS(torchtitan_schedules),
-                                              (int)parallel->schedule);
-    const bool looped =
-        parallel->schedule == SPEC_SCHEDULE_INTERLEAVED || parallel->schedule == SPEC_SCHEDULE_BREADTH_FIRST;
+    const char *schedule = word_of(spec_word(&spec_words_schedule, (int)parallel->schedule));
+    const SimSchedule *row = sim_schedule_at((int)parallel->schedule);
+    const bool looped = row != NULL && row->fixed_chunks == 0;
     settings_int(out, "parallelism.pipeline_parallel_degree", parallel->pipeline);
     if (parallel->pipeline == 1)
         return true;
@@ -237,6 +245,9 @@ static bool check(const Spec *spec, GError **error)
 bool exchange_export_torchtitan(const Spec *spec, Settings *out, GError **error)
 {
     const SpecParallel *parallel = &spec->parallel;
+    if (spec_offloads_states(&spec->offload))
+        return refuse(error, "offload.scheme", spec_word(&spec_words_offload, (int)spec->offload.scheme),
+                      "give none: training.enable_cpu_offload is set by hand");
     if (parallel->zero == 1)
         return refuse(error, "parallel.zero", "1", "give 0 (DDP), 2 or 3 (FSDP2)");
     if (parallel->tensor > 1 && parallel->sequence_parallel != 1)

@@ -34,20 +34,74 @@ static bool filled_by_trainer(const Settings *settings)
     return false;
 }
 
-static void warn_offload(const ExchangeImport *import)
+static const char *tier_of(const ExchangeImport *import, const char *part)
 {
-    static const char *const keys[][2] = {{"zero_optimization.offload_optimizer", "optimizer states"},
-                                          {"zero_optimization.offload_param", "weights"}};
-    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
-        g_autofree char *device = g_strconcat(keys[i][0], ".device", NULL);
-        g_autofree char *pinned = g_strconcat(keys[i][0], ".pin_memory", NULL);
-        const char *where = exchange_import_text(import, device);
-        exchange_import_text(import, pinned);
-        if (where != NULL && strcmp(where, "none") != 0)
-            exchange_import_warn(
-                import, "%s: %s: %s on the host are not simulated; the scenario keeps them on the GPU",
-                device, where, keys[i][1]);
-    }
+    g_autofree char *key = g_strconcat("zero_optimization.", part, ".device", NULL);
+    const char *device = exchange_import_text(import, key);
+    if (device == NULL || strcmp(device, "none") == 0)
+        return NULL;
+    if (strcmp(device, "cpu") == 0)
+        return "host";
+    if (strcmp(device, "nvme") == 0)
+        return "nvme";
+    exchange_import_warn(import, "%s: \"%s\" is none of cpu, nvme and none; states stay on the GPU", key,
+                         device);
+    return NULL;
+}
+
+/* How its buffers are cut and its disks are read has no field: the rates of cluster.host stand for that. */
+static void read_tuning(const ExchangeImport *import)
+{
+    static const char *const keys[] = {"zero_optimization.offload_optimizer.buffer_count",
+                                       "zero_optimization.offload_optimizer.fast_init",
+                                       "zero_optimization.offload_optimizer.nvme_path",
+                                       "zero_optimization.offload_optimizer.pipeline_read",
+                                       "zero_optimization.offload_optimizer.pipeline_write",
+                                       "zero_optimization.offload_param.buffer_count",
+                                       "zero_optimization.offload_param.buffer_size",
+                                       "zero_optimization.offload_param.max_in_cpu",
+                                       "zero_optimization.offload_param.nvme_path",
+                                       "zero_optimization.offload_param.pin_memory",
+                                       "aio.block_size",
+                                       "aio.queue_depth",
+                                       "aio.thread_count",
+                                       "aio.single_submit",
+                                       "aio.overlap_events"};
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
+        exchange_import_text(import, keys[i]);
+}
+
+static void take_number(ExchangeImport *import, const char *from, const char *key)
+{
+    const char *text = exchange_import_text(import, from);
+    char *end = NULL;
+    const double value = text != NULL ? g_ascii_strtod(text, &end) : 0;
+    if (text != NULL && end != text && *end == '\0' && value > 0)
+        exchange_import_native(import, key, text);
+}
+
+static void take_offload(ExchangeImport *import)
+{
+    const char *states = tier_of(import, "offload_optimizer"), *weights = tier_of(import, "offload_param");
+    const bool sharded = exchange_import_doc_int(import, "parallel.zero", 0) == 3;
+    const bool disks = g_strcmp0(states, "nvme") == 0 || g_strcmp0(weights, "nvme") == 0;
+    const char *ratio = exchange_import_text(import, "zero_optimization.offload_optimizer.ratio");
+    const bool pinned = exchange_import_bool(import, "zero_optimization.offload_optimizer.pin_memory", false);
+    read_tuning(import);
+    if (states == NULL && weights == NULL)
+        return;
+    exchange_import_native(import, "offload.scheme",
+                           disks                              ? "zero-infinity"
+                           : weights == NULL && ratio != NULL ? "twin-flow"
+                           : sharded                          ? "zero3-offload"
+                                                              : "zero-offload");
+    exchange_import_native(import, "offload.optimizer.tier", states != NULL ? states : "gpu");
+    exchange_import_native(import, "offload.weights.tier", weights != NULL ? weights : "gpu");
+    if (states == NULL)
+        exchange_import_native(import, "offload.gradients.tier", "gpu");
+    exchange_import_native_bool(import, "offload.pinned", pinned);
+    take_number(import, "zero_optimization.offload_optimizer.ratio", "offload.ratio");
+    take_number(import, "zero_optimization.sub_group_size", "offload.subgroup_parameters");
 }
 
 /* train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x data: two of the first three
@@ -173,6 +227,6 @@ void exchange_import_deepspeed(ExchangeImport *import)
     take_optimizer(import);
     take_precision(import);
     take_zero(import);
-    warn_offload(import);
+    take_offload(import);
     exchange_import_move(import, "tensor_parallel.autotp_size", "parallel.tensor");
 }

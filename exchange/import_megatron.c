@@ -378,6 +378,15 @@ static void take_data(const Names *names)
     if (switch_of(names, "use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping", &value) && value)
         exchange_import_native(names->import, "parallel.order", "tp-cp-ep-pp-dp");
     text_of(names, "cpu-offloading", "model.cpu_offloading"); /* the number of layers says it too */
+    if (switch_of(names, "optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", &value) && value) {
+        const char *fraction =
+            text_of(names, "optimizer-offload-fraction", "optimizer.optimizer_offload_fraction");
+        char *end = NULL;
+        const double ratio = fraction != NULL ? g_ascii_strtod(fraction, &end) : 1;
+        exchange_import_native(names->import, "offload.scheme", ratio < 1 ? "twin-flow" : "zero-offload");
+        if (fraction != NULL && end != fraction && *end == '\0')
+            exchange_import_native(names->import, "offload.ratio", fraction);
+    }
     text_of(names, "ckpt-format", "checkpoint.ckpt_format");
     text_of(names, "no-gradient-accumulation-fusion",
             "model.gradient_accumulation_fusion"); /* take_framework */

@@ -78,7 +78,7 @@ static void take_data(ExchangeImport *import)
         exchange_import_implied(import, "parallel.sequence_parallel", "true");
 }
 
-static void take_stages(ExchangeImport *import, SpecSchedule schedule)
+static void take_stages(ExchangeImport *import, const SimSchedule *schedule)
 {
     int per_stage = 0, first = 1, last = 1;
     const int pipeline = exchange_import_doc_int(import, "parallel.pipeline", 1);
@@ -94,7 +94,7 @@ static void take_stages(ExchangeImport *import, SpecSchedule schedule)
         exchange_import_native_bool(import, "parallel.loss_as_layer", last > 0);
     else
         exchange_import_implied(import, "parallel.loss_as_layer", "true");
-    if (schedule == SPEC_SCHEDULE_1F1B || schedule == SPEC_SCHEDULE_GPIPE) {
+    if (schedule->fixed_chunks == 1) {
         exchange_import_native_int(import, "parallel.virtual_stages", 1);
         return;
     }
@@ -119,11 +119,11 @@ static void take_pipeline(ExchangeImport *import)
     if (exchange_import_doc_int(import, "parallel.pipeline", 1) <= 1)
         return;
     for (gsize i = 0; i < G_N_ELEMENTS(torchtitan_schedules); i++) {
-        const ExchangeWordPair *pair = &torchtitan_schedules[i];
+        const TorchtitanSchedule *pair = &torchtitan_schedules[i];
         if (g_ascii_strcasecmp(word != NULL ? word : "1F1B", pair->word) != 0)
             continue;
-        exchange_import_native(import, "parallel.schedule", spec_word(&spec_words_schedule, pair->value));
-        take_stages(import, (SpecSchedule)pair->value);
+        exchange_import_native(import, "parallel.schedule", pair->schedule);
+        take_stages(import, sim_schedule_find(pair->schedule));
         return;
     }
     exchange_import_warn(

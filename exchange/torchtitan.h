@@ -11,7 +11,11 @@ typedef struct TorchtitanModel {
 } TorchtitanModel;
 extern const TorchtitanModel torchtitan_models[TORCHTITAN_MODELS];
 
-extern const ExchangeWordPair torchtitan_schedules[6];
+/* A schedule of a scenario and torchtitan's word for it. */
+typedef struct TorchtitanSchedule {
+    const char *schedule, *word;
+} TorchtitanSchedule;
+extern const TorchtitanSchedule torchtitan_schedules[6];
 
 /* Model stages that torchtitan makes of `layers` (with what embedding and head count for) at `per_stage` each. */
 static inline int torchtitan_stages(int layers, int per_stage)

@@ -1,6 +1,7 @@
 /* ledger/residuals.c - the list of residuals and its file. */
 #include "ledger/residuals.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -27,6 +28,18 @@ static const char *const COLUMN_NAMES[COLUMNS] = {"source",          "id",      
                                                   "precision",       "framework",  "schedule", "gpus",
                                                   "sequence_length", "parameters", "log_ratio"};
 
+enum {
+    MEMORY_SOURCE,
+    MEMORY_ID,
+    MEMORY_ACCELERATOR,
+    MEMORY_FRAMEWORK,
+    MEMORY_KIND,
+    MEMORY_BEYOND,
+    MEMORY_COLUMNS
+};
+static const char *const MEMORY_NAMES[MEMORY_COLUMNS] = {"source",    "id",   "accelerator",
+                                                         "framework", "kind", "beyond_frac"};
+
 LedgerClass ledger_class(const Spec *spec)
 {
     return spec->model.moe.experts > 0  ? LEDGER_CLASS_EXPERTS
@@ -45,7 +58,9 @@ LedgerResiduals *ledger_residuals_new(void)
     LedgerResiduals *residuals = g_new(LedgerResiduals, 1);
     residuals->sources = g_ptr_array_new_with_free_func(g_free);
     residuals->rows = g_array_new(FALSE, FALSE, sizeof(LedgerResidual));
+    residuals->memory = g_array_new(FALSE, FALSE, sizeof(LedgerMemoryResidual));
     residuals->text = g_string_chunk_new(4096);
+    residuals->judging = g_hash_table_new(g_direct_hash, g_direct_equal);
     return residuals;
 }
 
@@ -55,7 +70,9 @@ void ledger_residuals_free(LedgerResiduals *residuals)
         return;
     g_ptr_array_unref(residuals->sources);
     g_array_unref(residuals->rows);
+    g_array_unref(residuals->memory);
     g_string_chunk_free(residuals->text);
+    g_hash_table_destroy(residuals->judging);
     g_free(residuals);
 }
 
@@ -81,6 +98,17 @@ void ledger_residuals_add(LedgerResiduals *residuals, const LedgerResidual *row)
     g_array_append_val(residuals->rows, copy);
 }
 
+void ledger_residuals_add_memory(LedgerResiduals *residuals, const LedgerMemoryResidual *row)
+{
+    LedgerMemoryResidual copy = *row;
+    g_assert(row->source >= 0 && row->source < (int)residuals->sources->len);
+    copy.id = g_string_chunk_insert(residuals->text, row->id);
+    copy.accelerator = g_string_chunk_insert_const(residuals->text, row->accelerator);
+    copy.framework = g_string_chunk_insert_const(residuals->text, row->framework);
+    copy.kind = g_string_chunk_insert_const(residuals->text, row->kind);
+    g_array_append_val(residuals->memory, copy);
+}
+
 LedgerResidual ledger_residual_of(const Report *report)
 {
     const Spec *spec = report->spec;
@@ -101,9 +129,16 @@ LedgerResidual ledger_residual_of(const Report *report)
 
 /* --- the file --- */
 
-static void write_row(const LedgerResiduals *residuals, const LedgerResidual *row, GString *out)
+/* Four decimals: more would change with every rounding. */
+static void write_short(OrrJsonWriter *w, double value)
 {
     char number[G_ASCII_DTOSTR_BUF_SIZE];
+    g_ascii_formatd(number, sizeof number, "%.4f", value);
+    orr_jw_number(w, NULL, g_ascii_strtod(number, NULL));
+}
+
+static void write_row(const LedgerResiduals *residuals, const LedgerResidual *row, GString *out)
+{
     OrrJsonWriter w;
     orr_jw_init(&w, out, true);
     orr_jw_begin(&w, NULL, '[');
@@ -117,38 +152,70 @@ static void write_row(const LedgerResiduals *residuals, const LedgerResidual *ro
     orr_jw_int(&w, NULL, row->gpus);
     orr_jw_int(&w, NULL, row->sequence_length);
     orr_jw_number(&w, NULL, row->parameters);
-    g_ascii_formatd(number, sizeof number, "%.4f", row->log_ratio);
-    orr_jw_number(&w, NULL, g_ascii_strtod(number, NULL));
+    write_short(&w, row->log_ratio);
     orr_jw_end(&w, ']');
+}
+
+static void write_memory_row(const LedgerResiduals *residuals, const LedgerMemoryResidual *row, GString *out)
+{
+    OrrJsonWriter w;
+    orr_jw_init(&w, out, true);
+    orr_jw_begin(&w, NULL, '[');
+    orr_jw_text(&w, NULL, residuals->sources->pdata[row->source]);
+    orr_jw_text(&w, NULL, row->id);
+    orr_jw_text(&w, NULL, row->accelerator);
+    orr_jw_text(&w, NULL, row->framework);
+    orr_jw_text(&w, NULL, row->kind);
+    write_short(&w, ceil(row->beyond_frac * 1e4) * 1e-4); /* what it took, or a little more */
+    orr_jw_end(&w, ']');
+}
+
+static void write_columns(GString *out, const char *key, const char *const *names, int count)
+{
+    g_string_append_printf(out, " \"%s\": [", key);
+    for (int i = 0; i < count; i++)
+        g_string_append_printf(out, "%s\"%s\"", i > 0 ? ", " : "", names[i]);
+    g_string_append(out, "],\n");
 }
 
 /* A run a line, so that changes can be read. */
 void ledger_residuals_write(const LedgerResiduals *residuals, GString *out)
 {
-    g_string_append(out, "{\"schema\": 1,\n"
-                         " \"name\": \"residuals\",\n"
-                         " \"source\": \"orrery validate scenarios/measurements/*.json --residuals "
-                         "scenarios/residuals.json\",\n"
-                         " \"columns\": [");
-    for (int i = 0; i < COLUMNS; i++)
-        g_string_append_printf(out, "%s\"%s\"", i > 0 ? ", " : "", COLUMN_NAMES[i]);
-    g_string_append(out, "],\n \"rows\": [");
+    g_string_append(
+        out,
+        "{\"schema\": 1,\n"
+        " \"name\": \"residuals\",\n"
+        " \"source\": \"orrery validate scenarios/measurements/*.json scenarios/blind/*.json --residuals "
+        "scenarios/residuals.json\",\n");
+    write_columns(out, "columns", COLUMN_NAMES, COLUMNS);
+    g_string_append(out, " \"rows\": [");
+    const char *before = "\n";
     for (guint i = 0; i < residuals->rows->len; i++) {
+        const LedgerResidual *row = ledger_residual(residuals, i);
+        if (g_hash_table_contains(residuals->judging, GINT_TO_POINTER(row->source)))
+            continue;
+        g_string_append(out, before);
+        write_row(residuals, row, out);
+        before = ",\n";
+    }
+    g_string_append(out, "\n],\n");
+    write_columns(out, "memory_columns", MEMORY_NAMES, MEMORY_COLUMNS);
+    g_string_append(out, " \"memory_rows\": [");
+    for (guint i = 0; i < residuals->memory->len; i++) {
         g_string_append(out, i > 0 ? ",\n" : "\n");
-        write_row(residuals, ledger_residual(residuals, i), out);
+        write_memory_row(residuals, ledger_memory_residual(residuals, i), out);
     }
     g_string_append(out, "\n]}\n");
 }
 
-static bool bad_row(const char *path, int index, const char *what, GError **error)
+static bool bad_row(const char *path, const char *list, int index, const char *what, GError **error)
 {
-    orr_fail(error, ORR_ERROR_INPUT, "%s: rows[%d]: %s; write the file anew with orrery validate --residuals",
-             path, index, what);
-    return false;
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "%s: %s[%d]: %s; write the file anew with orrery validate --residuals", path, list, index,
+                    what);
 }
 
-static bool parse_cells(const OrrJson *const cells[COLUMNS], LedgerResiduals *residuals,
-                        const char **ret_what)
+static bool parse_cells(const OrrJson *const *cells, LedgerResiduals *residuals, const char **ret_what)
 {
     for (int i = 0; i < COLUMNS; i++) {
         if (orr_json_type(cells[i]) != (i < GPUS ? ORR_JSON_TEXT : ORR_JSON_NUMBER)) {
@@ -180,57 +247,93 @@ static bool parse_cells(const OrrJson *const cells[COLUMNS], LedgerResiduals *re
     return true;
 }
 
-static bool parse_row(const char *path, const OrrJson *node, int index, LedgerResiduals *residuals,
-                      GError **error)
+static bool parse_memory_cells(const OrrJson *const *cells, LedgerResiduals *residuals, const char **ret_what)
+{
+    for (int i = 0; i < MEMORY_COLUMNS; i++) {
+        if (orr_json_type(cells[i]) != (i < MEMORY_BEYOND ? ORR_JSON_TEXT : ORR_JSON_NUMBER)) {
+            *ret_what = MEMORY_NAMES[i];
+            return false;
+        }
+    }
+    const LedgerMemoryResidual row = {
+        .source = ledger_residuals_source(residuals, orr_json_text(cells[MEMORY_SOURCE])),
+        .id = orr_json_text(cells[MEMORY_ID]),
+        .accelerator = orr_json_text(cells[MEMORY_ACCELERATOR]),
+        .framework = orr_json_text(cells[MEMORY_FRAMEWORK]),
+        .kind = orr_json_text(cells[MEMORY_KIND]),
+        .beyond_frac = orr_json_number(cells[MEMORY_BEYOND])};
+    ledger_residuals_add_memory(residuals, &row);
+    return true;
+}
+
+/* One of the two lists of the file. */
+typedef struct RowList {
+    const char *key, *columns_key;
+    const char *const *columns;
+    int count; /* of columns, at most COLUMNS */
+    bool (*parse)(const OrrJson *const *cells, LedgerResiduals *residuals, const char **ret_what);
+} RowList;
+
+static bool parse_row(const char *path, const RowList *list, const OrrJson *node, int index,
+                      LedgerResiduals *residuals, GError **error)
 {
     const OrrJson *cells[COLUMNS];
     int count = 0;
     if (orr_json_type(node) != ORR_JSON_LIST)
-        return bad_row(path, index, "is no list", error);
+        return bad_row(path, list->key, index, "is no list", error);
     for (const OrrJson *cell = orr_json_first(node); cell != NULL; cell = orr_json_next(cell), count++) {
-        if (count < COLUMNS)
+        if (count < list->count)
             cells[count] = cell;
     }
-    if (count != COLUMNS)
-        return bad_row(path, index, "does not have as many cells as there are columns", error);
+    if (count != list->count)
+        return bad_row(path, list->key, index, "does not have as many cells as there are columns", error);
     const char *column = NULL;
-    if (parse_cells(cells, residuals, &column))
+    if (list->parse(cells, residuals, &column))
         return true;
     g_autofree char *what = g_strdup_printf("%s is not what it should be", column);
-    return bad_row(path, index, what, error);
+    return bad_row(path, list->key, index, what, error);
 }
 
-static bool columns_match(const OrrJson *columns)
+static bool columns_match(const OrrJson *columns, const RowList *list)
 {
     int i = 0;
     if (columns == NULL || orr_json_type(columns) != ORR_JSON_LIST)
         return false;
     for (const OrrJson *node = orr_json_first(columns); node != NULL; node = orr_json_next(node), i++) {
-        if (i >= COLUMNS || orr_json_type(node) != ORR_JSON_TEXT ||
-            strcmp(orr_json_text(node), COLUMN_NAMES[i]) != 0)
+        if (i >= list->count || orr_json_type(node) != ORR_JSON_TEXT ||
+            strcmp(orr_json_text(node), list->columns[i]) != 0)
             return false;
     }
-    return i == COLUMNS;
+    return i == list->count;
+}
+
+static bool parse_list(const char *path, const OrrJson *root, const RowList *list, LedgerResiduals *residuals,
+                       GError **error)
+{
+    const bool object = orr_json_type(root) == ORR_JSON_OBJECT;
+    const OrrJson *rows = object ? orr_json_member(root, list->key) : NULL;
+    int index = 0;
+    if (!object || !columns_match(orr_json_member(root, list->columns_key), list) || rows == NULL ||
+        orr_json_type(rows) != ORR_JSON_LIST)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: is no file of residuals of this version; write it anew with orrery validate --residuals",
+            path);
+    for (const OrrJson *node = orr_json_first(rows); node != NULL; node = orr_json_next(node), index++) {
+        if (!parse_row(path, list, node, index, residuals, error))
+            return false;
+    }
+    return true;
 }
 
 static bool parse(const char *path, const OrrJson *root, LedgerResiduals *residuals, GError **error)
 {
-    const bool object = orr_json_type(root) == ORR_JSON_OBJECT;
-    const OrrJson *rows = object ? orr_json_member(root, "rows") : NULL;
-    if (!object || !columns_match(orr_json_member(root, "columns")) || rows == NULL ||
-        orr_json_type(rows) != ORR_JSON_LIST) {
-        orr_fail(
-            error, ORR_ERROR_INPUT,
-            "%s: is no file of residuals of this version; write it anew with orrery validate --residuals",
-            path);
-        return false;
-    }
-    int index = 0;
-    for (const OrrJson *node = orr_json_first(rows); node != NULL; node = orr_json_next(node), index++) {
-        if (!parse_row(path, node, index, residuals, error))
-            return false;
-    }
-    return true;
+    static const RowList times = {"rows", "columns", COLUMN_NAMES, COLUMNS, parse_cells};
+    static const RowList memory = {"memory_rows", "memory_columns", MEMORY_NAMES, MEMORY_COLUMNS,
+                                   parse_memory_cells};
+    return parse_list(path, root, &times, residuals, error) &&
+           (orr_json_member(root, memory.columns_key) == NULL || /* of a time before there were any */
+            parse_list(path, root, &memory, residuals, error));
 }
 
 bool ledger_residuals_read(const char *path, LedgerResiduals **ret_residuals, GError **error)

@@ -1,8 +1,9 @@
 /* ledger/residuals.h - how far published runs lay from their predictions, as a list in a file.
  *
- * Residuals are log(measured / predicted) of published runs, each with what makes it comparable to others.
+ * Residuals are log(measured / predicted) of published runs, each with what makes it comparable to others; of
+ * memory, what was measured beyond the prediction as a share of the GPU's memory.
  * `orrery validate --residuals` writes them; scenarios/residuals.json ships those of the whole ledger.
- * What follows from them is interval.h's.
+ * What follows from them is interval.h's and memory.h's.
  */
 #ifndef ORR_LEDGER_RESIDUALS_H
 #define ORR_LEDGER_RESIDUALS_H
@@ -30,10 +31,19 @@ typedef struct LedgerResidual {
     double log_ratio; /* log(measured / predicted step) */
 } LedgerResidual;
 
+typedef struct LedgerMemoryResidual {
+    int source; /* index into LedgerResiduals.sources */
+    const char *id, *accelerator, *framework;
+    const char *kind;   /* "allocated", "reserved", "device": what was measured */
+    double beyond_frac; /* (measured - predicted) / the GPU's memory */
+} LedgerMemoryResidual;
+
 typedef struct LedgerResiduals {
     GPtrArray *sources; /* char*: measurement files */
     GArray *rows;       /* LedgerResidual; their text is owned by `text` */
+    GArray *memory;     /* LedgerMemoryResidual; likewise */
     GStringChunk *text;
+    GHashTable *judging; /* sources that only judge the times: theirs are not written (their memory is) */
 } LedgerResiduals;
 
 LedgerResiduals *ledger_residuals_new(void);
@@ -42,10 +52,16 @@ static inline const LedgerResidual *ledger_residual(const LedgerResiduals *resid
 {
     return &g_array_index(residuals->rows, LedgerResidual, index);
 }
+static inline const LedgerMemoryResidual *ledger_memory_residual(const LedgerResiduals *residuals,
+                                                                 guint index)
+{
+    return &g_array_index(residuals->memory, LedgerMemoryResidual, index);
+}
 /* Index of `source`, added when new. */
 int ledger_residuals_source(LedgerResiduals *residuals, const char *source);
 /* Copies `row` and its text. */
 void ledger_residuals_add(LedgerResiduals *residuals, const LedgerResidual *row);
+void ledger_residuals_add_memory(LedgerResiduals *residuals, const LedgerMemoryResidual *row);
 /* What makes a run comparable; text is borrowed from the report's spec, `source`, `id` and `log_ratio` are
  * the caller's to fill in. */
 LedgerResidual ledger_residual_of(const Report *report);

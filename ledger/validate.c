@@ -23,6 +23,7 @@ static void row_free(gpointer data)
     LedgerRow *row = data;
     g_free(row->id);
     g_free(row->memory_kind);
+    g_free(row->framework);
     g_free(row->skipped);
     g_free(row->cell);
     g_free(row->note);
@@ -86,6 +87,25 @@ static void add_residual(LedgerResiduals *residuals, const Report *report, Ledge
     ledger_residuals_add(residuals, &residual);
 }
 
+static void compare_memory(const Report *report, LedgerResiduals *residuals, LedgerRow *row)
+{
+    const Spec *spec = report->spec;
+    row->predicted_memory_bytes = memory_of_kind(report, row->memory_kind);
+    row->memory_error_frac = row->predicted_memory_bytes / row->measured_memory_bytes - 1;
+    row->framework = g_strdup(spec->execution.framework.name);
+    row->capacity_bytes = report->capacity_bytes;
+    row->memory_verdict = report->memory_verdict;
+    row->reserve_bytes = report->reserve_bytes;
+    const LedgerMemoryResidual residual = {
+        .source = row->source,
+        .id = row->id,
+        .accelerator = spec->cluster.accelerator.name,
+        .framework = row->framework,
+        .kind = row->memory_kind,
+        .beyond_frac = (row->measured_memory_bytes - row->predicted_memory_bytes) / row->capacity_bytes};
+    ledger_residuals_add_memory(residuals, &residual);
+}
+
 static void compare(const Report *report, LedgerResiduals *residuals, LedgerRow *row)
 {
     row->fits = report->fits;
@@ -94,10 +114,8 @@ static void compare(const Report *report, LedgerResiduals *residuals, LedgerRow 
         row->error_frac = row->predicted_step_s / row->measured_step_s - 1;
         add_residual(residuals, report, row);
     }
-    if (row->measured_memory_bytes > 0) {
-        row->predicted_memory_bytes = memory_of_kind(report, row->memory_kind);
-        row->memory_error_frac = row->predicted_memory_bytes / row->measured_memory_bytes - 1;
-    }
+    if (row->measured_memory_bytes > 0)
+        compare_memory(report, residuals, row);
     if (report->interval_coverage > 0 && row->measured_step_s > 0) {
         ledger_set_interval(row, report->interval_low_s, report->interval_high_s);
     }
@@ -139,6 +157,7 @@ static bool simulate(const Replay *replay, const OrrJson *scenario, const char *
     const bool ok = report_run(&chosen, NULL, &options, arena, &report, error);
     if (ok) {
         ledger_interval_fill(replay->shipped, arena, &report);
+        ledger_memory_fill(replay->shipped, NULL, &report);
         compare(&report, replay->ledger->residuals, row);
     }
     orr_arena_free(arena);
@@ -216,6 +235,10 @@ static bool replay_document(Replay *replay, const OrrJsonDoc *doc, GError **erro
     LedgerSource *source = g_new0(LedgerSource, 1);
     source->file = g_path_get_basename(replay->path);
     g_ptr_array_add(replay->ledger->sources, source);
+    g_autofree char *folder = g_path_get_dirname(replay->path), *kind = g_path_get_basename(folder);
+    if (g_str_equal(kind, "blind")) /* nothing is learnt from the times of a blind set */
+        g_hash_table_add(replay->ledger->residuals->judging,
+                         GINT_TO_POINTER((int)replay->ledger->residuals->sources->len));
     g_ptr_array_add(replay->ledger->residuals->sources, g_strdup(source->file));
     index = 0;
     for (const OrrJson *node = orr_json_first(root); node != NULL; node = orr_json_next(node), index++) {

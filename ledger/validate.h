@@ -8,6 +8,7 @@
 #define ORR_LEDGER_VALIDATE_H
 
 #include "ledger/interval.h"
+#include "ledger/memory.h"
 
 typedef struct LedgerRow {
     char *id;
@@ -22,6 +23,10 @@ typedef struct LedgerRow {
     double interval_low_s, interval_high_s;
     int residual; /* index into Ledger.residuals->rows; -1: no time to compare */
     bool fits;
+    char *framework;             /* of memory rows, as simulated; NULL: no memory to compare */
+    double capacity_bytes;       /* of the row's GPU */
+    ReportMemory memory_verdict; /* with the reserve that `run` would keep */
+    double reserve_bytes;
     char *note;    /* what of the row could not be read, NULL: nothing */
     char *skipped; /* reason, or NULL */
     char *cell;    /* rows of one cell are comparable: model shape, accelerator, GPUs, batch, sequence */
@@ -41,12 +46,20 @@ typedef struct LedgerSource {
     LedgerStats all, full; /* full: rows of confidence "full" only */
 } LedgerSource;
 
+/* What the memory reserve is worth on this ledger's rows with a measured memory. */
+typedef struct LedgerMemory {
+    int rows, covered;    /* covered: measured <= predicted + reserve */
+    int left_out_covered; /* ... with the reserve of this ledger's other sources alone */
+    int none, edge;       /* called "does not fit", "at the edge" */
+} LedgerMemory;
+
 typedef struct Ledger {
     GPtrArray *rows;                   /* LedgerRow* */
     GPtrArray *sources;                /* LedgerSource*, one a file */
     LedgerStats overall, overall_full; /* full: rows of confidence "full" only */
-    double macro_mape;                 /* mean of the sources' mape */
-    LedgerResiduals *residuals;        /* of the rows with a time to compare; sources in the ledger's order */
+    LedgerMemory memory;
+    double macro_mape;          /* mean of the sources' mape */
+    LedgerResiduals *residuals; /* of the rows with a time to compare; sources in the ledger's order */
     /* After ledger_leave_one_out(): */
     bool left_out;         /* intervals were made without the row's own source */
     double macro_coverage; /* mean of the sources' coverage */
@@ -70,8 +83,16 @@ bool ledger_leave_one_out(Ledger *ledger, GError **error);
 
 void ledger_write_text(const Ledger *ledger, bool every_row, GString *out);
 void ledger_write_json(const Ledger *ledger, GString *out);
+/* The memory reserve a framework: how many of its runs it covers, and how many are called what. */
+void ledger_write_reserve(const Ledger *ledger, GString *out);
 /* Coverage and width a source, after ledger_leave_one_out(). */
 void ledger_write_left_out(const Ledger *ledger, GString *out);
 void ledger_write_csv(const Ledger *ledger, GString *out);
+
+/* What takes out of a row all that it says of its software but the name: for a second replay. */
+extern const char *const ledger_defaults_sets[];
+/* `stated` beside the replay of the same files with those: what naming a framework alone is worth. */
+void ledger_write_defaults_text(const Ledger *stated, const Ledger *defaults, GString *out);
+void ledger_write_defaults_json(const Ledger *stated, const Ledger *defaults, GString *out);
 
 #endif

@@ -108,8 +108,27 @@ static LedgerStats statistics(const Selection *selection)
     return stats;
 }
 
+static LedgerMemory judge_memory(const Ledger *ledger)
+{
+    LedgerMemory memory = {0};
+    for (guint i = 0; i < ledger->rows->len; i++) {
+        const LedgerRow *row = ledger->rows->pdata[i];
+        if (row->framework == NULL)
+            continue;
+        const double beyond_bytes = row->measured_memory_bytes - row->predicted_memory_bytes;
+        const LedgerReserve others = ledger_reserve(ledger->residuals, row->framework, row->source);
+        memory.rows += 1;
+        memory.covered += beyond_bytes <= row->reserve_bytes;
+        memory.left_out_covered += beyond_bytes <= others.frac * row->capacity_bytes;
+        memory.none += row->memory_verdict == REPORT_MEMORY_NONE;
+        memory.edge += row->memory_verdict == REPORT_MEMORY_EDGE;
+    }
+    return memory;
+}
+
 void ledger_sum_up(Ledger *ledger)
 {
+    ledger->memory = judge_memory(ledger);
     double macro = 0;
     int counted = 0;
     for (guint i = 0; i < ledger->sources->len; i++) {

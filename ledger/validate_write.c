@@ -244,6 +244,18 @@ static void json_left_out(OrrJsonWriter *w, const Ledger *ledger)
     orr_jw_end(w, '}');
 }
 
+static void json_memory(OrrJsonWriter *w, const LedgerMemory *memory)
+{
+    const double rows = memory->rows;
+    orr_jw_begin(w, "memory_reserve", '{');
+    orr_jw_int(w, "rows", memory->rows);
+    json_frac(w, "covered_frac", memory->covered / rows);
+    json_frac(w, "left_out_covered_frac", memory->left_out_covered / rows);
+    json_frac(w, "does_not_fit_frac", memory->none / rows);
+    json_frac(w, "at_the_edge_frac", memory->edge / rows);
+    orr_jw_end(w, '}');
+}
+
 void ledger_write_json(const Ledger *ledger, GString *out)
 {
     OrrJsonWriter w;
@@ -271,6 +283,7 @@ void ledger_write_json(const Ledger *ledger, GString *out)
     json_frac(&w, "full_confidence_p90", ledger->overall_full.p90);
     orr_jw_end(&w, '}');
     json_left_out(&w, ledger);
+    json_memory(&w, &ledger->memory);
     orr_jw_end(&w, '}');
     g_string_append_c(out, '\n');
 }

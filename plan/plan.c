@@ -8,11 +8,11 @@
 #include "costmodel/textbook.h"
 #include "ledger/interval.h"
 #include "report/parts.h"
+#include "plan/counts.h"
 #include "search/choose.h"
 
 #define DAY_S        86400.0
-#define MAX_GPUS     131072 /* of the counts that are tried without being asked for */
-#define HALF_OF_PEAK 0.5    /* what a textbook assumes a GPU achieves when nothing is known */
+#define HALF_OF_PEAK 0.5 /* what a textbook assumes a GPU achieves when nothing is known */
 
 /* What the textbook's explanation needs of a simulated point. */
 typedef struct PlanParts {
@@ -21,111 +21,26 @@ typedef struct PlanParts {
     double attention_flops; /* of a step, not halved: what Chowdhery et al. add to 6 P T */
 } PlanParts;
 
+/* A point, and what explains it. */
+typedef struct PlanEntry {
+    PlanPoint point;
+    PlanParts parts;
+} PlanEntry;
+
 static void point_clear(void *data)
 {
     g_free(((PlanPoint *)data)->reason);
+    g_free(((PlanPoint *)data)->spec);
 }
 
 void plan_clear(Plan *plan)
 {
     g_clear_pointer(&plan->accelerator, g_free);
     g_clear_pointer(&plan->cluster, g_free);
+    g_clear_pointer(&plan->cluster_json, g_free);
+    g_clear_pointer(&plan->asked, g_free);
     if (plan->points != NULL)
         g_array_free(g_steal_pointer(&plan->points), TRUE);
-}
-
-/* --- the points --- */
-
-static bool model_degrees_known(const Spec *spec)
-{
-    return spec->parallel.tensor > 0 && spec->parallel.context > 0 && spec->parallel.pipeline > 0;
-}
-
-static int compare_ints(const void *a, const void *b)
-{
-    const int left = *(const int *)a, right = *(const int *)b;
-    return (left > right) - (left < right);
-}
-
-static bool whole_nodes(const SpecCluster *cluster, int64_t gpus)
-{
-    return gpus <= MAX_GPUS && (gpus < cluster->gpus_per_node || gpus % cluster->gpus_per_node == 0);
-}
-
-/* Every GPU count whose replicas share the global batch evenly; with degrees left to a search, nodes by doubling. */
-static GArray *gpu_counts(const Spec *asked, const PlanOptions *options)
-{
-    GArray *counts = g_array_new(FALSE, FALSE, sizeof(int));
-    const int own = spec_gpus(asked);
-    if (options->gpus != NULL) {
-        g_array_append_vals(counts, options->gpus, (guint)options->gpus_count);
-    } else if (model_degrees_known(asked)) {
-        const int batch = asked->training.global_batch;
-        const int64_t split =
-            (int64_t)asked->parallel.tensor * asked->parallel.context * asked->parallel.pipeline;
-        for (int data = 1; data <= batch && split * data <= MAX_GPUS; data++) {
-            const int gpus = (int)split * data;
-            if (batch % data == 0 && whole_nodes(&asked->cluster, gpus))
-                g_array_append_val(counts, gpus);
-        }
-        if (split > 0 && own % split == 0)
-            g_array_append_val(counts, own);
-    } else {
-        for (int64_t gpus = asked->cluster.gpus_per_node; gpus <= MAX_GPUS && gpus <= 16 * (int64_t)own;
-             gpus *= 2) {
-            const int count = (int)gpus;
-            g_array_append_val(counts, count);
-        }
-        g_array_append_val(counts, own);
-    }
-    g_array_sort(counts, compare_ints);
-    for (guint i = counts->len; i > 1; i--)
-        if (g_array_index(counts, int, i - 1) == g_array_index(counts, int, i - 2))
-            g_array_remove_index(counts, i - 1);
-    return counts;
-}
-
-static char *refuse_count(const Spec *asked, int gpus)
-{
-    const SpecParallel *parallel = &asked->parallel;
-    const int per_node = asked->cluster.gpus_per_node;
-    if (gpus > per_node && gpus % per_node != 0)
-        return g_strdup_printf("%d GPUs are no whole nodes of %d", gpus, per_node);
-    const int64_t split =
-        model_degrees_known(asked) ? (int64_t)parallel->tensor * parallel->context * parallel->pipeline : 1;
-    if (gpus % split != 0)
-        return g_strdup_printf("tensor %d x context %d x pipeline %d does not divide %d GPUs",
-                               parallel->tensor, parallel->context, parallel->pipeline, gpus);
-    return NULL;
-}
-
-/* The largest micro-batch up to the scenario's that divides the sequences of one replica. */
-static int fitting_micro_batch(const Spec *asked, int data)
-{
-    const int micro = asked->training.micro_batch, share = asked->training.global_batch / data;
-    if (micro <= 0 || asked->training.global_batch % data != 0)
-        return micro;
-    for (int size = MIN(micro, share); size > 1; size--)
-        if (share % size == 0)
-            return size;
-    return 1;
-}
-
-static void spread(const Spec *asked, int gpus, Spec *spec)
-{
-    SpecCluster *cluster = &spec->cluster;
-    *spec = *asked;
-    if (gpus < cluster->gpus_per_node) {
-        cluster->scale_up_domain_gpus = MIN(cluster->scale_up_domain_gpus, gpus);
-        cluster->gpus_per_node = gpus;
-    }
-    cluster->nodes = gpus / cluster->gpus_per_node;
-    if (!model_degrees_known(asked)) {
-        spec->parallel.data = SPEC_AUTO;
-        return;
-    }
-    spec->parallel.data = gpus / (spec->parallel.tensor * spec->parallel.context * spec->parallel.pipeline);
-    spec->training.micro_batch = fitting_micro_batch(asked, spec->parallel.data);
 }
 
 static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
@@ -138,7 +53,11 @@ static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
     point->data = spec->parallel.data;
     point->micro_batch = spec->training.micro_batch;
     point->microbatches = spec_microbatches(spec);
+    point->global_batch = spec->training.global_batch;
+    point->spec = g_memdup2(spec, sizeof *spec);
     point->fits = report->fits;
+    point->memory_verdict = report->memory_verdict;
+    point->memory_odds = report->memory_odds;
     point->short_bytes = report->short_bytes;
     point->step_s = (double)report->step_ps * 1e-12;
     point->tokens_per_s = report->tokens_per_s;
@@ -163,33 +82,39 @@ static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
         parts->part_ps[part] = report->part_ps[part];
 }
 
-static PlanPoint simulate_point(const Spec *asked, int gpus, const LedgerResiduals *residuals,
-                                PlanParts *ret_parts)
+static bool simulate(const Spec *spread, const PlanOptions *options, OrrArena *arena, Spec *spec,
+                     Report *report, GError **error)
 {
-    PlanPoint point = {.gpus = gpus, .reason = refuse_count(asked, gpus)};
-    if (point.reason != NULL)
-        return point;
-    const ReportOptions options = {0};
+    const ReportOptions plain = {0};
+    const double reserve_bytes = ledger_reserve_bytes(options->residuals, &options->reserve, spread);
+    if (!search_choose_reserved(spread, reserve_bytes, spec, error) || !spec_check(spec, "plan", error) ||
+        !report_run(spec, NULL, &plain, arena, report, error))
+        return false;
+    ledger_interval_fill(options->residuals, arena, report);
+    ledger_memory_fill(options->residuals, &options->reserve, report);
+    return true;
+}
+
+static PlanEntry simulate_count(const Spec *asked, int gpus, const PlanOptions *options)
+{
+    PlanEntry entry = {.point = {.gpus = gpus, .reason = plan_refuse_count(asked, gpus, options)}};
+    if (entry.point.reason != NULL)
+        return entry;
     GError *error = NULL;
     Report report;
-    g_autofree Spec *spread_spec = g_new(Spec, 1);
+    g_autofree Spec *spread = g_new(Spec, 1);
     g_autofree Spec *spec = g_new(Spec, 1);
     OrrArena *arena = orr_arena_new();
-    spread(asked, gpus, spread_spec);
-    *spec = *spread_spec;
-    point.nodes = spec->cluster.nodes;
-    const bool ok = (!search_has_auto(spread_spec) || search_choose(spread_spec, spec, &error)) &&
-                    spec_check(spec, "plan", &error) &&
-                    report_run(spec, NULL, &options, arena, &report, &error);
-    if (ok) {
-        ledger_interval_fill(residuals, arena, &report);
-        fill_point(&report, &point, ret_parts);
-    } else
-        point.reason = g_strdup(g_str_has_prefix(error->message, "plan: ") ? error->message + strlen("plan: ")
-                                                                           : error->message);
+    plan_spread(asked, gpus, options, spread);
+    entry.point.nodes = spread->cluster.nodes;
+    if (simulate(spread, options, arena, spec, &report, &error))
+        fill_point(&report, &entry.point, &entry.parts);
+    else
+        entry.point.reason = g_strdup(
+            g_str_has_prefix(error->message, "plan: ") ? error->message + strlen("plan: ") : error->message);
     g_clear_error(&error);
     orr_arena_free(arena);
-    return point;
+    return entry;
 }
 
 /* --- the answer --- */
@@ -201,18 +126,36 @@ static bool keeps(const PlanPoint *point, const PlanOptions *options)
            (!(options->budget_usd > 0) || point->usd <= options->budget_usd);
 }
 
+/* The best tokens/s a GPU of a point that fits: scaling is told against it. */
+static double best_rate(const Plan *plan)
+{
+    double best = 0;
+    for (guint i = 0; i < plan->points->len; i++) {
+        const PlanPoint *point = &g_array_index(plan->points, PlanPoint, i);
+        if (point->reason == NULL && point->fits)
+            best = fmax(best, point->tokens_per_s_per_gpu);
+    }
+    return best;
+}
+
+/* Of two that keep what is asked the surer to fit; then, with a deadline the smaller, else the faster. */
+static bool better(const PlanPoint *point, const PlanPoint *chosen, const PlanOptions *options)
+{
+    if (chosen == NULL || point->memory_verdict != chosen->memory_verdict)
+        return chosen == NULL || point->memory_verdict > chosen->memory_verdict;
+    return !(options->deadline_s > 0) && point->days < chosen->days;
+}
+
 static void choose(const PlanOptions *options, Plan *plan)
 {
     const bool asked = options->deadline_s > 0 || options->budget_usd > 0;
     const int only = options->gpus_count == 1 ? options->gpus[0] : plan->own_gpus;
-    double base = 0;
+    const double base = best_rate(plan);
     plan->chosen = plan->fastest = -1;
     for (guint i = 0; i < plan->points->len; i++) {
         PlanPoint *point = &g_array_index(plan->points, PlanPoint, i);
         if (point->reason != NULL)
             continue;
-        if (base <= 0 && point->fits)
-            base = point->tokens_per_s_per_gpu;
         point->efficiency_frac = base > 0 ? point->tokens_per_s_per_gpu / base : 0;
         const PlanPoint *fastest =
             plan->fastest >= 0 ? &g_array_index(plan->points, PlanPoint, (guint)plan->fastest) : NULL;
@@ -224,9 +167,7 @@ static void choose(const PlanOptions *options, Plan *plan)
             continue;
         const PlanPoint *chosen =
             plan->chosen >= 0 ? &g_array_index(plan->points, PlanPoint, (guint)plan->chosen) : NULL;
-        const bool better =
-            options->deadline_s > 0 ? chosen == NULL : chosen == NULL || point->days < chosen->days;
-        if (better)
+        if (better(point, chosen, options))
             plan->chosen = (int)i;
     }
 }
@@ -288,6 +229,70 @@ static void fill_textbook(const Spec *asked, const PlanOptions *options, const P
 
 /* --- the plan --- */
 
+/* Counts of which even the dense peak would miss the deadline are not looked at, but for the scenario's own. */
+static bool hopeless(const Spec *asked, int gpus, const PlanOptions *options)
+{
+    const double flops = cost_flops(asked, NULL, 0).model / asked->training.global_batch /
+                         asked->training.sequence_length * asked->training.tokens;
+    return options->deadline_s > 0 && options->gpus == NULL && gpus != spec_gpus(asked) &&
+           flops / (cost_peak_flops_per_s(asked) * gpus) > options->deadline_s;
+}
+
+static void tell(const PlanOptions *options, int done, int total)
+{
+    if (options->progress != NULL)
+        options->progress(done, total, options->progress_data);
+}
+
+/* Where degrees are searched anew at every count, two counts beyond the first that keeps the deadline say how it goes on;
+ * the rest would take minutes. */
+static bool enough(const GArray *entries, const Spec *asked, const PlanOptions *options)
+{
+    int kept = 0;
+    for (guint i = 0; i < entries->len; i++)
+        kept += keeps(&g_array_index(entries, PlanEntry, i).point, options);
+    return options->gpus == NULL && options->deadline_s > 0 && !plan_degrees_known(asked) && kept > 2;
+}
+
+static void simulate_counts(const Spec *asked, const PlanOptions *options, GArray *entries)
+{
+    g_autoptr(GArray) counts = plan_counts(asked, options);
+    tell(options, 0, (int)counts->len);
+    for (guint i = 0; i < counts->len && !enough(entries, asked, options); i++) {
+        const int gpus = g_array_index(counts, int, i);
+        if (!hopeless(asked, gpus, options)) {
+            const PlanEntry entry = simulate_count(asked, gpus, options);
+            g_array_append_val(entries, entry);
+        }
+        tell(options, (int)i + 1, (int)counts->len);
+    }
+}
+
+/* Halves the stretch between the last count that misses and the first that keeps, where counts lie between. */
+static void refine(const Spec *asked, const PlanOptions *options, GArray *entries)
+{
+    enum { MOST = 6 };
+    if (options->gpus != NULL || !(options->deadline_s > 0))
+        return;
+    guint above = 0;
+    while (above < entries->len && !keeps(&g_array_index(entries, PlanEntry, above).point, options))
+        above++;
+    if (above == 0 || above == entries->len)
+        return;
+    for (int i = 0; i < MOST; i++) {
+        const int low = g_array_index(entries, PlanEntry, above - 1).point.gpus;
+        const int high = g_array_index(entries, PlanEntry, above).point.gpus;
+        const int middle = plan_count_between(asked, options, low, high);
+        if (middle == 0)
+            break;
+        tell(options, i, MOST);
+        const PlanEntry entry = simulate_count(asked, middle, options);
+        g_array_insert_val(entries, above, entry);
+        above += keeps(&entry.point, options) ? 0 : 1;
+    }
+    tell(options, MOST, MOST);
+}
+
 static bool askable(const Spec *asked, const PlanOptions *options, GError **error)
 {
     if (!(asked->training.tokens > 0))
@@ -319,14 +324,16 @@ bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GEr
                  .own_gpus = spec_gpus(asked),
                  .points = g_array_new(FALSE, TRUE, sizeof(PlanPoint))};
     g_array_set_clear_func(plan.points, point_clear);
-    g_autoptr(GArray) counts = gpu_counts(asked, options);
-    g_autofree PlanParts *parts = g_new0(PlanParts, counts->len + 1);
-    for (guint i = 0; i < counts->len; i++) {
-        const PlanPoint point =
-            simulate_point(asked, g_array_index(counts, int, i), options->residuals, &parts[i]);
-        g_array_append_val(plan.points, point);
-        if (options->progress != NULL)
-            options->progress((int)i + 1, (int)counts->len, options->progress_data);
+    plan.asked = g_memdup2(asked, sizeof *asked);
+    plan.cluster_json = g_strdup(options->cluster_json);
+    g_autoptr(GArray) entries = g_array_new(FALSE, TRUE, sizeof(PlanEntry));
+    simulate_counts(asked, options, entries);
+    refine(asked, options, entries);
+    g_autofree PlanParts *parts = g_new0(PlanParts, entries->len + 1);
+    for (guint i = 0; i < entries->len; i++) {
+        const PlanEntry *entry = &g_array_index(entries, PlanEntry, i);
+        g_array_append_val(plan.points, entry->point);
+        parts[i] = entry->parts;
     }
     choose(options, &plan);
     fill_textbook(asked, options, parts, &plan);

@@ -1,25 +1,30 @@
 /* plan/plan.h - how many GPUs for a deadline or a budget; days, money and energy for a number of GPUs.
  *
- * A plan varies the data-parallel degree of one scenario and keeps everything else: model degrees, global batch,
- * schedule. The micro-batch shrinks where the share of the batch that a replica gets is no multiple of it. Every
- * point is simulated; the textbook estimate stands beside it and its distance is split into named terms.
+ * A plan varies the data-parallel degree of one scenario and keeps everything else: model degrees, global batch (or one
+ * within a range), schedule. The micro-batch shrinks where the share of the batch that a replica gets is no multiple of
+ * it. Between the last count that misses and the first that keeps, further counts are tried. Every point is simulated;
+ * the textbook estimate stands beside it and its distance is split into named terms.
  * Ignores: failures, restarts, checkpoints, evaluation.
  */
 #ifndef ORR_PLAN_PLAN_H
 #define ORR_PLAN_PLAN_H
 
-#include "ledger/residuals.h"
+#include "ledger/memory.h"
 
 typedef struct PlanPoint {
     int gpus, nodes;
     int tensor, context, pipeline, virtual_stages, data, micro_batch, microbatches;
+    int global_batch;
     char *reason; /* why it cannot be simulated; NULL: it was */
+    Spec *spec;   /* all that was simulated; NULL: nothing */
     bool fits;
+    ReportMemory memory_verdict;
+    double memory_odds; /* NAN: not known */
     double short_bytes; /* 0 when it fits */
     double step_s, tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, bubble_frac;
     double days, days_low, days_high; /* low and high 0: no interval */
     double gpu_hours, usd, kwh;       /* usd 0: no price; kwh 0: no power */
-    double efficiency_frac;           /* tokens/s a GPU over that of the smallest point that fits */
+    double efficiency_frac;           /* tokens/s a GPU over the most of any point that fits */
 } PlanPoint;
 
 /* Where the simulated days differ from the textbook's: the textbook's days and these add up to the simulated. */
@@ -54,6 +59,8 @@ typedef struct Plan {
     GArray *points;              /* PlanPoint, by rising GPU count */
     int chosen;                  /* index of the answer; -1: no point does it */
     int fastest;                 /* index of the fastest that fits; -1: none fits */
+    char *cluster_json; /* what stands for the scenario's cluster in a row's scenario; NULL: that itself */
+    Spec *asked;        /* with this kind of GPU */
     PlanTextbook textbook;
 } Plan;
 
@@ -61,6 +68,9 @@ typedef struct PlanOptions {
     double deadline_s, budget_usd; /* 0: not asked */
     const int *gpus;               /* the counts to look at; NULL: every one that the batch allows */
     int gpus_count;
+    int batch_low, batch_high; /* the global batch may move between them; 0: it stays */
+    LedgerReserveAsk reserve;
+    const char *cluster_json; /* of this kind of GPU; NULL: the scenario's own cluster */
     double textbook_flops_per_s, textbook_parameters; /* 0: see PlanTextbook */
     const LedgerResiduals *residuals; /* of measured runs, for the days' interval; may be NULL */
     void (*progress)(int done, int total, void *data); /* may be NULL */
@@ -73,6 +83,9 @@ typedef struct PlanOptions {
 bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error);
 void plan_clear(Plan *plan);
 
+/* Nearest GPU counts below and above `gpus` that a plan can look at; 0: none. */
+void plan_nearest_counts(const Plan *plan, int gpus, int *ret_below, int *ret_above);
+
 /* Several kinds of GPU side by side: `plans` of one scenario and one question. */
 typedef struct PlanPage {
     const Spec *spec;         /* of the first plan */
@@ -83,7 +96,8 @@ typedef struct PlanPage {
 } PlanPage;
 
 void plan_write_text(const PlanPage *page, GString *out);
-void plan_write_json(const PlanPage *page, GString *out);
+/* Fails only where a row's scenario cannot be written. */
+bool plan_write_json(const PlanPage *page, GString *out, GError **error);
 void plan_write_csv(const PlanPage *page, GString *out);
 
 #endif

@@ -1,11 +1,21 @@
 /* plots/driver.c - writes a plot's CSV and runs gnuplot on its script. */
+#define _XOPEN_SOURCE 700
 #include "plots/driver.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
+
+extern char **environ;
 
 void plot_job_init(PlotJob *job, const char *name)
 {
@@ -25,7 +35,12 @@ static void append_gnuplot_text(GString *out, const char *text)
 {
     g_autofree char *valid = g_utf8_make_valid(text, -1);
     g_string_append_c(out, '\'');
-    for (const char *c = valid; *c != '\0'; c++) {
+    const char *start = valid;
+    if (*start == '\'') { /* gnuplot 5.4 reads two quotes at the beginning as an empty string */
+        g_string_append(out, "\u2019");
+        start++;
+    }
+    for (const char *c = start; *c != '\0'; c++) {
         if (*c == '\'')
             g_string_append_c(out, '\'');
         g_string_append_c(out, g_ascii_iscntrl(*c) ? ' ' : *c);
@@ -79,6 +94,33 @@ static char *scripts_folder(GError **error)
     return NULL;
 }
 
+/* While there is a temporary folder, signals that end the program wait until it is gone. */
+typedef struct Guard {
+    sigset_t ending, before;
+    int signal; /* that came; 0: none */
+} Guard;
+
+static void guard_begin(Guard *guard)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
+    guard->signal = 0;
+    sigemptyset(&guard->ending);
+    for (gsize i = 0; i < G_N_ELEMENTS(signals); i++) {
+        struct sigaction now;
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&guard->ending, signals[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &guard->ending, &guard->before);
+}
+
+/* A signal that was taken comes again, now that nothing is left behind. */
+static void guard_end(Guard *guard)
+{
+    if (guard->signal != 0)
+        raise(guard->signal);
+    pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
+}
+
 /* The last line that says something, without gnuplot's file and line. */
 static char *complaint(const char *text)
 {
@@ -91,25 +133,64 @@ static char *complaint(const char *text)
     return g_strdup(said);
 }
 
-static bool run_gnuplot(const char *name, const char *parameters, const char *script, GError **error)
+/* gnuplot on `script`, its messages into the file `said`, with the signals of `mask` blocked and no more. 0: no child,
+ * errno says why. */
+static pid_t start_gnuplot(const char *parameters, const char *script, const char *said, const sigset_t *mask)
 {
     const char *argv[] = {"gnuplot", "-d", parameters, script, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    pid_t child = 0;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, mask);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    errno = posix_spawnp(&child, "gnuplot", &files, &attributes, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+    return errno == 0 ? child : 0;
+}
+
+/* Waits for the child, or for a signal that ends the program: then the child goes too. Returns that signal, or 0. */
+static int await(pid_t child, const sigset_t *ending, int *ret_status)
+{
+    const struct timespec short_while = {.tv_nsec = 20000000};
+    while (waitpid(child, ret_status, WNOHANG) == 0) {
+        const int signal = sigtimedwait(ending, NULL, &short_while);
+        if (signal <= 0)
+            continue;
+        kill(child, SIGKILL);
+        waitpid(child, ret_status, 0);
+        return signal;
+    }
+    return 0;
+}
+
+static bool run_gnuplot(const char *name, const char *parameters, const char *script, Guard *guard,
+                        GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(parameters), *path = g_build_filename(folder, "said", NULL);
     g_autofree char *said = NULL;
-    g_autoptr(GError) cause = NULL;
     int status = 0;
-    if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL,
-                      NULL, &said, &status, &cause)) {
-        if (g_error_matches(cause, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT))
+    const pid_t child = start_gnuplot(parameters, script, path, &guard->before);
+    if (child == 0) {
+        if (errno == ENOENT)
             g_set_error(error, ORR_ERROR, ORR_ERROR_IO,
                         "gnuplot is not installed or not in PATH; install it (package gnuplot-nox or "
                         "gnuplot) to plot");
         else
-            g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "gnuplot cannot be started: %s", cause->message);
+            g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "gnuplot cannot be started: %s", g_strerror(errno));
         return false;
     }
+    guard->signal = await(child, &guard->ending, &status);
+    if (guard->signal != 0)
+        return orr_fail(error, ORR_ERROR_IO, "stopped");
     if (g_spawn_check_wait_status(status, NULL))
         return true;
-    g_autofree char *reason = complaint(said);
+    g_autofree char *reason =
+        g_file_get_contents(path, &said, NULL, NULL) ? complaint(said) : g_strdup("no word");
     g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "gnuplot could not draw the %s plot: %s", name, reason);
     return false;
 }
@@ -126,8 +207,8 @@ static bool put_file(const PlotTarget *target, const char *name, const char *end
 }
 
 /* Draws in `scratch`; on success the picture's bytes. */
-static char *draw(const PlotJob *job, const PlotTarget *target, const char *scratch, gsize *ret_length,
-                  GError **error)
+static char *draw(const PlotJob *job, const PlotTarget *target, const char *scratch, Guard *guard,
+                  gsize *ret_length, GError **error)
 {
     g_autofree char *scripts = scripts_folder(error);
     if (scripts == NULL)
@@ -150,7 +231,7 @@ static char *draw(const PlotJob *job, const PlotTarget *target, const char *scra
         orr_file_write(data, job->csv->str, job->csv->len, error) &&
         (job->extra_csv == NULL || orr_file_write(extra, job->extra_csv->str, job->extra_csv->len, error));
     g_string_free(paths.parameters, TRUE);
-    if (!ready || !run_gnuplot(job->name, parameters, script, error))
+    if (!ready || !run_gnuplot(job->name, parameters, script, guard, error))
         return NULL;
     char *bytes = NULL;
     if (!g_file_get_contents(picture, &bytes, ret_length, NULL) || *ret_length == 0) {
@@ -180,14 +261,18 @@ bool plot_job_run(const PlotJob *job, const PlotTarget *target, GError **error)
         return false;
     }
     g_autoptr(GError) cause = NULL;
+    Guard guard;
+    guard_begin(&guard);
     g_autofree char *scratch = g_dir_make_tmp("orrery-plot-XXXXXX", &cause);
     if (scratch == NULL) {
+        guard_end(&guard);
         g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "no temporary folder for the plot: %s", cause->message);
         return false;
     }
     gsize length = 0;
-    g_autofree char *picture = draw(job, target, scratch, &length, error);
+    g_autofree char *picture = draw(job, target, scratch, &guard, &length, error);
     remove_scratch(scratch);
+    guard_end(&guard);
     if (picture == NULL)
         return false;
     return put_file(target, job->name, target->svg ? ".svg" : ".png", picture, length, error) &&

@@ -26,7 +26,7 @@ static char *word_set_text(const SpecWords *words, unsigned bits)
     GString *text = g_string_new(NULL);
     for (int i = 0; i < words->count; i++)
         if ((bits & (1u << i)) != 0)
-            g_string_append_printf(text, "%s%s", text->len > 0 ? "+" : "", words->words[i]);
+            g_string_append_printf(text, "%s%s", text->len > 0 ? "+" : "", orr_word(words, i));
     if (text->len == 0)
         g_string_append(text, "none");
     return g_string_free(text, FALSE);

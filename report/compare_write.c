@@ -125,6 +125,16 @@ static void write_summary(const Comparison *comparison, GString *out)
     orr_table_free(table);
 }
 
+/* Of a difference: what parts that cancel out leave is many times smaller than each, and "1393 %" says nothing. */
+static void share_cell(char *text, double share)
+{
+    const double factor = fabs(share);
+    if (factor < 2)
+        g_snprintf(text, ORR_TEXT_SIZE, "%.0f %%", no_minus_zero(share * 100, 0));
+    else
+        g_snprintf(text, ORR_TEXT_SIZE, "%s%.*f x", share < 0 ? "-" : "", factor < 10 ? 1 : 0, factor);
+}
+
 /* Rows of one section with their differences and what share of the whole each is; `unit` divides the values. */
 static void write_section(GArray *rows, const char *total, double unit, int decimals, GString *out)
 {
@@ -147,8 +157,7 @@ static void write_section(GArray *rows, const char *total, double unit, int deci
         g_snprintf(cell[1], ORR_TEXT_SIZE, "%.*f", decimals, row->b / unit);
         g_snprintf(cell[2], ORR_TEXT_SIZE, "%+.*f", decimals, (row->b - row->a) / unit);
         if (fabs(sum_b - sum_a) > least)
-            g_snprintf(cell[3], ORR_TEXT_SIZE, "%.0f %%",
-                       no_minus_zero((row->b - row->a) / (sum_b - sum_a) * 100, 0));
+            share_cell(cell[3], (row->b - row->a) / (sum_b - sum_a));
         orr_table_row(table, (const char *[COLUMNS]){row->label, cell[0], cell[1], cell[2], cell[3]});
     }
     orr_table_print(table, out, 2);

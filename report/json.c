@@ -1,6 +1,7 @@
 /* report/json.c - a report as JSON; docs/REPORT.md has the meaning of every key. */
 #include <string.h>
 
+#include "report/offload.h"
 #include "report/parts.h"
 #include "spec/notes.h"
 
@@ -66,7 +67,11 @@ static void write_memory(OrrJsonWriter *w, const Report *report)
     orr_jw_number(w, "capacity_bytes", report->capacity_bytes);
     orr_jw_number(w, "peak_bytes", report->peak_bytes);
     orr_jw_number(w, "reserved_bytes", report->reserved_bytes);
+    orr_jw_number(w, "needed_bytes", report->needed_bytes);
     orr_jw_number(w, "short_bytes", report->short_bytes);
+    orr_jw_text(w, "verdict", report_memory_word(report->memory_verdict));
+    orr_jw_number(w, "odds", report->memory_odds);
+    orr_jw_number(w, "reserve_bytes", report->reserve_bytes);
     orr_jw_begin(w, "stages", '[');
     for (int i = 0; i < report->stage_count; i++) {
         const ReportStage *stage = &report->stages[i];
@@ -85,6 +90,7 @@ static void write_memory(OrrJsonWriter *w, const Report *report)
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');
+    report_json_offload(report, w);
     orr_jw_end(w, '}');
 }
 
@@ -110,13 +116,19 @@ static void write_balance(OrrJsonWriter *w, const Report *report)
     orr_jw_end(w, '}');
 }
 
-static void write_training(OrrJsonWriter *w, const Report *report)
+/* By the names that plans and searches give them too. */
+static void write_campaign(OrrJsonWriter *w, const Report *report)
 {
-    orr_jw_begin(w, "training", '{');
     write_positive(w, "days", report->days);
     write_positive(w, "gpu_hours", report->gpu_hours);
     write_positive(w, "usd", report->usd);
     write_positive(w, "kwh", report->kwh);
+}
+
+static void write_training(OrrJsonWriter *w, const Report *report)
+{
+    orr_jw_begin(w, "training", '{');
+    write_campaign(w, report);
     orr_jw_end(w, '}');
 }
 
@@ -169,6 +181,7 @@ void report_write_json(const Report *report, GString *out)
     write_memory(w, report);
     write_balance(w, report);
     write_training(w, report);
+    write_campaign(w, report);
     write_chosen(w, report->chosen);
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     spec_notes(report->spec, notes);

@@ -1,6 +1,7 @@
 /* report/kernels.c - the kernels and collectives of each piece of the model as CSV: what a step's time is made of. */
 #include "costmodel/layers.h"
-#include "report/report.h"
+#include "costmodel/pass.h"
+#include "report/kernels.h"
 
 typedef struct Piece {
     const char *name, *more; /* of a layer: and what tells it from others of its kind */
@@ -131,6 +132,26 @@ static int list_pieces(const Report *report, Piece pieces[COST_LAYER_GROUPS + 3]
                                   cost_ops_mtp,
                                   {.count = model->mtp_layers, .extent = last_extent(report)}};
     return count;
+}
+
+void report_visit_kernels(const Report *report, ReportKernelVisitor visit, void *data)
+{
+    CostShape shape;
+    Piece pieces[COST_LAYER_GROUPS + 3];
+    const int count = list_pieces(report, pieces);
+    cost_shape_init(&shape, report->spec);
+    for (int i = 0; i < count; i++) {
+        CostGraph graph;
+        if (pieces[i].list == NULL)
+            cost_graph_layer(&shape, pieces[i].group.layer, &graph);
+        else
+            cost_graph(&shape, pieces[i].list, &graph);
+        for (int pass = 0; pass < COST_PASS_COUNT; pass++)
+            for (int index = 0; index < graph.pass[pass].count; index++) {
+                const CostOp *op = &graph.pass[pass].op[index];
+                visit(op, cost_op_s(&shape, op), pieces[i].group.count, data);
+            }
+    }
 }
 
 void report_write_kernels(const Report *report, GString *out)

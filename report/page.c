@@ -2,6 +2,23 @@
 #include "report/page.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+int report_page_width(void)
+{
+    enum { LEAST = 60, MOST = 140 };
+    struct winsize size = {0};
+    gint64 columns = 0;
+    if (isatty(STDOUT_FILENO) == 0)
+        return REPORT_PAGE_WIDTH;
+    const char *given = g_getenv("COLUMNS");
+    if (given == NULL || !g_ascii_string_to_signed(given, 10, 1, 100000, &columns, NULL))
+        columns =
+            ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : REPORT_PAGE_WIDTH;
+    return (int)CLAMP(columns, LEAST, MOST);
+}
 
 static void append_spaces(GString *out, int count)
 {
@@ -10,10 +27,10 @@ static void append_spaces(GString *out, int count)
 }
 
 /* Appends one word, cut where it is longer than a line; returns the column reached. */
-static int append_word(GString *out, const char *word, int column, int at)
+static int append_word(GString *out, const char *word, int column, int at, int width)
 {
     for (const char *c = word; *c != '\0'; c = g_utf8_next_char(c)) {
-        if (at >= REPORT_PAGE_WIDTH) {
+        if (at >= width) {
             g_string_append_c(out, '\n');
             append_spaces(out, column);
             at = column;
@@ -36,6 +53,7 @@ static int word_width(const char *word)
 void report_page_entry(GString *out, const char *label, int column, const char *text)
 {
     const gsize start = out->len;
+    const int width = report_page_width();
     g_string_append(out, label);
     const int label_width = (int)g_utf8_strlen(out->str + start, -1);
     if (label_width > 0 && label_width >= column) { /* a long label has a line of its own */
@@ -50,7 +68,7 @@ void report_page_entry(GString *out, const char *label, int column, const char *
     for (char **word = words; *word != NULL; word++) {
         if ((*word)[0] == '\0')
             continue;
-        if (at > column && at + 1 + word_width(*word) > REPORT_PAGE_WIDTH) {
+        if (at > column && at + 1 + word_width(*word) > width) {
             g_string_append_c(out, '\n');
             append_spaces(out, column);
             at = column;
@@ -58,7 +76,7 @@ void report_page_entry(GString *out, const char *label, int column, const char *
             g_string_append_c(out, ' ');
             at++;
         }
-        at = append_word(out, *word, column, at);
+        at = append_word(out, *word, column, at, width);
     }
     g_string_append_c(out, '\n');
 }

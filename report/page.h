@@ -8,6 +8,9 @@
 
 #define REPORT_PAGE_WIDTH 100
 
+/* Columns of the terminal that standard output is, 60 to 140 ($COLUMNS before what it says itself); 100 where it is none. */
+int report_page_width(void);
+
 /* "  label     text ...": breaks between words at the page width, continues under the text. Control
  * characters become '?'. `column` is where the text begins. */
 void report_page_entry(GString *out, const char *label, int column, const char *text);

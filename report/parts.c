@@ -30,8 +30,13 @@ static const char *const part_names[SIM_PART_COUNT] = {
 };
 
 static const char *const mem_names[SIM_MEM_COUNT] = {
-    [SIM_MEM_ACTIVATIONS] = "activations", [SIM_MEM_WORKSPACE] = "workspace", [SIM_MEM_WEIGHTS] = "weights",
-    [SIM_MEM_GRADIENTS] = "gradients",     [SIM_MEM_OPTIMIZER] = "optimizer", [SIM_MEM_HOST] = "host",
+    [SIM_MEM_ACTIVATIONS] = "activations",
+    [SIM_MEM_WORKSPACE] = "workspace",
+    [SIM_MEM_WEIGHTS] = "weights",
+    [SIM_MEM_GRADIENTS] = "gradients",
+    [SIM_MEM_OPTIMIZER] = "optimizer",
+    [SIM_MEM_HOST] = "host",
+    [SIM_MEM_NVME] = "nvme",
 };
 
 void report_times(const int64_t part_ps[SIM_PART_COUNT], int64_t bubble_ps,
@@ -53,4 +58,10 @@ const char *report_mem_name(SimMem mem)
 {
     g_assert((unsigned)mem < SIM_MEM_COUNT);
     return mem_names[mem];
+}
+
+const char *report_memory_word(ReportMemory verdict)
+{
+    static const char *const words[] = {"does not fit", "at the edge", "fits"};
+    return words[verdict];
 }

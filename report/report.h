@@ -19,9 +19,24 @@ typedef struct ReportStage { /* one pipeline rank */
     double peak_time_s;
 } ReportStage;
 
+typedef enum {
+    REPORT_MEMORY_NONE, /* does not fit */
+    REPORT_MEMORY_EDGE, /* fits by the prediction, which published runs have exceeded by more than is left */
+    REPORT_MEMORY_FITS
+} ReportMemory;
+
+/* Bytes of a node's memory and disks, and how busy the ways to them are: shares of the step at full rate. */
+typedef struct ReportOffload {
+    bool on, host_fits, nvme_fits;
+    double host_bytes, host_capacity_bytes, nvme_bytes, nvme_capacity_bytes;
+    double in_busy_frac, out_busy_frac, host_busy_frac, read_busy_frac, write_busy_frac;
+    int window_layers, direct_layers;
+} ReportOffload;
+
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
+    bool verbose;             /* text lists every defaulted field, not only how many */
     double parameters, active_parameters;
     int gpus;
     bool fits;
@@ -39,8 +54,15 @@ typedef struct Report {
     int64_t part_ps[SIM_PART_COUNT]; /* of the critical rank; with bubble_ps they add up to step_ps */
     int64_t bubble_ps;
     double capacity_bytes, peak_bytes, reserved_bytes; /* of the fullest stage */
+    double needed_bytes;                               /* peak and context: what must fit */
+    ReportMemory memory_verdict;                       /* by needed_bytes alone until ledger_memory_fill() */
+    double reserve_bytes;                              /* kept free for what predictions miss; 0: none */
+    double memory_odds;                                /* that it fits, by published runs; NAN: not known */
+    int reserve_runs; /* published runs that the reserve comes from; 0: none, or it was asked for */
+    bool reserve_own; /* they are of the framework */
     ReportStage *stages;
     int stage_count;
+    ReportOffload offload;
     double *context_work; /* of each context rank over the mean, in one causal sequence */
     int context_ranks;
     double context_busiest,
@@ -62,6 +84,9 @@ typedef struct ReportOptions {
 /* Spec must be complete (no "auto"). Results live in `arena`. */
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error);
+
+/* "fits", "at the edge", "does not fit" */
+const char *report_memory_word(ReportMemory verdict);
 
 void report_write_text(const Report *report, GString *out);
 void report_write_json(const Report *report, GString *out);

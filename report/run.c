@@ -1,8 +1,10 @@
 /* report/run.c - simulates one step and gathers what a report says. Formats nothing. */
 #include <math.h>
 
+#include "base/units.h"
 #include "costmodel/params.h"
 #include "report/balance.h"
+#include "report/offload.h"
 #include "sim/step.h"
 
 static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index,
@@ -41,9 +43,13 @@ static void fill_memory(const SimPlan *plan, OrrArena *arena, Report *report)
         report->reserved_bytes = fmax(report->reserved_bytes, report->stages[i].reserved_bytes);
     }
     /* Fragmentation is elastic: the allocator gives cached blocks back before it fails. */
-    const double needed = report->peak_bytes + spec->execution.framework.allocator.context_bytes;
-    report->fits = needed <= report->capacity_bytes;
-    report->short_bytes = report->fits ? 0 : needed - report->capacity_bytes;
+    report->needed_bytes = report->peak_bytes + spec->execution.framework.allocator.context_bytes;
+    report->fits = report->needed_bytes <= report->capacity_bytes;
+    report->short_bytes = report->fits ? 0 : report->needed_bytes - report->capacity_bytes;
+    report->memory_odds = NAN;
+    report->memory_verdict = !report->fits                                      ? REPORT_MEMORY_NONE
+                             : report->reserved_bytes <= report->capacity_bytes ? REPORT_MEMORY_FITS
+                                                                                : REPORT_MEMORY_EDGE;
 }
 
 static void fill_time(Report *report)
@@ -118,21 +124,51 @@ static bool simulate(const Spec *spec, unsigned record, OrrArena *arena, Report 
     return false;
 }
 
-/* No step is shorter than its FLOPs at the peak of all GPUs: where one is, a time was lost to rounding or a value is absurd. */
-static bool below_peak(const Report *report, GError **error)
+/* Passes of micro-batches through chunks of pipeline ranks; what one takes of memory and time while it is simulated. */
+#define MOST_PASSES     7e6
+#define BYTES_OF_A_PASS 600.0
+#define SECONDS_A_PASS  3e-6
+
+/* Work is estimated before it is begun: a batch of a billion would take the machine's memory first. */
+static bool affordable(const Spec *spec, GError **error)
 {
-    const Spec *spec = report->spec;
-    if (report->step_ps > 0 && report->mfu <= 1) {
+    char passes_text[ORR_TEXT_SIZE], bytes[ORR_TEXT_SIZE], seconds[ORR_TEXT_SIZE];
+    const SpecParallel *parallel = &spec->parallel;
+    const double passes =
+        (double)spec_microbatches(spec) * parallel->pipeline * MAX(1, parallel->virtual_stages);
+    if (passes <= MOST_PASSES)
         return true;
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "training.global_batch: %d sequences make %d micro-batches on %d pipeline ranks, %s "
+                    "passes that would "
+                    "take some %s and %s to simulate; give a larger training.micro_batch or a smaller batch",
+                    spec->training.global_batch, spec_microbatches(spec), parallel->pipeline,
+                    orr_text_count(passes_text, passes), orr_text_bytes(bytes, passes * BYTES_OF_A_PASS),
+                    orr_text_seconds(seconds, passes * SECONDS_A_PASS));
+}
+
+/* More than all that the GPUs can do: a peak is wrong, and so is every figure of the report. */
+static bool possible(const Report *report, GError **error)
+{
+    char peak[ORR_TEXT_SIZE];
+    if (report->mfu <= 1 + 1e-9)
+        return true;
+    return orr_fail(
+        error, ORR_ERROR_INPUT,
+        "cluster.accelerator.peak_flops_per_s: %s in %s would make an MFU of %.3g %%, above 100 %%; give the "
+        "dense peak of the data sheet",
+        orr_text_si(peak, cost_peak_flops_per_s(report->spec), "FLOP/s"),
+        spec_word(&spec_words_precision, (int)report->spec->training.precision), 100 * report->mfu);
+}
+
+/* That a level does not fit is a result: the check of capacities is for those that do. */
+static bool check(const Report *report, GError **error)
+{
+    SimProgram program = report->program;
+    if (report->offload.on && !(report->offload.host_fits && report->offload.nvme_fits)) {
+        program.tier_count = 0;
     }
-    g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                "a step of %.4g s for %.4g FLOPs a GPU would be %.4g times the peak, which is no result: "
-                "cluster.accelerator.peak_flops_per_s (%.4g) or the efficiency of its kernels "
-                "(cluster.accelerator.model) cannot be",
-                (double)report->step_ps * 1e-12,
-                report->mfu * cost_peak_flops_per_s(spec) * (double)report->step_ps * 1e-12, report->mfu,
-                cost_peak_flops_per_s(spec));
-    return false;
+    return sim_run_check(&program, &report->result, error);
 }
 
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
@@ -140,20 +176,22 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
 {
     Report report = {.spec = spec, .source = source, .gpus = spec_gpus(spec)};
     const unsigned record = options->record | (options->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u);
+    if (!affordable(spec, error))
+        return false;
     if (!sim_step_plan(spec, arena, &report.plan, error) || !sim_step_fits_clock(spec, &report.plan, error) ||
         !sim_program_build(&report.plan, options->unfold, arena, &report.program, error) ||
         !simulate(spec, record, arena, &report, error)) {
         return false;
     }
-    if (options->check && !sim_run_check(&report.program, &report.result, error)) {
-        return false;
-    }
     fill_time(&report);
     fill_memory(&report.plan, arena, &report);
-    fill_rates(arena, &report);
-    if (!below_peak(&report, error)) {
+    report_offload_fill(&report.plan, &report);
+    if (options->check && !check(&report, error)) {
         return false;
     }
+    fill_rates(arena, &report);
+    if (!possible(&report, error))
+        return false;
     report_balance_fill(arena, &report);
     fill_campaign(&report);
     *ret_report = report;

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "costmodel/ops.h"
+#include "report/offload.h"
 #include "report/page.h"
 #include "report/parts.h"
 #include "report/text_memory.h"
@@ -77,9 +78,12 @@ static char *training_line(const Spec *spec)
     for (int i = 0; i < spec_words_overlap.count; i++) {
         if ((overlap & (1u << i)) == 0)
             continue;
-        g_string_append_printf(line, "%s%s", before, spec_words_overlap.words[i]);
+        g_string_append_printf(line, "%s%s", before, orr_word(&spec_words_overlap, i));
         before = ", ";
     }
+    if (spec_offloads_states(&spec->offload))
+        g_string_append_printf(line, "; offload %s",
+                               spec_word(&spec_words_offload, (int)spec->offload.scheme));
     const int offloaded = spec->offload.activation_layers;
     if (offloaded >= spec->model.layers)
         g_string_append(line, "; activations wait on the host");
@@ -95,7 +99,7 @@ static void write_scenario(const Report *report, GString *out)
     const char *name = spec->name[0] != '\0' ? spec->name : spec->model.name;
     const gsize start = out->len;
     report_page_entry(out, "", 0, name);
-    const glong width = MIN(g_utf8_strlen(out->str + start, -1) - 1, REPORT_PAGE_WIDTH);
+    const glong width = MIN(g_utf8_strlen(out->str + start, -1) - 1, report_page_width());
     for (glong i = 0; i < width; i++)
         g_string_append(out, "\u2500");
     g_string_append_c(out, '\n');
@@ -151,17 +155,14 @@ static void write_interval(const Report *report, GString *out)
 static void write_headline(const Report *report, GString *out)
 {
     char step[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE];
-    const bool room =
-        report->reserved_bytes <= report->capacity_bytes; /* for all that the allocator would hold */
-    const char *verdict = !report->fits ? "DOES NOT FIT" : room ? "fits" : "just fits";
+    static const char *const verdicts[] = {"DOES NOT FIT", "AT THE EDGE", "fits"};
     const double occupied_bytes =
-        room ? report->reserved_bytes
-             : report->peak_bytes + report->spec->execution.framework.allocator.context_bytes;
+        report->reserved_bytes <= report->capacity_bytes ? report->reserved_bytes : report->needed_bytes;
     g_autoptr(GString) line = g_string_new(NULL);
     g_string_printf(line, "STEP %s    MFU %.1f %%    %s tokens/s    %s (%.1f of %.1f GiB)",
                     orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100.0,
-                    report_page_whole(tokens, report->tokens_per_s), verdict, occupied_bytes / GIB,
-                    report->capacity_bytes / GIB);
+                    report_page_whole(tokens, report->tokens_per_s), verdicts[report->memory_verdict],
+                    occupied_bytes / GIB, report->capacity_bytes / GIB);
     const glong width = g_utf8_strlen(line->str, -1) + 4;
     g_string_append(out, "\n  \u250c");
     for (glong i = 0; i < width; i++)
@@ -336,7 +337,11 @@ static void write_stamp(const Report *report, GString *out)
     if (source == NULL)
         return;
     write_list(out, "Profiles", source->profiles);
-    write_defaulted(out, source->defaulted);
+    if (report->verbose)
+        write_defaulted(out, source->defaulted);
+    else if (source->defaulted != NULL && source->defaulted->len > 0)
+        g_string_append_printf(out, "%-*s%u fields (--verbose lists them)\n", LABEL_COLUMN, "Defaulted",
+                               source->defaulted->len);
 }
 
 void report_write_text(const Report *report, GString *out)
@@ -346,6 +351,7 @@ void report_write_text(const Report *report, GString *out)
     write_headline(report, out);
     write_time(report, out);
     report_text_memory(report, out);
+    report_text_offload(report, out);
     write_training(report, out);
     write_conventions(report, out);
     write_stamp(report, out);

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "report/page.h"
 
-enum { KINDS = 5, COLUMNS = KINDS + 4, MAX_ROWS = 16, BAR_WIDTH = 28, LABEL_COLUMN = 14 };
+enum { KINDS = 5, COLUMNS = KINDS + 5, MAX_ROWS = 16, BAR_WIDTH = 24, TABLE_WIDTH = 76, LABEL_COLUMN = 14 };
 
 #define GIB 1073741824.0
 
@@ -85,16 +85,17 @@ static void stage_bar(GString *bar, const ReportStage *stage, double scale_bytes
     static const char *const blocks[KINDS] = {"\u2588", "\u2593", "\u2592", "\u2591", "\u254d"};
     double bytes[KINDS];
     stage_kinds(stage, bytes);
-    const int capacity_cell = (int)floor(capacity_bytes / scale_bytes * BAR_WIDTH + 0.5);
+    const int width = CLAMP(report_page_width() - TABLE_WIDTH, 8, BAR_WIDTH);
+    const int capacity_cell = (int)floor(capacity_bytes / scale_bytes * width + 0.5);
     double sum = 0.0;
     int cell = 0;
     for (int kind = 0; kind <= KINDS; kind++) { /* the last: reserved beyond allocated */
         sum += kind < KINDS ? bytes[kind] : fmax(stage->reserved_bytes - sum, 0.0);
-        const int until = (int)floor(sum / scale_bytes * BAR_WIDTH + 0.5);
+        const int until = (int)floor(sum / scale_bytes * width + 0.5);
         for (; cell < until; cell++)
             g_string_append(bar, cell == capacity_cell ? "\u2502" : kind < KINDS ? blocks[kind] : "\u00b7");
     }
-    for (; cell <= MIN(capacity_cell, BAR_WIDTH); cell++)
+    for (; cell <= MIN(capacity_cell, width); cell++)
         g_string_append(bar, cell == capacity_cell ? "\u2502" : " ");
 }
 
@@ -111,7 +112,9 @@ static void add_stage_row(OrrTable *table, const Report *report, const StageRow 
     for (int i = 0; i < KINDS; i++)
         g_snprintf(cells[1 + i], ORR_TEXT_SIZE, "%.2f", bytes[i] / GIB);
     g_snprintf(cells[KINDS + 1], ORR_TEXT_SIZE, "%.2f", stage->peak_bytes / GIB);
-    g_snprintf(cells[KINDS + 2], ORR_TEXT_SIZE, "%.2f", stage->reserved_bytes / GIB);
+    g_snprintf(cells[KINDS + 2], ORR_TEXT_SIZE, "%.2f",
+               (stage->peak_bytes + report->spec->execution.framework.allocator.context_bytes) / GIB);
+    g_snprintf(cells[KINDS + 3], ORR_TEXT_SIZE, "%.2f", stage->reserved_bytes / GIB);
     g_autoptr(GString) bar = g_string_new(NULL);
     stage_bar(bar, stage, scale_bytes, report->capacity_bytes);
     const char *columns[COLUMNS];
@@ -121,64 +124,128 @@ static void add_stage_row(OrrTable *table, const Report *report, const StageRow 
     orr_table_row(table, columns);
 }
 
-/* Fields that would make room, that the software has and that are not used yet. */
-static void write_remedies(const Spec *spec, GString *out)
+/* Fields that would make room for states, or for activations, that the software has and that are not used yet. */
+static void append_zero(const Spec *spec, GString *line)
 {
-    const SpecTraining *training = &spec->training;
     const SpecParallel *parallel = &spec->parallel;
     const SpecFramework *framework = &spec->execution.framework;
-    const int most_zero = parallel->pipeline > 1 ? MIN(framework->data_parallel.most_zero,
-                                                       framework->data_parallel.most_zero_in_pipeline)
-                                                 : framework->data_parallel.most_zero;
-    g_autoptr(GString) line = g_string_new(NULL);
-    if (parallel->zero == 0 && most_zero > 0 && parallel->data > 1)
+    const int most = spec_most_zero(framework, parallel->pipeline);
+    if (parallel->zero == 0 && most > 0 && parallel->data > 1)
         g_string_append(line, "parallel.zero=1, ");
-    if (parallel->tensor > 1 && !parallel->sequence_parallel)
+    if (parallel->zero < 3 && most >= 3 && parallel->data > 1 && parallel->pipeline == 1)
+        g_string_append(line, "parallel.zero=3, ");
+    if (parallel->zero > 0 && parallel->zero_group_gpus > 0)
+        g_string_append(line, "parallel.zero_group_gpus=0, ");
+}
+
+static void append_activations(const Spec *spec, GString *line)
+{
+    const SpecTraining *training = &spec->training;
+    if (spec->parallel.tensor > 1 && !spec->parallel.sequence_parallel)
         g_string_append(line, "parallel.sequence_parallel=true, ");
-    if (training->recompute.mode != SPEC_RECOMPUTE_FULL)
+    if (training->recompute.mode != SPEC_RECOMPUTE_FULL || training->recompute.layers > 0)
         g_string_append(line, "training.recompute=full, ");
     if (training->micro_batch > 1)
         g_string_append(line, "training.micro_batch=1, ");
-    if (parallel->zero < 3 && most_zero >= 3 && parallel->data > 1 && parallel->pipeline == 1)
-        g_string_append(line, "parallel.zero=3, ");
-    g_string_append(line, "larger tensor or pipeline degrees; a field that is \"auto\" takes the fastest "
-                          "value that fits");
+}
+
+/* States alone near the capacity: what shrinks activations makes no room. Those of ZeRO-3 over all ranks are dealt out
+ * over every GPU already, and no degree changes that. */
+static void write_remedies(const Report *report, const ReportStage *fullest, GString *out)
+{
+    const Spec *spec = report->spec;
+    const SpecParallel *parallel = &spec->parallel;
+    const double states = fullest->weights_bytes + fullest->gradients_bytes + fullest->optimizer_bytes;
+    const bool full_of_states =
+        states + spec->execution.framework.allocator.context_bytes > 0.85 * report->capacity_bytes;
+    const bool dealt_out = parallel->zero == 3 && parallel->zero_group_gpus == 0;
+    char held[ORR_TEXT_SIZE], capacity[ORR_TEXT_SIZE];
+    g_autoptr(GString) line = g_string_new(NULL);
+    append_zero(spec, line);
+    if (!full_of_states)
+        append_activations(spec, line);
+    if (full_of_states && dealt_out)
+        g_string_append(line,
+                        "more GPUs, GPUs with more memory, or an optimizer with smaller states "
+                        "(training.optimizer); larger tensor or pipeline degrees do not, as the states are "
+                        "split over all GPUs already");
+    else if (full_of_states && !dealt_out)
+        g_string_append(line, "larger tensor or pipeline degrees, more GPUs");
+    else
+        g_string_append(line, "larger tensor or pipeline degrees; a field that is \"auto\" takes the fastest "
+                              "value that fits");
+    if (full_of_states)
+        g_string_append_printf(line, " (weights, gradients and optimizer alone take %s of %s)",
+                               orr_text_bytes(held, states),
+                               orr_text_bytes(capacity, report->capacity_bytes));
     report_page_entry(out, "  Makes room", LABEL_COLUMN, line->str);
+}
+
+static void append_reserve(const Report *report, GString *line)
+{
+    char reserve[ORR_TEXT_SIZE];
+    if (!(report->reserve_bytes > 0))
+        return;
+    g_string_append_printf(line, "; the reserve is %s", orr_text_bytes(reserve, report->reserve_bytes));
+    if (report->reserve_runs > 0)
+        g_string_append_printf(line, " (98 %% of %d published runs%s%s took no more beyond their prediction)",
+                               report->reserve_runs, report->reserve_own ? " of " : "",
+                               report->reserve_own ? report->spec->execution.framework.name : "");
+}
+
+static void append_odds(const Report *report, GString *line)
+{
+    if (!isnan(report->memory_odds))
+        g_string_append_printf(line, "; odds that it fits, by published runs: %.0f %%",
+                               100 * report->memory_odds);
 }
 
 static void write_verdict(const Report *report, const ReportStage *fullest, GString *out)
 {
     char capacity[ORR_TEXT_SIZE], room[ORR_TEXT_SIZE], held[ORR_TEXT_SIZE], needed[ORR_TEXT_SIZE];
-    const double needed_bytes =
-        fullest->peak_bytes + report->spec->execution.framework.allocator.context_bytes;
+    g_autoptr(GString) line = g_string_new(NULL);
     orr_text_bytes(capacity, report->capacity_bytes);
-    orr_text_bytes(needed, needed_bytes);
+    orr_text_bytes(needed, report->needed_bytes);
     orr_text_bytes(held, fullest->reserved_bytes);
-    g_autofree char *line = NULL;
-    if (!report->fits)
-        line =
-            g_strdup_printf("  DOES NOT FIT: stage %d lacks %s beyond the %s of its GPUs; peak and context "
-                            "are %s",
-                            fullest->stage, orr_text_bytes(room, report->short_bytes), capacity, needed);
-    else if (fullest->reserved_bytes > report->capacity_bytes)
-        line = g_strdup_printf("  Just fits: peak and context of stage %d are %s, %s to spare; the allocator "
-                               "would hold %s and has to give cached blocks back, which fragmentation may "
-                               "prevent",
-                               fullest->stage, needed,
-                               orr_text_bytes(room, report->capacity_bytes - needed_bytes), held);
-    else
-        line =
-            g_strdup_printf("  Fits: the fullest stage (%d) has %s of %s to spare", fullest->stage,
-                            orr_text_bytes(room, report->capacity_bytes - fullest->reserved_bytes), capacity);
-    report_page_entry(out, "", 2, line);
-    if (!report->fits)
-        write_remedies(report->spec, out);
+    switch (report->memory_verdict) {
+    case REPORT_MEMORY_NONE:
+        if (report->offload.on && report->needed_bytes <= report->capacity_bytes) {
+            g_string_printf(line, "  DOES NOT FIT: %s of a node lack%s %s",
+                            report->offload.host_fits ? "the disks" : "the host's memory",
+                            report->offload.host_fits ? "" : "s", orr_text_bytes(room, report->short_bytes));
+            break;
+        }
+        g_string_printf(
+            line, "  DOES NOT FIT: stage %d lacks %s beyond the %s of its GPUs; peak and context are %s",
+            fullest->stage, orr_text_bytes(room, report->short_bytes), capacity, needed);
+        break;
+    case REPORT_MEMORY_EDGE:
+        g_string_printf(line, "  At the edge: peak and context of stage %d are %s, %s to spare",
+                        fullest->stage, needed,
+                        orr_text_bytes(room, report->capacity_bytes - report->needed_bytes));
+        if (fullest->reserved_bytes > report->capacity_bytes)
+            g_string_append_printf(line,
+                                   "; the allocator would hold %s and has to give cached blocks back, which "
+                                   "fragmentation may prevent",
+                                   held);
+        append_reserve(report, line);
+        append_odds(report, line);
+        break;
+    case REPORT_MEMORY_FITS:
+        g_string_printf(line, "  Fits: the fullest stage (%d) has %s of %s to spare", fullest->stage,
+                        orr_text_bytes(room, report->capacity_bytes - fullest->reserved_bytes), capacity);
+        append_reserve(report, line);
+        break;
+    }
+    report_page_entry(out, "", 2, line->str);
+    if (report->needed_bytes > report->capacity_bytes)
+        write_remedies(report, fullest, out);
 }
 
 void report_text_memory(const Report *report, GString *out)
 {
-    static const char *const headers[COLUMNS] = {"stage",     "weights", "grads",    "optim", "activ",
-                                                 "workspace", "peak",    "reserved", ""};
+    static const char *const headers[COLUMNS] = {"stage",     "weights", "grads", "optim",    "activ",
+                                                 "workspace", "peak",    "needs", "reserved", ""};
     if (report->stage_count == 0)
         return;
     const int fullest = fullest_stage(report);
@@ -196,9 +263,10 @@ void report_text_memory(const Report *report, GString *out)
         add_stage_row(table, report, &rows[i], scale_bytes);
     orr_table_print(table, out, 2);
     orr_table_free(table);
-    g_string_append(
-        out, "  \u2588 weights  \u2593 gradients  \u2592 optimizer  \u2591 activations  \u254d workspace  "
-             "\u00b7 reserved besides  \u2502 capacity\n");
+    report_page_entry(
+        out, "", 2,
+        "\u2588\u00a0weights, \u2593\u00a0gradients, \u2592\u00a0optimizer, \u2591\u00a0activations, "
+        "\u254d\u00a0workspace, \u00b7\u00a0reserved besides, \u2502\u00a0capacity");
     if (shown < distinct)
         g_string_append_printf(out, "  %d of %d stages shown\n", shown, report->stage_count);
     double host_bytes = 0;

@@ -2,40 +2,41 @@
 #include <math.h>
 
 #include "costmodel/placement.h"
+#include "costmodel/states.h"
 #include "search/bound_internal.h"
+#include "search/orders.h"
 
-SearchLane *search_lane_new(SearchSpace *space, SearchTables *tables)
+SearchWorker *search_worker_new(SearchSpace *space, SearchTables *tables)
 {
-    SearchLane *lane = g_new0(SearchLane, 1);
-    lane->space = space;
-    lane->give_up_ps = INT64_MAX;
-    lane->tables = tables;
-    lane->spec = *space->spec;
-    search_point_recipes(space, &lane->spec);
-    lane->arena = orr_arena_new();
-    lane->unpacked = -1;
-    search_costs_init(&lane->own_costs, lane->arena, space->spec->model.layers);
-    lane->buckets = search_buckets_new();
-    return lane;
+    SearchWorker *worker = g_new0(SearchWorker, 1);
+    worker->space = space;
+    worker->give_up_ps = INT64_MAX;
+    worker->tables = tables;
+    worker->spec = *space->spec;
+    worker->arena = orr_arena_new();
+    worker->unpacked = -1;
+    search_costs_init(&worker->own_costs, worker->arena, space->spec->model.layers);
+    worker->buckets = search_buckets_new();
+    return worker;
 }
 
-void search_lane_free(SearchLane *lane)
+void search_worker_free(SearchWorker *worker)
 {
-    if (lane == NULL)
+    if (worker == NULL)
         return;
-    g_hash_table_destroy(lane->buckets);
-    search_replay_free(lane->replay);
-    orr_arena_free(lane->arena);
-    g_free(lane);
+    g_hash_table_destroy(worker->buckets);
+    search_replay_free(worker->replay);
+    orr_arena_free(worker->arena);
+    g_free(worker);
 }
 
 /* Whether ranks may start their steps one after another, so that a step is shorter than a micro-batch's way. */
 static bool may_start_skewed(const SearchSpace *space, const SearchGroup *group)
 {
     bool splits = false;
-    for (int i = 0; i < group->deals->count; i++)
-        splits |= search_splits_backward(group->deals->deal[i].schedule);
-    return splits && space->spec->execution.framework.optimizer.optimizer_post_validation;
+    for (int i = 0; i < group->partitions->count; i++)
+        splits |= sim_schedule_has(group->partitions->partition[i].order, SIM_TRAIT_SPLITS_BACKWARD);
+    return splits && spec_validates_later(space->spec);
 }
 
 int64_t search_bound_group(const SearchTables *tables, const SearchGroup *group)
@@ -49,56 +50,44 @@ int64_t search_bound_group(const SearchTables *tables, const SearchGroup *group)
 
 int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *group)
 {
-    const SearchSide *side = &tables->totals[group->costs].side;
+    const SearchTimeSplit *side = &tables->totals[group->costs].side;
     return MAX(side->exchange_ps, side->kernels_ps) * group->microbatches / group->pipeline;
 }
 
 /* Messages between neighbouring pipeline ranks, the last and the first included. */
-static void fill_hops(SearchLane *lane)
+static void fill_hops(SearchWorker *worker)
 {
-    const int ranks = lane->group->pipeline;
+    const int ranks = worker->group->pipeline;
     for (int r = 0; r < ranks; r++)
-        lane->hop_ps[r] = ranks == 1 ? 0
-                          : cost_pipeline_inside(&lane->spec, r, (r + 1) % ranks)
-                              ? lane->costs->hop_inside_ps
-                              : lane->costs->hop_across_ps;
+        worker->hop_ps[r] = ranks == 1 ? 0
+                            : cost_pipeline_inside(&worker->spec, r, (r + 1) % ranks)
+                                ? worker->costs->hop_inside_ps
+                                : worker->costs->hop_across_ps;
 }
 
-void search_lane_group(SearchLane *lane, const SearchGroup *group)
+void search_worker_group(SearchWorker *worker, const SearchGroup *group)
 {
-    SpecParallel *parallel = &lane->spec.parallel;
-    lane->group = group;
-    if (lane->unpacked != group->costs)
-        search_tables_unpack(lane->tables, group->costs, &lane->own_costs);
-    lane->unpacked = group->costs;
-    lane->costs = &lane->own_costs;
-    parallel->tensor = group->tensor;
-    parallel->sequence_parallel = group->sequence_parallel;
-    parallel->context = group->context;
-    parallel->pipeline = group->pipeline;
-    parallel->data = group->data;
-    parallel->expert = group->expert;
-    parallel->expert_tensor = group->expert_tensor;
-    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
-    g_strlcpy(parallel->order, lane->space->rank_orders[group->order], sizeof parallel->order);
-    lane->spec.offload.activation_layers = group->offloaded;
-    lane->spec.training.micro_batch = group->micro_batch;
-    lane->spec.training.precision = (SpecPrecision)group->precision;
-    fill_hops(lane);
+    worker->group = group;
+    if (worker->unpacked != group->costs)
+        search_tables_unpack(worker->tables, group->costs, &worker->own_costs);
+    worker->unpacked = group->costs;
+    worker->costs = &worker->own_costs;
+    search_apply_group(worker->space, group, &worker->spec);
+    fill_hops(worker);
 }
 
-/* --- a deal and an extent --- */
+/* --- a partition and an recomputation --- */
 
 /* The first of the ranks with the most work. */
-static int busiest_rank(const SearchLane *lane)
+static int busiest_rank(const SearchWorker *worker)
 {
     int64_t most_ps = -1;
     int busiest = 0;
-    for (int r = 0; r < lane->ranks; r++) {
+    for (int r = 0; r < worker->ranks; r++) {
         int64_t work_ps = 0;
-        for (int chunk = 0; chunk < search_stages_of_rank(lane); chunk++) {
-            const int s = search_stage_of_rank(lane, r, chunk);
-            work_ps += lane->forward_ps[s] + lane->input_ps[s] + lane->weight_ps[s];
+        for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
+            const int s = search_stage_of_rank(worker, r, chunk);
+            work_ps += worker->forward_ps[s] + worker->input_ps[s] + worker->weight_ps[s];
         }
         if (work_ps > most_ps) {
             most_ps = work_ps;
@@ -108,42 +97,48 @@ static int busiest_rank(const SearchLane *lane)
     return busiest;
 }
 
-void search_lane_deal(SearchLane *lane, const SearchDeal *deal)
+void search_worker_partition(SearchWorker *worker, const SearchPartition *partition)
 {
-    const SearchCosts *costs = lane->costs;
-    lane->deal = deal;
-    lane->ranks = lane->group->pipeline;
-    lane->stages = deal->stages;
-    lane->chunks = deal->stages / lane->ranks;
-    for (int s = 0; s < lane->stages; s++) {
-        const int from = deal->first[s], to = deal->first[s + 1];
-        lane->forward_ps[s] = costs->forward_ps[to] - costs->forward_ps[from] + costs->overhead_ps;
-        lane->input_ps[s] = costs->input_ps[to] - costs->input_ps[from] + costs->overhead_ps;
-        lane->weight_ps[s] = costs->weight_ps[to] - costs->weight_ps[from];
-        lane->exchanges[s] = costs->ahead.exchange_ps[to] > costs->ahead.exchange_ps[from] ||
-                             costs->back.exchange_ps[to] > costs->back.exchange_ps[from];
-        lane->again_ps[s] = 0;
+    const SearchCosts *costs = worker->costs;
+    worker->partition = partition;
+    worker->ranks = worker->group->pipeline;
+    worker->stages = partition->stages;
+    worker->chunks = partition->stages / worker->ranks;
+    worker->shape = search_partition_shape(worker->group, partition);
+    search_apply_partition(partition, &worker->spec);
+    const SearchPolicy widest = search_widest_policy(worker->space);
+    search_apply_policy(worker->group, &widest, &worker->spec);
+    worker->deferred_heads = costs->head_left_out_ps > 0 ? spec_deferred_heads(&worker->spec) : 0;
+    worker->facts = search_facts(worker->space, partition->order, &worker->shape);
+    for (int s = 0; s < worker->stages; s++) {
+        const int from = partition->first[s], to = partition->first[s + 1];
+        worker->forward_ps[s] = costs->forward_ps[to] - costs->forward_ps[from] + costs->overhead_ps;
+        worker->input_ps[s] = costs->input_ps[to] - costs->input_ps[from] + costs->overhead_ps;
+        worker->weight_ps[s] = costs->weight_ps[to] - costs->weight_ps[from];
+        worker->exchanges[s] = costs->ahead.exchange_ps[to] > costs->ahead.exchange_ps[from] ||
+                               costs->back.exchange_ps[to] > costs->back.exchange_ps[from];
+        worker->recompute_ps[s] = 0;
     }
-    const SearchEdge *edges[] = {&costs->first, &costs->last};
+    const SearchModelEnd *ends[] = {&costs->first, &costs->last};
     for (int i = 0; i < 2; i++) {
-        const int s = i == 0 ? 0 : lane->stages - 1;
-        lane->forward_ps[s] += edges[i]->forward_ps;
-        lane->input_ps[s] += edges[i]->input_ps;
-        lane->weight_ps[s] += edges[i]->weight_ps;
-        lane->exchanges[s] |= edges[i]->ahead.exchange_ps > 0 || edges[i]->back.exchange_ps > 0;
+        const int s = i == 0 ? 0 : worker->stages - 1;
+        worker->forward_ps[s] += ends[i]->forward_ps;
+        worker->input_ps[s] += ends[i]->input_ps;
+        worker->weight_ps[s] += ends[i]->weight_ps;
+        worker->exchanges[s] |= ends[i]->ahead.exchange_ps > 0 || ends[i]->back.exchange_ps > 0;
     }
-    lane->sample[0] = 0;
-    lane->sample[1] = lane->ranks - 1;
-    lane->sample[2] = busiest_rank(lane);
-    search_bound_fill(lane);
+    worker->sample[0] = 0;
+    worker->sample[1] = worker->ranks - 1;
+    worker->sample[2] = busiest_rank(worker);
+    search_bound_fill(worker);
 }
 
 /* Of what runs again on a stage, by prefix `sums` of each kind. */
-static int64_t stage_again_ps(const SearchLane *lane, int stage, const SpecRecompute *recompute,
-                              int64_t *const *sums)
+static int64_t stage_recompute_ps(const SearchWorker *worker, int stage, const SpecRecompute *recompute,
+                                  int64_t *const *sums)
 {
-    const int from = lane->deal->first[stage], to = lane->deal->first[stage + 1];
-    const int64_t *all = sums[SEARCH_AGAIN_ALL], *some = sums[SEARCH_AGAIN_SOME];
+    const int from = worker->partition->first[stage], to = worker->partition->first[stage + 1];
+    const int64_t *all = sums[SEARCH_RECOMPUTED_ALL], *some = sums[SEARCH_RECOMPUTED_SOME];
     int64_t sum_ps = 0;
     switch (recompute->mode) {
     case SPEC_RECOMPUTE_NONE:
@@ -155,200 +150,189 @@ static int64_t stage_again_ps(const SearchLane *lane, int stage, const SpecRecom
             sum_ps += all[layer + 1] - all[layer];
         return sum_ps;
     case SPEC_RECOMPUTE_SELECTIVE_OP:
-        some = sums[SEARCH_AGAIN_OP];
+        some = sums[SEARCH_RECOMPUTED_OP];
         return some[to] - some[from];
     default:
         return some[to] - some[from];
     }
 }
 
-static const SearchEdge *edge_of(const SearchLane *lane, int stage)
+static const SearchModelEnd *end_of(const SearchWorker *worker, int stage)
 {
-    return stage == 0 ? &lane->costs->first : stage + 1 == lane->stages ? &lane->costs->last : NULL;
+    return stage == 0 ? &worker->costs->first : stage + 1 == worker->stages ? &worker->costs->last : NULL;
 }
 
-static void add_sides(const SearchSides *sums, const SearchEdge *edge, bool ahead, int from, int to,
-                      SearchSide *side)
+static void add_splits(const SearchTimeSplits *sums, const SearchModelEnd *end, bool ahead, int from, int to,
+                       SearchTimeSplit *side)
 {
-    const SearchSide *own = edge == NULL ? NULL : ahead ? &edge->ahead : &edge->back;
+    const SearchTimeSplit *own = end == NULL ? NULL : ahead ? &end->ahead : &end->back;
     side->exchange_ps +=
         sums->exchange_ps[to] - sums->exchange_ps[from] + (own != NULL ? own->exchange_ps : 0);
     side->kernels_ps += sums->kernels_ps[to] - sums->kernels_ps[from] + (own != NULL ? own->kernels_ps : 0);
 }
 
 /* A forward of a stage beside a backward of its rank's other one. */
-static int64_t stage_pair_ps(const SearchLane *lane, int stage, const SpecRecompute *recompute)
+static int64_t stage_pair_ps(const SearchWorker *worker, int stage, const SpecRecompute *recompute)
 {
-    const SearchCosts *costs = lane->costs;
-    const int *first = lane->deal->first, other = search_pair_of(lane, stage);
-    SearchSide side = {.kernels_ps = 2 * costs->overhead_ps};
-    int64_t *exchanges[SEARCH_AGAIN_COUNT], *kernels[SEARCH_AGAIN_COUNT];
-    for (int kind = 0; kind < SEARCH_AGAIN_COUNT; kind++) {
+    const SearchCosts *costs = worker->costs;
+    const int *first = worker->partition->first, other = search_pair_of(worker, stage);
+    SearchTimeSplit side = {.kernels_ps = 2 * costs->overhead_ps};
+    int64_t *exchanges[SEARCH_RECOMPUTED_COUNT], *kernels[SEARCH_RECOMPUTED_COUNT];
+    for (int kind = 0; kind < SEARCH_RECOMPUTED_COUNT; kind++) {
         exchanges[kind] = costs->again[kind].exchange_ps;
         kernels[kind] = costs->again[kind].kernels_ps;
     }
-    add_sides(&costs->ahead, edge_of(lane, stage), true, first[stage], first[stage + 1], &side);
-    add_sides(&costs->back, edge_of(lane, other), false, first[other], first[other + 1], &side);
-    side.exchange_ps += stage_again_ps(lane, other, recompute, exchanges);
-    side.kernels_ps += stage_again_ps(lane, other, recompute, kernels);
+    add_splits(&costs->ahead, end_of(worker, stage), true, first[stage], first[stage + 1], &side);
+    add_splits(&costs->back, end_of(worker, other), false, first[other], first[other + 1], &side);
+    side.exchange_ps += stage_recompute_ps(worker, other, recompute, exchanges);
+    side.kernels_ps += stage_recompute_ps(worker, other, recompute, kernels);
     return MAX(side.exchange_ps, side.kernels_ps);
 }
 
-int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute)
+int64_t search_worker_recompute(SearchWorker *worker, const SpecRecompute *recompute)
 {
-    for (int s = 0; s < lane->stages; s++)
-        lane->again_ps[s] = stage_again_ps(lane, s, recompute, lane->costs->again_ps);
-    for (int s = 0; search_has_pairs(lane) && s < lane->stages; s++)
-        lane->pair_ps[s] = stage_pair_ps(lane, s, recompute);
-    search_bound_pipeline(lane);
-    return lane->latest_ps[0];
-}
-
-static bool overlaps_reduce(const SearchLane *lane, const SearchPolicy *policy)
-{
-    return (policy->overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 ||
-           (policy->zero == 0 && lane->spec.execution.framework.data_parallel.hooks_reduce_unsharded);
+    for (int s = 0; s < worker->stages; s++)
+        worker->recompute_ps[s] = stage_recompute_ps(worker, s, recompute, worker->costs->recompute_ps);
+    for (int s = 0; search_has_pairs(worker) && s < worker->stages; s++)
+        worker->pair_ps[s] = stage_pair_ps(worker, s, recompute);
+    search_bound_pipeline(worker);
+    return worker->latest_ps[0];
 }
 
 /* Reductions that are not over when the rank's compute is. Beside the backward they start no earlier than the last
- * backward of chunk 0, where that is the rank's last op. */
-static int64_t open_reduce_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail,
-                              int rank)
+ * backward of chunk 0, where that is the rank's last op: on a loop, for a micro-batch comes back to chunk 0 last, as long
+ * as no weight gradients of other chunks stay behind. */
+static int64_t open_reduce_ps(const SearchWorker *worker, const SearchDataCosts *data, int rank)
 {
-    if (!overlaps_reduce(lane, policy))
-        return policy->zero >= 2 && lane->spec.execution.framework.data_parallel.reduce_each_microbatch
-                   ? 0
-                   : tail->reduce_ps;
-    if (lane->deal->order->placement != SIM_PLACE_LOOP)
+    if (!cost_overlaps_grad_reduce(&worker->spec))
+        return cost_reduces_each_microbatch(&worker->spec) ? 0 : data->reduce_ps;
+    const SimSchedule *order = worker->partition->order;
+    if (order->placement != SIM_PLACE_LOOP ||
+        (worker->chunks > 1 && sim_schedule_has(order, SIM_TRAIT_SPLITS_BACKWARD)))
         return 0;
-    if (rank == lane->ranks - 1 && search_deferred_heads(lane) > 0) /* behind that comes the LM head */
+    if (rank == worker->ranks - 1 && worker->deferred_heads > 0) /* behind that comes the LM head */
         return 0;
-    const int64_t pass_ps = lane->input_ps[rank] + lane->again_ps[rank] + lane->weight_ps[rank];
-    return MAX(tail->last_reduce_ps, tail->near_reduce_ps - pass_ps);
+    const int64_t pass_ps = worker->input_ps[rank] + worker->recompute_ps[rank] + worker->weight_ps[rank];
+    return MAX(data->last_reduce_ps, data->near_reduce_ps - pass_ps);
 }
 
-bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy)
+bool search_waits_for_sends(SearchWorker *worker, const SearchPolicy *policy)
 {
-    const SpecFramework *framework = &lane->spec.execution.framework;
-    const unsigned overlap = spec_pipeline_overlap(framework, policy->overlap, lane->chunks > 1);
-    return spec_waits_for_sends(framework, overlap, lane->deal->schedule);
+    search_apply_policy(worker->group, policy, &worker->spec);
+    return spec_waits_for_sends(&worker->spec);
 }
 
 /* Least time until the data parallelism of every micro-batch is done: gathers of ZeRO-3, and reductions where every
  * micro-batch has its own. Queues run one after the other; gathers and reductions share a link. */
-static int64_t steady_ps(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tail,
-                         int sample)
+static int64_t steady_ps(const SearchWorker *worker, const SearchDataCosts *data, int sample)
 {
-    const SpecFramework *framework = &lane->spec.execution.framework;
-    const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const bool ahead =
-        (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0 && framework->data_parallel.prefetch_units > 0;
-    const bool reduces =
-        policy->zero >= 2 && framework->data_parallel.reduce_each_microbatch &&
-        !(policy->zero == 3 && lane->ranks > 1 && framework->data_parallel.pipeline_keeps_params);
+    const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const bool ahead = spec_prefetch_units(&worker->spec) > 0, sharded = worker->spec.parallel.zero >= 3;
     /* micro-batches that pass each of the rank's stages */
-    const int64_t each = lane->group->microbatches / (both_ends ? 2 : 1);
+    const int64_t each = worker->group->microbatches / (both_ends ? 2 : 1);
     int64_t least_ps = 0;
-    if (policy->zero >= 3) {
+    if (sharded) {
         /* Without a gather ahead of its use compute waits for every one of them but the first, which may be under
          * way while the rank waits for its first input; messages, weight gradients and reductions may hide them. */
-        const int64_t first_ps = both_ends ? tail->stream_ps : tail->first_gather_ps;
-        least_ps = each * tail->stream_ps + (ahead ? 0 : lane->use_end_ps[sample] - first_ps);
+        const int64_t first_ps = both_ends ? data->stream_ps : data->first_gather_ps;
+        least_ps = each * data->stream_ps + (ahead ? 0 : worker->use_end_ps[sample] - first_ps);
     }
-    if (!reduces)
+    if (!cost_reduces_each_microbatch(&worker->spec))
         return least_ps;
-    if (!overlaps_reduce(lane, policy)) /* compute waits for every one */
-        return MAX(least_ps, lane->work_end_ps[sample] + each * tail->reduce_ps);
-    return MAX(least_ps, each * MAX(tail->reduce_ps, policy->zero >= 3 ? tail->link_ps : 0));
+    if (!cost_overlaps_grad_reduce(&worker->spec)) /* compute waits for every one */
+        return MAX(least_ps, worker->work_end_ps[sample] + each * data->reduce_ps);
+    return MAX(least_ps, each * MAX(data->reduce_ps, sharded ? data->link_ps : 0));
 }
 
-int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
+int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data)
 {
-    const SpecFramework *framework = &lane->spec.execution.framework;
-    const bool blocking = search_waits_for_sends(lane, policy);
+    const SpecFramework *framework = &worker->spec.execution.framework;
+    const bool blocking = search_waits_for_sends(worker, policy);
     const bool late_gather = policy->zero < 3 && (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) == 0;
     const bool early_gather = policy->zero >= 3 || (policy->overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
-    const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    int64_t start_ps = 0, reduced_ps = lane->latest_ps[blocking], own_ps = 0, after_ps = 0, last_ps = 0;
+    const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    int64_t start_ps = 0, reduced_ps = worker->latest_ps[blocking], own_ps = 0, after_ps = 0, last_ps = 0;
     if (early_gather && !both_ends)
-        start_ps = MAX(tails[0].first_gather_ps,
-                       policy->zero >= 3 ? 0 : tails[0].near_gather_ps - lane->forward_ps[0]);
+        start_ps = MAX(data[0].first_gather_ps,
+                       policy->zero >= 3 ? 0 : data[0].near_gather_ps - worker->forward_ps[0]);
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
-        const SearchTail *tail = &tails[i];
-        const int64_t end = i == 0 ? lane->first_end_ps[blocking] : lane->end_ps[blocking][i];
-        const int64_t reduced = MAX(end + open_reduce_ps(lane, policy, tail, lane->sample[i]),
-                                    steady_ps(lane, policy, tail, i) - start_ps);
-        const int64_t after = tail->optimizer_ps + (late_gather ? tail->gather_ps : 0);
+        const SearchDataCosts *own = &data[i];
+        const int64_t end = i == 0 ? worker->first_end_ps[blocking] : worker->end_ps[blocking][i];
+        const int64_t reduced =
+            MAX(end + open_reduce_ps(worker, own, worker->sample[i]), steady_ps(worker, own, i) - start_ps);
+        const int64_t after = own->optimizer_ps + (late_gather ? own->gather_ps : 0);
         reduced_ps = MAX(reduced_ps, reduced);
         after_ps = MAX(after_ps, after);
         own_ps = MAX(own_ps, reduced + after);
     }
     /* The norm of all gradients keeps every optimizer until the last rank has reduced its own. */
-    last_ps = framework->optimizer.grad_norm_clip && !search_starts_skewed(lane) ? reduced_ps + after_ps
-                                                                                 : MAX(reduced_ps, own_ps);
+    last_ps = framework->optimizer.grad_norm_clip && !search_starts_skewed(worker) ? reduced_ps + after_ps
+                                                                                   : MAX(reduced_ps, own_ps);
     return start_ps + last_ps + (int64_t)llround(framework->host.step_overhead_s * 1e12);
 }
 
-double search_static_bytes(const SearchLane *lane, const SearchTail *tails)
+double search_static_bytes(const SearchWorker *worker, const SearchDataCosts *data)
 {
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++)
-        most = fmax(most, tails[i].static_bytes);
-    return most + lane->spec.execution.framework.allocator.context_bytes;
+        most = fmax(most, data[i].static_bytes);
+    return most + worker->spec.execution.framework.allocator.context_bytes;
 }
 
-double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails)
+double search_bound_bytes(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data)
 {
-    const bool whole =
-        policy->zero >= 3 && !lane->spec.execution.framework.data_parallel.reduce_each_microbatch;
-    const int overlaps = overlaps_reduce(lane, policy);
+    search_apply_policy(worker->group, policy, &worker->spec);
+    const bool whole = policy->zero >= 3 && !cost_reduces_each_microbatch(&worker->spec);
+    const int overlaps = cost_overlaps_grad_reduce(&worker->spec);
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
-        const double beside = lane->beside_bytes[overlaps][i];
-        double dynamic = lane->live_bytes[i];
+        const double beside = worker->beside_bytes[overlaps][i];
+        double dynamic = worker->live_bytes[i];
         if (whole && beside >= 0)
-            dynamic = fmax(dynamic, beside + tails[i].whole_bytes);
-        if (policy->zero >= 3 && lane->first_bytes[i] >= 0)
-            dynamic = fmax(dynamic, lane->first_bytes[i] + tails[i].gathered_bytes);
-        most = fmax(most, tails[i].static_bytes + dynamic);
+            dynamic = fmax(dynamic, beside + data[i].whole_bytes);
+        if (policy->zero >= 3 && worker->first_bytes[i] >= 0)
+            dynamic = fmax(dynamic, worker->first_bytes[i] + data[i].gathered_bytes);
+        most = fmax(most, data[i].static_bytes + dynamic);
     }
-    return most + lane->spec.execution.framework.allocator.context_bytes;
+    return most + worker->spec.execution.framework.allocator.context_bytes;
 }
 
-void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)
+void search_bound_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)
 {
-    const SearchGroup *group = &lane->space->groups[id.group];
-    const SearchDeal *deal = &group->deals->deal[id.deal];
-    SearchTail tails[SEARCH_SAMPLES];
+    const SearchGroup *group = &worker->space->groups[id.group];
+    const SearchPartition *partition = &group->partitions->partition[id.partition];
+    SearchDataCosts data[SEARCH_SAMPLES];
     int policies = 0;
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)lane->space->spec->model.layers + 16);
-    g_autofree SearchPolicy *policy = search_policies(lane->space, group, &policies);
-    search_extents(lane->space, deal, extents);
-    search_lane_group(lane, group);
-    search_lane_deal(lane, deal);
-    const int64_t extent_ps = search_lane_extent(lane, &extents[id.extent]);
-    search_lane_live(lane, &extents[id.extent]);
-    search_lane_tails(lane, &policy[id.policy], tails);
-    *ret_least_ps = MAX(extent_ps, search_bound_time(lane, &policy[id.policy], tails));
-    *ret_least_bytes = search_bound_bytes(lane, &policy[id.policy], tails);
+    g_autofree SpecRecompute *recomputes =
+        g_new(SpecRecompute, (gsize)worker->space->spec->model.layers + 16);
+    g_autofree SearchPolicy *policy = search_policies(worker->space, group, &policies);
+    search_recomputes(worker->space, partition, recomputes);
+    search_worker_group(worker, group);
+    search_worker_partition(worker, partition);
+    const int64_t compute_ps = search_worker_recompute(worker, &recomputes[id.recompute]);
+    search_worker_activations(worker, &recomputes[id.recompute]);
+    search_worker_data(worker, &policy[id.policy], data);
+    *ret_least_ps = MAX(compute_ps, search_bound_time(worker, &policy[id.policy], data));
+    *ret_least_bytes = search_bound_bytes(worker, &policy[id.policy], data);
 }
 
-void search_replay_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)
+void search_replay_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes)
 {
-    const SearchGroup *group = &lane->space->groups[id.group];
-    SearchTail tails[SEARCH_SAMPLES];
+    const SearchGroup *group = &worker->space->groups[id.group];
+    SearchDataCosts data[SEARCH_SAMPLES];
     int policies = 0;
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)lane->space->spec->model.layers + 16);
-    g_autofree SearchPolicy *list = search_policies(lane->space, group, &policies);
+    g_autofree SpecRecompute *recomputes =
+        g_new(SpecRecompute, (gsize)worker->space->spec->model.layers + 16);
+    g_autofree SearchPolicy *list = search_policies(worker->space, group, &policies);
     const SearchPolicy *policy = &list[id.policy];
-    search_bound_point(lane, id, ret_least_ps, ret_least_bytes);
-    if (search_is_chosen_late(lane->deal))
+    search_bound_point(worker, id, ret_least_ps, ret_least_bytes);
+    if (search_is_chosen_late(worker->partition))
         return;
-    search_extents(lane->space, lane->deal, extents);
-    const bool ran = search_lane_replay(lane, &extents[id.extent], search_waits_for_sends(lane, policy),
-                                        policy->zero >= 3);
+    search_recomputes(worker->space, worker->partition, recomputes);
+    const bool ran = search_worker_replay(worker, &recomputes[id.recompute],
+                                          search_waits_for_sends(worker, policy), policy->zero >= 3);
     g_assert(ran);
-    search_lane_tails(lane, policy, tails);
-    *ret_least_ps = search_bound_time(lane, policy, tails);
-    *ret_least_bytes = fmax(search_bound_bytes(lane, policy, tails), search_replay_bytes(lane, policy));
+    search_worker_data(worker, policy, data);
+    *ret_least_ps = search_bound_time(worker, policy, data);
+    *ret_least_bytes = fmax(search_bound_bytes(worker, policy, data), search_replay_bytes(worker, policy));
 }

@@ -6,6 +6,7 @@
 #ifndef ORR_SEARCH_BOUND_H
 #define ORR_SEARCH_BOUND_H
 
+#include "schedule/facts.h"
 #include "search/costs.h"
 
 #define SEARCH_SAMPLES 3 /* pipeline ranks whose memory and data parallelism are looked at */
@@ -21,7 +22,7 @@ typedef enum {
 } SearchBoundKind;
 
 /* What data parallelism adds on the sampled ranks, by policy; independent of the micro-batch. */
-typedef struct SearchTail {
+typedef struct SearchDataCosts {
     int64_t reduce_ps, last_reduce_ps, near_reduce_ps; /* all; the last bucket; those of chunk 0 */
     int64_t gather_ps, first_gather_ps, near_gather_ps;
     int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch */
@@ -30,10 +31,10 @@ typedef struct SearchTail {
     double static_bytes;
     double whole_bytes;    /* ZeRO-3: unsharded gradients, and weights where they stay gathered */
     double gathered_bytes; /* ZeRO-3: weights that stay gathered from the forward to the backward */
-} SearchTail;
+} SearchDataCosts;
 
 /* Scratch of one thread. */
-typedef struct SearchLane {
+typedef struct SearchWorker {
     SearchSpace *space;
     SearchTables *tables;
     const SearchGroup *group;
@@ -41,20 +42,24 @@ typedef struct SearchLane {
     SearchCosts own_costs; /* of table `unpacked` */
     int unpacked;
     OrrArena *arena;
-    const SearchDeal *deal;
-    Spec spec; /* of the group; zero and zero_group_gpus change */
+    const SearchPartition *partition;
+    SimScheduleShape shape;
+    const SimOrderFacts
+        *facts; /* of the partition's order; NULL: nothing is known of it before its times are */
+    Spec spec;  /* of the group; zero and zero_group_gpus change */
     GHashTable *buckets;
     int stages, ranks, chunks;
+    int deferred_heads; /* micro-batches whose LM head's weight gradient may wait, of any policy */
     int sample[SEARCH_SAMPLES];
     int64_t forward_ps[SPEC_MAX_STAGES], input_ps[SPEC_MAX_STAGES], weight_ps[SPEC_MAX_STAGES];
-    int64_t again_ps[SPEC_MAX_STAGES];
+    int64_t recompute_ps[SPEC_MAX_STAGES];
     bool exchanges[SPEC_MAX_STAGES];  /* tokens between experts */
     int64_t pair_ps[SPEC_MAX_STAGES]; /* a forward of the stage beside a backward, of schedules with pairs */
     int64_t hop_ps[SPEC_MAX_STAGES];  /* from rank r to r + 1, the last to 0 */
     int64_t fill_ps[SPEC_MAX_STAGES]; /* before a rank's first op */
     struct SearchReplay *replay;
     int64_t give_up_ps; /* a replay may stop once it is known to take longer */
-    /* Of the extent at hand. */
+    /* Of the recomputation at hand. */
     int64_t first_end_ps[2];             /* rank 0's compute is over; [1]: compute waits for its messages */
     int64_t end_ps[2][SEARCH_SAMPLES];   /* the sampled ranks' */
     int64_t work_end_ps[SEARCH_SAMPLES]; /* the sampled ranks' by fill and work alone */
@@ -67,10 +72,10 @@ typedef struct SearchLane {
     double beside_bytes
         [2][SEARCH_SAMPLES]; /* activations at some moment when all gradients are there; [1]: they may
                                                be reduced as soon as a chunk's last one is added; below 0: never */
-} SearchLane;
+} SearchWorker;
 
-SearchLane *search_lane_new(SearchSpace *space, SearchTables *tables);
-void search_lane_free(SearchLane *lane);
+SearchWorker *search_worker_new(SearchSpace *space, SearchTables *tables);
+void search_worker_free(SearchWorker *worker);
 
 /* Least time of any point of the group whose schedule runs no pairs: its compute spread evenly over the pipeline, or one
  * micro-batch's way through the model and back. */
@@ -78,31 +83,31 @@ int64_t search_bound_group(const SearchTables *tables, const SearchGroup *group)
 /* Of those that run forwards beside backwards: each rank takes the longer side of all its passes at least. */
 int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *group);
 
-void search_lane_group(SearchLane *lane, const SearchGroup *group);
-void search_lane_deal(SearchLane *lane, const SearchDeal *deal);
-/* After the extent: replaces its bounds by those of a replay of the schedule, with or without compute waiting for its
+void search_worker_group(SearchWorker *worker, const SearchGroup *group);
+void search_worker_partition(SearchWorker *worker, const SearchPartition *partition);
+/* After the recomputation: replaces its bounds by those of a replay of the schedule, with or without compute waiting for its
  * messages, and with ZeRO-3 or without. False when the order locks up. Also fills in rank_live_bytes. */
-bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool blocking, bool sharded);
+bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, bool blocking, bool sharded);
 /* After a replay: like search_bound_bytes, over all ranks. */
-double search_replay_bytes(SearchLane *lane, const SearchPolicy *policy);
-/* After the deal. Gives the least time of any policy. */
-int64_t search_lane_extent(SearchLane *lane, const SpecRecompute *recompute);
-/* After the extent: its memory. */
-void search_lane_live(SearchLane *lane, const SpecRecompute *recompute);
-/* After the deal; `ret_tails` has SEARCH_SAMPLES places. The first fills in bytes alone, the second everything. */
-void search_lane_states(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails);
-void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails);
-/* After the extent. */
-int64_t search_bound_time(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
+double search_replay_bytes(SearchWorker *worker, const SearchPolicy *policy);
+/* After the partition. Gives the least time of any policy. */
+int64_t search_worker_recompute(SearchWorker *worker, const SpecRecompute *recompute);
+/* After the recomputation: its memory. */
+void search_worker_activations(SearchWorker *worker, const SpecRecompute *recompute);
+/* After the partition; `ret_data` has SEARCH_SAMPLES places. The first fills in bytes alone, the second everything. */
+void search_worker_states(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data);
+void search_worker_data(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data);
+/* After the recomputation. */
+int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data);
 /* Both bounds of one point, worked out from nothing. */
-void search_bound_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
+void search_bound_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
 /* The same with a replay. */
-void search_replay_point(SearchLane *lane, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
+void search_replay_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps, double *ret_least_bytes);
 /* Compute waits for its own messages. */
-bool search_waits_for_sends(const SearchLane *lane, const SearchPolicy *policy);
+bool search_waits_for_sends(SearchWorker *worker, const SearchPolicy *policy);
 /* Bytes that the fullest sampled rank needs at least, context included; of states and workspace alone. */
-double search_static_bytes(const SearchLane *lane, const SearchTail *tails);
+double search_static_bytes(const SearchWorker *worker, const SearchDataCosts *data);
 /* The same with what is alive beside them. */
-double search_bound_bytes(const SearchLane *lane, const SearchPolicy *policy, const SearchTail *tails);
+double search_bound_bytes(SearchWorker *worker, const SearchPolicy *policy, const SearchDataCosts *data);
 
 #endif

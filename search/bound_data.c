@@ -51,26 +51,27 @@ GHashTable *search_buckets_new(void)
     return g_hash_table_new_full(bucket_hash, bucket_equal, g_free, NULL);
 }
 
-static const Bucket *bucket_of(SearchLane *lane, Params params)
+static const Bucket *bucket_of(SearchWorker *worker, Params params)
 {
-    const SpecParallel *parallel = &lane->spec.parallel;
+    const SpecParallel *parallel = &worker->spec.parallel;
     Bucket key = {.dense = params.dense,
                   .expert = params.expert,
-                  .matrices = parallel->zero >= 3 ||
-                                      lane->spec.execution.framework.data_parallel.tensor_list_rank_host_s > 0
-                                  ? params.matrices
-                                  : 0,
+                  .matrices =
+                      parallel->zero >= 3 ||
+                              worker->spec.execution.framework.data_parallel.tensor_list_rank_host_s > 0
+                          ? params.matrices
+                          : 0,
                   .zero = parallel->zero,
                   .zero_group_gpus = parallel->zero_group_gpus,
                   .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,
-                              parallel->expert_tensor, parallel->pipeline, lane->group->order}};
-    const Bucket *known = g_hash_table_lookup(lane->buckets, &key);
+                              parallel->expert_tensor, parallel->pipeline, worker->group->order}};
+    const Bucket *known = g_hash_table_lookup(worker->buckets, &key);
     if (known != NULL)
         return known;
-    sim_step_bucket(&lane->spec, params.dense, params.expert, params.matrices, &key.reduce, &key.gather);
+    sim_step_bucket(&worker->spec, params.dense, params.expert, params.matrices, &key.reduce, &key.gather);
     Bucket *bucket = g_new(Bucket, 1);
     *bucket = key;
-    g_hash_table_insert(lane->buckets, bucket, bucket);
+    g_hash_table_insert(worker->buckets, bucket, bucket);
     return bucket;
 }
 
@@ -87,9 +88,9 @@ typedef struct Stage { /* what its buckets take */
     bool one_link; /* all gathers and reductions are on the NIC */
 } Stage;
 
-static void close_bucket(SearchLane *lane, Params *bucket, Stage *stage)
+static void close_bucket(SearchWorker *worker, Params *bucket, Stage *stage)
 {
-    const Bucket *times = bucket_of(lane, *bucket);
+    const Bucket *times = bucket_of(worker, *bucket);
     if (stage->gather_ps == 0) {
         stage->last_gather_ps = times->gather.ps;
         stage->last_gather_load_ps = times->gather.load_ps;
@@ -111,7 +112,7 @@ typedef struct Filling {
     double limit, wire; /* bytes that close a bucket (0: none), of a parameter */
 } Filling;
 
-static void fill_bucket(SearchLane *lane, Filling *filling, double dense, double expert, int matrices,
+static void fill_bucket(SearchWorker *worker, Filling *filling, double dense, double expert, int matrices,
                         Stage *stage)
 {
     Params *bucket = &filling->bucket;
@@ -119,165 +120,160 @@ static void fill_bucket(SearchLane *lane, Filling *filling, double dense, double
     const double bytes = (bucket->dense + bucket->expert) * filling->wire;
     filling->open = !filling->units && (filling->limit <= 0 || bytes < filling->limit);
     if (!filling->open)
-        close_bucket(lane, bucket, stage);
+        close_bucket(worker, bucket, stage);
 }
 
 /* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
-static Stage stage_buckets(SearchLane *lane, int index)
+static Stage stage_buckets(SearchWorker *worker, int index)
 {
-    const SearchCosts *costs = lane->costs;
-    const int from = lane->deal->first[index], to = lane->deal->first[index + 1];
-    const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last, *first = &costs->first,
-                     *mtp = &costs->mtp;
-    Filling filling = {.units = lane->spec.parallel.zero >= 3,
-                       .limit = lane->spec.execution.framework.data_parallel.bucket_bytes,
-                       .wire = cost_gradient_wire_bytes(&lane->spec)};
+    const SearchCosts *costs = worker->costs;
+    const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
+    const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last,
+                         *first = &costs->first, *mtp = &costs->mtp;
+    Filling filling = {.units = worker->spec.parallel.zero >= 3,
+                       .limit = worker->spec.execution.framework.data_parallel.bucket_bytes,
+                       .wire = cost_gradient_wire_bytes(&worker->spec)};
     Stage stage = {.one_link = true};
-    if (index + 1 == lane->stages) {
-        fill_bucket(lane, &filling, last->dense, last->expert, last->matrices, &stage);
-        for (int i = 0; i < lane->spec.model.mtp_layers; i++)
-            fill_bucket(lane, &filling, mtp->dense, mtp->expert, mtp->matrices, &stage);
+    if (index + 1 == worker->stages) {
+        fill_bucket(worker, &filling, last->dense, last->expert, last->matrices, &stage);
+        for (int i = 0; i < worker->spec.model.mtp_layers; i++)
+            fill_bucket(worker, &filling, mtp->dense, mtp->expert, mtp->matrices, &stage);
     }
     for (int layer = to - 1; layer >= from; layer--)
-        fill_bucket(lane, &filling, costs->dense[layer + 1] - costs->dense[layer],
+        fill_bucket(worker, &filling, costs->dense[layer + 1] - costs->dense[layer],
                     costs->expert[layer + 1] - costs->expert[layer],
                     (int)(costs->matrices[layer + 1] - costs->matrices[layer]), &stage);
     if (index == 0)
-        fill_bucket(lane, &filling, first->dense, first->expert, first->matrices, &stage);
+        fill_bucket(worker, &filling, first->dense, first->expert, first->matrices, &stage);
     if (filling.open)
-        close_bucket(lane, &filling.bucket, &stage);
+        close_bucket(worker, &filling.bucket, &stage);
     return stage;
 }
 
-static Params stage_params(const SearchLane *lane, int index)
+static Params stage_params(const SearchWorker *worker, int index)
 {
-    const SearchCosts *costs = lane->costs;
-    const SearchEdge *last = lane->ranks == 1 ? &costs->tied_last : &costs->last;
-    const int from = lane->deal->first[index], to = lane->deal->first[index + 1];
+    const SearchCosts *costs = worker->costs;
+    const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last;
+    const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
     Params params = {costs->dense[to] - costs->dense[from], costs->expert[to] - costs->expert[from],
                      (int)(costs->matrices[to] - costs->matrices[from])};
     if (index == 0)
         add_params(&params, costs->first.dense, costs->first.expert, costs->first.matrices);
-    if (index + 1 == lane->stages) {
-        const SearchEdge *mtp = &costs->mtp;
-        const int count = lane->spec.model.mtp_layers;
+    if (index + 1 == worker->stages) {
+        const SearchModelEnd *mtp = &costs->mtp;
+        const int count = worker->spec.model.mtp_layers;
         add_params(&params, last->dense, last->expert, last->matrices);
         add_params(&params, count * mtp->dense, count * mtp->expert, count * mtp->matrices);
     }
     return params;
 }
 
-static Params rank_params(const SearchLane *lane, int rank)
+static Params rank_params(const SearchWorker *worker, int rank)
 {
     Params params = {0};
-    for (int chunk = 0; chunk < search_stages_of_rank(lane); chunk++) {
-        const Params stage = stage_params(lane, search_stage_of_rank(lane, rank, chunk));
+    for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
+        const Params stage = stage_params(worker, search_stage_of_rank(worker, rank, chunk));
         add_params(&params, stage.dense, stage.expert, stage.matrices);
     }
     return params;
 }
 
-static double workspace_bytes(const SearchLane *lane, int rank)
+static double workspace_bytes(const SearchWorker *worker, int rank)
 {
-    const SearchCosts *costs = lane->costs;
+    const SearchCosts *costs = worker->costs;
     int layers = 0;
-    for (int chunk = 0; chunk < search_stages_of_rank(lane); chunk++) {
-        const int stage = search_stage_of_rank(lane, rank, chunk);
-        layers += lane->deal->first[stage + 1] - lane->deal->first[stage];
+    for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
+        const int stage = search_stage_of_rank(worker, rank, chunk);
+        layers += worker->partition->first[stage + 1] - worker->partition->first[stage];
     }
-    return (double)(rank + 1 == lane->ranks ? costs->last_workspace_bytes : costs->workspace_bytes) +
+    return (double)(rank + 1 == worker->ranks ? costs->last_workspace_bytes : costs->workspace_bytes) +
            (layers > 0 ? (double)costs->layer_workspace_bytes : 0);
 }
 
-static void fill_states(const SearchLane *lane, int rank, SearchTail *tail)
+static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *data)
 {
-    const Params params = rank_params(lane, rank);
-    const CostStates states = cost_states(&lane->spec, params.dense, params.expert);
-    tail->static_bytes = states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
-                         workspace_bytes(lane, rank) - 1;
-    tail->whole_bytes = (params.dense + params.expert) *
-                            (cost_gradient_wire_bytes(&lane->spec) +
-                             (cost_keeps_gathered(&lane->spec) ? cost_weight_wire_bytes(&lane->spec) : 0)) -
-                        64;
-    tail->gathered_bytes =
-        lane->spec.parallel.zero >= 3 && !lane->spec.execution.framework.data_parallel.reshard_after_forward
-            ? (params.dense + params.expert) * cost_weight_wire_bytes(&lane->spec) - 64
-            : 0;
+    const Params params = rank_params(worker, rank);
+    const CostStates states = cost_states(&worker->spec, params.dense, params.expert);
+    data->static_bytes = states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
+                         workspace_bytes(worker, rank) - 1;
+    data->whole_bytes =
+        (params.dense + params.expert) *
+            (cost_gradient_wire_bytes(&worker->spec) +
+             (cost_keeps_gathered(&worker->spec) ? cost_weight_wire_bytes(&worker->spec) : 0)) -
+        64;
+    data->gathered_bytes = worker->spec.parallel.zero >= 3 &&
+                                   !worker->spec.execution.framework.data_parallel.reshard_after_forward
+                               ? (params.dense + params.expert) * cost_weight_wire_bytes(&worker->spec) - 64
+                               : 0;
 }
 
-static void fill_times(SearchLane *lane, int rank, SearchTail *tail)
+static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
 {
     /* Gathers of a segment in a micro-batch: before the forward and again before the backward; without resharding in
      * between, once, for each backward gives the weights back; where a pipeline keeps them, once a step. */
-    const bool keeps = cost_keeps_gathered(&lane->spec),
-               reshard = lane->spec.execution.framework.data_parallel.reshard_after_forward;
-    const Params params = rank_params(lane, rank);
-    for (int chunk = 0; chunk < search_stages_of_rank(lane); chunk++) {
-        const Stage stage = stage_buckets(lane, search_stage_of_rank(lane, rank, chunk));
-        tail->reduce_ps += stage.reduce_ps;
-        tail->gather_ps += stage.gather_ps;
-        tail->stream_ps += keeps ? 0 : reshard ? 2 * stage.gather_ps - stage.last_gather_ps : stage.gather_ps;
+    const bool keeps = cost_keeps_gathered(&worker->spec),
+               reshard = worker->spec.execution.framework.data_parallel.reshard_after_forward;
+    const Params params = rank_params(worker, rank);
+    for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
+        const Stage stage = stage_buckets(worker, search_stage_of_rank(worker, rank, chunk));
+        data->reduce_ps += stage.reduce_ps;
+        data->gather_ps += stage.gather_ps;
+        data->stream_ps += keeps ? 0 : reshard ? 2 * stage.gather_ps - stage.last_gather_ps : stage.gather_ps;
         if (!keeps && stage.one_link)
-            tail->link_ps +=
+            data->link_ps +=
                 stage.reduce_load_ps +
                 (reshard ? 2 * stage.gather_load_ps - stage.last_gather_load_ps : stage.gather_load_ps);
         if (chunk == 0) {
-            tail->last_reduce_ps = stage.last_reduce_ps;
-            tail->near_reduce_ps = stage.reduce_ps;
-            tail->first_gather_ps = stage.first_gather_ps;
-            tail->near_gather_ps = stage.gather_ps;
+            data->last_reduce_ps = stage.last_reduce_ps;
+            data->near_reduce_ps = stage.reduce_ps;
+            data->first_gather_ps = stage.first_gather_ps;
+            data->near_gather_ps = stage.gather_ps;
         }
     }
-    tail->optimizer_ps =
-        llround(cost_optimizer_s(&lane->spec, params.dense, params.expert, params.matrices) * 1e12);
+    data->optimizer_ps =
+        llround(cost_optimizer_s(&worker->spec, params.dense, params.expert, params.matrices) * 1e12);
 }
 
 /* Samples that are the same rank share one. */
-static int same_sample(const SearchLane *lane, int i)
+static int same_sample(const SearchWorker *worker, int i)
 {
     int same = 0;
-    while (lane->sample[same] != lane->sample[i])
+    while (worker->sample[same] != worker->sample[i])
         same++;
     return same;
 }
 
-static void set_policy(SearchLane *lane, const SearchPolicy *policy)
+void search_worker_states(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data)
 {
-    lane->spec.parallel.zero = policy->zero;
-    lane->spec.parallel.zero_group_gpus = policy->zero_group_gpus;
-}
-
-void search_lane_states(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails)
-{
-    set_policy(lane, policy);
+    search_apply_policy(worker->group, policy, &worker->spec);
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
-        const int same = same_sample(lane, i);
-        ret_tails[i] = same < i ? ret_tails[same] : (SearchTail){0};
+        const int same = same_sample(worker, i);
+        ret_data[i] = same < i ? ret_data[same] : (SearchDataCosts){0};
         if (same == i)
-            fill_states(lane, lane->sample[i], &ret_tails[i]);
+            fill_states(worker, worker->sample[i], &ret_data[i]);
     }
 }
 
-void search_lane_tails(SearchLane *lane, const SearchPolicy *policy, SearchTail *ret_tails)
+void search_worker_data(SearchWorker *worker, const SearchPolicy *policy, SearchDataCosts *ret_data)
 {
-    search_lane_states(lane, policy, ret_tails);
+    search_worker_states(worker, policy, ret_data);
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
-        const int same = same_sample(lane, i);
+        const int same = same_sample(worker, i);
         if (same < i)
-            ret_tails[i] = ret_tails[same];
+            ret_data[i] = ret_data[same];
         else
-            fill_times(lane, lane->sample[i], &ret_tails[i]);
+            fill_times(worker, worker->sample[i], &ret_data[i]);
     }
 }
 
-double search_replay_bytes(SearchLane *lane, const SearchPolicy *policy)
+double search_replay_bytes(SearchWorker *worker, const SearchPolicy *policy)
 {
     double most = 0;
-    set_policy(lane, policy);
-    for (int r = 0; r < lane->ranks; r++) {
-        SearchTail tail;
-        fill_states(lane, r, &tail);
-        most = fmax(most, tail.static_bytes + lane->rank_live_bytes[r]);
+    search_apply_policy(worker->group, policy, &worker->spec);
+    for (int r = 0; r < worker->ranks; r++) {
+        SearchDataCosts data;
+        fill_states(worker, r, &data);
+        most = fmax(most, data.static_bytes + worker->rank_live_bytes[r]);
     }
-    return most + lane->spec.execution.framework.allocator.context_bytes;
+    return most + worker->spec.execution.framework.allocator.context_bytes;
 }

@@ -4,100 +4,70 @@
 
 #include "search/bound.h"
 
-/* Schedules that run input and weight gradients apart. */
-static inline bool search_splits_backward(SpecSchedule schedule)
-{
-    switch (schedule) {
-    case SPEC_SCHEDULE_ZB_H1:
-    case SPEC_SCHEDULE_ZB_H2:
-    case SPEC_SCHEDULE_ZB_AUTO:
-    case SPEC_SCHEDULE_ZB_V:
-    case SPEC_SCHEDULE_V_HALF:
-    case SPEC_SCHEDULE_V_MIN:
-    case SPEC_SCHEDULE_DUALPIPE:
-    case SPEC_SCHEDULE_DUALPIPEV:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Micro-batches whose LM head's weight gradient may wait until the last stage's passes are over (sim/plan.h). */
-static inline int search_deferred_heads(const SearchLane *lane)
-{
-    const SpecSchedule schedule = lane->deal->schedule;
-    const bool has = schedule == SPEC_SCHEDULE_1F1B || schedule == SPEC_SCHEDULE_INTERLEAVED;
-    const int limit = lane->spec.execution.framework.pipeline.deferred_head_gradients;
-    return has && lane->ranks > 1 && lane->costs->head_left_out_ps > 0 ? MIN(limit, lane->group->microbatches)
-                                                                       : 0;
-}
-
 /* Each rank's step runs from its own start (sim/plan.h, post_validation): bounds may not count what is before it. */
-static inline bool search_starts_skewed(const SearchLane *lane)
+static inline bool search_starts_skewed(const SearchWorker *worker)
 {
-    return lane->spec.execution.framework.optimizer.optimizer_post_validation &&
-           search_splits_backward(lane->deal->schedule);
+    return spec_validates_later(&worker->spec) &&
+           sim_schedule_has(worker->partition->order, SIM_TRAIT_SPLITS_BACKWARD);
 }
 
 /* Orders that are chosen for each point's own times and memory: nothing is known of them before the plan is. */
-static inline bool search_is_chosen_late(const SearchDeal *deal)
+static inline bool search_is_chosen_late(const SearchPartition *partition)
 {
-    return deal->order->generate_all != NULL;
+    return sim_schedule_needs_times(partition->order);
 }
 
 /* Orders that run a forward of one stage beside a backward of another: DualPipe always, in V shape where experts
  * exchange tokens (search_pairs_at()). */
-static inline bool search_has_pairs(const SearchLane *lane)
+static inline bool search_has_pairs(const SearchWorker *worker)
 {
-    return search_deal_pairs(lane->deal);
+    return search_partition_pairs(worker->partition);
 }
 
 /* The stage of the model whose backwards run beside forwards of `stage`, of schedules with pairs. */
-static inline int search_pair_of(const SearchLane *lane, int stage)
+static inline int search_pair_of(const SearchWorker *worker, int stage)
 {
-    return lane->stages - 1 - stage;
+    return worker->stages - 1 - stage;
 }
 
 /* A pair whose forward is of `stage` runs as one op. */
-static inline bool search_pairs_at(const SearchLane *lane, int stage)
+static inline bool search_pairs_at(const SearchWorker *worker, int stage)
 {
-    return lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL || lane->exchanges[stage] ||
-           lane->exchanges[search_pair_of(lane, stage)];
+    return worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL || worker->exchanges[stage] ||
+           worker->exchanges[search_pair_of(worker, stage)];
 }
 
 /* Stages of the model on a rank. */
-static inline int search_stages_of_rank(const SearchLane *lane)
+static inline int search_stages_of_rank(const SearchWorker *worker)
 {
-    return lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : lane->chunks;
+    return worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : worker->chunks;
 }
 
-static inline int search_stage_of_rank(const SearchLane *lane, int rank, int chunk)
+static inline int search_stage_of_rank(const SearchWorker *worker, int rank, int chunk)
 {
-    if (lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL)
-        return chunk == 0 ? rank : lane->ranks - 1 - rank;
-    return sim_stage_of(lane->deal->order->placement, lane->ranks, lane->chunks, rank, chunk);
+    if (worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL)
+        return chunk == 0 ? rank : worker->ranks - 1 - rank;
+    return sim_stage_of(worker->partition->order->placement, worker->ranks, worker->chunks, rank, chunk);
 }
 
 /* Activations of one micro-batch on a stage. */
-typedef struct SearchKept {
+typedef struct SearchActivations {
     int64_t all, late;                   /* of them kept until the weight gradient */
     int64_t forward_temp, backward_temp; /* at least */
-} SearchKept;
+} SearchActivations;
 
 /* bound_pipeline.c */
-int64_t search_hop_ps(const SearchLane *lane, int rank, int other);
-void search_bound_fill(SearchLane *lane);
-void search_bound_pipeline(SearchLane *lane);
+int64_t search_hop_ps(const SearchWorker *worker, int rank, int other);
+void search_bound_fill(SearchWorker *worker);
+void search_bound_pipeline(SearchWorker *worker);
 
 /* bound_data.c */
 GHashTable *search_buckets_new(void);
 
 /* bound_memory.c */
-SearchKept search_kept(const SearchLane *lane, int stage, const SpecRecompute *recompute);
+SearchActivations search_activations(const SearchWorker *worker, int stage, const SpecRecompute *recompute);
 
 /* replay.c */
 void search_replay_free(struct SearchReplay *replay);
-/* Limit of what is kept of orders, by one search. */
-#define SEARCH_ORDERS_BYTES ((size_t)512 << 20)
 
 #endif

@@ -1,240 +1,226 @@
-/* search/bound_pipeline.c - the least time until the ranks' compute is over, by schedule.
+/* search/bound_pipeline.c - the least time until the ranks' compute is over.
  *
  * With U_r the work of one micro-batch on rank r, m micro-batches, fill_r what the first forward takes to reach rank r
  * and drain_r what the last gradient takes from rank r back to rank 0:
  *
- *   any schedule:  end_r >= fill_r + m U_r
- *   last op of every rank is a backward of chunk 0:  end_0 >= fill_r + m U_r + drain_r
- *   w_r weight gradients behind the last input gradient:  end_q >= fill_r + m U_r - w_r W_r + drain_rq + w_q W_q
- *   naive:  end_0 >= m (everything in a row)
- *   DualPipe and DualPipeV: end_r >= fill_r + all ops of rank r, pairs and passes alone, counted exactly
+ *   any order:  end_r >= fill_r + m U_r
+ *   one copy of the model: a micro-batch comes back to chunk 0 of a rank last, so that the last gradient which the rank
+ *     passes on is one of chunk 0, and nothing but weight gradients stays behind it, of W_r in sum (0 where they are not
+ *     apart):  end_0 >= fill_r + m U_r - W_r + drain_r + W_0
+ *   k micro-batches that leave and come back to the first stage one after the other:  end_0 >= k (there and back)
+ *   overlapped pairs: end_r >= fill_r + all ops of rank r, pairs and passes alone, counted exactly
  *
+ * What the order says (W_r, k, pairs) is read off it; of orders that follow the times at hand the least of all is taken.
  * Tested: unit/test_search_bound.c
  */
 #include "search/bound_internal.h"
 
-static int64_t back_ps(const SearchLane *lane, int stage)
+static int64_t back_ps(const SearchWorker *worker, int stage)
 {
-    return lane->input_ps[stage] + lane->again_ps[stage];
+    return worker->input_ps[stage] + worker->recompute_ps[stage];
 }
 
 /* What a stage's neighbour waits for: weight gradients too, where they are not apart. */
-static int64_t drain_ps(const SearchLane *lane, int stage)
+static int64_t drain_ps(const SearchWorker *worker, int stage)
 {
-    return back_ps(lane, stage) + (search_splits_backward(lane->deal->schedule) ? 0 : lane->weight_ps[stage]);
+    return back_ps(worker, stage) + (sim_schedule_has(worker->partition->order, SIM_TRAIT_SPLITS_BACKWARD)
+                                         ? 0
+                                         : worker->weight_ps[stage]);
 }
 
-static int stage_of(const SearchLane *lane, int rank, int chunk)
+static int stage_of(const SearchWorker *worker, int rank, int chunk)
 {
-    return sim_stage_of(lane->deal->order->placement, lane->ranks, lane->chunks, rank, chunk);
+    return sim_stage_of(worker->partition->order->placement, worker->ranks, worker->chunks, rank, chunk);
 }
 
-static int64_t pass_ps(const SearchLane *lane, int stage)
+static int64_t pass_ps(const SearchWorker *worker, int stage)
 {
-    return lane->forward_ps[stage] + back_ps(lane, stage) + lane->weight_ps[stage];
+    return worker->forward_ps[stage] + back_ps(worker, stage) + worker->weight_ps[stage];
 }
 
-int64_t search_hop_ps(const SearchLane *lane, int rank, int other)
+int64_t search_hop_ps(const SearchWorker *worker, int rank, int other)
 {
     const int low = MIN(rank, other), high = MAX(rank, other);
     if (low == high)
         return 0;
-    return high - low == 1 ? lane->hop_ps[low] : lane->hop_ps[lane->ranks - 1];
+    return high - low == 1 ? worker->hop_ps[low] : worker->hop_ps[worker->ranks - 1];
 }
 
 /* Messages that rank `rank` sends a micro-batch. */
-static int64_t sends_ps(const SearchLane *lane, int rank)
+static int64_t sends_ps(const SearchWorker *worker, int rank)
 {
     int64_t sum_ps = 0;
-    for (int chunk = 0; chunk < lane->chunks; chunk++) {
-        const int stage = stage_of(lane, rank, chunk);
+    for (int chunk = 0; chunk < worker->chunks; chunk++) {
+        const int stage = stage_of(worker, rank, chunk);
         int other = 0, ignored = 0;
         for (int step = -1; step <= 1; step += 2) {
-            if (stage + step < 0 || stage + step >= lane->stages)
+            if (stage + step < 0 || stage + step >= worker->stages)
                 continue;
-            sim_place_of(lane->deal->order->placement, lane->ranks, lane->chunks, stage + step, &other,
-                         &ignored);
-            sum_ps += search_hop_ps(lane, rank, other);
+            sim_place_of(worker->partition->order->placement, worker->ranks, worker->chunks, stage + step,
+                         &other, &ignored);
+            sum_ps += search_hop_ps(worker, rank, other);
         }
     }
     return sum_ps;
 }
 
-static int64_t work_ps(const SearchLane *lane, int rank)
+static int64_t work_ps(const SearchWorker *worker, int rank)
 {
     int64_t sum_ps = 0;
-    for (int chunk = 0; chunk < lane->chunks; chunk++)
-        sum_ps += pass_ps(lane, stage_of(lane, rank, chunk));
+    for (int chunk = 0; chunk < worker->chunks; chunk++)
+        sum_ps += pass_ps(worker, stage_of(worker, rank, chunk));
     return sum_ps;
 }
 
-/* Weight gradients behind the last input gradient of a rank; the least time that they take, and the most. */
-static void left_over(const SearchLane *lane, int rank, int64_t *ret_least_ps, int64_t *ret_most_ps)
+/* Weight gradients behind the last gradient that a rank passes on; the least time that they take, and the most. */
+static void left_over(const SearchWorker *worker, int rank, int64_t *ret_least_ps, int64_t *ret_most_ps)
 {
-    const int m = lane->group->microbatches, p = lane->ranks;
-    const int64_t w0 = lane->weight_ps[stage_of(lane, rank, 0)];
-    const int64_t w1 = lane->chunks > 1 ? lane->weight_ps[stage_of(lane, rank, 1)] : 0;
-    switch (lane->deal->schedule) {
-    case SPEC_SCHEDULE_ZB_H1:
-    case SPEC_SCHEDULE_ZB_H2: {
-        const int h = lane->deal->schedule == SPEC_SCHEDULE_ZB_H1 ? 1 : 2;
-        *ret_least_ps = *ret_most_ps = MIN(m, h * rank + 1) * w0;
-        return;
+    const bool splits = sim_schedule_has(worker->partition->order, SIM_TRAIT_SPLITS_BACKWARD);
+    *ret_least_ps = *ret_most_ps = 0;
+    for (int chunk = 0; splits && chunk < worker->chunks; chunk++) {
+        const int64_t weight_ps = worker->weight_ps[stage_of(worker, rank, chunk)];
+        const int known = worker->facts != NULL ? worker->facts->ranks[rank].weights_left[chunk] : 0;
+        *ret_least_ps += known * weight_ps;
+        *ret_most_ps += (worker->facts != NULL ? known : worker->group->microbatches) * weight_ps;
     }
-    case SPEC_SCHEDULE_ZB_V:
-        *ret_least_ps = w0;
-        *ret_most_ps = m >= 2 * p - 1 ? (rank + 1) * w0 + rank * w1 : m * (w0 + w1);
-        return;
-    case SPEC_SCHEDULE_DUALPIPEV:
-        *ret_least_ps = MIN(w0, w1);
-        *ret_most_ps = (rank + 1) * MAX(w0, w1);
-        return;
-    case SPEC_SCHEDULE_ZB_AUTO: /* whole backwards, or all weight gradients at the end */
-        *ret_least_ps = 0;
-        *ret_most_ps = m * w0;
-        return;
-    case SPEC_SCHEDULE_V_HALF:
-    case SPEC_SCHEDULE_V_MIN:
-        *ret_least_ps = w0;
-        *ret_most_ps = m * (w0 + w1);
-        return;
-    default:
-        *ret_least_ps = *ret_most_ps = 0;
-        if (rank == p - 1)
-            *ret_most_ps = search_deferred_heads(lane) * lane->costs->head_left_out_ps;
-        return;
+    if (rank == worker->ranks - 1)
+        *ret_most_ps += worker->deferred_heads * worker->costs->head_left_out_ps;
+}
+
+/* Micro-batches that go through the model and back in a row, of which head gradients may be left out. */
+static int64_t round_trips_ps(const SearchWorker *worker)
+{
+    const SimPlacement placement = worker->partition->order->placement;
+    int64_t chain = 0;
+    if (worker->facts == NULL || worker->facts->round_trips == 0)
+        return 0;
+    for (int s = 0, here = 0, next = 0, chunk = 0; s < worker->stages; s++, here = next) {
+        chain += worker->forward_ps[s] + drain_ps(worker, s);
+        if (s + 1 == worker->stages)
+            break;
+        sim_place_of(placement, worker->ranks, worker->chunks, s + 1, &next, &chunk);
+        chain += 2 * search_hop_ps(worker, here, next);
     }
+    const int64_t trips = worker->facts->round_trips;
+    return trips * chain - MIN(trips, worker->deferred_heads) * worker->costs->head_left_out_ps;
 }
 
 /* end_0 over every rank's drain; also the sampled ranks' own ends. */
-static void bound_chain(SearchLane *lane, bool blocking)
+static void bound_chain(SearchWorker *worker, bool blocking)
 {
-    const int64_t m = lane->group->microbatches;
+    const int64_t m = worker->group->microbatches;
     int64_t drain = 0, first_end = 0, latest = 0, least = 0, most = 0, rest = 0;
-    left_over(lane, 0, &rest, &most);
-    for (int r = 0; r < lane->ranks; r++) {
-        const int64_t own_send = r > 0 ? search_hop_ps(lane, r, r - 1) : 0;
-        const int64_t end = lane->fill_ps[r] + m * (work_ps(lane, r) + (blocking ? sends_ps(lane, r) : 0));
-        left_over(lane, r, &least, &most);
+    left_over(worker, 0, &rest, &most);
+    for (int r = 0; r < worker->ranks; r++) {
+        const int64_t own_send = r > 0 ? search_hop_ps(worker, r, r - 1) : 0;
+        const int64_t end =
+            worker->fill_ps[r] + m * (work_ps(worker, r) + (blocking ? sends_ps(worker, r) : 0));
+        left_over(worker, r, &least, &most);
         const int64_t own =
-            (blocking ? end - own_send : end) - (search_starts_skewed(lane) ? lane->fill_ps[r] : 0);
+            (blocking ? end - own_send : end) - (search_starts_skewed(worker) ? worker->fill_ps[r] : 0);
         if (r == 0)
             first_end = MAX(first_end, own);
         else
             first_end = MAX(first_end, end - most + drain + (blocking ? 0 : own_send) + rest);
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
-            if (lane->sample[i] == r)
-                lane->end_ps[blocking][i] = own;
+            if (worker->sample[i] == r)
+                worker->end_ps[blocking][i] = own;
         /* what the next rank's gradient passes on its way to rank 0, this rank included */
-        drain += drain_ps(lane, stage_of(lane, r, 0)) + own_send;
+        drain += drain_ps(worker, stage_of(worker, r, 0)) + own_send;
     }
-    lane->first_end_ps[blocking] = first_end;
-    lane->latest_ps[blocking] = MAX(latest, first_end);
+    first_end = MAX(first_end, round_trips_ps(worker));
+    worker->first_end_ps[blocking] = first_end;
+    worker->latest_ps[blocking] = MAX(latest, first_end);
 }
 
-static void bound_naive(SearchLane *lane, bool blocking)
+/* All ops of a rank with two stages, each of which `each` micro-batches pass. With ZeRO-3 or activations on the host no
+ * pair is overlapped. */
+static int64_t paired_work_ps(const SearchWorker *worker, int rank, int64_t each)
 {
-    int64_t chain = 0;
-    for (int s = 0; s < lane->stages; s++)
-        chain += pass_ps(lane, s) + (s + 1 < lane->stages ? 2 * lane->hop_ps[s] : 0);
-    bound_chain(lane, blocking);
-    lane->first_end_ps[blocking] = MAX(lane->first_end_ps[blocking], chain * lane->group->microbatches);
-    lane->latest_ps[blocking] = MAX(lane->latest_ps[blocking], lane->first_end_ps[blocking]);
-}
-
-/* All ops of a rank with stages a, the nearer one, and b, each of which `each` micro-batches pass: `near_pairs` forwards
- * of a beside a backward of b, `far_pairs` of b beside one of a (sim/schedule_dualpipe.c). With ZeRO-3 or
- * activations on the host there are none. */
-static int64_t paired_work_ps(const SearchLane *lane, int a, int b, int64_t each, int64_t near_pairs,
-                              int64_t far_pairs)
-{
-    const int64_t back_a = back_ps(lane, a) + lane->weight_ps[a],
-                  back_b = back_ps(lane, b) + lane->weight_ps[b];
-    const int64_t pair_a = search_pairs_at(lane, a) ? lane->pair_ps[a] : lane->forward_ps[a] + back_b;
-    const int64_t pair_b = search_pairs_at(lane, b) ? lane->pair_ps[b] : lane->forward_ps[b] + back_a;
-    const int64_t alone_ps = each * (pass_ps(lane, a) + pass_ps(lane, b));
-    const int64_t paired_ps = near_pairs * pair_a + (each - near_pairs) * (lane->forward_ps[a] + back_b) +
-                              far_pairs * pair_b + (each - far_pairs) * (lane->forward_ps[b] + back_a);
-    return MIN(alone_ps, paired_ps);
+    int64_t alone_ps = 0, saved_ps = 0;
+    for (int chunk = 0; chunk < 2; chunk++) {
+        const int ahead = search_stage_of_rank(worker, rank, chunk),
+                  back = search_stage_of_rank(worker, rank, 1 - chunk);
+        const int64_t pairs = worker->facts != NULL ? worker->facts->ranks[rank].pairs[chunk] : each;
+        alone_ps += each * pass_ps(worker, ahead);
+        if (search_pairs_at(worker, ahead))
+            saved_ps += pairs * (worker->forward_ps[ahead] + back_ps(worker, back) + worker->weight_ps[back] -
+                                 worker->pair_ps[ahead]);
+    }
+    return MIN(alone_ps, alone_ps - saved_ps);
 }
 
 /* Two copies, half of the micro-batches each, or two stages a rank; a pair may hide its exchange. */
-static void bound_pairs(SearchLane *lane, bool blocking)
+static void bound_pairs(SearchWorker *worker, bool blocking)
 {
-    const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const int64_t each = copies ? lane->group->microbatches / 2 : lane->group->microbatches;
-    const int half = copies ? lane->ranks / 2 : lane->ranks;
+    const bool copies = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const int64_t each = worker->group->microbatches / (copies ? 2 : 1);
     int64_t latest = 0;
-    for (int r = 0; r < lane->ranks; r++) {
-        const int across = (copies ? 1 : 2) * lane->ranks - 1 - r, h = copies ? MIN(r, across) : r;
-        const int64_t near_pairs = each - 2 * half + h + 1 - (h == half - 1 ? 1 : 0);
-        const int64_t own = (search_starts_skewed(lane) ? 0 : lane->fill_ps[r]) +
-                            paired_work_ps(lane, copies ? h : r, copies ? lane->ranks - 1 - h : across, each,
-                                           near_pairs, each - half);
+    for (int r = 0; r < worker->ranks; r++) {
+        const int64_t own =
+            (search_starts_skewed(worker) ? 0 : worker->fill_ps[r]) + paired_work_ps(worker, r, each);
         latest = MAX(latest, own);
         for (int i = 0; i < SEARCH_SAMPLES; i++)
-            if (lane->sample[i] == r)
-                lane->end_ps[blocking][i] = own;
+            if (worker->sample[i] == r)
+                worker->end_ps[blocking][i] = own;
         if (r == 0)
-            lane->first_end_ps[blocking] = own;
+            worker->first_end_ps[blocking] = own;
     }
-    lane->latest_ps[blocking] = latest;
+    worker->latest_ps[blocking] = latest;
 }
 
 /* Fill and all passes that use weights. */
-static int64_t use_end_ps(const SearchLane *lane, int rank)
+static int64_t use_end_ps(const SearchWorker *worker, int rank)
 {
-    const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const int count = both_ends ? 2 : lane->chunks;
+    const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const int count = both_ends ? 2 : worker->chunks;
     int64_t sum_ps = 0;
     for (int chunk = 0; chunk < count; chunk++) {
-        const int stage = !both_ends   ? stage_of(lane, rank, chunk)
+        const int stage = !both_ends   ? stage_of(worker, rank, chunk)
                           : chunk == 0 ? rank
-                                       : lane->ranks - 1 - rank;
-        sum_ps += lane->forward_ps[stage] + drain_ps(lane, stage);
+                                       : worker->ranks - 1 - rank;
+        sum_ps += worker->forward_ps[stage] + drain_ps(worker, stage);
     }
-    return (search_starts_skewed(lane) ? 0 : lane->fill_ps[rank]) +
-           lane->group->microbatches / (both_ends ? 2 : 1) * sum_ps;
+    return (search_starts_skewed(worker) ? 0 : worker->fill_ps[rank]) +
+           worker->group->microbatches / (both_ends ? 2 : 1) * sum_ps;
 }
 
-void search_bound_fill(SearchLane *lane)
+void search_bound_fill(SearchWorker *worker)
 {
-    const bool both_ends = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
     int64_t fill = 0;
-    for (int r = 0; r < lane->ranks; r++) {
-        lane->fill_ps[r] = fill;
-        fill += lane->forward_ps[r] + (r + 1 < lane->ranks ? lane->hop_ps[r] : 0);
+    for (int r = 0; r < worker->ranks; r++) {
+        worker->fill_ps[r] = fill;
+        fill += worker->forward_ps[r] + (r + 1 < worker->ranks ? worker->hop_ps[r] : 0);
     }
-    for (int r = lane->ranks / 2; both_ends && r < lane->ranks; r++) {
+    for (int r = worker->ranks / 2; both_ends && r < worker->ranks; r++) {
         fill = 0;
-        for (int s = 0; s < lane->ranks - 1 - r; s++)
-            fill += lane->forward_ps[s] + lane->hop_ps[lane->ranks - 2 - s];
-        lane->fill_ps[r] = fill;
+        for (int s = 0; s < worker->ranks - 1 - r; s++)
+            fill += worker->forward_ps[s] + worker->hop_ps[worker->ranks - 2 - s];
+        worker->fill_ps[r] = fill;
     }
 }
 
 /* Some rank may take less than the sum of its passes. */
-static bool hides_exchange(const SearchLane *lane)
+static bool hides_exchange(const SearchWorker *worker)
 {
-    bool any = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    for (int stage = 0; search_has_pairs(lane) && stage < lane->stages; stage++)
-        any = any || lane->exchanges[stage];
+    bool any = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
+    for (int stage = 0; search_has_pairs(worker) && stage < worker->stages; stage++)
+        any = any || worker->exchanges[stage];
     return any;
 }
 
-void search_bound_pipeline(SearchLane *lane)
+void search_bound_pipeline(SearchWorker *worker)
 {
     for (int blocking = 0; blocking < 2; blocking++) {
-        if (hides_exchange(lane))
-            bound_pairs(lane, blocking != 0);
-        else if (lane->deal->schedule == SPEC_SCHEDULE_NAIVE)
-            bound_naive(lane, blocking != 0);
+        if (hides_exchange(worker))
+            bound_pairs(worker, blocking != 0);
         else
-            bound_chain(lane, blocking != 0);
+            bound_chain(worker, blocking != 0);
     }
     for (int i = 0; i < SEARCH_SAMPLES; i++) {
-        lane->work_end_ps[i] = lane->end_ps[0][i];
-        lane->use_end_ps[i] = use_end_ps(lane, lane->sample[i]);
+        worker->work_end_ps[i] = worker->end_ps[0][i];
+        worker->use_end_ps[i] = use_end_ps(worker, worker->sample[i]);
     }
 }

@@ -30,26 +30,52 @@ bool search_has_auto(const Spec *spec)
            spec->search.precision != 0;
 }
 
-#define ALL_SCHEDULES ((1u << SPEC_SCHEDULE_COUNT) - 1)
-/* The naive order, what no search has bounds for, and what is tried where it is asked for. */
-#define NEVER_CHOSEN (1u << SPEC_SCHEDULE_NAIVE | 1u << SPEC_SCHEDULE_ZB_AUTO | 1u << SPEC_SCHEDULE_FILE)
+static unsigned schedules_to_choose_from(void)
+{
+    unsigned bits = 0;
+    int count = 0;
+    const SimSchedule *schedules = sim_schedules(&count);
+    for (int i = 0; i < count; i++)
+        if (sim_schedule_is_candidate(&schedules[i]))
+            bits |= 1u << i;
+    return bits;
+}
 
-bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
+/* *ret_fits false: the one that lacks the fewest bytes. */
+static bool choose(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool *ret_fits, GError **error)
 {
     const SearchOptions options = {.top = 1, .best_only = true};
     SearchResult result;
     *ret_spec = *spec;
-    if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file */
-        return true;
+    ret_spec->search.reserve_memory_bytes = reserve_bytes;
     const unsigned known = spec->search.schedule | spec->execution.framework.pipeline.schedules;
     if ((int)spec->parallel.schedule == SPEC_AUTO && known == 0)
-        ret_spec->search.schedule = ALL_SCHEDULES & ~NEVER_CHOSEN;
+        ret_spec->search.schedule = schedules_to_choose_from();
     if (!search_run(ret_spec, &options, &result, error))
         return false;
     const GArray *runs = result.best->len > 0 ? result.best : result.misses;
     g_assert(runs->len > 0);
+    *ret_fits = result.best->len > 0;
     search_point_spec(result.space, g_array_index(runs, SearchRun, 0).id, ret_spec);
     search_result_clear(&result);
-    ret_spec->search.schedule = spec->search.schedule;
+    ret_spec->search = spec->search;
     return true;
+}
+
+bool search_choose_reserved(const Spec *spec, double reserve_bytes, Spec *ret_spec, GError **error)
+{
+    bool fits = false;
+    *ret_spec = *spec;
+    if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file */
+        return true;
+    const double most = spec->cluster.accelerator.memory_bytes;
+    const bool ok = choose(spec, MIN(reserve_bytes, most), ret_spec, &fits, error);
+    return !ok || fits || reserve_bytes <= 0 ? ok : choose(spec, 0, ret_spec, &fits, error);
+}
+
+bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
+{
+    bool fits = false;
+    *ret_spec = *spec;
+    return !search_has_auto(spec) || choose(spec, spec->search.reserve_memory_bytes, ret_spec, &fits, error);
 }

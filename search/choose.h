@@ -16,4 +16,7 @@ bool search_has_auto(const Spec *spec);
 /* Copies `spec` with every auto field chosen. Fails when no assignment is valid. */
 bool search_choose(const Spec *spec, Spec *ret_spec, GError **error);
 
+/* The same with `reserve_bytes` of the GPU's memory kept free; where nothing fits then, as if none were. */
+bool search_choose_reserved(const Spec *spec, double reserve_bytes, Spec *ret_spec, GError **error);
+
 #endif

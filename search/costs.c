@@ -5,6 +5,7 @@
 
 #include "search/parallel.h"
 #include "search/probe.h"
+#include "search/space_internal.h"
 
 /* A table as it is kept: layers that cost the same share a row. */
 struct SearchTable {
@@ -21,7 +22,7 @@ typedef struct Build {
 
 /* --- totals --- */
 
-static void add_side(SearchSide *sum, const SearchSide *side)
+static void add_split(SearchTimeSplit *sum, const SearchTimeSplit *side)
 {
     sum->exchange_ps += side->exchange_ps;
     sum->kernels_ps += side->kernels_ps;
@@ -43,15 +44,15 @@ static void fill_totals(int offset, void *data)
     for (int i = 0; i < layers; i++) {
         totals.chain_ps += rows[i].forward_ps + rows[i].input_ps;
         totals.weight_ps += rows[i].weight_ps;
-        add_side(&totals.side, &rows[i].ahead);
-        add_side(&totals.side, &rows[i].back);
+        add_split(&totals.side, &rows[i].ahead);
+        add_split(&totals.side, &rows[i].back);
     }
-    const SearchEdge *edges[] = {&costs.first, &costs.last};
+    const SearchModelEnd *ends[] = {&costs.first, &costs.last};
     for (int i = 0; i < 2; i++) {
-        totals.chain_ps += edges[i]->forward_ps + edges[i]->input_ps;
-        totals.weight_ps += edges[i]->weight_ps;
-        add_side(&totals.side, &edges[i]->ahead);
-        add_side(&totals.side, &edges[i]->back);
+        totals.chain_ps += ends[i]->forward_ps + ends[i]->input_ps;
+        totals.weight_ps += ends[i]->weight_ps;
+        add_split(&totals.side, &ends[i]->ahead);
+        add_split(&totals.side, &ends[i]->back);
     }
     tables->totals[index] = totals;
     orr_arena_free(scratch);
@@ -115,9 +116,9 @@ static int64_t *numbers(OrrArena *arena, int layers)
     return ORR_ARENA_NEW(arena, int64_t, layers + 1);
 }
 
-static SearchSides sides_new(OrrArena *arena, int layers)
+static SearchTimeSplits splits_new(OrrArena *arena, int layers)
 {
-    return (SearchSides){.exchange_ps = numbers(arena, layers), .kernels_ps = numbers(arena, layers)};
+    return (SearchTimeSplits){.exchange_ps = numbers(arena, layers), .kernels_ps = numbers(arena, layers)};
 }
 
 void search_costs_init(SearchCosts *costs, OrrArena *arena, int layers)
@@ -125,14 +126,14 @@ void search_costs_init(SearchCosts *costs, OrrArena *arena, int layers)
     *costs = (SearchCosts){.forward_ps = numbers(arena, layers),
                            .input_ps = numbers(arena, layers),
                            .weight_ps = numbers(arena, layers),
-                           .ahead = sides_new(arena, layers),
-                           .back = sides_new(arena, layers),
+                           .ahead = splits_new(arena, layers),
+                           .back = splits_new(arena, layers),
                            .dense = ORR_ARENA_NEW(arena, double, layers + 1),
                            .expert = ORR_ARENA_NEW(arena, double, layers + 1),
                            .matrices = numbers(arena, layers)};
-    for (int kind = 0; kind < SEARCH_AGAIN_COUNT; kind++) {
-        costs->again_ps[kind] = numbers(arena, layers);
-        costs->again[kind] = sides_new(arena, layers);
+    for (int kind = 0; kind < SEARCH_RECOMPUTED_COUNT; kind++) {
+        costs->recompute_ps[kind] = numbers(arena, layers);
+        costs->again[kind] = splits_new(arena, layers);
         costs->memory[kind] = (SearchMemory){.kept_bytes = numbers(arena, layers),
                                              .input_only_bytes = numbers(arena, layers),
                                              .forward_temp_bytes = numbers(arena, layers),
@@ -145,7 +146,7 @@ static void sum(int64_t *sums, int layer, int64_t value)
     sums[layer + 1] = sums[layer] + value;
 }
 
-static void sum_side(const SearchSides *sums, int layer, const SearchSide *side)
+static void sum_split(const SearchTimeSplits *sums, int layer, const SearchTimeSplit *side)
 {
     sum(sums->exchange_ps, layer, side->exchange_ps);
     sum(sums->kernels_ps, layer, side->kernels_ps);
@@ -157,17 +158,17 @@ static void sum_layer(SearchCosts *costs, int layer, const SearchLayer *row)
     sum(costs->input_ps, layer, row->input_ps);
     sum(costs->weight_ps, layer, row->weight_ps);
     sum(costs->matrices, layer, row->matrices);
-    sum_side(&costs->ahead, layer, &row->ahead);
-    sum_side(&costs->back, layer, &row->back);
+    sum_split(&costs->ahead, layer, &row->ahead);
+    sum_split(&costs->back, layer, &row->back);
     costs->dense[layer + 1] = costs->dense[layer] + row->dense;
     costs->expert[layer + 1] = costs->expert[layer] + row->expert;
-    for (int kind = 0; kind < SEARCH_AGAIN_COUNT; kind++) {
-        const SearchLayerAgain *again = &row->again[kind];
+    for (int kind = 0; kind < SEARCH_RECOMPUTED_COUNT; kind++) {
+        const SearchLayerRecompute *again = &row->again[kind];
         const SearchMemory *memory = &costs->memory[kind];
         if ((costs->known & 1u << kind) == 0)
             continue;
-        sum(costs->again_ps[kind], layer, again->ps);
-        sum_side(&costs->again[kind], layer, &again->side);
+        sum(costs->recompute_ps[kind], layer, again->ps);
+        sum_split(&costs->again[kind], layer, &again->side);
         sum(memory->kept_bytes, layer, again->kept_bytes);
         sum(memory->input_only_bytes, layer, again->input_only_bytes);
         memory->forward_temp_bytes[layer] = again->forward_temp_bytes;
@@ -188,7 +189,7 @@ void search_tables_unpack(SearchTables *tables, int index, SearchCosts *costs)
     costs->dense = room.dense;
     costs->expert = room.expert;
     costs->matrices = room.matrices;
-    memcpy(costs->again_ps, room.again_ps, sizeof costs->again_ps);
+    memcpy(costs->recompute_ps, room.recompute_ps, sizeof costs->recompute_ps);
     memcpy(costs->again, room.again, sizeof costs->again);
     memcpy(costs->memory, room.memory, sizeof costs->memory);
     for (int layer = 0; layer < tables->space->spec->model.layers; layer++)
@@ -198,15 +199,29 @@ void search_tables_unpack(SearchTables *tables, int index, SearchCosts *costs)
 /* --- all of them --- */
 
 /* Everything that a layer's cost depends on. */
-static char *key_of(const SearchSpace *space, const SearchGroup *group)
+typedef struct TableKey {
+    int of[15];
+} TableKey;
+
+static TableKey key_of(const SearchSpace *space, const SearchGroup *group)
 {
     const bool alike = search_placed_alike(space, group);
     const bool apart = group->pipeline > 1 && search_meets_in_pipelines(space->spec);
-    return g_strdup_printf("%d %d %d %d %d %d %d %d %u %d %d %d %d %d %d", group->precision, group->tensor,
-                           group->sequence_parallel, group->context, group->expert, group->expert_tensor,
-                           group->micro_batch, group->attention, group->overlap, group->microbatches > 1,
-                           alike ? 0 : group->data, alike ? 0 : group->pipeline, alike ? 0 : group->order,
-                           group->dispatcher, apart);
+    return (TableKey){{group->precision, group->tensor, group->sequence_parallel, group->context,
+                       group->expert, group->expert_tensor, group->micro_batch, group->attention,
+                       (int)group->overlap, group->microbatches > 1, alike ? 0 : group->data,
+                       alike ? 0 : group->pipeline, alike ? 0 : group->order, group->dispatcher, apart}};
+}
+
+static guint key_hash(gconstpointer key)
+{
+    const TableKey *table = key;
+    return search_ints_hash(table->of, G_N_ELEMENTS(table->of));
+}
+
+static gboolean key_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, sizeof(TableKey)) == 0;
 }
 
 void search_tables_fill(SearchTables *tables, int from, int count, int jobs, int share, int shares)
@@ -218,21 +233,20 @@ void search_tables_fill(SearchTables *tables, int from, int count, int jobs, int
 SearchTables *search_tables_new(SearchSpace *space)
 {
     SearchTables *tables = g_new0(SearchTables, 1);
-    GHashTable *index_of = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GHashTable *index_of = g_hash_table_new_full(key_hash, key_equal, g_free, NULL);
     GPtrArray *examples = g_ptr_array_new();
     tables->space = space;
     g_mutex_init(&tables->mutex);
     for (int i = 0; i < space->group_count; i++) {
         SearchGroup *group = &space->groups[i];
-        char *key = key_of(space, group);
+        const TableKey key = key_of(space, group);
         gpointer found = NULL;
-        if (g_hash_table_lookup_extended(index_of, key, NULL, &found)) {
+        if (g_hash_table_lookup_extended(index_of, &key, NULL, &found)) {
             group->costs = GPOINTER_TO_INT(found);
-            g_free(key);
             continue;
         }
         group->costs = (int)examples->len;
-        g_hash_table_insert(index_of, key, GINT_TO_POINTER(group->costs));
+        g_hash_table_insert(index_of, g_memdup2(&key, sizeof key), GINT_TO_POINTER(group->costs));
         g_ptr_array_add(examples, group);
     }
     tables->count = (int)examples->len;

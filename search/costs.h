@@ -12,46 +12,46 @@
 
 /* How much of a layer runs again in the backward. */
 typedef enum {
-    SEARCH_AGAIN_NONE,
-    SEARCH_AGAIN_ALL,
-    SEARCH_AGAIN_SOME,
-    SEARCH_AGAIN_OP,
-    SEARCH_AGAIN_COUNT
-} SearchAgain;
+    SEARCH_RECOMPUTED_NONE,
+    SEARCH_RECOMPUTED_ALL,
+    SEARCH_RECOMPUTED_SOME,
+    SEARCH_RECOMPUTED_OP,
+    SEARCH_RECOMPUTED_COUNT
+} SearchRecomputed;
 
 /* The two sides of a forward beside a backward, which last as long as the longer one. */
-typedef struct SearchSide {
+typedef struct SearchTimeSplit {
     int64_t exchange_ps, kernels_ps; /* tokens on their way between experts; everything else */
-} SearchSide;
+} SearchTimeSplit;
 
-typedef struct SearchSides { /* prefix sums [layers + 1] */
+typedef struct SearchTimeSplits { /* prefix sums [layers + 1] */
     int64_t *exchange_ps, *kernels_ps;
-} SearchSides;
+} SearchTimeSplits;
 
 typedef struct SearchMemory {
     int64_t *kept_bytes, *input_only_bytes;            /* prefix sums [layers + 1] */
     int64_t *forward_temp_bytes, *backward_temp_bytes; /* [layers] */
 } SearchMemory;
 
-typedef struct SearchEdge { /* embedding, or multi-token prediction and head: times and bytes together */
+typedef struct SearchModelEnd { /* embedding, or multi-token prediction and head: times and bytes together */
     int64_t forward_ps, input_ps, weight_ps;
-    SearchSide ahead, back; /* forward; both gradients */
+    SearchTimeSplit ahead, back; /* forward; both gradients */
     int64_t kept_bytes, input_only_bytes, forward_temp_bytes, backward_temp_bytes;
     double dense, expert; /* parameters of a rank */
     int matrices, segments;
-} SearchEdge;
+} SearchModelEnd;
 
 typedef struct SearchCosts {
-    int64_t *forward_ps, *input_ps, *weight_ps; /* prefix sums [layers + 1] */
-    SearchSides ahead, back;                    /* of forwards; of both gradients */
-    unsigned known;                             /* bits of SearchAgain that are worked out */
-    int64_t *again_ps[SEARCH_AGAIN_COUNT];      /* prefix sums */
-    SearchSides again[SEARCH_AGAIN_COUNT];
-    SearchMemory memory[SEARCH_AGAIN_COUNT];
-    SearchEdge first, last;
-    SearchEdge mtp;       /* parameters of one layer of multi-token prediction; in neither of the others */
-    SearchEdge tied_last; /* parameters of `last` without a pipeline: no second table when tied */
-    int64_t overhead_ps;  /* of a pass over a stage */
+    int64_t *forward_ps, *input_ps, *weight_ps;     /* prefix sums [layers + 1] */
+    SearchTimeSplits ahead, back;                   /* of forwards; of both gradients */
+    unsigned known;                                 /* bits of SearchRecomputed that are worked out */
+    int64_t *recompute_ps[SEARCH_RECOMPUTED_COUNT]; /* prefix sums */
+    SearchTimeSplits again[SEARCH_RECOMPUTED_COUNT];
+    SearchMemory memory[SEARCH_RECOMPUTED_COUNT];
+    SearchModelEnd first, last;
+    SearchModelEnd mtp; /* parameters of one layer of multi-token prediction; in neither of the others */
+    SearchModelEnd tied_last; /* parameters of `last` without a pipeline: no second table when tied */
+    int64_t overhead_ps;      /* of a pass over a stage */
     int64_t hop_inside_ps, hop_across_ps;
     int64_t head_left_out_ps; /* by a backward that leaves the LM head's weight gradient for the end */
     int64_t workspace_bytes,
@@ -64,7 +64,7 @@ typedef struct SearchCosts {
 /* One micro-batch on the whole model without recomputation. */
 typedef struct SearchTotals {
     int64_t chain_ps, weight_ps; /* forward and input gradient; weight gradient */
-    SearchSide side;
+    SearchTimeSplit side;
     int64_t hop_ps; /* of the quicker message */
 } SearchTotals;
 

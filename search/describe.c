@@ -41,7 +41,7 @@ static void append_flags(GString *out, unsigned overlap)
     for (int i = 0; i < spec_words_overlap.count; i++) {
         if ((overlap & 1u << i) == 0)
             continue;
-        g_string_append_printf(out, "%s%s", first ? " overlap " : "+", spec_words_overlap.words[i]);
+        g_string_append_printf(out, "%s%s", first ? " overlap " : "+", orr_word(&spec_words_overlap, i));
         first = false;
     }
 }

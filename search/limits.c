@@ -1,6 +1,7 @@
 /* search/limits.c - see limits.h. Tested: unit/test_search_limits.c */
 #include "search/limits.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *const fields[SEARCH_USER_LIMITS] = {
@@ -156,4 +157,38 @@ char *search_limits_words(const SearchSpace *space)
             g_string_append_printf(words, "; %s leaves out %" G_GINT64_FORMAT " points", fields[i],
                                    (gint64)space->beyond[i]);
     return g_string_free(words, FALSE);
+}
+
+bool search_limits_affordable(const Spec *spec, GError **error)
+{
+    enum { LARGEST_MICRO_BATCH = 64, MOST_MICRO_BATCHES = 100000 };
+    const SpecParallel *p = &spec->parallel;
+    const double data =
+        p->data > 0 ? p->data : spec_gpus(spec) / (fixed(p->tensor) * fixed(p->context) * fixed(p->pipeline));
+    const double micro = spec->training.micro_batch > 0 ? spec->training.micro_batch : LARGEST_MICRO_BATCH;
+    const double least = spec->training.global_batch / fmax(1, data) / micro;
+    return least <= MOST_MICRO_BATCHES ||
+           orr_fail(
+               error, ORR_ERROR_INPUT,
+               "training.global_batch: %d sequences make at least %.3g micro-batches a pipeline at every "
+               "point of the "
+               "space, which no search gets through; give a smaller batch, more GPUs or a larger micro-batch",
+               spec->training.global_batch, least);
+}
+
+/* Orders from a file replay one shape of pipeline and have no bounds, nor have states off the GPU. */
+bool search_supports(const Spec *spec, GError **error)
+{
+    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
+            spec->parallel.schedule_file);
+    if (spec_offloads_states(&spec->offload))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.scheme: \"%s\" can be run but not searched, whose bounds count states on the GPU; give "
+            "values instead of \"auto\", or sweep them",
+            spec_word(&spec_words_offload, (int)spec->offload.scheme));
+    return true;
 }

@@ -2,6 +2,7 @@
 #ifndef ORR_SEARCH_LIMITS_H
 #define ORR_SEARCH_LIMITS_H
 
+#include "base/error.h"
 #include "search/search.h"
 
 /* Bytes of a GPU that a configuration may take, the framework's context included: the least of the fields that say
@@ -30,5 +31,10 @@ char *search_why_empty(const Spec *spec);
 
 /* "; search.max_tensor_nodes leaves out 120 points" for each limit that left some out; empty otherwise; g_free. */
 char *search_limits_words(const SearchSpace *space);
+
+/* Refuses batches of which every point would take too long to simulate, before any table is filled. */
+bool search_limits_affordable(const Spec *spec, GError **error);
+/* False, with one sentence, for what can be run but has no bounds to search by: orders from a file, states off the GPU. */
+bool search_supports(const Spec *spec, GError **error);
 
 #endif

@@ -1,4 +1,4 @@
-/* search/parallel.c - see parallel.h. */
+/* search/parallel.c - see parallel.h. Tested: unit/test_search_anytime.c, cli/test_cli_anytime.c */
 #include "search/parallel.h"
 
 #include <glib.h>
@@ -10,28 +10,29 @@ typedef struct Share {
     void *data;
 } Share;
 
-static void take_turns(gpointer task, gpointer user)
+static gpointer take_turns(gpointer data)
 {
-    Share *share = user;
-    (void)task;
+    Share *share = data;
     for (;;) {
         const int index = g_atomic_int_add(&share->next, 1);
         if (index >= share->count)
-            return;
+            return NULL;
         share->work(index, share->data);
     }
 }
 
+/* The calling thread works too, so that the work is done even where no thread can be made. */
 void search_parallel(int count, int jobs, SearchWork work, void *data)
 {
     Share share = {.count = count, .work = work, .data = data};
-    GThreadPool *pool =
-        jobs > 1 && count > 1 ? g_thread_pool_new(take_turns, &share, jobs - 1, FALSE, NULL) : NULL;
-    for (int i = 1; pool != NULL && i < MIN(jobs, count); i++)
-        g_thread_pool_push(pool, GINT_TO_POINTER(i), NULL);
-    take_turns(NULL, &share);
-    if (pool != NULL)
-        g_thread_pool_free(pool, FALSE, TRUE);
+    const int helpers = MAX(0, MIN(jobs, count) - 1);
+    g_autofree GThread **threads = g_new(GThread *, (gsize)MAX(1, helpers));
+    int made = 0;
+    while (made < helpers && (threads[made] = g_thread_try_new("search", take_turns, &share, NULL)) != NULL)
+        made++;
+    take_turns(&share);
+    while (made > 0)
+        g_thread_join(threads[--made]);
 }
 
 int search_cores(void)

@@ -13,7 +13,7 @@ typedef struct Probe {
     SearchCosts *costs;
     SearchLayer *rows; /* [layers] */
     OrrArena *scratch;
-    SearchAgain again;
+    SearchRecomputed again;
     int layers;
     bool first; /* fills what recomputation does not change */
 } Probe;
@@ -26,25 +26,25 @@ static int64_t duration_ps(const SimWork *work)
     return ps;
 }
 
-static void add_side(SearchSide *side, const SimWork *work)
+static void add_split(SearchTimeSplit *side, const SimWork *work)
 {
     side->exchange_ps += work->part_ps[SIM_PART_EXPERT_COMM];
     side->kernels_ps += duration_ps(work) - work->part_ps[SIM_PART_EXPERT_COMM];
 }
 
-static void add_edge(SearchEdge *edge, const SimSegment *segment)
+static void add_end(SearchModelEnd *end, const SimSegment *segment)
 {
-    edge->forward_ps += duration_ps(&segment->forward);
-    edge->input_ps += duration_ps(&segment->backward_input);
-    edge->weight_ps += duration_ps(&segment->backward_weight);
-    add_side(&edge->ahead, &segment->forward);
-    add_side(&edge->back, &segment->backward_input);
-    add_side(&edge->back, &segment->backward_weight);
-    edge->kept_bytes += segment->activation_bytes;
-    edge->input_only_bytes += segment->activation_input_only_bytes;
-    edge->forward_temp_bytes = segment->forward_temp_bytes;
-    edge->backward_temp_bytes = segment->backward_temp_bytes;
-    edge->segments++;
+    end->forward_ps += duration_ps(&segment->forward);
+    end->input_ps += duration_ps(&segment->backward_input);
+    end->weight_ps += duration_ps(&segment->backward_weight);
+    add_split(&end->ahead, &segment->forward);
+    add_split(&end->back, &segment->backward_input);
+    add_split(&end->back, &segment->backward_weight);
+    end->kept_bytes += segment->activation_bytes;
+    end->input_only_bytes += segment->activation_input_only_bytes;
+    end->forward_temp_bytes = segment->forward_temp_bytes;
+    end->backward_temp_bytes = segment->backward_temp_bytes;
+    end->segments++;
 }
 
 static void take_layer(Probe *probe, int layer, const SimSegment *segment)
@@ -55,30 +55,30 @@ static void take_layer(Probe *probe, int layer, const SimSegment *segment)
         row->forward_ps = duration_ps(&segment->forward);
         row->input_ps = duration_ps(&segment->backward_input);
         row->weight_ps = duration_ps(&segment->backward_weight);
-        add_side(&row->ahead, &segment->forward);
-        add_side(&row->back, &segment->backward_input);
-        add_side(&row->back, &segment->backward_weight);
+        add_split(&row->ahead, &segment->forward);
+        add_split(&row->back, &segment->backward_input);
+        add_split(&row->back, &segment->backward_weight);
         row->dense = cost_rank_dense_params(&params, &probe->spec->parallel);
         row->expert = cost_rank_expert_params(&params, &probe->spec->parallel);
         row->matrices = params.matrices;
     }
-    SearchLayerAgain *again = &row->again[probe->again];
+    SearchLayerRecompute *again = &row->again[probe->again];
     again->ps = duration_ps(&segment->recompute);
-    add_side(&again->side, &segment->recompute);
+    add_split(&again->side, &segment->recompute);
     again->kept_bytes = segment->activation_bytes;
     again->input_only_bytes = segment->activation_input_only_bytes;
     again->forward_temp_bytes = segment->forward_temp_bytes;
     again->backward_temp_bytes = segment->backward_temp_bytes;
 }
 
-static void edge_params(const Probe *probe, CostModelPart piece, bool tied, SearchEdge *edge)
+static void end_params(const Probe *probe, CostModelPart piece, bool tied, SearchModelEnd *end)
 {
     SpecModel model = probe->spec->model;
     model.tied_embeddings = tied;
     const CostParams params = cost_part_params(&model, piece, 0);
-    edge->dense += cost_rank_dense_params(&params, &probe->spec->parallel);
-    edge->expert += cost_rank_expert_params(&params, &probe->spec->parallel);
-    edge->matrices += params.matrices;
+    end->dense += cost_rank_dense_params(&params, &probe->spec->parallel);
+    end->expert += cost_rank_expert_params(&params, &probe->spec->parallel);
+    end->matrices += params.matrices;
 }
 
 /* Segments of a probe: embedding, layers (on one or two stages), multi-token prediction, head. */
@@ -86,7 +86,7 @@ static void take_plan(Probe *probe, const SimPlan *plan)
 {
     SearchCosts *costs = probe->costs;
     const int ranks = plan->shape.ranks;
-    SearchEdge again = {0};
+    SearchModelEnd again = {0};
     int next = -1; /* layer; the embedding is before layer 0 */
     for (int stage = 0; stage < ranks; stage++) {
         for (int i = 0; i < plan->stages[stage].segment_count; i++, next++) {
@@ -102,22 +102,23 @@ static void take_plan(Probe *probe, const SimPlan *plan)
             if (next >= 0 && next < probe->layers)
                 take_layer(probe, next, &segment);
             else if (probe->first)
-                add_edge(next < 0 ? &costs->first : &costs->last, &segment);
+                add_end(next < 0 ? &costs->first : &costs->last, &segment);
             else if (next > 0)
-                add_edge(&again, &segment);
+                add_end(&again, &segment);
         }
     }
-    if (again.segments > 0) { /* multi-token prediction follows recomputation too: the least of all extents */
+    if (again.segments >
+        0) { /* multi-token prediction follows recomputation too: the least of all recomputes */
         costs->last.kept_bytes = MIN(costs->last.kept_bytes, again.kept_bytes);
         costs->last.input_only_bytes = MAX(costs->last.input_only_bytes, again.input_only_bytes);
     }
     if (!probe->first)
         return;
-    edge_params(probe, COST_PART_EMBEDDING, probe->spec->model.tied_embeddings, &costs->first);
-    edge_params(probe, COST_PART_HEAD, false, &costs->last);
-    edge_params(probe, COST_PART_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
+    end_params(probe, COST_PART_EMBEDDING, probe->spec->model.tied_embeddings, &costs->first);
+    end_params(probe, COST_PART_HEAD, false, &costs->last);
+    end_params(probe, COST_PART_HEAD, probe->spec->model.tied_embeddings, &costs->tied_last);
     if (probe->spec->model.mtp_layers > 0)
-        edge_params(probe, COST_PART_MTP, false, &costs->mtp);
+        end_params(probe, COST_PART_MTP, false, &costs->mtp);
     costs->head_left_out_ps = duration_ps(&plan->head_left_out);
     costs->workspace_bytes = plan->ranks[0].end_workspace_bytes;
     costs->last_workspace_bytes = plan->ranks[ranks - 1].end_workspace_bytes;
@@ -157,7 +158,7 @@ bool search_meets_in_pipelines(const Spec *spec)
     return framework->pipeline.p2p_host_s > 0 || framework->host.collective_checks_pipelines_only;
 }
 
-/* The group's own degrees; each stage has a segment, the first and last their edge. */
+/* The group's own degrees; each stage has a segment, the first and last their end. */
 static void own_degrees(const SearchGroup *group, Spec *spec)
 {
     SpecParallel *parallel = &spec->parallel;
@@ -180,38 +181,30 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     *ret_spec = *space->spec;
     SpecParallel *parallel = &ret_spec->parallel;
     const int many = group->microbatches > 1 ? 2 : 1;
-    parallel->tensor = group->tensor;
-    parallel->sequence_parallel = group->sequence_parallel;
-    parallel->context = group->context;
+    const SearchPolicy given = {.zero = framework->data_parallel.reduce_each_microbatch ? 2 : 0,
+                                .overlap = (space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0
+                                               ? 0
+                                               : search_widest_policy(space).overlap};
+    search_apply_group(space, group, ret_spec);
+    search_apply_policy(group, &given, ret_spec);
     parallel->virtual_stages = 1;
-    parallel->schedule = SPEC_SCHEDULE_1F1B;
+    parallel->schedule = sim_schedule_usual(1);
     parallel->stage_layers_count = parallel->first_stage_layers = parallel->last_stage_layers = 0;
     parallel->embedding_as_layer = parallel->loss_as_layer = parallel->mtp_as_layer = false;
     const bool one = group->pipeline == 1 && search_meets_in_pipelines(space->spec);
     parallel->pipeline = ret_spec->model.layers > 1 && !one ? 2 : 1;
     parallel->data = MAX(1, ret_spec->cluster.scale_up_domain_gpus);
-    if (!search_placed_alike(space, group))
+    if (search_placed_alike(space, group))
+        g_strlcpy(parallel->order, ALIKE_ORDERS[0], sizeof parallel->order);
+    else
         own_degrees(group, ret_spec);
-    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
-    g_strlcpy(parallel->order,
-              search_placed_alike(space, group) ? ALIKE_ORDERS[0] : space->rank_orders[group->order],
-              sizeof parallel->order);
-    parallel->expert = group->expert;
-    parallel->expert_tensor = group->expert_tensor;
-    parallel->zero = framework->data_parallel.reduce_each_microbatch ? 2 : 0;
-    parallel->zero_group_gpus = 0;
-    ret_spec->training.micro_batch = group->micro_batch;
-    ret_spec->training.precision = (SpecPrecision)group->precision;
     ret_spec->training.global_batch = group->micro_batch * parallel->data * many;
-    ret_spec->execution.attention = (SpecAttention)group->attention;
-    ret_spec->execution.overlap = group->overlap | search_given_overlap(space);
-    search_point_recipes(space, ret_spec);
-    ret_spec->offload.activation_layers = 0; /* what leaves is search_kept()'s affair */
+    ret_spec->offload.activation_layers = 0; /* what leaves is search_activations()'s affair */
     ret_spec->execution.framework.pipeline.balances_head = false;
     ret_spec->execution.framework.data_parallel.bucket_bytes = 0; /* data parallelism is counted elsewhere */
 }
 
-static void probe_again(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)
+static void probe_recomputed(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)
 {
     const SpecRecompute none = {.mode = SPEC_RECOMPUTE_NONE, .every_n_layers = 1};
     const SpecRecompute all = {.mode = SPEC_RECOMPUTE_FULL, .every_n_layers = 1};
@@ -228,22 +221,22 @@ static void probe_again(const SearchSpace *space, Probe *probe, Spec *spec, bool
             modes = 1u << SPEC_RECOMPUTE_SELECTIVE;
         }
     }
-    probe->again = SEARCH_AGAIN_NONE;
+    probe->again = SEARCH_RECOMPUTED_NONE;
     probe_once(probe, spec, none);
     if (!whole)
         return;
-    probe->again = SEARCH_AGAIN_ALL;
+    probe->again = SEARCH_RECOMPUTED_ALL;
     if (modes & 1u << SPEC_RECOMPUTE_FULL)
         probe_once(probe, spec, all);
-    probe->again = SEARCH_AGAIN_SOME;
+    probe->again = SEARCH_RECOMPUTED_SOME;
     if (modes & 1u << SPEC_RECOMPUTE_SELECTIVE)
         probe_once(probe, spec, some);
-    probe->again = SEARCH_AGAIN_OP;
+    probe->again = SEARCH_RECOMPUTED_OP;
     if (modes & 1u << SPEC_RECOMPUTE_SELECTIVE_OP)
         probe_once(probe, spec, op);
 }
 
-static void less_of_side(SearchSide *side, const SearchSide *other)
+static void less_of_split(SearchTimeSplit *side, const SearchTimeSplit *other)
 {
     side->exchange_ps = MIN(side->exchange_ps, other->exchange_ps);
     side->kernels_ps = MIN(side->kernels_ps, other->kernels_ps);
@@ -254,21 +247,21 @@ static void less_of_layer(SearchLayer *row, const SearchLayer *other)
     row->forward_ps = MIN(row->forward_ps, other->forward_ps);
     row->input_ps = MIN(row->input_ps, other->input_ps);
     row->weight_ps = MIN(row->weight_ps, other->weight_ps);
-    less_of_side(&row->ahead, &other->ahead);
-    less_of_side(&row->back, &other->back);
-    for (int kind = 0; kind < SEARCH_AGAIN_COUNT; kind++) {
+    less_of_split(&row->ahead, &other->ahead);
+    less_of_split(&row->back, &other->back);
+    for (int kind = 0; kind < SEARCH_RECOMPUTED_COUNT; kind++) {
         row->again[kind].ps = MIN(row->again[kind].ps, other->again[kind].ps);
-        less_of_side(&row->again[kind].side, &other->again[kind].side);
+        less_of_split(&row->again[kind].side, &other->again[kind].side);
     }
 }
 
-static void less_of_edge(SearchEdge *edge, const SearchEdge *other)
+static void less_of_end(SearchModelEnd *end, const SearchModelEnd *other)
 {
-    edge->forward_ps = MIN(edge->forward_ps, other->forward_ps);
-    edge->input_ps = MIN(edge->input_ps, other->input_ps);
-    edge->weight_ps = MIN(edge->weight_ps, other->weight_ps);
-    less_of_side(&edge->ahead, &other->ahead);
-    less_of_side(&edge->back, &other->back);
+    end->forward_ps = MIN(end->forward_ps, other->forward_ps);
+    end->input_ps = MIN(end->input_ps, other->input_ps);
+    end->weight_ps = MIN(end->weight_ps, other->weight_ps);
+    less_of_split(&end->ahead, &other->ahead);
+    less_of_split(&end->back, &other->back);
 }
 
 /* Where ZeRO-2 and 3 reduce after every micro-batch, the other stages add to a gradient. That is another weight gradient,
@@ -283,11 +276,11 @@ static void probe_other_zero(const SearchSpace *space, Probe *probe, Spec *spec,
                    .layers = probe->layers,
                    .first = true};
     spec->parallel.zero = 0;
-    probe_again(space, &again, spec, whole);
+    probe_recomputed(space, &again, spec, whole);
     for (int layer = 0; layer < probe->layers; layer++)
         less_of_layer(&probe->rows[layer], &again.rows[layer]);
-    less_of_edge(&probe->costs->first, &other.first);
-    less_of_edge(&probe->costs->last, &other.last);
+    less_of_end(&probe->costs->first, &other.first);
+    less_of_end(&probe->costs->last, &other.last);
 }
 
 void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole, OrrArena *scratch,
@@ -303,7 +296,7 @@ void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole
                    .first = true};
     probe_spec(space, group, spec);
     costs.overhead_ps = llround(spec->execution.framework.host.microbatch_overhead_s * 1e12);
-    probe_again(space, &probe, spec, whole);
+    probe_recomputed(space, &probe, spec, whole);
     if (spec->execution.framework.data_parallel.reduce_each_microbatch && spec_microbatches(spec) > 1)
         probe_other_zero(space, &probe, spec, whole);
     costs.hop_inside_ps = sim_step_hop_ps(spec, true);

@@ -6,23 +6,23 @@
 
 #include "search/costs.h"
 
-/* What a layer costs with one extent of recomputation. */
-typedef struct SearchLayerAgain {
+/* What a layer costs with one choice of recomputation. */
+typedef struct SearchLayerRecompute {
     int64_t ps; /* runs again in the backward */
-    SearchSide side;
+    SearchTimeSplit side;
     int64_t kept_bytes, input_only_bytes, forward_temp_bytes, backward_temp_bytes;
-} SearchLayerAgain;
+} SearchLayerRecompute;
 
 typedef struct SearchLayer {
     int64_t forward_ps, input_ps, weight_ps;
-    SearchSide ahead, back;
-    SearchLayerAgain again[SEARCH_AGAIN_COUNT];
+    SearchTimeSplit ahead, back;
+    SearchLayerRecompute again[SEARCH_RECOMPUTED_COUNT];
     double dense, expert; /* parameters */
     int64_t matrices;
 } SearchLayer;
 
 /* Fills in everything but the sums of `ret_costs`, and a row of `ret_rows` [layers], zero before, for every layer.
- * `whole`: every extent of recomputation that the space may try, otherwise none. */
+ * `whole`: every choice of recomputation that the space may try, otherwise none. */
 void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole, OrrArena *scratch,
                   SearchCosts *ret_costs, SearchLayer *ret_rows);
 

@@ -8,14 +8,7 @@
 #include <string.h>
 
 #include "search/bound_internal.h"
-
-/* Orders of all ranks of one shape. */
-typedef struct Orders {
-    SpecSchedule schedule;
-    SimScheduleShape shape;
-    OrrArena *arena;
-    SimOrder *ranks;
-} Orders;
+#include "search/orders.h"
 
 typedef struct Rank {
     int64_t left_ps;                                /* work to come */
@@ -31,19 +24,18 @@ typedef struct Link {
 } Link;
 
 struct SearchReplay {
-    Orders orders;
-    bool borrowed; /* the shelf owns them */
+    SearchOrders orders;
     OrrArena *arena;
     Rank *ranks;
     int64_t *forward_ps,
-        *backward_ps; /* [stages][micro-batches]: the result is at the neighbour; -1: not yet */
-    SearchKept *kept; /* [stages] */
-    Link (*links)[2]; /* [stages of both copies]: of forwards, of backwards */
-    int *stage_of;    /* [ranks][chunks] */
+        *backward_ps;        /* [stages][micro-batches]: the result is at the neighbour; -1: not yet */
+    SearchActivations *kept; /* [stages] */
+    Link (*links)[2];        /* [stages of both copies]: of forwards, of backwards */
+    int *stage_of;           /* [ranks][chunks] */
 };
 
 typedef struct Run {
-    SearchLane *lane;
+    SearchWorker *worker;
     struct SearchReplay *replay;
     bool blocking, pairs;
     int microbatches;
@@ -53,107 +45,24 @@ void search_replay_free(struct SearchReplay *replay)
 {
     if (replay == NULL)
         return;
-    if (replay->orders.arena != NULL && !replay->borrowed)
-        orr_arena_free(replay->orders.arena);
+    search_orders_return(&replay->orders);
     if (replay->arena != NULL)
         orr_arena_free(replay->arena);
     g_free(replay);
 }
 
-static bool same_shape(const Orders *orders, SpecSchedule schedule, const SimScheduleShape *shape)
-{
-    return orders->arena != NULL && orders->schedule == schedule && orders->shape.ranks == shape->ranks &&
-           orders->shape.chunks == shape->chunks && orders->shape.microbatches == shape->microbatches;
-}
-
-guint search_orders_hash(gconstpointer key)
-{
-    const Orders *orders = key;
-    uint64_t hash = (uint64_t)orders->schedule * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ (uint64_t)orders->shape.ranks) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ (uint64_t)orders->shape.chunks) * 0x9E3779B97F4A7C15u;
-    hash = (hash ^ (uint64_t)orders->shape.microbatches) * 0x9E3779B97F4A7C15u;
-    return (guint)(hash >> 32);
-}
-
-gboolean search_orders_equal(gconstpointer a, gconstpointer b)
-{
-    const Orders *x = a, *y = b;
-    return x->schedule == y->schedule && x->shape.ranks == y->shape.ranks &&
-           x->shape.chunks == y->shape.chunks && x->shape.microbatches == y->shape.microbatches;
-}
-
-static Orders make_orders(const SearchLane *lane, const SimScheduleShape *shape)
-{
-    Orders orders = {.schedule = lane->deal->schedule, .shape = *shape, .arena = orr_arena_new()};
-    orders.ranks = ORR_ARENA_NEW(orders.arena, SimOrder, shape->ranks);
-    for (int r = 0; r < shape->ranks; r++)
-        lane->deal->order->generate(shape, r, orders.arena, &orders.ranks[r]);
-    return orders;
-}
-
-/* Orders are kept for all threads and groups, while there is room. */
-static bool fill_from_shelf(SearchLane *lane, const SimScheduleShape *shape, Orders *orders)
-{
-    SearchSpace *space = lane->space;
-    const Orders key = {.schedule = lane->deal->schedule, .shape = *shape};
-    g_mutex_lock(&space->mutex);
-    const Orders *kept = g_hash_table_lookup(space->orders, &key);
-    const bool room = space->orders_bytes < SEARCH_ORDERS_BYTES;
-    if (kept != NULL)
-        *orders = *kept;
-    g_mutex_unlock(&space->mutex);
-    if (kept != NULL || !room)
-        return kept != NULL;
-    Orders *fresh = g_new(Orders, 1);
-    *fresh = make_orders(lane, shape);
-    g_mutex_lock(&space->mutex);
-    kept = g_hash_table_lookup(space->orders, &key);
-    if (kept == NULL) {
-        g_hash_table_add(space->orders, fresh);
-        space->orders_bytes += orr_arena_used_bytes(fresh->arena);
-        kept = fresh;
-    }
-    *orders = *kept;
-    g_mutex_unlock(&space->mutex);
-    if (kept != fresh) /* another thread made the same in the meantime */
-        search_orders_free(fresh);
-    return true;
-}
-
-void search_orders_free(gpointer orders)
-{
-    orr_arena_free(((Orders *)orders)->arena);
-    g_free(orders);
-}
-
-static void fill_orders(SearchLane *lane, struct SearchReplay *replay)
-{
-    const bool copies = lane->deal->order->placement == SIM_PLACE_BIDIRECTIONAL;
-    const SimScheduleShape shape = {
-        .ranks = lane->ranks, .chunks = copies ? 2 : lane->chunks, .microbatches = lane->group->microbatches};
-    Orders *orders = &replay->orders;
-    if (same_shape(orders, lane->deal->schedule, &shape))
-        return;
-    if (orders->arena != NULL && !replay->borrowed)
-        orr_arena_free(orders->arena);
-    replay->borrowed = fill_from_shelf(lane, &shape, orders);
-    if (!replay->borrowed)
-        *orders = make_orders(lane, &shape);
-}
-
 /* Stage of the model behind stage `stage` of either copy. */
 static int model_stage(const Run *run, int stage)
 {
-    return stage < run->lane->stages ? stage : stage - run->lane->stages;
+    return stage < run->worker->stages ? stage : stage - run->worker->stages;
 }
 
 static int rank_of(const Run *run, int stage)
 {
     int rank = 0, chunk = 0;
-    const Orders *orders = &run->replay->orders;
-    sim_place_of(run->lane->deal->order->placement, orders->shape.ranks, orders->shape.chunks, stage, &rank,
-                 &chunk);
+    const SearchOrders *orders = &run->replay->orders;
+    sim_place_of(run->worker->partition->order->placement, orders->shape.ranks, orders->shape.chunks, stage,
+                 &rank, &chunk);
     return rank;
 }
 
@@ -163,10 +72,10 @@ static Link link_of(const Run *run, int stage, bool backward)
     const int within = model_stage(run, stage), rank = rank_of(run, stage);
     const int from = backward ? 1 : -1;
     Link link = {.producer = -1, .hop_ps = -1};
-    if (within + from >= 0 && within + from < run->lane->stages && rank_of(run, stage + from) != rank)
+    if (within + from >= 0 && within + from < run->worker->stages && rank_of(run, stage + from) != rank)
         link.producer = stage + from;
-    if (within - from >= 0 && within - from < run->lane->stages && rank_of(run, stage - from) != rank)
-        link.hop_ps = search_hop_ps(run->lane, rank, rank_of(run, stage - from));
+    if (within - from >= 0 && within - from < run->worker->stages && rank_of(run, stage - from) != rank)
+        link.hop_ps = search_hop_ps(run->worker, rank, rank_of(run, stage - from));
     return link;
 }
 
@@ -183,7 +92,7 @@ static void fill_links(const Run *run)
     for (int r = 0; r < ranks; r++)
         for (int c = 0; c < chunks; c++)
             replay->stage_of[r * chunks + c] =
-                sim_stage_of(run->lane->deal->order->placement, ranks, chunks, r, c);
+                sim_stage_of(run->worker->partition->order->placement, ranks, chunks, r, c);
 }
 
 static int64_t *result_of(const Run *run, int stage, int microbatch, bool backward)
@@ -211,22 +120,22 @@ static void pass_on(const Run *run, Rank *state, int stage, int microbatch, bool
         state->now_ps = *stream;
 }
 
-static int64_t pass_ps(const SearchLane *lane, SimPass pass, int stage)
+static int64_t pass_ps(const SearchWorker *worker, SimPass pass, int stage)
 {
-    const int64_t input = lane->input_ps[stage] + lane->again_ps[stage];
+    const int64_t input = worker->input_ps[stage] + worker->recompute_ps[stage];
     switch (pass) {
     case SIM_PASS_FORWARD:
-        return lane->forward_ps[stage];
+        return worker->forward_ps[stage];
     case SIM_PASS_BACKWARD:
-        return input + lane->weight_ps[stage];
+        return input + worker->weight_ps[stage];
     case SIM_PASS_BACKWARD_INPUT:
         return input;
     default:
-        return lane->weight_ps[stage];
+        return worker->weight_ps[stage];
     }
 }
 
-static void count_memory(Rank *state, SimPass pass, const SearchKept *kept)
+static void count_memory(Rank *state, SimPass pass, const SearchActivations *kept)
 {
     const int64_t temp = pass == SIM_PASS_FORWARD ? kept->forward_temp : kept->backward_temp;
     if (pass == SIM_PASS_FORWARD)
@@ -248,11 +157,11 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int micr
     const int64_t input = passes_on ? input_ps(run, stage, microbatch, backward) : 0;
     if (input < 0)
         return false;
-    const bool leaves_head = pass == SIM_PASS_BACKWARD && stage == run->lane->stages - 1 &&
-                             microbatch < search_deferred_heads(run->lane); /* or may: not counted at all */
-    const int64_t whole_ps = pass_ps(run->lane, pass, model_stage(run, stage));
+    const bool leaves_head = pass == SIM_PASS_BACKWARD && stage == run->worker->stages - 1 &&
+                             microbatch < run->worker->deferred_heads; /* or may: not counted at all */
+    const int64_t whole_ps = pass_ps(run->worker, pass, model_stage(run, stage));
     state->now_ps =
-        MAX(state->now_ps, input) + whole_ps - (leaves_head ? run->lane->costs->head_left_out_ps : 0);
+        MAX(state->now_ps, input) + whole_ps - (leaves_head ? run->worker->costs->head_left_out_ps : 0);
     state->left_ps -= whole_ps;
     state->end_ps = state->now_ps;
     count_memory(state, pass, &run->replay->kept[model_stage(run, stage)]);
@@ -269,10 +178,11 @@ static bool run_pair(const Run *run, int rank, const SimPassOp *op, int ahead, i
     const int64_t backward = input_ps(run, back, op->microbatch2, true);
     if (forward < 0 || backward < 0)
         return false;
-    const SearchLane *lane = run->lane;
+    const SearchWorker *worker = run->worker;
     const int at = model_stage(run, ahead);
-    const SearchKept *kept = &run->replay->kept[at], *given = &run->replay->kept[model_stage(run, back)];
-    const int64_t lasts_ps = lane->pair_ps[at];
+    const SearchActivations *kept = &run->replay->kept[at],
+                            *given = &run->replay->kept[model_stage(run, back)];
+    const int64_t lasts_ps = worker->pair_ps[at];
     const int64_t end_ps = MAX(state->now_ps, MAX(forward, backward)) + lasts_ps;
     state->left_ps -= lasts_ps;
     state->level_bytes += kept->all;
@@ -298,7 +208,7 @@ static bool run_op(const Run *run, int rank, bool *half_done)
     if (op->pass != SIM_PASS_FORWARD_BACKWARD)
         return run_pass(run, rank, (SimPass)op->pass, stage, op->microbatch);
     const int back = stages[op->chunk2];
-    if (run->pairs && search_pairs_at(run->lane, model_stage(run, stage)))
+    if (run->pairs && search_pairs_at(run->worker, model_stage(run, stage)))
         return run_pair(run, rank, op, stage, back);
     if (!*half_done && !run_pass(run, rank, SIM_PASS_FORWARD, stage, op->microbatch))
         return false;
@@ -311,15 +221,15 @@ static bool run_op(const Run *run, int rank, bool *half_done)
 
 static int64_t op_ps(const Run *run, int rank, const SimPassOp *op)
 {
-    const SimPlacement placement = run->lane->deal->order->placement;
+    const SimPlacement placement = run->worker->partition->order->placement;
     const SimScheduleShape *shape = &run->replay->orders.shape;
     const int at = model_stage(run, sim_stage_of(placement, shape->ranks, shape->chunks, rank, op->chunk));
     if (op->pass != SIM_PASS_FORWARD_BACKWARD)
-        return pass_ps(run->lane, (SimPass)op->pass, at);
-    if (run->pairs && search_pairs_at(run->lane, at))
-        return run->lane->pair_ps[at];
+        return pass_ps(run->worker, (SimPass)op->pass, at);
+    if (run->pairs && search_pairs_at(run->worker, at))
+        return run->worker->pair_ps[at];
     const int back = model_stage(run, sim_stage_of(placement, shape->ranks, shape->chunks, rank, op->chunk2));
-    return pass_ps(run->lane, SIM_PASS_FORWARD, at) + pass_ps(run->lane, SIM_PASS_BACKWARD, back);
+    return pass_ps(run->worker, SIM_PASS_FORWARD, at) + pass_ps(run->worker, SIM_PASS_BACKWARD, back);
 }
 
 static void count_work(const Run *run)
@@ -327,25 +237,25 @@ static void count_work(const Run *run)
     for (int r = 0; r < run->replay->orders.shape.ranks; r++) {
         const SimOrder *order = &run->replay->orders.ranks[r];
         Rank *state = &run->replay->ranks[r];
-        if (search_has_pairs(run->lane)) {
+        if (search_has_pairs(run->worker)) {
             for (int64_t i = 0; i < order->count; i++)
                 state->left_ps += op_ps(run, r, &order->ops[i]);
             continue;
         }
-        for (int chunk = 0; chunk < run->lane->chunks; chunk++) {
-            const int at = sim_stage_of(run->lane->deal->order->placement, run->lane->ranks,
-                                        run->lane->chunks, r, chunk);
-            state->left_ps += run->microbatches * (pass_ps(run->lane, SIM_PASS_FORWARD, at) +
-                                                   pass_ps(run->lane, SIM_PASS_BACKWARD, at));
+        for (int chunk = 0; chunk < run->worker->chunks; chunk++) {
+            const int at = sim_stage_of(run->worker->partition->order->placement, run->worker->ranks,
+                                        run->worker->chunks, r, chunk);
+            state->left_ps += run->microbatches * (pass_ps(run->worker, SIM_PASS_FORWARD, at) +
+                                                   pass_ps(run->worker, SIM_PASS_BACKWARD, at));
         }
     }
 }
 
 /* Ranks whose end says how long the step is at least. Where every rank's step runs from its own start, that is known of
  * rank 0 alone, which starts first. */
-static bool counts(const SearchLane *lane, int rank)
+static bool counts(const SearchWorker *worker, int rank)
 {
-    return rank == 0 || !search_starts_skewed(lane);
+    return rank == 0 || !search_starts_skewed(worker);
 }
 
 /* Stops as soon as a rank cannot be done in time any more: what it has waited is lost. */
@@ -365,8 +275,8 @@ static bool run_orders(const Run *run)
                  left--) {
                 replay->ranks[r].next++;
                 moved = true;
-                if (counts(run->lane, r) &&
-                    replay->ranks[r].end_ps + replay->ranks[r].left_ps > run->lane->give_up_ps)
+                if (counts(run->worker, r) &&
+                    replay->ranks[r].end_ps + replay->ranks[r].left_ps > run->worker->give_up_ps)
                     return true;
             }
         }
@@ -388,39 +298,39 @@ static void start(Run *run, const SpecRecompute *recompute)
     memset(replay->forward_ps, 0xff, sizeof(int64_t) * (size_t)results);
     memset(replay->backward_ps, 0xff, sizeof(int64_t) * (size_t)results);
     fill_links(run);
-    replay->kept = ORR_ARENA_NEW(replay->arena, SearchKept, run->lane->stages);
-    for (int s = 0; s < run->lane->stages; s++)
-        replay->kept[s] = search_kept(run->lane, s, recompute);
+    replay->kept = ORR_ARENA_NEW(replay->arena, SearchActivations, run->worker->stages);
+    for (int s = 0; s < run->worker->stages; s++)
+        replay->kept[s] = search_activations(run->worker, s, recompute);
 }
 
-bool search_lane_replay(SearchLane *lane, const SpecRecompute *recompute, bool blocking, bool sharded)
+bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, bool blocking, bool sharded)
 {
-    if (lane->replay == NULL)
-        lane->replay = g_new0(struct SearchReplay, 1);
-    fill_orders(lane, lane->replay);
-    Run run = {.lane = lane,
-               .replay = lane->replay,
+    if (worker->replay == NULL)
+        worker->replay = g_new0(struct SearchReplay, 1);
+    search_orders_borrow(worker->space, worker->partition->order, &worker->shape, &worker->replay->orders);
+    Run run = {.worker = worker,
+               .replay = worker->replay,
                .blocking = blocking,
-               .pairs = search_has_pairs(lane) && !sharded && lane->spec.offload.activation_layers == 0,
-               .microbatches = lane->group->microbatches};
+               .pairs = search_has_pairs(worker) && !sharded && worker->spec.offload.activation_layers == 0,
+               .microbatches = worker->group->microbatches};
     start(&run, recompute);
     count_work(&run);
     if (!run_orders(&run))
         return false;
     int64_t latest = 0;
-    for (int r = 0; r < lane->ranks; r++) {
-        const Rank *rank = &lane->replay->ranks[r];
-        if (counts(lane, r))
+    for (int r = 0; r < worker->ranks; r++) {
+        const Rank *rank = &worker->replay->ranks[r];
+        if (counts(worker, r))
             latest = MAX(latest, rank->end_ps + rank->left_ps);
-        lane->rank_live_bytes[r] = (double)rank->peak_bytes;
+        worker->rank_live_bytes[r] = (double)rank->peak_bytes;
         for (int i = 0; i < SEARCH_SAMPLES; i++)
-            if (lane->sample[i] == r) {
-                if (counts(lane, r))
-                    lane->end_ps[blocking][i] = MAX(lane->end_ps[blocking][i], rank->end_ps);
-                lane->live_bytes[i] = MAX(lane->live_bytes[i], (double)rank->peak_bytes);
+            if (worker->sample[i] == r) {
+                if (counts(worker, r))
+                    worker->end_ps[blocking][i] = MAX(worker->end_ps[blocking][i], rank->end_ps);
+                worker->live_bytes[i] = MAX(worker->live_bytes[i], (double)rank->peak_bytes);
             }
     }
-    lane->first_end_ps[blocking] = MAX(lane->first_end_ps[blocking], lane->replay->ranks[0].end_ps);
-    lane->latest_ps[blocking] = MAX(lane->latest_ps[blocking], latest);
+    worker->first_end_ps[blocking] = MAX(worker->first_end_ps[blocking], worker->replay->ranks[0].end_ps);
+    worker->latest_ps[blocking] = MAX(worker->latest_ps[blocking], latest);
     return true;
 }

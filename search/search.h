@@ -15,6 +15,7 @@
 /* One simulated point. */
 typedef struct SearchRun {
     SearchId id;
+    bool skipped;             /* the time was over */
     bool fits, short_of_host; /* the host's memory is further beyond its limit than the GPU's */
     int64_t step_ps;
     double short_bytes, peak_bytes, reserved_bytes;
@@ -35,8 +36,11 @@ typedef struct SearchOptions {
     int top;  /* how many of the best are proved and reported; 0: the scenario's search.top, or 5 */
     int jobs; /* threads; 0: all cores */
     bool exhaustive;
-    bool best_only;         /* no sensitivity, and no misses when something fits */
-    double max_seconds;     /* stops with what is known by then; 0: no limit */
+    bool best_only;     /* no sensitivity, and no misses when something fits */
+    double max_seconds; /* stops with what is known by then, as soon as anything that fits is; 0: no limit */
+    bool (*stop)(
+        void *data); /* asked from all threads: stops with what is known, whatever that is; may be NULL */
+    void *stop_data;
     const SearchTeam *team; /* NULL: this process alone */
     /* Called now and then from one thread, with shares of the work done; may be NULL. */
     void (*progress)(double done_frac, double elapsed_s, void *data);
@@ -50,11 +54,17 @@ typedef struct SearchSensitivity {
 
 #define SEARCH_SENSITIVITIES 4
 
+/* A configuration that fits and was the fastest so far. */
+typedef struct SearchImprovement {
+    double seconds; /* wall clock, since the search began */
+    int64_t step_ps;
+} SearchImprovement;
+
 /* Points that a bound let through: it was the largest of their bounds, and not large enough. */
-typedef struct SearchLoose {
+typedef struct SearchSlack {
     int64_t survivors, simulated;
     double below_frac; /* sum over the simulated ones of 1 - bound / simulated time */
-} SearchLoose;
+} SearchSlack;
 
 typedef struct SearchResult {
     SearchSpace *space;
@@ -71,11 +81,16 @@ typedef struct SearchResult {
     double gap_frac;       /* (best - least possible) / best; 0 when proved; NAN: nothing fits so far */
     int64_t open;          /* points that a time limit left undecided */
     int64_t least_open_ps; /* least bound of them; 0: none */
-    SearchLoose loose[SEARCH_BOUND_COUNT]; /* what the bounds let through */
+    SearchSlack loose[SEARCH_BOUND_COUNT]; /* what the bounds let through */
+    GArray *improvements;                  /* SearchImprovement, to the best; depends on the machine */
     GArray *best;                          /* SearchRun that fit, fastest first, at most `top` */
     GArray *pareto; /* SearchRun that fit: no other simulated one is faster and smaller */
     GArray *misses; /* SearchRun that did not fit and would not be slower than the best, by bytes */
+    GArray *
+        families; /* SearchRun that fit: the fastest simulated one of each layout, fastest first, at most `top` */
     SearchSensitivity sensitivity[SEARCH_SENSITIVITIES]; /* of the best; step_ps 0: not known */
+    struct SearchPlain
+        *plain; /* what needs no extra options (search/plain.h); NULL: best has it, or not looked for */
 } SearchResult;
 
 /* Fails when no assignment is valid. `spec` must outlive the result. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "search/limits.h"
+#include "search/orders.h"
 #include "search/space_internal.h"
 #include "spec/load.h"
 #include "spec/placement.h"
@@ -21,7 +22,7 @@ static int compare_ints(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static bool restricted(const SpecChoices *choices)
+bool search_restricted(const SpecChoices *choices)
 {
     return choices->count > 0 || choices->min > 0 || choices->max > 0;
 }
@@ -49,132 +50,9 @@ static Values divisors_or(int field, int number, int most, const SpecChoices *ch
         return values;
     }
     for (int d = 1; d <= number; d++)
-        if (number % d == 0 && search_allowed(choices, d) && (d <= most || restricted(choices)))
+        if (number % d == 0 && search_allowed(choices, d) && (d <= most || search_restricted(choices)))
             add(&values, d);
     return values;
-}
-
-/* --- recomputation and data parallelism --- */
-
-int search_extents(const SearchSpace *space, const SearchDeal *deal, SpecRecompute *ret_extents)
-{
-    const Spec *spec = space->spec;
-    int count = 0;
-    if (space->recompute == 0) {
-        ret_extents[0] = spec->training.recompute;
-        return 1;
-    }
-    static const SpecRecomputeMode WHOLE[] = {SPEC_RECOMPUTE_NONE, SPEC_RECOMPUTE_SELECTIVE,
-                                              SPEC_RECOMPUTE_SELECTIVE_OP};
-    for (gsize i = 0; i < G_N_ELEMENTS(WHOLE); i++)
-        if (space->recompute & 1u << WHOLE[i])
-            ret_extents[count++] = (SpecRecompute){.mode = WHOLE[i], .every_n_layers = 1};
-    if ((space->recompute & 1u << SPEC_RECOMPUTE_FULL) == 0)
-        return count;
-    for (int layers = 1; layers < deal->most_layers; layers++)
-        if (search_allowed(&spec->search.recompute_layers, layers))
-            ret_extents[count++] =
-                (SpecRecompute){.mode = SPEC_RECOMPUTE_FULL, .layers = layers, .every_n_layers = 1};
-    ret_extents[count++] = (SpecRecompute){.mode = SPEC_RECOMPUTE_FULL, .every_n_layers = 1};
-    return count;
-}
-
-/* Overlap flags that change something at this group and ZeRO stage. */
-static unsigned flags_that_matter(const SearchSpace *space, const SearchGroup *group, int zero)
-{
-    const Spec *spec = space->spec;
-    const bool replicas = group->data * group->context > 1;
-    unsigned bits = 0;
-    const SpecFramework *framework = &spec->execution.framework;
-    if (replicas && !framework->data_parallel.reduces_at_end &&
-        (zero > 0 || !framework->data_parallel.hooks_reduce_unsharded))
-        bits |= SPEC_OVERLAP_GRAD_REDUCE;
-    if (replicas &&
-        (zero == 1 || zero == 2 || (zero == 3 && spec->execution.framework.data_parallel.prefetch_units > 0)))
-        bits |= SPEC_OVERLAP_PARAM_GATHER;
-    if (group->pipeline > 1 && spec->execution.framework.pipeline.p2p_blocking)
-        bits |= SPEC_OVERLAP_PIPELINE;
-    return spec->search.overlap != 0 ? bits & spec->search.overlap : bits;
-}
-
-/* Of execution.overlap, what a group leaves to its policies. */
-#define POLICY_OVERLAP (SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER | SPEC_OVERLAP_PIPELINE)
-
-unsigned search_given_overlap(const SearchSpace *space)
-{
-    const unsigned overlap = space->spec->execution.overlap;
-    return (overlap & SPEC_OVERLAP_AUTO) != 0 ? 0 : overlap & POLICY_OVERLAP;
-}
-
-void search_point_recipes(const SearchSpace *space, Spec *spec)
-{
-    if ((space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0)
-        spec->execution.framework.defaults.recipe_overlap = 0;
-}
-
-static void add_policies(const SearchSpace *space, const SearchGroup *group, int zero, int zero_group_gpus,
-                         GArray *policies)
-{
-    const Spec *spec = space->spec;
-    SearchPolicy policy = {.zero = zero, .zero_group_gpus = zero_group_gpus};
-    const unsigned own = POLICY_OVERLAP;
-    if ((spec->execution.overlap & SPEC_OVERLAP_AUTO) == 0) {
-        policy.overlap = search_given_overlap(space);
-        g_array_append_val(policies, policy);
-        return;
-    }
-    const unsigned bits = flags_that_matter(space, group, zero);
-    for (unsigned subset = 0; subset <= own; subset++)
-        if ((subset & ~bits) == 0) {
-            policy.overlap = subset;
-            g_array_append_val(policies, policy);
-        }
-}
-
-static void add_shard_groups(const SearchSpace *space, const SearchGroup *group, int zero, GArray *policies)
-{
-    const Spec *spec = space->spec;
-    const int own = spec->parallel.zero_group_gpus;
-    if (own != SPEC_AUTO) {
-        if (own <= 0 || (zero > 0 && group->data % own == 0))
-            add_policies(space, group, zero, own, policies);
-        return;
-    }
-    if (search_allowed(&spec->search.zero_group_gpus, 0) || zero == 0)
-        add_policies(space, group, zero, 0, policies);
-    for (int size = 2; zero > 0 && size <= group->data && size < group->data * group->context; size++)
-        if (group->data % size == 0 && search_allowed(&spec->search.zero_group_gpus, size))
-            add_policies(space, group, zero, size, policies);
-}
-
-/* The largest stage that the software has. */
-static int most_zero(const Spec *spec, const SearchGroup *group)
-{
-    const SpecFramework *framework = &spec->execution.framework;
-    return group->pipeline > 1
-               ? MIN(framework->data_parallel.most_zero, framework->data_parallel.most_zero_in_pipeline)
-               : framework->data_parallel.most_zero;
-}
-
-SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group, int *ret_count)
-{
-    const Spec *spec = space->spec;
-    GArray *policies = g_array_new(FALSE, FALSE, sizeof(SearchPolicy));
-    const bool experts = spec->model.moe.experts > 0;
-    const bool alone = group->data * group->context == 1 &&
-                       (!experts || group->tensor <= group->expert * MAX(1, group->expert_tensor));
-    for (int zero = 0; zero <= 3; zero++) {
-        const int own = spec->parallel.zero;
-        if (own != SPEC_AUTO ? own != zero
-                             : !search_allowed(&spec->search.zero, zero) ||
-                                   (!restricted(&spec->search.zero) && zero > most_zero(spec, group)))
-            continue;
-        add_shard_groups(space, group, zero, policies);
-        if (own == SPEC_AUTO && alone)
-            break; /* nothing to shard over: the stages are one */
-    }
-    *ret_count = (int)policies->len;
-    return (SearchPolicy *)(void *)g_array_free(policies, FALSE);
 }
 
 /* --- degrees --- */
@@ -204,8 +82,8 @@ static void add_offloads(SearchSpace *space, GArray *groups, SearchGroup group)
     const int asked = spec->offload.activation_layers;
     const bool varies = asked == SPEC_AUTO && spec->cluster.accelerator.host_link_bytes_per_s > 0;
     int most = MAX(0, asked);
-    for (int d = 0; varies && d < group.deals->count; d++)
-        most = MAX(most, group.deals->deal[d].most_layers);
+    for (int d = 0; varies && d < group.partitions->count; d++)
+        most = MAX(most, group.partitions->partition[d].most_layers);
     for (group.offloaded = MAX(0, asked); group.offloaded <= most; group.offloaded++)
         if (asked != SPEC_AUTO || search_allowed(&spec->search.activation_layers, group.offloaded))
             g_array_append_val(groups, group);
@@ -269,13 +147,7 @@ static bool order_allows(const SearchSpace *space, const SearchGroup *group)
     if (spec->model.moe.experts == 0 || group->pipeline == 1 || g_str_has_suffix(order, "pp"))
         return true;
     g_autofree Spec *own = g_memdup2(spec, sizeof *spec);
-    g_strlcpy(own->parallel.order, order, sizeof own->parallel.order);
-    own->parallel.tensor = group->tensor;
-    own->parallel.context = group->context;
-    own->parallel.pipeline = group->pipeline;
-    own->parallel.data = group->data;
-    own->parallel.expert = group->expert;
-    own->parallel.expert_tensor = group->expert_tensor;
+    search_apply_group(space, group, own);
     return spec_check_order(own, NULL);
 }
 
@@ -387,15 +259,15 @@ static void add_pipelines(SearchSpace *space, GArray *groups, SearchGroup group)
 {
     const Spec *spec = space->spec;
     const int split = group.tensor * group.context, gpus = spec_gpus(spec);
-    for (int i = 0; i < space->deals_count; i++) {
-        group.pipeline = space->deals[i].pipeline;
-        group.deals = &space->deals[i];
+    for (int i = 0; i < space->partitions_count; i++) {
+        group.pipeline = space->partitions[i].pipeline;
+        group.partitions = &space->partitions[i];
         if ((int64_t)split * group.pipeline > gpus || gpus % (split * group.pipeline) != 0)
             continue;
         group.data = gpus / (split * group.pipeline);
         const bool data_ok = spec->parallel.data > 0 ? spec->parallel.data == group.data
                                                      : search_allowed(&spec->search.data, group.data);
-        if (data_ok && spec->training.global_batch % group.data == 0 && group.deals->count > 0)
+        if (data_ok && spec->training.global_batch % group.data == 0 && group.partitions->count > 0)
             add_kernels(space, groups, group);
     }
 }
@@ -465,14 +337,17 @@ SearchSpace *search_space_new(const Spec *spec)
     space->recompute = modes_of(spec);
     fill_orders(space);
     space->locks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    space->orders = g_hash_table_new_full(search_orders_hash, search_orders_equal, search_orders_free, NULL);
+    space->orders = search_shelf_new();
+    space->counts = search_counts_new();
     g_mutex_init(&space->mutex);
+    space->facts_arena = orr_arena_new();
+    g_mutex_init(&space->facts_mutex);
     Values pipelines =
         divisors_or(spec->parallel.pipeline, spec_gpus(spec), spec->model.layers + 2, &spec->search.pipeline);
     qsort(pipelines.value, (size_t)pipelines.count, sizeof(int), compare_ints);
-    space->deals = ORR_ARENA_NEW(space->arena, SearchDeals, pipelines.count);
+    space->partitions = ORR_ARENA_NEW(space->arena, SearchPartitions, pipelines.count);
     for (int i = 0; i < pipelines.count; i++)
-        search_list_deals(space, pipelines.value[i], &space->deals[space->deals_count++]);
+        search_list_partitions(space, pipelines.value[i], &space->partitions[space->partitions_count++]);
     list_groups(space);
     return space;
 }
@@ -483,79 +358,16 @@ void search_space_free(SearchSpace *space)
         return;
     g_free(space->groups);
     g_hash_table_destroy(space->orders);
+    g_hash_table_destroy(space->counts);
     g_hash_table_destroy(space->locks);
     g_mutex_clear(&space->mutex);
+    orr_arena_free(space->facts_arena);
+    g_mutex_clear(&space->facts_mutex);
     orr_arena_free(space->arena);
     g_free(space);
 }
 
-int64_t search_group_count(SearchSpace *space, const SearchGroup *group)
+bool search_partition_pairs(const SearchPartition *partition)
 {
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
-    int64_t total = 0;
-    int policies = 0;
-    g_free(search_policies(space, group, &policies));
-    for (int d = 0; d < group->deals->count; d++)
-        if (search_deal_valid(space, group, &group->deals->deal[d]))
-            total += (int64_t)search_extents(space, &group->deals->deal[d], extents) * policies;
-    return total;
-}
-
-int64_t search_space_count(SearchSpace *space)
-{
-    int64_t total = 0;
-    for (const SearchGroup *group = space->groups; group < space->groups + space->group_count; group++)
-        total += search_group_count(space, group);
-    return total;
-}
-
-bool search_deal_pairs(const SearchDeal *deal)
-{
-    return deal->schedule == SPEC_SCHEDULE_DUALPIPE || deal->schedule == SPEC_SCHEDULE_DUALPIPEV;
-}
-
-void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
-{
-    const SearchGroup *group = &space->groups[id.group];
-    const SearchDeal *deal = &group->deals->deal[id.deal];
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
-    int policies;
-    g_autofree SearchPolicy *policy = search_policies(space, group, &policies);
-    const int extent_count = search_extents(space, deal, extents);
-    g_assert(id.policy < policies && id.extent < extent_count);
-    *ret_spec = *space->spec;
-    SpecParallel *parallel = &ret_spec->parallel;
-    parallel->tensor = group->tensor;
-    parallel->sequence_parallel = group->sequence_parallel;
-    parallel->context = group->context;
-    parallel->pipeline = group->pipeline;
-    parallel->virtual_stages = deal->virtual_stages;
-    parallel->schedule = deal->schedule;
-    parallel->embedding_as_layer = (deal->as_layer & SEARCH_DEAL_EMBEDDING) != 0;
-    parallel->loss_as_layer = (deal->as_layer & SEARCH_DEAL_LOSS) != 0;
-    parallel->data = group->data;
-    parallel->expert = group->expert;
-    parallel->expert_tensor = group->expert_tensor;
-    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
-    g_strlcpy(parallel->order, space->rank_orders[group->order], sizeof parallel->order);
-    parallel->zero = policy[id.policy].zero;
-    parallel->zero_group_gpus = policy[id.policy].zero_group_gpus;
-    ret_spec->training.micro_batch = group->micro_batch;
-    ret_spec->training.precision = (SpecPrecision)group->precision;
-    ret_spec->training.recompute = extents[id.extent];
-    ret_spec->offload.activation_layers = group->offloaded;
-    ret_spec->execution.attention = (SpecAttention)group->attention;
-    ret_spec->execution.overlap = group->overlap | policy[id.policy].overlap;
-    search_point_recipes(space, ret_spec);
-}
-
-int search_id_compare(const SearchId *a, const SearchId *b)
-{
-    if (a->group != b->group)
-        return a->group < b->group ? -1 : 1;
-    if (a->deal != b->deal)
-        return a->deal < b->deal ? -1 : 1;
-    if (a->extent != b->extent)
-        return a->extent < b->extent ? -1 : 1;
-    return (a->policy > b->policy) - (a->policy < b->policy);
+    return sim_schedule_has(partition->order, SIM_TRAIT_PAIRS);
 }

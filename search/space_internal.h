@@ -4,10 +4,29 @@
 
 #include "search/space.h"
 
+/* Of a key made of whole numbers. */
+static inline guint search_ints_hash(const int *numbers, gsize count)
+{
+    uint64_t hash = 1469598103934665603u;
+    for (gsize i = 0; i < count; i++)
+        hash = (hash ^ (uint64_t)numbers[i]) * 0x9E3779B97F4A7C15u;
+    return (guint)(hash >> 32);
+}
+
 /* Whether the choices of the scenario's search block hold the value; all do where it says nothing. */
 bool search_allowed(const SpecChoices *choices, int value);
+/* Whether they say anything. */
+bool search_restricted(const SpecChoices *choices);
+/* "auto" overlap: points try every subset of the flags. */
+bool search_varies_overlap(const SearchSpace *space);
+
+/* Nothing to shard over: the ZeRO stages are one. */
+bool search_is_alone(const Spec *spec, const SearchGroup *group);
+
+/* Numbers of points that are known (search/space_count.c). */
+GHashTable *search_counts_new(void);
 
 /* Deals of a pipeline degree, in the space's arena. */
-void search_list_deals(SearchSpace *space, int pipeline, SearchDeals *ret_deals);
+void search_list_partitions(SearchSpace *space, int pipeline, SearchPartitions *ret_partitions);
 
 #endif

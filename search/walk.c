@@ -32,13 +32,13 @@ int search_miss_compare(const void *a, const void *b)
 /* Policies that differ in overlap flags alone. */
 typedef struct Kind {
     int first, count;
-    bool timed; /* the times of `tails` are filled in */
-    SearchTail tails[SEARCH_SAMPLES];
+    bool timed; /* the times of `data` are filled in */
+    SearchDataCosts data[SEARCH_SAMPLES];
 } Kind;
 
 /* What a group needs while it is walked. */
 typedef struct Walker {
-    SearchLane *lane;
+    SearchWorker *worker;
     const SearchLimit *limit;
     SearchLimit own; /* where only the first is wanted: the first so far */
     double capacity_bytes;
@@ -48,7 +48,7 @@ typedef struct Walker {
     Kind *kinds;
     int kind_count;
     SearchId id;
-    GArray *open; /* Open: points of the extent at hand that the cheap bounds do not rule out */
+    GArray *open; /* Open: points of the recomputation at hand that the cheap bounds do not rule out */
 } Walker;
 
 typedef struct Open {
@@ -68,21 +68,21 @@ static void keep_miss(GArray *misses, const SearchCandidate *candidate)
         g_array_set_size(misses, SEARCH_MISSES);
 }
 
-static const SearchTail *timed_tails(Walker *walker, Kind *kind)
+static const SearchDataCosts *timed_data(Walker *walker, Kind *kind)
 {
     if (!kind->timed)
-        search_lane_tails(walker->lane, &walker->policies[kind->first], kind->tails);
+        search_worker_data(walker->worker, &walker->policies[kind->first], kind->data);
     kind->timed = true;
-    return kind->tails;
+    return kind->data;
 }
 
-static SearchCandidate bounded(Walker *walker, Kind *kind, int policy, int64_t extent_ps)
+static SearchCandidate bounded(Walker *walker, Kind *kind, int policy, int64_t compute_ps)
 {
-    SearchCandidate candidate = {.id = walker->id, .kind = SEARCH_BOUND_PIPELINE, .least_ps = extent_ps};
+    SearchCandidate candidate = {.id = walker->id, .kind = SEARCH_BOUND_PIPELINE, .least_ps = compute_ps};
     const int64_t least_ps =
-        search_bound_time(walker->lane, &walker->policies[policy], timed_tails(walker, kind));
+        search_bound_time(walker->worker, &walker->policies[policy], timed_data(walker, kind));
     candidate.id.policy = policy;
-    if (least_ps > extent_ps) {
+    if (least_ps > compute_ps) {
         candidate.least_ps = least_ps;
         candidate.kind = SEARCH_BOUND_DATA;
     }
@@ -90,7 +90,7 @@ static SearchCandidate bounded(Walker *walker, Kind *kind, int policy, int64_t e
 }
 
 /* A kind that needs too much memory: its quickest policy is a miss if its time would do. */
-static void judge_miss(Walker *walker, Kind *kind, int64_t extent_ps, double short_bytes)
+static void judge_miss(Walker *walker, Kind *kind, int64_t compute_ps, double short_bytes)
 {
     const GArray *misses = walker->walk->misses;
     if (misses->len == SEARCH_MISSES &&
@@ -98,7 +98,7 @@ static void judge_miss(Walker *walker, Kind *kind, int64_t extent_ps, double sho
         return;
     SearchCandidate best = {.least_ps = INT64_MAX};
     for (int i = kind->first; i < kind->first + kind->count; i++) {
-        const SearchCandidate candidate = bounded(walker, kind, i, extent_ps);
+        const SearchCandidate candidate = bounded(walker, kind, i, compute_ps);
         if (candidate.least_ps < best.least_ps)
             best = candidate;
     }
@@ -107,18 +107,18 @@ static void judge_miss(Walker *walker, Kind *kind, int64_t extent_ps, double sho
         keep_miss(walker->walk->misses, &best);
 }
 
-static void judge_kind(Walker *walker, Kind *kind, int64_t extent_ps)
+static void judge_kind(Walker *walker, Kind *kind, int64_t compute_ps)
 {
     SearchWalk *walk = walker->walk;
     for (int i = kind->first; i < kind->first + kind->count; i++) {
-        SearchCandidate candidate = bounded(walker, kind, i, extent_ps);
+        SearchCandidate candidate = bounded(walker, kind, i, compute_ps);
         walk->evaluated++;
         if (search_beyond(walker->limit, candidate.least_ps, candidate.id)) {
             walk->pruned[candidate.kind]++;
             continue;
         }
         candidate.short_bytes =
-            search_bound_bytes(walker->lane, &walker->policies[i], kind->tails) - walker->capacity_bytes;
+            search_bound_bytes(walker->worker, &walker->policies[i], kind->data) - walker->capacity_bytes;
         if (candidate.short_bytes > 0) {
             walk->pruned[SEARCH_BOUND_MEMORY]++;
             keep_miss(walk->misses, &candidate);
@@ -129,24 +129,24 @@ static void judge_kind(Walker *walker, Kind *kind, int64_t extent_ps)
     }
 }
 
-/* Every policy of an extent that its own bound does not rule out. */
-static void judge(Walker *walker, int64_t extent_ps)
+/* Every policy of an recomputation that its own bound does not rule out. */
+static void judge(Walker *walker, int64_t compute_ps)
 {
     for (int k = 0; k < walker->kind_count; k++) {
         Kind *kind = &walker->kinds[k];
         if (walker->walk->mode == SEARCH_WALK_UNSHARDED && walker->policies[kind->first].zero >= 3)
             continue;
         const double short_bytes =
-            search_bound_bytes(walker->lane, &walker->policies[kind->first], kind->tails) -
+            search_bound_bytes(walker->worker, &walker->policies[kind->first], kind->data) -
             walker->capacity_bytes;
         const double overlapped =
-            search_bound_bytes(walker->lane, &walker->policies[kind->first + kind->count - 1], kind->tails) -
+            search_bound_bytes(walker->worker, &walker->policies[kind->first + kind->count - 1], kind->data) -
             walker->capacity_bytes;
         if (MIN(short_bytes, overlapped) > 0) {
             walker->walk->pruned[SEARCH_BOUND_MEMORY] += kind->count;
-            judge_miss(walker, kind, extent_ps, MIN(short_bytes, overlapped));
+            judge_miss(walker, kind, compute_ps, MIN(short_bytes, overlapped));
         } else {
-            judge_kind(walker, kind, extent_ps);
+            judge_kind(walker, kind, compute_ps);
         }
     }
 }
@@ -163,12 +163,12 @@ static void survive(Walker *walker, const SearchCandidate *candidate)
 }
 
 /* Bounds an open point again after a replay. */
-static void judge_replayed(Walker *walker, Open *open, int64_t extent_ps)
+static void judge_replayed(Walker *walker, Open *open, int64_t compute_ps)
 {
     SearchWalk *walk = walker->walk;
     SearchCandidate *candidate = &open->candidate;
     const int policy = candidate->id.policy;
-    const SearchCandidate again = bounded(walker, open->kind, policy, extent_ps);
+    const SearchCandidate again = bounded(walker, open->kind, policy, compute_ps);
     if (again.least_ps > candidate->least_ps) {
         candidate->least_ps = again.least_ps;
         candidate->kind = SEARCH_BOUND_REPLAY;
@@ -177,9 +177,9 @@ static void judge_replayed(Walker *walker, Open *open, int64_t extent_ps)
         walk->pruned[SEARCH_BOUND_REPLAY]++;
         return;
     }
-    const double sampled = search_bound_bytes(walker->lane, &walker->policies[policy], open->kind->tails);
+    const double sampled = search_bound_bytes(walker->worker, &walker->policies[policy], open->kind->data);
     candidate->short_bytes =
-        MAX(sampled, search_replay_bytes(walker->lane, &walker->policies[policy])) - walker->capacity_bytes;
+        MAX(sampled, search_replay_bytes(walker->worker, &walker->policies[policy])) - walker->capacity_bytes;
     if (candidate->short_bytes > 0) {
         walk->pruned[SEARCH_BOUND_MEMORY]++;
         keep_miss(walk->misses, candidate);
@@ -188,34 +188,34 @@ static void judge_replayed(Walker *walker, Open *open, int64_t extent_ps)
     survive(walker, candidate);
 }
 
-/* Replays the extent's schedule, each way that its open points run it, and bounds them again. */
-static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t extent_ps)
+/* Replays the recomputation's schedule, each way that its open points run it, and bounds them again. */
+static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t compute_ps)
 {
-    SearchLane *lane = walker->lane;
+    SearchWorker *worker = walker->worker;
     const bool seeding = walker->walk->mode != SEARCH_WALK_ALL;
     for (int way = 0; way < 4; way++) {
         bool replayed = false;
         for (guint i = 0; i < walker->open->len; i++) {
             Open *open = &g_array_index(walker->open, Open, i);
             const SearchPolicy *policy = &walker->policies[open->candidate.id.policy];
-            const bool blocking = search_waits_for_sends(lane, policy), sharded = policy->zero >= 3;
+            const bool blocking = search_waits_for_sends(worker, policy), sharded = policy->zero >= 3;
             if (way != (blocking ? 1 : 0) + (sharded ? 2 : 0))
                 continue;
             if (seeding) {
                 survive(walker, &open->candidate);
                 continue;
             }
-            if (search_is_chosen_late(lane->deal)) {
+            if (search_is_chosen_late(worker->partition)) {
                 survive(walker, &open->candidate);
                 continue;
             }
             if (!replayed) {
-                search_lane_extent(lane, recompute);
-                search_lane_live(lane, recompute);
+                search_worker_recompute(worker, recompute);
+                search_worker_activations(worker, recompute);
                 replayed = true;
-                search_lane_replay(lane, recompute, blocking, sharded);
+                search_worker_replay(worker, recompute, blocking, sharded);
             }
-            judge_replayed(walker, open, extent_ps);
+            judge_replayed(walker, open, compute_ps);
         }
     }
     g_array_set_size(walker->open, 0);
@@ -235,96 +235,96 @@ static void fill_kinds(Walker *walker)
         }
         Kind *kind = &walker->kinds[walker->kind_count++];
         *kind = (Kind){.first = i, .count = 1};
-        search_lane_states(walker->lane, policy, kind->tails);
+        search_worker_states(walker->worker, policy, kind->data);
     }
 }
 
-/* States and workspace of every kind are larger than the memory: no extent of recomputation fits. */
+/* States and workspace of every kind are larger than the memory: no choice of recomputation fits. */
 static bool never_fits(const Walker *walker)
 {
     for (int k = 0; k < walker->kind_count; k++)
-        if (search_static_bytes(walker->lane, walker->kinds[k].tails) <= walker->capacity_bytes)
+        if (search_static_bytes(walker->worker, walker->kinds[k].data) <= walker->capacity_bytes)
             return false;
     return true;
 }
 
-static void walk_deal(Walker *walker, const SpecRecompute *extents, int extent_count)
+static void walk_partition(Walker *walker, const SpecRecompute *recomputes, int recompute_count)
 {
     static const SpecRecompute none = {.mode = SPEC_RECOMPUTE_NONE, .every_n_layers = 1};
     SearchWalk *walk = walker->walk;
-    if (search_beyond(walker->limit, search_lane_extent(walker->lane, &none), walker->id)) {
-        walk->pruned[SEARCH_BOUND_PIPELINE] += (int64_t)extent_count * walker->policy_count;
+    if (search_beyond(walker->limit, search_worker_recompute(walker->worker, &none), walker->id)) {
+        walk->pruned[SEARCH_BOUND_PIPELINE] += (int64_t)recompute_count * walker->policy_count;
         return;
     }
     walker->kind_count = 0;
-    for (int e = 0; e < extent_count; e++) {
-        walker->id.extent = (int16_t)e;
+    for (int e = 0; e < recompute_count; e++) {
+        walker->id.recompute = (int16_t)e;
         walker->id.policy = 0;
-        const int64_t extent_ps = search_lane_extent(walker->lane, &extents[e]);
-        if (search_beyond(walker->limit, extent_ps, walker->id)) {
+        const int64_t compute_ps = search_worker_recompute(walker->worker, &recomputes[e]);
+        if (search_beyond(walker->limit, compute_ps, walker->id)) {
             /* More layers of full recomputation only take longer. */
-            const bool rest = extents[e].mode == SPEC_RECOMPUTE_FULL;
+            const bool rest = recomputes[e].mode == SPEC_RECOMPUTE_FULL;
             walk->pruned[SEARCH_BOUND_PIPELINE] +=
-                (int64_t)(rest ? extent_count - e : 1) * walker->policy_count;
+                (int64_t)(rest ? recompute_count - e : 1) * walker->policy_count;
             if (rest)
                 return;
             continue;
         }
         if (walker->kind_count == 0)
             fill_kinds(walker);
-        if (e + 1 < extent_count &&
+        if (e + 1 < recompute_count &&
             never_fits(walker)) { /* the last, which keeps least, stands for them as a miss */
-            walk->pruned[SEARCH_BOUND_MEMORY] += (int64_t)(extent_count - 1 - e) * walker->policy_count;
-            e = extent_count - 2;
+            walk->pruned[SEARCH_BOUND_MEMORY] += (int64_t)(recompute_count - 1 - e) * walker->policy_count;
+            e = recompute_count - 2;
             continue;
         }
-        search_lane_live(walker->lane, &extents[e]);
-        judge(walker, extent_ps);
-        replay_open(walker, &extents[e], extent_ps);
+        search_worker_activations(walker->worker, &recomputes[e]);
+        judge(walker, compute_ps);
+        replay_open(walker, &recomputes[e], compute_ps);
     }
 }
 
-void search_walk_group(SearchLane *lane, int group_index, const SearchLimit *limit, double capacity_bytes,
+void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit *limit, double capacity_bytes,
                        SearchWalk *walk)
 {
-    SearchSpace *space = lane->space;
+    SearchSpace *space = worker->space;
     const SearchGroup *group = &space->groups[group_index];
     Walker walker = {
-        .lane = lane, .limit = limit, .own = *limit, .capacity_bytes = capacity_bytes, .walk = walk};
+        .worker = worker, .limit = limit, .own = *limit, .capacity_bytes = capacity_bytes, .walk = walk};
     if (walk->mode != SEARCH_WALK_ALL)
         walker.limit = &walker.own;
     walker.policies = search_policies(space, group, &walker.policy_count);
     walker.kinds = g_new(Kind, (gsize)MAX(1, walker.policy_count));
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
+    g_autofree SpecRecompute *recomputes = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
     walker.open = g_array_new(FALSE, FALSE, sizeof(Open));
     walker.id.group = group_index;
     bool looped = false;
-    const bool whole = search_beyond(limit, search_bound_group(lane->tables, group), walker.id);
+    const bool whole = search_beyond(limit, search_bound_group(worker->tables, group), walker.id);
     const bool whole_pairs =
-        whole && search_beyond(limit, search_bound_group_pairs(lane->tables, group), walker.id);
+        whole && search_beyond(limit, search_bound_group_pairs(worker->tables, group), walker.id);
     bool begun = false;
-    lane->give_up_ps = limit->step_ps;
-    for (int d = 0; d < group->deals->count; d++) {
-        const SearchDeal *deal = &group->deals->deal[d];
-        if (!search_deal_valid(space, group, deal))
+    worker->give_up_ps = limit->step_ps;
+    for (int d = 0; d < group->partitions->count; d++) {
+        const SearchPartition *partition = &group->partitions->partition[d];
+        if (!search_partition_valid(space, group, partition))
             continue;
-        const int extent_count = search_extents(space, deal, extents);
-        walk->points += (int64_t)extent_count * walker.policy_count;
-        if (search_deal_pairs(deal) ? whole_pairs : whole) {
-            walk->pruned[SEARCH_BOUND_COMPUTE] += (int64_t)extent_count * walker.policy_count;
+        const int recompute_count = search_recomputes(space, partition, recomputes);
+        walk->points += (int64_t)recompute_count * walker.policy_count;
+        if (search_partition_pairs(partition) ? whole_pairs : whole) {
+            walk->pruned[SEARCH_BOUND_COMPUTE] += (int64_t)recompute_count * walker.policy_count;
             continue;
         }
         /* Bounds of schedules that are no loop are too far below to begin with. */
-        const bool loop = deal->order->placement == SIM_PLACE_LOOP;
+        const bool loop = partition->order->placement == SIM_PLACE_LOOP;
         looped |= loop;
         if (walk->mode != SEARCH_WALK_ALL && looped && !loop)
             continue;
         if (!begun)
-            search_lane_group(lane, group);
+            search_worker_group(worker, group);
         begun = true;
-        walker.id = (SearchId){.group = group_index, .deal = (int16_t)d};
-        search_lane_deal(lane, deal);
-        walk_deal(&walker, extents, extent_count);
+        walker.id = (SearchId){.group = group_index, .partition = (int16_t)d};
+        search_worker_partition(worker, partition);
+        walk_partition(&walker, recomputes, recompute_count);
     }
     g_free(walker.policies);
     g_free(walker.kinds);

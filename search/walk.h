@@ -26,6 +26,7 @@ typedef enum {
 
 typedef struct SearchWalk {
     SearchWalkMode mode;
+    bool skipped; /* the time was over */
     int64_t points, evaluated, pruned[SEARCH_BOUND_COUNT];
     GArray *survivors;     /* SearchCandidate; of SEARCH_WALK_ALL */
     GArray *misses;        /* SearchCandidate, the nearest */
@@ -34,7 +35,7 @@ typedef struct SearchWalk {
 
 #define SEARCH_MISSES 8 /* kept of each group */
 
-void search_walk_group(SearchLane *lane, int group, const SearchLimit *limit, double capacity_bytes,
+void search_walk_group(SearchWorker *worker, int group, const SearchLimit *limit, double capacity_bytes,
                        SearchWalk *walk);
 int search_candidate_compare(const void *a, const void *b);
 int search_miss_compare(const void *a, const void *b);

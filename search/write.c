@@ -1,10 +1,13 @@
 /* search/write.c - a search's answer as JSON and CSV; docs/SEARCH.md has the meaning of every key. */
+#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "ledger/interval.h"
+#include "ledger/memory.h"
 #include "report/parts.h"
 #include "search/limits.h"
+#include "search/plain.h"
 #include "search/write_internal.h"
 
 /* --- what "auto" became --- */
@@ -64,7 +67,7 @@ static void write_execution(OrrJsonWriter *w, const SpecExecution *asked, const 
         orr_jw_begin(w, "overlap", '[');
         for (int i = 0; i < spec_words_overlap.count; i++)
             if ((chosen->overlap & 1u << i) != 0)
-                orr_jw_text(w, NULL, spec_words_overlap.words[i]);
+                orr_jw_text(w, NULL, orr_word(&spec_words_overlap, i));
         orr_jw_end(w, ']');
     }
     orr_jw_end(w, '}');
@@ -100,6 +103,7 @@ static bool write_report(OrrJsonWriter *w, const Spec *spec, const SpecSource *s
     if (ok) {
         g_autoptr(GString) text = g_string_new(NULL);
         ledger_interval_fill(residuals, arena, &report);
+        ledger_memory_fill(residuals, NULL, &report);
         report_write_json(&report, text);
         OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "report", error);
         ok = doc != NULL;
@@ -123,12 +127,17 @@ static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps)
 {
     const SpecTraining *training = &spec->training;
     const double step_tokens = (double)training->global_batch * training->sequence_length;
-    const double hours = training->tokens / step_tokens * (double)step_ps * 1e-12 / 3600 * spec_gpus(spec);
+    const double seconds = training->tokens / step_tokens * (double)step_ps * 1e-12;
+    const double hours = seconds / 3600 * spec_gpus(spec);
     if (training->tokens <= 0)
         return;
+    orr_jw_number(w, "days", seconds / 86400);
     orr_jw_number(w, "gpu_hours", hours);
     if (spec->cluster.usd_per_gpu_hour > 0)
         orr_jw_number(w, "usd", hours * spec->cluster.usd_per_gpu_hour);
+    const double watts = spec->cluster.accelerator.power_w + spec->cluster.host_power_w_per_gpu;
+    if (watts > 0)
+        orr_jw_number(w, "kwh", hours * watts * fmax(1, spec->cluster.pue) / 1000);
 }
 
 void search_write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *run)
@@ -155,26 +164,44 @@ static void write_short(OrrJsonWriter *w, const Spec *spec, const SearchRun *run
     orr_jw_text(w, "limit", search_limits_short_of(spec, run));
 }
 
-static bool write_points(Writing *writing, const char *key, const GArray *runs, bool reports, bool misses,
-                         GError **error)
+typedef enum { FIGURES, REPORTS, MISSES } PointStyle;
+
+/* Row `index` of `runs`, of `result` (the search itself, or that of what is plain). */
+static bool write_point(Writing *writing, const SearchResult *result, const SearchRun *run, PointStyle style,
+                        bool recommended, GError **error)
 {
     OrrJsonWriter *w = writing->w;
+    search_point_spec(result->space, run->id, writing->scratch);
+    orr_jw_begin(w, NULL, '{');
+    if (style == REPORTS)
+        orr_jw_bool(w, "recommended", recommended);
+    search_write_choice(w, writing->result->space->spec, writing->scratch);
+    if (style == MISSES)
+        write_short(w, result->space->spec, run);
+    if (style == REPORTS &&
+        !write_report(w, writing->scratch, writing->source, writing->result->residuals, error))
+        return false;
+    if (style != REPORTS)
+        search_write_figures(w, result->space->spec, run);
+    orr_jw_end(w, '}');
+    return true;
+}
+
+static bool write_points(Writing *writing, const char *key, const GArray *runs, PointStyle style,
+                         GError **error)
+{
     const SearchResult *result = writing->result;
-    orr_jw_begin(w, key, '[');
-    for (guint i = 0; i < runs->len; i++) {
-        const SearchRun *run = &g_array_index(runs, SearchRun, i);
-        search_point_spec(result->space, run->id, writing->scratch);
-        orr_jw_begin(w, NULL, '{');
-        search_write_choice(w, result->space->spec, writing->scratch);
-        if (misses)
-            write_short(w, result->space->spec, run);
-        if (reports && !write_report(w, writing->scratch, writing->source, result->residuals, error))
+    const int recommended = style == REPORTS && runs->len > 0 ? search_recommended(result) : 0;
+    orr_jw_begin(writing->w, key, '[');
+    for (guint i = 0; i < runs->len; i++)
+        if (!write_point(writing, result, &g_array_index(runs, SearchRun, i), style, (int)i == recommended,
+                         error))
             return false;
-        if (!reports)
-            search_write_figures(w, result->space->spec, run);
-        orr_jw_end(w, '}');
-    }
-    orr_jw_end(w, ']');
+    if (recommended < 0 &&
+        !write_point(writing, &result->plain->result,
+                     &g_array_index(result->plain->result.best, SearchRun, 0), style, true, error))
+        return false;
+    orr_jw_end(writing->w, ']');
     return true;
 }
 
@@ -198,7 +225,7 @@ void search_write_certificate(OrrJsonWriter *w, const SearchResult *result)
     orr_jw_int(w, "open", result->open);
     orr_jw_begin(w, "loose", '{');
     for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++) {
-        const SearchLoose *loose = &result->loose[kind];
+        const SearchSlack *loose = &result->loose[kind];
         if (loose->survivors == 0)
             continue;
         orr_jw_begin(w, search_bound_key((SearchBoundKind)kind), '{');
@@ -227,9 +254,11 @@ bool search_write_json(const SearchResult *result, const SpecSource *source, GSt
     orr_jw_int(w, "schema", 1);
     orr_jw_text(w, "scenario", result->space->spec->name);
     search_write_certificate(w, result);
-    if (!write_points(&writing, "best", result->best, true, false, error) ||
-        !write_points(&writing, "pareto", result->pareto, false, false, error) ||
-        !write_points(&writing, "nearest_misses", result->misses, false, true, error))
+    orr_jw_number(w, "reserve_bytes", result->space->spec->search.reserve_memory_bytes);
+    if (!write_points(&writing, "best", result->best, REPORTS, error) ||
+        !write_points(&writing, "families", result->families, FIGURES, error) ||
+        !write_points(&writing, "pareto", result->pareto, FIGURES, error) ||
+        !write_points(&writing, "nearest_misses", result->misses, MISSES, error))
         return false;
     orr_jw_begin(w, "sensitivity", '[');
     for (int i = 0; i < SEARCH_SENSITIVITIES; i++) {
@@ -300,7 +329,8 @@ void search_write_csv(const SearchResult *result, GString *out)
                                p->embedding_as_layer, p->loss_as_layer);
         for (int bit = 0, first = 1; bit < spec_words_overlap.count; bit++)
             if ((spec->execution.overlap & 1u << bit) != 0) {
-                g_string_append_printf(line, "%s%s", first != 0 ? "" : " ", spec_words_overlap.words[bit]);
+                g_string_append_printf(line, "%s%s", first != 0 ? "" : " ",
+                                       orr_word(&spec_words_overlap, bit));
                 first = 0;
             }
         g_auto(GStrv) cells = g_strsplit(line->str, ",", COLUMNS);

@@ -4,6 +4,7 @@
 #include "report/page.h"
 #include "report/parts.h"
 #include "search/limits.h"
+#include "search/plain.h"
 #include "search/write_internal.h"
 
 enum { LABEL_COLUMN = 14, POINT_COLUMN = 31, SURVIVORS_EXPLAINED = 2000 };
@@ -32,7 +33,7 @@ static void append_loose(GString *out, const SearchResult *result)
     for (int kind = 1; kind < SEARCH_BOUND_COUNT; kind++)
         if (result->loose[kind].survivors > result->loose[most].survivors)
             most = kind;
-    const SearchLoose *loose = &result->loose[most];
+    const SearchSlack *loose = &result->loose[most];
     if (MAX(result->survivors, result->simulated) <= SURVIVORS_EXPLAINED || loose->survivors == 0)
         return;
     append_entry(
@@ -129,14 +130,15 @@ static void append_reason(GString *out, const SearchRun *best, const SearchRun *
             least = i;
     }
     const int64_t lost_ps = mine[largest].ps - theirs[largest].ps;
-    g_string_append_printf(out, "%*sslower by %s: %s %+.1f %% of the step (%s)", POINT_COLUMN, "",
-                           orr_text_seconds(more, (double)(run->step_ps - best->step_ps) * 1e-12),
-                           mine[largest].label, 100.0 * (double)lost_ps / (double)best->step_ps,
-                           orr_text_seconds(part, (double)lost_ps * 1e-12));
+    g_autoptr(GString) line = g_string_new(NULL);
+    g_string_printf(line, "slower by %s: %s %+.1f %% of the step (%s)",
+                    orr_text_seconds(more, (double)(run->step_ps - best->step_ps) * 1e-12),
+                    mine[largest].label, 100.0 * (double)lost_ps / (double)best->step_ps,
+                    orr_text_seconds(part, (double)lost_ps * 1e-12));
     if (lost_ps > 2 * (run->step_ps - best->step_ps) && mine[least].ps < theirs[least].ps)
-        g_string_append_printf(out, ", %s %s less", mine[least].label,
+        g_string_append_printf(line, ", %s %s less", mine[least].label,
                                orr_text_seconds(part, (double)(theirs[least].ps - mine[least].ps) * 1e-12));
-    g_string_append_c(out, '\n');
+    report_page_entry(out, "", POINT_COLUMN, line->str);
 }
 
 /* The interval around the best: that of `run`. */
@@ -159,12 +161,81 @@ static void append_interval(GString *out, const SearchResult *result, const Sear
     orr_arena_free(arena);
 }
 
+/* "12.3 days, 4.5 M USD for 1 T tokens": of the scenario's tokens; empty where none are given. */
+static char *campaign_words(const Spec *spec, int64_t step_ps)
+{
+    const SpecTraining *training = &spec->training;
+    char time[ORR_TEXT_SIZE], usd[ORR_TEXT_SIZE], hours_text[ORR_TEXT_SIZE];
+    if (training->tokens <= 0)
+        return g_strdup("");
+    const double steps = training->tokens / ((double)training->global_batch * training->sequence_length);
+    const double seconds = steps * (double)step_ps * 1e-12, hours = seconds / 3600 * spec_gpus(spec);
+    if (spec->cluster.usd_per_gpu_hour > 0)
+        return g_strdup_printf("%s, %s USD", orr_text_seconds(time, seconds),
+                               report_page_whole(usd, hours * spec->cluster.usd_per_gpu_hour));
+    return g_strdup_printf("%s, %s GPU-hours", orr_text_seconds(time, seconds),
+                           report_page_whole(hours_text, hours));
+}
+
+static void append_campaign(GString *out, const SearchResult *result, const SearchRun *run)
+{
+    g_autofree char *words = campaign_words(result->space->spec, run->step_ps);
+    char tokens[ORR_TEXT_SIZE];
+    if (words[0] != '\0')
+        g_string_append_printf(out, "%*s%s for %s tokens\n", POINT_COLUMN, "", words,
+                               orr_text_count(tokens, result->space->spec->training.tokens));
+}
+
+static bool same_run(const SearchRun *a, const SearchRun *b)
+{
+    return search_id_compare(&a->id, &b->id) == 0;
+}
+
+/* What the best list holds besides the rows shown: neighbours within a family. */
+static void append_neighbours(GString *out, const SearchResult *result)
+{
+    guint others = 0;
+    const SearchRun *best = &g_array_index(result->best, SearchRun, 0), *last = best;
+    for (guint i = 0; i < result->best->len; i++) {
+        const SearchRun *run = &g_array_index(result->best, SearchRun, i);
+        bool shown = false;
+        for (guint k = 0; k < result->families->len; k++)
+            shown |= same_run(run, &g_array_index(result->families, SearchRun, k));
+        others += !shown;
+        last = run;
+    }
+    if (others == 0)
+        return;
+    g_autofree char *line = g_strdup_printf(
+        "%u more of the %u fastest share a layout with one above and lie within %.2f %% of the best "
+        "(--format json "
+        "lists them); layouts behind the %u fastest are the best that were simulated",
+        others, result->best->len, 100.0 * (double)(last->step_ps - best->step_ps) / (double)best->step_ps,
+        result->best->len);
+    report_page_entry(out, "", 4, line);
+}
+
+static void append_recommended(GString *out, const SearchResult *result)
+{
+    const int row = search_recommended(result);
+    const SearchResult *from = row >= 0 ? result : &result->plain->result;
+    const SearchRun *best = &g_array_index(result->best, SearchRun, 0);
+    const SearchRun *run = &g_array_index(from->best, SearchRun, (guint)MAX(0, row));
+    if (row == 0)
+        return;
+    g_string_append(out, "\nRecommended: needs no extra options of the framework\n");
+    append_point(out, "   *", from, run);
+    append_reason(out, best, run);
+    append_campaign(out, from, run);
+}
+
+/* One row a layout: the fastest of its family. */
 static void append_best(GString *out, const SearchResult *result)
 {
     g_string_append(out, "\nBest          step      memory\n");
     const SearchRun *best = &g_array_index(result->best, SearchRun, 0);
-    for (guint i = 0; i < result->best->len; i++) {
-        const SearchRun *run = &g_array_index(result->best, SearchRun, i);
+    for (guint i = 0; i < result->families->len; i++) {
+        const SearchRun *run = &g_array_index(result->families, SearchRun, i);
         g_autofree char *lead = g_strdup_printf("%4u", i + 1);
         append_point(out, lead, result, run);
         if (i > 0) {
@@ -172,25 +243,66 @@ static void append_best(GString *out, const SearchResult *result)
             continue;
         }
         append_interval(out, result, run);
-        g_string_append_printf(out, "%*sMFU %.1f %%, bubble %.1f %%, %.0f tokens/s a GPU\n", POINT_COLUMN, "",
-                               100 * run->mfu, 100 * run->bubble_frac, run->tokens_per_s_per_gpu);
+        char tokens[ORR_TEXT_SIZE];
+        g_string_append_printf(out, "%*sMFU %.1f %%, bubble %.1f %%, %s tokens/s a GPU\n", POINT_COLUMN, "",
+                               100 * run->mfu, 100 * run->bubble_frac,
+                               report_page_whole(tokens, run->tokens_per_s_per_gpu));
+        append_campaign(out, result, run);
+    }
+    append_neighbours(out, result);
+    append_recommended(out, result);
+}
+
+/* What of the memory may be used, and what is kept free. */
+static void append_memory(GString *out, const SearchResult *result)
+{
+    const Spec *spec = result->space->spec;
+    const char *field = NULL;
+    char most[ORR_TEXT_SIZE], all[ORR_TEXT_SIZE];
+    const double limit = search_limits_capacity_bytes(spec, &field);
+    if (limit < spec->cluster.accelerator.memory_bytes)
+        append_entry(out, "memory", "at most %s of %s a GPU (%s; --memory-reserve changes what is kept free)",
+                     orr_text_bytes(most, limit), orr_text_bytes(all, spec->cluster.accelerator.memory_bytes),
+                     field);
+    else
+        append_entry(out, "memory", "all %s of a GPU, nothing kept free",
+                     orr_text_bytes(all, spec->cluster.accelerator.memory_bytes));
+}
+
+/* Of those that trade time for memory, each clearly smaller than the one before it. */
+static void append_front(GString *out, const SearchResult *result)
+{
+    const double step_bytes = 0.03 * result->space->spec->cluster.accelerator.memory_bytes;
+    double last_bytes = G_MAXDOUBLE;
+    if (result->pareto->len == 0)
+        return;
+    g_string_append(
+        out, "\nPareto        step      memory: faster or smaller than all others that were simulated\n");
+    for (guint i = 0; i < result->pareto->len; i++) {
+        const SearchRun *run = &g_array_index(result->pareto, SearchRun, i);
+        if (run->reserved_bytes > last_bytes - step_bytes)
+            continue;
+        append_point(out, "    ", result, run);
+        last_bytes = run->reserved_bytes;
     }
 }
 
-static void append_list(GString *out, const char *title, const SearchResult *result, const GArray *runs,
-                        bool misses)
+static void append_misses(GString *out, const SearchResult *result)
 {
+    const Spec *spec = result->space->spec;
     char bytes[ORR_TEXT_SIZE];
-    if (runs->len == 0)
+    if (result->misses->len == 0)
         return;
-    g_string_append_printf(out, "\n%s\n", title);
-    for (guint i = 0; i < runs->len && i < 12; i++) {
-        const SearchRun *run = &g_array_index(runs, SearchRun, i);
+    g_string_append(out, "\nNearest configurations that would not be slower and do not fit\n");
+    for (guint i = 0; i < result->misses->len; i++) {
+        const SearchRun *run = &g_array_index(result->misses, SearchRun, i);
+        const bool edge = !run->short_of_host && spec->search.reserve_memory_bytes > 0 &&
+                          run->reserved_bytes <= spec->cluster.accelerator.memory_bytes;
         append_point(out, "    ", result, run);
-        if (misses)
-            g_string_append_printf(out, "%*sshort by %s of %s\n", POINT_COLUMN, "",
-                                   orr_text_bytes(bytes, run->short_bytes),
-                                   search_limits_short_of(result->space->spec, run));
+        g_autofree char *line =
+            g_strdup_printf("short by %s of %s%s", orr_text_bytes(bytes, run->short_bytes),
+                            search_limits_short_of(spec, run), edge ? "; at the edge without it" : "");
+        report_page_entry(out, "", POINT_COLUMN, line);
     }
 }
 
@@ -203,15 +315,14 @@ static void append_schedules(GString *out, const SearchResult *result)
         spec->execution.framework.pipeline.schedules != 0 || spec->search.schedule != 0)
         return;
     search_point_spec(result->space, g_array_index(result->best, SearchRun, 0).id, chosen);
-    const SpecSchedule schedule = chosen->parallel.schedule;
-    if (chosen->parallel.pipeline == 1 || schedule == SPEC_SCHEDULE_1F1B ||
-        schedule == SPEC_SCHEDULE_INTERLEAVED || schedule == SPEC_SCHEDULE_GPIPE)
+    const SimSchedule *schedule = sim_schedule_at((int)chosen->parallel.schedule);
+    if (chosen->parallel.pipeline == 1 || sim_schedule_has(schedule, SIM_TRAIT_COMMON))
         return;
-    g_autofree char *note =
-        g_strdup_printf("every one was tried; whether %s has %s is not known. --set "
-                        "'search.schedule=[\"1f1b\",\"interleaved\"]' "
-                        "keeps to what most software has",
-                        spec->execution.framework.name, spec_word(&spec_words_schedule, (int)schedule));
+    g_autofree char *note = g_strdup_printf(
+        "every one was tried; whether %s has %s is not known. --set "
+        "'search.schedule=[\"%s\",\"%s\"]' keeps to what most software has",
+        spec->execution.framework.name, schedule->name, sim_schedule_at(sim_schedule_usual(1))->name,
+        sim_schedule_at(sim_schedule_usual(2))->name);
     append_entry(out, "schedules", "%s", note);
 }
 
@@ -235,18 +346,18 @@ void search_write_text(const SearchResult *result, GString *out)
 {
     const Spec *spec = result->space->spec;
     char gpus[ORR_TEXT_SIZE];
-    g_string_append_printf(out, "%s\n\n", spec->name[0] != '\0' ? spec->name : "Search");
+    report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : "Search");
+    g_string_append_c(out, '\n');
     append_entry(out, "machine", "%s x %s, %s", whole(gpus, spec_gpus(spec)), spec->cluster.accelerator.name,
                  spec->model.name);
+    append_memory(out, result);
     append_certificate(out, result);
     append_schedules(out, result);
     if (result->best->len > 0)
         append_best(out, result);
     else if (result->proved)
         g_string_append(out, "\nNo configuration fits in memory.\n");
-    append_list(out, "Pareto        step      memory: faster or smaller than all others that were simulated",
-                result, result->pareto, false);
-    append_list(out, "Nearest configurations that would not be slower and do not fit", result, result->misses,
-                true);
+    append_front(out, result);
+    append_misses(out, result);
     append_sensitivity(out, result);
 }

@@ -178,6 +178,11 @@ static bool check_rank_memory(const Check *c, int r, const Change **change, cons
             return sim_check_fail(error, "rank %d has no memory level at %" PRId64 " ps", r, time_ps);
         for (int kind = 0; kind < kind_count; kind++) {
             total_bytes += kinds[kind].tier == SIM_TIER_GPU ? bytes[kind] : 0;
+            if (bytes[kind] < 0)
+                return sim_check_fail(error,
+                                      "rank %d holds %" PRId64 " bytes of kind %d at %" PRId64
+                                      " ps: something is given back or read before it arrives",
+                                      r, bytes[kind], kind, time_ps);
             if ((**level)->bytes[kind] != bytes[kind])
                 return sim_check_fail(error,
                                       "rank %d holds %" PRId64 " bytes of kind %d at %" PRId64

@@ -36,6 +36,9 @@ typedef enum {
     SIM_STREAM_SEND_PREV, /* gradients to the previous stage */
     SIM_STREAM_H2D,
     SIM_STREAM_D2H,
+    SIM_STREAM_HOST,
+    SIM_STREAM_NVME_READ,
+    SIM_STREAM_NVME_WRITE,
     SIM_STREAM_COUNT
 } SimStream;
 
@@ -143,7 +146,7 @@ typedef struct SimCapacityEvent {
 /* --- memory --- */
 
 /* Where memory is. Rows of sim_standard_tiers(). The level and peak of a rank are those of row 0. */
-typedef enum { SIM_TIER_GPU, SIM_TIER_HOST, SIM_TIER_COUNT } SimTierRow;
+typedef enum { SIM_TIER_GPU, SIM_TIER_HOST, SIM_TIER_NVME, SIM_TIER_COUNT } SimTierRow;
 
 typedef struct SimTier {
     const char *name;
@@ -160,6 +163,7 @@ typedef enum {
     SIM_MEM_GRADIENTS,
     SIM_MEM_OPTIMIZER,
     SIM_MEM_HOST, /* in the host's memory: no part of the GPU's level or peak */
+    SIM_MEM_NVME, /* on the node's disks: likewise */
     SIM_MEM_COUNT,
     SIM_MEM_GPU_COUNT = SIM_MEM_HOST
 } SimMem;

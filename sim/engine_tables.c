@@ -26,17 +26,25 @@ static const SimStreamRow standard_streams[SIM_STREAM_COUNT] = {
     [SIM_STREAM_SEND_PREV] = {"send to previous stage", SIM_RUNS_MESSAGES},
     [SIM_STREAM_H2D] = {"host to device", SIM_RUNS_COPIES},
     [SIM_STREAM_D2H] = {"device to host", SIM_RUNS_COPIES},
+    [SIM_STREAM_HOST] = {"host", SIM_RUNS_HOST},
+    [SIM_STREAM_NVME_READ] = {"disk read", SIM_RUNS_STORAGE},
+    [SIM_STREAM_NVME_WRITE] = {"disk write", SIM_RUNS_STORAGE},
 };
 
 static const SimTier standard_tiers[SIM_TIER_COUNT] = {
     [SIM_TIER_GPU] = {.name = "GPU memory"},
     [SIM_TIER_HOST] = {.name = "host memory"},
+    [SIM_TIER_NVME] = {.name = "disks"},
 };
 
 static const SimMemKind standard_mem_kinds[SIM_MEM_COUNT] = {
-    [SIM_MEM_ACTIVATIONS] = {"activations", SIM_TIER_GPU}, [SIM_MEM_WORKSPACE] = {"workspace", SIM_TIER_GPU},
-    [SIM_MEM_WEIGHTS] = {"weights", SIM_TIER_GPU},         [SIM_MEM_GRADIENTS] = {"gradients", SIM_TIER_GPU},
-    [SIM_MEM_OPTIMIZER] = {"optimizer", SIM_TIER_GPU},     [SIM_MEM_HOST] = {"host", SIM_TIER_HOST},
+    [SIM_MEM_ACTIVATIONS] = {"activations", SIM_TIER_GPU},
+    [SIM_MEM_WORKSPACE] = {"workspace", SIM_TIER_GPU},
+    [SIM_MEM_WEIGHTS] = {"weights", SIM_TIER_GPU},
+    [SIM_MEM_GRADIENTS] = {"gradients", SIM_TIER_GPU},
+    [SIM_MEM_OPTIMIZER] = {"optimizer", SIM_TIER_GPU},
+    [SIM_MEM_HOST] = {"host", SIM_TIER_HOST},
+    [SIM_MEM_NVME] = {"nvme", SIM_TIER_NVME},
 };
 
 const char *sim_tag_label(SimTag tag)

@@ -10,7 +10,7 @@
 #define ORR_SIM_PLAN_H
 
 #include "sim/engine.h"
-#include "sim/schedule.h"
+#include "schedule/schedule.h"
 
 /* Rows of sim_standard_resources(), which each rank has for itself. Their amounts are parts of the whole. */
 typedef enum {
@@ -29,6 +29,40 @@ typedef struct SimPlanResource {
     int sharers;
 } SimPlanResource;
 
+/* What a piece of the model moves between the GPU and the levels below it. A zero duration: nothing. */
+typedef struct SimOffload {
+    SimWork grad_out;    /* reduced gradient to the host */
+    SimWork accumulate;  /* on the host: added to those of earlier micro-batches */
+    SimWork update;      /* on the host: master copy, moments and weights */
+    SimWork state_in;    /* from the disks before the update ... */
+    SimWork state_out;   /* ... and back behind it */
+    SimWork weight_in;   /* updated weights to the GPU */
+    SimWork read, fetch; /* weights from the disks to the host and on to the GPU, before each use ... */
+    SimWork backward_read, backward_fetch; /* ... by a backward */
+    SimWork
+        direct; /* the first forward where it reads weights in the host's memory; zero: it waits for a copy */
+    int64_t grad_bytes; /* on the GPU until they have left */
+    int64_t
+        weight_bytes; /* on the GPU from the fetch until the next piece takes the place, or the gather has run */
+} SimOffload;
+
+/* In which order. */
+typedef enum {
+    SIM_UPDATE_BARRIER,
+    SIM_UPDATE_LAYERWISE,
+    SIM_UPDATE_DELAYED,
+    SIM_UPDATE_FIRST
+} SimUpdateOrder;
+
+typedef struct SimOffloadOrder {
+    bool on;                    /* some segment has a SimOffload */
+    SimUpdateOrder update;      /* docs/MODEL.md "Offload" */
+    bool each_microbatch;       /* gradients leave on every micro-batch, else behind the last */
+    bool one_at_a_time;         /* the host waits for a piece's copy before it updates the next */
+    int window;                 /* layers of weights on the GPU at once; 0: all, or ZeRO-3 gathers them */
+    int copy_ahead, read_ahead; /* uses by which fetches and reads may run before the gather */
+} SimOffloadOrder;
+
 typedef struct SimSegment {
     SimWork forward, backward_input, backward_weight; /* backward in one op: the two in a row */
     SimWork recompute; /* before the backward; part_ps all in recompute (and its communication) */
@@ -38,6 +72,8 @@ typedef struct SimSegment {
     bool backward_gathers_apart; /* ... which this says */
     SimWork grad_reduce;         /* after the last backward; ZeRO-2/3 may do it on every micro-batch */
     SimWork copy_out, copy_back; /* of its activations to the host and back; zero: they stay */
+    int64_t leaving_bytes;       /* of its activations, those that leave */
+    const SimOffload *offload;   /* states that are not on the GPU; NULL: all are */
     double dense_params, expert_params; /* on this rank, before ZeRO */
     /* Memory of one micro-batch. */
     int64_t activation_bytes; /* taken at the start of the forward */
@@ -52,7 +88,8 @@ typedef struct SimStage {
     int segment_count; /* at least 1 */
     SimSegment *segments;
     int first_layer, layers; /* the segments that are transformer layers */
-    int offloaded;           /* the first of them, whose activations wait on the host */
+    int offloaded;           /* the first of them, whose activations wait on the host ... */
+    bool offloaded_to_disks; /* ... or on its disks */
     SimWork send_next;       /* activation to the next stage (its rank's NIC or scale-up link) */
     SimWork send_prev;       /* gradient to the previous stage */
     SimWork
@@ -89,6 +126,7 @@ typedef struct SimPlan {
     bool reshard_after_backward;
     bool one_data_stream; /* ZeRO-3: gathers and reductions in one queue; false: a queue each */
     int prefetch_units;   /* ZeRO-3: gathers ahead of compute */
+    SimOffloadOrder offload;
     /* Pipeline. */
     bool p2p_blocking; /* compute waits for its own send */
     /* The LM head's weight gradient of the first `deferred_heads` micro-batches: their backwards on the last stage take

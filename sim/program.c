@@ -59,6 +59,7 @@ static void builder_init(Builder *b, const SimPlan *plan, OrrArena *arena)
     }
     b->works = g_array_new(FALSE, FALSE, sizeof(SimWork));
     b->mems = g_array_new(FALSE, FALSE, sizeof(SimMemDelta));
+    b->left_bytes = ORR_ARENA_NEW(arena, int64_t, b->ranks);
     b->caches = ORR_ARENA_NEW(arena, StageCache, b->stages);
     memset(b->caches, 0xff, sizeof(StageCache) * (size_t)b->stages);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
@@ -126,13 +127,15 @@ static void chunk_init(const Builder *b, Chunk *chunk, int stage_index)
                    (plan->zero == 3 && segment->gathered_param_bytes > 0);
     }
     chunk->sharded = gathers && plan->zero == 3;
-    chunk->gathered_at_start = gathers && plan->zero < 3 && plan->overlap_param_gather;
+    const bool first = plan->offload.on && plan->offload.update == SIM_UPDATE_FIRST;
+    chunk->gathered_at_start = gathers && plan->zero < 3 && (plan->overlap_param_gather || first);
     chunk->start_gather = ORR_ARENA_NEW(b->arena, int32_t, chunk->stage->segment_count);
     chunk->grad_alive = ORR_ARENA_NEW(b->arena, bool, chunk->stage->segment_count);
     chunk->copied = ORR_ARENA_NEW(b->arena, int32_t, chunk->stage->segment_count);
     chunk->fetched = ORR_ARENA_NEW(b->arena, int32_t, chunk->stage->segment_count);
     for (int i = 0; i < chunk->stage->segment_count; i++)
         chunk->start_gather[i] = chunk->copied[i] = chunk->fetched[i] = SIM_NONE;
+    sim_update_init(b, chunk);
 }
 
 static void rank_init(RankBuilder *rb, Builder *b, int rank)
@@ -142,7 +145,10 @@ static void rank_init(RankBuilder *rb, Builder *b, int rank)
                         .lists = &b->lists[rank * SIM_STREAM_COUNT],
                         .together = b->plan->tensor * b->plan->context > 1,
                         .last_compute = SIM_NONE,
-                        .reduced = {SIM_NONE, SIM_NONE}};
+                        .reduced = {SIM_NONE, SIM_NONE},
+                        .left = {SIM_NONE, SIM_NONE},
+                        .last_in = SIM_NONE,
+                        .direct = SIM_NONE};
     b->unresolved[rank] = SIM_NONE;
     memset(rb->waited, 0xff, sizeof rb->waited);
     rb->chunks = ORR_ARENA_NEW(b->arena, Chunk, b->chunks);
@@ -168,6 +174,8 @@ static void write_rank(Builder *b, int rank)
     RankBuilder rb;
     rank_init(&rb, b, rank);
     sim_plan_uses(&rb);
+    sim_window_plan(&rb);
+    sim_update_start(&rb);
     sim_emit_start_gathers(&rb);
     const SimOrder *order = &b->orders[rank];
     for (int64_t i = 0; i < order->count; i++)
@@ -214,6 +222,7 @@ static void finish(const Builder *b, bool unfold, SimProgram *ret_program)
         }
         for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
             classes[r].static_bytes[kind] = plan->ranks[r].static_bytes[kind];
+        classes[r].static_bytes[SIM_MEM_GRADIENTS] += b->left_bytes[r];
     }
     program.class_list = classes;
     program.works = copy_array(b->arena, b->works);

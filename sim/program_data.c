@@ -56,9 +56,12 @@ static void emit_gathers(RankBuilder *rb, Chunk *chunk)
 {
     for (int i = 0; i < chunk->stage->segment_count; i++) {
         const SimWork *gather = &chunk->stage->segments[i].param_gather;
-        if (sim_work_duration_ps(gather) > 0)
-            chunk->start_gather[i] = emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER,
-                                               gather, SIM_NONE, chunk->stage_index, SIM_NONE);
+        if (sim_work_duration_ps(gather) == 0)
+            continue;
+        if (chunk->weight_in[i] != SIM_NONE)
+            sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_H2D, chunk->weight_in[i]);
+        chunk->start_gather[i] = emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER, gather,
+                                           SIM_NONE, chunk->stage_index, SIM_NONE);
     }
 }
 
@@ -85,15 +88,18 @@ static void emit_late_reduces(RankBuilder *rb)
         Chunk *chunk = &rb->chunks[pair ? op->chunk2 : op->chunk];
         if (chunk->last_grad != i)
             continue;
-        for (int segment = chunk->stage->segment_count - 1; segment >= 0; segment--)
+        for (int segment = chunk->stage->segment_count - 1; segment >= 0; segment--) {
             sim_emit_reduce(rb, chunk, segment, SIM_NONE);
+            sim_update_gradient(rb, chunk, segment, i, SIM_NONE);
+        }
     }
 }
 
 static void emit_late_gathers(RankBuilder *rb)
 {
     const SimPlan *plan = rb->builder->plan;
-    if (plan->zero == 3 || plan->overlap_param_gather)
+    if (plan->zero == 3 || plan->overlap_param_gather ||
+        (plan->offload.on && plan->offload.update == SIM_UPDATE_FIRST))
         return;
     int32_t before = rb->last_compute;
     int32_t last = SIM_NONE;
@@ -104,6 +110,8 @@ static void emit_late_gathers(RankBuilder *rb)
             if (sim_work_duration_ps(gather) == 0)
                 continue;
             sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_COMPUTE, before);
+            if (chunk->weight_in[i] != SIM_NONE)
+                sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_H2D, chunk->weight_in[i]);
             last = emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER, gather, SIM_NONE,
                              chunk->stage_index, SIM_NONE);
         }
@@ -167,6 +175,7 @@ void sim_emit_step_end(RankBuilder *rb)
     emit_late_reduces(rb);
     if (rb->reduced[1] != SIM_NONE)
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, sim_reduce_stream(plan), rb->reduced[1]);
+    sim_update_gradients_gone(rb);
     if (sim_work_duration_ps(&rank->embedding_reduce) > 0)
         emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_EMBEDDING_REDUCE, GROUP_EMBEDDING, &rank->embedding_reduce,
                   SIM_NONE, SIM_NONE, SIM_NONE);
@@ -175,7 +184,9 @@ void sim_emit_step_end(RankBuilder *rb)
     else if (sim_work_duration_ps(&plan->grad_norm) > 0)
         emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_GRAD_NORM, GROUP_WORLD, &plan->grad_norm, SIM_NONE,
                   SIM_NONE, SIM_NONE);
+    sim_update_barrier(rb);
     emit_once(rb, SIM_TAG_OPTIMIZER, &rank->optimizer);
+    sim_update_end(rb);
     emit_late_gathers(rb);
     emit_once(rb, SIM_TAG_OVERHEAD, &plan->overhead);
 }

@@ -53,6 +53,7 @@ typedef struct {
     GHashTable *work_index, *mem_index;
     StageCache *caches;       /* [stages] */
     Point *ready[DIRECTIONS]; /* [stages][microbatches] */
+    int64_t *left_bytes;      /* [ranks] gradients that a step leaves on the GPU for the next one to copy */
     bool post_validation;     /* the plan's, where it applies */
     Point norm;               /* of the rank before: where its part of the norm is sent */
 } Builder;
@@ -71,6 +72,9 @@ typedef struct {
     int32_t *start_gather;            /* [segments] instruction on the data stream */
     bool *grad_alive;                 /* [segments] unsharded gradient present */
     int32_t *copied, *fetched;        /* [segments] last copy to the host and back */
+    int32_t *grad_left, *weight_in;   /* [segments] last copies of gradient and updated weights */
+    int32_t *updated;                 /* [segments] the host's update */
+    int spilled;                      /* first segments whose gradients leave in the next step */
 } Chunk;
 
 /* ZeRO-3: one use of a segment's weights by a pass. */
@@ -81,6 +85,15 @@ typedef struct {
     int32_t compute_index, gather_index; /* instructions, once written */
 } Use;
 
+/* One use of a layer's weights where only a window of them is on the GPU. */
+typedef struct {
+    int16_t chunk;
+    int32_t segment;
+    bool fetch, give_back;
+    int64_t after;         /* the use that leaves the place; SIM_NONE: it is there from the start */
+    int32_t compute_index; /* once written */
+} WindowUse;
+
 typedef struct {
     Builder *builder;
     int rank;
@@ -89,8 +102,13 @@ typedef struct {
     Chunk *chunks;
     Use *uses;
     int64_t use_count, next_use, next_gather;
-    int32_t last_compute;                               /* last op on the compute stream */
-    int32_t reduced[2];                                 /* the last two reductions; SIM_NONE */
+    int32_t last_compute;    /* last op on the compute stream */
+    int32_t reduced[2];      /* the last two reductions; SIM_NONE */
+    int32_t left[2];         /* the last two copies of gradients to the host */
+    int32_t last_in, direct; /* last copy of weights; last forward that read directly */
+    bool directs;            /* the op being written does */
+    WindowUse *window_uses;
+    int64_t window_count, next_window;
     int32_t waited[SIM_STREAM_COUNT][SIM_STREAM_COUNT]; /* up to where a stream has waited for another */
 } RankBuilder;
 
@@ -161,6 +179,28 @@ bool sim_pass_uses_weights(SimPass pass);
 /* program_offload.c: before and after a segment's op; what leaves the GPU or comes back with its start. */
 void sim_offload_before(RankBuilder *rb, Chunk *chunk, int segment, const Pass *pass, SimMemDelta *mem);
 void sim_offload_after(RankBuilder *rb, Chunk *chunk, int segment, const Pass *pass, int32_t compute_index);
+
+/* program_update.c: gradients to the host, its update, weights back. */
+void sim_update_init(const Builder *builder, Chunk *chunk);
+/* At the start of the step: what the order of the update puts there. */
+void sim_update_start(RankBuilder *rb);
+/* Around a segment's op: waits for weights, room for gradients, and gradients on their way. */
+void sim_update_before(RankBuilder *rb, Chunk *chunk, int segment, const Pass *pass, SimMemDelta *mem,
+                       SimWork *work);
+void sim_update_after(RankBuilder *rb, int32_t compute_index);
+void sim_update_gradient(RankBuilder *rb, Chunk *chunk, int segment, int64_t position, int32_t microbatch);
+/* Before and behind the norm and the GPU's own optimizer. */
+void sim_update_gradients_gone(RankBuilder *rb);
+void sim_update_barrier(RankBuilder *rb);
+void sim_update_end(RankBuilder *rb);
+/* A pass has to be written segment by segment. */
+bool sim_update_splits(const RankBuilder *rb, const Chunk *chunk, const Pass *pass);
+/* The copies and reads before the gather of use `u`; SIM_NONE: its weights are on the GPU. */
+int32_t sim_update_fetch(RankBuilder *rb, int64_t use, bool backward);
+
+/* program_window.c: whole layers of weights come and go. */
+void sim_window_plan(RankBuilder *rb);
+WindowUse *sim_window_use(RankBuilder *rb, const Chunk *chunk, int segment, SimPass pass, SimMemDelta *mem);
 
 /* program_groups.c */
 void sim_program_groups(const Builder *builder, SimProgram *program);

@@ -8,6 +8,11 @@
  */
 #include "sim/program_internal.h"
 
+static SimMem kept_in(const SimStage *stage)
+{
+    return stage->offloaded_to_disks ? SIM_MEM_NVME : SIM_MEM_HOST;
+}
+
 static bool leaves(const SimStage *stage, int layer)
 {
     return sim_work_duration_ps(&stage->segments[stage->first_layer + layer].copy_out) > 0;
@@ -41,8 +46,8 @@ static void fetch(RankBuilder *rb, Chunk *chunk, int index, int32_t microbatch)
 {
     const SimSegment *segment = &chunk->stage->segments[index];
     SimMemDelta mem = {0};
-    mem.start_bytes[SIM_MEM_ACTIVATIONS] = segment->activation_bytes;
-    mem.end_bytes[SIM_MEM_HOST] = -segment->activation_bytes;
+    mem.start_bytes[SIM_MEM_ACTIVATIONS] = segment->leaving_bytes;
+    mem.end_bytes[kept_in(chunk->stage)] = -segment->leaving_bytes;
     if (rb->last_compute != SIM_NONE)
         sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_COMPUTE, rb->last_compute);
     sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_D2H, chunk->copied[index]);
@@ -61,7 +66,7 @@ void sim_offload_before(RankBuilder *rb, Chunk *chunk, int index, const Pass *pa
             continue;
         if (pass->pass == SIM_PASS_FORWARD && successor_of(stage, layer) == here) {
             sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, chunk->copied[other]);
-            mem->start_bytes[SIM_MEM_ACTIVATIONS] -= stage->segments[other].activation_bytes;
+            mem->start_bytes[SIM_MEM_ACTIVATIONS] -= stage->segments[other].leaving_bytes;
         } else if (pass->pass != SIM_PASS_FORWARD && fetched_before(stage, layer) == here) {
             fetch(rb, chunk, other, pass->microbatch);
         }
@@ -79,8 +84,8 @@ void sim_offload_after(RankBuilder *rb, Chunk *chunk, int index, const Pass *pas
     const SimSegment *segment = &stage->segments[index];
     const bool last = stage->first_layer + successor_of(stage, here) >= stage->segment_count;
     SimMemDelta mem = {0};
-    mem.start_bytes[SIM_MEM_HOST] = segment->activation_bytes;
-    mem.end_bytes[SIM_MEM_ACTIVATIONS] = last ? -segment->activation_bytes : 0;
+    mem.start_bytes[kept_in(stage)] = segment->leaving_bytes;
+    mem.end_bytes[SIM_MEM_ACTIVATIONS] = last ? -segment->leaving_bytes : 0;
     sim_emit_wait(rb, SIM_STREAM_D2H, SIM_STREAM_COMPUTE, compute_index);
     chunk->copied[index] = emit_copy(rb, SIM_STREAM_D2H, chunk, &segment->copy_out, &mem, pass->microbatch);
     if (last) /* nothing of this pass comes behind */

@@ -175,17 +175,24 @@ static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pa
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, sim_reduce_stream(b->plan), rb->reduced[0]);
     count_gradient(rb, chunk, i, pass, &mem);
     sim_offload_before(rb, chunk, i, pass, &mem);
+    sim_update_before(rb, chunk, i, pass, &mem, &work);
+    WindowUse *window = sim_window_use(rb, chunk, i, pass->pass, &mem);
     if (i == chunk->stage->segment_count - 1 && leaves_head(rb, chunk, pass))
         leave_head(b->plan, &work, &mem);
     int32_t index = emit_compute(rb, pass->pass, sim_intern_work(b, SIM_STREAM_COMPUTE, &work),
                                  sim_intern_mem(b, &mem), chunk->stage_index, pass->microbatch);
     sim_offload_after(rb, chunk, i, pass, index);
+    sim_update_after(rb, index);
     if (use != NULL)
         use->compute_index = index;
+    if (window != NULL)
+        window->compute_index = index;
     const bool waits_for_head =
         b->plan->deferred_heads > 0 && chunk->stage_index == b->stages - 1 && i == head_bucket(chunk);
     if (reduce && !waits_for_head)
         sim_emit_reduce(rb, chunk, i, pass->microbatch);
+    if (sim_makes_weight_gradient(pass->pass) && !waits_for_head)
+        sim_update_gradient(rb, chunk, i, pass->position, pass->microbatch);
     return index;
 }
 
@@ -199,7 +206,7 @@ static void emit_pass(RankBuilder *rb, const Pass *pass)
     bool gathered = pass->position == chunk->first_forward && chunk->gathered_at_start;
     bool offloads = chunk->stage->offloaded > 0 && pass->pass != SIM_PASS_BACKWARD_WEIGHT;
     wait_for_input(rb, pass);
-    bool leaves = leaves_head(rb, chunk, pass);
+    bool leaves = leaves_head(rb, chunk, pass) || sim_update_splits(rb, chunk, pass);
     if (!gathered && !reduce && !offloads && !leaves &&
         !(chunk->sharded && sim_pass_uses_weights(pass->pass))) {
         index = emit_compute(rb, pass->pass, sim_stage_work(b, chunk->stage_index, pass->pass),
@@ -256,7 +263,8 @@ void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op)
     /* Weights or activations that come and go by segment need the two passes apart. */
     const Chunk *ahead = &rb->chunks[op->chunk], *back = &rb->chunks[op->chunk2];
     bool overlapped = sim_work_duration_ps(&ahead->stage->overlapped_pair) > 0 && !ahead->sharded &&
-                      !back->sharded && ahead->stage->offloaded == 0 && back->stage->offloaded == 0;
+                      !back->sharded && ahead->stage->offloaded == 0 && back->stage->offloaded == 0 &&
+                      !rb->builder->plan->offload.on;
     if (overlapped) {
         emit_pair(rb, &first, &second);
     } else {
@@ -280,4 +288,5 @@ void sim_emit_deferred_head(RankBuilder *rb)
                  sim_intern_mem(rb->builder, &mem), chunk->stage_index, SIM_NONE);
     if (plan->overlap_grad_reduce && !plan->reduce_each_microbatch)
         sim_emit_reduce(rb, chunk, head_bucket(chunk), SIM_NONE);
+    sim_update_gradient(rb, chunk, head_bucket(chunk), chunk->last_grad, 0);
 }

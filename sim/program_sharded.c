@@ -98,7 +98,12 @@ static void emit_gather(RankBuilder *rb, int64_t u)
         backward && segment->backward_gathers_apart ? &segment->backward_gather : &segment->param_gather;
     int64_t after = u - 1 - plan->prefetch_units;
     SimMemDelta mem = {0};
+    const int32_t fetched = sim_update_fetch(rb, u, backward);
     mem.start_bytes[SIM_MEM_WEIGHTS] = segment->gathered_param_bytes;
+    if (fetched != SIM_NONE) {
+        mem.end_bytes[SIM_MEM_WEIGHTS] = -segment->offload->weight_bytes;
+        sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_H2D, fetched);
+    }
     if (after >= 0)
         sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_COMPUTE, rb->uses[after].compute_index);
     use->gather_index = sim_emit(rb, SIM_STREAM_DATA,

@@ -214,10 +214,10 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->reduce_each_microbatch = cost_reduces_each_microbatch(spec);
     plan->reshard_after_forward = framework->data_parallel.reshard_after_forward && !keeps;
     plan->reshard_after_backward = !keeps;
-    plan->prefetch_units = plan->overlap_param_gather ? framework->data_parallel.prefetch_units : 0;
+    plan->prefetch_units = spec_prefetch_units(spec);
     plan->one_data_stream =
         framework->data_parallel.gathers_each_tensor; /* its host runs them one after the other */
-    plan->p2p_blocking = spec_waits_for_sends(framework, spec_overlap(spec), spec_schedule_kind(spec));
+    plan->p2p_blocking = spec_waits_for_sends(spec);
     plan->tensor = spec->parallel.tensor;
     plan->context = spec->parallel.context;
     plan->data = spec->parallel.data;
@@ -254,8 +254,7 @@ static void fill_once_a_step(const Spec *spec, SimPlan *plan)
             &(CostCollective){.op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, COST_RANKS_ALL)},
             SIM_PART_DATA_COMM);
     }
-    if (spec->execution.framework.optimizer.optimizer_post_validation &&
-        spec->execution.framework.optimizer.grad_norm_clip) {
+    if (spec_validates_later(spec)) {
         fill_post_validation(spec, plan);
     }
     plan->overhead.part_ps[SIM_PART_OTHER] = step_ps(spec->execution.framework.host.step_overhead_s);
@@ -317,10 +316,10 @@ static bool exchanges(const SimStage *stage)
     return false;
 }
 
-/* Orders of one copy that may run a forward beside a backward: DualPipeV, and files that say so. */
+/* Orders of one copy that may run a forward beside a backward: schedules with pairs, and files that say so. */
 static bool pairs_in_v(const Spec *spec)
 {
-    return spec->parallel.schedule == SPEC_SCHEDULE_DUALPIPEV ||
+    return sim_schedule_has(sim_schedule_at((int)spec->parallel.schedule), SIM_TRAIT_PAIRS) ||
            spec->parallel.schedule == SPEC_SCHEDULE_FILE;
 }
 
@@ -386,6 +385,7 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
     for (int stage = 0, layer = 0; stage < step.stages; stage++) {
         step_fill_stage(&step, stage, layer);
         step_fill_data(&step, stage);
+        step_fill_offload(&step, stage);
         layer += step.layers[stage];
     }
     copy_stages(&step, stages);

@@ -425,4 +425,5 @@ void step_fill_rank(Step *step, int rank)
     fill_workspace(step, rank, out);
     out->static_bytes[SIM_MEM_ACTIVATIONS] = step_bytes(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = step_bytes(stranded_bytes(step, rank, &params));
+    step_offload_rank(step, rank, &params, out);
 }

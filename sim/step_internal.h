@@ -63,6 +63,11 @@ void step_fill_data(Step *step, int stage);
 void step_fill_rank(Step *step, int rank);
 /* Buffers of a stage hold what crosses its boundaries for all micro-batches of the step. */
 bool step_keeps_boundaries(const Spec *spec);
+/* sim/step_offload.c: what stage `stage` moves to and from the host and the disks; what that makes of a rank. */
+void step_fill_offload(Step *step, int stage);
+void step_offload_rank(const Step *step, int rank, const StepParams *params, SimRankPlan *out);
+/* sim/step_direct.c: which pieces of a stage are read where they lie in the host's memory: the shortest forward. */
+void step_choose_direct(Step *step, int stage, double copy_bytes_per_s, SimOffload *offloads);
 /* sim/step_zeropp.c: ZeRO++ on one unit whose plain communication is filled in; its second shard of weights. */
 void step_apply_zeropp(const Spec *spec, const StepParams *params, SimSegment *segment);
 double step_secondary_shard_bytes(const Spec *spec, const StepParams *params);

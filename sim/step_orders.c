@@ -23,11 +23,6 @@ static SimPassOp pass_of(const SpecOrderOp *op, int ranks)
 /* A schedule of its own, named after the file. */
 static bool follow_orders(const Spec *spec, OrrArena *arena, SimPlan *plan, GError **error)
 {
-    static const SimPlacement PLACEMENTS[] = {
-        [SPEC_PLACE_LOOP] = SIM_PLACE_LOOP,
-        [SPEC_PLACE_V] = SIM_PLACE_V,
-        [SPEC_PLACE_BIDIRECTIONAL] = SIM_PLACE_BIDIRECTIONAL,
-    };
     const SpecOrders *given = &spec->parallel.orders;
     const char *name = spec->parallel.schedule_file;
     SpecOrderTable table;
@@ -36,8 +31,7 @@ static bool follow_orders(const Spec *spec, OrrArena *arena, SimPlan *plan, GErr
         return false;
     }
     SimSchedule *schedule = ORR_ARENA_NEW(arena, SimSchedule, 1);
-    *schedule =
-        (SimSchedule){.name = orr_arena_strdup(arena, name), .placement = PLACEMENTS[given->placement]};
+    *schedule = (SimSchedule){.name = orr_arena_strdup(arena, name), .placement = given->placement};
     SimOrder *orders = ORR_ARENA_NEW(arena, SimOrder, given->ranks);
     for (int r = 0; r < given->ranks; r++) {
         orders[r].count = table.rows[r].count;
@@ -53,21 +47,12 @@ static bool follow_orders(const Spec *spec, OrrArena *arena, SimPlan *plan, GErr
 
 bool step_fill_schedule(const Spec *spec, OrrArena *arena, SimPlan *plan, GError **error)
 {
-    const char *name = spec_word(&spec_words_schedule, (int)spec->parallel.schedule);
-    plan->schedule = sim_schedule_find(name);
+    plan->schedule = sim_schedule_at((int)spec->parallel.schedule);
     plan->shape = (SimScheduleShape){.ranks = spec->parallel.pipeline,
                                      .chunks = spec->parallel.virtual_stages,
                                      .microbatches = spec_microbatches(spec)};
-    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE) {
-        if (!follow_orders(spec, arena, plan, error)) {
-            return false;
-        }
-    } else if (plan->schedule == NULL) {
-        g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,
-                    "parallel.schedule: \"%s\" is not built yet; `orrery list schedules` shows what is",
-                    name);
+    if (spec->parallel.schedule == SPEC_SCHEDULE_FILE && !follow_orders(spec, arena, plan, error))
         return false;
-    }
     if (plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL) {
         if (spec->parallel.virtual_stages > 2) {
             g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT,

@@ -1,6 +1,7 @@
 /* sim/step_segments.c - what a stage's pieces cost and keep: layers, embedding, head. */
 #include <math.h>
 
+#include "costmodel/offload.h"
 #include "sim/step_internal.h"
 
 static void set_memory(SimSegment *segment, const CostActivations *activations)
@@ -39,8 +40,7 @@ static CostHostSync host_syncs(const Spec *spec)
     if (spec->execution.framework.pipeline.p2p_host_s > 0 && spec->parallel.pipeline > 1) {
         return COST_HOST_SYNC_PASSES;
     }
-    const SpecSchedule schedule = spec_schedule_kind(spec);
-    const bool forwards_first = schedule == SPEC_SCHEDULE_GPIPE || schedule == SPEC_SCHEDULE_BREADTH_FIRST;
+    const bool forwards_first = (spec_schedule_traits(spec) & SIM_TRAIT_FORWARDS_FIRST) != 0;
     const bool forward =
         spec->execution.framework.host.microbatch_sync || (forwards_first && spec_microbatches(spec) > 1);
     return forward ? COST_HOST_SYNC_FORWARD : COST_HOST_SYNC_NONE;
@@ -144,13 +144,22 @@ static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
 #define COPY_FRAC 0.88
 
 /* The first layers of a stage leave for the host. Ignored: what the copies take of the GPU's and the host's memory rate. */
-static void offload_layers(const Spec *spec, SimStage *stage)
+static void offload_layers(const Step *step, int first_layer, SimStage *stage)
 {
+    const Spec *spec = step->spec;
+    const SpecOffloadPart *part = &spec->offload.activations;
     stage->offloaded = MIN(spec->offload.activation_layers, stage->layers);
     for (int i = 0; i < stage->offloaded; i++) {
         SimSegment *segment = &stage->segments[stage->first_layer + i];
         const double rate = spec->cluster.accelerator.host_link_bytes_per_s * COPY_FRAC;
-        segment->copy_out.part_ps[SIM_PART_OFFLOAD] = step_ps((double)segment->activation_bytes / rate);
+        segment->leaving_bytes = segment->activation_bytes;
+        if (part->modules != 0) {
+            const double bytes = cost_offload_module_bytes(&step->shape, first_layer + i, i, part->modules);
+            segment->leaving_bytes = MIN(segment->leaving_bytes, step_bytes(bytes));
+        }
+        if (part->fraction < 1)
+            segment->leaving_bytes = step_bytes(part->fraction * (double)segment->leaving_bytes);
+        segment->copy_out.part_ps[SIM_PART_OFFLOAD] = step_ps((double)segment->leaving_bytes / rate);
         segment->copy_back = segment->copy_out;
     }
 }
@@ -211,7 +220,7 @@ void step_fill_stage(Step *step, int stage, int first_layer)
         SimSegment *first = &out->segments[0];
         first->activation_bytes -= MIN(first->activation_bytes, input_bytes);
     }
-    offload_layers(step->spec, out);
+    offload_layers(step, first_layer, out);
     add_first_checks(step, stage, out);
     add_microbatch_overhead(step->spec, &out->segments[0]);
 }

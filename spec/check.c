@@ -448,7 +448,7 @@ static bool check_orders(const Check *check)
     const SpecTraining *training = &check->spec->training;
     const SpecOrders *orders = &parallel->orders;
     const char *file = parallel->schedule_file;
-    const int copies = orders->placement == SPEC_PLACE_BIDIRECTIONAL ? 2 : 1;
+    const int copies = orders->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : 1;
     if (!known(parallel->pipeline) || !known(parallel->virtual_stages) || !known(parallel->data) ||
         !known(training->micro_batch))
         return fail(
@@ -474,50 +474,46 @@ static bool check_orders(const Check *check)
     return true;
 }
 
+/* Of the schedules, the one that makes its order from times and memory. */
+static const char *name_of_timed(void)
+{
+    int row = 0;
+    while (!sim_schedule_needs_times(sim_schedule_at(row)))
+        row++;
+    return sim_schedule_at(row)->name;
+}
+
 static bool check_schedule(const Check *check)
 {
     const SpecParallel *parallel = &check->spec->parallel;
     const int schedule = (int)parallel->schedule, chunks = parallel->virtual_stages,
               pipeline = parallel->pipeline;
-    if (parallel->live_microbatches > 0 && schedule != SPEC_SCHEDULE_ZB_AUTO)
+    const SimSchedule *row = sim_schedule_at(schedule);
+    if (parallel->live_microbatches > 0 && !sim_schedule_needs_times(row))
         return fail(check,
-                    "parallel.live_microbatches: %d, which only schedule \"zb-auto\" keeps; give that "
-                    "schedule, or leave "
-                    "it out",
-                    parallel->live_microbatches);
+                    "parallel.live_microbatches: %d, which only schedule \"%s\" keeps; give that "
+                    "schedule, or leave it out",
+                    parallel->live_microbatches, name_of_timed());
     if (schedule == SPEC_SCHEDULE_FILE)
         return check_orders(check);
-    if (schedule == SPEC_AUTO || !known(chunks))
+    if (row == NULL || !known(chunks))
         return true;
-    const char *word = spec_word(&spec_words_schedule, schedule);
-    switch ((SpecSchedule)schedule) {
-    case SPEC_SCHEDULE_INTERLEAVED:
-        if (chunks < 2)
-            return fail(check,
-                        "parallel.schedule: \"%s\" needs virtual_stages above 1; give 2 or more, or schedule "
-                        "\"1f1b\"",
-                        word);
-        break;
-    case SPEC_SCHEDULE_ZB_V:
-    case SPEC_SCHEDULE_V_HALF:
-    case SPEC_SCHEDULE_V_MIN:
-    case SPEC_SCHEDULE_DUALPIPEV:
-        if (chunks != 2)
-            return fail(
-                check,
-                "parallel.virtual_stages: %d with schedule \"%s\", whose ranks hold 2 model chunks; give 2",
-                chunks, word);
-        break;
-    case SPEC_SCHEDULE_BREADTH_FIRST:
-    case SPEC_SCHEDULE_DUALPIPE:
-        break;
-    default:
-        if (chunks > 1)
-            return fail(check,
-                        "parallel.virtual_stages: %d with schedule \"%s\", which has none; give 1, or "
-                        "schedule \"interleaved\"",
-                        chunks, word);
-    }
+    if (sim_schedule_has(row, SIM_TRAIT_NEEDS_CHUNKS) && chunks < 2)
+        return fail(check,
+                    "parallel.schedule: \"%s\" needs virtual_stages above 1; give 2 or more, or schedule "
+                    "\"%s\"",
+                    row->name, row->one_chunk);
+    const bool one_copy = row->placement != SIM_PLACE_BIDIRECTIONAL;
+    if (one_copy && row->fixed_chunks > 1 && chunks != row->fixed_chunks)
+        return fail(
+            check,
+            "parallel.virtual_stages: %d with schedule \"%s\", whose ranks hold %d model chunks; give %d",
+            chunks, row->name, row->fixed_chunks, row->fixed_chunks);
+    if (one_copy && row->fixed_chunks == 1 && chunks > 1)
+        return fail(check,
+                    "parallel.virtual_stages: %d with schedule \"%s\", which has none; give 1, or "
+                    "schedule \"%s\"",
+                    chunks, row->name, sim_schedule_at(sim_schedule_usual(chunks))->name);
     if (chunks > 1 && pipeline == 1)
         return fail(check, "parallel.virtual_stages: %d without a pipeline; give 1, or a pipeline above 1",
                     chunks);
@@ -532,6 +528,16 @@ static bool check_layout(const Check *check)
     if (!known(parallel->pipeline) || !known(parallel->virtual_stages))
         return true;
     if (spec_stage_layers(check->spec, counts, &problem))
+        return true;
+    fail(check, "%s", problem->message);
+    g_error_free(problem);
+    return false;
+}
+
+static bool check_offload(const Check *check)
+{
+    GError *problem = NULL;
+    if (spec_offload_check(check->spec, &problem))
         return true;
     fail(check, "%s", problem->message);
     g_error_free(problem);
@@ -562,5 +568,5 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
            check_tensor(&check) && check_expert(&check) && check_router(&check) &&
            check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
            check_recompute(&check) && check_zero(&check) && check_order(&check) && check_norm(&check) &&
-           check_schedule(&check) && check_layout(&check) && check_search(&check);
+           check_schedule(&check) && check_layout(&check) && check_offload(&check) && check_search(&check);
 }

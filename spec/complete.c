@@ -145,17 +145,11 @@ bool spec_complete_cluster(SpecCluster *cluster, const char *where, GPtrArray *n
 
 /* --- parallel --- */
 
-static bool is_v_shape(int schedule)
-{
-    return schedule == SPEC_SCHEDULE_ZB_V || schedule == SPEC_SCHEDULE_V_HALF ||
-           schedule == SPEC_SCHEDULE_V_MIN || schedule == SPEC_SCHEDULE_DUALPIPEV;
-}
-
 static int usual_chunks(const SpecParallel *parallel)
 {
     if (parallel->schedule == SPEC_SCHEDULE_FILE)
-        return parallel->orders.placement == SPEC_PLACE_BIDIRECTIONAL ? 1 : parallel->orders.chunks;
-    return is_v_shape((int)parallel->schedule) ? 2 : 1;
+        return parallel->orders.placement == SIM_PLACE_BIDIRECTIONAL ? 1 : parallel->orders.chunks;
+    return spec_stage_placement(parallel) == SIM_PLACE_V ? 2 : 1;
 }
 
 static void complete_schedule(const Completion *completion, SpecParallel *parallel)
@@ -167,7 +161,7 @@ static void complete_schedule(const Completion *completion, SpecParallel *parall
     if (parallel->virtual_stages == SPEC_AUTO)
         parallel->schedule = (SpecSchedule)SPEC_AUTO;
     else
-        parallel->schedule = parallel->virtual_stages > 1 ? SPEC_SCHEDULE_INTERLEAVED : SPEC_SCHEDULE_1F1B;
+        parallel->schedule = sim_schedule_usual(parallel->virtual_stages);
     note(completion, "parallel.schedule", spec_word(&spec_words_schedule, (int)parallel->schedule));
 }
 
@@ -263,7 +257,8 @@ static void note_overlap(const Completion *completion, unsigned overlap)
     g_autoptr(GString) words = g_string_new("[");
     for (int i = 0; i < spec_words_overlap.count; i++)
         if (overlap & 1u << i)
-            g_string_append_printf(words, "%s\"%s\"", words->len > 1 ? "," : "", spec_words_overlap.words[i]);
+            g_string_append_printf(words, "%s\"%s\"", words->len > 1 ? "," : "",
+                                   orr_word(&spec_words_overlap, i));
     g_string_append_c(words, ']');
     note(completion, "execution.overlap", words->str);
 }
@@ -312,8 +307,7 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
         spec->parallel.context_mode = spec->execution.framework.defaults.context_mode;
     complete_execution(&completion, spec);
     complete_training(&completion, spec);
-    if (spec->offload.activation_layers == SPEC_OFFLOAD_ALL)
-        spec->offload.activation_layers = spec->model.layers;
+    spec_offload_complete(&spec->offload, spec->model.layers);
     return true;
 }
 

@@ -26,33 +26,6 @@ static const SpecField execution_fields[] = {
 };
 SPEC_TABLE(spec_table_execution, "execution", "The software and how it is run.", execution_fields);
 
-static const SpecField offload_fields[] = {
-    SPEC_F_INT(
-        SpecOffload, activation_layers, 0, SPEC_OFFLOAD_ALL - 1, "0", SPEC_FIELD_AUTO,
-        "Layers of each model stage, the first ones, whose activations wait in the host's memory; 0: none."),
-};
-SPEC_TABLE(spec_table_offload, "offload", "What leaves the GPU's memory.", offload_fields);
-
-static bool read_offload(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
-{
-    if (orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), "none") == 0) {
-        *(SpecOffload *)target = (SpecOffload){0};
-        return true;
-    }
-    if (orr_json_type(node) == ORR_JSON_TEXT && strcmp(orr_json_text(node), "activations") == 0) {
-        *(SpecOffload *)target = (SpecOffload){.activation_layers = SPEC_OFFLOAD_ALL};
-        return true;
-    }
-    if (orr_json_type(node) != ORR_JSON_OBJECT)
-        return spec_read_fail(
-            context, node, error,
-            "is not supported: weights and optimizer states stay on the GPU; give \"none\", "
-            "\"activations\" or {\"activation_layers\": N} (N layers, or \"auto\" for a search)");
-    SpecReadContext inside = *context;
-    inside.quiet++;
-    return spec_read_table(&inside, &spec_table_offload, node, target, error);
-}
-
 /* Read without notes: its defaults say nothing about a run. */
 static bool read_search(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
@@ -73,6 +46,7 @@ bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, voi
 static const SpecField scenario_fields[] = {
     SPEC_F_SCHEMA,
     SPEC_F_NAME(Spec, name, "\"\"", "What reports call the scenario."),
+    SPEC_F_NOTE("comment", "What the scenario shows, for people."),
     SPEC_F_OBJECT(Spec, model, spec_table_model, SPEC_FIELD_REQUIRED | SPEC_FIELD_PRESET,
                   "The model: a preset's name, the path of a Hugging Face config.json or of a model file, or "
                   "an object."),
@@ -82,8 +56,8 @@ static const SpecField scenario_fields[] = {
                   "What is trained with: batch, sequence, precision, optimizer."),
     SPEC_F_OBJECT(Spec, parallel, spec_table_parallel, 0, "How the work is split over GPUs."),
     SPEC_F_OBJECT(Spec, execution, spec_table_execution, 0, "The software and how it is run."),
-    SPEC_F_CUSTOM(Spec, offload, read_offload, NULL, SPEC_FIELD_DERIVED,
-                  "\"none\", \"activations\" (of all layers) or an object with activation_layers", NULL,
+    SPEC_F_CUSTOM(Spec, offload, spec_read_offload, NULL, SPEC_FIELD_DERIVED,
+                  "\"none\", \"activations\" (of all layers), \"optimizer\", \"params\" or an object", NULL,
                   &spec_table_offload, "What leaves the GPU's memory."),
     SPEC_F_CUSTOM(Spec, search, read_search, NULL, SPEC_FIELD_DERIVED, "an object", NULL, &spec_table_search,
                   "Limits and ranges of the fields that are \"auto\"."),

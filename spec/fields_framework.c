@@ -134,6 +134,9 @@ static const SpecField data_parallel_fields[] = {
                "search.zero says otherwise."),
     SPEC_F_INT(SpecRecipeDataParallel, most_zero_in_pipeline, 0, 3, "3", 0,
                "The same where there are several pipeline ranks."),
+    SPEC_F_INT(SpecRecipeDataParallel, plain_zero, 0, 3, "3", 0,
+               "Largest ZeRO stage that it runs without another engine that has demands of its own: what a "
+               "search recommends where that costs less than 1 %."),
 };
 static const SpecTable data_parallel_table = {.name = "data_parallel",
                                               .help =
@@ -202,7 +205,7 @@ static const SpecField pipeline_fields[] = {
     {.key = "schedules",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecRecipePipeline, schedules),
-     .words = &spec_words_named_schedule,
+     .words = &spec_words_schedule,
      .default_text = "[]",
      .help = "Pipeline schedules that the software has: what parallel.schedule \"auto\" chooses from unless "
              "search.schedule says otherwise; empty: any."},
@@ -249,6 +252,24 @@ static const SpecField optimizer_fields[] = {
     SPEC_F_DOUBLE(
         SpecRecipeOptimizer, optimizer_flat_bytes, ORR_UNIT_BYTES, 0, 1000, "0", 0,
         "Bytes a parameter of the shard of the flat copy that the optimizer makes of 16-bit gradients."),
+    {.key = "offload_schemes",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecRecipeOptimizer, offload_schemes),
+     .words = &spec_words_offload,
+     .default_text = "[]",
+     .help = "Schemes by which it keeps weights, gradients and optimizer states off the GPU; empty: none."},
+    SPEC_F_DOUBLE(
+        SpecRecipeOptimizer, host_optimizer_passes, ORR_UNIT_NONE, 1, 100, "1", 0,
+        "Times that its optimizer on the host streams gradients and states over one fused loop: 5.7 "
+        "PyTorch's [Ren2021]."),
+    SPEC_F_DOUBLE(SpecRecipeOptimizer, host_gradient_bytes, ORR_UNIT_BYTES, 0, 8, "0", 0,
+                  "Bytes of a parameter's gradient on its way to the host; 0: as wide as weights."),
+    SPEC_F_BOOL(SpecRecipeOptimizer, host_gradient_returns, "false", 0,
+                "ZeRO-3: a 16-bit copy of the gradient goes to the host and back before that."),
+    SPEC_F_BOOL(SpecRecipeOptimizer, host_scales_gradients, "false", 0,
+                "The host reads and writes its gradients once more to scale them."),
+    SPEC_F_BOOL(SpecRecipeOptimizer, host_casts_weights, "false", 0,
+                "The host casts updated weights into ordinary memory and waits for each tile's copy."),
 };
 static const SpecTable optimizer_table = {.name = "optimizer",
                                           .help = "Model states and the optimizer's step.",

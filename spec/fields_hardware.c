@@ -115,6 +115,8 @@ static const SpecField cluster_fields[] = {
     SPEC_F_OBJECT(SpecCluster, collectives, spec_table_collective_model,
                   SPEC_FIELD_DERIVED | SPEC_FIELD_FITTED,
                   "Fitted parameters of collectives; absent: the accelerator's."),
+    SPEC_F_OBJECT(SpecCluster, host, spec_table_host, SPEC_FIELD_FITTED,
+                  "A node's memory, cores and disks below the GPUs: what offloading moves to."),
     SPEC_F_NAME(
         SpecCluster, calibration, "\"\"",
         "A profile of scenarios/calibrations (name or path) whose fitted blocks go before the accelerator's "

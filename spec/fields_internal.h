@@ -55,6 +55,8 @@
 #define SPEC_TABLE(variable, title, text, list)                                                              \
     const SpecTable variable = {.name = title, .help = text, .fields = list, .count = (int)G_N_ELEMENTS(list)}
 
+/* spec/fields_offload.c */
+bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
 #endif

@@ -3,7 +3,7 @@
 #include "spec/measurement.h"
 
 static const char *const memory_kind_list[] = {"allocated", "reserved", "device"};
-const SpecWords spec_words_memory_kind = {"a kind of memory figure", memory_kind_list, 3};
+const SpecWords spec_words_memory_kind = {"a kind of memory figure", memory_kind_list, 3, 0};
 
 #define MEASURED(member, unit_, hi, text) SPEC_F_DOUBLE(SpecMeasured, member, unit_, 0, hi, "0", 0, text)
 
@@ -25,7 +25,7 @@ static SPEC_TABLE(table_measured, "measured", "What was measured.", measured_fie
 static bool read_confidence(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
     static const char *const words[] = {"full", "partial"};
-    static const SpecWords confidence = {"a confidence", words, 2};
+    static const SpecWords confidence = {"a confidence", words, 2, 0};
     int value = 0;
     if (!spec_read_word(context, &confidence, node, &value, error))
         return false;

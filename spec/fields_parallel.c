@@ -20,7 +20,7 @@ static bool read_schedule(SpecReadContext *context, const OrrJson *node, void *t
         parallel->schedule = SPEC_SCHEDULE_FILE;
         return spec_orders_take(node, parallel, error);
     }
-    SpecWords words = spec_words_named_schedule;
+    SpecWords words = spec_words_schedule;
     words.what = "a pipeline schedule, nor the path of a file of op orders (.json or .csv)";
     int schedule = 0;
     if (!spec_read_word(context, &words, node, &schedule, error))

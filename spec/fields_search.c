@@ -94,7 +94,7 @@ static const SpecField search_fields[] = {
     WORD_SET(moe_dispatcher, &spec_words_dispatcher,
              "parallel.moe_dispatcher; default (empty): alltoall, deepep and hybridep."),
     WORD_SET(
-        schedule, &spec_words_named_schedule,
+        schedule, &spec_words_schedule,
         "parallel.schedule; default (empty): the framework's, or every one but zb-auto, which takes longer "
         "to simulate and may be named here."),
     WORD_SET(recompute, &spec_words_recompute,

@@ -45,6 +45,7 @@ typedef struct SpecRecipeDataParallel {
     double tensor_list_rank_host_s, tensor_list_copies;
     bool pipeline_keeps_params;
     int most_zero, most_zero_in_pipeline;
+    int plain_zero;
 } SpecRecipeDataParallel;
 
 /* How tensor-parallel ranks exchange activations. */
@@ -82,6 +83,12 @@ typedef struct SpecRecipeOptimizer {
     SpecStatesRecipe states;
     bool optimizer_fused, grad_norm_clip, optimizer_post_validation;
     double optimizer_flat_bytes;
+    unsigned offload_schemes;     /* bits of SpecOffloadScheme that it has */
+    double host_optimizer_passes; /* times that its optimizer on the host streams states over a fused one */
+    double host_gradient_bytes;   /* of a parameter's gradient on its way to the host; 0: the weights' */
+    bool host_gradient_returns;   /* ZeRO-3: a 16-bit copy goes to the host and back before that */
+    bool host_scales_gradients;   /* the host reads and writes all gradients to scale them */
+    bool host_casts_weights; /* the host casts them into ordinary memory, and waits for each tile's copy */
 } SpecRecipeOptimizer;
 
 /* How logits and loss are computed. */

@@ -18,11 +18,8 @@ static Slots extra_slots(const Spec *spec)
 static int rank_of_stage(const SpecParallel *parallel, int stage)
 {
     const int p = parallel->pipeline, chunk = stage / p;
-    const bool v_shape =
-        parallel->schedule == SPEC_SCHEDULE_ZB_V || parallel->schedule == SPEC_SCHEDULE_V_HALF ||
-        parallel->schedule == SPEC_SCHEDULE_V_MIN || parallel->schedule == SPEC_SCHEDULE_DUALPIPEV ||
-        (parallel->schedule == SPEC_SCHEDULE_FILE && parallel->orders.placement == SPEC_PLACE_V);
-    return v_shape && chunk % 2 == 1 ? p - 1 - stage % p : stage % p;
+    const bool back = spec_stage_placement(parallel) == SIM_PLACE_V && chunk % 2 == 1;
+    return back ? p - 1 - stage % p : stage % p;
 }
 
 /* Deals `layers` to the stages in `stages` (in model order) as evenly as whole layers allow; `first` and `last`

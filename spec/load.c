@@ -11,6 +11,7 @@
 void spec_source_clear(SpecSource *source)
 {
     g_clear_pointer(&source->resolved, g_free);
+    g_clear_pointer(&source->folder, g_free);
     g_clear_pointer(&source->scenario_hash, g_free);
     g_clear_pointer(&source->profiles, g_ptr_array_unref);
     g_clear_pointer(&source->defaulted, g_ptr_array_unref);
@@ -56,6 +57,29 @@ static bool read_spec(const OrrJson *resolved, const char *where, bool allow_aut
     return ok && spec_complete_noted(spec, where, source->defaulted, error) && spec_check(spec, where, error);
 }
 
+static const OrrJson *collectives_of(const OrrJson *scenario)
+{
+    const OrrJson *cluster = orr_json_member(scenario, "cluster");
+    const bool object = cluster != NULL && orr_json_type(cluster) == ORR_JSON_OBJECT;
+    const OrrJson *block = object ? orr_json_member(cluster, "collectives") : NULL;
+    return block != NULL && orr_json_type(block) == ORR_JSON_OBJECT ? block : NULL;
+}
+
+/* The block counts as a whole or not at all: what a scenario writes into one that does not count would do nothing. */
+static bool check_collectives(const OrrJson *asked, const OrrJson *resolved, const char *where,
+                              GError **error)
+{
+    const OrrJson *own = collectives_of(asked), *whole = collectives_of(resolved);
+    const OrrJson *first = own != NULL ? orr_json_first(own) : NULL;
+    if (first == NULL || whole == NULL || orr_json_number_of(whole, "fitted", 0) > 0)
+        return true;
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "%s: cluster.collectives.%s: does nothing while cluster.collectives.fitted is 0; set "
+                    "that to 1 too, and "
+                    "the block stands in place of the accelerator's",
+                    where, orr_json_key(first));
+}
+
 static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const char *const *sets,
                  bool allow_auto, Spec *ret_spec, SpecSource *ret_source, GError **error)
 {
@@ -70,12 +94,14 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
     if (ok) {
         note_framework(orr_json_root(doc), source.defaulted);
         note_renamed(orr_json_root(doc), orr_json_root(resolved), source.defaulted);
-        ok = read_spec(orr_json_root(resolved), where, allow_auto, spec, &source, error);
+        ok = read_spec(orr_json_root(resolved), where, allow_auto, spec, &source, error) &&
+             check_collectives(orr_json_root(doc), orr_json_root(resolved), where, error);
     }
     if (ok) {
         g_autofree char *text = orr_json_dump(orr_json_root(resolved));
         source.scenario_hash = orr_hash_text(text, strlen(text));
         source.resolved = orr_json_dump(orr_json_root(doc));
+        source.folder = g_strdup(base_dir);
         *ret_spec = *spec;
     }
     if (ok && ret_source != NULL)
@@ -94,7 +120,8 @@ bool spec_load_file(const char *path, const char *const *sets, bool allow_auto, 
     if (doc == NULL)
         return false;
     g_autofree char *folder = g_path_get_dirname(path);
-    const bool ok = load(doc, path, folder, sets, allow_auto, ret_spec, ret_source, error);
+    g_autofree char *name = g_strdup(orr_json_name(doc)); /* of "-": "standard input" */
+    const bool ok = load(doc, name, folder, sets, allow_auto, ret_spec, ret_source, error);
     orr_json_free(doc);
     return ok;
 }

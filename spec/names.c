@@ -7,7 +7,7 @@
 
 #define WORDS(name, description, ...)                                                                        \
     static const char *const name##_list[] = {__VA_ARGS__};                                                  \
-    const SpecWords spec_words_##name = {description, name##_list, (int)G_N_ELEMENTS(name##_list)}
+    const SpecWords spec_words_##name = {description, name##_list, (int)G_N_ELEMENTS(name##_list), 0}
 
 WORDS(norm, "a normalisation", "layernorm", "rmsnorm", "none");
 WORDS(biases, "a choice of biases", "none", "all", "mlp", "qkv");
@@ -23,10 +23,6 @@ WORDS(module, "a module to recompute", "layernorm", "mla_up_proj", "moe_act", "m
 WORDS(states, "a recipe of model states", "megatron-fp32-grads", "megatron-fp16-grads", "megatron-fp32",
       "zero-fp16", "bf16-fp32-acc", "fsdp-bf16", "fsdp-mixed", "deepspeed", "fp32-adam", "fp32-adam-notes",
       "mixed-12", "deepseek-v3", "fp8-primary", "megatron-bf16-grads", "custom");
-WORDS(schedule, "a pipeline schedule", "naive", "gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1",
-      "zb-h2", "zb-auto", "zb-v", "v-half", "v-min", "dualpipe", "dualpipev", "file");
-/* What a scenario may write: a path stands for "file", which is the last. */
-const SpecWords spec_words_named_schedule = {"a pipeline schedule", schedule_list, SPEC_SCHEDULE_FILE};
 WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep", "hierarchical");
 WORDS(router, "a distribution of tokens over experts", "even", "uniform", "zipf", "dirichlet", "histogram");
 WORDS(tensor, "a way to split a linear layer", "1d", "2d", "2.5d", "3d");
@@ -36,6 +32,9 @@ WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");
 WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", "pipeline", "expert");
 WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");
 WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh");
+WORDS(tier, "a tier of memory", "gpu", "host", "nvme");
+WORDS(offload, "an offloading scheme", "none", "zero-offload", "zero-offload-dpu", "twin-flow",
+      "superoffload", "stronghold", "memferry", "zero3-offload", "zero-infinity");
 WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "vocab-parallel-compiled",
       "compiled", "xentropy");
 
@@ -43,17 +42,18 @@ G_STATIC_ASSERT(G_N_ELEMENTS(dtype_list) == SPEC_DTYPE_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(precision_list) == SPEC_PRECISION_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(optimizer_list) == SPEC_OPTIMIZER_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(states_list) == SPEC_STATES_COUNT);
-G_STATIC_ASSERT(G_N_ELEMENTS(schedule_list) == SPEC_SCHEDULE_COUNT);
-G_STATIC_ASSERT(SPEC_SCHEDULE_FILE == SPEC_SCHEDULE_COUNT - 1);
 G_STATIC_ASSERT(G_N_ELEMENTS(attention_list) == SPEC_ATTENTION_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(tier_list) == SPEC_TIER_COUNT);
+G_STATIC_ASSERT(G_N_ELEMENTS(offload_list) == SPEC_OFFLOAD_SCHEME_COUNT);
 G_STATIC_ASSERT(G_N_ELEMENTS(generation_list) == SPEC_GENERATION_COUNT);
 
 const char *spec_word(const SpecWords *words, int value)
 {
     if (value == SPEC_AUTO)
         return "auto";
-    g_assert(value >= 0 && value < words->count);
-    return words->words[value];
+    if (words == &spec_words_schedule && value == SPEC_SCHEDULE_FILE)
+        return "file";
+    return orr_word(words, value);
 }
 
 SpecDtype spec_gemm_dtype(SpecPrecision precision)

@@ -1,11 +1,12 @@
 /* spec/names.h - closed lists of names: enums and the words that stand for them in JSON.
  *
  * Each enum has one table of words (spec/names.c), in the enum's order, used by the reader, the
- * messages, `orrery list` and the schema.
+ * messages, `orrery list` and the schema. Schedules have none: their table is schedule/schedules.c.
  */
 #ifndef ORR_SPEC_NAMES_H
 #define ORR_SPEC_NAMES_H
 
+#include "schedule/schedule.h"
 #define SPEC_NAME_SIZE 128 /* of names in specs, with the closing zero */
 
 typedef enum { SPEC_NORM_LAYERNORM, SPEC_NORM_RMSNORM, SPEC_NORM_NONE } SpecNorm;
@@ -86,23 +87,9 @@ typedef enum {
     SPEC_STATES_COUNT
 } SpecStatesRecipe;
 
-typedef enum {
-    SPEC_SCHEDULE_NAIVE,
-    SPEC_SCHEDULE_GPIPE,
-    SPEC_SCHEDULE_1F1B,
-    SPEC_SCHEDULE_INTERLEAVED,
-    SPEC_SCHEDULE_BREADTH_FIRST,
-    SPEC_SCHEDULE_ZB_H1,
-    SPEC_SCHEDULE_ZB_H2,
-    SPEC_SCHEDULE_ZB_AUTO,
-    SPEC_SCHEDULE_ZB_V,
-    SPEC_SCHEDULE_V_HALF,
-    SPEC_SCHEDULE_V_MIN,
-    SPEC_SCHEDULE_DUALPIPE,
-    SPEC_SCHEDULE_DUALPIPEV,
-    SPEC_SCHEDULE_FILE,
-    SPEC_SCHEDULE_COUNT
-} SpecSchedule;
+/* A row of the table of schedules (schedule/schedules.c), or orders that came from a file. */
+typedef int SpecSchedule;
+#define SPEC_SCHEDULE_FILE 31
 
 typedef enum {
     SPEC_DISPATCHER_ALLTOALL,     /* one all-to-all: a copy of the token for each of its experts */
@@ -182,19 +169,18 @@ typedef enum {
 } SpecLoss;
 
 /* One closed list of words, in enum order (for bit sets: word i stands for bit i). */
-typedef struct SpecWords {
-    const char *what; /* "an optimizer", for messages */
-    const char *const *words;
-    int count;
-} SpecWords;
+typedef OrrWords SpecWords;
+
+/* Schedules are named by their table. */
+#define spec_words_schedule sim_schedule_words
 
 extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, spec_words_dtype,
     spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module, spec_words_states,
-    spec_words_schedule, spec_words_named_schedule, spec_words_dispatcher, spec_words_attention,
-    spec_words_overlap, spec_words_generation, spec_words_topology, spec_words_loss, spec_words_router,
-    spec_words_context, spec_words_tensor;
+    spec_words_dispatcher, spec_words_attention, spec_words_overlap, spec_words_generation,
+    spec_words_topology, spec_words_loss, spec_words_router, spec_words_context, spec_words_tensor,
+    spec_words_tier, spec_words_offload;
 
-/* The word of a value ("1f1b"); "auto" for SPEC_AUTO. */
+/* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);
 
 /* The dtype that GEMMs of a precision run in, and bytes of one element of a dtype. */

@@ -12,7 +12,8 @@ char *spec_framework_schedules(const SpecFramework *framework)
     GString *names = g_string_new(NULL);
     for (int i = 0; i < spec_words_schedule.count; i++)
         if ((framework->pipeline.schedules & 1u << i) != 0)
-            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", spec_words_schedule.words[i]);
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "",
+                                   spec_word(&spec_words_schedule, i));
     return g_string_free(names, FALSE);
 }
 
@@ -21,8 +22,7 @@ static void note_zero(const Spec *spec, GPtrArray *notes)
     const SpecFramework *framework = &spec->execution.framework;
     const bool pipelined = spec->parallel.pipeline > 1 && framework->data_parallel.most_zero_in_pipeline <
                                                               framework->data_parallel.most_zero;
-    const int most =
-        pipelined ? framework->data_parallel.most_zero_in_pipeline : framework->data_parallel.most_zero;
+    const int most = spec_most_zero(framework, spec->parallel.pipeline);
     if (spec->parallel.zero > most && spec->parallel.data > 1)
         g_ptr_array_add(notes,
                         g_strdup_printf("%s has no ZeRO %d%s (at most %d): the step is what it would take, "

@@ -100,13 +100,13 @@ static bool read_row(Reader *reader, const char *line, const char *end, OrrArena
 }
 
 /* Rank of a stage under a placement. */
-static int rank_of(const SpecOrders *orders, SpecStagePlacement placement, int stage)
+static int rank_of(const SpecOrders *orders, SimPlacement placement, int stage)
 {
     const int p = orders->ranks;
-    return placement == SPEC_PLACE_LOOP || stage < p ? stage % p : 2 * p - 1 - stage;
+    return placement == SIM_PLACE_LOOP || stage < p ? stage % p : 2 * p - 1 - stage;
 }
 
-static bool lies_so(const SpecOrderTable *table, SpecStagePlacement placement)
+static bool lies_so(const SpecOrderTable *table, SimPlacement placement)
 {
     const SpecOrders *orders = &table->orders;
     for (int r = 0; r < orders->ranks; r++) {
@@ -151,15 +151,15 @@ static bool find_shape(const Reader *reader, SpecOrderTable *table)
                         "%s: %d model stages on %d ranks; give every rank the same number of stages",
                         reader->where, stages, orders->ranks);
     orders->chunks = stages / orders->ranks;
-    orders->placement = SPEC_PLACE_LOOP;
-    if (lies_so(table, SPEC_PLACE_LOOP))
+    orders->placement = SIM_PLACE_LOOP;
+    if (lies_so(table, SIM_PLACE_LOOP))
         return true;
-    if (orders->chunks != 2 || !lies_so(table, SPEC_PLACE_V))
+    if (orders->chunks != 2 || !lies_so(table, SIM_PLACE_V))
         return orr_fail(reader->error, ORR_ERROR_INPUT,
                         "%s: its %d model stages do not lie on the %d ranks as they can; give stage s to "
                         "rank s modulo %d, or two stages a rank there and back (rank r: r and %d - r)",
                         reader->where, stages, orders->ranks, orders->ranks, 2 * orders->ranks - 1);
-    orders->placement = has_two_copies(table) ? SPEC_PLACE_BIDIRECTIONAL : SPEC_PLACE_V;
+    orders->placement = has_two_copies(table) ? SIM_PLACE_BIDIRECTIONAL : SIM_PLACE_V;
     return true;
 }
 

@@ -38,7 +38,7 @@ typedef struct SpecOrderTable {
 } SpecOrderTable;
 
 /* Reads lines of ops; everything lives in `arena`. Fails, naming `where`, rank and op, on what is no op and on stages
- * that lie on the ranks in none of the ways of SpecStagePlacement. */
+ * that lie on the ranks in none of the ways of SimPlacement. */
 bool spec_orders_parse(const char *text, const char *where, OrrArena *arena, SpecOrderTable *ret_table,
                        GError **error);
 

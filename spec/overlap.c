@@ -1,4 +1,5 @@
-/* spec/overlap.c - what runs beside compute or waits for a bubble, named by the scenario or by its framework's recipes. */
+/* spec/overlap.c - what runs beside compute, waits for a bubble or is not to be had, as the scenario, its framework and
+ * that framework's recipes say. Costs, programs and searches ask here. */
 #include <glib.h>
 
 #include "spec/spec.h"
@@ -21,18 +22,64 @@ unsigned spec_overlap(const Spec *spec)
     const SpecFramework *framework = &spec->execution.framework;
     const unsigned named = spec->execution.overlap;
     unsigned besides = spec_follows_recipes(named) ? framework->defaults.recipe_overlap : 0u;
-    besides &= ~(unsigned)SPEC_OVERLAP_PIPELINE;
+    if (spec->parallel.virtual_stages <= 1) /* messages where stages are interleaved */
+        besides &= ~(unsigned)SPEC_OVERLAP_PIPELINE;
     if (!has_user_buffers(spec))
         besides &= ~(unsigned)SPEC_OVERLAP_TENSOR;
-    return spec_pipeline_overlap(framework, named, spec->parallel.virtual_stages > 1) | besides;
+    return named | besides;
 }
 
-SpecSchedule spec_schedule_kind(const Spec *spec)
+bool spec_waits_for_sends(const Spec *spec)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const bool hides =
+        (spec_overlap(spec) & SPEC_OVERLAP_PIPELINE) != 0 &&
+        !(framework->pipeline.p2p_overlap_needs_chunks &&
+          (spec_schedule_traits(spec) & SIM_TRAIT_USUAL) != 0 && spec->parallel.virtual_stages <= 1);
+    return framework->pipeline.p2p_blocking && !hides;
+}
+
+unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t replicas, int pipeline)
+{
+    unsigned flags = 0;
+    if (replicas > 1 && !framework->data_parallel.reduces_at_end &&
+        (zero > 0 || !framework->data_parallel.hooks_reduce_unsharded))
+        flags |= SPEC_OVERLAP_GRAD_REDUCE;
+    if (replicas > 1 && zero > 0 && (zero < 3 || framework->data_parallel.prefetch_units > 0))
+        flags |= SPEC_OVERLAP_PARAM_GATHER;
+    if (pipeline > 1 && framework->pipeline.p2p_blocking)
+        flags |= SPEC_OVERLAP_PIPELINE;
+    return flags;
+}
+
+int spec_prefetch_units(const Spec *spec)
+{
+    const bool ahead = (spec->execution.overlap & SPEC_OVERLAP_PARAM_GATHER) != 0;
+    return ahead ? spec->execution.framework.data_parallel.prefetch_units : 0;
+}
+
+bool spec_validates_later(const Spec *spec)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    return framework->optimizer.optimizer_post_validation && framework->optimizer.grad_norm_clip;
+}
+
+int spec_most_zero(const SpecFramework *framework, int pipeline)
+{
+    return pipeline > 1
+               ? MIN(framework->data_parallel.most_zero, framework->data_parallel.most_zero_in_pipeline)
+               : framework->data_parallel.most_zero;
+}
+
+unsigned spec_schedule_traits(const Spec *spec)
 {
     const SpecOrders *orders = &spec->parallel.orders;
+    const SimSchedule *schedule = sim_schedule_at((int)spec->parallel.schedule);
+    if (schedule != NULL)
+        return schedule->traits;
     if (spec->parallel.schedule != SPEC_SCHEDULE_FILE || orders->text == NULL)
-        return spec->parallel.schedule;
-    bool whole = orders->placement == SPEC_PLACE_LOOP, forwards_first = whole, backward = false;
+        return 0;
+    bool whole = orders->placement == SIM_PLACE_LOOP, forwards_first = whole, backward = false;
     for (const char *c = orders->text; *c != '\0'; c++) {
         if (*c == 'I' || *c == 'W' || *c == '(')
             whole = false;
@@ -41,17 +88,14 @@ SpecSchedule spec_schedule_kind(const Spec *spec)
         backward = *c != '\n' && (backward || *c == 'B');
     }
     if (!whole)
-        return SPEC_SCHEDULE_FILE;
-    if (forwards_first)
-        return orders->chunks > 1 ? SPEC_SCHEDULE_BREADTH_FIRST : SPEC_SCHEDULE_GPIPE;
-    return orders->chunks > 1 ? SPEC_SCHEDULE_INTERLEAVED : SPEC_SCHEDULE_1F1B;
+        return 0;
+    return forwards_first ? SIM_TRAIT_FORWARDS_FIRST : SIM_TRAIT_USUAL;
 }
 
 int spec_deferred_heads(const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
-    const SpecSchedule kind = spec_schedule_kind(spec);
-    const bool ordered = kind == SPEC_SCHEDULE_1F1B || kind == SPEC_SCHEDULE_INTERLEAVED;
+    const bool ordered = (spec_schedule_traits(spec) & SIM_TRAIT_USUAL) != 0;
     const bool dense = spec->model.moe.experts == 0 && spec->model.mtp_layers == 0;
     const bool applies = ordered && dense && parallel->pipeline > 1 && parallel->zero <= 1 &&
                          spec_follows_recipes(spec->execution.overlap);

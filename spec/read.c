@@ -62,10 +62,8 @@ static void append_number(GString *out, double value)
 
 static void append_words(GString *out, const SpecWords *words)
 {
-    if (words == &spec_words_schedule) /* "file" is what a path becomes, no word to write */
-        words = &spec_words_named_schedule;
     for (int i = 0; i < words->count; i++)
-        g_string_append_printf(out, "%s%s", i > 0 ? ", " : "", words->words[i]);
+        g_string_append_printf(out, "%s%s", i > 0 ? ", " : "", orr_word(words, i));
 }
 
 static char *number_form(const char *kind, double min, double max)
@@ -151,6 +149,25 @@ bool spec_read_int(const SpecReadContext *context, const OrrJson *node, double m
     return true;
 }
 
+/* Rates below are slips of the unit: no GPU does less than a GFLOP/s, no link carries less than a MB/s. */
+static double least_rate(OrrUnit unit)
+{
+    return unit == ORR_UNIT_FLOPS_PER_S ? 1e9 : unit == ORR_UNIT_BYTES_PER_S ? 1e6 : 0;
+}
+
+/* " (did you mean 989 TFLOP/s?)" for a plain number in the size that people say aloud; else "". g_free. */
+static char *nearest_unit(OrrUnit unit, const OrrJson *node, double value)
+{
+    static const struct {
+        OrrUnit unit;
+        const char *word;
+    } spoken[] = {{ORR_UNIT_FLOPS_PER_S, "TFLOP/s"}, {ORR_UNIT_BYTES_PER_S, "GB/s"}, {ORR_UNIT_BYTES, "GB"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(spoken); i++)
+        if (spoken[i].unit == unit && orr_json_type(node) == ORR_JSON_NUMBER && value >= 0.01 && value < 1e5)
+            return g_strdup_printf(" (did you mean %.6g %s?)", value, spoken[i].word);
+    return g_strdup("");
+}
+
 bool spec_read_number(const SpecReadContext *context, const SpecField *field, const OrrJson *node,
                       double *ret_value, GError **error)
 {
@@ -167,9 +184,11 @@ bool spec_read_number(const SpecReadContext *context, const SpecField *field, co
     } else {
         return fail_form(context, field, node, error);
     }
-    if (!(value >= field->min && value <= field->max)) {
-        g_autofree char *range = number_range(field);
-        return spec_read_fail(context, node, error, "is out of range; %s", range);
+    if (!(value >= field->min && value <= field->max) || (value > 0 && value < least_rate(field->unit))) {
+        SpecField above = *field;
+        above.min = fmax(field->min, least_rate(field->unit));
+        g_autofree char *range = number_range(&above), *meant = nearest_unit(field->unit, node, value);
+        return spec_read_fail(context, node, error, "is out of range%s; %s", meant, range);
     }
     *ret_value = value;
     return true;
@@ -179,20 +198,21 @@ bool spec_read_word(const SpecReadContext *context, const SpecWords *words, cons
                     int *ret_value, GError **error)
 {
     const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
+    g_autofree const char **list = g_new(const char *, (gsize)words->count);
+    for (int i = 0; i < words->count; i++)
+        list[i] = orr_word(words, i);
     for (int i = 0; text != NULL && i < words->count; i++) {
-        if (strcmp(words->words[i], text) == 0) {
+        if (strcmp(list[i], text) == 0) {
             *ret_value = i;
             return true;
         }
     }
-    const char *near = text != NULL ? orr_nearest(text, words->words, words->count) : NULL;
+    const char *near = text != NULL ? orr_nearest(text, list, words->count) : NULL;
     if (near != NULL)
         return spec_read_fail(context, node, error, "is not %s; did you mean \"%s\"?", words->what, near);
-    GString *list = g_string_new(NULL);
-    append_words(list, words);
-    spec_read_fail(context, node, error, "is not %s; give one of %s", words->what, list->str);
-    g_string_free(list, TRUE);
-    return false;
+    g_autoptr(GString) all = g_string_new(NULL);
+    append_words(all, words);
+    return spec_read_fail(context, node, error, "is not %s; give one of %s", words->what, all->str);
 }
 
 static bool read_word_set(SpecReadContext *context, const SpecField *field, const OrrJson *node,

@@ -29,7 +29,7 @@ static void write_words(OrrJsonWriter *w, const SpecWords *words)
 {
     orr_jw_begin(w, "enum", '[');
     for (int i = 0; i < words->count; i++)
-        orr_jw_text(w, NULL, words->words[i]);
+        orr_jw_text(w, NULL, orr_word(words, i));
     orr_jw_end(w, ']');
 }
 

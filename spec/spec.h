@@ -16,6 +16,7 @@
 #include "spec/kernel_model.h"
 #include "spec/framework.h"
 #include "spec/names.h"
+#include "spec/offload.h"
 
 #define SPEC_AUTO        (-1)
 #define SPEC_MAX_EXPERTS 1024 /* that a router's histogram may list */
@@ -101,6 +102,7 @@ typedef struct SpecCluster {
     double pue;                      /* facility power over IT power */
     double host_power_w_per_gpu;     /* CPU, NIC, fans, per GPU */
     SpecCollectiveModel collectives; /* fitted: NCCL time model per level */
+    SpecHost host;                   /* of a node: memory, cores, disks and the ways to them */
     char calibration[SPEC_NAME_SIZE];
 } SpecCluster;
 
@@ -147,13 +149,12 @@ typedef struct SpecTraining {
 
 /* Which pipeline rank holds a model stage: around the ranks again and again, there and back, or two copies of the model
  * from both ends. */
-typedef enum { SPEC_PLACE_LOOP, SPEC_PLACE_V, SPEC_PLACE_BIDIRECTIONAL } SpecStagePlacement;
 
 /* Op orders from a file; spec/orders.h reads the text. */
 typedef struct SpecOrders {
     const char *text; /* a line a rank, interned: lives as long as the program; NULL: no file */
     int ranks, chunks, microbatches;
-    SpecStagePlacement placement;
+    SimPlacement placement;
 } SpecOrders;
 
 typedef struct SpecParallel {
@@ -194,12 +195,6 @@ typedef struct SpecExecution {
     char cuda_graph[SPEC_NAME_SIZE]; /* "" none; what is captured, in the framework's words */
     unsigned overlap;                /* bits of SpecOverlap; SPEC_AUTO has its own bit */
 } SpecExecution;
-
-#define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */
-
-typedef struct SpecOffload {
-    int activation_layers; /* of each model stage, the first ones; 0: none; or SPEC_AUTO */
-} SpecOffload;
 
 /* --- what a search may try --- */
 
@@ -258,32 +253,35 @@ static inline bool spec_follows_recipes(unsigned overlap)
     return (overlap & both) == both;
 }
 
-/* `overlap` and, in runs that follow recipes, the overlap of messages where stages are interleaved. */
-static inline unsigned spec_pipeline_overlap(const SpecFramework *framework, unsigned overlap,
-                                             bool interleaved)
-{
-    const bool recipe = interleaved && spec_follows_recipes(overlap);
-    return overlap | (recipe ? framework->defaults.recipe_overlap & SPEC_OVERLAP_PIPELINE : 0u);
-}
-
 /* What runs beside compute: execution.overlap and, in runs that follow them, what the framework's recipes switch on:
  * messages where stages are interleaved; transfers of tensor ranks of models without experts where the group is inside
  * one node, beyond which there is no NVLink.   Source: [MegatronRecipes], [TransformerEngine] comm_gemm_overlap */
 unsigned spec_overlap(const Spec *spec);
-/* parallel.schedule; of op orders from a file the named schedule that software treats them as: all forwards first is GPipe
- * (breadth-first over chunks), other whole passes around the ranks 1F1B (interleaved); SPEC_SCHEDULE_FILE for the rest. */
-SpecSchedule spec_schedule_kind(const Spec *spec);
+/* SimTrait of parallel.schedule; of op orders from a file those of the named schedules that software treats them as: all
+ * forwards first is GPipe (breadth-first over chunks), other whole passes around the ranks 1F1B (interleaved). */
+unsigned spec_schedule_traits(const Spec *spec);
 /* Micro-batches whose LM head's weight gradient is computed when the last stage's passes are over: of runs that follow
  * recipes, of models without experts in a pipeline of 1F1B or interleaved stages, ZeRO 0 and 1.   Source: [MegatronRecipes] */
 int spec_deferred_heads(const Spec *spec);
 
-/* Whether compute waits for the messages that it sends to the next pipeline rank, `overlap` as in execution.overlap. */
-static inline bool spec_waits_for_sends(const SpecFramework *framework, unsigned overlap,
-                                        SpecSchedule schedule)
+/* Whether compute waits for the messages that it sends to the next pipeline rank. */
+bool spec_waits_for_sends(const Spec *spec);
+/* Flags of execution.overlap that change a step with this ZeRO stage on so many replicas and pipeline ranks. */
+unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t replicas, int pipeline);
+/* ZeRO-3: units of parameters that are gathered before compute asks for them. */
+int spec_prefetch_units(const Spec *spec);
+/* With weight gradients apart, ranks step on the norm of what they know and check it in the next step. */
+bool spec_validates_later(const Spec *spec);
+/* The largest ZeRO stage that the software has. */
+int spec_most_zero(const SpecFramework *framework, int pipeline);
+
+/* Which pipeline rank holds which stage, whether the schedule is named or given as orders. */
+static inline SimPlacement spec_stage_placement(const SpecParallel *parallel)
 {
-    const bool hides = (overlap & SPEC_OVERLAP_PIPELINE) != 0 &&
-                       !(framework->pipeline.p2p_overlap_needs_chunks && schedule == SPEC_SCHEDULE_1F1B);
-    return framework->pipeline.p2p_blocking && !hides;
+    const SimSchedule *schedule = sim_schedule_at((int)parallel->schedule);
+    return schedule != NULL                           ? schedule->placement
+           : parallel->schedule == SPEC_SCHEDULE_FILE ? parallel->orders.placement
+                                                      : SIM_PLACE_LOOP;
 }
 
 /* Micro-batches that one pipeline works off in a step. */

@@ -85,7 +85,11 @@ static void test_help_of_fields(void)
 /* What is in the tree is what the table of commands says today. */
 static void test_generated_files_are_fresh(void)
 {
-    static const char *const rows[][2] = {{"--man", "docs/orrery.1"}, {"--bash", "completions/orrery.bash"}};
+    static const char *const rows[][2] = {{"--man", "docs/orrery.1"},
+                                          {"--bash", "completions/orrery.bash"},
+                                          {"--zsh", "completions/_orrery"},
+                                          {"--fish", "completions/orrery.fish"},
+                                          {"--glossary", "docs/GLOSSARY.md"}};
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         CliRun run = cli_run(NULL, CLI_WORDS("help", rows[i][0]));
         cli_assert_done(&run, rows[i][0]);
@@ -170,7 +174,7 @@ static void test_wrong_sets(void)
         {"execution.attention=flash9", "execution.attention"},
         {"cluster.preset=dgx-a100-80bg", "dgx-a100-80gb"},
         {"parallel.order=dp-tp-cp-ep", "parallel.order"},
-        {"offload=optimizer", "offload"},
+        {"offload=optimiser", "offload"},
     };
     g_autofree char *example = cli_source(EXAMPLE);
     char *folder = cli_scratch_new();

@@ -94,8 +94,8 @@ static void test_room(void)
     g_assert_nonnull(strstr(none.out, "DOES NOT FIT (83.3 of 74.5 GiB)"));
     g_assert_nonnull(strstr(none.out, "Makes room  parallel.zero=1, training.recompute=full, "
                                       "training.micro_batch=1"));
-    g_assert_nonnull(strstr(tight.out, "just fits (24.7 of 24.7 GiB)"));
-    g_assert_nonnull(strstr(tight.out, "Just fits: peak and context of stage 0"));
+    g_assert_nonnull(strstr(tight.out, "AT THE EDGE (24.7 of 24.7 GiB)"));
+    g_assert_nonnull(strstr(tight.out, "At the edge: peak and context of stage 0"));
     cli_run_clear(&none);
     cli_run_clear(&tight);
     cli_run_clear(&old);

@@ -21,9 +21,9 @@ static void check_error(GError *error)
 
 static SimPlacement placement_of(const SpecOrders *orders)
 {
-    return orders->placement == SPEC_PLACE_LOOP ? SIM_PLACE_LOOP
-           : orders->placement == SPEC_PLACE_V  ? SIM_PLACE_V
-                                                : SIM_PLACE_BIDIRECTIONAL;
+    return orders->placement == SIM_PLACE_LOOP ? SIM_PLACE_LOOP
+           : orders->placement == SIM_PLACE_V  ? SIM_PLACE_V
+                                               : SIM_PLACE_BIDIRECTIONAL;
 }
 
 static SimOrder *orders_of(const SpecOrderTable *table, OrrArena *arena)

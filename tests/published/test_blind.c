@@ -71,6 +71,38 @@ static void third_set(void)
     check_set("third.json", 53, 0.13, 0.15, 0.75);
 }
 
+/* Of all runs with a measured memory, in the ledger and the blind sets: how many the reserve covers, and how many that ran
+ * are said not to fit. */
+static void memory_reserve(void)
+{
+    LedgerMemory sum = {0};
+    char *folder = orr_scenarios_dir(NULL);
+    static const char *const kinds[] = {"measurements", "blind"};
+    for (gsize k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        g_autofree char *path = g_build_filename(folder, kinds[k], NULL);
+        g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+        g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+        GError *error = NULL;
+        Ledger ledger;
+        for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir))
+            g_ptr_array_add(paths, g_build_filename(path, name, NULL));
+        ledger_replay((const char *const *)paths->pdata, (int)paths->len, NULL, search_choose, NULL, NULL,
+                      &ledger, &error);
+        g_assert_no_error(error);
+        sum.rows += ledger.memory.rows;
+        sum.covered += ledger.memory.covered;
+        sum.none += ledger.memory.none;
+        sum.edge += ledger.memory.edge;
+        ledger_clear(&ledger);
+    }
+    printf("memory: %d rows, %d within prediction and reserve, %d at the edge, %d called out of memory\n",
+           sum.rows, sum.covered, sum.edge, sum.none);
+    g_assert_cmpint(sum.rows, >=, 190);
+    g_assert_cmpfloat(sum.covered, >=, 0.98 * sum.rows);
+    g_assert_cmpfloat(sum.none, <=, 0.05 * sum.rows);
+    g_free(folder);
+}
+
 static void check_sum(const char *name, const char *expected)
 {
     char *path = path_of(name), *text = NULL, *sum = NULL;
@@ -96,5 +128,6 @@ int main(int argc, char **argv)
     g_test_add_func("/blind/second", second_set);
     g_test_add_func("/blind/third", third_set);
     g_test_add_func("/blind/as-written", as_written);
+    g_test_add_func("/blind/memory-reserve", memory_reserve);
     return g_test_run();
 }

@@ -18,7 +18,7 @@ static inline void fixture_vary(Spec *spec, int number)
 {
     if (spec->search.schedule == 0) /* whatever the framework has */
         spec->search.schedule =
-            ((1u << SPEC_SCHEDULE_COUNT) - 1) & ~(1u << SPEC_SCHEDULE_ZB_AUTO | 1u << SPEC_SCHEDULE_FILE);
+            ((1u << sim_schedule_words.count) - 1) & ~(1u << sim_schedule_index("zb-auto"));
     spec->search.zero = (SpecChoices){.count = 4, .value = {0, 1, 2, 3}};
     if (number % 5 == 1) {
         const gsize count = G_N_ELEMENTS(fixture_orders),

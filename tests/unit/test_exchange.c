@@ -19,11 +19,11 @@ static bool round_trip(const OrrJson *scenario, const char *where, ExchangeForma
     g_autoptr(GString) text = g_string_new(NULL);
     g_auto(ExchangeLoss) loss;
     exchange_loss_init(&loss);
-    g_autofree char *what = g_strdup_printf("%s as %s", where, exchange_words_format.words[format]);
+    g_autofree char *what = g_strdup_printf("%s as %s", where, orr_word(&exchange_words_format, format));
     spec_load_json(scenario, where, NULL, false, before, NULL, &error);
     g_assert_no_error(error);
     if (!exchange_export(before, scenario, format, text, NULL, &error)) {
-        g_assert_true(g_str_has_prefix(error->message, exchange_words_format.words[format]));
+        g_assert_true(g_str_has_prefix(error->message, orr_word(&exchange_words_format, format)));
         g_error_free(error);
         return false;
     }
@@ -80,7 +80,7 @@ static void test_round_trips(void)
     trip_folder("examples", trips);
     trip_folder("measurements", trips);
     for (int format = FIRST; format <= LAST; format++) {
-        g_test_message("%s: %d round trips", exchange_words_format.words[format], trips[format]);
+        g_test_message("%s: %d round trips", orr_word(&exchange_words_format, format), trips[format]);
         g_assert_cmpint(trips[format], >, 5);
     }
 }

@@ -348,8 +348,8 @@ static void test_exports(void)
         Exported result = exported(cases[i].framework, cases[i].sets, cases[i].format);
         g_assert_cmpstr(result.error, ==, NULL);
         g_autofree char *changes = joined(result.loss.changes);
-        g_test_message("%s as %s: %s", cases[i].framework, exchange_words_format.words[cases[i].format],
-                       changes);
+        g_test_message("%s as %s: %s", cases[i].framework,
+                       orr_word(&exchange_words_format, (int)cases[i].format), changes);
         if (cases[i].changes != NULL)
             g_assert_nonnull(strstr(changes, cases[i].changes));
         else

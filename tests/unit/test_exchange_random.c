@@ -132,7 +132,7 @@ static void check_trip(const OrrJson *scenario, const Spec *before, const GStrin
     OrrJsonDoc *back = imported(text, NULL);
     spec_load_json(orr_json_root(back), "back", NULL, false, after, NULL, &error);
     g_assert_no_error(error);
-    g_assert_cmpint(differences(before, after, exchange_words_format.words[format]), ==, 0);
+    g_assert_cmpint(differences(before, after, orr_word(&exchange_words_format, format)), ==, 0);
     orr_json_free(back);
 
     OrrJsonDoc *base = orr_json_copy(scenario, "base"), *comment = comment_of(text, format);
@@ -156,7 +156,7 @@ static void check_trip(const OrrJson *scenario, const Spec *before, const GStrin
             continue;
         g_hash_table_add(left_out, (gpointer)keys[i]);
         if (!says(said, keys[i]))
-            g_test_message("%s: %s: %s is lost: %s", exchange_words_format.words[format], keys[i], a, b);
+            g_test_message("%s: %s: %s is lost: %s", orr_word(&exchange_words_format, format), keys[i], a, b);
         g_assert_true(says(said, keys[i]));
     }
     orr_json_free(bare);
@@ -181,7 +181,7 @@ static void test_random(gconstpointer data)
                 trips++;
             } else { /* says which field the framework cannot do */
                 g_auto(GStrv) words = g_strsplit(error->message, ": ", 3);
-                g_assert_cmpstr(words[0], ==, exchange_words_format.words[format]);
+                g_assert_cmpstr(words[0], ==, orr_word(&exchange_words_format, format));
                 g_assert_true(g_str_has_prefix(words[1], "model") || strchr(words[1], '.') != NULL);
                 g_error_free(error);
                 refused++;
@@ -196,7 +196,8 @@ static void test_random(gconstpointer data)
     for (GList *at = keys; at != NULL; at = at->next)
         g_string_append_printf(names, " %s", (const char *)at->data);
     g_test_message("%s: %d round trips, %d refused by name; in the comment:%s",
-                   exchange_words_format.words[format], trips, refused, names->len > 0 ? names->str : " -");
+                   orr_word(&exchange_words_format, format), trips, refused,
+                   names->len > 0 ? names->str : " -");
     g_rand_free(rand);
 }
 
@@ -204,7 +205,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     for (int format = FIRST; format <= LAST; format++) {
-        g_autofree char *path = g_strdup_printf("/exchange-random/%s", exchange_words_format.words[format]);
+        g_autofree char *path =
+            g_strdup_printf("/exchange-random/%s", orr_word(&exchange_words_format, format));
         g_test_add_data_func(path, GINT_TO_POINTER(format), test_random);
     }
     return g_test_run();

@@ -16,7 +16,7 @@ static const SettingsSyntax syntaxes[FORMATS] = {SETTINGS_FLAGS, SETTINGS_DOTLIS
 static OrrJsonDoc *rule_table(ExchangeFormat format)
 {
     GError *error = NULL;
-    g_autofree char *name = g_strconcat(exchange_words_format.words[format], ".json", NULL);
+    g_autofree char *name = g_strconcat(orr_word(&exchange_words_format, format), ".json", NULL);
     g_autofree char *path = g_build_filename(ORRERY_SOURCE_SCENARIOS, "..", "tests", "rules", name, NULL);
     OrrJsonDoc *doc = orr_json_read_file(path, &error);
     g_assert_no_error(error);
@@ -76,7 +76,7 @@ static int broken(const OrrJson *table, const Spec *spec, const GString *text, E
     put(around, "kv_heads", spec->model.kv_heads);
     put(around, "layout_stages", layout_stages(&settings));
     const Rules rules = {table, &settings, around, environment, NULL};
-    const int count = rules_broken(&rules, exchange_words_format.words[format], applied);
+    const int count = rules_broken(&rules, orr_word(&exchange_words_format, format), applied);
     settings_clear(&settings);
     return count;
 }
@@ -217,7 +217,7 @@ static void check_back(const Spec *before, const GString *text, const ExchangeLo
     g_assert_no_error(error);
     spec_load_json(orr_json_root(back), "back", NULL, false, after, NULL, &error);
     g_assert_no_error(error);
-    if (differences(before, after, exchange_words_format.words[format]) > 0)
+    if (differences(before, after, orr_word(&exchange_words_format, format)) > 0)
         g_assert_cmpuint(loss->changes->len + back_loss.changes->len, >, 0);
     orr_json_free(back);
 }
@@ -247,7 +247,7 @@ static void test_rules(gconstpointer data)
             trips[drawn]++;
         } else {
             g_auto(GStrv) words = g_strsplit(error->message, ": ", 3);
-            g_assert_cmpstr(words[0], ==, exchange_words_format.words[format]);
+            g_assert_cmpstr(words[0], ==, orr_word(&exchange_words_format, format));
             g_assert_true(strchr(words[1], '.') != NULL || g_str_has_prefix(words[1], "model"));
             refused++;
         }
@@ -259,7 +259,7 @@ static void test_rules(gconstpointer data)
         met += g_array_index(applied, int, i) > 0 ? 1 : 0;
     g_test_message(
         "%s: %d winners of searches and %d drawn scenarios exported, %d refused by name; %d of %d rules met",
-        exchange_words_format.words[format], trips[0], trips[1], refused, met, rules);
+        orr_word(&exchange_words_format, format), trips[0], trips[1], refused, met, rules);
     g_assert_cmpint(breaks, ==, 0);
     g_assert_cmpint(trips[0], ==, WINNERS);
     g_assert_cmpint(trips[1], ==, DRAWN);
@@ -308,7 +308,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/exchange-rules/seen", test_seen);
     for (int format = 0; format < FORMATS; format++) {
-        g_autofree char *path = g_strdup_printf("/exchange-rules/%s", exchange_words_format.words[format]);
+        g_autofree char *path =
+            g_strdup_printf("/exchange-rules/%s", orr_word(&exchange_words_format, format));
         g_test_add_data_func(path, GINT_TO_POINTER(format), test_rules);
     }
     return g_test_run();

@@ -175,7 +175,10 @@ static void test_left_to_others(void)
     assert_at(doc, "execution.framework", "\"transformers-deepspeed\""); /* only its trainer knows "auto" */
     g_assert_nonnull(strstr(said->str, "--set training.global_batch=... --set training.micro_batch=... "
                                        "--set training.precision=..."));
-    g_assert_nonnull(strstr(said->str, "optimizer states on the host are not simulated"));
+    assert_at(doc, "offload.scheme", "\"zero3-offload\"");
+    assert_at(doc, "offload.optimizer.tier", "\"host\"");
+    assert_at(doc, "offload.weights.tier", "\"gpu\"");
+    assert_at(doc, "offload.pinned", "true");
     orr_json_free(doc);
     doc = import("{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":1}}", said);
     assert_at(doc, "execution.framework", "\"deepspeed\"");

@@ -22,7 +22,7 @@ static SimPlan stage_plan(OrrArena *arena, int layers, int offloaded, int64_t fo
         SimSegment *segment = &stage->segments[i];
         segment->forward = fixture_work(SIM_PART_COMPUTE, forward_ps);
         segment->backward_input = fixture_work(SIM_PART_COMPUTE, backward_ps);
-        segment->activation_bytes = KEPT;
+        segment->activation_bytes = segment->leaving_bytes = KEPT;
         if (i < offloaded)
             segment->copy_out = segment->copy_back = fixture_work(SIM_PART_OFFLOAD, copy_ps);
     }

@@ -6,7 +6,7 @@
 
 #include "report/report.h"
 #include "search/choose.h"
-#include "sim/schedule.h"
+#include "schedule/schedule.h"
 #include "spec/orders.h"
 #include "tests/unit/test_spec_support.h"
 
@@ -26,14 +26,14 @@ static void test_shapes(void)
     static const struct {
         const char *text;
         int ranks, chunks, microbatches;
-        SpecStagePlacement placement;
+        SimPlacement placement;
         int64_t ops_of_rank_0;
     } CASES[] = {
-        {"0F0 0B0", 1, 1, 1, SPEC_PLACE_LOOP, 2},
-        {"0F0,,0F1,\t0I0 ,0W0\r\n1F0\n\n", 2, 1, 2, SPEC_PLACE_LOOP, 4},
-        {"0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0", 2, 2, 1, SPEC_PLACE_LOOP, 4},
-        {"0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0", 2, 2, 1, SPEC_PLACE_V, 4},
-        {"0F0 (3F1;0B0)OVERLAP_F_B 3B1\n1F0 1B0 2F1 2B1", 2, 2, 2, SPEC_PLACE_BIDIRECTIONAL, 3},
+        {"0F0 0B0", 1, 1, 1, SIM_PLACE_LOOP, 2},
+        {"0F0,,0F1,\t0I0 ,0W0\r\n1F0\n\n", 2, 1, 2, SIM_PLACE_LOOP, 4},
+        {"0F0,2F0,2B0,0B0\n1F0,3F0,3B0,1B0", 2, 2, 1, SIM_PLACE_LOOP, 4},
+        {"0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0", 2, 2, 1, SIM_PLACE_V, 4},
+        {"0F0 (3F1;0B0)OVERLAP_F_B 3B1\n1F0 1B0 2F1 2B1", 2, 2, 2, SIM_PLACE_BIDIRECTIONAL, 3},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         OrrArena *arena = orr_arena_new();

@@ -134,6 +134,76 @@ static void test_refused(void)
     plan_clear(&result);
 }
 
+/* Within a range the batch goes with the replicas: counts between the divisors, each with a multiple near the scenario's. */
+static void test_batch_range(void)
+{
+    const PlanOptions fixed = {.deadline_s = 30 * DAY_S},
+                      moving = {.deadline_s = 30 * DAY_S, .batch_low = 1400, .batch_high = 1700};
+    Plan stays = plan(NULL, &fixed), moves = plan(NULL, &moving);
+    int between = 0;
+    for (int i = 0; i < (int)moves.points->len; i++) {
+        const PlanPoint *point = at(&moves, i);
+        if (point->reason != NULL)
+            continue;
+        g_assert_cmpint(point->global_batch, >=, 1400);
+        g_assert_cmpint(point->global_batch, <=, 1700);
+        g_assert_cmpint(point->global_batch % point->data, ==, 0);
+        between += 1536 % point->data != 0;
+        if (1536 % point->data == 0 && point->data <= 32)
+            g_assert_cmpint(point->global_batch, ==, 1536);
+    }
+    g_assert_cmpint(between, >, 0);
+    g_assert_cmpint(at(&moves, moves.chosen)->gpus, <,
+                    at(&stays, stays.chosen)->gpus); /* 1,152 or so, not 1,536 */
+    g_assert_cmpfloat(at(&moves, moves.chosen)->days, <=, 30);
+    plan_clear(&stays);
+    plan_clear(&moves);
+}
+
+/* With degrees left to a search, counts between the doublings; none much larger than the deadline needs. */
+static void test_between_doublings(void)
+{
+    static const char *const sets[] = {"parallel.pipeline=\"auto\"", "parallel.virtual_stages=1",
+                                       "parallel.schedule=1f1b", "parallel.data=\"auto\"", NULL};
+    const PlanOptions options = {.deadline_s = 25 * DAY_S, .batch_low = 1400, .batch_high = 1700};
+    Plan result = plan(sets, &options);
+    const PlanPoint *answer = at(&result, result.chosen);
+    bool odd = false;
+    for (int i = 0; i < (int)result.points->len; i++) {
+        const int gpus = at(&result, i)->gpus;
+        odd |= (gpus & (gpus - 1)) != 0;
+        if (i > 0)
+            g_assert_cmpint(gpus, >, at(&result, i - 1)->gpus);
+    }
+    g_assert_true(odd);
+    g_assert_cmpint(answer->gpus, <, 2048);
+    g_assert_cmpfloat(answer->days, <=, 25);
+    plan_clear(&result);
+}
+
+/* Scaling is against the best row, so none has more than all. */
+static void test_scaling(void)
+{
+    const PlanOptions options = {.budget_usd = 0};
+    Plan result = plan(NULL, &options);
+    double most = 0;
+    for (int i = 0; i < (int)result.points->len; i++)
+        most = fmax(most, at(&result, i)->efficiency_frac);
+    g_assert_cmpfloat(fabs(most - 1), <, 1e-12);
+    plan_clear(&result);
+}
+
+static void test_nearest_counts(void)
+{
+    int below = 0, above = 0;
+    const PlanOptions options = {.deadline_s = 30 * DAY_S};
+    Plan result = plan(NULL, &options);
+    plan_nearest_counts(&result, 500, &below, &above);
+    g_assert_cmpint(below, ==, 384); /* 6 and 8 replicas of 64 share 1,536; 7 do not */
+    g_assert_cmpint(above, ==, 512);
+    plan_clear(&result);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -142,5 +212,9 @@ int main(int argc, char **argv)
     g_test_add_func("/plan/budget", test_budget);
     g_test_add_func("/plan/micro-batch", test_micro_batch);
     g_test_add_func("/plan/refused", test_refused);
+    g_test_add_func("/plan/batch-range", test_batch_range);
+    g_test_add_func("/plan/between-doublings", test_between_doublings);
+    g_test_add_func("/plan/scaling", test_scaling);
+    g_test_add_func("/plan/nearest-counts", test_nearest_counts);
     return g_test_run();
 }

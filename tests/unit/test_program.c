@@ -469,7 +469,7 @@ static void generate_broken(const SimScheduleShape *shape, int rank, OrrArena *a
 
 static void test_broken_orders(void)
 {
-    static const SimSchedule SCHEDULE = {"mine", "", SIM_PLACE_LOOP, 0, NULL, generate_broken, NULL};
+    static const SimSchedule SCHEDULE = {.name = "mine", .generate = generate_broken};
     for (size_t i = 0; i < G_N_ELEMENTS(BROKEN); i++) {
         OrrArena *arena = orr_arena_new();
         GError *error = NULL;

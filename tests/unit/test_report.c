@@ -111,7 +111,7 @@ static void fill_spec(Spec *spec)
                                     .expert = 1,
                                     .expert_tensor = 1,
                                     .zero = 1,
-                                    .schedule = SPEC_SCHEDULE_1F1B};
+                                    .schedule = sim_schedule_index("1f1b")};
 }
 
 static void fill_stages(Fixture *f, int count)
@@ -147,6 +147,9 @@ static Fixture *fixture_new(void)
     report->parameters = report->active_parameters = 175e9;
     report->gpus = 16;
     report->fits = true;
+    report->memory_verdict = REPORT_MEMORY_FITS;
+    report->memory_odds = 1;
+    report->verbose = true;
     report->step_ps = 64 * MS + 2;
     report->tokens_per_s = 229064.5;
     report->tokens_per_s_per_gpu = 14316.53;
@@ -365,6 +368,7 @@ static void test_text_says_it(void)
             g_error("\"%s\" is missing in\n%s", said[i], out->str);
     }
     f->report.fits = false;
+    f->report.memory_verdict = REPORT_MEMORY_NONE;
     f->report.short_bytes = 3 * GIB;
     g_string_truncate(out, 0);
     report_write_text(&f->report, out);

@@ -264,17 +264,19 @@ static void test_choose_schedule(void)
     spec_load_json(orr_json_root(doc), "schedule", NULL, true, spec, NULL, &error);
     orr_json_free(doc);
     g_assert_no_error(error);
-    spec->execution.framework.pipeline.schedules = 1u << SPEC_SCHEDULE_GPIPE | 1u << SPEC_SCHEDULE_1F1B;
+    spec->execution.framework.pipeline.schedules =
+        1u << sim_schedule_index("gpipe") | 1u << sim_schedule_index("1f1b");
     g_assert_true(search_choose(spec, chosen, &error));
-    g_assert_true(chosen->parallel.schedule == SPEC_SCHEDULE_GPIPE ||
-                  chosen->parallel.schedule == SPEC_SCHEDULE_1F1B);
-    spec->search.schedule = 1u << SPEC_SCHEDULE_ZB_H1; /* the scenario's word before the framework's */
+    g_assert_true(chosen->parallel.schedule == sim_schedule_index("gpipe") ||
+                  chosen->parallel.schedule == sim_schedule_index("1f1b"));
+    spec->search.schedule =
+        1u << sim_schedule_index("zb-h1"); /* the scenario's word before the framework's */
     g_assert_true(search_choose(spec, chosen, &error));
-    g_assert_cmpint(chosen->parallel.schedule, ==, SPEC_SCHEDULE_ZB_H1);
+    g_assert_cmpint(chosen->parallel.schedule, ==, sim_schedule_index("zb-h1"));
     spec->search.schedule = spec->execution.framework.pipeline.schedules = 0;
     spec->cluster.accelerator.memory_bytes = 8e9; /* nothing fits */
     g_assert_true(search_choose(spec, chosen, &error));
-    g_assert_cmpint(chosen->parallel.schedule, !=, SPEC_SCHEDULE_NAIVE);
+    g_assert_cmpint(chosen->parallel.schedule, !=, sim_schedule_index("naive"));
     g_assert_cmpuint(chosen->search.schedule, ==, 0);
 }
 

@@ -23,7 +23,7 @@ static void describe(const Spec *spec)
         spec->execution.overlap, spec->parallel.embedding_as_layer, spec->parallel.loss_as_layer);
 }
 
-static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *gaps)
+static void check_point(SearchWorker *worker, SearchSpace *space, SearchId id, Gap *gaps)
 {
     const double capacity = space->spec->cluster.accelerator.memory_bytes;
     SearchRun run;
@@ -35,11 +35,11 @@ static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *
     spec_check(spec, "point", &error);
     g_assert_no_error(error);
     g_assert_true(search_simulate(space, id, capacity, &run));
-    search_bound_point(lane, id, &least_ps, &least_bytes);
+    search_bound_point(worker, id, &least_ps, &least_bytes);
     const SearchGroup *group = &space->groups[id.group];
-    g_assert_cmpint(search_deal_pairs(&group->deals->deal[id.deal])
-                        ? search_bound_group_pairs(lane->tables, group)
-                        : search_bound_group(lane->tables, group),
+    g_assert_cmpint(search_partition_pairs(&group->partitions->partition[id.partition])
+                        ? search_bound_group_pairs(worker->tables, group)
+                        : search_bound_group(worker->tables, group),
                     <=, run.step_ps);
     const double needed = run.peak_bytes + spec->execution.framework.allocator.context_bytes;
     if (least_ps > run.step_ps || least_bytes > needed + 1)
@@ -48,7 +48,7 @@ static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *
     g_assert_cmpfloat(least_bytes, <=, needed + 1);
     int64_t replay_ps = 0;
     double replay_bytes = 0;
-    search_replay_point(lane, id, &replay_ps, &replay_bytes);
+    search_replay_point(worker, id, &replay_ps, &replay_bytes);
     if (replay_ps > run.step_ps || replay_bytes > needed + 1)
         describe(spec);
     g_assert_cmpint(replay_ps, >=, least_ps);
@@ -64,17 +64,17 @@ static void check_point(SearchLane *lane, SearchSpace *space, SearchId id, Gap *
 
 static SearchId random_id(GRand *rand, SearchSpace *space)
 {
-    g_autofree SpecRecompute *extents = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
+    g_autofree SpecRecompute *recomputes = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
     for (;;) {
         SearchId id = {.group = g_rand_int_range(rand, 0, space->group_count)};
         const SearchGroup *group = &space->groups[id.group];
-        id.deal = (int16_t)g_rand_int_range(rand, 0, group->deals->count);
-        if (!search_deal_valid(space, group, &group->deals->deal[id.deal]))
+        id.partition = (int16_t)g_rand_int_range(rand, 0, group->partitions->count);
+        if (!search_partition_valid(space, group, &group->partitions->partition[id.partition]))
             continue;
         int policies = 0;
         g_free(search_policies(space, group, &policies));
-        id.extent =
-            (int16_t)g_rand_int_range(rand, 0, search_extents(space, &group->deals->deal[id.deal], extents));
+        id.recompute = (int16_t)g_rand_int_range(
+            rand, 0, search_recomputes(space, &group->partitions->partition[id.partition], recomputes));
         id.policy = g_rand_int_range(rand, 0, policies);
         return id;
     }
@@ -86,10 +86,10 @@ static void check_space(const Spec *spec, GRand *rand, int points, Gap *gaps)
     if (search_space_count(space) > 0) {
         SearchTables *tables = search_tables_new(space);
         search_tables_fill(tables, 0, tables->count, 1, 0, 1);
-        SearchLane *lane = search_lane_new(space, tables);
+        SearchWorker *worker = search_worker_new(space, tables);
         for (int k = 0; k < points; k++)
-            check_point(lane, space, random_id(rand, space), gaps);
-        search_lane_free(lane);
+            check_point(worker, space, random_id(rand, space), gaps);
+        search_worker_free(worker);
         search_tables_free(tables);
     }
     search_space_free(space);
@@ -97,7 +97,7 @@ static void check_space(const Spec *spec, GRand *rand, int points, Gap *gaps)
 
 static void print_gaps(const Gap *gaps)
 {
-    for (int i = 0; i < SPEC_SCHEDULE_COUNT; i++)
+    for (int i = 0; i < sim_schedule_words.count; i++)
         if (gaps[i].count > 0)
             g_test_message(
                 "%-14s %5d points, bounds below by: time %.2f %%, replayed %.2f %%; memory %.2f %%, "
@@ -110,7 +110,7 @@ static void print_gaps(const Gap *gaps)
 static void test_bounds(void)
 {
     GRand *rand = g_rand_new_with_seed(20260101);
-    Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
+    Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
     for (int i = 0; i < 80; i++) {
         g_autofree Spec *spec = fixture_space(rand, i, false);
         check_space(spec, rand, 120, gaps);
@@ -125,12 +125,12 @@ static void test_hosts(void)
     static const char *const frameworks[] = {"nanotron-2025", "nanotron", "deepspeed"};
     for (gsize f = 0; f < G_N_ELEMENTS(frameworks); f++) {
         GRand *rand = g_rand_new_with_seed(20260101);
-        Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
+        Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
         for (int i = 0; i < 24; i++) {
             g_autofree Spec *spec = fixture_space_of(rand, i, false, frameworks[f]);
             check_space(spec, rand, 60, gaps);
         }
-        g_assert_cmpint(gaps[SPEC_SCHEDULE_1F1B].count, >, 100);
+        g_assert_cmpint(gaps[sim_schedule_index("1f1b")].count, >, 100);
         g_rand_free(rand);
     }
 }
@@ -139,18 +139,18 @@ static void test_hosts(void)
 static void test_pairs(void)
 {
     GRand *rand = g_rand_new_with_seed(5);
-    Gap gaps[SPEC_SCHEDULE_COUNT] = {{0}};
+    Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
     for (int i = 0; i < 60; i++) {
         g_autofree Spec *spec = fixture_space(rand, 4 * i + 3, false);
         spec->parallel.schedule = (SpecSchedule)SPEC_AUTO;
-        spec->search.schedule = 1u << SPEC_SCHEDULE_DUALPIPE | 1u << SPEC_SCHEDULE_DUALPIPEV;
+        spec->search.schedule = 1u << sim_schedule_index("dualpipe") | 1u << sim_schedule_index("dualpipev");
         spec->model.moe.dense_layers = g_rand_int_range(rand, 0, spec->model.layers);
         spec->cluster.scale_out_bytes_per_s_per_gpu /= 1 << g_rand_int_range(rand, 0, 8);
         check_space(spec, rand, 60, gaps);
     }
     print_gaps(gaps);
-    g_assert_cmpint(gaps[SPEC_SCHEDULE_DUALPIPE].count, >, 100);
-    g_assert_cmpint(gaps[SPEC_SCHEDULE_DUALPIPEV].count, >, 100);
+    g_assert_cmpint(gaps[sim_schedule_index("dualpipe")].count, >, 100);
+    g_assert_cmpint(gaps[sim_schedule_index("dualpipev")].count, >, 100);
     g_rand_free(rand);
 }
 

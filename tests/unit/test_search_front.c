@@ -1,7 +1,7 @@
 /* tests/unit/test_search_front.c - searches of several machines: the common front against every point of all of them. */
 #include <string.h>
 
-#include "search/front.h"
+#include "search/pareto.h"
 #include "tests/unit/search_fixture.h"
 
 static Spec *scenario(const char *cluster, const char *search)
@@ -69,15 +69,15 @@ static void test_front(void)
     const Spec *kinds[] = {a, h}, *each[] = {a, a, a, h, h, h};
     const SearchOptions options = {.exhaustive = true, .jobs = 2};
     g_autoptr(GArray) points = every_point(each, nodes, 6);
-    SearchFront front;
+    SearchPareto front;
     GError *error = NULL;
     bool seen[6] = {false};
-    search_front_run(kinds, 2, &options, &front, &error);
+    search_pareto_run(kinds, 2, &options, &front, &error);
     g_assert_no_error(error);
     g_assert_true(front.priced);
     g_assert_cmpint(front.count, ==, 6);
     for (guint i = 0; i < front.front->len; i++) { /* nothing beats what is on it */
-        const SearchFrontPoint *on = &g_array_index(front.front, SearchFrontPoint, i);
+        const SearchParetoPoint *on = &g_array_index(front.front, SearchParetoPoint, i);
         const Point mine = {on->machine, on->run->step_ps, on->run->reserved_bytes, on->cost};
         seen[on->machine] = true;
         for (guint k = 0; k < points->len; k++) {
@@ -91,14 +91,14 @@ static void test_front(void)
         const Point *point = &g_array_index(points, Point, k);
         bool covered = false;
         for (guint i = 0; i < front.front->len && !covered; i++) {
-            const SearchFrontPoint *on = &g_array_index(front.front, SearchFrontPoint, i);
+            const SearchParetoPoint *on = &g_array_index(front.front, SearchParetoPoint, i);
             const Point mine = {on->machine, on->run->step_ps, on->run->reserved_bytes, on->cost};
             covered = as_good(&mine, point);
         }
         g_assert_true(covered);
     }
     g_assert_cmpint(seen[0] + seen[1] + seen[2] + seen[3] + seen[4] + seen[5], >, 1);
-    search_front_clear(&front);
+    search_pareto_clear(&front);
 }
 
 /* Pruned: the best of every machine, and the ends of the front in time and cost, are those of simulating everything. */
@@ -107,25 +107,25 @@ static void test_pruned(void)
     g_autofree Spec *a = scenario(A100, "\"nodes\":{\"min\":1,\"max\":2}"),
                     *h = scenario(H100, "\"nodes\":{\"min\":1,\"max\":2}");
     const Spec *kinds[] = {a, h};
-    SearchFront front[2];
+    SearchPareto front[2];
     double least[2] = {G_MAXDOUBLE, G_MAXDOUBLE};
     for (int i = 0; i < 2; i++) {
         const SearchOptions options = {.exhaustive = i == 1, .jobs = 2};
         GError *error = NULL;
-        search_front_run(kinds, 2, &options, &front[i], &error);
+        search_pareto_run(kinds, 2, &options, &front[i], &error);
         g_assert_no_error(error);
         g_assert_cmpint(front[i].count, ==, 4);
         for (guint k = 0; k < front[i].front->len; k++)
-            least[i] = MIN(least[i], g_array_index(front[i].front, SearchFrontPoint, k).cost);
+            least[i] = MIN(least[i], g_array_index(front[i].front, SearchParetoPoint, k).cost);
     }
     for (int m = 0; m < 4; m++)
         g_assert_cmpint(g_array_index(front[0].machines[m].result.best, SearchRun, 0).step_ps, ==,
                         g_array_index(front[1].machines[m].result.best, SearchRun, 0).step_ps);
     g_assert_cmpfloat(least[0], ==, least[1]);
-    g_assert_cmpint(g_array_index(front[0].front, SearchFrontPoint, 0).run->step_ps, ==,
-                    g_array_index(front[1].front, SearchFrontPoint, 0).run->step_ps);
-    search_front_clear(&front[0]);
-    search_front_clear(&front[1]);
+    g_assert_cmpint(g_array_index(front[0].front, SearchParetoPoint, 0).run->step_ps, ==,
+                    g_array_index(front[1].front, SearchParetoPoint, 0).run->step_ps);
+    search_pareto_clear(&front[0]);
+    search_pareto_clear(&front[1]);
 }
 
 /* A machine without an answer says why and leaves the others alone; without any the search fails. */
@@ -136,15 +136,15 @@ static void test_refused(void)
     g_autofree Spec *none = scenario(A100, "\"nodes\":[5],\"tensor\":[1],\"pipeline\":[1]");
     const Spec *kinds[] = {some};
     const SearchOptions options = {.jobs = 1};
-    SearchFront front;
+    SearchPareto front;
     GError *error = NULL;
-    search_front_run(kinds, 1, &options, &front, &error);
+    search_pareto_run(kinds, 1, &options, &front, &error);
     g_assert_no_error(error);
     g_assert_nonnull(strstr(front.machines[0].reason, "no assignment"));
     g_assert_null(front.machines[1].reason);
     g_assert_cmpuint(front.front->len, >, 0);
     g_autoptr(GString) json = g_string_new(NULL);
-    search_front_write_json(&front, json);
+    search_pareto_write_json(&front, json);
     OrrJsonDoc *doc = orr_json_parse(json->str, json->len, "json", &error);
     g_assert_no_error(error);
     const OrrJson *machines = orr_json_member(orr_json_root(doc), "machines"),
@@ -155,11 +155,11 @@ static void test_refused(void)
     g_assert_nonnull(orr_json_member(orr_json_first(pareto), "step_usd"));
     orr_json_free(doc);
     g_autoptr(GString) text = g_string_new(NULL);
-    search_front_write_text(&front, text);
+    search_pareto_write_text(&front, text);
     g_assert_nonnull(strstr(text->str, "USD of all tokens"));
-    search_front_clear(&front);
+    search_pareto_clear(&front);
     kinds[0] = none;
-    g_assert_false(search_front_run(kinds, 1, &options, &front, &error));
+    g_assert_false(search_pareto_run(kinds, 1, &options, &front, &error));
     g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
     g_error_free(error);
 }

@@ -25,7 +25,7 @@ static void test_defaults(void)
     g_assert_cmpint(spec->parallel.data, ==, 4);
     g_assert_cmpint(spec->parallel.expert_tensor, ==, 4);
     g_assert_cmpint(spec->parallel.virtual_stages, ==, 1);
-    g_assert_cmpint(spec->parallel.schedule, ==, SPEC_SCHEDULE_1F1B);
+    g_assert_cmpint(spec->parallel.schedule, ==, sim_schedule_index("1f1b"));
     g_assert_cmpint(spec->training.micro_batch, ==, 1);
     g_assert_cmpint(spec->training.precision, ==, SPEC_PRECISION_BF16);
     g_assert_cmpint(spec->training.optimizer, ==, SPEC_OPTIMIZER_ADAM);
@@ -109,7 +109,7 @@ static void test_forms(void)
 static void test_derived(void)
 {
     g_autofree Spec *interleaved = test_spec("parallel.virtual_stages=2", NULL, NULL, NULL);
-    g_assert_cmpint(interleaved->parallel.schedule, ==, SPEC_SCHEDULE_INTERLEAVED);
+    g_assert_cmpint(interleaved->parallel.schedule, ==, sim_schedule_index("interleaved"));
     g_autofree Spec *v = test_spec("parallel.schedule=zb-v", NULL, NULL, NULL);
     g_assert_cmpint(v->parallel.virtual_stages, ==, 2);
     g_autofree Spec *moe =
@@ -158,7 +158,7 @@ static void test_auto(void)
     g_assert_cmpuint(spec->execution.overlap, ==, SPEC_OVERLAP_AUTO);
     spec->parallel.tensor = 2;
     spec->parallel.virtual_stages = 1;
-    spec->parallel.schedule = SPEC_SCHEDULE_1F1B;
+    spec->parallel.schedule = sim_schedule_index("1f1b");
     GError *error = NULL;
     g_assert_true(spec_complete(spec, "point", &error));
     g_assert_no_error(error);
@@ -259,7 +259,7 @@ static void check_presets(const char *path)
     g_assert_cmpfloat(spec->cluster.collectives.ring_frac, ==, 0.75); /* calibration before preset */
     g_assert_cmpfloat(spec->cluster.accelerator.model.memory_bound.norm_frac, ==, 0.625);
     static const char *const field_first[] = {"cluster.calibration=lab", "cluster.collectives.ring_frac=0.25",
-                                              NULL};
+                                              "cluster.collectives.fitted=1", NULL};
     load_tiny(path, field_first, spec, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpfloat(spec->cluster.collectives.ring_frac, ==, 0.25); /* scenario before calibration */

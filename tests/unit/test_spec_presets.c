@@ -78,20 +78,22 @@ static void test_messages(void)
     static const struct {
         const char *framework;
         unsigned overlap;
-        SpecSchedule schedule;
+        const char *schedule;
         bool waits;
-    } cases[] = {{"megatron-core", 0, SPEC_SCHEDULE_1F1B, true},
-                 {"megatron-core", SPEC_OVERLAP_PIPELINE, SPEC_SCHEDULE_1F1B, true},
-                 {"megatron-core", 0, SPEC_SCHEDULE_INTERLEAVED, true},
-                 {"megatron-core", SPEC_OVERLAP_PIPELINE, SPEC_SCHEDULE_INTERLEAVED, false},
-                 {"megatron-core-2024", SPEC_OVERLAP_PIPELINE, SPEC_SCHEDULE_1F1B, true},
-                 {"deepspeed", SPEC_OVERLAP_PIPELINE, SPEC_SCHEDULE_1F1B, false},
-                 {"meta-llama3", 0, SPEC_SCHEDULE_1F1B, false}};
+    } cases[] = {{"megatron-core", 0, "1f1b", true},
+                 {"megatron-core", SPEC_OVERLAP_PIPELINE, "1f1b", true},
+                 {"megatron-core", 0, "interleaved", true},
+                 {"megatron-core", SPEC_OVERLAP_PIPELINE, "interleaved", false},
+                 {"megatron-core-2024", SPEC_OVERLAP_PIPELINE, "1f1b", true},
+                 {"deepspeed", SPEC_OVERLAP_PIPELINE, "1f1b", false},
+                 {"meta-llama3", 0, "1f1b", false}};
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        SpecFramework framework;
-        g_assert_true(spec_load_framework(cases[i].framework, &framework, NULL));
-        g_assert_true(spec_waits_for_sends(&framework, cases[i].overlap, cases[i].schedule) ==
-                      cases[i].waits);
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        g_assert_true(spec_load_framework(cases[i].framework, &spec->execution.framework, NULL));
+        spec->execution.overlap = cases[i].overlap;
+        spec->parallel.schedule = sim_schedule_index(cases[i].schedule);
+        spec->parallel.virtual_stages = g_str_equal(cases[i].schedule, "interleaved") ? 2 : 1;
+        g_assert_true(spec_waits_for_sends(spec) == cases[i].waits);
     }
 }
 

@@ -48,8 +48,8 @@ static void test_tables(void)
 
 static void test_words(void)
 {
-    g_assert_cmpstr(spec_word(&spec_words_schedule, SPEC_SCHEDULE_1F1B), ==, "1f1b");
-    g_assert_cmpstr(spec_word(&spec_words_schedule, SPEC_SCHEDULE_DUALPIPEV), ==, "dualpipev");
+    g_assert_cmpstr(spec_word(&spec_words_schedule, sim_schedule_index("1f1b")), ==, "1f1b");
+    g_assert_cmpstr(spec_word(&spec_words_schedule, sim_schedule_index("dualpipev")), ==, "dualpipev");
     g_assert_cmpstr(spec_word(&spec_words_precision, SPEC_PRECISION_FP8_ROWWISE), ==, "fp8-rowwise");
     g_assert_cmpstr(spec_word(&spec_words_precision, SPEC_PRECISION_NVFP4), ==, "nvfp4");
     g_assert_cmpstr(spec_word(&spec_words_states, SPEC_STATES_DEEPSEEK_V3), ==, "deepseek-v3");

@@ -1,0 +1,74 @@
+/* cli/cmd_explain.c - orrery explain: what binds, what single changes would bring, what the largest loss is made of. */
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/simulate.h"
+#include "plots/plots.h"
+#include "report/explain.h"
+
+typedef struct ExplainArgs {
+    CliArgs common;
+    char *memory_reserve;
+} ExplainArgs;
+
+static ExplainLoss largest_loss(const Report *report)
+{
+    PlotLoss losses[PLOT_LOSS_COUNT];
+    int largest = 0;
+    plot_losses(report, losses);
+    for (int i = 1; i < PLOT_LOSS_COUNT; i++)
+        if (losses[i].frac > losses[largest].frac)
+            largest = i;
+    return (ExplainLoss){losses[largest].label, losses[largest].frac};
+}
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const ExplainArgs *args = (const ExplainArgs *)common;
+    const ReportOptions options = {0};
+    LedgerReserveAsk reserve;
+    if (common->format == CLI_FORMAT_CSV)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "explain: --format csv: sentences are no table; give text or json");
+    if (!ledger_reserve_parse(args->memory_reserve, &reserve, error))
+        return false;
+    CliSimulation *simulation =
+        cli_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
+    if (simulation == NULL)
+        return false;
+    g_autoptr(GString) out = g_string_new(NULL);
+    const ExplainLoss largest = largest_loss(&simulation->report);
+    Explanation explanation = report_explain(&simulation->report);
+    if (common->format == CLI_FORMAT_JSON)
+        report_explain_json(&explanation, &largest, out);
+    else
+        report_explain_text(&explanation, &largest, out);
+    report_explain_clear(&explanation);
+    cli_simulation_free(simulation);
+    return cli_output_write(common->output, out, error);
+}
+
+static const CliFlag flags[] = {
+    CLI_FLAG_MEMORY_RESERVE(ExplainArgs),
+};
+
+const CliCommand cli_command_explain = {
+    .name = "explain",
+    .usage = "SCENARIO.json",
+    .summary = "in ten sentences: what binds, what single changes would bring",
+    .help = "Says which resource a step waits for (simulated with 10 % more of each), which kernels the "
+            "largest loss is made "
+            "of, and what the five strongest changes of one field of parallel, training or execution would "
+            "bring: each is "
+            "simulated, none is guessed; the data-parallel degree follows the others. Last, what memory "
+            "rules out.\n"
+            "\n"
+            "  orrery explain scenarios/examples/gpt3-175b.json\n"
+            "  orrery explain gpt3.json --format json\n",
+    .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .flags = flags,
+    .flag_count = (int)G_N_ELEMENTS(flags),
+    .min_words = 1,
+    .max_words = 1,
+    .args_size = sizeof(ExplainArgs),
+    .run = run,
+};

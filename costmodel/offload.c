@@ -1,0 +1,120 @@
+/* costmodel/offload.c - see offload.h. */
+#include "costmodel/offload.h"
+
+#include <math.h>
+
+#include "costmodel/states.h"
+
+static int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+CostHost cost_host(const Spec *spec)
+{
+    const SpecCluster *cluster = &spec->cluster;
+    const SpecHost *host = &cluster->host;
+    const int sockets = MAX(host->sockets, 1), gpus = MAX(cluster->gpus_per_node, 1);
+    const int processes = ceil_div(gpus, sockets); /* of one socket */
+    const double link = cluster->accelerator.host_link_bytes_per_s;
+    const double port = host->pcie_root_bytes_per_s > 0 ? host->pcie_root_bytes_per_s : link;
+    const double frac = spec->offload.pinned ? host->pinned_frac : host->pageable_frac;
+    const double stream = host->dram_stream_frac * host->dram_bytes_per_s;
+    const double cores = host->core_bytes_per_s * host->cores / sockets / processes;
+    const double copy = frac * fmin(link, port);
+    return (CostHost){.copy = copy,
+                      .ordinary = fmin(copy, host->pageable_frac * fmin(link, port)),
+                      .optimizer = fmin(stream, cores),
+                      .root = frac * port,
+                      .both_ways = 2 * host->duplex_frac * copy,
+                      .dram = stream,
+                      .nvme_read = host->nvme_read_bytes_per_s,
+                      .nvme_write = host->nvme_write_bytes_per_s,
+                      .root_gpus = MIN(MAX(host->gpus_per_pcie_root, 1), gpus),
+                      .socket_gpus = processes,
+                      .node_gpus = gpus};
+}
+
+bool cost_host_casts_weights(const Spec *spec)
+{
+    return spec->execution.framework.optimizer.host_casts_weights && !spec->offload.fp32_transfer;
+}
+
+double cost_host_optimizer_bytes_per_parameter(const Spec *spec)
+{
+    const double moments = 8 * cost_optimizer_moments_ratio(spec->training.optimizer);
+    const SpecRecipeOptimizer *recipe = &spec->execution.framework.optimizer;
+    const bool scales = recipe->host_scales_gradients && spec->offload.update != SPEC_UPDATE_LAYERWISE;
+    return 2 * moments + 2 * 4 + 4 + (scales ? 8 : 0) + (cost_host_casts_weights(spec) ? 6 : 0);
+}
+
+double cost_host_optimizer_s(const Spec *spec, double parameters)
+{
+    const CostHost host = cost_host(spec);
+    const double passes = fmax(1, spec->execution.framework.optimizer.host_optimizer_passes);
+    return passes * parameters * cost_host_optimizer_bytes_per_parameter(spec) / host.optimizer;
+}
+
+double cost_offload_gradient_bytes(const Spec *spec)
+{
+    const double own = spec->execution.framework.optimizer.host_gradient_bytes;
+    const double width = spec->offload.fp32_transfer ? 4 : cost_weight_wire_bytes(spec);
+    return fmax(own, width) + cost_offload_gradient_return_bytes(spec);
+}
+
+double cost_offload_gradient_return_bytes(const Spec *spec)
+{
+    const bool returns =
+        spec->parallel.zero == 3 && spec->execution.framework.optimizer.host_gradient_returns;
+    return returns ? cost_weight_wire_bytes(spec) : 0;
+}
+
+double cost_offload_weight_bytes(const Spec *spec)
+{
+    return spec->offload.fp32_transfer ? 4 : cost_weight_wire_bytes(spec);
+}
+
+double cost_offload_state_bytes(const Spec *spec)
+{
+    const CostRecipe recipe = cost_recipe(spec);
+    return fmax(recipe.master, 4) + recipe.moments * cost_optimizer_moments_ratio(spec->training.optimizer);
+}
+
+static unsigned bit_of(CostModule module)
+{
+    switch (module) {
+    case COST_MODULE_NORM:
+        return SPEC_MODULE_LAYERNORM;
+    case COST_MODULE_MLA_UP:
+        return SPEC_MODULE_MLA_UP_PROJ;
+    case COST_MODULE_ATTENTION_CORE:
+        return SPEC_MODULE_CORE_ATTN;
+    case COST_MODULE_MLP_LINEAR:
+    case COST_MODULE_MLP_ACTIVATION:
+        return SPEC_MODULE_MLP;
+    case COST_MODULE_MOE_ACTIVATION:
+        return SPEC_MODULE_MOE_ACT | SPEC_MODULE_MOE;
+    case COST_MODULE_MOE:
+    case COST_MODULE_ROUTER:
+        return SPEC_MODULE_MOE;
+    case COST_MODULE_SHARED_EXPERT:
+        return SPEC_MODULE_SHARED_EXPERTS | SPEC_MODULE_MOE;
+    default:
+        return 0;
+    }
+}
+
+double cost_offload_module_bytes(const CostShape *shape, int layer, int layer_in_stage, unsigned modules)
+{
+    const CostRecomputeExtent extent = cost_recompute_extent(shape->spec, layer_in_stage);
+    CostGraph graph;
+    double bytes = 0;
+    cost_graph_layer(shape, layer, &graph);
+    const CostOps *forward = &graph.pass[COST_FORWARD];
+    for (int i = 0; i < forward->kept_count; i++) {
+        const CostTensor *tensor = &forward->kept[i];
+        const bool leaves = modules == 0 || (bit_of(forward->op[tensor->kept_by].module) & modules) != 0;
+        bytes += leaves && !cost_drops_tensor(shape->spec, forward, tensor, extent) ? tensor->bytes : 0;
+    }
+    return bytes;
+}

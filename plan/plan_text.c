@@ -1,0 +1,432 @@
+/* plan/plan_text.c - a plan as a page of text. Computes nothing. */
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "plan/plan.h"
+#include "report/describe.h"
+#include "report/page.h"
+
+enum { LABEL_COLUMN = 14, MAX_ROWS = 24 };
+
+#define DAY_S 86400.0
+#define GIB   1073741824.0
+
+static const PlanPoint *point_at(const Plan *plan, int index)
+{
+    return index >= 0 ? &g_array_index(plan->points, PlanPoint, (guint)index) : NULL;
+}
+
+/* --- text --- */
+
+static char *campaign_text(const PlanPoint *point)
+{
+    char text[ORR_TEXT_SIZE];
+    GString *line = g_string_new(NULL);
+    g_string_append_printf(line, "%.1f days", point->days);
+    if (point->days_high > 0)
+        g_string_append_printf(line, " (%.1f to %.1f)", point->days_low, point->days_high);
+    g_string_append_printf(line, ", %s GPU-hours", report_page_whole(text, point->gpu_hours));
+    if (point->usd > 0)
+        g_string_append_printf(line, ", %s USD", report_page_whole(text, point->usd));
+    if (point->kwh > 0)
+        g_string_append_printf(line, ", %s kWh", report_page_whole(text, point->kwh));
+    return g_string_free(line, FALSE);
+}
+
+static void write_question(const PlanPage *page, GString *out)
+{
+    const Spec *spec = page->spec;
+    const PlanOptions *options = page->options;
+    char tokens[ORR_TEXT_SIZE], parameters[ORR_TEXT_SIZE], batch[ORR_TEXT_SIZE], sequence[ORR_TEXT_SIZE];
+    g_autofree char *title =
+        g_strdup_printf("Plan: %s", spec->name[0] != '\0' ? spec->name : spec->model.name);
+    report_page_entry(out, "", 0, title);
+    const glong width = MIN(g_utf8_strlen(title, -1), report_page_width());
+    for (glong i = 0; i < width; i++)
+        g_string_append(out, "\u2500");
+    g_string_append_c(out, '\n');
+    g_autofree char *training =
+        g_strdup_printf("%s tokens, %s parameters; %s sequences of %s tokens a step, %s",
+                        orr_text_count(tokens, spec->training.tokens),
+                        orr_text_count(parameters, page->plans[0].textbook.parameters),
+                        report_page_whole(batch, spec->training.global_batch),
+                        report_page_whole(sequence, spec->training.sequence_length),
+                        spec_word(&spec_words_precision, (int)spec->training.precision));
+    report_page_entry(out, "  Training", LABEL_COLUMN, training);
+    g_autoptr(GString) asked = g_string_new(NULL);
+    if (options->deadline_s > 0)
+        g_string_append_printf(asked, "the fewest GPUs that train it in %s",
+                               orr_text_seconds(tokens, options->deadline_s));
+    else if (options->budget_usd > 0)
+        g_string_append(asked, "the fastest way");
+    else
+        g_string_append(asked, "how long it takes");
+    if (options->budget_usd > 0)
+        g_string_append_printf(asked, " for at most %s USD", report_page_whole(tokens, options->budget_usd));
+    report_page_entry(out, "  Asked", LABEL_COLUMN, asked->str);
+}
+
+/* The next smaller GPU count that fits: what just misses the deadline. */
+static const PlanPoint *fewer_that_fits(const Plan *plan)
+{
+    for (int i = plan->chosen - 1; i >= 0; i--)
+        if (point_at(plan, i)->reason == NULL && point_at(plan, i)->fits)
+            return point_at(plan, i);
+    return NULL;
+}
+
+/* "misses by 7 minutes": days alone would hide it. */
+static void append_fewer(GString *line, const PlanPoint *fewer, double deadline_s)
+{
+    char gpus[ORR_TEXT_SIZE];
+    const double over_s = fewer->days * DAY_S - deadline_s;
+    report_page_whole(gpus, fewer->gpus);
+    if (over_s < 120)
+        g_string_append_printf(line, "; %s GPUs miss it by %.0f seconds", gpus, over_s);
+    else if (over_s < 7200)
+        g_string_append_printf(line, "; %s GPUs miss it by %.0f minutes", gpus, over_s / 60);
+    else if (over_s < 2 * DAY_S)
+        g_string_append_printf(line, "; %s GPUs miss it by %.1f hours", gpus, over_s / 3600);
+    else
+        g_string_append_printf(line, "; %s GPUs would take %.1f days", gpus, fewer->days);
+}
+
+static const PlanPoint *cheapest_that_fits(const Plan *plan)
+{
+    const PlanPoint *best = NULL;
+    for (guint i = 0; i < plan->points->len; i++) {
+        const PlanPoint *point = point_at(plan, (int)i);
+        if (point->reason == NULL && point->fits && point->usd > 0 &&
+            (best == NULL || point->usd < best->usd))
+            best = point;
+    }
+    return best;
+}
+
+static void append_alternative(GString *line, const char *which, const PlanPoint *point)
+{
+    char gpus[ORR_TEXT_SIZE];
+    g_autofree char *campaign = campaign_text(point);
+    g_string_append_printf(line, "; the %s is %s GPUs: %s", which, report_page_whole(gpus, point->gpus),
+                           campaign);
+}
+
+static bool all_refused(const Plan *plan)
+{
+    for (guint i = 0; i < plan->points->len; i++)
+        if (point_at(plan, (int)i)->reason == NULL)
+            return false;
+    return plan->points->len > 0;
+}
+
+static void append_why_none(const Plan *plan, GString *line)
+{
+    char text[ORR_TEXT_SIZE];
+    int below = 0, above = 0;
+    if (!all_refused(plan)) {
+        g_string_printf(line, "none: no GPU count looked at fits in memory");
+        return;
+    }
+    const PlanPoint *first = point_at(plan, 0);
+    g_string_printf(line, "none: %s", first->reason);
+    plan_nearest_counts(plan, first->gpus, &below, &above);
+    if (below > 0)
+        g_string_append_printf(line, "; %s would do", report_page_whole(text, below));
+    if (above > 0)
+        g_string_append_printf(line, "%s%s would do", below > 0 ? ", and " : "; ",
+                               report_page_whole(text, above));
+}
+
+static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
+{
+    char gpus[ORR_TEXT_SIZE];
+    const PlanPoint *chosen = point_at(plan, plan->chosen), *fastest = point_at(plan, plan->fastest);
+    g_autoptr(GString) line = g_string_new(NULL);
+    if (chosen != NULL) {
+        g_autofree char *campaign = campaign_text(chosen);
+        g_string_printf(line, "%s GPUs: %s", report_page_whole(gpus, chosen->gpus), campaign);
+        if (!chosen->fits)
+            g_string_append_printf(line, "; DOES NOT FIT in memory, short by %.1f GiB",
+                                   chosen->short_bytes / GIB);
+        const PlanPoint *fewer = page->options->deadline_s > 0 ? fewer_that_fits(plan) : NULL;
+        if (fewer != NULL && fewer->days * DAY_S > page->options->deadline_s)
+            append_fewer(line, fewer, page->options->deadline_s);
+        if (chosen->fits && chosen->memory_verdict == REPORT_MEMORY_EDGE)
+            g_string_append_printf(line, "; memory: at the edge");
+    } else if (fastest != NULL && (page->options->deadline_s > 0 || page->options->budget_usd > 0)) {
+        const PlanPoint *cheapest = page->options->budget_usd > 0 ? cheapest_that_fits(plan) : NULL;
+        g_string_append(line, "none of the GPU counts looked at");
+        if (page->options->deadline_s > 0)
+            append_alternative(line, "fastest", fastest);
+        if (cheapest != NULL)
+            append_alternative(line, "cheapest", cheapest);
+    } else {
+        append_why_none(plan, line);
+    }
+    report_page_entry(out, "  Answer", LABEL_COLUMN, line->str);
+}
+
+/* Whether a long table shows row `index`: evenly spread ones, the answer, the scenario's own count. */
+static bool shown(const Plan *plan, int index)
+{
+    const int count = (int)plan->points->len;
+    if (count <= MAX_ROWS || index == plan->chosen || index == plan->fastest ||
+        point_at(plan, index)->gpus == plan->own_gpus)
+        return true;
+    const double stride = (double)(count - 1) / (MAX_ROWS - 1);
+    return floor(index / stride) > floor((index - 1) / stride) || index == 0;
+}
+
+#define CELLS 13
+
+/* Configurations that rows share, each once; a row names its own by a letter. */
+typedef struct Configurations {
+    GPtrArray *lines; /* char* */
+    int *of;          /* [points]: index of lines; -1: none */
+} Configurations;
+
+static Configurations list_configurations(const Plan *plan)
+{
+    Configurations list = {g_ptr_array_new_with_free_func(g_free), g_new(int, plan->points->len + 1)};
+    for (int i = 0; i < (int)plan->points->len; i++) {
+        const PlanPoint *point = point_at(plan, i);
+        list.of[i] = -1;
+        if (point->spec == NULL)
+            continue;
+        char *line = report_configuration(point->spec);
+        for (guint k = 0; k < list.lines->len && list.of[i] < 0; k++)
+            list.of[i] = g_str_equal(g_ptr_array_index(list.lines, k), line) ? (int)k : -1;
+        if (list.of[i] < 0) {
+            list.of[i] = (int)list.lines->len;
+            g_ptr_array_add(list.lines, line);
+        } else {
+            g_free(line);
+        }
+    }
+    return list;
+}
+
+/* "a", "b" ... "z", "aa" ... */
+static void letter(char *text, int index)
+{
+    if (index >= 26)
+        g_snprintf(text, ORR_TEXT_SIZE, "%c%c", 'a' + index / 26 - 1, 'a' + index % 26);
+    else
+        g_snprintf(text, ORR_TEXT_SIZE, "%c", 'a' + index);
+}
+
+/* Seconds, whatever the size: the rows of a column are read against each other. */
+static void step_text(char *text, double step_s)
+{
+    if (step_s < 1000)
+        orr_text_seconds(text, step_s);
+    else
+        g_strlcat(strcpy(text, report_page_whole((char[ORR_TEXT_SIZE]){0}, step_s)), " s", ORR_TEXT_SIZE);
+}
+
+static const char *memory_words(const PlanPoint *point, char *text)
+{
+    if (!point->fits)
+        g_snprintf(text, ORR_TEXT_SIZE, "-%.1f GiB", point->short_bytes / GIB);
+    else if (point->memory_verdict == REPORT_MEMORY_EDGE && !isnan(point->memory_odds))
+        g_snprintf(text, ORR_TEXT_SIZE, "edge, %.0f %%", 100 * point->memory_odds);
+    else
+        g_strlcpy(text, point->memory_verdict == REPORT_MEMORY_EDGE ? "edge" : "fits", ORR_TEXT_SIZE);
+    return text;
+}
+
+static void write_row(const Plan *plan, int index, const Configurations *list, OrrTable *table)
+{
+    char cell[CELLS][ORR_TEXT_SIZE] = {{0}};
+    const PlanPoint *point = point_at(plan, index);
+    g_strlcpy(cell[0], index == plan->chosen ? "\u25b6" : "", ORR_TEXT_SIZE);
+    report_page_whole(cell[1], point->gpus);
+    if (point->reason == NULL) {
+        letter(cell[2], list->of[index]);
+        g_snprintf(cell[3], ORR_TEXT_SIZE, "%d", point->data);
+        g_snprintf(cell[4], ORR_TEXT_SIZE, "%d", point->micro_batch);
+        report_page_whole(cell[5], point->global_batch);
+        step_text(cell[6], point->step_s);
+        g_snprintf(cell[7], ORR_TEXT_SIZE, "%.1f %%", point->mfu * 100);
+        if (point->efficiency_frac > 0)
+            g_snprintf(cell[8], ORR_TEXT_SIZE, "%.0f %%", point->efficiency_frac * 100);
+        g_snprintf(cell[9], ORR_TEXT_SIZE, "%.1f", point->days);
+        report_page_whole(cell[10], point->gpu_hours);
+        if (point->usd > 0)
+            report_page_whole(cell[11], point->usd);
+        memory_words(point, cell[12]);
+    }
+    const char *cells[CELLS];
+    for (int i = 0; i < CELLS; i++)
+        cells[i] = cell[i];
+    if (point->reason != NULL)
+        cells[12] = "cannot";
+    orr_table_row(table, cells);
+}
+
+static void write_configurations(const Configurations *list, GString *out)
+{
+    for (guint i = 0; i < list->lines->len; i++) {
+        char name[ORR_TEXT_SIZE];
+        letter(name, (int)i);
+        g_autofree char *label = g_strdup_printf("%s  %-2s", i == 0 ? "  Layout" : "        ", name);
+        report_page_entry(out, label, LABEL_COLUMN, g_ptr_array_index(list->lines, i));
+    }
+}
+
+static void write_points(const Plan *plan, GString *out)
+{
+    static const char *const headers[CELLS] = {"",          "GPUs", "layout", "dp",      "micro",
+                                               "batch",     "step", "MFU",    "scaling", "days",
+                                               "GPU-hours", "USD",  "memory"};
+    OrrTable *table = orr_table_new(headers, CELLS);
+    Configurations list = list_configurations(plan);
+    int rows = 0, refused = 0, first_refused = -1;
+    for (int i = 0; i < (int)plan->points->len; i++) {
+        if (point_at(plan, i)->reason != NULL && refused++ == 0)
+            first_refused = i;
+        if (!shown(plan, i))
+            continue;
+        rows++;
+        write_row(plan, i, &list, table);
+    }
+    g_string_append_c(out, '\n');
+    orr_table_print(table, out, 2);
+    orr_table_free(table);
+    if (rows < (int)plan->points->len)
+        g_string_append_printf(out, "  %d of %u GPU counts shown; --format csv has all\n", rows,
+                               plan->points->len);
+    write_configurations(&list, out);
+    g_ptr_array_free(list.lines, TRUE);
+    g_free(list.of);
+    if (first_refused >= 0) {
+        const PlanPoint *point = point_at(plan, first_refused);
+        g_autofree char *why = g_strdup_printf("%d GPU count%s cannot run; %d GPUs: %s", refused,
+                                               refused > 1 ? "s" : "", point->gpus, point->reason);
+        report_page_entry(out, "  Cannot", LABEL_COLUMN, why);
+    }
+}
+
+static void write_terms(const PlanTextbook *textbook, const PlanPoint *point, GString *out)
+{
+    enum { COLUMNS = 2 };
+    char text[ORR_TEXT_SIZE];
+    g_string_append_printf(out, "\nFrom the textbook to the simulation, days on %s GPUs\n",
+                           report_page_whole(text, textbook->at_gpus));
+    OrrTable *table = orr_table_new(NULL, COLUMNS);
+    g_snprintf(text, sizeof text, "%.2f", textbook->days);
+    orr_table_row(table, (const char *[COLUMNS]){"textbook", text});
+    for (int i = 0; i < textbook->term_count; i++) {
+        if (fabs(textbook->terms[i].days) < 0.005)
+            continue;
+        g_snprintf(text, sizeof text, "%+.2f", textbook->terms[i].days);
+        orr_table_row(table, (const char *[COLUMNS]){textbook->terms[i].label, text});
+    }
+    g_snprintf(text, sizeof text, "%.2f", point->days);
+    orr_table_row(table, (const char *[COLUMNS]){"simulated", text});
+    orr_table_print(table, out, 2);
+    orr_table_free(table);
+}
+
+static void write_textbook(const PlanPage *page, const Plan *plan, GString *out)
+{
+    const PlanTextbook *textbook = &plan->textbook;
+    char parameters[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE], time[ORR_TEXT_SIZE],
+        rounded[ORR_TEXT_SIZE];
+    if (!(textbook->flops_per_s_per_gpu > 0))
+        return;
+    orr_text_count(parameters, textbook->parameters);
+    orr_text_count(tokens, page->spec->training.tokens);
+    orr_text_si(rate, textbook->flops_per_s_per_gpu, "FLOP/s");
+    g_autoptr(GString) line = g_string_new(NULL);
+    g_string_printf(line, "6 P T / (X t) with P = %s, T = %s, X = %s%s", parameters, tokens, rate,
+                    textbook->rate_given ? "" : " (half of the dense peak)");
+    if (textbook->gpus > 0)
+        g_string_append_printf(line, ": %.1f, so %s GPUs for %s", textbook->gpus,
+                               report_page_whole(rounded, textbook->gpus_rounded),
+                               orr_text_seconds(time, page->options->deadline_s));
+    g_string_append_c(out, '\n');
+    report_page_entry(out, "  Textbook", LABEL_COLUMN, line->str);
+    if (textbook->at_gpus == 0)
+        return;
+    g_autofree char *days = g_strdup_printf(
+        "%s GPUs: %.1f days; %.1f with attention counted in full, %.1f with full recomputation (8 P T)",
+        report_page_whole(rounded, textbook->at_gpus), textbook->days, textbook->attention_days,
+        textbook->recompute_days);
+    report_page_entry(out, "", LABEL_COLUMN, days);
+    write_terms(textbook, point_at(plan, plan->chosen >= 0 ? plan->chosen : plan->fastest), out);
+}
+
+static void write_plan(const PlanPage *page, const Plan *plan, GString *out)
+{
+    char memory[ORR_TEXT_SIZE];
+    g_autoptr(GString) hardware = g_string_new(NULL);
+    g_string_printf(hardware, "%s%s%s, %s, %d a node", plan->accelerator,
+                    plan->cluster[0] != '\0' ? ", " : "", plan->cluster,
+                    orr_text_bytes(memory, plan->memory_bytes), plan->gpus_per_node);
+    if (plan->usd_per_gpu_hour > 0)
+        g_string_append_printf(hardware, "; %.2f USD a GPU-hour", plan->usd_per_gpu_hour);
+    if (plan->power_w_per_gpu > 0)
+        g_string_append_printf(hardware, "; %.0f W a GPU %s, PUE %.2f", plan->power_w_per_gpu,
+                               plan->host_power_known ? "with its share of the host"
+                                                      : "alone (cluster.host_power_w_per_gpu is not given)",
+                               plan->pue);
+    g_string_append_c(out, '\n');
+    report_page_entry(out, "  GPU", LABEL_COLUMN, hardware->str);
+    write_answer(page, plan, out);
+    write_points(plan, out);
+    write_textbook(page, plan, out);
+}
+
+static void write_side_by_side(const PlanPage *page, GString *out)
+{
+    enum { COLUMNS = 8 };
+    static const char *const headers[COLUMNS] = {"GPU",  "GPUs",      "step", "MFU",
+                                                 "days", "GPU-hours", "USD",  "kWh"};
+    g_string_append(out, "\nSide by side\n");
+    OrrTable *table = orr_table_new(headers, COLUMNS);
+    for (int i = 0; i < page->count; i++) {
+        const Plan *plan = &page->plans[i];
+        const PlanPoint *point = point_at(plan, plan->chosen);
+        char cell[COLUMNS][ORR_TEXT_SIZE] = {{0}};
+        g_strlcpy(cell[1], "none", ORR_TEXT_SIZE);
+        if (point != NULL) {
+            report_page_whole(cell[1], point->gpus);
+            step_text(cell[2], point->step_s);
+            g_snprintf(cell[3], ORR_TEXT_SIZE, "%.1f %%", point->mfu * 100);
+            g_snprintf(cell[4], ORR_TEXT_SIZE, "%.1f", point->days);
+            report_page_whole(cell[5], point->gpu_hours);
+            if (point->usd > 0)
+                report_page_whole(cell[6], point->usd);
+            if (point->kwh > 0)
+                report_page_whole(cell[7], point->kwh);
+        }
+        g_autofree char *name = plan->cluster[0] != '\0'
+                                    ? g_strdup_printf("%s, %s", plan->accelerator, plan->cluster)
+                                    : g_strdup(plan->accelerator);
+        orr_table_row(table, (const char *[COLUMNS]){name, cell[1], cell[2], cell[3], cell[4], cell[5],
+                                                     cell[6], cell[7]});
+    }
+    orr_table_print(table, out, 2);
+    orr_table_free(table);
+}
+
+void plan_write_text(const PlanPage *page, GString *out)
+{
+    write_question(page, out);
+    for (int i = 0; i < page->count; i++)
+        write_plan(page, &page->plans[i], out);
+    if (page->count > 1)
+        write_side_by_side(page, out);
+    g_string_append_c(out, '\n');
+    report_page_entry(
+        out, "  Assumes", LABEL_COLUMN,
+        "no failures, restarts, checkpoints or evaluation: none of them is modelled here, and days are days "
+        "of computing; scaling is tokens/s a GPU over the best row's");
+    g_autofree char *stamp =
+        page->source != NULL && page->source->scenario_hash != NULL
+            ? g_strdup_printf("orrery " ORRERY_VERSION ", scenario %s", page->source->scenario_hash)
+            : g_strdup("orrery " ORRERY_VERSION);
+    report_page_entry(out, "  Stamp", LABEL_COLUMN, stamp);
+}

@@ -1,0 +1,340 @@
+/* schedule/zb_auto.c - automatic zero bubble: the shortest of many orders that keep within a memory limit, for the
+ * times and bytes at hand.
+ *
+ * Every rank runs its forwards, input and weight gradients in the order of the micro-batches, so an order is a row of
+ * passes. Candidates are ZB-H1 and ZB-H2, and what a greedy clock makes: it warms up with as many forwards as depth and
+ * memory allow, then runs what is there, and puts weight gradients into waits and where memory is full. What the
+ * heuristic of [Qi2024] leaves to a grid search are the fields of `Rules`: how deep to warm up; whether a forward may
+ * delay the first backward; whether a backward goes before a forward; whether a weight gradient may fill a wait that is
+ * shorter than it. Orders over the limit are dropped, the shortest wins, of equal ones the one that holds least.
+ *
+ * Memory is counted as the engine does: a forward takes a micro-batch's activations when it starts, an input gradient
+ * gives part back when it ends, a weight gradient the rest. A rank that holds nothing may always run one forward, which
+ * makes every limit feasible. Not looked at: communication of data parallelism, segments.
+ * Source: [Qi2024]     Tested: unit/test_zb_auto.c
+ */
+#include "schedule/schedules.h"
+
+#define UNKNOWN INT64_MAX
+
+enum { FORWARD, INPUT, WEIGHT, KINDS };
+
+/* Depth: forwards beyond input gradients on rank r are at most 1 + depth_eighths (p - 1 - r) / 8. */
+typedef struct {
+    int depth_eighths; /* 0: memory alone */
+    bool delays_first_backward, backward_first, fills_short_waits;
+} Rules;
+
+typedef struct {
+    int64_t done[KINDS];
+    int64_t free_ps; /* its compute is over */
+    int64_t next_free_ps, previous_free_ps;
+    int64_t first_ps, wake_ps;
+    int64_t held_bytes, peak_bytes;
+    int64_t told; /* number of the call that set wake_ps */
+    bool idle, last_was_forward;
+    uint8_t *passes;
+    int64_t count;
+} Rank;
+
+typedef struct {
+    const SimScheduleShape *shape;
+    const SimScheduleCosts *costs;
+    Rank *ranks;
+    int64_t *forward_ps, *gradient_ps; /* [ranks][micro-batches]: input is there; UNKNOWN: not yet */
+    int64_t told;
+} Board;
+
+typedef struct {
+    uint8_t **passes;            /* [ranks]; NULL: none yet */
+    int64_t span_ps, held_bytes; /* of all ranks at their peaks */
+} Best;
+
+static Board new_board(const SimScheduleShape *shape, const SimScheduleCosts *costs, OrrArena *arena)
+{
+    const int64_t p = shape->ranks, m = shape->microbatches;
+    Board board = {.shape = shape, .costs = costs};
+    board.ranks = ORR_ARENA_NEW(arena, Rank, p);
+    board.forward_ps = ORR_ARENA_NEW(arena, int64_t, p * m);
+    board.gradient_ps = ORR_ARENA_NEW(arena, int64_t, p * m);
+    for (int64_t i = 0; i < p * m; i++) {
+        board.forward_ps[i] = i < m ? 0 : UNKNOWN;
+        board.gradient_ps[i] = UNKNOWN;
+    }
+    for (int r = 0; r < p; r++) {
+        board.ranks[r].passes = ORR_ARENA_NEW(arena, uint8_t, KINDS * m);
+        board.ranks[r].first_ps = board.ranks[r].wake_ps = UNKNOWN;
+    }
+    return board;
+}
+
+/* When the input of the rank's next pass of a kind is there; UNKNOWN when nobody has started to make it, or no such
+ * pass is left. */
+static int64_t ready_ps(const Board *board, int r, int kind)
+{
+    const Rank *rank = &board->ranks[r];
+    const int64_t m = board->shape->microbatches, next = rank->done[kind];
+    if (next == m)
+        return UNKNOWN;
+    if (kind == FORWARD)
+        return board->forward_ps[r * m + next];
+    if (next >= rank->done[kind - 1])
+        return UNKNOWN;
+    return kind == WEIGHT || r + 1 == board->shape->ranks ? 0 : board->gradient_ps[r * m + next];
+}
+
+static bool fits(const Board *board, int r)
+{
+    const Rank *rank = &board->ranks[r];
+    return rank->held_bytes == 0 ||
+           rank->held_bytes + board->costs->stages[r].taken_bytes <= board->costs->limit_bytes[r];
+}
+
+static int64_t lasts_ps(const Board *board, int r, int kind)
+{
+    const SimStageCosts *stage = &board->costs->stages[r];
+    return kind == FORWARD ? stage->forward_ps : kind == INPUT ? stage->input_ps : stage->weight_ps;
+}
+
+/* Sends the result of a pass that ends at `end_ps`; gives when compute may go on. */
+static int64_t send(Board *board, int r, int kind, int64_t end_ps)
+{
+    const int64_t m = board->shape->microbatches, k = board->ranks[r].done[kind];
+    const SimStageCosts *stage = &board->costs->stages[r];
+    const int other = kind == FORWARD ? r + 1 : r - 1;
+    if (kind == WEIGHT || other < 0 || other >= board->shape->ranks)
+        return end_ps;
+    int64_t *stream = kind == FORWARD ? &board->ranks[r].next_free_ps : &board->ranks[r].previous_free_ps;
+    *stream = MAX(*stream, end_ps) + (kind == FORWARD ? stage->next_hop_ps : stage->previous_hop_ps);
+    (kind == FORWARD ? board->forward_ps : board->gradient_ps)[other * m + k] = *stream;
+    return board->costs->blocking ? *stream : end_ps;
+}
+
+/* Runs a pass from `start_ps`. */
+static void run(Board *board, int r, int kind, int64_t start_ps)
+{
+    Rank *rank = &board->ranks[r];
+    const SimStageCosts *stage = &board->costs->stages[r];
+    rank->first_ps = MIN(rank->first_ps, start_ps);
+    rank->free_ps = send(board, r, kind, start_ps + lasts_ps(board, r, kind));
+    if (kind == FORWARD)
+        rank->held_bytes += stage->taken_bytes;
+    rank->peak_bytes = MAX(rank->peak_bytes, rank->held_bytes);
+    if (kind == INPUT)
+        rank->held_bytes -= stage->taken_bytes - stage->late_bytes;
+    if (kind == WEIGHT)
+        rank->held_bytes -= stage->late_bytes;
+    rank->passes[rank->count++] = (uint8_t)kind;
+    rank->done[kind]++;
+    if (kind != WEIGHT)
+        rank->last_was_forward = kind == FORWARD;
+}
+
+/* How long the step is, or UNKNOWN when a rank holds more than it may. */
+static int64_t judge(const Board *board, int64_t *ret_held_bytes)
+{
+    int64_t longest_ps = 0;
+    *ret_held_bytes = 0;
+    for (int r = 0; r < board->shape->ranks; r++) {
+        const Rank *rank = &board->ranks[r];
+        if (rank->peak_bytes > MAX(board->costs->limit_bytes[r], board->costs->stages[r].taken_bytes))
+            return UNKNOWN;
+        *ret_held_bytes += rank->peak_bytes;
+        longest_ps = MAX(longest_ps, rank->free_ps - (board->costs->skewed ? rank->first_ps : 0));
+    }
+    return longest_ps;
+}
+
+static void keep_if_better(const Board *board, OrrArena *arena, Best *best)
+{
+    int64_t held_bytes = 0;
+    const int64_t span_ps = judge(board, &held_bytes), count = KINDS * (int64_t)board->shape->microbatches;
+    const int p = board->shape->ranks;
+    if (span_ps == UNKNOWN ||
+        (best->passes != NULL &&
+         (span_ps > best->span_ps || (span_ps == best->span_ps && held_bytes >= best->held_bytes))))
+        return;
+    if (best->passes == NULL) {
+        best->passes = ORR_ARENA_NEW(arena, uint8_t *, p);
+        for (int r = 0; r < p; r++)
+            best->passes[r] = ORR_ARENA_NEW(arena, uint8_t, count);
+    }
+    best->span_ps = span_ps;
+    best->held_bytes = held_bytes;
+    for (int r = 0; r < p; r++) {
+        g_assert(board->ranks[r].count == count);
+        for (int64_t i = 0; i < count; i++)
+            best->passes[r][i] = board->ranks[r].passes[i];
+    }
+}
+
+/* --- the greedy clock --- */
+
+static bool deep_enough(const Board *board, const Rules *rules, int r)
+{
+    const Rank *rank = &board->ranks[r];
+    return rules->depth_eighths > 0 && 8 * (rank->done[FORWARD] - rank->done[INPUT] - 1) >=
+                                           rules->depth_eighths * (board->shape->ranks - 1 - r);
+}
+
+/* The pass that the rank starts now; KINDS: it waits. */
+static int choose(const Board *board, const Rules *rules, int r, int64_t now)
+{
+    const Rank *rank = &board->ranks[r];
+    const bool may_forward = fits(board, r) && !deep_enough(board, rules, r);
+    const int64_t forward_ps = may_forward ? ready_ps(board, r, FORWARD) : UNKNOWN;
+    const int64_t input_ps = ready_ps(board, r, INPUT);
+    if (input_ps <= now) {
+        const bool turn = rank->last_was_forward || rules->backward_first;
+        return forward_ps > now || turn ? INPUT : FORWARD;
+    }
+    if (forward_ps <= now) {
+        const bool delays = input_ps - now < lasts_ps(board, r, FORWARD);
+        if (!delays || rank->done[INPUT] > 0 || rules->delays_first_backward)
+            return FORWARD;
+        return KINDS;
+    }
+    if (ready_ps(board, r, WEIGHT) == UNKNOWN)
+        return KINDS;
+    const int64_t wait_ps = MIN(forward_ps, input_ps) - now;
+    return wait_ps >= lasts_ps(board, r, WEIGHT) || rules->fills_short_waits ? WEIGHT : KINDS;
+}
+
+static void wake(Board *board, int r, int64_t time_ps)
+{
+    Rank *rank = &board->ranks[r];
+    if (time_ps >= rank->wake_ps)
+        return;
+    rank->wake_ps = time_ps;
+    rank->told = board->told++;
+}
+
+/* The rank that wakes next, of several at one instant the one that was told first; -1: all sleep. */
+static int next_awake(const Board *board)
+{
+    int next = -1;
+    for (int r = 0; r < board->shape->ranks; r++) {
+        const Rank *rank = &board->ranks[r], *best = next < 0 ? NULL : &board->ranks[next];
+        if (rank->wake_ps != UNKNOWN && (best == NULL || rank->wake_ps < best->wake_ps ||
+                                         (rank->wake_ps == best->wake_ps && rank->told < best->told)))
+            next = r;
+    }
+    return next;
+}
+
+/* Lets rank `r` choose; a neighbour that waits is told when its input comes. */
+static void turn(Board *board, const Rules *rules, int r, int64_t now)
+{
+    Rank *rank = &board->ranks[r];
+    const int kind = choose(board, rules, r, now);
+    rank->wake_ps = UNKNOWN;
+    rank->idle = kind == KINDS;
+    if (rank->idle) {
+        for (int next = FORWARD; next <= INPUT; next++) {
+            const int64_t time_ps = ready_ps(board, r, next);
+            if (time_ps != UNKNOWN && time_ps > now)
+                wake(board, r, time_ps);
+        }
+        return;
+    }
+    run(board, r, kind, now);
+    wake(board, r, rank->free_ps);
+    const int other = kind == FORWARD ? r + 1 : r - 1;
+    if (kind != WEIGHT && other >= 0 && other < board->shape->ranks && board->ranks[other].idle) {
+        const int64_t time_ps = ready_ps(board, other, kind);
+        if (time_ps != UNKNOWN)
+            wake(board, other, MAX(time_ps, now));
+    }
+}
+
+static void try_rules(const SimScheduleShape *shape, const SimScheduleCosts *costs, const Rules *rules,
+                      OrrArena *arena, Best *best)
+{
+    OrrArena *scratch = orr_arena_new();
+    Board board = new_board(shape, costs, scratch);
+    for (int r = 0; r < shape->ranks; r++)
+        wake(&board, r, 0);
+    for (int r = next_awake(&board); r >= 0; r = next_awake(&board))
+        turn(&board, rules, r, board.ranks[r].wake_ps);
+    keep_if_better(&board, arena, best);
+    orr_arena_free(scratch);
+}
+
+/* --- orders that are given --- */
+
+/* Ranks run what is theirs as soon as its input is there. */
+static void try_orders(const SimScheduleShape *shape, const SimScheduleCosts *costs,
+                       void (*generate)(const SimScheduleShape *, int, OrrArena *, SimOrder *),
+                       OrrArena *arena, Best *best)
+{
+    static const uint8_t KIND_OF[] = {
+        [SIM_PASS_FORWARD] = FORWARD, [SIM_PASS_BACKWARD_INPUT] = INPUT, [SIM_PASS_BACKWARD_WEIGHT] = WEIGHT};
+    OrrArena *scratch = orr_arena_new();
+    Board board = new_board(shape, costs, scratch);
+    SimOrder *orders = ORR_ARENA_NEW(scratch, SimOrder, shape->ranks);
+    int64_t left = KINDS * (int64_t)shape->ranks * shape->microbatches;
+    for (int r = 0; r < shape->ranks; r++)
+        generate(shape, r, scratch, &orders[r]);
+    while (left > 0) {
+        for (int r = 0; r < shape->ranks; r++) {
+            Rank *rank = &board.ranks[r];
+            for (; rank->count < orders[r].count; left--) {
+                const int kind = KIND_OF[orders[r].ops[rank->count].pass];
+                const int64_t input_ps = ready_ps(&board, r, kind);
+                if (input_ps == UNKNOWN)
+                    break;
+                run(&board, r, kind, MAX(rank->free_ps, input_ps));
+            }
+        }
+    }
+    keep_if_better(&board, arena, best);
+    orr_arena_free(scratch);
+}
+
+/* --- the search --- */
+
+void sim_schedule_zb_auto_all(const SimScheduleShape *shape, const SimScheduleCosts *costs, OrrArena *arena,
+                              SimOrder *ret_orders)
+{
+    static const int DEPTHS[] = {8, 10, 12, 14, 16, 20, 24, 0};
+    static const SimPass PASSES[KINDS] = {SIM_PASS_FORWARD, SIM_PASS_BACKWARD_INPUT,
+                                          SIM_PASS_BACKWARD_WEIGHT};
+    Best best = {.passes = NULL};
+    try_orders(shape, costs, sim_schedule_zb_h1, arena, &best);
+    try_orders(shape, costs, sim_schedule_zb_h2, arena, &best);
+    for (size_t i = 0; i < G_N_ELEMENTS(DEPTHS); i++) {
+        for (unsigned bits = 0; bits < 8; bits++) {
+            const Rules rules = {DEPTHS[i], (bits & 1u) != 0, (bits & 2u) != 0, (bits & 4u) != 0};
+            try_rules(shape, costs, &rules, arena, &best);
+        }
+    }
+    g_assert(best.passes != NULL);
+    for (int r = 0; r < shape->ranks; r++) {
+        int next[KINDS] = {0};
+        ret_orders[r] = sim_order_new(arena, KINDS * (int64_t)shape->microbatches);
+        for (int64_t i = 0; i < KINDS * (int64_t)shape->microbatches; i++) {
+            const int kind = best.passes[r][i];
+            sim_order_add(&ret_orders[r], PASSES[kind], 0, next[kind]++);
+        }
+    }
+}
+
+/* Without costs: equal times, and the memory of 1F1B. */
+void sim_schedule_zb_auto(const SimScheduleShape *shape, int rank, OrrArena *arena, SimOrder *ret_order)
+{
+    OrrArena *scratch = orr_arena_new();
+    SimScheduleCosts costs = {.stages = ORR_ARENA_NEW(scratch, SimStageCosts, shape->ranks),
+                              .limit_bytes = ORR_ARENA_NEW(scratch, int64_t, shape->ranks)};
+    SimOrder *orders = ORR_ARENA_NEW(scratch, SimOrder, shape->ranks);
+    for (int r = 0; r < shape->ranks; r++) {
+        costs.stages[r] = (SimStageCosts){
+            .forward_ps = 1, .input_ps = 1, .weight_ps = 1, .taken_bytes = 1, .late_bytes = 1};
+        costs.limit_bytes[r] = shape->ranks;
+    }
+    sim_schedule_zb_auto_all(shape, &costs, scratch, orders);
+    *ret_order = sim_order_new(arena, orders[rank].count);
+    ret_order->count = orders[rank].count;
+    for (int64_t i = 0; i < ret_order->count; i++)
+        ret_order->ops[i] = orders[rank].ops[i];
+    orr_arena_free(scratch);
+}

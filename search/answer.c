@@ -1,0 +1,113 @@
+/* search/answer.c - what a search that is over says: the best, the front, near misses, what more of the machine brings. */
+#include "search/plain.h"
+#include "search/search_internal.h"
+
+#include <math.h>
+
+enum { MISSES_RUN = 24, MISSES_SHOWN = 5 };
+
+void search_judge_survivors(Search *search, const GArray *survivors, guint until)
+{
+    SearchResult *result = search->result;
+    g_autoptr(GHashTable) steps = g_hash_table_new(search_id_hash, search_id_equal);
+    for (guint i = 0; i < search->runs->len; i++) {
+        SearchRun *run = &g_array_index(search->runs, SearchRun, i);
+        g_hash_table_insert(steps, &run->id, run);
+    }
+    result->seeds = result->simulated;
+    for (guint i = 0; i < survivors->len; i++) {
+        const SearchCandidate *candidate = &g_array_index(survivors, SearchCandidate, i);
+        SearchSlack *loose = &result->loose[candidate->kind];
+        loose->survivors++;
+        if (g_hash_table_contains(search->known, &candidate->id)) {
+            const SearchRun *run = g_hash_table_lookup(steps, &candidate->id);
+            result->seeds--;
+            loose->simulated++;
+            loose->below_frac += run != NULL ? 1 - (double)candidate->least_ps / (double)run->step_ps : 0;
+        } else if (i >= until && !search_beyond(&search->limit, candidate->least_ps, candidate->id)) {
+            search_leave_open(search, 1, candidate->least_ps);
+        } else {
+            result->pruned[candidate->kind]++;
+        }
+    }
+}
+
+static void find_pareto(const Search *search, GArray *pareto)
+{
+    double least_bytes = G_MAXDOUBLE;
+    for (guint i = 0; i < search->runs->len; i++) { /* fastest first */
+        const SearchRun *run = &g_array_index(search->runs, SearchRun, i);
+        if (!run->fits || run->reserved_bytes >= least_bytes)
+            continue;
+        least_bytes = run->reserved_bytes;
+        g_array_append_vals(pareto, run, 1);
+    }
+}
+
+/* Runs that did not fit, and the nearest that the memory bound ruled out, which are simulated to know by how much. */
+static void find_misses(Search *search)
+{
+    SearchResult *result = search->result;
+    const GArray *best = result->best;
+    const int64_t limit_ps = best->len > 0 ? g_array_index(best, SearchRun, 0).step_ps : INT64_MAX;
+    SearchId ids[MISSES_RUN];
+    int count = 0;
+    for (guint i = 0; i < search->misses->len && count < MISSES_RUN; i++) {
+        const SearchCandidate *miss = &g_array_index(search->misses, SearchCandidate, i);
+        if (miss->least_ps <= limit_ps && !g_hash_table_contains(search->known, &miss->id))
+            ids[count++] = miss->id;
+    }
+    const int64_t simulated = result->simulated;
+    search_simulate_batch(search, ids, count);
+    result->simulated = simulated; /* they are counted where the memory bound left them out */
+    for (guint i = 0; i < search->runs->len && (int)result->misses->len < MISSES_SHOWN; i++) {
+        const SearchRun *run = &g_array_index(search->runs, SearchRun, i);
+        if (!run->fits && run->step_ps <= limit_ps)
+            g_array_append_vals(result->misses, run, 1);
+    }
+}
+
+static void find_sensitivity(Search *search)
+{
+    static const char *const names[SEARCH_SENSITIVITIES] = {"NVLink", "NIC", "HBM", "FLOP/s"};
+    SearchResult *result = search->result;
+    g_autofree Spec *spec = g_new(Spec, 1);
+    for (int i = 0; i < SEARCH_SENSITIVITIES; i++) {
+        SearchRun run = {0};
+        search_point_spec(search->space, g_array_index(result->best, SearchRun, 0).id, spec);
+        SpecCluster *cluster = &spec->cluster;
+        cluster->scale_up_bytes_per_s *= i == 0 ? 1.1 : 1;
+        cluster->scale_out_bytes_per_s_per_gpu *= i == 1 ? 1.1 : 1;
+        cluster->accelerator.memory_bytes_per_s *= i == 2 ? 1.1 : 1;
+        for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++)
+            cluster->accelerator.peak_flops_per_s[dtype] *= i == 3 ? 1.1 : 1;
+        result->sensitivity[i].what = names[i];
+        if (search_simulate_spec(spec, search->capacity_bytes, &run))
+            result->sensitivity[i].step_ps = run.step_ps;
+    }
+}
+
+void search_answer(Search *search)
+{
+    SearchResult *result = search->result;
+    search_find_families(result, search->runs, search->top);
+    for (guint i = 0; i < search->runs->len && (int)i < search->top; i++) {
+        const SearchRun *run = &g_array_index(search->runs, SearchRun, i);
+        if (run->fits)
+            g_array_append_vals(result->best, run, 1);
+    }
+    find_pareto(search, result->pareto);
+    const bool hurried = search_over(search);
+    if (!hurried && (result->best->len == 0 || !search->options->best_only))
+        find_misses(search);
+    if (!hurried && result->best->len > 0 && !search->options->best_only)
+        find_sensitivity(search);
+    /* Proved: every point was simulated, or has a bound beyond the last of the best. */
+    result->proved = result->open == 0;
+    if (result->proved)
+        return;
+    result->least_open_ps = search->least_open_ps;
+    const int64_t best_ps = result->best->len > 0 ? g_array_index(result->best, SearchRun, 0).step_ps : 0;
+    result->gap_frac =
+        best_ps > 0 ? MAX(0, (double)(best_ps - result->least_open_ps) / (double)best_ps) : NAN;
+}

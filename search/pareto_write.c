@@ -1,0 +1,158 @@
+/* search/pareto_write.c - searches of several machines side by side, and their common front. */
+#include "base/text.h"
+#include "report/page.h"
+#include "search/pareto.h"
+#include "search/write_internal.h"
+
+enum { NUMBERS = 44 };
+
+static const char *name_of(const Spec *spec)
+{
+    return spec->cluster.name[0] != '\0' ? spec->cluster.name : spec->cluster.accelerator.name;
+}
+
+static const char *kind_of_cost(const SearchPareto *front)
+{
+    return front->priced ? "usd" : "gpu_hours";
+}
+
+/* Of a step, or of the scenario's tokens where it names them. */
+static double cost_of(const SearchPareto *front, const SearchParetoPoint *point)
+{
+    const SpecTraining *training = &front->machines[point->machine].spec->training;
+    const double step_tokens = (double)training->global_batch * training->sequence_length;
+    const double steps = training->tokens > 0 ? training->tokens / step_tokens : 1;
+    return point->cost * steps / (front->priced ? 1 : 3600);
+}
+
+static void append_figures(GString *out, const SearchRun *run)
+{
+    char seconds[ORR_TEXT_SIZE], bytes[ORR_TEXT_SIZE];
+    g_string_append_printf(out, " %-10s %-10s", orr_text_seconds(seconds, (double)run->step_ps * 1e-12),
+                           orr_text_bytes(bytes, run->reserved_bytes));
+}
+
+static void append_machine(GString *out, const SearchPareto *front, int index)
+{
+    const SearchMachine *machine = &front->machines[index];
+    char gpus[ORR_TEXT_SIZE];
+    g_string_append_printf(out, "%3d  %7s x %-24s", index + 1,
+                           report_page_whole(gpus, spec_gpus(machine->spec)), name_of(machine->spec));
+    if (machine->reason != NULL) {
+        g_string_append_printf(out, " %s\n", machine->reason);
+    } else if (machine->result.best->len == 0) {
+        g_string_append(out, " nothing fits in memory\n");
+    } else {
+        const SearchRun *best = &g_array_index(machine->result.best, SearchRun, 0);
+        g_autofree char *point = search_describe(&machine->result, best->id);
+        append_figures(out, best);
+        g_string_append_printf(out, " %s%s\n", point, machine->result.proved ? "" : " (not proved)");
+    }
+}
+
+void search_pareto_write_text(const SearchPareto *front, GString *out)
+{
+    const Spec *spec = front->machines[0].spec;
+    report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : "Search");
+    g_string_append_printf(out, "\nMachines%*s step       memory     best configuration\n", NUMBERS - 6, "");
+    for (int m = 0; m < front->count; m++)
+        append_machine(out, front, m);
+    g_string_append_printf(
+        out, "\nFront of time, memory of a GPU and cost, of what was simulated (%s of %s)\n",
+        front->priced ? "USD" : "GPU-hours", spec->training.tokens > 0 ? "all tokens" : "a step");
+    for (guint i = 0; i < front->front->len; i++) {
+        const SearchParetoPoint *point = &g_array_index(front->front, SearchParetoPoint, i);
+        const SearchMachine *machine = &front->machines[point->machine];
+        g_autofree char *words = search_describe(&machine->result, point->run->id);
+        g_string_append_printf(out, "  machine %-3d", point->machine + 1);
+        append_figures(out, point->run);
+        char cost[ORR_TEXT_SIZE];
+        if (cost_of(front, point) < 100)
+            g_snprintf(cost, sizeof cost, "%.2f", cost_of(front, point));
+        else
+            report_page_whole(cost, cost_of(front, point));
+        g_string_append_printf(out, " %12s  %s\n", cost, words);
+    }
+}
+
+static void write_run(OrrJsonWriter *w, const SearchMachine *machine, const SearchRun *run, Spec *scratch)
+{
+    search_point_spec(machine->result.space, run->id, scratch);
+    search_write_choice(w, machine->spec, scratch);
+    search_write_figures(w, machine->spec, run);
+}
+
+static void write_machine(OrrJsonWriter *w, const SearchMachine *machine, Spec *scratch)
+{
+    const SpecCluster *cluster = &machine->spec->cluster;
+    orr_jw_begin(w, NULL, '{');
+    orr_jw_text(w, "cluster", cluster->name);
+    orr_jw_text(w, "accelerator", cluster->accelerator.name);
+    orr_jw_int(w, "nodes", cluster->nodes);
+    orr_jw_int(w, "gpus", spec_gpus(machine->spec));
+    if (cluster->usd_per_gpu_hour > 0)
+        orr_jw_number(w, "usd_per_gpu_hour", cluster->usd_per_gpu_hour);
+    if (machine->reason != NULL) {
+        orr_jw_text(w, "reason", machine->reason);
+    } else {
+        search_write_certificate(w, &machine->result);
+        orr_jw_begin(w, "best", '[');
+        for (guint i = 0; i < machine->result.best->len; i++) {
+            orr_jw_begin(w, NULL, '{');
+            write_run(w, machine, &g_array_index(machine->result.best, SearchRun, i), scratch);
+            orr_jw_end(w, '}');
+        }
+        orr_jw_end(w, ']');
+    }
+    orr_jw_end(w, '}');
+}
+
+void search_pareto_write_json(const SearchPareto *front, GString *out)
+{
+    OrrJsonWriter w;
+    g_autofree Spec *scratch = g_new(Spec, 1);
+    orr_jw_init(&w, out, false);
+    orr_jw_begin(&w, NULL, '{');
+    orr_jw_int(&w, "schema", 1);
+    orr_jw_text(&w, "scenario", front->machines[0].spec->name);
+    orr_jw_begin(&w, "machines", '[');
+    for (int m = 0; m < front->count; m++)
+        write_machine(&w, &front->machines[m], scratch);
+    orr_jw_end(&w, ']');
+    orr_jw_begin(&w, "pareto", '[');
+    for (guint i = 0; i < front->front->len; i++) {
+        const SearchParetoPoint *point = &g_array_index(front->front, SearchParetoPoint, i);
+        orr_jw_begin(&w, NULL, '{');
+        orr_jw_int(&w, "machine", point->machine);
+        orr_jw_number(&w, front->priced ? "step_usd" : "step_gpu_s", point->cost);
+        write_run(&w, &front->machines[point->machine], point->run, scratch);
+        orr_jw_end(&w, '}');
+    }
+    orr_jw_end(&w, ']');
+    orr_jw_end(&w, '}');
+    g_string_append_c(out, '\n');
+}
+
+void search_pareto_write_csv(const SearchPareto *front, GString *out)
+{
+    const char *const headers[] = {"machine",           "gpus", "step_s", "reserved_bytes",
+                                   kind_of_cost(front), "point"};
+    OrrTable *table = orr_table_new(headers, (int)G_N_ELEMENTS(headers));
+    for (guint i = 0; i < front->front->len; i++) {
+        const SearchParetoPoint *point = &g_array_index(front->front, SearchParetoPoint, i);
+        const SearchMachine *machine = &front->machines[point->machine];
+        char text[4][G_ASCII_DTOSTR_BUF_SIZE];
+        g_autofree char *words = search_describe(&machine->result, point->run->id);
+        g_snprintf(text[0], sizeof text[0], "%d", spec_gpus(machine->spec));
+        const char *const cells[] = {
+            name_of(machine->spec),
+            text[0],
+            g_ascii_formatd(text[1], sizeof text[1], "%.9g", (double)point->run->step_ps * 1e-12),
+            g_ascii_formatd(text[2], sizeof text[2], "%.0f", point->run->reserved_bytes),
+            g_ascii_formatd(text[3], sizeof text[3], "%.9g", cost_of(front, point)),
+            words};
+        orr_table_row(table, cells);
+    }
+    orr_table_csv(table, out);
+    orr_table_free(table);
+}

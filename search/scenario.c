@@ -1,0 +1,183 @@
+/* search/scenario.c - see scenario.h. Tested: cli/test_cli_answers.c */
+#include "search/scenario.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec/resolve.h"
+
+/* Whole numbers that a choice may set. */
+static const struct {
+    const char *key;
+    size_t offset;
+    bool always; /* written even where the scenario's own value stays: what is derived follows others */
+} numbers[] = {
+    {"cluster.nodes", offsetof(Spec, cluster.nodes), true},
+    {"cluster.gpus_per_node", offsetof(Spec, cluster.gpus_per_node), false},
+    {"cluster.scale_up_domain_gpus", offsetof(Spec, cluster.scale_up_domain_gpus), false},
+    {"training.global_batch", offsetof(Spec, training.global_batch), true},
+    {"training.micro_batch", offsetof(Spec, training.micro_batch), true},
+    {"parallel.tensor", offsetof(Spec, parallel.tensor), true},
+    {"parallel.context", offsetof(Spec, parallel.context), true},
+    {"parallel.pipeline", offsetof(Spec, parallel.pipeline), true},
+    {"parallel.virtual_stages", offsetof(Spec, parallel.virtual_stages), true},
+    {"parallel.data", offsetof(Spec, parallel.data), true},
+    {"parallel.expert", offsetof(Spec, parallel.expert), true},
+    {"parallel.expert_tensor", offsetof(Spec, parallel.expert_tensor), true},
+    {"parallel.zero", offsetof(Spec, parallel.zero), true},
+    {"parallel.zero_group_gpus", offsetof(Spec, parallel.zero_group_gpus), false},
+    {"offload.activation_layers", offsetof(Spec, offload.activation_layers), false},
+};
+
+static int number_at(const Spec *spec, size_t offset)
+{
+    int value;
+    memcpy(&value, (const char *)spec + offset, sizeof value);
+    return value;
+}
+
+typedef struct Edit {
+    OrrJsonDoc *doc;
+    GError **error;
+    bool ok;
+} Edit;
+
+static void set(Edit *edit, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static void set(Edit *edit, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    g_autofree char *text = g_strdup_vprintf(format, values);
+    va_end(values);
+    edit->ok = edit->ok && spec_resolve_set(edit->doc, text, edit->error);
+}
+
+static void set_word(Edit *edit, const char *key, const SpecWords *words, int asked, int chosen)
+{
+    if (asked != chosen)
+        set(edit, "%s=\"%s\"", key, spec_word(words, chosen));
+}
+
+static void set_truth(Edit *edit, const char *key, int asked, int chosen)
+{
+    if (asked != chosen)
+        set(edit, "%s=%s", key, chosen != 0 ? "true" : "false");
+}
+
+static void set_recompute(Edit *edit, const SpecRecompute *asked, const SpecRecompute *chosen)
+{
+    if (asked->mode == chosen->mode && asked->layers == chosen->layers)
+        return;
+    const char *mode = spec_word(&spec_words_recompute, (int)chosen->mode);
+    if (chosen->layers > 0)
+        set(edit, "training.recompute={\"mode\":\"%s\",\"layers\":%d}", mode, chosen->layers);
+    else
+        set(edit, "training.recompute=\"%s\"", mode);
+}
+
+static void set_overlap(Edit *edit, unsigned asked, unsigned chosen)
+{
+    if (asked == chosen)
+        return;
+    g_autoptr(GString) list = g_string_new(NULL);
+    for (int i = 0; i < spec_words_overlap.count; i++)
+        if ((chosen & 1u << i) != 0)
+            g_string_append_printf(list, "%s\"%s\"", list->len > 0 ? "," : "",
+                                   orr_word(&spec_words_overlap, i));
+    set(edit, "execution.overlap=[%s]", list->str);
+}
+
+static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
+{
+    const SpecParallel *was = &asked->parallel, *is = &chosen->parallel;
+    for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        const int value = number_at(chosen, numbers[i].offset);
+        if (numbers[i].always || number_at(asked, numbers[i].offset) != value)
+            set(edit, "%s=%d", numbers[i].key, value);
+    }
+    set_truth(edit, "parallel.sequence_parallel", was->sequence_parallel, is->sequence_parallel);
+    set_truth(edit, "parallel.embedding_as_layer", was->embedding_as_layer, is->embedding_as_layer);
+    set_truth(edit, "parallel.loss_as_layer", was->loss_as_layer, is->loss_as_layer);
+    set_truth(edit, "execution.compiled", asked->execution.compiled, chosen->execution.compiled);
+    set_word(edit, "parallel.schedule", &spec_words_schedule, (int)was->schedule, (int)is->schedule);
+    if (chosen->model.moe.experts > 0)
+        set_word(edit, "parallel.moe_dispatcher", &spec_words_dispatcher, (int)was->moe_dispatcher,
+                 (int)is->moe_dispatcher);
+    set_word(edit, "execution.attention", &spec_words_attention, (int)asked->execution.attention,
+             (int)chosen->execution.attention);
+    set_word(edit, "training.precision", &spec_words_precision, (int)asked->training.precision,
+             (int)chosen->training.precision);
+    if (strcmp(was->order, is->order) != 0)
+        set(edit, "parallel.order=\"%s\"", is->order);
+    set_recompute(edit, &asked->training.recompute, &chosen->training.recompute);
+    set_overlap(edit, asked->execution.overlap, chosen->execution.overlap);
+}
+
+/* Texts that may be paths, from the scenario's folder. */
+static void anchor_paths(Edit *edit, const char *folder)
+{
+    static const char *const keys[][3] = {
+        {"model"},
+        {"model", "preset"},
+        {"cluster"},
+        {"cluster", "preset"},
+        {"cluster", "accelerator"},
+        {"cluster", "accelerator", "preset"},
+        {"cluster", "calibration"},
+        {"execution", "framework"},
+        {"execution", "framework", "preset"},
+        {"parallel", "schedule"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(keys) && folder != NULL; i++) {
+        const OrrJson *node = orr_json_root(edit->doc);
+        g_autoptr(GString) path = g_string_new(NULL);
+        for (int k = 0; k < 3 && keys[i][k] != NULL && node != NULL; k++) {
+            node = orr_json_type(node) == ORR_JSON_OBJECT ? orr_json_member(node, keys[i][k]) : NULL;
+            g_string_append_printf(path, "%s%s", k > 0 ? "." : "", keys[i][k]);
+        }
+        if (node == NULL || orr_json_type(node) != ORR_JSON_TEXT || g_path_is_absolute(orr_json_text(node)) ||
+            !(spec_is_path(orr_json_text(node)) || g_str_has_suffix(orr_json_text(node), ".csv")))
+            continue;
+        g_autofree char *file = g_canonicalize_filename(orr_json_text(node), folder);
+        g_autofree char *real = g_canonicalize_filename(file, NULL);
+        g_autoptr(GString) quoted = g_string_new(NULL);
+        OrrJsonWriter w;
+        orr_jw_init(&w, quoted, true);
+        orr_jw_text(&w, NULL, g_file_test(real, G_FILE_TEST_EXISTS) ? real : orr_json_text(node));
+        edit->ok = edit->ok && orr_json_set(edit->doc, path->str, quoted->str, edit->error);
+    }
+}
+
+OrrJsonDoc *search_scenario(const SpecSource *source, const Spec *asked, const Spec *chosen,
+                            const char *cluster, GError **error)
+{
+    Edit edit = {.error = error, .ok = true};
+    edit.doc = orr_json_parse(source->resolved, strlen(source->resolved), "scenario", error);
+    if (edit.doc == NULL)
+        return NULL;
+    g_autofree char *folder = source->folder != NULL ? g_canonicalize_filename(source->folder, NULL) : NULL;
+    orr_json_remove(edit.doc, "search");
+    anchor_paths(&edit, folder);
+    if (cluster != NULL)
+        edit.ok = edit.ok && orr_json_set(edit.doc, "cluster", cluster, error);
+    set_choices(&edit, asked, chosen);
+    if (edit.ok)
+        return edit.doc;
+    orr_json_free(edit.doc);
+    return NULL;
+}
+
+bool search_scenario_write(const SpecSource *source, const Spec *asked, const Spec *chosen,
+                           const char *cluster, GString *out, GError **error)
+{
+    OrrJsonDoc *doc = search_scenario(source, asked, chosen, cluster, error);
+    if (doc == NULL)
+        return false;
+    OrrJsonWriter w;
+    orr_jw_init(&w, out, false);
+    orr_jw_node(&w, NULL, orr_json_root(doc));
+    g_string_append_c(out, '\n');
+    orr_json_free(doc);
+    return true;
+}

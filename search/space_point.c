@@ -1,0 +1,67 @@
+/* search/space_point.c - a point of a space as a scenario. */
+#include <string.h>
+
+#include "search/space_internal.h"
+
+/* Where "auto" tries every overlap, a point has those that it names and no others that recipes switch on. */
+void search_apply_group(const SearchSpace *space, const SearchGroup *group, Spec *spec)
+{
+    SpecParallel *parallel = &spec->parallel;
+    parallel->tensor = group->tensor;
+    parallel->sequence_parallel = group->sequence_parallel;
+    parallel->context = group->context;
+    parallel->pipeline = group->pipeline;
+    parallel->data = group->data;
+    parallel->expert = group->expert;
+    parallel->expert_tensor = group->expert_tensor;
+    parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
+    g_strlcpy(parallel->order, space->rank_orders[group->order], sizeof parallel->order);
+    spec->training.micro_batch = group->micro_batch;
+    spec->training.precision = (SpecPrecision)group->precision;
+    spec->offload.activation_layers = group->offloaded;
+    spec->execution.attention = (SpecAttention)group->attention;
+    if (search_varies_overlap(space))
+        spec->execution.framework.defaults.recipe_overlap = 0;
+}
+
+void search_apply_partition(const SearchPartition *partition, Spec *spec)
+{
+    spec->parallel.virtual_stages = partition->virtual_stages;
+    spec->parallel.schedule = partition->schedule;
+    spec->parallel.embedding_as_layer = (partition->as_layer & SEARCH_LAYER_EMBEDDING) != 0;
+    spec->parallel.loss_as_layer = (partition->as_layer & SEARCH_LAYER_LOSS) != 0;
+}
+
+void search_apply_policy(const SearchGroup *group, const SearchPolicy *policy, Spec *spec)
+{
+    spec->parallel.zero = policy->zero;
+    spec->parallel.zero_group_gpus = policy->zero_group_gpus;
+    spec->execution.overlap = group->overlap | policy->overlap;
+}
+
+void search_point_spec(SearchSpace *space, SearchId id, Spec *ret_spec)
+{
+    const SearchGroup *group = &space->groups[id.group];
+    const SearchPartition *partition = &group->partitions->partition[id.partition];
+    g_autofree SpecRecompute *recomputes = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
+    int policies;
+    g_autofree SearchPolicy *policy = search_policies(space, group, &policies);
+    const int recompute_count = search_recomputes(space, partition, recomputes);
+    g_assert(id.policy < policies && id.recompute < recompute_count);
+    *ret_spec = *space->spec;
+    search_apply_group(space, group, ret_spec);
+    search_apply_partition(partition, ret_spec);
+    search_apply_policy(group, &policy[id.policy], ret_spec);
+    ret_spec->training.recompute = recomputes[id.recompute];
+}
+
+int search_id_compare(const SearchId *a, const SearchId *b)
+{
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
+    if (a->partition != b->partition)
+        return a->partition < b->partition ? -1 : 1;
+    if (a->recompute != b->recompute)
+        return a->recompute < b->recompute ? -1 : 1;
+    return (a->policy > b->policy) - (a->policy < b->policy);
+}

@@ -1,0 +1,258 @@
+/* spec/offload.c - the table of offloading schemes, and what a scenario's own words make of a row. */
+#include "spec/offload.h"
+
+#include "base/error.h"
+#include "spec/read.h"
+#include "spec/spec.h"
+
+/* What moves where, and in which order; docs/MODEL.md "Offload". */
+static const SpecOffloadRow rows[SPEC_OFFLOAD_SCHEME_COUNT] = {
+    [SPEC_OFFLOAD_NONE] = {.help = "nothing but activations leaves", .ratio = 0},
+    [SPEC_OFFLOAD_ZERO_OFFLOAD] = {.help =
+                                       "gradients stream out, the host updates behind the global norm, tiles "
+                                       "of weights come back [Ren2021]",
+                                   .optimizer = SPEC_TIER_HOST,
+                                   .gradients = SPEC_TIER_HOST,
+                                   .update = SPEC_UPDATE_BARRIER,
+                                   .ratio = 1,
+                                   .least_zero = 1},
+    [SPEC_OFFLOAD_ZERO_OFFLOAD_DPU] = {.help = "the same beside the next step: weights are one update behind "
+                                               "[Ren2021]",
+                                       .optimizer = SPEC_TIER_HOST,
+                                       .gradients = SPEC_TIER_HOST,
+                                       .update = SPEC_UPDATE_DELAYED,
+                                       .ratio = 1,
+                                       .least_zero = 1},
+    [SPEC_OFFLOAD_TWIN_FLOW] = {.help = "host and GPU update a part each, at the same time [ZeroOffloadPP]",
+                                .optimizer = SPEC_TIER_HOST,
+                                .gradients = SPEC_TIER_HOST,
+                                .update = SPEC_UPDATE_BARRIER,
+                                .ratio = 0.3,
+                                .least_zero = 1},
+    [SPEC_OFFLOAD_SUPEROFFLOAD] =
+        {.help = "each piece is updated when its gradient is there and validated later; "
+                 "the GPU casts, fp32 crosses [SuperOffload]",
+         .optimizer = SPEC_TIER_HOST,
+         .gradients = SPEC_TIER_HOST,
+         .update = SPEC_UPDATE_LAYERWISE,
+         .fp32_transfer = true,
+         .ratio = 1,
+         .least_zero = 1},
+    [SPEC_OFFLOAD_STRONGHOLD] = {.help =
+                                     "a window of layers is on the GPU; the host updates layers beside the "
+                                     "backward [Stronghold]",
+                                 .optimizer = SPEC_TIER_HOST,
+                                 .gradients = SPEC_TIER_HOST,
+                                 .weights = SPEC_TIER_HOST,
+                                 .update = SPEC_UPDATE_LAYERWISE,
+                                 .windowed = true,
+                                 .ratio = 1},
+    [SPEC_OFFLOAD_MEMFERRY] = {.help =
+                                   "forwards start with the weights that are there, and read some where they "
+                                   "lie on the host [MemFerry]",
+                               .optimizer = SPEC_TIER_HOST,
+                               .gradients = SPEC_TIER_HOST,
+                               .update = SPEC_UPDATE_FIRST,
+                               .direct = true,
+                               .ratio = 1,
+                               .least_zero = 1},
+    [SPEC_OFFLOAD_ZERO3_OFFLOAD] = {.help = "ZeRO-3 with shards of weights, gradients and states on the host "
+                                            "[Zero3Offload]",
+                                    .optimizer = SPEC_TIER_HOST,
+                                    .gradients = SPEC_TIER_HOST,
+                                    .weights = SPEC_TIER_HOST,
+                                    .update = SPEC_UPDATE_BARRIER,
+                                    .ratio = 1,
+                                    .prefetch_depth = 2,
+                                    .least_zero = 3},
+    [SPEC_OFFLOAD_ZERO_INFINITY] =
+        {.help = "ZeRO-3 with shards on the node's disks: disks, copies and gathers run "
+                 "three, two and one piece ahead [Rajbhandari2021]",
+         .optimizer = SPEC_TIER_NVME,
+         .gradients = SPEC_TIER_HOST,
+         .weights = SPEC_TIER_NVME,
+         .update = SPEC_UPDATE_BARRIER,
+         .ratio = 1,
+         .prefetch_depth = 3,
+         .least_zero = 3},
+};
+
+const SpecOffloadRow *spec_offload_row(SpecOffloadScheme scheme)
+{
+    g_assert((int)scheme >= 0 && scheme < SPEC_OFFLOAD_SCHEME_COUNT);
+    return &rows[scheme];
+}
+
+static void complete_part(SpecOffloadPart *part, SpecTier tier)
+{
+    if ((int)part->tier == SPEC_UNSET)
+        part->tier = tier;
+    if (part->fraction < 0)
+        part->fraction = part->tier == SPEC_TIER_GPU ? 0 : 1;
+    if (part->fraction <= 0)
+        part->tier = SPEC_TIER_GPU;
+}
+
+static bool leaves(const SpecOffloadPart *part)
+{
+    return (int)part->tier > SPEC_TIER_GPU && (part->fraction < 0 || part->fraction > 0);
+}
+
+/* Tiers without a scheme: the plainest row that moves as much. */
+static SpecOffloadScheme scheme_of(const SpecOffload *offload)
+{
+    if (leaves(&offload->weights))
+        return SPEC_OFFLOAD_ZERO3_OFFLOAD;
+    if (leaves(&offload->optimizer) || leaves(&offload->gradients))
+        return offload->delayed_update == 1 ? SPEC_OFFLOAD_ZERO_OFFLOAD_DPU : SPEC_OFFLOAD_ZERO_OFFLOAD;
+    return SPEC_OFFLOAD_NONE;
+}
+
+void spec_offload_complete(SpecOffload *offload, int layers)
+{
+    if ((int)offload->scheme == SPEC_UNSET)
+        offload->scheme = scheme_of(offload);
+    const SpecOffloadRow *row = spec_offload_row(offload->scheme);
+    const bool activations = leaves(&offload->activations);
+    complete_part(&offload->optimizer, row->optimizer);
+    complete_part(&offload->gradients, row->gradients);
+    complete_part(&offload->weights, row->weights);
+    if (offload->activation_layers == SPEC_UNSET)
+        offload->activation_layers = activations ? SPEC_OFFLOAD_ALL : 0;
+    if (offload->activation_layers == SPEC_OFFLOAD_ALL)
+        offload->activation_layers = layers;
+    complete_part(&offload->activations, offload->activation_layers != 0 ? SPEC_TIER_HOST : SPEC_TIER_GPU);
+    offload->update = row->update;
+    if (offload->delayed_update == SPEC_UNSET)
+        offload->delayed_update = row->update == SPEC_UPDATE_DELAYED;
+    else if (offload->delayed_update == 1)
+        offload->update = SPEC_UPDATE_DELAYED;
+    else if (row->update == SPEC_UPDATE_DELAYED)
+        offload->update = SPEC_UPDATE_BARRIER;
+    offload->direct = row->direct;
+    offload->fp32_transfer = row->fp32_transfer;
+    if (offload->ratio < 0)
+        offload->ratio = row->ratio;
+    if (offload->prefetch_depth == SPEC_UNSET)
+        offload->prefetch_depth = row->prefetch_depth;
+}
+
+/* --- contradictions --- */
+
+typedef struct Named {
+    const char *key;
+    const SpecOffloadPart *part;
+} Named;
+
+static bool check_tier(const Spec *spec, const Named *named, GError **error)
+{
+    const SpecHost *host = &spec->cluster.host;
+    const SpecTier tier = named->part->tier;
+    const char *word = spec_word(&spec_words_tier, (int)tier);
+    const char *where = spec->cluster.name[0] != '\0' ? spec->cluster.name : "the cluster";
+    if (tier == SPEC_TIER_GPU)
+        return true;
+    if (spec->cluster.accelerator.host_link_bytes_per_s <= 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.%s.tier: %s, but host_link_bytes_per_s of %s is not known; give it, or tier gpu",
+            named->key, word, spec->cluster.accelerator.name);
+    if (host->dram_bytes <= 0 || host->dram_bytes_per_s <= 0 || host->cores <= 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.%s.tier: %s, but the host of %s is not described; give cluster.host.dram_bytes, "
+            "dram_bytes_per_s, cores and sockets, or tier gpu",
+            named->key, word, where);
+    if (tier == SPEC_TIER_NVME &&
+        (host->nvme_bytes <= 0 || host->nvme_read_bytes_per_s <= 0 || host->nvme_write_bytes_per_s <= 0))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.%s.tier: nvme, but nodes of %s have no disks; give cluster.host.nvme_bytes and its "
+            "rates, or tier host",
+            named->key, where);
+    return true;
+}
+
+static bool check_tiers(const Spec *spec, GError **error)
+{
+    const SpecOffload *offload = &spec->offload;
+    const Named parts[] = {{"optimizer", &offload->optimizer},
+                           {"gradients", &offload->gradients},
+                           {"weights", &offload->weights}};
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+        if (!check_tier(spec, &parts[i], error))
+            return false;
+    const Named activations = {"activations", &offload->activations};
+    return offload->activations.tier != SPEC_TIER_NVME || check_tier(spec, &activations, error);
+}
+
+static bool check_software(const Spec *spec, GError **error)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const char *word = spec_word(&spec_words_offload, (int)spec->offload.scheme);
+    g_autoptr(GString) list = g_string_new(NULL);
+    if (framework->optimizer.offload_schemes & (1u << spec->offload.scheme))
+        return true;
+    for (int i = 1; i < SPEC_OFFLOAD_SCHEME_COUNT; i++)
+        if (framework->optimizer.offload_schemes & (1u << i))
+            g_string_append_printf(list, "%s%s", list->len > 0 ? ", " : "",
+                                   spec_word(&spec_words_offload, i));
+    return orr_fail(
+        error, ORR_ERROR_INPUT,
+        "offload.scheme: \"%s\", which framework %s does not have (it has %s); give another framework, "
+        "such as deepspeed",
+        word, framework->name, list->len > 0 ? list->str : "none");
+}
+
+static bool check_degrees(const Spec *spec, GError **error)
+{
+    const SpecOffload *offload = &spec->offload;
+    const SpecParallel *parallel = &spec->parallel;
+    const SpecOffloadRow *row = spec_offload_row(offload->scheme);
+    const char *word = spec_word(&spec_words_offload, (int)offload->scheme);
+    const bool alone = parallel->data == 1 && parallel->context == 1;
+    if (parallel->zero < 0 || parallel->data < 0 || parallel->context < 0)
+        return true;
+    if (row->windowed && (!alone || parallel->zero == 3))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.scheme: \"%s\" keeps whole layers on one GPU, not data %d with zero %d; give data 1 "
+            "and zero 0 to 2, or scheme zero3-offload",
+            word, parallel->data, parallel->zero);
+    if (parallel->zero < row->least_zero && (!alone || row->least_zero == 3))
+        return orr_fail(error, ORR_ERROR_INPUT, "parallel.zero: %d with offload.scheme \"%s\"; give %d%s",
+                        parallel->zero, word, row->least_zero, row->least_zero < 3 ? " or more" : "");
+    if (parallel->zero == 3 && row->direct)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "parallel.zero: 3 with offload.scheme \"%s\", which reads whole layers on the host; give 0 to 2",
+            word);
+    if (offload->weights.tier != SPEC_TIER_GPU && offload->optimizer.tier == SPEC_TIER_GPU)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.weights.tier: %s, but the optimizer's states are on the GPU, which updates weights "
+            "there; give offload.optimizer tier host",
+            spec_word(&spec_words_tier, (int)offload->weights.tier));
+    if (offload->gradients.tier != SPEC_TIER_GPU && offload->optimizer.tier == SPEC_TIER_GPU)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.gradients.tier: %s, but the optimizer's states are on the GPU and need them there; "
+            "give offload.optimizer tier host",
+            spec_word(&spec_words_tier, (int)offload->gradients.tier));
+    if (offload->window_layers > spec->model.layers)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.window_layers: %d is more than the %d layers; give at most %d, or 0 for the fewest "
+            "that hide the copies",
+            offload->window_layers, spec->model.layers, spec->model.layers);
+    return true;
+}
+
+bool spec_offload_check(const Spec *spec, GError **error)
+{
+    if (spec->offload.activations.tier == SPEC_TIER_NVME && !check_tiers(spec, error))
+        return false;
+    if (!spec_offloads_states(&spec->offload))
+        return true;
+    return check_software(spec, error) && check_tiers(spec, error) && check_degrees(spec, error);
+}

@@ -1,0 +1,150 @@
+/* tests/cli/test_cli_anytime.c - a search that is short of time, of patience or of threads still answers. */
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <glib/gstdio.h>
+
+#include "tests/cli/runner.h"
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool is_sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+static CliRun search(const char *example, const char *seconds)
+{
+    g_autofree char *scenario = cli_source(example);
+    const char *words[] = {"search", scenario, "--max-seconds", seconds, "--format", "json", NULL};
+    return cli_run(NULL, words);
+}
+
+/* A limit that is over while tables fill still gives a configuration, and is kept: the time on a loaded machine is
+ * another, so that the test allows twice the limit, where tables alone took ten times as long. */
+static void test_limit(void)
+{
+    static const char *const examples[] = {"scenarios/examples/search-deepseek-v3.json",
+                                           "scenarios/examples/search-mt-nlg-530b.json"};
+    for (gsize i = 0; i < G_N_ELEMENTS(examples); i++) {
+        const double before_s = now_s();
+        CliRun run = search(examples[i], is_sanitized() ? "6" : "2");
+        cli_assert_done(&run, examples[i]);
+        g_assert_cmpfloat(now_s() - before_s, <, is_sanitized() ? 40 : 4);
+        g_assert_nonnull(strstr(run.out, "\"proved\": false"));
+        g_assert_null(strstr(run.out, "\"best\": []"));
+        g_assert_null(strstr(run.out, "\"gap_frac\": null"));
+        cli_run_clear(&run);
+    }
+}
+
+typedef struct Child {
+    GPid pid;
+    char *path; /* of its output */
+} Child;
+
+/* Runs in the child between fork and exec. */
+static void few_threads(gpointer data)
+{
+    const struct rlimit limit = {1, 1};
+    (void)data;
+    if (setuid(65534) != 0 || setrlimit(RLIMIT_NPROC, &limit) != 0)
+        _exit(99);
+}
+
+static Child start(const char *const *words, GSpawnChildSetupFunc setup)
+{
+    Child child = {0};
+    GError *error = NULL;
+    int fd = g_file_open_tmp("orrery-anytime-XXXXXX", &child.path, &error);
+    g_assert_no_error(error);
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    g_ptr_array_add(argv, (gpointer)g_getenv("ORRERY_BINARY"));
+    for (; *words != NULL; words++)
+        g_ptr_array_add(argv, (gpointer)*words);
+    g_ptr_array_add(argv, NULL);
+    g_spawn_async_with_fds(NULL, (char **)argv->pdata, NULL, G_SPAWN_DO_NOT_REAP_CHILD, setup, NULL,
+                           &child.pid, -1, fd, -1, &error);
+    g_assert_no_error(error);
+    g_close(fd, NULL);
+    return child;
+}
+
+/* Its exit status; kills and fails after `seconds`. */
+static int finish(Child *child, double seconds, char **ret_text)
+{
+    int status = 0;
+    const double end_s = now_s() + seconds;
+    while (waitpid(child->pid, &status, WNOHANG) == 0) {
+        if (now_s() > end_s) {
+            kill(child->pid, SIGKILL);
+            waitpid(child->pid, &status, 0);
+            g_error("it hangs");
+        }
+        g_usleep(20000);
+    }
+    g_assert_true(g_file_get_contents(child->path, ret_text, NULL, NULL));
+    g_remove(child->path);
+    g_free(child->path);
+    g_assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_interrupt(void)
+{
+    g_autofree char *scenario = cli_source("scenarios/examples/search-deepseek-v3.json"), *text = NULL;
+    const char *words[] = {"search", scenario, "--quiet", NULL};
+    Child child = start(words, NULL);
+    g_usleep(is_sanitized() ? 12000000 : 2500000);
+    kill(child.pid, SIGINT);
+    g_assert_cmpint(finish(&child, 30, &text), ==, 130);
+    g_assert_nonnull(strstr(text, "the gap"));
+    g_assert_nonnull(strstr(text, "Best "));
+}
+
+/* Another user who may have one process: no thread can be made. */
+static void test_no_threads(void)
+{
+    if (getuid() != 0 || is_sanitized()) {
+        g_test_skip("needs to change the user");
+        return;
+    }
+    g_autofree char *scenario = cli_source("scenarios/examples/gpt3-175b.json"), *text = NULL;
+    const char *words[] = {"search", scenario,
+                           "--jobs", "4",
+                           "--set",  "parallel.tensor=auto",
+                           "--set",  "parallel.pipeline=auto",
+                           "--set",  "parallel.data=auto",
+                           NULL};
+    Child child = start(words, few_threads);
+    const int status = finish(&child, 60, &text);
+    if (status == 99 || status == 127) {
+        g_test_skip("another user may not run this build");
+        return;
+    }
+    g_assert_cmpint(status, ==, 0);
+    g_assert_nonnull(strstr(text, "Best "));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/anytime/limit", test_limit);
+    g_test_add_func("/cli/anytime/interrupt", test_interrupt);
+    g_test_add_func("/cli/anytime/no-threads", test_no_threads);
+    return g_test_run();
+}

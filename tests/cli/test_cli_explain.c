@@ -1,0 +1,142 @@
+/* tests/cli/test_cli_explain.c - `orrery explain`: every change that it names runs to what it says, what binds is what a
+ * faster part would save, and a page has no more than a dozen sentences. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "tests/cli/runner.h"
+
+static const OrrJson *at(const OrrJson *node, const char *key)
+{
+    const OrrJson *member = orr_json_member(node, key);
+    g_assert_nonnull(member);
+    return member;
+}
+
+static OrrJsonDoc *json_of(CliRun *run, const char *name)
+{
+    GError *error = NULL;
+    cli_assert_done(run, name);
+    OrrJsonDoc *doc = orr_json_parse(run->out, run->out_length, name, &error);
+    g_assert_no_error(error);
+    cli_run_clear(run);
+    return doc;
+}
+
+/* Picoseconds of the scenario with these settings. */
+static gint64 run_with(const char *path, const OrrJson *sets)
+{
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(words, g_strdup("run"));
+    g_ptr_array_add(words, g_strdup(path));
+    g_ptr_array_add(words, g_strdup("--format"));
+    g_ptr_array_add(words, g_strdup("json"));
+    for (const OrrJson *set = sets != NULL ? orr_json_first(sets) : NULL; set != NULL;
+         set = orr_json_next(set)) {
+        g_ptr_array_add(words, g_strdup("--set"));
+        g_ptr_array_add(words, g_strdup(orr_json_text(set)));
+    }
+    g_ptr_array_add(words, NULL);
+    CliRun run = cli_run(NULL, (const char *const *)words->pdata);
+    OrrJsonDoc *doc = json_of(&run, "run");
+    const gint64 ps = llround(orr_json_number(at(orr_json_root(doc), "step_s")) * 1e12);
+    orr_json_free(doc);
+    return ps;
+}
+
+static void test_changes_run(void)
+{
+    static const char *const names[] = {"gpt3-175b", "llama3-70b-h100", "gpt2-xl-1gpu"};
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *file = g_strdup_printf("scenarios/examples/%s.json", names[i]),
+                        *path = cli_source(file);
+        CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
+        OrrJsonDoc *doc = json_of(&run, names[i]);
+        const OrrJson *root = orr_json_root(doc);
+        const double own_s = orr_json_number(at(root, "step_s"));
+        bool unfit = false;
+        g_assert_cmpint(llround(own_s * 1e12), ==, run_with(path, NULL));
+        g_assert_cmpint(orr_json_count(at(root, "changes")), >=, 3);
+        for (const OrrJson *change = orr_json_first(at(root, "changes")); change != NULL;
+             change = orr_json_next(change)) {
+            const double step_s = orr_json_number(at(change, "step_s"));
+            g_assert_cmpint(llround(step_s * 1e12), ==, run_with(path, at(change, "set")));
+            g_assert_cmpfloat(fabs(orr_json_number(at(change, "gain_frac")) - (1 - step_s / own_s)), <, 1e-9);
+            g_assert_false(unfit && orr_json_bool(at(change, "fits"))); /* those that fit come first */
+            unfit |= !orr_json_bool(at(change, "fits"));
+        }
+        orr_json_free(doc);
+    }
+}
+
+/* A tenth more of what binds saves what the shares say; more peak on the command line is more peak inside. */
+static void test_binds(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
+    OrrJsonDoc *doc = json_of(&run, "binds");
+    const OrrJson *root = orr_json_root(doc);
+    CliRun faster = cli_run(NULL, CLI_WORDS("run", path, "--format", "json", "--set",
+                                            "cluster.scale_up_bytes_per_s=330000000000"));
+    OrrJsonDoc *run_doc = json_of(&faster, "faster links");
+    const double gain =
+        1 - orr_json_number(at(orr_json_root(run_doc), "step_s")) / orr_json_number(at(root, "step_s"));
+    double last = 2;
+    int found = 0;
+    for (const OrrJson *bind = orr_json_first(at(root, "binds")); bind != NULL; bind = orr_json_next(bind)) {
+        const double share = orr_json_number(at(bind, "step_frac"));
+        g_assert_cmpfloat(share, <=, last);
+        last = share;
+        if (strcmp(orr_json_text(at(bind, "what")), "scale_up") == 0) {
+            g_assert_cmpfloat(fabs(share - gain * 11), <, 1e-6);
+            found++;
+        }
+    }
+    g_assert_cmpint(found, ==, 1);
+    g_assert_cmpint(orr_json_count(at(root, "binds")), ==, 6);
+    orr_json_free(doc);
+    orr_json_free(run_doc);
+}
+
+/* The kernels' shares of the loss are all of it. */
+static void test_kernels(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
+    OrrJsonDoc *doc = json_of(&run, "kernels");
+    double loss = 0, time = 0;
+    for (const OrrJson *kernel = orr_json_first(at(orr_json_root(doc), "kernels")); kernel != NULL;
+         kernel = orr_json_next(kernel)) {
+        loss += orr_json_number(at(kernel, "loss_frac"));
+        time += orr_json_number(at(kernel, "time_frac"));
+    }
+    g_assert_cmpfloat(fabs(loss - 1), <, 1e-9);
+    g_assert_cmpfloat(fabs(time - 1), <, 1e-9);
+    orr_json_free(doc);
+}
+
+static void test_page(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    CliRun run = cli_run(NULL, CLI_WORDS("explain", path));
+    CliRun csv = cli_run(NULL, CLI_WORDS("explain", path, "--format", "csv"));
+    cli_assert_done(&run, "page");
+    cli_assert_refused(&csv, "csv", "--format");
+    g_assert_nonnull(strstr(run.out, "  1. A step takes "));
+    g_assert_nonnull(strstr(run.out, " would bring "));
+    g_assert_nonnull(strstr(run.out, "The largest loss, "));
+    g_assert_nonnull(strstr(run.out, "Memory: fits"));
+    g_assert_null(strstr(run.out, " 13. "));
+    cli_run_clear(&run);
+    cli_run_clear(&csv);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/explain/changes-run", test_changes_run);
+    g_test_add_func("/explain/binds", test_binds);
+    g_test_add_func("/explain/kernels", test_kernels);
+    g_test_add_func("/explain/page", test_page);
+    return g_test_run();
+}
