@@ -111,6 +111,12 @@ static bool run(const CliArgs *common, GError **error)
         report_write_trace(report, trace);
     if (args->memory != NULL)
         write_memory(report, &wanted, memory);
+    if (args->kernels != NULL && report->spec->model.list.text != NULL) {
+        cli_simulation_free(simulation);
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "run: --kernels lists the kernels of a transformer; "
+                        "model.layers is a list of layers: leave --kernels out");
+    }
     if (args->kernels != NULL)
         report_write_kernels(report, kernels);
     write_report(report, common->format, text);

@@ -34,7 +34,7 @@ complete -c orrery -n '__fish_seen_subcommand_from explain' -l quiet -d 'no note
 complete -c orrery -n '__fish_seen_subcommand_from explain' -l help -d 'show this help'
 complete -c orrery -n '__fish_seen_subcommand_from search' -l top -x -d 'configurations to report (and to prove), 5 by default'
 complete -c orrery -n '__fish_seen_subcommand_from search' -l jobs -x -d 'threads; all cores by default (same answer)'
-complete -c orrery -n '__fish_seen_subcommand_from search' -l max-seconds -x -d 'stop then, with the best so far and how far from it the rest may be (the gap)'
+complete -c orrery -n '__fish_seen_subcommand_from search' -l max-seconds -x -d 'stop then, with the best so far and how far from it the rest may be (the gap); so does Ctrl-C'
 complete -c orrery -n '__fish_seen_subcommand_from search' -l accelerator -x -d 'these GPUs side by side, each in its reference node, with the price of a GPU-hour'
 complete -c orrery -n '__fish_seen_subcommand_from search' -l cluster -x -d 'these clusters side by side, with the price of a GPU-hour'
 complete -c orrery -n '__fish_seen_subcommand_from search' -l save -r -d 'write the best configuration as a complete scenario'

@@ -1,6 +1,7 @@
 /* costmodel/flops.c - see flops.h. */
 #include "costmodel/flops.h"
 #include "costmodel/layers.h"
+#include "costmodel/layer_list.h"
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 #include "costmodel/pass.h"
@@ -67,6 +68,10 @@ static void add_edges(const CostShape *shape, int last, Sums *sums)
 
 CostFlops cost_flops(const Spec *spec, const int *stage_layers, int stages)
 {
+    if (spec->model.list.text != NULL) {
+        const double flops = spec->training.global_batch * cost_list_flops(&spec->model);
+        return (CostFlops){.model = flops, .model_full = flops, .hardware = flops};
+    }
     const Spec whole = unsplit(spec);
     const CostLayerGroups groups = cost_group_model(spec, stage_layers, stages);
     const double sequences = spec->training.global_batch;
@@ -126,8 +131,11 @@ CostMfuByConvention cost_mfu_by_convention(const Spec *spec, double step_s)
 {
     CostMfuByConvention ratios;
     const double peak = cost_peak_flops_per_s(spec) * spec_gpus(spec);
+    const bool list = spec->model.list.text != NULL; /* the others are formulas of transformers */
     for (int i = 0; i < COST_CONVENTION_COUNT; i++) {
-        ratios.mfu[i] = cost_convention_flops(spec, (CostConvention)i) / (peak * step_s);
+        ratios.mfu[i] = list && i != COST_CONVENTION_ORRERY
+                            ? 0
+                            : cost_convention_flops(spec, (CostConvention)i) / (peak * step_s);
     }
     return ratios;
 }

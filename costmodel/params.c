@@ -1,6 +1,10 @@
 /* costmodel/params.c - see params.h. Counts are exact; docs/MODEL.md lists them piece by piece. */
 #include "costmodel/params.h"
 
+#include <stddef.h>
+
+#include "costmodel/layer_list.h"
+
 bool cost_layer_has_experts(const SpecModel *model, int layer)
 {
     const SpecMoe *moe = &model->moe;
@@ -212,6 +216,9 @@ static double piece_total(const SpecModel *model, CostModelPart piece, int layer
 double cost_parameters(const SpecModel *model, int max_positions_or_0, bool active)
 {
     SpecModel copy = *model;
+    if (model->list.text != NULL) {
+        return cost_list_parameters(model);
+    }
     if (max_positions_or_0 > 0) {
         copy.max_positions = max_positions_or_0;
     }

@@ -121,6 +121,23 @@ OrrJsonDoc *exchange_read_back(const Settings *settings, ExchangeFormat format, 
     return import.doc;
 }
 
+/* What none of the formats can say. */
+static bool exports_data(const Spec *spec, ExchangeFormat format, GError **error)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    if (spec->model.list.text != NULL)
+        return exchange_export_refuse(error, format, "model.layers", "a list", "give a transformer");
+    if (parallel->data_scheme != SPEC_DATA_ALLREDUCE)
+        return exchange_export_refuse(error, format, "parallel.data_scheme",
+                                      spec_word(&spec_words_data_scheme, (int)parallel->data_scheme),
+                                      "give allreduce");
+    if (parallel->compression.kind != SPEC_COMPRESSION_NONE)
+        return exchange_export_refuse(error, format, "parallel.compression",
+                                      spec_word(&spec_words_compression, (int)parallel->compression.kind),
+                                      "leave it out");
+    return true;
+}
+
 const char *const *exchange_frameworks_of(ExchangeFormat format)
 {
     return rows[format].frameworks;
@@ -143,7 +160,7 @@ bool exchange_export_settings(const Spec *spec, ExchangeFormat format, Settings 
         return exchange_export_refuse(error, format, "parallel.schedule",
                                       spec_word(&spec_words_schedule, (int)schedule), hint);
     }
-    return rows[format].export(spec, out, error);
+    return exports_data(spec, format, error) && rows[format].export(spec, out, error);
 }
 
 /* The comment: what the file does not say itself, found by reading it back. */

@@ -3,6 +3,7 @@
 
 #include "report/offload.h"
 #include "report/parts.h"
+#include "report/servers.h"
 #include "spec/notes.h"
 
 static void write_strings(OrrJsonWriter *w, const char *key, const GPtrArray *texts)
@@ -181,6 +182,7 @@ void report_write_json(const Report *report, GString *out)
     write_memory(w, report);
     write_balance(w, report);
     write_training(w, report);
+    report_servers_json(report, w);
     write_campaign(w, report);
     write_chosen(w, report->chosen);
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);

@@ -119,8 +119,15 @@ static void fill_bucket(SearchWorker *worker, Filling *filling, double dense, do
     add_params(bucket, dense, expert, matrices);
     const double bytes = (bucket->dense + bucket->expert) * filling->wire;
     filling->open = !filling->units && (filling->limit <= 0 || bytes < filling->limit);
-    if (!filling->open)
+    if (!filling->open) {
         close_bucket(worker, bucket, stage);
+        filling->limit = worker->spec.execution.framework.data_parallel.bucket_bytes;
+    }
+}
+
+static double first_limit(const SpecRecipeDataParallel *recipe)
+{
+    return recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : recipe->bucket_bytes;
 }
 
 /* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
@@ -131,7 +138,7 @@ static Stage stage_buckets(SearchWorker *worker, int index)
     const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last,
                          *first = &costs->first, *mtp = &costs->mtp;
     Filling filling = {.units = worker->spec.parallel.zero >= 3,
-                       .limit = worker->spec.execution.framework.data_parallel.bucket_bytes,
+                       .limit = first_limit(&worker->spec.execution.framework.data_parallel),
                        .wire = cost_gradient_wire_bytes(&worker->spec)};
     Stage stage = {.one_link = true};
     if (index + 1 == worker->stages) {

@@ -184,6 +184,10 @@ bool search_supports(const Spec *spec, GError **error)
             error, ORR_ERROR_INPUT,
             "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
             spec->parallel.schedule_file);
+    if (spec->model.list.text != NULL || spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: can be run but not searched; give values instead of \"auto\"",
+                        spec->model.list.text != NULL ? "model.layers: a list" : "parallel.data_scheme");
     if (spec_offloads_states(&spec->offload))
         return orr_fail(
             error, ORR_ERROR_INPUT,

@@ -184,7 +184,7 @@ static void account_beside(Engine *e, const Slot *slot)
 {
     const Slot *first = &e->slots[e->ranks[slot->rank].first_slot];
     if (first->op.stream != SIM_STREAM_COMPUTE || first->op.state == SLOT_DONE)
-        sim_account_tail(e, slot);
+        sim_account_behind_compute(e, slot);
     for (int32_t w = slot->first_waiter; w != SIM_NONE; w = e->slots[w].link_next) {
         if (e->slots[w].op.stream == SIM_STREAM_COMPUTE)
             sim_account_wait(e, &e->slots[w], slot);

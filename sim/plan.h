@@ -11,6 +11,7 @@
 
 #include "sim/engine.h"
 #include "schedule/schedule.h"
+#include "sim/servers.h"
 
 /* Rows of sim_standard_resources(), which each rank has for itself. Their amounts are parts of the whole. */
 typedef enum {
@@ -109,6 +110,16 @@ typedef struct SimRankPlan { /* one pipeline rank */
     int64_t limit_bytes;                 /* activations that a schedule which asks may hold; 0: no limit */
 } SimRankPlan;
 
+/* Compression of all gradients of a rank at once, against the dense all-reduce. */
+typedef struct SimCompression {
+    double dense_bytes, payload_bytes; /* what a rank has to send */
+    double residual_bytes;             /* kept for error feedback */
+    double select_s, restore_s;        /* on the GPU, before and behind the wire */
+    double dense_s, compressed_s;
+    double break_even_frac;        /* topk: takes as long as the dense one; 0: none does */
+    double volume_break_even_frac; /* topk: sends as much */
+} SimCompression;
+
 typedef struct SimPlan {
     const SimSchedule *schedule;
     SimScheduleShape shape;
@@ -162,13 +173,16 @@ typedef struct SimPlan {
     int64_t capacity_event_count;
     const int32_t *rank_speed;
     int32_t rate_grain;
+    const SimServerResult *servers;    /* NULL: no parameter servers */
+    const SimCompression *compression; /* NULL: none */
 } SimPlan;
 
 const SimPlanResource *sim_standard_resources(int *ret_count);
 
-/* One rank can stand for all replicas of a pipeline rank: none differs, and what replicas share is either enough for all
- * of them at once or theirs alone, so that each gets an equal part of it at any instant. */
+/* One rank can stand for all replicas of a pipeline rank: none differs in speed or in what happens to its resources, and
+ * what several ranks share they share among replicas of one pipeline rank, so that each gets an equal part at any instant. */
 bool sim_plan_folds(const SimPlan *plan);
+
 /* Stages of one copy of the model: the first of `stages`. */
 int sim_plan_model_stages(const SimPlan *plan);
 

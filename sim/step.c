@@ -248,7 +248,8 @@ static void fill_post_validation(const Spec *spec, SimPlan *plan)
 
 static void fill_once_a_step(const Spec *spec, SimPlan *plan)
 {
-    if (spec->execution.framework.optimizer.grad_norm_clip) {
+    if (spec->execution.framework.optimizer.grad_norm_clip &&
+        spec->parallel.data_scheme == SPEC_DATA_ALLREDUCE) {
         plan->grad_norm = step_collective(
             spec,
             &(CostCollective){.op = COST_ALL_REDUCE, .bytes = 4, .group = cost_group(spec, COST_RANKS_ALL)},
@@ -383,7 +384,11 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
     step.params = ORR_ARENA_NEW(arena, StepParams *, stages);
     fill_policies(spec, &plan);
     for (int stage = 0, layer = 0; stage < step.stages; stage++) {
-        step_fill_stage(&step, stage, layer);
+        if (spec->model.list.text != NULL) {
+            step_fill_list(&step);
+        } else {
+            step_fill_stage(&step, stage, layer);
+        }
         step_fill_data(&step, stage);
         step_fill_offload(&step, stage);
         layer += step.layers[stage];
@@ -398,6 +403,9 @@ bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError 
     }
     fill_once_a_step(spec, &plan);
     step_fill_limits(spec, &plan);
+    if (!step_apply_scheme(&step, error)) {
+        return false;
+    }
     *ret_plan = plan;
     return true;
 }

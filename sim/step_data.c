@@ -62,10 +62,19 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
     sim_work_spend(work, SIM_PART_DATA_COMM, step_ps(seconds));
 }
 
+/* Buckets that hold the gradients of what completed one: several where a layer is larger and is cut. */
+static int buckets_of(const Spec *spec, const StepParams *params, double wire_bytes)
+{
+    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
+    const double bytes = (params->dense + params->expert) * wire_bytes;
+    const bool cuts = recipe->cuts_layers && recipe->bucket_bytes > 0 && spec->parallel.zero < 3;
+    return cuts ? (int)fmax(1, fmin(1e6, floor(bytes / recipe->bucket_bytes))) : 1;
+}
+
 /* One collective over dense and one over expert parameters, one after the other. */
 static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
 {
-    const int pieces = tensors_sent(spec, op, params);
+    const int pieces = MAX(tensors_sent(spec, op, params), buckets_of(spec, params, wire_bytes));
     SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, params->dense * wire_bytes, pieces);
     const SimWork expert =
         over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, params->expert * wire_bytes, pieces);
@@ -84,14 +93,20 @@ static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
     return step_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
 }
 
+static bool compresses(const Spec *spec)
+{
+    return spec->parallel.compression.kind != SPEC_COMPRESSION_NONE;
+}
+
 static void set_communication(const Spec *spec, SimSegment *segment, const StepParams *params)
 {
     const int zero = spec->parallel.zero;
     const SpecFramework *framework = &spec->execution.framework;
     const bool scatter = framework->data_parallel.reduce_scatter &&
                          zero >= (framework->data_parallel.zero1_all_reduces ? 2 : 1);
-    segment->grad_reduce =
-        both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, params, cost_gradient_wire_bytes(spec));
+    segment->grad_reduce = compresses(spec) ? step_compressed_reduce(spec, scatter, params->dense)
+                                            : both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
+                                                   params, cost_gradient_wire_bytes(spec));
     sim_work_spend(&segment->grad_reduce, SIM_PART_DATA_COMM, zero == 0 ? bucket_checks_ps(spec, params) : 0);
     if (zero >= 1) {
         segment->param_gather = both(spec, COST_ALL_GATHER, params, cost_weight_wire_bytes(spec));
@@ -210,7 +225,8 @@ static void fill_units(const Step *step, int stage)
 static void fill_buckets(const Step *step, int stage)
 {
     SimStage *out = &step->plan->stages[stage];
-    const double limit = step->spec->execution.framework.data_parallel.bucket_bytes;
+    const SpecRecipeDataParallel *recipe = &step->spec->execution.framework.data_parallel;
+    double limit = recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : recipe->bucket_bytes;
     const double wire = cost_gradient_wire_bytes(step->spec);
     StepParams bucket = {0};
     for (int i = out->segment_count - 1; i >= 0; i--) {
@@ -218,6 +234,8 @@ static void fill_buckets(const Step *step, int stage)
         const bool full = limit > 0 && (bucket.dense + bucket.expert) * wire >= limit;
         if (full || i == 0) {
             set_communication(step->spec, &out->segments[i], &bucket);
+            limit = recipe->bucket_bytes;
+            sim_work_spend(&out->segments[i].backward_weight, SIM_PART_COMPUTE, step_ps(step_select_s(step->spec, bucket.dense)));
             if (step->spec->parallel.zero == 2) /* whole until it is reduced */
                 out->segments[i].unsharded_grad_bytes = step_bytes((bucket.dense + bucket.expert) * wire);
             bucket = (StepParams){0};
@@ -227,6 +245,9 @@ static void fill_buckets(const Step *step, int stage)
 
 void step_fill_data(Step *step, int stage)
 {
+    if (step->spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE) {
+        return;
+    }
     if (step->spec->parallel.zero >= 3) {
         fill_units(step, stage);
     } else {
@@ -310,7 +331,8 @@ static double least_placeholder_bytes(const Step *step)
 static void fill_workspace(const Step *step, int rank, SimRankPlan *out)
 {
     const SpecModel *model = &step->spec->model;
-    const bool placeholders = has_placeholders(step->spec), last = rank == step->plan->shape.ranks - 1;
+    const bool placeholders = has_placeholders(step->spec) && step->spec->model.list.text == NULL,
+               last = rank == step->plan->shape.ranks - 1;
     const double head = (double)model->vocab * model->hidden / step->spec->parallel.tensor;
     const double ends = step->spec->execution.framework.allocator.workspace_bytes +
                         (placeholders && last ? head * step->shape.element_bytes : 0);
@@ -377,7 +399,8 @@ static double stranded_bytes(const Step *step, int rank, const StepParams *param
             unit_bytes = MAX(unit_bytes, stage->segments[i].gathered_param_bytes);
         }
     }
-    const double loss = rank == plan->shape.ranks - 1 ? cost_head_stranded_bytes(&step->shape) : 0;
+    const bool head = rank == plan->shape.ranks - 1 && step->spec->model.list.text == NULL;
+    const double loss = head ? cost_head_stranded_bytes(&step->shape) : 0;
     return loss + held_outputs_bytes(step, rank) +
            cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
            step->spec->execution.framework.allocator.gather_buffers * (double)unit_bytes;
@@ -407,6 +430,22 @@ static double boundary_buffer_bytes(const Step *step, int rank)
     return bytes;
 }
 
+/* Behind the last reduction; the report has the rank with most to send. */
+static void fill_compression(Step *step, double count, SimRankPlan *out)
+{
+    const Spec *spec = step->spec;
+    if (!compresses(spec)) {
+        return;
+    }
+    SimCompression *compression = ORR_ARENA_NEW(step->arena, SimCompression, 1);
+    step_fill_compression(spec, count, compression);
+    sim_work_spend(&out->optimizer, SIM_PART_DATA_COMM, step_ps(compression->restore_s));
+    out->static_bytes[SIM_MEM_OPTIMIZER] += llround(compression->residual_bytes);
+    if (step->plan->compression == NULL || step->plan->compression->dense_bytes < compression->dense_bytes) {
+        step->plan->compression = compression;
+    }
+}
+
 void step_fill_rank(Step *step, int rank)
 {
     const Spec *spec = step->spec;
@@ -425,5 +464,6 @@ void step_fill_rank(Step *step, int rank)
     fill_workspace(step, rank, out);
     out->static_bytes[SIM_MEM_ACTIVATIONS] = step_bytes(boundary_buffer_bytes(step, rank));
     out->stranded_bytes = step_bytes(stranded_bytes(step, rank, &params));
+    fill_compression(step, params.dense, out);
     step_offload_rank(step, rank, &params, out);
 }

@@ -63,6 +63,17 @@ void step_fill_data(Step *step, int stage);
 void step_fill_rank(Step *step, int rank);
 /* Buffers of a stage hold what crosses its boundaries for all micro-batches of the step. */
 bool step_keeps_boundaries(const Spec *spec);
+/* sim/step_list.c: the one stage of a list of layers. */
+void step_fill_list(Step *step);
+/* sim/step_servers.c: once everything else is filled in, what another data_scheme does. */
+bool step_apply_scheme(Step *step, GError **error);
+/* sim/step_compression.c: bytes of an element of the gradient on the wire, compressed or not; the reduction of `count`
+ * elements, and what the GPU does before and behind it. */
+double step_payload_bytes(const Spec *spec);
+SimWork step_compressed_reduce(const Spec *spec, bool scatter, double count);
+double step_select_s(const Spec *spec, double count);
+double step_restore_s(const Spec *spec, double count, int ranks);
+void step_fill_compression(const Spec *spec, double count, SimCompression *out);
 /* sim/step_offload.c: what stage `stage` moves to and from the host and the disks; what that makes of a rank. */
 void step_fill_offload(Step *step, int stage);
 void step_offload_rank(const Step *step, int rank, const StepParams *params, SimRankPlan *out);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "spec/check_data.h"
 #include "spec/load.h"
 #include "spec/placement.h"
 
@@ -564,9 +565,10 @@ static bool check_search(const Check *check)
 bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
-    return check_model(&check) && check_cluster(&check) && check_precision(&check) && check_product(&check) &&
-           check_tensor(&check) && check_expert(&check) && check_router(&check) &&
-           check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
-           check_recompute(&check) && check_zero(&check) && check_order(&check) && check_norm(&check) &&
-           check_schedule(&check) && check_layout(&check) && check_offload(&check) && check_search(&check);
+    return spec_check_data(spec, where, error) && check_model(&check) && check_cluster(&check) &&
+           check_precision(&check) && check_product(&check) && check_tensor(&check) && check_expert(&check) &&
+           check_router(&check) && check_context_mode(&check) && check_batch(&check) &&
+           check_sequence(&check) && check_recompute(&check) && check_zero(&check) && check_order(&check) &&
+           check_norm(&check) && check_schedule(&check) && check_layout(&check) && check_offload(&check) &&
+           check_search(&check);
 }

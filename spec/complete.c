@@ -93,10 +93,62 @@ static bool complete_moe(const Completion *completion, SpecModel *model)
     return true;
 }
 
+/* What no software of a transformer has a default for. */
+static bool has_shape(const Completion *completion, SpecModel *model)
+{
+    const struct {
+        const char *key;
+        int value, most;
+    } needed[] = {{"hidden", model->hidden, 10000000},
+                  {"heads", model->heads, 100000},
+                  {"vocab", model->vocab, 1000000000}};
+    for (gsize i = 0; i < G_N_ELEMENTS(needed); i++)
+        if (needed[i].value == SPEC_UNSET)
+            return fail(completion, "model.%s: missing; give a whole number from 1 to %d", needed[i].key,
+                        needed[i].most);
+    if (model->time_frac > 0 && (model->time_frac < 1 || model->time_frac > 1))
+        return fail(completion,
+                    "model.time_frac: given with a transformer; leave it out, or give layers as a list");
+    if (model->sample_spread_frac > 0)
+        return fail(completion,
+                    "model.sample_spread_frac: given with a transformer; leave it out, or give layers "
+                    "as a list");
+    model->time_frac = 1;
+    model->sample_spread_frac = 0;
+    return true;
+}
+
+/* A list of layers has no width: nothing reads it, and 1 divides everything. */
+static bool complete_list(const Completion *completion, SpecModel *model)
+{
+    if (MAX(MAX(model->hidden, model->heads), model->vocab) > 1)
+        return fail(completion,
+                    "model.layers: a list with hidden, heads or vocab, which are a transformer's; "
+                    "give layers as a number, or leave them out");
+    if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0 || model->mtp_layers > 0)
+        return fail(completion,
+                    "model.layers: a list with moe, mla or mtp_layers, which are a transformer's; "
+                    "leave them out");
+    model->hidden = model->heads = model->kv_heads = model->head_dim = model->ffn_hidden = model->vocab = 1;
+    model->max_positions = 1;
+    model->dropout_frac = 0;
+    model->norm = SPEC_NORM_NONE;
+    model->biases = SPEC_BIASES_NONE;
+    model->position = SPEC_POSITION_NONE;
+    model->moe = (SpecMoe){.layer_step = 1};
+    model->time_frac = model->time_frac > 0 ? model->time_frac : 1;
+    model->sample_spread_frac = fmax(0, model->sample_spread_frac);
+    return true;
+}
+
 bool spec_complete_model(SpecModel *model, int sequence_length, double dropout_frac, const char *where,
                          GPtrArray *notes, GError **error)
 {
     const Completion completion = {where, notes, error};
+    if (model->list.text != NULL)
+        return complete_list(&completion, model);
+    if (!has_shape(&completion, model))
+        return false;
     set_int(&completion, "model.kv_heads", &model->kv_heads, model->heads);
     if (model->head_dim == SPEC_UNSET && model->hidden % model->heads != 0)
         return fail(&completion,
@@ -203,6 +255,22 @@ static bool complete_data(const Completion *completion, Spec *spec)
         note(completion, "parallel.data", text);
     return true;
 }
+
+static void complete_servers(const Completion *completion, Spec *spec)
+{
+    SpecServers *servers = &spec->parallel.servers;
+    const bool drifts = servers->spread != SPEC_SPREAD_NONE || servers->mode != SPEC_SERVERS_SYNC;
+    if ((int)spec->parallel.data_scheme == SPEC_UNSET)
+        spec->parallel.data_scheme = servers->servers > 0 ? SPEC_DATA_PARAMETER_SERVER : SPEC_DATA_ALLREDUCE;
+    if (servers->servers == 0)
+        return;
+    set_double(completion, "parallel.parameter_server.partition_bytes", &servers->partition_bytes,
+               servers->scheme == SPEC_SERVERS_BYTESCHEDULER ? 4096000 : 0);
+    set_double(completion, "parallel.parameter_server.startup_s", &servers->startup_s,
+               spec->cluster.scale_out_latency_s);
+    set_int(completion, "parallel.parameter_server.iterations", &servers->iterations, drifts ? 200 : 4);
+}
+
 /* A framework that keeps half-precision gradients in the model's type sums them in fp32 when the model is not
  * fp16: bf16 sums lose small terms, and Megatron refuses them. */
 static SpecDtype gradient_dtype(SpecPrecision precision, SpecDtype framework)
@@ -297,6 +365,7 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
     if (!complete_data(&completion, spec))
         return false;
     complete_expert_tensor(&spec->parallel);
+    complete_servers(&completion, spec);
     if ((int)spec->parallel.moe_dispatcher == SPEC_UNSET) {
         spec->parallel.moe_dispatcher = spec->execution.framework.defaults.moe_dispatcher;
         if (spec->model.moe.experts > 0)

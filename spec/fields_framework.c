@@ -99,6 +99,12 @@ static const SpecField data_parallel_fields[] = {
     SPEC_F_WORD(SpecRecipeDataParallel, gradient_reduce_dtype, &spec_words_dtype, "\"fp32\"", 0,
                 "Gradients on the wire."),
     SIZE(SpecRecipeDataParallel, bucket_bytes, "Gradient and parameter bucket; 0: one bucket."),
+    SIZE(SpecRecipeDataParallel, first_bucket_bytes,
+         "The bucket that fills first, with the last layers' gradients (PyTorch: 1 MiB); 0: as the others."),
+    FLAG(
+        SpecRecipeDataParallel, cuts_layers,
+        "A bucket holds tensors, not layers: gradients of a layer that is larger than a bucket go in several "
+        "reductions."),
     FLAG(SpecRecipeDataParallel, reduces_at_end,
          "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reduce_scatter, "true", 0,

@@ -51,20 +51,42 @@ static const SpecField mla_fields[] = {
 };
 static SPEC_TABLE(table_mla, "model.mla", "Multi-head latent attention (DeepSeek-V2).", mla_fields);
 
+/* A number, or a list of layers: then `target` is the member before which the struct lies. */
+static bool read_layers(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecModel *model = target;
+    if (orr_json_type(node) == ORR_JSON_LIST)
+        return spec_layer_list_take(context, node, model, error);
+    model->list.text = NULL;
+    return spec_read_int(context, node, 1, LAYERS_MAX, &model->layers, error);
+}
+
 static const SpecField model_fields[] = {
     SPEC_F_FILE_KEYS("models"),
     SPEC_F_NAME(SpecModel, name, "\"\"", "What reports call the model."),
-    SPEC_F_INT(SpecModel, layers, 1, LAYERS_MAX, NULL, SPEC_FIELD_REQUIRED, "Transformer layers."),
-    SPEC_F_INT(SpecModel, hidden, 1, 1e7, NULL, SPEC_FIELD_REQUIRED, "Hidden size h."),
-    SPEC_F_INT(SpecModel, heads, 1, 1e5, NULL, SPEC_FIELD_REQUIRED, "Attention (query) heads a."),
+    {.key = "layers",
+     .type = SPEC_TYPE_CUSTOM,
+     .min = 1,
+     .max = LAYERS_MAX,
+     .flags = SPEC_FIELD_REQUIRED,
+     .read = read_layers,
+     .form = "a whole number from 1 to 100000, or a list of layers",
+     .schema = "{\"type\":[\"integer\",\"array\"],\"minimum\":1,\"maximum\":100000}",
+     .table = &spec_table_layer,
+     .help = "Transformer layers; or, of a network that is none, a list of layers in forward order, of one "
+             "sample."},
+    SPEC_F_INT(SpecModel, hidden, 1, 1e7, NULL, SPEC_FIELD_DERIVED,
+               "Hidden size h; needed unless layers is a list."),
+    SPEC_F_INT(SpecModel, heads, 1, 1e5, NULL, SPEC_FIELD_DERIVED,
+               "Attention (query) heads a; needed unless layers is a list."),
     SPEC_F_INT(SpecModel, kv_heads, 1, 1e5, NULL, SPEC_FIELD_DERIVED, "Key-value heads; default heads."),
     SPEC_F_INT(SpecModel, head_dim, 1, 1e5, NULL, SPEC_FIELD_DERIVED,
                "Dimensions of a head; default hidden / heads."),
     SPEC_F_INT(SpecModel, ffn_hidden, 1, 1e7, NULL, SPEC_FIELD_DERIVED,
                "Hidden size of the MLP; default 4 x hidden when the MLP is not gated."),
     SPEC_F_BOOL(SpecModel, gated_mlp, "false", 0, "A gated MLP (SwiGLU): three matrices instead of two."),
-    SPEC_F_INT(SpecModel, vocab, 1, COUNT_MAX, NULL, SPEC_FIELD_REQUIRED,
-               "Rows of the vocabulary, padding included."),
+    SPEC_F_INT(SpecModel, vocab, 1, COUNT_MAX, NULL, SPEC_FIELD_DERIVED,
+               "Rows of the vocabulary, padding included; needed unless layers is a list."),
     SPEC_F_BOOL(SpecModel, tied_embeddings, "true", 0, "Input and output embedding share one matrix."),
     SPEC_F_WORD(SpecModel, norm, &spec_words_norm, "\"layernorm\"", 0, "Kind of normalisation."),
     SPEC_F_CUSTOM(
@@ -89,10 +111,17 @@ static const SpecField model_fields[] = {
                "Every n-th layer uses the window; 1: all."),
     SPEC_F_INT(SpecModel, mtp_layers, 0, 1000, "0", 0,
                "Multi-token prediction modules behind the last layer."),
+    SPEC_F_DOUBLE(SpecModel, time_frac, ORR_UNIT_NONE, 1e-3, 1e3, NULL, SPEC_FIELD_DERIVED,
+                  "A list of layers: measured over predicted time of its layers, from one run of yours; "
+                  "default 1."),
+    SPEC_F_DOUBLE(SpecModel, sample_spread_frac, ORR_UNIT_FRAC, 0, 10, NULL, SPEC_FIELD_DERIVED,
+                  "A list of layers: standard deviation of one sample's time over the mean (texts that are "
+                  "not padded); "
+                  "the replica with most work is waited for. Default 0."),
     SPEC_F_OBJECT(SpecModel, moe, table_moe, SPEC_FIELD_DERIVED,
                   "Mixture of experts; absent: a dense model."),
     SPEC_F_OBJECT(SpecModel, mla, table_mla, SPEC_FIELD_DERIVED,
                   "Multi-head latent attention; absent: none."),
 };
-SPEC_TABLE(spec_table_model, "model", "The model: a decoder-only (or encoder-only) transformer.",
-           model_fields);
+SPEC_TABLE(spec_table_model, "model",
+           "The model: a decoder-only (or encoder-only) transformer, or a list of layers.", model_fields);

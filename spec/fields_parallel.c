@@ -47,6 +47,62 @@ static bool read_stage_layers(SpecReadContext *context, const OrrJson *node, voi
     return true;
 }
 
+static const SpecField servers_fields[] = {
+    SPEC_F_INT(SpecServers, servers, 1, 1e5, NULL, SPEC_FIELD_REQUIRED, "Machines that hold parameters."),
+    SPEC_F_WORD(
+        SpecServers, placement, &spec_words_server_placement, "\"dedicated\"", 0,
+        "dedicated: machines of their own; colocated: on the first machines of workers; byteps: on machines "
+        "of their own and on those of the workers, in parts that fill all NICs."),
+    SPEC_F_WORD(SpecServers, scheme, &spec_words_server_scheme, "\"wfbp\"", 0,
+                "naive: push all, then pull all; wfbp: each layer when its gradient is there; bytescheduler: "
+                "in parts, the first layers first."),
+    SPEC_F_WORD(SpecServers, mode, &spec_words_server_mode, "\"sync\"", 0,
+                "sync: weights come back when all workers have pushed; async: when the worker's own push is "
+                "applied; bounded: async, but no worker is more than staleness iterations ahead."),
+    SPEC_F_INT(SpecServers, staleness, 0, 1e6, "0", 0,
+               "bounded: iterations that a worker may be ahead of the last one."),
+    SPEC_F_BOOL(SpecServers, barrier, "false", 0,
+                "No forward before all weights are back; false: each layer waits for its own."),
+    SPEC_F_DOUBLE(SpecServers, partition_bytes, ORR_UNIT_BYTES, 0, 1e15, NULL, SPEC_FIELD_DERIVED,
+                  "Layers go in parts of this size; 0: whole. Default 0, bytescheduler 4,096,000 (BytePS)."),
+    SPEC_F_DOUBLE(SpecServers, credit_bytes, ORR_UNIT_BYTES, 0, 1e15, "0", 0,
+                  "Bytes of a worker in one direction on their way; 0: one part on each connection."),
+    SPEC_F_DOUBLE(SpecServers, startup_s, ORR_UNIT_SECONDS, 0, 1e3, NULL, SPEC_FIELD_DERIVED,
+                  "Start-up of each transfer; default the cluster's scale_out_latency_s."),
+    SPEC_F_DOUBLE(SpecServers, nic_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
+                  "NIC of a server's own machine, one way; 0: as of a worker's machine."),
+    SPEC_F_DOUBLE(SpecServers, flow_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
+                  "Most that one connection carries (one TCP flow); 0: no limit."),
+    SPEC_F_DOUBLE(SpecServers, incast_frac, ORR_UNIT_FRAC, 0, 10, "0", 0,
+                  "Loss by incast: j flows into a NIC get 1 / (1 + incast_frac (j - 1)) of its rate."),
+    SPEC_F_DOUBLE(SpecServers, sum_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
+                  "Gradients that a server's cores and DRAM add up; 0: no time."),
+    SPEC_F_DOUBLE(SpecServers, update_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e15, "0", 0,
+                  "Gradients that a server's optimizer applies; 0: no time."),
+    SPEC_F_WORD(SpecServers, spread, &spec_words_spread, "\"none\"", 0,
+                "How the time of an iteration differs between workers and iterations."),
+    SPEC_F_DOUBLE(SpecServers, spread_frac, ORR_UNIT_FRAC, 0, 1, "0.1", 0,
+                  "normal: standard deviation over the mean."),
+    SPEC_F_BOOL(SpecServers, spread_lasts, "false", 0, "Drawn once a worker, not anew every iteration."),
+    SPEC_F_INT(SpecServers, seed, 0, 2e9, "1", 0, "Of what is drawn."),
+    SPEC_F_INT(
+        SpecServers, iterations, 1, 1e6, NULL, SPEC_FIELD_DERIVED,
+        "Simulated behind the warm-up; default 4, with a spread or without barrier between workers 200."),
+};
+static SPEC_TABLE(table_servers, "parallel.parameter_server", "Parameter servers.", servers_fields);
+
+static const SpecField compression_fields[] = {
+    SPEC_F_WORD(
+        SpecCompression, kind, &spec_words_compression, NULL, SPEC_FIELD_REQUIRED,
+        "topk: the largest elements with their indices; int8 and onebit: blocks of 256 with a scale; fp16: a "
+        "cast."),
+    SPEC_F_DOUBLE(SpecCompression, fraction, ORR_UNIT_FRAC, 1e-9, 1, "0.01", 0,
+                  "topk: of the elements that are sent."),
+    SPEC_F_BOOL(SpecCompression, error_feedback, "false", 0,
+                "What was left out is kept in fp32 and added to the next gradient."),
+};
+static SPEC_TABLE(table_compression, "parallel.compression", "Gradient compression.", compression_fields);
+
 static const SpecField parallel_fields[] = {
     SPEC_F_INT(SpecParallel, tensor, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO, "Tensor-parallel degree t."),
     SPEC_F_WORD(
@@ -67,6 +123,18 @@ static const SpecField parallel_fields[] = {
                "Model chunks on each pipeline rank; default 1 (2 for the V-shaped schedules)."),
     SPEC_F_INT(SpecParallel, data, 1, DEGREE_MAX, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
                "Data-parallel degree d; default GPUs / (tensor x context x pipeline)."),
+    SPEC_F_WORD(SpecParallel, data_scheme, &spec_words_data_scheme, NULL, SPEC_FIELD_DERIVED,
+                "How replicas put their gradients together: allreduce (default), parameter_server, or "
+                "single_process (torch.nn.DataParallel: weights, gradients and outputs pass through GPU 0)."),
+    {.key = "parameter_server",
+     .type = SPEC_TYPE_OBJECT,
+     .offset = offsetof(SpecParallel, servers),
+     .size = sizeof(SpecServers),
+     .flags = SPEC_FIELD_DERIVED,
+     .table = &table_servers,
+     .help = "Servers of data_scheme parameter_server."},
+    SPEC_F_OBJECT(SpecParallel, compression, table_compression, SPEC_FIELD_DERIVED,
+                  "Compression of gradients on the wire; absent: none."),
     SPEC_F_INT(SpecParallel, expert, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO,
                "Expert-parallel degree, within data x context x tensor."),
     SPEC_F_INT(

@@ -26,6 +26,12 @@ WORDS(states, "a recipe of model states", "megatron-fp32-grads", "megatron-fp16-
 WORDS(dispatcher, "a token dispatcher", "alltoall", "deepep", "hybridep", "hierarchical");
 WORDS(router, "a distribution of tokens over experts", "even", "uniform", "zipf", "dirichlet", "histogram");
 WORDS(tensor, "a way to split a linear layer", "1d", "2d", "2.5d", "3d");
+WORDS(data_scheme, "a way to put gradients together", "allreduce", "parameter_server", "single_process");
+WORDS(server_placement, "a place for parameter servers", "dedicated", "colocated", "byteps");
+WORDS(server_scheme, "an order of pushes and pulls", "naive", "wfbp", "bytescheduler");
+WORDS(server_mode, "a way to keep workers together", "sync", "async", "bounded");
+WORDS(spread, "a distribution of a worker's times", "none", "normal", "exponential");
+WORDS(compression, "a compression of gradients", "none", "topk", "int8", "fp16", "onebit");
 WORDS(context, "a way to split a sequence", "ring", "ring-naive", "ring-striped", "allgather",
       "allgather-ring", "ulysses", "hierarchical");
 WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");

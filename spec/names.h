@@ -107,6 +107,25 @@ typedef enum {
     SPEC_ROUTER_HISTOGRAM, /* given */
 } SpecRouterDistribution;
 
+/* How replicas put their gradients together. */
+typedef enum {
+    SPEC_DATA_ALLREDUCE,
+    SPEC_DATA_PARAMETER_SERVER,
+    SPEC_DATA_SINGLE_PROCESS, /* torch.nn.DataParallel: everything passes through GPU 0 */
+} SpecDataScheme;
+typedef enum { SPEC_SERVERS_DEDICATED, SPEC_SERVERS_COLOCATED, SPEC_SERVERS_BYTEPS } SpecServerPlacement;
+typedef enum { SPEC_SERVERS_NAIVE, SPEC_SERVERS_WFBP, SPEC_SERVERS_BYTESCHEDULER } SpecServerScheme;
+typedef enum { SPEC_SERVERS_SYNC, SPEC_SERVERS_ASYNC, SPEC_SERVERS_BOUNDED } SpecServerMode;
+typedef enum { SPEC_SPREAD_NONE, SPEC_SPREAD_NORMAL, SPEC_SPREAD_EXPONENTIAL } SpecSpread;
+/* What gradients become before they are sent. */
+typedef enum {
+    SPEC_COMPRESSION_NONE,
+    SPEC_COMPRESSION_TOPK, /* the largest, with their indices */
+    SPEC_COMPRESSION_INT8, /* blocks of 256 with a scale */
+    SPEC_COMPRESSION_FP16,
+    SPEC_COMPRESSION_ONEBIT, /* signs, blocks of 256 with a scale */
+} SpecCompressionKind;
+
 /* How a linear layer lies on its tensor ranks. */
 typedef enum { SPEC_TENSOR_1D, SPEC_TENSOR_2D, SPEC_TENSOR_2_5D, SPEC_TENSOR_3D } SpecTensorScheme;
 
@@ -178,7 +197,8 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module, spec_words_states,
     spec_words_dispatcher, spec_words_attention, spec_words_overlap, spec_words_generation,
     spec_words_topology, spec_words_loss, spec_words_router, spec_words_context, spec_words_tensor,
-    spec_words_tier, spec_words_offload;
+    spec_words_tier, spec_words_offload, spec_words_data_scheme, spec_words_server_placement,
+    spec_words_server_scheme, spec_words_server_mode, spec_words_spread, spec_words_compression;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -46,6 +46,11 @@ typedef struct SpecMla {
     int v_head_dim;
 } SpecMla;
 
+/* A network that is no transformer: its layers in forward order, of one sample. spec/layer_list.h reads the text. */
+typedef struct SpecLayerList {
+    const char *text; /* a line a layer, interned: lives as long as the program; NULL: a transformer */
+} SpecLayerList;
+
 typedef struct SpecModel {
     char name[SPEC_NAME_SIZE];
     int layers, hidden, heads, kv_heads, head_dim, ffn_hidden;
@@ -62,6 +67,9 @@ typedef struct SpecModel {
     int attention_window_tokens; /* 0: none */
     int attention_window_every;  /* every n-th layer uses the window; 1: all */
     int mtp_layers;              /* multi-token prediction modules behind the last layer */
+    SpecLayerList list;          /* instead of all that: `layers` is then its length */
+    double time_frac;            /* list: measured over predicted time of its layers */
+    double sample_spread_frac;   /* list: standard deviation of a sample's time over its mean */
     SpecMoe moe;
     SpecMla mla;
 } SpecModel;
@@ -157,12 +165,40 @@ typedef struct SpecOrders {
     SimPlacement placement;
 } SpecOrders;
 
+typedef struct SpecServers {
+    int servers; /* 0: no `parameter_server` object */
+    SpecServerPlacement placement;
+    SpecServerScheme scheme;
+    SpecServerMode mode;
+    int staleness; /* bounded */
+    bool barrier;
+    double partition_bytes, credit_bytes; /* partition SPEC_UNSET while loading: the scheme's */
+    double startup_s;                     /* of a transfer */
+    double nic_bytes_per_s;               /* of a server, one way; 0: as of a worker */
+    double flow_bytes_per_s;              /* most that one connection carries; 0: no limit */
+    double incast_frac;
+    double sum_bytes_per_s, update_bytes_per_s; /* of a server; 0: no time */
+    SpecSpread spread;
+    double spread_frac;
+    bool spread_lasts;
+    int seed, iterations;
+} SpecServers;
+
+typedef struct SpecCompression {
+    SpecCompressionKind kind;
+    double fraction; /* topk: of the elements that are sent */
+    bool error_feedback;
+} SpecCompression;
+
 typedef struct SpecParallel {
     int tensor;
     SpecTensorScheme tensor_scheme;
     int tensor_depth;      /* 2.5D: layers of the grid */
     int sequence_parallel; /* 0, 1 or SPEC_AUTO */
     int context, pipeline, virtual_stages, data, expert, expert_tensor;
+    SpecDataScheme data_scheme; /* SPEC_UNSET while loading: allreduce */
+    SpecServers servers;
+    SpecCompression compression;
     int zero;            /* ZeRO stage 0-3 */
     int zero_group_gpus; /* 0: shard over all data-parallel ranks */
     SpecSchedule schedule;

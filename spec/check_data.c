@@ -1,0 +1,125 @@
+/* spec/check_data.c - see check_data.h. */
+#include "spec/check_data.h"
+
+static bool plain_data(const SpecParallel *parallel)
+{
+    return parallel->tensor == 1 && parallel->context == 1 && parallel->pipeline == 1 &&
+           parallel->expert == 1 && parallel->virtual_stages == 1;
+}
+
+static bool check_list(const Spec *spec, const char *where, GError **error)
+{
+    if (spec->model.list.text == NULL)
+        return true;
+    if (!plain_data(&spec->parallel))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: parallel: a list of model.layers is split by data alone; give tensor, context, "
+                        "pipeline, expert and virtual_stages 1",
+                        where);
+    if (spec->training.micro_batch < 1 || spec->parallel.zero < 0 || spec->parallel.zero > 2)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: parallel.zero: a list of model.layers takes no \"auto\" and no ZeRO-3; give "
+                        "micro_batch as a number and zero 0, 1 or 2",
+                        where);
+    if (spec->training.recompute.mode != SPEC_RECOMPUTE_NONE || spec->offload.activation_layers != 0 ||
+        spec_offloads_states(&spec->offload))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: training.recompute: a list of model.layers keeps its activations on the GPU; give "
+            "\"none\", and no offload",
+            where);
+    return true;
+}
+
+static bool check_placement(const Spec *spec, const char *where, GError **error)
+{
+    const SpecServers *servers = &spec->parallel.servers;
+    const int machines = spec->cluster.nodes > 1 ? spec->cluster.nodes : spec->cluster.gpus_per_node;
+    if (servers->placement != SPEC_SERVERS_DEDICATED && servers->servers > machines)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: parallel.parameter_server.servers: %d with placement \"%s\" and %d workers; give at "
+            "most %d, or placement \"dedicated\"",
+            where, servers->servers, spec_word(&spec_words_server_placement, (int)servers->placement),
+            machines, machines);
+    if (servers->placement == SPEC_SERVERS_BYTEPS && machines < 2)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: parallel.parameter_server.placement: \"byteps\" with one worker; give \"dedicated\"", where);
+    if (servers->mode != SPEC_SERVERS_BOUNDED && servers->staleness > 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: parallel.parameter_server.staleness: %d with mode \"%s\", which has no bound; give mode "
+            "\"bounded\", or leave it out",
+            where, servers->staleness, spec_word(&spec_words_server_mode, (int)servers->mode));
+    return true;
+}
+
+static bool check_servers(const Spec *spec, const char *where, GError **error)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const bool served = parallel->data_scheme == SPEC_DATA_PARAMETER_SERVER;
+    if (served != (parallel->servers.servers > 0))
+        return orr_fail(
+            error, ORR_ERROR_INPUT, "%s: parallel.data_scheme: \"%s\" %s a parameter_server object; %s",
+            where, spec_word(&spec_words_data_scheme, (int)parallel->data_scheme), served ? "needs" : "with",
+            served ? "give one, such as {\"servers\": 4}"
+                   : "give data_scheme \"parameter_server\", or leave the object out");
+    if (parallel->data_scheme == SPEC_DATA_ALLREDUCE)
+        return true;
+    if (!plain_data(parallel) || parallel->zero != 0 || spec->training.micro_batch < 1)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: parallel.data_scheme: \"%s\" goes with data parallelism alone; give tensor, context, "
+            "pipeline, virtual_stages and expert 1, zero 0, and micro_batch as a number",
+            where, spec_word(&spec_words_data_scheme, (int)parallel->data_scheme));
+    if (spec_offloads_states(&spec->offload))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: offload: states leave the GPU with data_scheme \"%s\", whose optimizer runs elsewhere; "
+            "leave one of the two out",
+            where, spec_word(&spec_words_data_scheme, (int)parallel->data_scheme));
+    if (served)
+        return check_placement(spec, where, error);
+    if (spec->cluster.nodes > 1)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: parallel.data_scheme: \"single_process\" with %d nodes; give 1 node, or \"allreduce\"",
+            where, spec->cluster.nodes);
+    return true;
+}
+
+static bool check_compression(const Spec *spec, const char *where, GError **error)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const SpecCompressionKind kind = parallel->compression.kind;
+    if (kind == SPEC_COMPRESSION_NONE)
+        return true;
+    const char *word = spec_word(&spec_words_compression, (int)kind);
+    if (parallel->data_scheme == SPEC_DATA_SINGLE_PROCESS)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: parallel.compression: \"%s\" with data_scheme \"single_process\", which sends whole "
+            "gradients; leave one of the two out",
+            where, word);
+    const int most = kind == SPEC_COMPRESSION_TOPK ? 0 : 2;
+    if (parallel->zero > most || parallel->zero < 0)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: parallel.compression: \"%s\" with zero %d; give zero 0%s", where, word,
+                        parallel->zero,
+                        most > 0 ? ", 1 or 2 (ZeRO-3 has quantized_gradient_reduce)"
+                                 : ": the largest elements of each rank are others and cannot be scattered");
+    if (spec->model.moe.experts > 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: parallel.compression: \"%s\" with experts, whose gradients have replicas of their own; "
+            "leave it out",
+            where, word);
+    return true;
+}
+
+bool spec_check_data(const Spec *spec, const char *where, GError **error)
+{
+    return check_list(spec, where, error) && check_servers(spec, where, error) &&
+           check_compression(spec, where, error);
+}
