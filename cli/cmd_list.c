@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "costmodel/params.h"
+#include "network/topology.h"
 #include "schedule/schedule.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
@@ -232,30 +233,56 @@ static bool fill_schedules(const ListKind *kind, CliListing *listing, GError **e
 }
 
 static const CliColumn collective_columns[] = {
-    {"name", "name", CLI_SHOW_TEXT},
-    {"bus_factor", "bus factor", CLI_SHOW_TEXT},
-    {"help", "what a step uses it for", CLI_SHOW_TEXT},
+    {"op", "collective", CLI_SHOW_TEXT},         {"name", "algorithm", CLI_SHOW_TEXT},
+    {"bus_factor", "bus factor", CLI_SHOW_TEXT}, {"formula", "seconds", CLI_SHOW_TEXT},
+    {"help", "what it does", CLI_SHOW_TEXT},
 };
 
 static bool fill_collectives(const ListKind *kind, CliListing *listing, GError **error)
 {
-    static const char *const rows[][3] = {
-        {"all-reduce", "2(n-1)/n",
-         "gradients without sharding; tensor parallelism without sequence parallelism"},
-        {"all-gather", "(n-1)/n", "sharded parameters; activations under sequence parallelism"},
-        {"reduce-scatter", "(n-1)/n", "sharded gradients; activations under sequence parallelism"},
-        {"all-to-all", "(n-1)/n", "tokens to experts and back"},
-        {"broadcast", "1", "parameters and seeds from one rank"},
-        {"reduce", "1", "sums on one rank"},
-        {"send-recv", "1", "activations and gradients between pipeline stages; rings of context parallelism"},
-    };
     (void)kind;
     (void)error;
-    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
-        for (int column = 0; column < 3; column++)
-            cli_listing_text(listing, rows[i][column]);
+    int count = 0;
+    const NetAlgorithm *algorithms = net_algorithms(&count);
+    for (int i = 0; i < count; i++) {
+        const double factor = net_op_bus_factor(algorithms[i].op, 2); /* 1/2 for (n-1)/n, 1 for twice that */
+        const bool twice = algorithms[i].op == NET_ALL_REDUCE;
+        cli_listing_text(listing, net_op_name(algorithms[i].op));
+        cli_listing_text(listing, algorithms[i].name);
+        cli_listing_text(listing, twice ? "2(n-1)/n" : (factor < 1 ? "(n-1)/n" : "1"));
+        cli_listing_text(listing, algorithms[i].formula);
+        cli_listing_text(listing, algorithms[i].help);
     }
     return true;
+}
+
+static const CliColumn topology_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"bisection", "bisection, one way", CLI_SHOW_TEXT},
+    {"help", "what it is", CLI_SHOW_TEXT},
+};
+
+/* Generators, then the files of nodes and links. */
+static bool fill_topologies(const ListKind *kind, CliListing *listing, GError **error)
+{
+    int count = 0;
+    const NetTopologyRow *rows = net_topologies(&count);
+    for (int i = 0; i < count; i++) {
+        cli_listing_text(listing, rows[i].name);
+        cli_listing_text(listing, rows[i].bisection);
+        cli_listing_text(listing, rows[i].help);
+    }
+    g_autoptr(GPtrArray) paths = preset_paths(kind->name, error);
+    for (guint i = 0; paths != NULL && i < paths->len; i++) {
+        OrrJsonDoc *doc = orr_json_read_file(g_ptr_array_index(paths, i), error);
+        if (doc == NULL)
+            return false;
+        cli_listing_text(listing, orr_json_text_of(orr_json_root(doc), "name", "-"));
+        cli_listing_text(listing, "as wired");
+        cli_listing_text(listing, orr_json_text_of(orr_json_root(doc), "note", "-"));
+        orr_json_free(doc);
+    }
+    return paths != NULL;
 }
 
 #define COLUMNS(of) of, (int)G_N_ELEMENTS(of)
@@ -266,7 +293,9 @@ static const ListKind kinds[] = {
     {"frameworks", "what the training software does", COLUMNS(framework_columns), fill_presets,
      framework_places},
     {"schedules", "pipeline schedules", COLUMNS(schedule_columns), fill_schedules, NULL},
-    {"collectives", "collective operations", COLUMNS(collective_columns), fill_collectives, NULL},
+    {"collectives", "collective operations and their algorithms", COLUMNS(collective_columns),
+     fill_collectives, NULL},
+    {"topologies", "fabrics: what joins GPUs and nodes", COLUMNS(topology_columns), fill_topologies, NULL},
 };
 
 static const ListKind *find_kind(const char *word, GError **error)
@@ -280,8 +309,8 @@ static const ListKind *find_kind(const char *word, GError **error)
     const char *nearest = orr_nearest(word, names, (int)G_N_ELEMENTS(names));
     g_autofree char *hint = nearest != NULL
                                 ? g_strdup_printf("did you mean %s?", nearest)
-                                : g_strdup("models, accelerators, clusters, frameworks, schedules and "
-                                           "collectives can be listed");
+                                : g_strdup("models, accelerators, clusters, frameworks, schedules, "
+                                           "collectives and topologies can be listed");
     g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "list: nothing is called \"%s\"; %s", word, hint);
     return NULL;
 }
@@ -318,7 +347,7 @@ static bool run(const CliArgs *args, GError **error)
 
 const CliCommand cli_command_list = {
     .name = "list",
-    .usage = "[models|accelerators|clusters|frameworks|schedules|collectives]",
+    .usage = "[models|accelerators|clusters|frameworks|schedules|collectives|topologies]",
     .summary = "presets, schedules and collectives, with key figures and sources",
     .help =
         "Lists what a scenario can name. A source in brackets is a key of docs/SOURCES.md; \"unverified\" "

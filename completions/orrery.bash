@@ -2,12 +2,12 @@
 _orrery() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=
     if [ "$COMP_CWORD" -eq 1 ]; then
-        words='run explain search plan sweep compare plot validate calibrate list export import help --version'
+        words='run explain search plan sweep compare plot validate collective calibrate list export import help --version'
     else
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--vary|--folds|--to|--launch|--from|--schema) return ;;
+        --by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--vary|--op|--bytes|--ranks|--algorithm|--fidelity|--routing|--seed|--dims|--order|--segments|--root|--rate|--latency|--fail|--folds|--to|--launch|--from|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --memory --by --steps --kernels --memory-reserve --unfold --verbose --check --set --format --output --quiet --help' ;;
@@ -18,13 +18,14 @@ _orrery() {
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --reserve --software-defaults --residuals --plot --set --format --output --quiet --help' ;;
+            collective:-*) words='--op --bytes --ranks --cluster --algorithm --fidelity --topology --routing --seed --dims --order --segments --root --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
             export:-*) words='--to --launch --set --output --quiet --help' ;;
             import:-*) words='--from --base --set --output --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;
             list:*) words='models accelerators clusters frameworks schedules collectives' ;;
-            help:*) words='run explain search plan sweep compare plot validate calibrate list export import help '$(orrery help --keys 2>/dev/null) ;;
+            help:*) words='run explain search plan sweep compare plot validate collective calibrate list export import help '$(orrery help --keys 2>/dev/null) ;;
             esac ;;
         esac
     fi

@@ -136,6 +136,11 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     return g;
 }
 
+CostNcclQuery cost_nccl_query(const SpecCluster *cluster, const CostCollective *collective)
+{
+    return ground_of(cluster, collective).query;
+}
+
 /* One step inside a node. Where NICs are the slow links, a SIMPLE step over NVLink hides behind them in part. */
 static double hop_s(const Ground *g)
 {

@@ -56,6 +56,9 @@ double cost_nccl_estimate_s(const CostNcclQuery *query, CostNcclAlgorithm algori
 /* The smallest estimate. All-to-all and send-receive have no tuner: ring, LL up to 16 KiB a peer, else SIMPLE. */
 CostNcclChoice cost_nccl_choose(const CostNcclQuery *query);
 
+/* What NCCL is asked for a collective on the accelerator's reference node: costmodel/collective.c's own question. */
+CostNcclQuery cost_nccl_query(const SpecCluster *cluster, const CostCollective *collective);
+
 /* Channels left after NCCL has dropped those that would carry too little: at least 1. */
 double cost_nccl_channels(const CostNcclQuery *query, CostNcclChoice choice);
 

@@ -195,7 +195,8 @@ bool sim_check_capacities(const Check *c, GError **error)
     add_capacity_changes(&u);
     for (int64_t i = 0; i < c->result->span_count; i++)
         add_span(&u, &c->result->spans[i]);
-    qsort(u.uses->data, u.uses->len, sizeof(Use), compare_uses);
+    if (u.uses->len > 0)
+        qsort(u.uses->data, u.uses->len, sizeof(Use), compare_uses);
     const bool ok = check_uses(&u, error);
     g_array_free(u.uses, TRUE);
     return ok;

@@ -1,0 +1,338 @@
+/* cli/collective_case.c - from a command line to a machine, its fabric and the ranks on it. */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/collective.h"
+#include "spec/load.h"
+
+static bool whole_number(const char *flag, const char *text, int64_t least, int64_t most, int64_t *ret_value,
+                         GError **error)
+{
+    char *end = NULL;
+    const gint64 value = g_ascii_strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || value < least || value > most)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--%s: %s is no whole number from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, flag,
+                        text, least, most);
+    *ret_value = value;
+    return true;
+}
+
+static bool size_of(const char *word, bool none_allowed, double *ret_bytes, GError **error)
+{
+    if (!orr_parse_quantity(word, ORR_UNIT_BYTES, ret_bytes, error)) {
+        g_prefix_error(error, "--bytes: ");
+        return false;
+    }
+    if (!(*ret_bytes >= (none_allowed ? 0 : 1) && *ret_bytes <= 1e13))
+        return orr_fail(error, ORR_ERROR_INPUT, "--bytes: %s is not from 1 byte to 10 TB", word);
+    *ret_bytes = floor(*ret_bytes);
+    return true;
+}
+
+bool cli_collective_sizes(const char *text, bool none_allowed, GArray *sizes, GError **error)
+{
+    const char *dots = strstr(text, "..");
+    if (dots != NULL) {
+        g_autofree char *first = g_strndup(text, (gsize)(dots - text));
+        double from = 0, to = 0;
+        if (!size_of(first, false, &from, error) || !size_of(dots + 2, false, &to, error))
+            return false;
+        if (to < from)
+            return orr_fail(error, ORR_ERROR_INPUT, "--bytes: %s goes down; write 8..8GiB (doubling)", text);
+        for (; from <= to; from *= 2)
+            g_array_append_val(sizes, from);
+        return true;
+    }
+    g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    for (char **word = words; *word != NULL; word++) {
+        double bytes = 0;
+        if (!size_of(g_strstrip(*word), none_allowed, &bytes, error))
+            return false;
+        g_array_append_val(sizes, bytes);
+    }
+    return sizes->len > 0 || orr_fail(error, ORR_ERROR_INPUT, "--bytes: no size is given");
+}
+
+bool cli_collective_cluster(const char *name, char **sets, int gpus, SpecCluster *ret_cluster, GError **error)
+{
+    SpecCluster cluster;
+    if (!spec_load_cluster(name, &cluster, error))
+        return false;
+    OrrJsonDoc *doc = orr_json_parse("{}", 2, "--cluster", NULL);
+    g_autofree char *nodes =
+        g_strdup_printf("%d", (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node);
+    g_autoptr(GString) quoted = g_string_new(NULL);
+    OrrJsonWriter w;
+    orr_jw_init(&w, quoted, true);
+    orr_jw_text(&w, NULL, name);
+    bool ok = orr_json_set(doc, "preset", quoted->str, error) && orr_json_set(doc, "nodes", nodes, error);
+    for (char **set = sets; ok && set != NULL && *set != NULL; set++) {
+        const char *equals = strchr(*set, '=');
+        g_autofree char *key = equals != NULL ? g_strndup(*set, (gsize)(equals - *set)) : NULL;
+        const char *path = key != NULL && g_str_has_prefix(key, "cluster.") ? key + strlen("cluster.") : key;
+        ok = path != NULL && *path != '\0'
+                 ? orr_json_set(doc, path, equals + 1, error)
+                 : orr_fail(error, ORR_ERROR_INPUT, "--set %s: write it as cluster.key=value", *set);
+    }
+    ok = ok && spec_load_cluster_json(orr_json_root(doc), "--cluster", ret_cluster, error);
+    orr_json_free(doc);
+    return ok;
+}
+
+/* --- the fabric --- */
+
+static bool read_dims(const char *text, NetFabric *fabric, GError **error)
+{
+    g_auto(GStrv) words = g_strsplit(text, "x", -1);
+    const guint count = g_strv_length(words);
+    if (count > NET_MAX_DIMS)
+        return orr_fail(error, ORR_ERROR_INPUT, "--dims: %s has more than %d dimensions", text, NET_MAX_DIMS);
+    int64_t volume = 1;
+    for (guint i = 0; i < count; i++) {
+        int64_t size = 0;
+        if (!whole_number("dims", words[i], 1, NET_MAX_RANKS, &size, error))
+            return false;
+        volume *= size;
+        if (volume > NET_MAX_RANKS)
+            return orr_fail(error, ORR_ERROR_INPUT, "--dims: %s are more than %d ranks", text, NET_MAX_RANKS);
+        fabric->dims[i] = (int)size;
+    }
+    fabric->dim_count = (int)count;
+    return true;
+}
+
+/* Three sides as even as they come. */
+static void cube(int volume, NetFabric *fabric)
+{
+    int best[3] = {1, 1, volume};
+    for (int x = 1; x * x * x <= volume; x++)
+        for (int y = x; volume % x == 0 && y * y <= volume / x; y++)
+            if (volume / x % y == 0) {
+                best[0] = x;
+                best[1] = y;
+                best[2] = volume / x / y;
+            }
+    memcpy(fabric->dims, best, sizeof best);
+    fabric->dim_count = 3;
+}
+
+static int64_t to_ps(double seconds)
+{
+    return (int64_t)llround(seconds * 1e12);
+}
+
+/* Rates and latencies of a cluster: links at their line rate; a step inside as fitted, across as the cluster says. */
+static const char *fabric_of(const SpecCluster *cluster, int ranks, NetFabric *fabric)
+{
+    const SpecAccelerator *gpu = &cluster->accelerator;
+    const SpecCollectiveModel *model =
+        gpu->model.collectives.fitted > 0 ? &gpu->model.collectives : &spec_collective_model_default;
+    const int domain =
+        cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus : cluster->gpus_per_node;
+    const bool one = ranks <= domain;
+    double up = cluster->scale_up_bytes_per_s > 0 ? cluster->scale_up_bytes_per_s : gpu->scale_up_bytes_per_s;
+    double out = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
+                                                            : gpu->reference_scale_out_bytes_per_s_per_gpu;
+    if (!(up > 0) || cluster->topology == SPEC_TOPOLOGY_PCIE)
+        up = gpu->host_link_bytes_per_s;
+    fabric->gpus_per_node = domain;
+    fabric->gpus = one ? domain : (ranks + domain - 1) / domain * domain;
+    fabric->up_bytes_per_s = (int64_t)up;
+    fabric->out_bytes_per_s = (int64_t)(out > 0 ? out : up);
+    fabric->up_latency_ps = to_ps(model->simple_hop_s);
+    fabric->out_latency_ps = to_ps(cluster->scale_out_latency_s);
+    fabric->oversubscription = cluster->oversubscription;
+    if (cluster->topology == SPEC_TOPOLOGY_MESH)
+        fabric->inside = NET_INSIDE_PAIRS;
+    else if (cluster->topology == SPEC_TOPOLOGY_PCIE)
+        fabric->inside = NET_INSIDE_PCIE;
+    switch (cluster->topology) {
+    case SPEC_TOPOLOGY_CUBE_MESH:
+        return one ? "cube-mesh" : NULL;
+    case SPEC_TOPOLOGY_TORUS3D:
+        fabric->gpus = ranks;
+        return "torus";
+    case SPEC_TOPOLOGY_MESH:
+        return one ? "pairs" : "rail";
+    case SPEC_TOPOLOGY_PCIE:
+        return one ? "pcie-tree" : "leaf-spine";
+    default:
+        return one ? "nvswitch" : (cluster->oversubscription > 1 ? "fat-tree" : "rail");
+    }
+}
+
+static bool read_file(const char *path, NetTopology *topology, GError **error)
+{
+    OrrJsonDoc *doc = orr_json_read_file(path, error);
+    const bool ok = doc != NULL && net_topology_read(orr_json_root(doc), path, topology, error);
+    orr_json_free(doc);
+    return ok;
+}
+
+static bool build(const char *name, const NetFabric *fabric, NetTopology *topology, GError **error)
+{
+    if (strchr(name, '/') != NULL || g_str_has_suffix(name, ".json"))
+        return read_file(name, topology, error);
+    g_autofree char *scenarios = orr_scenarios_dir(NULL);
+    g_autofree char *file = g_strconcat(name, ".json", NULL);
+    g_autofree char *path =
+        scenarios != NULL ? g_build_filename(scenarios, "topologies", file, NULL) : g_strdup(file);
+    if (g_file_test(path, G_FILE_TEST_EXISTS))
+        return read_file(path, topology, error);
+    return net_topology_build(name, fabric, topology, error);
+}
+
+static bool fail_links(char **words, NetTopology *topology, GError **error)
+{
+    for (char **word = words; word != NULL && *word != NULL; word++) {
+        g_auto(GStrv) halves = g_strsplit(*word, "=", 2);
+        g_auto(GStrv) ends = g_strsplit(halves[0] != NULL ? halves[0] : "", "-", 2);
+        double frac = 0;
+        char *end = NULL;
+        if (halves[0] != NULL && halves[1] != NULL)
+            frac = g_ascii_strtod(halves[1], &end);
+        if (g_strv_length(ends) != 2 || (end != NULL && (*end != '\0' || end == halves[1])) ||
+            !(frac >= 0 && frac <= 1))
+            return orr_fail(
+                error, ORR_ERROR_INPUT,
+                "--fail: %s names no link; write leaf0-spine1 (failed) or leaf0-spine1=0.5 (half its rate)",
+                *word);
+        if (!net_topology_degrade(topology, ends[0], ends[1], frac, error))
+            return false;
+    }
+    return true;
+}
+
+static bool read_fabric(const CollectiveArgs *args, CollectiveCase *c, int ranks, GError **error)
+{
+    NetFabric fabric = {.gpus = ranks, .gpus_per_node = ranks};
+    const char *name = "nvswitch";
+    double rate = 0, latency = -1;
+    if (args->rate != NULL && !orr_parse_quantity(args->rate, ORR_UNIT_BYTES_PER_S, &rate, error))
+        return false;
+    if (args->latency != NULL && !orr_parse_quantity(args->latency, ORR_UNIT_SECONDS, &latency, error))
+        return false;
+    if ((args->rate != NULL && !(rate >= 1 && rate <= (double)NET_MAX_BYTES_PER_S)) || latency > 1)
+        return orr_fail(error, ORR_ERROR_INPUT, "--rate goes from 1 byte/s to 4 TB/s, --latency up to 1 s");
+    if (c->has_cluster)
+        name = fabric_of(&c->cluster, ranks, &fabric);
+    if (args->rate != NULL)
+        fabric.up_bytes_per_s = fabric.out_bytes_per_s = (int64_t)rate;
+    if (args->latency != NULL)
+        fabric.up_latency_ps = fabric.out_latency_ps = to_ps(latency);
+    if (args->dims != NULL && !read_dims(args->dims, &fabric, error))
+        return false;
+    name = args->topology != NULL ? args->topology : name;
+    if (name == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--cluster %s: how several of its nodes are joined is not known; give --topology",
+                        args->cluster);
+    if (fabric.dim_count == 0 && strcmp(name, "torus") == 0)
+        cube(ranks, &fabric);
+    if (!build(name, &fabric, &c->topology, error) || !fail_links(args->fail, &c->topology, error))
+        return false;
+    if (ranks > c->topology.gpus)
+        return orr_fail(error, ORR_ERROR_INPUT, "--ranks: %d are more than the %d GPUs of %s", ranks,
+                        c->topology.gpus, c->topology.name);
+    NetShape *shape = &c->run.shape;
+    shape->ranks = ranks;
+    const bool full = ranks == c->topology.gpus;
+    memcpy(shape->dims, full && args->dims == NULL ? c->topology.dims : fabric.dims, sizeof shape->dims);
+    shape->dim_count = full && args->dims == NULL ? c->topology.dim_count : fabric.dim_count;
+    int volume = 1;
+    for (int d = 0; d < shape->dim_count; d++)
+        volume *= shape->dims[d];
+    if (args->dims != NULL && volume != ranks)
+        return orr_fail(error, ORR_ERROR_INPUT, "--dims: the product of %s is %d, not %d ranks", args->dims,
+                        volume, ranks);
+    if (shape->dim_count < 1 || volume != ranks ||
+        (args->dims == NULL && shape->dim_count == 2 && (shape->dims[0] == 1 || shape->dims[1] == 1))) {
+        shape->dim_count = 1;
+        shape->dims[0] = ranks;
+    }
+    return true;
+}
+
+/* Which GPU a rank runs on. */
+static bool read_order(const char *text, CollectiveCase *c, GError **error)
+{
+    const int ranks = c->run.shape.ranks, g = c->topology.gpus_per_node, nodes = (ranks + g - 1) / g;
+    if (text == NULL || strcmp(text, "node") == 0)
+        return true;
+    c->place = g_new(int32_t, ranks);
+    c->run.place = c->place;
+    if (strcmp(text, "scatter") == 0) {
+        for (int r = 0; r < ranks; r++)
+            c->place[r] = r % nodes * g + r / nodes;
+        return true;
+    }
+    g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    if ((int)g_strv_length(words) != ranks)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--order: write node, scatter, or the GPU of each of the %d ranks", ranks);
+    g_autofree bool *taken = g_new0(bool, c->topology.gpus);
+    for (int r = 0; r < ranks; r++) {
+        int64_t gpu = 0;
+        if (!whole_number("order", words[r], 0, c->topology.gpus - 1, &gpu, error))
+            return false;
+        if (taken[gpu])
+            return orr_fail(error, ORR_ERROR_INPUT, "--order: two ranks are on GPU %s", words[r]);
+        taken[gpu] = true;
+        c->place[r] = (int32_t)gpu;
+    }
+    return true;
+}
+
+static bool read_choices(const CollectiveArgs *args, CollectiveCase *c, GError **error)
+{
+    int64_t seed = 0, root = 0, segments = 0;
+    const char *fidelity = args->fidelity != NULL ? args->fidelity : "analytic";
+    if (strcmp(fidelity, "analytic") != 0 && strcmp(fidelity, "flow") != 0)
+        return orr_fail(error, ORR_ERROR_INPUT, "--fidelity: %s is neither analytic nor flow", fidelity);
+    c->flows = strcmp(fidelity, "flow") == 0;
+    if (args->routing != NULL && !net_routing_find(args->routing, &c->run.routing, error))
+        return false;
+    if ((args->seed != NULL && !whole_number("seed", args->seed, 0, INT64_MAX, &seed, error)) ||
+        (args->root != NULL && !whole_number("root", args->root, 0, c->run.shape.ranks - 1, &root, error)) ||
+        (args->segments != NULL && !whole_number("segments", args->segments, 1, 65536, &segments, error)))
+        return false;
+    c->run.seed = (uint64_t)seed;
+    c->run.shape.root = (int)root;
+    c->segments = (int)segments;
+    return true;
+}
+
+bool cli_collective_read(const CollectiveArgs *args, CollectiveCase *c, GError **error)
+{
+    int64_t ranks = 0;
+    const char *op = args->op != NULL ? args->op : "all-reduce";
+    if (!net_op_find(op, &c->op))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--op: no collective is called \"%s\"; `orrery list collectives` names them", op);
+    if (args->ranks == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "--ranks is needed: how many GPUs take part");
+    if (!whole_number("ranks", args->ranks, 2, NET_MAX_RANKS, &ranks, error))
+        return false;
+    if (args->cluster == NULL && args->rate == NULL &&
+        (args->topology == NULL || !g_str_has_suffix(args->topology, ".json")))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "which machine? give --cluster NAME, a --topology FILE.json, or --rate and --latency "
+                        "of plain ports");
+    c->has_cluster = args->cluster != NULL;
+    if (c->has_cluster &&
+        !cli_collective_cluster(args->cluster, args->common.sets, (int)ranks, &c->cluster, error))
+        return false;
+    if (!read_fabric(args, c, (int)ranks, error))
+        return false;
+    c->run.topology = &c->topology;
+    return read_order(args->order, c, error) && read_choices(args, c, error);
+}
+
+void cli_collective_clear(CollectiveCase *c)
+{
+    net_topology_clear(&c->topology);
+    g_free(c->place);
+}

@@ -1,0 +1,130 @@
+/* cli/collective_compare.c - a log of nccl-tests beside what NCCL is predicted to take on a cluster. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "calibrate/fit/recorded.h"
+#include "cli/collective.h"
+
+typedef struct Compared {
+    NetOp op;
+    int gpus;
+    double bytes, measured_s, predicted_s;
+} Compared;
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool read_row(const OrrJson *row, const CollectiveArgs *args, GArray *rows, GError **error)
+{
+    Compared c = {.gpus = (int)orr_json_number_of(row, "gpus", 0),
+                  .bytes = orr_json_number_of(row, "bytes", 0),
+                  .measured_s = orr_json_number_of(row, "time_us", 0) * 1e-6};
+    SpecCluster cluster;
+    CostCollective collective;
+    if (c.gpus < 2 || c.gpus > NET_MAX_RANKS || !(c.bytes > 0) || !(c.measured_s > 0) ||
+        !net_op_find(orr_json_text_of(row, "op", ""), &c.op))
+        return true;
+    if (!cli_collective_cluster(args->cluster, args->common.sets, c.gpus, &cluster, error))
+        return false;
+    if (!cli_collective_library(&cluster, c.op, c.gpus, c.bytes, &collective))
+        return true;
+    c.predicted_s = cost_collective_s(&cluster, &collective);
+    g_array_append_val(rows, c);
+    return true;
+}
+
+static void write_text(const GArray *rows, double median, GString *out)
+{
+    const char *const headers[] = {"op", "GPUs", "size", "measured (us)", "predicted (us)", "error"};
+    OrrTable *table = orr_table_new(headers, 6);
+    for (guint i = 0; i < rows->len; i++) {
+        const Compared *c = &g_array_index(rows, Compared, i);
+        char cells[5][ORR_TEXT_SIZE];
+        g_snprintf(cells[0], ORR_TEXT_SIZE, "%d", c->gpus);
+        orr_text_bytes(cells[1], c->bytes);
+        g_snprintf(cells[2], ORR_TEXT_SIZE, "%.2f", c->measured_s * 1e6);
+        g_snprintf(cells[3], ORR_TEXT_SIZE, "%.2f", c->predicted_s * 1e6);
+        g_snprintf(cells[4], ORR_TEXT_SIZE, "%+.1f %%", 100 * (c->predicted_s / c->measured_s - 1));
+        const char *const line[] = {net_op_name(c->op), cells[0], cells[1], cells[2], cells[3], cells[4]};
+        orr_table_row(table, line);
+    }
+    orr_table_print(table, out, 0);
+    orr_table_free(table);
+    g_string_append_printf(out, "\n%u rows, median error %.1f %%\n", rows->len, 100 * median);
+}
+
+static void write_json(const GArray *rows, double median, GString *out)
+{
+    OrrJsonWriter w;
+    orr_jw_init(&w, out, false);
+    orr_jw_begin(&w, NULL, '{');
+    orr_jw_number(&w, "median_error_frac", median);
+    orr_jw_begin(&w, "rows", '[');
+    for (guint i = 0; i < rows->len; i++) {
+        const Compared *c = &g_array_index(rows, Compared, i);
+        orr_jw_begin(&w, NULL, '{');
+        orr_jw_text(&w, "op", net_op_name(c->op));
+        orr_jw_int(&w, "ranks", c->gpus);
+        orr_jw_number(&w, "bytes", c->bytes);
+        orr_jw_number(&w, "measured_s", c->measured_s);
+        orr_jw_number(&w, "predicted_s", c->predicted_s);
+        orr_jw_end(&w, '}');
+    }
+    orr_jw_end(&w, ']');
+    orr_jw_end(&w, '}');
+    g_string_append_c(out, '\n');
+}
+
+static void write_csv(const GArray *rows, GString *out)
+{
+    g_string_append(out, "op,ranks,bytes,measured_s,predicted_s\n");
+    for (guint i = 0; i < rows->len; i++) {
+        const Compared *c = &g_array_index(rows, Compared, i);
+        g_string_append_printf(out, "%s,%d,%.15g,%.12f,%.12f\n", net_op_name(c->op), c->gpus, c->bytes,
+                               c->measured_s, c->predicted_s);
+    }
+}
+
+static double median_error(const GArray *rows)
+{
+    g_autofree double *errors = g_new(double, rows->len);
+    for (guint i = 0; i < rows->len; i++) {
+        const Compared *c = &g_array_index(rows, Compared, i);
+        errors[i] = fabs(c->predicted_s / c->measured_s - 1);
+    }
+    qsort(errors, rows->len, sizeof *errors, by_value);
+    return rows->len % 2 == 1 ? errors[rows->len / 2]
+                              : (errors[rows->len / 2 - 1] + errors[rows->len / 2]) / 2;
+}
+
+bool cli_collective_compare(const CollectiveArgs *args, GString *out, GError **error)
+{
+    if (args->cluster == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "--compare: with which machine? give --cluster NAME");
+    SpecCluster cluster;
+    OrrJsonDoc *doc = NULL;
+    if (!cli_collective_cluster(args->cluster, args->common.sets, 1, &cluster, error) ||
+        !cal_recorded_open(args->compare, cluster.accelerator.name, &doc, NULL, error))
+        return false;
+    const OrrJson *list = orr_json_member(orr_json_root(doc), "collective_measurements");
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(Compared));
+    bool ok = true;
+    for (const OrrJson *row = list != NULL ? orr_json_first(list) : NULL; ok && row != NULL;
+         row = orr_json_next(row))
+        ok = read_row(row, args, rows, error);
+    if (ok && rows->len == 0)
+        ok = orr_fail(error, ORR_ERROR_INPUT, "%s: holds no collective that can be predicted", args->compare);
+    if (ok && args->common.format == CLI_FORMAT_JSON)
+        write_json(rows, median_error(rows), out);
+    else if (ok && args->common.format == CLI_FORMAT_CSV)
+        write_csv(rows, out);
+    else if (ok)
+        write_text(rows, median_error(rows), out);
+    orr_json_free(doc);
+    return ok;
+}

@@ -1,0 +1,103 @@
+/* network/algorithm.c - pieces, their bytes, and the messages of a step. */
+#include "network/algorithm.h"
+
+#include <string.h>
+
+int net_log2_up(int n)
+{
+    int log = 0;
+    while ((int64_t)1 << log < n)
+        log++;
+    return log;
+}
+
+int net_power_below(int n)
+{
+    int power = 1;
+    while (power <= n / 2)
+        power *= 2;
+    return power;
+}
+
+void net_sends_clear(NetSends *sends)
+{
+    g_free(sends->pieces);
+    memset(sends, 0, sizeof *sends);
+}
+
+void net_send(NetSends *sends, int peer, int first, int stride, int count, bool reduce)
+{
+    if (sends->count == sends->capacity) {
+        sends->capacity = MAX(16, 2 * sends->capacity);
+        sends->pieces = g_renew(NetPiece, sends->pieces, sends->capacity);
+    }
+    sends->pieces[sends->count++] =
+        (NetPiece){.peer = peer, .first = first, .stride = stride, .count = count, .reduce = reduce};
+}
+
+void net_send_round(NetSends *sends, int peer, int first, int count, int modulus, bool reduce)
+{
+    const int here = MIN(count, modulus - first);
+    net_send(sends, peer, first, 1, here, reduce);
+    if (count > here)
+        net_send(sends, peer, 0, 1, count - here, reduce);
+}
+
+/* Of `count` chunks first, first + stride ... those below `limit`. */
+static int64_t below(const NetPiece *piece, int64_t limit)
+{
+    if (piece->first >= limit)
+        return 0;
+    return MIN((limit - piece->first + piece->stride - 1) / piece->stride, piece->count);
+}
+
+int64_t net_piece_bytes(const NetAlgorithm *algorithm, const NetShape *shape, int64_t bytes,
+                        const NetPiece *piece)
+{
+    if (algorithm->op == NET_SEND_RECV)
+        return bytes * piece->count;
+    const int64_t total = algorithm->op == NET_ALL_TO_ALL ? bytes * shape->ranks : bytes;
+    const int64_t chunks = algorithm->chunks(shape);
+    return piece->count * (total / chunks) + below(piece, total % chunks);
+}
+
+void net_step_clear(NetStep *step)
+{
+    g_free(step->messages);
+    g_free(step->first_of);
+    net_sends_clear(&step->scratch);
+    memset(step, 0, sizeof *step);
+}
+
+static void add_message(NetStep *step, int from, int to, int64_t bytes, int first)
+{
+    if (step->count > first && step->messages[step->count - 1].to == to) {
+        step->messages[step->count - 1].bytes += bytes;
+        return;
+    }
+    if (step->count == step->capacity) {
+        step->capacity = MAX(64, 2 * step->capacity);
+        step->messages = g_renew(NetMessage, step->messages, step->capacity);
+    }
+    step->messages[step->count++] = (NetMessage){.from = from, .to = to, .bytes = bytes};
+}
+
+void net_step_fill(NetStep *step, const NetAlgorithm *algorithm, const NetShape *shape, int64_t bytes,
+                   int index)
+{
+    const int ranks = shape->ranks + net_algorithm_switches(algorithm, shape);
+    if (step->first_of == NULL)
+        step->first_of = g_new0(int32_t, ranks + 1);
+    step->count = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        const int first = step->count;
+        step->first_of[rank] = first;
+        step->scratch.count = 0;
+        algorithm->sends(shape, rank, index, &step->scratch);
+        for (int i = 0; i < step->scratch.count; i++) {
+            const NetPiece *piece = &step->scratch.pieces[i];
+            add_message(step, rank, piece->peer, net_piece_bytes(algorithm, shape, bytes, piece), first);
+        }
+    }
+    step->first_of[ranks] = step->count;
+}

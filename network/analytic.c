@@ -1,0 +1,131 @@
+/* network/analytic.c - seconds of a collective by its steps, each message at the rate of its route. */
+#include <string.h>
+
+#include "network/flows.h"
+#include "network/replay_internal.h"
+
+typedef struct Port {
+    int64_t bytes, begin_ps;
+    int step;
+} Port;
+
+/* What is sent in one step over one link, the first or the last one of a route; begins with the first message. */
+static Port *load_port(Port *ports, int32_t link, int step, int64_t bytes, int64_t begin_ps)
+{
+    Port *port = &ports[link];
+    if (port->step != step + 1)
+        *port = (Port){.step = step + 1, .begin_ps = begin_ps};
+    port->bytes += bytes;
+    port->begin_ps = MIN(port->begin_ps, begin_ps);
+    return port;
+}
+
+typedef struct Pass {
+    NetGround *ground;
+    Port *out, *in; /* [links] */
+    int64_t *ready, *then;
+} Pass;
+
+/* Adaptive routing may spread what a GPU with several ports sends, in ways that are not known here. */
+static bool port_binds(const NetGround *g, int rank)
+{
+    return g->run->routing != NET_ROUTE_ADAPTIVE || !g->run->topology->vertices[g->vertex[rank]].relays;
+}
+
+/* One flow of a message: its own time, and that of the ports with what else they carry in this step. */
+static void load(Pass *pass, const NetMessage *m, int64_t bytes, int step, const NetRoute *route)
+{
+    const NetGround *g = pass->ground;
+    const NetLink *links = g->run->topology->links;
+    const int64_t begin = pass->ready[m->from] + route->latency_ps;
+    int64_t end = begin;
+    if (bytes > 0 && route->hops > 0) {
+        const int32_t first = route->links[0], last = route->links[route->hops - 1];
+        const Port *out = load_port(pass->out, first, step, bytes, begin);
+        const Port *in = load_port(pass->in, last, step, bytes, begin);
+        end += net_transfer_ps((double)bytes, (double)route->cap);
+        const int64_t sent = net_transfer_ps((double)out->bytes, (double)links[first].bytes_per_s);
+        const int64_t got = net_transfer_ps((double)in->bytes, (double)links[last].bytes_per_s);
+        if (port_binds(g, m->from))
+            pass->then[m->from] = MAX(pass->then[m->from], out->begin_ps + sent);
+        if (port_binds(g, m->to))
+            pass->then[m->to] = MAX(pass->then[m->to], in->begin_ps + got);
+    }
+    pass->then[m->from] = MAX(pass->then[m->from], end);
+    pass->then[m->to] = MAX(pass->then[m->to], end);
+}
+
+static bool message(Pass *pass, const NetMessage *m, int step, GError **error)
+{
+    NetGround *g = pass->ground;
+    NetRoute route;
+    if (net_ground_streams(g, m->from)) {
+        if (!net_ground_from_switch(g, m->from, m->to, &route, error))
+            return false;
+        load(pass, m, 0, step, &route);
+        return true;
+    }
+    const int split = net_route_flows(g->routes, g->vertex[m->from], g->vertex[m->to]);
+    for (int i = 0; i < split; i++) {
+        if (!net_ground_route(g, m->from, m->to, i, &route, error))
+            return false;
+        load(pass, m, m->bytes / split + (i < m->bytes % split), step, &route);
+    }
+    return true;
+}
+
+static void note_step(NetGround *g, const NetStep *step, int index, int64_t end_ps)
+{
+    NetStepTrace *trace = &g->result->steps[index];
+    trace->end_ps = end_ps;
+    trace->messages = step->count;
+    g->result->messages += step->count;
+    for (int r = 0; r < g->ranks; r++) {
+        for (int i = step->first_of[r]; i < step->first_of[r + 1]; i++) {
+            trace->bytes += step->messages[i].bytes;
+            trace->largest_bytes = MAX(trace->largest_bytes, step->messages[i].bytes);
+            g->sent[r] += step->messages[i].bytes;
+        }
+        const int count = step->first_of[r + 1] - step->first_of[r];
+        g->most_messages[r] = MAX(g->most_messages[r], count);
+    }
+}
+
+static bool run_steps(Pass *pass, NetStep *step, GError **error)
+{
+    NetGround *g = pass->ground;
+    const NetRun *run = g->run;
+    int64_t last = 0;
+    for (int s = 0; s < g->result->step_count; s++) {
+        net_step_fill(step, run->algorithm, &run->shape, run->bytes, s);
+        memcpy(pass->then, pass->ready, sizeof(int64_t) * (gsize)g->ranks);
+        for (int i = 0; i < step->count; i++)
+            if (!message(pass, &step->messages[i], s, error))
+                return false;
+        memcpy(pass->ready, pass->then, sizeof(int64_t) * (gsize)g->ranks);
+        for (int r = 0; r < g->ranks; r++)
+            last = MAX(last, pass->ready[r]);
+        note_step(g, step, s, last);
+        if (last >= NET_LONGEST_PS)
+            return net_ground_too_long(g, error);
+    }
+    g->result->analytic_ps = last;
+    return true;
+}
+
+bool net_analytic(NetGround *g, GError **error)
+{
+    Pass pass = {.ground = g};
+    pass.out = g_new0(Port, g->run->topology->link_count);
+    pass.in = g_new0(Port, g->run->topology->link_count);
+    pass.ready = g_new0(int64_t, g->ranks);
+    pass.then = g_new0(int64_t, g->ranks);
+    NetStep step = {0};
+    const bool ok = run_steps(&pass, &step, error);
+    net_step_clear(&step);
+    g_free(pass.out);
+    g_free(pass.in);
+    g_free(pass.ready);
+    g_free(pass.then);
+    return ok;
+}

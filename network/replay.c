@@ -1,0 +1,329 @@
+/* network/replay.c - a collective on a fabric. */
+#include "network/replay.h"
+
+#include <string.h>
+
+#include "network/flows.h"
+#include "network/replay_internal.h"
+
+bool net_ground_route(NetGround *g, int from, int to, int flow, NetRoute *ret_route, GError **error)
+{
+    const NetTopology *t = g->run->topology;
+    ret_route->hops = net_route(g->routes, g->vertex[from], g->vertex[to], flow, &ret_route->links);
+    if (ret_route->hops < 0)
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: rank %d (%s) cannot reach rank %d (%s)", t->name, from,
+                        t->vertices[g->vertex[from]].name, to, t->vertices[g->vertex[to]].name);
+    ret_route->latency_ps = 0;
+    ret_route->cap = INT64_MAX;
+    for (int h = 0; h < ret_route->hops; h++) {
+        const NetLink *link = &t->links[ret_route->links[h]];
+        ret_route->latency_ps += link->latency_ps;
+        ret_route->cap = MIN(ret_route->cap, link->bytes_per_s);
+    }
+    g->longest = MAX(g->longest, ret_route->hops);
+    return true;
+}
+
+bool net_ground_too_long(const NetGround *g, GError **error)
+{
+    return orr_fail(error, ORR_ERROR_INPUT,
+                    "%s over %s: takes longer than 46 days; fewer bytes or faster links would do",
+                    g->run->algorithm->name, g->run->topology->name);
+}
+
+bool net_ground_from_switch(NetGround *g, int from, int to, NetRoute *ret_route, GError **error)
+{
+    NetRoute up;
+    if (!net_ground_route(g, to, from, 0, &up, error) || !net_ground_route(g, from, to, 0, ret_route, error))
+        return false;
+    ret_route->latency_ps = up.latency_ps;
+    return true;
+}
+
+int net_central_switch(const NetTopology *t, const int32_t *gpus, int count)
+{
+    g_autofree int *far = g_new0(int, t->vertex_count), *distance = g_new(int, t->vertex_count),
+                   *queue = g_new(int, t->vertex_count);
+    for (int i = 0; i < count; i++) {
+        int head = 0, tail = 0;
+        for (int v = 0; v < t->vertex_count; v++)
+            distance[v] = -1;
+        distance[gpus[i]] = 0;
+        queue[tail++] = gpus[i];
+        while (head < tail) {
+            const int v = queue[head++];
+            for (int e = t->out_of[v]; e < t->out_of[v + 1]; e++) {
+                const NetLink *link = &t->links[t->out_links[e]];
+                if (link->bytes_per_s == 0 || distance[link->to] >= 0 || t->vertices[link->to].gpu)
+                    continue;
+                distance[link->to] = distance[v] + 1;
+                queue[tail++] = link->to;
+            }
+        }
+        for (int v = 0; v < t->vertex_count; v++)
+            far[v] = distance[v] < 0 ? G_MAXINT / 2 : MAX(far[v], distance[v]);
+    }
+    int best = -1;
+    for (int v = t->gpus; v < t->vertex_count; v++)
+        if (far[v] < G_MAXINT / 2 && (best < 0 || far[v] < far[best]))
+            best = v;
+    return best;
+}
+
+static bool place_switches(NetGround *g, GError **error)
+{
+    const int ranks = g->run->shape.ranks, switches = g->ranks - ranks,
+              each = switches > 0 ? ranks / switches : 0;
+    g_autofree int32_t *members = g_new(int32_t, ranks);
+    for (int s = 0; s < switches; s++) {
+        for (int i = 0; i < each; i++) /* switch s sums what ranks s, s + switches ... have */
+            members[i] = g->vertex[s + i * switches];
+        g->vertex[ranks + s] = net_central_switch(g->run->topology, members, each);
+        if (g->vertex[ranks + s] < 0)
+            return orr_fail(error, ORR_ERROR_INPUT, "%s: no switch that could sum reaches all %d ranks of %s",
+                            g->run->topology->name, each, g->run->algorithm->name);
+    }
+    return true;
+}
+
+static bool place_ranks(NetGround *g, GError **error)
+{
+    const NetRun *run = g->run;
+    if (run->shape.ranks > run->topology->gpus)
+        return orr_fail(error, ORR_ERROR_INPUT, "%s has %d GPUs, not %d", run->topology->name,
+                        run->topology->gpus, run->shape.ranks);
+    for (int r = 0; r < run->shape.ranks; r++) {
+        g->vertex[r] = run->place != NULL ? run->place[r] : r;
+        if (g->vertex[r] < 0 || g->vertex[r] >= run->topology->gpus)
+            return orr_fail(error, ORR_ERROR_INPUT, "rank %d is placed on GPU %d of %d", r, g->vertex[r],
+                            run->topology->gpus);
+    }
+    return place_switches(g, error);
+}
+
+/* Flows at once. */
+#define MOST_SLOTS (1 << 21)
+
+/* --- flows: ranks go through their steps on their own --- */
+
+/* A step of all ranks while some are in it: from the first rank that reaches it to the last that leaves. */
+typedef struct Open {
+    NetStep step;
+    int32_t *awaited; /* [ranks] messages on their way or not sent yet */
+    int inside;       /* ranks that are not through */
+} Open;
+
+typedef struct Walk {
+    NetGround *ground;
+    NetFlows *flows;
+    Open **open;  /* [steps] */
+    int *at;      /* [ranks] step that a rank is in */
+    int *sending; /* [ranks] flows of that step under way */
+    int32_t *free_slots;
+    int free_count;
+    int32_t *from, *to, *step_of; /* [slots] */
+    int64_t now_ps;
+} Walk;
+
+static Open *open_step(Walk *w, int index)
+{
+    NetGround *g = w->ground;
+    if (w->open[index] != NULL)
+        return w->open[index];
+    Open *open = g_new0(Open, 1);
+    net_step_fill(&open->step, g->run->algorithm, &g->run->shape, g->run->bytes, index);
+    open->awaited = g_new0(int32_t, g->ranks);
+    for (int i = 0; i < open->step.count; i++) {
+        const NetMessage *m = &open->step.messages[i];
+        open->awaited[m->to] += net_route_flows(g->routes, g->vertex[m->from], g->vertex[m->to]);
+    }
+    open->inside = g->ranks;
+    w->open[index] = open;
+    return open;
+}
+
+static void close_step(Walk *w, int index)
+{
+    Open *open = w->open[index];
+    NetStepTrace *trace = &w->ground->result->steps[index];
+    trace->end_ps = w->now_ps;
+    net_step_clear(&open->step);
+    g_free(open->awaited);
+    g_free(open);
+    w->open[index] = NULL;
+}
+
+static bool send_message(Walk *w, const NetMessage *m, int step, GError **error)
+{
+    NetGround *g = w->ground;
+    const int split = net_route_flows(g->routes, g->vertex[m->from], g->vertex[m->to]);
+    const bool streams = net_ground_streams(g, m->from);
+    const int64_t bytes = streams ? 0 : m->bytes;
+    for (int i = 0; i < split; i++) {
+        NetRoute route;
+        if (!(streams ? net_ground_from_switch(g, m->from, m->to, &route, error)
+                      : net_ground_route(g, m->from, m->to, i, &route, error)))
+            return false;
+        const int32_t slot = w->free_slots[--w->free_count];
+        w->from[slot] = m->from;
+        w->to[slot] = m->to;
+        w->step_of[slot] = step;
+        w->sending[m->from]++;
+        g->result->flows++;
+        net_flows_start(w->flows, slot, route.links, route.hops, bytes / split + (i < bytes % split),
+                        route.latency_ps);
+    }
+    return true;
+}
+
+static bool begin_step(Walk *w, int rank, GError **error)
+{
+    if (w->at[rank] == w->ground->result->step_count)
+        return true;
+    const Open *open = open_step(w, w->at[rank]);
+    for (int i = open->step.first_of[rank]; i < open->step.first_of[rank + 1]; i++)
+        if (!send_message(w, &open->step.messages[i], w->at[rank], error))
+            return false;
+    return true;
+}
+
+/* Moves a rank on as far as it can go now. */
+static bool move_on(Walk *w, int rank, GError **error)
+{
+    while (w->at[rank] < w->ground->result->step_count) {
+        const int step = w->at[rank];
+        Open *open = open_step(w, step);
+        if (w->sending[rank] > 0 || open->awaited[rank] > 0)
+            return true;
+        w->at[rank]++;
+        if (--open->inside == 0)
+            close_step(w, step);
+        if (!begin_step(w, rank, error))
+            return false;
+    }
+    return true;
+}
+
+static bool walk(Walk *w, GError **error)
+{
+    NetGround *g = w->ground;
+    int32_t slot = 0;
+    for (int r = 0; r < g->ranks; r++)
+        if (!begin_step(w, r, error))
+            return false;
+    for (int r = 0; r < g->ranks; r++)
+        if (!move_on(w, r, error))
+            return false;
+    while (net_flows_next(w->flows, &w->now_ps, &slot)) {
+        const int from = w->from[slot], to = w->to[slot];
+        if (w->now_ps >= NET_LONGEST_PS)
+            return net_ground_too_long(g, error);
+        w->free_slots[w->free_count++] = slot;
+        w->sending[from]--;
+        w->open[w->step_of[slot]]->awaited[to]--;
+        if (!move_on(w, from, error) || !move_on(w, to, error))
+            return false;
+    }
+    g->result->flow_ps = w->now_ps;
+    return true;
+}
+
+static void fullest(NetGround *g, const int64_t *carried)
+{
+    double most = 0;
+    for (int l = 0; l < g->run->topology->link_count; l++) {
+        const double load = (double)carried[l] / (double)MAX(g->run->topology->links[l].bytes_per_s, 1);
+        if (load > most) {
+            most = load;
+            g->result->fullest_link = l;
+            g->result->fullest_link_bytes = carried[l];
+        }
+    }
+}
+
+/* Each rank is in one step at a time, so its flows at once are those of its fullest step. */
+bool net_replay_flows(NetGround *g, GError **error)
+{
+    int64_t slots = 1;
+    const int split = g->run->routing == NET_ROUTE_E_ECMP ? NET_E_ECMP_FLOWS : 1;
+    for (int r = 0; r < g->ranks; r++)
+        slots += (int64_t)g->most_messages[r] * split;
+    /* Other ways than those seen weigh the same, so they have at most NET_WEIGHT_ACROSS times as many links. */
+    const bool varied = g->run->routing == NET_ROUTE_E_ECMP || g->run->routing == NET_ROUTE_ADAPTIVE;
+    const int hops = varied ? MIN(NET_MAX_HOPS, NET_WEIGHT_ACROSS * MAX(g->longest, 1)) : MAX(g->longest, 1);
+    if (slots > MOST_SLOTS || slots * hops > G_MAXINT32 / 2)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s over %d ranks has %" G_GINT64_FORMAT
+                        " flows at once, too many to simulate; use --fidelity analytic",
+                        g->run->algorithm->name, g->run->shape.ranks, slots);
+    OrrArena *arena = orr_arena_new();
+    Walk w = {.ground = g};
+    w.flows = net_flows_new(g->run->topology, (int32_t)slots, hops, arena);
+    w.open = ORR_ARENA_NEW(arena, Open *, g->result->step_count + 1);
+    w.at = ORR_ARENA_NEW(arena, int, g->ranks);
+    w.sending = ORR_ARENA_NEW(arena, int, g->ranks);
+    w.from = ORR_ARENA_NEW(arena, int32_t, slots);
+    w.to = ORR_ARENA_NEW(arena, int32_t, slots);
+    w.step_of = ORR_ARENA_NEW(arena, int32_t, slots);
+    w.free_slots = ORR_ARENA_NEW(arena, int32_t, slots);
+    for (int64_t s = slots - 1; s >= 0; s--)
+        w.free_slots[w.free_count++] = (int32_t)s;
+    if (g->run->routing == NET_ROUTE_ADAPTIVE) {
+        net_routes_free(g->routes);
+        g->routes = net_routes_new(g->run->topology, g->run->routing, g->run->seed, net_flows_on(w.flows));
+    }
+    const bool ok = walk(&w, error);
+    if (ok)
+        fullest(g, net_flows_carried(w.flows));
+    for (int s = 0; !ok && s < g->result->step_count; s++)
+        if (w.open[s] != NULL)
+            close_step(&w, s);
+    orr_arena_free(arena);
+    return ok;
+}
+
+void net_result_clear(NetResult *result)
+{
+    g_free(result->steps);
+    memset(result, 0, sizeof *result);
+}
+
+static bool run_both(NetGround *g, bool flows, GError **error)
+{
+    if (!place_ranks(g, error))
+        return false;
+    const NetRun *run = g->run;
+    g->routes =
+        net_routes_new(run->topology, run->routing == NET_ROUTE_ADAPTIVE ? NET_ROUTE_SHORTEST : run->routing,
+                       run->seed, NULL);
+    if (!net_analytic(g, error))
+        return false;
+    NetResult *result = g->result;
+    result->sent_least = INT64_MAX;
+    for (int r = 0; r < run->shape.ranks; r++) {
+        result->sent_least = MIN(result->sent_least, g->sent[r]);
+        result->sent_most = MAX(result->sent_most, g->sent[r]);
+    }
+    return !flows || net_replay_flows(g, error);
+}
+
+bool net_run(const NetRun *run, bool flows, NetResult *ret_result, GError **error)
+{
+    NetResult result = {.flow_ps = -1, .fullest_link = -1, .step_count = run->algorithm->steps(&run->shape)};
+    NetGround g = {.run = run, .result = &result};
+    g.ranks = run->shape.ranks + net_algorithm_switches(run->algorithm, &run->shape);
+    g.vertex = g_new0(int32_t, g.ranks);
+    g.sent = g_new0(int64_t, g.ranks);
+    g.most_messages = g_new0(int, g.ranks);
+    result.steps = g_new0(NetStepTrace, result.step_count + 1);
+    const bool ok = run_both(&g, flows, error);
+    net_routes_free(g.routes);
+    g_free(g.vertex);
+    g_free(g.sent);
+    g_free(g.most_messages);
+    if (ok)
+        *ret_result = result;
+    else
+        net_result_clear(&result);
+    return ok;
+}

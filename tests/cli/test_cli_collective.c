@@ -1,0 +1,150 @@
+/* tests/cli/test_cli_collective.c - orrery collective as users meet it. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "tests/cli/runner.h"
+
+static OrrJsonDoc *json(const CliRun *run)
+{
+    cli_assert_done(run, "collective");
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(run->out, run->out_length, "collective", &error);
+    g_assert_no_error(error);
+    return doc;
+}
+
+static double number(const OrrJsonDoc *doc, const char *key)
+{
+    return orr_json_number_of(orr_json_root(doc), key, -1);
+}
+
+static void test_vectors(void)
+{
+    CliRun run = cli_run(NULL, CLI_WORDS("collective", "--ranks", "8", "--rate", "50GB/s", "--latency", "5us",
+                                         "--bytes", "100MB", "--algorithm", "ring", "--format", "json",
+                                         "--show-data"));
+    OrrJsonDoc *doc = json(&run);
+    g_assert_cmpfloat_with_epsilon(number(doc, "seconds"), 3.57e-3, 1e-9);
+    g_assert_cmpfloat_with_epsilon(number(doc, "busbw_bytes_per_s"), 100e6 / 3.57e-3 * 1.75, 1e3);
+    g_assert_cmpfloat(number(doc, "step_count"), ==, 14);
+    g_assert_true(orr_json_bool(orr_json_member(orr_json_root(doc), "proved")));
+    orr_json_free(doc);
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("collective", "--ranks", "32", "--cluster", "dgx-h100", "--latency", "0 s",
+                                  "--bytes", "1GB", "--algorithm", "mesh-2d", "--format", "json"));
+    doc = json(&run);
+    g_assert_cmpfloat_with_epsilon(number(doc, "seconds"), 33.889e-3, 1e-6);
+    orr_json_free(doc);
+    cli_run_clear(&run);
+}
+
+static void test_library(void)
+{
+    CliRun run = cli_run(NULL, CLI_WORDS("collective", "--ranks", "8", "--cluster", "dgx-h200", "--bytes",
+                                         "1MiB..4MiB", "--format", "csv"));
+    cli_assert_done(&run, "csv");
+    g_auto(GStrv) lines = g_strsplit(run.out, "\n", -1);
+    g_assert_cmpint((int)g_strv_length(lines), ==, 5);
+    g_assert_nonnull(strstr(lines[1], ",ring,ll,")); /* the switch-over lies between 1 and 2 MiB */
+    g_assert_nonnull(strstr(lines[2], ",nvls,simple,"));
+    cli_run_clear(&run);
+}
+
+static void test_flows(void)
+{
+    CliRun run = cli_run(NULL, CLI_WORDS("collective", "--ranks", "6", "--topology", "two-boards", "--rate",
+                                         "1GB/s", "--op", "all-to-all", "--algorithm", "direct", "--bytes",
+                                         "6GB", "--fidelity", "flow", "--format", "json"));
+    OrrJsonDoc *doc = json(&run);
+    /* Nine messages of 1 GB cross 12.5 GB/s each way; a port's five would take 0.2 s alone. */
+    g_assert_cmpfloat_with_epsilon(number(doc, "seconds"), 9 / 12.5 + 5e-6, 1e-6);
+    g_assert_cmpfloat_with_epsilon(number(doc, "contention_s"), 9 / 12.5 - 5 / 25.0, 1e-3);
+    orr_json_free(doc);
+    cli_run_clear(&run);
+}
+
+static void test_compare(void)
+{
+    g_autofree char *folder = cli_scratch_new();
+    g_autofree char *path = g_build_filename(folder, "all_reduce_perf.txt", NULL);
+    g_autoptr(GString) log = g_string_new("# Collective test starting: all_reduce_perf\n"
+                                          "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 2097152\n"
+                                          "#  size count type redop root time algbw busbw wrong\n");
+    for (int r = 0; r < 8; r++)
+        g_string_append_printf(log, "#  Rank  %d Group  0 Pid  1 on  node device  %d [0] NVIDIA H200\n", r,
+                               r);
+    g_string_append(log, "  1048576 262144 float sum -1 27.26 38.47 67.31 0\n"
+                         "  2097152 524288 float sum -1 40.00 52.43 91.75 0\n");
+    g_assert_true(g_file_set_contents(path, log->str, -1, NULL));
+    CliRun run = cli_run(
+        NULL, CLI_WORDS("collective", "--cluster", "dgx-h200", "--compare", path, "--format", "json"));
+    OrrJsonDoc *doc = json(&run);
+    const OrrJson *rows = orr_json_member(orr_json_root(doc), "rows"), *row = orr_json_first(rows);
+    g_assert_cmpint(orr_json_count(rows), ==, 2);
+    g_assert_cmpstr(orr_json_text_of(row, "op", NULL), ==, "all-reduce");
+    g_assert_cmpfloat_with_epsilon(orr_json_number_of(row, "measured_s", 0), 27.26e-6, 1e-12);
+    g_assert_cmpfloat(number(doc, "median_error_frac"), <, 0.15);
+    orr_json_free(doc);
+    cli_run_clear(&run);
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
+static void test_refused(void)
+{
+    static const struct {
+        const char *words[10], *expect;
+    } cases[] = {
+        {{"--op", "allsum", "--ranks", "8", "--rate", "1GB/s"}, "allsum"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--bytes", "0"}, "--bytes"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--bytes", "8GiB..8"}, "goes down"},
+        {{"--ranks", "1", "--rate", "1GB/s"}, "--ranks"},
+        {{"--ranks", "8"}, "--cluster"},
+        {{"--rate", "1GB/s"}, "--ranks"},
+        {{"--ranks", "9", "--topology", "cube-mesh", "--rate", "1GB/s"}, "more than the 8 GPUs"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--topology", "hypercube"}, "hypercube"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--algorithm", "butter"}, "butterfly"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--algorithm", "torus-2d"}, "two dimensions"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--dims", "3x3"}, "--dims"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--routing", "psychic"}, "psychic"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--fidelity", "packets"}, "packets"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--order", "0,1"}, "--order"},
+        {{"--ranks", "2", "--rate", "1GB/s", "--order", "1,1"}, "two ranks"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--fail", "gpu0-nvswitch0"}, "cannot reach"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--fail", "gpu0"}, "--fail"},
+        {{"--ranks", "8", "--cluster", "dgx-h100", "--set", "cluster.nonsense=3"}, "nonsense"},
+        {{"--compare", "x.txt"}, "--cluster"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const char *words[12] = {"collective"};
+        for (int w = 0; w < 10; w++)
+            words[w + 1] = cases[i].words[w];
+        CliRun run = cli_run(NULL, words);
+        cli_assert_refused(&run, cases[i].expect, cases[i].expect);
+        cli_run_clear(&run);
+    }
+}
+
+static void test_lists(void)
+{
+    CliRun run = cli_run(NULL, CLI_WORDS("list", "topologies", "--format", "csv"));
+    cli_assert_done(&run, "topologies");
+    g_assert_nonnull(strstr(run.out, "dragonfly") != NULL ? strstr(run.out, "cube-mesh") : NULL);
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("list", "collectives", "--format", "csv"));
+    cli_assert_done(&run, "collectives");
+    g_assert_nonnull(strstr(run.out, "double-binary-tree"));
+    cli_run_clear(&run);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/collective/vectors", test_vectors);
+    g_test_add_func("/cli/collective/library", test_library);
+    g_test_add_func("/cli/collective/flows", test_flows);
+    g_test_add_func("/cli/collective/compare", test_compare);
+    g_test_add_func("/cli/collective/refused", test_refused);
+    g_test_add_func("/cli/collective/lists", test_lists);
+    return g_test_run();
+}
