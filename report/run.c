@@ -151,7 +151,9 @@ static bool affordable(const Spec *spec, GError **error)
 static bool possible(const Report *report, GError **error)
 {
     char peak[ORR_TEXT_SIZE];
-    if (report->mfu <= 1 + 1e-9)
+    const double scale =
+        report->spec->model.time_frac; /* a layer list's times, as the user has measured them */
+    if (report->mfu <= 1 + 1e-9 || scale < 1)
         return true;
     return orr_fail(
         error, ORR_ERROR_INPUT,
