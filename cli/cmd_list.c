@@ -256,6 +256,24 @@ static bool fill_collectives(const ListKind *kind, CliListing *listing, GError *
     return true;
 }
 
+static const CliColumn faults_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"gpu_mtbf_s", "of a GPU", CLI_SHOW_SECONDS},
+    {"gpu_memory_mtbf_s", "of its memory", CLI_SHOW_SECONDS},
+    {"node_mtbf_s", "of a host", CLI_SHOW_SECONDS},
+    {"network_mtbf_s", "of its network", CLI_SHOW_SECONDS},
+    {"software_mtbf_s", "of its software", CLI_SHOW_SECONDS},
+    {"source", "source", CLI_SHOW_TEXT},
+};
+
+static const CliColumn storage_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"read_bytes_per_s", "read", CLI_SHOW_BYTES_PER_S},
+    {"write_bytes_per_s", "write", CLI_SHOW_BYTES_PER_S},
+    {"shared_by", "shared by", CLI_SHOW_TEXT},
+    {"source", "source", CLI_SHOW_TEXT},
+};
+
 static const CliColumn topology_columns[] = {
     {"name", "name", CLI_SHOW_TEXT},
     {"bisection", "bisection, one way", CLI_SHOW_TEXT},
@@ -296,6 +314,9 @@ static const ListKind kinds[] = {
     {"collectives", "collective operations and their algorithms", COLUMNS(collective_columns),
      fill_collectives, NULL},
     {"topologies", "fabrics: what joins GPUs and nodes", COLUMNS(topology_columns), fill_topologies, NULL},
+    {"faults", "what fails: mean time between failures of one part", COLUMNS(faults_columns), fill_presets,
+     NULL},
+    {"storage", "where checkpoints go", COLUMNS(storage_columns), fill_presets, NULL},
 };
 
 static const ListKind *find_kind(const char *word, GError **error)
@@ -310,7 +331,7 @@ static const ListKind *find_kind(const char *word, GError **error)
     g_autofree char *hint = nearest != NULL
                                 ? g_strdup_printf("did you mean %s?", nearest)
                                 : g_strdup("models, accelerators, clusters, frameworks, schedules, "
-                                           "collectives and topologies can be listed");
+                                           "collectives, topologies, faults and storage can be listed");
     g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "list: nothing is called \"%s\"; %s", word, hint);
     return NULL;
 }
@@ -347,7 +368,7 @@ static bool run(const CliArgs *args, GError **error)
 
 const CliCommand cli_command_list = {
     .name = "list",
-    .usage = "[models|accelerators|clusters|frameworks|schedules|collectives|topologies]",
+    .usage = "[models|accelerators|clusters|frameworks|schedules|collectives|topologies|faults|storage]",
     .summary = "presets, schedules and collectives, with key figures and sources",
     .help =
         "Lists what a scenario can name. A source in brackets is a key of docs/SOURCES.md; \"unverified\" "

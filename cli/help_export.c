@@ -143,9 +143,9 @@ void cli_help_bash(GString *out)
         append_bash_flags(out, flags, flag_count);
         g_string_append(out, "' ;;\n");
     }
-    g_string_append(
-        out, "            list:*) words='models accelerators clusters frameworks schedules collectives' ;;\n"
-             "            help:*) words='");
+    g_string_append(out, "            list:*) words='models accelerators clusters frameworks schedules "
+                         "collectives topologies faults storage' ;;\n"
+                         "            help:*) words='");
     for (int i = 0; i < count; i++)
         g_string_append_printf(out, "%s%s", i > 0 ? " " : "", commands[i]->name);
     g_string_append(out, " '$(orrery help --keys 2>/dev/null) ;;\n"

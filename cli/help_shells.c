@@ -42,10 +42,11 @@ static void append_zsh_command(GString *out, const CliCommand *command)
         g_string_append_printf(out, "]%s' \\\n", zsh_values(&flags[i]));
     }
     const bool lists = strcmp(command->name, "list") == 0, helps = strcmp(command->name, "help") == 0;
-    g_string_append_printf(out, "            '*:word:%s' ;;\n",
-                           lists   ? "(models accelerators clusters frameworks schedules collectives)"
-                           : helps ? "_orrery_keys"
-                                   : "_files");
+    g_string_append_printf(
+        out, "            '*:word:%s' ;;\n",
+        lists   ? "(models accelerators clusters frameworks schedules collectives topologies faults storage)"
+        : helps ? "_orrery_keys"
+                : "_files");
 }
 
 void cli_help_zsh(GString *out)
@@ -116,6 +117,6 @@ void cli_help_fish(GString *out)
         out,
         "complete -c orrery -n '__fish_seen_subcommand_from list' -fa 'models accelerators clusters "
         "frameworks "
-        "schedules collectives'\n"
+        "schedules collectives topologies faults storage'\n"
         "complete -c orrery -n '__fish_seen_subcommand_from help' -fa '(orrery help --keys 2>/dev/null)'\n");
 }
