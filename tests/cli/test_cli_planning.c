@@ -306,6 +306,36 @@ static void test_import_others(void)
     cli_scratch_free(g_steal_pointer(&folder));
 }
 
+/* The same bytes on any number of threads; what the contract names is there; a table is refused. */
+static void test_campaign(void)
+{
+    static const char *const keys[] = {"replicas",      "seed", "ideal_days", "days",   "goodput",
+                                       "interruptions", "lost", "checkpoint", "mtbf_s", "spare_nodes"};
+    g_autofree char *path = cli_source("scenarios/examples/campaign-llama3-405b.json");
+    CliRun one = cli_run(NULL,
+                         CLI_WORDS("campaign", path, "--replicas", "200", "--jobs", "1", "--format", "json")),
+           many = cli_run(
+               NULL, CLI_WORDS("campaign", path, "--replicas", "200", "--jobs", "3", "--format", "json")),
+           text = cli_run(NULL, CLI_WORDS("campaign", path, "--replicas", "200")),
+           csv = cli_run(NULL, CLI_WORDS("campaign", path, "--format", "csv")),
+           none = cli_run(NULL, CLI_WORDS("campaign", path, "--replicas", "0"));
+    cli_assert_done(&one, "campaign");
+    cli_assert_done(&text, "campaign");
+    g_assert_cmpstr(one.out, ==, many.out);
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *quoted = g_strdup_printf("\n  \"%s\": ", keys[i]);
+        g_assert_nonnull(strstr(one.out, quoted));
+    }
+    g_assert_nonnull(strstr(text.out, "Lost time"));
+    cli_assert_refused(&csv, "csv", "no table");
+    cli_assert_refused(&none, "replicas", "--replicas: \"0\"");
+    cli_run_clear(&one);
+    cli_run_clear(&many);
+    cli_run_clear(&text);
+    cli_run_clear(&csv);
+    cli_run_clear(&none);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -320,5 +350,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/import/others", test_import_others);
     g_test_add_func("/cli/import/limits", test_import_limits);
     g_test_add_func("/cli/run/notes", test_notes);
+    g_test_add_func("/planning/campaign", test_campaign);
     return g_test_run();
 }
