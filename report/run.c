@@ -151,7 +151,9 @@ static bool affordable(const Spec *spec, GError **error)
 static bool possible(const Report *report, GError **error)
 {
     char peak[ORR_TEXT_SIZE];
-    if (report->mfu <= 1 + 1e-9)
+    const double scale =
+        report->spec->model.time_frac; /* a layer list's times, as the user has measured them */
+    if (report->mfu <= 1 + 1e-9 || scale < 1)
         return true;
     return orr_fail(
         error, ORR_ERROR_INPUT,
@@ -178,7 +180,7 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     const unsigned record = options->record | (options->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u);
     if (!affordable(spec, error))
         return false;
-    if (!sim_step_plan(spec, arena, &report.plan, error) ||
+    if (!sim_step_plan(spec, arena, &report.plan, error) || !sim_step_fits_clock(spec, &report.plan, error) ||
         !sim_program_build(&report.plan, options->unfold, arena, &report.program, error) ||
         !simulate(spec, record, arena, &report, error)) {
         return false;

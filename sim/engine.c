@@ -1,6 +1,8 @@
 /* sim/engine.c - the loop: streams advance, wait, join; events end ops. */
 #include "sim/engine_internal.h"
 
+#define FETCH_AHEAD 12 /* instructions: lists of many streams are more than the hardware looks ahead in */
+
 static inline void push_ready(Engine *e, int32_t slot)
 {
     e->slots[slot].op.state = SLOT_READY;
@@ -146,6 +148,7 @@ static void join_collective(Engine *e, int32_t index, Slot *slot, const SimInstr
 static void advance(Engine *e, int32_t index)
 {
     Slot *slot = &e->slots[index];
+    sim_fetch(slot->instrs + MIN(slot->pc + FETCH_AHEAD, slot->count));
     while (slot->pc < slot->count) {
         const SimInstr *instr = &slot->instrs[slot->pc];
         if (instr->kind == SIM_OP) {
@@ -181,7 +184,7 @@ static void account_beside(Engine *e, const Slot *slot)
 {
     const Slot *first = &e->slots[e->ranks[slot->rank].first_slot];
     if (first->op.stream != SIM_STREAM_COMPUTE || first->op.state == SLOT_DONE)
-        sim_account_tail(e, slot);
+        sim_account_behind_compute(e, slot);
     for (int32_t w = slot->first_waiter; w != SIM_NONE; w = e->slots[w].link_next) {
         if (e->slots[w].op.stream == SIM_STREAM_COMPUTE)
             sim_account_wait(e, &e->slots[w], slot);

@@ -328,13 +328,29 @@ const SimStreamRow *sim_program_streams(const SimProgram *program, int *ret_coun
 const SimTier *sim_program_tiers(const SimProgram *program, int *ret_count);
 const SimMemKind *sim_program_mem_kinds(const SimProgram *program, int *ret_count);
 
+/* Sums and products of picoseconds and bytes that stop at INT64_MAX, which the clock refuses. Factors are not negative. */
+static inline int64_t sim_sum(int64_t a, int64_t b)
+{
+    if (b > 0 && a > INT64_MAX - b)
+        return INT64_MAX;
+    return b < 0 && a < INT64_MIN - b ? INT64_MIN : a + b;
+}
+
+static inline int64_t sim_product(int64_t a, int64_t b)
+{
+    return b > 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
+}
+
 /* Sum of the parts, INT64_MAX where that is more. */
 int64_t sim_work_duration_ps(const SimWork *work);
 /* Of it: the parts that a rank's speed scales. */
 int64_t sim_work_compute_ps(const SimWork *work);
 /* What it takes when `compute_ps` of `duration_ps` run at `speed` / SIM_FULL_RATE, rounded up; at most INT64_MAX. */
 int64_t sim_duration_at_speed_ps(int64_t duration_ps, int64_t compute_ps, int32_t speed);
-/* Adds times, up to INT64_MAX, and bytes; shares stay those of `sum`. */
+/* More time in a part; so many times the times and bytes; times and bytes of another work, shares stay those of `sum`.
+ * All stop at INT64_MAX. */
+void sim_work_spend(SimWork *work, SimPart part, int64_t ps);
+void sim_work_repeat(SimWork *work, int64_t times);
 void sim_work_add(SimWork *sum, const SimWork *term);
 /* Puts a share behind those that the work has, of which there must be fewer than SIM_WORK_SHARES. */
 void sim_work_hold(SimWork *work, int resource, SimShareMode mode, int64_t amount);

@@ -65,7 +65,7 @@ void sim_account_wait(Engine *e, const Slot *waiter, const Slot *producer)
 }
 
 /* Time before the op's start goes to another op of the rank that was running then, the first started. */
-void sim_account_tail(Engine *e, const Slot *slot)
+void sim_account_behind_compute(Engine *e, const Slot *slot)
 {
     Rank *rank = &e->ranks[slot->rank];
     const Slot *cover = NULL;

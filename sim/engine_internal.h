@@ -274,7 +274,7 @@ void sim_account_compute(Engine *engine, const Slot *slot);
 /* The compute stream of `waiter`'s rank waited while `producer` ran an op until now. */
 void sim_account_wait(Engine *engine, const Slot *waiter, const Slot *producer);
 /* An op of another stream ended after the rank's compute stream did. */
-void sim_account_tail(Engine *engine, const Slot *slot);
+void sim_account_behind_compute(Engine *engine, const Slot *slot);
 void sim_account_memory(Engine *engine, int32_t rank, int32_t mem, bool end);
 void sim_account_span(Engine *engine, const Slot *slot);
 void sim_account_finish(Engine *engine);

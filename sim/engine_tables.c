@@ -104,11 +104,8 @@ const SimMemKind *sim_program_mem_kinds(const SimProgram *program, int *ret_coun
 int64_t sim_work_duration_ps(const SimWork *work)
 {
     int64_t duration_ps = 0;
-    for (int part = 0; part < SIM_PART_COUNT; part++) {
-        if (work->part_ps[part] > INT64_MAX - duration_ps)
-            return INT64_MAX;
-        duration_ps += work->part_ps[part];
-    }
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        duration_ps = sim_sum(duration_ps, work->part_ps[part]);
     return duration_ps;
 }
 
@@ -117,7 +114,7 @@ int64_t sim_work_compute_ps(const SimWork *work)
     static const SimPart COMPUTES[] = {SIM_PART_COMPUTE, SIM_PART_RECOMPUTE, SIM_PART_OPTIMIZER};
     int64_t compute_ps = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(COMPUTES); i++)
-        compute_ps += MIN(work->part_ps[COMPUTES[i]], INT64_MAX - compute_ps);
+        compute_ps = sim_sum(compute_ps, work->part_ps[COMPUTES[i]]);
     return compute_ps;
 }
 
@@ -132,14 +129,25 @@ int64_t sim_duration_at_speed_ps(int64_t duration_ps, int64_t compute_ps, int32_
     return other_ps > INT64_MAX - scaled_ps ? INT64_MAX : other_ps + scaled_ps;
 }
 
+void sim_work_spend(SimWork *work, SimPart part, int64_t ps)
+{
+    work->part_ps[part] = sim_sum(work->part_ps[part], ps);
+}
+
+void sim_work_repeat(SimWork *work, int64_t times)
+{
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        work->part_ps[part] = sim_product(work->part_ps[part], times);
+    work->scale_up_bytes = sim_product(work->scale_up_bytes, times);
+    work->scale_out_bytes = sim_product(work->scale_out_bytes, times);
+}
+
 void sim_work_add(SimWork *sum, const SimWork *term)
 {
-    for (int part = 0; part < SIM_PART_COUNT; part++) {
-        const bool fits = term->part_ps[part] <= INT64_MAX - MAX(sum->part_ps[part], 0);
-        sum->part_ps[part] = fits ? sum->part_ps[part] + term->part_ps[part] : INT64_MAX;
-    }
-    sum->scale_up_bytes += term->scale_up_bytes;
-    sum->scale_out_bytes += term->scale_out_bytes;
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        sim_work_spend(sum, (SimPart)part, term->part_ps[part]);
+    sum->scale_up_bytes = sim_sum(sum->scale_up_bytes, term->scale_up_bytes);
+    sum->scale_out_bytes = sim_sum(sum->scale_out_bytes, term->scale_out_bytes);
 }
 
 void sim_work_hold(SimWork *work, int resource, SimShareMode mode, int64_t amount)

@@ -179,8 +179,8 @@ typedef struct SimPlan {
 
 const SimPlanResource *sim_standard_resources(int *ret_count);
 
-/* One rank can stand for all replicas of a pipeline rank: none differs, and what replicas share is either enough for all
- * of them at once or theirs alone, so that each gets an equal part of it at any instant. */
+/* One rank can stand for all replicas of a pipeline rank: none differs in speed or in what happens to its resources, and
+ * what several ranks share they share among replicas of one pipeline rank, so that each gets an equal part at any instant. */
 bool sim_plan_folds(const SimPlan *plan);
 
 /* Stages of one copy of the model: the first of `stages`. */

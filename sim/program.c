@@ -5,19 +5,20 @@
 
 #include <string.h>
 
-static GArray *list_of(const RankBuilder *rb, SimStream stream)
+/* At first what passes in one piece need: an op and a wait each on the compute stream, as many on both streams of
+ * messages together. */
+void sim_grow_list(RankBuilder *rb, SimStream stream)
 {
-    return rb->builder->lists[rb->rank * SIM_STREAM_COUNT + (int)stream];
-}
-
-int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr)
-{
-    GArray *list = list_of(rb, stream);
-    g_array_append_vals(list, instr, 1);
-    int32_t index = (int32_t)list->len - 1;
-    if (stream == SIM_STREAM_COMPUTE && instr->kind != SIM_WAIT)
-        rb->last_compute = index;
-    return index;
+    InstrList *list = &rb->lists[stream];
+    const int64_t passes = rb->builder->orders[rb->rank].count;
+    const int64_t first = (stream == SIM_STREAM_COMPUTE ? 2 * passes : passes) + 16;
+    const int64_t capacity = list->capacity == 0 ? first : 2 * (int64_t)list->capacity;
+    g_assert(capacity <= INT32_MAX);
+    SimInstr *instrs = orr_arena_alloc(rb->builder->arena, sizeof(SimInstr) * (size_t)capacity);
+    if (list->count > 0)
+        memcpy(instrs, list->instrs, sizeof(SimInstr) * (size_t)list->count);
+    list->instrs = instrs;
+    list->capacity = (int32_t)capacity;
 }
 
 void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index)
@@ -49,20 +50,23 @@ static void builder_init(Builder *b, const SimPlan *plan, OrrArena *arena)
                    .microbatches = plan->shape.microbatches,
                    .stages = plan->shape.ranks * plan->shape.chunks};
     b->orders = sim_plan_orders(plan, arena);
-    b->lists = ORR_ARENA_NEW(arena, GArray *, b->ranks * SIM_STREAM_COUNT);
-    for (int i = 0; i < b->ranks * SIM_STREAM_COUNT; i++)
-        b->lists[i] = g_array_new(FALSE, FALSE, sizeof(SimInstr));
+    b->lists = ORR_ARENA_NEW(arena, InstrList, b->ranks * SIM_STREAM_COUNT);
+    b->unresolved = ORR_ARENA_NEW(arena, int32_t, b->ranks);
+    b->rank_of_stage = ORR_ARENA_NEW(arena, int32_t, b->stages);
+    for (int stage = 0; stage < b->stages; stage++) {
+        int chunk = 0;
+        sim_place_of(plan->schedule->placement, b->ranks, b->chunks, stage, &b->rank_of_stage[stage], &chunk);
+    }
     b->works = g_array_new(FALSE, FALSE, sizeof(SimWork));
     b->mems = g_array_new(FALSE, FALSE, sizeof(SimMemDelta));
-    b->pending = g_array_new(FALSE, FALSE, sizeof(Pending));
     b->left_bytes = ORR_ARENA_NEW(arena, int64_t, b->ranks);
     b->caches = ORR_ARENA_NEW(arena, StageCache, b->stages);
     memset(b->caches, 0xff, sizeof(StageCache) * (size_t)b->stages);
-    int64_t points = (int64_t)b->stages * b->microbatches;
-    b->forward_done = ORR_ARENA_NEW(arena, Point, points);
-    b->backward_done = ORR_ARENA_NEW(arena, Point, points);
-    memset(b->forward_done, 0xff, sizeof(Point) * (size_t)points);
-    memset(b->backward_done, 0xff, sizeof(Point) * (size_t)points);
+    for (int direction = 0; direction < DIRECTIONS; direction++) {
+        const int64_t points = (int64_t)b->stages * b->microbatches;
+        b->ready[direction] = ORR_ARENA_NEW(arena, Point, points);
+        memset(b->ready[direction], 0xff, sizeof(Point) * (size_t)points);
+    }
 }
 
 static bool weights_apart(const Builder *b)
@@ -78,22 +82,42 @@ static bool weights_apart(const Builder *b)
 
 static void builder_clear(Builder *b)
 {
-    for (int i = 0; i < b->ranks * SIM_STREAM_COUNT; i++)
-        g_array_free(b->lists[i], TRUE);
     g_array_free(b->works, TRUE);
     g_array_free(b->mems, TRUE);
-    g_array_free(b->pending, TRUE);
     if (b->work_index != NULL)
         g_hash_table_destroy(b->work_index);
     if (b->mem_index != NULL)
         g_hash_table_destroy(b->mem_index);
 }
 
+/* The stage next to `stage` in the same copy of the model, if it is another rank's; else SIM_NONE. */
+static int neighbour_of(const Builder *b, int stage, int step)
+{
+    const int copies = b->plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : 1;
+    const int stages = b->stages / copies, within = stage % stages + step;
+    const bool inside = within >= 0 && within < stages;
+    return inside && b->rank_of_stage[stage + step] != b->rank_of_stage[stage] ? stage + step : SIM_NONE;
+}
+
+/* A message of no duration and no bytes is left out: the receiver waits for the op itself. */
+static const SimWork *send_to(int neighbour, const SimWork *send)
+{
+    const bool empty =
+        sim_work_duration_ps(send) == 0 && send->scale_up_bytes == 0 && send->scale_out_bytes == 0;
+    return neighbour == SIM_NONE || empty ? NULL : send;
+}
+
 static void chunk_init(const Builder *b, Chunk *chunk, int stage_index)
 {
     const SimPlan *plan = b->plan;
+    const int before = neighbour_of(b, stage_index, -1), after = neighbour_of(b, stage_index, 1);
     chunk->stage_index = stage_index;
     chunk->stage = &plan->stages[stage_index];
+    chunk->producer[ALONG_MODEL] = before;
+    chunk->producer[AGAINST_MODEL] = after;
+    chunk->send[ALONG_MODEL] = send_to(after, &chunk->stage->send_next);
+    chunk->send[AGAINST_MODEL] = send_to(before, &chunk->stage->send_prev);
+    chunk->send_work[ALONG_MODEL] = chunk->send_work[AGAINST_MODEL] = SIM_NONE;
     chunk->first_forward = chunk->last_grad = SIM_NONE;
     bool gathers = false;
     for (int i = 0; i < chunk->stage->segment_count; i++) {
@@ -118,11 +142,14 @@ static void rank_init(RankBuilder *rb, Builder *b, int rank)
 {
     *rb = (RankBuilder){.builder = b,
                         .rank = rank,
+                        .lists = &b->lists[rank * SIM_STREAM_COUNT],
+                        .together = b->plan->tensor * b->plan->context > 1,
                         .last_compute = SIM_NONE,
                         .reduced = {SIM_NONE, SIM_NONE},
                         .left = {SIM_NONE, SIM_NONE},
                         .last_in = SIM_NONE,
                         .direct = SIM_NONE};
+    b->unresolved[rank] = SIM_NONE;
     memset(rb->waited, 0xff, sizeof rb->waited);
     rb->chunks = ORR_ARENA_NEW(b->arena, Chunk, b->chunks);
     for (int c = 0; c < b->chunks; c++)
@@ -156,18 +183,19 @@ static void write_rank(Builder *b, int rank)
     sim_emit_step_end(&rb);
 }
 
-/* Waits for other ranks, now that those are written. */
-static void resolve_pending(Builder *b)
+/* Waits for results of other ranks, now that those are written: each says which result (program_pass.c), and names the
+ * one before it. */
+static void resolve_waits(const Builder *b, int rank)
 {
-    for (guint i = 0; i < b->pending->len; i++) {
-        const Pending *wait = &g_array_index(b->pending, Pending, i);
-        const Point *point = wait->backward ? &b->backward_done[wait->key] : &b->forward_done[wait->key];
-        GArray *list = b->lists[wait->rank * SIM_STREAM_COUNT + SIM_STREAM_COMPUTE];
-        SimInstr *instr = &g_array_index(list, SimInstr, wait->position);
+    SimInstr *instrs = b->lists[rank * SIM_STREAM_COUNT + SIM_STREAM_COMPUTE].instrs;
+    int32_t position = b->unresolved[rank];
+    while (position != SIM_NONE) {
+        SimInstr *wait = &instrs[position];
+        const int direction = wait->tag;
+        const Point *point = &b->ready[direction][(int64_t)wait->stage * b->microbatches + wait->microbatch];
         g_assert(point->index >= 0);
-        instr->wait_class = point->rank;
-        instr->wait_stream = point->stream;
-        instr->wait_index = point->index;
+        position = wait->wait_index;
+        *wait = sim_wait_for(point);
     }
 }
 
@@ -189,8 +217,8 @@ static void finish(const Builder *b, bool unfold, SimProgram *ret_program)
     SimClass *classes = ORR_ARENA_NEW(b->arena, SimClass, b->ranks);
     for (int r = 0; r < b->ranks; r++) {
         for (int s = 0; s < SIM_STREAM_COUNT; s++) {
-            const GArray *list = b->lists[r * SIM_STREAM_COUNT + s];
-            classes[r].streams[s] = (SimList){.instrs = copy_array(b->arena, list), .count = list->len};
+            const InstrList *list = &b->lists[r * SIM_STREAM_COUNT + s];
+            classes[r].streams[s] = (SimList){.instrs = list->instrs, .count = list->count};
         }
         for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
             classes[r].static_bytes[kind] = plan->ranks[r].static_bytes[kind];
@@ -228,7 +256,8 @@ bool sim_program_build(const SimPlan *plan, bool unfold, OrrArena *arena, SimPro
     if (ok) {
         for (int r = 0; r < builder.ranks; r++)
             write_rank(&builder, r);
-        resolve_pending(&builder);
+        for (int r = 0; r < builder.ranks; r++)
+            resolve_waits(&builder, r);
         finish(&builder, unfold, ret_program);
     }
     builder_clear(&builder);

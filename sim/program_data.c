@@ -136,15 +136,9 @@ static void emit_once(RankBuilder *rb, SimTag tag, const SimWork *work)
 /* `stream` goes on once the rank before, if any, has sent its part of the norm. */
 static void emit_norm_wait(RankBuilder *rb, SimStream stream)
 {
-    const Point *norm = &rb->builder->norm;
+    const SimInstr wait = sim_wait_for(&rb->builder->norm);
     if (rb->rank > 0)
-        sim_emit(rb, stream,
-                 &(SimInstr){.kind = SIM_WAIT,
-                             .wait_stream = norm->stream,
-                             .wait_class = norm->rank,
-                             .wait_index = norm->index,
-                             .stage = SIM_NONE,
-                             .microbatch = SIM_NONE});
+        sim_emit(rb, stream, &wait);
 }
 
 /* Adds this rank's norm to that of the ranks before it and passes the sum on. */

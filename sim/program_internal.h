@@ -1,7 +1,7 @@
 /* sim/program_internal.h - what a program is made from while it is built; only sim/program*.c include it.
  *
- * A Builder lives for one sim_program_build(). Instruction lists grow in GLib arrays and are copied into the
- * arena at the end; waits for another rank are noted and filled in once all ranks are written.
+ * A Builder lives for one sim_program_build(). Instruction lists are written where they stay, in the arena; a wait for a
+ * rank that is not written yet is filled in once all ranks are.
  */
 #ifndef ORR_SIM_PROGRAM_INTERNAL_H
 #define ORR_SIM_PROGRAM_INTERNAL_H
@@ -28,38 +28,43 @@ typedef struct {
     uint8_t stream;
 } Point;
 
-/* A wait on the compute stream of `rank` for a Point that may not be written yet. */
-typedef struct {
-    int32_t rank, position;
-    int64_t key; /* stage x micro-batches + micro-batch */
-    bool backward;
-} Pending;
+/* Results pass along the model in forwards and against it in backwards. */
+typedef enum { ALONG_MODEL, AGAINST_MODEL, DIRECTIONS } Direction;
 
 typedef struct { /* works and memory of whole passes; SIM_NONE: not made yet */
     int32_t work[SIM_PASS_FORWARD_BACKWARD + 1], mem[SIM_PASS_FORWARD_BACKWARD];
-    int32_t send_next, send_prev;
 } StageCache;
+
+typedef struct {
+    SimInstr *instrs; /* in the arena */
+    int32_t count, capacity;
+} InstrList;
 
 typedef struct {
     const SimPlan *plan;
     OrrArena *arena;
     int ranks, chunks, microbatches, stages;
-    SimOrder *orders; /* [ranks] */
-    GArray **lists;   /* of SimInstr, [rank][stream] */
+    SimOrder *orders;       /* [ranks] */
+    int32_t *rank_of_stage; /* [stages] */
+    InstrList *lists;       /* [rank][stream] */
+    int32_t
+        *unresolved; /* [ranks] last wait of the compute stream for a result that was not written; SIM_NONE */
     GArray *works, *mems;
     GHashTable *work_index, *mem_index;
-    StageCache *caches;                  /* [stages] */
-    Point *forward_done, *backward_done; /* [stages][microbatches] */
-    GArray *pending;
-    int64_t *left_bytes;  /* [ranks] gradients that a step leaves on the GPU for the next one to copy */
-    bool post_validation; /* the plan's, where it applies */
-    Point norm;           /* of the rank before: where its part of the norm is sent */
+    StageCache *caches;       /* [stages] */
+    Point *ready[DIRECTIONS]; /* [stages][microbatches] */
+    int64_t *left_bytes;      /* [ranks] gradients that a step leaves on the GPU for the next one to copy */
+    bool post_validation;     /* the plan's, where it applies */
+    Point norm;               /* of the rank before: where its part of the norm is sent */
 } Builder;
 
 /* A chunk of the rank being written. */
 typedef struct {
     const SimStage *stage;
     int stage_index;
+    int producer[DIRECTIONS];         /* stage of another rank whose results its passes wait for; SIM_NONE */
+    const SimWork *send[DIRECTIONS];  /* the message to a stage of another rank; NULL: there is none */
+    int32_t send_work[DIRECTIONS];    /* the same, once it is known to the program; SIM_NONE */
     int64_t first_forward, last_grad; /* positions in the rank's order */
     bool reduces;                     /* something to reduce */
     bool sharded;                     /* ZeRO-3 gathers around every use */
@@ -92,6 +97,8 @@ typedef struct {
 typedef struct {
     Builder *builder;
     int rank;
+    InstrList *lists; /* [streams] of the rank */
+    bool together;    /* tensor and context ranks meet in each pass */
     Chunk *chunks;
     Use *uses;
     int64_t use_count, next_use, next_gather;
@@ -127,7 +134,26 @@ SimMemDelta sim_stage_mem(const SimStage *stage, SimPass pass);
 bool sim_orders_check(const Builder *builder, GError **error);
 
 /* program.c: instructions. */
-int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr);
+void sim_grow_list(RankBuilder *rb, SimStream stream);
+static inline int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr)
+{
+    InstrList *list = &rb->lists[stream];
+    if (list->count == list->capacity)
+        sim_grow_list(rb, stream);
+    list->instrs[list->count] = *instr;
+    if (stream == SIM_STREAM_COMPUTE && instr->kind != SIM_WAIT)
+        rb->last_compute = list->count;
+    return list->count++;
+}
+static inline SimInstr sim_wait_for(const Point *point)
+{
+    return (SimInstr){.kind = SIM_WAIT,
+                      .wait_stream = point->stream,
+                      .wait_class = point->rank,
+                      .wait_index = point->index,
+                      .stage = SIM_NONE,
+                      .microbatch = SIM_NONE};
+}
 /* `stream` goes on once `on` of the same rank has completed instruction `index`. */
 void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index);
 bool sim_makes_weight_gradient(SimPass pass);

@@ -28,9 +28,8 @@ static bool neighbour_done(const Builder *b, const uint8_t *done, int rank, int 
         return true;
     if (placement == SIM_PLACE_BIDIRECTIONAL && neighbour / b->ranks != stage / b->ranks)
         return true;
-    int other_rank, chunk;
-    sim_place_of(placement, b->ranks, b->chunks, neighbour, &other_rank, &chunk);
-    return other_rank != rank || (done[(int64_t)neighbour * b->microbatches + microbatch] & what);
+    return b->rank_of_stage[neighbour] != rank ||
+           (done[(int64_t)neighbour * b->microbatches + microbatch] & what);
 }
 
 static bool check_pass(const Builder *b, uint8_t *done, int rank, SimPass pass, int chunk, int microbatch,

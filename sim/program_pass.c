@@ -18,38 +18,32 @@ static SimTag tag_of(SimPass pass)
     return TAGS[pass];
 }
 
-/* The stage next to `stage` in the same copy of the model; SIM_NONE at its ends. */
-static int neighbour_of(const Builder *b, int stage, int step)
+static Direction direction_of(SimPass pass)
 {
-    int copies = b->plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : 1;
-    int stages = b->stages / copies;
-    int within = stage % stages + step;
-    return within < 0 || within >= stages ? SIM_NONE : stage + step;
+    return pass == SIM_PASS_FORWARD ? ALONG_MODEL : AGAINST_MODEL;
 }
 
-static int rank_of(const Builder *b, int stage)
-{
-    int rank, chunk;
-    sim_place_of(b->plan->schedule->placement, b->ranks, b->chunks, stage, &rank, &chunk);
-    return rank;
-}
-
-/* Waits for the neighbour's result; on the same rank the order itself guarantees it. */
+/* Waits for the neighbour's result; on the same rank the order itself guarantees it. Where the neighbour is not written
+ * yet the wait says for which result it is, and which wait of its kind was before it. */
 static void wait_for_input(RankBuilder *rb, const Pass *pass)
 {
     Builder *b = rb->builder;
-    if (pass->pass == SIM_PASS_BACKWARD_WEIGHT)
+    const Direction direction = direction_of(pass->pass);
+    const int producer = rb->chunks[pass->chunk].producer[direction];
+    if (pass->pass == SIM_PASS_BACKWARD_WEIGHT || producer == SIM_NONE)
         return;
-    bool backward = pass->pass != SIM_PASS_FORWARD;
-    int producer = neighbour_of(b, rb->chunks[pass->chunk].stage_index, backward ? 1 : -1);
-    if (producer == SIM_NONE || rank_of(b, producer) == rb->rank)
+    const Point *ready = &b->ready[direction][(int64_t)producer * b->microbatches + pass->microbatch];
+    if (ready->index != SIM_NONE) {
+        const SimInstr wait = sim_wait_for(ready);
+        sim_emit(rb, SIM_STREAM_COMPUTE, &wait);
         return;
-    Pending wait = {.rank = rb->rank,
-                    .key = (int64_t)producer * b->microbatches + pass->microbatch,
-                    .backward = backward};
-    wait.position = sim_emit(rb, SIM_STREAM_COMPUTE,
-                             &(SimInstr){.kind = SIM_WAIT, .stage = SIM_NONE, .microbatch = SIM_NONE});
-    g_array_append_val(b->pending, wait);
+    }
+    b->unresolved[rb->rank] = sim_emit(rb, SIM_STREAM_COMPUTE,
+                                       &(SimInstr){.kind = SIM_WAIT,
+                                                   .tag = (uint8_t)direction,
+                                                   .wait_index = b->unresolved[rb->rank],
+                                                   .stage = producer,
+                                                   .microbatch = pass->microbatch});
 }
 
 /* The last op of a pass was instruction `index`: its result is there, and leaves for the neighbour. */
@@ -58,43 +52,34 @@ static void pass_on_result(RankBuilder *rb, const Pass *pass, int32_t index)
     Builder *b = rb->builder;
     if (pass->pass == SIM_PASS_BACKWARD_WEIGHT)
         return;
-    const Chunk *chunk = &rb->chunks[pass->chunk];
-    bool backward = pass->pass != SIM_PASS_FORWARD;
-    int64_t key = (int64_t)chunk->stage_index * b->microbatches + pass->microbatch;
-    Point *done = backward ? &b->backward_done[key] : &b->forward_done[key];
-    *done = (Point){.index = index, .rank = (int16_t)rb->rank, .stream = SIM_STREAM_COMPUTE};
-
-    int consumer = neighbour_of(b, chunk->stage_index, backward ? -1 : 1);
-    if (consumer == SIM_NONE || rank_of(b, consumer) == rb->rank)
+    Chunk *chunk = &rb->chunks[pass->chunk];
+    const Direction direction = direction_of(pass->pass);
+    const bool backward = direction == AGAINST_MODEL;
+    Point *ready = &b->ready[direction][(int64_t)chunk->stage_index * b->microbatches + pass->microbatch];
+    *ready = (Point){.index = index, .rank = (int16_t)rb->rank, .stream = SIM_STREAM_COMPUTE};
+    if (chunk->send[direction] == NULL)
         return;
-    const SimWork *send = backward ? &chunk->stage->send_prev : &chunk->stage->send_next;
-    if (sim_work_duration_ps(send) == 0 && send->scale_up_bytes == 0 && send->scale_out_bytes == 0)
-        return;
-    SimStream stream = backward ? SIM_STREAM_SEND_PREV : SIM_STREAM_SEND_NEXT;
-    StageCache *cache = &b->caches[chunk->stage_index];
-    int32_t *work = backward ? &cache->send_prev : &cache->send_next;
-    if (*work == SIM_NONE)
-        *work = sim_intern_work(b, stream, send);
+    const SimStream stream = backward ? SIM_STREAM_SEND_PREV : SIM_STREAM_SEND_NEXT;
+    if (chunk->send_work[direction] == SIM_NONE)
+        chunk->send_work[direction] = sim_intern_work(b, stream, chunk->send[direction]);
     sim_emit_wait(rb, stream, SIM_STREAM_COMPUTE, index);
-    done->index = sim_emit(rb, stream,
-                           &(SimInstr){.kind = SIM_OP,
-                                       .tag = backward ? SIM_TAG_SEND_BACKWARD : SIM_TAG_SEND_FORWARD,
-                                       .work = *work,
-                                       .mem = SIM_NONE,
-                                       .stage = chunk->stage_index,
-                                       .microbatch = pass->microbatch});
-    done->stream = (uint8_t)stream;
+    ready->index = sim_emit(rb, stream,
+                            &(SimInstr){.kind = SIM_OP,
+                                        .tag = backward ? SIM_TAG_SEND_BACKWARD : SIM_TAG_SEND_FORWARD,
+                                        .work = chunk->send_work[direction],
+                                        .mem = SIM_NONE,
+                                        .stage = chunk->stage_index,
+                                        .microbatch = pass->microbatch});
+    ready->stream = (uint8_t)stream;
     if (b->plan->p2p_blocking)
-        sim_emit_wait(rb, SIM_STREAM_COMPUTE, stream, done->index);
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, stream, ready->index);
 }
 
 static int32_t emit_compute(RankBuilder *rb, SimPass pass, int32_t work, int32_t mem, int stage,
                             int32_t microbatch)
 {
-    const SimPlan *plan = rb->builder->plan;
-    bool together = plan->tensor * plan->context > 1;
     return sim_emit(rb, SIM_STREAM_COMPUTE,
-                    &(SimInstr){.kind = together ? SIM_COLLECTIVE : SIM_OP,
+                    &(SimInstr){.kind = rb->together ? SIM_COLLECTIVE : SIM_OP,
                                 .tag = (uint8_t)tag_of(pass),
                                 .group = GROUP_MODEL,
                                 .work = work,
@@ -296,10 +281,7 @@ void sim_emit_deferred_head(RankBuilder *rb)
     if (plan->deferred_heads == 0 || chunk->stage_index != b->stages - 1)
         return;
     SimWork work = plan->head_later;
-    for (int part = 0; part < SIM_PART_COUNT; part++)
-        work.part_ps[part] *= plan->deferred_heads;
-    work.scale_up_bytes *= plan->deferred_heads;
-    work.scale_out_bytes *= plan->deferred_heads;
+    sim_work_repeat(&work, plan->deferred_heads);
     SimMemDelta mem = {0};
     mem.end_bytes[SIM_MEM_ACTIVATIONS] = -plan->deferred_heads * plan->head_held_bytes;
     emit_compute(rb, SIM_PASS_BACKWARD_WEIGHT, sim_intern_work(rb->builder, SIM_STREAM_COMPUTE, &work),

@@ -6,7 +6,7 @@ static int64_t pass_ps(const SimStage *stage, SimPass pass)
     int64_t sum_ps = 0;
     for (int i = 0; i < stage->segment_count; i++) {
         const SimWork work = sim_segment_work(&stage->segments[i], pass);
-        sum_ps += sim_work_duration_ps(&work);
+        sum_ps = sim_sum(sum_ps, sim_work_duration_ps(&work));
     }
     return sum_ps;
 }
@@ -24,6 +24,28 @@ static SimStageCosts stage_costs(const SimStage *stage)
                            .late_bytes = -weight.end_bytes[SIM_MEM_ACTIVATIONS]};
 }
 
+/* An order depends on how long passes are beside each other. Where all of them in a row are more than the clock holds,
+ * all get shorter by one factor. */
+static void fit_clock(const SimPlan *plan, SimStageCosts *stages)
+{
+    const int count = plan->shape.ranks * plan->shape.chunks;
+    double sum_ps = 0;
+    for (int s = 0; s < count; s++) {
+        const SimStageCosts *stage = &stages[s];
+        sum_ps += (double)stage->forward_ps + (double)stage->input_ps + (double)stage->weight_ps +
+                  (double)stage->next_hop_ps + (double)stage->previous_hop_ps;
+    }
+    const double times = sum_ps * plan->shape.microbatches / (double)(INT64_MAX / 2);
+    const int64_t factor = times < 1 ? 1 : 1 + (int64_t)MIN(times, (double)(INT64_MAX / 2));
+    for (int s = 0; s < count && factor > 1; s++) {
+        stages[s].forward_ps /= factor;
+        stages[s].input_ps /= factor;
+        stages[s].weight_ps /= factor;
+        stages[s].next_hop_ps /= factor;
+        stages[s].previous_hop_ps /= factor;
+    }
+}
+
 static void orders_by_costs(const SimPlan *plan, OrrArena *arena, SimOrder *orders)
 {
     const int ranks = plan->shape.ranks, stages = ranks * plan->shape.chunks;
@@ -33,6 +55,7 @@ static void orders_by_costs(const SimPlan *plan, OrrArena *arena, SimOrder *orde
                               .blocking = plan->p2p_blocking};
     for (int s = 0; s < stages; s++)
         costs.stages[s] = stage_costs(&plan->stages[s]);
+    fit_clock(plan, costs.stages);
     for (int r = 0; r < ranks; r++)
         costs.limit_bytes[r] = plan->ranks[r].limit_bytes > 0 ? plan->ranks[r].limit_bytes : INT64_MAX;
     plan->schedule->generate_all(&plan->shape, &costs, arena, orders);

@@ -2,8 +2,8 @@
  * what one rank gets of it where it stands for several.
  *
  * Folded, n replicas that share an instance among themselves do the same at the same time, so each gets a part of
- * 1/n: the row becomes one that the rank has for itself, of that capacity. A resource that ranks of several pipeline
- * ranks share folds only where it is enough for all of them at once, and is then no constraint.
+ * 1/n: the row becomes one that the rank has for itself, of that capacity. A row whose instances span pipeline ranks, which
+ * do different things at one instant, does not fold, however large it is: such a plan is simulated rank by rank.
  */
 #include "sim/program_internal.h"
 

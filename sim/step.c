@@ -9,18 +9,23 @@
 
 int64_t step_ps(double seconds)
 {
-    return (int64_t)llround(fmin(seconds, 8e6) * 1e12);
+    return (int64_t)llround(fmin(seconds, STEP_LONGEST_S) * 1e12);
+}
+
+int64_t step_bytes(double bytes)
+{
+    return (int64_t)llround(fmin(bytes, 8e18));
 }
 
 void step_add_time(SimWork *work, const CostTime *time, SimPart compute_part)
 {
-    work->part_ps[compute_part] += step_ps(time->compute_s);
-    work->part_ps[SIM_PART_TENSOR_COMM] += step_ps(time->comm_s[COST_COMM_TENSOR]);
-    work->part_ps[SIM_PART_CONTEXT_COMM] += step_ps(time->comm_s[COST_COMM_CONTEXT]);
-    work->part_ps[SIM_PART_EXPERT_COMM] += step_ps(time->comm_s[COST_COMM_EXPERT]);
-    work->part_ps[SIM_PART_OTHER] += step_ps(time->host_s);
-    work->scale_up_bytes += llround(time->scale_up_bytes);
-    work->scale_out_bytes += llround(time->scale_out_bytes);
+    sim_work_spend(work, compute_part, step_ps(time->compute_s));
+    sim_work_spend(work, SIM_PART_TENSOR_COMM, step_ps(time->comm_s[COST_COMM_TENSOR]));
+    sim_work_spend(work, SIM_PART_CONTEXT_COMM, step_ps(time->comm_s[COST_COMM_CONTEXT]));
+    sim_work_spend(work, SIM_PART_EXPERT_COMM, step_ps(time->comm_s[COST_COMM_EXPERT]));
+    sim_work_spend(work, SIM_PART_OTHER, step_ps(time->host_s));
+    work->scale_up_bytes = sim_sum(work->scale_up_bytes, step_bytes(time->scale_up_bytes));
+    work->scale_out_bytes = sim_sum(work->scale_out_bytes, step_bytes(time->scale_out_bytes));
 }
 
 static bool is_network(int resource)
@@ -81,8 +86,8 @@ SimWork step_collective(const Spec *spec, const CostCollective *collective, SimP
     const double rate =
         across ? spec->cluster.scale_out_bytes_per_s_per_gpu : spec->cluster.scale_up_bytes_per_s;
     work.part_ps[part] = step_ps(seconds);
-    work.scale_up_bytes = llround(traffic.scale_up_bytes);
-    work.scale_out_bytes = llround(traffic.scale_out_bytes);
+    work.scale_up_bytes = step_bytes(traffic.scale_up_bytes);
+    work.scale_out_bytes = step_bytes(traffic.scale_out_bytes);
     const double used = fmin(1, rate > 0 && seconds > 0 ? bytes / (seconds * rate) : 1);
     hold_part(&work, across ? SIM_RESOURCE_SCALE_OUT : SIM_RESOURCE_SCALE_UP, SIM_SHARE_FAIR, used);
     hold_part(&work, SIM_RESOURCE_SM, SIM_SHARE_RESERVED,
@@ -100,8 +105,9 @@ static SimWork gather_parts(const Step *step, double whole, bool backward)
         spec, &(CostCollective){.op = COST_ALL_GATHER, .bytes = whole, .group = step->shape.tensor_group},
         SIM_PART_PIPELINE_COMM);
     if (spec->execution.framework.pipeline.p2p_partitioned_tensors) {
-        work.part_ps[SIM_PART_PIPELINE_COMM] +=
-            step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, 5 * whole));
+        sim_work_spend(
+            &work, SIM_PART_PIPELINE_COMM,
+            step_ps(cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, 5 * whole)));
         if (backward) {
             const SimWork again = work;
             step_add_work(&work, &again);
@@ -154,13 +160,15 @@ static SimWork hop(const Step *step, bool inside, int messages, bool backward)
                           .bytes = bytes,
                           .group = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1}},
         SIM_PART_PIPELINE_COMM);
-    work.part_ps[SIM_PART_PIPELINE_COMM] *= framework->pipeline.p2p_one_at_a_time ? 2 : 1;
+    work.part_ps[SIM_PART_PIPELINE_COMM] =
+        sim_product(work.part_ps[SIM_PART_PIPELINE_COMM], framework->pipeline.p2p_one_at_a_time ? 2 : 1);
     if (scatter) {
         const SimWork gather = gather_parts(step, whole, backward);
         sim_work_add(&work, &gather); /* on the network of the message */
         widen_network(&work, &gather);
     }
-    work.part_ps[SIM_PART_PIPELINE_COMM] += messages * step_ps(framework->pipeline.p2p_host_s);
+    sim_work_spend(&work, SIM_PART_PIPELINE_COMM,
+                   sim_product(step_ps(framework->pipeline.p2p_host_s), messages));
     drop_sms(&work); /* one or two channels: below what the compute kernels notice */
     return work;
 }
@@ -291,7 +299,7 @@ static SimWork overlapped_pair(const SimStage *ahead, const SimStage *back)
         step_add_work(&pair, &segment->backward_weight);
     }
     for (int part = 0; part < SIM_PART_COUNT; part++) {
-        compute_ps += part == SIM_PART_EXPERT_COMM ? 0 : pair.part_ps[part];
+        compute_ps = sim_sum(compute_ps, part == SIM_PART_EXPERT_COMM ? 0 : pair.part_ps[part]);
     }
     pair.part_ps[SIM_PART_EXPERT_COMM] = MAX(0, pair.part_ps[SIM_PART_EXPERT_COMM] - compute_ps);
     return pair;

@@ -14,6 +14,10 @@ bool sim_step_supports(const Spec *spec, GError **error);
 /* `spec` is complete (no "auto"). Fails when the schedule refuses the shape or does not exist. */
 bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError **error);
 
+/* No work and no rank's compute is longer than the clock holds: to be asked before a plan is built. The message says what
+ * takes the most and which values decide it. A plan that a search only looks at may be as long as it likes. */
+bool sim_step_fits_clock(const Spec *spec, const SimPlan *plan, GError **error);
+
 /* One collective of data parallelism: its duration, and what it keeps its link busy when that is shared fairly. */
 typedef struct SimBucketWork {
     int64_t ps, load_ps; /* load: duration x its share of the network */

@@ -9,9 +9,7 @@ static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, Co
 {
     SimWork work = step_collective(spec, &(CostCollective){.op = op, .bytes = bytes / pieces, .group = group},
                                    SIM_PART_DATA_COMM);
-    work.part_ps[SIM_PART_DATA_COMM] *= pieces;
-    work.scale_up_bytes *= pieces;
-    work.scale_out_bytes *= pieces;
+    sim_work_repeat(&work, pieces);
     return work;
 }
 
@@ -61,7 +59,7 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
     if (bytes > 0) {
         seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes);
     }
-    work->part_ps[SIM_PART_DATA_COMM] += step_ps(seconds);
+    sim_work_spend(work, SIM_PART_DATA_COMM, step_ps(seconds));
 }
 
 /* Buckets that hold the gradients of what completed one: several where a layer is larger and is cut. */
@@ -109,7 +107,7 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
     segment->grad_reduce = compresses(spec) ? step_compressed_reduce(spec, scatter, params->dense)
                                             : both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
                                                    params, cost_gradient_wire_bytes(spec));
-    segment->grad_reduce.part_ps[SIM_PART_DATA_COMM] += zero == 0 ? bucket_checks_ps(spec, params) : 0;
+    sim_work_spend(&segment->grad_reduce, SIM_PART_DATA_COMM, zero == 0 ? bucket_checks_ps(spec, params) : 0);
     if (zero >= 1) {
         segment->param_gather = both(spec, COST_ALL_GATHER, params, cost_weight_wire_bytes(spec));
     }
@@ -208,15 +206,15 @@ static void fill_units(const Step *step, int stage)
         const SpecFramework *framework = &step->spec->execution.framework;
         const int64_t gathered_ps = copies_ps(step->spec, framework->data_parallel.gathered_copies, count);
         const bool again = framework->data_parallel.reshard_after_forward && !cost_keeps_gathered(step->spec);
-        segment->forward.part_ps[SIM_PART_COMPUTE] += gathered_ps;
-        segment->backward_input.part_ps[SIM_PART_COMPUTE] += again ? gathered_ps : 0;
-        segment->backward_weight.part_ps[SIM_PART_COMPUTE] +=
-            copies_ps(step->spec, gradient_passes(step->spec), count);
+        sim_work_spend(&segment->forward, SIM_PART_COMPUTE, gathered_ps);
+        sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, again ? gathered_ps : 0);
+        sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE,
+                       copies_ps(step->spec, gradient_passes(step->spec), count));
         if (cost_keeps_gathered(step->spec)) { /* the product's own gradient, before it is added to the sum */
-            segment->backward_temp_bytes += llround(count * cost_weight_wire_bytes(step->spec));
+            segment->backward_temp_bytes += step_bytes(count * cost_weight_wire_bytes(step->spec));
         }
-        segment->gathered_param_bytes = llround(count * cost_weight_wire_bytes(step->spec));
-        segment->unsharded_grad_bytes = llround(count * cost_gradient_wire_bytes(step->spec));
+        segment->gathered_param_bytes = step_bytes(count * cost_weight_wire_bytes(step->spec));
+        segment->unsharded_grad_bytes = step_bytes(count * cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
         step_apply_zeropp(step->spec, params, segment);
     }
@@ -237,10 +235,10 @@ static void fill_buckets(const Step *step, int stage)
         if (full || i == 0) {
             set_communication(step->spec, &out->segments[i], &bucket);
             limit = recipe->bucket_bytes;
-            out->segments[i].backward_weight.part_ps[SIM_PART_COMPUTE] +=
-                step_ps(step_select_s(step->spec, bucket.dense));
+            sim_work_spend(&out->segments[i].backward_weight, SIM_PART_COMPUTE,
+                           step_ps(step_select_s(step->spec, bucket.dense)));
             if (step->spec->parallel.zero == 2) /* whole until it is reduced */
-                out->segments[i].unsharded_grad_bytes = llround((bucket.dense + bucket.expert) * wire);
+                out->segments[i].unsharded_grad_bytes = step_bytes((bucket.dense + bucket.expert) * wire);
             bucket = (StepParams){0};
         }
     }
@@ -340,9 +338,9 @@ static void fill_workspace(const Step *step, int rank, SimRankPlan *out)
     const double ends = step->spec->execution.framework.allocator.workspace_bytes +
                         (placeholders && last ? head * step->shape.element_bytes : 0);
     out->static_bytes[SIM_MEM_WORKSPACE] =
-        llround(ends + (placeholders ? layer_placeholder_bytes(step, rank) : 0));
-    out->end_workspace_bytes = llround(ends);
-    out->least_layer_workspace_bytes = placeholders ? llround(least_placeholder_bytes(step)) : 0;
+        step_bytes(ends + (placeholders ? layer_placeholder_bytes(step, rank) : 0));
+    out->end_workspace_bytes = step_bytes(ends);
+    out->least_layer_workspace_bytes = placeholders ? step_bytes(least_placeholder_bytes(step)) : 0;
 }
 
 /* Gradients that the backward of one chunk makes and drops fill up as its activations leave, from the last segment to the
@@ -442,7 +440,7 @@ static void fill_compression(Step *step, double count, SimRankPlan *out)
     }
     SimCompression *compression = ORR_ARENA_NEW(step->arena, SimCompression, 1);
     step_fill_compression(spec, count, compression);
-    out->optimizer.part_ps[SIM_PART_DATA_COMM] += step_ps(compression->restore_s);
+    sim_work_spend(&out->optimizer, SIM_PART_DATA_COMM, step_ps(compression->restore_s));
     out->static_bytes[SIM_MEM_OPTIMIZER] += llround(compression->residual_bytes);
     if (step->plan->compression == NULL || step->plan->compression->dense_bytes < compression->dense_bytes) {
         step->plan->compression = compression;
@@ -459,14 +457,14 @@ void step_fill_rank(Step *step, int rank)
         step_ps(cost_optimizer_s(spec, params.dense, params.expert, params.matrices));
     fill_embedding_reduce(step, rank, out);
     out->static_bytes[SIM_MEM_WEIGHTS] =
-        llround(states.weights_bytes + step_secondary_shard_bytes(spec, &params));
+        step_bytes(states.weights_bytes + step_secondary_shard_bytes(spec, &params));
     out->static_bytes[SIM_MEM_GRADIENTS] =
-        llround(states.gradients_bytes + passing_gradients_bytes(step, rank));
-    out->static_bytes[SIM_MEM_OPTIMIZER] = llround(states.optimizer_bytes);
-    out->moments_bytes = llround(states.moments_bytes);
+        step_bytes(states.gradients_bytes + passing_gradients_bytes(step, rank));
+    out->static_bytes[SIM_MEM_OPTIMIZER] = step_bytes(states.optimizer_bytes);
+    out->moments_bytes = step_bytes(states.moments_bytes);
     fill_workspace(step, rank, out);
-    out->static_bytes[SIM_MEM_ACTIVATIONS] = llround(boundary_buffer_bytes(step, rank));
-    out->stranded_bytes = llround(stranded_bytes(step, rank, &params));
+    out->static_bytes[SIM_MEM_ACTIVATIONS] = step_bytes(boundary_buffer_bytes(step, rank));
+    out->stranded_bytes = step_bytes(stranded_bytes(step, rank, &params));
     fill_compression(step, params.dense, out);
     step_offload_rank(step, rank, &params, out);
 }

@@ -49,6 +49,7 @@ void step_choose_direct(Step *step, int stage, double copy_bytes_per_s, SimOfflo
         if (!direct[i])
             continue;
         offloads[i].direct = out->segments[i].forward;
-        offloads[i].direct.part_ps[SIM_PART_OFFLOAD] += MAX(0, pieces[i].read_ps - pieces[i].forward_ps);
+        sim_work_spend(&offloads[i].direct, SIM_PART_OFFLOAD,
+                       MAX(0, pieces[i].read_ps - pieces[i].forward_ps));
     }
 }

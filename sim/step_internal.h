@@ -36,7 +36,12 @@ typedef struct Step {
     int *layers;                            /* [stages] */
 } Step;
 
+/* A work of this or more is refused (sim_step_fits_clock); the clock ends a little later. */
+#define STEP_LONGEST_S 8e6
+
+/* At most STEP_LONGEST_S; at most 8e18 bytes. */
 int64_t step_ps(double seconds);
+int64_t step_bytes(double bytes);
 /* Adds a list's time to a work: compute into `compute_part`. */
 void step_add_time(SimWork *work, const CostTime *time, SimPart compute_part);
 /* A collective as an op of its own. */

@@ -46,6 +46,6 @@ void step_fill_list(Step *step)
         fill_layer(spec, late, &layer, &out->segments[i], &step->params[0][i]);
     }
     const int64_t overhead_ps = step_ps(spec->execution.framework.host.microbatch_overhead_s);
-    out->segments[0].forward.part_ps[SIM_PART_OTHER] += overhead_ps;
-    out->segments[0].backward_input.part_ps[SIM_PART_OTHER] += overhead_ps;
+    sim_work_spend(&out->segments[0].forward, SIM_PART_OTHER, overhead_ps);
+    sim_work_spend(&out->segments[0].backward_input, SIM_PART_OTHER, overhead_ps);
 }

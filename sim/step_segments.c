@@ -4,17 +4,12 @@
 #include "costmodel/offload.h"
 #include "sim/step_internal.h"
 
-static int64_t bytes_of(double bytes)
-{
-    return (int64_t)llround(bytes);
-}
-
 static void set_memory(SimSegment *segment, const CostActivations *activations)
 {
-    segment->activation_bytes = bytes_of(activations->kept_bytes);
-    segment->activation_input_only_bytes = bytes_of(activations->input_only_bytes);
-    segment->forward_temp_bytes = bytes_of(activations->forward_temp_bytes);
-    segment->backward_temp_bytes = bytes_of(activations->backward_temp_bytes);
+    segment->activation_bytes = step_bytes(activations->kept_bytes);
+    segment->activation_input_only_bytes = step_bytes(activations->input_only_bytes);
+    segment->forward_temp_bytes = step_bytes(activations->forward_temp_bytes);
+    segment->backward_temp_bytes = step_bytes(activations->backward_temp_bytes);
 }
 
 static StepParams rank_params(const Spec *spec, const CostParams *params)
@@ -140,8 +135,8 @@ static void fill_mtp(Step *step, int stage, SimSegment *segment, StepParams *par
 static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
 {
     const int64_t overhead_ps = step_ps(spec->execution.framework.host.microbatch_overhead_s);
-    segment->forward.part_ps[SIM_PART_OTHER] += overhead_ps;
-    segment->backward_input.part_ps[SIM_PART_OTHER] += overhead_ps;
+    sim_work_spend(&segment->forward, SIM_PART_OTHER, overhead_ps);
+    sim_work_spend(&segment->backward_input, SIM_PART_OTHER, overhead_ps);
 }
 
 /* A copy between GPU and host runs at this share of the link's rate: 55.6 of 63 GB/s, PCIe 5 x16, pinned memory.
@@ -160,10 +155,10 @@ static void offload_layers(const Step *step, int first_layer, SimStage *stage)
         segment->leaving_bytes = segment->activation_bytes;
         if (part->modules != 0) {
             const double bytes = cost_offload_module_bytes(&step->shape, first_layer + i, i, part->modules);
-            segment->leaving_bytes = MIN(segment->leaving_bytes, bytes_of(bytes));
+            segment->leaving_bytes = MIN(segment->leaving_bytes, step_bytes(bytes));
         }
         if (part->fraction < 1)
-            segment->leaving_bytes = bytes_of(part->fraction * (double)segment->leaving_bytes);
+            segment->leaving_bytes = step_bytes(part->fraction * (double)segment->leaving_bytes);
         segment->copy_out.part_ps[SIM_PART_OFFLOAD] = step_ps((double)segment->leaving_bytes / rate);
         segment->copy_back = segment->copy_out;
     }
@@ -183,8 +178,8 @@ static void add_first_checks(const Step *step, int stage, SimStage *out)
     const bool backward_waits = layer->backward_input.part_ps[SIM_PART_OTHER] > 0;
     out->forward_check_ps = stage > 0 && !forward_waits ? check_ps : 0;
     out->backward_check_ps = stage < step->stages - 1 && !backward_waits ? check_ps : 0;
-    out->segments[0].forward.part_ps[SIM_PART_OTHER] += out->forward_check_ps;
-    last->backward_input.part_ps[SIM_PART_OTHER] += out->backward_check_ps;
+    sim_work_spend(&out->segments[0].forward, SIM_PART_OTHER, out->forward_check_ps);
+    sim_work_spend(&last->backward_input, SIM_PART_OTHER, out->backward_check_ps);
 }
 
 void step_fill_stage(Step *step, int stage, int first_layer)
@@ -221,7 +216,7 @@ void step_fill_stage(Step *step, int stage, int first_layer)
     }
     if (stage > 0 &&
         step_keeps_boundaries(step->spec)) { /* its input lies in a buffer that is there anyhow */
-        const int64_t input_bytes = bytes_of(cost_boundary_bytes(&step->shape));
+        const int64_t input_bytes = step_bytes(cost_boundary_bytes(&step->shape));
         SimSegment *first = &out->segments[0];
         first->activation_bytes -= MIN(first->activation_bytes, input_bytes);
     }
@@ -265,5 +260,5 @@ void step_fill_deferred_head(const Step *step)
     }
     plan->deferred_heads = spec_deferred_heads(step->spec);
     plan->head_held_bytes =
-        bytes_of(cost_result_bytes(shape) + shape->element_bytes * shape->part_tokens * shape->hidden);
+        step_bytes(cost_result_bytes(shape) + shape->element_bytes * shape->part_tokens * shape->hidden);
 }

@@ -46,5 +46,7 @@ char *spec_field_form(const SpecField *field);
 const SpecField *spec_table_find(const SpecTable *table, const char *key);
 /* The key of `table` nearest to `word`, or NULL. */
 const char *spec_table_nearest(const SpecTable *table, const char *word);
+/* What an unknown key of `table` was meant to be ("kernels.fused_rope"), or NULL; g_free. */
+char *spec_table_suggestion(const SpecTable *table, const char *key);
 
 #endif

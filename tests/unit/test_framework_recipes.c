@@ -1,10 +1,16 @@
 /* Recipes of frameworks: groups and the ungrouped keys of before, what software does unless told otherwise, old names. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <glib/gstdio.h>
+
+#include "base/file.h"
+#include "report/report.h"
 #include "spec/fields.h"
 #include "spec/framework_keys.h"
 #include "spec/load.h"
+#include "spec/resolve.h"
 
 static bool load(const char *cluster, const char *zero, const char *execution, const char *const *sets,
                  Spec *ret_spec, SpecSource *ret_source, GError **error)
@@ -152,6 +158,74 @@ static void test_old_names(void)
     }
 }
 
+/* The entries of `from` but one, as links in `to`. */
+static void link_entries(const char *from, const char *to, const char *but)
+{
+    GDir *dir = g_dir_open(from, 0, NULL);
+    const char *name;
+    g_assert_nonnull(dir);
+    while ((name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *old = g_build_filename(from, name, NULL), *new = g_build_filename(to, name, NULL);
+        if (strcmp(name, but) != 0)
+            g_assert_cmpint(symlink(old, new), ==, 0);
+    }
+    g_dir_close(dir);
+}
+
+static void remove_entries(const char *folder)
+{
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+    while ((name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        g_remove(path);
+    }
+    g_dir_close(dir);
+    g_rmdir(folder);
+}
+
+/* The recipe drill of docs/ARCHITECTURE.md: one file and nothing else, and its name is listed, loads and runs. */
+static void test_new_recipe(void)
+{
+    static const char *const RECIPE = "{\"schema\":1,\"name\":\"a-new-trainer\",\"source\":\"made up for a "
+                                      "test\",\"preset\":\"torchtitan\","
+                                      "\"host\":{\"step_overhead_s\":0.5}}";
+    GError *error = NULL;
+    g_autofree char *real = orr_scenarios_dir(&error), *all = g_dir_make_tmp("orrery-XXXXXX", &error);
+    g_assert_no_error(error);
+    g_autofree char *theirs = g_build_filename(real, "frameworks", NULL);
+    g_autofree char *ours = g_build_filename(all, "frameworks", NULL);
+    g_autofree char *file = g_build_filename(ours, "a-new-trainer.json", NULL);
+    g_assert_cmpint(g_mkdir(ours, 0700), ==, 0);
+    link_entries(real, all, "frameworks");
+    link_entries(theirs, ours, "");
+    g_assert_true(g_file_set_contents(file, RECIPE, -1, NULL));
+    g_setenv("ORRERY_SCENARIOS", all, TRUE);
+
+    GPtrArray *names = spec_preset_names("frameworks", &error);
+    g_assert_no_error(error);
+    g_assert_true(g_ptr_array_find_with_equal_func(names, "a-new-trainer", g_str_equal, NULL));
+    g_ptr_array_unref(names);
+    OrrArena *arena = orr_arena_new();
+    const ReportOptions options = {0};
+    int64_t step_ps[2];
+    for (int i = 0; i < 2; i++) {
+        Spec *spec = g_new0(Spec, 1);
+        Report report;
+        loaded("dgx-h100", "3",
+               i == 0 ? "{\"framework\":\"torchtitan\"}" : "{\"framework\":\"a-new-trainer\"}", NULL, spec);
+        report_run(spec, NULL, &options, arena, &report, &error);
+        g_assert_no_error(error);
+        step_ps[i] = report.step_ps;
+        g_free(spec);
+    }
+    g_assert_cmpint(step_ps[1], >, step_ps[0] + INT64_C(300000000000));
+    orr_arena_free(arena);
+    g_setenv("ORRERY_SCENARIOS", real, TRUE);
+    remove_entries(ours);
+    remove_entries(all);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -160,5 +234,6 @@ int main(int argc, char **argv)
     g_test_add_func("/recipes/ungrouped", test_ungrouped);
     g_test_add_func("/recipes/keys", test_keys);
     g_test_add_func("/recipes/old-names", test_old_names);
+    g_test_add_func("/recipes/new-recipe", test_new_recipe);
     return g_test_run();
 }
