@@ -4,9 +4,12 @@
 
 #include "cli/collective.h"
 #include "cli/output.h"
+#include "network/work.h"
 
 #define MOST_SEGMENTS       256
 #define MOST_RANKS_BY_FLOWS 64
+#define TRIALS              12  /* algorithms that share the time, where none is asked for */
+#define LEAST_TRIAL_S       2.0 /* however many sizes there are */
 
 bool cli_collective_library(const SpecCluster *cluster, NetOp op, int ranks, double bytes,
                             CostCollective *ret_collective)
@@ -115,8 +118,41 @@ static bool worth_trying(const CollectiveCase *c, const NetAlgorithm *a)
     return a->switches == NULL || (nvls && strcmp(a->name, "nvls") == 0);
 }
 
-/* Named: that one. Else the fastest of all, by flows where these are asked for and few ranks make them quick. */
-static bool fill_row(const CollectiveCase *c, const char *name, CollectiveRow *row, GError **error)
+static double trial_s(double most_s)
+{
+    return MAX(most_s / TRIALS, LEAST_TRIAL_S);
+}
+
+/* Whether it can be simulated, in this many seconds. */
+static bool affordable(const CollectiveCase *c, const NetAlgorithm *a, bool flows, double most_s,
+                       GError **error)
+{
+    NetRun run = c->run;
+    run.algorithm = a;
+    run.shape.segments = c->segments > 0 ? c->segments : MOST_SEGMENTS;
+    const NetWork work = net_work(&run, flows);
+    return (!net_work_too_much(&work) && work.seconds <= most_s) || net_work_refuse(&run, &work, error);
+}
+
+/* What was too long to be tried, for people. */
+static void note_left_out(const CollectiveCase *c, const CollectiveArgs *args, guint sizes)
+{
+    int count = 0;
+    const NetAlgorithm *table = net_algorithms(&count);
+    g_autoptr(GString) names = g_string_new(NULL);
+    const double most_s = trial_s(NET_WORK_MOST_SECONDS / sizes);
+    const bool by_flows = c->flows && c->run.shape.ranks <= MOST_RANKS_BY_FLOWS;
+    for (int i = 0; args->algorithm == NULL && i < count; i++)
+        if (worth_trying(c, &table[i]) && !affordable(c, &table[i], by_flows, most_s, NULL))
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", table[i].name);
+    if (names->len > 0)
+        cli_note(args->common.quiet, "orrery: too long to be tried: %s; --algorithm NAME asks for one",
+                 names->str);
+}
+
+/* Named: that one. Else the fastest of all that are quick to simulate, by flows where these are asked for and few ranks make them quick. */
+static bool fill_row(const CollectiveCase *c, const char *name, double most_s, CollectiveRow *row,
+                     GError **error)
 {
     int count = 0;
     const NetAlgorithm *table = net_algorithms(&count);
@@ -127,8 +163,12 @@ static bool fill_row(const CollectiveCase *c, const char *name, CollectiveRow *r
     if (refusal != NULL)
         return orr_fail(error, ORR_ERROR_INPUT, "--algorithm %s: %s (--dims)", name, refusal);
     const bool by_flows = c->flows && c->run.shape.ranks <= MOST_RANKS_BY_FLOWS;
+    g_autoptr(GError) too_much = NULL;
     for (int i = 0; i < count; i++) {
         if (asked != NULL ? &table[i] != asked : !worth_trying(c, &table[i]))
+            continue;
+        if (!affordable(c, &table[i], asked != NULL ? c->flows : by_flows,
+                        asked != NULL ? most_s : trial_s(most_s), too_much == NULL ? &too_much : NULL))
             continue;
         CollectiveRow candidate = {.bytes = row->bytes, .segments = 1};
         if (!try_algorithm(c, &table[i], &candidate, error))
@@ -137,8 +177,13 @@ static bool fill_row(const CollectiveCase *c, const char *name, CollectiveRow *r
             return false;
         keep_faster(row, &candidate);
     }
+    if (row->algorithm == NULL) {
+        g_propagate_error(error, g_steal_pointer(&too_much));
+        return false;
+    }
     ask_library(c, row);
-    return !c->flows || by_flows || run_flows(c, row, error);
+    return !c->flows || by_flows ||
+           (affordable(c, row->algorithm, true, most_s, error) && run_flows(c, row, error));
 }
 
 static void clear_row(void *data)
@@ -155,11 +200,13 @@ static bool fill_rows(const CollectiveArgs *args, const CollectiveCase *c, GArra
         return false;
     for (guint i = 0; i < sizes->len; i++) {
         CollectiveRow row = {.bytes = barrier ? 0 : (int64_t)g_array_index(sizes, double, i), .segments = 1};
-        const bool ok = fill_row(c, args->algorithm, &row, error);
+        const bool ok = fill_row(c, args->algorithm,
+                                 MAX(NET_WORK_MOST_SECONDS / sizes->len, 2 * LEAST_TRIAL_S), &row, error);
         g_array_append_val(rows, row);
         if (!ok)
             return false;
     }
+    note_left_out(c, args, sizes->len);
     return true;
 }
 

@@ -62,6 +62,10 @@ double ledger_memory_odds(const LedgerResiduals *residuals, const char *framewor
     return runs->len > 0 ? (double)fit / runs->len : NAN;
 }
 
+/* 8 is a slip for 8 GiB, and no GPU has a TiB to keep free. */
+#define LEAST_RESERVE_BYTES 1048576.0
+#define MOST_RESERVE_BYTES  1099511627776.0
+
 bool ledger_reserve_parse(const char *text, LedgerReserveAsk *ret_ask, GError **error)
 {
     LedgerReserveAsk ask = {.given = text != NULL};
@@ -72,13 +76,14 @@ bool ledger_reserve_parse(const char *text, LedgerReserveAsk *ret_ask, GError **
     }
     if (orr_parse_quantity(text, ORR_UNIT_FRAC, &value, NULL) && value >= 0 && value < 1)
         ask.frac = value;
-    else if (orr_parse_quantity(text, ORR_UNIT_BYTES, &value, NULL) && value >= 1)
+    else if (orr_parse_quantity(text, ORR_UNIT_BYTES, &value, NULL) && value >= LEAST_RESERVE_BYTES &&
+             value <= MOST_RESERVE_BYTES)
         ask.bytes = value;
     else
         return orr_fail(
             error, ORR_ERROR_INPUT,
             "--memory-reserve: \"%s\" is neither a share of the GPU's memory from 0 to below 1, such as "
-            "0.1, nor bytes such as \"8 GiB\"",
+            "0.1, nor bytes such as \"8 GiB\", 1 MiB to 1 TiB",
             text);
     *ret_ask = ask;
     return true;

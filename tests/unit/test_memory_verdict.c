@@ -70,7 +70,7 @@ static void test_asked(void)
         const char *text;
         double frac, bytes;
     } good[] = {{"0", 0, 0}, {"0.1", 0.1, 0}, {"8 GiB", 0, 8.0 * 1073741824}, {"2e9", 0, 2e9}};
-    static const char *const bad[] = {"-0.1", "much", "", "nan", "-3 GiB"};
+    static const char *const bad[] = {"-0.1", "much", "", "nan", "-3 GiB", "1", "8", "1e30"};
     LedgerReserveAsk ask;
     for (gsize i = 0; i < G_N_ELEMENTS(good); i++) {
         GError *error = NULL;
