@@ -2,25 +2,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exchange/megatron.h"
+#include "exchange/import_megatron.h"
 
-typedef struct Names {
-    ExchangeImport *import;
-    bool bridge;
-} Names;
-
-#define MOST_DEFERRED 100000 /* --wgrad-deferral-limit 0: of all micro-batches */
-
-static const char *text_of(const Names *names, const char *flag, const char *bridge)
+const char *megatron_text(const MegatronNames *names, const char *flag, const char *bridge)
 {
     const char *key = names->bridge ? bridge : flag;
     return key != NULL ? exchange_import_text(names->import, key) : NULL;
 }
 
 /* A flag that is absent is off; an override that is absent says nothing. */
-static bool switch_of(const Names *names, const char *flag, const char *bridge, bool *ret_value)
+bool megatron_switch(const MegatronNames *names, const char *flag, const char *bridge, bool *ret_value)
 {
-    if (text_of(names, flag, bridge) == NULL && names->bridge)
+    if (megatron_text(names, flag, bridge) == NULL && names->bridge)
         return false;
     *ret_value = exchange_import_bool(names->import, names->bridge ? bridge : flag, false);
     return true;
@@ -28,10 +21,10 @@ static bool switch_of(const Names *names, const char *flag, const char *bridge, 
 
 /* --- model --- */
 
-static void take_word(const Names *names, const char *flag, const char *bridge, const ExchangeWordPair *pairs,
-                      int count, const SpecWords *words, const char *key)
+void megatron_word(const MegatronNames *names, const char *flag, const char *bridge,
+                   const ExchangeWordPair *pairs, int count, const SpecWords *words, const char *key)
 {
-    const char *text = text_of(names, flag, bridge);
+    const char *text = megatron_text(names, flag, bridge);
     if (text == NULL)
         return;
     for (int i = 0; i < count; i++)
@@ -42,22 +35,22 @@ static void take_word(const Names *names, const char *flag, const char *bridge, 
     exchange_import_warn(names->import, "%s: \"%s\" is none that a scenario has; passed over", flag, text);
 }
 
-static void take_biases(const Names *names)
+static void take_biases(const MegatronNames *names)
 {
     bool linear = true, qkv = false;
-    if (names->bridge ? !switch_of(names, NULL, "model.add_bias_linear", &linear)
-                      : !switch_of(names, "disable-bias-linear", NULL, &linear))
+    if (names->bridge ? !megatron_switch(names, NULL, "model.add_bias_linear", &linear)
+                      : !megatron_switch(names, "disable-bias-linear", NULL, &linear))
         return;
     if (!names->bridge)
         linear = !linear;
-    switch_of(names, "add-qkv-bias", "model.add_qkv_bias", &qkv);
+    megatron_switch(names, "add-qkv-bias", "model.add_qkv_bias", &qkv);
     exchange_import_native(names->import, "model.biases", linear ? "all" : qkv ? "qkv" : "none");
 }
 
 /* "2", or "([0]*3+[1]*58)". */
-static void take_layer_freq(const Names *names)
+static void take_layer_freq(const MegatronNames *names)
 {
-    const char *text = text_of(names, "moe-layer-freq", "model.moe_layer_freq");
+    const char *text = megatron_text(names, "moe-layer-freq", "model.moe_layer_freq");
     int dense = 0, sparse = 0, step = 0, end = 0;
     if (text == NULL)
         return;
@@ -74,9 +67,9 @@ static void take_layer_freq(const Names *names)
     }
 }
 
-static void take_number(const Names *names, const char *flag, const char *bridge, const char *key)
+static void take_number(const MegatronNames *names, const char *flag, const char *bridge, const char *key)
 {
-    const char *text = text_of(names, flag, bridge);
+    const char *text = megatron_text(names, flag, bridge);
     char *end = NULL;
     if (text == NULL || strcmp(text, "null") == 0)
         return;
@@ -87,10 +80,11 @@ static void take_number(const Names *names, const char *flag, const char *bridge
         exchange_import_warn(names->import, "%s: \"%s\" is no number; passed over", flag, text);
 }
 
-static void take_experts(const Names *names, bool had_model)
+static void take_experts(const MegatronNames *names, bool had_model)
 {
-    const char *type = text_of(names, "moe-token-dispatcher-type", "model.moe_token_dispatcher_type");
-    const char *backend = text_of(names, "moe-flex-dispatcher-backend", "model.moe_flex_dispatcher_backend");
+    const char *type = megatron_text(names, "moe-token-dispatcher-type", "model.moe_token_dispatcher_type");
+    const char *backend =
+        megatron_text(names, "moe-flex-dispatcher-backend", "model.moe_flex_dispatcher_backend");
     int shared = 0;
     take_layer_freq(names);
     take_number(names, "moe-expert-capacity-factor", "model.moe_expert_capacity_factor",
@@ -113,7 +107,7 @@ static void take_experts(const Names *names, bool had_model)
 }
 
 /* A position limit of just the sequence is Megatron's demand; a model that is already there knows its own. */
-static bool at_least_sequence(const Names *names, const MegatronInt *row)
+static bool at_least_sequence(const MegatronNames *names, const MegatronInt *row)
 {
     int limit = 0, sequence = 0;
     return strcmp(row->key, "model.max_positions") == 0 && !names->bridge &&
@@ -122,7 +116,7 @@ static bool at_least_sequence(const Names *names, const MegatronInt *row)
 }
 
 /* What Megatron-DeepSpeed has besides, and names that older launches use. */
-static void take_older_model(const Names *names)
+static void take_older_model(const MegatronNames *names)
 {
     const char *position = exchange_import_text(names->import, "position-embedding-type");
     if (names->bridge)
@@ -135,10 +129,10 @@ static void take_older_model(const Names *names)
     exchange_import_move(names->import, "pad-vocab-size-to", "model.vocab");
 }
 
-static void take_model(const Names *names)
+static void take_model(const MegatronNames *names)
 {
     const bool had_model = exchange_import_at(names->import, "model") != NULL;
-    const bool shape = text_of(names, "num-layers", "model.num_layers") != NULL;
+    const bool shape = megatron_text(names, "num-layers", "model.num_layers") != NULL;
     if (!had_model && shape) {
         g_autofree char *name = g_path_get_basename(names->import->path);
         g_autofree char *quoted = exchange_json_text(name);
@@ -153,27 +147,27 @@ static void take_model(const Names *names)
     for (int i = 0; shape && i < megatron_switch_count; i++) {
         const MegatronSwitch *row = &megatron_switches[i];
         bool value = false;
-        if (g_str_has_prefix(row->key, "model.") && switch_of(names, row->flag, row->bridge, &value))
+        if (g_str_has_prefix(row->key, "model.") && megatron_switch(names, row->flag, row->bridge, &value))
             exchange_import_native_bool(names->import, row->key,
                                         value != (names->bridge ? row->bridge_inverse : row->flag_inverse));
     }
-    const bool given = text_of(names, "ffn-hidden-size", NULL) != NULL;
+    const bool given = megatron_text(names, "ffn-hidden-size", NULL) != NULL;
     const int hidden = exchange_import_doc_int(names->import, "model.hidden", 0);
     if (shape && !names->bridge && !given && !had_model && hidden > 0 &&
         exchange_import_bool(names->import, "swiglu", false)) {
         g_autofree char *width = g_strdup_printf("%d", (int)(hidden * 8.0 / 3.0 / 64.0) * 64);
         exchange_import_implied(names->import, "model.ffn_hidden", width); /* Megatron-LM's own default */
     }
-    text_of(names, "group-query-attention", NULL);
-    text_of(names, "multi-latent-attention", "model.multi_latent_attention");
-    text_of(names, "moe-grouped-gemm", "model.moe_grouped_gemm");
-    text_of(names, "attention-dropout", "model.attention_dropout");
+    megatron_text(names, "group-query-attention", NULL);
+    megatron_text(names, "multi-latent-attention", "model.multi_latent_attention");
+    megatron_text(names, "moe-grouped-gemm", "model.moe_grouped_gemm");
+    megatron_text(names, "attention-dropout", "model.attention_dropout");
     take_number(names, "hidden-dropout", "model.hidden_dropout", "model.dropout_frac");
-    take_word(names, "normalization", "model.normalization", megatron_norms,
-              (int)G_N_ELEMENTS(megatron_norms), &spec_words_norm, "model.norm");
-    if (g_strcmp0(text_of(names, "position-embedding-type", NULL), "alibi") != 0)
-        take_word(names, "position-embedding-type", "model.position_embedding_type", megatron_positions,
-                  (int)G_N_ELEMENTS(megatron_positions), &spec_words_position, "model.position");
+    megatron_word(names, "normalization", "model.normalization", megatron_norms,
+                  (int)G_N_ELEMENTS(megatron_norms), &spec_words_norm, "model.norm");
+    if (g_strcmp0(megatron_text(names, "position-embedding-type", NULL), "alibi") != 0)
+        megatron_word(names, "position-embedding-type", "model.position_embedding_type", megatron_positions,
+                      (int)G_N_ELEMENTS(megatron_positions), &spec_words_position, "model.position");
     take_older_model(names);
     if (shape)
         take_biases(names);
@@ -183,7 +177,7 @@ static void take_model(const Names *names)
 /* --- machines --- */
 
 /* Nodes and GPUs that torchrun is told. A preset's node stays as it is. */
-static void take_launcher(const Names *names)
+static void take_launcher(const MegatronNames *names)
 {
     static const char *const node_names[] = {"nnodes", "num-nodes", "num_nodes"};
     static const char *const gpu_names[] = {"nproc_per_node", "nproc-per-node", "num_gpus"};
@@ -251,10 +245,10 @@ static int read_layout(const char *layout, GString *list)
 }
 
 /* Virtual stages that the file names in one of three ways; 1: none. */
-static int virtual_stages(const Names *names, int pipeline)
+static int virtual_stages(const MegatronNames *names, int pipeline)
 {
     const char *layout =
-        text_of(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout");
+        megatron_text(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout");
     int chunks = 1, layers = 0;
     exchange_import_int(names->import,
                         names->bridge ? "model.virtual_pipeline_model_parallel_size"
@@ -280,10 +274,10 @@ static int virtual_stages(const Names *names, int pipeline)
     return MAX(1, chunks);
 }
 
-static void take_pipeline(const Names *names)
+static void take_pipeline(const MegatronNames *names)
 {
     const bool given =
-        text_of(names, "pipeline-model-parallel-size", "model.pipeline_model_parallel_size") != NULL;
+        megatron_text(names, "pipeline-model-parallel-size", "model.pipeline_model_parallel_size") != NULL;
     const int pipeline = exchange_import_doc_int(names->import, "parallel.pipeline", 1);
     bool value = false;
     const int chunks = virtual_stages(names, pipeline);
@@ -294,20 +288,20 @@ static void take_pipeline(const Names *names)
     for (int i = 0; pipeline > 1 && i < megatron_switch_count; i++) {
         const MegatronSwitch *row = &megatron_switches[i];
         if (g_str_has_prefix(row->key, "parallel.") &&
-            text_of(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout") ==
+            megatron_text(names, "pipeline-model-parallel-layout", "model.pipeline_model_parallel_layout") ==
                 NULL &&
-            switch_of(names, row->flag, row->bridge, &value))
+            megatron_switch(names, row->flag, row->bridge, &value))
             exchange_import_native_bool(names->import, row->key, value);
     }
-    const bool told = text_of(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm") != NULL;
+    const bool told = megatron_text(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm") != NULL;
     if (chunks > 1 && (told || !names->bridge)) {
-        switch_of(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm", &value);
+        megatron_switch(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm", &value);
         exchange_import_overlap(names->import, "pipeline", names->bridge ? value : !value);
     }
 }
 
 /* A launch that is silent about it slices experts as everything else. */
-static void take_expert_tensor(const Names *names)
+static void take_expert_tensor(const MegatronNames *names)
 {
     g_autofree char *tensor =
         g_strdup_printf("%d", exchange_import_doc_int(names->import, "parallel.tensor", 1));
@@ -316,7 +310,7 @@ static void take_expert_tensor(const Names *names)
 }
 
 /* Copies of the sharded state: the group is what the data-parallel ranks leave of each. */
-static void take_instances(const Names *names)
+static void take_instances(const MegatronNames *names)
 {
     const char *key =
         names->bridge ? "ddp.num_distributed_optimizer_instances" : "num-distributed-optimizer-instances";
@@ -334,7 +328,7 @@ static void take_instances(const Names *names)
             instances);
 }
 
-static void take_data(const Names *names)
+static void take_data(const MegatronNames *names)
 {
     const struct {
         const char *flag, *bridge, *word;
@@ -345,14 +339,14 @@ static void take_data(const Names *names)
         {"overlap-moe-expert-parallel-comm", "comm_overlap.overlap_moe_expert_parallel_comm", "expert"},
     };
     const char *strategy =
-        text_of(names, "data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy");
+        megatron_text(names, "data-parallel-sharding-strategy", "ddp.data_parallel_sharding_strategy");
     bool value = false, fsdp = false, distributed = false;
     const int tensor = exchange_import_doc_int(names->import, "parallel.tensor", 1),
               experts = exchange_import_doc_int(names->import, "parallel.expert", 1);
-    if (switch_of(names, "sequence-parallel", "model.sequence_parallel", &value) && tensor > 1)
+    if (megatron_switch(names, "sequence-parallel", "model.sequence_parallel", &value) && tensor > 1)
         exchange_import_native_bool(names->import, "parallel.sequence_parallel", value);
-    switch_of(names, "use-megatron-fsdp", "ddp.use_megatron_fsdp", &fsdp);
-    if (switch_of(names, "use-distributed-optimizer", "ddp.use_distributed_optimizer", &distributed)) {
+    megatron_switch(names, "use-megatron-fsdp", "ddp.use_megatron_fsdp", &fsdp);
+    if (megatron_switch(names, "use-distributed-optimizer", "ddp.use_distributed_optimizer", &distributed)) {
         const int zero = fsdp && strategy != NULL && strcmp(strategy, "optim_grads_params") == 0 ? 3
                          : fsdp && strategy != NULL && strcmp(strategy, "optim_grads") == 0      ? 2
                          : distributed                                                           ? 1
@@ -362,7 +356,7 @@ static void take_data(const Names *names)
             const bool idle = (zero == 0 && strcmp(overlaps[i].word, "param_gather") == 0) ||
                               (tensor <= 1 && strcmp(overlaps[i].word, "tensor") == 0) ||
                               (experts <= 1 && strcmp(overlaps[i].word, "expert") == 0);
-            if (switch_of(names, overlaps[i].flag, overlaps[i].bridge, &value) && !idle)
+            if (megatron_switch(names, overlaps[i].flag, overlaps[i].bridge, &value) && !idle)
                 exchange_import_overlap(names->import, overlaps[i].word, value);
         }
     }
@@ -375,216 +369,33 @@ static void take_data(const Names *names)
                                                                                           : stage);
         exchange_import_implied(names->import, "execution.framework", "megatron-deepspeed");
     }
-    if (switch_of(names, "use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping", &value) && value)
+    if (megatron_switch(names, "use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping", &value) && value)
         exchange_import_native(names->import, "parallel.order", "tp-cp-ep-pp-dp");
-    text_of(names, "cpu-offloading", "model.cpu_offloading"); /* the number of layers says it too */
-    if (switch_of(names, "optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", &value) && value) {
+    megatron_text(names, "cpu-offloading", "model.cpu_offloading"); /* the number of layers says it too */
+    if (megatron_switch(names, "optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", &value) && value) {
         const char *fraction =
-            text_of(names, "optimizer-offload-fraction", "optimizer.optimizer_offload_fraction");
+            megatron_text(names, "optimizer-offload-fraction", "optimizer.optimizer_offload_fraction");
         char *end = NULL;
         const double ratio = fraction != NULL ? g_ascii_strtod(fraction, &end) : 1;
         exchange_import_native(names->import, "offload.scheme", ratio < 1 ? "twin-flow" : "zero-offload");
         if (fraction != NULL && end != fraction && *end == '\0')
             exchange_import_native(names->import, "offload.ratio", fraction);
     }
-    text_of(names, "ckpt-format", "checkpoint.ckpt_format");
-    text_of(names, "no-gradient-accumulation-fusion",
-            "model.gradient_accumulation_fusion"); /* take_framework */
+    megatron_text(names, "ckpt-format", "checkpoint.ckpt_format");
+    megatron_text(names, "no-gradient-accumulation-fusion",
+                  "model.gradient_accumulation_fusion"); /* take_framework */
     take_instances(names);
-}
-
-/* --- training --- */
-
-static void take_precision(const Names *names)
-{
-    static const char *const bridge[][2] = {
-        {"fp16_mixed", "fp16"},
-        {"bf16_mixed", "bf16"},
-        {"bf16_with_fp8_delayed_scaling_mixed", "fp8"},
-        {"bf16_with_fp8_current_scaling_mixed", "fp8-cs"},
-        {"bf16_with_fp8_subchannel_scaling_mixed", "fp8-blockwise"},
-        {"bf16_with_mxfp8_mixed", "mxfp8"},
-        {"bf16_with_nvfp4_mixed", "nvfp4"},
-    };
-    ExchangeImport *import = names->import;
-    if (names->bridge) {
-        const char *recipe = exchange_import_text(import, "mixed_precision");
-        for (gsize i = 0; recipe != NULL && i < G_N_ELEMENTS(bridge); i++)
-            if (strcmp(recipe, bridge[i][0]) == 0)
-                exchange_import_native(import, "training.precision", bridge[i][1]);
-        bool whole = false;
-        if (switch_of(names, NULL, "ddp.grad_reduce_in_fp32", &whole) && recipe != NULL &&
-            strcmp(recipe, "fp16_mixed") != 0)
-            exchange_import_native(import, "training.gradient_dtype", whole ? "fp32" : "bf16");
-        return;
-    }
-    const char *fp8 = exchange_import_text(import, "fp8-format"),
-               *fp4 = exchange_import_text(import, "fp4-format");
-    const char *recipe = exchange_import_text(import, "fp8-recipe");
-    const bool bf16 = exchange_import_bool(import, "bf16", false),
-               fp16 = exchange_import_bool(import, "fp16", false);
-    exchange_import_text(import, "fp4-recipe");
-    const char *precision = fp4 != NULL                                           ? "nvfp4"
-                            : fp8 != NULL && g_strcmp0(recipe, "tensorwise") == 0 ? "fp8-cs"
-                            : fp8 != NULL && g_strcmp0(recipe, "blockwise") == 0  ? "fp8-blockwise"
-                            : fp8 != NULL && g_strcmp0(recipe, "mxfp8") == 0      ? "mxfp8"
-                            : fp8 != NULL                                         ? "fp8"
-                            : bf16                                                ? "bf16"
-                            : fp16                                                ? "fp16"
-                                                                                  : "fp32";
-    if (exchange_import_text(import, "micro-batch-size") != NULL || bf16 || fp16)
-        exchange_import_native(import, "training.precision", precision);
-    const bool half = exchange_import_bool(import, "grad-reduce-in-bf16", false);
-    if (bf16)
-        exchange_import_native(import, "training.gradient_dtype", half ? "bf16" : "fp32");
-}
-
-/* "core_attn mlp" or "[core_attn,mlp]" as a JSON list. */
-static char *module_list(const char *text)
-{
-    g_auto(GStrv) words = g_strsplit_set(text, " ,[]\"'", -1);
-    GString *list = g_string_new("[");
-    for (char **word = words; *word != NULL; word++)
-        if ((*word)[0] != '\0')
-            g_string_append_printf(list, "%s\"%s\"", list->len > 1 ? "," : "", *word);
-    g_string_append_c(list, ']');
-    return g_string_free(list, FALSE);
-}
-
-static void take_recompute(const Names *names)
-{
-    ExchangeImport *import = names->import;
-    const char *granularity = text_of(names, "recompute-granularity", "model.recompute_granularity");
-    const char *method = text_of(names, "recompute-method", "model.recompute_method");
-    const char *modules = text_of(names, "recompute-modules", "model.recompute_modules");
-    int layers = 1;
-    exchange_import_int(import, names->bridge ? "model.recompute_num_layers" : "recompute-num-layers",
-                        &layers);
-    if (granularity == NULL && names->bridge)
-        return;
-    if (granularity == NULL && !names->bridge) {
-        const bool whole = exchange_import_bool(import, "checkpoint-activations", false);
-        if (exchange_import_bool(import, "recompute-activations", false))
-            granularity = "selective";
-        else if (whole)
-            granularity = "full";
-    }
-    if (granularity == NULL || strcmp(granularity, "null") == 0) {
-        exchange_import_native(import, "training.recompute", "none");
-    } else if (strcmp(granularity, "full") == 0 && g_strcmp0(method, "block") == 0) {
-        g_autofree char *value = g_strdup_printf("{\"mode\":\"full\",\"layers\":%d}", layers);
-        exchange_import_native(import, "training.recompute", value);
-    } else if (strcmp(granularity, "full") == 0) {
-        exchange_import_native(import, "training.recompute", "full");
-    } else {
-        g_autofree char *list = module_list(modules != NULL ? modules : "core_attn");
-        g_autofree char *value = g_strdup_printf("{\"mode\":\"modules\",\"modules\":%s}", list);
-        exchange_import_native(import, "training.recompute",
-                               strcmp(list, "[\"core_attn\"]") == 0 ? "selective" : value);
-    }
-}
-
-static void take_attention(const Names *names)
-{
-    const char *backend = text_of(names, "attention-backend", "model.attention_backend");
-    const OrrJson *now = exchange_import_at(names->import, "execution.attention");
-    const bool flash =
-        now != NULL && orr_json_type(now) == ORR_JSON_TEXT && g_str_has_prefix(orr_json_text(now), "flash");
-    if (backend == NULL && !names->bridge && exchange_import_bool(names->import, "use-flash-attn", false))
-        backend = "flash";
-    if (backend == NULL)
-        return;
-    if (strcmp(backend, "unfused") == 0 || strcmp(backend, "local") == 0)
-        exchange_import_native(names->import, "execution.attention", "unfused");
-    else if (strcmp(backend, "fused") == 0)
-        exchange_import_native(names->import, "execution.attention", "cudnn");
-    else if (strcmp(backend, "flash") == 0 && !flash)
-        exchange_import_native(names->import, "execution.attention", "flash2");
-}
-
-/* Whether weight-gradient GEMMs add to the gradient, as they do unless told otherwise. */
-static bool fuses(const Names *names)
-{
-    return names->bridge ? exchange_import_bool(names->import, "model.gradient_accumulation_fusion", true)
-                         : !exchange_import_bool(names->import, "no-gradient-accumulation-fusion", false);
-}
-
-/* What a recipe of Megatron-Bridge still switches on beside what its overrides say. */
-static char *bridge_framework(const Names *names, bool told, int deferred)
-{
-    bool tensor = true, pipeline = true;
-    switch_of(names, "tp-comm-overlap", "comm_overlap.tp_comm_overlap", &tensor);
-    switch_of(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm", &pipeline);
-    if (tensor && pipeline && !told && fuses(names))
-        return g_strdup("megatron-core");
-    GString *text = g_string_new("{\"preset\": \"megatron-core\"");
-    if (!tensor || !pipeline)
-        g_string_append_printf(text, ", \"defaults\": {\"recipe_overlap\": [%s]}",
-                               tensor     ? "\"tensor\""
-                               : pipeline ? "\"pipeline\""
-                                          : "");
-    if (told)
-        g_string_append_printf(text, ", \"pipeline\": {\"deferred_head_gradients\": %d}", deferred);
-    if (!fuses(names))
-        g_string_append(text, ", \"kernels\": {\"fused_grad_accumulation\": false}");
-    g_string_append_c(text, '}');
-    return g_string_free(text, FALSE);
-}
-
-/* A launch of Megatron-LM itself has on what it names; nothing that NVIDIA's recipes switch on comes by itself. Overrides
- * of a recipe take away what they switch off. */
-static void take_framework(const Names *names)
-{
-    bool defers = false;
-    int limit = 0;
-    const bool told = switch_of(names, "defer-embedding-wgrad-compute",
-                                "comm_overlap.defer_embedding_wgrad_compute", &defers);
-    exchange_import_int(names->import,
-                        names->bridge ? "comm_overlap.wgrad_deferral_limit" : "wgrad-deferral-limit", &limit);
-    const int deferred = !defers ? 0 : limit > 0 ? limit : MOST_DEFERRED;
-    g_autofree char *framework =
-        names->bridge
-            ? bridge_framework(names, told, deferred)
-            : g_strdup_printf("{\"preset\": \"megatron-core\", \"defaults\": {\"recipe_overlap\": "
-                              "[]}, \"pipeline\": {\"deferred_head_gradients\": %d}%s}",
-                              deferred,
-                              fuses(names) ? "" : ", \"kernels\": {\"fused_grad_accumulation\": false}");
-    exchange_import_implied(names->import, "execution.framework", framework);
-}
-
-static void take_training(const Names *names)
-{
-    ExchangeImport *import = names->import;
-    const char *samples = text_of(names, "train-samples", NULL);
-    static const char *const same[] = {"dataset.sequence_length", "dataset.seq_length"};
-    for (gsize i = 0; i < G_N_ELEMENTS(same); i++) /* the sequence again */
-        exchange_import_text(import, same[i]);
-    take_word(names, "optimizer", "optimizer.optimizer", megatron_optimizers,
-              (int)G_N_ELEMENTS(megatron_optimizers), &spec_words_optimizer, "training.optimizer");
-    take_precision(names);
-    take_recompute(names);
-    take_attention(names);
-    exchange_import_steps(import, names->bridge ? "train.train_iters" : "train-iters");
-    const int sequence = exchange_import_doc_int(import, "training.sequence_length", 0);
-    char *end = NULL;
-    const double count = samples != NULL ? g_ascii_strtod(samples, &end) : 0;
-    if (count > 0 && sequence > 0 && *end == '\0') {
-        char text[G_ASCII_DTOSTR_BUF_SIZE];
-        exchange_import_implied(import, "training.tokens",
-                                g_ascii_dtostr(text, sizeof text, count * sequence));
-    }
-    take_framework(names);
 }
 
 static void import_named(ExchangeImport *import, bool bridge)
 {
-    const Names names = {import, bridge};
+    const MegatronNames names = {import, bridge};
     take_launcher(&names);
     take_model(&names);
     take_pipeline(&names);
     take_expert_tensor(&names);
     take_data(&names);
-    take_training(&names);
+    megatron_take_training(&names);
 }
 
 void exchange_import_megatron(ExchangeImport *import)

@@ -1,0 +1,188 @@
+/* exchange/import_megatron_training.c - how Megatron trains: precision, recomputation, attention, framework, batch. */
+#include <stdio.h>
+#include <string.h>
+
+#include "exchange/import_megatron.h"
+
+#define MOST_DEFERRED 100000 /* --wgrad-deferral-limit 0: of all micro-batches */
+
+static void take_precision(const MegatronNames *names)
+{
+    static const char *const bridge[][2] = {
+        {"fp16_mixed", "fp16"},
+        {"bf16_mixed", "bf16"},
+        {"bf16_with_fp8_delayed_scaling_mixed", "fp8"},
+        {"bf16_with_fp8_current_scaling_mixed", "fp8-cs"},
+        {"bf16_with_fp8_subchannel_scaling_mixed", "fp8-blockwise"},
+        {"bf16_with_mxfp8_mixed", "mxfp8"},
+        {"bf16_with_nvfp4_mixed", "nvfp4"},
+    };
+    ExchangeImport *import = names->import;
+    if (names->bridge) {
+        const char *recipe = exchange_import_text(import, "mixed_precision");
+        for (gsize i = 0; recipe != NULL && i < G_N_ELEMENTS(bridge); i++)
+            if (strcmp(recipe, bridge[i][0]) == 0)
+                exchange_import_native(import, "training.precision", bridge[i][1]);
+        bool whole = false;
+        if (megatron_switch(names, NULL, "ddp.grad_reduce_in_fp32", &whole) && recipe != NULL &&
+            strcmp(recipe, "fp16_mixed") != 0)
+            exchange_import_native(import, "training.gradient_dtype", whole ? "fp32" : "bf16");
+        return;
+    }
+    const char *fp8 = exchange_import_text(import, "fp8-format"),
+               *fp4 = exchange_import_text(import, "fp4-format");
+    const char *recipe = exchange_import_text(import, "fp8-recipe");
+    const bool bf16 = exchange_import_bool(import, "bf16", false),
+               fp16 = exchange_import_bool(import, "fp16", false);
+    exchange_import_text(import, "fp4-recipe");
+    const char *precision = fp4 != NULL                                           ? "nvfp4"
+                            : fp8 != NULL && g_strcmp0(recipe, "tensorwise") == 0 ? "fp8-cs"
+                            : fp8 != NULL && g_strcmp0(recipe, "blockwise") == 0  ? "fp8-blockwise"
+                            : fp8 != NULL && g_strcmp0(recipe, "mxfp8") == 0      ? "mxfp8"
+                            : fp8 != NULL                                         ? "fp8"
+                            : bf16                                                ? "bf16"
+                            : fp16                                                ? "fp16"
+                                                                                  : "fp32";
+    if (exchange_import_text(import, "micro-batch-size") != NULL || bf16 || fp16)
+        exchange_import_native(import, "training.precision", precision);
+    const bool half = exchange_import_bool(import, "grad-reduce-in-bf16", false);
+    if (bf16)
+        exchange_import_native(import, "training.gradient_dtype", half ? "bf16" : "fp32");
+}
+
+/* "core_attn mlp" or "[core_attn,mlp]" as a JSON list. */
+static char *module_list(const char *text)
+{
+    g_auto(GStrv) words = g_strsplit_set(text, " ,[]\"'", -1);
+    GString *list = g_string_new("[");
+    for (char **word = words; *word != NULL; word++)
+        if ((*word)[0] != '\0')
+            g_string_append_printf(list, "%s\"%s\"", list->len > 1 ? "," : "", *word);
+    g_string_append_c(list, ']');
+    return g_string_free(list, FALSE);
+}
+
+static void take_recompute(const MegatronNames *names)
+{
+    ExchangeImport *import = names->import;
+    const char *granularity = megatron_text(names, "recompute-granularity", "model.recompute_granularity");
+    const char *method = megatron_text(names, "recompute-method", "model.recompute_method");
+    const char *modules = megatron_text(names, "recompute-modules", "model.recompute_modules");
+    int layers = 1;
+    exchange_import_int(import, names->bridge ? "model.recompute_num_layers" : "recompute-num-layers",
+                        &layers);
+    if (granularity == NULL && names->bridge)
+        return;
+    if (granularity == NULL && !names->bridge) {
+        const bool whole = exchange_import_bool(import, "checkpoint-activations", false);
+        if (exchange_import_bool(import, "recompute-activations", false))
+            granularity = "selective";
+        else if (whole)
+            granularity = "full";
+    }
+    if (granularity == NULL || strcmp(granularity, "null") == 0) {
+        exchange_import_native(import, "training.recompute", "none");
+    } else if (strcmp(granularity, "full") == 0 && g_strcmp0(method, "block") == 0) {
+        g_autofree char *value = g_strdup_printf("{\"mode\":\"full\",\"layers\":%d}", layers);
+        exchange_import_native(import, "training.recompute", value);
+    } else if (strcmp(granularity, "full") == 0) {
+        exchange_import_native(import, "training.recompute", "full");
+    } else {
+        g_autofree char *list = module_list(modules != NULL ? modules : "core_attn");
+        g_autofree char *value = g_strdup_printf("{\"mode\":\"modules\",\"modules\":%s}", list);
+        exchange_import_native(import, "training.recompute",
+                               strcmp(list, "[\"core_attn\"]") == 0 ? "selective" : value);
+    }
+}
+
+static void take_attention(const MegatronNames *names)
+{
+    const char *backend = megatron_text(names, "attention-backend", "model.attention_backend");
+    const OrrJson *now = exchange_import_at(names->import, "execution.attention");
+    const bool flash =
+        now != NULL && orr_json_type(now) == ORR_JSON_TEXT && g_str_has_prefix(orr_json_text(now), "flash");
+    if (backend == NULL && !names->bridge && exchange_import_bool(names->import, "use-flash-attn", false))
+        backend = "flash";
+    if (backend == NULL)
+        return;
+    if (strcmp(backend, "unfused") == 0 || strcmp(backend, "local") == 0)
+        exchange_import_native(names->import, "execution.attention", "unfused");
+    else if (strcmp(backend, "fused") == 0)
+        exchange_import_native(names->import, "execution.attention", "cudnn");
+    else if (strcmp(backend, "flash") == 0 && !flash)
+        exchange_import_native(names->import, "execution.attention", "flash2");
+}
+
+/* Whether weight-gradient GEMMs add to the gradient, as they do unless told otherwise. */
+static bool fuses(const MegatronNames *names)
+{
+    return names->bridge ? exchange_import_bool(names->import, "model.gradient_accumulation_fusion", true)
+                         : !exchange_import_bool(names->import, "no-gradient-accumulation-fusion", false);
+}
+
+/* What a recipe of Megatron-Bridge still switches on beside what its overrides say. */
+static char *bridge_framework(const MegatronNames *names, bool told, int deferred)
+{
+    bool tensor = true, pipeline = true;
+    megatron_switch(names, "tp-comm-overlap", "comm_overlap.tp_comm_overlap", &tensor);
+    megatron_switch(names, "no-overlap-p2p-communication", "model.overlap_p2p_comm", &pipeline);
+    if (tensor && pipeline && !told && fuses(names))
+        return g_strdup("megatron-core");
+    GString *text = g_string_new("{\"preset\": \"megatron-core\"");
+    if (!tensor || !pipeline)
+        g_string_append_printf(text, ", \"defaults\": {\"recipe_overlap\": [%s]}",
+                               tensor     ? "\"tensor\""
+                               : pipeline ? "\"pipeline\""
+                                          : "");
+    if (told)
+        g_string_append_printf(text, ", \"pipeline\": {\"deferred_head_gradients\": %d}", deferred);
+    if (!fuses(names))
+        g_string_append(text, ", \"kernels\": {\"fused_grad_accumulation\": false}");
+    g_string_append_c(text, '}');
+    return g_string_free(text, FALSE);
+}
+
+/* A launch of Megatron-LM itself has on what it names; nothing that NVIDIA's recipes switch on comes by itself. Overrides
+ * of a recipe take away what they switch off. */
+static void take_framework(const MegatronNames *names)
+{
+    bool defers = false;
+    int limit = 0;
+    const bool told = megatron_switch(names, "defer-embedding-wgrad-compute",
+                                      "comm_overlap.defer_embedding_wgrad_compute", &defers);
+    exchange_import_int(names->import,
+                        names->bridge ? "comm_overlap.wgrad_deferral_limit" : "wgrad-deferral-limit", &limit);
+    const int deferred = !defers ? 0 : limit > 0 ? limit : MOST_DEFERRED;
+    g_autofree char *framework =
+        names->bridge
+            ? bridge_framework(names, told, deferred)
+            : g_strdup_printf("{\"preset\": \"megatron-core\", \"defaults\": {\"recipe_overlap\": "
+                              "[]}, \"pipeline\": {\"deferred_head_gradients\": %d}%s}",
+                              deferred,
+                              fuses(names) ? "" : ", \"kernels\": {\"fused_grad_accumulation\": false}");
+    exchange_import_implied(names->import, "execution.framework", framework);
+}
+
+void megatron_take_training(const MegatronNames *names)
+{
+    ExchangeImport *import = names->import;
+    const char *samples = megatron_text(names, "train-samples", NULL);
+    static const char *const same[] = {"dataset.sequence_length", "dataset.seq_length"};
+    for (gsize i = 0; i < G_N_ELEMENTS(same); i++) /* the sequence again */
+        exchange_import_text(import, same[i]);
+    megatron_word(names, "optimizer", "optimizer.optimizer", megatron_optimizers,
+                  (int)G_N_ELEMENTS(megatron_optimizers), &spec_words_optimizer, "training.optimizer");
+    take_precision(names);
+    take_recompute(names);
+    take_attention(names);
+    exchange_import_steps(import, names->bridge ? "train.train_iters" : "train-iters");
+    const int sequence = exchange_import_doc_int(import, "training.sequence_length", 0);
+    char *end = NULL;
+    const double count = samples != NULL ? g_ascii_strtod(samples, &end) : 0;
+    if (count > 0 && sequence > 0 && *end == '\0') {
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        exchange_import_implied(import, "training.tokens",
+                                g_ascii_dtostr(text, sizeof text, count * sequence));
+    }
+    take_framework(names);
+}
