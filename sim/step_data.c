@@ -210,7 +210,9 @@ static void fill_units(const Step *step, int stage)
         sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, again ? gathered_ps : 0);
         sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE,
                        copies_ps(step->spec, gradient_passes(step->spec), count));
-        if (cost_keeps_gathered(step->spec)) { /* the product's own gradient, before it is added to the sum */
+        if (cost_keeps_gathered(step->spec) ||
+            cost_shards_by_chunk(
+                step->spec)) { /* the product's own gradient, before it is added to the sum */
             segment->backward_temp_bytes += step_bytes(count * cost_weight_wire_bytes(step->spec));
         }
         segment->gathered_param_bytes = step_bytes(count * cost_weight_wire_bytes(step->spec));

@@ -124,6 +124,56 @@ static void test_sharded_traffic(void)
     }
 }
 
+/* All micro-batches pass a chunk before the next: weights come once a chunk and pass, but those of the last unit, which
+ * are there when its backward begins; gradients leave once a chunk. Two chunks are gathered at most, one with no gather ahead. */
+static void test_sharded_chunks(void)
+{
+    enum { UNITS = 3, CHUNKS = 2, MICROBATCHES = 4, WEIGHTS = 1000, GRADIENTS = 10 };
+    static const struct {
+        int prefetch, gathers, reduces;
+        int64_t weights_bytes, gradients_bytes;
+    } CASES[] = {
+        {1, CHUNKS * 2 * UNITS - 1, CHUNKS * UNITS, 2 * UNITS * WEIGHTS, (2 * UNITS - 1) * GRADIENTS},
+        {0, CHUNKS * 2 * UNITS - 1, CHUNKS * UNITS, UNITS * WEIGHTS, UNITS * GRADIENTS},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        OrrArena *arena = orr_arena_new();
+        SimPlan plan =
+            fixture_plan(arena, &(Pipeline){"breadth-first", 1, CHUNKS, MICROBATCHES, 0, 1, 1, 1, 0, 0});
+        for (int s = 0; s < CHUNKS; s++) {
+            plan.stages[s].segment_count = UNITS;
+            plan.stages[s].segments = ORR_ARENA_NEW(arena, SimSegment, UNITS);
+            for (int u = 0; u < UNITS; u++) {
+                SimSegment *segment = &plan.stages[s].segments[u];
+                segment->forward = fixture_work(SIM_PART_COMPUTE, 3);
+                segment->backward_input = fixture_work(SIM_PART_COMPUTE, 6);
+                segment->gathered_param_bytes = WEIGHTS;
+                segment->unsharded_grad_bytes = GRADIENTS;
+            }
+        }
+        set_data_comm(&plan, 9, 13); /* longer than a unit's pass, shorter than all micro-batches' */
+        plan.zero = 3;
+        plan.overlap_grad_reduce = plan.reshard_after_forward = plan.whole_chunks = true;
+        plan.prefetch_units = CASES[i].prefetch;
+        const SimResult result = fixture_run(&plan, false, arena, NULL);
+        int64_t weights_bytes = 0, gradients_bytes = 0;
+        for (int64_t k = 0; k < result.level_count; k++) {
+            weights_bytes = MAX(weights_bytes, result.levels[k].bytes[SIM_MEM_WEIGHTS]);
+            gradients_bytes = MAX(gradients_bytes, result.levels[k].bytes[SIM_MEM_GRADIENTS]);
+        }
+        g_assert_cmpint(count_spans(&result, SIM_TAG_PARAM_GATHER), ==, CASES[i].gathers);
+        g_assert_cmpint(count_spans(&result, SIM_TAG_GRAD_REDUCE), ==, CASES[i].reduces);
+        g_assert_cmpint(weights_bytes, ==, CASES[i].weights_bytes);
+        g_assert_cmpint(gradients_bytes, ==, CASES[i].gradients_bytes);
+        if (plan.prefetch_units >
+            0) /* all but the first chunk's gathers and the last one's reductions is hidden */
+            g_assert_cmpint(result.step_ps, ==,
+                            3 * 9 + 3 + (CHUNKS * MICROBATCHES - 1) * UNITS * 3 +
+                                CHUNKS * MICROBATCHES * UNITS * 6 + 2 * (13 - 6) + 13);
+        orr_arena_free(arena);
+    }
+}
+
 /* Reductions beside the backward: finish_k = max(finish_{k-1}, ready_k) + r; else all of them after it. */
 static void test_grad_reduce(void)
 {
@@ -334,6 +384,7 @@ static SimPlan random_plan(GRand *random, OrrArena *arena, bool rates)
     plan.reduce_each_microbatch = plan.zero >= 2 && fixture_random(random, 0, 1);
     plan.reshard_after_forward = fixture_random(random, 0, 1);
     plan.reshard_after_backward = fixture_random(random, 0, 1);
+    plan.whole_chunks = sim_schedule_has(schedule, SIM_TRAIT_WHOLE_CHUNKS) && !plan.reduce_each_microbatch;
     plan.one_data_stream = fixture_random(random, 0, 1);
     plan.prefetch_units = (int)fixture_random(random, 0, 2);
     plan.p2p_blocking = fixture_random(random, 0, 3) == 0;
@@ -505,6 +556,7 @@ int main(int argc, char **argv)
     g_test_add_func("/program/sharded", test_sharded);
     g_test_add_func("/program/sharded-one-queue", test_sharded_one_queue);
     g_test_add_func("/program/sharded-traffic", test_sharded_traffic);
+    g_test_add_func("/program/sharded-chunks", test_sharded_chunks);
     g_test_add_func("/program/grad-reduce", test_grad_reduce);
     g_test_add_func("/program/param-gather", test_param_gather);
     g_test_add_func("/program/step-end", test_step_end);
