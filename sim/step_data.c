@@ -15,12 +15,16 @@ static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, Co
 
 /* One kind of parameters: dense ones are replicated over data x context, those of experts over what expert parallelism
  * leaves of data x context x tensor. ZeRO shards within neighbours of either; hybrid sharding all-reduces each
- * shard over the replicas of the shard group behind its reduce-scatter. */
+ * shard over the replicas of the shard group behind its reduce-scatter. Where ranks own tensors whole, n owners of 1/n
+ * of the bytes broadcast in turn: the bytes of an all-gather, n times its latency. Source: [Rajbhandari2020] */
 static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ranks, double bytes, int pieces)
 {
     const int replicas = cost_group(spec, ranks).ranks;
     const int shard = op == COST_ALL_REDUCE ? replicas : cost_shard_degree(spec, replicas);
-    SimWork work = in_pieces(spec, op, bytes, cost_group_part(spec, ranks, 1, shard), pieces);
+    const bool by_owner = op == COST_ALL_GATHER && spec->parallel.zero >= 3 &&
+                          spec->execution.framework.data_parallel.gathers_by_broadcast;
+    SimWork work = in_pieces(spec, by_owner ? COST_BROADCAST : op, bytes,
+                             cost_group_part(spec, ranks, 1, shard), by_owner ? pieces * shard : pieces);
     if (op == COST_REDUCE_SCATTER && shard < replicas) {
         const SimWork again = in_pieces(spec, COST_ALL_REDUCE, bytes / shard,
                                         cost_group_part(spec, ranks, shard, replicas / shard), pieces);
