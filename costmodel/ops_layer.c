@@ -2,17 +2,14 @@
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 
-/* A layer whose experts are not as many as the others'. */
 static void push_moe(const CostShape *shape, int layer, CostPass pass, int input, CostOps *ops)
 {
-    const int experts = cost_layer_experts(&shape->spec->model, layer);
-    if (experts == shape->spec->model.moe.experts) {
+    Spec other;
+    CostShape other_shape;
+    if (!cost_layer_spec(shape->spec, layer, &other)) {
         cost_ops_moe(shape, pass, input, ops);
         return;
     }
-    Spec other = *shape->spec;
-    CostShape other_shape;
-    other.model.moe.experts = experts;
     cost_shape_init(&other_shape, &other);
     cost_ops_moe(&other_shape, pass, input, ops);
 }

@@ -29,6 +29,7 @@ static const SpecHfFamily families[] = {
     {.type = "glm4", .extra_norms = 2},
     {.type = "glm4_moe", .kind = SPEC_HF_GLM_MOE},
     {.type = "llama4_text", .kind = SPEC_HF_LLAMA4},
+    {.type = "hunyuan_v1_moe", .kind = SPEC_HF_HUNYUAN, .qk_norm = true},
     {.type = "phi", .biases = "all", .plain_mlp = true, .layernorm = true, .parallel = true},
     {.type = "phi3", .biases = "none"},
     {.type = "phimoe", .kind = SPEC_HF_MIXTRAL, .layernorm = true},

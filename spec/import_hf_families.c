@@ -136,6 +136,61 @@ static void import_groups(SpecHf *import)
     spec_hf_put(import, "router_top_groups", top);
 }
 
+/* The layer's number under the first of `keys` that is there: one for all, or a list of one a layer. */
+static int64_t of_layer(SpecHf *import, const char *keys, int64_t layer)
+{
+    g_auto(GStrv) names = g_strsplit(keys, "|", -1);
+    for (int i = 0; names[i] != NULL; i++) {
+        const OrrJson *node = spec_hf_find(import, names[i]), *list = node;
+        if (node == NULL)
+            continue;
+        if (orr_json_type(node) == ORR_JSON_LIST)
+            for (node = orr_json_first(list); node != NULL && layer > 0; layer--)
+                node = orr_json_next(node);
+        const double value =
+            node != NULL && orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : -1;
+        if (value >= 1 && value <= 1e9 && !(floor(value) < value))
+            return (int64_t)value;
+        spec_hf_fail(import, names[i], list, "a whole number, or a list of one a layer");
+        return -1;
+    }
+    spec_hf_fail(import, names[0], NULL, "a whole number, or a list of one a layer");
+    return -1;
+}
+
+/* Hunyuan: experts and top-k are one for all layers or a list; a shared expert in each, all of the MLP's width. */
+static void import_hunyuan_moe(SpecHf *import)
+{
+    static const char experts[] = "num_experts", top_k[] = "moe_topk";
+    const int64_t layers = spec_hf_whole(import, "num_hidden_layers", -1);
+    int64_t most = 0, fewest_tried = G_MAXINT64;
+    for (int64_t layer = 0; layer < layers && layer < 100000 && !import->failed; layer++) {
+        most = MAX(most, of_layer(import, experts, layer));
+        fewest_tried = MIN(fewest_tried, of_layer(import, top_k, layer));
+    }
+    if (import->failed)
+        return;
+    orr_jw_begin(&import->out, "moe", '{');
+    spec_hf_put(import, "experts", most);
+    spec_hf_put(import, "top_k", fewest_tried);
+    spec_hf_put_required(import, "expert_ffn_hidden", "intermediate_size");
+    spec_hf_put(import, "shared_experts", 1);
+    orr_jw_begin(&import->out, "by_layer", '[');
+    for (int64_t layer = 0, end = 0; layer < layers; layer = end) {
+        const int64_t own = of_layer(import, experts, layer), tried = of_layer(import, top_k, layer);
+        for (end = layer + 1;
+             end < layers && of_layer(import, experts, end) == own && of_layer(import, top_k, end) == tried;)
+            end++;
+        orr_jw_begin(&import->out, NULL, '{');
+        spec_hf_put(import, "layers", end - layer);
+        spec_hf_put(import, "experts", own);
+        spec_hf_put(import, "top_k", tried);
+        orr_jw_end(&import->out, '}');
+    }
+    orr_jw_end(&import->out, ']');
+    orr_jw_end(&import->out, '}');
+}
+
 static void import_moe(SpecHf *import, SpecHfKind kind)
 {
     const int64_t experts = spec_hf_whole(import, "n_routed_experts|num_experts|num_local_experts", -1);
@@ -264,7 +319,9 @@ void spec_hf_llama(SpecHf *import, const SpecHfFamily *family)
     orr_jw_number(&import->out, "dropout_frac", dropout(import));
     spec_hf_put(import, "mtp_layers", spec_hf_whole(import, "num_nextn_predict_layers", 0));
     import_window(import);
-    if (moe)
+    if (family->kind == SPEC_HF_HUNYUAN)
+        import_hunyuan_moe(import);
+    else if (moe)
         import_moe(import, family->kind);
     if (family->kind == SPEC_HF_DEEPSEEK)
         import_mla(import);

@@ -23,7 +23,8 @@ typedef enum {
     SPEC_HF_DEEPSEEK,
     SPEC_HF_GPT_OSS,
     SPEC_HF_GLM_MOE,
-    SPEC_HF_LLAMA4
+    SPEC_HF_LLAMA4,
+    SPEC_HF_HUNYUAN
 } SpecHfKind;
 
 typedef struct SpecHfFamily {

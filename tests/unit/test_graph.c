@@ -46,6 +46,13 @@ static SpecModel random_model(GRand *rand)
                               .layer_step = 2,
                               .late_layers = coin(rand) ? 2 : 0,
                               .late_experts = 32};
+        if (model.moe.late_layers == 0 && coin(rand)) {
+            model.moe.run_count = 2;
+            model.moe.run[0] =
+                (SpecMoeRun){.layers = 1, .experts = 64, .top_k = 4, .expert_ffn_hidden = 256, .kind = 1};
+            model.moe.run[1] =
+                (SpecMoeRun){.layers = 2, .experts = 8, .top_k = 1, .expert_ffn_hidden = 768, .kind = 2};
+        }
         model.moe.shared_experts = coin(rand);
         model.moe.shared_expert_ffn_hidden = 1024;
     }
@@ -92,9 +99,10 @@ static double expert_bytes(const Spec *spec, const CostShape *shape, int layer)
 {
     const SpecMoe *moe = &spec->model.moe;
     const double own = shape->tokens / shape->tensor, wide = spec->model.gated_mlp ? 6 : 4;
-    const double experts = cost_layer_experts(&spec->model, layer), rows = own * moe->top_k;
+    const SpecMoeRun ours = cost_layer_moe(&spec->model, layer);
+    const double experts = ours.experts, rows = own * ours.top_k;
     const double shared = moe->shared_experts > 0 ? moe->shared_expert_ffn_hidden / shape->tensor : 0;
-    return 8 * own * experts + rows * (2 * shape->hidden + wide * moe->expert_ffn_hidden) +
+    return 8 * own * experts + rows * (2 * shape->hidden + wide * ours.expert_ffn_hidden) +
            wide * shape->tokens * shared;
 }
 
