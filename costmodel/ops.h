@@ -155,6 +155,11 @@ void cost_keep(CostOps *ops, CostTensor tensor);
 double cost_kept_input_bytes(const CostShape *shape, double element_bytes);
 /* Bytes of an element that a linear layer keeps of its input: 8-bit recipes keep the cast operand. */
 double cost_kept_element_bytes(const CostShape *shape);
+/* Products of 8- or 4-bit integers. */
+static inline bool cost_is_integer(const CostShape *shape)
+{
+    return shape->linear_dtype == SPEC_INT8 || shape->linear_dtype == SPEC_INT4;
+}
 /* A linear layer [tokens, in] -> [tokens, out] in one pass; returns the GEMM's index. */
 int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, CostModule module, CostPass pass,
                      double tokens, double in, double out, SpecDtype dtype);

@@ -149,6 +149,9 @@ static int push_expert_gemm(const CostShape *shape, CostOps *ops, const char *na
                                          experts, shape->linear_dtype);
     } else {
         const double n = pass == COST_FORWARD ? out : in, k = pass == COST_FORWARD ? in : out;
+        if (cost_is_integer(shape)) {
+            cost_push_weight_cast(shape, ops, COST_MODULE_MOE, pass, experts * in * out);
+        }
         if (!fused_mlp(shape)) {
             cost_push_scales(shape, ops, COST_MODULE_MOE, (const double[]){rows, n, k}, experts);
         }
