@@ -36,6 +36,7 @@ static SpecModel random_model(GRand *rand)
                        .biases = coin(rand) ? SPEC_BIASES_ALL : SPEC_BIASES_NONE,
                        .causal = true};
     model.dropout_frac = coin(rand) ? 0.1 : 0;
+    model.qk_norm = coin(rand);
     model.attention_window_tokens = coin(rand) ? 512 : 0;
     model.attention_window_every = 2;
     if (coin(rand)) { /* experts in every second layer from the third on; those of the last two are more */
@@ -120,7 +121,8 @@ static double layer_bytes(const Spec *spec, const CostShape *shape, int layer)
 {
     const double inputs = shape->part_tokens * shape->hidden * (spec->model.dropout_frac > 0 ? 10 : 8);
     const double heads = 2 * shape->tokens * (2 * shape->heads + 2 * shape->kv_heads) * shape->head_dim;
-    return inputs + heads + core_bytes(spec, shape) +
+    const double normed = 2 * shape->tokens * (shape->heads + shape->kv_heads) * shape->head_dim;
+    return inputs + heads + (spec->model.qk_norm ? normed : 0) + core_bytes(spec, shape) +
            (cost_layer_has_experts(&spec->model, layer) ? expert_bytes(spec, shape, layer)
                                                         : dense_bytes(spec, shape));
 }
@@ -159,7 +161,7 @@ static void gpt(void)
         Spec spec = random_spec(rand);
         SpecModel *model = &spec.model;
         model->kv_heads = model->heads, model->ffn_hidden = 4 * model->hidden;
-        model->gated_mlp = false, model->dropout_frac = 0.1, model->moe = (SpecMoe){0};
+        model->gated_mlp = model->qk_norm = false, model->dropout_frac = 0.1, model->moe = (SpecMoe){0};
         spec.parallel.context = 1;
         spec.execution.attention = SPEC_ATTENTION_UNFUSED;
         spec.execution.framework.kernels.fused_softmax = true;
