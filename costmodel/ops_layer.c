@@ -81,28 +81,31 @@ void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
     }
 }
 
-/* What the join reads: the embedding of the next token and the last hidden state, each before and behind its norm. */
-static void keep_join(const CostShape *shape, int norms, int gemm, CostOps *ops)
+/* What the join reads, and the embedding of the next token before its norm. The hidden state before its own is what the head
+ * or module before keeps. */
+static void keep_join(const CostShape *shape, int norm, int input, int gemm, CostOps *ops)
 {
-    const double elements = shape->part_tokens * shape->hidden;
-    for (int norm = norms; norm < norms + 2 && norm < gemm; norm++) {
-        cost_keep(ops, (CostTensor){norm == norms ? "mtp embedding" : "mtp hidden state", elements * shape->element_bytes,
-                                    COST_OUTSIDE, .kept_by = norm, .weight_grad = true});
+    if (norm < input) {
+        cost_keep(ops,
+                  (CostTensor){"mtp embedding", shape->part_tokens * shape->hidden * shape->element_bytes,
+                               COST_OUTSIDE, .kept_by = norm, .weight_grad = true});
     }
-    cost_keep(ops, (CostTensor){"mtp join input", 2 * cost_kept_input_bytes(shape, cost_kept_element_bytes(shape)),
-                                norms < gemm ? norms + 1 : COST_OUTSIDE, .kept_by = gemm, .weight_grad = true});
+    cost_keep(ops,
+              (CostTensor){"mtp join input", 2 * cost_kept_input_bytes(shape, cost_kept_element_bytes(shape)),
+                           norm < input ? input : COST_OUTSIDE, .kept_by = gemm, .weight_grad = true});
 }
 
 void cost_ops_mtp(const CostShape *shape, CostPass pass, CostOps *ops)
 {
-    const int norms = ops->count;
+    const int norm = ops->count;
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    const int input = ops->count - 1;
     const int gemm = cost_push_linear(shape, ops, "mtp join", COST_MODULE_MLP_LINEAR, pass, shape->tokens,
                                       2 * shape->hidden, shape->hidden / shape->tensor, shape->linear_dtype);
     cost_push_tensor_in(shape, ops, pass, COST_MODULE_MLP_LINEAR, gemm);
     if (pass == COST_FORWARD) {
-        keep_join(shape, norms, gemm, ops);
+        keep_join(shape, norm, input, gemm, ops);
     }
     cost_ops_layer(shape, shape->spec->model.layers - 1, pass, ops);
 }

@@ -292,6 +292,25 @@ static void multi_token(void)
     g_assert_cmpfloat(cost_flops(&spec, NULL, 0).recompute, ==, without / 4);
 }
 
+/* Besides its layer a module keeps the next token's embedding before the norm and both halves of what the join reads. */
+static void multi_token_kept(void)
+{
+    GRand *rand = g_rand_new_with_seed(17);
+    for (int round = 0; round < 200; round++) {
+        Spec spec = random_spec(rand);
+        CostShape shape;
+        CostGraph module;
+        spec.model.mtp_layers = 1;
+        spec.training.recompute.mode = SPEC_RECOMPUTE_NONE;
+        cost_shape_init(&shape, &spec);
+        cost_graph(&shape, cost_ops_mtp, &module);
+        const double join = cost_activations(&shape, &module, COST_RECOMPUTE_OP_NONE).kept_bytes -
+                            layer_bytes(&spec, &shape, spec.model.layers - 1);
+        g_assert_cmpfloat_with_epsilon(join / (3 * 2 * shape.part_tokens * shape.hidden), 1, 1e-9);
+    }
+    g_rand_free(rand);
+}
+
 /* torchtitan's per-op policy with linear layers apart: of query, key, value, output, gate, up and down it runs the second, fourth
  * and sixth again, and drops what those alone wrote; of one product for several there is no half. */
 static void every_second_product(void)
@@ -344,6 +363,7 @@ int main(int argc, char **argv)
     g_test_add_func("/graph/recomputed", recomputed);
     g_test_add_func("/graph/hardware-flops", hardware_flops);
     g_test_add_func("/graph/multi-token", multi_token);
+    g_test_add_func("/graph/multi-token-kept", multi_token_kept);
     g_test_add_func("/graph/every-second-product", every_second_product);
     g_test_add_func("/graph/many-layers", many_layers);
     return g_test_run();
