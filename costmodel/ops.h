@@ -215,8 +215,8 @@ int cost_push_attention_core(const CostShape *shape, int layer, CostPass pass, c
 /* `input`: the op that writes the block's input, for what the forward keeps of it. */
 void cost_ops_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops);
 void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops);
-/* Gradients alive at the widest point of an MLP's backward. */
-double cost_gradient_working_bytes(const CostShape *shape);
+/* Gradients alive at the widest point of an MLP's backward: of `rows` tokens, or rows of experts, of an inner `width`. */
+double cost_gradient_working_bytes(const CostShape *shape, double rows, double width);
 /* Rows that the routed experts of the average rank work on: top_k copies of its own tokens, padded to capacity. */
 double cost_routed_rows(const CostShape *shape);
 /* An MLP's activation over `elements` of its intermediate size. */

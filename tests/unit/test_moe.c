@@ -544,6 +544,23 @@ static void pyramid(void)
           1); /* the router's */
 }
 
+/* Gradients at the widest point of the experts' backward are those of their rows and width, whatever a dense layer's are. */
+static void working_set(void)
+{
+    Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
+    CostShape shape;
+    cost_shape_init(&shape, &spec);
+    const double rows = cost_routed_rows(&shape) * shape.expert_load;
+    for (int wide = 1; wide <= 4; wide *= 4) {
+        spec.model.ffn_hidden *= wide;
+        const CostOps ops = moe_ops(&spec, COST_BACKWARD_INPUT);
+        double most = 0;
+        for (int i = 0; i < ops.count; i++)
+            most = fmax(most, ops.op[i].temp_bytes);
+        CLOSE(most, 2 * rows * (3.0 * spec.model.moe.expert_ffn_hidden + spec.model.hidden), 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -563,5 +580,6 @@ int main(int argc, char **argv)
     g_test_add_func("/moe/activation-inside-products", activation_inside_products);
     g_test_add_func("/moe/biased-experts", biased_experts);
     g_test_add_func("/moe/pyramid", pyramid);
+    g_test_add_func("/moe/working-set", working_set);
     return g_test_run();
 }
