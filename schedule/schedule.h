@@ -49,7 +49,6 @@ typedef struct SimScheduleShape {
     int chunks;       /* v, stages a rank */
     int microbatches; /* m */
     int group;        /* micro-batches a group of the interleaved schedule; 0: p */
-    int extra_warmup; /* interleaved: one more forward when expert communication overlaps */
 } SimScheduleShape;
 
 /* Of one micro-batch on a stage, without a pass in pieces. */
