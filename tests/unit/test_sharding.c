@@ -152,6 +152,15 @@ static void broadcasts(void)
                                    1, 1e-6);
 }
 
+/* Clipping reads and scales every gradient before the update, and all ranks wait for the norm. */
+static void clipping(void)
+{
+    const Ran clipped = RUN("parallel.zero=1"),
+              free = RUN("parallel.zero=1", "execution.framework.optimizer.grad_norm_clip=false");
+    g_assert_cmpfloat(clipped.step_s, >, free.step_s);
+    g_assert_cmpfloat(clipped.peak, ==, free.peak);
+}
+
 /* Buckets start before the backward is over; one bucket for all waits for its end. */
 static void buckets(void)
 {
@@ -259,6 +268,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/accumulation", accumulation);
     g_test_add_func("/sharding/whole-chunks", whole_chunks);
     g_test_add_func("/sharding/broadcasts", broadcasts);
+    g_test_add_func("/sharding/clipping", clipping);
     g_test_add_func("/sharding/buckets", buckets);
     g_test_add_func("/sharding/hook-buckets", hook_buckets);
     g_test_add_func("/sharding/hybrid", hybrid);
