@@ -2,7 +2,7 @@
 _orrery() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=
     if [ "$COMP_CWORD" -eq 1 ]; then
-        words='run explain search plan campaign sweep compare plot validate collective calibrate list export import help --version'
+        words='run explain search plan campaign sweep compare plot validate collective calibrate list report export import help --version'
     else
         case $before in
         --format) words='text json csv' ;;
@@ -22,11 +22,12 @@ _orrery() {
             collective:-*) words='--op --bytes --ranks --cluster --algorithm --fidelity --topology --routing --seed --dims --order --segments --root --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
+            report:-*) words='--compare --no-search --max-seconds --memory-reserve --set --output --quiet --help' ;;
             export:-*) words='--to --launch --set --output --quiet --help' ;;
             import:-*) words='--from --base --set --output --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;
             list:*) words='models accelerators clusters frameworks schedules collectives topologies faults storage' ;;
-            help:*) words='run explain search plan campaign sweep compare plot validate collective calibrate list export import help '$(orrery help --keys 2>/dev/null) ;;
+            help:*) words='run explain search plan campaign sweep compare plot validate collective calibrate list report export import help '$(orrery help --keys 2>/dev/null) ;;
             esac ;;
         esac
     fi

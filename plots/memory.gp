@@ -9,7 +9,7 @@ set yrange [0:top]
 set multiplot
 set label 1 heading at screen 0.07, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
 set label 2 caption at screen 0.07, screen 1.0 - 52.0/height left textcolor rgb '#555555'
-colours = '#0072B2 #56B4E9 #333333 #E69F00 #CC79A7 #DDDDDD'
+colours = '#0072B2 #56B4E9 #7A6A9B #E69F00 #CC79A7 #DDDDDD'
 kinds = "weights gradients optimizer activations workspace 'reserved besides'"
 columns = 'weights_gib gradients_gib optimizer_gib activations_gib workspace_gib reserved_besides_gib'
 of(rank) = column('rank') == int(rank) ? column('time') : NaN

@@ -36,7 +36,7 @@ static const PlotKind kinds[PLOT_KINDS] = {
     [KIND_SEND] = {"pipeline send", "#56B4E9", false, false},
     [KIND_DATA] = {"data comm", "#CC79A7", false, false},
     [KIND_OFFLOAD] = {"offload", "#7F5F3F", true, false},
-    [KIND_OPTIMIZER] = {"optimizer", "#333333", true, false},
+    [KIND_OPTIMIZER] = {"optimizer", "#7A6A9B", true, false},
     [KIND_OTHER] = {"other", "#D55E00", false, false},
 };
 
