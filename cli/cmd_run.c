@@ -1,16 +1,19 @@
 /* cli/cmd_run.c - orrery run: one training step of one scenario. */
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/simulate.h"
+#include "plots/plots.h"
+#include "report/page.h"
 
 #define MAX_STEPS 1000
 
 typedef struct RunArgs {
     CliArgs common;
     char *trace, *memory, *by, *steps, *kernels, *memory_reserve;
-    gboolean unfold, check, verbose;
+    gboolean unfold, check, verbose, timeline;
 } RunArgs;
 
 static void write_report(const Report *report, CliFormat format, GString *out)
@@ -31,7 +34,7 @@ static void write_report(const Report *report, CliFormat format, GString *out)
 
 static unsigned recording(const RunArgs *args)
 {
-    const bool spans = args->trace != NULL || args->by != NULL || args->steps != NULL;
+    const bool spans = args->timeline || args->trace != NULL || args->by != NULL || args->steps != NULL;
     return (args->trace != NULL || args->memory != NULL ? (unsigned)SIM_RECORD_LEVELS : 0u) |
            (spans ? (unsigned)SIM_RECORD_SPANS : 0u);
 }
@@ -80,6 +83,17 @@ static void write_memory(const Report *report, const MemoryWanted *wanted, GStri
         report_write_memory(report, wanted->steps, out);
 }
 
+/* On a terminal unless NO_COLOR is set; anywhere with CLICOLOR_FORCE, as `watch --color` needs. */
+static bool paints(const char *output)
+{
+    const char *no = g_getenv("NO_COLOR"), *force = g_getenv("CLICOLOR_FORCE");
+    if (no != NULL && no[0] != '\0')
+        return false;
+    if (force != NULL && force[0] != '\0' && !g_str_equal(force, "0"))
+        return true;
+    return output == NULL && isatty(STDOUT_FILENO) != 0;
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
@@ -96,6 +110,10 @@ static bool run(const CliArgs *common, GError **error)
     outputs[count++] = (CliOutput){"the report", common->output, text};
     LedgerReserveAsk reserve;
     MemoryWanted wanted;
+    if (args->timeline && common->format != CLI_FORMAT_TEXT)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "run: --timeline is for people; leave --format out, or take --trace or 'orrery plot'");
     if (!ledger_reserve_parse(args->memory_reserve, &reserve, error) || !read_wanted(args, &wanted, error) ||
         !cli_outputs_check(outputs, count, error))
         return false;
@@ -120,6 +138,8 @@ static bool run(const CliArgs *common, GError **error)
     if (args->kernels != NULL)
         report_write_kernels(report, kernels);
     write_report(report, common->format, text);
+    if (args->timeline)
+        plot_terminal(report, report_page_width(), paints(common->output), text);
     const bool ok = cli_outputs_write(outputs, count, error);
     if (ok && args->check)
         cli_note(common->quiet, "orrery: every invariant holds for %d ranks and %" G_GINT64_FORMAT " ops",
@@ -143,6 +163,8 @@ static const CliFlag flags[] = {
     CLI_FLAG_MEMORY_RESERVE(RunArgs),
     {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},
+    {"timeline", CLI_FLAG_SWITCH, offsetof(RunArgs, timeline), NULL,
+     "in text, also draw what every pipeline rank does when, as wide as the terminal"},
     {"verbose", CLI_FLAG_SWITCH, offsetof(RunArgs, verbose), NULL, "in text, every field that was defaulted"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},
 };

@@ -92,6 +92,24 @@ static HtmlCell search_cell(const char *path, char **sets, int tensor, int pipel
     return cell;
 }
 
+/* The scenario itself may hold values that no search tries, or use the reserve. */
+static void keep_better(const Report *report, HtmlCell *cell)
+{
+    const SpecParallel *parallel = &report->spec->parallel;
+    if (cell->tensor != parallel->tensor || cell->pipeline != parallel->pipeline || !report->fits ||
+        (cell->fits && cell->mfu >= report->mfu))
+        return;
+    g_free(cell->words);
+    *cell = (HtmlCell){.tensor = cell->tensor,
+                       .pipeline = cell->pipeline,
+                       .found = true,
+                       .fits = true,
+                       .mfu = report->mfu,
+                       .step_s = (double)report->step_ps * 1e-12,
+                       .reserved_bytes = report->reserved_bytes,
+                       .words = g_strdup("this scenario")};
+}
+
 static void add_front(const char *path, char **sets, double reserve_bytes, double seconds, CliOthers *others)
 {
     g_autofree Spec *spec = g_new0(Spec, 1);
@@ -138,8 +156,9 @@ CliOthers cli_report_search(const char *path, char **sets, const Report *report,
     if (others.front->len == 0)
         return others;
     for (int i = 0; i < cells; i++) {
-        const HtmlCell cell = search_cell(path, wide, tensors[i / pipeline_count],
-                                          pipelines[i % pipeline_count], reserve_bytes, seconds / 2 / cells);
+        HtmlCell cell = search_cell(path, wide, tensors[i / pipeline_count], pipelines[i % pipeline_count],
+                                    reserve_bytes, seconds / 2 / cells);
+        keep_better(report, &cell);
         g_array_append_val(others.cells, cell);
         if (shows)
             fprintf(stderr, "\r\033[Ksearching: %d of %d pairs%s", i + 1, cells,

@@ -22,6 +22,7 @@ complete -c orrery -n '__fish_seen_subcommand_from run' -l steps -x -d '--memory
 complete -c orrery -n '__fish_seen_subcommand_from run' -l kernels -r -d 'also write every kernel and collective of a layer, the embedding and the head as CSV: size, seconds, FLOP/s'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l memory-reserve -x -d 'memory of a GPU to keep free, as 0.1 or "8 GiB" (default: what 98 % of published runs took beyond their prediction)'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l unfold -d 'simulate every rank on its own instead of one of each kind (same answer, slower)'
+complete -c orrery -n '__fish_seen_subcommand_from run' -l timeline -d 'in text, also draw what every pipeline rank does when, as wide as the terminal'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l verbose -d 'in text, every field that was defaulted'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l check -d 'verify the invariants of the simulated step'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'

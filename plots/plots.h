@@ -16,6 +16,8 @@ typedef struct PlotTarget {
 
 /* Timeline of the pipeline; needs spans. */
 bool plot_pipeline(const Report *report, const PlotTarget *target, GError **error);
+/* The same in characters, `width` columns; `colour`: painted with ANSI sequences. Needs spans. */
+void plot_terminal(const Report *report, int width, bool colour, GString *out);
 /* Memory over the step and at its peak; needs levels. */
 bool plot_memory(const Report *report, const PlotTarget *target, GError **error);
 /* From the peak down to the model FLOP/s. */

@@ -1,5 +1,5 @@
 /* tests/cli/test_cli_report.c - `orrery report`: the page needs nothing beside it, holds every figure, says what `run` says, and
- * shows no text of the user's as markup. Where there is a Chromium, that loads it at two widths.
+ * shows no text of the user's as markup. Where there is a Chromium, that loads it at two widths. Also `run --timeline`.
  */
 #include <math.h>
 #include <string.h>
@@ -185,6 +185,39 @@ static void test_in_chromium(void)
     cli_scratch_free(folder);
 }
 
+/* The timeline in characters: as wide as asked, painted only where colours are wanted, every pass of a roomy step numbered. */
+static void test_timeline(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/deepseek-v3-pair.json");
+    for (int width = 60; width <= 140; width += 40) {
+        g_autofree char *columns = g_strdup_printf("%d", width);
+        g_setenv("COLUMNS", columns, TRUE);
+        CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--timeline"));
+        cli_assert_done(&run, "timeline");
+        const char *at = strstr(run.out, "The step, a row a pipeline rank");
+        g_assert_nonnull(at);
+        g_assert_null(strchr(run.out, '\033'));
+        g_auto(GStrv) lines = g_strsplit(at, "\n", -1);
+        for (int i = 1; i <= 9; i++)
+            g_assert_cmpint((int)g_utf8_strlen(lines[i], -1), ==, width);
+        cli_run_clear(&run);
+    }
+    g_setenv("CLICOLOR_FORCE", "1", TRUE);
+    CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--timeline"));
+    g_assert_nonnull(strstr(run.out, "\033[48;5;25m"));
+    cli_run_clear(&run);
+    g_setenv("NO_COLOR", "1", TRUE);
+    run = cli_run(NULL, CLI_WORDS("run", path, "--timeline"));
+    g_assert_null(strchr(run.out, '\033'));
+    cli_run_clear(&run);
+    g_unsetenv("NO_COLOR");
+    g_unsetenv("CLICOLOR_FORCE");
+    g_unsetenv("COLUMNS");
+    run = cli_run(NULL, CLI_WORDS("run", path, "--timeline", "--format", "json"));
+    cli_assert_refused(&run, "json", "--timeline");
+    cli_run_clear(&run);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -195,6 +228,7 @@ int main(int argc, char **argv)
     g_test_add_func("/report/others", test_others);
     g_test_add_func("/report/size", test_size);
     g_test_add_func("/report/refused", test_refused);
+    g_test_add_func("/timeline", test_timeline);
     g_test_add_func("/report/in-chromium", test_in_chromium);
     return g_test_run();
 }
