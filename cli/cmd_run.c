@@ -94,6 +94,16 @@ static bool paints(const char *output)
     return output == NULL && isatty(STDOUT_FILENO) != 0;
 }
 
+/* $COLUMNS also on a pipe, which `watch` is. */
+static int timeline_width(void)
+{
+    const char *columns = g_getenv("COLUMNS");
+    guint64 width = 0;
+    return columns != NULL && g_ascii_string_to_unsigned(columns, 10, 40, 400, &width, NULL)
+               ? (int)width
+               : report_page_width();
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
@@ -139,7 +149,7 @@ static bool run(const CliArgs *common, GError **error)
         report_write_kernels(report, kernels);
     write_report(report, common->format, text);
     if (args->timeline)
-        plot_terminal(report, report_page_width(), paints(common->output), text);
+        plot_terminal(report, timeline_width(), paints(common->output), text);
     const bool ok = cli_outputs_write(outputs, count, error);
     if (ok && args->check)
         cli_note(common->quiet, "orrery: every invariant holds for %d ranks and %" G_GINT64_FORMAT " ops",
