@@ -1,7 +1,8 @@
 /* base/file.c - whole files, hashes, and the folder of presets. */
-#define _XOPEN_SOURCE 700 /* realpath */
+#define _GNU_SOURCE /* realpath, dladdr */
 #include "base/file.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -130,6 +131,30 @@ char *orr_hash_text(const char *data, size_t length)
     return hex;
 }
 
+/* The file that holds this code: the program, or the library that another program has loaded; g_free. */
+static char *own_file(void)
+{
+    Dl_info info;
+    return dladdr(__func__, &info) != 0 && info.dli_fname != NULL
+               ? g_canonicalize_filename(info.dli_fname, NULL)
+               : NULL;
+}
+
+/* Presets as installations place them as seen from a file, which is freed. NULL: none. */
+static char *presets_beside(char *file)
+{
+    static const char *const places[] = {"scenarios", "../share/orrery/scenarios",
+                                         "../../share/orrery/scenarios"};
+    g_autofree char *owned = file, *folder = file != NULL ? g_path_get_dirname(file) : NULL;
+    for (gsize i = 0; folder != NULL && i < G_N_ELEMENTS(places); i++) {
+        g_autofree char *path = g_build_filename(folder, places[i], NULL),
+                        *probe = g_build_filename(path, "accelerators", NULL);
+        if (g_file_test(probe, G_FILE_TEST_IS_DIR))
+            return g_steal_pointer(&path);
+    }
+    return NULL;
+}
+
 char *orr_scenarios_dir(GError **error)
 {
     const char *given = g_getenv("ORRERY_SCENARIOS");
@@ -142,13 +167,11 @@ char *orr_scenarios_dir(GError **error)
             given);
         return NULL;
     }
-    g_autofree char *binary = g_file_read_link("/proc/self/exe", NULL);
-    if (binary != NULL) {
-        g_autofree char *folder = g_path_get_dirname(binary);
-        g_autofree char *beside = g_build_filename(folder, "..", "share", "orrery", "scenarios", NULL);
-        if (g_file_test(beside, G_FILE_TEST_IS_DIR))
-            return g_steal_pointer(&beside);
-    }
+    char *found = presets_beside(g_file_read_link("/proc/self/exe", NULL));
+    if (found == NULL)
+        found = presets_beside(own_file());
+    if (found != NULL)
+        return found;
     if (g_file_test(ORRERY_SOURCE_SCENARIOS, G_FILE_TEST_IS_DIR))
         return g_strdup(ORRERY_SOURCE_SCENARIOS);
     orr_fail(error, ORR_ERROR_IO,

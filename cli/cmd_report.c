@@ -1,71 +1,17 @@
 /* cli/cmd_report.c - orrery report: one HTML page that shows a scenario. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "api/page.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/report_search.h"
-#include "cli/simulate.h"
-#include "plots/plots.h"
 
 typedef struct ReportArgs {
     CliArgs common;
     char *compare, *memory_reserve, *max_seconds;
     gboolean no_search;
 } ReportArgs;
-
-static ExplainLoss largest_loss(const Report *report)
-{
-    PlotLoss losses[PLOT_LOSS_COUNT];
-    int largest = 0;
-    plot_losses(report, losses);
-    for (int i = 1; i < PLOT_LOSS_COUNT; i++)
-        if (losses[i].frac > losses[largest].frac)
-            largest = i;
-    return (ExplainLoss){losses[largest].label, losses[largest].frac};
-}
-
-/* --- where the numbers come from --- */
-
-static void profile_clear(void *data)
-{
-    HtmlProfile *profile = data;
-    g_free(profile->name);
-    g_free(profile->hash);
-    g_free(profile->source);
-}
-
-/* What the profile's file says in "source"; empty where it cannot be read any more. */
-static char *read_source(const char *name)
-{
-    g_autofree char *folder = orr_scenarios_dir(NULL), *file = g_strconcat(name, ".json", NULL);
-    g_autofree char *path = folder != NULL ? g_build_filename(folder, file, NULL) : NULL;
-    g_autofree char *text = NULL;
-    if (path == NULL || !g_file_get_contents(path, &text, NULL, NULL))
-        return g_strdup("");
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), name, NULL);
-    char *source = g_strdup(doc != NULL ? orr_json_text_of(orr_json_root(doc), "source", "") : "");
-    if (doc != NULL)
-        orr_json_free(doc);
-    return source;
-}
-
-/* From "accelerators/a100-sxm4-80gb 1f2e...". */
-static GArray *list_profiles(const SpecSource *source)
-{
-    GArray *profiles = g_array_new(FALSE, TRUE, sizeof(HtmlProfile));
-    g_array_set_clear_func(profiles, profile_clear);
-    for (guint i = 0; source->profiles != NULL && i < source->profiles->len; i++) {
-        g_auto(GStrv) words = g_strsplit(g_ptr_array_index(source->profiles, i), " ", 2);
-        const HtmlProfile profile = {g_strdup(words[0]), g_strdup(words[1] != NULL ? words[1] : ""),
-                                     read_source(words[0])};
-        g_array_append_val(profiles, profile);
-    }
-    return profiles;
-}
-
-/* --- the page --- */
 
 static char *command_line(const ReportArgs *args)
 {
@@ -76,41 +22,6 @@ static char *command_line(const ReportArgs *args)
     if (args->compare != NULL)
         g_string_append_printf(line, " --compare %s", args->compare);
     return g_string_free(line, FALSE);
-}
-
-static bool write_page(const ReportArgs *args, const CliSimulation *simulation, const CliSimulation *other,
-                       double seconds, GString *out)
-{
-    const Report *report = &simulation->report;
-    const ExplainLoss largest = largest_loss(report);
-    const char *const names[2] = {args->common.words[0], args->compare};
-    Explanation explanation = report_explain(report);
-    Comparison comparison = {0};
-    CliOthers others = {0};
-    g_autofree char *command = command_line(args);
-    GArray *profiles = list_profiles(&simulation->source);
-    if (other != NULL)
-        comparison = report_compare(report, &other->report, names, true);
-    if (!args->no_search)
-        others = cli_report_search(args->common.words[0], args->common.sets, report, report->reserve_bytes,
-                                   seconds, args->common.quiet);
-    const HtmlInput input = {.report = report,
-                             .command = command,
-                             .explanation = &explanation,
-                             .largest = &largest,
-                             .comparison = other != NULL ? &comparison : NULL,
-                             .cells = others.cells,
-                             .front = others.front,
-                             .search_note = others.note,
-                             .profiles = profiles};
-    html_write(&input, out);
-    g_array_free(profiles, TRUE);
-    report_explain_clear(&explanation);
-    if (other != NULL)
-        report_compare_clear(&comparison);
-    if (!args->no_search)
-        cli_others_clear(&others);
-    return true;
 }
 
 /* "gpt3-175b.html" for scenarios/examples/gpt3-175b.json. */
@@ -135,30 +46,35 @@ static bool read_seconds(const char *text, double *ret_seconds, GError **error)
     return true;
 }
 
+static bool show_progress(double done_frac, void *data)
+{
+    (void)data;
+    fprintf(stderr, done_frac < 1 ? "\r\033[Ksearching: %.0f%%" : "\r\033[K", 100 * done_frac);
+    return true;
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const ReportArgs *args = (const ReportArgs *)common;
-    const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS}, plain = {0};
-    LedgerReserveAsk reserve;
-    double seconds = 10;
-    if (!ledger_reserve_parse(args->memory_reserve, &reserve, error) ||
-        !read_seconds(args->max_seconds, &seconds, error))
-        return false;
-    CliSimulation *simulation =
-        cli_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
-    CliSimulation *other = simulation != NULL && args->compare != NULL
-                               ? cli_simulate_reserved(args->compare, NULL, &reserve, &plain, error)
-                               : NULL;
-    bool ok = simulation != NULL && (args->compare == NULL || other != NULL);
+    const bool terminal = !common->quiet && isatty(STDERR_FILENO) != 0;
+    g_autofree char *command = command_line(args);
+    ApiPageAsk ask = {.input = {common->words[0], NULL},
+                      .sets = common->sets,
+                      .compare = args->compare,
+                      .command = command,
+                      .search = !args->no_search,
+                      .seconds = 10,
+                      .progress = terminal ? show_progress : NULL};
     g_autoptr(GString) out = g_string_new(NULL);
     g_autofree char *output =
         common->output != NULL ? g_strdup(common->output) : default_output(common->words[0]);
-    ok = ok && write_page(args, simulation, other, seconds, out) && cli_output_write(output, out, error);
-    if (ok && !g_str_equal(output, "-"))
+    if (!ledger_reserve_parse(args->memory_reserve, &ask.reserve, error) ||
+        !read_seconds(args->max_seconds, &ask.seconds, error) || !api_page(&ask, out, error) ||
+        !cli_output_write(output, out, error))
+        return false;
+    if (!g_str_equal(output, "-"))
         cli_note(common->quiet, "orrery: wrote %s", output);
-    cli_simulation_free(simulation);
-    cli_simulation_free(other);
-    return ok;
+    return true;
 }
 
 static const CliFlag flags[] = {

@@ -4,7 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/simulate.h"
+#include "api/simulate.h"
 #include "plots/plots.h"
 #include "report/page.h"
 
@@ -129,8 +129,8 @@ static bool run(const CliArgs *common, GError **error)
         return false;
 
     const ReportOptions options = {.unfold = args->unfold, .check = args->check, .record = recording(args)};
-    CliSimulation *simulation =
-        cli_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
+    ApiSimulation *simulation =
+        api_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
     const Report *report = &simulation->report;
@@ -140,7 +140,7 @@ static bool run(const CliArgs *common, GError **error)
     if (args->memory != NULL)
         write_memory(report, &wanted, memory);
     if (args->kernels != NULL && report->spec->model.list.text != NULL) {
-        cli_simulation_free(simulation);
+        api_simulation_free(simulation);
         return orr_fail(error, ORR_ERROR_INPUT,
                         "run: --kernels lists the kernels of a transformer; "
                         "model.layers is a list of layers: leave --kernels out");
@@ -154,7 +154,7 @@ static bool run(const CliArgs *common, GError **error)
     if (ok && args->check)
         cli_note(common->quiet, "orrery: every invariant holds for %d ranks and %" G_GINT64_FORMAT " ops",
                  report->result.ranks, report->result.ops);
-    cli_simulation_free(simulation);
+    api_simulation_free(simulation);
     return ok;
 }
 

@@ -6,6 +6,7 @@
 #ifndef ORR_PLOTS_PLOTS_H
 #define ORR_PLOTS_PLOTS_H
 
+#include "report/explain.h"
 #include "report/report.h"
 
 typedef struct PlotTarget {
@@ -71,5 +72,6 @@ typedef struct PlotLoss {
     double frac;
 } PlotLoss;
 void plot_losses(const Report *report, PlotLoss ret_losses[PLOT_LOSS_COUNT]);
+ExplainLoss plot_largest_loss(const Report *report);
 
 #endif

@@ -49,6 +49,17 @@ void plot_losses(const Report *report, PlotLoss ret_losses[PLOT_LOSS_COUNT])
     }
 }
 
+ExplainLoss plot_largest_loss(const Report *report)
+{
+    PlotLoss losses[PLOT_LOSS_COUNT];
+    int largest = 0;
+    plot_losses(report, losses);
+    for (int i = 1; i < PLOT_LOSS_COUNT; i++)
+        if (losses[i].frac > losses[largest].frac)
+            largest = i;
+    return (ExplainLoss){losses[largest].label, losses[largest].frac};
+}
+
 static void add_bar(GString *csv, const char *label, double from, double to, const char *kind, double shown)
 {
     char low[G_ASCII_DTOSTR_BUF_SIZE], high[G_ASCII_DTOSTR_BUF_SIZE];

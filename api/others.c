@@ -1,10 +1,7 @@
-/* cli/report_search.c - the heat map and the front of the report page. */
-#include "cli/report_search.h"
+/* api/others.c - the heat map and the front of the report page. */
+#include "api/others.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
-#include "cli/vary.h"
+#include "api/vary.h"
 #include "report/describe.h"
 #include "search/limits.h"
 #include "search/search.h"
@@ -44,36 +41,35 @@ static char **free_sets(char **sets)
                                        "training.micro_batch", "training.recompute"};
     char **all = g_strdupv(sets);
     for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
-        char **more = cli_vary_sets(all, keys[i], "auto");
+        char **more = api_vary_sets(all, keys[i], "auto");
         g_strfreev(all);
         all = more;
     }
     return all;
 }
 
-static bool search(const char *path, char **sets, double reserve_bytes, double seconds, int top,
+static bool search(const ApiInput *input, char **sets, double reserve_bytes, double seconds, int top,
                    bool best_only, Spec *spec, SearchResult *result, GError **error)
 {
     const SearchOptions options = {.top = top, .best_only = best_only, .max_seconds = seconds};
-    if (!spec_load_file(path, (const char *const *)sets, true, spec, NULL, error) ||
-        !search_supports(spec, error))
+    if (!api_input_load(input, sets, spec, NULL, error) || !search_supports(spec, error))
         return false;
     spec->search.reserve_memory_bytes = reserve_bytes;
     return search_run(spec, &options, result, error);
 }
 
-static HtmlCell search_cell(const char *path, char **sets, int tensor, int pipeline, double reserve_bytes,
-                            double seconds)
+static HtmlCell search_cell(const ApiInput *input, char **sets, int tensor, int pipeline,
+                            double reserve_bytes, double seconds)
 {
     HtmlCell cell = {.tensor = tensor, .pipeline = pipeline};
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autofree char *tensor_text = g_strdup_printf("%d", tensor),
                     *pipeline_text = g_strdup_printf("%d", pipeline);
-    g_auto(GStrv) with_tensor = cli_vary_sets(sets, "parallel.tensor", tensor_text);
-    g_auto(GStrv) both = cli_vary_sets(with_tensor, "parallel.pipeline", pipeline_text);
+    g_auto(GStrv) with_tensor = api_vary_sets(sets, "parallel.tensor", tensor_text);
+    g_auto(GStrv) both = api_vary_sets(with_tensor, "parallel.pipeline", pipeline_text);
     g_autoptr(GError) cause = NULL;
     SearchResult result;
-    if (!search(path, both, reserve_bytes, seconds, 1, true, spec, &result, &cause)) {
+    if (!search(input, both, reserve_bytes, seconds, 1, true, spec, &result, &cause)) {
         cell.words = g_strdup(cause->message);
         return cell;
     }
@@ -110,12 +106,13 @@ static void keep_better(const Report *report, HtmlCell *cell)
                        .words = g_strdup("this scenario")};
 }
 
-static void add_front(const char *path, char **sets, double reserve_bytes, double seconds, CliOthers *others)
+static void add_front(const ApiInput *input, char **sets, double reserve_bytes, double seconds,
+                      ApiOthers *others)
 {
     g_autofree Spec *spec = g_new0(Spec, 1);
     g_autoptr(GError) cause = NULL;
     SearchResult result;
-    if (!search(path, sets, reserve_bytes, seconds, 0, false, spec, &result, &cause)) {
+    if (!search(input, sets, reserve_bytes, seconds, 0, false, spec, &result, &cause)) {
         others->note = g_strdup_printf("Nothing else was searched: %s.", cause->message);
         return;
     }
@@ -135,16 +132,15 @@ static void add_front(const char *path, char **sets, double reserve_bytes, doubl
     search_result_clear(&result);
 }
 
-CliOthers cli_report_search(const char *path, char **sets, const Report *report, double reserve_bytes,
-                            double seconds, bool quiet)
+ApiOthers api_others_search(const ApiInput *input, char **sets, const Report *report, double reserve_bytes,
+                            double seconds, ApiProgress progress, void *data)
 {
     const Spec *spec = report->spec;
     const SpecParallel *parallel = &spec->parallel;
-    CliOthers others = {g_array_new(FALSE, TRUE, sizeof(HtmlCell)),
+    ApiOthers others = {g_array_new(FALSE, TRUE, sizeof(HtmlCell)),
                         g_array_new(FALSE, TRUE, sizeof(HtmlPoint)), NULL};
     g_auto(GStrv) wide = free_sets(sets);
     int tensors[MAX_DEGREES], pipelines[MAX_DEGREES];
-    const bool shows = !quiet && isatty(STDERR_FILENO) != 0;
     const int tensor_count = list_degrees(
         MIN(MIN(spec->cluster.gpus_per_node, MAX_TENSOR), spec->model.heads), parallel->tensor, tensors);
     const int pipeline_count =
@@ -152,22 +148,21 @@ CliOthers cli_report_search(const char *path, char **sets, const Report *report,
     const int cells = tensor_count * pipeline_count;
     g_array_set_clear_func(others.cells, cell_clear);
     g_array_set_clear_func(others.front, point_clear);
-    add_front(path, wide, reserve_bytes, seconds / 2, &others);
+    add_front(input, wide, reserve_bytes, seconds / 2, &others);
     if (others.front->len == 0)
         return others;
     for (int i = 0; i < cells; i++) {
-        HtmlCell cell = search_cell(path, wide, tensors[i / pipeline_count], pipelines[i % pipeline_count],
+        HtmlCell cell = search_cell(input, wide, tensors[i / pipeline_count], pipelines[i % pipeline_count],
                                     reserve_bytes, seconds / 2 / cells);
         keep_better(report, &cell);
         g_array_append_val(others.cells, cell);
-        if (shows)
-            fprintf(stderr, "\r\033[Ksearching: %d of %d pairs%s", i + 1, cells,
-                    i + 1 < cells ? "" : "\r\033[K");
+        if (progress != NULL && !progress((double)(i + 1) / cells, data))
+            break;
     }
     return others;
 }
 
-void cli_others_clear(CliOthers *others)
+void api_others_clear(ApiOthers *others)
 {
     g_array_free(others->cells, TRUE);
     g_array_free(others->front, TRUE);
