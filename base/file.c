@@ -32,18 +32,6 @@ static bool write_all(int fd, const char *path, const char *data, size_t length,
     return true;
 }
 
-/* Devices and pipes (/dev/null, /dev/stdout) are written to: a rename would replace them. */
-static bool write_special(const char *path, const char *data, size_t length, GError **error)
-{
-    int fd = open(path, O_WRONLY);
-    if (fd < 0)
-        return io_error(error, path, "cannot open for writing", errno);
-    bool ok = write_all(fd, path, data, length, error);
-    if (close(fd) != 0 && ok)
-        return io_error(error, path, "cannot write", errno);
-    return ok;
-}
-
 static bool sync_and_close(int fd, const char *path, GError **error)
 {
     /* Some file systems cannot sync; that is no reason to refuse. */
@@ -56,39 +44,98 @@ static bool sync_and_close(int fd, const char *path, GError **error)
     return synced || io_error(error, path, "cannot write", code);
 }
 
+struct OrrSink {
+    char *path, *temporary, *target; /* temporary NULL: written to directly */
+    int fd;                          /* -1: standard output */
+};
+
+/* A file beside `path`, which takes its place in the end. Through a symbolic link the file behind it is replaced. */
+static bool open_beside(OrrSink *sink, const struct stat *info, GError **error)
+{
+    char *resolved = info != NULL ? realpath(sink->path, NULL) : NULL;
+    sink->target = g_strdup(resolved != NULL ? resolved : sink->path);
+    sink->temporary = g_strdup_printf("%s.XXXXXX", sink->target);
+    free(resolved);
+    sink->fd = g_mkstemp_full(sink->temporary, O_WRONLY, 0666);
+    if (sink->fd < 0)
+        return io_error(error, sink->path, "cannot write", errno);
+    if (info != NULL)
+        (void)fchmod(sink->fd, info->st_mode & 07777);
+    return true;
+}
+
+static bool open_file(OrrSink *sink, GError **error)
+{
+    struct stat info;
+    const bool exists = stat(sink->path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode))
+        return io_error(error, sink->path, "cannot write", EISDIR);
+    if (!exists || S_ISREG(info.st_mode))
+        return open_beside(sink, exists ? &info : NULL, error);
+    sink->fd = open(sink->path, O_WRONLY); /* a device or a pipe: a rename would replace it */
+    return sink->fd >= 0 || io_error(error, sink->path, "cannot open for writing", errno);
+}
+
+static void sink_free(OrrSink *sink)
+{
+    g_free(sink->path);
+    g_free(sink->temporary);
+    g_free(sink->target);
+    g_free(sink);
+}
+
+OrrSink *orr_sink_open(const char *path, GError **error)
+{
+    OrrSink *sink = g_new0(OrrSink, 1);
+    sink->path = g_strdup(path);
+    sink->fd = -1;
+    if (strcmp(path, "-") == 0 || open_file(sink, error))
+        return sink;
+    sink_free(sink);
+    return NULL;
+}
+
+static bool stdout_error(GError **error)
+{
+    if (errno != EPIPE)
+        return io_error(error, "standard output", "cannot write", errno);
+    g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PIPE, "standard output is closed");
+    return false;
+}
+
+bool orr_sink_write(OrrSink *sink, const char *data, size_t length, GError **error)
+{
+    if (sink->fd >= 0)
+        return write_all(sink->fd, sink->path, data, length, error);
+    return fwrite(data, 1, length, stdout) == length || stdout_error(error);
+}
+
+bool orr_sink_close(OrrSink *sink, bool keep, GError **error)
+{
+    bool ok = keep;
+    if (sink->fd < 0)
+        ok = !keep || fflush(stdout) == 0 || stdout_error(error);
+    else if (!keep)
+        close(sink->fd);
+    else if (sink->temporary != NULL)
+        ok = sync_and_close(sink->fd, sink->path, error);
+    else
+        ok = close(sink->fd) == 0 || io_error(error, sink->path, "cannot write", errno);
+    if (ok && keep && sink->temporary != NULL && g_rename(sink->temporary, sink->target) != 0)
+        ok = io_error(error, sink->path, "cannot write", errno);
+    if ((!ok || !keep) && sink->temporary != NULL)
+        g_unlink(sink->temporary);
+    sink_free(sink);
+    return ok;
+}
+
 bool orr_file_write(const char *path, const char *data, size_t length, GError **error)
 {
-    if (strcmp(path, "-") == 0) {
-        if (fwrite(data, 1, length, stdout) == length && fflush(stdout) == 0)
-            return true;
-        return io_error(error, "standard output", "cannot write", errno);
-    }
-    struct stat info;
-    const bool exists = stat(path, &info) == 0;
-    if (exists && S_ISDIR(info.st_mode))
-        return io_error(error, path, "cannot write", EISDIR);
-    if (exists && !S_ISREG(info.st_mode))
-        return write_special(path, data, length, error);
-    /* Through a symbolic link the file behind it is replaced, not the link. */
-    char *resolved = exists ? realpath(path, NULL) : NULL;
-    g_autofree char *temporary = g_strdup_printf("%s.XXXXXX", resolved != NULL ? resolved : path);
-    g_autofree char *target = g_strdup(resolved != NULL ? resolved : path);
-    free(resolved);
-    int fd = g_mkstemp_full(temporary, O_WRONLY, 0666);
-    if (fd < 0)
-        return io_error(error, path, "cannot write", errno);
-    if (exists)
-        (void)fchmod(fd, info.st_mode & 07777);
-    bool ok = write_all(fd, path, data, length, error);
-    if (!ok)
-        close(fd);
-    else
-        ok = sync_and_close(fd, path, error);
-    if (ok && g_rename(temporary, target) != 0)
-        ok = io_error(error, path, "cannot write", errno);
-    if (!ok)
-        g_unlink(temporary);
-    return ok;
+    OrrSink *sink = orr_sink_open(path, error);
+    if (sink == NULL)
+        return false;
+    const bool written = orr_sink_write(sink, data, length, error);
+    return orr_sink_close(sink, written, error) && written;
 }
 
 GString *orr_file_read(const char *path, size_t most_bytes, GError **error)

@@ -7,10 +7,10 @@ _orrery() {
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--vary|--op|--bytes|--ranks|--algorithm|--fidelity|--routing|--dims|--order|--segments|--root|--rate|--latency|--fail|--folds|--to|--launch|--from|--schema) return ;;
+        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--vary|--op|--bytes|--algorithm|--fidelity|--routing|--dims|--order|--segments|--root|--rate|--latency|--fail|--folds|--launch|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
-            run:-*) words='--trace --memory --by --steps --kernels --memory-reserve --unfold --timeline --verbose --check --set --format --output --quiet --help' ;;
+            run:-*) words='--trace --ranks --from --to --memory --by --steps --kernels --memory-reserve --unfold --timeline --verbose --check --set --format --output --quiet --help' ;;
             explain:-*) words='--memory-reserve --set --format --output --quiet --help' ;;
             search:-*) words='--top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --set --format --output --quiet --help' ;;
             plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --svg --set --format --output --quiet --help' ;;
