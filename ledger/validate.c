@@ -96,12 +96,13 @@ static void compare_memory(const Report *report, LedgerResiduals *residuals, Led
     row->capacity_bytes = report->capacity_bytes;
     row->memory_verdict = report->memory_verdict;
     row->reserve_bytes = report->reserve_bytes;
+    row->seen_bytes = report->seen_frac * report->capacity_bytes;
     const LedgerMemoryResidual residual = {
         .source = row->source,
         .id = row->id,
         .accelerator = spec->cluster.accelerator.name,
         .framework = row->framework,
-        .kind = row->memory_kind,
+        .kind = row->memory_assumed ? "assumed" : row->memory_kind,
         .beyond_frac = (row->measured_memory_bytes - row->predicted_memory_bytes) / row->capacity_bytes};
     ledger_residuals_add_memory(residuals, &residual);
 }
@@ -186,6 +187,7 @@ static void take_measured(const OrrJson *node, const char *where, LedgerRow *row
     if (spec_read_measurement(node, where, &strict, &error)) {
         row->measured_step_s = strict.measured.step_s;
         row->measured_memory_bytes = strict.measured.peak_memory_bytes;
+        row->memory_assumed = strict.measured.memory_assumed;
         row->memory_uncertainty_frac = strict.measured.memory_uncertainty_frac;
         return;
     }
