@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/units.h"
 
 static int compare_doubles(gconstpointer a, gconstpointer b)
@@ -96,7 +97,7 @@ LedgerReserve ledger_reserve(const LedgerResiduals *residuals, const char *frame
     g_autoptr(GArray) all = beyond(residuals, &any);
     reserve.runs = (int)needs->len;
     reserve.doubled = needs->len > 0 && !is_known(residuals, family, left_out);
-    reserve.frac = fmin(0.5, (reserve.doubled ? 2 : 1) * covering(needs));
+    reserve.frac = fmin(1, (reserve.doubled ? 2 : 1) * covering(needs));
     reserve.seen_frac = fmin(covering(readings), covering(all));
     return reserve;
 }
@@ -137,6 +138,17 @@ bool ledger_reserve_parse(const char *text, LedgerReserveAsk *ret_ask, GError **
             text);
     *ret_ask = ask;
     return true;
+}
+
+bool ledger_reserve_check(const LedgerReserveAsk *ask, const Spec *spec, GError **error)
+{
+    const SpecAccelerator *accelerator = &spec->cluster.accelerator;
+    char asked[ORR_TEXT_SIZE], all[ORR_TEXT_SIZE];
+    if (ask == NULL || ask->bytes < accelerator->memory_bytes)
+        return true;
+    return orr_fail(error, ORR_ERROR_INPUT, "--memory-reserve: %s leaves nothing of the %s that a %s has",
+                    orr_text_bytes(asked, ask->bytes), orr_text_bytes(all, accelerator->memory_bytes),
+                    accelerator->name);
 }
 
 double ledger_reserve_bytes(const LedgerResiduals *residuals, const LedgerReserveAsk *ask, const Spec *spec)

@@ -48,6 +48,9 @@ typedef struct LedgerReserveAsk {
 } LedgerReserveAsk;
 bool ledger_reserve_parse(const char *text, LedgerReserveAsk *ret_ask, GError **error);
 
+/* Refuses a reserve that leaves nothing of the scenario's GPU. */
+bool ledger_reserve_check(const LedgerReserveAsk *ask, const Spec *spec, GError **error);
+
 /* Bytes to keep free on the scenario's GPU: what was asked, else none where the scenario's `search` limits memory by
  * itself, else the ledger's. `residuals` may be NULL. */
 double ledger_reserve_bytes(const LedgerResiduals *residuals, const LedgerReserveAsk *ask, const Spec *spec);
