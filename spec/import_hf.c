@@ -329,7 +329,9 @@ static void import_heads(Import *import, const HfFamily *family, int64_t hidden,
         falcon && flag(import, "multi_query", true) && !flag(import, "new_decoder_architecture", false);
     const char *head_key = family->kind == HF_DEEPSEEK ? "v_head_dim" : "head_dim";
     int64_t kv = heads;
-    if (family->kind != HF_DEEPSEEK)
+    if (family->kind == HF_DEEPSEEK) /* latent attention has as many as heads, whatever this says */
+        whole(import, "num_key_value_heads", heads);
+    else
         kv = shared ? 1
                     : whole(import, falcon ? "num_kv_heads" : "num_key_value_heads",
                             family->kv_heads > 0 ? family->kv_heads : heads);
