@@ -205,7 +205,8 @@ static void add_list_waits(const Spec *spec, const StepParams *params, bool agai
 {
     const int ranks = cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks);
     const int64_t host_ps = step_ps(list_host_s(spec, tensors_sent(spec, COST_ALL_GATHER, params), ranks));
-    if (!spec->execution.framework.data_parallel.gather_waits_for_gpu || spec_prefetch_units(spec) == 0 || ranks < 2)
+    if (!spec->execution.framework.data_parallel.gather_waits_for_gpu || spec_prefetch_units(spec) == 0 ||
+        ranks < 2)
         return;
     sim_work_spend(&segment->forward, SIM_PART_DATA_COMM, host_ps);
     sim_work_spend(&segment->backward_input, SIM_PART_DATA_COMM, again ? host_ps : 0);

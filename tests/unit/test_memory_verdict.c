@@ -53,7 +53,8 @@ static void test_reserve_by_hand(void)
     close_to(beta.frac, 0.9);
     g_assert_false(beta.own);
     g_assert_cmpint(beta.runs, ==, 65);
-    close_to(ledger_reserve(residuals, "beta", ledger_residuals_source(residuals, "beta")).frac, 1); /* 2 x 0.6 */
+    close_to(ledger_reserve(residuals, "beta", ledger_residuals_source(residuals, "beta")).frac,
+             1); /* 2 x 0.6 */
     close_to(ledger_reserve(NULL, "beta", -1).frac, 0);
     close_to(ledger_memory_odds(residuals, "alpha", 0.30), 0.5);
     g_assert_true(isnan(ledger_memory_odds(NULL, "alpha", 0.30)));
