@@ -58,8 +58,11 @@ typedef struct Report {
     ReportMemory memory_verdict;                       /* by needed_bytes alone until ledger_memory_fill() */
     double reserve_bytes;                              /* kept free for what predictions miss; 0: none */
     double memory_odds;                                /* that it fits, by published runs; NAN: not known */
-    int reserve_runs; /* published runs that the reserve comes from; 0: none, or it was asked for */
-    bool reserve_own; /* they are of the framework */
+    double
+        seen_frac; /* of the GPU: what 98 % of published runs took beyond, with what allocators took where there was room */
+    int reserve_runs;     /* published runs that the reserve comes from; 0: none, or it was asked for */
+    bool reserve_own;     /* they are of the framework */
+    bool reserve_doubled; /* none of them is, nor is any other published memory */
     ReportStage *stages;
     int stage_count;
     ReportOffload offload;
