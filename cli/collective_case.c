@@ -328,11 +328,15 @@ bool cli_collective_read(const CollectiveArgs *args, CollectiveCase *c, GError *
     if (!read_fabric(args, c, (int)ranks, error))
         return false;
     c->run.topology = &c->topology;
-    return read_order(args->order, c, error) && read_choices(args, c, error);
+    if (!read_order(args->order, c, error) || !read_choices(args, c, error))
+        return false;
+    c->run.routes = net_routes_plain(&c->topology, c->run.routing, c->run.seed);
+    return true;
 }
 
 void cli_collective_clear(CollectiveCase *c)
 {
+    net_routes_free(c->run.routes);
     net_topology_clear(&c->topology);
     g_free(c->place);
 }
