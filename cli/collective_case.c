@@ -293,6 +293,8 @@ static bool read_choices(const CollectiveArgs *args, CollectiveCase *c, GError *
     if (strcmp(fidelity, "analytic") != 0 && strcmp(fidelity, "flow") != 0)
         return orr_fail(error, ORR_ERROR_INPUT, "--fidelity: %s is neither analytic nor flow", fidelity);
     c->flows = strcmp(fidelity, "flow") == 0;
+    if (args->library != NULL && (c->library = net_library_find(args->library, error)) == NULL)
+        return false;
     if (args->routing != NULL && !net_routing_find(args->routing, &c->run.routing, error))
         return false;
     if ((args->seed != NULL && !whole_number("seed", args->seed, 0, INT64_MAX, &seed, error)) ||
