@@ -9,10 +9,10 @@
 /* Measured on one core: a message of a known route, one by flows, a new route, a vertex of a table of distances. */
 #define MESSAGE_S      7e-8
 #define FLOW_MESSAGE_S 7e-7
-#define ROUTE_S        1e-6
+#define ROUTE_S        2e-6
 #define DISTANCE_S     5e-8
 #define MESSAGE_BYTES  32.0
-#define ROUTE_BYTES    0.0 /* few are kept */
+#define ROUTE_BYTES    120.0
 #define DISTANCE_BYTES 4.0
 #define STEP_SENDER_S  1e-8 /* asking a rank what it sends */
 
@@ -60,16 +60,8 @@ NetWork net_work(const NetRun *run, bool flows)
         each.most += of.most / SAMPLED_RANKS;
         each.routes += of.routes / SAMPLED_RANKS;
     }
-    const NetTopology *t = run->topology;
-    double relays = 0, gates = 0; /* who passes on; of them, who passes on to GPUs */
-    for (int v = 0; v < t->vertex_count; v++) {
-        bool gate = t->vertices[v].gpu;
-        for (int e = t->out_of[v]; e < t->out_of[v + 1] && !gate; e++)
-            gate = t->vertices[t->links[t->out_links[e]].to].gpu;
-        relays += t->vertices[v].relays;
-        gates += t->vertices[v].relays && gate;
-    }
-    const double distances = gates * relays, routes = each.routes * ranks + root.routes;
+    const double distances = (double)ranks * run->topology->vertex_count,
+                 routes = each.routes * ranks + root.routes;
     NetWork work = {.messages = (each.mean * ranks + root.mean) * steps};
     work.seconds = work.messages * (flows ? FLOW_MESSAGE_S + MESSAGE_S : MESSAGE_S) +
                    STEP_SENDER_S * ranks * steps + routes * ROUTE_S + distances * DISTANCE_S;
