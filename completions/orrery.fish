@@ -113,6 +113,7 @@ complete -c orrery -n '__fish_seen_subcommand_from collective' -l bytes -x -d '2
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l ranks -x -d 'GPUs that take part'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l cluster -x -d 'a cluster\'s preset; it grows to as many nodes as the ranks need'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l algorithm -x -d 'this algorithm; default the fastest of all for each size'
+complete -c orrery -n '__fish_seen_subcommand_from collective' -l library -x -d 'only algorithms of nccl, rccl, msccl, gloo, hccl, accl or tccl are tried'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l fidelity -x -d 'analytic (default), or flow: messages share the links of their routes'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l topology -r -d 'another fabric: `orrery list topologies`, or JSON with nodes and links'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l routing -x -d 'shortest (default), ecmp, e-ecmp, adaptive or rail'
