@@ -182,19 +182,55 @@ static int pick(const NetRoutes *routes, const int32_t *weight, int v, int goal,
     g_assert_not_reached();
 }
 
+/* Who comes to vertex v are GPUs of one node, which pass nothing on. */
+static bool is_inside(const NetTopology *t, int v, int node)
+{
+    for (int e = t->in_of[v]; e < t->in_of[v + 1]; e++) {
+        const int from = t->links[t->in_links[e]].from;
+        if (from >= t->gpus || t->vertices[from].relays || from / t->gpus_per_node != node)
+            return false;
+    }
+    return true;
+}
+
+/* The one link over which GPU `goal` is reached from other nodes; -1: there are several, or it is not known. Weights to
+ * its switch serve all GPUs there. */
+static int port_from_outside(const NetTopology *t, int from, int goal)
+{
+    const int node = goal / t->gpus_per_node;
+    int port = -1;
+    if (goal >= t->gpus || t->vertices[goal].relays || (from < t->gpus && from / t->gpus_per_node == node))
+        return -1;
+    for (int e = t->in_of[goal]; e < t->in_of[goal + 1]; e++) {
+        const NetLink *link = &t->links[t->in_links[e]];
+        if (link->from == from || (link->from < t->gpus && link->from / t->gpus_per_node != node))
+            return -1;
+        if (link->from < t->gpus || is_inside(t, link->from, node))
+            continue;
+        if (port >= 0 || link->bytes_per_s == 0 || !t->vertices[link->from].relays)
+            return -1;
+        port = t->in_links[e];
+    }
+    return port;
+}
+
 /* Appends the way from v to goal; false: there is none, or it is too long. */
 static bool walk(NetRoutes *routes, int v, int goal, uint64_t key, int *hops)
 {
-    if (routes->to[goal] == NULL)
-        routes->to[goal] = weights_to(routes->topology, goal);
-    const int32_t *weight = routes->to[goal];
-    uint64_t address = address_of(routes->topology, goal);
+    const NetTopology *t = routes->topology;
+    const int port = port_from_outside(t, v, goal), aim = port >= 0 ? t->links[port].from : goal;
+    if (routes->to[aim] == NULL)
+        routes->to[aim] = weights_to(t, aim);
+    const int32_t *weight = routes->to[aim];
+    uint64_t address = address_of(t, goal);
     while (v != goal) {
-        const int link = weight[v] < G_MAXINT32 ? pick(routes, weight, v, goal, key, &address) : -1;
+        int link = port;
+        if (v != aim)
+            link = weight[v] < G_MAXINT32 ? pick(routes, weight, v, aim, key, &address) : -1;
         if (link < 0 || *hops == NET_MAX_HOPS)
             return false;
         routes->links[(*hops)++] = link;
-        v = routes->topology->links[link].to;
+        v = t->links[link].to;
     }
     return true;
 }
