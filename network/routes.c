@@ -218,6 +218,8 @@ static int port_from_outside(const NetTopology *t, int from, int goal)
 static bool walk(NetRoutes *routes, int v, int goal, uint64_t key, int *hops)
 {
     const NetTopology *t = routes->topology;
+    if (v == goal)
+        return true;
     const int port = port_from_outside(t, v, goal), aim = port >= 0 ? t->links[port].from : goal;
     if (routes->to[aim] == NULL)
         routes->to[aim] = weights_to(t, aim);
