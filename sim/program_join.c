@@ -83,15 +83,34 @@ static int32_t *spread(const int32_t *map, int ranks, int first, int all, OrrAre
     return wide;
 }
 
+/* Tables that say the same: rows, and where they lie; how large a tier is may differ. */
+static bool same_tables(const SimProgram *a, const SimProgram *b)
+{
+    int counts[2];
+    const SimStreamRow *streams[] = {sim_program_streams(a, &counts[0]), sim_program_streams(b, &counts[1])};
+    bool same = counts[0] == counts[1];
+    for (int i = 0; same && i < counts[0]; i++)
+        same =
+            streams[0][i].kind == streams[1][i].kind && strcmp(streams[0][i].name, streams[1][i].name) == 0;
+    const SimMemKind *kinds[] = {sim_program_mem_kinds(a, &counts[0]), sim_program_mem_kinds(b, &counts[1])};
+    same = same && counts[0] == counts[1];
+    for (int i = 0; same && i < counts[0]; i++)
+        same = kinds[0][i].tier == kinds[1][i].tier && strcmp(kinds[0][i].name, kinds[1][i].name) == 0;
+    const SimTier *tiers[] = {sim_program_tiers(a, &counts[0]), sim_program_tiers(b, &counts[1])};
+    same = same && counts[0] == counts[1];
+    for (int i = 0; same && i < counts[0]; i++)
+        same = strcmp(tiers[0][i].name, tiers[1][i].name) == 0 && tiers[0][i].instance_of_rank == NULL &&
+               tiers[1][i].instance_of_rank == NULL;
+    return same;
+}
+
 static bool joinable(const SimProgram *a, const SimProgram *b, GError **error)
 {
     g_assert(a->replicas == 1 && b->replicas == 1);
-    const bool same = a->streams == b->streams && a->mem_kinds == b->mem_kinds && a->tiers == b->tiers &&
-                      a->tier_count == b->tier_count;
-    if (!same || a->capacity_event_count > 0 || b->capacity_event_count > 0)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "jobs that offload, or whose links change during a step, cannot be simulated side by side");
+    if (!same_tables(a, b) || a->capacity_event_count > 0 || b->capacity_event_count > 0)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "jobs of which one offloads, or whose links change during a step, cannot be "
+                        "simulated side by side");
     if (a->skewed != b->skewed)
         return orr_fail(
             error, ORR_ERROR_INPUT,

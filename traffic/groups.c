@@ -6,6 +6,7 @@
 
 #include "network/paced.h"
 #include "spec/placement.h"
+#include "traffic/exchange.h"
 
 /* Routes of one kind at once. */
 #define MOST_ROUTES 4000000
@@ -27,6 +28,8 @@ typedef struct Gathering {
     int64_t route_count;
     int *vertex;            /* [members] of an instance */
     int *domain, *first_of; /* [members] domains in order, where their members begin */
+    int phase;
+    TrafficExchange exchange;
 } Gathering;
 
 static int by_stride(const void *a, const void *b)
@@ -139,11 +142,33 @@ static int rails_of(const Gathering *g, int domains)
     return rails;
 }
 
+/* Between domains, along every rail, the messages of a phase of an algorithm. */
+static void add_exchanges(Gathering *g, int domains, int rails)
+{
+    const TrafficExchange *exchange = &g->exchange;
+    const SpecNetworkAlgorithm algorithm = g->traffic->spec->cluster.network.algorithm;
+    if (g->phase >= traffic_exchange_phases(algorithm, domains))
+        return;
+    traffic_exchange_fill(&g->exchange, algorithm, domains, g->phase);
+    for (int rail = 0; rail < rails; rail++) {
+        for (int i = 0; i < exchange->count; i++) {
+            const NetMessage *message = &exchange->messages[i];
+            if (i == 0 || !exchange->together)
+                net_paced_stream(g->paced);
+            add_route(g, g->vertex[g->first_of[message->from] + rail],
+                      g->vertex[g->first_of[message->to] + rail], (double)message->bytes / exchange->largest);
+        }
+    }
+}
+
 /* Between domains: rank x of each to rank x of the next, a ring a rail. Inside: around the members of each. */
 static void add_rings(Gathering *g, int count)
 {
     const int domains = split_domains(g, count), rails = rails_of(g, domains);
-    for (int rail = 0; !g->inside && domains > 1 && rail < rails; rail++) {
+    const bool ring = g->traffic->spec->cluster.network.algorithm == SPEC_NETWORK_RING || domains < 3;
+    if (!g->inside && !ring)
+        add_exchanges(g, domains, rails);
+    for (int rail = 0; !g->inside && ring && domains > 1 && rail < rails; rail++) {
         net_paced_stream(g->paced);
         for (int d = 0; d < domains; d++)
             add_route(g, g->vertex[g->first_of[d] + rail], g->vertex[g->first_of[(d + 1) % domains] + rail],
@@ -220,11 +245,14 @@ static void gather_messages(Gathering *g, const TrafficKind *kind)
 }
 
 /* Everything of a kind on a fabric, solved; net_paced_free(). */
-static NetPaced *gather(Traffic *traffic, const TrafficKind *kind, bool inside, bool healthy)
+static NetPaced *gather(Traffic *traffic, const TrafficKind *kind, bool inside, bool healthy, int phase,
+                        double *ret_largest)
 {
     const NetTopology *topology = healthy ? &traffic->healthy : traffic->topology;
-    Gathering g = {
-        .traffic = traffic, .inside = inside, .routes = healthy ? traffic->healthy_routes : traffic->routes};
+    Gathering g = {.traffic = traffic,
+                   .inside = inside,
+                   .phase = phase,
+                   .routes = healthy ? traffic->healthy_routes : traffic->routes};
     g.paced = net_paced_new(topology, inside ? traffic->up_bytes_per_s : traffic->out_bytes_per_s,
                             traffic->spec->cluster.network.lossless);
     memset(traffic->flows_on, 0, sizeof(int32_t) * (size_t)topology->link_count);
@@ -239,6 +267,8 @@ static NetPaced *gather(Traffic *traffic, const TrafficKind *kind, bool inside, 
     g_free(g.vertex);
     g_free(g.domain);
     g_free(g.first_of);
+    *ret_largest = g.exchange.largest > 0 ? g.exchange.largest : 1;
+    traffic_exchange_clear(&g.exchange);
     return g.paced;
 }
 
@@ -250,9 +280,9 @@ static double times(double time)
     return time < 1 + 1e-9 ? 1 : time;
 }
 
-static void note_links(const Traffic *traffic, const NetPaced *paced, TrafficMeeting *meeting)
+/* `weights` [links]: of what a rank sends, so much goes over each. */
+static void note_links(const Traffic *traffic, const double *weights, TrafficMeeting *meeting)
 {
-    const double *weights = net_paced_weights(paced);
     const NetTopology *t = traffic->topology;
     int count = 0;
     for (int l = 0; l < t->link_count; l++)
@@ -273,8 +303,9 @@ static double inside_times(Traffic *traffic, const TrafficKind *kind)
 {
     if (traffic->healthy.link_count == 0)
         return 1;
-    NetPaced *now = gather(traffic, kind, true, false), *before = gather(traffic, kind, true, true);
-    double worst = 1;
+    double worst = 1, largest = 1;
+    NetPaced *now = gather(traffic, kind, true, false, 0, &largest),
+             *before = gather(traffic, kind, true, true, 0, &largest);
     for (int i = 0; traffic->error == NULL && i < net_paced_streams(now); i++)
         worst = MAX(worst, net_paced_time(now, i) / net_paced_time(before, i));
     net_paced_free(now);
@@ -282,22 +313,49 @@ static double inside_times(Traffic *traffic, const TrafficKind *kind)
     return times(worst);
 }
 
-static TrafficMeeting *meet(Traffic *traffic, const TrafficKind *kind)
+/* What a phase adds, by the bytes that it moves: its slowest and fastest stream, weights of links. */
+typedef struct Phases {
+    double slowest, fastest, bytes;
+    double *weights;
+    bool across;
+} Phases;
+
+static void add_phase(Traffic *traffic, const TrafficKind *kind, int phase, Phases *sum)
 {
-    TrafficMeeting *meeting = g_new0(TrafficMeeting, 1);
-    NetPaced *paced = gather(traffic, kind, false, false);
+    double largest = 1, slowest = 1, fastest = INFINITY;
+    NetPaced *paced = gather(traffic, kind, false, false, phase, &largest);
     const int streams = net_paced_streams(paced);
-    meeting->out = 1;
-    meeting->fastest = streams > 0 ? INFINITY : 1;
-    meeting->across = streams > 0;
     for (int i = 0; i < streams; i++) {
-        meeting->out = MAX(meeting->out, times(net_paced_time(paced, i)));
-        meeting->fastest = MIN(meeting->fastest, times(net_paced_time(paced, i)));
+        slowest = MAX(slowest, times(net_paced_time(paced, i)));
+        fastest = MIN(fastest, times(net_paced_time(paced, i)));
     }
-    note_links(traffic, paced, meeting);
+    sum->across = sum->across || streams > 0;
+    sum->slowest += largest * slowest;
+    sum->fastest += largest * (streams > 0 ? fastest : 1);
+    sum->bytes += largest;
+    for (int l = 0; l < traffic->topology->link_count; l++)
+        sum->weights[l] += largest * net_paced_weights(paced)[l];
     if (traffic->error == NULL)
         (void)net_paced_check(paced, &traffic->error);
     net_paced_free(paced);
+}
+
+static TrafficMeeting *meet(Traffic *traffic, const TrafficKind *kind)
+{
+    TrafficMeeting *meeting = g_new0(TrafficMeeting, 1);
+    Phases sum = {.weights = g_new0(double, MAX(traffic->topology->link_count, 1))};
+    const bool one = kind->pair || everyone_to_everyone(traffic->spec, kind->ranks);
+    const int phases =
+        one ? 1 : traffic_exchange_phases(traffic->spec->cluster.network.algorithm, kind->count);
+    for (int phase = 0; phase < phases && traffic->error == NULL; phase++)
+        add_phase(traffic, kind, phase, &sum);
+    for (int l = 0; l < traffic->topology->link_count; l++)
+        sum.weights[l] /= MAX(sum.bytes, 1);
+    meeting->out = times(sum.slowest / MAX(sum.bytes, 1));
+    meeting->fastest = times(sum.fastest / MAX(sum.bytes, 1));
+    meeting->across = sum.across;
+    note_links(traffic, sum.weights, meeting);
+    g_free(sum.weights);
     meeting->up = inside_times(traffic, kind);
     return meeting;
 }
