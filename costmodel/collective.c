@@ -85,6 +85,15 @@ int cost_group_domains(const CostGroup *group)
     return group->domains > 0 ? group->domains : (group->ranks + per_domain - 1) / per_domain;
 }
 
+CostGroup cost_group_among(const CostGroup *group, int ranks, int per_domain)
+{
+    return (CostGroup){.ranks = ranks,
+                       .per_domain = per_domain,
+                       .nic_sharers = 1,
+                       .up_crowding = group->up_crowding,
+                       .out_crowding = group->out_crowding};
+}
+
 /* The graphs that NCCL's search finds on the reference node. */
 static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollective *c)
 {

@@ -45,6 +45,8 @@ typedef struct CostTraffic {
 } CostTraffic;
 
 int cost_group_domains(const CostGroup *group);
+/* Some of a group's ranks, in the way of the same others. */
+CostGroup cost_group_among(const CostGroup *group, int ranks, int per_domain);
 
 /* Seconds, alone on the network. ranks 1: 0. */
 double cost_collective_s(const SpecCluster *cluster, const CostCollective *collective);

@@ -80,6 +80,7 @@ typedef struct Report {
 
 typedef struct ReportOptions {
     bool unfold, check;
+    bool analytic;   /* whatever cluster.network.fidelity says: what a search proves its answer about */
     unsigned record; /* SimRecord, in addition to what the report itself needs */
 } ReportOptions;
 

@@ -177,7 +177,7 @@ static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena
                          GError **error)
 {
     const Spec *spec = report->spec;
-    if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW)
+    if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW && !options->analytic)
         return traffic_step(spec, options->unfold, options->check, record, arena, &report->plan,
                             &report->program, &report->result, &report->network, error);
     return sim_step_plan(spec, arena, &report->plan, error) &&

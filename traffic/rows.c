@@ -5,8 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-#define LINK_CAPACITY ((int64_t)1 << 30)
-#define MOST_USES     3
+/* The engine tells parts of an op's weight (at most 1/1024 of a NIC) up to 2^22 of them: a link's capacity times the
+ * largest load stays below 2^32. */
+#define MOST_CAPACITY   ((int64_t)1 << 24)
+#define LEAST_CAPACITY  ((int64_t)1 << 12)
+#define LOADED_CAPACITY 4294967296.0
+#define MOST_USES       3
 
 typedef struct Use {
     int user;
@@ -31,6 +35,7 @@ typedef struct Rows {
     GHashTable *user_of; /* text -> 1 + index */
     GHashTable *work_of; /* Work -> itself */
     GArray *links;       /* GArray* of TrafficLoad, an instance each */
+    int64_t capacity;    /* of a link, whatever its rate */
 } Rows;
 
 static guint hash_work(gconstpointer key)
@@ -220,7 +225,7 @@ static void hold(const Rows *rows, const Work *work, SimWork *what)
         memcpy(shares, what->more_shares, sizeof *shares * (size_t)count);
     for (guint l = 0; l < rows->links->len; l++) {
         const double used = used_of(rows, work, what, g_array_index(rows->links, GArray *, l));
-        const int64_t amount = (int64_t)((double)LINK_CAPACITY * MIN(used, most)) / party->replicas * whole;
+        const int64_t amount = (int64_t)((double)rows->capacity * MIN(used, most)) / party->replicas * whole;
         if (amount > 0)
             shares[count++] = (SimShare){.amount = amount,
                                          .resource = (int16_t)(rows->program->resource_count - 1),
@@ -229,6 +234,20 @@ static void hold(const Rows *rows, const Work *work, SimWork *what)
     }
     what->more_shares = shares;
     what->more_share_count = count;
+}
+
+static int64_t capacity_for(const GArray *links)
+{
+    double most = 1;
+    int64_t capacity = MOST_CAPACITY;
+    for (guint l = 0; l < links->len; l++) {
+        const GArray *loads = g_array_index(links, GArray *, l);
+        for (guint i = 0; i < loads->len; i++)
+            most = MAX(most, g_array_index(loads, TrafficLoad, i).load);
+    }
+    while (capacity > LEAST_CAPACITY && (double)capacity * most > LOADED_CAPACITY)
+        capacity /= 2;
+    return capacity;
 }
 
 /* Nobody has an instance by himself: shares name theirs. */
@@ -243,7 +262,7 @@ static void add_row(Rows *rows)
     if (program->resource_count > 0)
         memcpy(resources, program->resources, sizeof *resources * (size_t)program->resource_count);
     resources[program->resource_count++] = (SimResource){.name = "fabric link",
-                                                         .capacity = LINK_CAPACITY,
+                                                         .capacity = rows->capacity,
                                                          .instance_of_rank = nobody,
                                                          .instances = (int32_t)rows->links->len};
     program->resources = resources;
@@ -304,6 +323,7 @@ static bool add_links(Rows *rows, bool check, TrafficSummary *summary, GError **
             return false;
     rows->links = traffic_shared_links(own->traffic->topology, rows->users, summary);
     if (rows->links->len > 0) {
+        rows->capacity = capacity_for(rows->links);
         add_row(rows);
         write_works(rows);
         write_lists(rows);
