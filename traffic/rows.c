@@ -72,17 +72,19 @@ static const TrafficParty *party_of(const Rows *rows, int cls)
     return &rows->parties[party_index(rows, cls)];
 }
 
-static int user_of(Rows *rows, int cls, TrafficDimension dimension, const TrafficMeeting *meeting,
+/* Gathers and reductions may run at once: they are two users. */
+static int user_of(Rows *rows, const Work *work, TrafficDimension dimension, const TrafficMeeting *meeting,
                    double rate)
 {
-    g_autofree char *key = g_strdup_printf("%d/%d/%p", cls, (int)dimension, (const void *)meeting);
+    g_autofree char *key = g_strdup_printf("%d/%d/%d/%p", work->cls, (int)dimension,
+                                           work->tag == SIM_TAG_PARAM_GATHER, (const void *)meeting);
     const int known = GPOINTER_TO_INT(g_hash_table_lookup(rows->user_of, key));
     if (known > 0)
         return known - 1;
     const TrafficUser user = {.meeting = meeting,
                               .dimension = dimension,
-                              .party = party_index(rows, cls),
-                              .cls = cls,
+                              .party = party_index(rows, work->cls),
+                              .cls = work->cls,
                               .rate = rate};
     g_array_append_val(rows->users, user);
     g_hash_table_insert(rows->user_of, g_steal_pointer(&key), GINT_TO_POINTER((int)rows->users->len));
@@ -97,7 +99,7 @@ static void use(Rows *rows, Work *work, TrafficDimension dimension, const Traffi
     const TrafficMeeting *meeting = traffic_meeting(traffic, kind);
     if (meeting->across && traffic->error == NULL)
         work->use[work->uses++] =
-            (Use){user_of(rows, work->cls, dimension, meeting, traffic->out_bytes_per_s), part};
+            (Use){user_of(rows, work, dimension, meeting, traffic->out_bytes_per_s), part};
 }
 
 static void use_message(Rows *rows, Work *work, const TrafficParty *party, int step)
@@ -159,7 +161,7 @@ static Work *new_work(Rows *rows, const Work *key, const SimWork *what)
         use_plan(rows, work, party, what);
     else if (party->sends != NULL)
         work->use[work->uses++] =
-            (Use){user_of(rows, key->cls, TRAFFIC_BESIDE, party->sends, party->bytes_per_s), 1};
+            (Use){user_of(rows, key, TRAFFIC_BESIDE, party->sends, party->bytes_per_s), 1};
     g_ptr_array_add(rows->works, work);
     g_hash_table_add(rows->work_of, work);
     return work;

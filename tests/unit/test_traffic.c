@@ -53,8 +53,8 @@ static Run run(const char *sets, bool unfold)
     for (char **word = words; *word != NULL; word++)
         if (**word == '\0' && word[1] == NULL)
             g_clear_pointer(word, g_free);
-    try_run((const char *const *)words, unfold, &done, &error);
-    g_assert_no_error(error);
+    if (!try_run((const char *const *)words, unfold, &done, &error))
+        g_error("%s: %s", sets, error->message);
     return done;
 }
 
