@@ -3,6 +3,7 @@
 
 #include "report/offload.h"
 #include "report/parts.h"
+#include "report/network.h"
 #include "report/servers.h"
 #include "spec/notes.h"
 
@@ -182,6 +183,7 @@ void report_write_json(const Report *report, GString *out)
     write_memory(w, report);
     write_balance(w, report);
     write_training(w, report);
+    report_network_json(report, w);
     report_servers_json(report, w);
     write_campaign(w, report);
     write_chosen(w, report->chosen);

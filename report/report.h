@@ -10,6 +10,7 @@
 #include "sim/engine.h"
 #include "sim/plan.h"
 #include "spec/load.h"
+#include "traffic/traffic.h"
 
 typedef struct ReportStage { /* one pipeline rank */
     int stage;
@@ -73,14 +74,16 @@ typedef struct Report {
     double dropped_frac;              /* of routed rows, that find their expert full */
     double days, gpu_hours, usd, kwh; /* 0 when tokens (or prices) are not given */
     const GPtrArray
-        *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
-    SimPlan plan;       /* in the run's arena */
-    SimProgram program; /* likewise: traces and checks read them */
+        *chosen; /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
+    TrafficSummary network; /* on: cluster.network.fidelity is flow */
+    SimPlan plan;           /* in the run's arena */
+    SimProgram program;     /* likewise: traces and checks read them */
     SimResult result;
 } Report;
 
 typedef struct ReportOptions {
     bool unfold, check;
+    bool analytic;   /* whatever cluster.network.fidelity says: what a search proves its answer about */
     unsigned record; /* SimRecord, in addition to what the report itself needs */
 } ReportOptions;
 

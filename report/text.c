@@ -6,6 +6,7 @@
 #include "report/offload.h"
 #include "report/page.h"
 #include "report/parts.h"
+#include "report/network.h"
 #include "report/servers.h"
 #include "report/text_memory.h"
 #include "spec/notes.h"
@@ -352,6 +353,7 @@ void report_write_text(const Report *report, GString *out)
     write_notes(report, out);
     write_headline(report, out);
     write_time(report, out);
+    report_network_text(report, out);
     report_servers_text(report, out);
     report_text_memory(report, out);
     report_text_offload(report, out);

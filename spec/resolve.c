@@ -9,6 +9,7 @@
 #include "spec/framework_keys.h"
 #include "spec/import_hf.h"
 #include "spec/orders.h"
+#include "spec/resolve_network.h"
 #include "spec/read.h"
 #include "spec/resolve_faults.h"
 
@@ -383,6 +384,11 @@ static OrrJsonDoc *resolve_cluster(const Resolver *resolver, const OrrJson *node
         }
     }
     orr_json_free(calibration);
+    if (cluster != NULL &&
+        !spec_resolve_network(cluster, resolver->where, resolver->base_dir, resolver->error)) {
+        orr_json_free(cluster);
+        cluster = NULL;
+    }
     return cluster;
 }
 
