@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "ledger/ablation.h"
 #include "ledger/generation.h"
 #include "ledger/validate_stats.h"
 #include "spec/measurement.h"
@@ -27,6 +28,7 @@ static void row_free(gpointer data)
     g_free(row->skipped);
     g_free(row->cell);
     g_free(row->note);
+    g_strfreev(row->said);
     g_free(row);
 }
 
@@ -112,6 +114,7 @@ static void compare(const Report *report, LedgerResiduals *residuals, LedgerRow 
     row->predicted_step_s = (double)report->step_ps * 1e-12;
     if (row->measured_step_s > 0) {
         row->error_frac = row->predicted_step_s / row->measured_step_s - 1;
+        row->traits = ledger_traits(report);
         add_residual(residuals, report, row);
     }
     if (row->measured_memory_bytes > 0)
@@ -195,6 +198,7 @@ static void replay_row(Replay *replay, const OrrJson *node, int index)
     row->source = (int)replay->ledger->sources->len - 1;
     row->residual = -1;
     row->full_confidence = g_strcmp0(text_member(node, "confidence"), "full") == 0;
+    row->said = scenario != NULL ? ledger_row_said(scenario) : NULL;
     take_measured(node, where, row);
     row->memory_kind = row->measured_memory_bytes > 0 ? g_strdup(kind != NULL ? kind : "allocated") : NULL;
     if (scenario == NULL) {
