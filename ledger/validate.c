@@ -16,6 +16,7 @@ typedef struct Replay {
     void *progress_data;
     Ledger *ledger;
     LedgerResiduals *shipped; /* NULL: none */
+    GHashTable *named;        /* framework_text: the profile that it names, or NULL */
     int done, total;
 } Replay;
 
@@ -124,6 +125,16 @@ static void compare(const Report *report, LedgerResiduals *residuals, LedgerRow 
     }
 }
 
+/* The profile that free text names; borrowed, NULL: none. */
+static const char *named_by(const Replay *replay, const char *text)
+{
+    if (text == NULL)
+        return NULL;
+    if (!g_hash_table_contains(replay->named, text))
+        g_hash_table_insert(replay->named, g_strdup(text), ledger_framework_of_text(text));
+    return g_hash_table_lookup(replay->named, text);
+}
+
 /* The row names its software without a generation: its release or its date says which. Before the user's own settings,
  * which win. */
 static bool load(const Replay *replay, const OrrJson *scenario, const char *date, const char *where,
@@ -132,8 +143,11 @@ static bool load(const Replay *replay, const OrrJson *scenario, const char *date
     const OrrJson *execution = orr_json_member(scenario, "execution");
     const char *framework = text_member(execution, "framework");
     g_autofree char *month = ledger_software_month(text_member(execution, "framework_text"), date);
-    g_autofree char *generation =
-        framework != NULL && month != NULL ? ledger_framework_of_date(framework, month) : NULL;
+    const char *named = named_by(replay, text_member(execution, "framework_text"));
+    g_autofree char *generation = named != NULL ? g_strdup(named)
+                                  : framework != NULL && month != NULL
+                                      ? ledger_framework_of_date(framework, month)
+                                      : NULL;
     g_autofree char *first = g_strdup_printf("execution.framework=\"%s\"", generation);
     g_autoptr(GPtrArray) sets = g_ptr_array_new();
     if (generation != NULL) {
@@ -271,7 +285,8 @@ bool ledger_replay(const char *const *paths, int count, const char *const *sets,
                      .choose = choose,
                      .progress = progress,
                      .progress_data = progress_data,
-                     .ledger = &ledger};
+                     .ledger = &ledger,
+                     .named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free)};
     bool ok = ledger_residuals_shipped(&replay.shipped, error);
     for (int i = 0; ok && i < count; i++) {
         OrrJsonDoc *doc = orr_json_read_file(paths[i], error);
@@ -290,6 +305,7 @@ bool ledger_replay(const char *const *paths, int count, const char *const *sets,
     }
     g_ptr_array_unref(documents);
     ledger_residuals_free(replay.shipped);
+    g_hash_table_unref(replay.named);
     if (!ok) {
         ledger_clear(&ledger);
         return false;
