@@ -75,6 +75,10 @@ static const struct {
      "8- and 4-bit floating point for matrix products, with scales for a tensor, a row or a block; weights "
      "and sums stay wider.",
      "training.precision"},
+    {"int8", "int4",
+     "8- and 4-bit integers for matrix products, with a scale for each row of an operand; weights and sums "
+     "stay wider.",
+     "training.precision"},
     {"fragmentation", "",
      "Memory that the caching allocator holds and cannot give out because its free pieces are too small.",
      ""},
@@ -145,7 +149,8 @@ static const struct {
     {"reduce-scatter", "", "Collective after which every rank holds its part of the sum.", ""},
     {"replica", "", "The ranks that hold one copy of the model.", "parallel.data"},
     {"reserve", "memory reserve",
-     "Memory kept free for what predictions miss: what 98 % of published runs took beyond theirs.",
+     "Memory kept free for what predictions miss: what the tensors of 98 % of published runs needed beyond "
+     "theirs.",
      "search.reserve_memory_bytes"},
     {"ring attention", "",
      "Context parallelism in which keys and values go round the ranks while each computes on what it has.",

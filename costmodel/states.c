@@ -147,15 +147,23 @@ bool cost_keeps_gathered(const Spec *spec)
            spec->execution.framework.data_parallel.pipeline_keeps_params;
 }
 
+bool cost_shards_by_chunk(const Spec *spec)
+{
+    return spec->parallel.zero >= 2 && !cost_keeps_gathered(spec) &&
+           (spec_schedule_traits(spec) & SIM_TRAIT_WHOLE_CHUNKS) != 0;
+}
+
 bool cost_reduces_each_microbatch(const Spec *spec)
 {
     return spec->parallel.zero >= 2 && spec->execution.framework.data_parallel.reduce_each_microbatch &&
-           !cost_keeps_gathered(spec);
+           !cost_keeps_gathered(spec) && !cost_shards_by_chunk(spec);
 }
 
 bool cost_overlaps_grad_reduce(const Spec *spec)
 {
-    return (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 ||
+    const bool waits =
+        spec->parallel.zero == 3 && spec->execution.framework.data_parallel.gather_waits_for_gpu;
+    return ((spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 && !waits) ||
            (spec->parallel.zero == 0 && spec->execution.framework.data_parallel.hooks_reduce_unsharded);
 }
 

@@ -15,12 +15,16 @@ static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, Co
 
 /* One kind of parameters: dense ones are replicated over data x context, those of experts over what expert parallelism
  * leaves of data x context x tensor. ZeRO shards within neighbours of either; hybrid sharding all-reduces each
- * shard over the replicas of the shard group behind its reduce-scatter. */
+ * shard over the replicas of the shard group behind its reduce-scatter. Where ranks own tensors whole, n owners of 1/n
+ * of the bytes broadcast in turn: the bytes of an all-gather, n times its latency. Source: [Rajbhandari2020] */
 static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ranks, double bytes, int pieces)
 {
     const int replicas = cost_group(spec, ranks).ranks;
     const int shard = op == COST_ALL_REDUCE ? replicas : cost_shard_degree(spec, replicas);
-    SimWork work = in_pieces(spec, op, bytes, cost_group_part(spec, ranks, 1, shard), pieces);
+    const bool by_owner = op == COST_ALL_GATHER && spec->parallel.zero >= 3 &&
+                          spec->execution.framework.data_parallel.gathers_by_broadcast;
+    SimWork work = in_pieces(spec, by_owner ? COST_BROADCAST : op, bytes,
+                             cost_group_part(spec, ranks, 1, shard), by_owner ? pieces * shard : pieces);
     if (op == COST_REDUCE_SCATTER && shard < replicas) {
         const SimWork again = in_pieces(spec, COST_ALL_REDUCE, bytes / shard,
                                         cost_group_part(spec, ranks, shard, replicas / shard), pieces);
@@ -40,6 +44,11 @@ static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams 
     return MAX(1, params->matrices - (op == COST_ALL_GATHER ? params->vectors : 0));
 }
 
+static double list_host_s(const Spec *spec, int tensors, int ranks)
+{
+    return tensors * (double)ranks * spec->execution.framework.data_parallel.tensor_list_rank_host_s;
+}
+
 /* Collectives on lists of tensors: for every rank's part of each the host makes a view and launches a copy, which the GPU
  * waits for; the tensors pass through memory besides. An all-reduce takes them in place. Source: [DeepSpeedZero3], [NanotronCode] */
 static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes,
@@ -55,7 +64,7 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
     const int tensors = framework->data_parallel.gathers_each_tensor ? sent : params->matrices;
     const double bytes =
         (params->dense + params->expert) * wire_bytes * framework->data_parallel.tensor_list_copies;
-    double seconds = tensors * (double)ranks * framework->data_parallel.tensor_list_rank_host_s;
+    double seconds = list_host_s(spec, tensors, ranks);
     if (bytes > 0) {
         seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes);
     }
@@ -194,6 +203,20 @@ static double gradient_passes(const Spec *spec)
     return framework->data_parallel.gradient_copies + wider;
 }
 
+/* The GPU was drained when the host began the list of what is gathered beside this segment: compute waits for it too.
+ * Source: [DeepSpeedZero3], torch.cuda.synchronize() in _allgather_param and fetch_sub_module until October 2021 */
+static void add_list_waits(const Spec *spec, const StepParams *params, bool again, SimSegment *segment)
+{
+    const int ranks = cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks);
+    const int64_t host_ps = step_ps(list_host_s(spec, tensors_sent(spec, COST_ALL_GATHER, params), ranks));
+    if (!spec->execution.framework.data_parallel.gather_waits_for_gpu || spec_prefetch_units(spec) == 0 ||
+        ranks < 2)
+        return;
+    sim_work_spend(&segment->forward, SIM_PART_DATA_COMM, host_ps);
+    sim_work_spend(&segment->backward_input, SIM_PART_DATA_COMM, again ? host_ps : 0);
+    sim_work_spend(&segment->recompute, SIM_PART_DATA_COMM, segment->backward_gathers_apart ? host_ps : 0);
+}
+
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
 static void fill_units(const Step *step, int stage)
 {
@@ -210,12 +233,15 @@ static void fill_units(const Step *step, int stage)
         sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, again ? gathered_ps : 0);
         sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE,
                        copies_ps(step->spec, gradient_passes(step->spec), count));
-        if (cost_keeps_gathered(step->spec)) { /* the product's own gradient, before it is added to the sum */
+        if (cost_keeps_gathered(step->spec) ||
+            cost_shards_by_chunk(
+                step->spec)) { /* the product's own gradient, before it is added to the sum */
             segment->backward_temp_bytes += step_bytes(count * cost_weight_wire_bytes(step->spec));
         }
         segment->gathered_param_bytes = step_bytes(count * cost_weight_wire_bytes(step->spec));
         segment->unsharded_grad_bytes = step_bytes(count * cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
+        add_list_waits(step->spec, params, again, segment);
         step_apply_zeropp(step->spec, params, segment);
     }
 }
