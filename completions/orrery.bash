@@ -10,7 +10,7 @@ _orrery() {
         --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--vary|--op|--bytes|--algorithm|--library|--fidelity|--routing|--dims|--order|--segments|--root|--rate|--latency|--fail|--folds|--launch|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
-            run:-*) words='--trace --ranks --from --to --memory --by --steps --kernels --memory-reserve --unfold --timeline --verbose --check --set --format --output --quiet --help' ;;
+            run:-*) words='--trace --ranks --from --to --memory --by --steps --kernels --own-runs --memory-reserve --unfold --timeline --verbose --check --set --format --output --quiet --help' ;;
             explain:-*) words='--memory-reserve --set --format --output --quiet --help' ;;
             search:-*) words='--top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --set --format --output --quiet --help' ;;
             plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --svg --set --format --output --quiet --help' ;;
@@ -18,7 +18,7 @@ _orrery() {
             sweep:-*) words='--vary --set --format --output --quiet --help' ;;
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --svg --set --format --output --quiet --help' ;;
-            validate:-*) words='--rows --leave-one-out --reserve --software-defaults --residuals --plot --set --format --output --quiet --help' ;;
+            validate:-*) words='--rows --leave-one-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;
             collective:-*) words='--op --bytes --ranks --cluster --algorithm --library --fidelity --topology --routing --seed --dims --order --segments --root --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;

@@ -53,6 +53,19 @@ static void write_interval(OrrJsonWriter *w, const Report *report)
     orr_jw_end(w, '}');
 }
 
+static void write_own(OrrJsonWriter *w, const ReportOwn *own)
+{
+    if (own->runs == 0)
+        return;
+    orr_jw_begin(w, "own_runs", '{');
+    orr_jw_int(w, "runs", own->runs);
+    orr_jw_number(w, "factor", own->factor);
+    orr_jw_number(w, "step_s", own->step_s);
+    orr_jw_number(w, "low_s", own->low_s);
+    orr_jw_number(w, "high_s", own->high_s);
+    orr_jw_end(w, '}');
+}
+
 static void write_time(OrrJsonWriter *w, const Report *report)
 {
     ReportTime times[REPORT_TIME_COUNT];
@@ -179,6 +192,7 @@ void report_write_json(const Report *report, GString *out)
     write_mfu_by_convention(w, &report->by_convention);
     orr_jw_number(w, "bubble_frac", report->bubble_frac);
     write_interval(w, report);
+    write_own(w, &report->own);
     write_time(w, report);
     write_memory(w, report);
     write_balance(w, report);

@@ -34,6 +34,12 @@ typedef struct ReportOffload {
     int window_layers, direct_layers;
 } ReportOffload;
 
+/* The prediction as the user's own measured runs correct it: ledger/own.h. */
+typedef struct ReportOwn {
+    int runs; /* 0: none were given */
+    double factor, step_s, low_s, high_s;
+} ReportOwn;
+
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
@@ -50,6 +56,7 @@ typedef struct Report {
     double interval_widening;                                  /* 1, or how many times wider: never seen */
     const char *interval_class;                                /* the comparable runs: "dense" ... */
     int interval_runs;                                         /* how many of them were published */
+    ReportOwn own;
     const char *const *outside; /* in what the run lies outside all published ones; text for people */
     int outside_count;
     int64_t part_ps[SIM_PART_COUNT]; /* of the critical rank; with bubble_ps they add up to step_ps */

@@ -135,6 +135,19 @@ static void write_scenario(const Report *report, GString *out)
 
 /* --- the answer --- */
 
+static void write_own(const Report *report, GString *out)
+{
+    const ReportOwn *own = &report->own;
+    char step[ORR_TEXT_SIZE], low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
+    if (own->runs == 0)
+        return;
+    g_autofree char *line = g_strdup_printf(
+        "%s, %s .. %s: what %d run%s of your own make of it (x %.3f)", orr_text_seconds(step, own->step_s),
+        orr_text_seconds(low, own->low_s), orr_text_seconds(high, own->high_s), own->runs,
+        own->runs == 1 ? "" : "s", own->factor);
+    report_page_entry(out, "  Corrected", LABEL_COLUMN, line);
+}
+
 static void write_interval(const Report *report, GString *out)
 {
     if (!(report->interval_coverage > 0.0))
@@ -146,6 +159,7 @@ static void write_interval(const Report *report, GString *out)
         orr_text_seconds(low, report->interval_low_s), orr_text_seconds(high, report->interval_high_s),
         report->interval_coverage * 100.0, report->interval_runs, widened ? "; doubled, see Outside" : "");
     report_page_entry(out, "  Interval", LABEL_COLUMN, interval);
+    write_own(report, out);
     if (report->outside_count == 0)
         return;
     g_autoptr(GString) outside = g_string_new("the published runs: ");

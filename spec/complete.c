@@ -223,12 +223,14 @@ static void complete_schedule(const Completion *completion, SpecParallel *parall
 /* Experts that are spread over ranks stay whole: the default of torchtitan and DeepSpeed, and what NVIDIA's recipes
  * set where Megatron's own default is the tensor degree [dgxc]. It does not depend on how many ranks there are:
  * twice the replicas do not cut the experts. */
-static void complete_expert_tensor(SpecParallel *parallel)
+static void complete_expert_tensor(Spec *spec)
 {
+    SpecParallel *parallel = &spec->parallel;
+    const bool whole = parallel->expert > 1 && !spec->execution.framework.defaults.slices_experts;
     if (parallel->expert_tensor == SPEC_UNSET)
         parallel->expert_tensor = 0; /* follows the others once they are known */
     if (parallel->expert_tensor == 0 && parallel->tensor > 0 && parallel->expert > 0)
-        parallel->expert_tensor = parallel->expert > 1 ? 1 : parallel->tensor;
+        parallel->expert_tensor = whole ? 1 : parallel->tensor;
 }
 
 static bool complete_data(const Completion *completion, Spec *spec)
@@ -367,7 +369,7 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
     complete_schedule(&completion, &spec->parallel);
     if (!complete_data(&completion, spec))
         return false;
-    complete_expert_tensor(&spec->parallel);
+    complete_expert_tensor(spec);
     complete_servers(&completion, spec);
     if ((int)spec->parallel.moe_dispatcher == SPEC_UNSET) {
         spec->parallel.moe_dispatcher = spec->execution.framework.defaults.moe_dispatcher;

@@ -324,6 +324,9 @@ static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, co
     orr_json_remove(over, "preset");
     if (replaced)
         orr_json_remove(base, inner_key(kind));
+    if (resolver->depth > 0 && strcmp(kind, "frameworks") == 0)
+        orr_json_remove(base,
+                        "software"); /* words name the profile that has them, not those that start from it */
     const char *block_key = calibrated_key(kind);
     OrrJsonDoc *block = block_key != NULL                 ? one_member(block_key, calibration)
                         : strcmp(kind, "frameworks") == 0 ? framework_block(orr_json_root(base), calibration)
