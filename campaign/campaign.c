@@ -184,6 +184,8 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
             run->rates.mtbf_s, run->interval_s + run->rates.stall_s + run->rates.write_s,
             run->rates.restart_s);
     campaign->exact_frac = campaign->ideal_s / campaign->exact_s;
+    campaign->means =
+        campaign_means(&run->rates, run->interval_s, run->segments, run->load_from_s, run->load_s);
     campaign->first_order_frac = campaign_first_order(&run->rates, run->interval_s);
     return true;
 }
@@ -251,17 +253,27 @@ static void summarise(Campaign *campaign, const CampaignLife *lives)
     }
 }
 
-bool campaign_run(const Report *report, const char *where, const CampaignOptions *options,
-                  Campaign *ret_campaign, GError **error)
+bool campaign_prepare(const Report *report, const char *where, const CampaignOptions *options,
+                      Campaign *ret_campaign, GError **error)
 {
     Campaign campaign = {.report = report, .options = *options};
-    g_assert(options->replicas >= 1);
     campaign.ideal_s = (options->ideal_days > 0 ? options->ideal_days : report->days) * DAY_S;
     if (!(campaign.ideal_s > 0))
         return refuse(where, error,
                       "training.tokens: is not given, so that the campaign has no end; give it, as in "
                       "15e12, or --days");
     if (!prepare(&campaign, where, error))
+        return false;
+    *ret_campaign = campaign;
+    return true;
+}
+
+bool campaign_run(const Report *report, const char *where, const CampaignOptions *options,
+                  Campaign *ret_campaign, GError **error)
+{
+    Campaign campaign;
+    g_assert(options->replicas >= 1);
+    if (!campaign_prepare(report, where, options, &campaign, error))
         return false;
     g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)options->replicas);
     campaign_live_all(&campaign.run, options->seed, options->replicas, options->threads, lives);

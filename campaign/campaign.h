@@ -35,6 +35,7 @@ typedef struct Campaign {
     CampaignOptions options;
     CampaignRun run;
     double ideal_s;
+    CampaignMeans means;                         /* by formula: as if nobody waited for a spare node */
     double checkpoint_bytes, checkpoint_write_s; /* 0: no checkpoints */
     double interval_s; /* asked for or best; run.interval_s cuts the campaign evenly */
     double young_s, daly_s, availability_s, best_interval_s; /* 0: no failures or no checkpoints */
@@ -53,7 +54,11 @@ double campaign_mtbf_s(const Spec *spec);
 /* Bytes over the rate that `nodes` nodes get. */
 double campaign_storage_s(double bytes, double bytes_per_s, const SpecStorage *storage, int nodes);
 
-/* `where` names the scenario in errors. `report` must outlive the result. */
+/* What campaign_run() finds without a replica: checkpoints, intervals, formulas. `where` names the scenario in errors.
+ * `report` must outlive the result. */
+bool campaign_prepare(const Report *report, const char *where, const CampaignOptions *options,
+                      Campaign *ret_campaign, GError **error);
+/* Likewise, with its replicas. */
 bool campaign_run(const Report *report, const char *where, const CampaignOptions *options,
                   Campaign *ret_campaign, GError **error);
 

@@ -1,6 +1,7 @@
 /* cli/cmd_run.c - orrery run: one training step of one scenario. */
 #include <string.h>
 
+#include "campaign/effective.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/simulate.h"
@@ -10,7 +11,7 @@
 typedef struct RunArgs {
     CliArgs common;
     char *trace, *memory, *by, *steps, *kernels, *memory_reserve;
-    gboolean unfold, check, verbose;
+    gboolean unfold, check, verbose, ideal;
 } RunArgs;
 
 static void write_report(const Report *report, CliFormat format, GString *out)
@@ -80,6 +81,14 @@ static void write_memory(const Report *report, const MemoryWanted *wanted, GStri
         report_write_memory(report, wanted->steps, out);
 }
 
+/* Days with what fails in them. */
+static bool live(const char *where, CliSimulation *simulation, GError **error)
+{
+    CampaignAssumed assumed;
+    return campaign_assumed_load(&assumed, error) &&
+           campaign_effective_fill(&assumed, where, simulation->arena, &simulation->report, error);
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
@@ -105,6 +114,10 @@ static bool run(const CliArgs *common, GError **error)
         cli_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
+    if (!args->ideal && !live(common->words[0], simulation, error)) {
+        cli_simulation_free(simulation);
+        return false;
+    }
     const Report *report = &simulation->report;
     simulation->report.verbose = args->verbose;
     if (args->trace != NULL)
@@ -143,6 +156,8 @@ static const CliFlag flags[] = {
     CLI_FLAG_MEMORY_RESERVE(RunArgs),
     {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},
+    {"ideal", CLI_FLAG_SWITCH, offsetof(RunArgs, ideal), NULL,
+     "days and costs of computing alone: no failures, checkpoints and restarts"},
     {"verbose", CLI_FLAG_SWITCH, offsetof(RunArgs, verbose), NULL, "in text, every field that was defaulted"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},
 };

@@ -10,10 +10,10 @@ _orrery() {
         --by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--vary|--op|--bytes|--ranks|--algorithm|--fidelity|--routing|--dims|--order|--segments|--root|--rate|--latency|--fail|--folds|--to|--launch|--from|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
-            run:-*) words='--trace --memory --by --steps --kernels --memory-reserve --unfold --verbose --check --set --format --output --quiet --help' ;;
+            run:-*) words='--trace --memory --by --steps --kernels --memory-reserve --unfold --ideal --verbose --check --set --format --output --quiet --help' ;;
             explain:-*) words='--memory-reserve --set --format --output --quiet --help' ;;
             search:-*) words='--top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --set --format --output --quiet --help' ;;
-            plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --svg --set --format --output --quiet --help' ;;
+            plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;
             campaign:-*) words='--replicas --seed --days --jobs --set --format --output --quiet --help' ;;
             sweep:-*) words='--vary --set --format --output --quiet --help' ;;
             compare:-*) words='--quick --set --format --output --quiet --help' ;;

@@ -1,6 +1,7 @@
 /* report/json.c - a report as JSON; docs/REPORT.md has the meaning of every key. */
 #include <string.h>
 
+#include "report/effective.h"
 #include "report/offload.h"
 #include "report/parts.h"
 #include "report/servers.h"
@@ -130,6 +131,7 @@ static void write_training(OrrJsonWriter *w, const Report *report)
 {
     orr_jw_begin(w, "training", '{');
     write_campaign(w, report);
+    report_effective_json(&report->effective, w);
     orr_jw_end(w, '}');
 }
 

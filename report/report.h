@@ -33,6 +33,27 @@ typedef struct ReportOffload {
     int window_layers, direct_layers;
 } ReportOffload;
 
+/* Where the days of the whole run go, once what fails in it is in them. Keys and labels: report/effective.h. */
+typedef enum {
+    REPORT_LIFE_COMPUTE,    /* the days that steps take */
+    REPORT_LIFE_CHECKPOINT, /* training stops for them */
+    REPORT_LIFE_FAILURES,   /* work done again */
+    REPORT_LIFE_RESTARTS,   /* until the run goes on */
+    REPORT_LIFE_LOADING,    /* of them: reading checkpoints back */
+    REPORT_LIFE_WAITING,    /* for a spare node */
+    REPORT_LIFE_COUNT
+} ReportLife;
+
+typedef struct ReportEffective {
+    bool told;                           /* else nothing below is known */
+    double days, goodput;                /* goodput: days of computing over all days */
+    double part_days[REPORT_LIFE_COUNT]; /* add up to days */
+    double interruptions;
+    bool faults_assumed, storage_assumed; /* the scenario does not say them */
+    const char *faults, *storage;         /* names; "" where the scenario says rates without a name */
+    const char *why_not; /* assumed faults under which the run would not end; NULL: told, or not asked */
+} ReportEffective;
+
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
@@ -66,9 +87,12 @@ typedef struct Report {
     double *context_work; /* of each context rank over the mean, in one causal sequence */
     int context_ranks;
     double context_busiest,
-        expert_busiest;               /* most work over the mean; rows of the busiest expert rank over it */
-    double dropped_frac;              /* of routed rows, that find their expert full */
-    double days, gpu_hours, usd, kwh; /* 0 when tokens (or prices) are not given */
+        expert_busiest;  /* most work over the mean; rows of the busiest expert rank over it */
+    double dropped_frac; /* of routed rows, that find their expert full */
+    double days, gpu_hours, usd,
+        kwh; /* 0 when tokens (or prices) are not given; the last three of effective.days
+                                       * where they are told */
+    ReportEffective effective;
     const GPtrArray
         *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
     SimPlan plan;       /* in the run's arena */

@@ -61,9 +61,9 @@ static const SpecField scenario_fields[] = {
                   &spec_table_offload, "What leaves the GPU's memory."),
     SPEC_F_CUSTOM(Spec, faults, spec_read_faults, NULL, SPEC_FIELD_DERIVED,
                   "a preset's name, a path or an object", NULL, &spec_table_faults,
-                  "What fails in a run of weeks: read by 'orrery campaign'."),
+                  "What fails in a run of weeks: read by 'orrery campaign', 'run' and 'plan'."),
     SPEC_F_OBJECT(Spec, storage, spec_table_storage, SPEC_FIELD_DERIVED | SPEC_FIELD_PRESET,
-                  "Where checkpoints go: read by 'orrery campaign'."),
+                  "Where checkpoints go: read by 'orrery campaign', 'run' and 'plan'."),
     SPEC_F_CUSTOM(Spec, search, read_search, NULL, SPEC_FIELD_DERIVED, "an object", NULL, &spec_table_search,
                   "Limits and ranges of the fields that are \"auto\"."),
 };

@@ -76,7 +76,8 @@ static const SpecField faults_fields[] = {
     SPEC_F_BOOL(SpecFaults, fails_in_restart, "true", 0, "Restarts are interrupted by failures too."),
     SPEC_F_OBJECT(SpecFaults, checkpoint, table_checkpoint, 0, "How a run saves what it has learned."),
 };
-SPEC_TABLE(spec_table_faults, "faults", "What fails, and what a failure costs: read by 'orrery campaign'.",
+SPEC_TABLE(spec_table_faults, "faults",
+           "What fails, and what a failure costs: read by 'orrery campaign', 'run' and 'plan'.",
            faults_fields);
 
 /* Read without notes: a step's report is not about them. */

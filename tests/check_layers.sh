@@ -24,7 +24,7 @@ allowed() {
     ledger) echo "report sim costmodel spec schedule base" ;;
     campaign) echo "report sim costmodel spec schedule base" ;;
     search) echo "ledger report sim costmodel spec schedule base" ;;
-    plan) echo "search ledger report sim costmodel spec schedule base" ;;
+    plan) echo "campaign search ledger report sim costmodel spec schedule base" ;;
     kernels) echo "" ;;
     calibrate) echo "kernels costmodel spec schedule base" ;;
     plots) echo "report base" ;;

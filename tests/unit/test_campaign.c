@@ -96,6 +96,41 @@ static void test_replicas_agree(void)
         }
 }
 
+/* Where the exact mean goes: each part of campaign_means() within 4 standard errors of the replicas', and together all. */
+static void test_means(void)
+{
+    for (int hit = 0; hit < 2; hit++) {
+        CampaignRun run = llama(30, hit * 100, 900, 900, hit != 0);
+        run.load_from_s = 300;
+        run.load_s = 400;
+        const CampaignMeans means =
+            campaign_means(&run.rates, run.interval_s, run.segments, run.load_from_s, run.load_s);
+        g_autofree CampaignLife *lives = g_new(CampaignLife, REPLICAS);
+        const double expected[] = {means.total_s,   means.checkpoint_s, means.lost_work_s,
+                                   means.restart_s, means.loading_s,    means.interruptions};
+        campaign_live_all(&run, 11, REPLICAS, 0, lives);
+        for (gsize part = 0; part < G_N_ELEMENTS(expected); part++) {
+            double mean = 0, squares = 0;
+            for (int pass = 0; pass < 2; pass++)
+                for (int i = 0; i < REPLICAS; i++) {
+                    const CampaignLife *life = &lives[i];
+                    const double values[] = {life->total_s,     life->checkpoint_s,
+                                             life->lost_work_s, life->restart_s,
+                                             life->loading_s,   (double)life->interruptions};
+                    if (pass == 0)
+                        mean += values[part] / REPLICAS;
+                    else
+                        squares += (values[part] - mean) * (values[part] - mean);
+                }
+            assert_near(mean, expected[part],
+                        4 * sqrt(squares / (REPLICAS - 1) / REPLICAS) + 1e-9 * expected[part]);
+        }
+        assert_near(means.checkpoint_s + means.lost_work_s + means.restart_s + means.loading_s +
+                        run.interval_s * run.segments,
+                    means.total_s, 1e-9 * means.total_s);
+    }
+}
+
 /* Effective time above 90 %: 10 s for restarts up to 642 s, 30 s up to 296 s (where the first order crosses it), 60 s
  * never. */
 static void test_llama3(void)
@@ -269,6 +304,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/campaign/formulas", test_formulas);
     g_test_add_func("/campaign/replicas-agree", test_replicas_agree);
+    g_test_add_func("/campaign/means", test_means);
     g_test_add_func("/campaign/llama3", test_llama3);
     g_test_add_func("/campaign/threads", test_threads);
     g_test_add_func("/campaign/spares", test_spares);
