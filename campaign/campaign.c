@@ -122,22 +122,22 @@ static bool choose_interval(Campaign *campaign, const char *where, GError **erro
 {
     const SpecCheckpoint *checkpoint = &campaign->report->spec->faults.checkpoint;
     const CampaignRates *rates = &campaign->run.rates;
-    if (checkpoint->interval_s > campaign->ideal_s)
+    if (checkpoint->interval_s > campaign->work_s)
         return refuse(
             where, error,
             "faults.checkpoint.interval_s: %g is longer than the campaign, which trains for %g s; give less, "
             "or mode \"none\"",
-            checkpoint->interval_s, campaign->ideal_s);
+            checkpoint->interval_s, campaign->work_s);
     if (checkpoint->interval_s > 0 && checkpoint->interval_s + rates->stall_s < rates->write_s)
         return refuse(
             where, error,
             "faults.checkpoint.interval_s: %g is over before a checkpoint is written, which takes %g s; give "
             "at least %g",
             checkpoint->interval_s, rates->write_s, ceil(rates->write_s));
-    campaign->best_interval_s = campaign_best_interval_s(rates, campaign->ideal_s);
+    campaign->best_interval_s = campaign_best_interval_s(rates, campaign->work_s);
     campaign->interval_s = checkpoint->interval_s > 0 ? checkpoint->interval_s : campaign->best_interval_s;
-    campaign->run.segments = fmax(1, round(campaign->ideal_s / campaign->interval_s));
-    campaign->run.interval_s = campaign->ideal_s / campaign->run.segments;
+    campaign->run.segments = fmax(1, round(campaign->work_s / campaign->interval_s));
+    campaign->run.interval_s = campaign->work_s / campaign->run.segments;
     if (isinf(rates->mtbf_s))
         return true;
     campaign->young_s = campaign_young_s(rates->stall_s, rates->mtbf_s);
@@ -157,7 +157,7 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
     const bool saves = faults->given && faults->checkpoint.mode != SPEC_CHECKPOINT_NONE;
     *run = (CampaignRun){
         .rates = {.mtbf_s = campaign_mtbf_s(spec), .fails_in_restart = faults->fails_in_restart},
-        .interval_s = campaign->ideal_s,
+        .interval_s = campaign->work_s,
         .segments = 1,
         .node_loss_frac = node_loss_frac(spec),
         .repair_s = faults->repair_s,
@@ -176,7 +176,7 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
     if (saves && !choose_interval(campaign, where, error))
         return false;
     campaign->exact_s = campaign_total_s(&run->rates, run->interval_s, run->segments);
-    if (campaign->exact_s > MOST_TIMES * campaign->ideal_s)
+    if (campaign->exact_s > MOST_TIMES * campaign->work_s)
         return refuse(
             where, error,
             "faults: with a failure every %.0f s, %.0f s of uptime between checkpoints and %.0f s of "
@@ -262,6 +262,9 @@ bool campaign_prepare(const Report *report, const char *where, const CampaignOpt
         return refuse(where, error,
                       "training.tokens: is not given, so that the campaign has no end; give it, as in "
                       "15e12, or --days");
+    const double step_s = (double)report->step_ps * 1e-12;
+    campaign.slow_s = report->jitter.told ? campaign.ideal_s * (report->jitter.mean_s / step_s - 1) : 0;
+    campaign.work_s = campaign.ideal_s + campaign.slow_s;
     if (!prepare(&campaign, where, error))
         return false;
     *ret_campaign = campaign;

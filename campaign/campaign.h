@@ -35,6 +35,8 @@ typedef struct Campaign {
     CampaignOptions options;
     CampaignRun run;
     double ideal_s;
+    double slow_s; /* that waiting for stragglers adds to it; work_s: both */
+    double work_s;
     CampaignMeans means;                         /* by formula: as if nobody waited for a spare node */
     double checkpoint_bytes, checkpoint_write_s; /* 0: no checkpoints */
     double interval_s; /* asked for or best; run.interval_s cuts the campaign evenly */

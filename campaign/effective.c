@@ -20,6 +20,7 @@ static void fill_parts(const Campaign *campaign, bool lived, ReportEffective *ef
     double *days = effective->part_days;
     const double seconds[REPORT_LIFE_COUNT] = {
         [REPORT_LIFE_COMPUTE] = campaign->ideal_s,
+        [REPORT_LIFE_SLOW] = campaign->slow_s,
         [REPORT_LIFE_CHECKPOINT] = lived ? campaign->checkpoint_s : means->checkpoint_s,
         [REPORT_LIFE_FAILURES] = lived ? campaign->lost_work_s : means->lost_work_s,
         [REPORT_LIFE_RESTARTS] = lived ? campaign->restart_s : means->restart_s,

@@ -8,25 +8,7 @@
 #include <glib.h>
 #include <math.h>
 
-/* SplitMix64's mixer over a counter.   Source: Steele, Lea, Flood, OOPSLA 2014 */
-static uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
-}
-
-typedef struct Draws {
-    uint64_t key, counter;
-} Draws;
-
-/* In (0, 1). */
-static double draw(Draws *draws)
-{
-    const uint64_t bits = mix(draws->key ^ mix(draws->counter++)) >> 11;
-    return ((double)bits + 0.5) * 0x1p-53;
-}
+#include "base/draws.h"
 
 /* Nodes away, in the order in which they come back: repairs take all the same time. */
 typedef struct Away {
@@ -64,23 +46,23 @@ static void spend_restart(const CampaignRun *run, double spent_s, CampaignLife *
     life->total_s += spent_s;
 }
 
-static void fail_once(const CampaignRun *run, Draws *draws, Away *away, CampaignLife *life)
+static void fail_once(const CampaignRun *run, OrrDraws *draws, Away *away, CampaignLife *life)
 {
     life->interruptions++;
-    if (!(draw(draws) < run->node_loss_frac))
+    if (!(orr_draw(draws) < run->node_loss_frac))
         return;
     const double waited_s = lose_node(run, away, life->total_s, life);
     life->waiting_s += waited_s;
     life->total_s += waited_s;
 }
 
-static double next_failure_s(const CampaignRun *run, Draws *draws)
+static double next_failure_s(const CampaignRun *run, OrrDraws *draws)
 {
-    return isinf(run->rates.mtbf_s) ? INFINITY : -run->rates.mtbf_s * log(draw(draws));
+    return isinf(run->rates.mtbf_s) ? INFINITY : orr_draw_exponential(draws, run->rates.mtbf_s);
 }
 
 /* From a failure until the run goes on; the time to the next failure then. */
-static double restart(const CampaignRun *run, Draws *draws, Away *away, CampaignLife *life)
+static double restart(const CampaignRun *run, OrrDraws *draws, Away *away, CampaignLife *life)
 {
     const double whole_s = run->rates.restart_s;
     fail_once(run, draws, away, life);
@@ -99,7 +81,7 @@ CampaignLife campaign_live(const CampaignRun *run, uint64_t seed, uint64_t repli
 {
     const double period_s = run->interval_s + run->rates.stall_s;
     CampaignLife life = {0};
-    Draws draws = {mix(mix(seed) ^ replica), 0};
+    OrrDraws draws = orr_draws(seed, replica);
     Away away = {g_array_new(FALSE, FALSE, sizeof(double)), 0};
     double left = run->segments, failure_s = next_failure_s(run, &draws);
     while (left * period_s + run->rates.write_s > failure_s) {

@@ -4,6 +4,7 @@
 #include "cli/chosen.h"
 #include "ledger/interval.h"
 #include "ledger/memory.h"
+#include "report/jitter.h"
 
 static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve,
                    const LedgerResiduals *residuals, const Spec *asked, CliSimulation *simulation,
@@ -13,6 +14,8 @@ static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve
     if (!cli_choose_reserved(asked, reserve_bytes, &simulation->spec, simulation->chosen, error) ||
         !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report,
                     error))
+        return false;
+    if (!report_jitter_fill(&simulation->report, simulation->arena, error))
         return false;
     ledger_interval_fill(residuals, simulation->arena, &simulation->report);
     ledger_memory_fill(residuals, reserve, &simulation->report);

@@ -7,6 +7,7 @@
 #include "costmodel/params.h"
 #include "costmodel/textbook.h"
 #include "ledger/interval.h"
+#include "report/jitter.h"
 #include "report/parts.h"
 #include "plan/counts.h"
 #include "search/choose.h"
@@ -108,7 +109,7 @@ static bool simulate(const Spec *spread, const PlanOptions *options, OrrArena *a
     const ReportOptions plain = {0};
     const double reserve_bytes = ledger_reserve_bytes(options->residuals, &options->reserve, spread);
     if (!search_choose_reserved(spread, reserve_bytes, spec, error) || !spec_check(spec, "plan", error) ||
-        !report_run(spec, NULL, &plain, arena, report, error))
+        !report_run(spec, NULL, &plain, arena, report, error) || !report_jitter_fill(report, arena, error))
         return false;
     ledger_interval_fill(options->residuals, arena, report);
     ledger_memory_fill(options->residuals, &options->reserve, report);

@@ -10,6 +10,7 @@ static const struct {
     const char *key, *label;
 } parts[REPORT_LIFE_COUNT] = {
     [REPORT_LIFE_COMPUTE] = {"compute_days", "compute"},
+    [REPORT_LIFE_SLOW] = {"stragglers_days", "waiting for stragglers"},
     [REPORT_LIFE_CHECKPOINT] = {"checkpoint_days", "checkpoints"},
     [REPORT_LIFE_FAILURES] = {"failures_days", "failures: work done again"},
     [REPORT_LIFE_RESTARTS] = {"restarts_days", "restarts"},
@@ -30,7 +31,7 @@ const char *report_life_label(ReportLife part)
 /* Parts that every run has have a line even where they are 0. */
 static bool always(int part)
 {
-    return part <= REPORT_LIFE_LOADING;
+    return part == REPORT_LIFE_COMPUTE || (part >= REPORT_LIFE_CHECKPOINT && part <= REPORT_LIFE_LOADING);
 }
 
 static void write_row(const ReportEffective *effective, int part, OrrTable *table)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "report/effective.h"
+#include "report/jitter.h"
 #include "report/offload.h"
 #include "report/parts.h"
 #include "report/servers.h"
@@ -183,6 +184,7 @@ void report_write_json(const Report *report, GString *out)
     write_time(w, report);
     write_memory(w, report);
     write_balance(w, report);
+    report_jitter_json(report, w);
     write_training(w, report);
     report_servers_json(report, w);
     write_campaign(w, report);

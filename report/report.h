@@ -36,6 +36,7 @@ typedef struct ReportOffload {
 /* Where the days of the whole run go, once what fails in it is in them. Keys and labels: report/effective.h. */
 typedef enum {
     REPORT_LIFE_COMPUTE,    /* the days that steps take */
+    REPORT_LIFE_SLOW,       /* what slow GPUs and links make of them beyond that */
     REPORT_LIFE_CHECKPOINT, /* training stops for them */
     REPORT_LIFE_FAILURES,   /* work done again */
     REPORT_LIFE_RESTARTS,   /* until the run goes on */
@@ -53,6 +54,17 @@ typedef struct ReportEffective {
     const char *faults, *storage;         /* names; "" where the scenario says rates without a name */
     const char *why_not; /* assumed faults under which the run would not end; NULL: told, or not asked */
 } ReportEffective;
+
+/* The step where GPUs and links are not all alike, filled by report/jitter.h. Gains are of tokens/s; NAN: not known. */
+typedef struct ReportJitter {
+    bool told;
+    int steps; /* simulated */
+    double mean_s;
+    int64_t p50_ps, p99_ps, worst_ps, simulated_ranks;
+    int slowest_gpu, slowest_node, slowest_pipeline_rank, slowest_data_rank;
+    double slowest_frac; /* of its speed that the slowest GPU lacks for good */
+    double evict_gain_frac, backup_gain_frac, async_gain_frac;
+} ReportJitter;
 
 typedef struct Report {
     const Spec *spec;         /* borrowed */
@@ -93,6 +105,7 @@ typedef struct Report {
         kwh; /* 0 when tokens (or prices) are not given; the last three of effective.days
                                        * where they are told */
     ReportEffective effective;
+    ReportJitter jitter;
     const GPtrArray
         *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
     SimPlan plan;       /* in the run's arena */

@@ -64,6 +64,9 @@ static const SpecField scenario_fields[] = {
                   "What fails in a run of weeks: read by 'orrery campaign', 'run' and 'plan'."),
     SPEC_F_OBJECT(Spec, storage, spec_table_storage, SPEC_FIELD_DERIVED | SPEC_FIELD_PRESET,
                   "Where checkpoints go: read by 'orrery campaign', 'run' and 'plan'."),
+    SPEC_F_CUSTOM(Spec, jitter, spec_read_jitter, NULL, SPEC_FIELD_DERIVED,
+                  "a preset's name, a path or an object", NULL, &spec_table_jitter,
+                  "GPUs and links that are slower than others, always or from step to step."),
     SPEC_F_CUSTOM(Spec, search, read_search, NULL, SPEC_FIELD_DERIVED, "an object", NULL, &spec_table_search,
                   "Limits and ranges of the fields that are \"auto\"."),
 };

@@ -189,6 +189,8 @@ typedef enum {
 
 typedef enum { SPEC_SHARED_BY_ALL, SPEC_SHARED_BY_NODE } SpecSharedBy;
 
+typedef enum { SPEC_SLOW_RANK, SPEC_SLOW_NODE, SPEC_SLOW_NIC, SPEC_SLOW_LINK } SpecSlowPart;
+
 typedef enum { SPEC_CHECKPOINT_NONE, SPEC_CHECKPOINT_SYNC, SPEC_CHECKPOINT_ASYNC } SpecCheckpointMode;
 
 /* One closed list of words, in enum order (for bit sets: word i stands for bit i). */
@@ -203,7 +205,7 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_topology, spec_words_loss, spec_words_router, spec_words_context, spec_words_tensor,
     spec_words_tier, spec_words_offload, spec_words_data_scheme, spec_words_server_placement,
     spec_words_server_scheme, spec_words_server_mode, spec_words_spread, spec_words_compression,
-    spec_words_shared_by, spec_words_checkpoint;
+    spec_words_shared_by, spec_words_checkpoint, spec_words_slow_part;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -18,6 +18,7 @@
 #include "spec/names.h"
 #include "spec/offload.h"
 #include "spec/faults.h"
+#include "spec/jitter.h"
 
 #define SPEC_AUTO        (-1)
 #define SPEC_MAX_EXPERTS 1024 /* that a router's histogram may list */
@@ -276,6 +277,7 @@ typedef struct Spec {
     SpecOffload offload;
     SpecFaults faults;
     SpecStorage storage;
+    SpecJitter jitter;
     SpecSearch search;
 } Spec;
 
