@@ -25,6 +25,7 @@ static void fill_parts(const Campaign *campaign, bool lived, ReportEffective *ef
         [REPORT_LIFE_FAILURES] = lived ? campaign->lost_work_s : means->lost_work_s,
         [REPORT_LIFE_RESTARTS] = lived ? campaign->restart_s : means->restart_s,
         [REPORT_LIFE_LOADING] = lived ? campaign->loading_s : means->loading_s,
+        [REPORT_LIFE_DEGRADED] = lived ? campaign->degraded_s : 0,
         [REPORT_LIFE_WAITING] = lived ? campaign->waiting_s : 0};
     effective->days = 0;
     for (int part = 0; part < REPORT_LIFE_COUNT; part++) {
@@ -67,9 +68,10 @@ bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, 
     Report over = *report;
     over.spec = lived;
     const CampaignOptions options = {.replicas = REPLICAS, .seed = 1};
-    const bool replicas = lived->faults.spares != SPEC_UNSET;
-    const bool ok = replicas ? campaign_run(&over, where, &options, &campaign, &failure)
-                             : campaign_prepare(&over, where, &options, &campaign, &failure);
+    bool ok = campaign_prepare(&over, where, &options, &campaign, &failure);
+    const bool replicas = ok && !campaign.by_formula;
+    if (replicas)
+        ok = campaign_run(&over, where, &options, &campaign, &failure);
     if (!ok && own) {
         g_propagate_error(error, failure);
         return false;

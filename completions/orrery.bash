@@ -14,7 +14,7 @@ _orrery() {
             explain:-*) words='--memory-reserve --set --format --output --quiet --help' ;;
             search:-*) words='--top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --set --format --output --quiet --help' ;;
             plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;
-            campaign:-*) words='--replicas --seed --days --jobs --set --format --output --quiet --help' ;;
+            campaign:-*) words='--replicas --seed --days --timeline --jobs --set --format --output --quiet --help' ;;
             sweep:-*) words='--vary --set --format --output --quiet --help' ;;
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --svg --set --format --output --quiet --help' ;;

@@ -69,6 +69,7 @@ complete -c orrery -n '__fish_seen_subcommand_from plan' -l help -d 'show this h
 complete -c orrery -n '__fish_seen_subcommand_from campaign' -l replicas -x -d 'campaigns to live through (default: 1000)'
 complete -c orrery -n '__fish_seen_subcommand_from campaign' -l seed -x -d 'of their random numbers (default: 1)'
 complete -c orrery -n '__fish_seen_subcommand_from campaign' -l days -x -d 'days of training without a failure, in place of those that training.tokens take'
+complete -c orrery -n '__fish_seen_subcommand_from campaign' -l timeline -d 'in text, the first interruptions of one campaign (JSON has 200)'
 complete -c orrery -n '__fish_seen_subcommand_from campaign' -l jobs -x -d 'threads (default: all cores); the numbers are the same on any number'
 complete -c orrery -n '__fish_seen_subcommand_from campaign' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from campaign' -l format -xa 'text json csv' -d 'text (default), json or csv'

@@ -42,6 +42,7 @@ typedef enum {
     REPORT_LIFE_RESTARTS,   /* until the run goes on */
     REPORT_LIFE_LOADING,    /* of them: reading checkpoints back */
     REPORT_LIFE_WAITING,    /* for a spare node */
+    REPORT_LIFE_DEGRADED,   /* what steps on fewer nodes take longer */
     REPORT_LIFE_COUNT
 } ReportLife;
 

@@ -191,7 +191,12 @@ typedef enum { SPEC_SHARED_BY_ALL, SPEC_SHARED_BY_NODE } SpecSharedBy;
 
 typedef enum { SPEC_SLOW_RANK, SPEC_SLOW_NODE, SPEC_SLOW_NIC, SPEC_SLOW_LINK } SpecSlowPart;
 
-typedef enum { SPEC_CHECKPOINT_NONE, SPEC_CHECKPOINT_SYNC, SPEC_CHECKPOINT_ASYNC } SpecCheckpointMode;
+typedef enum {
+    SPEC_CHECKPOINT_NONE,
+    SPEC_CHECKPOINT_SYNC,
+    SPEC_CHECKPOINT_ASYNC,
+    SPEC_CHECKPOINT_PEERS
+} SpecCheckpointMode;
 
 /* One closed list of words, in enum order (for bit sets: word i stands for bit i). */
 typedef OrrWords SpecWords;
