@@ -384,7 +384,16 @@ bool campaign_prepare(const Report *report, const char *where, const CampaignOpt
                       "15e12, or --days");
     const double step_s = (double)report->step_ps * 1e-12;
     campaign.slow_s = report->jitter.told ? campaign.ideal_s * (report->jitter.mean_s / step_s - 1) : 0;
-    campaign.work_s = campaign.ideal_s + campaign.slow_s;
+    const double steps_s =
+        campaign.ideal_s + campaign.slow_s; /* slow GPUs give input time: it need not wait as long */
+    const double late_s =
+        fmax(0, report->input.wait_s -
+                    (report->spec->data.prefetch > 0 ? campaign.slow_s / campaign.ideal_s * step_s : 0));
+    campaign.input_s = campaign.ideal_s * late_s / step_s;
+    campaign.eval_s = steps_s * report->input.eval_frac;
+    campaign.skipped_s =
+        (steps_s + campaign.input_s) * report->input.skipped_frac / (1 - report->input.skipped_frac);
+    campaign.work_s = steps_s + campaign.input_s + campaign.eval_s + campaign.skipped_s;
     if (!prepare(&campaign, where, error))
         return false;
     *ret_campaign = campaign;

@@ -42,9 +42,10 @@ typedef struct Campaign {
     CampaignOptions options;
     CampaignRun run;
     double ideal_s;
-    double slow_s; /* that waiting for stragglers adds to it; work_s: both */
-    double work_s;
-    CampaignMeans means;                         /* by formula: as if nobody waited for a spare node */
+    double slow_s, input_s, eval_s,
+        skipped_s;       /* that stragglers, input, evaluation, skipped steps add to it */
+    double work_s;       /* all of these */
+    CampaignMeans means; /* by formula: as if nobody waited for a spare node */
     double checkpoint_bytes, checkpoint_write_s; /* 0: no checkpoints */
     double peer_s;                               /* a GPU's share to another node */
     double interval_s; /* asked for or best; run.interval_s cuts the campaign evenly */

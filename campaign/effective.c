@@ -21,6 +21,9 @@ static void fill_parts(const Campaign *campaign, bool lived, ReportEffective *ef
     const double seconds[REPORT_LIFE_COUNT] = {
         [REPORT_LIFE_COMPUTE] = campaign->ideal_s,
         [REPORT_LIFE_SLOW] = campaign->slow_s,
+        [REPORT_LIFE_INPUT] = campaign->input_s,
+        [REPORT_LIFE_EVALUATION] = campaign->eval_s,
+        [REPORT_LIFE_SKIPPED] = campaign->skipped_s,
         [REPORT_LIFE_CHECKPOINT] = lived ? campaign->checkpoint_s : means->checkpoint_s,
         [REPORT_LIFE_FAILURES] = lived ? campaign->lost_work_s : means->lost_work_s,
         [REPORT_LIFE_RESTARTS] = lived ? campaign->restart_s : means->restart_s,

@@ -107,6 +107,9 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     write_spread(&w, "interruptions", &campaign->interruptions);
     orr_jw_begin(&w, "lost", '{');
     orr_jw_number(&w, "stragglers_s", campaign->slow_s);
+    orr_jw_number(&w, "input_s", campaign->input_s);
+    orr_jw_number(&w, "evaluation_s", campaign->eval_s);
+    orr_jw_number(&w, "skipped_s", campaign->skipped_s);
     orr_jw_number(&w, "checkpoint_s", campaign->checkpoint_s);
     orr_jw_number(&w, "lost_work_s", campaign->lost_work_s);
     orr_jw_number(&w, "restart_s", campaign->restart_s);
@@ -190,11 +193,16 @@ static void write_lost(const Campaign *campaign, GString *out)
     const struct {
         const char *label;
         double s;
-    } kinds[] = {
-        {"waiting for stragglers", campaign->slow_s},  {"writing checkpoints", campaign->checkpoint_s},
-        {"work done again", campaign->lost_work_s},    {"restarts", campaign->restart_s},
-        {"loading checkpoints", campaign->loading_s},  {"waiting for a spare node", campaign->waiting_s},
-        {"steps on fewer nodes", campaign->degraded_s}};
+    } kinds[] = {{"waiting for stragglers", campaign->slow_s},
+                 {"waiting for input", campaign->input_s},
+                 {"evaluation", campaign->eval_s},
+                 {"skipped steps", campaign->skipped_s},
+                 {"writing checkpoints", campaign->checkpoint_s},
+                 {"work done again", campaign->lost_work_s},
+                 {"restarts", campaign->restart_s},
+                 {"loading checkpoints", campaign->loading_s},
+                 {"waiting for a spare node", campaign->waiting_s},
+                 {"steps on fewer nodes", campaign->degraded_s}};
     g_autoptr(GString) line = g_string_new(NULL);
     char text[ORR_TEXT_SIZE];
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)

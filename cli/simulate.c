@@ -4,6 +4,7 @@
 #include "cli/chosen.h"
 #include "ledger/interval.h"
 #include "ledger/memory.h"
+#include "report/input.h"
 #include "report/jitter.h"
 
 static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve,
@@ -15,7 +16,8 @@ static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve
         !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report,
                     error))
         return false;
-    if (!report_jitter_fill(&simulation->report, simulation->arena, error))
+    if (!report_jitter_fill(&simulation->report, simulation->arena, error) ||
+        !report_input_fill(&simulation->report, error))
         return false;
     ledger_interval_fill(residuals, simulation->arena, &simulation->report);
     ledger_memory_fill(residuals, reserve, &simulation->report);

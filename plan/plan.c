@@ -7,6 +7,7 @@
 #include "costmodel/params.h"
 #include "costmodel/textbook.h"
 #include "ledger/interval.h"
+#include "report/input.h"
 #include "report/jitter.h"
 #include "report/parts.h"
 #include "plan/counts.h"
@@ -109,7 +110,8 @@ static bool simulate(const Spec *spread, const PlanOptions *options, OrrArena *a
     const ReportOptions plain = {0};
     const double reserve_bytes = ledger_reserve_bytes(options->residuals, &options->reserve, spread);
     if (!search_choose_reserved(spread, reserve_bytes, spec, error) || !spec_check(spec, "plan", error) ||
-        !report_run(spec, NULL, &plain, arena, report, error) || !report_jitter_fill(report, arena, error))
+        !report_run(spec, NULL, &plain, arena, report, error) || !report_jitter_fill(report, arena, error) ||
+        !report_input_fill(report, error))
         return false;
     ledger_interval_fill(options->residuals, arena, report);
     ledger_memory_fill(options->residuals, &options->reserve, report);

@@ -11,6 +11,9 @@ static const struct {
 } parts[REPORT_LIFE_COUNT] = {
     [REPORT_LIFE_COMPUTE] = {"compute_days", "compute"},
     [REPORT_LIFE_SLOW] = {"stragglers_days", "waiting for stragglers"},
+    [REPORT_LIFE_INPUT] = {"input_days", "waiting for input"},
+    [REPORT_LIFE_EVALUATION] = {"evaluation_days", "evaluation"},
+    [REPORT_LIFE_SKIPPED] = {"skipped_days", "skipped steps"},
     [REPORT_LIFE_CHECKPOINT] = {"checkpoint_days", "checkpoints"},
     [REPORT_LIFE_FAILURES] = {"failures_days", "failures: work done again"},
     [REPORT_LIFE_RESTARTS] = {"restarts_days", "restarts"},

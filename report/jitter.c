@@ -70,7 +70,7 @@ static void draw_slow_nodes(const SpecJitter *jitter, int nodes, bool *slow)
         jitter->slow_nodes_frac > 0 ? CLAMP((int)lround(jitter->slow_nodes_frac * nodes), 1, nodes) : 0;
     OrrDraws draws = orr_draws((uint64_t)jitter->seed, DRAW_NODES);
     for (int count = 0; count < wanted;) {
-        const int node = MIN((int)(orr_draw(&draws) * nodes), nodes - 1);
+        const int node = (int)(orr_draw(&draws) * nodes); /* a draw is below 1 */
         count += !slow[node];
         slow[node] = true;
     }

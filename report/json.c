@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "report/effective.h"
+#include "report/input.h"
 #include "report/jitter.h"
 #include "report/offload.h"
 #include "report/parts.h"
@@ -184,6 +185,7 @@ void report_write_json(const Report *report, GString *out)
     write_time(w, report);
     write_memory(w, report);
     write_balance(w, report);
+    report_input_json(report, w);
     report_jitter_json(report, w);
     write_training(w, report);
     report_servers_json(report, w);

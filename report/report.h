@@ -37,6 +37,9 @@ typedef struct ReportOffload {
 typedef enum {
     REPORT_LIFE_COMPUTE,    /* the days that steps take */
     REPORT_LIFE_SLOW,       /* what slow GPUs and links make of them beyond that */
+    REPORT_LIFE_INPUT,      /* steps wait for it */
+    REPORT_LIFE_EVALUATION, /* passes that only evaluate */
+    REPORT_LIFE_SKIPPED,    /* steps that train nothing */
     REPORT_LIFE_CHECKPOINT, /* training stops for them */
     REPORT_LIFE_FAILURES,   /* work done again */
     REPORT_LIFE_RESTARTS,   /* until the run goes on */
@@ -66,6 +69,17 @@ typedef struct ReportJitter {
     double slowest_frac; /* of its speed that the slowest GPU lacks for good */
     double evict_gain_frac, backup_gain_frac, async_gain_frac;
 } ReportJitter;
+
+/* A step's input, filled by report/input.h. */
+typedef struct ReportInput {
+    bool told, binds, cached;
+    int readers;                    /* nodes that read */
+    double bytes_per_s;             /* that steps need */
+    double tokens_per_s;            /* that reach the GPUs at most ... */
+    const char *stage;              /* ... because of this */
+    double fetch_s, wait_s;         /* a step's input, and what a step waits for it */
+    double eval_frac, skipped_frac; /* evaluation over training time; steps that train nothing */
+} ReportInput;
 
 typedef struct Report {
     const Spec *spec;         /* borrowed */
@@ -107,6 +121,7 @@ typedef struct Report {
                                        * where they are told */
     ReportEffective effective;
     ReportJitter jitter;
+    ReportInput input;
     const GPtrArray
         *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
     SimPlan plan;       /* in the run's arena */

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "costmodel/ops.h"
 #include "report/effective.h"
+#include "report/input.h"
 #include "report/jitter.h"
 #include "report/offload.h"
 #include "report/page.h"
@@ -355,6 +356,7 @@ void report_write_text(const Report *report, GString *out)
     write_notes(report, out);
     write_headline(report, out);
     write_time(report, out);
+    report_input_text(report, out);
     report_jitter_text(report, out);
     report_servers_text(report, out);
     report_text_memory(report, out);

@@ -67,6 +67,8 @@ static const SpecField scenario_fields[] = {
     SPEC_F_CUSTOM(Spec, jitter, spec_read_jitter, NULL, SPEC_FIELD_DERIVED,
                   "a preset's name, a path or an object", NULL, &spec_table_jitter,
                   "GPUs and links that are slower than others, always or from step to step."),
+    SPEC_F_CUSTOM(Spec, data, spec_read_data, NULL, SPEC_FIELD_DERIVED, "an object", NULL, &spec_table_data,
+                  "Where a step's input comes from and how fast, and passes that only evaluate."),
     SPEC_F_CUSTOM(Spec, search, read_search, NULL, SPEC_FIELD_DERIVED, "an object", NULL, &spec_table_search,
                   "Limits and ranges of the fields that are \"auto\"."),
 };

@@ -17,6 +17,7 @@
 #include "spec/framework.h"
 #include "spec/names.h"
 #include "spec/offload.h"
+#include "spec/data.h"
 #include "spec/faults.h"
 #include "spec/jitter.h"
 
@@ -143,7 +144,8 @@ typedef struct SpecRouter {
 
 typedef struct SpecTraining {
     int sequence_length, global_batch, micro_batch;
-    double tokens; /* of the whole training run; 0: not given */
+    double tokens;             /* of the whole training run; 0: not given */
+    double skipped_steps_frac; /* steps whose update is dropped, and that are done again */
     SpecPrecision precision;
     SpecOptimizer optimizer;
     SpecRecompute recompute;
@@ -278,6 +280,7 @@ typedef struct Spec {
     SpecFaults faults;
     SpecStorage storage;
     SpecJitter jitter;
+    SpecData data;
     SpecSearch search;
 } Spec;
 

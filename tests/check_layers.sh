@@ -6,7 +6,7 @@
 #   check_layers.sh --self-test    plants offences in a folder of its own and expects to find each
 set -eu
 
-rooms="base schedule spec exchange costmodel sim network report ledger campaign search plan kernels calibrate plots cli"
+rooms="base schedule spec exchange costmodel sim network report ledger campaign search plan jobs kernels calibrate plots cli"
 max_lines=600
 max_function_lines=70
 
@@ -25,6 +25,7 @@ allowed() {
     campaign) echo "report sim costmodel spec schedule base" ;;
     search) echo "ledger report sim costmodel spec schedule base" ;;
     plan) echo "campaign search ledger report sim costmodel spec schedule base" ;;
+    jobs) echo "base" ;;
     kernels) echo "" ;;
     calibrate) echo "kernels costmodel spec schedule base" ;;
     plots) echo "report base" ;;

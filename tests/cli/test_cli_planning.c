@@ -377,6 +377,35 @@ static void test_run_effective(void)
     cli_run_clear(&wrong);
 }
 
+/* A trace and a drawn one; what is neither is refused. */
+static void test_jobs(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/jobs.json");
+    CliRun file = cli_run(NULL, CLI_WORDS("jobs", path, "--format", "json")),
+           drawn = cli_run(NULL, CLI_WORDS("jobs", "--seed", "3", "--count", "300", "--format", "json")),
+           again = cli_run(NULL, CLI_WORDS("jobs", "--seed", "3", "--count", "300", "--format", "json")),
+           none = cli_run(NULL, CLI_WORDS("jobs")),
+           both = cli_run(NULL, CLI_WORDS("jobs", path, "--seed", "1"));
+    cli_assert_done(&file, "jobs");
+    cli_assert_done(&drawn, "jobs --seed");
+    OrrJsonDoc *doc = parse(file.out);
+    const OrrJson *policies = member(orr_json_root(doc), "policies");
+    g_assert_cmpint(orr_json_count(policies), ==, 5);
+    const OrrJson *first_fit = orr_json_next(orr_json_first(policies));
+    g_assert_cmpstr(orr_json_text(member(first_fit, "policy")), ==, "first-fit");
+    g_assert_cmpfloat(orr_json_number(member(first_fit, "makespan_s")), ==, 200);
+    g_assert_cmpfloat(orr_json_number(member(member(first_fit, "wait_s"), "mean")), ==, 40);
+    orr_json_free(doc);
+    g_assert_cmpstr(drawn.out, ==, again.out);
+    cli_assert_refused(&none, "nothing", "--seed");
+    cli_assert_refused(&both, "both", "not both");
+    cli_run_clear(&file);
+    cli_run_clear(&drawn);
+    cli_run_clear(&again);
+    cli_run_clear(&none);
+    cli_run_clear(&both);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -393,5 +422,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/run/notes", test_notes);
     g_test_add_func("/planning/campaign", test_campaign);
     g_test_add_func("/planning/run-effective", test_run_effective);
+    g_test_add_func("/planning/jobs", test_jobs);
     return g_test_run();
 }
