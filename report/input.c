@@ -55,7 +55,8 @@ bool report_input_fill(Report *report, GError **error)
     const SpecData *data = &spec->data;
     ReportInput *input = &report->input;
     const double tokens = (double)spec->training.global_batch * spec->training.sequence_length;
-    const double step_s = (double)report->step_ps * 1e-12, skipped = fmax(0, spec->training.skipped_steps_frac);
+    const double step_s = (double)report->step_ps * 1e-12,
+                 skipped = fmax(0, spec->training.skipped_steps_frac);
     if (!data->given && !(skipped > 0))
         return true;
     if (data->eval_every_steps > 0 && !(data->eval_tokens > 0))
