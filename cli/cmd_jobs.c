@@ -117,7 +117,7 @@ const CliCommand cli_command_jobs = {
             "hours is passed no more. A drawn trace has jobs on 256 A100s and 256 H100s with the paces of "
             "simulated steps.\n"
             "\n"
-            "  orrery jobs scenarios/examples/jobs.json\n"
+            "  orrery jobs scenarios/traces/four-jobs.json\n"
             "  orrery jobs --seed 1 --format json\n",
     .takes = CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,

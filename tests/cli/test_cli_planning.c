@@ -380,7 +380,7 @@ static void test_run_effective(void)
 /* A trace and a drawn one; what is neither is refused. */
 static void test_jobs(void)
 {
-    g_autofree char *path = cli_source("scenarios/examples/jobs.json");
+    g_autofree char *path = cli_source("scenarios/traces/four-jobs.json");
     CliRun file = cli_run(NULL, CLI_WORDS("jobs", path, "--format", "json")),
            drawn = cli_run(NULL, CLI_WORDS("jobs", "--seed", "3", "--count", "300", "--format", "json")),
            again = cli_run(NULL, CLI_WORDS("jobs", "--seed", "3", "--count", "300", "--format", "json")),
