@@ -4,8 +4,8 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/simulate.h"
-#include "cli/vary.h"
+#include "api/simulate.h"
+#include "api/vary.h"
 #include "plots/plots.h"
 
 typedef struct PlotArgs {
@@ -29,12 +29,12 @@ static bool draw_step(const Report *report, const PlotTarget *target, GError **e
            plot_waterfall(report, target, error);
 }
 
-static bool add_point(GArray *points, const PlotArgs *args, const CliVary *vary, const char *value,
+static bool add_point(GArray *points, const PlotArgs *args, const ApiVary *vary, const char *value,
                       GError **error)
 {
     const ReportOptions options = {.unfold = false};
-    g_auto(GStrv) sets = cli_vary_sets(args->common.sets, vary->key, value);
-    CliSimulation *simulation = cli_simulate(args->common.words[0], sets, &options, error);
+    g_auto(GStrv) sets = api_vary_sets(args->common.sets, vary->key, value);
+    ApiSimulation *simulation = api_simulate(args->common.words[0], sets, &options, error);
     if (simulation == NULL)
         return false;
     const Report *report = &simulation->report;
@@ -45,7 +45,7 @@ static bool add_point(GArray *points, const PlotArgs *args, const CliVary *vary,
                              .reserved_bytes = report->reserved_bytes,
                              .capacity_bytes = report->capacity_bytes};
     g_array_append_val(points, point);
-    cli_simulation_free(simulation);
+    api_simulation_free(simulation);
     return true;
 }
 
@@ -55,7 +55,7 @@ static void point_clear(void *data)
 }
 
 /* Every value simulated; points of PlotPoint. */
-static bool sweep_points(GArray *points, const PlotArgs *args, const CliVary *vary, GError **error)
+static bool sweep_points(GArray *points, const PlotArgs *args, const ApiVary *vary, GError **error)
 {
     for (guint i = 0; i < vary->values->len; i++) {
         if (!add_point(points, args, vary, g_ptr_array_index(vary->values, i), error))
@@ -87,12 +87,12 @@ static void write_files(const GPtrArray *files, CliFormat format, GString *out)
 static bool run(const CliArgs *common, GError **error)
 {
     const PlotArgs *args = (const PlotArgs *)common;
-    CliVary vary = {NULL, NULL};
-    if (args->vary != NULL && !cli_vary_parse(args->vary, &vary, error))
+    ApiVary vary = {NULL, NULL};
+    if (args->vary != NULL && !api_vary_parse(args->vary, &vary, error))
         return false;
     const bool sweeps = args->vary != NULL;
     const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
-    CliSimulation *simulation = cli_simulate(common->words[0], common->sets, &options, error);
+    ApiSimulation *simulation = api_simulate(common->words[0], common->sets, &options, error);
     g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotPoint));
     g_array_set_clear_func(points, point_clear);
     g_autofree char *folder =
@@ -105,8 +105,8 @@ static bool run(const CliArgs *common, GError **error)
         draw_step(&simulation->report, &target, error) &&
         (!sweeps || plot_sweep(simulation->report.spec->name, vary.key,
                                (const PlotPoint *)(void *)points->data, (int)points->len, &target, error));
-    cli_simulation_free(simulation);
-    cli_vary_clear(&vary);
+    api_simulation_free(simulation);
+    api_vary_clear(&vary);
     if (!ok)
         return false;
     g_autoptr(GString) out = g_string_new(NULL);

@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/kinds.h"
+#include "api/kinds.h"
 #include "cli/output.h"
 #include "cli/team.h"
 #include "base/file.h"
@@ -173,7 +173,7 @@ static bool add_kinds(const char *key, const char *list, const Spec *base, GPtrA
     for (char **word = words; *word != NULL; word++) {
         Spec *spec = g_memdup2(base, sizeof *base);
         g_ptr_array_add(kinds, spec);
-        if (!cli_kind_read(key, g_strstrip(*word), base, &spec->cluster, error))
+        if (!api_kind_read(key, g_strstrip(*word), base, &spec->cluster, error))
             return false;
     }
     return true;
