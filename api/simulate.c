@@ -12,7 +12,8 @@ static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve
                    GError **error)
 {
     const double reserve_bytes = ledger_reserve_bytes(residuals, reserve, asked);
-    if (!api_choose_reserved(asked, reserve_bytes, &simulation->spec, simulation->chosen, error) ||
+    if (!ledger_reserve_check(reserve, asked, error) ||
+        !api_choose_reserved(asked, reserve_bytes, &simulation->spec, simulation->chosen, error) ||
         !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report,
                     error))
         return false;

@@ -362,6 +362,10 @@ bool report_jitter_fill(Report *report, OrrArena *arena, GError **error)
         return orr_fail(
             error, ORR_ERROR_INPUT,
             "jitter: parameter servers draw their own (parallel.parameter_server.spread); leave one out");
+    if (report->network.on)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "jitter: its steps are of closed forms, those of cluster.network of flows; leave one "
+                        "of them out");
     if (!sim_paces_fold(plan) && paces.ranks > MOST_RANKS)
         return orr_fail(
             error, ORR_ERROR_INPUT,

@@ -6,6 +6,7 @@
 #include "report/jitter.h"
 #include "report/offload.h"
 #include "report/parts.h"
+#include "report/network.h"
 #include "report/servers.h"
 #include "spec/notes.h"
 
@@ -188,11 +189,13 @@ void report_write_json(const Report *report, GString *out)
     report_input_json(report, w);
     report_jitter_json(report, w);
     write_training(w, report);
+    report_network_json(report, w);
     report_servers_json(report, w);
     write_campaign(w, report);
     write_chosen(w, report->chosen);
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     spec_notes(report->spec, notes);
+    spec_source_notes(report->source, notes);
     write_strings(w, "notes", notes);
     orr_jw_end(w, '}');
     g_string_append_c(out, '\n');

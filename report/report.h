@@ -10,6 +10,7 @@
 #include "sim/engine.h"
 #include "sim/plan.h"
 #include "spec/load.h"
+#include "traffic/traffic.h"
 
 typedef struct ReportStage { /* one pipeline rank */
     int stage;
@@ -106,8 +107,11 @@ typedef struct Report {
     ReportMemory memory_verdict;                       /* by needed_bytes alone until ledger_memory_fill() */
     double reserve_bytes;                              /* kept free for what predictions miss; 0: none */
     double memory_odds;                                /* that it fits, by published runs; NAN: not known */
-    int reserve_runs; /* published runs that the reserve comes from; 0: none, or it was asked for */
-    bool reserve_own; /* they are of the framework */
+    double
+        seen_frac; /* of the GPU: what 98 % of published runs took beyond, with what allocators took where there was room */
+    int reserve_runs;     /* published runs that the reserve comes from; 0: none, or it was asked for */
+    bool reserve_own;     /* they are of the framework */
+    bool reserve_doubled; /* none of them is, nor is any other published memory */
     ReportStage *stages;
     int stage_count;
     ReportOffload offload;
@@ -123,14 +127,16 @@ typedef struct Report {
     ReportJitter jitter;
     ReportInput input;
     const GPtrArray
-        *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
-    SimPlan plan;       /* in the run's arena */
-    SimProgram program; /* likewise: traces and checks read them */
+        *chosen; /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
+    TrafficSummary network; /* on: cluster.network.fidelity is flow */
+    SimPlan plan;           /* in the run's arena */
+    SimProgram program;     /* likewise: traces and checks read them */
     SimResult result;
 } Report;
 
 typedef struct ReportOptions {
     bool unfold, check;
+    bool analytic;   /* whatever cluster.network.fidelity says: what a search proves its answer about */
     unsigned record; /* SimRecord, in addition to what the report itself needs */
 } ReportOptions;
 

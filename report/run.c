@@ -173,6 +173,19 @@ static bool check(const Report *report, GError **error)
     return sim_run_check(&program, &report->result, error);
 }
 
+static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena *arena, Report *report,
+                         GError **error)
+{
+    const Spec *spec = report->spec;
+    if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW && !options->analytic)
+        return traffic_step(spec, options->unfold, options->check, record, arena, &report->plan,
+                            &report->program, &report->result, &report->network, error);
+    return sim_step_plan(spec, arena, &report->plan, error) &&
+           sim_step_fits_clock(spec, &report->plan, error) &&
+           sim_program_build(&report->plan, options->unfold, arena, &report->program, error) &&
+           simulate(spec, record, arena, report, error);
+}
+
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error)
 {
@@ -180,15 +193,12 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     const unsigned record = options->record | (options->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u);
     if (!affordable(spec, error))
         return false;
-    if (!sim_step_plan(spec, arena, &report.plan, error) || !sim_step_fits_clock(spec, &report.plan, error) ||
-        !sim_program_build(&report.plan, options->unfold, arena, &report.program, error) ||
-        !simulate(spec, record, arena, &report, error)) {
+    if (!plan_and_run(options, record, arena, &report, error))
         return false;
-    }
     fill_time(&report);
     fill_memory(&report.plan, arena, &report);
     report_offload_fill(&report.plan, &report);
-    if (options->check && !check(&report, error)) {
+    if (options->check && !report.network.on && !check(&report, error)) {
         return false;
     }
     fill_rates(arena, &report);

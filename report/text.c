@@ -9,6 +9,7 @@
 #include "report/offload.h"
 #include "report/page.h"
 #include "report/parts.h"
+#include "report/network.h"
 #include "report/servers.h"
 #include "report/text_memory.h"
 #include "spec/notes.h"
@@ -328,6 +329,7 @@ static void write_notes(const Report *report, GString *out)
 {
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     spec_notes(report->spec, notes);
+    spec_source_notes(report->source, notes);
     for (guint i = 0; i < notes->len; i++)
         report_page_entry(out, i == 0 ? "  Note" : "", LABEL_COLUMN, g_ptr_array_index(notes, i));
 }
@@ -358,6 +360,7 @@ void report_write_text(const Report *report, GString *out)
     write_time(report, out);
     report_input_text(report, out);
     report_jitter_text(report, out);
+    report_network_text(report, out);
     report_servers_text(report, out);
     report_text_memory(report, out);
     report_text_offload(report, out);

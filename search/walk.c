@@ -335,7 +335,7 @@ void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit 
 
 bool search_simulate_spec(const Spec *spec, double capacity_bytes, SearchRun *ret_run)
 {
-    const ReportOptions options = {0};
+    const ReportOptions options = {.analytic = true};
     OrrArena *arena = orr_arena_new();
     Report report;
     const bool ok = report_run(spec, NULL, &options, arena, &report, NULL);

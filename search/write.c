@@ -96,7 +96,7 @@ void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen
 static bool write_report(OrrJsonWriter *w, const Spec *spec, const SpecSource *source,
                          const LedgerResiduals *residuals, GError **error)
 {
-    const ReportOptions options = {0};
+    const ReportOptions options = {.analytic = true};
     OrrArena *arena = orr_arena_new();
     Report report;
     bool ok = report_run(spec, source, &options, arena, &report, error);

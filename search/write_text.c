@@ -144,7 +144,7 @@ static void append_reason(GString *out, const SearchRun *best, const SearchRun *
 /* The interval around the best: that of `run`. */
 static void append_interval(GString *out, const SearchResult *result, const SearchRun *run)
 {
-    const ReportOptions options = {0};
+    const ReportOptions options = {.analytic = true};
     char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
     g_autofree Spec *spec = g_new(Spec, 1);
     OrrArena *arena = orr_arena_new();

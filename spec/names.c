@@ -9,6 +9,7 @@
     static const char *const name##_list[] = {__VA_ARGS__};                                                  \
     const SpecWords spec_words_##name = {description, name##_list, (int)G_N_ELEMENTS(name##_list), 0}
 
+WORDS(tuner, "a tuner of NCCL", "nccl", "aws-p5");
 WORDS(norm, "a normalisation", "layernorm", "rmsnorm", "none");
 WORDS(biases, "a choice of biases", "none", "all", "mlp", "qkv");
 WORDS(position, "a position encoding", "learned", "rope", "alibi", "none");
@@ -38,6 +39,11 @@ WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");
 WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", "pipeline", "expert");
 WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");
 WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh");
+WORDS(fidelity, "a fidelity", "analytic", "flow");
+WORDS(routing, "a routing", "shortest", "ecmp", "e-ecmp", "adaptive", "rail");
+WORDS(network_algorithm, "an algorithm between domains", "ring", "double-binary-tree",
+      "recursive-halving-doubling");
+WORDS(traffic_links, "whose links traffic takes", "fabric", "front-end");
 WORDS(tier, "a tier of memory", "gpu", "host", "nvme");
 WORDS(offload, "an offloading scheme", "none", "zero-offload", "zero-offload-dpu", "twin-flow",
       "superoffload", "stronghold", "memferry", "zero3-offload", "zero-infinity");

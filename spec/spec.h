@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "spec/network.h"
 #include "spec/kernel_model.h"
 #include "spec/framework.h"
 #include "spec/names.h"
@@ -126,6 +127,7 @@ typedef struct SpecCluster {
     double host_power_w_per_gpu;     /* CPU, NIC, fans, per GPU */
     SpecCollectiveModel collectives; /* fitted: NCCL time model per level */
     SpecHost host;                   /* of a node: memory, cores, disks and the ways to them */
+    SpecNetwork network;             /* the fabric between the GPUs, where a step is to meet itself on it */
     char calibration[SPEC_NAME_SIZE];
 } SpecCluster;
 
