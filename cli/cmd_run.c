@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "campaign/effective.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "api/simulate.h"
@@ -17,7 +18,7 @@
 typedef struct RunArgs {
     CliArgs common;
     char *trace, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks, *from, *to;
-    gboolean unfold, check, verbose, timeline;
+    gboolean unfold, check, verbose, timeline, ideal;
 } RunArgs;
 
 static void write_report(const Report *report, CliFormat format, GString *out)
@@ -195,6 +196,14 @@ static bool correct(const char *path, Report *report, GError **error)
     return any;
 }
 
+/* Days with what fails in them. */
+static bool live(const char *where, ApiSimulation *simulation, GError **error)
+{
+    CampaignAssumed assumed;
+    return campaign_assumed_load(&assumed, error) &&
+           campaign_effective_fill(&assumed, where, simulation->arena, &simulation->report, error);
+}
+
 /* On a terminal unless NO_COLOR is set; anywhere with CLICOLOR_FORCE, as `watch --color` needs. */
 static bool paints(const char *output)
 {
@@ -246,7 +255,8 @@ static bool run(const CliArgs *common, GError **error)
         api_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
-    if (!correct(args->own_runs, &simulation->report, error)) {
+    if (!correct(args->own_runs, &simulation->report, error) ||
+        (!args->ideal && !live(common->words[0], simulation, error))) {
         api_simulation_free(simulation);
         return false;
     }
@@ -296,6 +306,8 @@ static const CliFlag flags[] = {
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},
     {"timeline", CLI_FLAG_SWITCH, offsetof(RunArgs, timeline), NULL,
      "in text, also draw what every pipeline rank does when, as wide as the terminal"},
+    {"ideal", CLI_FLAG_SWITCH, offsetof(RunArgs, ideal), NULL,
+     "days and costs of computing alone: no failures, checkpoints and restarts"},
     {"verbose", CLI_FLAG_SWITCH, offsetof(RunArgs, verbose), NULL, "in text, every field that was defaulted"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},
 };

@@ -1,6 +1,9 @@
 /* report/json.c - a report as JSON; docs/REPORT.md has the meaning of every key. */
 #include <string.h>
 
+#include "report/effective.h"
+#include "report/input.h"
+#include "report/jitter.h"
 #include "report/offload.h"
 #include "report/parts.h"
 #include "report/network.h"
@@ -144,6 +147,7 @@ static void write_training(OrrJsonWriter *w, const Report *report)
 {
     orr_jw_begin(w, "training", '{');
     write_campaign(w, report);
+    report_effective_json(&report->effective, w);
     orr_jw_end(w, '}');
 }
 
@@ -196,6 +200,8 @@ void report_write_json(const Report *report, GString *out)
     write_time(w, report);
     write_memory(w, report);
     write_balance(w, report);
+    report_input_json(report, w);
+    report_jitter_json(report, w);
     write_training(w, report);
     report_network_json(report, w);
     report_servers_json(report, w);

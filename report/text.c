@@ -3,6 +3,9 @@
 
 #include "base/text.h"
 #include "costmodel/ops.h"
+#include "report/effective.h"
+#include "report/input.h"
+#include "report/jitter.h"
 #include "report/offload.h"
 #include "report/page.h"
 #include "report/parts.h"
@@ -257,7 +260,8 @@ static void write_training(const Report *report, GString *out)
         return;
     char text[ORR_TEXT_SIZE];
     g_autoptr(GString) line = g_string_new(NULL);
-    g_string_append(line, orr_text_seconds(text, report->days * 86400.0));
+    const double days = report->effective.told ? report->effective.days : report->days;
+    g_string_append(line, orr_text_seconds(text, days * 86400.0));
     g_string_append_printf(line, ", %s GPU-hours", report_page_whole(text, report->gpu_hours));
     if (report->kwh > 0.0)
         g_string_append_printf(line, ", %s kWh", report_page_whole(text, report->kwh));
@@ -266,6 +270,7 @@ static void write_training(const Report *report, GString *out)
     g_string_append_printf(line, " for %s tokens", orr_text_count(text, report->spec->training.tokens));
     g_string_append_c(out, '\n');
     report_page_entry(out, "Whole run", LABEL_COLUMN, line->str);
+    report_effective_text(&report->effective, out);
 }
 
 static void write_conventions(const Report *report, GString *out)
@@ -367,6 +372,8 @@ void report_write_text(const Report *report, GString *out)
     write_notes(report, out);
     write_headline(report, out);
     write_time(report, out);
+    report_input_text(report, out);
+    report_jitter_text(report, out);
     report_network_text(report, out);
     report_servers_text(report, out);
     report_text_memory(report, out);

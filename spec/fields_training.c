@@ -160,6 +160,8 @@ static const SpecField training_fields[] = {
                "Sequences that one pass works on, on each data-parallel rank."),
     SPEC_F_DOUBLE(SpecTraining, tokens, ORR_UNIT_TOKENS, 0, 1e18, "0", 0,
                   "Tokens of the whole training run, for days, cost and energy; 0: not given."),
+    SPEC_F_DOUBLE(SpecTraining, skipped_steps_frac, ORR_UNIT_FRAC, 0, 0.9, NULL, SPEC_FIELD_DERIVED,
+                  "Share of the steps that loss scaling skips: their tokens train nothing."),
     SPEC_F_WORD(SpecTraining, precision, &spec_words_precision, "\"bf16\"", 0,
                 "Number format of matrix products, and how FP8 and FP4 scales are kept."),
     SPEC_F_WORD(SpecTraining, optimizer, &spec_words_optimizer, "\"adam\"", 0,

@@ -48,7 +48,8 @@ WORDS(tier, "a tier of memory", "gpu", "host", "nvme");
 WORDS(offload, "an offloading scheme", "none", "zero-offload", "zero-offload-dpu", "twin-flow",
       "superoffload", "stronghold", "memferry", "zero3-offload", "zero-infinity");
 WORDS(shared_by, "whose a rate is", "all", "node");
-WORDS(checkpoint, "a way to save checkpoints", "none", "sync", "async");
+WORDS(slow_part, "a part that is slow", "rank", "node", "nic", "link");
+WORDS(checkpoint, "a way to save checkpoints", "none", "sync", "async", "peers");
 WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "vocab-parallel-compiled",
       "compiled", "xentropy");
 

@@ -219,7 +219,14 @@ typedef enum {
 
 typedef enum { SPEC_SHARED_BY_ALL, SPEC_SHARED_BY_NODE } SpecSharedBy;
 
-typedef enum { SPEC_CHECKPOINT_NONE, SPEC_CHECKPOINT_SYNC, SPEC_CHECKPOINT_ASYNC } SpecCheckpointMode;
+typedef enum { SPEC_SLOW_RANK, SPEC_SLOW_NODE, SPEC_SLOW_NIC, SPEC_SLOW_LINK } SpecSlowPart;
+
+typedef enum {
+    SPEC_CHECKPOINT_NONE,
+    SPEC_CHECKPOINT_SYNC,
+    SPEC_CHECKPOINT_ASYNC,
+    SPEC_CHECKPOINT_PEERS
+} SpecCheckpointMode;
 
 /* Who names NCCL's algorithm: its own estimates, or a plug-in's regions first. */
 typedef enum { SPEC_TUNER_NCCL, SPEC_TUNER_AWS_P5 } SpecTuner;
@@ -237,7 +244,7 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_tier, spec_words_offload, spec_words_data_scheme, spec_words_server_placement,
     spec_words_server_scheme, spec_words_server_mode, spec_words_spread, spec_words_compression,
     spec_words_shared_by, spec_words_checkpoint, spec_words_tuner, spec_words_fidelity, spec_words_routing,
-    spec_words_network_algorithm, spec_words_traffic_links;
+    spec_words_network_algorithm, spec_words_traffic_links, spec_words_slow_part;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

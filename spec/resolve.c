@@ -125,7 +125,8 @@ static bool check_preset(const char *path, const char *kind, const OrrJson *root
                  {"clusters", &spec_table_cluster, sizeof(SpecCluster)},
                  {"frameworks", &spec_table_framework, sizeof(SpecFramework)},
                  {"faults", &spec_table_faults, sizeof(SpecFaults)},
-                 {"storage", &spec_table_storage, sizeof(SpecStorage)}};
+                 {"storage", &spec_table_storage, sizeof(SpecStorage)},
+                 {"jitter", &spec_table_jitter, sizeof(SpecJitter)}};
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].kind, kind) != 0)
             continue;

@@ -18,7 +18,9 @@
 #include "spec/framework.h"
 #include "spec/names.h"
 #include "spec/offload.h"
+#include "spec/data.h"
 #include "spec/faults.h"
+#include "spec/jitter.h"
 
 #define SPEC_AUTO        (-1)
 #define SPEC_MAX_EXPERTS 1024 /* that a router's histogram may list */
@@ -156,7 +158,8 @@ typedef struct SpecRouter {
 
 typedef struct SpecTraining {
     int sequence_length, global_batch, micro_batch;
-    double tokens; /* of the whole training run; 0: not given */
+    double tokens;             /* of the whole training run; 0: not given */
+    double skipped_steps_frac; /* steps whose update is dropped, and that are done again */
     SpecPrecision precision;
     SpecOptimizer optimizer;
     SpecRecompute recompute;
@@ -290,6 +293,8 @@ typedef struct Spec {
     SpecOffload offload;
     SpecFaults faults;
     SpecStorage storage;
+    SpecJitter jitter;
+    SpecData data;
     SpecSearch search;
 } Spec;
 

@@ -6,7 +6,7 @@
 #   check_layers.sh --self-test    plants offences in a folder of its own and expects to find each
 set -eu
 
-rooms="base schedule spec exchange costmodel sim network traffic report ledger campaign search plan kernels calibrate plots html api cli"
+rooms="base schedule spec exchange costmodel sim network traffic report ledger campaign search plan jobs kernels calibrate plots html api cli"
 max_lines=600
 max_function_lines=70
 
@@ -25,7 +25,8 @@ allowed() {
     ledger) echo "report sim costmodel spec schedule base" ;;
     campaign) echo "report sim costmodel spec schedule base" ;;
     search) echo "ledger report sim costmodel spec schedule base" ;;
-    plan) echo "search ledger report sim costmodel spec schedule base" ;;
+    plan) echo "campaign search ledger report sim costmodel spec schedule base" ;;
+    jobs) echo "base" ;;
     kernels) echo "" ;;
     calibrate) echo "kernels costmodel spec schedule base" ;;
     plots) echo "report base" ;;
