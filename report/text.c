@@ -110,7 +110,11 @@ static void write_scenario(const Report *report, GString *out)
     if (report->active_parameters < report->parameters)
         g_string_append_printf(model, " (%s active a token)",
                                orr_text_count(active, report->active_parameters));
-    g_string_append_printf(model, ", %d layers", spec->model.layers);
+    if (spec->model.encoder_layers > 0)
+        g_string_append_printf(model, ", %d encoder and %d decoder layers", spec->model.encoder_layers,
+                               spec->model.layers - spec->model.encoder_layers);
+    else
+        g_string_append_printf(model, ", %d layers", spec->model.layers);
     report_page_entry(out, "  Model", LABEL_COLUMN, model->str);
 
     const SpecCluster *cluster = &spec->cluster;

@@ -96,6 +96,7 @@ static void take_plan(Probe *probe, const SimPlan *plan)
                 segment.forward.part_ps[SIM_PART_OTHER] -=
                     costs->overhead_ps + plan->stages[stage].forward_check_ps;
                 segment.backward_input.part_ps[SIM_PART_OTHER] -= costs->overhead_ps;
+                segment.activation_bytes -= plan->stages[stage].passed_bytes;
             }
             if (i == plan->stages[stage].segment_count - 1)
                 segment.backward_input.part_ps[SIM_PART_OTHER] -= plan->stages[stage].backward_check_ps;

@@ -1,6 +1,7 @@
 /* sim/step_segments.c - what a stage's pieces cost and keep: layers, embedding, head. */
 #include <math.h>
 
+#include "costmodel/encoder.h"
 #include "costmodel/offload.h"
 #include "sim/step_internal.h"
 
@@ -219,6 +220,10 @@ void step_fill_stage(Step *step, int stage, int first_layer)
         const int64_t input_bytes = step_bytes(cost_boundary_bytes(&step->shape));
         SimSegment *first = &out->segments[0];
         first->activation_bytes -= MIN(first->activation_bytes, input_bytes);
+    }
+    if (stage > 0 && layers > 0 && cost_layer_crosses(&step->spec->model, first_layer)) {
+        out->passed_bytes = step_bytes(cost_encoder_output_bytes(&step->shape));
+        out->segments[0].activation_bytes += out->passed_bytes;
     }
     offload_layers(step, first_layer, out);
     add_first_checks(step, stage, out);

@@ -54,14 +54,19 @@ typedef struct SpecLayerList {
 
 typedef struct SpecModel {
     char name[SPEC_NAME_SIZE];
-    int layers, hidden, heads, kv_heads, head_dim, ffn_hidden;
+    int layers;         /* of the whole model: the encoder's first, then the decoder's */
+    int encoder_layers; /* 0: no encoder */
+    int decoder_layers; /* what the file calls `layers` where it is a number */
+    int hidden, heads, kv_heads, head_dim, ffn_hidden;
     bool gated_mlp;
     int vocab;
     bool tied_embeddings;
     SpecNorm norm;
     SpecBiases biases; /* JSON true: all, false: none; or mlp (MLP only), qkv (QKV projection only) */
     SpecPosition position;
-    int max_positions; /* rows of the learned position table; default the sequence length */
+    int max_positions;    /* rows of the learned position table; default the sequence length */
+    int position_buckets; /* relative: distances that each head has a bias for */
+    bool final_norm;      /* behind the last layer, and behind the last one of an encoder */
     bool embedding_norm, qk_norm, causal;
     bool rope_scaled;            /* YaRN: cosines and sines carry an attention factor */
     double dropout_frac;         /* 0: no dropout kernels, no masks */
@@ -142,6 +147,7 @@ typedef struct SpecRouter {
 
 typedef struct SpecTraining {
     int sequence_length, global_batch, micro_batch;
+    int encoder_sequence_length; /* of models with an encoder; 0 without */
     double tokens; /* of the whole training run; 0: not given */
     SpecPrecision precision;
     SpecOptimizer optimizer;
