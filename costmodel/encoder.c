@@ -42,9 +42,9 @@ static int push_queries(const CostShape *cross, CostPass pass, int input, CostOp
                                       width, cross->linear_dtype);
     cost_push_tensor_in(cross, ops, pass, projection, gemm);
     if (pass == COST_FORWARD) {
-        cost_keep(ops, (CostTensor){"cross q input",
-                                    cost_kept_input_bytes(cross, cost_kept_element_bytes(cross)), input,
-                                    .kept_by = gemm, .weight_grad = true});
+        cost_keep(ops,
+                  (CostTensor){"cross q input", cost_kept_input_bytes(cross, cost_kept_element_bytes(cross)),
+                               input, .kept_by = gemm, .weight_grad = true});
     }
     return gemm;
 }
@@ -64,9 +64,9 @@ static int push_keys(const CostShape *encoder, CostPass pass, CostOps *ops)
     cost_push_tensor_in(encoder, ops, pass, projection, gemm);
     push_output_gradient(encoder, pass, ops);
     const double each = cost_kept_element_bytes(encoder);
-    const bool copy = each < encoder->element_bytes || encoder->element_bytes < each ||
-                      (encoder->sequence_parallel &&
-                       encoder->spec->execution.framework.tensor.keeps_gathered_input);
+    const bool copy =
+        each < encoder->element_bytes || encoder->element_bytes < each ||
+        (encoder->sequence_parallel && encoder->spec->execution.framework.tensor.keeps_gathered_input);
     if (pass == COST_FORWARD) {
         cost_keep(ops, (CostTensor){"cross kv input", copy ? cost_kept_input_bytes(encoder, each) : 0,
                                     MAX(cast, 0), .kept_by = gemm, .weight_grad = true});
@@ -91,7 +91,8 @@ void cost_push_encoder_end(const CostShape *shape, CostPass pass, int residual, 
     if (shape->spec->model.final_norm) {
         cost_push_block_norm(shape, ops, pass, "encoder norm input", residual);
     }
-    if (pass == COST_FORWARD) { /* read by all layers of the decoder: no recomputation of one layer drops it */
+    if (pass ==
+        COST_FORWARD) { /* read by all layers of the decoder: no recomputation of one layer drops it */
         cost_keep(ops, (CostTensor){"encoder output", cost_encoder_output_bytes(shape), COST_OUTSIDE,
                                     .kept_by = ops->count - 1, .weight_grad = true});
     }

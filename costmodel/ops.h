@@ -25,10 +25,10 @@ typedef struct CostShape {
     double batch;                /* sequences in a micro-batch */
     double sequence;             /* tokens of a whole sequence */
     double tokens;               /* of a micro-batch on this rank: batch x sequence / context */
-    double keys;                 /* tokens of a sequence that its queries may see: `sequence`, or the encoder's */
-    double key_tokens;           /* of a micro-batch on this rank, which keys and values are made of */
-    bool causal, position_bias;  /* of the attention: half of the pairs; a bias on each score */
-    double part_tokens;          /* where sequence parallelism divides: tokens / tensor, else tokens */
+    double keys;       /* tokens of a sequence that its queries may see: `sequence`, or the encoder's */
+    double key_tokens; /* of a micro-batch on this rank, which keys and values are made of */
+    bool causal, position_bias; /* of the attention: half of the pairs; a bias on each score */
+    double part_tokens;         /* where sequence parallelism divides: tokens / tensor, else tokens */
     double tensor, context;
     double hidden, heads, kv_heads, head_dim; /* heads on this rank */
     double element_bytes;                     /* of an activation */

@@ -216,15 +216,15 @@ static void keep_core_inputs(const CostShape *shape, const CostProjections *from
 {
     const Spec *spec = shape->spec;
     const double wide = shape->element_bytes * shape->tokens, a = shape->heads,
-                 seen = shape->element_bytes * shape->key_tokens, qk = cost_qk_dim(&spec->model), v = cost_v_dim(&spec->model),
-                 kv = spec->model.mla.kv_lora_rank > 0 ? a : shape->kv_heads;
+                 seen = shape->element_bytes * shape->key_tokens, qk = cost_qk_dim(&spec->model),
+                 v = cost_v_dim(&spec->model), kv = spec->model.mla.kv_lora_rank > 0 ? a : shape->kv_heads;
     const bool latent = spec->model.mla.kv_lora_rank > 0, parts = from->query == from->key;
     const bool spread = from->spread != COST_OUTSIDE &&
                         !(spec->execution.compiled && spec->training.recompute.mode == SPEC_RECOMPUTE_NONE);
     cost_keep(ops, (CostTensor){"query", wide * a * qk, from->query, .kept_by = core});
     cost_keep(ops, (CostTensor){"key", seen * kv * qk, from->key, .product = parts ? 1 : 0, .kept_by = core});
-    cost_keep(ops,
-              (CostTensor){"value", seen * kv * v, from->value, .product = parts ? 2 : (latent ? 0 : 1), .kept_by = core});
+    cost_keep(ops, (CostTensor){"value", seen * kv * v, from->value, .product = parts ? 2 : (latent ? 0 : 1),
+                                .kept_by = core});
     cost_keep(ops, (CostTensor){"repeated keys and values", spread ? seen * (a - kv) * (qk + v) : 0,
                                 from->spread, .kept_by = core});
 }

@@ -97,8 +97,8 @@ static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *
     if (pass != COST_FORWARD) {
         return;
     }
-    cost_keep(ops,
-              (CostTensor){"head residual", normed ? elements * shape->element_bytes : 0, .written_by = COST_OUTSIDE});
+    cost_keep(ops, (CostTensor){"head residual", normed ? elements * shape->element_bytes : 0,
+                                .written_by = COST_OUTSIDE});
     cost_keep(ops, (CostTensor){"norm in fp32", upcasts ? 4 * elements : 0, .weight_grad = true});
     cost_keep(ops, (CostTensor){"head input", cost_kept_input_bytes(shape, shape->element_bytes),
                                 .kept_by = gemm, .weight_grad = true});

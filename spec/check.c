@@ -93,26 +93,28 @@ static bool check_encoder(const Check *check)
                                "model.encoder_layers %d",
                                spec->model.encoder_layers);
     if (parallel->tensor_scheme != SPEC_TENSOR_1D)
-        return spec_check_fail(check,
-                               "parallel.tensor_scheme: \"%s\" with model.encoder_layers %d; give \"1d\"",
-                               spec_word(&spec_words_tensor, (int)parallel->tensor_scheme),
-                               spec->model.encoder_layers);
+        return spec_check_fail(
+            check, "parallel.tensor_scheme: \"%s\" with model.encoder_layers %d; give \"1d\"",
+            spec_word(&spec_words_tensor, (int)parallel->tensor_scheme), spec->model.encoder_layers);
     if (spec->training.document_tokens > 0)
-        return spec_check_fail(check,
-                               "training.document_tokens: given with model.encoder_layers %d, whose sequences "
-                               "are not packed; leave it out",
-                               spec->model.encoder_layers);
+        return spec_check_fail(
+            check,
+            "training.document_tokens: given with model.encoder_layers %d, whose sequences "
+            "are not packed; leave it out",
+            spec->model.encoder_layers);
     if (parallel->sequence_parallel == 1 && spec_check_known(parallel->tensor) &&
         encoder % parallel->tensor != 0)
-        return spec_check_fail(check,
-                               "parallel.sequence_parallel: true needs training.encoder_sequence_length %d to "
-                               "divide by tensor %d; give false, or a multiple",
-                               encoder, parallel->tensor);
+        return spec_check_fail(
+            check,
+            "parallel.sequence_parallel: true needs training.encoder_sequence_length %d to "
+            "divide by tensor %d; give false, or a multiple",
+            encoder, parallel->tensor);
     if (spec->model.position == SPEC_POSITION_LEARNED && most < encoder)
-        return spec_check_fail(check,
-                               "training.encoder_sequence_length: %d is longer than model.max_positions %d of "
-                               "learned positions; give at most %d",
-                               encoder, most, most);
+        return spec_check_fail(
+            check,
+            "training.encoder_sequence_length: %d is longer than model.max_positions %d of "
+            "learned positions; give at most %d",
+            encoder, most, most);
     return true;
 }
 

@@ -127,9 +127,10 @@ static bool complete_list(const Completion *completion, SpecModel *model)
                     "give layers as a number, or leave them out");
     if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0 || model->mtp_layers > 0 ||
         model->encoder_layers > 0)
-        return fail(completion,
-                    "model.layers: a list with moe, mla, mtp_layers or encoder_layers, which are a transformer's; "
-                    "leave them out");
+        return fail(
+            completion,
+            "model.layers: a list with moe, mla, mtp_layers or encoder_layers, which are a transformer's; "
+            "leave them out");
     model->hidden = model->heads = model->kv_heads = model->head_dim = model->ffn_hidden = model->vocab = 1;
     model->max_positions = 1;
     model->dropout_frac = 0;
@@ -149,10 +150,11 @@ static bool complete_encoder(const Completion *completion, SpecModel *model)
         return true;
     if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0 || model->mtp_layers > 0 ||
         model->attention_window_tokens > 0)
-        return fail(completion,
-                    "model.encoder_layers: %d with moe, mla, mtp_layers or attention_window_tokens, which are "
-                    "not simulated beside an encoder; leave these out",
-                    model->encoder_layers);
+        return fail(
+            completion,
+            "model.encoder_layers: %d with moe, mla, mtp_layers or attention_window_tokens, which are "
+            "not simulated beside an encoder; leave these out",
+            model->encoder_layers);
     model->layers = model->decoder_layers + model->encoder_layers;
     return true;
 }
@@ -376,10 +378,11 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
     if (spec->model.encoder_layers > 0)
         set_int(&completion, "training.encoder_sequence_length", encoder, spec->training.sequence_length);
     else if (*encoder > 0)
-        return fail(&completion,
-                    "training.encoder_sequence_length: %d, but the model has no encoder; leave it out, or give "
-                    "model.encoder_layers",
-                    *encoder);
+        return fail(
+            &completion,
+            "training.encoder_sequence_length: %d, but the model has no encoder; leave it out, or give "
+            "model.encoder_layers",
+            *encoder);
     else
         *encoder = 0;
     if (!spec_complete_model(&spec->model, MAX(spec->training.sequence_length, *encoder),

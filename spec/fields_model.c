@@ -135,4 +135,5 @@ static const SpecField model_fields[] = {
                   "Multi-head latent attention; absent: none."),
 };
 SPEC_TABLE(spec_table_model, "model",
-           "The model: a transformer that is a decoder, an encoder or both, or a list of layers.", model_fields);
+           "The model: a transformer that is a decoder, an encoder or both, or a list of layers.",
+           model_fields);

@@ -72,7 +72,7 @@ static const SpecField offload_fields[] = {
                "none; default "
                "0, or all where offload.activations has a tier."),
     SPEC_F_WORD(
-        SpecOffload, scheme, &spec_words_offload, NULL, SPEC_FIELD_DERIVED,
+        SpecOffload, scheme, &spec_words_offload, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
         "What moves where and in which order: a row of the table in docs/MODEL.md; default: the plainest one "
         "that moves what the tiers say."),
     SPEC_F_OBJECT(SpecOffload, optimizer, table_part, SPEC_FIELD_DERIVED, "Master weights and moments."),
@@ -127,6 +127,10 @@ bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *targ
         offload->scheme = SPEC_OFFLOAD_NONE;
         return true;
     }
+    if (spec_is_auto(node) && context->allow_auto) {
+        offload->scheme = (SpecOffloadScheme)SPEC_AUTO;
+        return true;
+    }
     if (text != NULL && strcmp(text, "activations") == 0) {
         offload->activation_layers = SPEC_OFFLOAD_ALL;
         return true;
@@ -142,7 +146,7 @@ bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *targ
     if (orr_json_type(node) != ORR_JSON_OBJECT)
         return spec_read_fail(
             context, node, error,
-            "is no way to offload; give \"none\", \"activations\", \"optimizer\", \"params\" or an "
+            "is no way to offload; give \"none\", \"activations\", \"optimizer\", \"params\", \"auto\" or an "
             "object such as {\"scheme\": \"zero-offload\"}");
     SpecReadContext inside = *context;
     inside.quiet++;

@@ -112,6 +112,13 @@ void spec_offload_complete(SpecOffload *offload, int layers)
 {
     if ((int)offload->scheme == SPEC_UNSET)
         offload->scheme = scheme_of(offload);
+    if ((int)offload->scheme == SPEC_AUTO) { /* a search completes each */
+        if (offload->activation_layers == SPEC_UNSET)
+            offload->activation_layers = leaves(&offload->activations) ? SPEC_OFFLOAD_ALL : 0;
+        if (offload->activation_layers == SPEC_OFFLOAD_ALL)
+            offload->activation_layers = layers;
+        return;
+    }
     const SpecOffloadRow *row = spec_offload_row(offload->scheme);
     const bool activations = leaves(&offload->activations);
     complete_part(&offload->optimizer, row->optimizer);
@@ -135,6 +142,31 @@ void spec_offload_complete(SpecOffload *offload, int layers)
         offload->ratio = row->ratio;
     if (offload->prefetch_depth == SPEC_UNSET)
         offload->prefetch_depth = row->prefetch_depth;
+}
+
+SpecOffload spec_offload_with(const SpecOffload *asked, SpecOffloadScheme scheme, double ratio, int layers)
+{
+    SpecOffload offload = *asked;
+    offload.scheme = scheme;
+    if (scheme == SPEC_OFFLOAD_NONE) { /* what the scenario says of states is for the others */
+        static const SpecOffloadPart unset = {.tier = (SpecTier)SPEC_UNSET, .fraction = SPEC_UNSET};
+        offload.optimizer = offload.gradients = offload.weights = unset;
+        offload.delayed_update = SPEC_UNSET;
+        offload.ratio = SPEC_UNSET;
+    }
+    if (ratio >= 0)
+        offload.ratio = ratio;
+    spec_offload_complete(&offload, layers);
+    return offload;
+}
+
+bool spec_offload_allows(const SpecOffload *offload, int zero, bool alone)
+{
+    if (!spec_offloads_states(offload))
+        return true;
+    const SpecOffloadRow *row = spec_offload_row(offload->scheme);
+    return !(row->windowed && (!alone || zero == 3)) &&
+           !(zero < row->least_zero && (!alone || row->least_zero == 3)) && !(zero == 3 && row->direct);
 }
 
 /* --- contradictions --- */
@@ -246,6 +278,11 @@ static bool check_degrees(const Spec *spec, GError **error)
             "that hide the copies",
             offload->window_layers, spec->model.layers, spec->model.layers);
     return true;
+}
+
+bool spec_offload_available(const Spec *spec)
+{
+    return !spec_offloads_states(&spec->offload) || (check_software(spec, NULL) && check_tiers(spec, NULL));
 }
 
 bool spec_offload_check(const Spec *spec, GError **error)

@@ -258,6 +258,7 @@ typedef struct SpecSearch {
         micro_batch, recompute_layers, activation_layers, nodes;
     unsigned schedule, recompute, attention, overlap, precision; /* bits of the words; 0: the default set */
     unsigned moe_dispatcher;
+    unsigned offload; /* bits of SpecOffloadScheme */
     char order[SPEC_SEARCH_ORDERS][SPEC_ORDER_SIZE]; /* of parallel.order ... */
     int order_count;                                 /* ... 0: the default set */
     int max_tensor;                                  /* 0: GPUs of a node */
