@@ -149,11 +149,14 @@ static void offload_layers(const Step *step, int first_layer, SimStage *stage)
 {
     const Spec *spec = step->spec;
     const SpecOffloadPart *part = &spec->offload.activations;
-    stage->offloaded = MIN(spec->offload.activation_layers, stage->layers);
+    const double rate = spec->cluster.accelerator.host_link_bytes_per_s * COPY_FRAC;
+    const bool evicts = part->tier != SPEC_TIER_GPU && part->evicts;
+    stage->offloaded = evicts ? step_evict(step, first_layer, rate, stage)
+                              : MIN(spec->offload.activation_layers, stage->layers);
     for (int i = 0; i < stage->offloaded; i++) {
         SimSegment *segment = &stage->segments[stage->first_layer + i];
-        const double rate = spec->cluster.accelerator.host_link_bytes_per_s * COPY_FRAC;
-        segment->leaving_bytes = segment->activation_bytes;
+        if (!evicts)
+            segment->leaving_bytes = segment->activation_bytes;
         if (part->modules != 0) {
             const double bytes = cost_offload_module_bytes(&step->shape, first_layer + i, i, part->modules);
             segment->leaving_bytes = MIN(segment->leaving_bytes, step_bytes(bytes));

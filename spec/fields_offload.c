@@ -61,6 +61,10 @@ static const SpecField activation_fields[] = {
      .words = &spec_words_module,
      .default_text = "[]",
      .help = "Modules whose saved tensors leave; empty: all of the layer."},
+    SPEC_F_DOUBLE(
+        SpecOffloadPart, resident_bytes, ORR_UNIT_BYTES, 0, 1e18, NULL, SPEC_FIELD_DERIVED,
+        "Dynamic evicting: of a micro-batch's activations in a stage, tensors leave by bytes x time to bring "
+        "them back until so many bytes stay; default: none leave for that."),
 };
 static SPEC_TABLE(table_activations, "offload.activations", "Tensors between forward and backward.",
                   activation_fields);
@@ -150,5 +154,10 @@ bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *targ
             "object such as {\"scheme\": \"zero-offload\"}");
     SpecReadContext inside = *context;
     inside.quiet++;
-    return spec_read_table(&inside, &spec_table_offload, node, target, error);
+    if (!spec_read_table(&inside, &spec_table_offload, node, target, error))
+        return false;
+    const OrrJson *activations = orr_json_member(node, "activations");
+    offload->activations.evicts = activations != NULL && orr_json_type(activations) == ORR_JSON_OBJECT &&
+                                  orr_json_member(activations, "resident_bytes") != NULL;
+    return true;
 }

@@ -112,6 +112,8 @@ void spec_offload_complete(SpecOffload *offload, int layers)
 {
     if ((int)offload->scheme == SPEC_UNSET)
         offload->scheme = scheme_of(offload);
+    if (offload->activations.evicts && (int)offload->activations.tier == SPEC_UNSET)
+        offload->activations.tier = SPEC_TIER_HOST;
     if ((int)offload->scheme == SPEC_AUTO) { /* a search completes each */
         if (offload->activation_layers == SPEC_UNSET)
             offload->activation_layers = leaves(&offload->activations) ? SPEC_OFFLOAD_ALL : 0;
@@ -148,11 +150,13 @@ SpecOffload spec_offload_with(const SpecOffload *asked, SpecOffloadScheme scheme
 {
     SpecOffload offload = *asked;
     offload.scheme = scheme;
-    if (scheme == SPEC_OFFLOAD_NONE) { /* what the scenario says of states is for the others */
+    /* what the scenario says of states is for another scheme */
+    if (scheme == SPEC_OFFLOAD_NONE || (int)asked->scheme != SPEC_AUTO) {
         static const SpecOffloadPart unset = {.tier = (SpecTier)SPEC_UNSET, .fraction = SPEC_UNSET};
         offload.optimizer = offload.gradients = offload.weights = unset;
         offload.delayed_update = SPEC_UNSET;
         offload.ratio = SPEC_UNSET;
+        offload.prefetch_depth = SPEC_UNSET;
     }
     if (ratio >= 0)
         offload.ratio = ratio;
@@ -285,8 +289,30 @@ bool spec_offload_available(const Spec *spec)
     return !spec_offloads_states(&spec->offload) || (check_software(spec, NULL) && check_tiers(spec, NULL));
 }
 
+static bool check_evicting(const Spec *spec, GError **error)
+{
+    const SpecOffload *offload = &spec->offload;
+    const SpecOffloadPart *part = &offload->activations;
+    if (!part->evicts)
+        return true;
+    if (offload->activation_layers != spec->model.layers || part->fraction < 1 || part->modules != 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.activations.resident_bytes: given with activation_layers, fraction or modules, which "
+            "say otherwise what leaves; give one of them");
+    if (spec->cluster.accelerator.host_link_bytes_per_s <= 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.activations.resident_bytes: given, but host_link_bytes_per_s of %s is not known; give "
+            "it, or leave the field out",
+            spec->cluster.accelerator.name);
+    return true;
+}
+
 bool spec_offload_check(const Spec *spec, GError **error)
 {
+    if (!check_evicting(spec, error))
+        return false;
     if (spec->offload.activations.tier == SPEC_TIER_NVME && !check_tiers(spec, error))
         return false;
     if (!spec_offloads_states(&spec->offload))

@@ -52,6 +52,8 @@ typedef struct SpecOffloadPart {
     SpecTier tier;    /* SPEC_UNSET while loading */
     double fraction;  /* of its bytes; SPEC_UNSET while loading */
     unsigned modules; /* activations: bits of SpecRecomputeModule whose tensors leave; 0: all */
+    bool evicts;      /* activations: down to resident_bytes of a micro-batch in a stage */
+    double resident_bytes;
 } SpecOffloadPart;
 
 #define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */
@@ -96,7 +98,8 @@ void spec_offload_complete(SpecOffload *offload, int layers);
 /* Whether the ranks of a data-parallel group may run it: `alone` of one, ZeRO stage `zero`. */
 bool spec_offload_allows(const SpecOffload *offload, int zero, bool alone);
 
-/* The one that "auto" began as, with another scheme, completed; ratio below 0: the scheme's own or the scenario's. */
+/* Another scheme, completed, with what a scenario says beside "auto"; of one that names a scheme its activations alone.
+ * ratio below 0: the scheme's own or the scenario's. */
 SpecOffload spec_offload_with(const SpecOffload *asked, SpecOffloadScheme scheme, double ratio, int layers);
 
 struct Spec;
