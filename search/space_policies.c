@@ -96,8 +96,9 @@ SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group
         if (own != SPEC_AUTO ? own != zero
                              : !search_allowed(&spec->search.zero, zero) ||
                                    (!search_restricted(&spec->search.zero) &&
-                                    zero > spec_most_zero(&spec->execution.framework, group->pipeline)) ||
-                                   !spec_offload_allows(offload, zero, one))
+                                    zero > spec_most_zero(&spec->execution.framework, group->pipeline)))
+            continue;
+        if (!spec_offload_allows(offload, zero, one))
             continue;
         add_shard_groups(space, group, zero, policies);
         if (own == SPEC_AUTO && search_is_alone(spec, group))
