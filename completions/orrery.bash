@@ -7,7 +7,7 @@ _orrery() {
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--vary|--op|--bytes|--ranks|--algorithm|--fidelity|--routing|--dims|--order|--segments|--root|--rate|--latency|--fail|--folds|--to|--launch|--from|--schema) return ;;
+        --by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--vary|--what|--op|--bytes|--ranks|--algorithm|--fidelity|--routing|--dims|--order|--segments|--root|--rate|--latency|--fail|--folds|--to|--launch|--from|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --memory --by --steps --kernels --memory-reserve --unfold --verbose --check --set --format --output --quiet --help' ;;
@@ -17,7 +17,7 @@ _orrery() {
             campaign:-*) words='--replicas --seed --days --jobs --set --format --output --quiet --help' ;;
             sweep:-*) words='--vary --set --format --output --quiet --help' ;;
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
-            plot:-*) words='--vary --svg --set --format --output --quiet --help' ;;
+            plot:-*) words='--vary --what --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --reserve --software-defaults --residuals --plot --set --format --output --quiet --help' ;;
             collective:-*) words='--op --bytes --ranks --cluster --algorithm --fidelity --topology --routing --seed --dims --order --segments --root --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;

@@ -153,8 +153,7 @@ static SimWork hop(const Step *step, bool inside, int messages, bool backward)
     const bool cuts =
         framework->pipeline.p2p_partitioned_tensors || (framework->pipeline.p2p_scatter_gather && !inside);
     const bool scatter = !shape->sequence_parallel && cuts && spec->parallel.tensor > 1;
-    const double whole =
-        cost_boundary_tokens(shape, shape->tokens) * shape->hidden * shape->element_bytes;
+    const double whole = cost_boundary_tokens(shape, shape->tokens) * shape->hidden * shape->element_bytes;
     const double bytes = shape->sequence_parallel || scatter ? whole / shape->tensor : whole;
     SimWork work = step_collective(
         spec,

@@ -148,7 +148,7 @@ typedef struct SpecRouter {
 typedef struct SpecTraining {
     int sequence_length, global_batch, micro_batch;
     int encoder_sequence_length; /* of models with an encoder; 0 without */
-    double tokens; /* of the whole training run; 0: not given */
+    double tokens;               /* of the whole training run; 0: not given */
     SpecPrecision precision;
     SpecOptimizer optimizer;
     SpecRecompute recompute;
@@ -258,7 +258,7 @@ typedef struct SpecSearch {
         micro_batch, recompute_layers, activation_layers, nodes;
     unsigned schedule, recompute, attention, overlap, precision; /* bits of the words; 0: the default set */
     unsigned moe_dispatcher;
-    unsigned offload; /* bits of SpecOffloadScheme */
+    unsigned offload;                                /* bits of SpecOffloadScheme */
     char order[SPEC_SEARCH_ORDERS][SPEC_ORDER_SIZE]; /* of parallel.order ... */
     int order_count;                                 /* ... 0: the default set */
     int max_tensor;                                  /* 0: GPUs of a node */
