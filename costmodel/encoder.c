@@ -88,7 +88,7 @@ int cost_push_cross_attention(const CostShape *shape, int layer, CostPass pass, 
 
 void cost_push_encoder_end(const CostShape *shape, CostPass pass, int residual, CostOps *ops)
 {
-    if (shape->spec->model.final_norm) {
+    if (!shape->spec->model.no_final_norm) {
         cost_push_block_norm(shape, ops, pass, "encoder norm input", residual);
     }
     if (pass ==

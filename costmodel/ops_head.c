@@ -89,7 +89,7 @@ double cost_head_stranded_bytes(const CostShape *shape)
 static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *ops)
 {
     const double elements = shape->part_tokens * shape->hidden, logits = rank_logits(shape);
-    const bool normed = shape->spec->model.final_norm,
+    const bool normed = !shape->spec->model.no_final_norm,
                upcasts = normed && shape->spec->execution.framework.kernels.norm_upcasts_fp32;
     const LogitBytes each = logit_bytes(shape->spec);
     const int loss = ops->count - 1;
@@ -112,7 +112,7 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     const SpecLoss loss = shape->spec->execution.framework.loss.kernel;
     const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED;
     const CostModule module = COST_MODULE_HEAD;
-    if (model->final_norm) {
+    if (!model->no_final_norm) {
         cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
     }
     const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,

@@ -179,7 +179,7 @@ int cost_layer_kind(const SpecModel *model, int layer)
 /* Behind a model's last layer, or its encoder's. */
 static void add_final_norm(CostParams *params, const SpecModel *model)
 {
-    if (model->final_norm) {
+    if (!model->no_final_norm) {
         add_norm(params, model, model->hidden);
     }
 }

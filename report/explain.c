@@ -259,12 +259,12 @@ static void try_experts(Trial *trial)
     }
 }
 
-/* Schemes that the software has and the node has tiers for. */
+/* With nothing off the GPU, schemes that the software has and the node has tiers for. */
 static void try_offloads(Trial *trial)
 {
     const Spec *was = trial->report->spec;
     for (int scheme = 0; scheme < SPEC_OFFLOAD_SCHEME_COUNT; scheme++) {
-        if (scheme == (int)was->offload.scheme || was->offload.activation_layers > 0)
+        if (spec_offloads_states(&was->offload) || was->offload.activation_layers > 0 || scheme == 0)
             continue;
         begin(trial);
         trial->spec->offload =

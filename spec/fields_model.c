@@ -104,9 +104,10 @@ static const SpecField model_fields[] = {
                "Rows of the learned position table; default the sequence length."),
     SPEC_F_INT(SpecModel, position_buckets, 1, COUNT_MAX, "32", 0,
                "Relative positions: distances that each head has a bias for, one table a stack (T5)."),
-    SPEC_F_BOOL(SpecModel, final_norm, "true", 0,
-                "A normalisation behind the last layer, and behind an encoder's last; false where each block "
-                "ends with one (BART)."),
+    SPEC_F_BOOL(
+        SpecModel, no_final_norm, "false", 0,
+        "No normalisation behind the last layer, nor behind an encoder's last: each block ends with one "
+        "(BART)."),
     SPEC_F_BOOL(SpecModel, embedding_norm, "false", 0, "A normalisation behind the embedding (BLOOM)."),
     SPEC_F_BOOL(SpecModel, qk_norm, "false", 0, "Normalisation of queries and keys (Qwen3)."),
     SPEC_F_BOOL(SpecModel, rope_scaled, "false", 0,

@@ -391,9 +391,9 @@ static const HfFamily *find_family(HfImport *import, const char **ret_apart)
             return &families[i];
     if (*ret_apart == NULL) {
         g_autoptr(GString) text = g_string_new("one of gpt2");
-        spec_hf_name_encoders(text);
         for (guint i = 0; i < G_N_ELEMENTS(families); i++)
             g_string_append_printf(text, ", %s", families[i].type);
+        spec_hf_name_encoders(text);
         spec_hf_fail(import, "model_type", node, text->str);
     }
     return NULL;

@@ -80,7 +80,8 @@ static void import_bart(HfImport *import, const HfEncoderFamily *family)
     orr_jw_bool(&import->out, "biases", true);
     orr_jw_bool(&import->out, "embedding_norm",
                 spec_hf_flag(import, "normalize_embedding", family->embedding_norm));
-    orr_jw_bool(&import->out, "final_norm", spec_hf_flag(import, "add_final_layer_norm", family->final_norm));
+    orr_jw_bool(&import->out, "no_final_norm",
+                !spec_hf_flag(import, "add_final_layer_norm", family->final_norm));
     orr_jw_bool(&import->out, "tied_embeddings", spec_hf_flag(import, "tie_word_embeddings", true));
     orr_jw_number(&import->out, "dropout_frac", rate(import, "dropout"));
     if (!family->positions_tabled)
