@@ -150,6 +150,10 @@ SpecOffload spec_offload_with(const SpecOffload *asked, SpecOffloadScheme scheme
 {
     SpecOffload offload = *asked;
     offload.scheme = scheme;
+    if (offload.subgroup_parameters < 1) { /* the scenario has no such object: its fields' defaults */
+        offload.pinned = true;
+        offload.subgroup_parameters = 1e9;
+    }
     /* what the scenario says of states is for another scheme */
     if (scheme == SPEC_OFFLOAD_NONE || (int)asked->scheme != SPEC_AUTO) {
         static const SpecOffloadPart unset = {.tier = (SpecTier)SPEC_UNSET, .fraction = SPEC_UNSET};
