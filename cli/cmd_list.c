@@ -172,6 +172,7 @@ static const CliColumn accelerator_columns[] = {
     {"peak_flops_per_s.fp16", "fp16 dense", CLI_SHOW_FLOPS_PER_S},
     {"peak_flops_per_s.bf16", "bf16 dense", CLI_SHOW_FLOPS_PER_S},
     {"peak_flops_per_s.fp8", "fp8 dense", CLI_SHOW_FLOPS_PER_S},
+    {"peak_flops_per_s.int8", "int8 dense", CLI_SHOW_FLOPS_PER_S},
     {"scale_up_bytes_per_s", "scale-up", CLI_SHOW_BYTES_PER_S},
     {"power_w", "power", CLI_SHOW_WATTS},
     {"source", "source", CLI_SHOW_TEXT},

@@ -75,6 +75,10 @@ static const struct {
      "8- and 4-bit floating point for matrix products, with scales for a tensor, a row or a block; weights "
      "and sums stay wider.",
      "training.precision"},
+    {"int8", "int4",
+     "8- and 4-bit integers for matrix products, with a scale for each row of an operand; weights and sums "
+     "stay wider.",
+     "training.precision"},
     {"fragmentation", "",
      "Memory that the caching allocator holds and cannot give out because its free pieces are too small.",
      ""},

@@ -11,6 +11,8 @@ static const SpecDtype nearest[SPEC_DTYPE_COUNT][4] = {
     [SPEC_BF16] = {SPEC_BF16, SPEC_FP16, SPEC_FP32, SPEC_TF32},
     [SPEC_FP8] = {SPEC_FP8, SPEC_BF16, SPEC_FP16, SPEC_FP32},
     [SPEC_FP4] = {SPEC_FP4, SPEC_FP8, SPEC_BF16, SPEC_FP16},
+    [SPEC_INT8] = {SPEC_INT8, SPEC_FP8, SPEC_BF16, SPEC_FP16},
+    [SPEC_INT4] = {SPEC_INT4, SPEC_INT8, SPEC_BF16, SPEC_FP16},
 };
 
 double cost_dense_peak_flops_per_s(const SpecAccelerator *accelerator, SpecDtype dtype)

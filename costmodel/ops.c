@@ -333,7 +333,8 @@ static void push_maximum(const CostShape *shape, CostOps *ops, CostModule module
 
 bool cost_overlaps_tensor(const CostShape *shape)
 {
-    return (spec_overlap(shape->spec) & SPEC_OVERLAP_TENSOR) != 0 && shape->linear_dtype != SPEC_FP4;
+    return (spec_overlap(shape->spec) & SPEC_OVERLAP_TENSOR) != 0 && shape->linear_dtype != SPEC_FP4 &&
+           !cost_is_integer(shape);
 }
 
 /* Sequences behind the batch: what was gathered is put in order, what is scattered is put into the order of ranks. */

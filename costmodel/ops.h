@@ -158,6 +158,11 @@ void cost_keep(CostOps *ops, CostTensor tensor);
 double cost_kept_input_bytes(const CostShape *shape, double element_bytes);
 /* Bytes of an element that a linear layer keeps of its input: 8-bit recipes keep the cast operand. */
 double cost_kept_element_bytes(const CostShape *shape);
+/* Products of 8- or 4-bit integers. */
+static inline bool cost_is_integer(const CostShape *shape)
+{
+    return shape->linear_dtype == SPEC_INT8 || shape->linear_dtype == SPEC_INT4;
+}
 /* A linear layer [tokens, in] -> [tokens, out] in one pass; returns the GEMM's index. */
 int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, CostModule module, CostPass pass,
                      double tokens, double in, double out, SpecDtype dtype);
@@ -216,8 +221,8 @@ void cost_push_attention_rest(const CostShape *shape, int layer, CostPass pass, 
 /* `input`: the op that writes the block's input, for what the forward keeps of it. */
 void cost_ops_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops);
 void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops);
-/* Gradients alive at the widest point of an MLP's backward. */
-double cost_gradient_working_bytes(const CostShape *shape);
+/* Gradients alive at the widest point of an MLP's backward: of `rows` tokens, or rows of experts, of an inner `width`. */
+double cost_gradient_working_bytes(const CostShape *shape, double rows, double width);
 /* Rows that the routed experts of the average rank work on: top_k copies of its own tokens, padded to capacity. */
 double cost_routed_rows(const CostShape *shape);
 /* An MLP's activation over `elements` of its intermediate size. */

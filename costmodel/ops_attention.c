@@ -61,10 +61,20 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
                      shape->tokens * width * (fused ? 2 : 10) * shape->element_bytes, fused ? 2 : 6);
 }
 
-static void push_qk_norm(const CostShape *shape, CostPass pass, CostOps *ops)
+/* Queries and keys, products of `gemm`, each normed over its heads: the norm's backward reads what came in. */
+static void push_qk_norm(const CostShape *shape, CostPass pass, int gemm, CostOps *ops)
 {
-    if (shape->spec->model.qk_norm) {
-        cost_push_norm(shape, ops, pass, shape->tokens, (shape->heads + shape->kv_heads) * shape->head_dim);
+    const double wide = shape->element_bytes * shape->tokens * shape->head_dim;
+    if (!shape->spec->model.qk_norm) {
+        return;
+    }
+    const int norm = ops->count;
+    cost_push_norm(shape, ops, pass, shape->tokens, (shape->heads + shape->kv_heads) * shape->head_dim);
+    if (pass == COST_FORWARD && ops->count > norm) {
+        cost_keep(ops, (CostTensor){"query before norm", wide * shape->heads, gemm, .kept_by = norm,
+                                    .weight_grad = true});
+        cost_keep(ops, (CostTensor){"key before norm", wide * shape->kv_heads, gemm, .product = 1,
+                                    .kept_by = norm, .weight_grad = true});
     }
 }
 
@@ -154,7 +164,7 @@ static CostProjections push_projections(const CostShape *shape, CostPass pass, i
     if (pass == COST_FORWARD) {
         keep_input(shape, input, gemm, ops);
     }
-    push_qk_norm(shape, pass, ops);
+    push_qk_norm(shape, pass, gemm, ops);
     push_rope(shape, pass, (shape->heads + shape->kv_heads) * shape->head_dim, ops);
     const int spread = push_repeat(shape, pass, ops);
     return (CostProjections){.last = gemm, .query = gemm, .key = gemm, .value = gemm, .spread = spread};

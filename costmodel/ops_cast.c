@@ -10,7 +10,17 @@ double cost_kept_element_bytes(const CostShape *shape)
     if (shape->linear_dtype == SPEC_FP8) {
         return shape->spec->training.precision == SPEC_PRECISION_MXFP8 ? 1 + 1.0 / 32 : 1;
     }
+    if (shape->linear_dtype == SPEC_INT4) { /* transformed and cast once for both products */
+        return 0.5;
+    }
     return shape->linear_dtype == SPEC_FP4 ? 0.5 + 1.0 / 16 : shape->element_bytes;
+}
+
+/* One scale a row of either operand: the weight's gradient needs other scales than the forward, so it casts anew. */
+static bool scaled_by_rows(const CostShape *shape)
+{
+    const SpecPrecision precision = shape->spec->training.precision;
+    return precision == SPEC_PRECISION_FP8_ROWWISE || precision == SPEC_PRECISION_INT8;
 }
 
 static bool scaled_whole(SpecPrecision precision)
@@ -44,7 +54,9 @@ static void push_copied_transpose(CostOps *ops, CostModule module, double elemen
  *   current scaling      2 (maximum) + 2 + 1 + t      transposed copy for the weight gradient
  *   scaled by blocks     2 + 2 (1 + 1/32)         along rows and along columns
  *   4 bits               2 (maxima) + 2 + 2 + 2 (1/2 + 1/16)    rows, and columns after a Hadamard transform
- * Compiled casts find the maximum in the kernel that writes the tensor. Source: [TransformerEngine], [torchao] */
+ *   4-bit integers       2 + 2 (Hadamard transform) + 2 + 2 + 2 (1/2)    then rows and columns, a scale each
+ * Compiled casts find the maximum in the kernel that writes the tensor.
+ * Source: [TransformerEngine], [torchao], [Xi2023] */
 static double cast_bytes(const CostShape *shape, int *ret_kernels)
 {
     const SpecPrecision precision = shape->spec->training.precision;
@@ -53,6 +65,10 @@ static double cast_bytes(const CostShape *shape, int *ret_kernels)
     if (shape->linear_dtype == SPEC_FP4) {
         *ret_kernels = 4;
         return 6 + 2 * (0.5 + 1.0 / 16);
+    }
+    if (shape->linear_dtype == SPEC_INT4) {
+        *ret_kernels = 3;
+        return 8 + 2 * 0.5;
     }
     if (precision == SPEC_PRECISION_MXFP8 || precision == SPEC_PRECISION_FP8_BLOCKWISE) {
         return 2 + 2 * (1 + 1.0 / 32);
@@ -99,11 +115,12 @@ void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, Cos
                     double out, CostGathered gathered)
 {
     const double elements = pass == COST_FORWARD ? in : out;
-    const bool narrow = shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4;
+    const bool narrow =
+        shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4 || cost_is_integer(shape);
     if (!narrow || elements <= 0) {
         return;
     }
-    if (shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE) {
+    if (scaled_by_rows(shape)) {
         push_rowwise_cast(shape, ops, module, pass, in, out, gathered);
         return;
     }
@@ -130,6 +147,12 @@ void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule modu
 {
     const bool rowwise = shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE;
     const bool backward = pass == COST_BACKWARD_INPUT;
+    if (cost_is_integer(shape)) { /* read, and its rows or columns written with a scale each */
+        const double bytes = 2 + spec_dtype_bytes(shape->linear_dtype);
+        cost_push_memory(ops, "weight cast", module, COST_MEMORY_CAST,
+                         weights * (shape->linear_dtype == SPEC_INT4 ? 4 + bytes : bytes), 1);
+        return;
+    }
     if (!copies_transposes(shape) || !wants_transposes(shape)) {
         return;
     }

@@ -3,17 +3,14 @@
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 
-/* A layer whose experts are not as many as the others'. */
 static void push_moe(const CostShape *shape, int layer, CostPass pass, int input, CostOps *ops)
 {
-    const int experts = cost_layer_experts(&shape->spec->model, layer);
-    if (experts == shape->spec->model.moe.experts) {
+    Spec other;
+    CostShape other_shape;
+    if (!cost_layer_spec(shape->spec, layer, &other)) {
         cost_ops_moe(shape, pass, input, ops);
         return;
     }
-    Spec other = *shape->spec;
-    CostShape other_shape;
-    other.model.moe.experts = experts;
     cost_shape_init(&other_shape, &other);
     cost_ops_moe(&other_shape, pass, input, ops);
 }
@@ -110,12 +107,31 @@ void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
     push_embedding(shape, pass, ops);
 }
 
+/* What the join reads, and the embedding of the next token before its norm. The hidden state before its own is what the head
+ * or module before keeps. */
+static void keep_join(const CostShape *shape, int norm, int input, int gemm, CostOps *ops)
+{
+    if (norm < input) {
+        cost_keep(ops,
+                  (CostTensor){"mtp embedding", shape->part_tokens * shape->hidden * shape->element_bytes,
+                               COST_OUTSIDE, .kept_by = norm, .weight_grad = true});
+    }
+    cost_keep(ops,
+              (CostTensor){"mtp join input", 2 * cost_kept_input_bytes(shape, cost_kept_element_bytes(shape)),
+                           norm < input ? input : COST_OUTSIDE, .kept_by = gemm, .weight_grad = true});
+}
+
 void cost_ops_mtp(const CostShape *shape, CostPass pass, CostOps *ops)
 {
+    const int norm = ops->count;
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    const int input = ops->count - 1;
     const int gemm = cost_push_linear(shape, ops, "mtp join", COST_MODULE_MLP_LINEAR, pass, shape->tokens,
                                       2 * shape->hidden, shape->hidden / shape->tensor, shape->linear_dtype);
     cost_push_tensor_in(shape, ops, pass, COST_MODULE_MLP_LINEAR, gemm);
+    if (pass == COST_FORWARD) {
+        keep_join(shape, norm, input, gemm, ops);
+    }
     cost_ops_layer(shape, shape->spec->model.layers - 1, pass, ops);
 }

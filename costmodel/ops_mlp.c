@@ -38,12 +38,12 @@ static void push_bias_grad(const CostShape *shape, CostOps *ops, double elements
 }
 
 /* Of the activation and its input, whose two parts wait to be summed where gate and up are linear layers of their own. */
-double cost_gradient_working_bytes(const CostShape *shape)
+double cost_gradient_working_bytes(const CostShape *shape, double rows, double width)
 {
     const SpecModel *model = &shape->spec->model;
-    const double f = model->ffn_hidden / shape->tensor * (model->gated_mlp ? 3 : 2);
     const bool parts = model->gated_mlp && shape->spec->execution.framework.kernels.separate_projections;
-    return shape->element_bytes * shape->tokens * (f + (parts ? 2 : 1) * shape->hidden);
+    return shape->element_bytes * rows *
+           ((model->gated_mlp ? 3 : 2) * width + (parts ? 2 : 1) * shape->hidden);
 }
 
 /* The ops of one MLP in its forward list. */
@@ -80,7 +80,8 @@ void cost_ops_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops
                    COST_GATHERED_INPUT);
     const int in = cost_push_linear(shape, ops, "mlp in", linear, pass, shape->tokens, shape->hidden, width,
                                     shape->linear_dtype);
-    ops->op[in].temp_bytes = pass == COST_BACKWARD_INPUT ? cost_gradient_working_bytes(shape) : 0;
+    ops->op[in].temp_bytes =
+        pass == COST_BACKWARD_INPUT ? cost_gradient_working_bytes(shape, shape->tokens, f) : 0;
     if (model->gated_mlp) {
         cost_split_linear(shape, ops, pass, in, (const double[]){f, f, 0});
     }

@@ -149,6 +149,9 @@ static int push_expert_gemm(const CostShape *shape, CostOps *ops, const char *na
                                          experts, shape->linear_dtype);
     } else {
         const double n = pass == COST_FORWARD ? out : in, k = pass == COST_FORWARD ? in : out;
+        if (cost_is_integer(shape)) {
+            cost_push_weight_cast(shape, ops, COST_MODULE_MOE, pass, experts * in * out);
+        }
         if (!fused_mlp(shape)) {
             cost_push_scales(shape, ops, COST_MODULE_MOE, (const double[]){rows, n, k}, experts);
         }
@@ -351,7 +354,7 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops
     push_expert_cast(shape, ops, pass, rows * shape->hidden,
                      casts_inside ? 0 : rows * (model->gated_mlp ? 2 * f : f));
     at.in = push_expert_gemm(shape, ops, "experts in", pass, shape->hidden, model->gated_mlp ? 2 * f : f);
-    ops->op[at.in].temp_bytes = pass == COST_BACKWARD_INPUT ? cost_gradient_working_bytes(shape) : 0;
+    ops->op[at.in].temp_bytes = pass == COST_BACKWARD_INPUT ? cost_gradient_working_bytes(shape, rows, f) : 0;
     push_expert_activation(shape, ops, pass, rows * f);
     at.activation = ops->count - 1; /* or the product that activates in its epilogue */
     push_expert_cast(shape, ops, pass, casts_inside ? 0 : rows * f, rows * shape->hidden);

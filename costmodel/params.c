@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "costmodel/layer_list.h"
+#include "spec/moe.h"
 
 bool cost_layer_has_experts(const SpecModel *model, int layer)
 {
@@ -107,15 +108,16 @@ static void add_dense_mlp(CostParams *params, const SpecModel *model, double ffn
     }
 }
 
-static void add_experts(CostParams *params, const SpecModel *model, int experts)
+static void add_experts(CostParams *params, const SpecModel *model, const SpecMoeRun *own)
 {
     const SpecMoe *moe = &model->moe;
+    const int experts = own->experts;
     params->replicated += (double)model->hidden * experts; /* router */
-    params->expert += experts * mlp_weights(model, moe->expert_ffn_hidden);
+    params->expert += experts * mlp_weights(model, own->expert_ffn_hidden);
     params->matrices += 3;
     if (model->biases == SPEC_BIASES_ALL) {
         params->replicated += experts;
-        params->expert += experts * ((model->gated_mlp ? 2.0 : 1.0) * moe->expert_ffn_hidden + model->hidden);
+        params->expert += experts * ((model->gated_mlp ? 2.0 : 1.0) * own->expert_ffn_hidden + model->hidden);
         params->matrices += 3;
     }
     if (moe->shared_experts > 0) {
@@ -124,11 +126,34 @@ static void add_experts(CostParams *params, const SpecModel *model, int experts)
     }
 }
 
-int cost_layer_experts(const SpecModel *model, int layer)
+SpecMoeRun cost_layer_moe(const SpecModel *model, int layer)
 {
     const SpecMoe *moe = &model->moe;
-    return moe->late_layers > 0 && layer >= model->layers - moe->late_layers ? moe->late_experts
-                                                                             : moe->experts;
+    const int step = moe->layer_step > 1 ? moe->layer_step : 1;
+    const SpecMoeRun *run = spec_moe_run(moe, (layer - moe->dense_layers) / step);
+    SpecMoeRun own = {.layers = 1,
+                      .experts = moe->experts,
+                      .top_k = moe->top_k,
+                      .expert_ffn_hidden = moe->expert_ffn_hidden};
+    if (run != NULL)
+        return *run;
+    if (moe->late_layers > 0 && layer >= model->layers - moe->late_layers) {
+        own.kind = moe->late_experts != moe->experts;
+        own.experts = moe->late_experts;
+    }
+    return own;
+}
+
+bool cost_layer_spec(const Spec *spec, int layer, Spec *ret_spec)
+{
+    const SpecMoeRun own = cost_layer_moe(&spec->model, layer);
+    if (own.kind == 0)
+        return false;
+    *ret_spec = *spec;
+    ret_spec->model.moe.experts = own.experts;
+    ret_spec->model.moe.top_k = own.top_k;
+    ret_spec->model.moe.expert_ffn_hidden = own.expert_ffn_hidden;
+    return true;
 }
 
 double cost_qk_dim(const SpecModel *model)
@@ -165,15 +190,18 @@ bool cost_layer_crosses(const SpecModel *model, int layer)
 
 int cost_layer_kind(const SpecModel *model, int layer)
 {
-    enum { ENCODER = 8, ENCODER_END, DECODER }; /* behind those of models without an encoder */
+    enum {
+        ENCODER = COST_DECODER_KINDS,
+        ENCODER_END,
+        DECODER
+    }; /* behind those of models without an encoder */
     if (model->encoder_layers > 0)
         return cost_layer_crosses(model, layer)        ? DECODER
                : cost_layer_ends_encoder(model, layer) ? ENCODER_END
                                                        : ENCODER;
     const int window = cost_layer_windowed(model, layer);
-    const int experts = cost_layer_has_experts(model, layer);
-    const int late = experts && cost_layer_experts(model, layer) != model->moe.experts;
-    return (late * 2 + experts) * 2 + window;
+    const int experts = cost_layer_has_experts(model, layer) ? 1 + cost_layer_moe(model, layer).kind : 0;
+    return experts * 2 + window;
 }
 
 /* Behind a model's last layer, or its encoder's. */
@@ -198,7 +226,8 @@ static CostParams layer_params(const SpecModel *model, int layer)
         add_final_norm(&params, model);
     }
     if (cost_layer_has_experts(model, layer)) {
-        add_experts(&params, model, cost_layer_experts(model, layer));
+        const SpecMoeRun own = cost_layer_moe(model, layer);
+        add_experts(&params, model, &own);
     } else {
         add_dense_mlp(&params, model, model->ffn_hidden);
     }
@@ -254,8 +283,8 @@ static double piece_total(const SpecModel *model, CostModelPart piece, int layer
 {
     const CostParams params = cost_part_params(model, piece, layer);
     const int last = piece == COST_PART_MTP ? model->layers - 1 : layer;
-    const double share =
-        active && model->moe.experts > 0 ? (double)model->moe.top_k / cost_layer_experts(model, last) : 1;
+    const SpecMoeRun own = cost_layer_moe(model, last);
+    const double share = active && own.experts > 0 ? (double)own.top_k / own.experts : 1;
     return params.tensor_sharded + params.replicated + params.expert * share;
 }
 

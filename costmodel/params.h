@@ -31,8 +31,11 @@ CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int lay
 /* True when the layer has routed experts. */
 bool cost_layer_has_experts(const SpecModel *model, int layer);
 
-/* Experts of a layer: those of the last ones may be more (pyramid). Source: [Rajbhandari2022] section 4 */
-int cost_layer_experts(const SpecModel *model, int layer);
+/* Experts of a layer that has some: those of the last ones may be more (pyramid), or a list says which layer has what.
+ * Source: [Rajbhandari2022] section 4 */
+SpecMoeRun cost_layer_moe(const SpecModel *model, int layer);
+/* The scenario as that layer's experts see it; false, and nothing written, where model.moe's own figures are the layer's. */
+bool cost_layer_spec(const Spec *spec, int layer, Spec *ret_spec);
 
 /* Dimensions of a head's queries and keys, and of its values. */
 double cost_qk_dim(const SpecModel *model);
@@ -46,9 +49,10 @@ bool cost_layer_encodes(const SpecModel *model, int layer);
 bool cost_layer_ends_encoder(const SpecModel *model, int layer);
 bool cost_layer_crosses(const SpecModel *model, int layer);
 
-/* Layers of one kind cost and keep the same: dense, or with the first or the late ones' experts; windowed or not; of an
- * encoder, its last one, or behind it. */
-#define COST_LAYER_KINDS 11
+/* Layers of one kind cost and keep the same: dense, or with experts of one kind; windowed or not; of an encoder, its last one,
+ * or behind it. */
+#define COST_DECODER_KINDS (2 * (2 + SPEC_MOE_KINDS)) /* of models without an encoder */
+#define COST_LAYER_KINDS   (COST_DECODER_KINDS + 3)
 int cost_layer_kind(const SpecModel *model, int layer);
 
 /* Whole model; `active` counts top_k instead of all experts. mtp modules included when mtp_layers > 0. */

@@ -147,10 +147,16 @@ bool cost_keeps_gathered(const Spec *spec)
            spec->execution.framework.data_parallel.pipeline_keeps_params;
 }
 
+bool cost_shards_by_chunk(const Spec *spec)
+{
+    return spec->parallel.zero >= 2 && !cost_keeps_gathered(spec) &&
+           (spec_schedule_traits(spec) & SIM_TRAIT_WHOLE_CHUNKS) != 0;
+}
+
 bool cost_reduces_each_microbatch(const Spec *spec)
 {
     return spec->parallel.zero >= 2 && spec->execution.framework.data_parallel.reduce_each_microbatch &&
-           !cost_keeps_gathered(spec);
+           !cost_keeps_gathered(spec) && !cost_shards_by_chunk(spec);
 }
 
 bool cost_overlaps_grad_reduce(const Spec *spec)

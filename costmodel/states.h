@@ -46,6 +46,9 @@ double cost_flat_gradient_bytes(const Spec *spec, double dense, double expert);
 /* ZeRO-3 under a pipeline: frameworks that keep weights gathered and gradients unreduced until the last
  * micro-batch, so that no micro-batch waits for the network. */
 bool cost_keeps_gathered(const Spec *spec);
+/* ZeRO-2 and 3 on a schedule on which all micro-batches pass a chunk before another: weights are gathered and gradients
+ * reduced once a chunk and pass. Source: [LamyPoirier2022] */
+bool cost_shards_by_chunk(const Spec *spec);
 /* ZeRO-2 and 3: gradients are reduced on every micro-batch, else once a step. */
 bool cost_reduces_each_microbatch(const Spec *spec);
 /* Gradients are reduced beside the last backward: execution.overlap says so, or at ZeRO-0 the framework's own hooks. */

@@ -3,11 +3,11 @@
 
 #include "costmodel/context.h"
 #include "costmodel/moe.h"
+#include "costmodel/params.h"
 
-/* Rows that find their expert full, of an expert group's tokens as the router spreads them. */
-static double dropped_frac(const CostShape *shape)
+/* Rows that find their expert full, of an expert group's tokens as the router spreads them over one layer's experts. */
+static double layer_dropped_frac(const Spec *spec, const CostShape *shape)
 {
-    const Spec *spec = shape->spec;
     const SpecMoe *moe = &spec->model.moe;
     const double tokens = shape->tokens / shape->tensor * spec->parallel.expert;
     if (moe->experts == 0 || !(moe->capacity_factor > 0))
@@ -18,13 +18,44 @@ static double dropped_frac(const CostShape *shape)
                                  cost_moe_capacity(moe->capacity_factor, tokens, moe->top_k, moe->experts));
 }
 
+/* Of the layer's experts: rows of the busiest rank over the average, and rows that are dropped. */
+static void see_layer(const Spec *spec, double *busiest, double *dropped)
+{
+    CostShape shape;
+    cost_shape_init(&shape, spec);
+    *busiest = spec->model.moe.capacity_factor > 0 ? 1 : shape.expert_load;
+    *dropped = layer_dropped_frac(spec, &shape);
+}
+
+/* Over all layers with experts, each by its rows; the busiest rank of any of them. */
+static void fill_experts(const Spec *spec, Report *report)
+{
+    double busiest[1 + SPEC_MOE_KINDS], dropped[1 + SPEC_MOE_KINDS], rows = 0;
+    bool seen[1 + SPEC_MOE_KINDS] = {false};
+    see_layer(spec, &report->expert_busiest, &report->dropped_frac);
+    if (spec->model.moe.run_count == 0 && spec->model.moe.late_layers == 0)
+        return;
+    report->expert_busiest = report->dropped_frac = 0;
+    for (int layer = 0; layer < spec->model.layers; layer++) {
+        const SpecMoeRun own = cost_layer_moe(&spec->model, layer);
+        Spec other;
+        if (!cost_layer_has_experts(&spec->model, layer))
+            continue;
+        if (!seen[own.kind])
+            see_layer(cost_layer_spec(spec, layer, &other) ? &other : spec, &busiest[own.kind],
+                      &dropped[own.kind]);
+        seen[own.kind] = true;
+        report->expert_busiest = MAX(report->expert_busiest, busiest[own.kind]);
+        report->dropped_frac += own.top_k * dropped[own.kind];
+        rows += own.top_k;
+    }
+    report->dropped_frac /= MAX(rows, 1);
+}
+
 void report_balance_fill(OrrArena *arena, Report *report)
 {
     const Spec *spec = report->spec;
-    CostShape shape;
-    cost_shape_init(&shape, spec);
-    report->expert_busiest = spec->model.moe.capacity_factor > 0 ? 1 : shape.expert_load;
-    report->dropped_frac = dropped_frac(&shape);
+    fill_experts(spec, report);
     report->context_ranks = spec->parallel.context;
     report->context_work = ORR_ARENA_NEW(arena, double, report->context_ranks);
     for (int rank = 0; rank < report->context_ranks; rank++) {

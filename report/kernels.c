@@ -76,7 +76,14 @@ static const char *layer_name(const SpecModel *model, int layer)
         return cost_layer_crosses(model, layer)        ? "decoder layer"
                : cost_layer_ends_encoder(model, layer) ? "last encoder layer"
                                                        : "encoder layer";
-    return names[cost_layer_has_experts(model, layer)][cost_layer_windowed(model, layer)];
+    const char *name = names[cost_layer_has_experts(model, layer)][cost_layer_windowed(model, layer)];
+    const bool differ = model->moe.run_count > 0 || model->moe.late_layers > 0;
+    if (!differ || !cost_layer_has_experts(model, layer))
+        return name;
+    const SpecMoeRun own = cost_layer_moe(model, layer);
+    g_autofree char *text =
+        g_strdup_printf("%s of %d x %d top %d", name, own.experts, own.expert_ffn_hidden, own.top_k);
+    return g_intern_string(text);
 }
 
 /* Layers of each model stage as far as a run knows them; else one stage. */

@@ -42,7 +42,7 @@ void sim_schedule_interleaved(const SimScheduleShape *shape, int rank, OrrArena 
     int64_t ahead = 2 * (int64_t)(shape->ranks - 1 - rank) + (int64_t)(shape->chunks - 1) * group_of(shape);
     if (shape->chunks == 1)
         ahead = shape->ranks - 1 - rank; /* no virtual stages: plain 1F1B */
-    int64_t warmup = MIN(n, ahead + shape->extra_warmup);
+    int64_t warmup = MIN(n, ahead);
     *ret_order = sim_order_new(arena, 2 * n);
     for (int64_t i = 0; i < warmup; i++)
         add_step(shape, SIM_PASS_FORWARD, i, ret_order);

@@ -49,7 +49,6 @@ typedef struct SimScheduleShape {
     int chunks;       /* v, stages a rank */
     int microbatches; /* m */
     int group;        /* micro-batches a group of the interleaved schedule; 0: p */
-    int extra_warmup; /* interleaved: one more forward when expert communication overlaps */
 } SimScheduleShape;
 
 /* Of one micro-batch on a stage, without a pass in pieces. */
@@ -81,6 +80,9 @@ typedef enum {
     SIM_TRAIT_USUAL = 16,
     SIM_TRAIT_COMMON = 32,   /* most software has it */
     SIM_TRAIT_BASELINE = 64, /* to compare with: chosen where it is asked for alone */
+    /* All micro-batches pass a chunk, forward or back, before the rank turns to another: sharded weights are gathered and
+       gradients reduced once a chunk and pass, not once a micro-batch. */
+    SIM_TRAIT_WHOLE_CHUNKS = 128,
 } SimTrait;
 
 typedef struct SimSchedule {

@@ -222,20 +222,21 @@ bool search_waits_for_sends(SearchWorker *worker, const SearchPolicy *policy)
     return spec_waits_for_sends(&worker->spec);
 }
 
-/* Least time until the data parallelism of every micro-batch is done: gathers of ZeRO-3, and reductions where every
- * micro-batch has its own. Queues run one after the other; gathers and reductions share a link. */
+/* Least time until the data parallelism of every micro-batch, or of every chunk, is done: gathers of ZeRO-3, and
+ * reductions where every micro-batch has its own. Queues run one after the other; gathers and reductions share a link. */
 static int64_t steady_ps(const SearchWorker *worker, const SearchDataCosts *data, int sample)
 {
     const bool both_ends = worker->partition->order->placement == SIM_PLACE_BIDIRECTIONAL;
     const bool ahead = spec_prefetch_units(&worker->spec) > 0, sharded = worker->spec.parallel.zero >= 3;
     /* micro-batches that pass each of the rank's stages */
     const int64_t each = worker->group->microbatches / (both_ends ? 2 : 1);
+    const int64_t gathers = cost_shards_by_chunk(&worker->spec) ? 1 : each;
     int64_t least_ps = 0;
     if (sharded) {
         /* Without a gather ahead of its use compute waits for every one of them but the first, which may be under
          * way while the rank waits for its first input; messages, weight gradients and reductions may hide them. */
         const int64_t first_ps = both_ends ? data->stream_ps : data->first_gather_ps;
-        least_ps = each * data->stream_ps + (ahead ? 0 : worker->use_end_ps[sample] - first_ps);
+        least_ps = gathers * data->stream_ps + (ahead ? 0 : worker->use_end_ps[sample] - first_ps);
     }
     if (!cost_reduces_each_microbatch(&worker->spec))
         return least_ps;

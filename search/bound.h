@@ -25,7 +25,7 @@ typedef enum {
 typedef struct SearchDataCosts {
     int64_t reduce_ps, last_reduce_ps, near_reduce_ps; /* all; the last bucket; those of chunk 0 */
     int64_t gather_ps, first_gather_ps, near_gather_ps;
-    int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch */
+    int64_t stream_ps; /* ZeRO-3: gathers of one micro-batch, or of all where a chunk keeps its weights */
     int64_t link_ps;   /* ZeRO-3: gathers and reductions of one micro-batch on the link that they share */
     int64_t optimizer_ps;
     double static_bytes;

@@ -7,6 +7,7 @@
 #include "search/orders.h"
 #include "search/space_internal.h"
 #include "spec/load.h"
+#include "spec/moe.h"
 #include "spec/placement.h"
 
 #define MAX_VALUES           512
@@ -212,8 +213,8 @@ static void add_experts(SearchSpace *space, GArray *groups, SearchGroup group)
             const bool idle = (group.overlap & SPEC_OVERLAP_EXPERT) != 0 && group.expert == 1;
             if (idle && (spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0)
                 continue; /* nothing is exchanged */
-            if (moe->experts > 0 && (ranks % used != 0 || moe->experts % group.expert != 0 ||
-                                     moe->expert_ffn_hidden % group.expert_tensor != 0))
+            if (moe->experts > 0 &&
+                (ranks % used != 0 || !spec_moe_divides(moe, group.expert, group.expert_tensor)))
                 continue;
             add_dispatchers(space, groups, group);
         }

@@ -146,6 +146,7 @@ static void rank_init(RankBuilder *rb, Builder *b, int rank)
                         .together = b->plan->tensor * b->plan->context > 1,
                         .last_compute = SIM_NONE,
                         .reduced = {SIM_NONE, SIM_NONE},
+                        .reduced_stage = SIM_NONE,
                         .left = {SIM_NONE, SIM_NONE},
                         .last_in = SIM_NONE,
                         .direct = SIM_NONE};

@@ -48,8 +48,10 @@ void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int i, int32_t microbatch)
                               sim_intern_mem(rb->builder, &mem), chunk->stage_index, microbatch);
     if (!plan->overlap_grad_reduce && plan->reduce_each_microbatch)
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, stream, index);
-    rb->reduced[0] = rb->reduced[1];
+    if (!plan->whole_chunks || rb->reduced_stage != chunk->stage_index)
+        rb->reduced[0] = rb->reduced[1];
     rb->reduced[1] = index;
+    rb->reduced_stage = chunk->stage_index;
 }
 
 static void emit_gathers(RankBuilder *rb, Chunk *chunk)

@@ -82,6 +82,7 @@ typedef struct {
     int16_t chunk;
     int32_t segment;
     bool gather, give_back;
+    int64_t run;                         /* uses whose weights are gathered together */
     int32_t compute_index, gather_index; /* instructions, once written */
 } Use;
 
@@ -102,11 +103,13 @@ typedef struct {
     Chunk *chunks;
     Use *uses;
     int64_t use_count, next_use, next_gather;
-    int32_t last_compute;    /* last op on the compute stream */
-    int32_t reduced[2];      /* the last two reductions; SIM_NONE */
-    int32_t left[2];         /* the last two copies of gradients to the host */
-    int32_t last_in, direct; /* last copy of weights; last forward that read directly */
-    bool directs;            /* the op being written does */
+    int64_t *run_first, run_count; /* [run_count + 1] first use of each run */
+    int32_t last_compute;          /* last op on the compute stream */
+    int32_t reduced[2];            /* the last two reductions, or the last of two chunks in a row; SIM_NONE */
+    int reduced_stage;             /* of the last */
+    int32_t left[2];               /* the last two copies of gradients to the host */
+    int32_t last_in, direct;       /* last copy of weights; last forward that read directly */
+    bool directs;                  /* the op being written does */
     WindowUse *window_uses;
     int64_t window_count, next_window;
     int32_t waited[SIM_STREAM_COUNT][SIM_STREAM_COUNT]; /* up to where a stream has waited for another */
@@ -195,8 +198,9 @@ void sim_update_barrier(RankBuilder *rb);
 void sim_update_end(RankBuilder *rb);
 /* A pass has to be written segment by segment. */
 bool sim_update_splits(const RankBuilder *rb, const Chunk *chunk, const Pass *pass);
-/* The copies and reads before the gather of use `u`; SIM_NONE: its weights are on the GPU. */
-int32_t sim_update_fetch(RankBuilder *rb, int64_t use, bool backward);
+/* The copies and reads before the gather of use `u`, which starts behind the compute of use `after` (below 0: of none);
+ * SIM_NONE: its weights are on the GPU. */
+int32_t sim_update_fetch(RankBuilder *rb, int64_t use, int64_t after, bool backward);
 
 /* program_window.c: whole layers of weights come and go. */
 void sim_window_plan(RankBuilder *rb);

@@ -155,6 +155,16 @@ static void leave_head(const SimPlan *plan, SimWork *work, SimMemDelta *mem)
     mem->end_bytes[SIM_MEM_ACTIVATIONS] += plan->head_held_bytes;
 }
 
+/* At most two unreduced segments of sharded weights, or chunks where these are reduced as a whole. */
+static bool waits_for_room(const RankBuilder *rb, const Chunk *chunk, int i, const Pass *pass, bool reduce)
+{
+    const SimPlan *plan = rb->builder->plan;
+    const bool begins = sim_makes_weight_gradient(pass->pass) && !chunk->grad_alive[i];
+    const bool reduced = plan->whole_chunks ? begins && plan->overlap_grad_reduce : reduce;
+    return reduced && plan->zero == 3 && chunk->stage->segments[i].unsharded_grad_bytes > 0 &&
+           rb->reduced[0] != SIM_NONE;
+}
+
 static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pass, bool reduce)
 {
     Builder *b = rb->builder;
@@ -169,9 +179,7 @@ static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pa
     } else if (pass->position == chunk->first_forward && chunk->start_gather[i] != SIM_NONE) {
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_DATA, chunk->start_gather[i]);
     }
-    /* At most two unreduced segments of sharded weights. */
-    bool throttled = reduce && b->plan->zero == 3 && segment->unsharded_grad_bytes > 0;
-    if (throttled && rb->reduced[0] != SIM_NONE)
+    if (waits_for_room(rb, chunk, i, pass, reduce))
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, sim_reduce_stream(b->plan), rb->reduced[0]);
     count_gradient(rb, chunk, i, pass, &mem);
     sim_offload_before(rb, chunk, i, pass, &mem);

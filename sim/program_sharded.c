@@ -4,9 +4,12 @@
  * u - 1 - prefetch_units has run, so that prefetch_units + 1 gathered segments exist at most: with one unit
  * ahead, one in use and one arriving (FSDP). The last segment of a forward is kept when its backward is next.
  *
+ * Where all micro-batches pass a chunk before another one is turned to (SIM_TRAIT_WHOLE_CHUNKS), its weights stay from
+ * the first of them to the last: what is ahead is a chunk then, and two are there at most.
+ *
  *   forward of L equal units:  T = g + (L - 1) max(f, g) + f
  *   backward, own queues:      T = b + (L - 1) max(b, g, r) + r
- * g gather, r reduce-scatter, f and b compute. Source: PyTorch FSDP     Tested: unit/test_program.c
+ * g gather, r reduce-scatter, f and b compute. Source: PyTorch FSDP, [LamyPoirier2022]     Tested: unit/test_program_sharded.c, test_sharding.c
  */
 #include "sim/program_internal.h"
 
@@ -40,27 +43,39 @@ static int64_t count_uses(const RankBuilder *rb)
     return count;
 }
 
+/* Uses whose weights are gathered together: one each, or all that a chunk has in a row in passes of one kind. */
+static void cut_runs(RankBuilder *rb)
+{
+    rb->run_first = ORR_ARENA_NEW(rb->builder->arena, int64_t, rb->use_count + 1);
+    for (int64_t u = 0; u < rb->use_count; u++) {
+        Use *use = &rb->uses[u];
+        const Use *before = u > 0 ? use - 1 : NULL;
+        const bool same = before != NULL && rb->builder->plan->whole_chunks && before->chunk == use->chunk &&
+                          before->compute_index == use->compute_index;
+        if (!same)
+            rb->run_first[rb->run_count++] = u;
+        use->run = rb->run_count - 1;
+    }
+    rb->run_first[rb->run_count] = rb->use_count;
+}
+
 /* Which uses find their weights there already, and which leave them. Until written, a use's compute_index
  * holds 1 in a backward. */
 static void keep_weights(RankBuilder *rb)
 {
     const SimPlan *plan = rb->builder->plan;
-    for (int64_t u = 0; u + 1 < rb->use_count; u++) {
-        Use *use = &rb->uses[u], *next = &rb->uses[u + 1];
-        bool same = use->chunk == next->chunk && use->segment == next->segment;
-        if (same && use->compute_index == 0 && next->compute_index == 1)
-            use->give_back = next->gather = false;
-    }
-    if (plan->reshard_after_forward)
-        return;
     /* The latest use of each segment so far. */
     Use ***latest = ORR_ARENA_NEW(rb->builder->arena, Use **, rb->builder->chunks);
     for (int c = 0; c < rb->builder->chunks; c++)
         latest[c] = ORR_ARENA_NEW(rb->builder->arena, Use *, rb->chunks[c].stage->segment_count);
     for (int64_t u = 0; u < rb->use_count; u++) {
         Use *use = &rb->uses[u], *before = latest[use->chunk][use->segment];
+        const bool backward = use->compute_index == 1;
+        const bool turns = before == use - 1 && backward && before->compute_index == 0;
+        if (before != NULL && (turns || before->run == use->run))
+            before->give_back = false;
         use->gather = before == NULL || before->give_back;
-        use->give_back = use->compute_index == 1 && plan->reshard_after_backward;
+        use->give_back = plan->reshard_after_forward || (backward && plan->reshard_after_backward);
         latest[use->chunk][use->segment] = use;
     }
     for (int c = 0; c < rb->builder->chunks; c++) {
@@ -83,7 +98,17 @@ void sim_plan_uses(RankBuilder *rb)
         if (pair)
             list_uses(rb, op->chunk2, SIM_PASS_BACKWARD);
     }
+    cut_runs(rb);
     keep_weights(rb);
+}
+
+/* The use behind which the gather of use `u` may start; below 0: at once. */
+static int64_t starts_after(const RankBuilder *rb, int64_t u)
+{
+    const int64_t run = rb->uses[u].run, ahead = rb->builder->plan->prefetch_units;
+    if (ahead == 0)
+        return u - 1;
+    return run < ahead ? -1 : rb->run_first[run - ahead] - 1;
 }
 
 static void emit_gather(RankBuilder *rb, int64_t u)
@@ -96,9 +121,9 @@ static void emit_gather(RankBuilder *rb, int64_t u)
     const bool backward = use->compute_index == 1; /* not written yet */
     const SimWork *gather =
         backward && segment->backward_gathers_apart ? &segment->backward_gather : &segment->param_gather;
-    int64_t after = u - 1 - plan->prefetch_units;
+    const int64_t after = starts_after(rb, u);
     SimMemDelta mem = {0};
-    const int32_t fetched = sim_update_fetch(rb, u, backward);
+    const int32_t fetched = sim_update_fetch(rb, u, after, backward);
     mem.start_bytes[SIM_MEM_WEIGHTS] = segment->gathered_param_bytes;
     if (fetched != SIM_NONE) {
         mem.end_bytes[SIM_MEM_WEIGHTS] = -segment->offload->weight_bytes;
@@ -120,12 +145,13 @@ Use *sim_emit_use(RankBuilder *rb)
 {
     int64_t u = rb->next_use++;
     g_assert(u < rb->use_count);
-    int64_t until = MIN(u + rb->builder->plan->prefetch_units, rb->use_count - 1);
-    for (; rb->next_gather <= until; rb->next_gather++) {
+    Use *use = &rb->uses[u];
+    const int64_t ahead = rb->builder->plan->prefetch_units;
+    const int64_t until = ahead == 0 ? u + 1 : rb->run_first[MIN(use->run + ahead + 1, rb->run_count)];
+    for (; rb->next_gather < until; rb->next_gather++) {
         if (rb->uses[rb->next_gather].gather)
             emit_gather(rb, rb->next_gather);
     }
-    Use *use = &rb->uses[u];
     if (use->gather)
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_DATA, use->gather_index);
     return use;

@@ -311,7 +311,7 @@ void sim_update_end(RankBuilder *rb)
     }
 }
 
-int32_t sim_update_fetch(RankBuilder *rb, int64_t u, bool backward)
+int32_t sim_update_fetch(RankBuilder *rb, int64_t u, int64_t after, bool backward)
 {
     const SimPlan *plan = rb->builder->plan;
     const Use *use = &rb->uses[u];
@@ -320,8 +320,8 @@ int32_t sim_update_fetch(RankBuilder *rb, int64_t u, bool backward)
     if (offload == NULL || !some(backward ? &offload->backward_fetch : &offload->fetch))
         return SIM_NONE;
     const SimWork *read = backward ? &offload->backward_read : &offload->read;
-    const int64_t copy_after = u - 1 - plan->prefetch_units - plan->offload.copy_ahead;
-    const int64_t read_after = u - 1 - plan->prefetch_units - plan->offload.read_ahead;
+    const int64_t copy_after = after - plan->offload.copy_ahead;
+    const int64_t read_after = after - plan->offload.read_ahead;
     SimMemDelta mem = {0};
     mem.start_bytes[SIM_MEM_WEIGHTS] = offload->weight_bytes;
     if (some(read)) {

@@ -215,6 +215,7 @@ static void fill_policies(const Spec *spec, SimPlan *plan)
     plan->reduce_each_microbatch = cost_reduces_each_microbatch(spec);
     plan->reshard_after_forward = framework->data_parallel.reshard_after_forward && !keeps;
     plan->reshard_after_backward = !keeps;
+    plan->whole_chunks = cost_shards_by_chunk(spec);
     plan->prefetch_units = spec_prefetch_units(spec);
     plan->one_data_stream =
         framework->data_parallel.gathers_each_tensor; /* its host runs them one after the other */

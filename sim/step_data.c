@@ -15,12 +15,16 @@ static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, Co
 
 /* One kind of parameters: dense ones are replicated over data x context, those of experts over what expert parallelism
  * leaves of data x context x tensor. ZeRO shards within neighbours of either; hybrid sharding all-reduces each
- * shard over the replicas of the shard group behind its reduce-scatter. */
+ * shard over the replicas of the shard group behind its reduce-scatter. Where ranks own tensors whole, n owners of 1/n
+ * of the bytes broadcast in turn: the bytes of an all-gather, n times its latency. Source: [Rajbhandari2020] */
 static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ranks, double bytes, int pieces)
 {
     const int replicas = cost_group(spec, ranks).ranks;
     const int shard = op == COST_ALL_REDUCE ? replicas : cost_shard_degree(spec, replicas);
-    SimWork work = in_pieces(spec, op, bytes, cost_group_part(spec, ranks, 1, shard), pieces);
+    const bool by_owner = op == COST_ALL_GATHER && spec->parallel.zero >= 3 &&
+                          spec->execution.framework.data_parallel.gathers_by_broadcast;
+    SimWork work = in_pieces(spec, by_owner ? COST_BROADCAST : op, bytes,
+                             cost_group_part(spec, ranks, 1, shard), by_owner ? pieces * shard : pieces);
     if (op == COST_REDUCE_SCATTER && shard < replicas) {
         const SimWork again = in_pieces(spec, COST_ALL_REDUCE, bytes / shard,
                                         cost_group_part(spec, ranks, shard, replicas / shard), pieces);
@@ -210,7 +214,9 @@ static void fill_units(const Step *step, int stage)
         sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, again ? gathered_ps : 0);
         sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE,
                        copies_ps(step->spec, gradient_passes(step->spec), count));
-        if (cost_keeps_gathered(step->spec)) { /* the product's own gradient, before it is added to the sum */
+        if (cost_keeps_gathered(step->spec) ||
+            cost_shards_by_chunk(
+                step->spec)) { /* the product's own gradient, before it is added to the sum */
             segment->backward_temp_bytes += step_bytes(count * cost_weight_wire_bytes(step->spec));
         }
         segment->gathered_param_bytes = step_bytes(count * cost_weight_wire_bytes(step->spec));

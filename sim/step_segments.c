@@ -13,9 +13,10 @@ static void set_memory(SimSegment *segment, const CostActivations *activations)
     segment->backward_temp_bytes = step_bytes(activations->backward_temp_bytes);
 }
 
-static StepParams rank_params(const Spec *spec, const CostParams *params)
+static StepParams rank_params(const Spec *spec, const CostParams *params, int layer)
 {
-    const int experts = spec->model.moe.experts; /* copies of hot ones are parameters of their own */
+    const int experts =
+        cost_layer_moe(&spec->model, layer).experts; /* copies of hot ones are parameters of their own */
     const double copies = experts > 0 ? 1 + (double)spec->parallel.expert_replicas / experts : 1;
     return (StepParams){.dense = cost_rank_dense_params(params, &spec->parallel),
                         .expert = copies * cost_rank_expert_params(params, &spec->parallel),
@@ -72,7 +73,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     const CostActivations activations = cost_activations(&step->shape, &graph, extent);
     const CostParams params = cost_part_params(&step->spec->model, COST_PART_LAYER, layer);
     set_memory(segment, &activations);
-    kind->params = rank_params(step->spec, &params);
+    kind->params = rank_params(step->spec, &params, layer);
     kind->filled = true;
 }
 
@@ -93,7 +94,7 @@ static void fill_embedding(Step *step, SimSegment *segment, StepParams *params)
     const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
     add_passes(step, &graph, segment);
     set_memory(segment, &activations);
-    *params = rank_params(step->spec, &counts);
+    *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
 }
 
 /* The last stage of a tied model on several pipeline ranks holds a second copy of the table. */
@@ -107,7 +108,7 @@ static void fill_head(Step *step, SimSegment *segment, StepParams *params)
     const CostActivations activations = cost_activations(&step->shape, &graph, COST_RECOMPUTE_OP_NONE);
     add_passes(step, &graph, segment);
     set_memory(segment, &activations);
-    *params = rank_params(step->spec, &counts);
+    *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
 }
 
 /* A module follows the layers of its stage: where only the first of them are recomputed, it is not.
@@ -130,7 +131,7 @@ static void fill_mtp(Step *step, int stage, SimSegment *segment, StepParams *par
         step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
     }
     set_memory(segment, &activations);
-    *params = rank_params(step->spec, &counts);
+    *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
 }
 
 static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)

@@ -21,7 +21,7 @@ bool spec_check_fail(const Check *check, const char *format, ...)
 }
 
 /* "1, 2, 4, 8": divisors of `number`, the first ten. */
-static char *divisors(int64_t number)
+char *spec_check_divisors(int64_t number)
 {
     GString *out = g_string_new(NULL);
     int shown = 0;
@@ -32,55 +32,16 @@ static char *divisors(int64_t number)
 }
 
 /* `degree` must divide `value`. */
-static bool divides(const Check *check, const char *key, int degree, const char *what, int value)
+bool spec_check_divides(const Check *check, const char *key, int degree, const char *what, int value)
 {
     if (value % degree == 0)
         return true;
-    g_autofree char *list = divisors(value);
+    g_autofree char *list = spec_check_divisors(value);
     return spec_check_fail(check, "%s: %d does not divide %s %d; give one of its divisors (%s)", key, degree,
                            what, value, list);
 }
 
 /* --- model --- */
-
-static bool check_moe(const Check *check)
-{
-    const SpecModel *model = &check->spec->model;
-    const SpecMoe *moe = &model->moe;
-    if (moe->experts == 0)
-        return true;
-    if (moe->top_k > moe->experts)
-        return spec_check_fail(check, "model.moe.top_k: %d is more than the %d experts; give at most %d",
-                               moe->top_k, moe->experts, moe->experts);
-    if (moe->router_groups > 0 &&
-        !divides(check, "model.moe.router_groups", moe->router_groups, "experts", moe->experts))
-        return false;
-    if ((moe->late_layers > 0) != (moe->late_experts > 0) || moe->late_layers > model->layers)
-        return spec_check_fail(
-            check,
-            "model.moe.late_layers: %d of %d layers with late_experts %d; give both, or leave both out",
-            moe->late_layers, model->layers, moe->late_experts);
-    if (moe->late_layers > 0 && (moe->router_groups > 0 || moe->top_k > moe->late_experts))
-        return spec_check_fail(
-            check,
-            "model.moe.late_experts: %d with top_k %d and router_groups %d; give at least top_k, and "
-            "no groups",
-            moe->late_experts, moe->top_k, moe->router_groups);
-    if (moe->router_top_groups > moe->router_groups)
-        return spec_check_fail(
-            check, "model.moe.router_top_groups: %d is more than the %d router_groups; give at most %d",
-            moe->router_top_groups, moe->router_groups, moe->router_groups);
-    if (moe->router_top_groups > 0 && moe->top_k > moe->experts / moe->router_groups * moe->router_top_groups)
-        return spec_check_fail(
-            check, "model.moe.top_k: %d is more than the experts of %d of %d groups; give at most %d",
-            moe->top_k, moe->router_top_groups, moe->router_groups,
-            moe->experts / moe->router_groups * moe->router_top_groups);
-    if (moe->dense_layers > model->layers)
-        return spec_check_fail(check,
-                               "model.moe.dense_layers: %d is more than the %d layers; give at most %d",
-                               moe->dense_layers, model->layers, model->layers);
-    return true;
-}
 
 static bool check_encoder(const Check *check)
 {
@@ -122,7 +83,8 @@ static bool check_model(const Check *check)
 {
     const SpecModel *model = &check->spec->model;
     const SpecMla *mla = &model->mla;
-    if (!divides(check, "model.kv_heads", model->kv_heads, "heads", model->heads) || !check_moe(check))
+    if (!spec_check_divides(check, "model.kv_heads", model->kv_heads, "heads", model->heads) ||
+        !spec_check_moe(check))
         return false;
     if (mla->kv_lora_rank > 0 && (mla->qk_nope_head_dim + mla->qk_rope_head_dim < 1 || mla->v_head_dim < 1))
         return spec_check_fail(
@@ -200,7 +162,7 @@ static bool check_batch(const Check *check)
     const int data = check->spec->parallel.data, micro = training->micro_batch,
               global = training->global_batch;
     if (spec_check_known(data) && global % data != 0) {
-        g_autofree char *list = divisors(global);
+        g_autofree char *list = spec_check_divisors(global);
         return spec_check_fail(
             check,
             "training.global_batch: %d cannot be dealt to %d data-parallel ranks; give a multiple of "
@@ -212,7 +174,7 @@ static bool check_batch(const Check *check)
         const int share = spec_check_known(data) ? global / data : 0;
         if (!spec_check_known(micro) || !spec_check_known(data) || share % micro == 0)
             return true;
-        g_autofree char *list = divisors(share);
+        g_autofree char *list = spec_check_divisors(share);
         return spec_check_fail(
             check,
             "training.micro_batch: %d does not divide the %d sequences of a data-parallel rank "
@@ -220,7 +182,7 @@ static bool check_batch(const Check *check)
             "data %d); give one of %s",
             micro, share, global, data, list);
     }
-    g_autofree char *list = divisors(global);
+    g_autofree char *list = spec_check_divisors(global);
     return spec_check_fail(
         check, "training.micro_batch: %d does not divide global_batch %d; give one of its divisors (%s)",
         micro, global, list);
@@ -293,7 +255,7 @@ static bool check_product(const Check *check)
         return true;
     const double split = (double)parallel->tensor * parallel->context * parallel->pipeline;
     if (split > gpus || gpus % (int)split != 0) {
-        g_autofree char *list = divisors(gpus);
+        g_autofree char *list = spec_check_divisors(gpus);
         return spec_check_fail(
             check,
             "parallel.tensor: %d x context %d x pipeline %d = %.0f does not divide the cluster's %d "
@@ -348,7 +310,7 @@ static bool check_tensor(const Check *check)
     const bool dense = model->moe.experts == 0 || model->moe.dense_layers > 0 || model->moe.layer_step > 1;
     if (!spec_check_known(tensor))
         return true;
-    if (!divides(check, "parallel.tensor", tensor, "model.heads", model->heads))
+    if (!spec_check_divides(check, "parallel.tensor", tensor, "model.heads", model->heads))
         return false;
     if (model->mla.kv_lora_rank == 0 && model->kv_heads % tensor != 0 && tensor % model->kv_heads != 0)
         return spec_check_fail(
@@ -356,68 +318,9 @@ static bool check_tensor(const Check *check)
             "parallel.tensor: %d neither divides model.kv_heads %d nor is a multiple of it; give one "
             "that does",
             tensor, model->kv_heads);
-    return (!dense || divides(check, "parallel.tensor", tensor, "model.ffn_hidden", model->ffn_hidden)) &&
+    return (!dense ||
+            spec_check_divides(check, "parallel.tensor", tensor, "model.ffn_hidden", model->ffn_hidden)) &&
            check_tensor_grid(check);
-}
-
-static bool check_expert(const Check *check)
-{
-    const SpecParallel *parallel = &check->spec->parallel;
-    const SpecMoe *moe = &check->spec->model.moe;
-    const int expert = parallel->expert, slices = parallel->expert_tensor;
-    if (!spec_check_known(expert))
-        return true;
-    if (moe->experts == 0)
-        return expert == 1 ||
-               spec_check_fail(check,
-                               "parallel.expert: %d with a dense model; give 1, or a model with moe.experts",
-                               expert);
-    if (!divides(check, "parallel.expert", expert, "model.moe.experts", moe->experts))
-        return false;
-    if (moe->late_experts > 0 &&
-        !divides(check, "parallel.expert", expert, "model.moe.late_experts", moe->late_experts))
-        return false;
-    if (spec_check_known(slices) && !divides(check, "parallel.expert_tensor", slices,
-                                             "model.moe.expert_ffn_hidden", moe->expert_ffn_hidden))
-        return false;
-    if (!spec_check_known(slices) || !spec_check_known(parallel->data) ||
-        !spec_check_known(parallel->context) || !spec_check_known(parallel->tensor))
-        return true;
-    const int64_t ranks = (int64_t)parallel->data * parallel->context * parallel->tensor;
-    if (ranks % ((int64_t)expert * slices) == 0)
-        return true;
-    g_autofree char *list = divisors(ranks);
-    return spec_check_fail(
-        check,
-        "parallel.expert: %d x expert_tensor %d does not divide the %" G_GINT64_FORMAT
-        " ranks of data %d x context %d x tensor %d; give degrees whose product is one of %s",
-        expert, slices, (gint64)ranks, parallel->data, parallel->context, parallel->tensor, list);
-}
-
-static bool check_router(const Check *check)
-{
-    const SpecRouter *router = &check->spec->training.router;
-    const SpecParallel *parallel = &check->spec->parallel;
-    const int experts = check->spec->model.moe.experts;
-    if (router->distribution == SPEC_ROUTER_HISTOGRAM && check->spec->model.moe.late_layers > 0)
-        return spec_check_fail(
-            check,
-            "training.router.histogram: model.moe.late_layers %d have other experts; give a "
-            "distribution such as zipf",
-            check->spec->model.moe.late_layers);
-    if (router->distribution == SPEC_ROUTER_HISTOGRAM && router->histogram_count != experts)
-        return spec_check_fail(check,
-                               "training.router.histogram: %d shares for %d experts; give one an expert",
-                               router->histogram_count, experts);
-    if (experts == 0 && (parallel->expert_replicas > 0 || parallel->expert_rebalance))
-        return spec_check_fail(
-            check, "parallel.expert_replicas: the model has no experts; leave it and expert_rebalance out");
-    if (spec_check_known(parallel->expert) && parallel->expert > 0 &&
-        parallel->expert_replicas % parallel->expert != 0)
-        return spec_check_fail(
-            check, "parallel.expert_replicas: %d do not spread over %d expert ranks; give a multiple of %d",
-            parallel->expert_replicas, parallel->expert, parallel->expert);
-    return true;
 }
 
 /* Heads that one all-to-all of the context dimension splits: all of this tensor rank, or those of its inner part. */
@@ -434,10 +337,10 @@ static bool check_context_mode(const Check *check)
             "not divide them; give a context degree that does, or ring or hierarchical",
             heads / parallel->tensor, parallel->context);
     if (mode == SPEC_CONTEXT_HIERARCHICAL && parallel->context_inner > 0)
-        return divides(check, "parallel.context_inner", parallel->context_inner, "parallel.context",
-                       parallel->context) &&
-               divides(check, "parallel.context_inner", parallel->context_inner,
-                       "the heads of a tensor rank,", heads / parallel->tensor);
+        return spec_check_divides(check, "parallel.context_inner", parallel->context_inner,
+                                  "parallel.context", parallel->context) &&
+               spec_check_divides(check, "parallel.context_inner", parallel->context_inner,
+                                  "the heads of a tensor rank,", heads / parallel->tensor);
     return true;
 }
 
@@ -468,7 +371,7 @@ static bool check_zero(const Check *check)
             "leave it out",
             group);
     return !spec_check_known(parallel->data) ||
-           divides(check, "parallel.zero_group_gpus", group, "parallel.data", parallel->data);
+           spec_check_divides(check, "parallel.zero_group_gpus", group, "parallel.data", parallel->data);
 }
 
 static bool check_order(const Check *check)
@@ -485,8 +388,8 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
     return spec_check_data(spec, where, error) && check_model(&check) && check_cluster(&check) &&
-           check_precision(&check) && check_product(&check) && check_tensor(&check) && check_expert(&check) &&
-           check_router(&check) && check_context_mode(&check) && check_batch(&check) &&
-           check_sequence(&check) && check_recompute(&check) && check_zero(&check) && check_order(&check) &&
-           spec_check_pipeline(&check);
+           check_precision(&check) && check_product(&check) && check_tensor(&check) &&
+           spec_check_expert(&check) && spec_check_router(&check) && check_context_mode(&check) &&
+           check_batch(&check) && check_sequence(&check) && check_recompute(&check) && check_zero(&check) &&
+           check_order(&check) && spec_check_pipeline(&check);
 }

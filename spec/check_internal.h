@@ -19,6 +19,16 @@ static inline bool spec_check_known(int degree)
 /* Sets "<where>: <message>" and returns false. */
 bool spec_check_fail(const Check *check, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
+/* `degree` divides `value`; else says so and which divisors there are. */
+bool spec_check_divides(const Check *check, const char *key, int degree, const char *what, int value);
+/* "1, 2, 4" */
+char *spec_check_divisors(int64_t number);
+
+/* spec/check_moe.c: experts of the model, expert parallelism, the router. */
+bool spec_check_moe(const Check *check);
+bool spec_check_expert(const Check *check);
+bool spec_check_router(const Check *check);
+
 /* spec/check_pipeline.c: optimizer's norm, orders, schedule, layout of layers, offload and search. */
 bool spec_check_pipeline(const Check *check);
 

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "spec/load.h"
+#include "spec/moe.h"
 #include "spec/read.h"
 
 typedef struct Completion {
@@ -79,6 +80,8 @@ static bool complete_ffn(const Completion *completion, SpecModel *model)
 static bool complete_moe(const Completion *completion, SpecModel *model)
 {
     SpecMoe *moe = &model->moe;
+    for (int i = 0; moe->experts == 0 && i < moe->run_count; i++)
+        moe->experts = MAX(0, moe->run[i].experts);
     if (moe->experts == 0) {
         *moe = (SpecMoe){.layer_step = 1};
         return true;
@@ -90,7 +93,7 @@ static bool complete_moe(const Completion *completion, SpecModel *model)
                     "model.moe.shared_experts: %d x expert_ffn_hidden %d is more than 10000000; give fewer",
                     moe->shared_experts, moe->expert_ffn_hidden);
     set_int(completion, "model.moe.shared_expert_ffn_hidden", &moe->shared_expert_ffn_hidden, (int)shared);
-    return true;
+    return spec_moe_complete(moe, completion->where, completion->error);
 }
 
 /* What no software of a transformer has a default for. */

@@ -8,8 +8,8 @@
         .default_text = "0", .help = "Dense peak in " word "; 0: no tensor path."                            \
     }
 static const SpecField peak_fields[] = {
-    PEAK("fp32", SPEC_FP32), PEAK("tf32", SPEC_TF32), PEAK("fp16", SPEC_FP16),
-    PEAK("bf16", SPEC_BF16), PEAK("fp8", SPEC_FP8),   PEAK("fp4", SPEC_FP4),
+    PEAK("fp32", SPEC_FP32), PEAK("tf32", SPEC_TF32), PEAK("fp16", SPEC_FP16), PEAK("bf16", SPEC_BF16),
+    PEAK("fp8", SPEC_FP8),   PEAK("fp4", SPEC_FP4),   PEAK("int8", SPEC_INT8), PEAK("int4", SPEC_INT4),
 };
 static SPEC_TABLE(table_peak, "accelerator.peak_flops_per_s",
                   "Dense peak of matrix products, per number format.", peak_fields);

@@ -55,6 +55,10 @@
 #define SPEC_TABLE(variable, title, text, list)                                                              \
     const SpecTable variable = {.name = title, .help = text, .fields = list, .count = (int)G_N_ELEMENTS(list)}
 
+/* spec/moe.c: reads a list of layers with experts into the SpecMoe at `target`. */
+extern const SpecTable spec_table_moe_run;
+bool spec_moe_read_runs(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
 /* spec/layer_list.c: reads a list of layers into `model`, whose `layers` becomes their number. */
 extern const SpecTable spec_table_layer;
 bool spec_layer_list_take(SpecReadContext *context, const OrrJson *list, SpecModel *model, GError **error);

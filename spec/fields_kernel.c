@@ -155,6 +155,8 @@ static const SpecField gemms_fields[] = {
     GEMM_OF("bf16", SPEC_BF16),
     GEMM_OF("fp8", SPEC_FP8),
     GEMM_OF("fp4", SPEC_FP4),
+    GEMM_OF("int8", SPEC_INT8),
+    GEMM_OF("int4", SPEC_INT4),
 };
 TABLE(table_gemms, "model.gemm",
       "Matrix products, a block a dtype; absent: the nearest dtype's, against its own peak.", gemms_fields);

@@ -49,14 +49,14 @@ void spec_hf_name_encoders(GString *text)
         g_string_append_printf(text, ", %s", families[i].type);
 }
 
-static double rate(HfImport *import, const char *key)
+static double rate(SpecHf *import, const char *key)
 {
     const double value = spec_hf_find(import, key) != NULL ? spec_hf_real(import->config, key, 0.1) : 0.1;
     return value >= 0 && value < 1 ? value : 0.1;
 }
 
 /* What both stacks have alike in a scenario. */
-static int64_t common(HfImport *import, const char *key, const char *of_encoder)
+static int64_t common(SpecHf *import, const char *key, const char *of_encoder)
 {
     const int64_t value = spec_hf_whole(import, key, -1), encoder = spec_hf_whole(import, of_encoder, value);
     if (!import->failed && value != encoder)
@@ -65,7 +65,7 @@ static int64_t common(HfImport *import, const char *key, const char *of_encoder)
     return value;
 }
 
-static void import_bart(HfImport *import, const HfEncoderFamily *family)
+static void import_bart(SpecHf *import, const HfEncoderFamily *family)
 {
     const int64_t positions = MAX(1, spec_hf_whole(import, "max_position_embeddings", 1024));
     spec_hf_put_required(import, "encoder_layers", "encoder_layers");
@@ -90,14 +90,14 @@ static void import_bart(HfImport *import, const HfEncoderFamily *family)
 }
 
 /* "gated-gelu" is a product of two linear layers. */
-static bool is_gated(HfImport *import)
+static bool is_gated(SpecHf *import)
 {
     const OrrJson *node = spec_hf_find(import, "feed_forward_proj");
     return node != NULL && orr_json_type(node) == ORR_JSON_TEXT &&
            g_str_has_prefix(orr_json_text(node), "gated-");
 }
 
-static void import_t5(HfImport *import, const HfEncoderFamily *family)
+static void import_t5(SpecHf *import, const HfEncoderFamily *family)
 {
     const int64_t layers = spec_hf_whole(import, "num_layers", -1);
     spec_hf_put(import, "encoder_layers", layers);
@@ -120,7 +120,7 @@ static void import_t5(HfImport *import, const HfEncoderFamily *family)
 }
 
 /* Keys of these families that change no step: what is said twice, and rates inside of blocks. */
-static void skip_rest(const HfImport *import)
+static void skip_rest(const SpecHf *import)
 {
     static const char *const keys[] = {"num_hidden_layers",
                                        "scale_embedding",
@@ -146,7 +146,7 @@ static void skip_rest(const HfImport *import)
         (void)spec_hf_find(import, keys[i]);
 }
 
-void spec_hf_import_encoder(HfImport *import, const char *type)
+void spec_hf_encoder(SpecHf *import, const char *type)
 {
     skip_rest(import);
     const HfEncoderFamily *family = find_family(type);

@@ -1,9 +1,9 @@
-/* spec/import_hf_values.c - values of a Hugging Face config.json, and what is said of them. */
+/* spec/import_hf_values.c - values of a Hugging Face config.json, whatever the model. */
 #include "spec/import_hf_internal.h"
 
 #include <math.h>
 
-void spec_hf_fail(HfImport *import, const char *key, const OrrJson *node, const char *expected)
+void spec_hf_fail(SpecHf *import, const char *key, const OrrJson *node, const char *expected)
 {
     if (import->failed)
         return;
@@ -12,14 +12,14 @@ void spec_hf_fail(HfImport *import, const char *key, const OrrJson *node, const 
     orr_fail(import->error, ORR_ERROR_INPUT, "%s: %s: %s; give %s", import->path, key, shown, expected);
 }
 
-const OrrJson *spec_hf_find(const HfImport *import, const char *key)
+const OrrJson *spec_hf_find(const SpecHf *import, const char *key)
 {
     const OrrJson *node = orr_json_member(import->config, key);
     g_hash_table_add(import->used, g_strdup(key));
     return node != NULL && orr_json_type(node) != ORR_JSON_NULL ? node : NULL;
 }
 
-void spec_hf_change(HfImport *import, const char *format, ...)
+void spec_hf_change(SpecHf *import, const char *format, ...)
 {
     if (import->changes == NULL)
         return;
@@ -29,9 +29,7 @@ void spec_hf_change(HfImport *import, const char *format, ...)
     va_end(arguments);
 }
 
-/* The whole number under the first of `keys` ("a|b|c") that is there; `fallback` when none is; -1 and an error
- * when it is required (fallback below 0) or no whole number. */
-int64_t spec_hf_whole(HfImport *import, const char *keys, int64_t fallback)
+int64_t spec_hf_whole(SpecHf *import, const char *keys, int64_t fallback)
 {
     g_auto(GStrv) names = g_strsplit(keys, "|", -1);
     for (int i = 0; names[i] != NULL; i++) {
@@ -49,7 +47,7 @@ int64_t spec_hf_whole(HfImport *import, const char *keys, int64_t fallback)
     return fallback;
 }
 
-bool spec_hf_flag(HfImport *import, const char *key, bool fallback)
+bool spec_hf_flag(SpecHf *import, const char *key, bool fallback)
 {
     const OrrJson *node = spec_hf_find(import, key);
     if (node == NULL)
@@ -60,17 +58,16 @@ bool spec_hf_flag(HfImport *import, const char *key, bool fallback)
     return fallback;
 }
 
-void spec_hf_put(HfImport *import, const char *key, int64_t value)
+void spec_hf_put(SpecHf *import, const char *key, int64_t value)
 {
     orr_jw_int(&import->out, key, value);
 }
 
-void spec_hf_put_required(HfImport *import, const char *key, const char *from)
+void spec_hf_put_required(SpecHf *import, const char *key, const char *from)
 {
     spec_hf_put(import, key, spec_hf_whole(import, from, -1));
 }
 
-/* The number under `key`; `fallback` where there is none. */
 double spec_hf_real(const OrrJson *object, const char *key, double fallback)
 {
     const OrrJson *node = orr_json_member(object, key);

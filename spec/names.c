@@ -12,9 +12,9 @@
 WORDS(norm, "a normalisation", "layernorm", "rmsnorm", "none");
 WORDS(biases, "a choice of biases", "none", "all", "mlp", "qkv");
 WORDS(position, "a position encoding", "learned", "rope", "alibi", "relative", "none");
-WORDS(dtype, "a number format", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4");
+WORDS(dtype, "a number format", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "int4");
 WORDS(precision, "a precision", "fp32", "tf32", "fp16", "bf16", "fp8", "fp8-cs", "fp8-tensorwise",
-      "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4");
+      "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4", "int8", "int4");
 WORDS(optimizer, "an optimizer", "adam", "sgd", "momentum", "adafactor", "lion", "muon", "adam8bit");
 WORDS(recompute, "a recomputation mode", "none", "selective", "full", "selective-op", "selective-layer",
       "modules");
@@ -77,6 +77,10 @@ SpecDtype spec_gemm_dtype(SpecPrecision precision)
         return SPEC_BF16;
     case SPEC_PRECISION_NVFP4:
         return SPEC_FP4;
+    case SPEC_PRECISION_INT8:
+        return SPEC_INT8;
+    case SPEC_PRECISION_INT4:
+        return SPEC_INT4;
     case SPEC_PRECISION_FP8:
     case SPEC_PRECISION_FP8_CS:
     case SPEC_PRECISION_FP8_TENSORWISE:
@@ -93,7 +97,8 @@ SpecDtype spec_gemm_dtype(SpecPrecision precision)
 double spec_dtype_bytes(SpecDtype dtype)
 {
     static const double bytes[SPEC_DTYPE_COUNT] = {
-        [SPEC_FP32] = 4, [SPEC_TF32] = 4, [SPEC_FP16] = 2, [SPEC_BF16] = 2, [SPEC_FP8] = 1, [SPEC_FP4] = 0.5};
+        [SPEC_FP32] = 4, [SPEC_TF32] = 4,  [SPEC_FP16] = 2, [SPEC_BF16] = 2,
+        [SPEC_FP8] = 1,  [SPEC_FP4] = 0.5, [SPEC_INT8] = 1, [SPEC_INT4] = 0.5};
     g_assert((int)dtype >= 0 && (int)dtype < SPEC_DTYPE_COUNT);
     return bytes[dtype];
 }

@@ -20,7 +20,17 @@ typedef enum {
 } SpecPosition;
 
 /* Storage and compute types. FP8 and FP4 name the width; the recipe is the precision. */
-typedef enum { SPEC_FP32, SPEC_TF32, SPEC_FP16, SPEC_BF16, SPEC_FP8, SPEC_FP4, SPEC_DTYPE_COUNT } SpecDtype;
+typedef enum {
+    SPEC_FP32,
+    SPEC_TF32,
+    SPEC_FP16,
+    SPEC_BF16,
+    SPEC_FP8,
+    SPEC_FP4,
+    SPEC_INT8,
+    SPEC_INT4,
+    SPEC_DTYPE_COUNT
+} SpecDtype;
 
 /* Training precision: which dtype the GEMMs run in and how scales are kept. */
 typedef enum {
@@ -35,6 +45,8 @@ typedef enum {
     SPEC_PRECISION_FP8_BLOCKWISE,
     SPEC_PRECISION_MXFP8,
     SPEC_PRECISION_NVFP4,
+    SPEC_PRECISION_INT8, /* one scale a row of either operand */
+    SPEC_PRECISION_INT4, /* the same behind a Hadamard transform */
     SPEC_PRECISION_COUNT
 } SpecPrecision;
 

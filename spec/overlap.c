@@ -1,6 +1,7 @@
 /* spec/overlap.c - what runs beside compute, waits for a bubble or is not to be had, as the scenario, its framework and
  * that framework's recipes say. Costs, programs and searches ask here. */
 #include <glib.h>
+#include <stdlib.h>
 
 #include "spec/spec.h"
 
@@ -71,14 +72,31 @@ int spec_most_zero(const SpecFramework *framework, int pipeline)
                : framework->data_parallel.most_zero;
 }
 
-unsigned spec_schedule_traits(const Spec *spec)
+/* Ops of one kind and stage in a row, of all ranks. */
+static int64_t count_blocks(const char *orders)
 {
-    const SpecOrders *orders = &spec->parallel.orders;
-    const SimSchedule *schedule = sim_schedule_at((int)spec->parallel.schedule);
-    if (schedule != NULL)
-        return schedule->traits;
-    if (spec->parallel.schedule != SPEC_SCHEDULE_FILE || orders->text == NULL)
-        return 0;
+    int64_t blocks = 0;
+    char kind = '\0';
+    long stage = -1;
+    for (const char *c = orders; *c != '\0'; c++) {
+        if (*c == '\n')
+            kind = '\0';
+        if (!g_ascii_isdigit(*c) || (c > orders && g_ascii_isdigit(c[-1])))
+            continue;
+        char *end = NULL;
+        const long number = strtol(c, &end, 10);
+        if (*end != 'F' && *end != 'B') /* of a micro-batch */
+            continue;
+        blocks += *end != kind || number != stage;
+        kind = *end;
+        stage = number;
+    }
+    return blocks;
+}
+
+/* What a file of orders is: each of its properties is read off its ops. */
+static unsigned traits_of_orders(const SpecOrders *orders)
+{
     bool whole = orders->placement == SIM_PLACE_LOOP, forwards_first = whole, backward = false;
     for (const char *c = orders->text; *c != '\0'; c++) {
         if (*c == 'I' || *c == 'W' || *c == '(')
@@ -89,7 +107,20 @@ unsigned spec_schedule_traits(const Spec *spec)
     }
     if (!whole)
         return 0;
-    return forwards_first ? SIM_TRAIT_FORWARDS_FIRST : SIM_TRAIT_USUAL;
+    if (!forwards_first)
+        return SIM_TRAIT_USUAL;
+    const bool chunks = count_blocks(orders->text) == 2 * (int64_t)orders->ranks * orders->chunks;
+    return SIM_TRAIT_FORWARDS_FIRST | (chunks ? SIM_TRAIT_WHOLE_CHUNKS : 0u);
+}
+
+unsigned spec_schedule_traits(const Spec *spec)
+{
+    const SpecOrders *orders = &spec->parallel.orders;
+    const SimSchedule *schedule = sim_schedule_at((int)spec->parallel.schedule);
+    if (schedule != NULL)
+        return schedule->traits;
+    const bool file = spec->parallel.schedule == SPEC_SCHEDULE_FILE && orders->text != NULL;
+    return file ? traits_of_orders(orders) : 0;
 }
 
 int spec_deferred_heads(const Spec *spec)

@@ -25,6 +25,15 @@
 
 /* --- model --- */
 
+#define SPEC_MOE_RUNS  64
+#define SPEC_MOE_KINDS 7
+
+/* Layers with experts that follow each other and are alike (spec/moe.h). */
+typedef struct SpecMoeRun {
+    int layers, experts, top_k, expert_ffn_hidden;
+    int kind; /* 0: as model.moe says, else 1 to SPEC_MOE_KINDS */
+} SpecMoeRun;
+
 typedef struct SpecMoe {
     int experts; /* 0: dense model */
     int top_k;
@@ -34,9 +43,12 @@ typedef struct SpecMoe {
     int dense_layers;             /* leading layers without experts */
     int layer_step;               /* 1: every layer after those has experts, 2: every second */
     int late_layers, late_experts; /* pyramid: the last late_layers have this many experts instead; 0: none */
-    double capacity_factor;        /* 0: dropless */
-    int router_groups;             /* experts lie in this many groups ...; 0: no groups */
-    int router_top_groups;         /* ... and a token's experts come from at most this many of them */
+    SpecMoeRun
+        run[SPEC_MOE_RUNS]; /* by_layer, in the order of the layers with experts, again from the first */
+    int run_count;          /* 0: all are alike, but for late_layers */
+    double capacity_factor; /* 0: dropless */
+    int router_groups;      /* experts lie in this many groups ...; 0: no groups */
+    int router_top_groups;  /* ... and a token's experts come from at most this many of them */
 } SpecMoe;
 
 typedef struct SpecMla {

@@ -33,7 +33,7 @@ static void test_bad_flags(void)
         {{"--max-seconds", "1x"}, "--max-seconds"},
         {{"--top", "0"}, "--top"},
         {{"--jobs", "1e9"}, "--jobs"},
-        {{"--set", "search.precision=[\"int4\"]"}, "search.precision"},
+        {{"--set", "search.precision=[\"int2\"]"}, "search.precision"},
         {{"--set", "search.tensor=[]"}, "search.tensor"},
         {{"--set", "search.tensor=[3]"}, "no assignment"},
         {{"--set", "search.order=[1]"}, "search.order: 1 is no text"},

@@ -85,6 +85,50 @@ static inline int64_t fixture_span_bubble_ps(const SimResult *result)
     return bubble_ps;
 }
 
+/* One rank, one micro-batch, `count` equal segments. */
+static inline SimPlan fixture_layered_plan(OrrArena *arena, int count, int64_t forward_ps,
+                                           int64_t backward_ps)
+{
+    SimPlan plan = fixture_plan(arena, &(Pipeline){"1f1b", 1, 1, 1, 0, 1, 1, 0, 0, 0});
+    SimStage *stage = &plan.stages[0];
+    stage->segment_count = count;
+    stage->segments = ORR_ARENA_NEW(arena, SimSegment, count);
+    for (int i = 0; i < count; i++) {
+        stage->segments[i].forward = fixture_work(SIM_PART_COMPUTE, forward_ps);
+        stage->segments[i].backward_input = fixture_work(SIM_PART_COMPUTE, backward_ps);
+        stage->segments[i].activation_bytes = 100;
+    }
+    return plan;
+}
+
+static inline void fixture_set_data_comm(SimPlan *plan, int64_t gather_ps, int64_t reduce_ps)
+{
+    for (int s = 0; s < plan->shape.ranks * plan->shape.chunks; s++) {
+        for (int i = 0; i < plan->stages[s].segment_count; i++) {
+            plan->stages[s].segments[i].param_gather = fixture_work(SIM_PART_DATA_COMM, gather_ps);
+            plan->stages[s].segments[i].grad_reduce = fixture_work(SIM_PART_DATA_COMM, reduce_ps);
+        }
+    }
+}
+
+static inline int64_t fixture_last_end_ps(const SimResult *result, SimTag tag)
+{
+    int64_t end_ps = -1;
+    for (int64_t i = 0; i < result->span_count; i++) {
+        if (result->spans[i].tag == tag)
+            end_ps = MAX(end_ps, result->spans[i].end_ps);
+    }
+    return end_ps;
+}
+
+static inline int fixture_count_spans(const SimResult *result, SimTag tag)
+{
+    int count = 0;
+    for (int64_t i = 0; i < result->span_count; i++)
+        count += result->spans[i].tag == tag;
+    return count;
+}
+
 /* A reproducible integer in [low, high]. */
 static inline int64_t fixture_random(GRand *random, int64_t low, int64_t high)
 {

@@ -36,6 +36,7 @@ static SpecModel random_model(GRand *rand)
                        .biases = coin(rand) ? SPEC_BIASES_ALL : SPEC_BIASES_NONE,
                        .causal = true};
     model.dropout_frac = coin(rand) ? 0.1 : 0;
+    model.qk_norm = coin(rand);
     model.attention_window_tokens = coin(rand) ? 512 : 0;
     model.attention_window_every = 2;
     if (coin(rand)) { /* experts in every second layer from the third on; those of the last two are more */
@@ -46,6 +47,13 @@ static SpecModel random_model(GRand *rand)
                               .layer_step = 2,
                               .late_layers = coin(rand) ? 2 : 0,
                               .late_experts = 32};
+        if (model.moe.late_layers == 0 && coin(rand)) {
+            model.moe.run_count = 2;
+            model.moe.run[0] =
+                (SpecMoeRun){.layers = 1, .experts = 64, .top_k = 4, .expert_ffn_hidden = 256, .kind = 1};
+            model.moe.run[1] =
+                (SpecMoeRun){.layers = 2, .experts = 8, .top_k = 1, .expert_ffn_hidden = 768, .kind = 2};
+        }
         model.moe.shared_experts = coin(rand);
         model.moe.shared_expert_ffn_hidden = 1024;
     }
@@ -92,9 +100,10 @@ static double expert_bytes(const Spec *spec, const CostShape *shape, int layer)
 {
     const SpecMoe *moe = &spec->model.moe;
     const double own = shape->tokens / shape->tensor, wide = spec->model.gated_mlp ? 6 : 4;
-    const double experts = cost_layer_experts(&spec->model, layer), rows = own * moe->top_k;
+    const SpecMoeRun ours = cost_layer_moe(&spec->model, layer);
+    const double experts = ours.experts, rows = own * ours.top_k;
     const double shared = moe->shared_experts > 0 ? moe->shared_expert_ffn_hidden / shape->tensor : 0;
-    return 8 * own * experts + rows * (2 * shape->hidden + wide * moe->expert_ffn_hidden) +
+    return 8 * own * experts + rows * (2 * shape->hidden + wide * ours.expert_ffn_hidden) +
            wide * shape->tokens * shared;
 }
 
@@ -112,7 +121,8 @@ static double layer_bytes(const Spec *spec, const CostShape *shape, int layer)
 {
     const double inputs = shape->part_tokens * shape->hidden * (spec->model.dropout_frac > 0 ? 10 : 8);
     const double heads = 2 * shape->tokens * (2 * shape->heads + 2 * shape->kv_heads) * shape->head_dim;
-    return inputs + heads + core_bytes(spec, shape) +
+    const double normed = 2 * shape->tokens * (shape->heads + shape->kv_heads) * shape->head_dim;
+    return inputs + heads + (spec->model.qk_norm ? normed : 0) + core_bytes(spec, shape) +
            (cost_layer_has_experts(&spec->model, layer) ? expert_bytes(spec, shape, layer)
                                                         : dense_bytes(spec, shape));
 }
@@ -151,7 +161,7 @@ static void gpt(void)
         Spec spec = random_spec(rand);
         SpecModel *model = &spec.model;
         model->kv_heads = model->heads, model->ffn_hidden = 4 * model->hidden;
-        model->gated_mlp = false, model->dropout_frac = 0.1, model->moe = (SpecMoe){0};
+        model->gated_mlp = model->qk_norm = false, model->dropout_frac = 0.1, model->moe = (SpecMoe){0};
         spec.parallel.context = 1;
         spec.execution.attention = SPEC_ATTENTION_UNFUSED;
         spec.execution.framework.kernels.fused_softmax = true;
@@ -282,6 +292,25 @@ static void multi_token(void)
     g_assert_cmpfloat(cost_flops(&spec, NULL, 0).recompute, ==, without / 4);
 }
 
+/* Besides its layer a module keeps the next token's embedding before the norm and both halves of what the join reads. */
+static void multi_token_kept(void)
+{
+    GRand *rand = g_rand_new_with_seed(17);
+    for (int round = 0; round < 200; round++) {
+        Spec spec = random_spec(rand);
+        CostShape shape;
+        CostGraph module;
+        spec.model.mtp_layers = 1;
+        spec.training.recompute.mode = SPEC_RECOMPUTE_NONE;
+        cost_shape_init(&shape, &spec);
+        cost_graph(&shape, cost_ops_mtp, &module);
+        const double join = cost_activations(&shape, &module, COST_RECOMPUTE_OP_NONE).kept_bytes -
+                            layer_bytes(&spec, &shape, spec.model.layers - 1);
+        g_assert_cmpfloat_with_epsilon(join / (3 * 2 * shape.part_tokens * shape.hidden), 1, 1e-9);
+    }
+    g_rand_free(rand);
+}
+
 /* torchtitan's per-op policy with linear layers apart: of query, key, value, output, gate, up and down it runs the second, fourth
  * and sixth again, and drops what those alone wrote; of one product for several there is no half. */
 static void every_second_product(void)
@@ -334,6 +363,7 @@ int main(int argc, char **argv)
     g_test_add_func("/graph/recomputed", recomputed);
     g_test_add_func("/graph/hardware-flops", hardware_flops);
     g_test_add_func("/graph/multi-token", multi_token);
+    g_test_add_func("/graph/multi-token-kept", multi_token_kept);
     g_test_add_func("/graph/every-second-product", every_second_product);
     g_test_add_func("/graph/many-layers", many_layers);
     return g_test_run();

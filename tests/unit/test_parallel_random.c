@@ -57,15 +57,19 @@ static const char *truth(GRand *rand)
 static void add_model(GRand *rand, bool moe, GString *out)
 {
     if (moe) {
-        const bool late = g_rand_int_range(rand, 0, 4) == 0;
+        const int kind = g_rand_int_range(rand, 0, 8);
+        const bool late = kind < 2, groups = kind < 6 && g_rand_boolean(rand);
         g_string_append_printf(
             out,
             ",\"moe\":{\"experts\":16,\"top_k\":%d,\"expert_ffn_hidden\":256,\"shared_experts\":%d,"
             "\"dense_layers\":%d,\"late_layers\":%d,\"late_experts\":%d,\"capacity_factor\":%d,\"router_"
-            "groups\":%d,\"router_top_groups\":%d}",
+            "groups\":%d,\"router_top_groups\":%d%s}",
             g_rand_int_range(rand, 1, 5), g_rand_int_range(rand, 0, 2), g_rand_int_range(rand, 0, 2),
-            late ? 2 : 0, late ? 32 : 0, g_rand_int_range(rand, 0, 2), g_rand_boolean(rand) ? 4 : 0,
-            g_rand_boolean(rand) ? 2 : 0);
+            late ? 2 : 0, late ? 32 : 0, g_rand_int_range(rand, 0, 2), groups ? 4 : 0,
+            groups && g_rand_boolean(rand) ? 2 : 0,
+            kind == 7   ? ",\"by_layer\":[{\"experts\":32}]"
+            : kind == 6 ? ",\"by_layer\":[{\"top_k\":1},{\"experts\":8,\"expert_ffn_hidden\":512}]"
+                        : "");
     }
     if (g_rand_int_range(rand, 0, 8) == 0) {
         g_string_append(out, ",\"mla\":{\"q_lora_rank\":96,\"kv_lora_rank\":64,\"qk_nope_head_dim\":16,"

@@ -3,135 +3,14 @@
 
 #include <string.h>
 
-/* One rank, one micro-batch, `count` equal segments. */
-static SimPlan layered_plan(OrrArena *arena, int count, int64_t forward_ps, int64_t backward_ps)
-{
-    SimPlan plan = fixture_plan(arena, &(Pipeline){"1f1b", 1, 1, 1, 0, 1, 1, 0, 0, 0});
-    SimStage *stage = &plan.stages[0];
-    stage->segment_count = count;
-    stage->segments = ORR_ARENA_NEW(arena, SimSegment, count);
-    for (int i = 0; i < count; i++) {
-        stage->segments[i].forward = fixture_work(SIM_PART_COMPUTE, forward_ps);
-        stage->segments[i].backward_input = fixture_work(SIM_PART_COMPUTE, backward_ps);
-        stage->segments[i].activation_bytes = 100;
-    }
-    return plan;
-}
-
-static void set_data_comm(SimPlan *plan, int64_t gather_ps, int64_t reduce_ps)
-{
-    for (int s = 0; s < plan->shape.ranks * plan->shape.chunks; s++) {
-        for (int i = 0; i < plan->stages[s].segment_count; i++) {
-            plan->stages[s].segments[i].param_gather = fixture_work(SIM_PART_DATA_COMM, gather_ps);
-            plan->stages[s].segments[i].grad_reduce = fixture_work(SIM_PART_DATA_COMM, reduce_ps);
-        }
-    }
-}
-
-static int64_t last_end_ps(const SimResult *result, SimTag tag)
-{
-    int64_t end_ps = -1;
-    for (int64_t i = 0; i < result->span_count; i++) {
-        if (result->spans[i].tag == tag)
-            end_ps = MAX(end_ps, result->spans[i].end_ps);
-    }
-    return end_ps;
-}
-
-/* FSDP, two gathered units: forward g + (L-1) max(f, g) + f, backward b + (L-1) max(b, g, r) + r. */
-static void test_sharded(void)
-{
-    for (int64_t g = 1; g <= 9; g += 2) {
-        for (int64_t r = 1; r <= 9; r += 2) {
-            OrrArena *arena = orr_arena_new();
-            const int64_t units = 8, f = 3, b = 6;
-            SimPlan plan = layered_plan(arena, (int)units, f, b);
-            set_data_comm(&plan, g, r);
-            plan.zero = 3;
-            plan.overlap_grad_reduce = plan.reduce_each_microbatch = plan.reshard_after_forward = true;
-            plan.prefetch_units = 1;
-            for (int i = 0; i < units; i++) {
-                plan.stages[0].segments[i].gathered_param_bytes = 1000;
-                plan.stages[0].segments[i].unsharded_grad_bytes = 10000;
-            }
-            SimResult result = fixture_run(&plan, false, arena, NULL);
-            int64_t forward_ps = last_end_ps(&result, SIM_TAG_FORWARD);
-            g_assert_cmpint(forward_ps, ==, g + (units - 1) * MAX(f, g) + f);
-            g_assert_cmpint(result.step_ps - forward_ps, ==, b + (units - 1) * MAX(b, MAX(g, r)) + r);
-            int64_t weights_bytes = 0, gradients_bytes = 0;
-            for (int64_t i = 0; i < result.level_count; i++) {
-                weights_bytes = MAX(weights_bytes, result.levels[i].bytes[SIM_MEM_WEIGHTS]);
-                gradients_bytes = MAX(gradients_bytes, result.levels[i].bytes[SIM_MEM_GRADIENTS]);
-            }
-            g_assert_cmpint(weights_bytes, ==, 2000);
-            g_assert_cmpint(gradients_bytes, <=, 20000);
-            orr_arena_free(arena);
-        }
-    }
-}
-
-/* Gathers and reductions in one queue, 8 units, f = 1, b = 2; times in tenths. */
-static void test_sharded_one_queue(void)
-{
-    static const int64_t CASES[][3] = {{5, 5, 165}, {15, 15, 235}, {30, 30, 450}, {12, 6, 166}};
-    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
-        OrrArena *arena = orr_arena_new();
-        SimPlan plan = layered_plan(arena, 8, 10, 20);
-        set_data_comm(&plan, CASES[i][0], CASES[i][1]);
-        plan.zero = 3;
-        plan.overlap_grad_reduce = plan.reduce_each_microbatch = plan.reshard_after_forward = true;
-        plan.one_data_stream = true;
-        plan.prefetch_units = 1;
-        SimResult result = fixture_run(&plan, false, arena, NULL);
-        g_assert_cmpint(result.step_ps - last_end_ps(&result, SIM_TAG_FORWARD), ==, CASES[i][2]);
-        orr_arena_free(arena);
-    }
-}
-
-static int count_spans(const SimResult *result, SimTag tag)
-{
-    int count = 0;
-    for (int64_t i = 0; i < result->span_count; i++)
-        count += result->spans[i].tag == tag;
-    return count;
-}
-
-/* How often weights are gathered and gradients reduced: L units, m micro-batches. */
-static void test_sharded_traffic(void)
-{
-    static const struct {
-        bool after_forward, after_backward, each;
-        int gathers, reduces;
-    } CASES[] = {
-        {true, true, true, 3 * (2 * 4 - 1), 3 * 4}, /* the last unit stays for its backward */
-        {false, true, true, 3 * 4, 3 * 4},
-        {false, false, false, 4, 4},
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
-        OrrArena *arena = orr_arena_new();
-        SimPlan plan = layered_plan(arena, 4, 10, 20);
-        set_data_comm(&plan, 4, 5);
-        plan.shape.microbatches = 3;
-        plan.zero = 3;
-        plan.overlap_grad_reduce = true;
-        plan.reshard_after_forward = CASES[i].after_forward;
-        plan.reshard_after_backward = CASES[i].after_backward;
-        plan.reduce_each_microbatch = CASES[i].each;
-        SimResult result = fixture_run(&plan, false, arena, NULL);
-        g_assert_cmpint(count_spans(&result, SIM_TAG_PARAM_GATHER), ==, CASES[i].gathers);
-        g_assert_cmpint(count_spans(&result, SIM_TAG_GRAD_REDUCE), ==, CASES[i].reduces);
-        orr_arena_free(arena);
-    }
-}
-
 /* Reductions beside the backward: finish_k = max(finish_{k-1}, ready_k) + r; else all of them after it. */
 static void test_grad_reduce(void)
 {
     for (int64_t r = 1; r <= 9; r++) {
         OrrArena *arena = orr_arena_new();
         const int64_t units = 5, f = 2, b = 4;
-        SimPlan plan = layered_plan(arena, (int)units, f, b);
-        set_data_comm(&plan, 0, r);
+        SimPlan plan = fixture_layered_plan(arena, (int)units, f, b);
+        fixture_set_data_comm(&plan, 0, r);
         plan.ranks[0].optimizer = fixture_work(SIM_PART_OPTIMIZER, 7);
         SimResult apart = fixture_run(&plan, false, arena, NULL);
         g_assert_cmpint(apart.step_ps, ==, units * (f + b + r) + 7);
@@ -153,8 +32,8 @@ static void test_param_gather(void)
     for (int64_t g = 1; g <= 6; g++) {
         OrrArena *arena = orr_arena_new();
         const int64_t units = 5, f = 3, b = 4;
-        SimPlan plan = layered_plan(arena, (int)units, f, b);
-        set_data_comm(&plan, g, 0);
+        SimPlan plan = fixture_layered_plan(arena, (int)units, f, b);
+        fixture_set_data_comm(&plan, g, 0);
         plan.shape.microbatches = 2;
         plan.zero = 1;
         plan.ranks[0].optimizer = fixture_work(SIM_PART_OPTIMIZER, 7);
@@ -215,7 +94,7 @@ static void test_expanded_and_collapsed(void)
         SimResult collapsed = fixture_run(&plan, false, arena, NULL);
         /* Reductions on every micro-batch cut every weight gradient into segments; they end after the passes
          * by the last segment's reduction alone. */
-        set_data_comm(&plan, 0, 1);
+        fixture_set_data_comm(&plan, 0, 1);
         plan.reduce_each_microbatch = plan.overlap_grad_reduce = true;
         SimResult expanded = fixture_run(&plan, false, arena, NULL);
         g_assert_cmpint(expanded.ops, >, collapsed.ops);
@@ -334,6 +213,7 @@ static SimPlan random_plan(GRand *random, OrrArena *arena, bool rates)
     plan.reduce_each_microbatch = plan.zero >= 2 && fixture_random(random, 0, 1);
     plan.reshard_after_forward = fixture_random(random, 0, 1);
     plan.reshard_after_backward = fixture_random(random, 0, 1);
+    plan.whole_chunks = sim_schedule_has(schedule, SIM_TRAIT_WHOLE_CHUNKS) && !plan.reduce_each_microbatch;
     plan.one_data_stream = fixture_random(random, 0, 1);
     plan.prefetch_units = (int)fixture_random(random, 0, 2);
     plan.p2p_blocking = fixture_random(random, 0, 3) == 0;
@@ -502,9 +382,6 @@ static void test_wrong_chunks(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/program/sharded", test_sharded);
-    g_test_add_func("/program/sharded-one-queue", test_sharded_one_queue);
-    g_test_add_func("/program/sharded-traffic", test_sharded_traffic);
     g_test_add_func("/program/grad-reduce", test_grad_reduce);
     g_test_add_func("/program/param-gather", test_param_gather);
     g_test_add_func("/program/step-end", test_step_end);

@@ -70,6 +70,50 @@ static void test_exhaustive(void)
     g_rand_free(rand);
 }
 
+/* Sharded weights that come once a micro-batch or once a chunk, by schedule. */
+static void test_whole_chunks(void)
+{
+    static const char *const FRAMEWORKS[] = {"pytorch-fsdp", "deepspeed", "generic", "pytorch-fsdp1"};
+    static const char *const ORDERS[] = {"gpipe", "1f1b", "interleaved", "breadth-first"};
+    GRand *rand = g_rand_new_with_seed(23);
+    int spaces = 0, breadth_first = 0;
+    for (int i = 0; spaces < 24; i++) {
+        g_autofree Spec *spec = fixture_space_of(rand, i, true, FRAMEWORKS[i % 4]);
+        spec->parallel.schedule = SPEC_AUTO;
+        spec->parallel.zero = SPEC_AUTO;
+        spec->search.schedule = 0;
+        for (gsize s = 0; s < G_N_ELEMENTS(ORDERS); s++)
+            spec->search.schedule |= 1u << sim_schedule_index(ORDERS[s]);
+        spec->search.zero = (SpecChoices){.count = 2, .value = {3, 2}};
+        if (i % 2 == 1) { /* a slow network: gathers and reductions decide */
+            spec->cluster.scale_out_bytes_per_s_per_gpu /= 20;
+            spec->cluster.scale_up_bytes_per_s /= 20;
+            spec->search.zero.count = 1;
+            spec->parallel.tensor = 1;
+            spec->parallel.pipeline = 2;
+        }
+        SearchSpace *space = search_space_new(spec);
+        const int64_t count = search_space_count(space);
+        search_space_free(space);
+        if (count == 0 || count > 2000)
+            continue;
+        SearchResult pruned = find(spec, false, 2), all = find(spec, true, 2);
+        assert_counts(&pruned);
+        assert_same(pruned.best, all.best);
+        if (all.best->len > 0) {
+            g_autofree Spec *best = g_new(Spec, 1);
+            search_point_spec(all.space, g_array_index(all.best, SearchRun, 0).id, best);
+            breadth_first += (spec_schedule_traits(best) & SIM_TRAIT_WHOLE_CHUNKS) != 0;
+        }
+        spaces++;
+        search_result_clear(&pruned);
+        search_result_clear(&all);
+    }
+    g_test_message("%d of %d spaces: all micro-batches of a chunk first", breadth_first, spaces);
+    g_assert_cmpint(breadth_first, >, 2);
+    g_rand_free(rand);
+}
+
 static void test_threads(void)
 {
     GRand *rand = g_rand_new_with_seed(11);
@@ -299,6 +343,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/search/pruned-equals-exhaustive", test_exhaustive);
+    g_test_add_func("/search/whole-chunks", test_whole_chunks);
     g_test_add_func("/search/any-number-of-threads", test_threads);
     g_test_add_func("/search/space", test_space);
     g_test_add_func("/search/offload", test_offload);

@@ -3,13 +3,15 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "costmodel/placement.h"
 #include "report/report.h"
+#include "sim/step.h"
 
 typedef struct Ran {
     double step_s, peak, weights, gradients, optimizer, exposed_s, sent, across;
 } Ran;
 
-static Ran run(const char *const *sets)
+static void load(const char *const *sets, Spec *ret_spec)
 {
     static const char text[] =
         "{\"model\":{\"layers\":12,\"hidden\":4096,\"heads\":32,\"ffn_hidden\":14336,\"gated_mlp\":true,"
@@ -18,14 +20,21 @@ static Ran run(const char *const *sets)
         "\"training\":{\"sequence_length\":4096,\"global_batch\":128,\"micro_batch\":1},"
         "\"parallel\":{\"zero\":3},\"execution\":{\"framework\":\"pytorch-fsdp\",\"attention\":\"flash2\","
         "\"overlap\":[\"grad_reduce\",\"param_gather\"]}}";
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "here", &error);
+    spec_load_json(orr_json_root(doc), "here", sets, false, ret_spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+}
+
+static Ran run(const char *const *sets)
+{
     const ReportOptions options = {.check = true};
     GError *error = NULL;
     Spec spec;
     Report report;
     OrrArena *arena = orr_arena_new();
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "here", &error);
-    spec_load_json(orr_json_root(doc), "here", sets, false, &spec, NULL, &error);
-    g_assert_no_error(error);
+    load(sets, &spec);
     report_run(&spec, NULL, &options, arena, &report, &error);
     g_assert_no_error(error);
     const ReportStage *stage = &report.stages[0];
@@ -38,7 +47,6 @@ static Ran run(const char *const *sets)
                              (double)report.result.rank[0].scale_out_bytes,
                      .across = (double)report.result.rank[0].scale_out_bytes,
                      .exposed_s = (double)report.part_ps[SIM_PART_DATA_COMM] * 1e-12};
-    orr_json_free(doc);
     orr_arena_free(arena);
     return ran;
 }
@@ -92,9 +100,65 @@ static void accumulation(void)
                       RUN(stage, "execution.overlap=[]", "execution.framework.data_parallel.bucket_bytes=4e8",
                           "execution.framework.data_parallel.reduce_each_microbatch=false");
         g_assert_cmpfloat(once.sent, <, 0.8 * each.sent);
-        g_assert_cmpfloat(once.gradients, >=, 2 * parameters);
         g_assert_cmpfloat(each.gradients, <, 1.2 * parameters);
     }
+}
+
+/* Breadth-first gathers and reduces once a chunk and pass, interleaving once a micro-batch: fewer bytes, less time, and a
+ * chunk's weights in memory [LamyPoirier2022]. With one chunk the same is GPipe against 1F1B. */
+static void whole_chunks(void)
+{
+    static const char FAR[] = "parallel.order=pp-tp-cp-ep-dp"; /* replicas in other nodes */
+    static const char *const ORDERS[][3] = {
+        {"parallel.schedule=interleaved", "parallel.schedule=breadth-first", "parallel.virtual_stages=3"},
+        {"parallel.schedule=1f1b", "parallel.schedule=gpipe", "parallel.virtual_stages=1"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(ORDERS); i++) {
+        const Ran each = RUN(FAR, "parallel.pipeline=4", ORDERS[i][2], ORDERS[i][0]),
+                  once = RUN(FAR, "parallel.pipeline=4", ORDERS[i][2], ORDERS[i][1]),
+                  two = RUN(FAR, "parallel.pipeline=4", ORDERS[i][2], ORDERS[i][1], "parallel.zero=2");
+        g_assert_cmpfloat(once.sent, <, 0.2 * each.sent);
+        g_assert_cmpfloat(once.step_s, <, each.step_s);
+        g_assert_cmpfloat(once.exposed_s, <, 0.5 * each.exposed_s);
+        g_assert_cmpfloat(once.weights, >=,
+                          (i == 0 ? 1 : 1.2) * each.weights); /* chunks of one layer, of three */
+        g_assert_cmpfloat(two.sent, <, once.sent);
+    }
+}
+
+/* Weights that each owner broadcasts in turn: the bytes of the all-gather, more time; each of 32 broadcasts is one of a
+ * 32nd of the unit. */
+static void broadcasts(void)
+{
+    static const char BY_OWNER[] = "execution.framework.data_parallel.gathers_by_broadcast=true",
+                      ALONE[] = "execution.overlap=[]";
+    const Ran all = RUN(ALONE), owners = RUN(ALONE, BY_OWNER), two = RUN("parallel.zero=2"),
+              unmoved = RUN("parallel.zero=2", BY_OWNER);
+    g_assert_cmpfloat_with_epsilon(owners.sent / all.sent, 1, 1e-6);
+    g_assert_cmpfloat_with_epsilon(owners.across / all.across, 1, 1e-6);
+    g_assert_cmpfloat(owners.peak, ==, all.peak);
+    g_assert_cmpfloat(owners.exposed_s, >, 1.01 * all.exposed_s);
+    g_assert_cmpfloat(unmoved.step_s, ==, two.step_s);
+
+    Spec spec;
+    SimBucketWork reduce, gather;
+    load((const char *const[]){BY_OWNER, NULL}, &spec);
+    const double parameters = 4.0 * 4096 * 4096 + 3.0 * 4096 * 14336;
+    sim_step_bucket(&spec, parameters, 0, 7, &reduce, &gather);
+    const CostCollective one = {
+        .op = COST_BROADCAST, .bytes = 2 * parameters / 32, .group = cost_group(&spec, COST_RANKS_REPLICAS)};
+    g_assert_cmpint(one.group.ranks, ==, 32);
+    g_assert_cmpfloat_with_epsilon((double)gather.ps * 1e-12 / (32 * cost_collective_s(&spec.cluster, &one)),
+                                   1, 1e-6);
+}
+
+/* Clipping reads and scales every gradient before the update, and all ranks wait for the norm. */
+static void clipping(void)
+{
+    const Ran clipped = RUN("parallel.zero=1"),
+              free = RUN("parallel.zero=1", "execution.framework.optimizer.grad_norm_clip=false");
+    g_assert_cmpfloat(clipped.step_s, >, free.step_s);
+    g_assert_cmpfloat(clipped.peak, ==, free.peak);
 }
 
 /* Buckets start before the backward is over; one bucket for all waits for its end. */
@@ -202,6 +266,9 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/prefetch", prefetch);
     g_test_add_func("/sharding/reshard", reshard);
     g_test_add_func("/sharding/accumulation", accumulation);
+    g_test_add_func("/sharding/whole-chunks", whole_chunks);
+    g_test_add_func("/sharding/broadcasts", broadcasts);
+    g_test_add_func("/sharding/clipping", clipping);
     g_test_add_func("/sharding/buckets", buckets);
     g_test_add_func("/sharding/hook-buckets", hook_buckets);
     g_test_add_func("/sharding/hybrid", hybrid);

@@ -74,6 +74,38 @@ static void test_dense(void)
     g_assert_true(qwen3.qk_norm && qwen3.tied_embeddings);
 }
 
+/* Experts and their number a token by layer; a shared expert in each. */
+static void test_experts_by_layer(void)
+{
+    static const char HUNYUAN[] =
+        "{\"model_type\":\"hunyuan_v1_moe\",\"hidden_size\":4096,\"intermediate_size\":3072,"
+        "\"num_hidden_layers\":%d,\"num_attention_heads\":32,\"num_key_value_heads\":8,\"head_dim\":128,"
+        "\"vocab_size\":128167,\"tie_word_embeddings\":true,\"num_experts\":%s,\"moe_topk\":%s}";
+    g_autofree char *alike = g_strdup_printf(HUNYUAN, 4, "64", "[8,8,8,8]"),
+                    *apart = g_strdup_printf(HUNYUAN, 4, "[16,16,64,16]", "[2,2,8,2]"),
+                    *few = g_strdup_printf(HUNYUAN, 4, "[16,16,64]", "2"),
+                    *text = g_strdup_printf(HUNYUAN, 4, "\"many\"", "2");
+    const SpecModel one = imported(alike), some = imported(apart);
+    g_assert_cmpint(one.moe.experts, ==, 64);
+    g_assert_cmpint(one.moe.run[0].kind, ==, 0);
+    g_assert_cmpint(one.moe.shared_expert_ffn_hidden, ==, 3072);
+    g_assert_true(one.qk_norm && one.tied_embeddings);
+    g_assert_cmpint(some.moe.run_count, ==, 3);
+    g_assert_cmpint(some.moe.run[1].layers, ==, 1);
+    g_assert_cmpint(some.moe.run[1].experts, ==, 64);
+    g_assert_cmpint(some.moe.run[1].top_k, ==, 8);
+    g_assert_cmpint(some.moe.run[2].kind, ==, some.moe.run[0].kind);
+    g_assert_cmpint(some.moe.run[1].kind, !=, some.moe.run[0].kind);
+    SpecModel model;
+    for (int i = 0; i < 2; i++) {
+        GError *error = NULL;
+        g_assert_false(import(i == 0 ? few : text, &model, &error));
+        g_assert_nonnull(strstr(error->message, "num_experts"));
+        g_assert_nonnull(strstr(error->message, "a whole number, or a list of one a layer"));
+        g_clear_error(&error);
+    }
+}
+
 static void test_experts(void)
 {
     const SpecModel mixtral = imported(
@@ -167,6 +199,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/spec/import/dense", test_dense);
     g_test_add_func("/spec/import/experts", test_experts);
+    g_test_add_func("/spec/import/experts-by-layer", test_experts_by_layer);
     g_test_add_func("/spec/import/refused", test_refused);
     return g_test_run();
 }
