@@ -1,7 +1,8 @@
 /* base/file.c - whole files, hashes, and the folder of presets. */
-#define _XOPEN_SOURCE 700 /* realpath */
+#define _GNU_SOURCE /* realpath, dladdr */
 #include "base/file.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -31,18 +32,6 @@ static bool write_all(int fd, const char *path, const char *data, size_t length,
     return true;
 }
 
-/* Devices and pipes (/dev/null, /dev/stdout) are written to: a rename would replace them. */
-static bool write_special(const char *path, const char *data, size_t length, GError **error)
-{
-    int fd = open(path, O_WRONLY);
-    if (fd < 0)
-        return io_error(error, path, "cannot open for writing", errno);
-    bool ok = write_all(fd, path, data, length, error);
-    if (close(fd) != 0 && ok)
-        return io_error(error, path, "cannot write", errno);
-    return ok;
-}
-
 static bool sync_and_close(int fd, const char *path, GError **error)
 {
     /* Some file systems cannot sync; that is no reason to refuse. */
@@ -55,39 +44,98 @@ static bool sync_and_close(int fd, const char *path, GError **error)
     return synced || io_error(error, path, "cannot write", code);
 }
 
+struct OrrSink {
+    char *path, *temporary, *target; /* temporary NULL: written to directly */
+    int fd;                          /* -1: standard output */
+};
+
+/* A file beside `path`, which takes its place in the end. Through a symbolic link the file behind it is replaced. */
+static bool open_beside(OrrSink *sink, const struct stat *info, GError **error)
+{
+    char *resolved = info != NULL ? realpath(sink->path, NULL) : NULL;
+    sink->target = g_strdup(resolved != NULL ? resolved : sink->path);
+    sink->temporary = g_strdup_printf("%s.XXXXXX", sink->target);
+    free(resolved);
+    sink->fd = g_mkstemp_full(sink->temporary, O_WRONLY, 0666);
+    if (sink->fd < 0)
+        return io_error(error, sink->path, "cannot write", errno);
+    if (info != NULL)
+        (void)fchmod(sink->fd, info->st_mode & 07777);
+    return true;
+}
+
+static bool open_file(OrrSink *sink, GError **error)
+{
+    struct stat info;
+    const bool exists = stat(sink->path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode))
+        return io_error(error, sink->path, "cannot write", EISDIR);
+    if (!exists || S_ISREG(info.st_mode))
+        return open_beside(sink, exists ? &info : NULL, error);
+    sink->fd = open(sink->path, O_WRONLY); /* a device or a pipe: a rename would replace it */
+    return sink->fd >= 0 || io_error(error, sink->path, "cannot open for writing", errno);
+}
+
+static void sink_free(OrrSink *sink)
+{
+    g_free(sink->path);
+    g_free(sink->temporary);
+    g_free(sink->target);
+    g_free(sink);
+}
+
+OrrSink *orr_sink_open(const char *path, GError **error)
+{
+    OrrSink *sink = g_new0(OrrSink, 1);
+    sink->path = g_strdup(path);
+    sink->fd = -1;
+    if (strcmp(path, "-") == 0 || open_file(sink, error))
+        return sink;
+    sink_free(sink);
+    return NULL;
+}
+
+static bool stdout_error(GError **error)
+{
+    if (errno != EPIPE)
+        return io_error(error, "standard output", "cannot write", errno);
+    g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PIPE, "standard output is closed");
+    return false;
+}
+
+bool orr_sink_write(OrrSink *sink, const char *data, size_t length, GError **error)
+{
+    if (sink->fd >= 0)
+        return write_all(sink->fd, sink->path, data, length, error);
+    return fwrite(data, 1, length, stdout) == length || stdout_error(error);
+}
+
+bool orr_sink_close(OrrSink *sink, bool keep, GError **error)
+{
+    bool ok = keep;
+    if (sink->fd < 0)
+        ok = !keep || fflush(stdout) == 0 || stdout_error(error);
+    else if (!keep)
+        close(sink->fd);
+    else if (sink->temporary != NULL)
+        ok = sync_and_close(sink->fd, sink->path, error);
+    else
+        ok = close(sink->fd) == 0 || io_error(error, sink->path, "cannot write", errno);
+    if (ok && keep && sink->temporary != NULL && g_rename(sink->temporary, sink->target) != 0)
+        ok = io_error(error, sink->path, "cannot write", errno);
+    if ((!ok || !keep) && sink->temporary != NULL)
+        g_unlink(sink->temporary);
+    sink_free(sink);
+    return ok;
+}
+
 bool orr_file_write(const char *path, const char *data, size_t length, GError **error)
 {
-    if (strcmp(path, "-") == 0) {
-        if (fwrite(data, 1, length, stdout) == length && fflush(stdout) == 0)
-            return true;
-        return io_error(error, "standard output", "cannot write", errno);
-    }
-    struct stat info;
-    const bool exists = stat(path, &info) == 0;
-    if (exists && S_ISDIR(info.st_mode))
-        return io_error(error, path, "cannot write", EISDIR);
-    if (exists && !S_ISREG(info.st_mode))
-        return write_special(path, data, length, error);
-    /* Through a symbolic link the file behind it is replaced, not the link. */
-    char *resolved = exists ? realpath(path, NULL) : NULL;
-    g_autofree char *temporary = g_strdup_printf("%s.XXXXXX", resolved != NULL ? resolved : path);
-    g_autofree char *target = g_strdup(resolved != NULL ? resolved : path);
-    free(resolved);
-    int fd = g_mkstemp_full(temporary, O_WRONLY, 0666);
-    if (fd < 0)
-        return io_error(error, path, "cannot write", errno);
-    if (exists)
-        (void)fchmod(fd, info.st_mode & 07777);
-    bool ok = write_all(fd, path, data, length, error);
-    if (!ok)
-        close(fd);
-    else
-        ok = sync_and_close(fd, path, error);
-    if (ok && g_rename(temporary, target) != 0)
-        ok = io_error(error, path, "cannot write", errno);
-    if (!ok)
-        g_unlink(temporary);
-    return ok;
+    OrrSink *sink = orr_sink_open(path, error);
+    if (sink == NULL)
+        return false;
+    const bool written = orr_sink_write(sink, data, length, error);
+    return orr_sink_close(sink, written, error) && written;
 }
 
 GString *orr_file_read(const char *path, size_t most_bytes, GError **error)
@@ -130,6 +178,30 @@ char *orr_hash_text(const char *data, size_t length)
     return hex;
 }
 
+/* The file that holds this code: the program, or the library that another program has loaded; g_free. */
+static char *own_file(void)
+{
+    Dl_info info;
+    return dladdr(__func__, &info) != 0 && info.dli_fname != NULL
+               ? g_canonicalize_filename(info.dli_fname, NULL)
+               : NULL;
+}
+
+/* Presets as installations place them as seen from a file, which is freed. NULL: none. */
+static char *presets_beside(char *file)
+{
+    static const char *const places[] = {"scenarios", "../share/orrery/scenarios",
+                                         "../../share/orrery/scenarios"};
+    g_autofree char *owned = file, *folder = file != NULL ? g_path_get_dirname(file) : NULL;
+    for (gsize i = 0; folder != NULL && i < G_N_ELEMENTS(places); i++) {
+        g_autofree char *path = g_build_filename(folder, places[i], NULL),
+                        *probe = g_build_filename(path, "accelerators", NULL);
+        if (g_file_test(probe, G_FILE_TEST_IS_DIR))
+            return g_steal_pointer(&path);
+    }
+    return NULL;
+}
+
 char *orr_scenarios_dir(GError **error)
 {
     const char *given = g_getenv("ORRERY_SCENARIOS");
@@ -142,13 +214,11 @@ char *orr_scenarios_dir(GError **error)
             given);
         return NULL;
     }
-    g_autofree char *binary = g_file_read_link("/proc/self/exe", NULL);
-    if (binary != NULL) {
-        g_autofree char *folder = g_path_get_dirname(binary);
-        g_autofree char *beside = g_build_filename(folder, "..", "share", "orrery", "scenarios", NULL);
-        if (g_file_test(beside, G_FILE_TEST_IS_DIR))
-            return g_steal_pointer(&beside);
-    }
+    char *found = presets_beside(g_file_read_link("/proc/self/exe", NULL));
+    if (found == NULL)
+        found = presets_beside(own_file());
+    if (found != NULL)
+        return found;
     if (g_file_test(ORRERY_SOURCE_SCENARIOS, G_FILE_TEST_IS_DIR))
         return g_strdup(ORRERY_SOURCE_SCENARIOS);
     orr_fail(error, ORR_ERROR_IO,

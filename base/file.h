@@ -11,6 +11,13 @@ GString *orr_file_read(const char *path, size_t most_bytes, GError **error);
 /* Writes beside `path`, syncs, renames over it. `path` "-" writes to stdout. */
 bool orr_file_write(const char *path, const char *data, size_t length, GError **error);
 
+/* The same bit by bit: what is written appears under `path` when it is closed with `keep`, and not at all otherwise (but for
+ * devices, pipes and standard output). A reader that closed standard output early is G_FILE_ERROR_PIPE. */
+typedef struct OrrSink OrrSink;
+OrrSink *orr_sink_open(const char *path, GError **error);
+bool orr_sink_write(OrrSink *sink, const char *data, size_t length, GError **error);
+bool orr_sink_close(OrrSink *sink, bool keep, GError **error); /* frees it */
+
 /* SHA-256 of `data` in hex, first 16 digits; g_free. */
 char *orr_hash_text(const char *data, size_t length);
 

@@ -144,9 +144,10 @@ void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int
     const int wanted = threads > 0 ? threads : (int)g_get_num_processors();
     const int helpers = (int)CLAMP((count + BLOCK - 1) / BLOCK, 1, wanted) - 1;
     g_autofree GThread **team = g_new0(GThread *, (gsize)helpers + 1);
-    for (int i = 0; i < helpers; i++)
-        team[i] = g_thread_new("campaign", work, &crew);
+    int made = 0; /* where threads are short, fewer do the same work */
+    while (made < helpers && (team[made] = g_thread_try_new("campaign", work, &crew, NULL)) != NULL)
+        made += 1;
     work(&crew);
-    for (int i = 0; i < helpers; i++)
+    for (int i = 0; i < made; i++)
         g_thread_join(team[i]);
 }

@@ -3,7 +3,7 @@
 #include "campaign/campaign.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/simulate.h"
+#include "api/simulate.h"
 
 enum { MOST_REPLICAS = 1000000 };
 
@@ -53,7 +53,7 @@ static bool run(const CliArgs *common, GError **error)
     Campaign campaign;
     if (!read_options((const CampaignArgs *)common, &options, error))
         return false;
-    CliSimulation *simulation = cli_simulate(common->words[0], common->sets, &report_options, error);
+    ApiSimulation *simulation = api_simulate(common->words[0], common->sets, &report_options, error);
     if (simulation == NULL)
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
@@ -62,7 +62,7 @@ static bool run(const CliArgs *common, GError **error)
         campaign_write_json(&campaign, out);
     else if (ok)
         campaign_write_text(&campaign, out);
-    cli_simulation_free(simulation);
+    api_simulation_free(simulation);
     return ok && cli_output_write(common->output, out, error);
 }
 

@@ -1,7 +1,7 @@
 /* cli/cmd_compare.c - orrery compare: two scenarios side by side. */
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/simulate.h"
+#include "api/simulate.h"
 #include "report/compare.h"
 
 typedef struct CompareArgs {
@@ -14,8 +14,8 @@ static bool run(const CliArgs *common, GError **error)
     const CompareArgs *args = (const CompareArgs *)common;
     const ReportOptions options = {.unfold = false};
     const char *const names[2] = {common->words[0], common->words[1]};
-    CliSimulation *a = cli_simulate(names[0], common->sets, &options, error);
-    CliSimulation *b = a != NULL ? cli_simulate(names[1], common->sets, &options, error) : NULL;
+    ApiSimulation *a = api_simulate(names[0], common->sets, &options, error);
+    ApiSimulation *b = a != NULL ? api_simulate(names[1], common->sets, &options, error) : NULL;
     bool ok = b != NULL;
     if (ok) {
         g_autoptr(GString) out = g_string_new(NULL);
@@ -29,8 +29,8 @@ static bool run(const CliArgs *common, GError **error)
         report_compare_clear(&comparison);
         ok = cli_output_write(common->output, out, error);
     }
-    cli_simulation_free(b);
-    cli_simulation_free(a);
+    api_simulation_free(b);
+    api_simulation_free(a);
     return ok;
 }
 

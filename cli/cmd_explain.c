@@ -1,7 +1,7 @@
 /* cli/cmd_explain.c - orrery explain: what binds, what single changes would bring, what the largest loss is made of. */
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/simulate.h"
+#include "api/simulate.h"
 #include "plots/plots.h"
 #include "report/explain.h"
 
@@ -9,17 +9,6 @@ typedef struct ExplainArgs {
     CliArgs common;
     char *memory_reserve;
 } ExplainArgs;
-
-static ExplainLoss largest_loss(const Report *report)
-{
-    PlotLoss losses[PLOT_LOSS_COUNT];
-    int largest = 0;
-    plot_losses(report, losses);
-    for (int i = 1; i < PLOT_LOSS_COUNT; i++)
-        if (losses[i].frac > losses[largest].frac)
-            largest = i;
-    return (ExplainLoss){losses[largest].label, losses[largest].frac};
-}
 
 static bool run(const CliArgs *common, GError **error)
 {
@@ -31,19 +20,19 @@ static bool run(const CliArgs *common, GError **error)
                         "explain: --format csv: sentences are no table; give text or json");
     if (!ledger_reserve_parse(args->memory_reserve, &reserve, error))
         return false;
-    CliSimulation *simulation =
-        cli_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
+    ApiSimulation *simulation =
+        api_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
-    const ExplainLoss largest = largest_loss(&simulation->report);
+    const ExplainLoss largest = plot_largest_loss(&simulation->report);
     Explanation explanation = report_explain(&simulation->report);
     if (common->format == CLI_FORMAT_JSON)
         report_explain_json(&explanation, &largest, out);
     else
         report_explain_text(&explanation, &largest, out);
     report_explain_clear(&explanation);
-    cli_simulation_free(simulation);
+    api_simulation_free(simulation);
     return cli_output_write(common->output, out, error);
 }
 

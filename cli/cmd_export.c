@@ -1,7 +1,7 @@
 /* cli/cmd_export.c - orrery export: a scenario as a training framework's configuration, its schedule as op orders. */
 #include <string.h>
 
-#include "cli/chosen.h"
+#include "api/chosen.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "report/orders.h"
@@ -114,7 +114,7 @@ static bool run(const CliArgs *common, GError **error)
         !launch_of(args->launch, format, &launch, error) ||
         !spec_load_file(common->words[0], (const char *const *)common->sets, true, asked, &source, error))
         return false;
-    bool ok = cli_choose(asked, spec, chosen, error);
+    bool ok = api_choose(asked, spec, chosen, error);
     OrrJsonDoc *doc = ok ? document(&source, chosen, error) : NULL;
     ok = doc != NULL &&
          (orders ? report_write_orders(spec, csv, out, error) && cli_output_write(common->output, out, error)

@@ -5,9 +5,9 @@
 
 #include "base/units.h"
 #include "cli/commands.h"
-#include "cli/kinds.h"
+#include "api/kinds.h"
 #include "cli/output.h"
-#include "cli/vary.h"
+#include "api/vary.h"
 #include "plots/plots.h"
 #include "ledger/memory.h"
 #include "plan/plan.h"
@@ -45,9 +45,9 @@ static bool read_gpus(const char *text, Question *question, GError **error)
 {
     if (text == NULL)
         return true;
-    CliVary vary = {NULL, NULL};
+    ApiVary vary = {NULL, NULL};
     g_autofree char *pair = g_strconcat("gpus=", text, NULL);
-    if (!cli_vary_parse(pair, &vary, NULL))
+    if (!api_vary_parse(pair, &vary, NULL))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--gpus: %s is no list of GPU counts; write 64,128,256 or 64..1024 (doubling)", text);
     question->gpus = g_array_new(FALSE, FALSE, sizeof(int));
@@ -64,7 +64,7 @@ static bool read_gpus(const char *text, Question *question, GError **error)
             orr_fail(error, ORR_ERROR_INPUT,
                      "--gpus: %s is no number of GPUs; give a whole number from 1 to 10000000", word);
     }
-    cli_vary_clear(&vary);
+    api_vary_clear(&vary);
     question->options.gpus = (const int *)(void *)question->gpus->data;
     question->options.gpus_count = (int)question->gpus->len;
     return ok;
@@ -132,9 +132,9 @@ static bool add_kind(const char *key, const char *word, const Spec *base, const 
     Plan plan;
     PlanOptions options = question->options;
     *spec = *base;
-    if (!cli_kind_read(key, word, base, &spec->cluster, error))
+    if (!api_kind_read(key, word, base, &spec->cluster, error))
         return false;
-    g_autofree char *cluster = cli_kind_json(key, word, &spec->cluster);
+    g_autofree char *cluster = api_kind_json(key, word, &spec->cluster);
     options.cluster_json = cluster;
     if (!plan_run(spec, &options, &plan, error))
         return false;

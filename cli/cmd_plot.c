@@ -4,8 +4,8 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/simulate.h"
-#include "cli/vary.h"
+#include "api/simulate.h"
+#include "api/vary.h"
 #include "plots/plots.h"
 
 typedef struct PlotArgs {
@@ -61,12 +61,12 @@ static bool draw_step(const Report *report, unsigned bits, const PlotTarget *tar
     return true;
 }
 
-static bool add_point(GArray *points, const PlotArgs *args, const CliVary *vary, const char *value,
+static bool add_point(GArray *points, const PlotArgs *args, const ApiVary *vary, const char *value,
                       GError **error)
 {
     const ReportOptions options = {.unfold = false};
-    g_auto(GStrv) sets = cli_vary_sets(args->common.sets, vary->key, value);
-    CliSimulation *simulation = cli_simulate(args->common.words[0], sets, &options, error);
+    g_auto(GStrv) sets = api_vary_sets(args->common.sets, vary->key, value);
+    ApiSimulation *simulation = api_simulate(args->common.words[0], sets, &options, error);
     if (simulation == NULL)
         return false;
     const Report *report = &simulation->report;
@@ -77,7 +77,7 @@ static bool add_point(GArray *points, const PlotArgs *args, const CliVary *vary,
                              .reserved_bytes = report->reserved_bytes,
                              .capacity_bytes = report->capacity_bytes};
     g_array_append_val(points, point);
-    cli_simulation_free(simulation);
+    api_simulation_free(simulation);
     return true;
 }
 
@@ -87,7 +87,7 @@ static void point_clear(void *data)
 }
 
 /* Every value simulated; points of PlotPoint. */
-static bool sweep_points(GArray *points, const PlotArgs *args, const CliVary *vary, GError **error)
+static bool sweep_points(GArray *points, const PlotArgs *args, const ApiVary *vary, GError **error)
 {
     for (guint i = 0; i < vary->values->len; i++) {
         if (!add_point(points, args, vary, g_ptr_array_index(vary->values, i), error))
@@ -119,14 +119,14 @@ static void write_files(const GPtrArray *files, CliFormat format, GString *out)
 static bool run(const CliArgs *common, GError **error)
 {
     const PlotArgs *args = (const PlotArgs *)common;
-    CliVary vary = {NULL, NULL};
+    ApiVary vary = {NULL, NULL};
     unsigned bits = 0;
     if (!read_what(args->what, &bits, error) ||
-        (args->vary != NULL && !cli_vary_parse(args->vary, &vary, error)))
+        (args->vary != NULL && !api_vary_parse(args->vary, &vary, error)))
         return false;
     const bool sweeps = args->vary != NULL;
     const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
-    CliSimulation *simulation = cli_simulate(common->words[0], common->sets, &options, error);
+    ApiSimulation *simulation = api_simulate(common->words[0], common->sets, &options, error);
     g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotPoint));
     g_array_set_clear_func(points, point_clear);
     g_autofree char *folder =
@@ -139,8 +139,8 @@ static bool run(const CliArgs *common, GError **error)
         draw_step(&simulation->report, bits, &target, error) &&
         (!sweeps || plot_sweep(simulation->report.spec->name, vary.key,
                                (const PlotPoint *)(void *)points->data, (int)points->len, &target, error));
-    cli_simulation_free(simulation);
-    cli_vary_clear(&vary);
+    api_simulation_free(simulation);
+    api_vary_clear(&vary);
     if (!ok)
         return false;
     g_autoptr(GString) out = g_string_new(NULL);

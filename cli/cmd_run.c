@@ -1,16 +1,20 @@
 /* cli/cmd_run.c - orrery run: one training step of one scenario. */
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/simulate.h"
+#include "api/simulate.h"
+#include "base/units.h"
+#include "plots/plots.h"
+#include "report/page.h"
 
 #define MAX_STEPS 1000
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *memory, *by, *steps, *kernels, *memory_reserve;
-    gboolean unfold, check, verbose;
+    char *trace, *memory, *by, *steps, *kernels, *memory_reserve, *ranks, *from, *to;
+    gboolean unfold, check, verbose, timeline;
 } RunArgs;
 
 static void write_report(const Report *report, CliFormat format, GString *out)
@@ -31,8 +35,8 @@ static void write_report(const Report *report, CliFormat format, GString *out)
 
 static unsigned recording(const RunArgs *args)
 {
-    const bool spans = args->trace != NULL || args->by != NULL || args->steps != NULL;
-    return (args->trace != NULL || args->memory != NULL ? (unsigned)SIM_RECORD_LEVELS : 0u) |
+    const bool spans = args->timeline || args->trace != NULL || args->by != NULL || args->steps != NULL;
+    return (args->memory != NULL ? (unsigned)SIM_RECORD_LEVELS : 0u) |
            (spans ? (unsigned)SIM_RECORD_SPANS : 0u);
 }
 
@@ -72,6 +76,86 @@ static bool read_wanted(const RunArgs *args, MemoryWanted *ret_wanted, GError **
     return true;
 }
 
+/* --- the trace --- */
+
+typedef struct Window {
+    int64_t from_ps, to_ps;
+} Window;
+
+static bool read_time(const char *flag, const char *text, int64_t absent, int64_t *ret_ps, GError **error)
+{
+    double seconds = 0;
+    *ret_ps = absent;
+    if (text == NULL)
+        return true;
+    if (!orr_parse_quantity(text, ORR_UNIT_SECONDS, &seconds, error)) {
+        g_prefix_error(error, "--%s: ", flag);
+        return false;
+    }
+    if (!(seconds >= 0 && seconds < 9e6))
+        return orr_fail(error, ORR_ERROR_INPUT, "--%s: %s is no time within a step", flag, text);
+    *ret_ps = (int64_t)(seconds * 1e12);
+    return true;
+}
+
+static bool read_window(const RunArgs *args, Window *ret_window, GError **error)
+{
+    const bool asked = args->ranks != NULL || args->from != NULL || args->to != NULL;
+    if (asked && args->trace == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--ranks, --from and --to say what --trace writes; give --trace FILE too");
+    if (!read_time("from", args->from, 0, &ret_window->from_ps, error) ||
+        !read_time("to", args->to, G_MAXINT64, &ret_window->to_ps, error))
+        return false;
+    if (ret_window->to_ps < ret_window->from_ps)
+        return orr_fail(error, ORR_ERROR_INPUT, "--to %s: is before --from %s", args->to, args->from);
+    return true;
+}
+
+/* "0-3,8": which of `ranks`; g_free. NULL with an error. */
+static bool *read_ranks(const char *text, int ranks, GError **error)
+{
+    g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    bool *wanted = g_new0(bool, (gsize)ranks + 1);
+    for (char **word = words; *word != NULL; word++) {
+        const char *dash = strchr(*word, '-');
+        g_autofree char *first = dash != NULL ? g_strndup(*word, (gsize)(dash - *word)) : g_strdup(*word);
+        guint64 low = 0, high = 0;
+        if (!g_ascii_string_to_unsigned(g_strstrip(first), 10, 0, (guint64)ranks - 1, &low, NULL) ||
+            !g_ascii_string_to_unsigned(dash != NULL ? dash + 1 : first, 10, low, (guint64)ranks - 1, &high,
+                                        NULL)) {
+            orr_fail(error, ORR_ERROR_INPUT, "--ranks: \"%s\" is no rank or range of ranks from 0 to %d",
+                     *word, ranks - 1);
+            g_free(wanted);
+            return NULL;
+        }
+        for (guint64 rank = low; rank <= high; rank++)
+            wanted[rank] = true;
+    }
+    return wanted;
+}
+
+static bool write_trace(const RunArgs *args, const Report *report, const Window *window, GError **error)
+{
+    const int ranks = report->result.ranks;
+    g_autofree bool *wanted = args->ranks != NULL ? read_ranks(args->ranks, ranks, error) : NULL;
+    if (args->ranks != NULL && wanted == NULL)
+        return false;
+    CliStream *stream = cli_stream_open(args->trace, error);
+    if (stream == NULL) {
+        g_prefix_error(error, "--trace: ");
+        return false;
+    }
+    const ReportTraceAsk ask = {.ranks = wanted,
+                                .rank_count = ranks,
+                                .from_ps = window->from_ps,
+                                .to_ps = window->to_ps,
+                                .put = cli_stream_put,
+                                .data = stream};
+    report_write_trace(report, &ask);
+    return cli_stream_close(stream, error);
+}
+
 static void write_memory(const Report *report, const MemoryWanted *wanted, GString *out)
 {
     if (wanted->parts)
@@ -80,15 +164,36 @@ static void write_memory(const Report *report, const MemoryWanted *wanted, GStri
         report_write_memory(report, wanted->steps, out);
 }
 
+/* On a terminal unless NO_COLOR is set; anywhere with CLICOLOR_FORCE, as `watch --color` needs. */
+static bool paints(const char *output)
+{
+    const char *no = g_getenv("NO_COLOR"), *force = g_getenv("CLICOLOR_FORCE");
+    if (no != NULL && no[0] != '\0')
+        return false;
+    if (force != NULL && force[0] != '\0' && !g_str_equal(force, "0"))
+        return true;
+    return output == NULL && isatty(STDOUT_FILENO) != 0;
+}
+
+/* $COLUMNS also on a pipe, which `watch` is. */
+static int timeline_width(void)
+{
+    const char *columns = g_getenv("COLUMNS");
+    guint64 width = 0;
+    return columns != NULL && g_ascii_string_to_unsigned(columns, 10, 40, 400, &width, NULL)
+               ? (int)width
+               : report_page_width();
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
-    g_autoptr(GString) trace = g_string_new(NULL), memory = g_string_new(NULL), kernels = g_string_new(NULL),
-                       text = g_string_new(NULL);
+    g_autoptr(GString) memory = g_string_new(NULL), kernels = g_string_new(NULL), text = g_string_new(NULL);
+    const int traces = args->trace != NULL ? 1 : 0; /* written first, piece by piece */
     CliOutput outputs[4];
     int count = 0;
     if (args->trace != NULL)
-        outputs[count++] = (CliOutput){"--trace", args->trace, trace};
+        outputs[count++] = (CliOutput){"--trace", args->trace, NULL};
     if (args->memory != NULL)
         outputs[count++] = (CliOutput){"--memory", args->memory, memory};
     if (args->kernels != NULL)
@@ -96,23 +201,26 @@ static bool run(const CliArgs *common, GError **error)
     outputs[count++] = (CliOutput){"the report", common->output, text};
     LedgerReserveAsk reserve;
     MemoryWanted wanted;
+    Window window = {0, G_MAXINT64};
+    if (args->timeline && common->format != CLI_FORMAT_TEXT)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "run: --timeline is for people; leave --format out, or take --trace or 'orrery plot'");
     if (!ledger_reserve_parse(args->memory_reserve, &reserve, error) || !read_wanted(args, &wanted, error) ||
-        !cli_outputs_check(outputs, count, error))
+        !read_window(args, &window, error) || !cli_outputs_check(outputs, count, error))
         return false;
 
     const ReportOptions options = {.unfold = args->unfold, .check = args->check, .record = recording(args)};
-    CliSimulation *simulation =
-        cli_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
+    ApiSimulation *simulation =
+        api_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
     const Report *report = &simulation->report;
     simulation->report.verbose = args->verbose;
-    if (args->trace != NULL)
-        report_write_trace(report, trace);
     if (args->memory != NULL)
         write_memory(report, &wanted, memory);
     if (args->kernels != NULL && report->spec->model.list.text != NULL) {
-        cli_simulation_free(simulation);
+        api_simulation_free(simulation);
         return orr_fail(error, ORR_ERROR_INPUT,
                         "run: --kernels lists the kernels of a transformer; "
                         "model.layers is a list of layers: leave --kernels out");
@@ -120,17 +228,23 @@ static bool run(const CliArgs *common, GError **error)
     if (args->kernels != NULL)
         report_write_kernels(report, kernels);
     write_report(report, common->format, text);
-    const bool ok = cli_outputs_write(outputs, count, error);
+    if (args->timeline)
+        plot_terminal(report, timeline_width(), paints(common->output), text);
+    const bool ok = (args->trace == NULL || write_trace(args, report, &window, error)) &&
+                    cli_outputs_write_after(outputs, count, traces, error);
     if (ok && args->check)
         cli_note(common->quiet, "orrery: every invariant holds for %d ranks and %" G_GINT64_FORMAT " ops",
                  report->result.ranks, report->result.ops);
-    cli_simulation_free(simulation);
+    api_simulation_free(simulation);
     return ok;
 }
 
 static const CliFlag flags[] = {
     {"trace", CLI_FLAG_FILE, offsetof(RunArgs, trace), "FILE",
      "also write a Chrome trace (open it in ui.perfetto.dev); as gzip where FILE ends in .gz"},
+    {"ranks", CLI_FLAG_TEXT, offsetof(RunArgs, ranks), "LIST", "--trace: only these ranks, as 0-3,8"},
+    {"from", CLI_FLAG_TEXT, offsetof(RunArgs, from), "TIME", "--trace: only what runs after, as \"1.5 s\""},
+    {"to", CLI_FLAG_TEXT, offsetof(RunArgs, to), "TIME", "--trace: only what runs before"},
     {"memory", CLI_FLAG_FILE, offsetof(RunArgs, memory), "FILE",
      "also write the memory of every rank over time as CSV"},
     {"by", CLI_FLAG_TEXT, offsetof(RunArgs, by), "WHAT",
@@ -143,6 +257,8 @@ static const CliFlag flags[] = {
     CLI_FLAG_MEMORY_RESERVE(RunArgs),
     {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},
+    {"timeline", CLI_FLAG_SWITCH, offsetof(RunArgs, timeline), NULL,
+     "in text, also draw what every pipeline rank does when, as wide as the terminal"},
     {"verbose", CLI_FLAG_SWITCH, offsetof(RunArgs, verbose), NULL, "in text, every field that was defaulted"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},
 };

@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/kinds.h"
+#include "api/kinds.h"
 #include "cli/output.h"
 #include "cli/team.h"
 #include "base/file.h"
@@ -128,7 +128,7 @@ static bool set_reserve(const SearchArgs *args, const LedgerResiduals *residuals
                         GError **error)
 {
     LedgerReserveAsk ask;
-    if (!ledger_reserve_parse(args->memory_reserve, &ask, error))
+    if (!ledger_reserve_parse(args->memory_reserve, &ask, error) || !ledger_reserve_check(&ask, spec, error))
         return false;
     *ret_spare = !ask.given && spec->search.reserve_memory_bytes <= 0;
     spec->search.reserve_memory_bytes = ledger_reserve_bytes(residuals, &ask, spec);
@@ -173,7 +173,7 @@ static bool add_kinds(const char *key, const char *list, const Spec *base, GPtrA
     for (char **word = words; *word != NULL; word++) {
         Spec *spec = g_memdup2(base, sizeof *base);
         g_ptr_array_add(kinds, spec);
-        if (!cli_kind_read(key, g_strstrip(*word), base, &spec->cluster, error))
+        if (!api_kind_read(key, g_strstrip(*word), base, &spec->cluster, error))
             return false;
     }
     return true;

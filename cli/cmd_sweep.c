@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/simulate.h"
-#include "cli/vary.h"
+#include "api/simulate.h"
+#include "api/vary.h"
 #include "report/page.h"
 #include "report/parts.h"
 
@@ -40,7 +40,7 @@ static void row_clear(void *data)
 
 static void vary_clear(void *data)
 {
-    cli_vary_clear(data);
+    api_vary_clear(data);
 }
 
 /* --- the runs --- */
@@ -80,7 +80,7 @@ static char **values_of(const GArray *fields, guint64 index)
 {
     char **values = g_new0(char *, fields->len + 1);
     for (guint i = fields->len; i-- > 0;) {
-        const GPtrArray *list = g_array_index(fields, CliVary, i).values;
+        const GPtrArray *list = g_array_index(fields, ApiVary, i).values;
         values[i] = g_strdup(g_ptr_array_index(list, (guint)(index % list->len)));
         index /= list->len;
     }
@@ -104,14 +104,14 @@ static SweepRow simulate_row(const SweepArgs *args, const GArray *fields, guint6
     for (char **set = args->common.sets; set != NULL && *set != NULL; set++)
         g_ptr_array_add(sets, g_strdup(*set));
     for (guint i = 0; i < fields->len; i++)
-        g_ptr_array_add(sets, g_strdup_printf("%s=%s", g_array_index(fields, CliVary, i).key, row.values[i]));
+        g_ptr_array_add(sets, g_strdup_printf("%s=%s", g_array_index(fields, ApiVary, i).key, row.values[i]));
     g_ptr_array_add(sets, NULL);
-    CliSimulation *simulation = cli_simulate(args->common.words[0], (char **)sets->pdata, &options, &error);
+    ApiSimulation *simulation = api_simulate(args->common.words[0], (char **)sets->pdata, &options, &error);
     if (simulation != NULL)
         fill_row(&simulation->report, &row);
     else
         row.reason = without_path(args->common.words[0], error->message);
-    cli_simulation_free(simulation);
+    api_simulation_free(simulation);
     g_clear_error(&error);
     g_ptr_array_free(sets, TRUE);
     return row;
@@ -137,7 +137,7 @@ static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, GError
         return NULL;
     orr_json_free(doc);
     for (guint i = 0; i < fields->len; i++) {
-        total *= g_array_index(fields, CliVary, i).values->len;
+        total *= g_array_index(fields, ApiVary, i).values->len;
         if (total > MOST) {
             orr_fail(error, ORR_ERROR_INPUT, "--vary: more than %d combinations; vary fewer values", MOST);
             return NULL;
@@ -170,7 +170,7 @@ static void write_text(const GArray *fields, const GArray *rows, GString *out)
     const int columns = (int)fields->len + FIXED;
     g_autoptr(GPtrArray) headers = g_ptr_array_new();
     for (guint i = 0; i < fields->len; i++)
-        g_ptr_array_add(headers, (void *)last_part(g_array_index(fields, CliVary, i).key));
+        g_ptr_array_add(headers, (void *)last_part(g_array_index(fields, ApiVary, i).key));
     for (int i = 0; i < FIXED; i++)
         g_ptr_array_add(headers, (void *)fixed[i]);
     OrrTable *table = orr_table_new((const char *const *)headers->pdata, columns);
@@ -240,9 +240,9 @@ static void put_row(SweepSink *sink, const GArray *fields, const SweepRow *row)
         char *end = NULL;
         const double number = g_ascii_strtod(row->values[i], &end);
         if (end != row->values[i] && *end == '\0')
-            put_number(sink, g_array_index(fields, CliVary, i).key, number, true);
+            put_number(sink, g_array_index(fields, ApiVary, i).key, number, true);
         else
-            put_text(sink, g_array_index(fields, CliVary, i).key, row->values[i]);
+            put_text(sink, g_array_index(fields, ApiVary, i).key, row->values[i]);
     }
     put_number(sink, "gpus", row->gpus, ran);
     if (sink->json != NULL && ran)
@@ -320,16 +320,16 @@ static bool overlaps(const char *a, const char *b)
 static bool read_fields(const SweepArgs *args, GArray *fields, GError **error)
 {
     for (char **text = args->vary; text != NULL && *text != NULL; text++) {
-        CliVary vary = {NULL, NULL};
-        if (!cli_vary_parse(*text, &vary, error))
+        ApiVary vary = {NULL, NULL};
+        if (!api_vary_parse(*text, &vary, error))
             return false;
         g_array_append_val(fields, vary);
         for (guint i = 0; i + 1 < fields->len; i++)
-            if (overlaps(g_array_index(fields, CliVary, i).key, vary.key))
+            if (overlaps(g_array_index(fields, ApiVary, i).key, vary.key))
                 return orr_fail(error, ORR_ERROR_INPUT,
                                 "--vary %s: overlaps --vary %s, and one would undo the other; no field can "
                                 "be varied twice",
-                                vary.key, g_array_index(fields, CliVary, i).key);
+                                vary.key, g_array_index(fields, ApiVary, i).key);
     }
     return fields->len > 0 ||
            orr_fail(error, ORR_ERROR_INPUT,
@@ -350,7 +350,7 @@ static bool any_ran(const SweepArgs *args, const GArray *rows, GError **error)
 static bool run(const CliArgs *common, GError **error)
 {
     const SweepArgs *args = (const SweepArgs *)common;
-    g_autoptr(GArray) fields = g_array_new(FALSE, TRUE, sizeof(CliVary));
+    g_autoptr(GArray) fields = g_array_new(FALSE, TRUE, sizeof(ApiVary));
     g_array_set_clear_func(fields, vary_clear);
     if (!read_fields(args, fields, error))
         return false;

@@ -293,6 +293,8 @@ static bool read_choices(const CollectiveArgs *args, CollectiveCase *c, GError *
     if (strcmp(fidelity, "analytic") != 0 && strcmp(fidelity, "flow") != 0)
         return orr_fail(error, ORR_ERROR_INPUT, "--fidelity: %s is neither analytic nor flow", fidelity);
     c->flows = strcmp(fidelity, "flow") == 0;
+    if (args->library != NULL && (c->library = net_library_find(args->library, error)) == NULL)
+        return false;
     if (args->routing != NULL && !net_routing_find(args->routing, &c->run.routing, error))
         return false;
     if ((args->seed != NULL && !whole_number("seed", args->seed, 0, INT64_MAX, &seed, error)) ||
@@ -328,11 +330,15 @@ bool cli_collective_read(const CollectiveArgs *args, CollectiveCase *c, GError *
     if (!read_fabric(args, c, (int)ranks, error))
         return false;
     c->run.topology = &c->topology;
-    return read_order(args->order, c, error) && read_choices(args, c, error);
+    if (!read_order(args->order, c, error) || !read_choices(args, c, error))
+        return false;
+    c->run.routes = net_routes_plain(&c->topology, c->run.routing, c->run.seed);
+    return true;
 }
 
 void cli_collective_clear(CollectiveCase *c)
 {
+    net_routes_free(c->run.routes);
     net_topology_clear(&c->topology);
     g_free(c->place);
 }

@@ -46,37 +46,71 @@ bool cli_outputs_check(const CliOutput *outputs, int count, GError **error)
     return true;
 }
 
-static bool write_stdout(const GString *text, GError **error)
+/* A file, plain or packed, or standard output. */
+struct CliStream {
+    OrrSink *sink;
+    CliGzip *gzip; /* NULL: plain */
+    GError *error; /* the first; what follows is dropped */
+};
+
+CliStream *cli_stream_open(const char *path, GError **error)
 {
-    errno = 0;
-    if (fwrite(text->str, 1, text->len, stdout) == text->len && fflush(stdout) == 0)
-        return true;
-    if (errno == EPIPE)
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PIPE, "standard output is closed");
-    else
-        g_set_error(error, ORR_ERROR, ORR_ERROR_IO, "standard output: cannot write: %s", g_strerror(errno));
-    return false;
+    CliStream *stream = g_new0(CliStream, 1);
+    stream->sink = orr_sink_open(is_stdout(path) ? "-" : path, error);
+    if (stream->sink != NULL && !is_stdout(path) && g_str_has_suffix(path, ".gz") &&
+        (stream->gzip = cli_gzip_open(stream->sink, path, error)) == NULL) {
+        orr_sink_close(stream->sink, false, NULL);
+        stream->sink = NULL;
+    }
+    if (stream->sink != NULL)
+        return stream;
+    g_free(stream);
+    return NULL;
+}
+
+bool cli_stream_put(const char *text, gsize length, void *data)
+{
+    CliStream *stream = data;
+    if (stream->error != NULL)
+        return false;
+    if (stream->gzip != NULL)
+        return cli_gzip_write(stream->gzip, text, length, false, &stream->error);
+    return orr_sink_write(stream->sink, text, length, &stream->error);
+}
+
+bool cli_stream_close(CliStream *stream, GError **error)
+{
+    bool ok = stream->error == NULL;
+    if (!ok)
+        g_propagate_error(error, stream->error);
+    else if (stream->gzip != NULL)
+        ok = cli_gzip_write(stream->gzip, "", 0, true, error);
+    const bool closed = orr_sink_close(stream->sink, ok, ok ? error : NULL);
+    cli_gzip_free(stream->gzip);
+    g_free(stream);
+    return ok && closed;
 }
 
 bool cli_output_write(const char *path, const GString *text, GError **error)
 {
-    if (is_stdout(path))
-        return write_stdout(text, error);
-    if (!g_str_has_suffix(path, ".gz"))
-        return orr_file_write(path, text->str, text->len, error);
-    GByteArray *packed = cli_gzip(text->str, text->len, path, error);
-    const bool ok = packed != NULL && orr_file_write(path, (const char *)packed->data, packed->len, error);
-    if (packed != NULL)
-        g_byte_array_unref(packed);
-    return ok;
+    CliStream *stream = cli_stream_open(path, error);
+    if (stream == NULL)
+        return false;
+    cli_stream_put(text->str, text->len, stream);
+    return cli_stream_close(stream, error);
 }
 
 bool cli_outputs_write(const CliOutput *outputs, int count, GError **error)
 {
+    return cli_outputs_write_after(outputs, count, 0, error);
+}
+
+bool cli_outputs_write_after(const CliOutput *outputs, int count, int done, GError **error)
+{
     g_autoptr(GString) written = g_string_new(NULL);
     for (int i = 0; i < count; i++) {
         GError *cause = NULL;
-        if (!cli_output_write(outputs[i].path, outputs[i].text, &cause)) {
+        if (i >= done && !cli_output_write(outputs[i].path, outputs[i].text, &cause)) {
             if (g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_PIPE))
                 g_propagate_error(error, cause);
             else

@@ -20,11 +20,21 @@ bool cli_outputs_check(const CliOutput *outputs, int count, GError **error);
 /* Writes all in order. A failure names the output, and those that were already written. */
 bool cli_outputs_write(const CliOutput *outputs, int count, GError **error);
 
+/* The same where the first `done` are written already: messages name them. */
+bool cli_outputs_write_after(const CliOutput *outputs, int count, int done, GError **error);
+
 /* Whether two paths are one file, by whatever name; "-" is none. */
 bool cli_same_file(const char *a, const char *b);
 
 /* One output. */
 bool cli_output_write(const char *path, const GString *text, GError **error);
+
+/* The same piece by piece, packed where `path` ends in .gz; the file appears when all went well. */
+typedef struct CliStream CliStream;
+CliStream *cli_stream_open(const char *path, GError **error);
+/* `data` is the stream; false once something failed, which closing tells. */
+bool cli_stream_put(const char *text, gsize length, void *data);
+bool cli_stream_close(CliStream *stream, GError **error);
 
 /* A line on standard error, for people; nothing when `quiet`. */
 void cli_note(bool quiet, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -92,17 +92,41 @@ static double together_s(double gemm_s, double comm_s, double f)
     return comm_s * (1 - f) >= gemm_s ? comm_s : gemm_s + f * comm_s;
 }
 
+static double own_product_s(const CostShape *shape, const CostGemm *gemm, double t)
+{
+    CostGemm own = *gemm;
+    own.m /= t;
+    return shape->slowest * product_s(shape, &own);
+}
+
+/* The rows before and those behind the rank's own, all of them not faster than the product. */
+static double rest_parts_s(const CostShape *shape, const CostGemm *gemm, double t, double own_s,
+                           double gemm_s)
+{
+    CostGemm behind = *gemm;
+    behind.m *= (t - 2) / t;
+    const double behind_s = t > 2 ? shape->slowest * product_s(shape, &behind) : 0;
+    return fmax(own_s + behind_s, gemm_s - own_s);
+}
+
 /* The rank's own rows of `t` parts beside a collective of `f` of the SMs, then the rows before and those behind them. */
 static double own_part_s(const CostShape *shape, const CostGemm *gemm, double t, double f, double comm_s,
                          double gemm_s)
 {
-    CostGemm own = *gemm, behind = *gemm;
-    own.m /= t;
-    behind.m *= (t - 2) / t;
-    const double own_s = shape->slowest * product_s(shape, &own);
-    const double behind_s = t > 2 ? shape->slowest * product_s(shape, &behind) : 0;
-    const double rest_s = fmax(own_s + behind_s, gemm_s - own_s);
-    return together_s(own_s, comm_s, f) + rest_s - gemm_s;
+    const double own_s = own_product_s(shape, gemm, t);
+    return together_s(own_s, comm_s, f) + rest_parts_s(shape, gemm, t, own_s, gemm_s) - gemm_s;
+}
+
+static CostBeside beside_kind(const CostShape *shape, const CostOp *op, const CostOp *beside)
+{
+    if (beside->kind == COST_OP_COLLECTIVE)
+        return COST_BESIDE_NETWORK;
+    if (op->u.collective.chunked)
+        return shape->spec->execution.framework.tensor.chunked_tensor_overlap ? COST_BESIDE_PIECES
+                                                                              : COST_BESIDE_OWN_PART;
+    const bool margin = cost_overlaps_tensor(shape);
+    return shape->accelerator.static_products && beside->kind == COST_OP_GEMM && !margin ? COST_BESIDE_LATER
+                                                                                         : COST_BESIDE_SMS;
 }
 
 /* What a collective adds to the GEMM that it runs beside.
@@ -118,24 +142,24 @@ static double beside_s(const CostShape *shape, const CostOp *op, const CostOp *b
                        double gemm_s)
 {
     const double f = cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective);
-    if (op->u.collective.chunked) {
-        const double t = op->u.collective.collective.group.ranks;
-        if (!shape->spec->execution.framework.tensor.chunked_tensor_overlap) {
-            if (!shape->spec->execution.framework.tensor.local_chunk_gemms)
-                return fmax(0, comm_s - gemm_s / t);
-            return own_part_s(shape, &beside->u.gemm, t, f, comm_s, gemm_s);
-        }
-        CostGemm piece = beside->u.gemm;
-        piece.m /= t;
-        const double pieces_s = fmax(gemm_s, t * shape->slowest * product_s(shape, &piece));
+    const double t = op->u.collective.collective.group.ranks;
+    switch (beside_kind(shape, op, beside)) {
+    case COST_BESIDE_OWN_PART:
+        if (!shape->spec->execution.framework.tensor.local_chunk_gemms)
+            return fmax(0, comm_s - gemm_s / t);
+        return own_part_s(shape, &beside->u.gemm, t, f, comm_s, gemm_s);
+    case COST_BESIDE_PIECES: {
+        const double pieces_s = fmax(gemm_s, t * own_product_s(shape, &beside->u.gemm, t));
         const double hidden_s = (t - 1) / t * comm_s;
         return comm_s / t + fmax(hidden_s, pieces_s + f * hidden_s) - gemm_s;
     }
-    const bool margin = cost_overlaps_tensor(shape);
-    if (shape->accelerator.static_products && beside->kind == COST_OP_GEMM && !margin) {
+    case COST_BESIDE_LATER:
         return comm_s; /* blocks that find their SM taken start when it is free, with all of their work to do */
+    case COST_BESIDE_NETWORK:
+        return fmax(0, comm_s - gemm_s);
+    default:
+        return together_s(gemm_s, comm_s, f) - gemm_s;
     }
-    return together_s(gemm_s, comm_s, f) - gemm_s;
 }
 
 static bool runs_beside(const CostShape *shape, const CostOp *op)
@@ -238,12 +262,17 @@ static double exposed_s(const CostShape *shape, const CostOps *ops, const double
  * micro-batch's backward share the three. */
 #define PASSES_BESIDE_EXCHANGE 1.5
 
+static bool hides_exchanges(const CostShape *shape)
+{
+    return (shape->spec->execution.overlap & SPEC_OVERLAP_EXPERT) != 0 && spec_microbatches(shape->spec) >= 2;
+}
+
 /* execution.overlap "expert": the exchange runs beside another micro-batch's compute; kernels of the exchange take
  * their share of the SMs from it.   Ignores: the first and the last
  * micro-batch of a step, which have no partner      Source: [DeepSeekV3] section 3.2.1, [MegatronMoE] */
 static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const bool *selected, CostTime *time)
 {
-    if ((shape->spec->execution.overlap & SPEC_OVERLAP_EXPERT) == 0 || spec_microbatches(shape->spec) < 2) {
+    if (!hides_exchanges(shape)) {
         return;
     }
     double sm_frac = 0;
@@ -279,6 +308,70 @@ double cost_collective_check_s(const Spec *spec, int ranks)
     return ranks < 2 || off ? 0 : 2 * ranks * framework->host.collective_check_hop_s;
 }
 
+/* Host seconds of one launch. */
+static double launch_s(const CostShape *shape, CostPass pass)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    return execution->framework.host.kernel_host_s *
+           (execution->compiled ? execution->framework.kernels.compiled_kernel_frac : 1) *
+           (pass != COST_FORWARD ? execution->framework.host.backward_host_frac : 1) * slowest_host(shape);
+}
+
+static void fill_beside(const CostShape *shape, const CostOps *ops, const double *op_s, int index,
+                        CostPassStep *step)
+{
+    const CostOp *op = &ops->op[index], *beside = &ops->op[op->u.collective.hidden_under];
+    const double t = op->u.collective.collective.group.ranks, gemm_s = op_s[op->u.collective.hidden_under];
+    step->beside = beside_kind(shape, op, beside);
+    step->under = op->u.collective.hidden_under;
+    step->parts = (int)t;
+    if (step->beside == COST_BESIDE_PIECES) {
+        step->part_s = fmax(gemm_s / t, own_product_s(shape, &beside->u.gemm, t));
+    } else if (step->beside == COST_BESIDE_OWN_PART) {
+        const bool products = shape->spec->execution.framework.tensor.local_chunk_gemms;
+        step->part_s = products ? own_product_s(shape, &beside->u.gemm, t) : gemm_s / t;
+        step->rest_s =
+            products ? rest_parts_s(shape, &beside->u.gemm, t, step->part_s, gemm_s) : gemm_s - step->part_s;
+        step->sm_frac = products ? step->sm_frac : 0;
+    }
+    step->wait_s = outlasts_own_part(shape, op, op_s[index], gemm_s) ? step->wait_s : 0;
+}
+
+void cost_pass_steps(const CostShape *shape, const CostOps *ops, const bool *again, CostPass pass,
+                     CostPassSteps *ret_steps)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    double op_s[COST_MAX_OPS];
+    *ret_steps = (CostPassSteps){.count = ops->count, .blocking = execution->framework.host.launch_blocking};
+    for (int i = 0; i < ops->count; i++) {
+        const CostOp *op = &ops->op[i];
+        CostPassStep *step = &ret_steps->step[i];
+        step->runs = again == NULL || again[i];
+        op_s[i] = step->runs ? cost_op_s(shape, op) : 0;
+        step->gpu_s = op_s[i];
+        step->launches = captured(execution, op->module) ? 0 : op->kernels + op->host_kernels;
+        step->launch_s = launch_s(shape, pass);
+        step->idle_s = op->idle_s;
+        if (op->kind != COST_OP_COLLECTIVE)
+            step->gap_s = op->kernels * execution->framework.host.kernel_gap_s;
+    }
+    for (int i = 0; i < ops->count; i++) {
+        const CostOp *op = &ops->op[i];
+        CostPassStep *step = &ret_steps->step[i];
+        if (!step->runs || op->kind != COST_OP_COLLECTIVE)
+            continue;
+        ret_steps->hidden |= op->u.collective.comm == COST_COMM_EXPERT && hides_exchanges(shape);
+        step->sm_frac = cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective);
+        step->wait_s = waits_s(shape, op);
+        step->check_s =
+            captured(execution, op->module)
+                ? 0
+                : times(op) * cost_collective_check_s(shape->spec, op->u.collective.collective.group.ranks);
+        if (runs_beside(shape, op))
+            fill_beside(shape, ops, op_s, i, step);
+    }
+}
+
 static CostTime time_selected(const CostShape *shape, const CostOps *ops, const bool *selected, CostPass pass)
 {
     const SpecExecution *execution = &shape->spec->execution;
@@ -310,11 +403,7 @@ static CostTime time_selected(const CostShape *shape, const CostOps *ops, const 
         }
     }
     hide_expert_comm(shape, ops, selected, &time);
-    const double launches_s = kernels * execution->framework.host.kernel_host_s *
-                              (execution->compiled ? execution->framework.kernels.compiled_kernel_frac : 1) *
-                              (pass != COST_FORWARD ? execution->framework.host.backward_host_frac : 1) *
-                              slowest_host(shape);
-    const double host_s = launches_s + checks_s;
+    const double host_s = kernels * launch_s(shape, pass) + checks_s;
     if (execution->framework.host.launch_blocking) { /* neither runs while the other does */
         time.host_s = host_s + idle_s;
         return time;

@@ -40,6 +40,46 @@ CostTime cost_time_ops(const CostShape *shape, const CostOps *ops, CostPass pass
 /* The same of the ops that recomputation runs again. */
 CostTime cost_time_recompute(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent);
 
+/* How a collective and the product that it runs beside share the GPU. */
+typedef enum {
+    COST_BESIDE_NOTHING,  /* compute waits for it; all that is not a collective */
+    COST_BESIDE_SMS,      /* takes `sm_frac` of the SMs while it runs */
+    COST_BESIDE_PIECES,   /* the product is cut in `parts`, each behind its transfer */
+    COST_BESIDE_OWN_PART, /* the rank's own part of the product runs beside it, the others behind it */
+    COST_BESIDE_LATER,    /* the product's blocks wait for the SMs that it takes */
+    COST_BESIDE_NETWORK   /* another collective, on the other network */
+} CostBeside;
+
+/* One op of a list as the streams of a GPU and its host see it. */
+typedef struct CostPassStep {
+    bool runs;
+    double gpu_s; /* kernels, or the collective alone */
+    double gap_s; /* between kernels, in all */
+    int launches; /* by the host; 0: a graph's */
+    double launch_s;
+    double check_s; /* of the host, before the launch of a collective */
+    double idle_s;  /* the GPU waits for the host behind it */
+    double wait_s;  /* streams wait for each other's events where compute waits for the collective */
+    CostBeside beside;
+    int under; /* step that it runs beside */
+    double sm_frac;
+    int parts;
+    double part_s; /* PIECES: one of the product's parts; OWN_PART: the rank's own */
+    double rest_s; /* OWN_PART: what is multiplied when all has arrived */
+} CostPassStep;
+
+typedef struct CostPassSteps {
+    CostPassStep step[COST_MAX_OPS];
+    int count;
+    bool blocking; /* the host waits for each kernel */
+    bool hidden;   /* exchanges of experts hide beside another micro-batch: no part of these steps */
+} CostPassSteps;
+
+/* The ops of `pass`'s list one by one; `again`: only those that recomputation runs (cost_again_ops()); NULL: all. What
+ * cost_time_ops() sums, for a program that simulates it (sim/pass_program.h). */
+void cost_pass_steps(const CostShape *shape, const CostOps *ops, const bool *again, CostPass pass,
+                     CostPassSteps *ret_steps);
+
 /* Seconds of one op alone, without launch gap. */
 double cost_op_s(const CostShape *shape, const CostOp *op);
 

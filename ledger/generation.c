@@ -22,6 +22,13 @@ char *ledger_software_month(const char *text, const char *date)
     return g_strdup(date);
 }
 
+const char *ledger_framework_launched(const char *framework, const char *text)
+{
+    const bool by_flags = framework != NULL && text != NULL && strcmp(framework, "megatron-core") == 0 &&
+                          g_str_has_prefix(text, "Megatron-LM ");
+    return by_flags ? "megatron-lm" : framework;
+}
+
 char *ledger_framework_of_date(const char *framework, const char *date)
 {
     g_autoptr(GPtrArray) names = spec_preset_names("frameworks", NULL);

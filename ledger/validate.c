@@ -96,12 +96,13 @@ static void compare_memory(const Report *report, LedgerResiduals *residuals, Led
     row->capacity_bytes = report->capacity_bytes;
     row->memory_verdict = report->memory_verdict;
     row->reserve_bytes = report->reserve_bytes;
+    row->seen_bytes = report->seen_frac * report->capacity_bytes;
     const LedgerMemoryResidual residual = {
         .source = row->source,
         .id = row->id,
         .accelerator = spec->cluster.accelerator.name,
         .framework = row->framework,
-        .kind = row->memory_kind,
+        .kind = row->memory_assumed ? "assumed" : row->memory_kind,
         .beyond_frac = (row->measured_memory_bytes - row->predicted_memory_bytes) / row->capacity_bytes};
     ledger_residuals_add_memory(residuals, &residual);
 }
@@ -121,16 +122,29 @@ static void compare(const Report *report, LedgerResiduals *residuals, LedgerRow 
     }
 }
 
-/* The row names its software without a generation: its release or its date says which. Before the user's own settings,
- * which win. */
+/* The row's overlap is not stated, or the user left it to the software. */
+static bool leaves_overlap(const Replay *replay, const OrrJson *execution)
+{
+    bool leaves = execution == NULL || orr_json_member(execution, "overlap") == NULL;
+    for (int i = 0; replay->sets != NULL && replay->sets[i] != NULL; i++)
+        leaves = leaves || strcmp(replay->sets[i], "execution.overlap=null") == 0;
+    return leaves;
+}
+
+/* The row names its software without a generation: its release or its date says which; where overlap is left to it,
+ * how it was launched counts too. Before the user's own settings, which win. */
 static bool load(const Replay *replay, const OrrJson *scenario, const char *date, const char *where,
                  Spec *ret_spec, GError **error)
 {
     const OrrJson *execution = orr_json_member(scenario, "execution");
-    const char *framework = text_member(execution, "framework");
-    g_autofree char *month = ledger_software_month(text_member(execution, "framework_text"), date);
+    const char *named = text_member(execution, "framework"), *text = text_member(execution, "framework_text");
+    const char *framework =
+        leaves_overlap(replay, execution) ? ledger_framework_launched(named, text) : named;
+    g_autofree char *month = ledger_software_month(text, date);
     g_autofree char *generation =
         framework != NULL && month != NULL ? ledger_framework_of_date(framework, month) : NULL;
+    if (generation == NULL && framework != named)
+        generation = g_strdup(framework);
     g_autofree char *first = g_strdup_printf("execution.framework=\"%s\"", generation);
     g_autoptr(GPtrArray) sets = g_ptr_array_new();
     if (generation != NULL) {
@@ -173,6 +187,7 @@ static void take_measured(const OrrJson *node, const char *where, LedgerRow *row
     if (spec_read_measurement(node, where, &strict, &error)) {
         row->measured_step_s = strict.measured.step_s;
         row->measured_memory_bytes = strict.measured.peak_memory_bytes;
+        row->memory_assumed = strict.measured.memory_assumed;
         row->memory_uncertainty_frac = strict.measured.memory_uncertainty_frac;
         return;
     }

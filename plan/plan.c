@@ -309,7 +309,7 @@ static bool askable(const Spec *asked, const PlanOptions *options, GError **erro
 
 bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error)
 {
-    if (!askable(asked, options, error))
+    if (!askable(asked, options, error) || !ledger_reserve_check(&options->reserve, asked, error))
         return false;
     const SpecCluster *cluster = &asked->cluster;
     Plan plan = {.accelerator = g_strdup(cluster->accelerator.name),

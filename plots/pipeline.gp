@@ -1,10 +1,11 @@
-# plots/pipeline.gp - timeline of the pipeline. Columns of `data`: start, end, bottom, top, look, micro-batch;
-# rows with look -1 (dark text) and -2 (white text) are numbers at (start, end).
+# plots/pipeline.gp - timeline of the pipeline. Columns of `data`: rank, band, start, end, kind, stage, microbatch,
+# pass_start, pass_end. A lane a rank: a tall band of compute, below it a thin strip of all other streams.
 lane_px = 560.0 / lanes
 lane_px = lane_px > 46 ? 46 : lane_px < 13 ? 13 : lane_px
 width = 1200
 height = int(lanes * lane_px) + 200
 load style
+set datafile columnheaders
 unset grid
 set border 1
 set multiplot
@@ -28,9 +29,21 @@ do for [lane=0:lanes-1] {
     set object 100+lane rectangle from 0, lane+0.04 to step, lane+0.70 behind fc rgb '#EDEDED' fs solid noborder
 }
 set key at screen 0.065, screen 1.0 - 66.0/height left top horizontal reverse Left samplen 1.2 maxrows 2 textcolor rgb ink
-is(i) = column(5) == int(word(look_codes, i)) ? column(1) : NaN
-plot for [i=1:look_count] data skip 1 using (is(i)):3:1:2:3:4 with boxxyerror lc rgb word(look_colours, i) title word(look_labels, i), \
+lane(y) = column('rank') / lane_step + y
+tall(a, b) = stringcolumn('band') eq 'compute' ? a : b
+is(i) = stringcolumn('kind') eq word(kind_labels, i) ? column('start') : NaN
+# A hair of background behind passes that are much wider.
+gap = 0.001 * step
+wide = 6.0 * gap
+end_of(x) = column('end') == column('pass_end') && column('pass_end') - column('pass_start') > wide ? column('end') - gap : column('end')
+# Numbers of micro-batches, where they have room.
+digits(n) = n < 10 ? 1 : n < 100 ? 2 : 3
+room(i) = word(kind_pass, i) eq '1' && stringcolumn('band') eq 'compute' && column('microbatch') >= 0 && \
+          column('pass_end') - column('pass_start') > (digits(column('microbatch')) + 0.3) * 0.0055 * step
+middle(i) = is(i) == is(i) && room(i) ? (column('pass_start') + column('pass_end')) / 2 : NaN
+plot for [i=1:kinds] data using (is(i)):(lane(0.37)):(is(i)):(end_of(0)):(lane(tall(0.04, 0.73))):(lane(tall(0.70, 0.89))) \
+         with boxxyerror lc rgb word(kind_colours, i) title word(kind_labels, i), \
      NaN with boxes lc rgb '#EDEDED' title 'idle', \
-     data skip 1 using (column(5) == -1 ? column(1) : NaN):2:6 with labels font ',9' textcolor rgb ink notitle, \
-     data skip 1 using (column(5) == -2 ? column(1) : NaN):2:6 with labels font ',9' textcolor rgb '#FFFFFF' notitle
+     for [i=1:kinds] data using (middle(i)):(lane(0.37)):(sprintf('%d', column('microbatch'))) \
+         with labels font ',9' textcolor rgb (word(kind_dark, i) eq '1' ? '#FFFFFF' : ink) notitle
 unset multiplot

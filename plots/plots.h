@@ -6,6 +6,7 @@
 #ifndef ORR_PLOTS_PLOTS_H
 #define ORR_PLOTS_PLOTS_H
 
+#include "report/explain.h"
 #include "report/report.h"
 
 typedef struct PlotTarget {
@@ -16,6 +17,8 @@ typedef struct PlotTarget {
 
 /* Timeline of the pipeline; needs spans. */
 bool plot_pipeline(const Report *report, const PlotTarget *target, GError **error);
+/* The same in characters, `width` columns; `colour`: painted with ANSI sequences. Needs spans. */
+void plot_terminal(const Report *report, int width, bool colour, GString *out);
 /* Memory over the step and at its peak; needs levels. */
 bool plot_memory(const Report *report, const PlotTarget *target, GError **error);
 /* From the peak down to the model FLOP/s. */
@@ -75,5 +78,6 @@ typedef struct PlotLoss {
     double frac;
 } PlotLoss;
 void plot_losses(const Report *report, PlotLoss ret_losses[PLOT_LOSS_COUNT]);
+ExplainLoss plot_largest_loss(const Report *report);
 
 #endif

@@ -8,9 +8,10 @@
  *
  * Source: identity of the report's `mfu` and part times.   Tested: unit/test_plots.c
  */
-#include "plots/driver.h"
-
 #include <math.h>
+
+#include "plots/data.h"
+#include "plots/driver.h"
 
 #include "base/units.h"
 
@@ -48,37 +49,58 @@ void plot_losses(const Report *report, PlotLoss ret_losses[PLOT_LOSS_COUNT])
     }
 }
 
-static void add_bar(GString *csv, const char *label, double from, double to, int look, double shown)
+ExplainLoss plot_largest_loss(const Report *report)
+{
+    PlotLoss losses[PLOT_LOSS_COUNT];
+    int largest = 0;
+    plot_losses(report, losses);
+    for (int i = 1; i < PLOT_LOSS_COUNT; i++)
+        if (losses[i].frac > losses[largest].frac)
+            largest = i;
+    return (ExplainLoss){losses[largest].label, losses[largest].frac};
+}
+
+static void add_bar(GString *csv, const char *label, double from, double to, const char *kind, double shown)
 {
     char low[G_ASCII_DTOSTR_BUF_SIZE], high[G_ASCII_DTOSTR_BUF_SIZE];
     g_ascii_formatd(low, sizeof low, "%.6g", fmin(from, to) * 100.0);
     g_ascii_formatd(high, sizeof high, "%.6g", fmax(from, to) * 100.0);
     plot_csv_text(csv, label);
     g_autofree char *percent = g_strdup_printf(shown < 0.0 ? "+%.1f %%" : "%.1f %%", fabs(shown) * 100.0);
-    g_string_append_printf(csv, ",%s,%s,%d,%s\n", low, high, look, percent);
+    g_string_append_printf(csv, ",%s,%s,%s,%s\n", low, high, kind, percent);
 }
 
-bool plot_waterfall(const Report *report, const PlotTarget *target, GError **error)
+GString *plot_bars(const Report *report, int *ret_bars)
 {
     const double shown_from = 0.0005; /* rounds to 0.1 % */
     PlotLoss losses[PLOT_LOSS_COUNT];
-    plot_losses(report, losses);
-    PlotJob job;
-    plot_job_init(&job, "waterfall");
-    g_string_append(job.csv, "label,low_percent,high_percent,look,shown\n");
-    add_bar(job.csv, "dense peak", 0.0, 1.0, 0, 1.0);
+    GString *csv = g_string_new("label,low_percent,high_percent,kind,shown\n");
     double level = 1.0;
     int bars = 2;
+    plot_losses(report, losses);
+    add_bar(csv, "dense peak", 0.0, 1.0, "peak", 1.0);
     for (int i = 0; i < PLOT_LOSS_COUNT; i++) {
         const double below = level - losses[i].frac;
         if (fabs(losses[i].frac) >= shown_from) {
-            add_bar(job.csv, losses[i].label, below, level, 1 + i, losses[i].frac);
+            add_bar(csv, losses[i].label, below, level, losses[i].label, losses[i].frac);
             bars++;
         }
         level = below;
     }
-    add_bar(job.csv, "model FLOPs", 0.0, report->mfu, 0, report->mfu);
+    add_bar(csv, "model FLOPs", 0.0, report->mfu, "rest", report->mfu);
+    if (ret_bars != NULL)
+        *ret_bars = bars;
+    return csv;
+}
+
+bool plot_waterfall(const Report *report, const PlotTarget *target, GError **error)
+{
+    int bars = 0;
+    PlotJob job;
+    g_autoptr(GString) csv = plot_bars(report, &bars);
     char peak[ORR_TEXT_SIZE], achieved[ORR_TEXT_SIZE];
+    plot_job_init(&job, "waterfall");
+    g_string_append_len(job.csv, csv->str, (gssize)csv->len);
     g_autofree char *caption = g_strdup_printf(
         "from the dense %s peak of %s a GPU down to %s of model FLOPs: MFU %.1f %%",
         spec_word(&spec_words_precision, (int)report->spec->training.precision),

@@ -58,8 +58,11 @@ typedef struct Report {
     ReportMemory memory_verdict;                       /* by needed_bytes alone until ledger_memory_fill() */
     double reserve_bytes;                              /* kept free for what predictions miss; 0: none */
     double memory_odds;                                /* that it fits, by published runs; NAN: not known */
-    int reserve_runs; /* published runs that the reserve comes from; 0: none, or it was asked for */
-    bool reserve_own; /* they are of the framework */
+    double
+        seen_frac; /* of the GPU: what 98 % of published runs took beyond, with what allocators took where there was room */
+    int reserve_runs;     /* published runs that the reserve comes from; 0: none, or it was asked for */
+    bool reserve_own;     /* they are of the framework */
+    bool reserve_doubled; /* none of them is, nor is any other published memory */
     ReportStage *stages;
     int stage_count;
     ReportOffload offload;
@@ -91,8 +94,18 @@ const char *report_memory_word(ReportMemory verdict);
 void report_write_text(const Report *report, GString *out);
 void report_write_json(const Report *report, GString *out);
 void report_write_csv(const Report *report, bool header, GString *out);
-/* Chrome trace: pid = rank, tid = stream, counters for memory, flow arrows for sends. */
-void report_write_trace(const Report *report, GString *out);
+/* What of a trace is wanted, and where its text goes. */
+typedef struct ReportTraceAsk {
+    const bool *ranks; /* [rank_count]; NULL: all of those simulated */
+    int rank_count;
+    int64_t from_ps, to_ps; /* what lies in between, wholly or in part */
+    /* Takes the text piece by piece; false: no more of it. */
+    bool (*put)(const char *text, gsize length, void *data);
+    void *data;
+} ReportTraceAsk;
+
+/* Chrome trace: pid = rank, tid = stream, counters for memory, flow arrows for sends. Needs spans recorded. */
+void report_write_trace(const Report *report, const ReportTraceAsk *ask);
 /* time_s, rank, and bytes of each memory kind, one line a change. `steps` 0: of a step like all but the first; else of the
  * first so many, which needs spans recorded too. */
 void report_write_memory(const Report *report, int steps, GString *out);

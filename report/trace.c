@@ -1,38 +1,79 @@
 /* report/trace.c - the recorded spans as a Chrome trace, as Perfetto and chrome://tracing read it.
  *
  * pid = rank, tid = stream, ts and dur in microseconds with six decimals (whole picoseconds), counters
- * for memory, and an arrow from each send to the op that waited for it. Events are appended one by one;
- * no document is held.
+ * for memory, and an arrow from each send to the op that waited for it. Text goes out in pieces; neither the
+ * document nor the levels of memory are held: those follow from the spans and what their instructions take and give.
  *
  * Arrows follow the program, not the names of ops: a SIM_WAIT for a send stream of another class is the
  * end of an arrow, and the op behind the wait receives. The n-th span of a stream is the n-th instruction
  * of its list that is not a wait.
  */
+#include <string.h>
+
 #include "report/parts.h"
 
 #define PS_PER_US 1000000
 
+enum { PIECE = 1 << 16 };
+
 /* Spans of (rank, stream) in the order in which they ran: by[first[rank x streams + stream] + n]. */
 typedef struct SpanIndex {
     int64_t *first; /* [ranks x streams + 1] */
-    int64_t *by;    /* [span_count] */
+    int32_t *by;    /* [span_count] */
 } SpanIndex;
 
 typedef struct TraceWriter {
-    GString *out;
-    bool any;
+    const ReportTraceAsk *ask;
+    const SimProgram *program;
+    GString *out;     /* not yet put */
+    char **work_args; /* [works]: what an op of this work takes alone, by part; NULL: not yet written */
+    bool any, stopped;
 } TraceWriter;
+
+/* --- text --- */
+
+static void append_whole(GString *out, int64_t value)
+{
+    char digits[24];
+    char *end = digits + sizeof digits, *at = end;
+    uint64_t left = value < 0 ? (uint64_t)-value : (uint64_t)value;
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (value < 0)
+        *--at = '-';
+    g_string_append_len(out, at, end - at);
+}
+
+static void flush(TraceWriter *w)
+{
+    if (!w->stopped)
+        w->stopped = !w->ask->put(w->out->str, w->out->len, w->ask->data);
+    g_string_truncate(w->out, 0);
+}
 
 static void begin_event(TraceWriter *w, const char *kind, int rank)
 {
-    g_string_append_printf(w->out, "%s\n{\"ph\":\"%s\",\"pid\":%d", w->any ? "," : "", kind, rank);
+    if (w->out->len > PIECE)
+        flush(w);
+    g_string_append(w->out, w->any ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
+    g_string_append(w->out, kind);
+    g_string_append(w->out, "\",\"pid\":");
+    append_whole(w->out, rank);
     w->any = true;
 }
 
 static void append_us(TraceWriter *w, const char *key, int64_t ps)
 {
-    g_string_append_printf(w->out, ",\"%s\":%" G_GINT64_FORMAT ".%06" G_GINT64_FORMAT, key, ps / PS_PER_US,
-                           ps % PS_PER_US);
+    char fraction[7];
+    int64_t rest = ps % PS_PER_US;
+    for (int i = 6; i-- > 0; rest /= 10)
+        fraction[i] = (char)('0' + rest % 10);
+    g_string_append(w->out, key);
+    append_whole(w->out, ps / PS_PER_US);
+    g_string_append_c(w->out, '.');
+    g_string_append_len(w->out, fraction, 6);
 }
 
 static void append_quoted(GString *out, const char *key, const char *text)
@@ -41,6 +82,17 @@ static void append_quoted(GString *out, const char *key, const char *text)
     orr_jw_init(&writer, out, true);
     g_string_append_printf(out, ",\"%s\":", key);
     orr_jw_text(&writer, NULL, text);
+}
+
+static bool wants_rank(const TraceWriter *w, int rank)
+{
+    return w->ask->ranks == NULL || (rank < w->ask->rank_count && w->ask->ranks[rank]);
+}
+
+/* Inside the asked stretch of time, wholly or in part. */
+static bool wants(const TraceWriter *w, int rank, int64_t start_ps, int64_t end_ps)
+{
+    return wants_rank(w, rank) && end_ps >= w->ask->from_ps && start_ps <= w->ask->to_ps;
 }
 
 /* --- names of ranks and streams --- */
@@ -54,6 +106,8 @@ static void write_names(TraceWriter *w, const Report *report)
     for (int64_t i = 0; i < result->span_count; i++)
         used[result->spans[i].rank * SIM_MAX_STREAMS + result->spans[i].stream] = true;
     for (int rank = 0; rank < result->ranks; rank++) {
+        if (!wants_rank(w, rank))
+            continue;
         const int stands_for = report->gpus / MAX(result->ranks, 1);
         g_autoptr(GString) name = g_string_new(NULL);
         g_string_printf(name, "pipeline rank %d", rank / replicas);
@@ -82,38 +136,52 @@ static void write_names(TraceWriter *w, const Report *report)
 
 /* --- ops --- */
 
-static void write_span(TraceWriter *w, const SimProgram *program, const SimSpan *span)
+/* What the work would take alone, by part: `,"compute_us":1.5` each. */
+static const char *work_args(TraceWriter *w, int32_t index)
+{
+    const SimWork *work = &w->program->works[index];
+    if (w->work_args[index] != NULL)
+        return w->work_args[index];
+    GString *args = g_string_new(NULL);
+    for (int part = 0; part < SIM_PART_COUNT; part++)
+        if (work->part_ps[part] != 0)
+            g_string_append_printf(args, ",\"%s_us\":%" G_GINT64_FORMAT ".%06" G_GINT64_FORMAT,
+                                   report_part_name((SimPart)part), work->part_ps[part] / PS_PER_US,
+                                   work->part_ps[part] % PS_PER_US);
+    w->work_args[index] = g_string_free(args, FALSE);
+    return w->work_args[index];
+}
+
+static void write_span(TraceWriter *w, const SimStreamRow *streams, const SimSpan *span)
 {
     GString *out = w->out;
     begin_event(w, "X", span->rank);
-    g_string_append_printf(out, ",\"tid\":%d", span->stream);
-    append_us(w, "ts", span->start_ps);
-    append_us(w, "dur", span->end_ps - span->start_ps);
-    g_string_append_printf(out, ",\"name\":\"%s", sim_tag_label((SimTag)span->tag));
-    if (span->microbatch >= 0)
-        g_string_append_printf(out, " %d", span->microbatch);
-    g_string_append_printf(out, "\",\"cat\":\"%s\",\"args\":{",
-                           sim_program_streams(program, NULL)[span->stream].name);
-    const char *comma = "";
+    g_string_append(out, ",\"tid\":");
+    append_whole(out, span->stream);
+    append_us(w, ",\"ts\":", span->start_ps);
+    append_us(w, ",\"dur\":", span->end_ps - span->start_ps);
+    g_string_append(out, ",\"name\":\"");
+    g_string_append(out, sim_tag_label((SimTag)span->tag));
+    if (span->microbatch >= 0) {
+        g_string_append_c(out, ' ');
+        append_whole(out, span->microbatch);
+    }
+    g_string_append(out, "\",\"cat\":\"");
+    g_string_append(out, streams[span->stream].name);
+    g_string_append(out, "\",\"args\":{");
+    const gsize empty = out->len;
     if (span->stage >= 0) {
-        g_string_append_printf(out, "\"stage\":%d", span->stage);
-        comma = ",";
+        g_string_append(out, ",\"stage\":");
+        append_whole(out, span->stage);
     }
     if (span->microbatch >= 0) {
-        g_string_append_printf(out, "%s\"microbatch\":%d", comma, span->microbatch);
-        comma = ",";
+        g_string_append(out, ",\"microbatch\":");
+        append_whole(out, span->microbatch);
     }
-    if (span->work >= 0 && span->work < program->work_count) { /* what it would take alone, by part */
-        const SimWork *work = &program->works[span->work];
-        for (int part = 0; part < SIM_PART_COUNT; part++) {
-            if (work->part_ps[part] == 0)
-                continue;
-            g_string_append_printf(out, "%s\"%s_us\":%" G_GINT64_FORMAT ".%06" G_GINT64_FORMAT, comma,
-                                   report_part_name((SimPart)part), work->part_ps[part] / PS_PER_US,
-                                   work->part_ps[part] % PS_PER_US);
-            comma = ",";
-        }
-    }
+    if (span->work >= 0 && span->work < w->program->work_count)
+        g_string_append(out, work_args(w, span->work));
+    if (out->len > empty)
+        g_string_erase(out, (gssize)empty, 1); /* the first comma */
     g_string_append(out, "}}");
 }
 
@@ -122,14 +190,14 @@ static void write_span(TraceWriter *w, const SimProgram *program, const SimSpan 
 static SpanIndex index_spans(const SimResult *result)
 {
     const gsize lanes = (gsize)result->ranks * SIM_MAX_STREAMS;
-    SpanIndex index = {g_new0(int64_t, lanes + 2), g_new(int64_t, (gsize)result->span_count + 1)};
+    SpanIndex index = {g_new0(int64_t, lanes + 2), g_new(int32_t, (gsize)result->span_count + 1)};
     int64_t *next = index.first + 1; /* becomes `first` itself once every span was placed */
     for (int64_t i = 0; i < result->span_count; i++)
         next[result->spans[i].rank * SIM_MAX_STREAMS + result->spans[i].stream + 1]++;
     for (gsize lane = 1; lane <= lanes; lane++)
         next[lane] += next[lane - 1];
     for (int64_t i = 0; i < result->span_count; i++)
-        index.by[next[result->spans[i].rank * SIM_MAX_STREAMS + result->spans[i].stream]++] = i;
+        index.by[next[result->spans[i].rank * SIM_MAX_STREAMS + result->spans[i].stream]++] = (int32_t)i;
     return index;
 }
 
@@ -143,9 +211,9 @@ static const SimSpan *span_at(const SimResult *result, const SpanIndex *index, i
 }
 
 /* Instructions before `index` that leave a span. */
-static int64_t *count_ops_before(const SimList *list)
+static int32_t *count_ops_before(const SimList *list)
 {
-    int64_t *before = g_new(int64_t, (gsize)list->count + 1);
+    int32_t *before = g_new(int32_t, (gsize)list->count + 1);
     before[0] = 0;
     for (int64_t i = 0; i < list->count; i++)
         before[i + 1] = before[i] + (list->instrs[i].kind != SIM_WAIT);
@@ -154,31 +222,28 @@ static int64_t *count_ops_before(const SimList *list)
 
 static void write_arrow(TraceWriter *w, int64_t *id, const SimSpan *from, const SimSpan *to)
 {
+    if (!wants(w, from->rank, from->start_ps, from->end_ps) || !wants(w, to->rank, to->start_ps, to->end_ps))
+        return;
     begin_event(w, "s", from->rank);
     g_string_append_printf(w->out,
                            ",\"tid\":%d,\"id\":%" G_GINT64_FORMAT ",\"name\":\"send\",\"cat\":\"send\"",
                            from->stream, *id);
-    append_us(w, "ts", from->start_ps);
+    append_us(w, ",\"ts\":", from->start_ps);
     g_string_append_c(w->out, '}');
     begin_event(w, "f", to->rank);
     g_string_append_printf(
         w->out, ",\"tid\":%d,\"id\":%" G_GINT64_FORMAT ",\"name\":\"send\",\"cat\":\"send\",\"bp\":\"e\"",
         to->stream, *id);
-    append_us(w, "ts", to->start_ps);
+    append_us(w, ",\"ts\":", to->start_ps);
     g_string_append_c(w->out, '}');
     (*id)++;
 }
 
-static void write_arrows(TraceWriter *w, const Report *report)
+static void write_arrows(TraceWriter *w, const SimResult *result, const SpanIndex *index,
+                         int32_t *const *before)
 {
-    const SimProgram *program = &report->program;
-    const SimResult *result = &report->result;
-    const SpanIndex index = index_spans(result);
+    const SimProgram *program = w->program;
     const int lanes = program->classes * SIM_MAX_STREAMS;
-    g_autofree int64_t **before = g_new0(int64_t *, (gsize)lanes + 1);
-    for (int lane = 0; lane < lanes; lane++)
-        before[lane] =
-            count_ops_before(&program->class_list[lane / SIM_MAX_STREAMS].streams[lane % SIM_MAX_STREAMS]);
     int64_t id = 1;
     for (int lane = 0; lane < lanes; lane++) {
         const int class = lane / SIM_MAX_STREAMS, stream = lane % SIM_MAX_STREAMS;
@@ -191,50 +256,142 @@ static void write_arrows(TraceWriter *w, const Report *report)
             const int64_t sent =
                 before[wait->wait_class * SIM_MAX_STREAMS + wait->wait_stream][wait->wait_index];
             for (int replica = 0; replica < program->replicas; replica++) {
-                const SimSpan *from = span_at(result, &index, wait->wait_class * program->replicas + replica,
+                const SimSpan *from = span_at(result, index, wait->wait_class * program->replicas + replica,
                                               wait->wait_stream, sent);
                 const SimSpan *to =
-                    span_at(result, &index, class * program->replicas + replica, stream, before[lane][i]);
+                    span_at(result, index, class * program->replicas + replica, stream, before[lane][i]);
                 if (from != NULL && to != NULL)
                     write_arrow(w, &id, from, to);
             }
         }
     }
+}
+
+/* --- memory --- */
+
+/* A stream of a rank, walked from span to span. */
+typedef struct Walk {
+    const SimList *list;
+    int64_t instr;   /* the next one that leaves a span */
+    int64_t at, end; /* next span, and behind the last, in the index */
+    bool running;    /* its start was taken, its end not yet */
+} Walk;
+
+static int64_t next_ps(const SimResult *result, const SpanIndex *index, const Walk *walk)
+{
+    if (walk->at == walk->end)
+        return G_MAXINT64;
+    const SimSpan *span = &result->spans[index->by[walk->at]];
+    return walk->running ? span->end_ps : span->start_ps;
+}
+
+/* One start or end; true where it changes the memory. */
+static bool take(const TraceWriter *w, Walk *walk, int64_t bytes[SIM_MAX_MEMS])
+{
+    while (walk->list->instrs[walk->instr].kind == SIM_WAIT)
+        walk->instr++;
+    const int32_t mem = walk->list->instrs[walk->instr].mem;
+    const bool ends = walk->running;
+    walk->running = !ends;
+    if (ends) {
+        walk->at++;
+        walk->instr++;
+    }
+    if (mem < 0 || w->program->mems == NULL)
+        return false;
+    const int64_t *delta = ends ? w->program->mems[mem].end_bytes : w->program->mems[mem].start_bytes;
+    bool changes = false;
+    for (int kind = 0; kind < SIM_MAX_MEMS; kind++) {
+        bytes[kind] += delta[kind];
+        changes |= delta[kind] != 0;
+    }
+    return changes;
+}
+
+static void write_level(TraceWriter *w, int rank, int64_t time_ps, const int64_t bytes[SIM_MAX_MEMS])
+{
+    static const SimMem order[SIM_MEM_GPU_COUNT] = {SIM_MEM_WEIGHTS, SIM_MEM_GRADIENTS, SIM_MEM_OPTIMIZER,
+                                                    SIM_MEM_ACTIVATIONS, SIM_MEM_WORKSPACE};
+    begin_event(w, "C", rank);
+    append_us(w, ",\"ts\":", time_ps);
+    g_string_append(w->out, ",\"name\":\"memory (bytes)\",\"args\":{");
+    for (int i = 0; i < SIM_MEM_GPU_COUNT; i++) {
+        g_string_append(w->out, i == 0 ? "\"" : ",\"");
+        g_string_append(w->out, report_mem_name(order[i]));
+        g_string_append(w->out, "\":");
+        append_whole(w->out, bytes[order[i]]);
+    }
+    g_string_append(w->out, "}}");
+}
+
+/* Levels of one rank: what is taken and given at one instant is one change. */
+static void write_levels(TraceWriter *w, const SimResult *result, const SpanIndex *index, int rank)
+{
+    const SimClass *class = &w->program->class_list[rank / MAX(w->program->replicas, 1)];
+    int64_t bytes[SIM_MAX_MEMS];
+    Walk walks[SIM_MAX_STREAMS];
+    bool changed = true; /* the level at the beginning is told too */
+    memcpy(bytes, class->static_bytes, sizeof bytes);
+    for (int stream = 0; stream < SIM_MAX_STREAMS; stream++) {
+        const int64_t lane = (int64_t)rank * SIM_MAX_STREAMS + stream;
+        walks[stream] = (Walk){&class->streams[stream], 0, index->first[lane], index->first[lane + 1], false};
+    }
+    for (int64_t now_ps = 0;;) {
+        int first = 0;
+        for (int stream = 1; stream < SIM_MAX_STREAMS; stream++)
+            if (next_ps(result, index, &walks[stream]) < next_ps(result, index, &walks[first]))
+                first = stream;
+        const int64_t then_ps = next_ps(result, index, &walks[first]);
+        if (then_ps > now_ps && changed && wants(w, rank, now_ps, MIN(then_ps, result->end_ps)))
+            write_level(w, rank, now_ps, bytes);
+        if (then_ps == G_MAXINT64)
+            return;
+        changed = then_ps > now_ps ? false : changed;
+        now_ps = then_ps;
+        changed |= take(w, &walks[first], bytes);
+    }
+}
+
+/* --- the document --- */
+
+static void write_events(TraceWriter *w, const SimResult *result)
+{
+    const SimStreamRow *streams = sim_program_streams(w->program, NULL);
+    g_assert(result->span_count < G_MAXINT32); /* 80 GB of spans before */
+    const SpanIndex index = index_spans(result);
+    const int lanes = w->program->classes * SIM_MAX_STREAMS;
+    g_autofree int32_t **before = g_new0(int32_t *, (gsize)lanes + 1);
+    for (int lane = 0; lane < lanes; lane++)
+        before[lane] =
+            count_ops_before(&w->program->class_list[lane / SIM_MAX_STREAMS].streams[lane % SIM_MAX_STREAMS]);
+    for (int64_t i = 0; i < result->span_count && !w->stopped; i++)
+        if (wants(w, result->spans[i].rank, result->spans[i].start_ps, result->spans[i].end_ps))
+            write_span(w, streams, &result->spans[i]);
+    write_arrows(w, result, &index, before);
+    for (int rank = 0; rank < result->ranks && !w->stopped; rank++)
+        if (wants_rank(w, rank))
+            write_levels(w, result, &index, rank);
     for (int lane = 0; lane < lanes; lane++)
         g_free(before[lane]);
     g_free(index.first);
     g_free(index.by);
 }
 
-/* --- memory --- */
-
-static void write_level(TraceWriter *w, const SimLevel *level)
+void report_write_trace(const Report *report, const ReportTraceAsk *ask)
 {
-    static const SimMem order[SIM_MEM_GPU_COUNT] = {SIM_MEM_WEIGHTS, SIM_MEM_GRADIENTS, SIM_MEM_OPTIMIZER,
-                                                    SIM_MEM_ACTIVATIONS, SIM_MEM_WORKSPACE};
-    begin_event(w, "C", level->rank);
-    append_us(w, "ts", level->time_ps);
-    g_string_append(w->out, ",\"name\":\"memory (bytes)\",\"args\":{");
-    for (int i = 0; i < SIM_MEM_GPU_COUNT; i++)
-        g_string_append_printf(w->out, "%s\"%s\":%" G_GINT64_FORMAT, i == 0 ? "" : ",",
-                               report_mem_name(order[i]), level->bytes[order[i]]);
-    g_string_append(w->out, "}}");
-}
-
-void report_write_trace(const Report *report, GString *out)
-{
-    const SimResult *result = &report->result;
-    TraceWriter w = {out, false};
-    g_string_append(out, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"version\":\"" ORRERY_VERSION "\"");
-    append_quoted(out, "scenario", report->spec->name);
+    TraceWriter w = {.ask = ask, .program = &report->program, .out = g_string_sized_new(2 * PIECE)};
+    w.work_args = g_new0(char *, (gsize)report->program.work_count + 1);
+    g_string_append(w.out, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"version\":\"" ORRERY_VERSION "\"");
+    append_quoted(w.out, "scenario", report->spec->name);
     if (report->source != NULL)
-        append_quoted(out, "scenario_hash", report->source->scenario_hash);
-    g_string_append(out, "},\"traceEvents\":[");
+        append_quoted(w.out, "scenario_hash", report->source->scenario_hash);
+    g_string_append(w.out, "},\"traceEvents\":[");
     write_names(&w, report);
-    for (int64_t i = 0; i < result->span_count; i++)
-        write_span(&w, &report->program, &result->spans[i]);
-    write_arrows(&w, report);
-    for (int64_t i = 0; i < result->level_count; i++)
-        write_level(&w, &result->levels[i]);
-    g_string_append(out, "\n]}\n");
+    write_events(&w, &report->result);
+    g_string_append(w.out, "\n]}\n");
+    flush(&w);
+    for (int64_t i = 0; i < report->program.work_count; i++)
+        g_free(w.work_args[i]);
+    g_free(w.work_args);
+    g_string_free(w.out, TRUE);
 }

@@ -7,6 +7,8 @@
  */
 #include "sim/direct_mix.h"
 
+#include "sim/engine.h"
+
 #include <glib.h>
 
 typedef struct {
@@ -35,11 +37,11 @@ static void add_state(Mix *states, int *count, Mix state)
 
 static void extend(const SimDirectPiece *piece, const Mix *mix, int index, Mix *states, int *count)
 {
-    Mix copied = {.before = index, .link_ps = MAX(mix->link_ps, piece->there_ps) + piece->copy_ps};
-    copied.sm_ps = MAX(mix->sm_ps, copied.link_ps) + piece->forward_ps;
+    Mix copied = {.before = index, .link_ps = sim_sum(MAX(mix->link_ps, piece->there_ps), piece->copy_ps)};
+    copied.sm_ps = sim_sum(MAX(mix->sm_ps, copied.link_ps), piece->forward_ps);
     Mix direct = {.before = index, .direct = true};
     direct.sm_ps =
-        MAX(MAX(mix->sm_ps, mix->link_ps), piece->there_ps) + MAX(piece->forward_ps, piece->read_ps);
+        sim_sum(MAX(MAX(mix->sm_ps, mix->link_ps), piece->there_ps), MAX(piece->forward_ps, piece->read_ps));
     direct.link_ps = direct.sm_ps;
     add_state(states, count, copied);
     add_state(states, count, direct);

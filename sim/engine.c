@@ -1,7 +1,8 @@
 /* sim/engine.c - the loop: streams advance, wait, join; events end ops. */
 #include "sim/engine_internal.h"
 
-#define FETCH_AHEAD 12 /* instructions: lists of many streams are more than the hardware looks ahead in */
+#define FETCH_AHEAD    12 /* instructions: lists of many streams are more than the hardware looks ahead in */
+#define FETCH_INSTANTS 8
 
 static inline void push_ready(Engine *e, int32_t slot)
 {
@@ -235,19 +236,31 @@ static inline void end_event(Engine *e, int32_t event)
     advance_ready(e);
 }
 
-/* What the next events will touch, while this one is worked on. */
+/* The slot of an event some instants ahead; NULL: not known, or a collective's. */
+static inline const Slot *slot_ahead(const Engine *e, int32_t instants)
+{
+    const int32_t event = sim_eventq_ahead(e->queue, instants);
+    return event >= 0 && event < e->slot_count ? &e->slots[event] : NULL;
+}
+
+/* What the events of the next instants will touch, while this one is worked on: the queue fetched their slots before. */
 static inline void fetch_next(const Engine *e)
 {
-    int32_t next[2];
-    sim_eventq_peek(e->queue, next);
-    for (int i = 0; i < 2; i++) {
-        if (next[i] < 0 || next[i] >= e->slot_count)
-            continue;
-        const Slot *slot = &e->slots[next[i]];
+    const Slot *slot = slot_ahead(e, FETCH_INSTANTS);
+    if (slot != NULL) {
         sim_fetch(&slot->instrs[slot->pc + 1]);
         sim_fetch(&e->ranks[slot->rank]);
         if (slot->first_waiter != SIM_NONE)
             sim_fetch(&e->slots[slot->first_waiter]);
+    }
+    slot = slot_ahead(e, FETCH_INSTANTS / 2);
+    if (slot != NULL) {
+        if (slot->pc + 1 < slot->count && slot->instrs[slot->pc + 1].kind == SIM_OP)
+            sim_fetch(&e->works[slot->instrs[slot->pc + 1].work]);
+        if (slot->first_waiter != SIM_NONE) {
+            const Slot *waiter = &e->slots[slot->first_waiter];
+            sim_fetch(&waiter->instrs[waiter->pc + 1]);
+        }
     }
 }
 

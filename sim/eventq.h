@@ -1,10 +1,11 @@
 /* sim/eventq.h - events waiting to happen, earliest first.
  *
  * An event is a number from 0 to capacity - 1 that is in the queue at most once. Events at the same instant
- * leave in the order they were pushed, so a run depends on its scenario and on nothing else. The queue is a
- * wheel in eleven levels of 64 slots, one level for six bits of the time: an event waits in the slot of the highest
- * bits in which it differs from the present and comes nearer as the present does, two or three moves in all. Events
- * of one instant that are pushed together stay together: thousands of ranks that finish at once move as one.
+ * leave in the order they were pushed, so a run depends on its scenario and on nothing else. Events of one instant that
+ * are pushed together stay together: thousands of ranks that finish at once move as one. Instants wait on a wheel in
+ * eleven levels of 64 slots, one level for six bits of the time: in the slot of the highest bits in which they differ
+ * from the present. The earliest slot is divided until it holds few of them, which are sorted: so what comes next is
+ * known some instants ahead, and what it will need can be fetched.
  * Nothing is allocated after sim_eventq_new(); the arena owns the queue.
  */
 #ifndef ORR_SIM_EVENTQ_H
@@ -32,9 +33,9 @@ void sim_eventq_remove(SimEventq *queue, int32_t event);
 /* The earliest event; false when the queue is empty. */
 bool sim_eventq_pop(SimEventq *queue, int64_t *ret_time_ps, int32_t *ret_event);
 
-/* Events that are likely to be popped next but one and next but two, without popping them; -1: none is near. For
- * fetching into the cache what they will need. */
-void sim_eventq_peek(const SimEventq *queue, int32_t ret_events[2]);
+/* An event of the instant that is likely to come `instants` behind the next one, without popping it; -1: it is not known
+ * yet. For fetching into the cache what it will need. */
+int32_t sim_eventq_ahead(const SimEventq *queue, int32_t instants);
 
 /* The next event if it happens at `time_ps`, the time of the last one popped. */
 bool sim_eventq_pop_at(SimEventq *queue, int64_t time_ps, int32_t *ret_event);

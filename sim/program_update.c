@@ -96,23 +96,24 @@ static int spilled_pieces(const Chunk *chunk)
     for (int i = 0; i < count; i++) {
         const SimWork forward = sim_segment_work(&chunk->stage->segments[i], SIM_PASS_FORWARD);
         const SimWork backward = sim_segment_work(&chunk->stage->segments[i], SIM_PASS_BACKWARD);
-        compute_ps += sim_work_duration_ps(&forward);
-        all_ps += sim_work_duration_ps(&backward);
+        compute_ps = sim_sum(compute_ps, sim_work_duration_ps(&forward));
+        all_ps = sim_sum(all_ps, sim_work_duration_ps(&backward));
     }
     const int most = MIN(count, 2);
     for (int spilled = 0; spilled < most; spilled++) {
         int64_t now_ps = compute_ps, link_ps = 0;
         for (int i = 0; i < spilled; i++) {
             const SimOffload *offload = offload_of(chunk, i);
-            link_ps += offload != NULL ? sim_work_duration_ps(&offload->grad_out) : 0;
+            link_ps = sim_sum(link_ps, offload != NULL ? sim_work_duration_ps(&offload->grad_out) : 0);
         }
         for (int i = count - 1; i >= spilled; i--) {
             const SimOffload *offload = offload_of(chunk, i);
             const SimWork backward = sim_segment_work(&chunk->stage->segments[i], SIM_PASS_BACKWARD);
-            now_ps += sim_work_duration_ps(&backward);
-            link_ps = MAX(link_ps, now_ps) + (offload != NULL ? sim_work_duration_ps(&offload->grad_out) : 0);
+            now_ps = sim_sum(now_ps, sim_work_duration_ps(&backward));
+            link_ps =
+                sim_sum(MAX(link_ps, now_ps), offload != NULL ? sim_work_duration_ps(&offload->grad_out) : 0);
         }
-        if (link_ps <= compute_ps + all_ps)
+        if (link_ps <= sim_sum(compute_ps, all_ps))
             return spilled;
     }
     return most;

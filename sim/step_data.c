@@ -44,6 +44,11 @@ static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams 
     return MAX(1, params->matrices - (op == COST_ALL_GATHER ? params->vectors : 0));
 }
 
+static double list_host_s(const Spec *spec, int tensors, int ranks)
+{
+    return tensors * (double)ranks * spec->execution.framework.data_parallel.tensor_list_rank_host_s;
+}
+
 /* Collectives on lists of tensors: for every rank's part of each the host makes a view and launches a copy, which the GPU
  * waits for; the tensors pass through memory besides. An all-reduce takes them in place. Source: [DeepSpeedZero3], [NanotronCode] */
 static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes,
@@ -59,7 +64,7 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
     const int tensors = framework->data_parallel.gathers_each_tensor ? sent : params->matrices;
     const double bytes =
         (params->dense + params->expert) * wire_bytes * framework->data_parallel.tensor_list_copies;
-    double seconds = tensors * (double)ranks * framework->data_parallel.tensor_list_rank_host_s;
+    double seconds = list_host_s(spec, tensors, ranks);
     if (bytes > 0) {
         seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes);
     }
@@ -198,6 +203,20 @@ static double gradient_passes(const Spec *spec)
     return framework->data_parallel.gradient_copies + wider;
 }
 
+/* The GPU was drained when the host began the list of what is gathered beside this segment: compute waits for it too.
+ * Source: [DeepSpeedZero3], torch.cuda.synchronize() in _allgather_param and fetch_sub_module until October 2021 */
+static void add_list_waits(const Spec *spec, const StepParams *params, bool again, SimSegment *segment)
+{
+    const int ranks = cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks);
+    const int64_t host_ps = step_ps(list_host_s(spec, tensors_sent(spec, COST_ALL_GATHER, params), ranks));
+    if (!spec->execution.framework.data_parallel.gather_waits_for_gpu || spec_prefetch_units(spec) == 0 ||
+        ranks < 2)
+        return;
+    sim_work_spend(&segment->forward, SIM_PART_DATA_COMM, host_ps);
+    sim_work_spend(&segment->backward_input, SIM_PART_DATA_COMM, again ? host_ps : 0);
+    sim_work_spend(&segment->recompute, SIM_PART_DATA_COMM, segment->backward_gathers_apart ? host_ps : 0);
+}
+
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
 static void fill_units(const Step *step, int stage)
 {
@@ -222,6 +241,7 @@ static void fill_units(const Step *step, int stage)
         segment->gathered_param_bytes = step_bytes(count * cost_weight_wire_bytes(step->spec));
         segment->unsharded_grad_bytes = step_bytes(count * cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
+        add_list_waits(step->spec, params, again, segment);
         step_apply_zeropp(step->spec, params, segment);
     }
 }

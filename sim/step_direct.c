@@ -11,14 +11,6 @@
 #include "sim/direct_mix.h"
 #include "sim/step_internal.h"
 
-static int64_t ps_of(const SimWork *work)
-{
-    int64_t ps = 0;
-    for (int part = 0; part < SIM_PART_COUNT; part++)
-        ps += work->part_ps[part];
-    return ps;
-}
-
 static double read_bytes(const Step *step, int stage, int piece)
 {
     const CostShape *shape = &step->shape;
@@ -38,9 +30,9 @@ void step_choose_direct(Step *step, int stage, double copy_bytes_per_s, SimOfflo
     bool *direct = ORR_ARENA_NEW(step->arena, bool, out->segment_count);
     int64_t there_ps = 0;
     for (int i = 0; i < out->segment_count; i++) {
-        there_ps += ps_of(&offloads[i].update);
-        pieces[i] = (SimDirectPiece){.forward_ps = ps_of(&out->segments[i].forward),
-                                     .copy_ps = ps_of(&offloads[i].weight_in),
+        there_ps = sim_sum(there_ps, sim_work_duration_ps(&offloads[i].update));
+        pieces[i] = (SimDirectPiece){.forward_ps = sim_work_duration_ps(&out->segments[i].forward),
+                                     .copy_ps = sim_work_duration_ps(&offloads[i].weight_in),
                                      .read_ps = step_ps(read_bytes(step, stage, i) / rate),
                                      .there_ps = there_ps};
     }

@@ -174,12 +174,10 @@ static int window_layers(const Spec *spec, const SimStage *stage, const SimOfflo
         return 0;
     if (spec->offload.window_layers > 0)
         return MIN(spec->offload.window_layers, stage->layers);
-    int64_t forward_ps = 0;
-    for (int part = 0; part < SIM_PART_COUNT; part++)
-        forward_ps += layer->forward.part_ps[part];
+    const int64_t forward_ps = sim_work_duration_ps(&layer->forward);
     const int64_t copy_ps = offloads[stage->first_layer].fetch.part_ps[SIM_PART_OFFLOAD];
-    const int64_t hides = forward_ps > 0 ? (copy_ps + forward_ps - 1) / forward_ps : stage->layers;
-    return (int)MIN(1 + hides, stage->layers);
+    const int64_t hides = forward_ps > 0 ? sim_sum(copy_ps, forward_ps - 1) / forward_ps : stage->layers;
+    return (int)MIN(sim_sum(1, hides), stage->layers);
 }
 
 static void add_params(StepParams *sum, const StepParams *term)

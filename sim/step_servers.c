@@ -20,8 +20,9 @@ static int64_t forward_ps(const SimSegment *segment)
 
 static int64_t backward_ps(const SimSegment *segment)
 {
-    return sim_work_duration_ps(&segment->recompute) + sim_work_duration_ps(&segment->backward_input) +
-           sim_work_duration_ps(&segment->backward_weight);
+    return sim_sum(sim_work_duration_ps(&segment->recompute),
+                   sim_sum(sim_work_duration_ps(&segment->backward_input),
+                           sim_work_duration_ps(&segment->backward_weight)));
 }
 
 /* All micro-batches but the last compute without sending: between the first forward and the last backward. */
@@ -38,13 +39,14 @@ static SimServerLayer *make_layers(const Step *step)
         const SimSegment *segment = &stage->segments[i];
         const double count = step->params[0][i].dense + step->params[0][i].expert;
         layers[i] = (SimServerLayer){
-            .forward_ps = forward_ps(segment) + step_ps(step_restore_s(spec, count, 1)),
-            .backward_ps = backward_ps(segment) + step_ps(step_select_s(spec, count)),
+            .forward_ps = sim_sum(forward_ps(segment), step_ps(step_restore_s(spec, count, 1))),
+            .backward_ps = sim_sum(backward_ps(segment), step_ps(step_select_s(spec, count))),
             .push_bytes = llround(count * payload),
             .pull_bytes = llround(count * (both_ways ? fmin(weight, all * payload) : weight))};
-        pass_ps += layers[i].forward_ps + layers[i].backward_ps;
+        pass_ps = sim_sum(pass_ps, sim_sum(layers[i].forward_ps, layers[i].backward_ps));
     }
-    layers[stage->segment_count - 1].forward_ps += (step->plan->shape.microbatches - 1) * pass_ps;
+    SimServerLayer *last = &layers[stage->segment_count - 1];
+    last->forward_ps = sim_sum(last->forward_ps, sim_product(step->plan->shape.microbatches - 1, pass_ps));
     return layers;
 }
 
@@ -152,9 +154,10 @@ static int64_t compute_ps(const Step *step)
     const SimStage *stage = &step->plan->stages[0];
     int64_t sum_ps = 0;
     for (int i = 0; i < stage->segment_count; i++) {
-        sum_ps += forward_ps(&stage->segments[i]) + backward_ps(&stage->segments[i]);
+        sum_ps = sim_sum(sum_ps, forward_ps(&stage->segments[i]));
+        sum_ps = sim_sum(sum_ps, backward_ps(&stage->segments[i]));
     }
-    return sum_ps * step->plan->shape.microbatches;
+    return sim_product(sum_ps, step->plan->shape.microbatches);
 }
 
 /* The optimizer is the servers'. */
@@ -196,7 +199,7 @@ static void run_single_process(Step *step)
     const double bytes =
         (spec->parallel.data - 1) * (count * (cost_weight_wire_bytes(spec) + cost_gradient_wire_bytes(spec)) +
                                      outputs * step->plan->shape.microbatches);
-    step->plan->ranks[0].optimizer.part_ps[SIM_PART_DATA_COMM] += rate > 0 ? step_ps(bytes / rate) : 0;
+    sim_work_spend(&step->plan->ranks[0].optimizer, SIM_PART_DATA_COMM, rate > 0 ? step_ps(bytes / rate) : 0);
 }
 
 bool step_apply_scheme(Step *step, GError **error)

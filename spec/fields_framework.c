@@ -136,6 +136,10 @@ static const SpecField data_parallel_fields[] = {
         SpecRecipeDataParallel, gathers_by_broadcast,
         "ZeRO-3: every rank owns whole tensors and broadcasts them, one owner after the other, instead of an "
         "all-gather of everybody's shards (the first ZeRO-3; ZeRO++ has gathers of its own)."),
+    FLAG(
+        SpecRecipeDataParallel, gather_waits_for_gpu,
+        "ZeRO-3: the host waits for all of the GPU's work before each gather: reductions run beside nothing, "
+        "nor does what the host does for a list of tensors."),
     TIME_S(
         SpecRecipeDataParallel, tensor_list_rank_host_s,
         "Collectives of weights and gradients on lists of tensors: host time for each rank's part of each."),

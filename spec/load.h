@@ -16,6 +16,7 @@ typedef struct SpecSource {
     char *scenario_hash;  /* hash of the whole resolved scenario, presets included */
     GPtrArray *profiles;  /* char*: "accelerators/a100-sxm4-80gb 1f2e..." every profile used and its hash */
     GPtrArray *defaulted; /* char*: "training.optimizer=adam" every field that was defaulted */
+    GPtrArray *notes;     /* char*: what a Hugging Face configuration says and a model has no field for */
     char *folder;         /* that paths in it start from; NULL: from where the user stands */
 } SpecSource;
 

@@ -204,6 +204,9 @@ typedef enum { SPEC_SHARED_BY_ALL, SPEC_SHARED_BY_NODE } SpecSharedBy;
 
 typedef enum { SPEC_CHECKPOINT_NONE, SPEC_CHECKPOINT_SYNC, SPEC_CHECKPOINT_ASYNC } SpecCheckpointMode;
 
+/* Who names NCCL's algorithm: its own estimates, or a plug-in's regions first. */
+typedef enum { SPEC_TUNER_NCCL, SPEC_TUNER_AWS_P5 } SpecTuner;
+
 /* One closed list of words, in enum order (for bit sets: word i stands for bit i). */
 typedef OrrWords SpecWords;
 
@@ -216,7 +219,7 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_topology, spec_words_loss, spec_words_router, spec_words_context, spec_words_tensor,
     spec_words_tier, spec_words_offload, spec_words_data_scheme, spec_words_server_placement,
     spec_words_server_scheme, spec_words_server_mode, spec_words_spread, spec_words_compression,
-    spec_words_shared_by, spec_words_checkpoint;
+    spec_words_shared_by, spec_words_checkpoint, spec_words_tuner;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -17,7 +17,7 @@
 typedef struct Resolver {
     const char *where;
     const char *base_dir;
-    GPtrArray *profiles;
+    GPtrArray *profiles, *notes;
     int depth; /* presets that start from presets */
     GError **error;
 } Resolver;
@@ -173,7 +173,13 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
     }
     add_profile(resolver, kind, name, orr_json_root(doc));
     if (strcmp(kind, "models") == 0 && spec_is_hf_config(orr_json_root(doc))) {
-        OrrJsonDoc *imported = spec_import_hf(orr_json_root(doc), path, resolver->error);
+        g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(g_free),
+                             harmless = g_ptr_array_new_with_free_func(g_free);
+        OrrJsonDoc *imported =
+            spec_import_hf_said(orr_json_root(doc), path, changes, harmless, resolver->error);
+        for (guint i = 0; resolver->notes != NULL && i < changes->len; i++)
+            g_ptr_array_add(resolver->notes, g_strdup_printf("%s: not in the prediction: %s", name,
+                                                             (const char *)g_ptr_array_index(changes, i)));
         orr_json_free(doc);
         return imported;
     }
@@ -456,9 +462,10 @@ static bool resolve_orders(const Resolver *resolver, OrrJsonDoc *doc)
 }
 
 OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, const char *base_dir,
-                                  GPtrArray *profiles, GError **error)
+                                  GPtrArray *profiles, GPtrArray *notes, GError **error)
 {
-    const Resolver resolver = {.where = where, .base_dir = base_dir, .profiles = profiles, .error = error};
+    const Resolver resolver = {
+        .where = where, .base_dir = base_dir, .profiles = profiles, .notes = notes, .error = error};
     if (orr_json_type(scenario) != ORR_JSON_OBJECT) {
         g_autofree char *shown = orr_json_show(scenario);
         fail(&resolver, "scenario",

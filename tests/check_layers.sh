@@ -6,7 +6,7 @@
 #   check_layers.sh --self-test    plants offences in a folder of its own and expects to find each
 set -eu
 
-rooms="base schedule spec exchange costmodel sim network report ledger campaign search plan kernels calibrate plots cli"
+rooms="base schedule spec exchange costmodel sim network report ledger campaign search plan kernels calibrate plots html api cli"
 max_lines=600
 max_function_lines=70
 
@@ -28,6 +28,8 @@ allowed() {
     kernels) echo "" ;;
     calibrate) echo "kernels costmodel spec schedule base" ;;
     plots) echo "report base" ;;
+    html) echo "plots report sim costmodel spec schedule base" ;;
+    api) echo "html plots campaign plan search ledger report sim costmodel spec schedule base" ;;
     cli) echo "$rooms" ;;
     esac
 }

@@ -256,12 +256,12 @@ static void test_reserve_gives_way(void)
 {
     g_autofree char *scenario = cli_source(LLAMA);
     CliRun run = cli_run(NULL, CLI_WORDS("run", scenario, "--set", "training.recompute=auto", "--set",
-                                         "search.recompute=[\"none\"]", "--format", "json"));
+                                         "search.recompute=[\"none\"]", "--memory-reserve", "40GiB",
+                                         "--format", "json"));
     OrrJsonDoc *doc = parsed(&run, "gives way");
     const OrrJson *root = orr_json_root(doc);
     g_assert_true(orr_json_bool(at(root, "fits")));
     g_assert_cmpstr(orr_json_text(at(at(root, "memory"), "verdict")), ==, "at the edge");
-    g_assert_cmpfloat(orr_json_number(at(at(root, "memory"), "odds")), <, 1);
     orr_json_free(doc);
     cli_run_clear(&run);
 }

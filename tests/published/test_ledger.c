@@ -238,8 +238,7 @@ static void dgxc_dense_bf16(void)
     g_free(folder);
 }
 
-/* Rows that name their software and nothing else of it: within 3 points of what they are as stated, but for two sources
- * launched without what that software overlaps by default (docs/ACCURACY.md, "Software's defaults"). */
+/* Rows that name their software and nothing else of it: within 3 points of what they are as stated. */
 static void software_defaults(void)
 {
     const int count = (int)G_N_ELEMENTS(NAMES);
@@ -252,8 +251,8 @@ static void software_defaults(void)
         const LedgerSource *a = stated.sources->pdata[i], *b = defaults.sources->pdata[i];
         far += b->all.mape > a->all.mape + 0.03;
     }
-    g_assert_cmpint(far, <=, 2);
-    g_assert_cmpfloat(defaults.macro_mape, <=, 0.076);
+    g_assert_cmpint(far, ==, 0);
+    g_assert_cmpfloat(defaults.macro_mape, <=, 0.068);
     g_string_free(table, TRUE);
     ledger_clear(&stated);
     ledger_clear(&defaults);

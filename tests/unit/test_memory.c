@@ -154,6 +154,22 @@ static void month_of_release(void)
     }
 }
 
+static void launched_by(void)
+{
+    static const struct {
+        const char *framework, *text, *want;
+    } CASES[] = {
+        {"megatron-core", "Megatron-LM 23e00ed0 + TE 2.11", "megatron-lm"},
+        {"megatron-core", "Megatron-Bridge / NeMo 25.09", "megatron-core"},
+        {"megatron-core", "Megatron-Core 0.6, Transformer Engine", "megatron-core"},
+        {"megatron-lm-2021", "Megatron-LM 2021", "megatron-lm-2021"},
+        {"megatron-core", NULL, "megatron-core"},
+        {NULL, "Megatron-LM 2021", NULL},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++)
+        g_assert_cmpstr(ledger_framework_launched(CASES[i].framework, CASES[i].text), ==, CASES[i].want);
+}
+
 /* A generation is the current profile but for what it says. */
 static void generation_inherits(void)
 {
@@ -422,6 +438,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/generations", generations);
     g_test_add_func("/memory/generation-inherits", generation_inherits);
     g_test_add_func("/memory/month-of-release", month_of_release);
+    g_test_add_func("/memory/launched-by", launched_by);
     g_test_add_func("/memory/reduced-as-summed", reduced_as_summed);
     g_test_add_func("/memory/casts-gradients", casts_gradients);
     g_test_add_func("/memory/reserved", reserved);

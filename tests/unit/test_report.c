@@ -436,15 +436,27 @@ static int count_events(const OrrJson *events, const char *ph)
     return count;
 }
 
+static bool put_text(const char *text, gsize length, void *data)
+{
+    g_string_append_len(data, text, (gssize)length);
+    return true;
+}
+
+static void write_trace(const Report *report, GString *out)
+{
+    const ReportTraceAsk ask = {.to_ps = G_MAXINT64, .put = put_text, .data = out};
+    report_write_trace(report, &ask);
+}
+
 static void test_trace(void)
 {
     Fixture *f = fixture_new();
     g_autoptr(GString) out = g_string_new(NULL);
-    report_write_trace(&f->report, out);
+    write_trace(&f->report, out);
     OrrJsonDoc *doc = parse(out);
     const OrrJson *events = orr_json_member(orr_json_root(doc), "traceEvents");
     g_assert_cmpint(count_events(events, "X"), ==, 6);
-    g_assert_cmpint(count_events(events, "C"), ==, 3);
+    g_assert_cmpint(count_events(events, "C"), ==, 2); /* what is there from the beginning, of each rank */
     const OrrJson *backward = event_named(events, "X", "backward 0", 1);
     g_assert_nonnull(backward);
     g_assert_cmpint((int)number_at(backward, "tid"), ==, SIM_STREAM_COMPUTE);
@@ -452,7 +464,7 @@ static void test_trace(void)
     g_assert_cmpfloat(number_at(orr_json_member(backward, "args"), "stage"), ==, 1);
     g_assert_nonnull(strstr(out->str, "\"ts\":22000.000001")); /* whole picoseconds survive */
     const OrrJson *level = event_named(events, "C", "memory (bytes)", 1);
-    g_assert_cmpfloat(number_at(orr_json_member(level, "args"), "weights"), ==, 30);
+    g_assert_nonnull(level); /* their bytes: unit/test_trace.c */
     orr_json_free(doc);
     fixture_free(f);
 }
@@ -462,7 +474,7 @@ static void test_trace_arrows(void)
 {
     Fixture *f = fixture_new();
     g_autoptr(GString) out = g_string_new(NULL);
-    report_write_trace(&f->report, out);
+    write_trace(&f->report, out);
     OrrJsonDoc *doc = parse(out);
     const OrrJson *events = orr_json_member(orr_json_root(doc), "traceEvents");
     g_assert_cmpint(count_events(events, "s"), ==, 2);

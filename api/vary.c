@@ -1,5 +1,5 @@
-/* cli/vary.c - a field and the values it takes. */
-#include "cli/vary.h"
+/* api/vary.c - a field and the values it takes. */
+#include "api/vary.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static const char *expand_list(const char *list, GPtrArray *values)
     return values->len > MAX_VALUES ? "there are more than 64 values" : NULL;
 }
 
-bool cli_vary_parse(const char *text, CliVary *ret_vary, GError **error)
+bool api_vary_parse(const char *text, ApiVary *ret_vary, GError **error)
 {
     const char *equals = strchr(text, '=');
     if (equals == NULL || equals == text || equals[1] == '\0')
@@ -66,14 +66,14 @@ bool cli_vary_parse(const char *text, CliVary *ret_vary, GError **error)
     return true;
 }
 
-void cli_vary_clear(CliVary *vary)
+void api_vary_clear(ApiVary *vary)
 {
     g_clear_pointer(&vary->key, g_free);
     if (vary->values != NULL)
         g_ptr_array_free(g_steal_pointer(&vary->values), TRUE);
 }
 
-char **cli_vary_sets(char **sets, const char *key, const char *value)
+char **api_vary_sets(char **sets, const char *key, const char *value)
 {
     GPtrArray *all = g_ptr_array_new();
     for (char **set = sets; set != NULL && *set != NULL; set++)

@@ -1,5 +1,5 @@
-/* cli/chosen.c - what "auto" became. */
-#include "cli/chosen.h"
+/* api/chosen.c - what "auto" became. */
+#include "api/chosen.h"
 
 #include <string.h>
 
@@ -82,17 +82,17 @@ static void show_beside(const Spec *asked, const Spec *spec, GPtrArray *chosen)
         g_ptr_array_add(chosen, show_overlap(spec->execution.overlap));
 }
 
-bool cli_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **error)
+bool api_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **error)
 {
     LedgerResiduals *residuals = NULL;
     if (search_has_auto(asked) && !ledger_residuals_shipped(&residuals, error))
         return false;
     const double reserve_bytes = ledger_reserve_bytes(residuals, NULL, asked);
     ledger_residuals_free(residuals);
-    return cli_choose_reserved(asked, reserve_bytes, ret_spec, chosen, error);
+    return api_choose_reserved(asked, reserve_bytes, ret_spec, chosen, error);
 }
 
-bool cli_choose_reserved(const Spec *asked, double reserve_bytes, Spec *ret_spec, GPtrArray *chosen,
+bool api_choose_reserved(const Spec *asked, double reserve_bytes, Spec *ret_spec, GPtrArray *chosen,
                          GError **error)
 {
     Spec spec = *asked;

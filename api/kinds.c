@@ -1,5 +1,5 @@
-/* cli/kinds.c - see kinds.h. */
-#include "cli/kinds.h"
+/* api/kinds.c - see kinds.h. */
+#include "api/kinds.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ static bool read_price(const char *flag, const char *text, double *ret_usd, GErr
     return *ret_usd > 0 || orr_fail(error, ORR_ERROR_INPUT, "--%s: %s is not above 0", flag, text);
 }
 
-bool cli_kind_read(const char *key, const char *word, const Spec *base, SpecCluster *ret_cluster,
+bool api_kind_read(const char *key, const char *word, const Spec *base, SpecCluster *ret_cluster,
                    GError **error)
 {
     const char *at = strrchr(word, '@');
@@ -46,7 +46,7 @@ bool cli_kind_read(const char *key, const char *word, const Spec *base, SpecClus
     return true;
 }
 
-char *cli_kind_json(const char *key, const char *word, const SpecCluster *cluster)
+char *api_kind_json(const char *key, const char *word, const SpecCluster *cluster)
 {
     const char *at = strrchr(word, '@');
     g_autofree char *name = at != NULL ? g_strndup(word, (gsize)(at - word)) : g_strdup(word);

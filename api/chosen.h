@@ -1,15 +1,15 @@
-/* cli/chosen.h - what "auto" became. */
-#ifndef ORR_CLI_CHOSEN_H
-#define ORR_CLI_CHOSEN_H
+/* api/chosen.h - what "auto" became. */
+#ifndef ORR_API_CHOSEN_H
+#define ORR_API_CHOSEN_H
 
 #include "base/error.h"
 #include "spec/spec.h"
 
 /* Chooses every "auto" of `asked` into `ret_spec` (a copy when there is none) and adds "key=value" for each to
  * `chosen` (char*, owned). Fails when a field cannot be chosen, or no choice is valid. */
-bool cli_choose_reserved(const Spec *asked, double reserve_bytes, Spec *ret_spec, GPtrArray *chosen,
+bool api_choose_reserved(const Spec *asked, double reserve_bytes, Spec *ret_spec, GPtrArray *chosen,
                          GError **error);
 /* The same with the ledger's memory reserve kept free. */
-bool cli_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **error);
+bool api_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **error);
 
 #endif

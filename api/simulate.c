@@ -1,0 +1,68 @@
+/* api/simulate.c - scenario file to report. */
+#include "api/simulate.h"
+
+#include "api/chosen.h"
+#include "ledger/interval.h"
+#include "ledger/memory.h"
+
+static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve,
+                   const LedgerResiduals *residuals, const Spec *asked, ApiSimulation *simulation,
+                   GError **error)
+{
+    const double reserve_bytes = ledger_reserve_bytes(residuals, reserve, asked);
+    if (!ledger_reserve_check(reserve, asked, error) ||
+        !api_choose_reserved(asked, reserve_bytes, &simulation->spec, simulation->chosen, error) ||
+        !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report,
+                    error))
+        return false;
+    ledger_interval_fill(residuals, simulation->arena, &simulation->report);
+    ledger_memory_fill(residuals, reserve, &simulation->report);
+    simulation->report.chosen = simulation->chosen;
+    return true;
+}
+
+static bool simulate(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
+                     const ReportOptions *options, ApiSimulation *simulation, GError **error)
+{
+    g_autofree Spec *asked = g_new(Spec, 1);
+    LedgerResiduals *residuals = NULL;
+    const bool ok = api_input_load(input, sets, asked, &simulation->source, error) &&
+                    ledger_residuals_shipped(&residuals, error) &&
+                    report(options, reserve, residuals, asked, simulation, error);
+    ledger_residuals_free(residuals);
+    return ok;
+}
+
+ApiSimulation *api_simulate_input(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
+                                  const ReportOptions *options, GError **error)
+{
+    ApiSimulation *simulation = g_new0(ApiSimulation, 1);
+    simulation->arena = orr_arena_new();
+    simulation->chosen = g_ptr_array_new_with_free_func(g_free);
+    if (simulate(input, sets, reserve, options, simulation, error))
+        return simulation;
+    api_simulation_free(simulation);
+    return NULL;
+}
+
+ApiSimulation *api_simulate_reserved(const char *path, char **sets, const LedgerReserveAsk *reserve,
+                                     const ReportOptions *options, GError **error)
+{
+    const ApiInput input = {path, NULL};
+    return api_simulate_input(&input, sets, reserve, options, error);
+}
+
+ApiSimulation *api_simulate(const char *path, char **sets, const ReportOptions *options, GError **error)
+{
+    return api_simulate_reserved(path, sets, NULL, options, error);
+}
+
+void api_simulation_free(ApiSimulation *simulation)
+{
+    if (simulation == NULL)
+        return;
+    orr_arena_free(simulation->arena);
+    g_ptr_array_free(simulation->chosen, TRUE);
+    spec_source_clear(&simulation->source);
+    g_free(simulation);
+}

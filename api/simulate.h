@@ -1,0 +1,29 @@
+/* api/simulate.h - scenario file to report: what run, plot and their like begin with. */
+#ifndef ORR_API_SIMULATE_H
+#define ORR_API_SIMULATE_H
+
+#include "api/input.h"
+#include "ledger/memory.h"
+#include "report/report.h"
+
+/* Owns everything that the report borrows. */
+typedef struct ApiSimulation {
+    Spec spec;
+    SpecSource source;
+    GPtrArray *chosen; /* char*: "parallel.tensor=8", what each "auto" became */
+    OrrArena *arena;
+    Report report;
+} ApiSimulation;
+
+/* Loads scenario file `path` with `sets` (may be NULL), chooses what is "auto" (the fastest that fits) and
+ * simulates; NULL with an error. */
+ApiSimulation *api_simulate(const char *path, char **sets, const ReportOptions *options, GError **error);
+/* The same with what is to be kept free of memory; `reserve` NULL: what the ledger says. */
+ApiSimulation *api_simulate_reserved(const char *path, char **sets, const LedgerReserveAsk *reserve,
+                                     const ReportOptions *options, GError **error);
+/* The same from wherever the scenario is. */
+ApiSimulation *api_simulate_input(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
+                                  const ReportOptions *options, GError **error);
+void api_simulation_free(ApiSimulation *simulation);
+
+#endif

@@ -1,0 +1,18 @@
+/* api/vary.h - "--vary key=a,b,c" or "--vary key=a..b" (doubling): a field and the values it takes. */
+#ifndef ORR_API_VARY_H
+#define ORR_API_VARY_H
+
+#include "base/error.h"
+
+typedef struct ApiVary {
+    char *key;
+    GPtrArray *values; /* char*, in order; at least one */
+} ApiVary;
+
+bool api_vary_parse(const char *text, ApiVary *ret_vary, GError **error);
+void api_vary_clear(ApiVary *vary);
+
+/* `sets` (may be NULL) and one more, "key=value"; g_strfreev. */
+char **api_vary_sets(char **sets, const char *key, const char *value);
+
+#endif

@@ -1,0 +1,41 @@
+/* html/svg.h - one figure: its frame, axes and marks, in SVG units (about a pixel on a desk). */
+#ifndef ORR_HTML_SVG_H
+#define ORR_HTML_SVG_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+typedef struct HtmlSvg {
+    GString *out;
+    double width, height;
+    double left, right, top, bottom; /* edges of the plot area */
+    double x0, x1, y0, y1;           /* data at left, right, bottom, top */
+} HtmlSvg;
+
+/* Text with <, &, quotes and control characters made harmless. */
+void html_escape(GString *out, const char *text);
+/* printf whose every %s is escaped by the caller where it is not ours; numbers with a point in every locale. */
+void html_number(GString *out, double value, int decimals);
+
+/* Opens a <figure> with a heading, a line of text under it and an SVG that may be zoomed. */
+void html_figure_begin(HtmlSvg *svg, const char *id, const char *heading, const char *caption, bool zoom);
+/* The legend, a colour and a label each, comes before the SVG. */
+void html_legend(GString *out, const char *const *colours, const char *const *labels, int count);
+void html_svg_begin(HtmlSvg *svg, const char *label, bool zoom);
+void html_figure_end(HtmlSvg *svg);
+
+double html_svg_x(const HtmlSvg *svg, double x);
+double html_svg_y(const HtmlSvg *svg, double y);
+
+/* Fills with a colour; `title` (may be NULL) is what the pointer reads. */
+void html_svg_rect(HtmlSvg *svg, double x, double y, double width, double height, const char *colour,
+                   const char *title);
+void html_svg_line(HtmlSvg *svg, double x0, double y0, double x1, double y1, const char *class);
+/* anchor: start, middle, end. */
+void html_svg_text(HtmlSvg *svg, double x, double y, const char *anchor, const char *class, const char *text);
+
+/* Ticks at round numbers with a grid line each; `unit` stands at the axis. */
+void html_svg_axis_x(HtmlSvg *svg, const char *unit);
+void html_svg_axis_y(HtmlSvg *svg, const char *unit);
+
+#endif

@@ -1,0 +1,162 @@
+"""Orrery: a clockwork model of a training cluster.
+
+    import orrery
+    report = orrery.run("scenarios/examples/gpt3-175b.json", parallel__tensor=4)
+    report.step_s, report.mfu, report.memory.verdict
+
+A scenario is a path or a dict with the keys of a scenario file. Fields are overridden by ``set={"parallel.tensor": 4}`` or
+by keywords with two underscores for the dot. What Orrery refuses is an `OrreryError` with its sentence.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ._answers import Answer, Plan, Report, Search
+from ._library import Handle, OrreryError, Progress, Scenario
+from ._library import version as _version
+
+__version__ = _version()
+__all__ = ["Answer", "OrreryError", "Plan", "Report", "Search", "campaign", "explain", "help", "list", "plan", "preset",
+           "run", "search", "sweep", "validate"]
+
+Sets = Optional[Mapping[str, Any]]
+
+
+def _sets(given: Sets, fields: Mapping[str, Any]) -> Dict[str, Any]:
+    sets = dict(given or {})
+    for key, value in fields.items():
+        if "__" not in key:
+            raise TypeError(f"unexpected keyword {key!r}; a field of the scenario has its section, as parallel__tensor")
+        sets[key.replace("__", ".")] = value
+    return sets
+
+
+class _Bar:
+    """tqdm where it is installed, nothing where it is not."""
+
+    def __init__(self, what: str, shown: bool) -> None:
+        self._bar: Any = None
+        if shown:
+            try:
+                from tqdm.auto import tqdm
+            except ImportError:
+                return
+            self._bar = tqdm(total=100, desc=what, unit="%", leave=False)
+
+    def __enter__(self) -> Optional[Progress]:
+        return self._tell if self._bar is not None else None
+
+    def __exit__(self, *_: Any) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def _tell(self, done_frac: float) -> None:
+        self._bar.update(max(round(100 * done_frac) - self._bar.n, 0))
+
+
+def run(scenario: Scenario, set: Sets = None, *, memory_reserve: Optional[str] = None, unfold: bool = False,
+        check: bool = False, **fields: Any) -> Report:
+    """Simulates one training step. `check` verifies the engine's invariants, `unfold` simulates every rank on its own."""
+    sets = _sets(set, fields)
+    with Handle(scenario, sets) as handle:
+        text = handle.ask("run", {"memory_reserve": memory_reserve, "unfold": unfold, "check": check})
+    return Report(json.loads(text), scenario, sets)
+
+
+def search(scenario: Scenario, set: Sets = None, *, top: Optional[int] = None, jobs: Optional[int] = None,
+           max_seconds: Optional[float] = None, exhaustive: bool = False, memory_reserve: Optional[str] = None,
+           progress: bool = False, **fields: Any) -> Search:
+    """The best configuration of every field that is "auto", with proof."""
+    with _Bar("searching", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
+        return Search(json.loads(handle.ask("search", {
+            "top": top, "jobs": jobs, "max_seconds": max_seconds, "exhaustive": exhaustive,
+            "memory_reserve": memory_reserve})))
+
+
+def plan(scenario: Scenario, set: Sets = None, *, deadline: Optional[str] = None, budget_usd: Optional[float] = None,
+         gpus: Optional[Sequence[int]] = None, batch_range: Optional[Tuple[int, int]] = None,
+         accelerators: Optional[Sequence[str]] = None, clusters: Optional[Sequence[str]] = None,
+         memory_reserve: Optional[str] = None, progress: bool = False, **fields: Any) -> Plan:
+    """How many GPUs a deadline ("30 days") or a budget needs; days, cost and energy of each number of GPUs."""
+    with _Bar("planning", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
+        return Plan(json.loads(handle.ask("plan", {
+            "deadline": deadline, "budget_usd": budget_usd, "gpus": None if gpus is None else builtins.list(gpus),
+            "batch_range": None if batch_range is None else builtins.list(batch_range),
+            "accelerators": None if accelerators is None else builtins.list(accelerators),
+            "clusters": None if clusters is None else builtins.list(clusters), "memory_reserve": memory_reserve})))
+
+
+def explain(scenario: Scenario, set: Sets = None, *, memory_reserve: Optional[str] = None, **fields: Any) -> Answer:
+    """What binds the step, and what single changes would bring, each simulated."""
+    with Handle(scenario, _sets(set, fields)) as handle:
+        return Answer(json.loads(handle.ask("explain", {"memory_reserve": memory_reserve})))
+
+
+def campaign(scenario: Scenario, set: Sets = None, *, replicas: Optional[int] = None, seed: Optional[int] = None,
+             days: Optional[float] = None, jobs: Optional[int] = None, **fields: Any) -> Answer:
+    """Weeks of training with failures, checkpoints and restarts."""
+    with Handle(scenario, _sets(set, fields)) as handle:
+        return Answer(json.loads(handle.ask("campaign", {"replicas": replicas, "seed": seed, "days": days, "jobs": jobs})))
+
+
+def validate(*paths: "str | os.PathLike[str]") -> Answer:
+    """Replays files of published measurements: predicted beside measured."""
+    with Handle() as handle:
+        return Answer(json.loads(handle.call("validate", json.dumps([os.fspath(path) for path in paths]))))
+
+
+def _sweep_row(scenario: Scenario, base: Mapping[str, Any], point: Mapping[str, Any]) -> Dict[str, Any]:
+    row = dict(point)
+    try:
+        report = run(scenario, {**base, **point})
+    except OrreryError as error:
+        return {**row, "error": str(error)}
+    for key in ("gpus", "fits", "step_s", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "hfu", "bubble_frac"):
+        row[key] = report[key]
+    row["peak_bytes"], row["verdict"] = report.memory.peak_bytes, report.memory.verdict
+    row.update({key: value for key, value in report.time.items()})
+    row["error"] = None
+    return row
+
+
+def sweep(scenario: Scenario, vary: Mapping[str, Iterable[Any]], set: Sets = None, *, jobs: Optional[int] = None,
+          progress: bool = False, **fields: Any) -> Any:
+    """Runs every combination of the values of `vary`, on all cores: a pandas.DataFrame where pandas is installed, else a
+    list of dicts. A combination that Orrery refuses is a row with its sentence in `error`."""
+    keys = builtins.list(vary)
+    points = [dict(zip(keys, values)) for values in itertools.product(*(builtins.list(vary[key]) for key in keys))]
+    base, rows = _sets(set, fields), []
+    with _Bar("sweeping", progress) as tell, ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        for done, row in enumerate(pool.map(lambda point: _sweep_row(scenario, base, point), points), 1):
+            rows.append(row)
+            if tell is not None:
+                tell(done / len(points))
+    try:
+        import pandas
+    except ImportError:
+        return rows
+    return pandas.DataFrame(rows)
+
+
+def list(kind: str) -> List[str]:
+    """Names of the presets: "models", "accelerators", "clusters", "frameworks", "faults", "storage", "examples" ..."""
+    with Handle() as handle:
+        return json.loads(handle.call("list", kind))
+
+
+def preset(kind: str, name: str) -> Dict[str, Any]:
+    """A preset as a dict; an example is a whole scenario."""
+    with Handle() as handle:
+        return json.loads(handle.call("preset", kind, name))
+
+
+def help(key: str) -> str:
+    """What a field of a scenario is: ``print(orrery.help("parallel.zero"))``."""
+    with Handle() as handle:
+        return handle.call("help", key)

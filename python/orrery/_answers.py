@@ -1,0 +1,136 @@
+"""Answers as mappings whose members are also attributes, and how a notebook shows them."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any, Dict, Iterator, List, Mapping, Optional
+
+from ._library import Handle, Scenario
+
+
+def _wrap(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Answer(value)
+    if isinstance(value, list):
+        return [_wrap(item) for item in value]
+    return value
+
+
+class Answer(Mapping[str, Any]):
+    """JSON of Orrery: ``answer["memory"]["peak_bytes"]`` and ``answer.memory.peak_bytes`` are one."""
+
+    def __init__(self, data: Dict[str, Any]) -> None:
+        self._data = data
+
+    def __getitem__(self, key: str) -> Any:
+        return _wrap(self._data[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("_"):
+            raise AttributeError(key)
+        try:
+            return self[key]
+        except KeyError:
+            raise AttributeError(f"no {key!r}; there are {', '.join(self._data)}") from None
+
+    def __dir__(self) -> List[str]:
+        return sorted(set(super().__dir__()) | {key for key in self._data if key.isidentifier()})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._data!r})"
+
+    def to_dict(self) -> Dict[str, Any]:
+        return self._data
+
+
+_STYLE = """<style>.orrery svg{max-width:100%;height:auto;font:12px sans-serif}.orrery text{fill:currentColor}
+.orrery .mb{font-size:11px}.orrery .light{fill:#fff}.orrery .idle{fill:#8883}.orrery .axis{stroke:currentColor}
+.orrery .grid{stroke:#8884}.orrery .limit{stroke:#d55e00;stroke-dasharray:7 5}.orrery .legend{display:flex;
+flex-wrap:wrap;gap:0 14px;list-style:none;padding:0}.orrery .legend svg{width:.8em;margin-right:.4em}
+.orrery .zoom{display:none}.orrery table td{text-align:left;padding:2px 12px 2px 0}</style>"""
+
+
+class Report(Answer):
+    """What `run` found."""
+
+    def __init__(self, data: Dict[str, Any], scenario: Scenario, sets: Mapping[str, Any]) -> None:
+        super().__init__(data)
+        self._scenario, self._sets = scenario, dict(sets)
+
+    def __repr__(self) -> str:
+        fits = "fits" if self["fits"] else "does not fit"
+        return (f"<Report {self['scenario']!r}: step {self['step_s']:.6g} s, MFU {100 * self['mfu']:.1f} %, "
+                f"{self['gpus']} GPUs, {fits}>")
+
+    def timeline(self, width: int = 100) -> str:
+        """The pipeline of the step in characters."""
+        with Handle(self._scenario, self._sets) as handle:
+            return handle.call("timeline", width)
+
+    def csv(self, figure: str) -> str:
+        """The numbers of a figure: "pipeline", "memory", "stages" or "waterfall"."""
+        with Handle(self._scenario, self._sets) as handle:
+            return handle.call("csv", figure)
+
+    def page(self, search: bool = False, max_seconds: Optional[float] = None) -> str:
+        """One HTML page to show; with `search` also what else could be run."""
+        with Handle(self._scenario, self._sets) as handle:
+            return handle.ask("page", {"search": search, "max_seconds": max_seconds})
+
+    def figure(self, name: str = "pipeline") -> str:
+        """One figure of the page as HTML with SVG: pipeline, memory, stages, waterfall, split."""
+        found = re.search(rf'<figure id="{re.escape(name)}">.*?</figure>', self.page(), re.DOTALL)
+        if found is None:
+            raise KeyError(f"no figure {name!r}; there are pipeline, memory, stages, waterfall, split")
+        return f'{_STYLE}<div class="orrery">{found.group(0)}</div>'
+
+    def _repr_html_(self) -> str:
+        memory, gib = self["memory"], 2.0 ** 30
+        rows = [("step", f"{self['step_s']:.4g} s"), ("MFU", f"{100 * self['mfu']:.1f} %"),
+                ("tokens/s", f"{self['tokens_per_s']:,.0f}"), ("GPUs", f"{self['gpus']:,}"),
+                ("memory", f"{memory['verdict']}: {memory['needed_bytes'] / gib:.1f} of "
+                           f"{memory['capacity_bytes'] / gib:.1f} GiB")]
+        table = "".join(f"<tr><td>{label}</td><td>{html.escape(text)}</td></tr>" for label, text in rows)
+        return (f'{_STYLE}<div class="orrery"><b>{html.escape(str(self["scenario"]))}</b><table>{table}</table></div>'
+                f'{self.figure("pipeline")}')
+
+
+class Search(Answer):
+    """What `search` found: `best`, fastest first; `pareto`; `nearest_misses`; `proved` and `gap_frac`."""
+
+    def scenario(self, index: int = 0) -> Dict[str, Any]:
+        """What "auto" became in the index-th best, as {"training": ..., "parallel": ..., "execution": ...}."""
+        best = self._data["best"][index]
+        return {key: best[key] for key in ("training", "parallel", "execution") if key in best}
+
+    def to_frame(self) -> Any:
+        """The best as a pandas.DataFrame, a row a configuration."""
+        import pandas
+
+        rows = []
+        for best in self._data["best"]:
+            row = {f"{part}.{key}": value for part in ("training", "parallel", "execution")
+                   for key, value in best.get(part, {}).items()}
+            report = best["report"]
+            row.update({key: report[key] for key in ("step_s", "mfu", "tokens_per_s", "bubble_frac", "fits")
+                        if key in report})
+            rows.append(row)
+        return pandas.DataFrame(rows)
+
+
+class Plan(Answer):
+    """What `plan` found: `rows`, one a number of GPUs, each with the scenario that runs it."""
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas.DataFrame, without their scenarios."""
+        import pandas
+
+        return pandas.DataFrame([{key: value for key, value in row.items() if not isinstance(value, (dict, list))}
+                                 for row in self._data["rows"]])

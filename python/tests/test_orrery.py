@@ -1,0 +1,158 @@
+"""The package as users have it: installed, with its library and presets inside."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import orrery
+
+
+@pytest.fixture(scope="module")
+def gpt3():
+    scenario = orrery.preset("examples", "gpt3-175b")
+    scenario["parallel"].pop("data")  # follows from the number of GPUs
+    return scenario
+
+
+def test_run(gpt3):
+    report = orrery.run(gpt3)
+    assert report.gpus == 1024 and report.fits is True
+    assert 10 < report.step_s < 40 and 0.3 < report["mfu"] < 0.7
+    assert sum(report.time.values()) == pytest.approx(report.step_s, rel=1e-9)
+    assert "GPT-3" in repr(report) and set(report) == set(report.to_dict())
+    with pytest.raises(AttributeError, match="no 'steps'"):
+        report.steps
+
+
+def test_fields_and_sets_are_one(gpt3):
+    assert orrery.run(gpt3, parallel__tensor=4).step_s == orrery.run(gpt3, {"parallel.tensor": 4}).step_s
+    assert orrery.run(gpt3, parallel__tensor=4).step_s != orrery.run(gpt3).step_s
+    with pytest.raises(TypeError, match="parallel__tensor"):
+        orrery.run(gpt3, tensor=4)
+
+
+def test_invariants_hold(gpt3):
+    assert orrery.run(gpt3, check=True, unfold=True).step_s == orrery.run(gpt3).step_s
+
+
+@pytest.mark.parametrize("change, sentence", [
+    ({"parallel.tensor": 7}, "tensor"),
+    ({"parallel.tensorr": 8}, "did you mean"),
+    ({"training.micro_batch": "many"}, "micro_batch"),
+    ({"model": "gpt-none"}, "gpt-none"),
+])
+def test_sentences(gpt3, change, sentence):
+    with pytest.raises(orrery.OrreryError, match=sentence):
+        orrery.run(gpt3, change)
+
+
+def test_refused_options(gpt3):
+    with pytest.raises(orrery.OrreryError, match="memory-reserve|reserve"):
+        orrery.run(gpt3, memory_reserve="much")
+    with pytest.raises(orrery.OrreryError, match="auto"):
+        orrery.search(gpt3)
+    with pytest.raises(orrery.OrreryError, match="top"):
+        orrery.search(gpt3, training__micro_batch="auto", top=0)
+    with pytest.raises(orrery.OrreryError, match="unit"):
+        orrery.plan(gpt3, deadline="30")
+    with pytest.raises(orrery.OrreryError, match="no presets of kind"):
+        orrery.list("planets")
+    with pytest.raises(orrery.OrreryError, match="did you mean"):
+        orrery.preset("models", "gpt3-175")
+    with pytest.raises(orrery.OrreryError, match="no_such"):
+        orrery.run("no_such.json")
+    with pytest.raises(orrery.OrreryError):
+        orrery.run({"model": float("nan")})
+
+
+def test_search(gpt3):
+    found = orrery.search(gpt3, training__micro_batch="auto", parallel__virtual_stages="auto", top=3)
+    assert found.proved and len(found.best) == 3
+    winner = dict(gpt3)
+    for part, values in found.scenario().items():
+        winner[part] = {**winner.get(part, {}), **values}
+    assert orrery.run(winner).step_s == pytest.approx(found.best[0].report.step_s, abs=1e-12)
+
+
+def test_progress_and_stop(gpt3):
+    seen = []
+    from orrery._library import Handle
+    with Handle(gpt3, {"parallel.tensor": "auto", "parallel.pipeline": "auto", "training.micro_batch": "auto"},
+                seen.append) as handle:
+        handle.ask("search", {})
+    assert seen and all(0 <= share <= 1 for share in seen)
+
+    def fail(_):
+        raise KeyboardInterrupt
+    with Handle(gpt3, {"parallel.tensor": "auto", "training.micro_batch": "auto"}, fail) as handle:
+        with pytest.raises(KeyboardInterrupt):
+            handle.ask("search", {})
+
+
+def test_plan(gpt3):
+    plan = orrery.plan(gpt3, deadline="40 days")
+    assert any(row["gpus"] == 1024 for row in plan.rows)
+    assert len(orrery.plan(gpt3, gpus=[512, 1024], clusters=["dgx-a100-80gb", "dgx-h100"]).rows) >= 4
+
+
+def test_sweep(gpt3):
+    pandas = pytest.importorskip("pandas")
+    frame = orrery.sweep(gpt3, {"training.micro_batch": [1, 2, 3], "parallel.tensor": [4, 8]})
+    assert isinstance(frame, pandas.DataFrame) and len(frame) == 6
+    refused = frame[frame["training.micro_batch"] == 3]
+    assert refused["error"].notna().any() or refused["step_s"].notna().all()
+    assert frame[frame["training.micro_batch"] == 1]["step_s"].notna().all()
+
+
+def test_threads_say_the_same(gpt3):
+    from orrery._library import Handle
+
+    def text(tensor):
+        with Handle(gpt3, {"parallel.tensor": tensor}) as handle:
+            return handle.ask("run", {})
+    alone = {tensor: text(tensor) for tensor in (1, 2, 4, 8)}
+    with ThreadPoolExecutor(8) as pool:
+        for tensor, together in zip([1, 2, 4, 8] * 8, pool.map(text, [1, 2, 4, 8] * 8)):
+            assert together == alone[tensor]
+
+
+def test_pictures(gpt3):
+    report = orrery.run(gpt3)
+    shown = report._repr_html_()
+    assert "<svg" in shown and "http" not in report.figure("waterfall")
+    assert report.page().startswith("<!DOCTYPE html>")
+    assert report.csv("pipeline").startswith("rank,band,start,end,kind")
+    assert max(len(line) for line in report.timeline(80).splitlines()) <= 100
+    with pytest.raises(KeyError, match="pipeline"):
+        report.figure("moon")
+
+
+def test_presets():
+    assert "gpt3-175b" in orrery.list("models") and "h100-sxm5-80gb" in orrery.list("accelerators")
+    assert orrery.preset("accelerators", "h100-sxm5-80gb")["memory_bytes"]
+    assert "zero" in orrery.help("parallel.zero").lower()
+    assert orrery.__version__ == "0.1.0"
+
+
+def test_explain_and_campaign(gpt3):
+    assert orrery.explain(gpt3).changes
+    assert orrery.campaign(gpt3, {"faults": "llama3-2024", "storage": "tectonic"}, replicas=50).replicas == 50
+
+
+def test_nothing_is_printed(gpt3):
+    code = f"import json, orrery; orrery.run(json.loads({json.dumps(json.dumps(gpt3))}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout == b"" and done.stderr == b""
+
+
+def test_memory_stays(gpt3):
+    resource = pytest.importorskip("resource")
+    for _ in range(50):
+        orrery.run(gpt3)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(300):
+        orrery.run(gpt3)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4096  # KiB

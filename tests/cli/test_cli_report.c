@@ -1,0 +1,234 @@
+/* tests/cli/test_cli_report.c - `orrery report`: the page needs nothing beside it, holds every figure, says what `run` says, and
+ * shows no text of the user's as markup. Where there is a Chromium, that loads it at two widths. Also `run --timeline`.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "tests/cli/runner.h"
+
+static char *page(const char *const *more)
+{
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    g_ptr_array_add(words, (void *)(gsize) "report");
+    for (; *more != NULL; more++)
+        g_ptr_array_add(words, (void *)(gsize)*more);
+    g_ptr_array_add(words, (void *)(gsize) "--output");
+    g_ptr_array_add(words, (void *)(gsize) "-");
+    g_ptr_array_add(words, NULL);
+    CliRun run = cli_run(NULL, (const char *const *)words->pdata);
+    cli_assert_done(&run, "report");
+    char *text = g_strdup(run.out);
+    cli_run_clear(&run);
+    return text;
+}
+
+static int count(const char *text, const char *what)
+{
+    int found = 0;
+    for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what))
+        found++;
+    return found;
+}
+
+static void assert_whole(const char *html)
+{
+    static const char *const tags[] = {"figure",  "svg", "table",  "div",  "ul",
+                                       "details", "p",   "script", "style"};
+    static const char *const outside[] = {"src=",    "href=\"http", "url(",
+                                          "@import", "fetch(",      "XMLHttpRequest"};
+    for (gsize i = 0; i < G_N_ELEMENTS(tags); i++) {
+        g_autofree char *open = g_strdup_printf("<%s>", tags[i]), *with = g_strdup_printf("<%s ", tags[i]);
+        g_autofree char *close = g_strdup_printf("</%s>", tags[i]);
+        g_assert_cmpint(count(html, open) + count(html, with), ==, count(html, close));
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(outside); i++)
+        g_assert_null(strstr(html, outside[i]));
+    g_assert_false(g_regex_match_simple("[^a-z](nan|inf)[^a-z]", html, 0, 0));
+    g_assert_true(g_utf8_validate(html, -1, NULL));
+}
+
+static void test_figures(void)
+{
+    static const char *const names[] = {"gpt3-175b", "deepseek-v3-pair", "llama3-405b-16k"};
+    static const char *const figures[] = {"split",  "waterfall", "pipeline", "memory",
+                                          "stages", "heatmap",   "front"};
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *file = g_strdup_printf("scenarios/examples/%s.json", names[i]),
+                        *path = cli_source(file);
+        g_autofree char *html = page(CLI_WORDS(path, "--max-seconds", "2"));
+        assert_whole(html);
+        for (gsize figure = 0; figure < G_N_ELEMENTS(figures); figure++) {
+            g_autofree char *id = g_strdup_printf("<figure id=\"%s\">", figures[figure]);
+            g_assert_cmpint(count(html, id), ==, 1);
+        }
+    }
+}
+
+/* Numbers of the page are those of `run`. */
+static void test_same_numbers(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    g_autofree char *html = page(CLI_WORDS(path, "--no-search"));
+    CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--format", "json"));
+    cli_assert_done(&run, "run");
+    OrrJsonDoc *doc = orr_json_parse(run.out, run.out_length, "run", NULL);
+    const OrrJson *root = orr_json_root(doc);
+    g_autofree char *mfu = g_strdup_printf("MFU %.1f %%", orr_json_number_of(root, "mfu", NAN) * 100);
+    g_autofree char *step = g_strdup_printf("takes %.2f s a step", orr_json_number_of(root, "step_s", NAN));
+    g_assert_nonnull(strstr(html, mfu));
+    g_assert_nonnull(strstr(html, step));
+    orr_json_free(doc);
+    cli_run_clear(&run);
+    g_assert_null(strstr(html, "id=\"heatmap\""));
+    g_autofree char *again = page(CLI_WORDS(path, "--no-search"));
+    g_assert_cmpstr(html, ==, again);
+}
+
+static void test_side_by_side(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    g_autofree char *other = cli_source("scenarios/examples/gpt3-175b-interleaved.json");
+    g_autofree char *html = page(CLI_WORDS(path, "--no-search", "--compare", other));
+    assert_whole(html);
+    g_assert_nonnull(strstr(html, "Side by side"));
+    g_assert_nonnull(strstr(html, "<code>parallel.virtual_stages</code>"));
+}
+
+static void test_hostile_name(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    g_autofree char *html =
+        page(CLI_WORDS(path, "--no-search", "--set", "name=</title><script>alert(1)</script>&\"x"));
+    g_assert_null(strstr(html, "<script>alert"));
+    g_assert_nonnull(strstr(html, "&lt;script&gt;alert(1)"));
+}
+
+/* Lists of layers, offloading, and what does not fit are shown too. */
+static void test_others(void)
+{
+    static const char *const names[] = {"alexnet_2gpu", "ps_bytescheduler_3layer", "superoffload_gh200",
+                                        "gptxl_titan_oom", "zero_infinity_1t_512"};
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *file = g_strdup_printf("scenarios/examples/%s.json", names[i]),
+                        *path = cli_source(file);
+        g_autofree char *html = page(CLI_WORDS(path, "--max-seconds", "1"));
+        assert_whole(html);
+        g_assert_nonnull(strstr(html, "<figure id=\"pipeline\">"));
+    }
+}
+
+/* 64 stages of many passes, in at most 2 MB. */
+static void test_size(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    g_autofree char *html =
+        page(CLI_WORDS(path, "--no-search", "--set", "cluster.nodes=512", "--set", "parallel.pipeline=64",
+                       "--set", "parallel.data=8", "--set", "model.layers=128", "--set", "parallel.tensor=8",
+                       "--set", "training.global_batch=8192"));
+    assert_whole(html);
+    g_assert_cmpuint(strlen(html), <=, 2000000);
+}
+
+static void test_refused(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/gpt3-175b.json");
+    CliRun run = cli_run(NULL, CLI_WORDS("report", path, "--max-seconds", "soon"));
+    cli_assert_refused(&run, "seconds", "--max-seconds");
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("report", path, "--no-search", "--output", "/no/such/folder/x.html"));
+    cli_assert_refused(&run, "output", "/no/such/folder");
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("report", path, "--no-search", "--compare", "none-such.json"));
+    cli_assert_refused(&run, "compare", "none-such.json");
+    cli_run_clear(&run);
+}
+
+/* The scripts ran (the buttons show) and said nothing on the console. */
+static void test_in_chromium(void)
+{
+    static const char *const widths[] = {"--window-size=1280,900", "--window-size=390,844"};
+    g_autofree char *browser = g_find_program_in_path("chromium");
+    if (browser == NULL) {
+        g_test_skip("no chromium in PATH");
+        return;
+    }
+    char *folder = cli_scratch_new();
+    g_autofree char *file = g_build_filename(folder, "page.html", NULL);
+    g_autofree char *path = cli_source("scenarios/examples/deepseek-v3-pair.json");
+    g_autofree char *html = page(CLI_WORDS(path, "--max-seconds", "2")),
+                    *url = g_strconcat("file://", file, NULL);
+    g_autofree char *profile = g_strconcat("--user-data-dir=", folder, "/chromium", NULL);
+    g_assert_true(g_file_set_contents(file, html, -1, NULL));
+    for (gsize i = 0; i < G_N_ELEMENTS(widths); i++) {
+        const char *argv[] = {browser,
+                              "--headless",
+                              "--no-sandbox",
+                              "--disable-gpu",
+                              "--enable-logging=stderr",
+                              profile,
+                              widths[i],
+                              "--dump-dom",
+                              url,
+                              NULL};
+        g_autofree char *dom = NULL, *said = NULL;
+        if (!g_spawn_sync(NULL, (char **)(void *)argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &dom, &said, NULL,
+                          NULL) ||
+            strstr(dom, "</html>") == NULL) {
+            g_test_skip("chromium does not run here");
+            break;
+        }
+        g_assert_null(strstr(said, "CONSOLE"));
+        g_assert_cmpint(count(dom, "<p class=\"zoom\">"), ==, 2); /* no longer hidden */
+        g_assert_cmpint(count(dom, "<figure "), ==, 7);
+    }
+    cli_scratch_free(folder);
+}
+
+/* The timeline in characters: as wide as asked, painted only where colours are wanted, every pass of a roomy step numbered. */
+static void test_timeline(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/deepseek-v3-pair.json");
+    for (int width = 60; width <= 140; width += 40) {
+        g_autofree char *columns = g_strdup_printf("%d", width);
+        g_setenv("COLUMNS", columns, TRUE);
+        CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--timeline"));
+        cli_assert_done(&run, "timeline");
+        const char *at = strstr(run.out, "The step, a row a pipeline rank");
+        g_assert_nonnull(at);
+        g_assert_null(strchr(run.out, '\033'));
+        g_auto(GStrv) lines = g_strsplit(at, "\n", -1);
+        for (int i = 1; i <= 9; i++)
+            g_assert_cmpint((int)g_utf8_strlen(lines[i], -1), ==, width);
+        cli_run_clear(&run);
+    }
+    g_setenv("CLICOLOR_FORCE", "1", TRUE);
+    CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--timeline"));
+    g_assert_nonnull(strstr(run.out, "\033[48;5;25m"));
+    cli_run_clear(&run);
+    g_setenv("NO_COLOR", "1", TRUE);
+    run = cli_run(NULL, CLI_WORDS("run", path, "--timeline"));
+    g_assert_null(strchr(run.out, '\033'));
+    cli_run_clear(&run);
+    g_unsetenv("NO_COLOR");
+    g_unsetenv("CLICOLOR_FORCE");
+    g_unsetenv("COLUMNS");
+    run = cli_run(NULL, CLI_WORDS("run", path, "--timeline", "--format", "json"));
+    cli_assert_refused(&run, "json", "--timeline");
+    cli_run_clear(&run);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/report/figures", test_figures);
+    g_test_add_func("/report/same-numbers", test_same_numbers);
+    g_test_add_func("/report/side-by-side", test_side_by_side);
+    g_test_add_func("/report/hostile-name", test_hostile_name);
+    g_test_add_func("/report/others", test_others);
+    g_test_add_func("/report/size", test_size);
+    g_test_add_func("/report/refused", test_refused);
+    g_test_add_func("/timeline", test_timeline);
+    g_test_add_func("/report/in-chromium", test_in_chromium);
+    return g_test_run();
+}
