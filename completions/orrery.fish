@@ -102,6 +102,7 @@ complete -c orrery -n '__fish_seen_subcommand_from compare' -l output -r -d 'wri
 complete -c orrery -n '__fish_seen_subcommand_from compare' -l quiet -d 'no notes on standard error'
 complete -c orrery -n '__fish_seen_subcommand_from compare' -l help -d 'show this help'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l vary -x -d 'also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)'
+complete -c orrery -n '__fish_seen_subcommand_from plot' -l what -x -d 'these pictures only: pipeline, memory, waterfall, or utilisation (how busy GPU, copies and host are)'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l svg -d 'SVG instead of PNG'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from plot' -l format -xa 'text json csv' -d 'text (default), json or csv'

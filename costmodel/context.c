@@ -249,7 +249,7 @@ double cost_context_keys(const CostShape *shape, const CostPairs *pairs)
     const SpecContextMode mode = shape->spec->parallel.context_mode;
     const CostContextPlan plan = cost_context_plan(shape);
     if (shape->context < 2 || mode == SPEC_CONTEXT_ALLGATHER) {
-        return shape->sequence;
+        return shape->keys;
     }
     const Steps rest = rest_of_ring(shape, &plan, pairs);
     return plan.q_tokens + rest.count * rest.keys;

@@ -46,6 +46,11 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->tensor = parallel->tensor;
     shape->context = parallel->context;
     shape->tokens = shape->batch * shape->sequence / shape->context;
+    shape->keys = shape->sequence;
+    shape->key_tokens = shape->tokens;
+    shape->causal = model->causal;
+    shape->position_bias =
+        model->position == SPEC_POSITION_ALIBI || model->position == SPEC_POSITION_RELATIVE;
     /* on a grid activations lie in blocks over all ranks */
     const bool in_blocks = parallel->sequence_parallel == 1 || parallel->tensor_scheme != SPEC_TENSOR_1D;
     shape->sequence_parallel = in_blocks && parallel->tensor > 1;

@@ -96,15 +96,16 @@ double cost_head_stranded_bytes(const CostShape *shape)
 static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *ops)
 {
     const double elements = shape->part_tokens * shape->hidden, logits = rank_logits(shape);
-    const bool upcasts = shape->spec->execution.framework.kernels.norm_upcasts_fp32;
+    const bool normed = !shape->spec->model.no_final_norm,
+               upcasts = normed && shape->spec->execution.framework.kernels.norm_upcasts_fp32;
     const LogitBytes each = logit_bytes(shape->spec);
     const int loss = ops->count - 1;
     ops->op[loss].temp_bytes = logits * (pass == COST_FORWARD ? each.forward_temp : each.backward_temp);
     if (pass != COST_FORWARD) {
         return;
     }
-    cost_keep(ops,
-              (CostTensor){"head residual", elements * shape->element_bytes, .written_by = COST_OUTSIDE});
+    cost_keep(ops, (CostTensor){"head residual", normed ? elements * shape->element_bytes : 0,
+                                .written_by = COST_OUTSIDE});
     cost_keep(ops, (CostTensor){"norm in fp32", upcasts ? 4 * elements : 0, .weight_grad = true});
     cost_keep(ops, (CostTensor){"head input", cost_kept_input_bytes(shape, shape->element_bytes),
                                 .kept_by = gemm, .weight_grad = true});
@@ -118,7 +119,9 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     const SpecLoss loss = shape->spec->execution.framework.loss.kernel;
     const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED;
     const CostModule module = COST_MODULE_HEAD;
-    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    if (!model->no_final_norm) {
+        cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    }
     const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,
                                       vocab, shape->activation_dtype);
     cost_push_tensor_in(shape, ops, pass, module, gemm);

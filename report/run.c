@@ -164,11 +164,16 @@ static bool possible(const Report *report, GError **error)
 }
 
 /* That a level does not fit is a result: the check of capacities is for those that do. */
-static bool check(const Report *report, GError **error)
+static bool check(const Report *report, OrrArena *arena, GError **error)
 {
     SimProgram program = report->program;
     if (report->offload.on && !(report->offload.host_fits && report->offload.nvme_fits)) {
-        program.tier_count = 0;
+        SimTier *tiers = ORR_ARENA_NEW(arena, SimTier, program.tier_count);
+        for (int i = 0; i < program.tier_count; i++) {
+            tiers[i] = program.tiers[i];
+            tiers[i].capacity_bytes = 0;
+        }
+        program.tiers = tiers;
     }
     return sim_run_check(&program, &report->result, error);
 }
@@ -198,7 +203,7 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     fill_time(&report);
     fill_memory(&report.plan, arena, &report);
     report_offload_fill(&report.plan, &report);
-    if (options->check && !report.network.on && !check(&report, error)) {
+    if (options->check && !report.network.on && !check(&report, arena, error)) {
         return false;
     }
     fill_rates(arena, &report);

@@ -296,7 +296,8 @@ static void append_misses(GString *out, const SearchResult *result)
     g_string_append(out, "\nNearest configurations that would not be slower and do not fit\n");
     for (guint i = 0; i < result->misses->len; i++) {
         const SearchRun *run = &g_array_index(result->misses, SearchRun, i);
-        const bool edge = !run->short_of_host && spec->search.reserve_memory_bytes > 0 &&
+        const bool edge = !run->short_of_host && !run->short_of_tier &&
+                          spec->search.reserve_memory_bytes > 0 &&
                           run->reserved_bytes <= spec->cluster.accelerator.memory_bytes;
         append_point(out, "    ", result, run);
         g_autofree char *line =

@@ -128,10 +128,12 @@ static bool complete_list(const Completion *completion, SpecModel *model)
         return fail(completion,
                     "model.layers: a list with hidden, heads or vocab, which are a transformer's; "
                     "give layers as a number, or leave them out");
-    if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0 || model->mtp_layers > 0)
-        return fail(completion,
-                    "model.layers: a list with moe, mla or mtp_layers, which are a transformer's; "
-                    "leave them out");
+    if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0 || model->mtp_layers > 0 ||
+        model->encoder_layers > 0)
+        return fail(
+            completion,
+            "model.layers: a list with moe, mla, mtp_layers or encoder_layers, which are a transformer's; "
+            "leave them out");
     model->hidden = model->heads = model->kv_heads = model->head_dim = model->ffn_hidden = model->vocab = 1;
     model->max_positions = 1;
     model->dropout_frac = 0;
@@ -144,13 +146,29 @@ static bool complete_list(const Completion *completion, SpecModel *model)
     return true;
 }
 
+/* Decoders are counted by `layers` of the file; the model's are both stacks. */
+static bool complete_encoder(const Completion *completion, SpecModel *model)
+{
+    if (model->encoder_layers == 0)
+        return true;
+    if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0 || model->mtp_layers > 0 ||
+        model->attention_window_tokens > 0)
+        return fail(
+            completion,
+            "model.encoder_layers: %d with moe, mla, mtp_layers or attention_window_tokens, which are "
+            "not simulated beside an encoder; leave these out",
+            model->encoder_layers);
+    model->layers = model->decoder_layers + model->encoder_layers;
+    return true;
+}
+
 bool spec_complete_model(SpecModel *model, int sequence_length, double dropout_frac, const char *where,
                          GPtrArray *notes, GError **error)
 {
     const Completion completion = {where, notes, error};
     if (model->list.text != NULL)
         return complete_list(&completion, model);
-    if (!has_shape(&completion, model))
+    if (!has_shape(&completion, model) || !complete_encoder(&completion, model))
         return false;
     set_int(&completion, "model.kv_heads", &model->kv_heads, model->heads);
     if (model->head_dim == SPEC_UNSET && model->hidden % model->heads != 0)
@@ -361,7 +379,18 @@ static void complete_execution(const Completion *completion, Spec *spec)
 bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError **error)
 {
     const Completion completion = {where, notes, error};
-    if (!spec_complete_model(&spec->model, spec->training.sequence_length,
+    int *encoder = &spec->training.encoder_sequence_length;
+    if (spec->model.encoder_layers > 0)
+        set_int(&completion, "training.encoder_sequence_length", encoder, spec->training.sequence_length);
+    else if (*encoder > 0)
+        return fail(
+            &completion,
+            "training.encoder_sequence_length: %d, but the model has no encoder; leave it out, or give "
+            "model.encoder_layers",
+            *encoder);
+    else
+        *encoder = 0;
+    if (!spec_complete_model(&spec->model, MAX(spec->training.sequence_length, *encoder),
                              spec->execution.framework.defaults.dropout_frac, where, notes, error))
         return false;
     if (!complete_cluster(&completion, &spec->cluster))

@@ -105,6 +105,10 @@ static const SpecField data_parallel_fields[] = {
         SpecRecipeDataParallel, cuts_layers,
         "A bucket holds tensors, not layers: gradients of a layer that is larger than a bucket go in several "
         "reductions."),
+    FLAG(SpecRecipeDataParallel, initial_broadcast,
+         "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
+         "report "
+         "says how long that takes, no step does."),
     FLAG(SpecRecipeDataParallel, reduces_at_end,
          "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reduce_scatter, "true", 0,

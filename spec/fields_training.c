@@ -153,7 +153,10 @@ static bool read_router(SpecReadContext *context, const OrrJson *node, void *tar
     "{\"enum\":[\"fp32\",\"tf32\",\"fp16\",\"bf16\",\"fp8\",\"fp4\",\"framework\",\"auto\"]}"
 
 static const SpecField training_fields[] = {
-    SPEC_F_INT(SpecTraining, sequence_length, 1, 1e9, NULL, SPEC_FIELD_REQUIRED, "Tokens of one sequence."),
+    SPEC_F_INT(SpecTraining, sequence_length, 1, 1e9, NULL, SPEC_FIELD_REQUIRED,
+               "Tokens of one sequence; of a model with an encoder, of the decoder's."),
+    SPEC_F_INT(SpecTraining, encoder_sequence_length, 1, 1e9, NULL, SPEC_FIELD_DERIVED,
+               "Tokens of one sequence of the encoder; default sequence_length."),
     SPEC_F_INT(SpecTraining, global_batch, 1, 1e9, NULL, SPEC_FIELD_REQUIRED,
                "Sequences of one optimizer step, over all GPUs."),
     SPEC_F_INT(SpecTraining, micro_batch, 1, 1e6, "1", SPEC_FIELD_AUTO,

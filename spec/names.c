@@ -12,7 +12,7 @@
 WORDS(tuner, "a tuner of NCCL", "nccl", "aws-p5");
 WORDS(norm, "a normalisation", "layernorm", "rmsnorm", "none");
 WORDS(biases, "a choice of biases", "none", "all", "mlp", "qkv");
-WORDS(position, "a position encoding", "learned", "rope", "alibi", "none");
+WORDS(position, "a position encoding", "learned", "rope", "alibi", "relative", "none");
 WORDS(dtype, "a number format", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "int4");
 WORDS(precision, "a precision", "fp32", "tf32", "fp16", "bf16", "fp8", "fp8-cs", "fp8-tensorwise",
       "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4", "int8", "int4");
