@@ -314,7 +314,6 @@ static double launch_s(const CostShape *shape, CostPass pass)
 {
     const SpecExecution *execution = &shape->spec->execution;
     return execution->framework.host.kernel_host_s *
-           (execution->compiled ? execution->framework.kernels.compiled_kernel_frac : 1) *
            (pass != COST_FORWARD ? execution->framework.host.backward_host_frac : 1) * slowest_host(shape);
 }
 

@@ -311,7 +311,7 @@ static void by_element(const Spec *spec, const CostOp *op)
     other.cluster.accelerator.memory_bytes_per_s = 8e12;
     other.cluster.accelerator.sm_count = 148;
     cost_shape_init(&shape, &other);
-    const double elements = op->u.memory.elements, empty_s = 2 * 3e-6;
+    const double elements = op->u.memory.addressed, empty_s = 2 * 3e-6;
     CLOSE(cost_op_s(&shape, op), empty_s + cost_moved_bytes(op) / (8e12 * 0.85), 1e-12);
     other.execution.framework.kernels.sm_elements_per_s = 2.5e9;
     CLOSE(cost_op_s(&shape, op), empty_s + elements / (148 * 2.5e9), 1e-12);
