@@ -29,7 +29,7 @@ static void fill_parts(const Campaign *campaign, bool lived, ReportEffective *ef
         [REPORT_LIFE_RESTARTS] = lived ? campaign->restart_s : means->restart_s,
         [REPORT_LIFE_LOADING] = lived ? campaign->loading_s : means->loading_s,
         [REPORT_LIFE_DEGRADED] = lived ? campaign->degraded_s : 0,
-        [REPORT_LIFE_WAITING] = lived ? campaign->waiting_s : 0};
+        [REPORT_LIFE_WAITING] = lived ? campaign->waiting_s : means->waiting_s};
     effective->days = 0;
     for (int part = 0; part < REPORT_LIFE_COUNT; part++) {
         days[part] = seconds[part] / DAY_S;

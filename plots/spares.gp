@@ -17,9 +17,7 @@ stats data using 3 name 'days' nooutput
 # Without spares it may take many times as long: the scale is of ratios.
 set logscale y 10
 set yrange [ideal / 1.1:days_max * 1.2]
-set ytics add (ideal)
-set format y '%.0f'
-set mytics 10
+set ytics (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 2000, 3000, 5000, 10000)
 set autoscale xfix
 plot data using 'spares':'days_p90' with linespoints pt 6 ps 1.1 lw 2 dt 2 lc rgb '#D55E00' title 'nine of ten campaigns end by', \
      data using 'spares':'days' with linespoints pt 7 ps 1.1 lw 2 lc rgb '#0072B2' title 'mean', \

@@ -19,7 +19,7 @@ static const struct {
     [REPORT_LIFE_RESTARTS] = {"restarts_days", "restarts"},
     [REPORT_LIFE_LOADING] = {"loading_days", "loading checkpoints"},
     [REPORT_LIFE_DEGRADED] = {"degraded_days", "on fewer nodes"},
-    [REPORT_LIFE_WAITING] = {"waiting_days", "waiting for spare nodes"},
+    [REPORT_LIFE_WAITING] = {"waiting_days", "waiting for nodes or people"},
 };
 
 const char *report_life_key(ReportLife part)
