@@ -4,12 +4,16 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/plot_fabric.h"
 #include "api/simulate.h"
 #include "api/vary.h"
 #include "plots/plots.h"
 
 typedef struct PlotArgs {
-    CliArgs common;
+    union {
+        CliArgs common;
+        CollectiveArgs machine; /* of the pictures of a fabric */
+    };
     char *vary, *what;
     gboolean svg;
 } PlotArgs;
@@ -17,6 +21,8 @@ typedef struct PlotArgs {
 /* "gpt3-175b-plots" for scenarios/examples/gpt3-175b.json. */
 static char *default_folder(const char *scenario)
 {
+    if (scenario == NULL)
+        return g_strdup("fabric-plots");
     g_autofree char *name = g_path_get_basename(scenario);
     if (g_str_has_suffix(name, ".json"))
         name[strlen(name) - strlen(".json")] = '\0';
@@ -26,11 +32,11 @@ static char *default_folder(const char *scenario)
 static const struct {
     const char *name;
     bool (*draw)(const Report *report, const PlotTarget *target, GError **error);
+    bool (*draw_fabric)(const CollectiveArgs *args, const PlotTarget *target, GError **error);
     bool usual; /* drawn unless --what names others */
-} pictures[] = {{"pipeline", plot_pipeline, true},
-                {"memory", plot_memory, true},
-                {"waterfall", plot_waterfall, true},
-                {"utilisation", plot_utilisation, false}};
+} pictures[] = {{"pipeline", plot_pipeline, NULL, true},      {"memory", plot_memory, NULL, true},
+                {"waterfall", plot_waterfall, NULL, true},    {"utilisation", plot_utilisation, NULL, false},
+                {"topology", NULL, cli_plot_topology, false}, {"busbw", NULL, cli_plot_busbw, false}};
 
 /* Bits of `pictures`. */
 static bool read_what(const char *what, unsigned *ret_bits, GError **error)
@@ -44,10 +50,10 @@ static bool read_what(const char *what, unsigned *ret_bits, GError **error)
         while (i < G_N_ELEMENTS(pictures) && strcmp(pictures[i].name, names[n]) != 0)
             i++;
         if (i == G_N_ELEMENTS(pictures))
-            return orr_fail(
-                error, ORR_ERROR_INPUT,
-                "--what: \"%s\" is no picture; give some of pipeline, memory, waterfall, utilisation",
-                names[n]);
+            return orr_fail(error, ORR_ERROR_INPUT,
+                            "--what: \"%s\" is no picture; give some of pipeline, memory, waterfall, "
+                            "utilisation, topology, busbw",
+                            names[n]);
         *ret_bits |= 1u << i;
     }
     return true;
@@ -56,9 +62,27 @@ static bool read_what(const char *what, unsigned *ret_bits, GError **error)
 static bool draw_step(const Report *report, unsigned bits, const PlotTarget *target, GError **error)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
-        if ((bits & 1u << i) != 0 && !pictures[i].draw(report, target, error))
+        if ((bits & 1u << i) != 0 && pictures[i].draw != NULL && !pictures[i].draw(report, target, error))
             return false;
     return true;
+}
+
+static bool draw_fabrics(const PlotArgs *args, unsigned bits, const PlotTarget *target, GError **error)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
+        if ((bits & 1u << i) != 0 && pictures[i].draw_fabric != NULL &&
+            !pictures[i].draw_fabric(&args->machine, target, error))
+            return false;
+    return true;
+}
+
+/* True: some of the pictures show a step, for which a scenario is needed. */
+static bool shows_step(unsigned bits)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
+        if ((bits & 1u << i) != 0 && pictures[i].draw != NULL)
+            return true;
+    return false;
 }
 
 static bool add_point(GArray *points, const PlotArgs *args, const ApiVary *vary, const char *value,
@@ -116,65 +140,99 @@ static void write_files(const GPtrArray *files, CliFormat format, GString *out)
     }
 }
 
-static bool run(const CliArgs *common, GError **error)
+/* Everything of a step is simulated before anything is drawn: a bad value leaves no files. */
+static bool plot_step(const PlotArgs *args, unsigned bits, const PlotTarget *target, GError **error)
 {
-    const PlotArgs *args = (const PlotArgs *)common;
     ApiVary vary = {NULL, NULL};
-    unsigned bits = 0;
-    if (!read_what(args->what, &bits, error) ||
-        (args->vary != NULL && !api_vary_parse(args->vary, &vary, error)))
+    if (args->vary != NULL && !api_vary_parse(args->vary, &vary, error))
         return false;
     const bool sweeps = args->vary != NULL;
     const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
-    ApiSimulation *simulation = api_simulate(common->words[0], common->sets, &options, error);
+    ApiSimulation *simulation = api_simulate(args->common.words[0], args->common.sets, &options, error);
     g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotPoint));
     g_array_set_clear_func(points, point_clear);
-    g_autofree char *folder =
-        common->output != NULL ? g_strdup(common->output) : default_folder(common->words[0]);
-    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
-    const PlotTarget target = {.folder = folder, .svg = args->svg, .files = files};
-    /* All is simulated before anything is drawn: a bad value leaves no files. */
     const bool ok =
         simulation != NULL && (!sweeps || sweep_points(points, args, &vary, error)) &&
-        draw_step(&simulation->report, bits, &target, error) &&
+        draw_step(&simulation->report, bits, target, error) &&
         (!sweeps || plot_sweep(simulation->report.spec->name, vary.key,
-                               (const PlotPoint *)(void *)points->data, (int)points->len, &target, error));
+                               (const PlotPoint *)(void *)points->data, (int)points->len, target, error));
     api_simulation_free(simulation);
     api_vary_clear(&vary);
-    if (!ok)
+    return ok;
+}
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const PlotArgs *args = (const PlotArgs *)common;
+    unsigned bits = 0;
+    if (!read_what(args->what, &bits, error))
+        return false;
+    const char *scenario = common->words != NULL ? common->words[0] : NULL;
+    const bool step = shows_step(bits);
+    if (step && scenario == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "plot: SCENARIO.json is missing; only --what topology,busbw goes without");
+    if (!step && (scenario != NULL || args->vary != NULL))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "plot: a fabric is drawn from --cluster and --ranks, not from a scenario or --vary");
+    g_autofree char *folder = common->output != NULL ? g_strdup(common->output) : default_folder(scenario);
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+    const PlotTarget target = {.folder = folder, .svg = args->svg, .files = files};
+    if ((step && !plot_step(args, bits, &target, error)) || !draw_fabrics(args, bits, &target, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
     write_files(files, common->format, out);
     return cli_output_write(NULL, out, error);
 }
 
+#define MACHINE(name, field, value, help)                                                                    \
+    {                                                                                                        \
+        name, CLI_FLAG_TEXT, offsetof(PlotArgs, machine.field), value, help                                  \
+    }
+
 static const CliFlag flags[] = {
     {"vary", CLI_FLAG_TEXT, offsetof(PlotArgs, vary), "KEY=VALUES",
      "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
-     "these pictures only: pipeline, memory, waterfall, or utilisation (how busy GPU, copies and host are)"},
+     "these pictures only: pipeline, memory, waterfall, utilisation (how busy GPU, copies and host are); of "
+     "a "
+     "fabric: topology, busbw"},
+    MACHINE("cluster", cluster, "NAME", "topology, busbw: a cluster preset"),
+    MACHINE("ranks", ranks, "COUNT", "topology, busbw: how many GPUs"),
+    MACHINE("topology", topology, "NAME|FILE", "topology: of `orrery list topologies`, or a file"),
+    MACHINE("dims", dims, "AxB...", "topology: sides of a grid"),
+    MACHINE("rate", rate, "BYTES/s", "topology: every port's rate instead of the cluster's"),
+    {"fail", CLI_FLAG_TEXTS, offsetof(PlotArgs, machine.fail), "A-B[=FRAC]",
+     "topology: the link between two vertices fails, or has this part of its rate; repeatable"},
+    MACHINE("op", op, "NAME", "busbw: the collective (all-reduce)"),
+    MACHINE("bytes", bytes, "SIZES", "busbw: 1KiB..1GiB (doubling) or a list"),
     {"svg", CLI_FLAG_SWITCH, offsetof(PlotArgs, svg), NULL, "SVG instead of PNG"},
 };
 
 const CliCommand cli_command_plot = {
     .name = "plot",
-    .usage = "SCENARIO.json",
-    .summary = "pictures of the step: pipeline, memory, where the peak goes",
+    .usage = "[SCENARIO.json]",
+    .summary = "pictures of a step or a fabric: pipeline, memory, where the peak goes",
     .help =
         "Simulates the scenario and draws with gnuplot, into the folder --output (default: NAME-plots), each "
         "picture beside the CSV that it shows: pipeline (what every pipeline rank does when), memory (over "
         "the "
         "step and at its peak, against the capacity), waterfall (from the accelerator's peak down to the "
         "MFU) "
-        "and, with --vary, sweep (MFU and memory against one field). Prints the files written.\n"
+        "and, with --vary, sweep (MFU and memory against one field). Without a scenario: topology (a fabric) "
+        "and "
+        "busbw (bus bandwidth of what NCCL chooses, against size, a line a number of nodes). Prints the "
+        "files written.\n"
         "\n"
         "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
         "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
-        "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n",
+        "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n"
+        "  orrery plot --what topology --cluster dgx-h100 --ranks 64\n"
+        "  orrery plot --what busbw --cluster aws-p5 --ranks 512\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),
-    .min_words = 1,
+    .min_words = 0,
     .max_words = 1,
     .args_size = sizeof(PlotArgs),
     .run = run,
