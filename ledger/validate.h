@@ -62,6 +62,7 @@ typedef struct Ledger {
     GPtrArray *rows;                   /* LedgerRow* */
     GPtrArray *sources;                /* LedgerSource*, one a file */
     LedgerStats overall, overall_full; /* full: rows of confidence "full" only */
+    LedgerStats overall_experts;       /* rows with a time whose model has experts */
     LedgerMemory memory;
     double macro_mape;          /* mean of the sources' mape */
     LedgerResiduals *residuals; /* of the rows with a time to compare; sources in the ledger's order */

@@ -7,13 +7,20 @@
 typedef struct Selection {
     const Ledger *ledger;
     int source; /* -1: all */
-    bool full_only;
+    bool full_only, experts_only;
 } Selection;
+
+static bool has_experts(const Ledger *ledger, const LedgerRow *row)
+{
+    return row->residual >= 0 &&
+           ledger_residual(ledger->residuals, (guint)row->residual)->kind == LEDGER_CLASS_EXPERTS;
+}
 
 static bool selects(const Selection *selection, const LedgerRow *row)
 {
     return (selection->source < 0 || row->source == selection->source) &&
-           (!selection->full_only || row->full_confidence);
+           (!selection->full_only || row->full_confidence) &&
+           (!selection->experts_only || has_experts(selection->ledger, row));
 }
 
 static int compare_doubles(gconstpointer a, gconstpointer b)
@@ -136,15 +143,16 @@ void ledger_sum_up(Ledger *ledger)
     int counted = 0;
     for (guint i = 0; i < ledger->sources->len; i++) {
         LedgerSource *source = ledger->sources->pdata[i];
-        source->all = statistics(&(Selection){ledger, (int)i, false});
-        source->full = statistics(&(Selection){ledger, (int)i, true});
+        source->all = statistics(&(Selection){ledger, (int)i, false, false});
+        source->full = statistics(&(Selection){ledger, (int)i, true, false});
         if (!isnan(source->all.mape)) {
             macro += source->all.mape;
             counted += 1;
         }
     }
-    ledger->overall = statistics(&(Selection){ledger, -1, false});
-    ledger->overall_full = statistics(&(Selection){ledger, -1, true});
+    ledger->overall = statistics(&(Selection){ledger, -1, false, false});
+    ledger->overall_full = statistics(&(Selection){ledger, -1, true, false});
+    ledger->overall_experts = statistics(&(Selection){ledger, -1, false, true});
     ledger->macro_mape = counted > 0 ? macro / counted : NAN;
 }
 

@@ -132,6 +132,12 @@ void ledger_write_text(const Ledger *ledger, bool every_row, GString *out)
                                percent(text, ledger->overall_full.mape),
                                percent(p90, ledger->overall_full.p90));
     }
+    if (!isnan(ledger->overall_experts.mape)) {
+        char bias[ORR_TEXT_SIZE];
+        g_string_append_printf(out, "  runs of models with experts (%d): mean |error| %s, bias %s\n",
+                               ledger->overall_experts.rows, percent(text, ledger->overall_experts.mape),
+                               signed_percent(bias, ledger->overall_experts.bias));
+    }
     if (ledger->overall.interval_rows > 0) {
         g_string_append_printf(
             out, "  coverage: runs inside the %.0f %% interval that run prints: %s of %d\n",
@@ -284,6 +290,8 @@ void ledger_write_json(const Ledger *ledger, GString *out)
     json_frac(&w, "macro_mape", ledger->macro_mape);
     json_frac(&w, "full_confidence_mape", ledger->overall_full.mape);
     json_frac(&w, "full_confidence_p90", ledger->overall_full.p90);
+    json_frac(&w, "experts_mape", ledger->overall_experts.mape);
+    json_frac(&w, "experts_bias", ledger->overall_experts.bias);
     orr_jw_end(&w, '}');
     json_left_out(&w, ledger);
     json_memory(&w, &ledger->memory);

@@ -16,15 +16,18 @@ static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, Co
 /* One kind of parameters: dense ones are replicated over data x context, those of experts over what expert parallelism
  * leaves of data x context x tensor. ZeRO shards within neighbours of either; hybrid sharding all-reduces each
  * shard over the replicas of the shard group behind its reduce-scatter. Where ranks own tensors whole, n owners of 1/n
- * of the bytes broadcast in turn: the bytes of an all-gather, n times its latency. Source: [Rajbhandari2020] */
-static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ranks, double bytes, int pieces)
+ * of the bytes broadcast in turn: the bytes of an all-gather, n times its latency; below ZeRO-3 no more owners than
+ * `tensors`, matrices with the vectors beside them. Source: [Rajbhandari2020], [InternEvo] */
+static SimWork over_replicas(const Spec *spec, CostCollectiveOp op, CostRanks ranks, double bytes,
+                             int tensors, int pieces)
 {
     const int replicas = cost_group(spec, ranks).ranks;
     const int shard = op == COST_ALL_REDUCE ? replicas : cost_shard_degree(spec, replicas);
-    const bool by_owner = op == COST_ALL_GATHER && spec->parallel.zero >= 3 &&
-                          spec->execution.framework.data_parallel.gathers_by_broadcast;
+    const bool by_owner =
+        op == COST_ALL_GATHER && spec->execution.framework.data_parallel.gathers_by_broadcast;
+    const int owners = spec->parallel.zero >= 3 ? shard : MAX(1, MIN(shard, tensors));
     SimWork work = in_pieces(spec, by_owner ? COST_BROADCAST : op, bytes,
-                             cost_group_part(spec, ranks, 1, shard), by_owner ? pieces * shard : pieces);
+                             cost_group_part(spec, ranks, 1, shard), by_owner ? pieces * owners : pieces);
     if (op == COST_REDUCE_SCATTER && shard < replicas) {
         const SimWork again = in_pieces(spec, COST_ALL_REDUCE, bytes / shard,
                                         cost_group_part(spec, ranks, shard, replicas / shard), pieces);
@@ -84,9 +87,10 @@ static int buckets_of(const Spec *spec, const StepParams *params, double wire_by
 static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
 {
     const int pieces = MAX(tensors_sent(spec, op, params), buckets_of(spec, params, wire_bytes));
-    SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, params->dense * wire_bytes, pieces);
+    const int tensors = params->matrices - params->vectors;
+    SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, params->dense * wire_bytes, tensors, pieces);
     const SimWork expert =
-        over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, params->expert * wire_bytes, pieces);
+        over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, params->expert * wire_bytes, tensors, pieces);
     step_add_work(&work, &expert);
     add_lists(spec, op, params, wire_bytes,
               cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks), pieces, &work);

@@ -130,10 +130,10 @@ static const SpecField data_parallel_fields[] = {
                   "ZeRO-3: times gathered weights are read and written before their use."),
     FLAG(SpecRecipeDataParallel, gathers_each_tensor,
          "ZeRO-3: one collective for each tensor, not one for each unit."),
-    FLAG(
-        SpecRecipeDataParallel, gathers_by_broadcast,
-        "ZeRO-3: every rank owns whole tensors and broadcasts them, one owner after the other, instead of an "
-        "all-gather of everybody's shards (the first ZeRO-3; ZeRO++ has gathers of its own)."),
+    FLAG(SpecRecipeDataParallel, gathers_by_broadcast,
+         "Every rank owns whole tensors and broadcasts them, one owner after the other, instead of an "
+         "all-gather of "
+         "everybody's shards (the first ZeRO-3, InternEvo's ZeRO-1; ZeRO++ has gathers of its own)."),
     FLAG(
         SpecRecipeDataParallel, gather_waits_for_gpu,
         "ZeRO-3: the host waits for all of the GPU's work before each gather: reductions run beside nothing, "

@@ -173,7 +173,7 @@ static void sources(void)
         {"mosaic_mpt", 0.055, 0, 0},
         {"simumax_b200", 0.06, 0.02, 0},
         {"nemo_launcher_a100", 0.06, 0, 0},
-        {"zero_bubble", 0.08, 0, 1},
+        {"zero_bubble", 0.065, 0.04, 1},
         {"sc21_megatron", 0.06, 0, 0},
         {"bloom_176b_prequel", 0.08, 0.06, 0.65},
         {"mt_nlg", 0.11, 0, 0},

@@ -126,30 +126,46 @@ static void whole_chunks(void)
     }
 }
 
-/* Weights that each owner broadcasts in turn: the bytes of the all-gather, more time; each of 32 broadcasts is one of a
- * 32nd of the unit. */
+/* Weights that each owner broadcasts in turn: the bytes of the all-gather, more time. With ZeRO-3 each of 32 broadcasts is
+ * one of a 32nd of the unit; below it tensors have one owner each: ten of them, three vectors that go along, have 7 owners,
+ * or as many as there are ranks. */
 static void broadcasts(void)
 {
     static const char BY_OWNER[] = "execution.framework.data_parallel.gathers_by_broadcast=true",
-                      ALONE[] = "execution.overlap=[]";
-    const Ran all = RUN(ALONE), owners = RUN(ALONE, BY_OWNER), two = RUN("parallel.zero=2"),
-              unmoved = RUN("parallel.zero=2", BY_OWNER);
+                      ALONE[] = "execution.overlap=[]", LOW[] = "parallel.zero=1";
+    const Ran all = RUN(ALONE), owners = RUN(ALONE, BY_OWNER), one = RUN(ALONE, LOW),
+              sent = RUN(ALONE, LOW, BY_OWNER);
     g_assert_cmpfloat_with_epsilon(owners.sent / all.sent, 1, 1e-6);
     g_assert_cmpfloat_with_epsilon(owners.across / all.across, 1, 1e-6);
     g_assert_cmpfloat(owners.peak, ==, all.peak);
     g_assert_cmpfloat(owners.exposed_s, >, 1.01 * all.exposed_s);
-    g_assert_cmpfloat(unmoved.step_s, ==, two.step_s);
+    g_assert_cmpfloat_with_epsilon(sent.sent / one.sent, 1, 1e-6);
+    g_assert_cmpfloat(sent.peak, ==, one.peak);
+    g_assert_cmpfloat(sent.step_s, !=, one.step_s);
+    g_assert_cmpfloat(RUN("parallel.zero=0", BY_OWNER).step_s, ==, RUN("parallel.zero=0").step_s);
 
-    Spec spec;
-    SimBucketWork reduce, gather;
-    load((const char *const[]){BY_OWNER, NULL}, &spec);
+    static const struct {
+        const char *zero, *group;
+        int ranks, owners;
+    } cases[] = {
+        {"parallel.zero=3", "parallel.zero_group_gpus=32", 32, 32},
+        {"parallel.zero=1", "parallel.zero_group_gpus=32", 32, 7},
+        {"parallel.zero=2", "parallel.zero_group_gpus=4", 4, 4},
+    };
     const double parameters = 4.0 * 4096 * 4096 + 3.0 * 4096 * 14336;
-    sim_step_bucket(&spec, parameters, 0, 7, &reduce, &gather);
-    const CostCollective one = {
-        .op = COST_BROADCAST, .bytes = 2 * parameters / 32, .group = cost_group(&spec, COST_RANKS_REPLICAS)};
-    g_assert_cmpint(one.group.ranks, ==, 32);
-    g_assert_cmpfloat_with_epsilon((double)gather.ps * 1e-12 / (32 * cost_collective_s(&spec.cluster, &one)),
-                                   1, 1e-6);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Spec spec;
+        SimBucketWork reduce, gather;
+        load((const char *const[]){BY_OWNER, cases[i].zero, cases[i].group, "model.norm=rmsnorm",
+                                   "model.biases=false", NULL},
+             &spec);
+        sim_step_bucket(&spec, parameters, 0, 10, &reduce, &gather);
+        const CostCollective turn = {.op = COST_BROADCAST,
+                                     .bytes = 2 * parameters / cases[i].owners,
+                                     .group = cost_group_part(&spec, COST_RANKS_REPLICAS, 1, cases[i].ranks)};
+        g_assert_cmpfloat_with_epsilon(
+            (double)gather.ps * 1e-12 / (cases[i].owners * cost_collective_s(&spec.cluster, &turn)), 1, 1e-6);
+    }
 }
 
 /* Clipping reads and scales every gradient before the update, and all ranks wait for the norm. */
