@@ -37,6 +37,7 @@ static bool table_open(Table *table, const char *path, const char *accelerator, 
     if (folder == NULL || !cal_recorded_open(path, accelerator, &table->doc, NULL, error) ||
         !cal_profiles_read(folder, &table->profiles, error))
         return false;
+    cal_recorded_left_out(orr_json_root(table->doc), table->skipped);
     table->rows = cal_table_rows(orr_json_root(table->doc), table->skipped);
     if (log != NULL)
         g_string_append(log, table->skipped->str);

@@ -13,7 +13,8 @@
 #include "costmodel/collective.h"
 #include "costmodel/memory_bound.h"
 
-#define LAYER_MFU 0.6
+#define LAYER_MFU        0.6
+#define PROBE_NOISE_FRAC 0.005 /* one product again: what makes a size off by 3 % is the same each time */
 
 /* --- a machine that is known --- */
 
@@ -152,14 +153,15 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         ret_sample->flops = LAYER_MFU * t_s * accelerator->peak_flops_per_s[SPEC_BF16];
         ret_sample->parts_s = 0.96 * t_s;
     }
-    t_s *= 1 + (machine->hot_at > 0 ? 0 : FIXTURE_NOISE_FRAC * fixture_noise(&machine->state));
+    const double noise = point->kind == CAL_POINT_DRIFT ? PROBE_NOISE_FRAC : FIXTURE_NOISE_FRAC;
+    t_s *= 1 + (machine->hot_at > 0 ? 0 : noise * fixture_noise(&machine->state));
     t_s *= machine->hot_at > 0 && machine->calls >= machine->hot_at ? 1.1 : 1;
     ret_sample->count = 12;
     for (int i = 0; i < ret_sample->count; i++)
         ret_sample->seconds[i] = t_s * (1 + 0.001 * (i % 3 - 1));
     ret_sample->tolerance_frac = 0.03;
     ret_sample->error_frac = 0.001;
-    ret_sample->power_w = 650;
+    ret_sample->state.power_w = 650;
     return CAL_MEASURED;
 }
 
@@ -268,7 +270,7 @@ static void test_resume(void)
     OrrJsonDoc *a = orr_json_read_file(whole, NULL), *b = orr_json_read_file(part, NULL);
     const OrrJson *first = orr_json_first(orr_json_member(orr_json_root(a), "gemm_measurements"));
     const OrrJson *second = orr_json_first(orr_json_member(orr_json_root(b), "gemm_measurements"));
-    for (int i = 0; i < 19; i++, first = orr_json_next(first), second = orr_json_next(second)) {
+    for (int i = 0; i < 18; i++, first = orr_json_next(first), second = orr_json_next(second)) {
         g_autofree char *x = orr_json_dump(first), *y = orr_json_dump(second);
         g_assert_cmpstr(x, ==, y);
     }
