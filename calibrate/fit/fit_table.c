@@ -72,7 +72,7 @@ static char *only_accelerator(const Table *table, const char *path, GError **err
 }
 
 /* A fit begins at the preset's own blocks: what no row speaks of stays there. */
-static int fit_kernels(const Table *table, CalProfile *profile)
+static int fit_kernels(const Table *table, CalProfile *profile, GString *untold)
 {
     g_autoptr(GPtrArray) rows = g_ptr_array_new();
     for (guint i = 0; i < table->rows->len; i++) {
@@ -82,7 +82,9 @@ static int fit_kernels(const Table *table, CalProfile *profile)
     }
     g_autofree CalProfile *before = g_new(CalProfile, 1);
     *before = *profile;
+    profile->untold = untold;
     cal_fit_profile(profile, rows, profile->doc != NULL ? before : NULL);
+    profile->untold = NULL;
     return (int)rows->len + cal_fit_moves(orr_json_root(table->doc), profile->name, &profile->accelerator);
 }
 
@@ -220,7 +222,11 @@ static bool fit_everything(const Table *table, CalProfile *profile, const char *
     const OrrJson *root = orr_json_root(table->doc);
     g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
     found->links = profile->accelerator.model.collectives;
-    found->kernel_rows = fit_kernels(table, profile);
+    g_autoptr(GString) untold = g_string_new(NULL);
+    found->kernel_rows = fit_kernels(table, profile, untold);
+    if (log != NULL && untold->len > 0)
+        g_string_append_printf(log, "the rows do not tell %s: only the times of all together count\n",
+                               untold->str);
     cal_reference_cluster(&profile->accelerator, cluster);
     const int fitted = fit_collectives(table, cluster, &found->links, log, error);
     if (fitted < 0)
