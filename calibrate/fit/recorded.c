@@ -6,13 +6,15 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "calibrate/fit/recorded_bench.h"
 #include "calibrate/fit/recorded_nccl.h"
 #include "spec/load.h"
 
 static const char *const sections[] = {"gemm_measurements",         "grouped_gemm_measurements",
                                        "attention_measurements",    "hbm_stream",
                                        "memory_bound_measurements", "collective_measurements",
-                                       "layer_measurements",        "interference_measurements"};
+                                       "layer_measurements",        "interference_measurements",
+                                       "copy_measurements",         "host_measurements"};
 
 /* --- devices --- */
 
@@ -129,11 +131,11 @@ static bool csv_table(const char *text, const char *name, OrrJsonWriter *w, GErr
             head = g_steal_pointer(&cells);
             if (column_of(head, "m") < 0 || column_of(head, "n") < 0 || column_of(head, "k") < 0 ||
                 (column_of(head, "time_us") < 0 && column_of(head, "tflops") < 0))
-                return orr_fail(
-                    error, ORR_ERROR_INPUT,
-                    "%s: is none of the formats read (a JSON table, nccl-tests' output, a CSV whose head "
-                    "line names m, n, k and time_us or tflops)",
-                    name);
+                return orr_fail(error, ORR_ERROR_INPUT,
+                                "%s: is none of the formats read (a JSON table, nccl-tests', nvbandwidth's, "
+                                "mamf-finder's or cudnn-frontend's output, a CSV whose head "
+                                "line names m, n, k and time_us or tflops)",
+                                name);
             continue;
         }
         if (!csv_row(head, cells, name, i + 1, w, error))
@@ -296,8 +298,10 @@ bool cal_recorded_parse(const char *text, gsize length, const char *name, const 
     } else {
         by_device = true;
         orr_jw_begin(&w, NULL, '{');
-        const bool ok =
-            cal_nccl_is_text(text) ? cal_nccl_text(text, name, &w, error) : csv_table(text, name, &w, error);
+        const int bench = cal_nccl_is_text(text) ? 0 : cal_bench_text(text, name, &w, error);
+        const bool ok = bench != 0               ? bench > 0
+                        : cal_nccl_is_text(text) ? cal_nccl_text(text, name, &w, error)
+                                                 : csv_table(text, name, &w, error);
         orr_jw_end(&w, '}');
         doc = ok ? orr_json_parse(table->str, table->len, name, error) : NULL;
     }
