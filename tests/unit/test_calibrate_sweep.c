@@ -605,6 +605,8 @@ static void test_faults(void)
     g_assert_nonnull(strstr(log->str, "the kernel's answer was wrong when it was timed"));
     g_assert_nonnull(strstr(log->str, "the clocks did not hold while they were timed"));
     g_assert_nonnull(strstr(log->str, "the rows do not tell "));
+    g_assert_nonnull(strstr(log->str, "shapes that a fit has not seen"));
+    g_assert_nonnull(strstr(log->str, " ms predicted, "));
     g_assert_nonnull(strstr(log->str, "throttle_s")); /* no row lasts long enough to be throttled */
     g_assert_true(g_file_set_contents(profile, json->str, -1, NULL));
     load(profile, spec);
