@@ -124,6 +124,16 @@ static double adam_error(const Arrays *x)
     return worst;
 }
 
+void cal_host_name(char *ret_name, size_t size)
+{
+    g_autofree char *text = NULL;
+    const char *at =
+        g_file_get_contents("/proc/cpuinfo", &text, NULL, NULL) ? strstr(text, "model name") : NULL;
+    at = at != NULL ? strstr(at, ": ") : NULL;
+    g_snprintf(ret_name, size, "%.*s", at != NULL ? (int)MIN(strcspn(at + 2, "\n"), size - 1) : 1,
+               at != NULL ? at + 2 : "?");
+}
+
 /* --- where threads run --- */
 
 #ifdef __linux__

@@ -31,11 +31,13 @@ static const char usage[] =
     "usage: orrery-calibrate [--quick | --full] [--output FILE] [option...]\n"
     "\n"
     "  --quick          few sizes, about two minutes (the default)\n"
-    "  --full           every size, half an hour or more\n"
+    "  --full           every size, a quarter of an hour\n"
     "  --output FILE    the table (calibration.json); FILE.journal keeps what is done, and the same command "
     "goes on from it\n"
     "  --only TEXT      points whose name holds TEXT (\"gemm bf16\", \"all_reduce\")\n"
-    "  --seconds S      spent on repeats of a point (0.2, full 0.8); ten repeats at least\n"
+    "  --shapes FILE    the kernels of your own scenario, as `orrery run SCENARIO --kernels FILE` wrote "
+    "them\n"
+    "  --seconds S      spent on repeats of a point (0.2); ten repeats at least\n"
     "  --gpu N          the GPU for everything that needs one (0)\n"
     "  --folder DIR     where a file is written and read (the folder of FILE)\n"
     "  --list           print the points and stop\n"
@@ -91,6 +93,8 @@ static bool read_arguments(int argc, char **argv, Arguments *arguments, char *re
             arguments->options.output = value;
         else if ((value = value_of(argc, argv, &i, "--only")) != nullptr)
             arguments->options.only = value;
+        else if ((value = value_of(argc, argv, &i, "--shapes")) != nullptr)
+            arguments->options.shapes = value;
         else if ((value = value_of(argc, argv, &i, "--folder")) != nullptr)
             arguments->folder = value;
         else if ((value = value_of(argc, argv, &i, "--seconds")) != nullptr)
@@ -157,23 +161,11 @@ static void read_device(int gpu, CalStamp *stamp, char *bus_id, int bus_id_size)
     stamp->l2_bytes = properties.l2CacheSize;
 }
 
-/* The processor's name as the kernel gives it; "?" elsewhere. */
-static void read_cpu(CalStamp *stamp)
-{
-    char *text = nullptr, *at = nullptr;
-    snprintf(stamp->cpu, sizeof stamp->cpu, "?");
-    stamp->cpus = cal_host_processors();
-    if (!g_file_get_contents("/proc/cpuinfo", &text, nullptr, nullptr))
-        return;
-    if ((at = strstr(text, "model name")) != nullptr && (at = strchr(at, ':')) != nullptr)
-        snprintf(stamp->cpu, sizeof stamp->cpu, "%.*s", (int)MIN(strcspn(at + 2, "\n"), 120), at + 2);
-    g_free(text);
-}
-
 static void read_surroundings(int argc, char **argv, CalStamp *stamp)
 {
     krn_gemm_version(stamp->cublaslt, sizeof stamp->cublaslt);
-    read_cpu(stamp);
+    stamp->cpus = cal_host_processors();
+    cal_host_name(stamp->cpu, sizeof stamp->cpu);
     const time_t now = time(nullptr);
     struct tm utc;
     gmtime_r(&now, &utc);
@@ -429,7 +421,15 @@ static bool join_team(Meter *meter, CalStamp *stamp, char *reason, size_t reason
 
 static int lead(Meter *meter, const Arguments *arguments, CalStamp *stamp)
 {
-    GArray *points = cal_sweep_points(stamp, &arguments->options);
+    const CalSweepOptions *options = &arguments->options;
+    GError *error = nullptr;
+    GArray *points = options->shapes != nullptr ? cal_sweep_points_of(options->shapes, stamp, options, &error)
+                                                : cal_sweep_points(stamp, options);
+    if (points == nullptr) {
+        const int status = fail(error->message);
+        g_clear_error(&error);
+        return status;
+    }
     if (!arguments->list && !arguments->check)
         start_team(meter, arguments, stamp, points);
     if (arguments->list)

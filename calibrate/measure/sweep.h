@@ -81,6 +81,7 @@ typedef struct CalMeter {
 typedef struct CalSweepOptions {
     bool full;
     const char *only;   /* points whose id holds this text; NULL: all */
+    const char *shapes; /* CSV of a scenario's kernels; NULL: the sweep's own sizes */
     const char *output; /* file; the journal is output.journal */
     bool quiet;         /* no progress */
     double seconds;     /* spent on a point; 0: see cal_point_seconds() */
@@ -88,6 +89,14 @@ typedef struct CalSweepOptions {
 
 /* The points for this machine, CalPoint; `only` applied. Quick: about two minutes. */
 GArray *cal_sweep_points(const CalStamp *stamp, const CalSweepOptions *options);
+
+/* The points of a scenario: `path` is the CSV of `orrery run --kernels`. NULL with an error: there is nothing to measure. */
+GArray *cal_sweep_points_of(const char *path, const CalStamp *stamp, const CalSweepOptions *options,
+                            GError **error);
+
+/* A product [m,k] x [k,n] of `size` {m, n, k}, with its id. */
+void cal_point_gemm(const char *name, KrnMath math, KrnLayout layout, bool accumulate, int64_t groups,
+                    const int64_t size[3], CalPoint *ret_point);
 
 /* What a point, and the sweep, will take: printed before it begins. Quick sweeps plan two minutes at most, full ones a
  * quarter of an hour. */

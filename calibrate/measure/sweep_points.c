@@ -38,8 +38,8 @@ static void add(Plan *plan, CalPoint point)
 
 /* --- products --- */
 
-static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layout, bool accumulate,
-                     int64_t groups, const int64_t size[3])
+void cal_point_gemm(const char *name, KrnMath math, KrnLayout layout, bool accumulate, int64_t groups,
+                    const int64_t size[3], CalPoint *ret_point)
 {
     CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
     point.shape = (KrnShape){.m = size[0],
@@ -55,6 +55,14 @@ static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layou
     g_snprintf(point.id, sizeof point.id, "%s %s %s%s %s%dx%dx%d", name, cal_math_word(math),
                cal_layout_word(layout), accumulate ? "+fp32" : "", count, (int)size[0], (int)size[1],
                (int)size[2]);
+    *ret_point = point;
+}
+
+static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layout, bool accumulate,
+                     int64_t groups, const int64_t size[3])
+{
+    CalPoint point;
+    cal_point_gemm(name, math, layout, accumulate, groups, size, &point);
     add(plan, point);
 }
 
