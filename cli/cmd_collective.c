@@ -111,7 +111,8 @@ static void keep_faster(CollectiveRow *row, CollectiveRow *candidate)
 /* What sums in the network is tried without being named only where the machine is known to do it. */
 static bool worth_trying(const CollectiveCase *c, const NetAlgorithm *a)
 {
-    if (a->op != c->op || net_algorithm_refuses(a, &c->run.shape) != NULL)
+    if (a->op != c->op || net_algorithm_refuses(a, &c->run.shape) != NULL ||
+        (c->library != NULL && !net_library_has(c->library, a)))
         return false;
     const bool nvls = c->has_cluster && c->cluster.accelerator.model.collectives.nvls_channels > 0 &&
                       c->run.shape.ranks <= c->topology.gpus_per_node;
@@ -177,10 +178,13 @@ static bool fill_row(const CollectiveCase *c, const char *name, double most_s, C
             return false;
         keep_faster(row, &candidate);
     }
-    if (row->algorithm == NULL) {
+    if (row->algorithm == NULL && too_much != NULL) {
         g_propagate_error(error, g_steal_pointer(&too_much));
         return false;
     }
+    if (row->algorithm == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "--library %s: it has no %s that this fabric could run",
+                        c->library->name, net_op_name(c->op));
     ask_library(c, row);
     return !c->flows || by_flows ||
            (affordable(c, row->algorithm, true, most_s, error) && run_flows(c, row, error));
@@ -254,6 +258,8 @@ static const CliFlag flags[] = {
     TEXT("ranks", ranks, "COUNT", "GPUs that take part"),
     TEXT("cluster", cluster, "NAME", "a cluster's preset; it grows to as many nodes as the ranks need"),
     TEXT("algorithm", algorithm, "NAME", "this algorithm; default the fastest of all for each size"),
+    TEXT("library", library, "NAME",
+         "only algorithms of nccl, rccl, msccl, gloo, hccl, accl or tccl are tried"),
     TEXT("fidelity", fidelity, "WORD",
          "analytic (default), or flow: messages share the links of their routes"),
     {"topology", CLI_FLAG_FILE, offsetof(CollectiveArgs, topology), "NAME|FILE",

@@ -128,7 +128,7 @@ static bool set_reserve(const SearchArgs *args, const LedgerResiduals *residuals
                         GError **error)
 {
     LedgerReserveAsk ask;
-    if (!ledger_reserve_parse(args->memory_reserve, &ask, error))
+    if (!ledger_reserve_parse(args->memory_reserve, &ask, error) || !ledger_reserve_check(&ask, spec, error))
         return false;
     *ret_spare = !ask.given && spec->search.reserve_memory_bytes <= 0;
     spec->search.reserve_memory_bytes = ledger_reserve_bytes(residuals, &ask, spec);

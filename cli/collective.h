@@ -5,12 +5,13 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "costmodel/nccl.h"
+#include "network/libraries.h"
 #include "network/replay.h"
 
 typedef struct CollectiveArgs {
     CliArgs common;
     char *op, *bytes, *ranks, *cluster, *algorithm, *topology, *fidelity, *routing, *seed, *dims, *order,
-        *segments, *root, *latency, *rate, *compare;
+        *segments, *root, *latency, *rate, *compare, *library;
     char **fail;
     gboolean show_data, trace;
 } CollectiveArgs;
@@ -24,7 +25,8 @@ typedef struct CollectiveCase {
     NetRun run; /* without algorithm and bytes */
     int32_t *place;
     bool flows;
-    int segments; /* 0: the best power of two */
+    int segments;              /* 0: the best power of two */
+    const NetLibrary *library; /* whose algorithms are tried; NULL: all */
 } CollectiveCase;
 
 bool cli_collective_read(const CollectiveArgs *args, CollectiveCase *ret_case, GError **error);

@@ -1,6 +1,7 @@
 /* cli/collective_compare.c - a log of nccl-tests beside what NCCL is predicted to take on a cluster. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -9,7 +10,7 @@
 
 typedef struct Compared {
     NetOp op;
-    int gpus;
+    int gpus, domains;
     double bytes, measured_s, predicted_s;
 } Compared;
 
@@ -19,6 +20,18 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Over so many nodes, where that is fewer ranks of each than fill it: rings with one rank a node, and the like. */
+static void spread(CostGroup *group, int nodes)
+{
+    if (nodes > 1 && group->ranks % nodes == 0 && group->ranks / nodes < group->per_domain)
+        *group = (CostGroup){.ranks = group->ranks,
+                             .per_domain = group->ranks / nodes,
+                             .domains = nodes,
+                             .rails = group->ranks / nodes,
+                             .nic_sharers = 1};
+}
+
+/* Rows of other accelerators are left out. */
 static bool read_row(const OrrJson *row, const CollectiveArgs *args, GArray *rows, GError **error)
 {
     Compared c = {.gpus = (int)orr_json_number_of(row, "gpus", 0),
@@ -31,11 +44,51 @@ static bool read_row(const OrrJson *row, const CollectiveArgs *args, GArray *row
         return true;
     if (!cli_collective_cluster(args->cluster, args->common.sets, c.gpus, &cluster, error))
         return false;
-    if (!cli_collective_library(&cluster, c.op, c.gpus, c.bytes, &collective))
+    const char *gpu = orr_json_text_of(row, "gpu", NULL);
+    if ((gpu != NULL && strcmp(gpu, cluster.accelerator.name) != 0) ||
+        !cli_collective_library(&cluster, c.op, c.gpus, c.bytes, &collective))
         return true;
+    spread(&collective.group, (int)orr_json_number_of(row, "nodes", 1));
+    c.domains = cost_group_domains(&collective.group);
     c.predicted_s = cost_collective_s(&cluster, &collective);
     g_array_append_val(rows, c);
     return true;
+}
+
+/* Sorted |error| of the rows inside one domain or across several; `both`: of all. */
+static double *errors_of(const GArray *rows, bool both, bool across, guint *ret_count)
+{
+    double *errors = g_new(double, MAX(rows->len, 1));
+    *ret_count = 0;
+    for (guint i = 0; i < rows->len; i++) {
+        const Compared *c = &g_array_index(rows, Compared, i);
+        if (both || (c->domains > 1) == across)
+            errors[(*ret_count)++] = fabs(c->predicted_s / c->measured_s - 1);
+    }
+    qsort(errors, *ret_count, sizeof *errors, by_value);
+    return errors;
+}
+
+static double middle(const double *sorted, guint count)
+{
+    return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+static double median_error(const GArray *rows)
+{
+    guint count = 0;
+    g_autofree double *errors = errors_of(rows, true, false, &count);
+    return middle(errors, count);
+}
+
+static void half_text(const GArray *rows, bool across, GString *out)
+{
+    guint count = 0;
+    g_autofree double *errors = errors_of(rows, false, across, &count);
+    if (count > 0)
+        g_string_append_printf(out, "  %s: %u rows, median %.1f %%, 90th percentile %.1f %%\n",
+                               across ? "across nodes" : "within a domain", count,
+                               100 * middle(errors, count), 100 * errors[count * 9 / 10]);
 }
 
 static void write_text(const GArray *rows, double median, GString *out)
@@ -56,6 +109,8 @@ static void write_text(const GArray *rows, double median, GString *out)
     orr_table_print(table, out, 0);
     orr_table_free(table);
     g_string_append_printf(out, "\n%u rows, median error %.1f %%\n", rows->len, 100 * median);
+    half_text(rows, false, out);
+    half_text(rows, true, out);
 }
 
 static void write_json(const GArray *rows, double median, GString *out)
@@ -88,18 +143,6 @@ static void write_csv(const GArray *rows, GString *out)
         g_string_append_printf(out, "%s,%d,%.15g,%.12f,%.12f\n", net_op_name(c->op), c->gpus, c->bytes,
                                c->measured_s, c->predicted_s);
     }
-}
-
-static double median_error(const GArray *rows)
-{
-    g_autofree double *errors = g_new(double, rows->len);
-    for (guint i = 0; i < rows->len; i++) {
-        const Compared *c = &g_array_index(rows, Compared, i);
-        errors[i] = fabs(c->predicted_s / c->measured_s - 1);
-    }
-    qsort(errors, rows->len, sizeof *errors, by_value);
-    return rows->len % 2 == 1 ? errors[rows->len / 2]
-                              : (errors[rows->len / 2 - 1] + errors[rows->len / 2]) / 2;
 }
 
 bool cli_collective_compare(const CollectiveArgs *args, GString *out, GError **error)

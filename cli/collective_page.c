@@ -70,7 +70,10 @@ static void sizes_text(const CollectivePage *page, GString *out)
 /* Why NCCL picks what it picks: its own estimates, the smallest wins. */
 static void reasons_text(const CollectiveRow *row, GString *out)
 {
-    g_string_append(out, "\nNCCL's own estimates (us), the smallest is picked:");
+    g_string_append(out,
+                    row->choice.by_plugin
+                        ? "\nThe cluster's tuner plug-in picks by size and ranks. NCCL's own estimates (us):"
+                        : "\nNCCL's own estimates (us), the smallest is picked:");
     for (int a = 0; a < COST_NCCL_ALGORITHM_COUNT; a++) {
         for (int p = 0; p < COST_NCCL_PROTOCOL_COUNT; p++) {
             const double seconds =

@@ -149,7 +149,8 @@ static const struct {
     {"reduce-scatter", "", "Collective after which every rank holds its part of the sum.", ""},
     {"replica", "", "The ranks that hold one copy of the model.", "parallel.data"},
     {"reserve", "memory reserve",
-     "Memory kept free for what predictions miss: what 98 % of published runs took beyond theirs.",
+     "Memory kept free for what predictions miss: what the tensors of 98 % of published runs needed beyond "
+     "theirs.",
      "search.reserve_memory_bytes"},
     {"ring attention", "",
      "Context parallelism in which keys and values go round the ranks while each computes on what it has.",

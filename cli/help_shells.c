@@ -83,6 +83,15 @@ void cli_help_zsh(GString *out)
 
 /* --- fish --- */
 
+/* As the text of -d, inside single quotes. */
+static void append_fish_text(const char *text, GString *out)
+{
+    g_string_append(out, " -d '");
+    for (const char *c = text; *c != '\0'; c++)
+        g_string_append_printf(out, *c == '\'' || *c == '\\' ? "\\%c" : "%c", *c);
+    g_string_append(out, "'\n");
+}
+
 static void append_fish_flag(GString *out, const CliCommand *command, const CliFlag *flag)
 {
     g_string_append_printf(out, "complete -c orrery -n '__fish_seen_subcommand_from %s' -l %s", command->name,
@@ -93,10 +102,7 @@ static void append_fish_flag(GString *out, const CliCommand *command, const CliF
         g_string_append(out, " -xa '(orrery help --keys 2>/dev/null)='");
     else if (flag->kind != CLI_FLAG_SWITCH)
         g_string_append(out, flag->kind == CLI_FLAG_FILE ? " -r" : " -x");
-    g_string_append(out, " -d '");
-    for (const char *c = flag->help; *c != '\0'; c++)
-        g_string_append_printf(out, *c == '\'' || *c == '\\' ? "\\%c" : "%c", *c);
-    g_string_append(out, "'\n");
+    append_fish_text(flag->help, out);
 }
 
 void cli_help_fish(GString *out)
@@ -104,9 +110,10 @@ void cli_help_fish(GString *out)
     int count = 0;
     const CliCommand *const *commands = cli_commands(&count);
     g_string_append(out, "# fish completion of orrery; written by 'orrery help --fish'\n");
-    for (int i = 0; i < count; i++)
-        g_string_append_printf(out, "complete -c orrery -n __fish_use_subcommand -fa %s -d '%s'\n",
-                               commands[i]->name, commands[i]->summary);
+    for (int i = 0; i < count; i++) {
+        g_string_append_printf(out, "complete -c orrery -n __fish_use_subcommand -fa %s", commands[i]->name);
+        append_fish_text(commands[i]->summary, out);
+    }
     for (int i = 0; i < count; i++) {
         int flag_count = 0;
         g_autofree CliFlag *flags = cli_all_flags(commands[i], &flag_count);

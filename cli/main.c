@@ -107,6 +107,7 @@ static void print_error(const GError *error)
 
 int main(int argc, char **argv)
 {
+    signal(SIGXFSZ, SIG_IGN); /* so is a file larger than allowed */
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), met in cli/output.c */
     g_autoptr(GError) error = NULL;
     if (run_line(argc, argv, &error))

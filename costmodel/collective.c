@@ -17,6 +17,7 @@ typedef struct Ground {
     bool nvlink;
     int n, k;
     double p;
+    double up_crowding;             /* of scale-up links; 1: none */
     double rails;                   /* NICs in the domain with the fewest: p where all hold the same number */
     double link_bytes_per_s;        /* scale-up, of one GPU, alone */
     double shared_link_bytes_per_s; /* the same in a group of this size */
@@ -84,6 +85,15 @@ int cost_group_domains(const CostGroup *group)
     return group->domains > 0 ? group->domains : (group->ranks + per_domain - 1) / per_domain;
 }
 
+CostGroup cost_group_among(const CostGroup *group, int ranks, int per_domain)
+{
+    return (CostGroup){.ranks = ranks,
+                       .per_domain = per_domain,
+                       .nic_sharers = 1,
+                       .up_crowding = group->up_crowding,
+                       .out_crowding = group->out_crowding};
+}
+
 /* The graphs that NCCL's search finds on the reference node. */
 static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollective *c)
 {
@@ -96,7 +106,8 @@ static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollecti
                          .nodes = g->k,
                          .generation = gpu->generation,
                          .nvlink = g->nvlink,
-                         .ll128 = in->ll128_frac > 0};
+                         .ll128 = in->ll128_frac > 0,
+                         .tuner = g->across->tuner};
     double nic = gpu->reference_scale_out_bytes_per_s_per_gpu > 0
                      ? gpu->reference_scale_out_bytes_per_s_per_gpu
                      : cluster->scale_out_bytes_per_s_per_gpu;
@@ -120,11 +131,16 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
         cluster->scale_up_bytes_per_s > 0 ? cluster->scale_up_bytes_per_s : gpu->scale_up_bytes_per_s;
     g.nvlink = link > 0 && cluster->topology != SPEC_TOPOLOGY_PCIE;
     g.link_bytes_per_s = link > 0 ? link : gpu->host_link_bytes_per_s;
-    g.shared_link_bytes_per_s = g.link_bytes_per_s * topology_share(cluster, g.inside, g.p);
+    g.up_crowding = c->group.up_crowding > 0 ? c->group.up_crowding : 1;
+    g.shared_link_bytes_per_s = g.link_bytes_per_s * topology_share(cluster, g.inside, g.p) / g.up_crowding;
     double nic = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
                                                             : gpu->reference_scale_out_bytes_per_s_per_gpu;
     double crowd = 1 + g.across->net_congestion_frac * log2(MAX(g.k / 2.0, 1));
-    crowd *= MAX(c->group.nic_sharers, 1) * MAX(cluster->oversubscription, 1);
+    crowd *= MAX(c->group.nic_sharers, 1);
+    if (cluster->network.fabric != NULL) /* its links are what is oversubscribed */
+        crowd *= c->group.out_crowding > 0 ? c->group.out_crowding : 1;
+    else
+        crowd *= MAX(cluster->oversubscription, 1);
     g.nic_bytes_per_s = (nic > 0 ? nic : gpu->host_link_bytes_per_s) * g.across->nic_frac / crowd;
     g.net_latency_s = cluster->scale_out_latency_s + g.across->net_latency_s;
     bool copies = c->op == COST_ALL_REDUCE || c->op == COST_ALL_GATHER || c->op == COST_REDUCE_SCATTER ||
@@ -150,23 +166,40 @@ static double hop_s(const Ground *g)
     return hops[g->choice.protocol];
 }
 
-/* One step between nodes. What LL128 takes over LL is NCCL's (4.0 - 2.7 us). [NCCL] */
-static double net_hop_s(const Ground *g, CostNcclProtocol protocol)
+/* Data in what is sent: LL carries 4 of 8 bytes, LL128 120 of 128. [NCCL] */
+static const double protocol_payload[] = {0.5, 120.0 / 128, 1};
+
+/* Channels of rings and trees that cross nodes. */
+static double net_channels(const Ground *g)
 {
-    const double more[] = {0, 1.3e-6, g->across->net_simple_s};
-    return g->net_latency_s + more[protocol];
+    const double own = g->across->net_channels;
+    return own > 0 ? own : MAX(g->inside->ring_channels, 1);
 }
 
-/* Bus rate of a ring of the chosen protocol; LL carries 4 of 8 bytes, LL128 120 of 128. */
+/* One step between nodes with a message of so many bytes. What LL128 takes over LL is NCCL's (4.0 - 2.7 us) [NCCL]; a
+ * message that is not eager waits for the receiver's answer, one of LL128 that is cut over rails for the last of
+ * them. */
+static double net_hop_s(const Ground *g, CostNcclProtocol protocol, double message_bytes)
+{
+    const SpecCollectiveModel *net = g->across;
+    const double more[] = {0, 1.3e-6, net->net_simple_s}, sent = message_bytes / protocol_payload[protocol];
+    double hop = g->net_latency_s + more[protocol];
+    if (sent > net->net_eager_bytes)
+        hop += net->net_rendezvous_s;
+    if (protocol == COST_NCCL_LL128 && sent > net->net_stripe_bytes)
+        hop += net->net_stripe_s;
+    return hop * (1 + net->net_hop_congestion_frac * log2(MAX(g->k / 2.0, 1)));
+}
+
+/* Bus rate of a ring of the chosen protocol. */
 static double ring_bytes_per_s(const Ground *g)
 {
     const SpecCollectiveModel *in = g->inside;
     const double fracs[] = {in->ll_frac, in->ll128_frac, in->ring_frac};
-    const double payload[] = {0.5, 120.0 / 128, 1};
     double inside = g->shared_link_bytes_per_s * fracs[g->choice.protocol];
     if (g->k == 1)
         return inside;
-    double net = g->rails * g->nic_bytes_per_s * payload[g->choice.protocol];
+    double net = g->rails * g->nic_bytes_per_s * protocol_payload[g->choice.protocol];
     return g->p > 1 ? MIN(inside, net) : net;
 }
 
@@ -191,30 +224,42 @@ static double ring_s(const Ground *g)
 {
     bool reduce = g->query.op == COST_ALL_REDUCE;
     double steps = (reduce ? 2.0 : 1.0) * (g->n - 1), across = (reduce ? 2.0 : 1.0) * (g->k - 1);
-    return g->inside->offset_s + (steps - across) * hop_s(g) + across * net_hop_s(g, g->choice.protocol) +
+    double net_hop = net_hop_s(g, g->choice.protocol, g->query.bytes / g->n / net_channels(g));
+    return g->inside->offset_s + (steps - across) * hop_s(g) + across * net_hop +
            protocol_extra_s(g, g->k > 1 ? steps - across : steps) + copy_s(g, g->inside->copy_frac) +
            g->wire_bytes / ring_bytes_per_s(g);
 }
 
-/* Tree all-reduce: a chain in each node, a double binary tree across nodes. */
+/* Tree all-reduce: a chain in each node, a double binary tree across nodes. Of a channel eight chunks are under way between
+ * two nodes, NCCL's buffer, so that with LL128 it sends no more than eight chunks in the time of a message and of its
+ * receiver's answer. */
 static double tree_s(const Ground *g)
 {
-    double depth = ceil(log2(g->k)), steps = 2 * (g->p - 1);
+    double depth = ceil(log2(g->k)), steps = 2 * (g->p - 1), channels = net_channels(g);
     double rate = ring_bytes_per_s(g) * (g->k > 1 ? g->across->tree_frac : 1);
-    return g->inside->offset_s + steps * hop_s(g) + 2 * depth * net_hop_s(g, g->choice.protocol) +
-           protocol_extra_s(g, steps) + copy_s(g, g->inside->copy_frac) + g->wire_bytes / rate;
+    double net_hop = 0, wire = g->wire_bytes / rate;
+    if (g->k > 1 && g->choice.protocol == COST_NCCL_LL128) {
+        double chunk = cost_nccl_tree_ll128_chunk_bytes(g->query.bytes, g->n, g->k, channels);
+        net_hop = net_hop_s(g, COST_NCCL_LL128, MIN(chunk, g->query.bytes / channels));
+        wire = MAX(wire, g->query.bytes / (channels * chunk) * 2 * net_hop / 8);
+    } else if (g->k > 1) {
+        net_hop = net_hop_s(g, g->choice.protocol, g->query.bytes / channels);
+    }
+    return g->inside->offset_s + steps * hop_s(g) + 2 * depth * net_hop + protocol_extra_s(g, steps) +
+           copy_s(g, g->inside->copy_frac) + wire;
 }
 
 /* Reduction in the NVLink switch; across nodes a tree, where two nodes exchange each byte once. */
 static double nvls_s(const Ground *g)
 {
     const SpecCollectiveModel *in = g->inside;
-    double wire = g->wire_bytes / (g->link_bytes_per_s * in->nvls_frac),
+    double wire = g->up_crowding * g->wire_bytes / (g->link_bytes_per_s * in->nvls_frac),
            latency = in->offset_s + in->nvls_latency_s;
     if (g->k > 1) {
         double net = g->rails * g->nic_bytes_per_s * (g->k == 2 ? 2 : g->across->nvls_tree_frac);
         wire = MAX(wire, g->wire_bytes / net);
-        latency += 2 * ceil(log2(g->k)) * net_hop_s(g, COST_NCCL_SIMPLE);
+        latency +=
+            2 * ceil(log2(g->k)) * net_hop_s(g, COST_NCCL_SIMPLE, g->query.bytes / g->p / net_channels(g));
     }
     return latency + sqrt(in->nvls_fill_s * g->wire_bytes / g->link_bytes_per_s) + wire;
 }
@@ -222,8 +267,9 @@ static double nvls_s(const Ground *g)
 /* PAT all-gather and reduce-scatter, one rank a node: logarithmic steps. Its constants are NCCL's own. */
 static double pat_s(const Ground *g)
 {
-    return g->inside->offset_s + ceil(log2(g->k)) * net_hop_s(g, COST_NCCL_SIMPLE) / 3.5 + 2.8e-6 * g->n +
-           protocol_extra_s(g, 0) + g->wire_bytes / (0.75 * g->nic_bytes_per_s);
+    double net_hop = net_hop_s(g, COST_NCCL_SIMPLE, g->query.bytes / g->n / net_channels(g));
+    return g->inside->offset_s + ceil(log2(g->k)) * net_hop / 3.5 + 2.8e-6 * g->n + protocol_extra_s(g, 0) +
+           g->wire_bytes / (0.75 * g->nic_bytes_per_s);
 }
 
 /* All-to-all and send-receive: every rank's bytes to peers in its node over scale-up links, to the others over its
@@ -242,7 +288,7 @@ static double messages_s(const Ground *g, const CostCollective *c)
     double up = inside / g->shared_link_bytes_per_s, out = outside / g->nic_bytes_per_s;
     double latency = in->offset_s + in->alltoall_ll_s + (all ? in->alltoall_peer_s * (g->n - 1) : 0);
     if (g->k > 1)
-        latency += net_hop_s(g, g->choice.protocol);
+        latency += net_hop_s(g, g->choice.protocol, all ? c->bytes / g->n : c->bytes);
     if (g->choice.protocol == COST_NCCL_SIMPLE)
         latency += in->alltoall_simple_s + sqrt(in->alltoall_fill_s * up);
     return latency + MAX(up / in->alltoall_frac, out) + copy_s(g, in->alltoall_copy_frac);
@@ -266,7 +312,8 @@ static double chosen_s(Ground *g, CostNcclChoice choice)
 
 /* NCCL's estimates place its switches between protocols a little off, so its choice for a larger message can be the
  * faster one already. The time is the least over the choices for the power of two nearest to this size and for all
- * above: near NCCL's own, and a longer message never takes less. */
+ * above: near NCCL's own, and a longer message never takes less. What a plug-in names stands: it is known exactly, and
+ * where its region ends a longer message may well take less. */
 #define LARGEST_BYTES 17179869184.0 /* 16 GiB: beyond it choices no longer change */
 
 double cost_collective_s(const SpecCluster *cluster, const CostCollective *collective)
@@ -277,6 +324,8 @@ double cost_collective_s(const SpecCluster *cluster, const CostCollective *colle
     Ground g = ground_of(cluster, collective);
     if (collective->op == COST_ALL_TO_ALL || collective->op == COST_SEND_RECV)
         return messages_s(&g, collective);
+    if (g.choice.by_plugin)
+        return chosen_s(&g, g.choice);
     double seconds = INFINITY;
     unsigned tried = 0;
     CostNcclQuery sized = g.query;

@@ -299,18 +299,25 @@ double cost_nccl_estimate_s(const CostNcclQuery *query, CostNcclAlgorithm algori
 
 CostNcclChoice cost_nccl_choose(const CostNcclQuery *query)
 {
-    CostNcclChoice best = {COST_NCCL_RING, COST_NCCL_SIMPLE, INFINITY};
+    CostNcclChoice best = {.algorithm = COST_NCCL_RING, .protocol = COST_NCCL_SIMPLE, .seconds = INFINITY};
     if (query->op == COST_ALL_TO_ALL || query->op == COST_SEND_RECV) {
         double message_bytes = query->op == COST_SEND_RECV ? query->bytes : query->bytes / query->ranks;
         best.protocol = message_bytes <= 16384 ? COST_NCCL_LL : COST_NCCL_SIMPLE;
         best.seconds = 0;
         return best;
     }
+    CostNcclChoice told = {.by_plugin = true};
+    if (cost_nccl_region(query, &told.algorithm, &told.protocol)) {
+        told.seconds = cost_nccl_estimate_s(query, told.algorithm, told.protocol);
+        if (isfinite(told.seconds))
+            return told;
+    }
     for (int a = 0; a < COST_NCCL_ALGORITHM_COUNT; a++)
         for (int p = 0; p < COST_NCCL_PROTOCOL_COUNT; p++) {
             double seconds = cost_nccl_estimate_s(query, (CostNcclAlgorithm)a, (CostNcclProtocol)p);
             if (seconds < best.seconds)
-                best = (CostNcclChoice){(CostNcclAlgorithm)a, (CostNcclProtocol)p, seconds};
+                best = (CostNcclChoice){
+                    .algorithm = (CostNcclAlgorithm)a, .protocol = (CostNcclProtocol)p, .seconds = seconds};
         }
     return best;
 }
@@ -322,4 +329,16 @@ double cost_nccl_channels(const CostNcclQuery *query, CostNcclChoice choice)
         bytes_a_thread *= query->ranks;
     double channels = query->bytes / (threads * bytes_a_thread);
     return CLAMP(channels, 1, MAX(graph_of(query, choice.algorithm)->channels, 1));
+}
+
+double cost_nccl_tree_ll128_chunk_bytes(double bytes, int ranks, int nodes, double channels)
+{
+    double chunk =
+        120.0 * 640 * 8 / 16 * 15; /* LL128: 120 elements of 8 bytes a thread of 640, 15 of 16 data */
+    const double p = (double)ranks / nodes, deep = 1 + floor(log2(nodes)) + 0.1 * p;
+    while (floor(bytes / (channels * chunk)) < deep * 64 / p && chunk > 131072)
+        chunk /= 2;
+    while (floor(bytes / (channels * chunk)) < deep * 16 / p && chunk > 32768)
+        chunk /= 2;
+    return chunk;
 }

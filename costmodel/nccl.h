@@ -32,10 +32,11 @@ typedef struct CostNcclQuery {
     double bytes; /* all-gather, reduce-scatter: the whole tensor */
     int ranks, nodes;
     SpecGeneration generation;
-    bool nvlink;  /* ranks of one node are joined by NVLink, else by PCIe */
-    bool ll128;   /* the protocol is enabled on this machine */
-    bool sharp;   /* in-network reduction across nodes */
-    bool amd_cpu; /* hosts with AMD CPUs */
+    bool nvlink;     /* ranks of one node are joined by NVLink, else by PCIe */
+    bool ll128;      /* the protocol is enabled on this machine */
+    bool sharp;      /* in-network reduction across nodes */
+    bool amd_cpu;    /* hosts with AMD CPUs */
+    SpecTuner tuner; /* plug-in asked before the estimates */
     CostNcclGraph ring, tree, nvls, collnet;
 } CostNcclQuery;
 
@@ -43,17 +44,26 @@ typedef struct CostNcclChoice {
     CostNcclAlgorithm algorithm;
     CostNcclProtocol protocol;
     double seconds; /* NCCL's estimate */
+    bool by_plugin; /* a tuner plug-in named it, whatever the estimates */
 } CostNcclChoice;
 
 /* NCCL's estimate for one algorithm and protocol; INFINITY when NCCL would not consider it.
  *
  *   t = L + S / B     L = latency, S = bytes, B = algorithm bandwidth
- * Source: [NCCL]      Ignores: aggregation of several calls, user tuner plug-ins      Tested: unit/test_nccl.c
+ * Source: [NCCL]      Ignores: aggregation of several calls      Tested: unit/test_nccl.c
  */
 double cost_nccl_estimate_s(const CostNcclQuery *query, CostNcclAlgorithm algorithm,
                             CostNcclProtocol protocol);
 
-/* The smallest estimate. All-to-all and send-receive have no tuner: ring, LL up to 16 KiB a peer, else SIMPLE. */
+/* What a tuner plug-in says of this question; false: it leaves it to NCCL. [AwsOfiNccl] */
+bool cost_nccl_region(const CostNcclQuery *query, CostNcclAlgorithm *ret_algorithm,
+                      CostNcclProtocol *ret_protocol);
+
+/* Bytes of a chunk of one channel of a tree with LL128: NCCL halves its buffer's step, 576,000 bytes, until a channel has
+ * eight chunks a node deep. [NCCL] enqueue.cc */
+double cost_nccl_tree_ll128_chunk_bytes(double bytes, int ranks, int nodes, double channels);
+
+/* What the plug-in says, else the smallest estimate. All-to-all and send-receive have no tuner: ring, LL up to 16 KiB a peer, else SIMPLE. */
 CostNcclChoice cost_nccl_choose(const CostNcclQuery *query);
 
 /* What NCCL is asked for a collective on the accelerator's reference node: costmodel/collective.c's own question. */

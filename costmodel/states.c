@@ -161,7 +161,9 @@ bool cost_reduces_each_microbatch(const Spec *spec)
 
 bool cost_overlaps_grad_reduce(const Spec *spec)
 {
-    return (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 ||
+    const bool waits =
+        spec->parallel.zero == 3 && spec->execution.framework.data_parallel.gather_waits_for_gpu;
+    return ((spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 && !waits) ||
            (spec->parallel.zero == 0 && spec->execution.framework.data_parallel.hooks_reduce_unsharded);
 }
 

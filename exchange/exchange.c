@@ -60,6 +60,14 @@ G_STATIC_ASSERT(G_N_ELEMENTS(format_list) == EXCHANGE_FORMAT_COUNT);
 
 /* --- export --- */
 
+const char *export_recompute_shown(const Spec *spec)
+{
+    const SpecRecompute *recompute = &spec->training.recompute;
+    return recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0
+               ? "full on some of the layers"
+               : spec_word(&spec_words_recompute, (int)recompute->mode);
+}
+
 bool exchange_export_refuse(GError **error, ExchangeFormat format, const char *key, const char *value,
                             const char *hint)
 {
@@ -127,6 +135,9 @@ static bool exports_data(const Spec *spec, ExchangeFormat format, GError **error
     const SpecParallel *parallel = &spec->parallel;
     if (spec->model.list.text != NULL)
         return exchange_export_refuse(error, format, "model.layers", "a list", "give a transformer");
+    if (spec->model.encoder_layers > 0)
+        return exchange_export_refuse(error, format, "model.encoder_layers", "an encoder",
+                                      "give a model without one");
     if (parallel->data_scheme != SPEC_DATA_ALLREDUCE)
         return exchange_export_refuse(error, format, "parallel.data_scheme",
                                       spec_word(&spec_words_data_scheme, (int)parallel->data_scheme),

@@ -119,7 +119,7 @@ static bool check(const Spec *spec, GError **error)
             "give 1: expert ranks are the training script's (ep_size), ds_config.json cannot ask for them");
     if (recompute->mode != SPEC_RECOMPUTE_NONE &&
         (recompute->mode != SPEC_RECOMPUTE_FULL || recompute->layers > 0))
-        return refuse(error, "training.recompute", spec_word(&spec_words_recompute, (int)recompute->mode),
+        return refuse(error, "training.recompute", export_recompute_shown(spec),
                       "give none or full on all layers: the training script switches checkpointing on, for "
                       "all or none");
     if (parallel->tensor > 1 && parallel->sequence_parallel == 1)

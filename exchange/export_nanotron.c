@@ -39,8 +39,8 @@ static bool has_execution(const Spec *spec, GError **error)
         (parallel->virtual_stages > 1 || (strcmp(schedule, "1f1b") != 0 && strcmp(schedule, "gpipe") != 0)))
         return refuse(error, "parallel.schedule", schedule, "give 1f1b or gpipe, without virtual stages");
     if (mode != SPEC_RECOMPUTE_NONE && (mode != SPEC_RECOMPUTE_FULL || training->recompute.layers > 0))
-        return refuse(error, "training.recompute", spec_word(&spec_words_recompute, (int)mode),
-                      "give none or full");
+        return refuse(error, "training.recompute", export_recompute_shown(spec),
+                      "give none or full on all layers");
     if (training->precision != SPEC_PRECISION_BF16 && training->precision != SPEC_PRECISION_FP16 &&
         training->precision != SPEC_PRECISION_FP32)
         return refuse(error, "training.precision", precision, "give bf16, fp16 or fp32");

@@ -186,8 +186,8 @@ static bool put_recompute(const Spec *spec, Settings *out, GError **error)
             ? "selective"
             : NULL;
     if (mode == NULL)
-        return refuse(error, "training.recompute", spec_word(&spec_words_recompute, (int)recompute->mode),
-                      "give none, full, selective-op or selective-layer");
+        return refuse(error, "training.recompute", export_recompute_shown(spec),
+                      "give none, full on all layers, selective-op or selective-layer");
     settings_text(out, "activation_checkpoint.mode", mode);
     if (recompute->mode == SPEC_RECOMPUTE_SELECTIVE_OP)
         settings_text(out, "activation_checkpoint.selective_ac_option", "op");

@@ -31,6 +31,8 @@ void exchange_import_deepspeed(ExchangeImport *import);
 void exchange_import_torchtitan(ExchangeImport *import);
 void exchange_import_nanotron(ExchangeImport *import);
 
+/* training.recompute in a refusal: full of some of a stage's layers is told from full. */
+const char *export_recompute_shown(const Spec *spec);
 /* "megatron: parallel.schedule: zb-h1: <what would work>" */
 bool exchange_export_refuse(GError **error, ExchangeFormat format, const char *key, const char *value,
                             const char *hint);

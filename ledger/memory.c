@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/units.h"
 
 static int compare_doubles(gconstpointer a, gconstpointer b)
@@ -20,15 +21,33 @@ char *ledger_framework_family(const char *name)
     return g_strndup(name, dated ? length - year : length);
 }
 
-/* beyond_frac of the runs of `framework` (NULL: of all), rising. */
-static GArray *beyond(const LedgerResiduals *residuals, const char *framework, int left_out)
+/* Which rows count: of `family` (NULL: of any), from all sources but `left_out`; need: of those, what tells the need. */
+typedef struct Choice {
+    const char *family;
+    int left_out;
+    bool need;
+} Choice;
+
+static bool is_judging(const LedgerResiduals *residuals, int source)
+{
+    return g_hash_table_contains(residuals->judging, GINT_TO_POINTER(source));
+}
+
+static bool chosen(const LedgerResiduals *residuals, const LedgerMemoryResidual *row, const Choice *choice)
+{
+    g_autofree char *of_row = ledger_framework_family(row->framework);
+    return row->source != choice->left_out &&
+           (choice->family == NULL || strcmp(of_row, choice->family) == 0) &&
+           (!choice->need || (strcmp(row->kind, "allocated") == 0 && !is_judging(residuals, row->source)));
+}
+
+/* Their beyond_frac, rising. */
+static GArray *beyond(const LedgerResiduals *residuals, const Choice *choice)
 {
     GArray *values = g_array_new(FALSE, FALSE, sizeof(double));
-    g_autofree char *family = framework != NULL ? ledger_framework_family(framework) : NULL;
     for (guint i = 0; residuals != NULL && i < residuals->memory->len; i++) {
         const LedgerMemoryResidual *row = ledger_memory_residual(residuals, i);
-        g_autofree char *of_row = ledger_framework_family(row->framework);
-        if (row->source != left_out && (family == NULL || strcmp(of_row, family) == 0))
+        if (chosen(residuals, row, choice))
             g_array_append_val(values, row->beyond_frac);
     }
     g_array_sort(values, compare_doubles);
@@ -42,20 +61,52 @@ static double covering(const GArray *values)
     return count > 0 ? fmax(0, g_array_index(values, double, k - 1)) : 0;
 }
 
+/* Of the framework's own where there are `least`, else of all. */
+static GArray *own_or_all(const LedgerResiduals *residuals, Choice choice, guint least, bool *ret_own)
+{
+    GArray *own = beyond(residuals, &choice);
+    *ret_own = own->len >= least;
+    if (*ret_own)
+        return own;
+    g_array_unref(own);
+    choice.family = NULL;
+    return beyond(residuals, &choice);
+}
+
+/* A run of it, with any reading, in a source that does not only judge. */
+static bool is_known(const LedgerResiduals *residuals, const char *family, int left_out)
+{
+    for (guint i = 0; residuals != NULL && i < residuals->memory->len; i++) {
+        const LedgerMemoryResidual *row = ledger_memory_residual(residuals, i);
+        if (!is_judging(residuals, row->source) &&
+            chosen(residuals, row, &(Choice){.family = family, .left_out = left_out}))
+            return true;
+    }
+    return false;
+}
+
 LedgerReserve ledger_reserve(const LedgerResiduals *residuals, const char *framework, int left_out)
 {
-    g_autoptr(GArray) own = beyond(residuals, framework, left_out);
-    g_autoptr(GArray) all = beyond(residuals, NULL, left_out);
-    if (own->len >= LEDGER_MEMORY_RUNS)
-        return (LedgerReserve){fmin(covering(own), covering(all)), (int)own->len, true};
-    return (LedgerReserve){covering(all), (int)all->len, false};
+    g_autofree char *family = ledger_framework_family(framework);
+    const Choice need = {family, left_out, true}, reading = {family, left_out, false},
+                 any = {NULL, left_out, false};
+    LedgerReserve reserve = {0};
+    bool own_readings = false;
+    g_autoptr(GArray) needs = own_or_all(residuals, need, LEDGER_MEMORY_NEEDS, &reserve.own);
+    g_autoptr(GArray) readings = own_or_all(residuals, reading, LEDGER_MEMORY_RUNS, &own_readings);
+    g_autoptr(GArray) all = beyond(residuals, &any);
+    reserve.runs = (int)needs->len;
+    reserve.doubled = needs->len > 0 && !is_known(residuals, family, left_out);
+    reserve.frac = fmin(1, (reserve.doubled ? 2 : 1) * covering(needs));
+    reserve.seen_frac = fmin(covering(readings), covering(all));
+    return reserve;
 }
 
 double ledger_memory_odds(const LedgerResiduals *residuals, const char *framework, double free_frac)
 {
-    g_autoptr(GArray) own = beyond(residuals, framework, -1);
-    g_autoptr(GArray) all = beyond(residuals, NULL, -1);
-    const GArray *runs = own->len >= LEDGER_MEMORY_RUNS ? own : all;
+    g_autofree char *family = ledger_framework_family(framework);
+    bool own = false;
+    g_autoptr(GArray) runs = own_or_all(residuals, (Choice){family, -1, true}, LEDGER_MEMORY_NEEDS, &own);
     int fit = 0;
     for (guint i = 0; i < runs->len; i++)
         fit += g_array_index(runs, double, i) <= free_frac;
@@ -89,6 +140,17 @@ bool ledger_reserve_parse(const char *text, LedgerReserveAsk *ret_ask, GError **
     return true;
 }
 
+bool ledger_reserve_check(const LedgerReserveAsk *ask, const Spec *spec, GError **error)
+{
+    const SpecAccelerator *accelerator = &spec->cluster.accelerator;
+    char asked[ORR_TEXT_SIZE], all[ORR_TEXT_SIZE];
+    if (ask == NULL || ask->bytes < accelerator->memory_bytes)
+        return true;
+    return orr_fail(error, ORR_ERROR_INPUT, "--memory-reserve: %s leaves nothing of the %s that a %s has",
+                    orr_text_bytes(asked, ask->bytes), orr_text_bytes(all, accelerator->memory_bytes),
+                    accelerator->name);
+}
+
 double ledger_reserve_bytes(const LedgerResiduals *residuals, const LedgerReserveAsk *ask, const Spec *spec)
 {
     const double all = spec->cluster.accelerator.memory_bytes;
@@ -111,6 +173,8 @@ void ledger_memory_fill(const LedgerResiduals *residuals, const LedgerReserveAsk
     report->reserve_bytes = ledger_reserve_bytes(residuals, ask, spec);
     report->reserve_runs = ask != NULL && ask->given ? 0 : reserve.runs;
     report->reserve_own = reserve.own;
+    report->reserve_doubled = reserve.doubled;
+    report->seen_frac = reserve.seen_frac;
     report->memory_odds = ledger_memory_odds(residuals, framework, free_bytes / report->capacity_bytes);
     report->memory_verdict =
         !report->fits ? REPORT_MEMORY_NONE

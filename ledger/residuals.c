@@ -326,6 +326,17 @@ static bool parse_list(const char *path, const OrrJson *root, const RowList *lis
     return true;
 }
 
+static void find_judging(LedgerResiduals *residuals)
+{
+    for (guint source = 0; source < residuals->sources->len; source++) {
+        bool times = false;
+        for (guint i = 0; i < residuals->rows->len; i++)
+            times = times || ledger_residual(residuals, i)->source == (int)source;
+        if (!times)
+            g_hash_table_add(residuals->judging, GINT_TO_POINTER((int)source));
+    }
+}
+
 static bool parse(const char *path, const OrrJson *root, LedgerResiduals *residuals, GError **error)
 {
     static const RowList times = {"rows", "columns", COLUMN_NAMES, COLUMNS, parse_cells};
@@ -343,6 +354,7 @@ bool ledger_residuals_read(const char *path, LedgerResiduals **ret_residuals, GE
         return false;
     LedgerResiduals *residuals = ledger_residuals_new();
     const bool ok = parse(path, orr_json_root(doc), residuals, error);
+    find_judging(residuals);
     orr_json_free(doc);
     if (ok)
         *ret_residuals = residuals;

@@ -34,7 +34,9 @@ typedef struct LedgerResidual {
 typedef struct LedgerMemoryResidual {
     int source; /* index into LedgerResiduals.sources */
     const char *id, *accelerator, *framework;
-    const char *kind;   /* "allocated", "reserved", "device": what was measured */
+    const char *
+        kind; /* "allocated", "reserved", "device": what was measured; "assumed": allocated by a configuration
+                         * that is not published */
     double beyond_frac; /* (measured - predicted) / the GPU's memory */
 } LedgerMemoryResidual;
 
@@ -43,7 +45,9 @@ typedef struct LedgerResiduals {
     GArray *rows;       /* LedgerResidual; their text is owned by `text` */
     GArray *memory;     /* LedgerMemoryResidual; likewise */
     GStringChunk *text;
-    GHashTable *judging; /* sources that only judge the times: theirs are not written (their memory is) */
+    GHashTable
+        *judging; /* sources that only judge: blind sets, whose times are not written. Read from a file: those
+                          * of which it has memory and no times */
 } LedgerResiduals;
 
 LedgerResiduals *ledger_residuals_new(void);

@@ -9,6 +9,7 @@
 
 #include "ledger/interval.h"
 #include "ledger/memory.h"
+#include "ledger/own.h"
 
 typedef struct LedgerRow {
     char *id;
@@ -23,13 +24,16 @@ typedef struct LedgerRow {
     double interval_low_s, interval_high_s;
     int residual; /* index into Ledger.residuals->rows; -1: no time to compare */
     bool fits;
-    char *framework;             /* of memory rows, as simulated; NULL: no memory to compare */
-    double capacity_bytes;       /* of the row's GPU */
-    ReportMemory memory_verdict; /* with the reserve that `run` would keep */
-    double reserve_bytes;
-    char *note;    /* what of the row could not be read, NULL: nothing */
-    char *skipped; /* reason, or NULL */
-    char *cell;    /* rows of one cell are comparable: model shape, accelerator, GPUs, batch, sequence */
+    char *framework;                  /* of memory rows, as simulated; NULL: no memory to compare */
+    double capacity_bytes;            /* of the row's GPU */
+    ReportMemory memory_verdict;      /* with the reserve that `run` would keep */
+    double reserve_bytes, seen_bytes; /* LedgerReserve's frac and seen_frac of its GPU */
+    bool memory_assumed;
+    char *note;          /* what of the row could not be read, NULL: nothing */
+    char *skipped;       /* reason, or NULL */
+    LedgerTraits traits; /* of rows with a time */
+    char **said;         /* what the row's scenario says: "path=value" in order */
+    char *cell; /* rows of one cell are comparable: model shape, accelerator, GPUs, batch, sequence */
 } LedgerRow;
 
 /* Fractions, not percent; NAN where there is nothing to average. */
@@ -48,7 +52,8 @@ typedef struct LedgerSource {
 
 /* What the memory reserve is worth on this ledger's rows with a measured memory. */
 typedef struct LedgerMemory {
-    int rows, covered;    /* covered: measured <= predicted + reserve */
+    int rows, seen;     /* seen: measured <= predicted + what runs were seen to take beyond */
+    int needs, covered; /* of allocated peaks of published configurations: measured <= predicted + reserve */
     int left_out_covered; /* ... with the reserve of this ledger's other sources alone */
     int none, edge;       /* called "does not fit", "at the edge" */
 } LedgerMemory;

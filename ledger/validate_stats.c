@@ -117,9 +117,12 @@ static LedgerMemory judge_memory(const Ledger *ledger)
             continue;
         const double beyond_bytes = row->measured_memory_bytes - row->predicted_memory_bytes;
         const LedgerReserve others = ledger_reserve(ledger->residuals, row->framework, row->source);
+        const bool needs = strcmp(row->memory_kind, "allocated") == 0 && !row->memory_assumed;
         memory.rows += 1;
-        memory.covered += beyond_bytes <= row->reserve_bytes;
-        memory.left_out_covered += beyond_bytes <= others.frac * row->capacity_bytes;
+        memory.seen += beyond_bytes <= row->seen_bytes;
+        memory.needs += needs;
+        memory.covered += needs && beyond_bytes <= row->reserve_bytes;
+        memory.left_out_covered += needs && beyond_bytes <= others.frac * row->capacity_bytes;
         memory.none += row->memory_verdict == REPORT_MEMORY_NONE;
         memory.edge += row->memory_verdict == REPORT_MEMORY_EDGE;
     }

@@ -249,8 +249,11 @@ static void json_memory(OrrJsonWriter *w, const LedgerMemory *memory)
     const double rows = memory->rows;
     orr_jw_begin(w, "memory_reserve", '{');
     orr_jw_int(w, "rows", memory->rows);
-    json_frac(w, "covered_frac", memory->covered / rows);
-    json_frac(w, "left_out_covered_frac", memory->left_out_covered / rows);
+    json_frac(w, "seen_covered_frac", memory->seen / rows);
+    orr_jw_int(w, "needs", memory->needs);
+    json_frac(w, "covered_frac", memory->needs > 0 ? (double)memory->covered / memory->needs : NAN);
+    json_frac(w, "left_out_covered_frac",
+              memory->needs > 0 ? (double)memory->left_out_covered / memory->needs : NAN);
     json_frac(w, "does_not_fit_frac", memory->none / rows);
     json_frac(w, "at_the_edge_frac", memory->edge / rows);
     orr_jw_end(w, '}');

@@ -25,8 +25,14 @@ typedef struct Link {
     int32_t head;             /* first entry (slot x hops + hop), -1 */
     uint32_t mark;
     bool crowded, dirty;
-    int32_t loose;      /* while filling: members not frozen */
-    double left, level; /* what is left for them; the least at which it froze one */
+    /* While settling: of the flows that stand, what they take together, the highest rate, and the least of those that
+     * this link holds; of the members, how many, how many are not frozen, and what the others got. */
+    uint32_t seen; /* round in which the first three were read; 0: a flow has joined since */
+    double taken, other_most, other_held;
+    int32_t members, loose;
+    double left, level; /* for those not frozen; the least at which one was frozen */
+    int32_t place;      /* of it in touched[] */
+    double given, most;
 } Link;
 
 struct NetFlows {
@@ -37,10 +43,12 @@ struct NetFlows {
     int32_t *path, *next, *previous; /* [slots x hops] */
     int32_t *on;
     int64_t *carried;
-    int32_t *dirty, *members, *loose,
-        *touched; /* links changed; flows concerned, those not frozen, their links */
-    int dirty_count, member_count, loose_count, touched_count, open_count;
-    int hops;
+    int32_t *dirty, *members, *touched; /* links changed; flows concerned, their links */
+    int dirty_count, member_count, loose_count, touched_count;
+    double *
+        share; /* [touched] what a link gives each of its members that are not frozen; INFINITY: it has none */
+    int64_t least_cap; /* of all members */
+    int hops, shift;   /* entries of a slot: 1 << shift */
     uint32_t round, pass;
     int64_t now_ps;
 };
@@ -48,7 +56,9 @@ struct NetFlows {
 NetFlows *net_flows_new(const NetTopology *topology, int32_t slots, int hops, OrrArena *arena)
 {
     NetFlows *f = ORR_ARENA_NEW(arena, NetFlows, 1);
-    const size_t entries = (size_t)slots * (size_t)hops;
+    while (1 << f->shift < hops)
+        f->shift++;
+    const size_t entries = (size_t)slots << f->shift;
     f->topology = topology;
     f->hops = hops;
     f->queue = sim_eventq_new(arena, slots);
@@ -61,8 +71,8 @@ NetFlows *net_flows_new(const NetTopology *topology, int32_t slots, int hops, Or
     f->carried = ORR_ARENA_NEW(arena, int64_t, topology->link_count);
     f->dirty = ORR_ARENA_NEW(arena, int32_t, topology->link_count);
     f->touched = ORR_ARENA_NEW(arena, int32_t, topology->link_count);
+    f->share = ORR_ARENA_NEW(arena, double, topology->link_count);
     f->members = ORR_ARENA_NEW(arena, int32_t, slots);
-    f->loose = ORR_ARENA_NEW(arena, int32_t, slots);
     for (int l = 0; l < topology->link_count; l++) {
         f->links[l].capacity = topology->links[l].bytes_per_s;
         f->links[l].head = -1;
@@ -93,7 +103,7 @@ void net_flows_start(NetFlows *f, int32_t slot, const int32_t *links, int hops, 
     flow->state = WAITING;
     flow->bytes = bytes;
     flow->hops = (uint8_t)(bytes > 0 ? hops : 0);
-    memcpy(f->path + (size_t)slot * (size_t)f->hops, links, sizeof(int32_t) * flow->hops);
+    memcpy(f->path + ((size_t)slot << f->shift), links, sizeof(int32_t) * flow->hops);
     for (int h = 0; h < flow->hops; h++)
         f->on[links[h]]++;
     sim_eventq_push(f->queue, slot, f->now_ps + latency_ps);
@@ -110,7 +120,7 @@ static void soil(NetFlows *f, int32_t l)
 static void enter(NetFlows *f, int32_t slot)
 {
     Flow *flow = &f->flows[slot];
-    const size_t base = (size_t)slot * (size_t)f->hops;
+    const size_t base = (size_t)slot << f->shift;
     flow->state = MOVING;
     flow->left_bytes = (double)flow->bytes;
     flow->rate = 0;
@@ -136,7 +146,7 @@ static void enter(NetFlows *f, int32_t slot)
 static void leave(NetFlows *f, int32_t slot)
 {
     Flow *flow = &f->flows[slot];
-    const size_t base = (size_t)slot * (size_t)f->hops;
+    const size_t base = (size_t)slot << f->shift;
     for (int h = 0; h < flow->hops; h++) {
         const int32_t entry = (int32_t)(base + (size_t)h), l = f->path[entry];
         Link *link = &f->links[l];
@@ -178,13 +188,13 @@ static void begin_at(NetFlows *f, int32_t l)
     link->dirty = false;
     link->crowded = link->demand > link->capacity;
     for (int32_t entry = link->head; entry >= 0; entry = f->next[entry])
-        newcomer = newcomer || f->flows[entry / f->hops].rate <= 0;
+        newcomer = newcomer || f->flows[entry >> f->shift].rate <= 0;
     if (!was && !link->crowded && !newcomer)
         return;
     for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
-        const Flow *flow = &f->flows[entry / f->hops];
+        const Flow *flow = &f->flows[entry >> f->shift];
         if (flow->rate <= 0 || (link->crowded && newcomer) || flow->held_by == l)
-            join(f, entry / f->hops);
+            join(f, entry >> f->shift);
     }
 }
 
@@ -197,6 +207,25 @@ static void begin(NetFlows *f)
     f->dirty_count = 0;
 }
 
+static void look(NetFlows *f, Link *link, int32_t l)
+{
+    link->seen = f->round;
+    link->members = 0;
+    link->taken = link->other_most = 0;
+    link->other_held = INFINITY;
+    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
+        const Flow *flow = &f->flows[entry >> f->shift];
+        if (flow->mark == f->round) {
+            link->members++;
+            continue;
+        }
+        link->taken += flow->rate;
+        link->other_most = MAX(link->other_most, flow->rate);
+        if (flow->held_by == l)
+            link->other_held = MIN(link->other_held, flow->rate);
+    }
+}
+
 /* What the others leave of a link. */
 static void touch(NetFlows *f, int32_t l)
 {
@@ -204,17 +233,14 @@ static void touch(NetFlows *f, int32_t l)
     if (link->mark == f->pass)
         return;
     link->mark = f->pass;
-    link->loose = 0;
+    if (link->seen != f->round)
+        look(f, link, l);
+    link->loose = link->members;
     link->level = INFINITY;
-    double taken = 0;
-    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
-        const Flow *flow = &f->flows[entry / f->hops];
-        if (flow->mark == f->round)
-            link->loose++;
-        else
-            taken += flow->rate;
-    }
-    link->left = (double)link->capacity - taken;
+    link->given = link->most = 0;
+    link->left = (double)link->capacity - link->taken;
+    link->place = f->touched_count;
+    f->share[f->touched_count] = MAX(link->left, 0) / link->loose;
     f->touched[f->touched_count++] = l;
 }
 
@@ -223,86 +249,70 @@ static void prepare(NetFlows *f)
     f->pass++;
     f->touched_count = 0;
     f->loose_count = f->member_count;
+    f->least_cap = INT64_MAX;
     for (int i = 0; i < f->member_count; i++) {
-        const int32_t slot = f->members[i], *path = f->path + (size_t)slot * (size_t)f->hops;
-        f->loose[i] = slot;
+        const int32_t slot = f->members[i], *path = f->path + ((size_t)slot << f->shift);
+        f->least_cap = MIN(f->least_cap, f->flows[slot].cap);
         f->flows[slot].frozen = false;
         for (int h = 0; h < f->flows[slot].hops; h++)
             if (f->links[path[h]].crowded)
                 touch(f, path[h]);
     }
-    f->open_count = f->touched_count;
 }
 
 static void freeze(NetFlows *f, int32_t slot, double rate, int32_t held_by)
 {
     Flow *flow = &f->flows[slot];
-    const int32_t *path = f->path + (size_t)slot * (size_t)f->hops;
+    const int32_t *path = f->path + ((size_t)slot << f->shift);
+    f->loose_count--;
     flow->frozen = true;
     flow->fresh = rate;
     flow->held_by = held_by;
     for (int h = 0; h < flow->hops; h++) {
         Link *link = &f->links[path[h]];
         if (link->crowded) {
-            link->loose--;
             link->left -= rate;
+            link->given += rate;
+            link->most = MAX(link->most, rate);
+            f->share[link->place] = --link->loose > 0 ? MAX(link->left, 0) / link->loose : INFINITY;
         }
     }
 }
 
-static double share_of(const Link *link)
-{
-    return MAX(link->left, 0) / link->loose;
-}
-
-/* The least that a link gives each of its members that are not frozen; links that have none go behind the open ones. */
-static double least_share(NetFlows *f)
+/* The least that a link gives each of its members that are not frozen. */
+static double least_share(const NetFlows *f)
 {
     double least = INFINITY;
-    for (int i = 0; i < f->open_count;) {
-        const int32_t l = f->touched[i];
-        if (f->links[l].loose == 0) {
-            f->touched[i] = f->touched[--f->open_count];
-            f->touched[f->open_count] = l;
-            continue;
-        }
-        least = MIN(least, share_of(&f->links[l]));
-        i++;
-    }
+    for (int i = 0; i < f->touched_count; i++)
+        least = MIN(least, f->share[i]);
     return least;
 }
 
 /* Members whose own slowest link gives them no more than `share`. */
 static bool freeze_capped(NetFlows *f, double share)
 {
-    int kept = 0;
-    for (int i = 0; i < f->loose_count; i++) {
-        const int32_t slot = f->loose[i];
-        if (f->flows[slot].frozen)
-            continue;
-        if ((double)f->flows[slot].cap <= share)
-            freeze(f, slot, (double)f->flows[slot].cap, -1);
-        else
-            f->loose[kept++] = slot;
+    const int before = f->loose_count;
+    for (int i = 0; (double)f->least_cap <= share && i < f->member_count; i++) {
+        const Flow *flow = &f->flows[f->members[i]];
+        if (!flow->frozen && (double)flow->cap <= share)
+            freeze(f, f->members[i], (double)flow->cap, -1);
     }
-    const bool some = kept < f->loose_count;
-    f->loose_count = kept;
-    return some;
+    return f->loose_count < before;
 }
 
 /* Members of all links that give no more than `share` each; ties are one level. */
 static void freeze_tightest(NetFlows *f, double share)
 {
     const double level = share * (1 + 1e-12), rate = MAX(share, 1e-3);
-    for (int i = 0; i < f->open_count; i++) {
-        Link *link = &f->links[f->touched[i]];
-        if (link->loose == 0 || share_of(link) > level)
+    for (int i = 0; i < f->touched_count; i++) {
+        if (!(f->share[i] <= level))
             continue;
+        Link *link = &f->links[f->touched[i]];
         link->level = MIN(link->level, rate);
         for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
-            const Flow *flow = &f->flows[entry / f->hops];
+            const Flow *flow = &f->flows[entry >> f->shift];
             if (flow->mark == f->round && !flow->frozen)
-                freeze(f, entry / f->hops, rate, f->touched[i]);
+                freeze(f, entry >> f->shift, rate, f->touched[i]);
         }
     }
 }
@@ -316,24 +326,28 @@ static void fill(NetFlows *f)
     }
 }
 
+static void join_late(NetFlows *f, int32_t slot)
+{
+    const int32_t *path = f->path + ((size_t)slot << f->shift);
+    join(f, slot);
+    for (int h = 0; h < f->flows[slot].hops; h++)
+        f->links[path[h]].seen = 0;
+}
+
 /* Others on a link of theirs that now get more than a member that it holds back, or are held by it though it has room or
  * gives a member more. */
 static void grow_at(NetFlows *f, int32_t l)
 {
     const Link *link = &f->links[l];
-    double total = 0, most = 0;
+    const bool full = link->taken + link->given >= (double)link->capacity * (1 - SAME);
+    const double above = link->level * (1 + SAME), most = full ? link->most : INFINITY;
+    if (link->other_most <= above && !(most > link->other_held * (1 + SAME)))
+        return;
     for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
-        const Flow *flow = &f->flows[entry / f->hops];
-        const bool member = flow->mark == f->round && flow->frozen;
-        total += member ? flow->fresh : flow->rate;
-        most = member ? MAX(most, flow->fresh) : most;
-    }
-    const bool full = total >= (double)link->capacity * (1 - SAME);
-    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
-        const Flow *flow = &f->flows[entry / f->hops];
-        if (flow->mark != f->round && (flow->rate > link->level * (1 + SAME) ||
-                                       (flow->held_by == l && (!full || most > flow->rate * (1 + SAME)))))
-            join(f, entry / f->hops);
+        const Flow *flow = &f->flows[entry >> f->shift];
+        if (flow->mark != f->round &&
+            (flow->rate > above || (flow->held_by == l && most > flow->rate * (1 + SAME))))
+            join_late(f, entry >> f->shift);
     }
 }
 

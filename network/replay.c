@@ -269,7 +269,8 @@ bool net_replay_flows(NetGround *g, GError **error)
     for (int64_t s = slots - 1; s >= 0; s--)
         w.free_slots[w.free_count++] = (int32_t)s;
     if (g->run->routing == NET_ROUTE_ADAPTIVE) {
-        net_routes_free(g->routes);
+        if (g->routes != g->run->routes)
+            net_routes_free(g->routes);
         g->routes = net_routes_new(g->run->topology, g->run->routing, g->run->seed, net_flows_on(w.flows));
     }
     const bool ok = walk(&w, error);
@@ -293,9 +294,7 @@ static bool run_both(NetGround *g, bool flows, GError **error)
     if (!place_ranks(g, error))
         return false;
     const NetRun *run = g->run;
-    g->routes =
-        net_routes_new(run->topology, run->routing == NET_ROUTE_ADAPTIVE ? NET_ROUTE_SHORTEST : run->routing,
-                       run->seed, NULL);
+    g->routes = run->routes != NULL ? run->routes : net_routes_plain(run->topology, run->routing, run->seed);
     if (!net_analytic(g, error))
         return false;
     NetResult *result = g->result;
@@ -305,6 +304,11 @@ static bool run_both(NetGround *g, bool flows, GError **error)
         result->sent_most = MAX(result->sent_most, g->sent[r]);
     }
     return !flows || net_replay_flows(g, error);
+}
+
+NetRoutes *net_routes_plain(const NetTopology *topology, NetRouting routing, uint64_t seed)
+{
+    return net_routes_new(topology, routing == NET_ROUTE_ADAPTIVE ? NET_ROUTE_SHORTEST : routing, seed, NULL);
 }
 
 bool net_run(const NetRun *run, bool flows, NetResult *ret_result, GError **error)
@@ -317,7 +321,8 @@ bool net_run(const NetRun *run, bool flows, NetResult *ret_result, GError **erro
     g.most_messages = g_new0(int, g.ranks);
     result.steps = g_new0(NetStepTrace, result.step_count + 1);
     const bool ok = run_both(&g, flows, error);
-    net_routes_free(g.routes);
+    if (g.routes != run->routes)
+        net_routes_free(g.routes);
     g_free(g.vertex);
     g_free(g.sent);
     g_free(g.most_messages);

@@ -18,6 +18,7 @@ typedef struct NetRun {
     const int32_t *place; /* [ranks] the GPU of each rank; NULL: its number */
     NetRouting routing;
     uint64_t seed;
+    NetRoutes *routes; /* of this topology, routing and seed, kept between runs; NULL: own ones */
 } NetRun;
 
 typedef struct NetStepTrace {
@@ -37,6 +38,9 @@ typedef struct NetResult {
     int64_t fullest_link_bytes; /* carried by the link that carried the most a unit of its rate; flows only */
     int fullest_link;           /* -1 */
 } NetResult;
+
+/* Routes for NetRun's `routes`: of the topology as it is now; adaptive routing begins with the shortest. */
+NetRoutes *net_routes_plain(const NetTopology *topology, NetRouting routing, uint64_t seed);
 
 /* Fails on a rank that cannot reach another one, naming both. */
 bool net_run(const NetRun *run, bool flows, NetResult *ret_result, GError **error);

@@ -44,6 +44,11 @@ static int tensors_sent(const Spec *spec, CostCollectiveOp op, const StepParams 
     return MAX(1, params->matrices - (op == COST_ALL_GATHER ? params->vectors : 0));
 }
 
+static double list_host_s(const Spec *spec, int tensors, int ranks)
+{
+    return tensors * (double)ranks * spec->execution.framework.data_parallel.tensor_list_rank_host_s;
+}
+
 /* Collectives on lists of tensors: for every rank's part of each the host makes a view and launches a copy, which the GPU
  * waits for; the tensors pass through memory besides. An all-reduce takes them in place. Source: [DeepSpeedZero3], [NanotronCode] */
 static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes,
@@ -59,7 +64,7 @@ static void add_lists(const Spec *spec, CostCollectiveOp op, const StepParams *p
     const int tensors = framework->data_parallel.gathers_each_tensor ? sent : params->matrices;
     const double bytes =
         (params->dense + params->expert) * wire_bytes * framework->data_parallel.tensor_list_copies;
-    double seconds = tensors * (double)ranks * framework->data_parallel.tensor_list_rank_host_s;
+    double seconds = list_host_s(spec, tensors, ranks);
     if (bytes > 0) {
         seconds += cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes);
     }
@@ -198,6 +203,20 @@ static double gradient_passes(const Spec *spec)
     return framework->data_parallel.gradient_copies + wider;
 }
 
+/* The GPU was drained when the host began the list of what is gathered beside this segment: compute waits for it too.
+ * Source: [DeepSpeedZero3], torch.cuda.synchronize() in _allgather_param and fetch_sub_module until October 2021 */
+static void add_list_waits(const Spec *spec, const StepParams *params, bool again, SimSegment *segment)
+{
+    const int ranks = cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks);
+    const int64_t host_ps = step_ps(list_host_s(spec, tensors_sent(spec, COST_ALL_GATHER, params), ranks));
+    if (!spec->execution.framework.data_parallel.gather_waits_for_gpu || spec_prefetch_units(spec) == 0 ||
+        ranks < 2)
+        return;
+    sim_work_spend(&segment->forward, SIM_PART_DATA_COMM, host_ps);
+    sim_work_spend(&segment->backward_input, SIM_PART_DATA_COMM, again ? host_ps : 0);
+    sim_work_spend(&segment->recompute, SIM_PART_DATA_COMM, segment->backward_gathers_apart ? host_ps : 0);
+}
+
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
 static void fill_units(const Step *step, int stage)
 {
@@ -222,6 +241,7 @@ static void fill_units(const Step *step, int stage)
         segment->gathered_param_bytes = step_bytes(count * cost_weight_wire_bytes(step->spec));
         segment->unsharded_grad_bytes = step_bytes(count * cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
+        add_list_waits(step->spec, params, again, segment);
         step_apply_zeropp(step->spec, params, segment);
     }
 }
@@ -250,9 +270,28 @@ static void fill_buckets(const Step *step, int stage)
     }
 }
 
+/* Groups of the stage's pipeline rank meet their likes of that rank on a fabric, not the worst of all. */
+static void of_rank(const Step *step, int stage, Spec *ret_spec)
+{
+    const SimPlan *plan = step->plan;
+    int chunk = 0;
+    *ret_spec = *step->spec;
+    sim_place_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, stage,
+                 &ret_spec->cluster.network.fabric_rank, &chunk);
+}
+
 void step_fill_data(Step *step, int stage)
 {
-    if (step->spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE) {
+    const Spec *spec = step->spec;
+    if (spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE) {
+        return;
+    }
+    if (spec->cluster.network.fabric != NULL && spec->cluster.network.fabric_rank < 0) {
+        g_autofree Spec *own = g_new(Spec, 1);
+        of_rank(step, stage, own);
+        step->spec = own;
+        step_fill_data(step, stage);
+        step->spec = spec;
         return;
     }
     if (step->spec->parallel.zero >= 3) {
@@ -286,8 +325,7 @@ static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
     }
     const double bytes = (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor *
                          cost_gradient_wire_bytes(spec);
-    const CostGroup ends = {
-        .ranks = 2, .per_domain = cost_pipeline_inside(spec, 0, last) ? 2 : 1, .nic_sharers = 1};
+    const CostGroup ends = cost_pipeline_pair(spec, 0, last);
     out->embedding_reduce = step_collective(
         spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = bytes, .group = ends}, SIM_PART_DATA_COMM);
 }

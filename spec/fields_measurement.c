@@ -19,6 +19,10 @@ static const SpecField measured_fields[] = {
     SPEC_F_WORD(SpecMeasured, memory_kind, &spec_words_memory_kind, "\"allocated\"", 0,
                 "allocated: by tensors; reserved: by the allocator; device: as nvidia-smi shows."),
     MEASURED(memory_uncertainty_frac, ORR_UNIT_FRAC, 1, "0.074 where GB or GiB is unclear."),
+    SPEC_F_BOOL(
+        SpecMeasured, memory_assumed, "false", 0,
+        "True: what decides the peak, such as the attention kernel, is not published but assumed; the "
+        "memory reserve leaves the row out."),
 };
 static SPEC_TABLE(table_measured, "measured", "What was measured.", measured_fields);
 

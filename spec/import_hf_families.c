@@ -248,7 +248,9 @@ static void import_heads(SpecHf *import, const SpecHfFamily *family, int64_t hid
                         !spec_hf_flag(import, "new_decoder_architecture", false);
     const char *head_key = family->kind == SPEC_HF_DEEPSEEK ? "v_head_dim" : "head_dim";
     int64_t kv = heads;
-    if (family->kind != SPEC_HF_DEEPSEEK)
+    if (family->kind == SPEC_HF_DEEPSEEK) /* latent attention has as many as heads, whatever this says */
+        spec_hf_whole(import, "num_key_value_heads", heads);
+    else
         kv = shared ? 1
                     : spec_hf_whole(import, falcon ? "num_kv_heads" : "num_key_value_heads",
                                     family->kv_heads > 0 ? family->kv_heads : heads);

@@ -77,6 +77,9 @@ typedef struct SpecCollectiveModel {
     /* Across nodes. */
     double nic_frac, tree_frac, nvls_tree_frac, net_latency_s, net_simple_s, net_ring_hop_s;
     double net_congestion_frac, net_sm_frac;
+    double net_hop_congestion_frac, net_rendezvous_s, net_eager_bytes, net_stripe_s, net_stripe_bytes,
+        net_channels;
+    SpecTuner tuner;
 } SpecCollectiveModel;
 
 typedef struct SpecKernelModel {

@@ -14,12 +14,14 @@ void spec_source_clear(SpecSource *source)
     g_clear_pointer(&source->folder, g_free);
     g_clear_pointer(&source->scenario_hash, g_free);
     g_clear_pointer(&source->profiles, g_ptr_array_unref);
+    g_clear_pointer(&source->notes, g_ptr_array_unref);
     g_clear_pointer(&source->defaulted, g_ptr_array_unref);
 }
 
 static void source_init(SpecSource *source)
 {
     *source = (SpecSource){.profiles = g_ptr_array_new_with_free_func(g_free),
+                           .notes = g_ptr_array_new_with_free_func(g_free),
                            .defaulted = g_ptr_array_new_with_free_func(g_free)};
 }
 
@@ -88,7 +90,8 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
             return false;
     SpecSource source;
     source_init(&source);
-    OrrJsonDoc *resolved = spec_resolve_scenario(orr_json_root(doc), where, base_dir, source.profiles, error);
+    OrrJsonDoc *resolved =
+        spec_resolve_scenario(orr_json_root(doc), where, base_dir, source.profiles, source.notes, error);
     Spec *spec = g_new0(Spec, 1);
     bool ok = resolved != NULL;
     if (ok) {
@@ -171,6 +174,19 @@ bool spec_load_framework(const char *name_or_path, SpecFramework *ret_framework,
 {
     return load_preset("frameworks", name_or_path, &spec_table_framework, sizeof *ret_framework,
                        ret_framework, error);
+}
+
+bool spec_load_faults(const char *name_or_path, SpecFaults *ret_faults, GError **error)
+{
+    if (!load_preset("faults", name_or_path, &spec_table_faults, sizeof *ret_faults, ret_faults, error))
+        return false;
+    ret_faults->given = true;
+    return true;
+}
+
+bool spec_load_storage(const char *name_or_path, SpecStorage *ret_storage, GError **error)
+{
+    return load_preset("storage", name_or_path, &spec_table_storage, sizeof *ret_storage, ret_storage, error);
 }
 
 bool spec_load_cluster_json(const OrrJson *asked, const char *where, SpecCluster *ret_cluster, GError **error)

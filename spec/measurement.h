@@ -14,6 +14,7 @@ typedef struct SpecMeasured { /* 0: not published */
     double peak_memory_bytes, peak_reserved_bytes;
     SpecMemoryKind memory_kind;     /* of peak_memory_bytes */
     double memory_uncertainty_frac; /* GB or GiB unclear */
+    bool memory_assumed;            /* what decides the peak is not published */
 } SpecMeasured;
 
 typedef struct SpecMeasurement {

@@ -44,3 +44,9 @@ void spec_notes(const Spec *spec, GPtrArray *notes)
     }
     note_zero(spec, notes);
 }
+
+void spec_source_notes(const SpecSource *source, GPtrArray *notes)
+{
+    for (guint i = 0; source != NULL && source->notes != NULL && i < source->notes->len; i++)
+        g_ptr_array_add(notes, g_strdup(g_ptr_array_index(source->notes, i)));
+}

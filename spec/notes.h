@@ -4,6 +4,7 @@
 
 #include <glib.h>
 
+#include "spec/load.h"
 #include "spec/spec.h"
 
 /* True also where the profile names no schedules, and for op orders from a file. */
@@ -13,5 +14,8 @@ char *spec_framework_schedules(const SpecFramework *framework);
 
 /* Adds a sentence (char*) for each; `spec` is complete. */
 void spec_notes(const Spec *spec, GPtrArray *notes);
+
+/* Adds those of what it was read from; `source` may be NULL. */
+void spec_source_notes(const SpecSource *source, GPtrArray *notes);
 
 #endif

@@ -44,6 +44,7 @@ unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t 
 {
     unsigned flags = 0;
     if (replicas > 1 && !framework->data_parallel.reduces_at_end &&
+        !(zero == 3 && framework->data_parallel.gather_waits_for_gpu) &&
         (zero > 0 || !framework->data_parallel.hooks_reduce_unsharded))
         flags |= SPEC_OVERLAP_GRAD_REDUCE;
     if (replicas > 1 && zero > 0 && (zero < 3 || framework->data_parallel.prefetch_units > 0))

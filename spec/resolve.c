@@ -9,6 +9,7 @@
 #include "spec/framework_keys.h"
 #include "spec/import_hf.h"
 #include "spec/orders.h"
+#include "spec/resolve_network.h"
 #include "spec/read.h"
 #include "spec/resolve_faults.h"
 
@@ -17,7 +18,7 @@
 typedef struct Resolver {
     const char *where;
     const char *base_dir;
-    GPtrArray *profiles;
+    GPtrArray *profiles, *notes;
     int depth; /* presets that start from presets */
     GError **error;
 } Resolver;
@@ -124,7 +125,8 @@ static bool check_preset(const char *path, const char *kind, const OrrJson *root
                  {"clusters", &spec_table_cluster, sizeof(SpecCluster)},
                  {"frameworks", &spec_table_framework, sizeof(SpecFramework)},
                  {"faults", &spec_table_faults, sizeof(SpecFaults)},
-                 {"storage", &spec_table_storage, sizeof(SpecStorage)}};
+                 {"storage", &spec_table_storage, sizeof(SpecStorage)},
+                 {"jitter", &spec_table_jitter, sizeof(SpecJitter)}};
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].kind, kind) != 0)
             continue;
@@ -173,7 +175,13 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
     }
     add_profile(resolver, kind, name, orr_json_root(doc));
     if (strcmp(kind, "models") == 0 && spec_is_hf_config(orr_json_root(doc))) {
-        OrrJsonDoc *imported = spec_import_hf(orr_json_root(doc), path, resolver->error);
+        g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(g_free),
+                             harmless = g_ptr_array_new_with_free_func(g_free);
+        OrrJsonDoc *imported =
+            spec_import_hf_said(orr_json_root(doc), path, changes, harmless, resolver->error);
+        for (guint i = 0; resolver->notes != NULL && i < changes->len; i++)
+            g_ptr_array_add(resolver->notes, g_strdup_printf("%s: not in the prediction: %s", name,
+                                                             (const char *)g_ptr_array_index(changes, i)));
         orr_json_free(doc);
         return imported;
     }
@@ -317,6 +325,9 @@ static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, co
     orr_json_remove(over, "preset");
     if (replaced)
         orr_json_remove(base, inner_key(kind));
+    if (resolver->depth > 0 && strcmp(kind, "frameworks") == 0)
+        orr_json_remove(base,
+                        "software"); /* words name the profile that has them, not those that start from it */
     const char *block_key = calibrated_key(kind);
     OrrJsonDoc *block = block_key != NULL                 ? one_member(block_key, calibration)
                         : strcmp(kind, "frameworks") == 0 ? framework_block(orr_json_root(base), calibration)
@@ -377,6 +388,11 @@ static OrrJsonDoc *resolve_cluster(const Resolver *resolver, const OrrJson *node
         }
     }
     orr_json_free(calibration);
+    if (cluster != NULL &&
+        !spec_resolve_network(cluster, resolver->where, resolver->base_dir, resolver->error)) {
+        orr_json_free(cluster);
+        cluster = NULL;
+    }
     return cluster;
 }
 
@@ -456,9 +472,10 @@ static bool resolve_orders(const Resolver *resolver, OrrJsonDoc *doc)
 }
 
 OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, const char *base_dir,
-                                  GPtrArray *profiles, GError **error)
+                                  GPtrArray *profiles, GPtrArray *notes, GError **error)
 {
-    const Resolver resolver = {.where = where, .base_dir = base_dir, .profiles = profiles, .error = error};
+    const Resolver resolver = {
+        .where = where, .base_dir = base_dir, .profiles = profiles, .notes = notes, .error = error};
     if (orr_json_type(scenario) != ORR_JSON_OBJECT) {
         g_autofree char *shown = orr_json_show(scenario);
         fail(&resolver, "scenario",

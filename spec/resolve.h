@@ -16,9 +16,10 @@ bool spec_is_path(const char *name);
 bool spec_resolve_set(OrrJsonDoc *doc, const char *set, GError **error);
 
 /* The scenario with every preset merged in; a new document. `base_dir`: what relative paths start from.
- * `profiles` (char*, may be NULL) collects "kind/name hash". */
+ * `profiles` (char*, may be NULL) collects "kind/name hash", `notes` likewise what a Hugging Face
+ * configuration says that a model has no field for. */
 OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, const char *base_dir,
-                                  GPtrArray *profiles, GError **error);
+                                  GPtrArray *profiles, GPtrArray *notes, GError **error);
 
 /* One preset by name or path, as one object without "preset". Kinds: models, accelerators, clusters, frameworks,
  * calibrations, faults, storage. `where` and `key` name who asks, for messages. */

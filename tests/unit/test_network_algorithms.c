@@ -2,6 +2,7 @@
  * GPUs one by one. */
 #include <math.h>
 
+#include "network/libraries.h"
 #include "network/proof.h"
 
 /* Shapes of n ranks: flat, and every way to lie in nodes, and one cube. */
@@ -215,6 +216,27 @@ static void uneven_bytes(void)
     g_assert_cmpint(net_piece_bytes(ring, &shape, 1003, &strided), ==, 3 * 143 + 1);
 }
 
+/* Every algorithm of a library is a row of the table. */
+static void libraries(void)
+{
+    int count = 0;
+    const NetLibrary *list = net_libraries(&count);
+    for (int i = 0; i < count; i++) {
+        for (const char *const *name = list[i].algorithms; *name != NULL; name++) {
+            g_auto(GStrv) words = g_strsplit(*name, " ", 2);
+            NetOp op;
+            GError *error = NULL;
+            g_assert_true(net_op_find(words[0], &op));
+            const NetAlgorithm *algorithm = net_algorithm_find(op, words[1], &error);
+            g_assert_no_error(error);
+            g_assert_true(net_library_has(&list[i], algorithm));
+        }
+        g_assert_true(net_library_find(list[i].name, NULL) == &list[i]);
+        g_assert_false(net_library_has(&list[i], net_algorithm_find(NET_ALL_REDUCE, "butterfly", NULL)));
+    }
+    g_assert_null(net_library_find("mpi", NULL));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -224,5 +246,6 @@ int main(int argc, char **argv)
     g_test_add_func("/network/algorithms/bound", bandwidth_bound);
     g_test_add_func("/network/algorithms/four-gpus", four_gpus);
     g_test_add_func("/network/algorithms/uneven", uneven_bytes);
+    g_test_add_func("/network/libraries", libraries);
     return g_test_run();
 }
