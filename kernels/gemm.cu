@@ -68,6 +68,12 @@ KrnStatus krn_gemm_state_new(KrnContext *context, KrnGemmState **ret_state)
     return KRN_OK;
 }
 
+void krn_gemm_version(char *text, size_t size)
+{
+    const size_t version = cublasLtGetVersion(); /* 130002: 13.0.2; 12.9.1 is 120901 */
+    snprintf(text, size, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+}
+
 static void plan_clear(Plan *plan)
 {
     if (plan->d != nullptr)

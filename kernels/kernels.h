@@ -9,6 +9,7 @@
 #define ORR_KERNELS_KERNELS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -96,6 +97,9 @@ void krn_run_close(KrnRun *run);
 KrnStatus krn_check(KrnContext *context, const KrnKernel *kernel, const KrnShape *shape, uint64_t seed,
                     double *ret_error_frac);
 
+/* Version of the cuBLASLt that is loaded: major.minor.patch. */
+void krn_gemm_version(char *text, size_t size);
+
 double krn_type_bytes(KrnType type);
 KrnType krn_math_type(KrnMath math);
 
@@ -118,7 +122,7 @@ KrnShape krn_small_shape(const KrnShape *shape);
 
 /* A kernel that does nothing, for the latency of a launch. */
 KrnStatus krn_launch_nothing(KrnContext *context, void *stream);
-/* Overwrites `bytes` at `device`: what is larger than the L2 cache empties it. */
+/* Reads `bytes` at `device`, zeros: what is larger than the L2 cache empties it and leaves nothing to write back. */
 KrnStatus krn_flush(KrnContext *context, void *device, int64_t bytes, void *stream);
 
 #ifdef __cplusplus

@@ -61,6 +61,7 @@ static bool read_row(const OrrJson *node, const SpecCluster *cluster, CalCollect
         return fail(error, node, "spans more nodes than it has GPUs");
     row->collective.group = (CostGroup){.ranks = (int)gpus, .per_domain = per_domain, .nic_sharers = 1};
     row->across = per_domain < (int)gpus;
+    row->one_process = orr_json_number_of(node, "ranks_per_process", 1) > 1;
     row->no_nvls = algorithm && strncmp(algorithm, "Ring", 4) == 0;
     double busbw = orr_json_number_of(node, "busbw_gbps", 0), factor = bus_factor(row->collective.op, gpus);
     row->seconds = 1e-6 * orr_json_number_of(node, "time_us", busbw > 0 ? bytes * factor / (busbw * 1e3) : 0);
@@ -89,8 +90,9 @@ static void mark_launch_bound(GArray *rows)
     for (guint i = 0; i < rows->len; i++) {
         CalCollectiveRow *row = &g_array_index(rows, CalCollectiveRow, i);
         double own = fastest(rows, row, true);
+        const bool slower = own > 1.5 * fastest(rows, row, false);
         row->launch_bound =
-            own > 1.5 * fastest(rows, row, false) && row->seconds < 2.5 * own && row->collective.bytes < 64e6;
+            (slower || row->one_process) && row->seconds < 2.5 * own && row->collective.bytes < 64e6;
     }
 }
 

@@ -11,6 +11,7 @@ typedef struct CalCollectiveRow {
     CostCollective collective;
     double seconds;
     bool across;                  /* crosses scale-up domains */
+    bool one_process;             /* "ranks_per_process" above 1: one thread starts all GPUs' calls */
     bool no_nvls;                 /* measured with NVLink-SHARP switched off */
     bool launch_bound;            /* the host's launch rate was the limit: see cal_collective_rows */
     char source[CAL_SOURCE_SIZE]; /* with the NCCL version: "aic-nccl 2.29.2" */
@@ -18,7 +19,8 @@ typedef struct CalCollectiveRow {
 
 /* Rows of cluster->accelerator.name. A row counts as launch-bound when the fastest row of its source and op takes
  * over 1.5 times the fastest of any source, and it takes less than 2.5 times its source's fastest: such a series was
- * timed without CUDA graphs or with an eager framework around it, and shows the host. */
+ * timed without CUDA graphs or with an eager framework around it, and shows the host. So does a series by one process for all
+ * GPUs, whose thread starts their calls one after another: it needs no other source to be known. */
 bool cal_collective_rows(const OrrJson *table, const SpecCluster *cluster, GArray **ret_rows, GError **error);
 
 /* One reference node of an accelerator. Pascal and Volta stand for DGX-1, CDNA for a mesh of direct links, no

@@ -1,4 +1,6 @@
 /* calibrate/fit/fit_attention.c - the numbers of one attention kernel's model that an accelerator's rows move. */
+#include <string.h>
+
 #include "calibrate/fit/fit_internal.h"
 
 static bool is_forward(const CalRow *row)
@@ -24,6 +26,12 @@ static bool is_wide_backward(const CalRow *row)
 static bool is_fp8(const CalRow *row)
 {
     return row->attention.dtype == SPEC_FP8;
+}
+
+/* The library's own benchmark: the kernel itself, where serving engines' are its kin. */
+static bool is_own(const CalRow *row)
+{
+    return strcmp(row->source, "cudnn-frontend") == 0;
 }
 
 static void free_kernel(CalFit *fit, SpecAttentionModel *attention, int kernel)
@@ -65,7 +73,7 @@ static void free_conditions(CalFit *fit, int kernel, const CalProfile *donor)
             if (donor->conditions[i].kind == CAL_ATTENTION && donor->conditions[i].block == kernel &&
                 g_str_has_prefix(donor->conditions[i].source, "aic"))
                 lent = &donor->conditions[i];
-        if (training)
+        if (training || cal_fit_rows_with(fit, kernel, is_own) > 0)
             cal_fit_number(fit, &pass->speed_frac, 0.5, 1.5);
         else if (lent != NULL)
             pass->speed_frac = lent->speed_frac;

@@ -23,6 +23,11 @@ void cal_fit_free(CalFit *fit);
 void cal_fit_number(CalFit *fit, double *value, double min, double max);
 int cal_fit_rows_with(const CalFit *fit, int block, CalRowTest test);
 double cal_fit_loss(void *fit);
+/* A number of which the rows leave more than this standard deviation is not told by them. */
+#define CAL_TOLD_FRAC 0.15
+/* Names into fit->profile->untold what the rows do not tell. */
+void cal_fit_untold(CalFit *fit);
+
 /* Moves the numbers to the least loss and forgets them; returns it. */
 double cal_fit_solve(CalFit *fit);
 

@@ -77,6 +77,7 @@ void cal_fit_number(CalFit *fit, double *value, double min, double max)
 double cal_fit_solve(CalFit *fit)
 {
     double least = cal_minimize(fit->numbers, fit->count, cal_fit_loss, fit, fit->prior, ROUNDS);
+    cal_fit_untold(fit);
     fit->count = 0;
     return least;
 }

@@ -11,6 +11,7 @@
 #include "calibrate/fit/fit_moves.h"
 #include "calibrate/fit/fit_network.h"
 #include "calibrate/fit/fit_unknown.h"
+#include "calibrate/fit/held_out.h"
 #include "calibrate/fit/recorded.h"
 
 typedef struct Table {
@@ -37,6 +38,7 @@ static bool table_open(Table *table, const char *path, const char *accelerator, 
     if (folder == NULL || !cal_recorded_open(path, accelerator, &table->doc, NULL, error) ||
         !cal_profiles_read(folder, &table->profiles, error))
         return false;
+    cal_recorded_left_out(orr_json_root(table->doc), table->skipped);
     table->rows = cal_table_rows(orr_json_root(table->doc), table->skipped);
     if (log != NULL)
         g_string_append(log, table->skipped->str);
@@ -71,7 +73,7 @@ static char *only_accelerator(const Table *table, const char *path, GError **err
 }
 
 /* A fit begins at the preset's own blocks: what no row speaks of stays there. */
-static int fit_kernels(const Table *table, CalProfile *profile)
+static int fit_kernels(const Table *table, CalProfile *profile, GString *untold, GString *log)
 {
     g_autoptr(GPtrArray) rows = g_ptr_array_new();
     for (guint i = 0; i < table->rows->len; i++) {
@@ -81,8 +83,15 @@ static int fit_kernels(const Table *table, CalProfile *profile)
     }
     g_autofree CalProfile *before = g_new(CalProfile, 1);
     *before = *profile;
+    profile->untold = untold;
     cal_fit_profile(profile, rows, profile->doc != NULL ? before : NULL);
-    return (int)rows->len + cal_fit_moves(orr_json_root(table->doc), profile->name, &profile->accelerator);
+    profile->untold = NULL;
+    if (log != NULL)
+        cal_held_out(profile, rows, profile->doc != NULL ? before : NULL, log);
+    const int moves = cal_fit_moves(orr_json_root(table->doc), profile->name, &profile->accelerator);
+    if (log != NULL)
+        cal_layers_beside(orr_json_root(table->doc), &profile->accelerator, log);
+    return (int)rows->len + moves;
 }
 
 /* 1 fitted, 0 no rows, -1 failed. */
@@ -219,7 +228,11 @@ static bool fit_everything(const Table *table, CalProfile *profile, const char *
     const OrrJson *root = orr_json_root(table->doc);
     g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
     found->links = profile->accelerator.model.collectives;
-    found->kernel_rows = fit_kernels(table, profile);
+    g_autoptr(GString) untold = g_string_new(NULL);
+    found->kernel_rows = fit_kernels(table, profile, untold, log);
+    if (log != NULL && untold->len > 0)
+        g_string_append_printf(log, "the rows do not tell %s: only the times of all together count\n",
+                               untold->str);
     cal_reference_cluster(&profile->accelerator, cluster);
     const int fitted = fit_collectives(table, cluster, &found->links, log, error);
     if (fitted < 0)

@@ -42,7 +42,8 @@ typedef struct CalProfile {
     SpecAccelerator accelerator;
     CalCondition conditions[CAL_MAX_CONDITIONS];
     int condition_count;
-    bool fitted; /* fitted or derived in this run */
+    bool fitted;     /* fitted or derived in this run */
+    GString *untold; /* the fit names there what its rows do not tell (CAL_TOLD_FRAC); NULL: nobody asks */
     OrrJsonDoc *doc;
 } CalProfile;
 

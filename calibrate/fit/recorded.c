@@ -6,13 +6,15 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "calibrate/fit/recorded_bench.h"
 #include "calibrate/fit/recorded_nccl.h"
 #include "spec/load.h"
 
 static const char *const sections[] = {"gemm_measurements",         "grouped_gemm_measurements",
                                        "attention_measurements",    "hbm_stream",
                                        "memory_bound_measurements", "collective_measurements",
-                                       "layer_measurements",        "interference_measurements"};
+                                       "layer_measurements",        "interference_measurements",
+                                       "copy_measurements",         "host_measurements"};
 
 /* --- devices --- */
 
@@ -129,11 +131,11 @@ static bool csv_table(const char *text, const char *name, OrrJsonWriter *w, GErr
             head = g_steal_pointer(&cells);
             if (column_of(head, "m") < 0 || column_of(head, "n") < 0 || column_of(head, "k") < 0 ||
                 (column_of(head, "time_us") < 0 && column_of(head, "tflops") < 0))
-                return orr_fail(
-                    error, ORR_ERROR_INPUT,
-                    "%s: is none of the formats read (a JSON table, nccl-tests' output, a CSV whose head "
-                    "line names m, n, k and time_us or tflops)",
-                    name);
+                return orr_fail(error, ORR_ERROR_INPUT,
+                                "%s: is none of the formats read (a JSON table, nccl-tests', nvbandwidth's, "
+                                "mamf-finder's or cudnn-frontend's output, a CSV whose head "
+                                "line names m, n, k and time_us or tflops)",
+                                name);
             continue;
         }
         if (!csv_row(head, cells, name, i + 1, w, error))
@@ -151,7 +153,38 @@ typedef struct Namer {
     bool by_device;                /* names are devices': not so in tables that were put together by hand */
     double sm_count, memory_bytes; /* of the stamp */
     GHashTable *presets;           /* a row's name -> preset's; NULL value: none */
+    int left_out[CAL_LEFT_OUT_COUNT];
 } Namer;
+
+/* Why nothing may be learnt from a row; CAL_LEFT_OUT_COUNT: it is as good as any. */
+static CalLeftOut left_out(const OrrJson *row, const char *section)
+{
+    const OrrJson *correct = orr_json_member(row, "correct"), *unsteady = orr_json_member(row, "unsteady");
+    if (correct != NULL && orr_json_type(correct) == ORR_JSON_BOOL && !orr_json_bool(correct))
+        return CAL_LEFT_OUT_WRONG;
+    if (unsteady != NULL && orr_json_type(unsteady) == ORR_JSON_BOOL && orr_json_bool(unsteady))
+        return CAL_LEFT_OUT_UNSTEADY;
+    const double gpus = orr_json_number_of(row, "gpus", 0);
+    return strcmp(section, "collective_measurements") == 0 && gpus >= 1 && gpus < 2 ? CAL_LEFT_OUT_ALONE
+                                                                                    : CAL_LEFT_OUT_COUNT;
+}
+
+/* What a sweep says of itself, and what was left out at the door: members of the document that is handed on. */
+static const char *const left_out_keys[CAL_LEFT_OUT_COUNT] = {"wrong", "unsteady", "alone"};
+
+void cal_recorded_left_out(const OrrJson *root, GString *log)
+{
+    static const char *const why[CAL_LEFT_OUT_COUNT] = {
+        "the kernel's answer was wrong when it was timed (\"correct\": false)",
+        "the clocks did not hold while they were timed (\"unsteady\": true)",
+        "a collective of one GPU crosses no link"};
+    const OrrJson *counts = orr_json_member(root, "left_out");
+    for (int i = 0; log != NULL && counts != NULL && i < CAL_LEFT_OUT_COUNT; i++) {
+        const double rows = orr_json_number_of(counts, left_out_keys[i], 0);
+        if (rows > 0)
+            g_string_append_printf(log, "left out %.0f rows: %s\n", rows, why[i]);
+    }
+}
 
 /* What to call the GPU of a row; its own name when nothing better is known. */
 static const char *preset_of(Namer *namer, const char *gpu)
@@ -179,6 +212,11 @@ static void write_section(Namer *namer, OrrJsonWriter *w, const char *key, const
             orr_jw_node(w, NULL, row);
             continue;
         }
+        const CalLeftOut out = left_out(row, key);
+        if (out != CAL_LEFT_OUT_COUNT) {
+            namer->left_out[out]++;
+            continue;
+        }
         const char *gpu = preset_of(namer, orr_json_text_of(row, "gpu", NULL));
         orr_jw_begin(w, NULL, '{');
         if (gpu != NULL)
@@ -197,9 +235,12 @@ static OrrJsonDoc *name_rows(const OrrJsonDoc *doc, const char *accelerator, boo
 {
     const OrrJson *root = orr_json_root(doc);
     const OrrJson *stamp = orr_json_type(root) == ORR_JSON_OBJECT ? orr_json_member(root, "stamp") : NULL;
-    Namer namer = {accelerator, by_device || stamp != NULL, orr_json_number_of(stamp, "sm_count", 0),
+    Namer namer = {accelerator,
+                   by_device || stamp != NULL,
+                   orr_json_number_of(stamp, "sm_count", 0),
                    orr_json_number_of(stamp, "memory_bytes", 0),
-                   g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free)};
+                   g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
+                   {0}};
     g_autoptr(GString) text = g_string_new(NULL);
     OrrJsonWriter w;
     orr_jw_init(&w, text, true);
@@ -218,6 +259,10 @@ static OrrJsonDoc *name_rows(const OrrJsonDoc *doc, const char *accelerator, boo
         if (log != NULL)
             g_string_append_printf(log, "%s: %d rows\n", sections[i], orr_json_count(list));
     }
+    orr_jw_begin(&w, "left_out", '{');
+    for (int i = 0; i < CAL_LEFT_OUT_COUNT; i++)
+        orr_jw_int(&w, left_out_keys[i], namer.left_out[i]);
+    orr_jw_end(&w, '}');
     orr_jw_end(&w, '}');
     g_hash_table_unref(namer.presets);
     return orr_json_parse(text->str, text->len, orr_json_name(doc), error);
@@ -253,8 +298,10 @@ bool cal_recorded_parse(const char *text, gsize length, const char *name, const 
     } else {
         by_device = true;
         orr_jw_begin(&w, NULL, '{');
-        const bool ok =
-            cal_nccl_is_text(text) ? cal_nccl_text(text, name, &w, error) : csv_table(text, name, &w, error);
+        const int bench = cal_nccl_is_text(text) ? 0 : cal_bench_text(text, name, &w, error);
+        const bool ok = bench != 0               ? bench > 0
+                        : cal_nccl_is_text(text) ? cal_nccl_text(text, name, &w, error)
+                                                 : csv_table(text, name, &w, error);
         orr_jw_end(&w, '}');
         doc = ok ? orr_json_parse(table->str, table->len, name, error) : NULL;
     }

@@ -11,6 +11,17 @@
 
 #include "base/json.h"
 
+/* Rows that no fit and no comparison may see, whatever the format: dropped at this door. */
+typedef enum {
+    CAL_LEFT_OUT_WRONG,    /* "correct": false, the kernel computed something else */
+    CAL_LEFT_OUT_UNSTEADY, /* "unsteady": true, measured while the clocks did not hold */
+    CAL_LEFT_OUT_ALONE,    /* a collective of one GPU */
+    CAL_LEFT_OUT_COUNT
+} CalLeftOut;
+
+/* How many rows of a table that cal_recorded_open() gave were left out, a line a reason. */
+void cal_recorded_left_out(const OrrJson *root, GString *log);
+
 /* The table as an object of lists. What was read is said in `log` (may be NULL). */
 bool cal_recorded_open(const char *path, const char *accelerator, OrrJsonDoc **ret_doc, GString *log,
                        GError **error);

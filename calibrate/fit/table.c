@@ -271,6 +271,7 @@ bool cal_table_read_as(const char *path, const char *accelerator, GArray **ret_r
     if (!cal_recorded_open(path, accelerator, &doc, NULL, error))
         return false;
     g_autoptr(GString) skipped = g_string_new(NULL);
+    cal_recorded_left_out(orr_json_root(doc), skipped);
     GArray *rows = cal_table_rows(orr_json_root(doc), skipped);
     orr_json_free(doc);
     if (rows->len == 0) {

@@ -9,13 +9,16 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define LONG_CALL_S 0.02 /* one call says enough */
+#define BESIDE      "gemm_beside_"
+
 /* --- the team --- */
 
-/* What all ranks make of a step: the first that could not do it says why. Broken lines break the sweep. */
-static CalOutcome agree(Meter *meter, CalOutcome own, char *reason, size_t reason_size)
+CalOutcome meter_agree(Meter *meter, CalOutcome own, char *reason, size_t reason_size)
 {
     struct Word {
         int outcome;
@@ -111,7 +114,7 @@ static CalOutcome open_ranks(Meter *meter, int ranks, char *reason, size_t reaso
                  meter->gpus);
         outcome = CAL_SKIPPED;
     }
-    outcome = agree(meter, outcome, reason, reason_size);
+    outcome = meter_agree(meter, outcome, reason, reason_size);
     if (outcome != CAL_MEASURED || meter->ranks == ranks)
         return outcome;
     meter_close_ranks(meter);
@@ -127,7 +130,7 @@ static CalOutcome open_ranks(Meter *meter, int ranks, char *reason, size_t reaso
     }
     cudaSetDevice(0);
     meter->ranks = status == 0 ? ranks : 0;
-    outcome = agree(meter, outcome, reason, reason_size);
+    outcome = meter_agree(meter, outcome, reason, reason_size);
     if (outcome != CAL_MEASURED)
         meter_close_ranks(meter);
     return outcome;
@@ -175,16 +178,42 @@ CalOutcome Collective::open(char *reason, size_t reason_size)
     cudaSetDevice(0);
     if (error != cudaSuccess)
         outcome = meter_failed(CAL_SKIPPED, "buffers", error, reason, reason_size);
-    return agree(meter, outcome, reason, reason_size);
+    return meter_agree(meter, outcome, reason, reason_size);
 }
 
-void Collective::wait()
+/* Asked and not waited for: a stream whose peer is gone never ends. */
+static cudaError_t wait_until(cudaStream_t stream, double end_s)
 {
-    for (int i = 0; i < local; i++) {
+    cudaError_t state;
+    while ((state = cudaStreamQuery(stream)) == cudaErrorNotReady && meter_now_s() < end_s)
+        sched_yield();
+    return state;
+}
+
+bool Collective::wait(char *why, size_t why_size)
+{
+    const double end_s = meter_now_s() + meter->team.timeout_s;
+    bool ok = true;
+    for (int i = 0; ok && i < local; i++) {
         cudaSetDevice(i % meter->gpus);
-        cudaStreamSynchronize(meter->streams[i]);
+        const cudaError_t state = wait_until(meter->streams[i], end_s);
+        ok = state == cudaSuccess;
+        if (state == cudaErrorNotReady)
+            snprintf(why, why_size, "NCCL %s: a rank did not take part within %.0f s", op,
+                     meter->team.timeout_s);
+        else if (!ok)
+            snprintf(why, why_size, "NCCL %s: %s", op, cudaGetErrorString(state));
     }
+    for (int i = 0; !ok && i < local; i++) {
+        cudaSetDevice(i % meter->gpus);
+        meter->nccl.comm_abort(meter->comms[i]);
+        cudaStreamSynchronize(meter->streams[i]);
+        cudaStreamDestroy(meter->streams[i]);
+    }
+    if (!ok)
+        meter->ranks = meter->local_ranks = 0;
     cudaSetDevice(0);
+    return ok;
 }
 
 /* `i` counts this process's ranks. */
@@ -290,8 +319,8 @@ static CalOutcome check_collective(Meter *meter, const char *op, int ranks, CalS
         cudaDeviceSynchronize(); /* a copy from pageable memory may return before it has arrived */
     }
     cudaSetDevice(0);
-    const bool ok = small.local == 0 || small.enqueue(reason, reason_size);
-    small.wait();
+    const bool ok =
+        small.local == 0 || (small.enqueue(reason, reason_size) && small.wait(reason, reason_size));
     for (int r = 0; ok && r < small.local; r++) {
         cudaSetDevice(r % meter->gpus);
         cudaMemcpy(host, small.to[r], 4 * small.count, cudaMemcpyDeviceToHost);
@@ -303,7 +332,7 @@ static CalOutcome check_collective(Meter *meter, const char *op, int ranks, CalS
     cudaSetDevice(0);
     g_free(host);
     sample->tolerance_frac = 1e-3;
-    outcome = agree(meter, ok ? CAL_MEASURED : CAL_SKIPPED, reason, reason_size);
+    outcome = meter_agree(meter, ok ? CAL_MEASURED : CAL_SKIPPED, reason, reason_size);
     return outcome == CAL_MEASURED && !add_up(meter, &sample->error_frac, 1) ? CAL_BROKEN : outcome;
 }
 
@@ -316,8 +345,7 @@ static double time_calls_s(Collective *c, int inner, char *why, size_t why_size)
     for (int i = 0; i < inner && c->local > 0; i++)
         if (!c->enqueue(why, why_size))
             return -1;
-    c->wait();
-    return (meter_now_s() - start_s) / inner;
+    return c->wait(why, why_size) ? (meter_now_s() - start_s) / inner : -1;
 }
 
 /* How often rank 0 will repeat, and with how many calls each. */
@@ -325,25 +353,49 @@ struct Repeats {
     int inner, count;
 };
 
+/* Five repeats at least, unless that takes four times as long as there is: then two. */
 static Repeats plan_repeats(double once_s, double seconds)
 {
     Repeats repeats;
     repeats.inner = once_s < 1e-3 ? 20 : once_s < 1e-2 ? 5 : 1;
     const double each_s = once_s * repeats.inner;
-    const double count = each_s > 0 ? seconds / each_s : 5;
-    repeats.count = count < 5 ? 5 : count > CAL_MAX_SAMPLES ? CAL_MAX_SAMPLES : (int)count;
+    const double count = each_s > 0 ? seconds / each_s : 5, least = 5 * each_s > 4 * seconds ? 2 : 5;
+    repeats.count = count < least ? (int)least : count > CAL_MAX_SAMPLES ? CAL_MAX_SAMPLES : (int)count;
     return repeats;
+}
+
+/* Rank 0's time of one call, known to all: the first call connects the ranks; short ones are timed five at a time. */
+static CalOutcome time_once(Meter *meter, Collective *collective, double *ret_s, char *reason,
+                            size_t reason_size)
+{
+    bool ok = time_calls_s(collective, 1, reason, reason_size) >= 0;
+    for (int calls = 1; ok && calls <= 5; calls += 4) {
+        const double each_s = time_calls_s(collective, calls, reason, reason_size);
+        double shared_s = each_s;
+        ok = each_s >= 0;
+        const CalOutcome outcome = meter_agree(meter, ok ? CAL_MEASURED : CAL_SKIPPED, reason, reason_size);
+        if (outcome != CAL_MEASURED)
+            return outcome;
+        if (!cal_team_share(&meter->team, &shared_s, sizeof shared_s)) {
+            snprintf(reason, reason_size, "a rank of the team is gone");
+            return CAL_BROKEN;
+        }
+        *ret_s = shared_s;
+        if (shared_s > LONG_CALL_S)
+            return CAL_MEASURED;
+    }
+    return ok ? CAL_MEASURED : meter_agree(meter, CAL_SKIPPED, reason, reason_size);
 }
 
 static CalOutcome time_collective(Meter *meter, Collective *collective, double seconds, CalSample *sample,
                                   char *reason, size_t reason_size)
 {
-    bool ok = time_calls_s(collective, 5, reason, reason_size) >= 0; /* the first calls connect the ranks */
-    const double once_s = ok ? time_calls_s(collective, 5, reason, reason_size) : -1;
-    CalOutcome outcome = agree(meter, once_s >= 0 ? CAL_MEASURED : CAL_SKIPPED, reason, reason_size);
-    Repeats repeats = plan_repeats(once_s, seconds);
+    bool ok = true;
+    double once_s = 0;
+    CalOutcome outcome = time_once(meter, collective, &once_s, reason, reason_size);
     if (outcome != CAL_MEASURED)
         return outcome;
+    Repeats repeats = plan_repeats(once_s, seconds);
     if (!cal_team_share(&meter->team, &repeats, sizeof repeats)) {
         snprintf(reason, reason_size, "a rank of the team is gone");
         return CAL_BROKEN;
@@ -359,7 +411,7 @@ static CalOutcome time_collective(Meter *meter, Collective *collective, double s
         sample->seconds[i] = collective->local > 0 ? each_s : 0;
     }
     sample->count = repeats.count;
-    outcome = agree(meter, ok ? CAL_MEASURED : CAL_SKIPPED, reason, reason_size);
+    outcome = meter_agree(meter, ok ? CAL_MEASURED : CAL_SKIPPED, reason, reason_size);
     if (outcome == CAL_MEASURED && !add_up(meter, sample->seconds, sample->count))
         return CAL_BROKEN;
     for (int i = 0; meter->team.ranks > 1 && i < sample->count; i++)
@@ -371,6 +423,8 @@ static CalOutcome time_collective(Meter *meter, Collective *collective, double s
 static CalOutcome measure(Meter *meter, const char *op, double bytes, int ranks, double seconds,
                           CalSample *sample, char *reason, size_t reason_size)
 {
+    if (strncmp(op, BESIDE, strlen(BESIDE)) == 0)
+        return meter_beside_collective(meter, op + strlen(BESIDE), bytes, ranks, sample, reason, reason_size);
     CalOutcome outcome = check_collective(meter, op, ranks, sample, reason, reason_size);
     if (outcome != CAL_MEASURED)
         return outcome;
@@ -378,17 +432,17 @@ static CalOutcome measure(Meter *meter, const char *op, double bytes, int ranks,
     outcome = collective.open(reason, reason_size);
     if (outcome == CAL_MEASURED)
         outcome = time_collective(meter, &collective, seconds, sample, reason, reason_size);
-    cal_nvml_read(&meter->nvml, &sample->power_w, &sample->sm_clock_hz, &sample->temperature_c);
+    cal_nvml_read(&meter->nvml, &sample->state);
     sample->bytes = bytes;
     const cudaError_t error = cudaDeviceSynchronize();
     if (error != cudaSuccess)
         outcome = meter_failed(CAL_BROKEN, "the GPU stopped", error, reason, reason_size);
-    return agree(meter, outcome, reason, reason_size);
+    return meter_agree(meter, outcome, reason, reason_size);
 }
 
 /* Rank 0 to the others: which point comes next; no op: none. */
 struct Order {
-    char op[24];
+    char op[48];
     double bytes, seconds;
     int ranks;
 };
@@ -413,7 +467,7 @@ bool meter_follow(Meter *meter, char *reason, size_t reason_size)
     while (outcome != CAL_BROKEN) {
         Order order;
         memset(sample, 0, sizeof *sample);
-        here = cal_team_share(&meter->team, &order, sizeof order);
+        here = cal_team_wait(&meter->team) && cal_team_share(&meter->team, &order, sizeof order);
         if (!here || order.op[0] == '\0' || order.ranks < 1 || order.ranks > meter->team.ranks)
             break;
         order.op[sizeof order.op - 1] = '\0';

@@ -8,8 +8,13 @@
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#endif
 #include <time.h>
 #include <unistd.h>
 
@@ -17,9 +22,10 @@
 #define O_DIRECT 0
 #endif
 
-#define MAX_THREADS 256
-#define ALIGN       4096
-#define BLOCK_BYTES (8u << 20)
+#define MAX_THREADS      256
+#define MAX_FILE_THREADS 64
+#define ALIGN            4096
+#define BLOCK_BYTES      (8u << 20)
 
 static double now_s(void)
 {
@@ -118,11 +124,80 @@ static double adam_error(const Arrays *x)
     return worst;
 }
 
+void cal_host_name(char *ret_name, size_t size)
+{
+    g_autofree char *text = NULL;
+    const char *at =
+        g_file_get_contents("/proc/cpuinfo", &text, NULL, NULL) ? strstr(text, "model name") : NULL;
+    at = at != NULL ? strstr(at, ": ") : NULL;
+    g_snprintf(ret_name, size, "%.*s", at != NULL ? (int)MIN(strcspn(at + 2, "\n"), size - 1) : 1,
+               at != NULL ? at + 2 : "?");
+}
+
+/* --- where threads run --- */
+
+#ifdef __linux__
+int cal_host_processors(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+        return CPU_COUNT(&set);
+    return (int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+}
+
+/* "0-15,32-47" */
+static void parse_list(const char *text, cpu_set_t *ret_set)
+{
+    CPU_ZERO(ret_set);
+    while (g_ascii_isdigit(*text)) {
+        char *end;
+        const guint64 first = g_ascii_strtoull(text, &end, 10);
+        const guint64 last = *end == '-' ? g_ascii_strtoull(end + 1, &end, 10) : first;
+        for (guint64 i = first; i <= last && i < CPU_SETSIZE; i++)
+            CPU_SET((size_t)i, ret_set);
+        text = *end == ',' ? end + 1 : end;
+    }
+}
+
+bool cal_host_bind(const char *sys, const char *bus_id)
+{
+    static __thread cpu_set_t before; /* of the thread that binds itself */
+    static __thread bool bound;
+    if (bus_id == NULL) {
+        const bool ok = bound && sched_setaffinity(0, sizeof before, &before) == 0;
+        bound = false;
+        return ok;
+    }
+    g_autofree char *lower = g_ascii_strdown(bus_id, -1);
+    g_autofree char *path = g_build_filename(sys, "bus", "pci", "devices", lower, "local_cpulist", NULL);
+    g_autofree char *text = NULL;
+    cpu_set_t local, both;
+    if (bound || !g_file_get_contents(path, &text, NULL, NULL) ||
+        sched_getaffinity(0, sizeof before, &before) != 0)
+        return false;
+    parse_list(text, &local);
+    CPU_AND(&both, &local, &before);
+    bound = CPU_COUNT(&both) > 0 && sched_setaffinity(0, sizeof both, &both) == 0;
+    return bound;
+}
+#else
+int cal_host_processors(void)
+{
+    return (int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+}
+
+bool cal_host_bind(const char *sys, const char *bus_id)
+{
+    (void)sys;
+    (void)bus_id;
+    return false;
+}
+#endif
+
 static CalOutcome measure_memory(bool is_adam, size_t count, double seconds, CalSample *ret_sample,
                                  char *reason, size_t reason_size)
 {
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    const int threads = (int)CLAMP(processors, 1, MAX_THREADS);
+    const int threads = MIN(cal_host_processors(), MAX_THREADS);
     void *memory[4] = {NULL};
     bool ok = true;
     for (int i = 0; i < (is_adam ? 4 : 3); i++)
@@ -151,9 +226,16 @@ static CalOutcome measure_memory(bool is_adam, size_t count, double seconds, Cal
 
 typedef struct Scratch {
     char *path;
-    void *block;
-    bool direct;
+    double bytes;
+    int threads; /* each with a block under way: the queue's depth */
+    bool reading, direct;
 } Scratch;
+
+typedef struct FileShare {
+    const Scratch *scratch;
+    int file, number;
+    bool ok;
+} FileShare;
 
 static int open_scratch(Scratch *scratch, int flags)
 {
@@ -165,45 +247,81 @@ static int open_scratch(Scratch *scratch, int flags)
     return file;
 }
 
-static bool write_all(Scratch *scratch, double bytes)
+/* Blocks number, number + threads, number + 2 threads ... */
+static void *move_blocks(void *data)
 {
-    const int file = open_scratch(scratch, O_WRONLY | O_CREAT | O_TRUNC);
+    FileShare *share = data;
+    const Scratch *scratch = share->scratch;
+    void *block = NULL;
+    share->ok = posix_memalign(&block, ALIGN, BLOCK_BYTES) == 0;
+    if (share->ok)
+        memset(block, 0x5a, BLOCK_BYTES);
+    const double stride = (double)BLOCK_BYTES * scratch->threads;
+    for (double at = (double)BLOCK_BYTES * share->number; share->ok && at < scratch->bytes; at += stride)
+        share->ok =
+            (scratch->reading ? pread(share->file, block, BLOCK_BYTES, (off_t)at)
+                              : pwrite(share->file, block, BLOCK_BYTES, (off_t)at)) == (ssize_t)BLOCK_BYTES;
+    free(block);
+    return NULL;
+}
+
+static bool move_all(Scratch *scratch)
+{
+    pthread_t ids[MAX_FILE_THREADS];
+    FileShare shares[MAX_FILE_THREADS];
+    const int file = open_scratch(scratch, scratch->reading ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC);
     bool ok = file >= 0;
-    for (double done = 0; ok && done < bytes; done += BLOCK_BYTES)
-        ok = write(file, scratch->block, BLOCK_BYTES) == (ssize_t)BLOCK_BYTES;
-    ok = ok && fsync(file) == 0;
+    int started = 0;
+    for (; ok && started < scratch->threads; started++) {
+        shares[started] = (FileShare){scratch, file, started, false};
+        if (pthread_create(&ids[started], NULL, move_blocks, &shares[started]) != 0)
+            break;
+    }
+    ok = ok && started == scratch->threads;
+    for (int i = 0; i < started; i++) {
+        pthread_join(ids[i], NULL);
+        ok = ok && shares[i].ok;
+    }
+    ok = ok && (scratch->reading || fsync(file) == 0);
     return file >= 0 && close(file) == 0 && ok;
 }
 
-static bool read_all(Scratch *scratch, double bytes)
+/* Recent kernels take O_DIRECT on tmpfs and give the memory that the file is in. */
+static bool in_memory(const char *folder)
 {
-    const int file = open_scratch(scratch, O_RDONLY);
-    bool ok = file >= 0;
-    for (double done = 0; ok && done < bytes; done += BLOCK_BYTES)
-        ok = read(file, scratch->block, BLOCK_BYTES) == (ssize_t)BLOCK_BYTES;
-    return file >= 0 && close(file) == 0 && ok;
+#ifdef __linux__
+    struct statfs about;
+    return statfs(folder, &about) == 0 && (about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC);
+#else
+    (void)folder;
+    return false;
+#endif
 }
 
-static CalOutcome measure_file(bool reading, double bytes, const char *folder, double seconds,
+static CalOutcome measure_file(const CalPoint *point, bool reading, const char *folder, double seconds,
                                CalSample *ret_sample, char *reason, size_t reason_size)
 {
-    Scratch scratch = {g_build_filename(folder, "orrery-calibrate.scratch", NULL), NULL, O_DIRECT != 0};
-    bool ok = posix_memalign(&scratch.block, ALIGN, BLOCK_BYTES) == 0;
-    if (ok) {
-        memset(scratch.block, 0x5a, BLOCK_BYTES);
-        ok = !reading || write_all(&scratch, bytes);
+    if (in_memory(folder)) {
+        g_snprintf(reason, reason_size, "%s: is in memory, no disk would be timed; --folder names another",
+                   folder);
+        return CAL_SKIPPED;
     }
+    Scratch scratch = {.path = g_build_filename(folder, "orrery-calibrate.scratch", NULL),
+                       .bytes = point->bytes,
+                       .threads = CLAMP(point->threads, 1, MAX_FILE_THREADS),
+                       .direct = O_DIRECT != 0};
+    bool ok = !reading || move_all(&scratch);
+    scratch.reading = reading;
     const double start_s = now_s();
     for (int i = 0; ok && i < CAL_MAX_SAMPLES && (i < 2 || now_s() - start_s < seconds); i++) {
         const double before_s = now_s();
-        ok = reading ? read_all(&scratch, bytes) : write_all(&scratch, bytes);
+        ok = move_all(&scratch);
         ret_sample->seconds[i] = now_s() - before_s;
         ret_sample->count = i + 1;
     }
     if (!ok)
         g_snprintf(reason, reason_size, "%s: %s", folder, g_strerror(errno));
     unlink(scratch.path);
-    free(scratch.block);
     g_free(scratch.path);
     if (ok && reading && !scratch.direct) {
         g_snprintf(reason, reason_size,
@@ -223,6 +341,6 @@ CalOutcome cal_host_measure(const CalPoint *point, const char *folder, double se
     if (is_adam || is_triad)
         return measure_memory(is_adam, (size_t)(point->bytes / (is_adam ? 28 : 12)), seconds, ret_sample,
                               reason, reason_size);
-    return measure_file(strcmp(point->name, "file_read") == 0, point->bytes, folder, seconds, ret_sample,
-                        reason, reason_size);
+    return measure_file(point, strcmp(point->name, "file_read") == 0, folder, seconds, ret_sample, reason,
+                        reason_size);
 }

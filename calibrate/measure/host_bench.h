@@ -14,6 +14,15 @@ extern "C" {
 CalOutcome cal_host_measure(const CalPoint *point, const char *folder, double seconds, CalSample *ret_sample,
                             char *reason, size_t reason_size);
 
+/* Processors that this process may run on: a batch system gives a job some of the node's. */
+int cal_host_processors(void);
+/* The processor's name as the kernel gives it; "?" elsewhere. */
+void cal_host_name(char *ret_name, size_t size);
+
+/* The threads that this one starts run where the PCI device `bus_id` ("0000:18:00.0") is local, until it is called with
+ * NULL; pinned memory comes from there too. Without such a list (`sys`: /sys) nothing happens. False: nothing was bound. */
+bool cal_host_bind(const char *sys, const char *bus_id);
+
 #ifdef __cplusplus
 }
 #endif

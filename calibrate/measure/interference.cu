@@ -1,12 +1,15 @@
 /* calibrate/measure/interference.cu - a product beside a copy or a collective: how much slower both become. */
+#include "calibrate/measure/beside.h"
 #include "calibrate/measure/meter.cuh"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define EDGE       8192
 #define MAX_EVENTS 200
-#define WINDOW_S   0.15 /* both run side by side for about this long */
+#define WINDOW_S   0.06 /* both run side by side for at least this long */
+#define ALONE      3    /* how often the product is timed alone */
 
 struct Other {
     Meter *meter;
@@ -30,78 +33,146 @@ struct Other {
     }
 };
 
-/* Medians of the products and of the others, enqueued in turn so that both streams stay full for the whole window; a
- * count of 0 leaves that side out. What ran after the other side had ended is not counted. */
-static bool run_both(Meter *meter, const KrnRun *run, Other *other, int products, int others,
-                     double *ret_product_s, double *ret_other_s, char *reason, size_t reason_size)
-{
-    cudaEvent_t a[MAX_EVENTS + 1], b[MAX_EVENTS + 1];
-    for (int i = 0; i <= MAX_EVENTS; i++) {
-        cudaEventCreate(&a[i]);
-        cudaEventCreate(&b[i]);
+/* Events of one side, in order. */
+struct Marks {
+    cudaEvent_t event[MAX_EVENTS + 1];
+    Marks()
+    {
+        for (cudaEvent_t &e : event)
+            cudaEventCreate(&e);
     }
-    bool ok = true;
-    cudaEventRecord(a[0], meter->stream);
-    cudaEventRecord(b[0], other->stream());
-    for (int i = 0, j = 0; ok && (i < products || j < others);) {
-        const bool product = j >= others || (i < products && (int64_t)i * others <= (int64_t)j * products);
-        if (product) {
-            ok = krn_run_launch(meter->context, run, meter->stream) == KRN_OK;
-            cudaEventRecord(a[++i], meter->stream);
-        } else {
-            ok = other->enqueue(reason, reason_size);
-            cudaEventRecord(b[++j], other->stream());
+    ~Marks()
+    {
+        for (cudaEvent_t e : event)
+            cudaEventDestroy(e);
+    }
+    /* Seconds after `origin` of the first `count` + 1. */
+    void read(cudaEvent_t origin, int count, double *ret_s) const
+    {
+        for (int i = 0; i <= count; i++) {
+            float ms = 0;
+            cudaEventElapsedTime(&ms, origin, event[i]);
+            ret_s[i] = 1e-3 * ms;
         }
     }
+};
+
+/* Medians of the products and of the others, enqueued in turn so that both streams stay full; a count of 0 leaves that
+ * side out. What ran while the other side did not is not counted. */
+static bool run_both(Meter *meter, const KrnRun *run, Other *other, CalBesidePlan plan, double *ret_product_s,
+                     double *ret_other_s, char *reason, size_t reason_size)
+{
+    Marks a, b;
+    bool ok = true;
+    cudaEventRecord(a.event[0], meter->stream);
+    cudaEventRecord(b.event[0], other->stream());
+    for (int i = 0, j = 0; ok && (i < plan.products || j < plan.others);) {
+        const bool product =
+            j >= plan.others || (i < plan.products && (int64_t)i * plan.others <= (int64_t)j * plan.products);
+        if (product) {
+            ok = krn_run_launch(meter->context, run, meter->stream) == KRN_OK;
+            cudaEventRecord(a.event[++i], meter->stream);
+            continue;
+        }
+        for (int k = 0; ok && k < plan.inner; k++)
+            ok = other->enqueue(reason, reason_size);
+        cudaEventRecord(b.event[++j], other->stream());
+    }
     ok = cudaDeviceSynchronize() == cudaSuccess && ok;
-    double product_s[MAX_EVENTS], other_s[MAX_EVENTS];
-    float ms = 0;
-    const int product_count = others > 0 ? products * 3 / 4 : products,
-              other_count = products > 0 ? others * 3 / 4 : others;
-    for (int i = 0; i < product_count; i++) {
-        cudaEventElapsedTime(&ms, a[i], a[i + 1]);
-        product_s[i] = 1e-3 * ms;
-    }
-    for (int i = 0; i < other_count; i++) {
-        cudaEventElapsedTime(&ms, b[i], b[i + 1]);
-        other_s[i] = 1e-3 * ms;
-    }
-    if (product_count > 0)
-        *ret_product_s = cal_summarise(product_s, product_count).median_s;
-    if (other_count > 0)
-        *ret_other_s = cal_summarise(other_s, other_count).median_s;
-    for (int i = 0; i <= MAX_EVENTS; i++) {
-        cudaEventDestroy(a[i]);
-        cudaEventDestroy(b[i]);
-    }
+    double product_s[MAX_EVENTS + 1] = {0}, other_s[MAX_EVENTS + 1] = {0};
+    a.read(a.event[0], ok ? plan.products : 0, product_s);
+    b.read(a.event[0], ok ? plan.others : 0, other_s);
+    const bool both = plan.products > 0 && plan.others > 0;
+    const double from_s = both ? fmax(product_s[0], other_s[0]) : -INFINITY,
+                 until_s = both ? fmin(product_s[plan.products], other_s[plan.others]) : INFINITY;
+    if (ok && plan.products > 0)
+        *ret_product_s = cal_beside_median_s(product_s, plan.products, from_s, until_s);
+    if (ok && plan.others > 0)
+        *ret_other_s = cal_beside_median_s(other_s, plan.others, from_s, until_s) / plan.inner;
     return ok;
 }
 
-static int repeats(double window_s, double each_s)
-{
-    const int count = each_s > 0 ? (int)(window_s / each_s) + 1 : 8;
-    return count < 8 ? 8 : count > MAX_EVENTS ? MAX_EVENTS : count;
-}
-
-static bool measure(Meter *meter, const KrnRun *run, Other *other, CalSample *sample, char *reason,
-                    size_t reason_size)
+/* What every rank of a team does; the counts are rank 0's, so that all call the collective equally often. */
+static CalOutcome measure(Meter *meter, const KrnRun *run, Other *other, CalSample *sample, char *reason,
+                          size_t reason_size)
 {
     double product_s = 0, other_s = 0;
-    if (!run_both(meter, run, other, 8, 0, &product_s, &other_s, reason, reason_size) ||
-        !run_both(meter, run, other, 0, 8, &product_s, &other_s, reason, reason_size))
-        return false;
-    const int products = repeats(WINDOW_S, product_s), others = repeats(WINDOW_S, other_s);
-    for (int i = 0; i < 5; i++) {
-        if (!run_both(meter, run, other, products, 0, &product_s, &other_s, reason, reason_size))
-            return false;
+    const CalBesidePlan first[2] = {{CAL_BESIDE_LEAST, 0, 1}, {0, CAL_BESIDE_LEAST, 1}};
+    bool ok = run_both(meter, run, other, first[0], &product_s, &other_s, reason, reason_size) &&
+              run_both(meter, run, other, first[1], &product_s, &other_s, reason, reason_size);
+    CalOutcome outcome = meter_agree(meter, ok ? CAL_MEASURED : CAL_SKIPPED, reason, reason_size);
+    CalBesidePlan plan = cal_beside_plan(product_s, other_s, WINDOW_S, MAX_EVENTS);
+    if (outcome != CAL_MEASURED)
+        return outcome;
+    if (!cal_team_share(&meter->team, &plan, sizeof plan))
+        return CAL_BROKEN;
+    const CalBesidePlan products = {plan.products, 0, 1}, others = {0, plan.others, plan.inner};
+    for (int i = 0; ok && i < ALONE; i++) {
+        ok = run_both(meter, run, other, products, &product_s, &other_s, reason, reason_size);
         sample->seconds[i] = product_s;
         sample->count = i + 1;
     }
-    if (!run_both(meter, run, other, 0, others, &product_s, &other_s, reason, reason_size))
-        return false;
-    sample->other_s = other_s;
-    return run_both(meter, run, other, products, others, &sample->beside_s, &sample->other_beside_s, reason,
-                    reason_size);
+    ok = ok && run_both(meter, run, other, others, &product_s, &sample->other_s, reason, reason_size) &&
+         run_both(meter, run, other, plan, &sample->beside_s, &sample->other_beside_s, reason, reason_size);
+    if (ok && !(sample->beside_s > 0 && sample->other_beside_s > 0 && sample->other_s > 0)) {
+        snprintf(reason, reason_size, "the two did not run side by side");
+        ok = false;
+    }
+    return meter_agree(meter, ok ? CAL_MEASURED : CAL_SKIPPED, reason, reason_size);
+}
+
+/* The product's buffers on this rank's GPU; what goes wrong goes wrong for all. */
+static CalOutcome measure_beside(Meter *meter, Other *other, CalOutcome ready, CalSample *sample,
+                                 char *reason, size_t reason_size)
+{
+    KrnShape shape = {};
+    shape.m = shape.n = shape.k = EDGE;
+    shape.groups = 1;
+    KrnRun run;
+    memset(&run, 0, sizeof run);
+    const KrnKernel *gemm = krn_find("gemm");
+    if (ready == CAL_MEASURED && krn_run_open(meter->context, gemm, &shape, 1, &run) != KRN_OK) {
+        snprintf(reason, reason_size, "%s", krn_context_message(meter->context));
+        ready = CAL_SKIPPED;
+    }
+    CalOutcome outcome = meter_agree(meter, ready, reason, reason_size);
+    if (outcome == CAL_MEASURED)
+        outcome = measure(meter, &run, other, sample, reason, reason_size);
+    sample->flops = gemm->flops(&shape);
+    krn_run_close(&run);
+    return outcome;
+}
+
+CalOutcome meter_beside_collective(Meter *meter, const char *op, double bytes, int ranks, CalSample *sample,
+                                   char *reason, size_t reason_size)
+{
+    Collective collective(meter, op, bytes, ranks);
+    Other other = {meter, &collective, nullptr, nullptr, 0, cudaMemcpyDeviceToDevice};
+    const CalOutcome ready = collective.open(reason, reason_size);
+    return ready == CAL_MEASURED ? measure_beside(meter, &other, ready, sample, reason, reason_size) : ready;
+}
+
+static CalOutcome beside_copy(Meter *meter, const char *what, size_t bytes, CalSample *sample, char *reason,
+                              size_t reason_size)
+{
+    const bool down = strcmp(what, "d2h") == 0;
+    Other other = {meter,   nullptr, nullptr,
+                   nullptr, bytes,   down ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice};
+    cudaError_t error = cudaMalloc(&other.from, bytes);
+    if (error == cudaSuccess)
+        error = down ? cudaMallocHost(&other.to, bytes) : cudaMalloc(&other.to, bytes);
+    const int ranks = meter->team.ranks;
+    meter->team.ranks = 1; /* a copy is this GPU's alone */
+    const CalOutcome outcome = error != cudaSuccess
+                                   ? meter_failed(CAL_SKIPPED, "buffers", error, reason, reason_size)
+                                   : measure_beside(meter, &other, CAL_MEASURED, sample, reason, reason_size);
+    meter->team.ranks = ranks;
+    cudaFree(other.from);
+    if (down)
+        cudaFreeHost(other.to);
+    else
+        cudaFree(other.to);
+    return outcome;
 }
 
 CalOutcome meter_interference(Meter *meter, const CalPoint *point, double seconds, CalSample *ret_sample,
@@ -109,40 +180,7 @@ CalOutcome meter_interference(Meter *meter, const CalPoint *point, double second
 {
     (void)seconds;
     const char *what = point->name + strlen("gemm_beside_");
-    const bool copy = strcmp(what, "d2h") == 0 || strcmp(what, "device_copy") == 0;
-    const size_t bytes = (size_t)point->bytes;
-    Collective collective(meter, what, copy ? 4096 : point->bytes, copy ? 1 : point->gpus);
-    Other other = {meter,   copy ? nullptr : &collective,
-                   nullptr, nullptr,
-                   bytes,   strcmp(what, "d2h") == 0 ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice};
-    cudaError_t error = cudaSuccess;
-    if (copy) {
-        error = cudaMalloc(&other.from, bytes);
-        if (error == cudaSuccess)
-            error = other.kind == cudaMemcpyDeviceToHost ? cudaMallocHost(&other.to, bytes)
-                                                         : cudaMalloc(&other.to, bytes);
-    }
-    CalOutcome outcome = error != cudaSuccess
-                             ? meter_failed(CAL_SKIPPED, "buffers", error, reason, reason_size)
-                         : copy ? CAL_MEASURED
-                                : collective.open(reason, reason_size);
-    KrnShape shape = {};
-    shape.m = shape.n = shape.k = EDGE;
-    shape.groups = 1;
-    KrnRun run;
-    const KrnKernel *gemm = krn_find("gemm");
-    if (outcome == CAL_MEASURED && krn_run_open(meter->context, gemm, &shape, 1, &run) != KRN_OK) {
-        snprintf(reason, reason_size, "%s", krn_context_message(meter->context));
-        outcome = CAL_SKIPPED;
-    } else if (outcome == CAL_MEASURED) {
-        outcome = measure(meter, &run, &other, ret_sample, reason, reason_size) ? CAL_MEASURED : CAL_SKIPPED;
-        ret_sample->flops = gemm->flops(&shape);
-        krn_run_close(&run);
-    }
-    cudaFree(other.from);
-    if (other.kind == cudaMemcpyDeviceToHost)
-        cudaFreeHost(other.to);
-    else
-        cudaFree(other.to);
-    return outcome;
+    if (strcmp(what, "d2h") == 0 || strcmp(what, "device_copy") == 0)
+        return beside_copy(meter, what, (size_t)point->bytes, ret_sample, reason, reason_size);
+    return meter_collective(meter, point, seconds, ret_sample, reason, reason_size);
 }

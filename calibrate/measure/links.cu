@@ -1,4 +1,5 @@
 /* calibrate/measure/links.cu - latencies of launches and events; copies between host and device and between GPUs. */
+#include "calibrate/measure/host_bench.h"
 #include "calibrate/measure/meter.cuh"
 
 #include <pthread.h>
@@ -247,13 +248,21 @@ CalOutcome meter_copy(Meter *meter, const CalPoint *point, double seconds, CalSa
     const bool devices = peers || strcmp(point->name, "device_to_device") == 0;
     const size_t bytes = (size_t)point->bytes;
     Buffers buffers;
+    const char *sys = getenv("ORRERY_SYS");
+    if (!devices) /* the host's memory is taken from the GPU's own socket, as a launcher binds a rank */
+        cal_host_bind(sys != nullptr ? sys : "/sys", meter->bus_id);
     CalOutcome outcome = devices ? open_devices(meter, &buffers, bytes, peers, reason, reason_size)
                                  : open_host(&buffers, point->name, bytes, reason, reason_size);
-    if (outcome != CAL_MEASURED)
+    if (outcome != CAL_MEASURED) {
+        cal_host_bind(nullptr, nullptr);
         return outcome;
+    }
     ret_sample->bytes = point->bytes;
-    if (strcmp(point->name, "both_pageable") == 0)
-        return both_pageable(&buffers, bytes, seconds, ret_sample, reason, reason_size);
+    if (strcmp(point->name, "both_pageable") == 0) {
+        outcome = both_pageable(&buffers, bytes, seconds, ret_sample, reason, reason_size);
+        cal_host_bind(nullptr, nullptr);
+        return outcome;
+    }
     CopyWork work;
     work.bytes = bytes;
     describe_copy(&work, &buffers, point->name, meter);
@@ -262,5 +271,6 @@ CalOutcome meter_copy(Meter *meter, const CalPoint *point, double seconds, CalSa
         cudaEventDestroy(work.go);
         cudaEventDestroy(work.done);
     }
+    cal_host_bind(nullptr, nullptr);
     return outcome;
 }

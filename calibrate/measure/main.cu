@@ -12,10 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BUSY_FRAC   0.05
-#define BUSY_BYTES  2e9
-#define LEAST_CHIP  80 /* compute capability 8.0: bf16 tensor cores */
-#define FLUSH_TIMES 2  /* the L2 cache */
+#define BUSY_FRAC    0.05
+#define BUSY_BYTES   2e9
+#define IDLE_SECONDS 3.0
+#define LEAST_CHIP   80 /* compute capability 8.0: bf16 tensor cores */
+#define FLUSH_TIMES  2  /* the L2 cache */
 
 #define JOIN_SECONDS 120.0 /* until all ranks of a job have started; ORRERY_TIMEOUT says otherwise */
 
@@ -30,11 +31,13 @@ static const char usage[] =
     "usage: orrery-calibrate [--quick | --full] [--output FILE] [option...]\n"
     "\n"
     "  --quick          few sizes, about two minutes (the default)\n"
-    "  --full           every size, half an hour or more\n"
+    "  --full           every size, a quarter of an hour\n"
     "  --output FILE    the table (calibration.json); FILE.journal keeps what is done, and the same command "
     "goes on from it\n"
     "  --only TEXT      points whose name holds TEXT (\"gemm bf16\", \"all_reduce\")\n"
-    "  --seconds S      spent on repeats of a point (0.2, full 0.8); ten repeats at least\n"
+    "  --shapes FILE    the kernels of your own scenario, as `orrery run SCENARIO --kernels FILE` wrote "
+    "them\n"
+    "  --seconds S      spent on repeats of a point (0.2); ten repeats at least\n"
     "  --gpu N          the GPU for everything that needs one (0)\n"
     "  --folder DIR     where a file is written and read (the folder of FILE)\n"
     "  --list           print the points and stop\n"
@@ -90,6 +93,8 @@ static bool read_arguments(int argc, char **argv, Arguments *arguments, char *re
             arguments->options.output = value;
         else if ((value = value_of(argc, argv, &i, "--only")) != nullptr)
             arguments->options.only = value;
+        else if ((value = value_of(argc, argv, &i, "--shapes")) != nullptr)
+            arguments->options.shapes = value;
         else if ((value = value_of(argc, argv, &i, "--folder")) != nullptr)
             arguments->folder = value;
         else if ((value = value_of(argc, argv, &i, "--seconds")) != nullptr)
@@ -158,6 +163,9 @@ static void read_device(int gpu, CalStamp *stamp, char *bus_id, int bus_id_size)
 
 static void read_surroundings(int argc, char **argv, CalStamp *stamp)
 {
+    krn_gemm_version(stamp->cublaslt, sizeof stamp->cublaslt);
+    stamp->cpus = cal_host_processors();
+    cal_host_name(stamp->cpu, sizeof stamp->cpu);
     const time_t now = time(nullptr);
     struct tm utc;
     gmtime_r(&now, &utc);
@@ -210,10 +218,14 @@ static bool choose_team_gpu(const CalTeam *team, Arguments *arguments, char *rea
 /* A GPU that others use gives times that are not its own. */
 static bool is_idle(const Meter *meter, int gpu, char *reason, size_t reason_size)
 {
-    double busy_frac, used_bytes;
-    cal_nvml_others(&meter->nvml, &busy_frac, &used_bytes);
-    if (busy_frac <= BUSY_FRAC && used_bytes <= BUSY_BYTES)
-        return true;
+    double busy_frac = 0, used_bytes = 0;
+    const double end_s = meter_now_s() + IDLE_SECONDS; /* a run that has just ended is still in the average */
+    do {
+        cal_nvml_others(&meter->nvml, &busy_frac, &used_bytes);
+        if (busy_frac <= BUSY_FRAC && used_bytes <= BUSY_BYTES)
+            return true;
+        g_usleep(100000);
+    } while (meter_now_s() < end_s);
     snprintf(reason, reason_size,
              "GPU %d is in use (busy %.0f %% of the time, %.1f GiB taken); wait for it, or measure anyway "
              "with --busy",
@@ -247,15 +259,16 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
 static bool open_meter(Meter *meter, const Arguments *arguments, CalStamp *stamp, char *reason,
                        size_t reason_size)
 {
-    char bus_id[32] = "", nvml_reason[160];
-    read_device(arguments->gpu, stamp, bus_id, sizeof bus_id);
+    char nvml_reason[160];
+    read_device(arguments->gpu, stamp, meter->bus_id, sizeof meter->bus_id);
     if (stamp->capability < LEAST_CHIP) {
         snprintf(reason, reason_size, "%s is of compute capability %d.%d; 8.0 or later is needed",
                  stamp->device, stamp->capability / 10, stamp->capability % 10);
         return false;
     }
-    if (cal_nvml_load(bus_id, &meter->nvml, nvml_reason, sizeof nvml_reason))
-        snprintf(stamp->driver, sizeof stamp->driver, "%.30s", meter->nvml.driver);
+    if (cal_nvml_load(meter->bus_id, &meter->nvml, nvml_reason, sizeof nvml_reason))
+        snprintf(stamp->driver, sizeof stamp->driver, "%.30s", meter->nvml.driver),
+            cal_nvml_limits(&meter->nvml, &stamp->limits);
     else if (!arguments->options.quiet)
         fprintf(stderr, "orrery-calibrate: %s\n", nvml_reason);
     if (!arguments->busy && !is_idle(meter, arguments->gpu, reason, reason_size))
@@ -276,6 +289,8 @@ static bool open_meter(Meter *meter, const Arguments *arguments, CalStamp *stamp
     meter->flush_bytes = (int64_t)(FLUSH_TIMES * stamp->l2_bytes);
     if (cudaMalloc(&meter->flush, (size_t)meter->flush_bytes) != cudaSuccess)
         meter->flush = nullptr;
+    else
+        cudaMemset(meter->flush, 0, (size_t)meter->flush_bytes);
     if (krn_context_new(&meter->context) == KRN_OK)
         return true;
     snprintf(reason, reason_size, "%s", krn_context_message(meter->context));
@@ -355,15 +370,48 @@ static void choose_gpu(int gpu)
     g_strfreev(names);
 }
 
+static double patience_s()
+{
+    const char *timeout = g_getenv("ORRERY_TIMEOUT");
+    return timeout != nullptr && atof(timeout) > 0 ? atof(timeout) : JOIN_SECONDS;
+}
+
+/* Whether a point is of several GPUs that speak to each other. */
+static bool has_links(const GArray *points)
+{
+    for (guint i = 0; i < points->len; i++) {
+        const CalPoint *point = &g_array_index(points, CalPoint, i);
+        if ((point->kind == CAL_POINT_COLLECTIVE || point->kind == CAL_POINT_INTERFERENCE) &&
+            point->gpus > 1 && !point->shared)
+            return true;
+    }
+    return false;
+}
+
+/* One thread that starts all GPUs' calls is what would be timed below some MiB: each GPU gets a process of its own, as in
+ * training. Where none can be started the rows say so. */
+static void start_team(Meter *meter, const Arguments *arguments, CalStamp *stamp, const GArray *points)
+{
+    char reason[256] = "";
+    char quiet[] = "--quiet", busy[] = "--busy";
+    char *options[] = {quiet, arguments->busy ? busy : nullptr, nullptr};
+    if (meter->team.ranks > 1 || stamp->gpus < 2 || meter->nccl.library == nullptr || !has_links(points))
+        return;
+    stamp->one_process = !cal_team_spawn(&meter->team, stamp->gpus, options, reason, sizeof reason) ||
+                         !cal_team_join(&meter->team, stamp->host, patience_s(), reason, sizeof reason);
+    if (stamp->one_process) {
+        fprintf(stderr, "orrery-calibrate: collectives by one process for all GPUs (%s)\n", reason);
+        meter->team.ranks = 1;
+    }
+}
+
 /* Joins the ranks of a job; alone there is nothing to do. */
 static bool join_team(Meter *meter, CalStamp *stamp, char *reason, size_t reason_size)
 {
     const char *node = g_getenv("ORRERY_NODE"); /* where hostnames do not tell nodes apart */
     if (meter->team.ranks == 1)
         return true;
-    const char *timeout = g_getenv("ORRERY_TIMEOUT");
-    const double wait_s = timeout != nullptr && atof(timeout) > 0 ? atof(timeout) : JOIN_SECONDS;
-    if (!cal_team_join(&meter->team, node != nullptr ? node : stamp->host, wait_s, reason, reason_size))
+    if (!cal_team_join(&meter->team, node != nullptr ? node : stamp->host, patience_s(), reason, reason_size))
         return false;
     stamp->gpus = meter->team.ranks;
     stamp->nodes = meter->team.nodes;
@@ -371,9 +419,19 @@ static bool join_team(Meter *meter, CalStamp *stamp, char *reason, size_t reason
     return true;
 }
 
-static int lead(Meter *meter, const Arguments *arguments, const CalStamp *stamp)
+static int lead(Meter *meter, const Arguments *arguments, CalStamp *stamp)
 {
-    GArray *points = cal_sweep_points(stamp, &arguments->options);
+    const CalSweepOptions *options = &arguments->options;
+    GError *error = nullptr;
+    GArray *points = options->shapes != nullptr ? cal_sweep_points_of(options->shapes, stamp, options, &error)
+                                                : cal_sweep_points(stamp, options);
+    if (points == nullptr) {
+        const int status = fail(error->message);
+        g_clear_error(&error);
+        return status;
+    }
+    if (!arguments->list && !arguments->check)
+        start_team(meter, arguments, stamp, points);
     if (arguments->list)
         list_points(points);
     const int status = arguments->list    ? 0

@@ -19,6 +19,7 @@ struct Meter {
     CalNccl nccl;
     char nccl_reason[160]; /* why there is none */
     int gpus;
+    char bus_id[32];    /* of GPU 0 */
     const char *folder; /* of the files that are written and read */
     CalTeam team;       /* several processes, one rank each; team.ranks 1: this process has all ranks */
     /* Communicators of the last group size: of this process's ranks, a stream each. */
@@ -69,9 +70,15 @@ struct Collective {
     CalOutcome open(char *reason, size_t reason_size);
     /* Enqueues the op on every rank's stream. */
     bool enqueue(char *why, size_t why_size);
-    void wait();
+    /* Until all have run; false: not within the team's timeout, a rank is gone. The communicators are then aborted. */
+    bool wait(char *why, size_t why_size);
 };
 void meter_close_ranks(Meter *meter);
+/* What all ranks make of a step: the first that could not do it says why. Broken lines break the sweep. */
+CalOutcome meter_agree(Meter *meter, CalOutcome own, char *reason, size_t reason_size);
+/* A product beside a collective, on every rank that takes part; see meter_collective. */
+CalOutcome meter_beside_collective(Meter *meter, const char *op, double bytes, int ranks, CalSample *sample,
+                                   char *reason, size_t reason_size);
 
 /* Ranks above 0: does what rank 0's sweep asks for until it ends; false with a sentence when rank 0 is gone. */
 bool meter_follow(Meter *meter, char *reason, size_t reason_size);

@@ -11,17 +11,16 @@
 #include "base/json.h"
 #include "base/units.h"
 
-#define QUICK_SECONDS 0.2 /* spent on a point */
-#define FULL_SECONDS  0.8
-#define DRIFT_FRAC    0.03 /* of a product measured again, worth a word */
+#define SAY_EVERY_US 10000000 /* progress in a log */
 
 /* --- journal --- */
 
 typedef struct Journal {
     char *path;
     FILE *file;
-    GPtrArray *lines; /* finished points, without the head */
-    GHashTable *done; /* their ids */
+    GPtrArray *lines;   /* finished points, without the head */
+    GHashTable *done;   /* their ids */
+    GHashTable *broken; /* id -> how often the GPU stopped answering at it */
 } Journal;
 
 static void journal_close(Journal *journal)
@@ -30,6 +29,7 @@ static void journal_close(Journal *journal)
         fclose(journal->file);
     g_clear_pointer(&journal->lines, g_ptr_array_unref);
     g_clear_pointer(&journal->done, g_hash_table_unref);
+    g_clear_pointer(&journal->broken, g_hash_table_unref);
     g_free(journal->path);
 }
 
@@ -50,15 +50,20 @@ static char *head_of(const CalStamp *stamp, const CalSweepOptions *options)
     return g_strdup(text->str);
 }
 
-static char *id_of(const char *line)
+static char *text_of(const char *line, const char *key)
 {
     OrrJsonDoc *doc = orr_json_parse(line, strlen(line), "journal", NULL);
     const OrrJson *root = doc != NULL ? orr_json_root(doc) : NULL;
     const OrrJson *id =
-        root != NULL && orr_json_type(root) == ORR_JSON_OBJECT ? orr_json_member(root, "id") : NULL;
+        root != NULL && orr_json_type(root) == ORR_JSON_OBJECT ? orr_json_member(root, key) : NULL;
     char *text = id != NULL && orr_json_type(id) == ORR_JSON_TEXT ? g_strdup(orr_json_text(id)) : NULL;
     orr_json_free(doc);
     return text;
+}
+
+static char *id_of(const char *line)
+{
+    return text_of(line, "id");
 }
 
 static void keep(Journal *journal, const char *line)
@@ -68,6 +73,18 @@ static void keep(Journal *journal, const char *line)
         return;
     if (g_hash_table_add(journal->done, id))
         g_ptr_array_add(journal->lines, g_strdup(line));
+}
+
+/* A line of the sweep before. What was skipped then is tried again: another program may have held the memory. A point at
+ * which the GPU stopped is counted. */
+static void keep_old(Journal *journal, const char *line)
+{
+    g_autofree char *skipped = text_of(line, "skipped"), *broken = text_of(line, "broken"), *id = id_of(line);
+    if (broken != NULL && id != NULL)
+        g_hash_table_insert(journal->broken, g_strdup(id),
+                            GINT_TO_POINTER(1 + GPOINTER_TO_INT(g_hash_table_lookup(journal->broken, id))));
+    else if (skipped == NULL)
+        keep(journal, line);
 }
 
 static bool journal_read(Journal *journal, const char *head, GError **error)
@@ -84,7 +101,7 @@ static bool journal_read(Journal *journal, const char *head, GError **error)
             "%s: is of another GPU, or of a sweep of another size; remove it, or choose another --output",
             journal->path);
     for (int i = 1; lines[i] != NULL; i++)
-        keep(journal, lines[i]);
+        keep_old(journal, lines[i]);
     return true;
 }
 
@@ -95,6 +112,18 @@ static bool append(Journal *journal, const char *line, GError **error)
     return orr_fail(error, ORR_ERROR_IO, "%s: cannot be written: %s", journal->path, g_strerror(errno));
 }
 
+static void write_broken(const Journal *journal, GString *text)
+{
+    GHashTableIter iter;
+    gpointer id, count;
+    g_hash_table_iter_init(&iter, journal->broken);
+    while (g_hash_table_iter_next(&iter, &id, &count))
+        for (int i = 0; i < GPOINTER_TO_INT(count); i++) {
+            cal_sweep_broken_line(id, "before", text);
+            g_string_append_c(text, '\n');
+        }
+}
+
 /* Written anew, so that a torn last line does not spoil the next one. */
 static bool journal_open(Journal *journal, const CalStamp *stamp, const CalSweepOptions *options,
                          GError **error)
@@ -102,11 +131,13 @@ static bool journal_open(Journal *journal, const CalStamp *stamp, const CalSweep
     g_autofree char *head = head_of(stamp, options);
     *journal = (Journal){.path = g_strconcat(options->output, ".journal", NULL),
                          .lines = g_ptr_array_new_with_free_func(g_free),
-                         .done = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+                         .done = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                         .broken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
     if (!journal_read(journal, head, error))
         return false;
     g_autoptr(GString) text = g_string_new(head);
     g_string_append_c(text, '\n');
+    write_broken(journal, text);
     for (guint i = 0; i < journal->lines->len; i++)
         g_string_append_printf(text, "%s\n", (const char *)g_ptr_array_index(journal->lines, i));
     if (!orr_file_write(journal->path, text->str, text->len, error))
@@ -120,20 +151,24 @@ static bool journal_open(Journal *journal, const CalStamp *stamp, const CalSweep
 
 typedef struct Progress {
     bool terminal, quiet;
-    gint64 start_us;
-    guint total, before; /* points in all, and already in the journal */
+    gint64 start_us, said_us; /* of the last line that was printed where there is no terminal */
+    guint total, before;      /* points in all, and already in the journal */
 } Progress;
 
-static void show(const Progress *progress, guint done, const char *text)
+/* A line that is written over on a terminal, one every SAY_EVERY_US in a log. */
+static void show(Progress *progress, guint done, const char *text)
 {
-    if (progress->quiet || !progress->terminal)
+    const gint64 now_us = g_get_monotonic_time();
+    if (progress->quiet || (!progress->terminal && now_us - progress->said_us < SAY_EVERY_US))
         return;
-    const double spent_s = 1e-6 * (double)(g_get_monotonic_time() - progress->start_us);
+    const double spent_s = 1e-6 * (double)(now_us - progress->start_us);
     const guint fresh = done - progress->before;
     char left[ORR_TEXT_SIZE] = "?";
+    progress->said_us = now_us;
     if (fresh > 2)
         orr_text_seconds(left, spent_s / fresh * (progress->total - done));
-    fprintf(stderr, "\r\033[K[%3u/%u] %s left  %.100s", done, progress->total, left, text);
+    fprintf(stderr, "%s[%3u/%u] %s left  %.100s%s", progress->terminal ? "\r\033[K" : "", done,
+            progress->total, left, text, progress->terminal ? "" : "\n");
     fflush(stderr);
 }
 
@@ -163,7 +198,7 @@ static void describe(const CalPoint *point, const CalSample *sample, char *text,
                100 * summary.spread_frac);
 }
 
-static void tell(const Progress *progress, guint done, const CalPoint *point, const CalSample *sample)
+static void tell(Progress *progress, guint done, const CalPoint *point, const CalSample *sample)
 {
     const CalSummary summary = cal_summarise(sample->seconds, sample->count);
     char text[256];
@@ -205,131 +240,37 @@ static void watch_clocks(const Progress *progress, const Journal *journal, const
 {
     for (guint i = 0; i < points->len && point->kind == CAL_POINT_DRIFT; i++) {
         const CalPoint *first = &g_array_index(points, CalPoint, i);
-        if (first->kind != CAL_POINT_KERNEL || strcmp(first->name, point->name) != 0)
+        if (first->kind != CAL_POINT_DRIFT)
             continue;
         const double before_s = seconds_of(journal, first->id),
                      now_s = cal_summarise(sample->seconds, sample->count).median_s;
-        if (before_s > 0 && fabs(now_s / before_s - 1) > DRIFT_FRAC)
-            say(progress, "%s: is %.1f %% %s than at the beginning of the sweep: the clocks do not hold",
-                first->id, 100 * fabs(now_s / before_s - 1), now_s > before_s ? "slower" : "faster");
+        if (before_s > 0 && fabs(now_s / before_s - 1) > CAL_DRIFT_FRAC)
+            say(progress,
+                "%s: a product is %.1f %% %s than at the beginning of the sweep: the clocks do not hold",
+                point->id, 100 * fabs(now_s / before_s - 1), now_s > before_s ? "slower" : "faster");
         return;
     }
-}
-
-/* --- output --- */
-
-static void write_stamp(OrrJsonWriter *w, const CalStamp *stamp)
-{
-    orr_jw_begin(w, "stamp", '{');
-    orr_jw_text(w, "version", ORRERY_VERSION);
-    orr_jw_text(w, "device", stamp->device);
-    orr_jw_text(w, "uuid", stamp->uuid);
-    orr_jw_int(w, "gpus", stamp->gpus);
-    orr_jw_int(w, "nodes", MAX(stamp->nodes, 1));
-    orr_jw_int(w, "sm_count", stamp->sm_count);
-    orr_jw_int(w, "compute_capability", stamp->capability);
-    orr_jw_number(w, "memory_bytes", stamp->memory_bytes);
-    orr_jw_number(w, "l2_bytes", stamp->l2_bytes);
-    orr_jw_text(w, "driver", stamp->driver);
-    orr_jw_text(w, "cuda", stamp->cuda);
-    orr_jw_text(w, "nccl", stamp->nccl);
-    orr_jw_text(w, "host", stamp->host);
-    orr_jw_text(w, "date", stamp->date);
-    orr_jw_text(w, "command", stamp->command);
-    orr_jw_begin(w, "nics", '[');
-    for (int i = 0; i < stamp->nics.count; i++) {
-        orr_jw_begin(w, NULL, '{');
-        orr_jw_text(w, "name", stamp->nics.nic[i].name);
-        orr_jw_bool(w, "infiniband", stamp->nics.nic[i].infiniband);
-        orr_jw_number(w, "bytes_per_s", stamp->nics.nic[i].bytes_per_s);
-        orr_jw_end(w, '}');
-    }
-    orr_jw_end(w, ']');
-    orr_jw_end(w, '}');
-}
-
-static void write_section(OrrJsonWriter *w, const char *key, const GPtrArray *docs)
-{
-    bool any = false;
-    for (guint i = 0; i < docs->len; i++) {
-        const OrrJson *root = orr_json_root(g_ptr_array_index(docs, i));
-        const char *section = orr_json_text_of(root, "section", NULL);
-        const OrrJson *row = orr_json_member(root, "row");
-        if (section == NULL || row == NULL || strcmp(section, key) != 0)
-            continue;
-        if (!any)
-            orr_jw_begin(w, key, '[');
-        any = true;
-        orr_jw_node(w, NULL, row);
-    }
-    if (any)
-        orr_jw_end(w, ']');
-}
-
-static void write_skipped(OrrJsonWriter *w, const GPtrArray *docs)
-{
-    orr_jw_begin(w, "skipped", '[');
-    for (guint i = 0; i < docs->len; i++) {
-        const OrrJson *root = orr_json_root(g_ptr_array_index(docs, i));
-        if (orr_json_text_of(root, "skipped", NULL) != NULL)
-            orr_jw_node(w, NULL, root);
-    }
-    orr_jw_end(w, ']');
-}
-
-void cal_sweep_write(const CalStamp *stamp, const GArray *points, const GPtrArray *lines, GString *out)
-{
-    static const char *const sections[] = {"gemm_measurements",
-                                           "grouped_gemm_measurements",
-                                           "attention_measurements",
-                                           "layer_measurements",
-                                           "hbm_stream",
-                                           "memory_bound_measurements",
-                                           "collective_measurements",
-                                           "copy_measurements",
-                                           "latency_measurements",
-                                           "interference_measurements",
-                                           "host_measurements",
-                                           "drift_measurements",
-                                           "shared_gpu_measurements"};
-    g_autoptr(GPtrArray) docs = g_ptr_array_new_with_free_func((GDestroyNotify)orr_json_free);
-    for (guint i = 0; i < lines->len; i++) {
-        const char *line = g_ptr_array_index(lines, i);
-        OrrJsonDoc *doc = orr_json_parse(line, strlen(line), "journal", NULL);
-        if (doc != NULL)
-            g_ptr_array_add(docs, doc);
-    }
-    OrrJsonWriter w;
-    orr_jw_init(&w, out, false);
-    orr_jw_begin(&w, NULL, '{');
-    orr_jw_int(&w, "schema", 1);
-    write_stamp(&w, stamp);
-    orr_jw_int(&w, "points", points->len);
-    for (size_t i = 0; i < G_N_ELEMENTS(sections); i++)
-        write_section(&w, sections[i], docs);
-    write_skipped(&w, docs);
-    orr_jw_end(&w, '}');
-    g_string_append_c(out, '\n');
 }
 
 /* --- the sweep --- */
 
 static bool measure_point(const CalMeter *meter, const CalStamp *stamp, const GArray *points,
                           const CalPoint *point, const CalSweepOptions *options, Journal *journal,
-                          const Progress *progress, GError **error)
+                          Progress *progress, GError **error)
 {
     g_autoptr(GString) line = g_string_new(NULL);
     g_autofree CalSample *sample = g_new0(CalSample, 1);
     char reason[256] = "";
     show(progress, journal->lines->len, point->id);
-    const double seconds = options->seconds > 0 ? options->seconds
-                           : options->full      ? FULL_SECONDS
-                                                : QUICK_SECONDS;
+    const double seconds = cal_point_seconds(options);
     const CalOutcome outcome = meter->measure(meter->self, point, seconds, sample, reason, sizeof reason);
-    if (outcome == CAL_BROKEN)
-        return orr_fail(error, ORR_ERROR_IO,
+    if (outcome == CAL_BROKEN) {
+        cal_sweep_broken_line(point->id, reason, line);
+        return append(journal, line->str, error) &&
+               orr_fail(error, ORR_ERROR_IO,
                         "%s: %s; the points before it are kept, and the same command goes on from there",
                         point->id, reason);
+    }
     if (outcome == CAL_SKIPPED) {
         say(progress, "%s: skipped: %s", point->id, reason);
         cal_sweep_skipped_line(point, reason, line);
@@ -343,6 +284,33 @@ static bool measure_point(const CalMeter *meter, const CalStamp *stamp, const GA
         tell(progress, journal->lines->len, point, sample);
         watch_clocks(progress, journal, points, point, sample);
     }
+    return true;
+}
+
+static void announce(const Progress *progress, const GArray *points, const Journal *journal,
+                     const CalSweepOptions *options)
+{
+    double left_s = 0;
+    char text[ORR_TEXT_SIZE];
+    for (guint i = 0; i < points->len; i++) {
+        const CalPoint *point = &g_array_index(points, CalPoint, i);
+        if (!g_hash_table_contains(journal->done, point->id))
+            left_s += cal_point_estimate_s(point, options);
+    }
+    orr_text_seconds(text, left_s);
+    say(progress, "%u points, about %s", points->len - progress->before, text);
+}
+
+/* The GPU stopped here each time. */
+static bool give_up(const CalPoint *point, Journal *journal, const Progress *progress, GError **error)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    const char *reason = "the GPU stopped at this point each time that it was tried";
+    say(progress, "%s: skipped: %s", point->id, reason);
+    cal_sweep_skipped_line(point, reason, line);
+    if (!append(journal, line->str, error))
+        return false;
+    keep(journal, line->str);
     return true;
 }
 
@@ -363,17 +331,26 @@ bool cal_sweep_run(const CalMeter *meter, const CalStamp *stamp, const GArray *p
     if (!writable(options->output, error))
         return false;
     bool ok = journal_open(&journal, stamp, options, error);
-    Progress progress = {isatty(STDERR_FILENO) == 1, options->quiet, g_get_monotonic_time(), points->len, 0};
+    Progress progress = {
+        isatty(STDERR_FILENO) == 1, options->quiet, g_get_monotonic_time(), 0, points->len, 0};
     if (ok) {
         progress.before = journal.lines->len;
         if (progress.before > 0)
             say(&progress, "%s: %u points are there already", journal.path, progress.before);
     }
-    for (guint i = 0; ok && i < points->len; i++) {
-        const CalPoint *point = &g_array_index(points, CalPoint, i);
-        if (!g_hash_table_contains(journal.done, point->id))
-            ok = measure_point(meter, stamp, points, point, options, &journal, &progress, error);
-    }
+    if (ok)
+        announce(&progress, points, &journal, options);
+    /* Points at which the GPU stopped before come last, and not a third time. */
+    for (int pass = 0; ok && pass < 2; pass++)
+        for (guint i = 0; ok && i < points->len; i++) {
+            const CalPoint *point = &g_array_index(points, CalPoint, i);
+            const int breaks = GPOINTER_TO_INT(g_hash_table_lookup(journal.broken, point->id));
+            if (g_hash_table_contains(journal.done, point->id) || (breaks > 0) != (pass == 1))
+                continue;
+            ok = breaks < CAL_MOST_BREAKS
+                     ? measure_point(meter, stamp, points, point, options, &journal, &progress, error)
+                     : give_up(point, &journal, &progress, error);
+        }
     if (ok) {
         g_autoptr(GString) out = g_string_new(NULL);
         cal_sweep_write(stamp, points, journal.lines, out);

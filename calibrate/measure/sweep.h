@@ -9,6 +9,7 @@
 
 #include <glib.h>
 
+#include "calibrate/measure/nvml.h"
 #include "calibrate/nics.h"
 #include "kernels/kernels.h"
 
@@ -34,6 +35,7 @@ typedef struct CalPoint {
     KrnShape shape;
     double bytes; /* of a copy, collective or file */
     int gpus;     /* ranks of a collective */
+    int threads;  /* of a file: blocks under way at once */
     int nodes;    /* that a collective spans; 0: one */
     bool shared;  /* its ranks share a GPU: no link is measured */
     int round;    /* 2 and later: measured before; 0: the first time */
@@ -44,9 +46,13 @@ typedef struct CalStamp {
     int gpus, sm_count, capability; /* 90: compute capability 9.0 */
     int nodes,
         ranks_per_node; /* a team of processes measures collectives alone; nodes 0: one process, everything */
+    bool one_process;   /* that has all GPUs: its collectives are bound by its launches */
     bool shares_gpus;   /* NCCL puts several ranks on one GPU */
     double memory_bytes, l2_bytes;
     CalNics nics; /* of this node */
+    CalGpuLimits limits;
+    char cublaslt[32], cpu[128];
+    int cpus; /* that this process may use */
 } CalStamp;
 
 #define CAL_MAX_SAMPLES 256
@@ -59,7 +65,8 @@ typedef struct CalSample {
     double parts_s;                    /* sum of the parts of a composed kernel; 0: none */
     double beside_s, other_s,
         other_beside_s; /* interference: the product beside, the other alone and beside */
-    double power_w, sm_clock_hz, temperature_c; /* 0: not known */
+    CalGpuState state;  /* in the middle of the repeats */
+    bool replayed;      /* launches of a captured graph, not a pair of events each */
 } CalSample;
 
 typedef enum { CAL_MEASURED, CAL_SKIPPED, CAL_BROKEN } CalOutcome;
@@ -74,13 +81,28 @@ typedef struct CalMeter {
 typedef struct CalSweepOptions {
     bool full;
     const char *only;   /* points whose id holds this text; NULL: all */
+    const char *shapes; /* CSV of a scenario's kernels; NULL: the sweep's own sizes */
     const char *output; /* file; the journal is output.journal */
     bool quiet;         /* no progress */
-    double seconds;     /* spent on a point; 0: 0.2, full 0.8 */
+    double seconds;     /* spent on a point; 0: see cal_point_seconds() */
 } CalSweepOptions;
 
 /* The points for this machine, CalPoint; `only` applied. Quick: about two minutes. */
 GArray *cal_sweep_points(const CalStamp *stamp, const CalSweepOptions *options);
+
+/* The points of a scenario: `path` is the CSV of `orrery run --kernels`. NULL with an error: there is nothing to measure. */
+GArray *cal_sweep_points_of(const char *path, const CalStamp *stamp, const CalSweepOptions *options,
+                            GError **error);
+
+/* A product [m,k] x [k,n] of `size` {m, n, k}, with its id. */
+void cal_point_gemm(const char *name, KrnMath math, KrnLayout layout, bool accumulate, int64_t groups,
+                    const int64_t size[3], CalPoint *ret_point);
+
+/* What a point, and the sweep, will take: printed before it begins. Quick sweeps plan two minutes at most, full ones a
+ * quarter of an hour. */
+double cal_point_seconds(const CalSweepOptions *options);
+double cal_point_estimate_s(const CalPoint *point, const CalSweepOptions *options);
+double cal_sweep_estimate_s(const GArray *points, const CalSweepOptions *options);
 
 /* Measures what the journal does not hold yet, then writes the output and removes the journal. */
 bool cal_sweep_run(const CalMeter *meter, const CalStamp *stamp, const GArray *points,
@@ -92,6 +114,12 @@ void cal_sweep_write(const CalStamp *stamp, const GArray *points, const GPtrArra
 /* One journal line: {"id", "section", "row"}. */
 void cal_sweep_line(const CalStamp *stamp, const CalPoint *point, const CalSample *sample, GString *out);
 void cal_sweep_skipped_line(const CalPoint *point, const char *reason, GString *out);
+/* The point at which a sweep stopped; gone on with, it comes last, and after CAL_MOST_BREAKS it is skipped. */
+void cal_sweep_broken_line(const char *id, const char *reason, GString *out);
+#define CAL_MOST_BREAKS 2
+
+/* A probe that is off by more than this from the median of all: the rows beside it are marked "unsteady". */
+#define CAL_DRIFT_FRAC 0.03
 
 typedef struct CalSummary {
     double median_s;

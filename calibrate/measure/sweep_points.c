@@ -8,6 +8,7 @@
 #define MIB           (1024 * KIB)
 #define GIB           (1024 * MIB)
 #define DRIFT_EVERY   40
+#define DRIFT_EDGE    8192
 #define USABLE_MEMORY 0.85 /* of the GPU: the rest is the context's, the workspace's, another's */
 
 const char *cal_math_word(KrnMath math)
@@ -37,8 +38,8 @@ static void add(Plan *plan, CalPoint point)
 
 /* --- products --- */
 
-static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layout, bool accumulate,
-                     int64_t groups, const int64_t size[3])
+void cal_point_gemm(const char *name, KrnMath math, KrnLayout layout, bool accumulate, int64_t groups,
+                    const int64_t size[3], CalPoint *ret_point)
 {
     CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
     point.shape = (KrnShape){.m = size[0],
@@ -54,6 +55,14 @@ static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layou
     g_snprintf(point.id, sizeof point.id, "%s %s %s%s %s%dx%dx%d", name, cal_math_word(math),
                cal_layout_word(layout), accumulate ? "+fp32" : "", count, (int)size[0], (int)size[1],
                (int)size[2]);
+    *ret_point = point;
+}
+
+static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layout, bool accumulate,
+                     int64_t groups, const int64_t size[3])
+{
+    CalPoint point;
+    cal_point_gemm(name, math, layout, accumulate, groups, size, &point);
     add(plan, point);
 }
 
@@ -286,12 +295,11 @@ static void add_sizes(Plan *plan, const char *op, int ranks, int nodes)
         add_collective(plan, op, bytes, ranks, nodes, false);
 }
 
-/* Groups of 2, 4 ... all GPUs; one GPU: the overhead of a call, and a copy. */
+/* Groups of 2, 4 ... all GPUs; one GPU has nobody to speak to. */
 static void add_collectives(Plan *plan)
 {
     const int gpus = plan->stamp->gpus;
-    for (int ranks = gpus > 1 ? 2 : 1; ranks <= gpus;
-         ranks = ranks < gpus && 2 * ranks > gpus ? gpus : 2 * ranks) {
+    for (int ranks = 2; ranks <= gpus; ranks = ranks < gpus && 2 * ranks > gpus ? gpus : 2 * ranks) {
         if (!plan->options->full && ranks != gpus)
             continue;
         for (size_t i = 0; i < G_N_ELEMENTS(collective_ops); i++)
@@ -319,6 +327,14 @@ static void add_team(Plan *plan)
                 add_sizes(plan, collective_ops[i], some == nodes ? plan->stamp->gpus : some * each, some);
 }
 
+/* One thread, as a plain save does it, and several, as an offload engine does. */
+static void add_file(Plan *plan, const char *name, int threads)
+{
+    CalPoint point = {.kind = CAL_POINT_HOST, .name = name, .bytes = GIB, .threads = threads};
+    g_snprintf(point.id, sizeof point.id, "%s %.0f %d threads", name, point.bytes, threads);
+    add(plan, point);
+}
+
 static void add_rest(Plan *plan)
 {
     const int gpus = plan->stamp->gpus;
@@ -331,8 +347,10 @@ static void add_rest(Plan *plan)
             add_sized(plan, CAL_POINT_INTERFERENCE, beside[i], bytes, gpus);
     add_sized(plan, CAL_POINT_HOST, "host_triad", 3 * 256 * MIB, 0);
     add_sized(plan, CAL_POINT_HOST, "cpu_adam", 28 * 16 * MIB, 0);
-    add_sized(plan, CAL_POINT_HOST, "file_write", plan->options->full ? 4 * GIB : GIB, 0);
-    add_sized(plan, CAL_POINT_HOST, "file_read", plan->options->full ? 4 * GIB : GIB, 0);
+    for (int threads = plan->options->full ? 1 : 8; threads <= 32; threads *= plan->options->full ? 4 : 32) {
+        add_file(plan, "file_write", threads);
+        add_file(plan, "file_read", threads);
+    }
 }
 
 /* How often a full sweep comes by a point. One measurement is good to some 3 % whatever its repeats say, because what makes
@@ -379,22 +397,29 @@ static void add_rounds(Plan *plan)
     }
 }
 
-/* The first product again after every so many points. */
+static bool has_product(const GArray *points)
+{
+    for (guint i = 0; i < points->len; i++)
+        if (strcmp(g_array_index(points, CalPoint, i).name, "gemm") == 0)
+            return true;
+    return false;
+}
+
+/* A product long enough to be throttled (8192 cubed: 1.5 ms on a Hopper GPU) before the first point, after every so many
+ * and after the last: what lies between two of them was measured at clocks between theirs. */
 static GArray *with_drift(GArray *points)
 {
-    const CalPoint *first = NULL;
-    for (guint i = 0; i < points->len && first == NULL; i++)
-        if (strcmp(g_array_index(points, CalPoint, i).name, "gemm") == 0)
-            first = &g_array_index(points, CalPoint, i);
     GArray *all = g_array_new(FALSE, TRUE, sizeof(CalPoint));
-    for (guint i = 0; i < points->len; i++) {
-        g_array_append_val(all, g_array_index(points, CalPoint, i));
-        if (first == NULL || (i + 1) % DRIFT_EVERY != 0)
-            continue;
-        CalPoint again = *first;
-        again.kind = CAL_POINT_DRIFT;
-        g_snprintf(again.id, sizeof again.id, "drift %u", i + 1);
-        g_array_append_val(all, again);
+    CalPoint probe = {.kind = CAL_POINT_DRIFT, .name = "gemm"};
+    probe.shape = (KrnShape){.m = DRIFT_EDGE, .n = DRIFT_EDGE, .k = DRIFT_EDGE, .groups = 1};
+    const bool probed = has_product(points);
+    for (guint i = 0; i <= points->len; i++) {
+        if (probed && (i % DRIFT_EVERY == 0 || i == points->len)) {
+            g_snprintf(probe.id, sizeof probe.id, "drift %u", i);
+            g_array_append_val(all, probe);
+        }
+        if (i < points->len)
+            g_array_append_val(all, g_array_index(points, CalPoint, i));
     }
     g_array_unref(points);
     return all;

@@ -104,6 +104,9 @@ static void attention_row(OrrJsonWriter *w, const Row *row)
     const KrnShape *s = &row->point->shape;
     const char *name = row->point->name;
     orr_jw_text(w, "kernel", strcmp(name, "attention_unfused") == 0 ? "unfused" : "orrery-flash");
+    if (strcmp(name, "attention_unfused") != 0)
+        orr_jw_bool(w, "floor",
+                    true); /* frameworks run faster kernels: no fit takes this one for the ceiling */
     orr_jw_text(w, "pass", g_str_has_suffix(name, "_backward") ? "bwd" : "fwd");
     orr_jw_int(w, "batch", s->batch);
     orr_jw_int(w, "seq", s->seq);
@@ -159,6 +162,13 @@ static void copy_row(OrrJsonWriter *w, const Row *row)
     number(w, "gbps", row->point->bytes / row->summary.median_s * 1e-9);
 }
 
+static void host_row(OrrJsonWriter *w, const Row *row)
+{
+    copy_row(w, row);
+    if (row->point->threads > 0)
+        orr_jw_int(w, "threads", row->point->threads);
+}
+
 /* nccl-tests' factors between the rate of the algorithm and that of the bus. */
 static void collective_row(OrrJsonWriter *w, const Row *row)
 {
@@ -202,7 +212,7 @@ static Section section_of(const CalPoint *point, const CalSample *sample)
         [CAL_POINT_COPY] = {"copy_measurements", copy_row},
         [CAL_POINT_COLLECTIVE] = {"collective_measurements", collective_row},
         [CAL_POINT_INTERFERENCE] = {"interference_measurements", interference_row},
-        [CAL_POINT_HOST] = {"host_measurements", copy_row},
+        [CAL_POINT_HOST] = {"host_measurements", host_row},
     };
     const char *name = point->name;
     if (point->kind == CAL_POINT_COLLECTIVE && point->shared)
@@ -222,6 +232,20 @@ static Section section_of(const CalPoint *point, const CalSample *sample)
                                           : (Section){"memory_bound_measurements", move_row};
 }
 
+static void write_state(OrrJsonWriter *w, const CalGpuState *state)
+{
+    char limits[96];
+    cal_limits_text(state->limits, limits, sizeof limits);
+    if (state->power_w > 0)
+        number(w, "power_w", state->power_w);
+    if (state->sm_clock_hz > 0)
+        number(w, "sm_clock_hz", state->sm_clock_hz);
+    if (state->temperature_c > 0)
+        number(w, "temperature_c", state->temperature_c);
+    if (limits[0] != '\0')
+        orr_jw_text(w, "clock_limits", limits);
+}
+
 void cal_sweep_line(const CalStamp *stamp, const CalPoint *point, const CalSample *sample, GString *out)
 {
     const Row row = {point, sample, cal_summarise(sample->seconds, sample->count)};
@@ -238,6 +262,8 @@ void cal_sweep_line(const CalStamp *stamp, const CalPoint *point, const CalSampl
     if (sample->flops > 0)
         number(&w, "tflops", sample->flops / row.summary.median_s * 1e-12);
     orr_jw_text(&w, "source", SOURCE);
+    if (point->kind == CAL_POINT_COLLECTIVE && stamp->one_process)
+        orr_jw_int(&w, "ranks_per_process", point->gpus);
     if (point->kind == CAL_POINT_COLLECTIVE && stamp->nccl[0] != '\0')
         orr_jw_text(&w, "nccl", stamp->nccl);
     if (point->round > 1)
@@ -252,12 +278,9 @@ void cal_sweep_line(const CalStamp *stamp, const CalPoint *point, const CalSampl
         number(&w, "error_frac", sample->error_frac);
         orr_jw_bool(&w, "correct", sample->error_frac <= sample->tolerance_frac);
     }
-    if (sample->power_w > 0)
-        number(&w, "power_w", sample->power_w);
-    if (sample->sm_clock_hz > 0)
-        number(&w, "sm_clock_hz", sample->sm_clock_hz);
-    if (sample->temperature_c > 0)
-        number(&w, "temperature_c", sample->temperature_c);
+    if (sample->replayed)
+        orr_jw_text(&w, "timing", "graph");
+    write_state(&w, &sample->state);
     orr_jw_end(&w, '}');
     orr_jw_end(&w, '}');
 }
@@ -269,5 +292,15 @@ void cal_sweep_skipped_line(const CalPoint *point, const char *reason, GString *
     orr_jw_begin(&w, NULL, '{');
     orr_jw_text(&w, "id", point->id);
     orr_jw_text(&w, "skipped", reason);
+    orr_jw_end(&w, '}');
+}
+
+void cal_sweep_broken_line(const char *id, const char *reason, GString *out)
+{
+    OrrJsonWriter w;
+    orr_jw_init(&w, out, true);
+    orr_jw_begin(&w, NULL, '{');
+    orr_jw_text(&w, "id", id);
+    orr_jw_text(&w, "broken", reason);
     orr_jw_end(&w, '}');
 }

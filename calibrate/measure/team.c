@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +19,12 @@
 #define MSG_NOSIGNAL 0
 #endif
 
-#define DEFAULT_PORT 29617
-#define MAGIC        0x4f525259u
-#define WELCOME      0x4f525257 /* rank 0's answer: a line to somebody else, or to oneself, does not give it */
-#define NODE_SIZE    128
-#define RETRY_NS     100000000L
+#define DEFAULT_PORT  29617
+#define MAGIC         0x4f525259u
+#define WELCOME       0x4f525257 /* rank 0's answer: a line to somebody else, or to oneself, does not give it */
+#define NODE_SIZE     128
+#define RETRY_NS      100000000L
+#define ALONE_SECONDS 120 /* that one process waits for its GPUs */
 
 /* --- the environment --- */
 
@@ -100,7 +102,7 @@ static bool find_port(CalTeam *team, char *reason, size_t reason_size)
 
 bool cal_team_find(CalTeam *ret_team, char *reason, size_t reason_size)
 {
-    CalTeam team = {.ranks = 1, .nodes = 1, .ranks_per_node = 1};
+    CalTeam team = {.ranks = 1, .nodes = 1, .ranks_per_node = 1, .timeout_s = ALONE_SECONDS};
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         if (getenv(launchers[i].rank) == NULL || getenv(launchers[i].ranks) == NULL)
             continue;
@@ -174,6 +176,7 @@ static void set_timeout(int line, double seconds)
     const struct timeval timeout = {(time_t)seconds,
                                     (suseconds_t)(1e6 * (seconds - (double)(time_t)seconds))};
     setsockopt(line, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    setsockopt(line, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
 }
 
 static void tune(int line)
@@ -181,7 +184,12 @@ static void tune(int line)
     const int on = 1;
     setsockopt(line, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(line, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    set_timeout(line, 0);
+#ifdef TCP_KEEPIDLE /* a node that lost its power is known after a minute and a half, not after two hours */
+    const int idle_s = 30, between_s = 15, times = 4;
+    setsockopt(line, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(line, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
+    setsockopt(line, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+#endif
 }
 
 static struct addrinfo *look_up(const CalTeam *team, const char *address, int flags)
@@ -276,6 +284,7 @@ static bool let_in(CalTeam *team, int door, const char *node, double timeout_s, 
             continue;
         }
         tune(line);
+        set_timeout(line, timeout_s);
         hello.node[NODE_SIZE - 1] = '\0';
         memcpy(nodes[hello.rank], hello.node, NODE_SIZE);
         team->lines[hello.rank] = line;
@@ -358,7 +367,8 @@ bool cal_team_join(CalTeam *team, const char *node, double timeout_s, char *reas
         ok = false;
     }
     if (ok && team->rank > 0)
-        set_timeout(team->lines[0], 0);
+        set_timeout(team->lines[0], timeout_s);
+    team->timeout_s = timeout_s;
     team->nodes = ok ? answer[1] : 1;
     team->ranks_per_node = answer[2];
     if (!ok)
@@ -373,6 +383,15 @@ void cal_team_leave(CalTeam *team)
             close(team->lines[i]);
     free(team->lines);
     team->lines = NULL;
+}
+
+bool cal_team_wait(CalTeam *team)
+{
+    struct pollfd line = {.fd = team->lines[0], .events = POLLIN};
+    int ready;
+    while ((ready = poll(&line, 1, -1)) < 0 && errno == EINTR)
+        continue;
+    return ready > 0;
 }
 
 bool cal_team_share(CalTeam *team, void *data, size_t size)

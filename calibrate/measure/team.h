@@ -26,7 +26,8 @@ typedef struct CalTeam {
         ranks_per_node; /* known after joining; ranks_per_node 0: nodes have different numbers of ranks */
     char address[256];
     int port;
-    int *lines; /* sockets: rank 0 has one for each rank (its own -1), the others one */
+    double timeout_s; /* how long a rank waits for another's word, or for its part of a collective */
+    int *lines;       /* sockets: rank 0 has one for each rank (its own -1), the others one */
 } CalTeam;
 
 /* True: alone (ranks 1) or one of several. False with a sentence: an environment that contradicts itself. */
@@ -36,6 +37,13 @@ bool cal_team_find(CalTeam *ret_team, char *reason, size_t reason_size);
  * follow each other. False with a sentence. */
 bool cal_team_join(CalTeam *team, const char *node, double timeout_s, char *reason, size_t reason_size);
 void cal_team_leave(CalTeam *team);
+
+/* Starts this program `ranks` - 1 times more, as ranks 1 and up of a team of this machine, a GPU each; this process becomes
+ * rank 0, and cal_team_join() lets them in. `arguments`: of the others, NULL at the end. False with a sentence. */
+bool cal_team_spawn(CalTeam *team, int ranks, char *const *arguments, char *reason, size_t reason_size);
+
+/* Ranks above 0: until rank 0 says something, however long that takes; false: it is gone. */
+bool cal_team_wait(CalTeam *team);
 
 /* Rank 0's bytes to everybody. False: a line is broken. */
 bool cal_team_share(CalTeam *team, void *data, size_t size);

@@ -49,6 +49,30 @@ expect "gemm_beside_d2h" 'out of memory at this size' 1
 grep -q '"device": "Emulated GPU"' table.json || fail "no stamp"
 grep -q '"nccl": "2.29.7"' table.json || fail "no version of NCCL"
 
+# What is not a GPU's alone: a process is started for each GPU, none where there is one GPU, and then no collective either.
+expect "all_reduce 4 gpus 1024" '"busbw_gbps"' 1
+! grep -q '"ranks_per_process"' table.json || fail "one process enqueued for all GPUs"
+EMULATE_GPUS=1 "$program" --list >out 2>err && ! grep -q -e "all_reduce" -e "alltoall" out || fail "one GPU, and collectives"
+
+# A product that cannot be launched is skipped; the sweep goes on. A GPU that no longer answers ends it.
+EMULATE_FAIL_WIDTH=128 "$program" --only "gemm bf16 TN 128x" --seconds 0.02 --output failed.json --quiet >out 2>err ||
+    fail "one failed product ended the sweep"
+grep -q 'a product failed with status 13' failed.json || fail "the failed product is not told"
+status=0
+EMULATE_STUCK=1 EMULATE_FAIL_WIDTH=128 "$program" --only "gemm bf16 TN 128x" --seconds 0.02 --output stuck.json --quiet \
+    >out 2>err || status=$?
+[ $status -eq 2 ] && grep -q '"broken"' stuck.json.journal || fail "a stuck GPU did not end the sweep"
+
+# Short kernels are timed in a graph: a pair of events would add half a millisecond here.
+pair_us=500
+EMULATE_FASTER=1000 EMULATE_EVENT_US=$pair_us "$program" --only "rms_norm 64x4096" --seconds 0.02 --output pairs.json \
+    --quiet >out 2>err || fail "pairs"
+! grep -q '"timing": "graph"' pairs.json || fail "a long kernel in a graph"
+EMULATE_FASTER=4000 EMULATE_EVENT_US=20 "$program" --only "rms_norm 64x4096" --seconds 0.001 --output graph.json --quiet \
+    >out 2>err || fail "graph"
+[ "$(grep -c '"timing": "graph"' graph.json)" -ge 1 ] || fail "a short kernel was timed by pairs of events"
+sed -n 's/.*"time_us": \([0-9.]*\).*/\1/p' graph.json | awk '$1 >= 20 { exit 1 }' || fail "the events' time is still there"
+
 refuse() { # text, then variables
     text=$1
     shift

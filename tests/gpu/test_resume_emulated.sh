@@ -47,6 +47,19 @@ done
 grep -q '"power_w": 500' part.json && grep -q '"temperature_c": 60' part.json && grep -q '"driver": "580.65.06"' part.json ||
     fail "no power, temperature or driver"
 
+# The clock under load, not the one before half of the repeats had run; the power now, not the last second's.
+grep -q '"sm_clock_hz": 1500000000' part.json || fail "the boost clock was taken for the clock under load"
+grep -q '"clock_limits": "power limit"' part.json || fail "what limits the clocks is not told"
+for word in '"cublaslt": "13.0.2"' '"power_limit_w": 700' '"boost_clock_hz": 1980000000' '"pcie_generation": 5' '"cpu": ' '"cpus": '; do
+    grep -q -e "$word" part.json || fail "the stamp lacks $word"
+done
+grep -q "points, about" err || fail "no estimate before the sweep"
+
+# What was skipped is tried again when the sweep is gone on with.
+printf '%s\n{"id":"rms_norm 64x4096","skipped":"held by another"}\n' "$(head -n 1 before)" >part.json.journal
+"$program" --only "$points" --output part.json --seconds 0.01 --quiet >out 2>err || fail "going on after a skipped point"
+! grep -q "held by another" part.json || fail "a skipped point was not tried again"
+
 expect() { # text, then the command
     text=$1
     shift
@@ -56,6 +69,8 @@ expect() { # text, then the command
 }
 expect "GPU 0 is in use (busy 90 % of the time" env EMULATE_BUSY=90 "$program" --output busy.json --quiet
 [ ! -e busy.json ]
+EMULATE_BUSY=90 EMULATE_BUSY_ASKED=3 "$program" --only launch --output busy.json --quiet >out 2>err ||
+    fail "a GPU that was busy a moment ago is refused"
 EMULATE_BUSY=90 "$program" --busy --only launch --output busy.json --quiet >out 2>err || fail "--busy"
 expect "no/such/folder/t.json: cannot be written there" "$program" --output no/such/folder/t.json --quiet
 if [ "$(id -u)" -ne 0 ]; then

@@ -74,6 +74,32 @@ grep -q '"gpus": 2' table.json || fail "slurm: no group inside a node"
 team 3 3 ompi --only "all_reduce 1 nodes 3 gpus 16384"
 [ "$statuses" = " 0 0 0" ] && [ "$(rows '"correct": true')" -eq 1 ] || fail "mpirun: exit statuses$statuses"
 
+# A product beside a collective, on every rank, from one process that starts the others.
+ORRERY_NCCL=$2 "$program" --only "alltoall 4 gpus 16384" --output table.json --seconds 0.02 --quiet >out.x 2>err.x ||
+    fail "a process a GPU"
+[ "$(rows '"correct": true')" -eq 1 ] && [ "$(rows '"gpus": 4')" -ge 1 ] || fail "a process a GPU: no row"
+
+# A rank that hangs: the others give up within ORRERY_TIMEOUT, with a sentence.
+EMULATE_HANG_RANK=1 EMULATE_WAIT_MS=300 ORRERY_TIMEOUT=2
+export EMULATE_HANG_RANK EMULATE_WAIT_MS ORRERY_TIMEOUT
+begin=$(date +%s)
+ORRERY_PORT=$((ORRERY_PORT + 1))
+pids=
+for rank in 0 1; do
+    ORRERY_NODE=node$rank RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=localhost "$program" --output hung.json \
+        --only "all_reduce 2 nodes 2 gpus 1024" --seconds 0.02 --quiet >out.$rank 2>err.$rank &
+    pids="$pids $!"
+done
+hung=${pids##* } first=${pids% *}
+status=0
+wait $first || status=$?
+[ $status -eq 2 ] && [ $(($(date +%s) - begin)) -le 20 ] || fail "a rank that hangs: status $status"
+grep -q -e "did not take part within 2 s" -e "a rank of the team is gone" err.0 || fail "a rank that hangs: no sentence"
+kill -9 "$hung"
+wait "$hung" 2>/dev/null || true
+unset EMULATE_HANG_RANK EMULATE_WAIT_MS
+ORRERY_TIMEOUT=60
+
 # Buffers that do not fit on the GPUs are skipped by all ranks together.
 team 2 1 torchrun --only "all_reduce 2 nodes 2 gpus 16777216"
 [ "$statuses" = " 0 0" ] || fail "memory: exit statuses$statuses"

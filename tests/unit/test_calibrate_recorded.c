@@ -360,6 +360,80 @@ static void test_reference_fits(void)
     orr_json_free(doc);
 }
 
+/* --- public benchmarks --- */
+
+static const char sdpa_both[] =
+    "config_name,model_name,backend,data_type,attn_mask,batch_size,q_seqlen,kv_seqlen,num_q_heads,num_kv_"
+    "heads,"
+    "head_dim_qk,head_dim_vo,profile_pass,deterministic_bwd,fwd_time_ms,bwd_time_ms,num_iterations,"
+    "sliding_window_size,success,gpu_name\n"
+    "c,m,cudnn,bfloat16,top_left,1,8192,8192,64,8,128,128,both,False,2.0,6.0,10,,True,NVIDIA H200\n"
+    "c,m,cudnn,bfloat16,top_left,1,8192,8192,64,8,128,128,both,False,1.0,3.0,10,128,True,NVIDIA H200\n"
+    "c,m,cudnn,bfloat16,top_left,1,8192,8192,64,8,128,128,both,False,1.0,3.0,10,,False,NVIDIA H200\n";
+static const char sdpa_each[] =
+    "config_name,model_name,backend,data_type,attn_mask,batch_size,q_seqlen,kv_seqlen,num_q_heads,num_kv_"
+    "heads,"
+    "head_dim_qk,head_dim_vo,profile_pass,deterministic_bwd,time_ms,num_iterations,sliding_window_size,"
+    "success,gpu_name\n"
+    "c,m,cudnn,fp8,no_mask,2,4096,4096,64,8,192,128,fwd,False,2.5,200,,True,NVIDIA GB200\n"
+    "c,m,cudnn,fp8,no_mask,2,4096,4096,64,8,192,128,bwd,True,9.5,200,,True,NVIDIA GB200\n";
+static const char norms[] = "config_name,norm_name,norm_type,backend,data_type,N,C,fwd_time_ms,bwd_time_ms,"
+                            "num_iterations,success,gpu_name\n"
+                            "c,m,rms_norm,cudnn,bfloat16,16384,4096,0.072,0.106,20,True,NVIDIA H200\n";
+static const char flash[] = "### causal=True, headdim=128, batch_size=2, seqlen=8192 ###\n"
+                            "Flash2 fwd: 400.5 TFLOPs/s, bwd: 300.25 TFLOPs/s, fwd + bwd: 320 TFLOPs/s\n"
+                            "Pytorch fwd: 60 TFLOPs/s, bwd: 70 TFLOPs/s\n";
+static const char mamf[] = "The best outcomes were:\nmean:   730.1 TFLOPS @ 4096x8192x4096 (MxNxK)\n"
+                           "max:    794.5 TFLOPS @ 2048x2048x13312 (MxNxK)\n";
+static const char bandwidth[] = "Running host_to_device_memcpy_ce.\n"
+                                "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n"
+                                "           0         1\n 0     55.25     54.75\n\n"
+                                "SUM host_to_device_memcpy_ce 110.00\n";
+
+static double in_row(OrrJsonDoc *doc, const char *section, int index, const char *key)
+{
+    const OrrJson *row = orr_json_first(orr_json_member(orr_json_root(doc), section));
+    for (int i = 0; i < index; i++)
+        row = orr_json_next(row);
+    return orr_json_number_of(row, key, -1);
+}
+
+static void test_benchmarks(void)
+{
+    static const struct {
+        const char *text, *section, *key;
+        int rows;
+        double first, last;
+    } cases[] = {
+        {sdpa_both, "attention_measurements", "time_us", 2, 2000, 6000},
+        {sdpa_each, "attention_measurements", "v_dim", 1, 128, 128},
+        {norms, "memory_bound_measurements", "bytes", 2, 268435456, 402653184},
+        {flash, "attention_measurements", "tflops", 2, 400.5, 300.25},
+        {mamf, "gemm_measurements", "tflops", 2, 730.1, 794.5},
+        {bandwidth, "copy_measurements", "gbps", 1, 55, 55},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        OrrJsonDoc *doc = NULL;
+        GError *error = NULL;
+        cal_recorded_parse(cases[i].text, strlen(cases[i].text), "bench.txt", "h200-sxm5-141gb", &doc, NULL,
+                           &error);
+        g_assert_no_error(error);
+        const OrrJson *list = orr_json_member(orr_json_root(doc), cases[i].section);
+        g_assert_cmpint(orr_json_count(list), ==, cases[i].rows);
+        g_assert_cmpfloat(in_row(doc, cases[i].section, 0, cases[i].key), ==, cases[i].first);
+        g_assert_cmpfloat(in_row(doc, cases[i].section, cases[i].rows - 1, cases[i].key), ==, cases[i].last);
+        const OrrJson *burst = orr_json_member(orr_json_first(list), "burst");
+        g_assert_cmpint(burst != NULL, ==,
+                        cases[i].text == sdpa_both || cases[i].text == norms || cases[i].text == flash);
+        orr_json_free(doc);
+    }
+    OrrJsonDoc *doc = NULL;
+    GError *error = NULL;
+    g_assert_false(cal_recorded_parse("### causal=\n", 12, "bench.txt", NULL, &doc, NULL, &error));
+    g_assert_nonnull(strstr(error->message, "without a row that can be used"));
+    g_clear_error(&error);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -370,5 +444,6 @@ int main(int argc, char **argv)
     g_test_add_func("/recorded/devices", test_devices);
     g_test_add_func("/recorded/reference", test_reference);
     g_test_add_func("/recorded/reference-fits", test_reference_fits);
+    g_test_add_func("/recorded/benchmarks", test_benchmarks);
     return g_test_run();
 }

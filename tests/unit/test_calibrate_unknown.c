@@ -44,7 +44,8 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         return CAL_SKIPPED;
     }
     ret_sample->count = 1;
-    ret_sample->seconds[0] = t_s * (1 + FIXTURE_NOISE_FRAC * fixture_noise(&state));
+    ret_sample->seconds[0] =
+        t_s * (1 + (point->kind == CAL_POINT_DRIFT ? 0.005 : FIXTURE_NOISE_FRAC) * fixture_noise(&state));
     return CAL_MEASURED;
 }
 

@@ -63,7 +63,9 @@ enum cudaError_t {
     cudaErrorMemoryAllocation = 2,
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
-    cudaErrorInvalidDevice = 101
+    cudaErrorInvalidDevice = 101,
+    cudaErrorNotReady = 600,
+    cudaErrorLaunchFailure = 719
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
@@ -90,6 +92,20 @@ cudaError_t cudaGetLastError();
 cudaError_t cudaDeviceSynchronize();
 const char *cudaGetErrorString(cudaError_t error);
 
+/* Graphs: what is launched between begin and end is kept and runs when the graph is launched. */
+typedef struct EmulatedGraph *cudaGraph_t;
+typedef struct EmulatedGraph *cudaGraphExec_t;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *ret_graph);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *ret_ready, cudaGraph_t graph,
+                                          unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready);
+/* True: `work` was kept for the graph that is being captured. */
+bool emulate_defer(const std::function<void()> &work);
+
 /* Devices, streams and events: everything happens at once, in the order of the calls. */
 cudaError_t cudaGetDeviceCount(int *ret_count);
 cudaError_t cudaRuntimeGetVersion(int *ret_version);
@@ -109,6 +125,7 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventCreate(cudaEvent_t *ret_event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret_event, unsigned flags);

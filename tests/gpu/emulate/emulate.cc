@@ -175,8 +175,59 @@ static void run_block(unsigned threads)
             run_warp(emulate_reversed ? warp_count - 1 - w : w, threads);
 }
 
+struct EmulatedGraph {
+    std::vector<std::function<void()>> work;
+};
+static EmulatedGraph *captured;
+
+bool emulate_defer(const std::function<void()> &work)
+{
+    if (captured != nullptr)
+        captured->work.push_back(work);
+    return captured != nullptr;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
+{
+    (void)mode;
+    captured = stream != nullptr ? new EmulatedGraph : nullptr;
+    return captured != nullptr ? cudaSuccess : cudaErrorInvalidDevice;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *ret_graph)
+{
+    (void)stream;
+    *ret_graph = captured;
+    captured = nullptr;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *ret_ready, cudaGraph_t graph, unsigned long long flags)
+{
+    (void)flags;
+    *ret_ready = new EmulatedGraph(*graph);
+    return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream)
+{
+    (void)stream;
+    for (const std::function<void()> &work : ready->work)
+        work();
+    return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready)
+{
+    delete ready;
+    return cudaSuccess;
+}
+
 void emulate_launch(dim3 grid, dim3 block, const std::function<void()> &body)
 {
+    if (emulate_defer([=]() { emulate_launch(grid, block, body); }))
+        return;
     if (block.x > MAX_THREADS)
         abort();
     gridDim = grid;
@@ -227,14 +278,22 @@ cudaError_t cudaGetLastError()
     return cudaSuccess;
 }
 
+size_t cublasLtGetVersion()
+{
+    return 130002;
+}
+
+/* EMULATE_STUCK: after a product that failed the GPU does not answer any more. */
+static bool stuck;
+
 cudaError_t cudaDeviceSynchronize()
 {
-    return cudaSuccess;
+    return stuck ? cudaErrorLaunchFailure : cudaSuccess;
 }
 
 const char *cudaGetErrorString(cudaError_t error)
 {
-    return error == cudaSuccess ? "no error" : "out of memory";
+    return error == cudaSuccess ? "no error" : error == cudaErrorLaunchFailure ? "the GPU is stuck" : "out of memory";
 }
 
 /* --- cuBLASLt --- */
@@ -387,7 +446,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     (void)c_layout;
     (void)workspace;
     (void)workspace_bytes;
-    (void)stream;
+    const char *failing = getenv("EMULATE_FAIL_WIDTH"); /* products of this many columns cannot be launched */
+    if (failing != nullptr && d_layout->rows == atoi(failing))
+        return stuck = getenv("EMULATE_STUCK") != nullptr, CUBLAS_STATUS_EXECUTION_FAILED;
+    const float times = *(const float *)alpha, keep = *(const float *)beta;
+    if (emulate_defer([=]() {
+            cublasLtMatmul(handle, product, &times, a, a_layout, b, b_layout, &keep, c, c_layout, d, d_layout,
+                           algorithm, workspace, workspace_bytes, stream);
+        }))
+        return CUBLAS_STATUS_SUCCESS;
     const int64_t k = product->op[0] == CUBLAS_OP_N ? a_layout->cols : a_layout->rows;
     for (int g = 0; g < d_layout->batch && algorithm->chosen; g++)
         for (int64_t col = 0; col < d_layout->cols; col++)

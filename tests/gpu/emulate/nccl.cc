@@ -36,7 +36,9 @@ static bool meet(Comm *comm)
 {
     comm->turn++;
     comm->board->arrived++;
-    for (int i = 0; i < WAIT_TIMES; i++) {
+    const char *patience = getenv("EMULATE_WAIT_MS");
+    const int times = patience != nullptr ? atoi(patience) * 1000 / WAIT_US : WAIT_TIMES;
+    for (int i = 0; i < times; i++) {
         if (comm->board->arrived >= comm->turn * comm->ranks)
             return true;
         usleep(WAIT_US);
@@ -224,6 +226,11 @@ int ncclCommDestroy(void *comm)
     delete own;
     return 0;
 }
+int ncclCommAbort(void *comm)
+{
+    unsetenv("EMULATED_HUNG");
+    return ncclCommDestroy(comm);
+}
 int ncclGroupStart(void)
 {
     in_group = true;
@@ -235,6 +242,9 @@ int ncclGroupEnd(void)
     others.reserve(MAX_RANKS);
     Comm *comm = calls.empty() ? nullptr : calls[0].comm;
     const size_t own = calls.size();
+    const char *dead = getenv("EMULATE_HANG_RANK"); /* this rank's process stops here for good */
+    while (dead != nullptr && comm != nullptr && comm->rank == atoi(dead))
+        pause();
     bool ok = comm == nullptr || comm->board == nullptr || exchange(&others);
     for (size_t i = 0; ok && i < own; i++)
         ok = carry_out(i);
@@ -242,6 +252,10 @@ int ncclGroupEnd(void)
         ok = meet(comm) && ok; /* nobody writes into a box that another still reads */
     calls.clear();
     in_group = false;
+    if (!ok && comm != nullptr && comm->board != nullptr && getenv("EMULATE_WAIT_MS") != nullptr) {
+        setenv("EMULATED_HUNG", "1", 1); /* the call is enqueued and never ends, as a real one is */
+        return 0;
+    }
     return ok ? 0 : 4;
 }
 int ncclAllReduce(const void *from, void *to, size_t count, int, int, void *comm, void *)

@@ -1,6 +1,7 @@
 /* tests/gpu/emulate/runtime.cc - four GPUs of 64 MiB whose streams run at once and whose clock is the host's.
  *
- * EMULATE_GPUS sets how many there are, EMULATE_ERROR the number that cudaGetDeviceCount answers.
+ * EMULATED_AT_WORK is set while the host has waited for a part of what it enqueued: the emulated NVML tells the clock under
+ * load only then. EMULATE_GPUS sets how many there are, EMULATE_ERROR the number that cudaGetDeviceCount answers.
  */
 #include "cuda_runtime.h"
 
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MEMORY_BYTES (64ull << 20)
 
@@ -17,7 +19,9 @@ struct EmulatedStream {
 struct EmulatedEvent {
     double s;
     bool timed;
+    int number; /* of the records */
 };
+static int events_recorded;
 
 static int device_now;
 
@@ -50,7 +54,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *ret_properties, int device)
     ret_properties->uuid.bytes[0] = (char)(1 + device);
     ret_properties->multiProcessorCount = 4;
     ret_properties->major = number_of("EMULATE_CHIP", 90) / 10;
-    ret_properties->l2CacheSize = 1 << 20;
+    ret_properties->l2CacheSize = 1 << 16;
     ret_properties->totalGlobalMem = MEMORY_BYTES;
     return cudaSuccess;
 }
@@ -119,7 +123,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    unsetenv("EMULATED_AT_WORK");
+    while (getenv("EMULATED_HUNG") != nullptr)
+        sleep(1);
     return stream == nullptr || stream->device == device_now ? cudaSuccess : cudaErrorInvalidDevice;
+}
+/* The emulated NCCL sets EMULATED_HUNG when a peer did not come, and takes it away when communicators are aborted. */
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    return getenv("EMULATED_HUNG") != nullptr ? cudaErrorNotReady
+           : stream->device == device_now     ? cudaSuccess
+                                              : cudaErrorInvalidDevice;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
@@ -129,12 +143,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaEventCreate(cudaEvent_t *ret_event)
 {
-    *ret_event = new EmulatedEvent{0, true};
+    *ret_event = new EmulatedEvent{0, true, 0};
     return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret_event, unsigned flags)
 {
-    *ret_event = new EmulatedEvent{0, flags != cudaEventDisableTiming};
+    *ret_event = new EmulatedEvent{0, flags != cudaEventDisableTiming, 0};
     return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event)
@@ -147,11 +161,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     (void)stream;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    event->number = ++events_recorded;
     event->s = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
     return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    const bool middle = event->number < events_recorded; /* others were recorded behind it: the GPU has work left */
+    if (middle)
+        setenv("EMULATED_AT_WORK", "1", 1);
     return event->s > 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
 /* An event that was never recorded, or keeps no time, gives an error as CUDA does. */
@@ -161,6 +179,8 @@ cudaError_t cudaEventElapsedTime(float *ret_ms, cudaEvent_t start, cudaEvent_t e
         *ret_ms = -1;
         return cudaErrorInvalidDevice;
     }
-    *ret_ms = (float)(1e3 * (end->s - start->s));
+    /* A GPU that is EMULATE_FASTER than the host, with EMULATE_EVENT_US between two events that follow each other. */
+    *ret_ms = (float)(1e3 * (end->s - start->s) / number_of("EMULATE_FASTER", 1) +
+                      1e-3 * number_of("EMULATE_EVENT_US", 0));
     return cudaSuccess;
 }
