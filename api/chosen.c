@@ -31,6 +31,7 @@ static const AutoField auto_fields[] = {
     {"parallel.zero", offsetof(Spec, parallel.zero), NULL, false},
     {"parallel.zero_group_gpus", offsetof(Spec, parallel.zero_group_gpus), NULL, false},
     {"offload.activation_layers", offsetof(Spec, offload.activation_layers), NULL, false},
+    {"offload.scheme", offsetof(Spec, offload.scheme), &spec_words_offload, false},
     {"execution.attention", offsetof(Spec, execution.attention), &spec_words_attention, false},
 };
 
@@ -72,6 +73,9 @@ static void show_beside(const Spec *asked, const Spec *spec, GPtrArray *chosen)
         g_ptr_array_add(chosen, g_strdup("parallel.embedding_as_layer=true"));
     if (asked->parallel.loss_as_layer != spec->parallel.loss_as_layer)
         g_ptr_array_add(chosen, g_strdup("parallel.loss_as_layer=true"));
+    if ((int)asked->offload.scheme == SPEC_AUTO && spec_offloads_states(&spec->offload) &&
+        spec->offload.ratio < 1)
+        g_ptr_array_add(chosen, g_strdup_printf("offload.ratio=%g", spec->offload.ratio));
     if (spec_order_is_auto(asked))
         g_ptr_array_add(chosen, g_strdup_printf("parallel.order=%s", spec->parallel.order));
     if ((asked->execution.overlap & (unsigned)SPEC_OVERLAP_AUTO) != 0)

@@ -9,7 +9,7 @@
 #include "api/presets.h"
 #include "api/simulate.h"
 #include "base/units.h"
-#include "campaign/campaign.h"
+#include "campaign/effective.h"
 #include "ledger/validate.h"
 #include "plan/plan.h"
 #include "plots/data.h"
@@ -134,14 +134,23 @@ static bool go_on(double done_frac, void *data)
 
 typedef struct RunOptions {
     char *reserve;
-    bool unfold, check;
+    bool unfold, check, ideal;
 } RunOptions;
 
 static const ApiOption run_options[] = {
     API_RESERVE(RunOptions),
     {"unfold", API_OPTION_SWITCH, offsetof(RunOptions, unfold), 0, 0, false},
     {"check", API_OPTION_SWITCH, offsetof(RunOptions, check), 0, 0, false},
+    {"ideal", API_OPTION_SWITCH, offsetof(RunOptions, ideal), 0, 0, false},
 };
+
+/* Days with what fails in them, as `orrery run` has them. */
+static bool live(OrrHandle *handle, ApiSimulation *simulation, GError **error)
+{
+    CampaignAssumed assumed;
+    return campaign_assumed_load(&assumed, error) &&
+           campaign_effective_fill(&assumed, handle->path, simulation->arena, &simulation->report, error);
+}
 
 /* Reads options and simulates; NULL with an error. */
 static ApiSimulation *simulate(OrrHandle *handle, const char *text, const char *what, unsigned record,
@@ -158,6 +167,11 @@ static ApiSimulation *simulate(OrrHandle *handle, const char *text, const char *
         ledger_reserve_parse(options.reserve, &reserve, error)
             ? api_simulate_input(&input, sets_of(handle), &reserve, &report_options, error)
             : NULL;
+    if (simulation != NULL && g_str_equal(what, "run") && !options.ideal &&
+        !live(handle, simulation, error)) {
+        api_simulation_free(simulation);
+        simulation = NULL;
+    }
     api_options_clear(run_options, count, &options);
     return simulation;
 }
@@ -208,6 +222,7 @@ const char *orr_campaign(OrrHandle *handle, const char *options)
     const CampaignOptions asked = {.replicas = (int64_t)ask.replicas,
                                    .seed = (uint64_t)ask.seed,
                                    .threads = (int)ask.jobs,
+                                   .curve = true,
                                    .ideal_days = ask.days};
     ok = simulation != NULL && campaign_run(&simulation->report, handle->path, &asked, &campaign, &error);
     if (ok)
@@ -310,6 +325,7 @@ const char *orr_search(OrrHandle *handle, const char *options)
 typedef struct PlanAsk {
     char *deadline, *reserve;
     double budget_usd;
+    bool ideal;
     GArray *gpus, *batch_range; /* double */
     GPtrArray *accelerators, *clusters;
 } PlanAsk;
@@ -321,6 +337,7 @@ static const ApiOption plan_options[] = {
     {"batch_range", API_OPTION_NUMBERS, offsetof(PlanAsk, batch_range), 1, 1e8, true},
     {"accelerators", API_OPTION_TEXTS, offsetof(PlanAsk, accelerators), 0, 0, false},
     {"clusters", API_OPTION_TEXTS, offsetof(PlanAsk, clusters), 0, 0, false},
+    {"ideal", API_OPTION_SWITCH, offsetof(PlanAsk, ideal), 0, 0, false},
     API_RESERVE(PlanAsk),
 };
 
@@ -403,7 +420,10 @@ static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const 
     }
     options.gpus = counts->len > 0 ? (const int *)(void *)counts->data : NULL;
     options.gpus_count = (int)counts->len;
-    if (!read_deadline(ask, &options, error) || !read_batch_range(ask, &options, error) ||
+    CampaignAssumed assumed;
+    options.assumed = ask->ideal ? NULL : &assumed;
+    if ((!ask->ideal && !campaign_assumed_load(&assumed, error)) || !read_deadline(ask, &options, error) ||
+        !read_batch_range(ask, &options, error) ||
         !ledger_reserve_parse(ask->reserve, &options.reserve, error) ||
         !add_kinds("accelerator", ask->accelerators, spec, &options, plans, error) ||
         !add_kinds("cluster", ask->clusters, spec, &options, plans, error) ||

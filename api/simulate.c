@@ -4,6 +4,8 @@
 #include "api/chosen.h"
 #include "ledger/interval.h"
 #include "ledger/memory.h"
+#include "report/input.h"
+#include "report/jitter.h"
 
 static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve,
                    const LedgerResiduals *residuals, const Spec *asked, ApiSimulation *simulation,
@@ -14,6 +16,9 @@ static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve
         !api_choose_reserved(asked, reserve_bytes, &simulation->spec, simulation->chosen, error) ||
         !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report,
                     error))
+        return false;
+    if (!report_jitter_fill(&simulation->report, simulation->arena, error) ||
+        !report_input_fill(&simulation->report, error))
         return false;
     ledger_interval_fill(residuals, simulation->arena, &simulation->report);
     ledger_memory_fill(residuals, reserve, &simulation->report);

@@ -12,26 +12,46 @@
 /* A campaign that would take longer than this many times its work is refused: it would not end. */
 #define MOST_TIMES 200.0
 
+enum { CURVE_REPLICAS = 100 };
+
+enum { CAUSE_NODE = 2 }; /* of a failure that the scenario names: a host */
+
+typedef enum { PER_GPU, PER_NODE, PER_RACK, PER_POD } Per;
+
 typedef struct ClassRow {
     const char *key, *label;
     size_t offset; /* in SpecFaults */
-    bool per_gpu, takes_node;
+    Per per;
+    bool takes_nodes;
 } ClassRow;
 
 static const ClassRow classes[CAMPAIGN_CAUSES] = {
-    {"gpu", "GPU", offsetof(SpecFaults, gpu_mtbf_s), true, true},
-    {"gpu_memory", "GPU memory", offsetof(SpecFaults, gpu_memory_mtbf_s), true, true},
-    {"node", "host", offsetof(SpecFaults, node_mtbf_s), false, true},
-    {"network", "network", offsetof(SpecFaults, network_mtbf_s), false, true},
-    {"software", "software", offsetof(SpecFaults, software_mtbf_s), false, false},
+    {"gpu", "GPU", offsetof(SpecFaults, gpu_mtbf_s), PER_GPU, true},
+    {"gpu_memory", "GPU memory", offsetof(SpecFaults, gpu_memory_mtbf_s), PER_GPU, true},
+    {"node", "host", offsetof(SpecFaults, node_mtbf_s), PER_NODE, true},
+    {"network", "network", offsetof(SpecFaults, network_mtbf_s), PER_NODE, true},
+    {"software", "software", offsetof(SpecFaults, software_mtbf_s), PER_NODE, false},
+    {"rack", "rack", offsetof(SpecFaults, rack_mtbf_s), PER_RACK, true},
+    {"pod", "pod", offsetof(SpecFaults, pod_mtbf_s), PER_POD, true},
 };
+
+/* Nodes of one of what a class has. */
+static int nodes_of(const Spec *spec, const ClassRow *row)
+{
+    const int nodes = row->per == PER_RACK  ? spec->faults.rack_nodes
+                      : row->per == PER_POD ? spec->faults.pod_nodes
+                                            : 1;
+    return MIN(nodes, spec->cluster.nodes);
+}
 
 /* Failures a second of a class in the whole job. */
 static double class_rate(const Spec *spec, const ClassRow *row)
 {
     const double mtbf_s = *(const double *)(const void *)((const char *)&spec->faults + row->offset);
-    const int count = row->per_gpu ? spec_gpus(spec) : spec->cluster.nodes;
-    return spec->faults.given && mtbf_s > 0 ? count / mtbf_s : 0;
+    if (!spec->faults.given || spec->faults.failure_count > 0 || !(mtbf_s > 0))
+        return 0;
+    const int nodes = nodes_of(spec, row), units = (spec->cluster.nodes + nodes - 1) / nodes;
+    return (row->per == PER_GPU ? spec_gpus(spec) : units) / mtbf_s;
 }
 
 double campaign_mtbf_s(const Spec *spec)
@@ -42,12 +62,25 @@ double campaign_mtbf_s(const Spec *spec)
     return rate > 0 ? 1 / rate : INFINITY;
 }
 
-static double node_loss_frac(const Spec *spec)
+/* Shares of the causes, and the most nodes that any of them takes. */
+static int share_causes(const Spec *spec, CampaignRun *run)
 {
-    double rate = 0;
-    for (int i = 0; i < CAMPAIGN_CAUSES; i++)
-        rate += classes[i].takes_node ? class_rate(spec, &classes[i]) : 0;
-    return rate > 0 ? rate * campaign_mtbf_s(spec) : 0;
+    const double mtbf_s = campaign_mtbf_s(spec);
+    double until = 0;
+    int most = 0;
+    run->cause_count = isinf(mtbf_s) && spec->faults.failure_count == 0 ? 0 : CAMPAIGN_CAUSES;
+    for (int i = 0; i < run->cause_count; i++) {
+        const double rate = class_rate(spec, &classes[i]);
+        until += rate > 0 ? rate * mtbf_s : 0;
+        run->causes[i] = (CampaignShare){until, classes[i].takes_nodes ? nodes_of(spec, &classes[i]) : 0};
+        most = rate > 0 ? MAX(most, run->causes[i].nodes) : most;
+    }
+    return most;
+}
+
+const char *campaign_cause_label(int cause)
+{
+    return classes[cause].label;
 }
 
 double campaign_checkpoint_bytes(const Spec *spec, double parameters)
@@ -79,6 +112,60 @@ static bool refuse(const char *where, GError **error, const char *format, ...)
 
 /* --- checkpoints --- */
 
+/* Reading one back: all nodes their shares, or one the whole, which it sends to the others over the network. */
+static double restore_s(const Spec *spec, double bytes, const SpecStorage *storage)
+{
+    if (!spec->faults.checkpoint.broadcast)
+        return campaign_storage_s(bytes, storage->read_bytes_per_s, storage, spec->cluster.nodes);
+    const double network = spec->cluster.scale_out_bytes_per_s_per_gpu * spec->cluster.gpus_per_node;
+    return campaign_storage_s(bytes, storage->read_bytes_per_s, storage, 1) +
+           (spec->cluster.nodes > 1 ? bytes / network : 0);
+}
+
+/* The stall of modes that copy to host memory, and the copy to a peer. */
+static bool copy_seconds(Campaign *campaign, double bytes, const char *where, GError **error)
+{
+    const Spec *spec = campaign->report->spec;
+    const SpecCheckpointMode mode = spec->faults.checkpoint.mode;
+    const double link = spec->cluster.accelerator.host_link_bytes_per_s;
+    const double share = bytes / campaign->report->gpus;
+    campaign->checkpoint_bytes = bytes;
+    if (mode == SPEC_CHECKPOINT_SYNC)
+        return true;
+    if (!(link > 0))
+        return refuse(where, error,
+                      "faults.checkpoint.mode: \"%s\" copies to host memory, and the accelerator's "
+                      "host_link_bytes_per_s is not known; give that, or mode \"sync\"",
+                      spec_word(&spec_words_checkpoint, (int)mode));
+    if (mode == SPEC_CHECKPOINT_PEERS && spec->cluster.nodes == 1)
+        return refuse(
+            where, error,
+            "faults.checkpoint.mode: \"peers\" copies to another node, and there is one; give \"async\"");
+    campaign->run.rates.stall_s = share / link;
+    campaign->peer_s = share / spec->cluster.scale_out_bytes_per_s_per_gpu;
+    return true;
+}
+
+/* Into the run what a checkpoint of the mode takes, given what storage takes. */
+static void store(Campaign *campaign, double write_s, double load_s, double *ret_load_s)
+{
+    const SpecCheckpoint *checkpoint = &campaign->report->spec->faults.checkpoint;
+    CampaignRun *run = &campaign->run;
+    campaign->checkpoint_write_s = write_s;
+    *ret_load_s = load_s;
+    if (checkpoint->mode == SPEC_CHECKPOINT_SYNC)
+        run->rates.stall_s = write_s;
+    else if (checkpoint->mode == SPEC_CHECKPOINT_ASYNC)
+        run->rates.write_s = write_s;
+    if (checkpoint->mode != SPEC_CHECKPOINT_PEERS)
+        return;
+    run->rates.write_s = campaign->checkpoint_write_s = campaign->peer_s;
+    run->store_every = checkpoint->store_every;
+    run->stored_write_s = write_s;
+    run->stored_load_s = load_s;
+    *ret_load_s = fmax(campaign->peer_s, run->rates.stall_s); /* the others from their own memory */
+}
+
 /* Sizes and times of one checkpoint, into `campaign` and its run; *ret_load_s: reading one back. */
 static bool measure_checkpoint(Campaign *campaign, const char *where, double *ret_load_s, GError **error)
 {
@@ -97,23 +184,14 @@ static bool measure_checkpoint(Campaign *campaign, const char *where, double *re
     const double bytes = checkpoint->bytes > 0
                              ? checkpoint->bytes
                              : campaign_checkpoint_bytes(spec, campaign->report->parameters);
-    const int nodes = spec->cluster.nodes;
+    if (!copy_seconds(campaign, bytes, where, error))
+        return false;
+    const int writers = checkpoint->one_writer ? 1 : spec->cluster.nodes;
     const double write_s = checkpoint->write_s > 0
                                ? checkpoint->write_s
-                               : campaign_storage_s(bytes, storage->write_bytes_per_s, storage, nodes);
-    const double link = spec->cluster.accelerator.host_link_bytes_per_s;
-    if (checkpoint->mode == SPEC_CHECKPOINT_ASYNC && !(link > 0))
-        return refuse(where, error,
-                      "faults.checkpoint.mode: \"async\" copies to host memory, and the accelerator's "
-                      "host_link_bytes_per_s is not known; give that, or mode \"sync\"");
-    campaign->checkpoint_bytes = bytes;
-    campaign->checkpoint_write_s = write_s;
-    campaign->run.rates.stall_s =
-        checkpoint->mode == SPEC_CHECKPOINT_ASYNC ? bytes / campaign->report->gpus / link : write_s;
-    campaign->run.rates.write_s = checkpoint->mode == SPEC_CHECKPOINT_ASYNC ? write_s : 0;
-    *ret_load_s = checkpoint->load_s > 0
-                      ? checkpoint->load_s
-                      : campaign_storage_s(bytes, storage->read_bytes_per_s, storage, nodes);
+                               : campaign_storage_s(bytes, storage->write_bytes_per_s, storage, writers);
+    store(campaign, write_s, checkpoint->load_s > 0 ? checkpoint->load_s : restore_s(spec, bytes, storage),
+          ret_load_s);
     return true;
 }
 
@@ -122,22 +200,22 @@ static bool choose_interval(Campaign *campaign, const char *where, GError **erro
 {
     const SpecCheckpoint *checkpoint = &campaign->report->spec->faults.checkpoint;
     const CampaignRates *rates = &campaign->run.rates;
-    if (checkpoint->interval_s > campaign->ideal_s)
+    if (checkpoint->interval_s > campaign->work_s)
         return refuse(
             where, error,
             "faults.checkpoint.interval_s: %g is longer than the campaign, which trains for %g s; give less, "
             "or mode \"none\"",
-            checkpoint->interval_s, campaign->ideal_s);
+            checkpoint->interval_s, campaign->work_s);
     if (checkpoint->interval_s > 0 && checkpoint->interval_s + rates->stall_s < rates->write_s)
         return refuse(
             where, error,
             "faults.checkpoint.interval_s: %g is over before a checkpoint is written, which takes %g s; give "
             "at least %g",
             checkpoint->interval_s, rates->write_s, ceil(rates->write_s));
-    campaign->best_interval_s = campaign_best_interval_s(rates, campaign->ideal_s);
+    campaign->best_interval_s = campaign_best_interval_s(rates, campaign->work_s);
     campaign->interval_s = checkpoint->interval_s > 0 ? checkpoint->interval_s : campaign->best_interval_s;
-    campaign->run.segments = fmax(1, round(campaign->ideal_s / campaign->interval_s));
-    campaign->run.interval_s = campaign->ideal_s / campaign->run.segments;
+    campaign->run.segments = fmax(1, round(campaign->work_s / campaign->interval_s));
+    campaign->run.interval_s = campaign->work_s / campaign->run.segments;
     if (isinf(rates->mtbf_s))
         return true;
     campaign->young_s = campaign_young_s(rates->stall_s, rates->mtbf_s);
@@ -157,18 +235,26 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
     const bool saves = faults->given && faults->checkpoint.mode != SPEC_CHECKPOINT_NONE;
     *run = (CampaignRun){
         .rates = {.mtbf_s = campaign_mtbf_s(spec), .fails_in_restart = faults->fails_in_restart},
-        .interval_s = campaign->ideal_s,
+        .interval_s = campaign->work_s,
         .segments = 1,
-        .node_loss_frac = node_loss_frac(spec),
         .repair_s = faults->repair_s,
         .detection_s = faults->detection_s,
-        .spares = faults->given && faults->spares != SPEC_UNSET ? faults->spares : -1};
+        .spares = !faults->given || (faults->spares == SPEC_UNSET && !faults->elastic) ? -1
+                  : faults->spares == SPEC_UNSET                                       ? 0
+                                                                                       : faults->spares};
+    const int most = share_causes(spec, run);
+    for (; run->script_count < faults->failure_count; run->script_count++)
+        run->script_s[run->script_count] = faults->failures_s[run->script_count];
+    run->script_cause = CAUSE_NODE;
     if (run->spares > spec->cluster.nodes)
         return refuse(where, error,
                       "faults.spares: %d is more than the cluster's %d nodes; give at most that many",
                       run->spares, spec->cluster.nodes);
     if (saves && !measure_checkpoint(campaign, where, &load_s, error))
         return false;
+    if (faults->elastic && !campaign_levels_fill(campaign->report, run, error))
+        return false;
+    campaign->by_formula = run->spares < 0 && run->script_count == 0 && (run->store_every <= 0 || most <= 1);
     const double init_s = faults->init_s + faults->init_s_per_node * spec->cluster.nodes;
     run->load_from_s = faults->detection_s + faults->reschedule_s + init_s;
     run->load_s = load_s;
@@ -176,7 +262,7 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
     if (saves && !choose_interval(campaign, where, error))
         return false;
     campaign->exact_s = campaign_total_s(&run->rates, run->interval_s, run->segments);
-    if (campaign->exact_s > MOST_TIMES * campaign->ideal_s)
+    if (campaign->exact_s > MOST_TIMES * campaign->work_s)
         return refuse(
             where, error,
             "faults: with a failure every %.0f s, %.0f s of uptime between checkpoints and %.0f s of "
@@ -184,6 +270,8 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
             run->rates.mtbf_s, run->interval_s + run->rates.stall_s + run->rates.write_s,
             run->rates.restart_s);
     campaign->exact_frac = campaign->ideal_s / campaign->exact_s;
+    campaign->means =
+        campaign_means(&run->rates, run->interval_s, run->segments, run->load_from_s, run->load_s);
     campaign->first_order_frac = campaign_first_order(&run->rates, run->interval_s);
     return true;
 }
@@ -237,6 +325,7 @@ static void summarise(Campaign *campaign, const CampaignLife *lives)
         campaign->restart_s += life->restart_s / (double)count;
         campaign->loading_s += life->loading_s / (double)count;
         campaign->waiting_s += life->waiting_s / (double)count;
+        campaign->degraded_s += life->degraded_s / (double)count;
     }
     campaign->days = spread(days, count);
     campaign->days_error = standard_error(days, count, campaign->days.mean);
@@ -251,21 +340,79 @@ static void summarise(Campaign *campaign, const CampaignLife *lives)
     }
 }
 
-bool campaign_run(const Report *report, const char *where, const CampaignOptions *options,
-                  Campaign *ret_campaign, GError **error)
+/* Days over the number of spare nodes, up to as many as nine of ten campaigns have away. */
+static void fill_spares(Campaign *campaign)
+{
+    CampaignRun run = campaign->run;
+    const int64_t count = MIN(campaign->options.replicas, CURVE_REPLICAS);
+    g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)count);
+    g_autofree double *days = g_new(double, (gsize)count), *away = g_new(double, (gsize)count);
+    run.spares = -1;
+    campaign_live_all(&run, campaign->options.seed, count, campaign->options.threads, lives);
+    for (int64_t i = 0; i < count; i++)
+        away[i] = (double)lives[i].nodes_away;
+    const int most = (int)spread(away, count).p90;
+    for (int i = 0; most > 0 && i < CAMPAIGN_SPARES; i++) {
+        const int spares = (int)lround((double)most * i / (CAMPAIGN_SPARES - 1));
+        if (i > 0 && spares == campaign->spares_curve[campaign->spares_count - 1].spares)
+            continue;
+        run.spares = spares;
+        campaign_live_all(&run, campaign->options.seed, count, campaign->options.threads, lives);
+        for (int64_t k = 0; k < count; k++)
+            days[k] = lives[k].total_s / DAY_S;
+        const CampaignSpread all = spread(days, count);
+        campaign->spares_curve[campaign->spares_count++] = (CampaignSpares){spares, all.mean, all.p90};
+    }
+}
+
+static void fill_events(Campaign *campaign)
+{
+    g_autoptr(GArray) events = g_array_new(FALSE, FALSE, sizeof(CampaignEvent));
+    campaign_live_events(&campaign->run, campaign->options.seed, 0, events);
+    for (guint i = 0; i < events->len && campaign->event_count < CAMPAIGN_EVENTS; i++)
+        campaign->events[campaign->event_count++] = g_array_index(events, CampaignEvent, i);
+}
+
+bool campaign_prepare(const Report *report, const char *where, const CampaignOptions *options,
+                      Campaign *ret_campaign, GError **error)
 {
     Campaign campaign = {.report = report, .options = *options};
-    g_assert(options->replicas >= 1);
     campaign.ideal_s = (options->ideal_days > 0 ? options->ideal_days : report->days) * DAY_S;
     if (!(campaign.ideal_s > 0))
         return refuse(where, error,
                       "training.tokens: is not given, so that the campaign has no end; give it, as in "
                       "15e12, or --days");
+    const double step_s = (double)report->step_ps * 1e-12;
+    campaign.slow_s = report->jitter.told ? campaign.ideal_s * (report->jitter.mean_s / step_s - 1) : 0;
+    const double steps_s =
+        campaign.ideal_s + campaign.slow_s; /* slow GPUs give input time: it need not wait as long */
+    const double late_s =
+        fmax(0, report->input.wait_s -
+                    (report->spec->data.prefetch > 0 ? campaign.slow_s / campaign.ideal_s * step_s : 0));
+    campaign.input_s = campaign.ideal_s * late_s / step_s;
+    campaign.eval_s = steps_s * report->input.eval_frac;
+    campaign.skipped_s =
+        (steps_s + campaign.input_s) * report->input.skipped_frac / (1 - report->input.skipped_frac);
+    campaign.work_s = steps_s + campaign.input_s + campaign.eval_s + campaign.skipped_s;
     if (!prepare(&campaign, where, error))
+        return false;
+    *ret_campaign = campaign;
+    return true;
+}
+
+bool campaign_run(const Report *report, const char *where, const CampaignOptions *options,
+                  Campaign *ret_campaign, GError **error)
+{
+    Campaign campaign;
+    g_assert(options->replicas >= 1);
+    if (!campaign_prepare(report, where, options, &campaign, error))
         return false;
     g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)options->replicas);
     campaign_live_all(&campaign.run, options->seed, options->replicas, options->threads, lives);
     summarise(&campaign, lives);
+    fill_events(&campaign);
+    if (options->curve)
+        fill_spares(&campaign);
     *ret_campaign = campaign;
     return true;
 }

@@ -55,6 +55,25 @@ double campaign_total_s(const CampaignRates *rates, double interval_s, double se
            (segments - 1) * campaign_cycle_s(rates, interval_s);
 }
 
+CampaignMeans campaign_means(const CampaignRates *rates, double interval_s, double segments,
+                             double load_from_s, double load_s)
+{
+    const double mtbf_s = rates->mtbf_s, rest_s = rates->restart_s - load_from_s;
+    CampaignMeans means = {.total_s = campaign_total_s(rates, interval_s, segments),
+                           .checkpoint_s = segments * rates->stall_s + rates->write_s};
+    if (isinf(mtbf_s))
+        return means;
+    const double failures = means.total_s / (mtbf_s + mean_restart_s(rates));
+    const double each_s =
+        rates->fails_in_restart ? mtbf_s * (exp(rest_s / mtbf_s) - exp((rest_s - load_s) / mtbf_s)) : load_s;
+    means.interruptions = failures * (rates->fails_in_restart ? exp(rates->restart_s / mtbf_s) : 1);
+    means.loading_s = failures * each_s;
+    means.restart_s = failures * mean_restart_s(rates) - means.loading_s;
+    means.lost_work_s =
+        means.total_s - means.checkpoint_s - means.loading_s - means.restart_s - interval_s * segments;
+    return means;
+}
+
 static double cost(const CampaignRates *rates, double log_interval)
 {
     const double interval_s = exp(log_interval);

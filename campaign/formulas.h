@@ -32,6 +32,17 @@ double campaign_first_order(const CampaignRates *rates, double interval_s);
 double campaign_cycle_s(const CampaignRates *rates, double interval_s);
 /* Exact mean time of `segments` intervals, the last checkpoint written too. */
 double campaign_total_s(const CampaignRates *rates, double interval_s, double segments);
+
+/* Where the mean time of campaign_total_s() goes, exactly; the parts and interval x segments add up to total_s. */
+typedef struct CampaignMeans {
+    double total_s, checkpoint_s, lost_work_s, restart_s, loading_s;
+    double interruptions; /* those in restarts too */
+} CampaignMeans;
+
+/* Of a restart, load_s from load_from_s on read the checkpoint back. By Wald's identity a run that is up for U meets U / Tf
+ * failures outside restarts, and each brings one mean restart. */
+CampaignMeans campaign_means(const CampaignRates *rates, double interval_s, double segments,
+                             double load_from_s, double load_s);
 /* Tc of the least cycle over Tc, between what the writes leave free and `longest_s`. */
 double campaign_best_interval_s(const CampaignRates *rates, double longest_s);
 

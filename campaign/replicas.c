@@ -8,25 +8,7 @@
 #include <glib.h>
 #include <math.h>
 
-/* SplitMix64's mixer over a counter.   Source: Steele, Lea, Flood, OOPSLA 2014 */
-static uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
-}
-
-typedef struct Draws {
-    uint64_t key, counter;
-} Draws;
-
-/* In (0, 1). */
-static double draw(Draws *draws)
-{
-    const uint64_t bits = mix(draws->key ^ mix(draws->counter++)) >> 11;
-    return ((double)bits + 0.5) * 0x1p-53;
-}
+#include "base/draws.h"
 
 /* Nodes away, in the order in which they come back: repairs take all the same time. */
 typedef struct Away {
@@ -34,86 +16,220 @@ typedef struct Away {
     guint first;
 } Away;
 
+/* One replica on its way. */
+typedef struct Living {
+    const CampaignRun *run;
+    OrrDraws draws;
+    Away away;
+    double left;    /* segments */
+    int scripted;   /* failures of the script that have been */
+    GArray *events; /* CampaignEvent; NULL: not recorded */
+    CampaignLife life;
+} Living;
+
 static guint away_count(const Away *away)
 {
     return away->back_s->len - away->first;
 }
 
-/* A node goes at `now_s`; seconds that the job waits for one to take its place. */
-static double lose_node(const CampaignRun *run, Away *away, double now_s, CampaignLife *life)
+static void return_nodes(Away *away, double now_s)
 {
-    const double back_s = now_s + run->repair_s;
     while (away_count(away) > 0 && g_array_index(away->back_s, double, away->first) <= now_s)
         away->first++;
-    g_array_append_val(away->back_s, back_s);
+}
+
+/* Nodes that the job goes on without, at most. */
+static int most_missing(const CampaignRun *run)
+{
+    return run->level_count > 0 ? run->levels[run->level_count - 1].missing : 0;
+}
+
+/* `nodes` go now; seconds that the job waits for some to take their place. */
+static double lose_nodes(Living *l, int nodes)
+{
+    const CampaignRun *run = l->run;
+    const double now_s = l->life.total_s, back_s = now_s + run->repair_s;
+    Away *away = &l->away;
+    return_nodes(away, now_s);
+    for (int i = 0; i < nodes; i++)
+        g_array_append_val(away->back_s, back_s);
     const guint count = away_count(away);
-    life->nodes_away = MAX(life->nodes_away, (int64_t)count);
-    if (run->spares < 0 || count <= (guint)run->spares)
+    l->life.nodes_away = MAX(l->life.nodes_away, (int64_t)count);
+    const guint allowed = (guint)(run->spares + most_missing(run));
+    if (run->spares < 0 || count <= allowed)
         return 0;
-    const guint needed =
-        away->first + count - (guint)run->spares - 1; /* the one whose return fills the gap */
+    const guint needed = away->first + count - allowed - 1; /* the one whose return fills the gap */
     return fmax(0, g_array_index(away->back_s, double, needed) - now_s - run->detection_s);
 }
 
-/* `spent_s` of a restart: reading the checkpoint back, and the rest. */
-static void spend_restart(const CampaignRun *run, double spent_s, CampaignLife *life)
+/* The pace at which the job goes on with the nodes there are, and when a node's return allows a faster one. */
+static double pace(const Living *l, double *ret_faster_s)
 {
-    const double loading_s = fmin(fmax(spent_s - run->load_from_s, 0), run->load_s);
+    const CampaignRun *run = l->run;
+    const Away *away = &l->away;
+    const int missing = run->spares < 0 ? 0 : (int)away_count(away) - run->spares;
+    *ret_faster_s = INFINITY;
+    if (missing <= 0 || run->level_count == 0)
+        return 1;
+    int level = 0;
+    while (level + 1 < run->level_count && run->levels[level].missing < missing)
+        level++;
+    const int fewer = missing - (level > 0 ? run->levels[level - 1].missing : 0);
+    *ret_faster_s = g_array_index(away->back_s, double, away->first + (guint)fewer - 1) - l->life.total_s;
+    return run->levels[level].rate;
+}
+
+/* `spent_s` of a restart: reading the checkpoint back, and the rest. */
+static void spend_restart(const CampaignRun *run, double spent_s, double load_s, CampaignLife *life)
+{
+    const double loading_s = fmin(fmax(spent_s - run->load_from_s, 0), load_s);
     life->loading_s += loading_s;
     life->restart_s += spent_s - loading_s;
     life->total_s += spent_s;
 }
 
-static void fail_once(const CampaignRun *run, Draws *draws, Away *away, CampaignLife *life)
+/* Copies at peers went with the nodes: back to the last checkpoint in storage. Segments that were saved are work to be
+ * done again. */
+static void fall_back(Living *l)
 {
+    const CampaignRun *run = l->run;
+    const double done = run->segments - l->left, period_s = run->interval_s + run->rates.stall_s;
+    const double stored =
+        fmax(0, floor((done - run->stored_write_s / period_s) / run->store_every)) * run->store_every;
+    const double again = fmax(0, done - stored);
+    l->left += again;
+    l->life.lost_work_s += again * period_s;
+    l->life.checkpoint_s -= again * run->rates.stall_s;
+}
+
+/* Which cause a draw of its share falls on. */
+static int cause_of(const CampaignRun *run, double share)
+{
+    int cause = 0;
+    while (cause + 1 < run->cause_count && share >= run->causes[cause].until)
+        cause++;
+    return cause;
+}
+
+/* A failure now; `lost_s`: of work since the last checkpoint. Whether peers' copies are gone too. */
+static bool fail_once(Living *l, double lost_s)
+{
+    const CampaignRun *run = l->run;
+    CampaignLife *life = &l->life;
+    const int cause = run->script_count > 0 ? run->script_cause : cause_of(run, orr_draw(&l->draws));
+    const int nodes = run->cause_count > 0 ? run->causes[cause].nodes : 0;
+    const double before_s = life->lost_work_s;
     life->interruptions++;
-    if (!(draw(draws) < run->node_loss_frac))
-        return;
-    const double waited_s = lose_node(run, away, life->total_s, life);
+    const bool hard = run->store_every > 0 && nodes > 1;
+    if (hard)
+        fall_back(l);
+    const double at_s = life->total_s;
+    const double waited_s = nodes > 0 ? lose_nodes(l, nodes) : 0;
     life->waiting_s += waited_s;
     life->total_s += waited_s;
-}
-
-static double next_failure_s(const CampaignRun *run, Draws *draws)
-{
-    return isinf(run->rates.mtbf_s) ? INFINITY : -run->rates.mtbf_s * log(draw(draws));
-}
-
-/* From a failure until the run goes on; the time to the next failure then. */
-static double restart(const CampaignRun *run, Draws *draws, Away *away, CampaignLife *life)
-{
-    const double whole_s = run->rates.restart_s;
-    fail_once(run, draws, away, life);
-    double failure_s = next_failure_s(run, draws);
-    while (run->rates.fails_in_restart && failure_s < whole_s) {
-        spend_restart(run, failure_s, life);
-        life->restarts_hit++;
-        fail_once(run, draws, away, life);
-        failure_s = next_failure_s(run, draws);
+    if (l->events != NULL) {
+        const CampaignEvent event = {.at_s = at_s,
+                                     .cause = cause,
+                                     .nodes = nodes,
+                                     .nodes_away = (int)away_count(&l->away),
+                                     .lost_s = lost_s + life->lost_work_s - before_s,
+                                     .waited_s = waited_s};
+        g_array_append_val(l->events, event);
     }
-    spend_restart(run, whole_s, life);
+    return hard;
+}
+
+static double next_failure_s(Living *l)
+{
+    const CampaignRun *run = l->run;
+    if (run->script_count > 0) {
+        while (l->scripted < run->script_count && run->script_s[l->scripted] <= l->life.total_s)
+            l->scripted++;
+        return l->scripted < run->script_count ? run->script_s[l->scripted] - l->life.total_s : INFINITY;
+    }
+    return isinf(run->rates.mtbf_s) ? INFINITY : orr_draw_exponential(&l->draws, run->rates.mtbf_s);
+}
+
+/* From a stop until the run goes on; the time to the next failure then, of which `failure_s` are left at the stop. */
+static double start_again(Living *l, double failure_s, bool hard)
+{
+    const CampaignRun *run = l->run;
+    CampaignLife *life = &l->life;
+    double load_s = hard ? run->stored_load_s : run->load_s;
+    double whole_s = run->rates.restart_s + load_s - run->load_s;
+    while (run->rates.fails_in_restart && failure_s < whole_s) {
+        spend_restart(run, failure_s, load_s, life);
+        life->restarts_hit++;
+        if (fail_once(l, 0))
+            load_s = run->stored_load_s, whole_s = run->rates.restart_s + load_s - run->load_s;
+        failure_s = next_failure_s(l);
+    }
+    spend_restart(run, whole_s, load_s, life);
     return run->rates.fails_in_restart ? failure_s - whole_s : failure_s;
+}
+
+static double restart(Living *l, double lost_s)
+{
+    const bool hard = fail_once(l, lost_s);
+    return start_again(l, next_failure_s(l), hard);
+}
+
+/* `saved` segments at a pace, and what else of `spent_s` was stall. */
+static void keep(Living *l, double saved, double rate, double spent_s)
+{
+    const CampaignRun *run = l->run;
+    l->left -= saved;
+    l->life.checkpoint_s += saved * run->rates.stall_s;
+    l->life.degraded_s += saved * run->interval_s * (1 / rate - 1);
+    l->life.total_s += spent_s;
+}
+
+static void live(Living *l)
+{
+    const CampaignRun *run = l->run;
+    double failure_s = next_failure_s(l);
+    for (;;) {
+        double faster_s = INFINITY;
+        return_nodes(&l->away, l->life.total_s);
+        const double rate = pace(l, &faster_s);
+        const double period_s = run->interval_s / rate + run->rates.stall_s;
+        const double done_s = l->left * period_s + run->rates.write_s;
+        /* Behind the checkpoint after a node's return the job starts again with it. */
+        const double stops = fmax(1, ceil((faster_s - run->rates.write_s) / period_s));
+        const double stop_s = stops * period_s + run->rates.write_s;
+        if (stop_s < done_s && stop_s <= failure_s) {
+            keep(l, stops, rate, stop_s);
+            l->life.checkpoint_s += run->rates.write_s;
+            failure_s = start_again(l, failure_s - stop_s, false);
+        } else if (done_s > failure_s) {
+            const double saved = fmin(floor(fmax(failure_s - run->rates.write_s, 0) / period_s), l->left);
+            const double lost_s = failure_s - saved * period_s;
+            keep(l, saved, rate, failure_s);
+            l->life.lost_work_s += lost_s;
+            failure_s = restart(l, lost_s);
+        } else {
+            keep(l, l->left, rate, done_s);
+            l->life.checkpoint_s += run->rates.write_s;
+            return;
+        }
+    }
+}
+
+CampaignLife campaign_live_events(const CampaignRun *run, uint64_t seed, uint64_t replica, GArray *events)
+{
+    Living living = {.run = run,
+                     .draws = orr_draws(seed, replica),
+                     .away = {g_array_new(FALSE, FALSE, sizeof(double)), 0},
+                     .left = run->segments,
+                     .events = events};
+    live(&living);
+    g_array_free(living.away.back_s, TRUE);
+    return living.life;
 }
 
 CampaignLife campaign_live(const CampaignRun *run, uint64_t seed, uint64_t replica)
 {
-    const double period_s = run->interval_s + run->rates.stall_s;
-    CampaignLife life = {0};
-    Draws draws = {mix(mix(seed) ^ replica), 0};
-    Away away = {g_array_new(FALSE, FALSE, sizeof(double)), 0};
-    double left = run->segments, failure_s = next_failure_s(run, &draws);
-    while (left * period_s + run->rates.write_s > failure_s) {
-        const double saved = floor(fmax(failure_s - run->rates.write_s, 0) / period_s);
-        left -= fmin(saved, left);
-        life.checkpoint_s += saved * run->rates.stall_s;
-        life.lost_work_s += failure_s - saved * period_s;
-        life.total_s += failure_s;
-        failure_s = restart(run, &draws, &away, &life);
-    }
-    life.checkpoint_s += left * run->rates.stall_s + run->rates.write_s;
-    life.total_s += left * period_s + run->rates.write_s;
-    g_array_free(away.back_s, TRUE);
-    return life;
+    return campaign_live_events(run, seed, replica, NULL);
 }
 
 typedef struct Crew {

@@ -8,26 +8,59 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <glib.h>
+
 #include "campaign/formulas.h"
+
+enum { CAMPAIGN_CAUSES = 7, CAMPAIGN_LEVELS = 8, CAMPAIGN_SCRIPTED = 64 };
+
+/* A failure is of cause i where its draw in (0, 1) is below causes[i].until and of none before. */
+typedef struct CampaignShare {
+    double until;
+    int nodes; /* that it takes away */
+} CampaignShare;
+
+/* With up to `missing` nodes fewer the job goes on at `rate` of its full pace. */
+typedef struct CampaignLevel {
+    int missing;
+    double rate;
+} CampaignLevel;
 
 typedef struct CampaignRun {
     CampaignRates rates;
     double interval_s, segments; /* of equal length */
     double load_from_s, load_s;  /* part of a restart that reads the checkpoint back */
     double detection_s;          /* first part of a restart: spare nodes are asked for behind it */
-    double node_loss_frac;       /* of failures that take a node away ... */
-    double repair_s;             /* ... for so long */
-    int spares;                  /* -1: as many as it takes */
+    CampaignShare causes[CAMPAIGN_CAUSES];
+    int cause_count;                       /* 0: failures take no nodes */
+    double repair_s;                       /* that a node is away */
+    int spares;                            /* -1: as many as it takes */
+    CampaignLevel levels[CAMPAIGN_LEVELS]; /* by rising `missing` */
+    int level_count;                       /* 0: it waits for its nodes */
+    /* Checkpoints are copies at peers, which failures of several nodes take with them: then it is back to the last of each
+     * `store_every` that went to storage. */
+    double store_every, stored_write_s, stored_load_s; /* store_every 0: all go to storage */
+    double script_s[CAMPAIGN_SCRIPTED]; /* failures at these times, in place of random ones, by rising time */
+    int script_count, script_cause;
 } CampaignRun;
 
 /* Of one replica; the parts and interval_s x segments of work add up to total_s. */
 typedef struct CampaignLife {
     double total_s;
     double checkpoint_s, lost_work_s, restart_s, loading_s, waiting_s;
+    double degraded_s;                   /* that intervals took longer on fewer nodes */
     int64_t interruptions, restarts_hit; /* failures; those of them that fell into a restart */
     int64_t nodes_away;                  /* most at one time */
 } CampaignLife;
 
+typedef struct CampaignEvent {
+    double at_s;
+    int cause, nodes, nodes_away; /* nodes: taken by it */
+    double lost_s, waited_s;
+} CampaignEvent;
+
+/* Interruptions of the life go behind those in `events` (CampaignEvent; may be NULL). */
+CampaignLife campaign_live_events(const CampaignRun *run, uint64_t seed, uint64_t replica, GArray *events);
 CampaignLife campaign_live(const CampaignRun *run, uint64_t seed, uint64_t replica);
 /* Lives 0 to count-1 into `lives`, on `threads` threads (0: all cores). */
 void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int threads,

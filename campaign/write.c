@@ -42,6 +42,36 @@ static void write_causes(const Campaign *campaign, OrrJsonWriter *w)
     orr_jw_end(w, ']');
 }
 
+static void write_curve(const Campaign *campaign, OrrJsonWriter *w)
+{
+    orr_jw_begin(w, "spares_curve", '[');
+    for (int i = 0; i < campaign->spares_count; i++) {
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_int(w, "spares", campaign->spares_curve[i].spares);
+        orr_jw_number(w, "days", campaign->spares_curve[i].days);
+        orr_jw_number(w, "days_p90", campaign->spares_curve[i].days_p90);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+}
+
+static void write_timeline(const Campaign *campaign, OrrJsonWriter *w)
+{
+    orr_jw_begin(w, "timeline", '[');
+    for (int i = 0; i < campaign->event_count; i++) {
+        const CampaignEvent *event = &campaign->events[i];
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_number(w, "at_s", event->at_s);
+        orr_jw_text(w, "cause", campaign_cause_label(event->cause));
+        orr_jw_int(w, "nodes_lost", event->nodes);
+        orr_jw_int(w, "nodes_away", event->nodes_away);
+        orr_jw_number(w, "lost_work_s", event->lost_s);
+        orr_jw_number(w, "waiting_s", event->waited_s);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+}
+
 static void write_checkpoint(const Campaign *campaign, OrrJsonWriter *w)
 {
     const SpecCheckpoint *checkpoint = &campaign->report->spec->faults.checkpoint;
@@ -76,11 +106,16 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     write_spread(&w, "goodput", &campaign->goodput);
     write_spread(&w, "interruptions", &campaign->interruptions);
     orr_jw_begin(&w, "lost", '{');
+    orr_jw_number(&w, "stragglers_s", campaign->slow_s);
+    orr_jw_number(&w, "input_s", campaign->input_s);
+    orr_jw_number(&w, "evaluation_s", campaign->eval_s);
+    orr_jw_number(&w, "skipped_s", campaign->skipped_s);
     orr_jw_number(&w, "checkpoint_s", campaign->checkpoint_s);
     orr_jw_number(&w, "lost_work_s", campaign->lost_work_s);
     orr_jw_number(&w, "restart_s", campaign->restart_s);
     orr_jw_number(&w, "loading_s", campaign->loading_s);
     orr_jw_number(&w, "waiting_s", campaign->waiting_s);
+    orr_jw_number(&w, "degraded_s", campaign->degraded_s);
     orr_jw_end(&w, '}');
     write_checkpoint(campaign, &w);
     orr_jw_number(&w, "mtbf_s", campaign->run.rates.mtbf_s);
@@ -92,6 +127,8 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     orr_jw_end(&w, '}');
     write_spread(&w, "spare_nodes", &campaign->spare_nodes);
     write_causes(campaign, &w);
+    write_curve(campaign, &w);
+    write_timeline(campaign, &w);
     orr_jw_end(&w, '}');
     g_string_append_c(out, '\n');
 }
@@ -125,6 +162,11 @@ static void write_interruptions(const Campaign *campaign, GString *out)
 {
     char text[ORR_TEXT_SIZE];
     g_autoptr(GString) line = g_string_new(NULL);
+    if (campaign->run.script_count > 0) {
+        entry(out, "  Interruptions", "%.0f, at the times that the scenario gives",
+              campaign->interruptions.mean);
+        return;
+    }
     if (isinf(campaign->run.rates.mtbf_s)) {
         entry(out, "  Interruptions", "none: the scenario says nothing that fails (faults)");
         return;
@@ -151,11 +193,16 @@ static void write_lost(const Campaign *campaign, GString *out)
     const struct {
         const char *label;
         double s;
-    } kinds[] = {{"writing checkpoints", campaign->checkpoint_s},
+    } kinds[] = {{"waiting for stragglers", campaign->slow_s},
+                 {"waiting for input", campaign->input_s},
+                 {"evaluation", campaign->eval_s},
+                 {"skipped steps", campaign->skipped_s},
+                 {"writing checkpoints", campaign->checkpoint_s},
                  {"work done again", campaign->lost_work_s},
                  {"restarts", campaign->restart_s},
                  {"loading checkpoints", campaign->loading_s},
-                 {"waiting for a spare node", campaign->waiting_s}};
+                 {"waiting for a spare node", campaign->waiting_s},
+                 {"steps on fewer nodes", campaign->degraded_s}};
     g_autoptr(GString) line = g_string_new(NULL);
     char text[ORR_TEXT_SIZE];
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)
@@ -185,6 +232,38 @@ static void write_checkpoint_text(const Campaign *campaign, GString *out)
               campaign->availability_s);
 }
 
+static void write_curve_text(const Campaign *campaign, GString *out)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (int i = 0; i < campaign->spares_count; i++)
+        g_string_append_printf(line, "%s%d: %.1f", i > 0 ? ", " : "", campaign->spares_curve[i].spares,
+                               campaign->spares_curve[i].days);
+    if (line->len > 0)
+        entry(out, "  Days by spares", "%s", line->str);
+}
+
+/* The first interruptions of one campaign. */
+static void write_timeline_text(const Campaign *campaign, GString *out)
+{
+    enum { COLUMNS = 5, ROWS = 12 };
+    static const char *const headers[COLUMNS] = {"day", "cause", "nodes away", "lost work", "waits"};
+    char text[COLUMNS][ORR_TEXT_SIZE];
+    if (!campaign->options.timeline || campaign->event_count == 0)
+        return;
+    OrrTable *table = orr_table_new(headers, COLUMNS);
+    for (int i = 0; i < MIN(campaign->event_count, ROWS); i++) {
+        const CampaignEvent *event = &campaign->events[i];
+        g_snprintf(text[0], ORR_TEXT_SIZE, "%.2f", event->at_s / DAY_S);
+        g_snprintf(text[2], ORR_TEXT_SIZE, "%d", event->nodes_away);
+        orr_table_row(table, (const char *[COLUMNS]){text[0], campaign_cause_label(event->cause), text[2],
+                                                     orr_text_seconds(text[3], event->lost_s),
+                                                     orr_text_seconds(text[4], event->waited_s)});
+    }
+    g_string_append(out, "\nInterruptions of the first campaign\n");
+    orr_table_print(table, out, 2);
+    orr_table_free(table);
+}
+
 void campaign_write_text(const Campaign *campaign, GString *out)
 {
     char gpus[ORR_TEXT_SIZE], restart[ORR_TEXT_SIZE];
@@ -201,9 +280,11 @@ void campaign_write_text(const Campaign *campaign, GString *out)
               orr_text_seconds(restart, campaign->run.rates.restart_s));
         entry(out, "  By formula", "%.2f days, goodput %.2f %% (exact%s); %.2f %% to first order",
               campaign->exact_s / DAY_S, 100 * campaign->exact_frac,
-              campaign->run.spares < 0 ? "" : ", where nobody waits for a spare node",
+              campaign->by_formula ? "" : ", where nobody waits for nodes and no copies are lost",
               100 * campaign->first_order_frac);
     }
+    write_curve_text(campaign, out);
+    write_timeline_text(campaign, out);
     entry(out, "  Replicas", "%lld, seed %llu; standard error of the mean %.3f days",
           (long long)campaign->options.replicas, (unsigned long long)campaign->options.seed,
           campaign->days_error);

@@ -10,6 +10,7 @@ enum { MOST_REPLICAS = 1000000 };
 typedef struct CampaignArgs {
     CliArgs common;
     char *replicas, *seed, *days, *jobs;
+    gboolean timeline;
 } CampaignArgs;
 
 static bool read_whole(const char *flag, const char *text, guint64 low, guint64 high, guint64 *ret_value,
@@ -40,6 +41,8 @@ static bool read_options(const CampaignArgs *args, CampaignOptions *options, GEr
                             args->days);
         options->ideal_days = days;
     }
+    options->curve = true;
+    options->timeline = args->timeline != FALSE;
     options->replicas = (int64_t)replicas;
     options->seed = seed;
     options->threads = (int)jobs;
@@ -72,6 +75,8 @@ static const CliFlag flags[] = {
     {"seed", CLI_FLAG_TEXT, offsetof(CampaignArgs, seed), "S", "of their random numbers (default: 1)"},
     {"days", CLI_FLAG_TEXT, offsetof(CampaignArgs, days), "DAYS",
      "days of training without a failure, in place of those that training.tokens take"},
+    {"timeline", CLI_FLAG_SWITCH, offsetof(CampaignArgs, timeline), NULL,
+     "in text, the first interruptions of one campaign (JSON has 200)"},
     {"jobs", CLI_FLAG_TEXT, offsetof(CampaignArgs, jobs), "N",
      "threads (default: all cores); the numbers are the same on any number"},
 };

@@ -257,6 +257,13 @@ static bool fill_collectives(const ListKind *kind, CliListing *listing, GError *
     return true;
 }
 
+static const CliColumn jitter_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"slow_nodes_frac", "slow nodes", CLI_SHOW_TEXT},
+    {"slow_nodes_by_frac", "slower by", CLI_SHOW_TEXT},
+    {"source", "source", CLI_SHOW_TEXT},
+};
+
 static const CliColumn faults_columns[] = {
     {"name", "name", CLI_SHOW_TEXT},
     {"gpu_mtbf_s", "of a GPU", CLI_SHOW_SECONDS},
@@ -318,6 +325,7 @@ static const ListKind kinds[] = {
     {"faults", "what fails: mean time between failures of one part", COLUMNS(faults_columns), fill_presets,
      NULL},
     {"storage", "where checkpoints go", COLUMNS(storage_columns), fill_presets, NULL},
+    {"jitter", "GPUs and nodes slower than others", COLUMNS(jitter_columns), fill_presets, NULL},
 };
 
 static const ListKind *find_kind(const char *word, GError **error)

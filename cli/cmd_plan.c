@@ -16,7 +16,7 @@ typedef struct PlanArgs {
     CliArgs common;
     char *deadline, *budget, *gpus, *accelerators, *clusters, *rate, *parameters, *plot, *batch_range,
         *memory_reserve;
-    gboolean svg;
+    gboolean svg, ideal;
 } PlanArgs;
 
 /* What the command line asks, read. */
@@ -181,7 +181,7 @@ static bool draw(const PlanArgs *args, const PlanPage *page, GError **error)
                                             .name =
                                                 plan->cluster[0] != '\0' ? plan->cluster : plan->accelerator,
                                             .gpus = point->gpus,
-                                            .days = point->days,
+                                            .days = plan_days(point),
                                             .mfu = point->mfu,
                                             .fits = point->fits,
                                             .chosen = (int)p == plan->chosen};
@@ -228,7 +228,10 @@ static bool run(const CliArgs *common, GError **error)
     LedgerResiduals *residuals = NULL;
     g_autoptr(GTimer) timer = g_timer_new();
     bool ok = ledger_residuals_shipped(&residuals, error);
+    CampaignAssumed assumed;
     question.options.residuals = residuals;
+    ok = ok && (args->ideal || campaign_assumed_load(&assumed, error));
+    question.options.assumed = args->ideal ? NULL : &assumed;
     question.options.progress_data = timer;
     ok = ok && read_question(args, &question, error) &&
          spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error) &&
@@ -268,6 +271,8 @@ static const CliFlag flags[] = {
      "parameters of the textbook estimate, as in 175e9 (default: counted from the model)"},
     {"plot", CLI_FLAG_FILE, offsetof(PlanArgs, plot), "FOLDER",
      "also draw days and MFU over GPU counts there"},
+    {"ideal", CLI_FLAG_SWITCH, offsetof(PlanArgs, ideal), NULL,
+     "days and costs of computing alone: no failures, checkpoints and restarts"},
     {"svg", CLI_FLAG_SWITCH, offsetof(PlanArgs, svg), NULL, "SVG instead of PNG"},
 };
 

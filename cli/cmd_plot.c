@@ -10,7 +10,7 @@
 
 typedef struct PlotArgs {
     CliArgs common;
-    char *vary;
+    char *vary, *what;
     gboolean svg;
 } PlotArgs;
 
@@ -23,10 +23,42 @@ static char *default_folder(const char *scenario)
     return g_strconcat(name, "-plots", NULL);
 }
 
-static bool draw_step(const Report *report, const PlotTarget *target, GError **error)
+static const struct {
+    const char *name;
+    bool (*draw)(const Report *report, const PlotTarget *target, GError **error);
+    bool usual; /* drawn unless --what names others */
+} pictures[] = {{"pipeline", plot_pipeline, true},
+                {"memory", plot_memory, true},
+                {"waterfall", plot_waterfall, true},
+                {"utilisation", plot_utilisation, false}};
+
+/* Bits of `pictures`. */
+static bool read_what(const char *what, unsigned *ret_bits, GError **error)
 {
-    return plot_pipeline(report, target, error) && plot_memory(report, target, error) &&
-           plot_waterfall(report, target, error);
+    *ret_bits = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
+        *ret_bits |= what == NULL && pictures[i].usual ? 1u << i : 0;
+    g_auto(GStrv) names = g_strsplit(what != NULL ? what : "", ",", -1);
+    for (int n = 0; names[n] != NULL; n++) {
+        gsize i = 0;
+        while (i < G_N_ELEMENTS(pictures) && strcmp(pictures[i].name, names[n]) != 0)
+            i++;
+        if (i == G_N_ELEMENTS(pictures))
+            return orr_fail(
+                error, ORR_ERROR_INPUT,
+                "--what: \"%s\" is no picture; give some of pipeline, memory, waterfall, utilisation",
+                names[n]);
+        *ret_bits |= 1u << i;
+    }
+    return true;
+}
+
+static bool draw_step(const Report *report, unsigned bits, const PlotTarget *target, GError **error)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
+        if ((bits & 1u << i) != 0 && !pictures[i].draw(report, target, error))
+            return false;
+    return true;
 }
 
 static bool add_point(GArray *points, const PlotArgs *args, const ApiVary *vary, const char *value,
@@ -88,7 +120,9 @@ static bool run(const CliArgs *common, GError **error)
 {
     const PlotArgs *args = (const PlotArgs *)common;
     ApiVary vary = {NULL, NULL};
-    if (args->vary != NULL && !api_vary_parse(args->vary, &vary, error))
+    unsigned bits = 0;
+    if (!read_what(args->what, &bits, error) ||
+        (args->vary != NULL && !api_vary_parse(args->vary, &vary, error)))
         return false;
     const bool sweeps = args->vary != NULL;
     const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
@@ -102,7 +136,7 @@ static bool run(const CliArgs *common, GError **error)
     /* All is simulated before anything is drawn: a bad value leaves no files. */
     const bool ok =
         simulation != NULL && (!sweeps || sweep_points(points, args, &vary, error)) &&
-        draw_step(&simulation->report, &target, error) &&
+        draw_step(&simulation->report, bits, &target, error) &&
         (!sweeps || plot_sweep(simulation->report.spec->name, vary.key,
                                (const PlotPoint *)(void *)points->data, (int)points->len, &target, error));
     api_simulation_free(simulation);
@@ -117,6 +151,8 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"vary", CLI_FLAG_TEXT, offsetof(PlotArgs, vary), "KEY=VALUES",
      "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
+    {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
+     "these pictures only: pipeline, memory, waterfall, or utilisation (how busy GPU, copies and host are)"},
     {"svg", CLI_FLAG_SWITCH, offsetof(PlotArgs, svg), NULL, "SVG instead of PNG"},
 };
 
@@ -133,7 +169,8 @@ const CliCommand cli_command_plot = {
         "and, with --vary, sweep (MFU and memory against one field). Prints the files written.\n"
         "\n"
         "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
-        "  orrery plot gpt3.json --vary training.micro_batch=1..8\n",
+        "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
+        "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -1,20 +1,24 @@
 /* cli/cmd_run.c - orrery run: one training step of one scenario. */
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "campaign/effective.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "api/simulate.h"
 #include "base/units.h"
+#include "ledger/validate.h"
 #include "plots/plots.h"
 #include "report/page.h"
+#include "search/choose.h"
 
 #define MAX_STEPS 1000
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *memory, *by, *steps, *kernels, *memory_reserve, *ranks, *from, *to;
-    gboolean unfold, check, verbose, timeline;
+    char *trace, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks, *from, *to;
+    gboolean unfold, check, verbose, timeline, ideal;
 } RunArgs;
 
 static void write_report(const Report *report, CliFormat format, GString *out)
@@ -164,6 +168,42 @@ static void write_memory(const Report *report, const MemoryWanted *wanted, GStri
         report_write_memory(report, wanted->steps, out);
 }
 
+/* Corrects the report by the measured rows of `path`; NULL: nothing. */
+static bool correct(const char *path, Report *report, GError **error)
+{
+    Ledger ledger;
+    if (path == NULL)
+        return true;
+    if (!ledger_replay(&path, 1, NULL, search_choose, NULL, NULL, &ledger, error))
+        return false;
+    g_autoptr(GArray) own = g_array_new(FALSE, FALSE, sizeof(LedgerOwnRun));
+    const char *skipped = NULL;
+    for (guint i = 0; i < ledger.rows->len; i++) {
+        const LedgerRow *row = ledger.rows->pdata[i];
+        const LedgerOwnRun one = {row->traits, -log1p(row->error_frac)};
+        if (row->residual >= 0)
+            g_array_append_val(own, one);
+        else if (skipped == NULL)
+            skipped = row->skipped;
+    }
+    const bool any = own->len > 0;
+    if (any)
+        ledger_own_fill((const LedgerOwnRun *)(const void *)own->data, (int)own->len, report);
+    else
+        orr_fail(error, ORR_ERROR_INPUT, "--own-runs %s: no row has a step time that can be compared%s%s",
+                 path, skipped != NULL ? "; the first: " : "", skipped != NULL ? skipped : "");
+    ledger_clear(&ledger);
+    return any;
+}
+
+/* Days with what fails in them. */
+static bool live(const char *where, ApiSimulation *simulation, GError **error)
+{
+    CampaignAssumed assumed;
+    return campaign_assumed_load(&assumed, error) &&
+           campaign_effective_fill(&assumed, where, simulation->arena, &simulation->report, error);
+}
+
 /* On a terminal unless NO_COLOR is set; anywhere with CLICOLOR_FORCE, as `watch --color` needs. */
 static bool paints(const char *output)
 {
@@ -215,6 +255,11 @@ static bool run(const CliArgs *common, GError **error)
         api_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
     if (simulation == NULL)
         return false;
+    if (!correct(args->own_runs, &simulation->report, error) ||
+        (!args->ideal && !live(common->words[0], simulation, error))) {
+        api_simulation_free(simulation);
+        return false;
+    }
     const Report *report = &simulation->report;
     simulation->report.verbose = args->verbose;
     if (args->memory != NULL)
@@ -254,11 +299,15 @@ static const CliFlag flags[] = {
     {"kernels", CLI_FLAG_FILE, offsetof(RunArgs, kernels), "FILE",
      "also write every kernel and collective of a layer, the embedding and the head as CSV: size, seconds, "
      "FLOP/s"},
+    {"own-runs", CLI_FLAG_FILE, offsetof(RunArgs, own_runs), "FILE",
+     "correct the step time by measured runs of your own, from one on (orrery help measurement)"},
     CLI_FLAG_MEMORY_RESERVE(RunArgs),
     {"unfold", CLI_FLAG_SWITCH, offsetof(RunArgs, unfold), NULL,
      "simulate every rank on its own instead of one of each kind (same answer, slower)"},
     {"timeline", CLI_FLAG_SWITCH, offsetof(RunArgs, timeline), NULL,
      "in text, also draw what every pipeline rank does when, as wide as the terminal"},
+    {"ideal", CLI_FLAG_SWITCH, offsetof(RunArgs, ideal), NULL,
+     "days and costs of computing alone: no failures, checkpoints and restarts"},
     {"verbose", CLI_FLAG_SWITCH, offsetof(RunArgs, verbose), NULL, "in text, every field that was defaulted"},
     {"check", CLI_FLAG_SWITCH, offsetof(RunArgs, check), NULL, "verify the invariants of the simulated step"},
 };

@@ -5,13 +5,14 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "plots/plots.h"
-#include "ledger/validate.h"
+#include "ledger/ablation.h"
+#include "ledger/few_shot.h"
 #include "search/choose.h"
 
 typedef struct ValidateArgs {
     CliArgs common;
     char *residuals, *plot;
-    gboolean rows, leave_one_out, reserve, defaults;
+    gboolean rows, leave_one_out, reserve, defaults, few_shot, ablations;
 } ValidateArgs;
 
 static void show_progress(int done, int total, void *data)
@@ -22,7 +23,16 @@ static void show_progress(int done, int total, void *data)
 
 static void write_ledger(const Ledger *ledger, const ValidateArgs *args, GString *out)
 {
-    if (args->common.format == CLI_FORMAT_JSON)
+    const bool json = args->common.format == CLI_FORMAT_JSON;
+    if (args->few_shot && json)
+        ledger_write_few_shot_json(ledger, out);
+    else if (args->few_shot)
+        ledger_write_few_shot_text(ledger, out);
+    else if (args->ablations && json)
+        ledger_write_ablations_json(ledger, out);
+    else if (args->ablations)
+        ledger_write_ablations_text(ledger, args->rows, out);
+    else if (json)
         ledger_write_json(ledger, out);
     else if (args->common.format == CLI_FORMAT_CSV)
         ledger_write_csv(ledger, out);
@@ -131,6 +141,11 @@ static const CliFlag flags[] = {
      "the error of each source beside that of the same rows with attention, overlap, compiler and graphs "
      "left to "
      "the framework's defaults"},
+    {"few-shot", CLI_FLAG_SWITCH, offsetof(ValidateArgs, few_shot), NULL,
+     "the error of each run corrected by 1, 2, 3, 5 or 10 others of its source (run --own-runs does it with "
+     "yours)"},
+    {"ablations", CLI_FLAG_SWITCH, offsetof(ValidateArgs, ablations), NULL,
+     "pairs of runs that differ in one switch: predicted and measured gain; with --rows every pair"},
     {"residuals", CLI_FLAG_FILE, offsetof(ValidateArgs, residuals), "FILE",
      "write how far each run lay from its prediction: what intervals and memory reserves are made from"},
     {"plot", CLI_FLAG_FILE, offsetof(ValidateArgs, plot), "DIR",

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/collective.h"
 #include "spec/load.h"
+#include "traffic/fabric.h"
 
 static bool whole_number(const char *flag, const char *text, int64_t least, int64_t most, int64_t *ret_value,
                          GError **error)
@@ -124,46 +125,6 @@ static int64_t to_ps(double seconds)
     return (int64_t)llround(seconds * 1e12);
 }
 
-/* Rates and latencies of a cluster: links at their line rate; a step inside as fitted, across as the cluster says. */
-static const char *fabric_of(const SpecCluster *cluster, int ranks, NetFabric *fabric)
-{
-    const SpecAccelerator *gpu = &cluster->accelerator;
-    const SpecCollectiveModel *model =
-        gpu->model.collectives.fitted > 0 ? &gpu->model.collectives : &spec_collective_model_default;
-    const int domain =
-        cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus : cluster->gpus_per_node;
-    const bool one = ranks <= domain;
-    double up = cluster->scale_up_bytes_per_s > 0 ? cluster->scale_up_bytes_per_s : gpu->scale_up_bytes_per_s;
-    double out = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
-                                                            : gpu->reference_scale_out_bytes_per_s_per_gpu;
-    if (!(up > 0) || cluster->topology == SPEC_TOPOLOGY_PCIE)
-        up = gpu->host_link_bytes_per_s;
-    fabric->gpus_per_node = domain;
-    fabric->gpus = one ? domain : (ranks + domain - 1) / domain * domain;
-    fabric->up_bytes_per_s = (int64_t)up;
-    fabric->out_bytes_per_s = (int64_t)(out > 0 ? out : up);
-    fabric->up_latency_ps = to_ps(model->simple_hop_s);
-    fabric->out_latency_ps = to_ps(cluster->scale_out_latency_s);
-    fabric->oversubscription = cluster->oversubscription;
-    if (cluster->topology == SPEC_TOPOLOGY_MESH)
-        fabric->inside = NET_INSIDE_PAIRS;
-    else if (cluster->topology == SPEC_TOPOLOGY_PCIE)
-        fabric->inside = NET_INSIDE_PCIE;
-    switch (cluster->topology) {
-    case SPEC_TOPOLOGY_CUBE_MESH:
-        return one ? "cube-mesh" : NULL;
-    case SPEC_TOPOLOGY_TORUS3D:
-        fabric->gpus = ranks;
-        return "torus";
-    case SPEC_TOPOLOGY_MESH:
-        return one ? "pairs" : "rail";
-    case SPEC_TOPOLOGY_PCIE:
-        return one ? "pcie-tree" : "leaf-spine";
-    default:
-        return one ? "nvswitch" : (cluster->oversubscription > 1 ? "fat-tree" : "rail");
-    }
-}
-
 static bool read_file(const char *path, NetTopology *topology, GError **error)
 {
     OrrJsonDoc *doc = orr_json_read_file(path, error);
@@ -218,7 +179,7 @@ static bool read_fabric(const CollectiveArgs *args, CollectiveCase *c, int ranks
     if ((args->rate != NULL && !(rate >= 1 && rate <= (double)NET_MAX_BYTES_PER_S)) || latency > 1)
         return orr_fail(error, ORR_ERROR_INPUT, "--rate goes from 1 byte/s to 4 TB/s, --latency up to 1 s");
     if (c->has_cluster)
-        name = fabric_of(&c->cluster, ranks, &fabric);
+        name = traffic_cluster_fabric(&c->cluster, ranks, &fabric);
     if (args->rate != NULL)
         fabric.up_bytes_per_s = fabric.out_bytes_per_s = (int64_t)rate;
     if (args->latency != NULL)

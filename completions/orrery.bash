@@ -2,23 +2,24 @@
 _orrery() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=
     if [ "$COMP_CWORD" -eq 1 ]; then
-        words='run explain search plan campaign sweep compare plot validate collective calibrate list report export import help --version'
+        words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import help --version'
     else
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--vary|--op|--bytes|--algorithm|--library|--fidelity|--routing|--dims|--order|--segments|--root|--rate|--latency|--fail|--folds|--launch|--schema) return ;;
+        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--op|--bytes|--algorithm|--library|--fidelity|--routing|--dims|--order|--segments|--root|--rate|--latency|--fail|--folds|--launch|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
-            run:-*) words='--trace --ranks --from --to --memory --by --steps --kernels --memory-reserve --unfold --timeline --verbose --check --set --format --output --quiet --help' ;;
+            run:-*) words='--trace --ranks --from --to --memory --by --steps --kernels --own-runs --memory-reserve --unfold --timeline --ideal --verbose --check --set --format --output --quiet --help' ;;
             explain:-*) words='--memory-reserve --set --format --output --quiet --help' ;;
             search:-*) words='--top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --set --format --output --quiet --help' ;;
-            plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --svg --set --format --output --quiet --help' ;;
-            campaign:-*) words='--replicas --seed --days --jobs --set --format --output --quiet --help' ;;
+            plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;
+            campaign:-*) words='--replicas --seed --days --timeline --jobs --set --format --output --quiet --help' ;;
+            jobs:-*) words='--seed --count --format --output --quiet --help' ;;
             sweep:-*) words='--vary --set --format --output --quiet --help' ;;
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
-            plot:-*) words='--vary --svg --set --format --output --quiet --help' ;;
-            validate:-*) words='--rows --leave-one-out --reserve --software-defaults --residuals --plot --set --format --output --quiet --help' ;;
+            plot:-*) words='--vary --what --svg --set --format --output --quiet --help' ;;
+            validate:-*) words='--rows --leave-one-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;
             collective:-*) words='--op --bytes --ranks --cluster --algorithm --library --fidelity --topology --routing --seed --dims --order --segments --root --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
@@ -27,7 +28,7 @@ _orrery() {
             import:-*) words='--from --base --set --output --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;
             list:*) words='models accelerators clusters frameworks schedules collectives topologies faults storage' ;;
-            help:*) words='run explain search plan campaign sweep compare plot validate collective calibrate list report export import help '$(orrery help --keys 2>/dev/null) ;;
+            help:*) words='run explain search plan campaign jobs sweep compare plot validate collective calibrate list report export import help '$(orrery help --keys 2>/dev/null) ;;
             esac ;;
         esac
     fi

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "costmodel/activations.h"
+#include "costmodel/encoder.h"
 
 /* What a checkpointed region returns stays for its reader: attention's output. The residual behind attention stands for the
  * product that it becomes, which per-op recomputation keeps and a compiler, whose backward reads none, does not. */
@@ -69,5 +70,5 @@ CostActivations cost_head_activations(const CostShape *shape)
 
 double cost_boundary_bytes(const CostShape *shape)
 {
-    return shape->element_bytes * shape->part_tokens * shape->hidden;
+    return shape->element_bytes * cost_boundary_tokens(shape, shape->part_tokens) * shape->hidden;
 }

@@ -17,6 +17,7 @@ typedef struct Ground {
     bool nvlink;
     int n, k;
     double p;
+    double up_crowding;             /* of scale-up links; 1: none */
     double rails;                   /* NICs in the domain with the fewest: p where all hold the same number */
     double link_bytes_per_s;        /* scale-up, of one GPU, alone */
     double shared_link_bytes_per_s; /* the same in a group of this size */
@@ -84,6 +85,15 @@ int cost_group_domains(const CostGroup *group)
     return group->domains > 0 ? group->domains : (group->ranks + per_domain - 1) / per_domain;
 }
 
+CostGroup cost_group_among(const CostGroup *group, int ranks, int per_domain)
+{
+    return (CostGroup){.ranks = ranks,
+                       .per_domain = per_domain,
+                       .nic_sharers = 1,
+                       .up_crowding = group->up_crowding,
+                       .out_crowding = group->out_crowding};
+}
+
 /* The graphs that NCCL's search finds on the reference node. */
 static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollective *c)
 {
@@ -121,11 +131,16 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
         cluster->scale_up_bytes_per_s > 0 ? cluster->scale_up_bytes_per_s : gpu->scale_up_bytes_per_s;
     g.nvlink = link > 0 && cluster->topology != SPEC_TOPOLOGY_PCIE;
     g.link_bytes_per_s = link > 0 ? link : gpu->host_link_bytes_per_s;
-    g.shared_link_bytes_per_s = g.link_bytes_per_s * topology_share(cluster, g.inside, g.p);
+    g.up_crowding = c->group.up_crowding > 0 ? c->group.up_crowding : 1;
+    g.shared_link_bytes_per_s = g.link_bytes_per_s * topology_share(cluster, g.inside, g.p) / g.up_crowding;
     double nic = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
                                                             : gpu->reference_scale_out_bytes_per_s_per_gpu;
     double crowd = 1 + g.across->net_congestion_frac * log2(MAX(g.k / 2.0, 1));
-    crowd *= MAX(c->group.nic_sharers, 1) * MAX(cluster->oversubscription, 1);
+    crowd *= MAX(c->group.nic_sharers, 1);
+    if (cluster->network.fabric != NULL) /* its links are what is oversubscribed */
+        crowd *= c->group.out_crowding > 0 ? c->group.out_crowding : 1;
+    else
+        crowd *= MAX(cluster->oversubscription, 1);
     g.nic_bytes_per_s = (nic > 0 ? nic : gpu->host_link_bytes_per_s) * g.across->nic_frac / crowd;
     g.net_latency_s = cluster->scale_out_latency_s + g.across->net_latency_s;
     bool copies = c->op == COST_ALL_REDUCE || c->op == COST_ALL_GATHER || c->op == COST_REDUCE_SCATTER ||
@@ -238,7 +253,7 @@ static double tree_s(const Ground *g)
 static double nvls_s(const Ground *g)
 {
     const SpecCollectiveModel *in = g->inside;
-    double wire = g->wire_bytes / (g->link_bytes_per_s * in->nvls_frac),
+    double wire = g->up_crowding * g->wire_bytes / (g->link_bytes_per_s * in->nvls_frac),
            latency = in->offset_s + in->nvls_latency_s;
     if (g->k > 1) {
         double net = g->rails * g->nic_bytes_per_s * (g->k == 2 ? 2 : g->across->nvls_tree_frac);

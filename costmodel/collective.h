@@ -27,6 +27,9 @@ typedef struct CostGroup {
     int domains; /* that it lies in; 0: ranks / per_domain, the same number in each */
     int rails;   /* NICs, one a rank, in the domain that holds the fewest of it; 0: per_domain */
     int nic_sharers; /* groups of the same kind that use one GPU's NIC share at once; 1 when every rank brings its own NIC */
+    double up_crowding,
+        out_crowding; /* bytes on scale-up links and between domains take so many times as long
+                                         (costmodel/fabric.h); 0: 1 */
 } CostGroup;
 
 typedef struct CostCollective {
@@ -42,6 +45,8 @@ typedef struct CostTraffic {
 } CostTraffic;
 
 int cost_group_domains(const CostGroup *group);
+/* Some of a group's ranks, in the way of the same others. */
+CostGroup cost_group_among(const CostGroup *group, int ranks, int per_domain);
 
 /* Seconds, alone on the network. ranks 1: 0. */
 double cost_collective_s(const SpecCluster *cluster, const CostCollective *collective);

@@ -249,7 +249,7 @@ double cost_context_keys(const CostShape *shape, const CostPairs *pairs)
     const SpecContextMode mode = shape->spec->parallel.context_mode;
     const CostContextPlan plan = cost_context_plan(shape);
     if (shape->context < 2 || mode == SPEC_CONTEXT_ALLGATHER) {
-        return shape->sequence;
+        return shape->keys;
     }
     const Steps rest = rest_of_ring(shape, &plan, pairs);
     return plan.q_tokens + rest.count * rest.keys;
@@ -277,8 +277,7 @@ static void push_ring_comm(const CostShape *shape, const CostContextPlan *plan, 
                            int steps, CostOps *ops)
 {
     const CostGroup group = ring_group(shape, plan);
-    const CostGroup pair = {
-        .ranks = 2, .per_domain = group.per_domain < group.ranks ? 1 : 2, .nic_sharers = 1};
+    const CostGroup pair = cost_group_among(&group, 2, group.per_domain < group.ranks ? 1 : 2);
     const double hop = kv_bytes(shape, plan, shape->element_bytes) / plan->ring, hops = plan->ring - 1;
     const bool gathered = shape->spec->parallel.context_mode == SPEC_CONTEXT_ALLGATHER_RING;
     if (shape->spec->execution.compiled && shape->spec->execution.framework.context.traced_exchange_waits) {

@@ -131,7 +131,8 @@ CostMfuByConvention cost_mfu_by_convention(const Spec *spec, double step_s)
 {
     CostMfuByConvention ratios;
     const double peak = cost_peak_flops_per_s(spec) * spec_gpus(spec);
-    const bool list = spec->model.list.text != NULL; /* the others are formulas of transformers */
+    /* the others are formulas of decoders */
+    const bool list = spec->model.list.text != NULL || spec->model.encoder_layers > 0;
     for (int i = 0; i < COST_CONVENTION_COUNT; i++) {
         ratios.mfu[i] = list && i != COST_CONVENTION_ORRERY
                             ? 0

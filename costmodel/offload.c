@@ -118,3 +118,18 @@ double cost_offload_module_bytes(const CostShape *shape, int layer, int layer_in
     }
     return bytes;
 }
+
+int cost_offload_tensors(const CostShape *shape, int layer, int layer_in_stage, double *ret_bytes)
+{
+    const CostRecomputeExtent extent = cost_recompute_extent(shape->spec, layer_in_stage);
+    CostGraph graph;
+    int count = 0;
+    cost_graph_layer(shape, layer, &graph);
+    const CostOps *forward = &graph.pass[COST_FORWARD];
+    for (int i = 0; i < forward->kept_count; i++) {
+        if (!cost_drops_tensor(shape->spec, forward, &forward->kept[i], extent)) {
+            ret_bytes[count++] = forward->kept[i].bytes;
+        }
+    }
+    return count;
+}

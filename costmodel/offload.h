@@ -46,5 +46,7 @@ double cost_offload_state_bytes(const Spec *spec);
 /* Bytes that a layer's forward keeps for the backward of `modules` (bits of SpecRecomputeModule; 0: of all), less what
  * recomputation makes again. */
 double cost_offload_module_bytes(const CostShape *shape, int layer, int layer_in_stage, unsigned modules);
+/* The same of every tensor by itself; room for COST_MAX_TENSORS. Returns their number. */
+int cost_offload_tensors(const CostShape *shape, int layer, int layer_in_stage, double *ret_bytes);
 
 #endif

@@ -46,6 +46,11 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->tensor = parallel->tensor;
     shape->context = parallel->context;
     shape->tokens = shape->batch * shape->sequence / shape->context;
+    shape->keys = shape->sequence;
+    shape->key_tokens = shape->tokens;
+    shape->causal = model->causal;
+    shape->position_bias =
+        model->position == SPEC_POSITION_ALIBI || model->position == SPEC_POSITION_RELATIVE;
     /* on a grid activations lie in blocks over all ranks */
     const bool in_blocks = parallel->sequence_parallel == 1 || parallel->tensor_scheme != SPEC_TENSOR_1D;
     shape->sequence_parallel = in_blocks && parallel->tensor > 1;
@@ -346,6 +351,18 @@ static double full_bytes(const CostShape *shape)
     return shape->tokens * shape->hidden * shape->element_bytes;
 }
 
+/* Linear layers that gather the same input each for itself. */
+static int gathers_of(const CostShape *shape, const CostOp *gemm)
+{
+    int parts = 0;
+    for (int i = 0; i < COST_MAX_PARTS; i++) {
+        parts += gemm->parts[i] > 0;
+    }
+    return shape->spec->execution.framework.tensor.gathers_each_projection && shape->sequence_parallel
+               ? MAX(parts, 1)
+               : 1;
+}
+
 /* A column-parallel linear's input. Forward: sequence parallelism gathers it. Backward: without, the input
  * gradient is all-reduced beside the weight-gradient GEMM; with, it is reduce-scattered beside it and the
  * input is gathered again beside the input-gradient GEMM. [Shoeybi2019, Korthikanti2022]
@@ -354,7 +371,8 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
 {
     const SpecFramework *framework = &shape->spec->execution.framework;
     const bool overlap = cost_overlaps_tensor(shape);
-    const double bytes = full_bytes(shape);
+    const double times = gathers_of(shape, &ops->op[gemm]);
+    const double bytes = times * full_bytes(shape), gathered = times * gathered_bytes(shape, false);
     if (shape->spec->parallel.tensor_scheme != SPEC_TENSOR_1D && shape->tensor > 1) {
         cost_push_tensor_grid(shape, ops, pass, module, gemm, true);
         return;
@@ -362,17 +380,17 @@ void cost_push_tensor_in(const CostShape *shape, CostOps *ops, CostPass pass, Co
     const bool chunked = overlap && shape->tensor_group.ranks > 1;
     if (pass == COST_FORWARD && shape->sequence_parallel) {
         push_maximum(shape, ops, module);
-        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, gathered_bytes(shape, false),
-                             shape->tensor_group, COST_COMM_TENSOR, overlap ? gemm : -1);
+        cost_push_collective(ops, "gather", module, COST_ALL_GATHER, gathered, shape->tensor_group,
+                             COST_COMM_TENSOR, overlap ? gemm : -1);
         if (chunked) {
             ops->op[ops->count - 1].u.collective.chunked = true;
         } else {
-            push_layout_copy(shape, ops, module, gathered_bytes(shape, false));
+            push_layout_copy(shape, ops, module, gathered);
         }
     } else if (pass == COST_BACKWARD_INPUT && shape->sequence_parallel &&
                !framework->tensor.keeps_gathered_input) {
-        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered_bytes(shape, false),
-                             shape->tensor_group, COST_COMM_TENSOR, gemm);
+        cost_push_collective(ops, "regather", module, COST_ALL_GATHER, gathered, shape->tensor_group,
+                             COST_COMM_TENSOR, gemm);
     } else if (pass == COST_BACKWARD_WEIGHT) {
         cost_push_transpose(shape, ops, module);
         if (!chunked) {

@@ -25,7 +25,10 @@ typedef struct CostShape {
     double batch;                /* sequences in a micro-batch */
     double sequence;             /* tokens of a whole sequence */
     double tokens;               /* of a micro-batch on this rank: batch x sequence / context */
-    double part_tokens;          /* where sequence parallelism divides: tokens / tensor, else tokens */
+    double keys;       /* tokens of a sequence that its queries may see: `sequence`, or the encoder's */
+    double key_tokens; /* of a micro-batch on this rank, which keys and values are made of */
+    bool causal, position_bias; /* of the attention: half of the pairs; a bias on each score */
+    double part_tokens;         /* where sequence parallelism divides: tokens / tensor, else tokens */
     double tensor, context;
     double hidden, heads, kv_heads, head_dim; /* heads on this rank */
     double element_bytes;                     /* of an activation */
@@ -212,6 +215,9 @@ typedef struct CostProjections {
 /* The attention core, and what it keeps. Returns the op that writes its output. */
 int cost_push_attention_core(const CostShape *shape, int layer, CostPass pass, const CostProjections *from,
                              CostOps *ops);
+/* The attention block from its core on: the projection of its output, and what that keeps. */
+void cost_push_attention_rest(const CostShape *shape, int layer, CostPass pass, const CostProjections *in,
+                              CostOps *ops);
 /* `input`: the op that writes the block's input, for what the forward keeps of it. */
 void cost_ops_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops);
 void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops);

@@ -227,15 +227,12 @@ static void keep_output(const CostShape *shape, int core, int cast, int out, Cos
                                 cast, .kept_by = out, .weight_grad = true});
 }
 
-void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
+void cost_push_attention_rest(const CostShape *shape, int layer, CostPass pass, const CostProjections *in,
+                              CostOps *ops)
 {
     const double width = shape->heads * cost_v_dim(&shape->spec->model);
     const CostModule projection = COST_MODULE_ATTENTION_PROJECTION;
-    const int input = cost_push_block_norm(shape, ops, pass, "layer input", COST_OUTSIDE);
-    push_projection_cast(shape, pass, ops);
-    const CostProjections in = push_projections(shape, pass, input, ops);
-    cost_push_tensor_in(shape, ops, pass, projection, in.last);
-    const int core = cost_push_attention_core(shape, layer, pass, &in, ops);
+    const int core = cost_push_attention_core(shape, layer, pass, in, ops);
     push_layout_copies(shape, pass, ops);
     cost_push_cast(shape, ops, projection, pass, shape->tokens * width, shape->part_tokens * shape->hidden,
                    COST_GATHERED_OUTPUT_GRAD);
@@ -247,4 +244,13 @@ void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOp
         cost_push_unfused_bias(shape, ops, shape->part_tokens * shape->hidden);
         keep_output(shape, core, cast, out, ops);
     }
+}
+
+void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
+{
+    const int input = cost_push_block_norm(shape, ops, pass, "layer input", COST_OUTSIDE);
+    push_projection_cast(shape, pass, ops);
+    const CostProjections in = push_projections(shape, pass, input, ops);
+    cost_push_tensor_in(shape, ops, pass, COST_MODULE_ATTENTION_PROJECTION, in.last);
+    cost_push_attention_rest(shape, layer, pass, &in, ops);
 }

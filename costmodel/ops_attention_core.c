@@ -12,17 +12,18 @@ static CostPairs pairs_of(const CostShape *shape, int layer)
     const SpecModel *model = &shape->spec->model;
     const double s = shape->sequence;
     const double documents = shape->spec->training.document_tokens;
-    CostPairs pairs = {.all = s * s / shape->context, .useful = s * s / shape->context};
+    const double all = s * shape->keys / shape->context;
+    CostPairs pairs = {.all = all, .useful = all};
     if (documents > 0) { /* masked between documents: the window that leaves as many pairs */
-        pairs.useful = cost_document_pairs(s, documents) / shape->context * (model->causal ? 1 : 2);
+        pairs.useful = cost_document_pairs(s, documents) / shape->context * (shape->causal ? 1 : 2);
         pairs.window = cost_document_window(s, documents);
-        pairs.all = fmin(pairs.all, s * pairs.window / shape->context * (model->causal ? 1 : 2));
+        pairs.all = fmin(pairs.all, s * pairs.window / shape->context * (shape->causal ? 1 : 2));
     } else if (cost_layer_windowed(model, layer) && model->attention_window_tokens < s) {
         const double w = model->attention_window_tokens;
         pairs.window = w;
         pairs.all = s * w / shape->context;
-        pairs.useful = (s * w - (model->causal ? w * w / 2 : 0)) / shape->context;
-    } else if (model->causal) {
+        pairs.useful = (s * w - (shape->causal ? w * w / 2 : 0)) / shape->context;
+    } else if (shape->causal) {
         pairs.useful = pairs.all / 2;
     }
     return pairs;
@@ -51,12 +52,12 @@ static void push_fused_core(const CostShape *shape, int layer, bool backward, Co
         .kernel = cost_attention_kernel(shape->spec),
         .batch = shape->batch,
         .q_tokens = shape->sequence / shape->context,
-        .kv_tokens = shape->sequence,
+        .kv_tokens = shape->keys,
         .heads = shape->heads,
         .kv_heads = model->mla.kv_lora_rank > 0 ? shape->heads : shape->kv_heads,
         .qk_head_dim = cost_qk_dim(model),
         .v_head_dim = cost_v_dim(model),
-        .causal = model->causal,
+        .causal = shape->causal,
         .window_tokens = pairs.window,
         .backward = backward,
         .dtype = shape->activation_dtype,
@@ -164,8 +165,7 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
     const double scores = shape->batch * a * q * s;
     const CostModule core = COST_MODULE_ATTENTION_CORE;
     if (!backward) {
-        if (model->position ==
-            SPEC_POSITION_ALIBI) { /* the bias is spread over the scores, which then add to it */
+        if (shape->position_bias) { /* it is spread over the scores, which then add to it */
             cost_push_memory(ops, "position bias", core, COST_MEMORY_ELEMENTWISE, scores * 2 * e, 1);
         }
         push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, a, share);
@@ -216,16 +216,16 @@ static void keep_core_inputs(const CostShape *shape, const CostProjections *from
 {
     const Spec *spec = shape->spec;
     const double wide = shape->element_bytes * shape->tokens, a = shape->heads,
-                 qk = cost_qk_dim(&spec->model), v = cost_v_dim(&spec->model),
-                 kv = spec->model.mla.kv_lora_rank > 0 ? a : shape->kv_heads;
-    const bool parts = from->query == from->key;
+                 seen = shape->element_bytes * shape->key_tokens, qk = cost_qk_dim(&spec->model),
+                 v = cost_v_dim(&spec->model), kv = spec->model.mla.kv_lora_rank > 0 ? a : shape->kv_heads;
+    const bool latent = spec->model.mla.kv_lora_rank > 0, parts = from->query == from->key;
     const bool spread = from->spread != COST_OUTSIDE &&
                         !(spec->execution.compiled && spec->training.recompute.mode == SPEC_RECOMPUTE_NONE);
     cost_keep(ops, (CostTensor){"query", wide * a * qk, from->query, .kept_by = core});
-    cost_keep(ops, (CostTensor){"key", wide * kv * qk, from->key, .product = parts ? 1 : 0, .kept_by = core});
-    cost_keep(ops,
-              (CostTensor){"value", wide * kv * v, from->value, .product = parts ? 2 : 0, .kept_by = core});
-    cost_keep(ops, (CostTensor){"repeated keys and values", spread ? wide * (a - kv) * (qk + v) : 0,
+    cost_keep(ops, (CostTensor){"key", seen * kv * qk, from->key, .product = parts ? 1 : 0, .kept_by = core});
+    cost_keep(ops, (CostTensor){"value", seen * kv * v, from->value, .product = parts ? 2 : (latent ? 0 : 1),
+                                .kept_by = core});
+    cost_keep(ops, (CostTensor){"repeated keys and values", spread ? seen * (a - kv) * (qk + v) : 0,
                                 from->spread, .kept_by = core});
 }
 

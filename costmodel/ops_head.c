@@ -10,13 +10,20 @@ static double row_missed_frac(const SpecAccelerator *accelerator, double row_byt
     return in_flight > accelerator->l2_bytes ? 1 - accelerator->l2_bytes / in_flight : 0;
 }
 
+/* Of the vocabulary that the rank's loss works on: its own part, or all of it gathered. */
+static double loss_vocab(const CostShape *shape)
+{
+    const double ranks = shape->spec->execution.framework.loss.gathers_logits ? 1 : shape->tensor;
+    return shape->spec->model.vocab / ranks;
+}
+
 /* Bytes moved for each logit by the loss. Unfused PyTorch: to fp32 (2+4), log-softmax (4+4, and
  * two more reads), gather; backward zeros of the gather (4), softmax's (4+4+4, and one more read) and back to 16 bits (4+2).
  * Megatron's vocabulary-parallel, a plain stream each: to fp32 (2+4), maximum (4), subtract (4+4), exp (4+4), sum (4),
  * divide (4+4); backward scale (4+4) and back to 16 bits (4+2). Fused: one pass each way. */
 static double bytes_of_loss(const CostShape *shape, SpecLoss loss, bool backward)
 {
-    const double vocab = shape->spec->model.vocab / shape->tensor;
+    const double vocab = loss_vocab(shape);
     const double missed = row_missed_frac(&shape->accelerator, 4 * vocab);
     switch (loss) {
     case SPEC_LOSS_UNFUSED:
@@ -72,7 +79,7 @@ static LogitBytes logit_bytes(const Spec *spec)
 
 static double rank_logits(const CostShape *shape)
 {
-    return shape->tokens * shape->spec->model.vocab / shape->tensor;
+    return shape->tokens * loss_vocab(shape);
 }
 
 double cost_result_bytes(const CostShape *shape)
@@ -89,15 +96,16 @@ double cost_head_stranded_bytes(const CostShape *shape)
 static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *ops)
 {
     const double elements = shape->part_tokens * shape->hidden, logits = rank_logits(shape);
-    const bool upcasts = shape->spec->execution.framework.kernels.norm_upcasts_fp32;
+    const bool normed = !shape->spec->model.no_final_norm,
+               upcasts = normed && shape->spec->execution.framework.kernels.norm_upcasts_fp32;
     const LogitBytes each = logit_bytes(shape->spec);
     const int loss = ops->count - 1;
     ops->op[loss].temp_bytes = logits * (pass == COST_FORWARD ? each.forward_temp : each.backward_temp);
     if (pass != COST_FORWARD) {
         return;
     }
-    cost_keep(ops,
-              (CostTensor){"head residual", elements * shape->element_bytes, .written_by = COST_OUTSIDE});
+    cost_keep(ops, (CostTensor){"head residual", normed ? elements * shape->element_bytes : 0,
+                                .written_by = COST_OUTSIDE});
     cost_keep(ops, (CostTensor){"norm in fp32", upcasts ? 4 * elements : 0, .weight_grad = true});
     cost_keep(ops, (CostTensor){"head input", cost_kept_input_bytes(shape, shape->element_bytes),
                                 .kept_by = gemm, .weight_grad = true});
@@ -107,16 +115,23 @@ static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *
 void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
-    const double vocab = model->vocab / shape->tensor, logits = shape->tokens * vocab;
+    const double vocab = model->vocab / shape->tensor, logits = rank_logits(shape);
     const SpecLoss loss = shape->spec->execution.framework.loss.kernel;
     const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED;
     const CostModule module = COST_MODULE_HEAD;
-    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    if (!model->no_final_norm) {
+        cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+    }
     const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,
                                       vocab, shape->activation_dtype);
     cost_push_tensor_in(shape, ops, pass, module, gemm);
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
+    }
+    const bool gathers = shape->spec->execution.framework.loss.gathers_logits;
+    if (gathers && pass == COST_FORWARD) {
+        cost_push_collective(ops, "gather logits", module, COST_ALL_GATHER, shape->element_bytes * logits,
+                             shape->tensor_group, COST_COMM_TENSOR, -1);
     }
     const CostMemoryKernel move = compiled                           ? COST_MEMORY_SOFTMAX
                                   : loss == SPEC_LOSS_VOCAB_PARALLEL ? COST_MEMORY_ELEMENTWISE
@@ -129,7 +144,7 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
         cost_push_memory(ops, "metrics", module, COST_MEMORY_CROSS_ENTROPY,
                          metrics * logits * bytes_of_loss(shape, SPEC_LOSS_UNFUSED, false), 6 * metrics);
     }
-    if (pass == COST_FORWARD) { /* maximum, sum and target logit of every token */
+    if (pass == COST_FORWARD && !gathers) { /* maximum, sum and target logit of every token */
         cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4,
                              shape->tensor_group, COST_COMM_TENSOR, -1);
     }

@@ -1,4 +1,5 @@
 /* costmodel/ops_layer.c - whole layers, what lies before the first of them, and multi-token modules. */
+#include "costmodel/encoder.h"
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 
@@ -14,17 +15,33 @@ static void push_moe(const CostShape *shape, int layer, CostPass pass, int input
     cost_ops_moe(&other_shape, pass, input, ops);
 }
 
-void cost_ops_layer(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
+static void push_blocks(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
 {
     cost_ops_attention(shape, layer, pass, ops);
-    const int residual = cost_push_residual(shape, ops, pass, "attention residual mask");
+    int residual = cost_push_residual(shape, ops, pass, "attention residual mask");
+    if (cost_layer_crosses(&shape->spec->model, layer)) {
+        residual = cost_push_cross_attention(shape, layer, pass, residual, ops);
+    }
     const int input = cost_push_block_norm(shape, ops, pass, "mlp residual", residual);
     if (cost_layer_has_experts(&shape->spec->model, layer)) {
         push_moe(shape, layer, pass, input, ops);
     } else {
         cost_ops_mlp(shape, pass, input, ops);
     }
-    cost_push_residual(shape, ops, pass, "mlp residual mask");
+    residual = cost_push_residual(shape, ops, pass, "mlp residual mask");
+    if (cost_layer_ends_encoder(&shape->spec->model, layer)) {
+        cost_push_encoder_end(shape, pass, residual, ops);
+    }
+}
+
+void cost_ops_layer(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
+{
+    if (cost_layer_encodes(&shape->spec->model, layer)) {
+        const CostShape encoder = cost_encoder_shape(shape);
+        push_blocks(&encoder, layer, pass, ops);
+    } else {
+        push_blocks(shape, layer, pass, ops);
+    }
 }
 
 void cost_graph_layer(const CostShape *shape, int layer, CostGraph *graph)
@@ -45,7 +62,7 @@ void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
 
 /* Lookup reads a row and writes it; with a sharded vocabulary the partial rows are summed over the tensor
  * ranks. Backward scatters the gradient rows into the table's gradient. */
-void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
+static void push_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     const double elements = shape->tokens * shape->hidden, e = shape->element_bytes;
@@ -79,6 +96,15 @@ void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
         cost_keep(ops, (CostTensor){"embedding mask", mask, ops->count - 1, .kept_by = ops->count - 1,
                                     .weight_grad = true});
     }
+}
+
+void cost_ops_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    if (shape->spec->model.encoder_layers > 0) {
+        const CostShape encoder = cost_encoder_shape(shape);
+        push_embedding(&encoder, pass, ops);
+    }
+    push_embedding(shape, pass, ops);
 }
 
 /* What the join reads, and the embedding of the next token before its norm. The hidden state before its own is what the head

@@ -219,11 +219,11 @@ static void push_padding(const CostShape *shape, CostOps *ops, const char *name,
     }
 }
 
-static CostCollective all_to_all(double sent_bytes, int ranks, int per_domain)
+static CostCollective all_to_all(const CostGroup *of, double sent_bytes, int ranks, int per_domain)
 {
     return (CostCollective){.op = COST_ALL_TO_ALL,
                             .bytes = sent_bytes * ranks / fmax(1, ranks - 1),
-                            .group = {.ranks = ranks, .per_domain = per_domain, .nic_sharers = 1}};
+                            .group = cost_group_among(of, ranks, per_domain)};
 }
 
 /* One way of the exchange. A single all-to-all; or, where rows cross the NIC and then scale-up links, one collective
@@ -247,12 +247,12 @@ static void push_exchange(const CostShape *shape, CostOps *ops, const char *name
     }
     int across = -1;
     if (nodes > 1) {
-        const CostCollective net = all_to_all(exchange.scale_out_bytes, nodes, 1);
+        const CostCollective net = all_to_all(&group, exchange.scale_out_bytes, nodes, 1);
         cost_push_collective(ops, name, COST_MODULE_MOE, net.op, net.bytes, net.group, COST_COMM_EXPERT, -1);
         across = spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HIERARCHICAL ? -1 : ops->count - 1;
     }
     if (inside_ranks > 1) {
-        const CostCollective inside = all_to_all(exchange.scale_up_bytes, inside_ranks, inside_ranks);
+        const CostCollective inside = all_to_all(&group, exchange.scale_up_bytes, inside_ranks, inside_ranks);
         cost_push_collective(ops, name, COST_MODULE_MOE, inside.op, inside.bytes, inside.group,
                              COST_COMM_EXPERT, across);
     }

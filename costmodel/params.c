@@ -173,11 +173,43 @@ bool cost_layer_windowed(const SpecModel *model, int layer)
     return model->attention_window_tokens > 0 && layer % every == 0;
 }
 
+bool cost_layer_encodes(const SpecModel *model, int layer)
+{
+    return layer < model->encoder_layers;
+}
+
+bool cost_layer_ends_encoder(const SpecModel *model, int layer)
+{
+    return layer + 1 == model->encoder_layers;
+}
+
+bool cost_layer_crosses(const SpecModel *model, int layer)
+{
+    return model->encoder_layers > 0 && layer >= model->encoder_layers;
+}
+
 int cost_layer_kind(const SpecModel *model, int layer)
 {
+    enum {
+        ENCODER = COST_DECODER_KINDS,
+        ENCODER_END,
+        DECODER
+    }; /* behind those of models without an encoder */
+    if (model->encoder_layers > 0)
+        return cost_layer_crosses(model, layer)        ? DECODER
+               : cost_layer_ends_encoder(model, layer) ? ENCODER_END
+                                                       : ENCODER;
     const int window = cost_layer_windowed(model, layer);
     const int experts = cost_layer_has_experts(model, layer) ? 1 + cost_layer_moe(model, layer).kind : 0;
     return experts * 2 + window;
+}
+
+/* Behind a model's last layer, or its encoder's. */
+static void add_final_norm(CostParams *params, const SpecModel *model)
+{
+    if (!model->no_final_norm) {
+        add_norm(params, model, model->hidden);
+    }
 }
 
 static CostParams layer_params(const SpecModel *model, int layer)
@@ -186,6 +218,13 @@ static CostParams layer_params(const SpecModel *model, int layer)
     add_norm(&params, model, model->hidden);
     add_attention(&params, model);
     add_norm(&params, model, model->hidden);
+    if (cost_layer_crosses(model, layer)) {
+        add_norm(&params, model, model->hidden);
+        add_attention(&params, model);
+    }
+    if (cost_layer_ends_encoder(model, layer)) {
+        add_final_norm(&params, model);
+    }
     if (cost_layer_has_experts(model, layer)) {
         const SpecMoeRun own = cost_layer_moe(model, layer);
         add_experts(&params, model, &own);
@@ -195,6 +234,21 @@ static CostParams layer_params(const SpecModel *model, int layer)
     return params;
 }
 
+/* What a stack of layers adds to the rows of the table: positions, or each head's biases by distance, and a norm. */
+static void add_positions(CostParams *params, const SpecModel *model)
+{
+    if (model->position == SPEC_POSITION_LEARNED) {
+        params->replicated += (double)model->max_positions * model->hidden;
+        params->matrices += 1;
+    }
+    if (model->position == SPEC_POSITION_RELATIVE) {
+        add_matrix(params, model->position_buckets, model->heads);
+    }
+    if (model->embedding_norm) {
+        add_norm(params, model, model->hidden);
+    }
+}
+
 CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int layer)
 {
     CostParams params = {0};
@@ -202,18 +256,14 @@ CostParams cost_part_params(const SpecModel *model, CostModelPart piece, int lay
     switch (piece) {
     case COST_PART_EMBEDDING:
         add_matrix(&params, model->vocab, h);
-        if (model->position == SPEC_POSITION_LEARNED) {
-            params.replicated += model->max_positions * h;
-            params.matrices += 1;
-        }
-        if (model->embedding_norm) {
-            add_norm(&params, model, h);
+        for (int stack = 0; stack < (model->encoder_layers > 0 ? 2 : 1); stack++) {
+            add_positions(&params, model);
         }
         return params;
     case COST_PART_LAYER:
         return layer_params(model, layer);
     case COST_PART_HEAD:
-        add_norm(&params, model, h);
+        add_final_norm(&params, model);
         if (!model->tied_embeddings) {
             add_matrix(&params, model->vocab, h);
         }

@@ -44,8 +44,15 @@ double cost_v_dim(const SpecModel *model);
 /* True when its attention has a window. */
 bool cost_layer_windowed(const SpecModel *model, int layer);
 
-/* Layers of one kind cost and keep the same: dense, or with experts of one kind; windowed or not. */
-#define COST_LAYER_KINDS (2 * (2 + SPEC_MOE_KINDS))
+/* Of models with an encoder: its layers, its last one, and those of the decoder, which attend to what it returns. */
+bool cost_layer_encodes(const SpecModel *model, int layer);
+bool cost_layer_ends_encoder(const SpecModel *model, int layer);
+bool cost_layer_crosses(const SpecModel *model, int layer);
+
+/* Layers of one kind cost and keep the same: dense, or with experts of one kind; windowed or not; of an encoder, its last one,
+ * or behind it. */
+#define COST_DECODER_KINDS (2 * (2 + SPEC_MOE_KINDS)) /* of models without an encoder */
+#define COST_LAYER_KINDS   (COST_DECODER_KINDS + 3)
 int cost_layer_kind(const SpecModel *model, int layer);
 
 /* Whole model; `active` counts top_k instead of all experts. mtp modules included when mtp_layers > 0. */

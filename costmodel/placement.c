@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "costmodel/fabric.h"
 #include "spec/placement.h"
 
 #define MAX_DIMENSIONS 4
@@ -163,7 +164,7 @@ static bool lies_evenly(const SpecDimension *run, int domain, int step, int coun
     return true;
 }
 
-CostGroup cost_group_part(const Spec *spec, CostRanks ranks, int step, int count)
+static CostGroup lie(const Spec *spec, CostRanks ranks, int step, int count)
 {
     CostGroup group = {.ranks = count, .per_domain = count, .nic_sharers = 1};
     const int domain = spec_domain_gpus(spec);
@@ -189,6 +190,36 @@ CostGroup cost_group_part(const Spec *spec, CostRanks ranks, int step, int count
     group.per_domain = (int)block;
     group.domains = worst.domains;
     group.rails = worst.rails;
+    return group;
+}
+
+static void crowd(const CostCrowding *crowding, CostGroup *group)
+{
+    group->up_crowding = crowding->up;
+    group->out_crowding = crowding->out;
+}
+
+CostGroup cost_group_part(const Spec *spec, CostRanks ranks, int step, int count)
+{
+    CostGroup group = lie(spec, ranks, step, count);
+    struct CostFabric *fabric = spec->cluster.network.fabric;
+    if (fabric != NULL && count > 1) {
+        const CostCrowding crowding =
+            fabric->group(fabric, ranks, step, count, spec->cluster.network.fabric_rank);
+        crowd(&crowding, &group);
+    }
+    return group;
+}
+
+CostGroup cost_pipeline_pair(const Spec *spec, int from, int to)
+{
+    CostGroup group = {
+        .ranks = 2, .per_domain = cost_pipeline_inside(spec, from, to) ? 2 : 1, .nic_sharers = 1};
+    struct CostFabric *fabric = spec->cluster.network.fabric;
+    if (fabric != NULL) {
+        const CostCrowding crowding = fabric->hop(fabric, from, to);
+        crowd(&crowding, &group);
+    }
     return group;
 }
 

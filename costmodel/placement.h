@@ -22,6 +22,9 @@ CostGroup cost_group(const Spec *spec, CostRanks ranks);
 /* `count` members of it, `step` apart in rank order; step x count divides its size. */
 CostGroup cost_group_part(const Spec *spec, CostRanks ranks, int step, int count);
 
+/* Two ranks, of one pipeline rank and of another, one of which sends to the other. */
+CostGroup cost_pipeline_pair(const Spec *spec, int from, int to);
+
 /* Two pipeline ranks lie in one scale-up domain, for every replica. */
 bool cost_pipeline_inside(const Spec *spec, int rank, int other);
 

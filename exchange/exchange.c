@@ -135,6 +135,9 @@ static bool exports_data(const Spec *spec, ExchangeFormat format, GError **error
     const SpecParallel *parallel = &spec->parallel;
     if (spec->model.list.text != NULL)
         return exchange_export_refuse(error, format, "model.layers", "a list", "give a transformer");
+    if (spec->model.encoder_layers > 0)
+        return exchange_export_refuse(error, format, "model.encoder_layers", "an encoder",
+                                      "give a model without one");
     if (parallel->data_scheme != SPEC_DATA_ALLREDUCE)
         return exchange_export_refuse(error, format, "parallel.data_scheme",
                                       spec_word(&spec_words_data_scheme, (int)parallel->data_scheme),

@@ -51,3 +51,38 @@ char *ledger_framework_of_date(const char *framework, const char *date)
     }
     return found;
 }
+
+/* Whether `text` (lower case) has all words of "A + B". */
+static bool has_words(const char *text, const char *entry)
+{
+    g_auto(GStrv) words = g_strsplit(entry, "+", -1);
+    bool all = entry[0] != '\0';
+    for (int i = 0; words[i] != NULL && all; i++) {
+        g_autofree char *word = g_ascii_strdown(g_strstrip(words[i]), -1);
+        all = word[0] != '\0' && strstr(text, word) != NULL;
+    }
+    return all;
+}
+
+char *ledger_framework_of_text(const char *text)
+{
+    g_autofree char *lower = text != NULL ? g_ascii_strdown(text, -1) : NULL;
+    g_autoptr(GPtrArray) names = lower != NULL ? spec_preset_names("frameworks", NULL) : NULL;
+    gsize longest = 0;
+    char *found = NULL;
+    for (guint i = 0; names != NULL && i < names->len; i++) {
+        SpecFramework profile;
+        if (!spec_load_framework(names->pdata[i], &profile, NULL))
+            continue;
+        g_auto(GStrv) entries = g_strsplit(profile.software, ";", -1);
+        for (int k = 0; entries[k] != NULL; k++) {
+            g_strstrip(entries[k]);
+            if (strlen(entries[k]) > longest && has_words(lower, entries[k])) {
+                longest = strlen(entries[k]);
+                g_free(found);
+                found = g_strdup(names->pdata[i]);
+            }
+        }
+    }
+    return found;
+}

@@ -18,4 +18,8 @@ const char *ledger_framework_launched(const char *framework, const char *text);
  * several), which can be older than the row, else `date`. `text` may be NULL; NULL where neither says. Caller frees. */
 char *ledger_software_month(const char *text, const char *date);
 
+/* The profile one of whose `software` entries has all its words in `text` (any case), the longest entry of all; NULL: none
+ * has, or `text` is NULL. The caller frees it. */
+char *ledger_framework_of_text(const char *text);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "ledger/ablation.h"
 #include "ledger/generation.h"
 #include "ledger/validate_stats.h"
 #include "spec/measurement.h"
@@ -15,6 +16,7 @@ typedef struct Replay {
     void *progress_data;
     Ledger *ledger;
     LedgerResiduals *shipped; /* NULL: none */
+    GHashTable *named;        /* framework_text: the profile that it names, or NULL */
     int done, total;
 } Replay;
 
@@ -27,6 +29,7 @@ static void row_free(gpointer data)
     g_free(row->skipped);
     g_free(row->cell);
     g_free(row->note);
+    g_strfreev(row->said);
     g_free(row);
 }
 
@@ -113,6 +116,7 @@ static void compare(const Report *report, LedgerResiduals *residuals, LedgerRow 
     row->predicted_step_s = (double)report->step_ps * 1e-12;
     if (row->measured_step_s > 0) {
         row->error_frac = row->predicted_step_s / row->measured_step_s - 1;
+        row->traits = ledger_traits(report);
         add_residual(residuals, report, row);
     }
     if (row->measured_memory_bytes > 0)
@@ -120,6 +124,16 @@ static void compare(const Report *report, LedgerResiduals *residuals, LedgerRow 
     if (report->interval_coverage > 0 && row->measured_step_s > 0) {
         ledger_set_interval(row, report->interval_low_s, report->interval_high_s);
     }
+}
+
+/* The profile that free text names; borrowed, NULL: none. */
+static const char *named_by(const Replay *replay, const char *text)
+{
+    if (text == NULL)
+        return NULL;
+    if (!g_hash_table_contains(replay->named, text))
+        g_hash_table_insert(replay->named, g_strdup(text), ledger_framework_of_text(text));
+    return g_hash_table_lookup(replay->named, text);
 }
 
 /* The row's overlap is not stated, or the user left it to the software. */
@@ -137,13 +151,17 @@ static bool load(const Replay *replay, const OrrJson *scenario, const char *date
                  Spec *ret_spec, GError **error)
 {
     const OrrJson *execution = orr_json_member(scenario, "execution");
-    const char *named = text_member(execution, "framework"), *text = text_member(execution, "framework_text");
+    const char *stated = text_member(execution, "framework"),
+               *text = text_member(execution, "framework_text");
+    const char *named = named_by(replay, text);
     const char *framework =
-        leaves_overlap(replay, execution) ? ledger_framework_launched(named, text) : named;
+        leaves_overlap(replay, execution) ? ledger_framework_launched(stated, text) : stated;
     g_autofree char *month = ledger_software_month(text, date);
-    g_autofree char *generation =
-        framework != NULL && month != NULL ? ledger_framework_of_date(framework, month) : NULL;
-    if (generation == NULL && framework != named)
+    g_autofree char *generation = named != NULL ? g_strdup(named)
+                                  : framework != NULL && month != NULL
+                                      ? ledger_framework_of_date(framework, month)
+                                      : NULL;
+    if (generation == NULL && framework != stated)
         generation = g_strdup(framework);
     g_autofree char *first = g_strdup_printf("execution.framework=\"%s\"", generation);
     g_autoptr(GPtrArray) sets = g_ptr_array_new();
@@ -210,6 +228,7 @@ static void replay_row(Replay *replay, const OrrJson *node, int index)
     row->source = (int)replay->ledger->sources->len - 1;
     row->residual = -1;
     row->full_confidence = g_strcmp0(text_member(node, "confidence"), "full") == 0;
+    row->said = scenario != NULL ? ledger_row_said(scenario) : NULL;
     take_measured(node, where, row);
     row->memory_kind = row->measured_memory_bytes > 0 ? g_strdup(kind != NULL ? kind : "allocated") : NULL;
     if (scenario == NULL) {
@@ -282,7 +301,8 @@ bool ledger_replay(const char *const *paths, int count, const char *const *sets,
                      .choose = choose,
                      .progress = progress,
                      .progress_data = progress_data,
-                     .ledger = &ledger};
+                     .ledger = &ledger,
+                     .named = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free)};
     bool ok = ledger_residuals_shipped(&replay.shipped, error);
     for (int i = 0; ok && i < count; i++) {
         OrrJsonDoc *doc = orr_json_read_file(paths[i], error);
@@ -301,6 +321,7 @@ bool ledger_replay(const char *const *paths, int count, const char *const *sets,
     }
     g_ptr_array_unref(documents);
     ledger_residuals_free(replay.shipped);
+    g_hash_table_unref(replay.named);
     if (!ok) {
         ledger_clear(&ledger);
         return false;

@@ -9,6 +9,7 @@
 
 #include "ledger/interval.h"
 #include "ledger/memory.h"
+#include "ledger/own.h"
 
 typedef struct LedgerRow {
     char *id;
@@ -28,9 +29,11 @@ typedef struct LedgerRow {
     ReportMemory memory_verdict;      /* with the reserve that `run` would keep */
     double reserve_bytes, seen_bytes; /* LedgerReserve's frac and seen_frac of its GPU */
     bool memory_assumed;
-    char *note;    /* what of the row could not be read, NULL: nothing */
-    char *skipped; /* reason, or NULL */
-    char *cell;    /* rows of one cell are comparable: model shape, accelerator, GPUs, batch, sequence */
+    char *note;          /* what of the row could not be read, NULL: nothing */
+    char *skipped;       /* reason, or NULL */
+    LedgerTraits traits; /* of rows with a time */
+    char **said;         /* what the row's scenario says: "path=value" in order */
+    char *cell; /* rows of one cell are comparable: model shape, accelerator, GPUs, batch, sequence */
 } LedgerRow;
 
 /* Fractions, not percent; NAN where there is nothing to average. */

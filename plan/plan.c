@@ -7,6 +7,8 @@
 #include "costmodel/params.h"
 #include "costmodel/textbook.h"
 #include "ledger/interval.h"
+#include "report/input.h"
+#include "report/jitter.h"
 #include "report/parts.h"
 #include "plan/counts.h"
 #include "search/choose.h"
@@ -29,8 +31,27 @@ typedef struct PlanEntry {
 
 static void point_clear(void *data)
 {
-    g_free(((PlanPoint *)data)->reason);
-    g_free(((PlanPoint *)data)->spec);
+    PlanPoint *point = data;
+    g_free(point->reason);
+    g_free(point->spec);
+    g_free((char *)point->effective.why_not);
+}
+
+double plan_days(const PlanPoint *point)
+{
+    return point->effective.why_not != NULL ? INFINITY
+           : point->effective.told          ? point->effective.days
+                                            : point->days;
+}
+
+/* The report's arena goes before the point does. */
+static ReportEffective keep_effective(const ReportEffective *effective)
+{
+    ReportEffective kept = *effective;
+    kept.faults = g_intern_string(effective->faults);
+    kept.storage = g_intern_string(effective->storage);
+    kept.why_not = g_strdup(effective->why_not);
+    return kept;
 }
 
 void plan_clear(Plan *plan)
@@ -73,6 +94,7 @@ static void fill_point(const Report *report, PlanPoint *point, PlanParts *parts)
     point->gpu_hours = report->gpu_hours;
     point->usd = report->usd;
     point->kwh = report->kwh;
+    point->effective = keep_effective(&report->effective);
     *parts = (PlanParts){.bubble_ps = report->bubble_ps,
                          .step_ps = report->step_ps,
                          .model_flops = cost_flops(spec, NULL, 0).model,
@@ -88,11 +110,13 @@ static bool simulate(const Spec *spread, const PlanOptions *options, OrrArena *a
     const ReportOptions plain = {0};
     const double reserve_bytes = ledger_reserve_bytes(options->residuals, &options->reserve, spread);
     if (!search_choose_reserved(spread, reserve_bytes, spec, error) || !spec_check(spec, "plan", error) ||
-        !report_run(spec, NULL, &plain, arena, report, error))
+        !report_run(spec, NULL, &plain, arena, report, error) || !report_jitter_fill(report, arena, error) ||
+        !report_input_fill(report, error))
         return false;
     ledger_interval_fill(options->residuals, arena, report);
     ledger_memory_fill(options->residuals, &options->reserve, report);
-    return true;
+    return options->assumed == NULL ||
+           campaign_effective_fill(options->assumed, "plan", arena, report, error);
 }
 
 static PlanEntry simulate_count(const Spec *asked, int gpus, const PlanOptions *options)
@@ -122,7 +146,7 @@ static PlanEntry simulate_count(const Spec *asked, int gpus, const PlanOptions *
 static bool keeps(const PlanPoint *point, const PlanOptions *options)
 {
     return point->reason == NULL && point->fits &&
-           (!(options->deadline_s > 0) || point->days * DAY_S <= options->deadline_s) &&
+           (!(options->deadline_s > 0) || plan_days(point) * DAY_S <= options->deadline_s) &&
            (!(options->budget_usd > 0) || point->usd <= options->budget_usd);
 }
 
@@ -143,7 +167,7 @@ static bool better(const PlanPoint *point, const PlanPoint *chosen, const PlanOp
 {
     if (chosen == NULL || point->memory_verdict != chosen->memory_verdict)
         return chosen == NULL || point->memory_verdict > chosen->memory_verdict;
-    return !(options->deadline_s > 0) && point->days < chosen->days;
+    return !(options->deadline_s > 0) && plan_days(point) < plan_days(chosen);
 }
 
 static void choose(const PlanOptions *options, Plan *plan)
@@ -159,7 +183,7 @@ static void choose(const PlanOptions *options, Plan *plan)
         point->efficiency_frac = base > 0 ? point->tokens_per_s_per_gpu / base : 0;
         const PlanPoint *fastest =
             plan->fastest >= 0 ? &g_array_index(plan->points, PlanPoint, (guint)plan->fastest) : NULL;
-        if (point->fits && (fastest == NULL || point->days < fastest->days))
+        if (point->fits && (fastest == NULL || plan_days(point) < plan_days(fastest)))
             plan->fastest = (int)i;
         if (!asked && point->gpus == only)
             plan->chosen = (int)i;

@@ -4,11 +4,12 @@
  * within a range), schedule. The micro-batch shrinks where the share of the batch that a replica gets is no multiple of
  * it. Between the last count that misses and the first that keeps, further counts are tried. Every point is simulated;
  * the textbook estimate stands beside it and its distance is split into named terms.
- * Ignores: failures, restarts, checkpoints, evaluation.
+ * Deadlines and costs go by days with failures, checkpoints and restarts in them where these are asked for.
  */
 #ifndef ORR_PLAN_PLAN_H
 #define ORR_PLAN_PLAN_H
 
+#include "campaign/effective.h"
 #include "ledger/memory.h"
 
 typedef struct PlanPoint {
@@ -23,7 +24,8 @@ typedef struct PlanPoint {
     double short_bytes; /* 0 when it fits */
     double step_s, tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, bubble_frac;
     double days, days_low, days_high; /* low and high 0: no interval */
-    double gpu_hours, usd, kwh;       /* usd 0: no price; kwh 0: no power */
+    double gpu_hours, usd, kwh;       /* usd 0: no price; kwh 0: no power; of effective.days where told */
+    ReportEffective effective;        /* its why_not is the point's own */
     double efficiency_frac;           /* tokens/s a GPU over the most of any point that fits */
 } PlanPoint;
 
@@ -72,6 +74,7 @@ typedef struct PlanOptions {
     LedgerReserveAsk reserve;
     const char *cluster_json; /* of this kind of GPU; NULL: the scenario's own cluster */
     double textbook_flops_per_s, textbook_parameters; /* 0: see PlanTextbook */
+    const CampaignAssumed *assumed;                   /* NULL: no failures, checkpoints and restarts */
     const LedgerResiduals *residuals; /* of measured runs, for the days' interval; may be NULL */
     void (*progress)(int done, int total, void *data); /* may be NULL */
     void *progress_data;
@@ -82,6 +85,9 @@ typedef struct PlanOptions {
  * count, or the only one of options->gpus. Fails when the scenario names no tokens, or a budget no price. */
 bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error);
 void plan_clear(Plan *plan);
+
+/* The days that deadlines are held against: effective ones where they are told; INFINITY where it would not end. */
+double plan_days(const PlanPoint *point);
 
 /* Nearest GPU counts below and above `gpus` that a plan can look at; 0: none. */
 void plan_nearest_counts(const Plan *plan, int gpus, int *ret_below, int *ret_above);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "plan/plan.h"
 #include "report/describe.h"
+#include "report/effective.h"
 #include "report/page.h"
 
 enum { LABEL_COLUMN = 14, MAX_ROWS = 24 };
@@ -23,7 +24,13 @@ static char *campaign_text(const PlanPoint *point)
 {
     char text[ORR_TEXT_SIZE];
     GString *line = g_string_new(NULL);
+    if (point->effective.why_not != NULL)
+        g_string_append(line, "no end: ");
+    else if (point->effective.told)
+        g_string_append_printf(line, "%.1f days, of them ", point->effective.days);
     g_string_append_printf(line, "%.1f days", point->days);
+    if (point->effective.told)
+        g_string_append(line, " of computing");
     if (point->days_high > 0)
         g_string_append_printf(line, " (%.1f to %.1f)", point->days_low, point->days_high);
     g_string_append_printf(line, ", %s GPU-hours", report_page_whole(text, point->gpu_hours));
@@ -80,7 +87,7 @@ static const PlanPoint *fewer_that_fits(const Plan *plan)
 static void append_fewer(GString *line, const PlanPoint *fewer, double deadline_s)
 {
     char gpus[ORR_TEXT_SIZE];
-    const double over_s = fewer->days * DAY_S - deadline_s;
+    const double over_s = plan_days(fewer) * DAY_S - deadline_s;
     report_page_whole(gpus, fewer->gpus);
     if (over_s < 120)
         g_string_append_printf(line, "; %s GPUs miss it by %.0f seconds", gpus, over_s);
@@ -89,7 +96,7 @@ static void append_fewer(GString *line, const PlanPoint *fewer, double deadline_
     else if (over_s < 2 * DAY_S)
         g_string_append_printf(line, "; %s GPUs miss it by %.1f hours", gpus, over_s / 3600);
     else
-        g_string_append_printf(line, "; %s GPUs would take %.1f days", gpus, fewer->days);
+        g_string_append_printf(line, "; %s GPUs would take %.1f days", gpus, plan_days(fewer));
 }
 
 static const PlanPoint *cheapest_that_fits(const Plan *plan)
@@ -150,7 +157,7 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
             g_string_append_printf(line, "; DOES NOT FIT in memory, short by %.1f GiB",
                                    chosen->short_bytes / GIB);
         const PlanPoint *fewer = page->options->deadline_s > 0 ? fewer_that_fits(plan) : NULL;
-        if (fewer != NULL && fewer->days * DAY_S > page->options->deadline_s)
+        if (fewer != NULL && plan_days(fewer) * DAY_S > page->options->deadline_s)
             append_fewer(line, fewer, page->options->deadline_s);
         if (chosen->fits && chosen->memory_verdict == REPORT_MEMORY_EDGE)
             g_string_append_printf(line, "; memory: at the edge");
@@ -165,6 +172,11 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
         append_why_none(plan, line);
     }
     report_page_entry(out, "  Answer", LABEL_COLUMN, line->str);
+    const PlanPoint *told = chosen != NULL ? chosen : fastest;
+    if (told != NULL && (told->effective.told || told->effective.why_not != NULL)) {
+        g_string_append_printf(out, "\nThe days of %s GPUs\n", report_page_whole(gpus, told->gpus));
+        report_effective_text(&told->effective, out);
+    }
 }
 
 /* Whether a long table shows row `index`: evenly spread ones, the answer, the scenario's own count. */
@@ -178,7 +190,7 @@ static bool shown(const Plan *plan, int index)
     return floor(index / stride) > floor((index - 1) / stride) || index == 0;
 }
 
-#define CELLS 13
+#define CELLS 14
 
 /* Configurations that rows share, each once; a row names its own by a letter. */
 typedef struct Configurations {
@@ -236,6 +248,18 @@ static const char *memory_words(const PlanPoint *point, char *text)
     return text;
 }
 
+enum { USD_CELL = 12 };
+
+/* Cells left: without a price there is no column for it. */
+static int drop_unpriced(const Plan *plan, const char *cells[CELLS])
+{
+    if (plan->usd_per_gpu_hour > 0)
+        return CELLS;
+    for (int i = USD_CELL; i + 1 < CELLS; i++)
+        cells[i] = cells[i + 1];
+    return CELLS - 1;
+}
+
 static void write_row(const Plan *plan, int index, const Configurations *list, OrrTable *table)
 {
     char cell[CELLS][ORR_TEXT_SIZE] = {{0}};
@@ -252,16 +276,21 @@ static void write_row(const Plan *plan, int index, const Configurations *list, O
         if (point->efficiency_frac > 0)
             g_snprintf(cell[8], ORR_TEXT_SIZE, "%.0f %%", point->efficiency_frac * 100);
         g_snprintf(cell[9], ORR_TEXT_SIZE, "%.1f", point->days);
-        report_page_whole(cell[10], point->gpu_hours);
+        if (point->effective.told)
+            g_snprintf(cell[10], ORR_TEXT_SIZE, "%.1f", point->effective.days);
+        else if (point->effective.why_not != NULL)
+            g_strlcpy(cell[10], "no end", ORR_TEXT_SIZE);
+        report_page_whole(cell[11], point->gpu_hours);
         if (point->usd > 0)
-            report_page_whole(cell[11], point->usd);
-        memory_words(point, cell[12]);
+            report_page_whole(cell[12], point->usd);
+        memory_words(point, cell[13]);
     }
     const char *cells[CELLS];
+    if (point->reason != NULL)
+        g_strlcpy(cell[13], "cannot", ORR_TEXT_SIZE);
     for (int i = 0; i < CELLS; i++)
         cells[i] = cell[i];
-    if (point->reason != NULL)
-        cells[12] = "cannot";
+    drop_unpriced(plan, cells);
     orr_table_row(table, cells);
 }
 
@@ -277,10 +306,10 @@ static void write_configurations(const Configurations *list, GString *out)
 
 static void write_points(const Plan *plan, GString *out)
 {
-    static const char *const headers[CELLS] = {"",          "GPUs", "layout", "dp",      "micro",
-                                               "batch",     "step", "MFU",    "scaling", "days",
-                                               "GPU-hours", "USD",  "memory"};
-    OrrTable *table = orr_table_new(headers, CELLS);
+    const char *headers[CELLS] = {"",    "GPUs",  "layout", "dp",   "micro",     "batch", "step",
+                                  "MFU", "scale", "days",   "eff.", "GPU-hours", "USD",   "memory"};
+    const int columns = drop_unpriced(plan, headers);
+    OrrTable *table = orr_table_new(headers, columns);
     Configurations list = list_configurations(plan);
     int rows = 0, refused = 0, first_refused = -1;
     for (int i = 0; i < (int)plan->points->len; i++) {
@@ -381,9 +410,9 @@ static void write_plan(const PlanPage *page, const Plan *plan, GString *out)
 
 static void write_side_by_side(const PlanPage *page, GString *out)
 {
-    enum { COLUMNS = 8 };
-    static const char *const headers[COLUMNS] = {"GPU",  "GPUs",      "step", "MFU",
-                                                 "days", "GPU-hours", "USD",  "kWh"};
+    enum { COLUMNS = 9 };
+    static const char *const headers[COLUMNS] = {"GPU",       "GPUs",      "step", "MFU", "days",
+                                                 "effective", "GPU-hours", "USD",  "kWh"};
     g_string_append(out, "\nSide by side\n");
     OrrTable *table = orr_table_new(headers, COLUMNS);
     for (int i = 0; i < page->count; i++) {
@@ -396,17 +425,19 @@ static void write_side_by_side(const PlanPage *page, GString *out)
             step_text(cell[2], point->step_s);
             g_snprintf(cell[3], ORR_TEXT_SIZE, "%.1f %%", point->mfu * 100);
             g_snprintf(cell[4], ORR_TEXT_SIZE, "%.1f", point->days);
-            report_page_whole(cell[5], point->gpu_hours);
+            if (point->effective.told)
+                g_snprintf(cell[5], ORR_TEXT_SIZE, "%.1f", point->effective.days);
+            report_page_whole(cell[6], point->gpu_hours);
             if (point->usd > 0)
-                report_page_whole(cell[6], point->usd);
+                report_page_whole(cell[7], point->usd);
             if (point->kwh > 0)
-                report_page_whole(cell[7], point->kwh);
+                report_page_whole(cell[8], point->kwh);
         }
         g_autofree char *name = plan->cluster[0] != '\0'
                                     ? g_strdup_printf("%s, %s", plan->accelerator, plan->cluster)
                                     : g_strdup(plan->accelerator);
         orr_table_row(table, (const char *[COLUMNS]){name, cell[1], cell[2], cell[3], cell[4], cell[5],
-                                                     cell[6], cell[7]});
+                                                     cell[6], cell[7], cell[8]});
     }
     orr_table_print(table, out, 2);
     orr_table_free(table);
@@ -422,8 +453,14 @@ void plan_write_text(const PlanPage *page, GString *out)
     g_string_append_c(out, '\n');
     report_page_entry(
         out, "  Assumes", LABEL_COLUMN,
-        "no failures, restarts, checkpoints or evaluation: none of them is modelled here, and days are days "
-        "of computing; scaling is tokens/s a GPU over the best row's");
+        page->options->assumed == NULL
+            ? "no failures, restarts or checkpoints (--ideal); days are days of computing; scale is "
+              "tokens/s a "
+              "GPU over the best row's"
+            : "days are days of computing; effective days have failures, checkpoints and restarts in them "
+              "(from "
+              "64 GPUs on, or with faults of the scenario), and deadlines and costs go by them; scale is "
+              "tokens/s a GPU over the best row's");
     g_autofree char *stamp =
         page->source != NULL && page->source->scenario_hash != NULL
             ? g_strdup_printf("orrery " ORRERY_VERSION ", scenario %s", page->source->scenario_hash)

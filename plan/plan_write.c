@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "plan/plan.h"
 #include "report/describe.h"
+#include "report/effective.h"
 #include "report/page.h"
 #include "search/scenario.h"
 
@@ -53,6 +54,7 @@ static void write_json_point(OrrJsonWriter *w, const char *key, const PlanPoint 
         orr_jw_number(w, "bubble_frac", point->bubble_frac);
         orr_jw_number(w, "efficiency_frac", point->efficiency_frac);
         orr_jw_number(w, "days", point->days);
+        report_effective_json(&point->effective, w);
         write_positive(w, "days_low", point->days_low);
         write_positive(w, "days_high", point->days_high);
         orr_jw_number(w, "gpu_hours", point->gpu_hours);
@@ -122,7 +124,10 @@ static bool write_json_row(OrrJsonWriter *w, const PlanPage *page, int index, in
     orr_jw_number(w, "step_s", point->step_s);
     orr_jw_number(w, "mfu", point->mfu);
     orr_jw_number(w, "days", point->days);
-    orr_jw_null(w, "effective_days"); /* failures are not modelled here */
+    if (point->effective.told)
+        orr_jw_number(w, "effective_days", point->effective.days);
+    else
+        orr_jw_null(w, "effective_days");
     orr_jw_number(w, "gpu_hours", point->gpu_hours);
     write_positive(w, "usd", point->usd);
     write_positive(w, "kwh", point->kwh);
@@ -165,8 +170,9 @@ bool plan_write_json(const PlanPage *page, GString *out, GError **error)
     write_positive(w, "deadline_s", page->options->deadline_s);
     write_positive(w, "budget_usd", page->options->budget_usd);
     orr_jw_begin(w, "assumed", '{');
-    orr_jw_text(w, "failures", "none modelled");
-    orr_jw_text(w, "checkpoints", "none modelled");
+    const bool ideal = page->options->assumed == NULL;
+    orr_jw_text(w, "failures", ideal ? "none" : CAMPAIGN_ASSUMED_FAULTS);
+    orr_jw_text(w, "checkpoints", ideal ? "none" : CAMPAIGN_ASSUMED_STORAGE);
     orr_jw_text(w, "days", "of computing");
     orr_jw_end(w, '}');
     if (!write_json_rows(w, page, error))
@@ -182,7 +188,7 @@ bool plan_write_json(const PlanPage *page, GString *out, GError **error)
 
 /* --- CSV: a row a point --- */
 
-#define CSV_COLUMNS 29
+#define CSV_COLUMNS 30
 
 static void add_number(GPtrArray *cells, double value, bool known)
 {
@@ -224,6 +230,7 @@ static void write_csv_point(const Plan *plan, int index, OrrTable *table)
     add_number(cells, point->global_batch, known);
     g_ptr_array_add(cells, g_strdup(known ? report_memory_word(point->memory_verdict) : ""));
     g_ptr_array_add(cells, known ? report_configuration(point->spec) : g_strdup(""));
+    add_number(cells, point->effective.days, point->effective.told);
     g_assert(cells->len == CSV_COLUMNS);
     orr_table_row(table, (const char *const *)cells->pdata);
 }
@@ -258,7 +265,8 @@ void plan_write_csv(const PlanPage *page, GString *out)
                                                      "reason",
                                                      "global_batch",
                                                      "memory_verdict",
-                                                     "configuration"};
+                                                     "configuration",
+                                                     "effective_days"};
     OrrTable *table = orr_table_new(headers, CSV_COLUMNS);
     for (int i = 0; i < page->count; i++)
         for (int point = 0; point < (int)page->plans[i].points->len; point++)

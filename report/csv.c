@@ -86,6 +86,7 @@ static void add_report(CsvRow *row, const Report *report)
     add_positive(row, "training.gpu_hours", report->gpu_hours);
     add_positive(row, "training.usd", report->usd);
     add_positive(row, "training.kwh", report->kwh);
+    add_positive(row, "training.effective_days", report->effective.days);
 }
 
 void report_write_csv(const Report *report, bool header, GString *out)

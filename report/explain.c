@@ -259,6 +259,22 @@ static void try_experts(Trial *trial)
     }
 }
 
+/* With nothing off the GPU, schemes that the software has and the node has tiers for. */
+static void try_offloads(Trial *trial)
+{
+    const Spec *was = trial->report->spec;
+    for (int scheme = 0; scheme < SPEC_OFFLOAD_SCHEME_COUNT; scheme++) {
+        if (spec_offloads_states(&was->offload) || was->offload.activation_layers > 0 || scheme == 0)
+            continue;
+        begin(trial);
+        trial->spec->offload =
+            spec_offload_with(&was->offload, (SpecOffloadScheme)scheme, -1, was->model.layers);
+        if (spec_offload_available(trial->spec))
+            try_set(trial,
+                    g_strdup_printf("offload={\"scheme\":\"%s\"}", spec_word(&spec_words_offload, scheme)));
+    }
+}
+
 static int compare_changes(gconstpointer a, gconstpointer b)
 {
     const ExplainChange *x = a, *y = b;
@@ -349,6 +365,7 @@ Explanation report_explain(const Report *report)
     try_schedules(&trial);
     try_execution(&trial);
     try_experts(&trial);
+    try_offloads(&trial);
     g_array_sort(explanation.changes, compare_changes);
     report_visit_kernels(report, visit, &sum);
     to_shares(explanation.kernels);

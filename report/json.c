@@ -1,8 +1,12 @@
 /* report/json.c - a report as JSON; docs/REPORT.md has the meaning of every key. */
 #include <string.h>
 
+#include "report/effective.h"
+#include "report/input.h"
+#include "report/jitter.h"
 #include "report/offload.h"
 #include "report/parts.h"
+#include "report/network.h"
 #include "report/servers.h"
 #include "spec/notes.h"
 
@@ -49,6 +53,19 @@ static void write_interval(OrrJsonWriter *w, const Report *report)
     for (int i = 0; i < report->outside_count; i++)
         orr_jw_text(w, NULL, report->outside[i]);
     orr_jw_end(w, ']');
+    orr_jw_end(w, '}');
+}
+
+static void write_own(OrrJsonWriter *w, const ReportOwn *own)
+{
+    if (own->runs == 0)
+        return;
+    orr_jw_begin(w, "own_runs", '{');
+    orr_jw_int(w, "runs", own->runs);
+    orr_jw_number(w, "factor", own->factor);
+    orr_jw_number(w, "step_s", own->step_s);
+    orr_jw_number(w, "low_s", own->low_s);
+    orr_jw_number(w, "high_s", own->high_s);
     orr_jw_end(w, '}');
 }
 
@@ -130,6 +147,7 @@ static void write_training(OrrJsonWriter *w, const Report *report)
 {
     orr_jw_begin(w, "training", '{');
     write_campaign(w, report);
+    report_effective_json(&report->effective, w);
     orr_jw_end(w, '}');
 }
 
@@ -178,10 +196,14 @@ void report_write_json(const Report *report, GString *out)
     write_mfu_by_convention(w, &report->by_convention);
     orr_jw_number(w, "bubble_frac", report->bubble_frac);
     write_interval(w, report);
+    write_own(w, &report->own);
     write_time(w, report);
     write_memory(w, report);
     write_balance(w, report);
+    report_input_json(report, w);
+    report_jitter_json(report, w);
     write_training(w, report);
+    report_network_json(report, w);
     report_servers_json(report, w);
     write_campaign(w, report);
     write_chosen(w, report->chosen);

@@ -72,6 +72,10 @@ static const char *layer_name(const SpecModel *model, int layer)
 {
     static const char *const names[2][2] = {{"layer", "windowed layer"},
                                             {"expert layer", "windowed expert layer"}};
+    if (model->encoder_layers > 0)
+        return cost_layer_crosses(model, layer)        ? "decoder layer"
+               : cost_layer_ends_encoder(model, layer) ? "last encoder layer"
+                                                       : "encoder layer";
     const char *name = names[cost_layer_has_experts(model, layer)][cost_layer_windowed(model, layer)];
     const bool differ = model->moe.run_count > 0 || model->moe.late_layers > 0;
     if (!differ || !cost_layer_has_experts(model, layer))

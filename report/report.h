@@ -10,6 +10,7 @@
 #include "sim/engine.h"
 #include "sim/plan.h"
 #include "spec/load.h"
+#include "traffic/traffic.h"
 
 typedef struct ReportStage { /* one pipeline rank */
     int stage;
@@ -33,6 +34,60 @@ typedef struct ReportOffload {
     int window_layers, direct_layers;
 } ReportOffload;
 
+/* The prediction as the user's own measured runs correct it: ledger/own.h. */
+typedef struct ReportOwn {
+    int runs; /* 0: none were given */
+    double factor, step_s, low_s, high_s;
+} ReportOwn;
+
+/* Where the days of the whole run go, once what fails in it is in them. Keys and labels: report/effective.h. */
+typedef enum {
+    REPORT_LIFE_COMPUTE,    /* the days that steps take */
+    REPORT_LIFE_SLOW,       /* what slow GPUs and links make of them beyond that */
+    REPORT_LIFE_INPUT,      /* steps wait for it */
+    REPORT_LIFE_EVALUATION, /* passes that only evaluate */
+    REPORT_LIFE_SKIPPED,    /* steps that train nothing */
+    REPORT_LIFE_CHECKPOINT, /* training stops for them */
+    REPORT_LIFE_FAILURES,   /* work done again */
+    REPORT_LIFE_RESTARTS,   /* until the run goes on */
+    REPORT_LIFE_LOADING,    /* of them: reading checkpoints back */
+    REPORT_LIFE_WAITING,    /* for a spare node */
+    REPORT_LIFE_DEGRADED,   /* what steps on fewer nodes take longer */
+    REPORT_LIFE_COUNT
+} ReportLife;
+
+typedef struct ReportEffective {
+    bool told;                           /* else nothing below is known */
+    double days, goodput;                /* goodput: days of computing over all days */
+    double part_days[REPORT_LIFE_COUNT]; /* add up to days */
+    double interruptions;
+    bool faults_assumed, storage_assumed; /* the scenario does not say them */
+    const char *faults, *storage;         /* names; "" where the scenario says rates without a name */
+    const char *why_not; /* assumed faults under which the run would not end; NULL: told, or not asked */
+} ReportEffective;
+
+/* The step where GPUs and links are not all alike, filled by report/jitter.h. Gains are of tokens/s; NAN: not known. */
+typedef struct ReportJitter {
+    bool told;
+    int steps; /* simulated */
+    double mean_s;
+    int64_t p50_ps, p99_ps, worst_ps, simulated_ranks;
+    int slowest_gpu, slowest_node, slowest_pipeline_rank, slowest_data_rank;
+    double slowest_frac; /* of its speed that the slowest GPU lacks for good */
+    double evict_gain_frac, backup_gain_frac, async_gain_frac;
+} ReportJitter;
+
+/* A step's input, filled by report/input.h. */
+typedef struct ReportInput {
+    bool told, binds, cached;
+    int readers;                    /* nodes that read */
+    double bytes_per_s;             /* that steps need */
+    double tokens_per_s;            /* that reach the GPUs at most ... */
+    const char *stage;              /* ... because of this */
+    double fetch_s, wait_s;         /* a step's input, and what a step waits for it */
+    double eval_frac, skipped_frac; /* evaluation over training time; steps that train nothing */
+} ReportInput;
+
 typedef struct Report {
     const Spec *spec;         /* borrowed */
     const SpecSource *source; /* borrowed; may be NULL */
@@ -49,6 +104,7 @@ typedef struct Report {
     double interval_widening;                                  /* 1, or how many times wider: never seen */
     const char *interval_class;                                /* the comparable runs: "dense" ... */
     int interval_runs;                                         /* how many of them were published */
+    ReportOwn own;
     const char *const *outside; /* in what the run lies outside all published ones; text for people */
     int outside_count;
     int64_t part_ps[SIM_PART_COUNT]; /* of the critical rank; with bubble_ps they add up to step_ps */
@@ -69,18 +125,25 @@ typedef struct Report {
     double *context_work; /* of each context rank over the mean, in one causal sequence */
     int context_ranks;
     double context_busiest,
-        expert_busiest;               /* most work over the mean; rows of the busiest expert rank over it */
-    double dropped_frac;              /* of routed rows, that find their expert full */
-    double days, gpu_hours, usd, kwh; /* 0 when tokens (or prices) are not given */
+        expert_busiest;  /* most work over the mean; rows of the busiest expert rank over it */
+    double dropped_frac; /* of routed rows, that find their expert full */
+    double days, gpu_hours, usd,
+        kwh; /* 0 when tokens (or prices) are not given; the last three of effective.days
+                                       * where they are told */
+    ReportEffective effective;
+    ReportJitter jitter;
+    ReportInput input;
     const GPtrArray
-        *chosen;        /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
-    SimPlan plan;       /* in the run's arena */
-    SimProgram program; /* likewise: traces and checks read them */
+        *chosen; /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
+    TrafficSummary network; /* on: cluster.network.fidelity is flow */
+    SimPlan plan;           /* in the run's arena */
+    SimProgram program;     /* likewise: traces and checks read them */
     SimResult result;
 } Report;
 
 typedef struct ReportOptions {
     bool unfold, check;
+    bool analytic;   /* whatever cluster.network.fidelity says: what a search proves its answer about */
     unsigned record; /* SimRecord, in addition to what the report itself needs */
 } ReportOptions;
 

@@ -164,13 +164,31 @@ static bool possible(const Report *report, GError **error)
 }
 
 /* That a level does not fit is a result: the check of capacities is for those that do. */
-static bool check(const Report *report, GError **error)
+static bool check(const Report *report, OrrArena *arena, GError **error)
 {
     SimProgram program = report->program;
     if (report->offload.on && !(report->offload.host_fits && report->offload.nvme_fits)) {
-        program.tier_count = 0;
+        SimTier *tiers = ORR_ARENA_NEW(arena, SimTier, program.tier_count);
+        for (int i = 0; i < program.tier_count; i++) {
+            tiers[i] = program.tiers[i];
+            tiers[i].capacity_bytes = 0;
+        }
+        program.tiers = tiers;
     }
     return sim_run_check(&program, &report->result, error);
+}
+
+static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena *arena, Report *report,
+                         GError **error)
+{
+    const Spec *spec = report->spec;
+    if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW && !options->analytic)
+        return traffic_step(spec, options->unfold, options->check, record, arena, &report->plan,
+                            &report->program, &report->result, &report->network, error);
+    return sim_step_plan(spec, arena, &report->plan, error) &&
+           sim_step_fits_clock(spec, &report->plan, error) &&
+           sim_program_build(&report->plan, options->unfold, arena, &report->program, error) &&
+           simulate(spec, record, arena, report, error);
 }
 
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
@@ -180,15 +198,12 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     const unsigned record = options->record | (options->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u);
     if (!affordable(spec, error))
         return false;
-    if (!sim_step_plan(spec, arena, &report.plan, error) || !sim_step_fits_clock(spec, &report.plan, error) ||
-        !sim_program_build(&report.plan, options->unfold, arena, &report.program, error) ||
-        !simulate(spec, record, arena, &report, error)) {
+    if (!plan_and_run(options, record, arena, &report, error))
         return false;
-    }
     fill_time(&report);
     fill_memory(&report.plan, arena, &report);
     report_offload_fill(&report.plan, &report);
-    if (options->check && !check(&report, error)) {
+    if (options->check && !report.network.on && !check(&report, arena, error)) {
         return false;
     }
     fill_rates(arena, &report);

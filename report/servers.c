@@ -2,6 +2,8 @@
 #include "report/servers.h"
 
 #include "base/text.h"
+#include "costmodel/collective.h"
+#include "costmodel/placement.h"
 #include "report/page.h"
 
 enum { LABEL_COLUMN = 14 };
@@ -79,8 +81,42 @@ static void write_compression(const Report *report, GString *out)
     write_break_even(report, out);
 }
 
+/* What one rank holds of the weights, to its replicas. */
+static double broadcast_bytes(const Report *report)
+{
+    const Spec *spec = report->spec;
+    const bool sends = spec->execution.framework.data_parallel.initial_broadcast &&
+                       spec->parallel.data_scheme == SPEC_DATA_ALLREDUCE && spec->parallel.data > 1;
+    double most = 0;
+    for (int i = 0; sends && i < report->stage_count; i++)
+        most = MAX(most, report->stages[i].weights_bytes);
+    return most;
+}
+
+static double broadcast_s(const Report *report, double bytes)
+{
+    const CostCollective all = {
+        .op = COST_BROADCAST, .bytes = bytes, .group = cost_group(report->spec, COST_RANKS_REPLICAS)};
+    return cost_collective_s(&report->spec->cluster, &all);
+}
+
+static void write_broadcast(const Report *report, GString *out)
+{
+    char size[ORR_TEXT_SIZE], seconds[ORR_TEXT_SIZE];
+    const double bytes = broadcast_bytes(report);
+    if (bytes <= 0)
+        return;
+    g_autofree char *line =
+        g_strdup_printf("%s of weights from rank 0 to all %d replicas before the first step: %s, once",
+                        orr_text_si(size, bytes, "B"), report->spec->parallel.data,
+                        orr_text_seconds(seconds, broadcast_s(report, bytes)));
+    g_string_append(out, "\nData parallelism\n");
+    report_page_entry(out, "  Broadcast", LABEL_COLUMN, line);
+}
+
 void report_servers_text(const Report *report, GString *out)
 {
+    write_broadcast(report, out);
     if (report->plan.servers != NULL) {
         write_split(report, out);
         if (report->spec->parallel.servers.mode != SPEC_SERVERS_SYNC)
@@ -133,6 +169,13 @@ static void json_compression(const SimCompression *compression, OrrJsonWriter *w
 
 void report_servers_json(const Report *report, OrrJsonWriter *w)
 {
+    const double bytes = broadcast_bytes(report);
+    if (bytes > 0) {
+        orr_jw_begin(w, "initial_broadcast", '{');
+        orr_jw_number(w, "bytes", bytes);
+        orr_jw_number(w, "seconds", broadcast_s(report, bytes));
+        orr_jw_end(w, '}');
+    }
     if (report->plan.servers != NULL)
         json_servers(report->plan.servers, w);
     if (report->plan.compression != NULL)

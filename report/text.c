@@ -3,9 +3,13 @@
 
 #include "base/text.h"
 #include "costmodel/ops.h"
+#include "report/effective.h"
+#include "report/input.h"
+#include "report/jitter.h"
 #include "report/offload.h"
 #include "report/page.h"
 #include "report/parts.h"
+#include "report/network.h"
 #include "report/servers.h"
 #include "report/text_memory.h"
 #include "spec/notes.h"
@@ -53,6 +57,19 @@ static char *batch_line(const Spec *spec)
     char sequences[ORR_TEXT_SIZE], length[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE];
     const SpecTraining *training = &spec->training;
     const double step_tokens = (double)training->global_batch * training->sequence_length;
+    if (spec->model.list.text != NULL)
+        return g_strdup_printf("%s samples; %d at once, %d times a step",
+                               report_page_whole(sequences, training->global_batch), training->micro_batch,
+                               spec_microbatches(spec));
+    if (spec->model.encoder_layers > 0) {
+        char encoder[ORR_TEXT_SIZE];
+        return g_strdup_printf(
+            "%s sequences of %s tokens behind %s of the encoder; micro-batch %d, %d per pipeline",
+            report_page_whole(sequences, training->global_batch),
+            report_page_whole(length, training->sequence_length),
+            report_page_whole(encoder, training->encoder_sequence_length), training->micro_batch,
+            spec_microbatches(spec));
+    }
     return g_strdup_printf("%s sequences of %s tokens (%s tokens); micro-batch %d, %d per pipeline",
                            report_page_whole(sequences, training->global_batch),
                            report_page_whole(length, training->sequence_length),
@@ -110,7 +127,11 @@ static void write_scenario(const Report *report, GString *out)
     if (report->active_parameters < report->parameters)
         g_string_append_printf(model, " (%s active a token)",
                                orr_text_count(active, report->active_parameters));
-    g_string_append_printf(model, ", %d layers", spec->model.layers);
+    if (spec->model.encoder_layers > 0)
+        g_string_append_printf(model, ", %d encoder and %d decoder layers", spec->model.encoder_layers,
+                               spec->model.layers - spec->model.encoder_layers);
+    else
+        g_string_append_printf(model, ", %d layers", spec->model.layers);
     report_page_entry(out, "  Model", LABEL_COLUMN, model->str);
 
     const SpecCluster *cluster = &spec->cluster;
@@ -134,6 +155,19 @@ static void write_scenario(const Report *report, GString *out)
 
 /* --- the answer --- */
 
+static void write_own(const Report *report, GString *out)
+{
+    const ReportOwn *own = &report->own;
+    char step[ORR_TEXT_SIZE], low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
+    if (own->runs == 0)
+        return;
+    g_autofree char *line = g_strdup_printf(
+        "%s, %s .. %s: what %d run%s of your own make of it (x %.3f)", orr_text_seconds(step, own->step_s),
+        orr_text_seconds(low, own->low_s), orr_text_seconds(high, own->high_s), own->runs,
+        own->runs == 1 ? "" : "s", own->factor);
+    report_page_entry(out, "  Corrected", LABEL_COLUMN, line);
+}
+
 static void write_interval(const Report *report, GString *out)
 {
     if (!(report->interval_coverage > 0.0))
@@ -145,12 +179,19 @@ static void write_interval(const Report *report, GString *out)
         orr_text_seconds(low, report->interval_low_s), orr_text_seconds(high, report->interval_high_s),
         report->interval_coverage * 100.0, report->interval_runs, widened ? "; doubled, see Outside" : "");
     report_page_entry(out, "  Interval", LABEL_COLUMN, interval);
+    write_own(report, out);
     if (report->outside_count == 0)
         return;
     g_autoptr(GString) outside = g_string_new("the published runs: ");
     for (int i = 0; i < report->outside_count; i++)
         g_string_append_printf(outside, "%s%s", i > 0 ? "; " : "", report->outside[i]);
     report_page_entry(out, "  Outside", LABEL_COLUMN, outside->str);
+}
+
+/* What a list of layers is given one of. */
+static const char *counted(const Report *report)
+{
+    return report->spec->model.list.text != NULL ? "samples" : "tokens";
 }
 
 static void write_headline(const Report *report, GString *out)
@@ -160,10 +201,10 @@ static void write_headline(const Report *report, GString *out)
     const double occupied_bytes =
         report->reserved_bytes <= report->capacity_bytes ? report->reserved_bytes : report->needed_bytes;
     g_autoptr(GString) line = g_string_new(NULL);
-    g_string_printf(line, "STEP %s    MFU %.1f %%    %s tokens/s    %s (%.1f of %.1f GiB)",
+    g_string_printf(line, "STEP %s    MFU %.1f %%    %s %s/s    %s (%.1f of %.1f GiB)",
                     orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100.0,
-                    report_page_whole(tokens, report->tokens_per_s), verdicts[report->memory_verdict],
-                    occupied_bytes / GIB, report->capacity_bytes / GIB);
+                    report_page_whole(tokens, report->tokens_per_s), counted(report),
+                    verdicts[report->memory_verdict], occupied_bytes / GIB, report->capacity_bytes / GIB);
     const glong width = g_utf8_strlen(line->str, -1) + 4;
     g_string_append(out, "\n  \u250c");
     for (glong i = 0; i < width; i++)
@@ -173,12 +214,12 @@ static void write_headline(const Report *report, GString *out)
         g_string_append(out, "\u2500");
     g_string_append(out, "\u2518\n\n");
 
-    g_autofree char *speed = g_strdup_printf("%s tokens/s, %s of model FLOPs; MFU %.1f %%, HFU %.1f %%",
-                                             report->tokens_per_s_per_gpu < 100.0
-                                                 ? orr_text_si(tokens, report->tokens_per_s_per_gpu, "")
-                                                 : report_page_whole(tokens, report->tokens_per_s_per_gpu),
-                                             orr_text_si(rate, report->model_flops_per_s_per_gpu, "FLOP/s"),
-                                             report->mfu * 100.0, report->hfu * 100.0);
+    g_autofree char *speed = g_strdup_printf(
+        "%s %s/s, %s of model FLOPs; MFU %.1f %%, HFU %.1f %%",
+        report->tokens_per_s_per_gpu < 100.0 ? orr_text_si(tokens, report->tokens_per_s_per_gpu, "")
+                                             : report_page_whole(tokens, report->tokens_per_s_per_gpu),
+        counted(report), orr_text_si(rate, report->model_flops_per_s_per_gpu, "FLOP/s"), report->mfu * 100.0,
+        report->hfu * 100.0);
     report_page_entry(out, "  Per GPU", LABEL_COLUMN, speed);
     write_interval(report, out);
 }
@@ -242,7 +283,8 @@ static void write_training(const Report *report, GString *out)
         return;
     char text[ORR_TEXT_SIZE];
     g_autoptr(GString) line = g_string_new(NULL);
-    g_string_append(line, orr_text_seconds(text, report->days * 86400.0));
+    const double days = report->effective.told ? report->effective.days : report->days;
+    g_string_append(line, orr_text_seconds(text, days * 86400.0));
     g_string_append_printf(line, ", %s GPU-hours", report_page_whole(text, report->gpu_hours));
     if (report->kwh > 0.0)
         g_string_append_printf(line, ", %s kWh", report_page_whole(text, report->kwh));
@@ -251,6 +293,7 @@ static void write_training(const Report *report, GString *out)
     g_string_append_printf(line, " for %s tokens", orr_text_count(text, report->spec->training.tokens));
     g_string_append_c(out, '\n');
     report_page_entry(out, "Whole run", LABEL_COLUMN, line->str);
+    report_effective_text(&report->effective, out);
 }
 
 static void write_conventions(const Report *report, GString *out)
@@ -352,6 +395,9 @@ void report_write_text(const Report *report, GString *out)
     write_notes(report, out);
     write_headline(report, out);
     write_time(report, out);
+    report_input_text(report, out);
+    report_jitter_text(report, out);
+    report_network_text(report, out);
     report_servers_text(report, out);
     report_text_memory(report, out);
     report_text_offload(report, out);

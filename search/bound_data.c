@@ -197,10 +197,22 @@ static double workspace_bytes(const SearchWorker *worker, int rank)
            (layers > 0 ? (double)costs->layer_workspace_bytes : 0);
 }
 
+/* States off the GPU: what stays for certain is the workspace, and weights that no scheme moves. */
+static void fill_offloaded_states(const SearchWorker *worker, int rank, const CostStates *states,
+                                  SearchDataCosts *data)
+{
+    const bool weights = worker->spec.offload.weights.tier == SPEC_TIER_GPU;
+    data->static_bytes = (weights ? states->weights_bytes : 0) + workspace_bytes(worker, rank) - 4;
+}
+
 static void fill_states(const SearchWorker *worker, int rank, SearchDataCosts *data)
 {
     const Params params = rank_params(worker, rank);
     const CostStates states = cost_states(&worker->spec, params.dense, params.expert);
+    if (spec_offloads_states(&worker->spec.offload)) {
+        fill_offloaded_states(worker, rank, &states, data);
+        return;
+    }
     data->static_bytes = states.weights_bytes + states.gradients_bytes + states.optimizer_bytes - 4 +
                          workspace_bytes(worker, rank) - 1;
     data->whole_bytes =
@@ -268,7 +280,7 @@ void search_worker_data(SearchWorker *worker, const SearchPolicy *policy, Search
         const int same = same_sample(worker, i);
         if (same < i)
             ret_data[i] = ret_data[same];
-        else
+        else if (!spec_offloads_states(&worker->spec.offload)) /* then passes alone bound the step */
             fill_times(worker, worker->sample[i], &ret_data[i]);
     }
 }
@@ -278,7 +290,7 @@ double search_replay_bytes(SearchWorker *worker, const SearchPolicy *policy)
     double most = 0;
     search_apply_policy(worker->group, policy, &worker->spec);
     for (int r = 0; r < worker->ranks; r++) {
-        SearchDataCosts data;
+        SearchDataCosts data = {0};
         fill_states(worker, r, &data);
         most = fmax(most, data.static_bytes + worker->rank_live_bytes[r]);
     }

@@ -22,7 +22,8 @@ bool search_has_auto(const Spec *spec)
                           parallel->zero,
                           parallel->zero_group_gpus,
                           (int)spec->execution.attention,
-                          spec->offload.activation_layers};
+                          spec->offload.activation_layers,
+                          (int)spec->offload.scheme};
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
         if (fields[i] == SPEC_AUTO)
             return true;

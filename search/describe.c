@@ -75,6 +75,11 @@ char *search_describe(const SearchResult *result, SearchId id)
     g_string_append_printf(out, " recompute %s", recompute);
     if (result->space->spec->offload.activation_layers == SPEC_AUTO && spec->offload.activation_layers > 0)
         g_string_append_printf(out, " offload %d", spec->offload.activation_layers);
+    if ((int)result->space->spec->offload.scheme == SPEC_AUTO && spec_offloads_states(&spec->offload)) {
+        g_string_append_printf(out, " %s", spec_word(&spec_words_offload, (int)spec->offload.scheme));
+        if (spec->offload.ratio < 1)
+            g_string_append_printf(out, " %g", spec->offload.ratio);
+    }
     if ((int)result->space->spec->execution.attention == SPEC_AUTO)
         g_string_append_printf(out, " %s", spec_word(&spec_words_attention, (int)spec->execution.attention));
     if (parallel->embedding_as_layer || parallel->loss_as_layer)

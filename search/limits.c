@@ -112,9 +112,18 @@ void search_limits_judge(const Spec *spec, double capacity_bytes, double needed_
     run->short_bytes = run->fits ? 0 : MAX(short_bytes, host_short);
 }
 
+void search_limits_tiers(double short_bytes, SearchRun *run)
+{
+    run->short_of_tier = short_bytes > run->short_bytes;
+    run->short_bytes = MAX(run->short_bytes, short_bytes);
+    run->fits = run->fits && short_bytes <= 0;
+}
+
 const char *search_limits_short_of(const Spec *spec, const SearchRun *run)
 {
     const char *field = NULL;
+    if (run->short_of_tier)
+        return "cluster.host (dram_bytes or nvme_bytes)";
     if (run->short_of_host)
         return "search.max_host_bytes_per_node";
     search_limits_capacity_bytes(spec, &field);
@@ -176,7 +185,7 @@ bool search_limits_affordable(const Spec *spec, GError **error)
                spec->training.global_batch, least);
 }
 
-/* Orders from a file replay one shape of pipeline and have no bounds, nor have states off the GPU. */
+/* Orders from a file replay one shape of pipeline and have no bounds. */
 bool search_supports(const Spec *spec, GError **error)
 {
     if (spec->parallel.schedule == SPEC_SCHEDULE_FILE)
@@ -188,11 +197,5 @@ bool search_supports(const Spec *spec, GError **error)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "%s: can be run but not searched; give values instead of \"auto\"",
                         spec->model.list.text != NULL ? "model.layers: a list" : "parallel.data_scheme");
-    if (spec_offloads_states(&spec->offload))
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "offload.scheme: \"%s\" can be run but not searched, whose bounds count states on the GPU; give "
-            "values instead of \"auto\", or sweep them",
-            spec_word(&spec_words_offload, (int)spec->offload.scheme));
     return true;
 }

@@ -96,6 +96,7 @@ static void take_plan(Probe *probe, const SimPlan *plan)
                 segment.forward.part_ps[SIM_PART_OTHER] -=
                     costs->overhead_ps + plan->stages[stage].forward_check_ps;
                 segment.backward_input.part_ps[SIM_PART_OTHER] -= costs->overhead_ps;
+                segment.activation_bytes -= plan->stages[stage].passed_bytes;
             }
             if (i == plan->stages[stage].segment_count - 1)
                 segment.backward_input.part_ps[SIM_PART_OTHER] -= plan->stages[stage].backward_check_ps;
@@ -199,6 +200,9 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     else
         own_degrees(group, ret_spec);
     ret_spec->training.global_batch = group->micro_batch * parallel->data * many;
+    /* passes of states on the GPU: no scheme makes them shorter */
+    ret_spec->offload =
+        spec_offload_with(&space->spec->offload, SPEC_OFFLOAD_NONE, -1, ret_spec->model.layers);
     ret_spec->offload.activation_layers = 0; /* what leaves is search_activations()'s affair */
     ret_spec->execution.framework.pipeline.balances_head = false;
     ret_spec->execution.framework.data_parallel.bucket_bytes = 0; /* data parallelism is counted elsewhere */

@@ -311,7 +311,8 @@ bool search_worker_replay(SearchWorker *worker, const SpecRecompute *recompute, 
     Run run = {.worker = worker,
                .replay = worker->replay,
                .blocking = blocking,
-               .pairs = search_has_pairs(worker) && !sharded && worker->spec.offload.activation_layers == 0,
+               .pairs = search_has_pairs(worker) && !sharded && worker->spec.offload.activation_layers == 0 &&
+                        !spec_offloads_states(&worker->spec.offload),
                .microbatches = worker->group->microbatches};
     start(&run, recompute);
     count_work(&run);

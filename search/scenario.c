@@ -88,6 +88,19 @@ static void set_overlap(Edit *edit, unsigned asked, unsigned chosen)
     set(edit, "execution.overlap=[%s]", list->str);
 }
 
+/* Of "auto" as a word the object; whose other members stay where there is one. */
+static void set_offload(Edit *edit, const SpecOffload *asked, const SpecOffload *chosen)
+{
+    const char *scheme = spec_word(&spec_words_offload, (int)chosen->scheme);
+    const OrrJson *own = orr_json_member(orr_json_root(edit->doc), "offload");
+    if (own != NULL && orr_json_type(own) == ORR_JSON_OBJECT)
+        set(edit, "offload.scheme=\"%s\"", scheme);
+    else
+        set(edit, "offload={\"scheme\":\"%s\"}", scheme);
+    if (spec_offloads_states(chosen) && asked->ratio < 0)
+        set(edit, "offload.ratio=%g", chosen->ratio);
+}
+
 static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
 {
     const SpecParallel *was = &asked->parallel, *is = &chosen->parallel;
@@ -108,6 +121,8 @@ static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
              (int)chosen->execution.attention);
     set_word(edit, "training.precision", &spec_words_precision, (int)asked->training.precision,
              (int)chosen->training.precision);
+    if (asked->offload.scheme != chosen->offload.scheme)
+        set_offload(edit, &asked->offload, &chosen->offload);
     if (strcmp(was->order, is->order) != 0)
         set(edit, "parallel.order=\"%s\"", is->order);
     set_recompute(edit, &asked->training.recompute, &chosen->training.recompute);

@@ -16,6 +16,7 @@
 typedef struct SearchRun {
     SearchId id;
     bool skipped;             /* the time was over */
+    bool short_of_tier;       /* the node's own memory or disks lack more than the GPU's */
     bool fits, short_of_host; /* the host's memory is further beyond its limit than the GPU's */
     int64_t step_ps;
     double short_bytes, peak_bytes, reserved_bytes;

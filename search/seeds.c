@@ -23,6 +23,7 @@ enum {
     DISPATCHER,
     ORDER,
     OFFLOADED,
+    SCHEME,
     OVERLAP,
     CHOICES
 };
@@ -45,6 +46,7 @@ static Choices choices_of(const SearchGroup *group)
                       [DISPATCHER] = group->dispatcher,
                       [ORDER] = group->order,
                       [OFFLOADED] = group->offloaded,
+                      [SCHEME] = group->scheme,
                       [OVERLAP] = (int)group->overlap}};
 }
 
@@ -122,6 +124,7 @@ static bool is_plainer(const SearchGroup *a, const SearchGroup *b)
 {
     const int order[][2] = {{a->context, b->context},
                             {a->offloaded, b->offloaded},
+                            {a->scheme, b->scheme},
                             {a->order, b->order},
                             {a->precision, b->precision},
                             {a->micro_batch, b->micro_batch},

@@ -76,6 +76,16 @@ static bool sequence_allows(const Spec *spec, const SearchGroup *group)
     return group->sequence_parallel != 1 || group->tensor == 1 || (sequence / context) % group->tensor == 0;
 }
 
+/* Some policy goes with the scheme. */
+static bool allows_scheme(const SearchSpace *space, const SearchGroup *group)
+{
+    int count = 0;
+    if (!spec_offloads_states(&space->offloads[group->scheme]))
+        return true;
+    g_free(search_policies(space, group, &count));
+    return count > 0;
+}
+
 /* More layers on the host than a stage has are the same as all. */
 static void add_offloads(SearchSpace *space, GArray *groups, SearchGroup group)
 {
@@ -86,8 +96,10 @@ static void add_offloads(SearchSpace *space, GArray *groups, SearchGroup group)
     for (int d = 0; varies && d < group.partitions->count; d++)
         most = MAX(most, group.partitions->partition[d].most_layers);
     for (group.offloaded = MAX(0, asked); group.offloaded <= most; group.offloaded++)
-        if (asked != SPEC_AUTO || search_allowed(&spec->search.activation_layers, group.offloaded))
-            g_array_append_val(groups, group);
+        for (group.scheme = 0; group.scheme < space->offload_count; group.scheme++)
+            if (asked != SPEC_AUTO || search_allowed(&spec->search.activation_layers, group.offloaded))
+                if (allows_scheme(space, &group))
+                    g_array_append_val(groups, group);
 }
 
 static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
@@ -330,6 +342,38 @@ static void fill_orders(SearchSpace *space)
                   sizeof space->rank_orders[i]);
 }
 
+static void add_offload(SearchSpace *space, Spec *trial, SpecOffloadScheme scheme, double ratio)
+{
+    trial->offload = spec_offload_with(&space->spec->offload, scheme, ratio, space->spec->model.layers);
+    if (spec_offload_available(trial))
+        space->offloads[space->offload_count++] = trial->offload;
+}
+
+/* The scenario's scheme, or each that the software has and the nodes have tiers for; where the host's share of the update
+ * is a choice, in fifths. */
+static void list_offloads(SearchSpace *space)
+{
+    enum { FIFTHS = 5 };
+    const Spec *spec = space->spec;
+    const unsigned asked = spec->search.offload;
+    space->offloads = ORR_ARENA_NEW(space->arena, SpecOffload, SPEC_OFFLOAD_SCHEME_COUNT * FIFTHS);
+    if ((int)spec->offload.scheme != SPEC_AUTO) {
+        space->offloads[space->offload_count++] = spec->offload;
+        return;
+    }
+    g_autofree Spec *trial = g_memdup2(spec, sizeof *spec);
+    for (int i = 0; i < SPEC_OFFLOAD_SCHEME_COUNT; i++) {
+        const SpecOffloadRow *row = spec_offload_row((SpecOffloadScheme)i);
+        const bool shares = row->ratio > 0 && row->ratio < 1 && spec->offload.ratio < 0;
+        if (asked != 0 && (asked & 1u << i) == 0)
+            continue;
+        for (int fifth = 1; shares && fifth < FIFTHS; fifth++)
+            add_offload(space, trial, (SpecOffloadScheme)i, fifth / (double)FIFTHS);
+        if (!shares)
+            add_offload(space, trial, (SpecOffloadScheme)i, -1);
+    }
+}
+
 SearchSpace *search_space_new(const Spec *spec)
 {
     SearchSpace *space = g_new0(SearchSpace, 1);
@@ -337,6 +381,7 @@ SearchSpace *search_space_new(const Spec *spec)
     space->arena = orr_arena_new();
     space->recompute = modes_of(spec);
     fill_orders(space);
+    list_offloads(space);
     space->locks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     space->orders = search_shelf_new();
     space->counts = search_counts_new();

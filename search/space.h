@@ -50,6 +50,7 @@ typedef struct SearchGroup {
     int tensor, sequence_parallel, context, pipeline, data, expert, expert_tensor, micro_batch, microbatches;
     int attention, precision, dispatcher;
     int order;        /* of the ranks: index of the space's orders */
+    int scheme;       /* what leaves the GPU besides: index of the space's offloads */
     int offloaded;    /* first layers of each stage whose activations wait on the host */
     unsigned overlap; /* of tensor, expert */
     const SearchPartitions *partitions;
@@ -70,6 +71,8 @@ typedef struct SearchSpace {
     int group_count;
     char rank_orders[SPEC_SEARCH_ORDERS][SPEC_NAME_SIZE]; /* of the ranks */
     int rank_order_count;
+    SpecOffload *offloads; /* that may be tried; the scenario's own where it names a scheme */
+    int offload_count;
     SearchPartitions *partitions; /* a pipeline degree each */
     int partitions_count;
     int64_t beyond[SEARCH_USER_LIMITS]; /* points that the user's limits leave out; not part of the space */

@@ -5,7 +5,7 @@
 
 /* All that the number of a group's points depends on, and the number. */
 typedef struct Count {
-    int key[6];
+    int key[7];
     int64_t points;
 } Count;
 
@@ -35,7 +35,7 @@ static int64_t count_points(SearchSpace *space, const SearchGroup *group)
 int64_t search_group_count(SearchSpace *space, const SearchGroup *group)
 {
     const Count count = {.key = {group->pipeline, group->microbatches, group->offloaded, group->data,
-                                 group->context, search_is_alone(space->spec, group)}};
+                                 group->context, search_is_alone(space->spec, group), group->scheme}};
     g_mutex_lock(&space->mutex);
     const Count *known = g_hash_table_lookup(space->counts, &count);
     g_mutex_unlock(&space->mutex);

@@ -18,6 +18,7 @@ void search_apply_group(const SearchSpace *space, const SearchGroup *group, Spec
     g_strlcpy(parallel->order, space->rank_orders[group->order], sizeof parallel->order);
     spec->training.micro_batch = group->micro_batch;
     spec->training.precision = (SpecPrecision)group->precision;
+    spec->offload = space->offloads[group->scheme];
     spec->offload.activation_layers = group->offloaded;
     spec->execution.attention = (SpecAttention)group->attention;
     if (search_varies_overlap(space))

@@ -88,6 +88,8 @@ bool search_is_alone(const Spec *spec, const SearchGroup *group)
 SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group, int *ret_count)
 {
     const Spec *spec = space->spec;
+    const SpecOffload *offload = &space->offloads[group->scheme];
+    const bool one = group->data == 1 && group->context == 1;
     GArray *policies = g_array_new(FALSE, FALSE, sizeof(SearchPolicy));
     for (int zero = 0; zero <= 3; zero++) {
         const int own = spec->parallel.zero;
@@ -95,6 +97,8 @@ SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group
                              : !search_allowed(&spec->search.zero, zero) ||
                                    (!search_restricted(&spec->search.zero) &&
                                     zero > spec_most_zero(&spec->execution.framework, group->pipeline)))
+            continue;
+        if (!spec_offload_allows(offload, zero, one))
             continue;
         add_shard_groups(space, group, zero, policies);
         if (own == SPEC_AUTO && search_is_alone(spec, group))

@@ -335,7 +335,7 @@ void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit 
 
 bool search_simulate_spec(const Spec *spec, double capacity_bytes, SearchRun *ret_run)
 {
-    const ReportOptions options = {0};
+    const ReportOptions options = {.analytic = true};
     OrrArena *arena = orr_arena_new();
     Report report;
     const bool ok = report_run(spec, NULL, &options, arena, &report, NULL);
@@ -344,6 +344,11 @@ bool search_simulate_spec(const Spec *spec, double capacity_bytes, SearchRun *re
         for (int i = 0; i < report.stage_count; i++)
             host_bytes = MAX(host_bytes, report.stages[i].host_bytes);
         search_limits_judge(spec, capacity_bytes, report.reserved_bytes, host_bytes, ret_run);
+        const ReportOffload *below = &report.offload;
+        if (below->on)
+            search_limits_tiers(MAX(below->host_bytes - below->host_capacity_bytes,
+                                    below->nvme_bytes - below->nvme_capacity_bytes),
+                                ret_run);
         ret_run->step_ps = report.step_ps;
         ret_run->peak_bytes = report.peak_bytes;
         ret_run->reserved_bytes = report.reserved_bytes;

@@ -84,9 +84,15 @@ void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen
     orr_jw_end(w, '}');
     write_parallel(w, &asked->parallel, &chosen->parallel);
     write_execution(w, &asked->execution, &chosen->execution);
-    if (asked->offload.activation_layers == SPEC_AUTO) {
+    const bool scheme = (int)asked->offload.scheme == SPEC_AUTO;
+    if (asked->offload.activation_layers == SPEC_AUTO || scheme) {
         orr_jw_begin(w, "offload", '{');
-        orr_jw_int(w, "activation_layers", chosen->offload.activation_layers);
+        if (scheme)
+            orr_jw_text(w, "scheme", spec_word(&spec_words_offload, (int)chosen->offload.scheme));
+        if (scheme && spec_offloads_states(&chosen->offload))
+            orr_jw_number(w, "ratio", chosen->offload.ratio);
+        if (asked->offload.activation_layers == SPEC_AUTO)
+            orr_jw_int(w, "activation_layers", chosen->offload.activation_layers);
         orr_jw_end(w, '}');
     }
 }
@@ -96,7 +102,7 @@ void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen
 static bool write_report(OrrJsonWriter *w, const Spec *spec, const SpecSource *source,
                          const LedgerResiduals *residuals, GError **error)
 {
-    const ReportOptions options = {0};
+    const ReportOptions options = {.analytic = true};
     OrrArena *arena = orr_arena_new();
     Report report;
     bool ok = report_run(spec, source, &options, arena, &report, error);
@@ -303,7 +309,9 @@ void search_write_csv(const SearchResult *result, GString *out)
                                           "attention",
                                           "embedding_as_layer",
                                           "loss_as_layer",
-                                          "overlap"};
+                                          "overlap",
+                                          "offload_scheme",
+                                          "offload_ratio"};
     enum { COLUMNS = G_N_ELEMENTS(headers) };
     g_autofree Spec *spec = g_new(Spec, 1);
     OrrTable *table = orr_table_new(headers, COLUMNS);
@@ -333,6 +341,8 @@ void search_write_csv(const SearchResult *result, GString *out)
                                        orr_word(&spec_words_overlap, bit));
                 first = 0;
             }
+        g_string_append_printf(line, ",%s,%g", spec_word(&spec_words_offload, (int)spec->offload.scheme),
+                               spec->offload.ratio);
         g_auto(GStrv) cells = g_strsplit(line->str, ",", COLUMNS);
         orr_table_row(table, (const char *const *)cells);
     }

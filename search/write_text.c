@@ -144,7 +144,7 @@ static void append_reason(GString *out, const SearchRun *best, const SearchRun *
 /* The interval around the best: that of `run`. */
 static void append_interval(GString *out, const SearchResult *result, const SearchRun *run)
 {
-    const ReportOptions options = {0};
+    const ReportOptions options = {.analytic = true};
     char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
     g_autofree Spec *spec = g_new(Spec, 1);
     OrrArena *arena = orr_arena_new();
@@ -296,7 +296,8 @@ static void append_misses(GString *out, const SearchResult *result)
     g_string_append(out, "\nNearest configurations that would not be slower and do not fit\n");
     for (guint i = 0; i < result->misses->len; i++) {
         const SearchRun *run = &g_array_index(result->misses, SearchRun, i);
-        const bool edge = !run->short_of_host && spec->search.reserve_memory_bytes > 0 &&
+        const bool edge = !run->short_of_host && !run->short_of_tier &&
+                          spec->search.reserve_memory_bytes > 0 &&
                           run->reserved_bytes <= spec->cluster.accelerator.memory_bytes;
         append_point(out, "    ", result, run);
         g_autofree char *line =

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/encoder.h"
 #include "costmodel/memory_bound.h"
 #include "costmodel/states.h"
 #include "sim/step_internal.h"
@@ -140,26 +141,24 @@ static void drop_sms(SimWork *work)
     }
 }
 
-/* One activation or, `backward`, its gradient to another pipeline rank, `inside` the scale-up domain or not, in `messages` of
+/* One activation or, `backward`, its gradient to another pipeline rank, as `pair` lies on the machine, in `messages` of
  * which all but the first are small. With sequence parallelism, or with the scatter-gather of [Narayanan2021], a tensor
  * rank sends its 1/t; the latter gathers on the other side. Where messages go one at a time an exchange of both directions
  * takes both; that a pipeline which fills or drains has one direction only is ignored. */
-static SimWork hop(const Step *step, bool inside, int messages, bool backward)
+static SimWork hop(const Step *step, const CostGroup *pair, int messages, bool backward)
 {
     const Spec *spec = step->spec;
+    const bool inside = pair->per_domain == 2;
     const SpecFramework *framework = &spec->execution.framework;
     const CostShape *shape = &step->shape;
     const bool cuts =
         framework->pipeline.p2p_partitioned_tensors || (framework->pipeline.p2p_scatter_gather && !inside);
     const bool scatter = !shape->sequence_parallel && cuts && spec->parallel.tensor > 1;
-    const double whole = shape->tokens * shape->hidden * shape->element_bytes;
+    const double whole = cost_boundary_tokens(shape, shape->tokens) * shape->hidden * shape->element_bytes;
     const double bytes = shape->sequence_parallel || scatter ? whole / shape->tensor : whole;
-    SimWork work = step_collective(
-        spec,
-        &(CostCollective){.op = COST_SEND_RECV,
-                          .bytes = bytes,
-                          .group = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1}},
-        SIM_PART_PIPELINE_COMM);
+    SimWork work =
+        step_collective(spec, &(CostCollective){.op = COST_SEND_RECV, .bytes = bytes, .group = *pair},
+                        SIM_PART_PIPELINE_COMM);
     work.part_ps[SIM_PART_PIPELINE_COMM] =
         sim_product(work.part_ps[SIM_PART_PIPELINE_COMM], framework->pipeline.p2p_one_at_a_time ? 2 : 1);
     if (scatter) {
@@ -177,7 +176,8 @@ int64_t sim_step_hop_ps(const Spec *spec, bool inside)
 {
     Step step = {.spec = spec};
     cost_shape_init(&step.shape, spec);
-    const SimWork work = hop(&step, inside, 1, false);
+    const CostGroup pair = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1};
+    const SimWork work = hop(&step, &pair, 1, false);
     return sim_work_duration_ps(&work);
 }
 
@@ -191,15 +191,16 @@ static void fill_hops(Step *step, int stage)
     if (within + 1 < step->stages) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage + 1, &other, &chunk);
         if (other != rank) {
+            const CostGroup pair = cost_pipeline_pair(step->spec, rank, other);
             plan->stages[stage].send_next =
-                hop(step, cost_pipeline_inside(step->spec, rank, other),
-                    step->spec->execution.framework.pipeline.p2p_forward_messages, false);
+                hop(step, &pair, step->spec->execution.framework.pipeline.p2p_forward_messages, false);
         }
     }
     if (within > 0) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage - 1, &other, &chunk);
         if (other != rank) {
-            plan->stages[stage].send_prev = hop(step, cost_pipeline_inside(step->spec, rank, other), 1, true);
+            const CostGroup pair = cost_pipeline_pair(step->spec, rank, other);
+            plan->stages[stage].send_prev = hop(step, &pair, 1, true);
         }
     }
 }

@@ -270,9 +270,28 @@ static void fill_buckets(const Step *step, int stage)
     }
 }
 
+/* Groups of the stage's pipeline rank meet their likes of that rank on a fabric, not the worst of all. */
+static void of_rank(const Step *step, int stage, Spec *ret_spec)
+{
+    const SimPlan *plan = step->plan;
+    int chunk = 0;
+    *ret_spec = *step->spec;
+    sim_place_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, stage,
+                 &ret_spec->cluster.network.fabric_rank, &chunk);
+}
+
 void step_fill_data(Step *step, int stage)
 {
-    if (step->spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE) {
+    const Spec *spec = step->spec;
+    if (spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE) {
+        return;
+    }
+    if (spec->cluster.network.fabric != NULL && spec->cluster.network.fabric_rank < 0) {
+        g_autofree Spec *own = g_new(Spec, 1);
+        of_rank(step, stage, own);
+        step->spec = own;
+        step_fill_data(step, stage);
+        step->spec = spec;
         return;
     }
     if (step->spec->parallel.zero >= 3) {
@@ -306,8 +325,7 @@ static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
     }
     const double bytes = (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor *
                          cost_gradient_wire_bytes(spec);
-    const CostGroup ends = {
-        .ranks = 2, .per_domain = cost_pipeline_inside(spec, 0, last) ? 2 : 1, .nic_sharers = 1};
+    const CostGroup ends = cost_pipeline_pair(spec, 0, last);
     out->embedding_reduce = step_collective(
         spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = bytes, .group = ends}, SIM_PART_DATA_COMM);
 }

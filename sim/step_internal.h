@@ -77,6 +77,9 @@ void step_fill_compression(const Spec *spec, double count, SimCompression *out);
 /* sim/step_offload.c: what stage `stage` moves to and from the host and the disks; what that makes of a rank. */
 void step_fill_offload(Step *step, int stage);
 void step_offload_rank(const Step *step, int rank, const StepParams *params, SimRankPlan *out);
+/* sim/step_evict.c: which activations of a stage leave at this rate of the link (leaving_bytes); returns how many of its
+ * first layers have one that does. */
+int step_evict(const Step *step, int first_layer, double bytes_per_s, SimStage *stage);
 /* sim/step_direct.c: which pieces of a stage are read where they lie in the host's memory: the shortest forward. */
 void step_choose_direct(Step *step, int stage, double copy_bytes_per_s, SimOffload *offloads);
 /* sim/step_zeropp.c: ZeRO++ on one unit whose plain communication is filled in; its second shard of weights. */

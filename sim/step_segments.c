@@ -1,6 +1,7 @@
 /* sim/step_segments.c - what a stage's pieces cost and keep: layers, embedding, head. */
 #include <math.h>
 
+#include "costmodel/encoder.h"
 #include "costmodel/offload.h"
 #include "sim/step_internal.h"
 
@@ -149,11 +150,14 @@ static void offload_layers(const Step *step, int first_layer, SimStage *stage)
 {
     const Spec *spec = step->spec;
     const SpecOffloadPart *part = &spec->offload.activations;
-    stage->offloaded = MIN(spec->offload.activation_layers, stage->layers);
+    const double rate = spec->cluster.accelerator.host_link_bytes_per_s * COPY_FRAC;
+    const bool evicts = part->tier != SPEC_TIER_GPU && part->evicts;
+    stage->offloaded = evicts ? step_evict(step, first_layer, rate, stage)
+                              : MIN(spec->offload.activation_layers, stage->layers);
     for (int i = 0; i < stage->offloaded; i++) {
         SimSegment *segment = &stage->segments[stage->first_layer + i];
-        const double rate = spec->cluster.accelerator.host_link_bytes_per_s * COPY_FRAC;
-        segment->leaving_bytes = segment->activation_bytes;
+        if (!evicts)
+            segment->leaving_bytes = segment->activation_bytes;
         if (part->modules != 0) {
             const double bytes = cost_offload_module_bytes(&step->shape, first_layer + i, i, part->modules);
             segment->leaving_bytes = MIN(segment->leaving_bytes, step_bytes(bytes));
@@ -220,6 +224,10 @@ void step_fill_stage(Step *step, int stage, int first_layer)
         const int64_t input_bytes = step_bytes(cost_boundary_bytes(&step->shape));
         SimSegment *first = &out->segments[0];
         first->activation_bytes -= MIN(first->activation_bytes, input_bytes);
+    }
+    if (stage > 0 && layers > 0 && cost_layer_crosses(&step->spec->model, first_layer)) {
+        out->passed_bytes = step_bytes(cost_encoder_output_bytes(&step->shape));
+        out->segments[0].activation_bytes += out->passed_bytes;
     }
     offload_layers(step, first_layer, out);
     add_first_checks(step, stage, out);

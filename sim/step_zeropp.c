@@ -30,13 +30,13 @@ static void add_pass(const Spec *spec, SimWork *work, double bytes)
 /* Ranks of a group that share a node, and the rail across. */
 static CostGroup node_of(const CostGroup *group)
 {
-    return (CostGroup){.ranks = group->per_domain, .per_domain = group->per_domain, .nic_sharers = 1};
+    return cost_group_among(group, group->per_domain, group->per_domain);
 }
 
 static void add_quantized_reduce(const Spec *spec, double count, CostRanks ranks, SimSegment *segment)
 {
     const CostGroup group = cost_group(spec, ranks), node = node_of(&group),
-                    rail = {.ranks = group.ranks / node.ranks, .per_domain = 1, .nic_sharers = 1};
+                    rail = cost_group_among(&group, group.ranks / node.ranks, 1);
     const SimWork inside = data_collective(spec, COST_ALL_TO_ALL, count * GRADIENT_BYTES, node),
                   across = data_collective(spec, COST_ALL_TO_ALL, count * GRADIENT_BYTES / node.ranks, rail);
     step_add_work(&segment->grad_reduce, &inside);

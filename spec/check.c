@@ -43,6 +43,42 @@ bool spec_check_divides(const Check *check, const char *key, int degree, const c
 
 /* --- model --- */
 
+static bool check_encoder(const Check *check)
+{
+    const Spec *spec = check->spec;
+    const SpecParallel *parallel = &spec->parallel;
+    const int encoder = spec->training.encoder_sequence_length, most = spec->model.max_positions;
+    if (parallel->context != 1)
+        return spec_check_fail(check,
+                               "parallel.context: an encoder's sequences are not split; give 1 with "
+                               "model.encoder_layers %d",
+                               spec->model.encoder_layers);
+    if (parallel->tensor_scheme != SPEC_TENSOR_1D)
+        return spec_check_fail(
+            check, "parallel.tensor_scheme: \"%s\" with model.encoder_layers %d; give \"1d\"",
+            spec_word(&spec_words_tensor, (int)parallel->tensor_scheme), spec->model.encoder_layers);
+    if (spec->training.document_tokens > 0)
+        return spec_check_fail(
+            check,
+            "training.document_tokens: given with model.encoder_layers %d, whose sequences "
+            "are not packed; leave it out",
+            spec->model.encoder_layers);
+    if (parallel->sequence_parallel == 1 && spec_check_known(parallel->tensor) &&
+        encoder % parallel->tensor != 0)
+        return spec_check_fail(
+            check,
+            "parallel.sequence_parallel: true needs training.encoder_sequence_length %d to "
+            "divide by tensor %d; give false, or a multiple",
+            encoder, parallel->tensor);
+    if (spec->model.position == SPEC_POSITION_LEARNED && most < encoder)
+        return spec_check_fail(
+            check,
+            "training.encoder_sequence_length: %d is longer than model.max_positions %d of "
+            "learned positions; give at most %d",
+            encoder, most, most);
+    return true;
+}
+
 static bool check_model(const Check *check)
 {
     const SpecModel *model = &check->spec->model;
@@ -57,6 +93,8 @@ static bool check_model(const Check *check)
     if (mla->kv_lora_rank == 0 && (mla->q_lora_rank > 0 || mla->v_head_dim > 0))
         return spec_check_fail(
             check, "model.mla.kv_lora_rank: 0 with other keys of mla set; give the rank, or leave mla out");
+    if (model->encoder_layers > 0 && !check_encoder(check))
+        return false;
     if (model->position == SPEC_POSITION_LEARNED &&
         model->max_positions < check->spec->training.sequence_length)
         return spec_check_fail(

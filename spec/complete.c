@@ -128,10 +128,12 @@ static bool complete_list(const Completion *completion, SpecModel *model)
         return fail(completion,
                     "model.layers: a list with hidden, heads or vocab, which are a transformer's; "
                     "give layers as a number, or leave them out");
-    if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0 || model->mtp_layers > 0)
-        return fail(completion,
-                    "model.layers: a list with moe, mla or mtp_layers, which are a transformer's; "
-                    "leave them out");
+    if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0 || model->mtp_layers > 0 ||
+        model->encoder_layers > 0)
+        return fail(
+            completion,
+            "model.layers: a list with moe, mla, mtp_layers or encoder_layers, which are a transformer's; "
+            "leave them out");
     model->hidden = model->heads = model->kv_heads = model->head_dim = model->ffn_hidden = model->vocab = 1;
     model->max_positions = 1;
     model->dropout_frac = 0;
@@ -144,13 +146,29 @@ static bool complete_list(const Completion *completion, SpecModel *model)
     return true;
 }
 
+/* Decoders are counted by `layers` of the file; the model's are both stacks. */
+static bool complete_encoder(const Completion *completion, SpecModel *model)
+{
+    if (model->encoder_layers == 0)
+        return true;
+    if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0 || model->mtp_layers > 0 ||
+        model->attention_window_tokens > 0)
+        return fail(
+            completion,
+            "model.encoder_layers: %d with moe, mla, mtp_layers or attention_window_tokens, which are "
+            "not simulated beside an encoder; leave these out",
+            model->encoder_layers);
+    model->layers = model->decoder_layers + model->encoder_layers;
+    return true;
+}
+
 bool spec_complete_model(SpecModel *model, int sequence_length, double dropout_frac, const char *where,
                          GPtrArray *notes, GError **error)
 {
     const Completion completion = {where, notes, error};
     if (model->list.text != NULL)
         return complete_list(&completion, model);
-    if (!has_shape(&completion, model))
+    if (!has_shape(&completion, model) || !complete_encoder(&completion, model))
         return false;
     set_int(&completion, "model.kv_heads", &model->kv_heads, model->heads);
     if (model->head_dim == SPEC_UNSET && model->hidden % model->heads != 0)
@@ -223,12 +241,14 @@ static void complete_schedule(const Completion *completion, SpecParallel *parall
 /* Experts that are spread over ranks stay whole: the default of torchtitan and DeepSpeed, and what NVIDIA's recipes
  * set where Megatron's own default is the tensor degree [dgxc]. It does not depend on how many ranks there are:
  * twice the replicas do not cut the experts. */
-static void complete_expert_tensor(SpecParallel *parallel)
+static void complete_expert_tensor(Spec *spec)
 {
+    SpecParallel *parallel = &spec->parallel;
+    const bool whole = parallel->expert > 1 && !spec->execution.framework.defaults.slices_experts;
     if (parallel->expert_tensor == SPEC_UNSET)
         parallel->expert_tensor = 0; /* follows the others once they are known */
     if (parallel->expert_tensor == 0 && parallel->tensor > 0 && parallel->expert > 0)
-        parallel->expert_tensor = parallel->expert > 1 ? 1 : parallel->tensor;
+        parallel->expert_tensor = whole ? 1 : parallel->tensor;
 }
 
 static bool complete_data(const Completion *completion, Spec *spec)
@@ -359,7 +379,18 @@ static void complete_execution(const Completion *completion, Spec *spec)
 bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError **error)
 {
     const Completion completion = {where, notes, error};
-    if (!spec_complete_model(&spec->model, spec->training.sequence_length,
+    int *encoder = &spec->training.encoder_sequence_length;
+    if (spec->model.encoder_layers > 0)
+        set_int(&completion, "training.encoder_sequence_length", encoder, spec->training.sequence_length);
+    else if (*encoder > 0)
+        return fail(
+            &completion,
+            "training.encoder_sequence_length: %d, but the model has no encoder; leave it out, or give "
+            "model.encoder_layers",
+            *encoder);
+    else
+        *encoder = 0;
+    if (!spec_complete_model(&spec->model, MAX(spec->training.sequence_length, *encoder),
                              spec->execution.framework.defaults.dropout_frac, where, notes, error))
         return false;
     if (!complete_cluster(&completion, &spec->cluster))
@@ -367,7 +398,7 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
     complete_schedule(&completion, &spec->parallel);
     if (!complete_data(&completion, spec))
         return false;
-    complete_expert_tensor(&spec->parallel);
+    complete_expert_tensor(spec);
     complete_servers(&completion, spec);
     if ((int)spec->parallel.moe_dispatcher == SPEC_UNSET) {
         spec->parallel.moe_dispatcher = spec->execution.framework.defaults.moe_dispatcher;

@@ -23,13 +23,23 @@ typedef struct SpecCheckpoint {
     double write_s, load_s; /* measured; 0: bytes over the storage's rate */
     double bytes;           /* 0: counted from the model's states */
     SpecStorage storage;    /* default the scenario's */
+    bool broadcast;         /* one node reads, and sends to the others */
+    bool one_writer;        /* rank 0's node writes all */
+    int store_every;        /* peers: of so many copies one goes to storage */
 } SpecCheckpoint;
+
+enum { SPEC_MOST_FAILURES = 64 };
 
 typedef struct SpecFaults {
     bool given; /* the scenario has `faults` */
     char name[SPEC_NAME_SIZE];
     double gpu_mtbf_s, gpu_memory_mtbf_s;                /* of one GPU */
     double node_mtbf_s, network_mtbf_s, software_mtbf_s; /* of one node */
+    double rack_mtbf_s, pod_mtbf_s;                      /* of one that takes all its nodes with it */
+    int rack_nodes, pod_nodes;
+    double failures_s[SPEC_MOST_FAILURES]; /* a node fails at these times, and nothing else does */
+    int failure_count;
+    bool elastic; /* goes on with fewer nodes */
     double detection_s, reschedule_s, init_s, init_s_per_node, warmup_s;
     double repair_s; /* that a node with a hardware failure is away */
     int spares;      /* hot nodes beside the cluster; SPEC_UNSET while absent: as many as it takes */

@@ -34,7 +34,9 @@ static const SpecField checkpoint_fields[] = {
     SPEC_F_WORD(
         SpecCheckpoint, mode, &spec_words_checkpoint, "\"sync\"", 0,
         "none: a failure starts the run from zero; sync: training waits until the checkpoint is written; "
-        "async: it waits for the copy to host memory, and the checkpoint counts once it is written."),
+        "async: it waits for the copy to host memory, and the checkpoint counts once it is written; peers: "
+        "it "
+        "waits for that copy, which goes to the host memory of another node beside training."),
     SPEC_F_CUSTOM(
         SpecCheckpoint, interval_s, read_interval, "\"best\"", 0,
         "\"best\" or a number from 0.001 to 1e9 seconds",
@@ -46,12 +48,37 @@ static const SpecField checkpoint_fields[] = {
                   "Seconds that one takes to read back, as measured; 0: its bytes at the storage's rate."),
     SPEC_F_DOUBLE(SpecCheckpoint, bytes, ORR_UNIT_BYTES, 0, 1e18, "0", 0,
                   "Size of one; 0: weights, master copy and moments of every parameter."),
+    SPEC_F_BOOL(SpecCheckpoint, broadcast, "false", 0,
+                "One node reads a checkpoint and sends it to the others; false: all read their share."),
+    SPEC_F_BOOL(SpecCheckpoint, one_writer, "false", 0,
+                "One node writes a whole checkpoint; false: all write their share."),
+    SPEC_F_INT(SpecCheckpoint, store_every, 1, 1e6, "20", 0,
+               "peers: of so many copies one goes to storage too, for failures that take several nodes."),
     SPEC_F_OBJECT(
         SpecCheckpoint, storage, spec_table_storage, SPEC_FIELD_DERIVED | SPEC_FIELD_PRESET,
         "Where checkpoints go: a preset's name, a path or an object; default: the scenario's storage."),
 };
 static SPEC_TABLE(table_checkpoint, "faults.checkpoint", "How a run saves what it has learned.",
                   checkpoint_fields);
+
+static bool read_failures(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecFaults *faults = target;
+    double last_s = 0;
+    int count = 0;
+    if (orr_json_type(node) != ORR_JSON_LIST || orr_json_count(node) > SPEC_MOST_FAILURES)
+        return spec_read_fail(context, NULL, error, "is no list of at most %d times; write [3600, 7200]",
+                              SPEC_MOST_FAILURES);
+    for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
+        const double at_s = orr_json_type(item) == ORR_JSON_NUMBER ? orr_json_number(item) : -1;
+        if (!(at_s > last_s) || at_s > 1e12)
+            return spec_read_fail(context, item, error,
+                                  "is no later time than the one before; give rising seconds above 0");
+        faults->failures_s[count++] = last_s = at_s;
+    }
+    faults->failure_count = count;
+    return true;
+}
 
 static const SpecField faults_fields[] = {
     SPEC_F_FILE_KEYS("faults"),
@@ -62,6 +89,19 @@ static const SpecField faults_fields[] = {
     MTBF(network_mtbf_s,
          "Mean time between failures of one node's NICs, cables and share of switches; 0: none."),
     MTBF(software_mtbf_s, "Mean time between crashes of software on one node, which stays; 0: none."),
+    MTBF(rack_mtbf_s, "Mean time between failures of one rack, with all its nodes; 0: none."),
+    SPEC_F_INT(SpecFaults, rack_nodes, 1, 1e5, "4", 0, "Nodes of a rack."),
+    MTBF(pod_mtbf_s, "Mean time between failures of one pod, with all its nodes; 0: none."),
+    SPEC_F_INT(SpecFaults, pod_nodes, 1, 1e6, "128", 0, "Nodes of a pod."),
+    {.key = "failures_s",
+     .type = SPEC_TYPE_CUSTOM,
+     .flags = SPEC_FIELD_DERIVED,
+     .read = read_failures,
+     .form = "a list of rising times in seconds",
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"number\",\"minimum\":0},\"maxItems\":64}",
+     .help = "A node fails at each of these times of the campaign, and nothing fails at random."},
+    SPEC_F_BOOL(SpecFaults, elastic, "false", 0,
+                "Short of spares the job goes on with fewer replicas of the model, until nodes come back."),
     PHASE(detection_s, "Until a failure is noticed."),
     PHASE(reschedule_s, "Until the job has its nodes again."),
     PHASE(init_s, "Processes, compilers and communicators start, whatever the number of nodes."),
@@ -76,7 +116,8 @@ static const SpecField faults_fields[] = {
     SPEC_F_BOOL(SpecFaults, fails_in_restart, "true", 0, "Restarts are interrupted by failures too."),
     SPEC_F_OBJECT(SpecFaults, checkpoint, table_checkpoint, 0, "How a run saves what it has learned."),
 };
-SPEC_TABLE(spec_table_faults, "faults", "What fails, and what a failure costs: read by 'orrery campaign'.",
+SPEC_TABLE(spec_table_faults, "faults",
+           "What fails, and what a failure costs: read by 'orrery campaign', 'run' and 'plan'.",
            faults_fields);
 
 /* Read without notes: a step's report is not about them. */

@@ -105,6 +105,10 @@ static const SpecField data_parallel_fields[] = {
         SpecRecipeDataParallel, cuts_layers,
         "A bucket holds tensors, not layers: gradients of a layer that is larger than a bucket go in several "
         "reductions."),
+    FLAG(SpecRecipeDataParallel, initial_broadcast,
+         "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
+         "report "
+         "says how long that takes, no step does."),
     FLAG(SpecRecipeDataParallel, reduces_at_end,
          "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reduce_scatter, "true", 0,
@@ -166,6 +170,10 @@ static const SpecField tensor_fields[] = {
          "it are two more."),
     FLAG(SpecRecipeTensor, overlap_tensor_backward,
          "Tensor-parallel collectives run beside the backward matrix products."),
+    FLAG(SpecRecipeTensor, gathers_each_projection,
+         "Sequence parallelism gathers the input of queries, keys, values, gate and up once for each, and "
+         "scatters the "
+         "gradient of each (separate_projections)."),
     FLAG(SpecRecipeTensor, keeps_gathered_input,
          "Sequence parallelism: the gathered input of a linear is kept for its "
          "backward; else gathered again."),
@@ -293,6 +301,7 @@ static const SpecTable optimizer_table = {.name = "optimizer",
 static const SpecField loss_fields[] = {
     SPEC_F_WORD(SpecRecipeLoss, kernel, &spec_words_loss, "\"unfused\"", 0,
                 "How logits and loss are computed and kept."),
+    FLAG(SpecRecipeLoss, gathers_logits, "Every tensor rank gathers all logits and computes the whole loss."),
     SPEC_F_INT(SpecRecipeLoss, logit_metrics, 0, 100, "0", 0,
                "Cross-entropies that training metrics run on every micro-batch's logits besides the loss."),
 };
@@ -367,6 +376,10 @@ static const SpecField defaults_fields[] = {
              "where stages are interleaved; tensor, of models without experts and a sequence split over "
              "tensor ranks "
              "of one node with NVLink inside alone."},
+    FLAG(SpecRecipeDefaults, slices_experts,
+         "Experts are cut by the tensor degree where parallel.expert_tensor is left out; else they are whole "
+         "as soon as "
+         "parallel.expert is above 1."),
     SPEC_F_DOUBLE(SpecRecipeDefaults, dropout_frac, ORR_UNIT_FRAC, 0, 0.999, "0", 0,
                   "Dropout of models that do not say."),
 };
@@ -381,6 +394,10 @@ static const SpecField framework_fields[] = {
     SPEC_F_NAME(
         SpecFramework, until, "\"\"",
         "NAME-YEAR.json, an earlier generation of NAME: its last month; validate gives it to older rows."),
+    SPEC_F_NAME(SpecFramework, software, "\"\"",
+                "Words by which execution.framework_text names it, as in \"DeepSpeed + Hugging Face; "
+                "Accelerate\": all "
+                "words between + of one entry between ;. validate gives the profile to such rows."),
     SPEC_F_OBJECT(SpecFramework, kernels, kernels_table, 0,
                   "Which kernels run, fused, split, copied or cast."),
     SPEC_F_OBJECT(SpecFramework, host, host_table, 0, "What the host costs: launches, waits, bookkeeping."),

@@ -117,6 +117,8 @@ static const SpecField cluster_fields[] = {
                   "Fitted parameters of collectives; absent: the accelerator's."),
     SPEC_F_OBJECT(SpecCluster, host, spec_table_host, SPEC_FIELD_FITTED,
                   "A node's memory, cores and disks below the GPUs: what offloading moves to."),
+    SPEC_F_OBJECT(SpecCluster, network, spec_table_network, SPEC_FIELD_FITTED,
+                  "The fabric, link by link: what everything that a step sends at once meets on."),
     SPEC_F_NAME(
         SpecCluster, calibration, "\"\"",
         "A profile of scenarios/calibrations (name or path) whose fitted blocks go before the accelerator's "

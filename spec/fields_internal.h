@@ -67,6 +67,12 @@ bool spec_layer_list_take(SpecReadContext *context, const OrrJson *list, SpecMod
 bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
+/* spec/fields_data.c: `target` is a SpecData. */
+bool spec_read_data(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
+/* spec/fields_jitter.c: `target` is a SpecJitter. */
+bool spec_read_jitter(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
+
 /* spec/fields_faults.c: `target` is a SpecFaults. */
 bool spec_read_faults(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 

@@ -67,7 +67,10 @@ static bool read_layers(SpecReadContext *context, const OrrJson *node, void *tar
     if (orr_json_type(node) == ORR_JSON_LIST)
         return spec_layer_list_take(context, node, model, error);
     model->list.text = NULL;
-    return spec_read_int(context, node, 1, LAYERS_MAX, &model->layers, error);
+    if (!spec_read_int(context, node, 1, LAYERS_MAX, &model->decoder_layers, error))
+        return false;
+    model->layers = model->decoder_layers;
+    return true;
 }
 
 static const SpecField model_fields[] = {
@@ -84,6 +87,9 @@ static const SpecField model_fields[] = {
      .table = &spec_table_layer,
      .help = "Transformer layers; or, of a network that is none, a list of layers in forward order, of one "
              "sample."},
+    SPEC_F_INT(SpecModel, encoder_layers, 0, LAYERS_MAX, "0", 0,
+               "Layers of an encoder before those of `layers`, which then attend to what it returns too (T5, "
+               "BART); 0: none."),
     SPEC_F_INT(SpecModel, hidden, 1, 1e7, NULL, SPEC_FIELD_DERIVED,
                "Hidden size h; needed unless layers is a list."),
     SPEC_F_INT(SpecModel, heads, 1, 1e5, NULL, SPEC_FIELD_DERIVED,
@@ -105,6 +111,12 @@ static const SpecField model_fields[] = {
     SPEC_F_WORD(SpecModel, position, &spec_words_position, "\"learned\"", 0, "Position encoding."),
     SPEC_F_INT(SpecModel, max_positions, 1, COUNT_MAX, NULL, SPEC_FIELD_DERIVED,
                "Rows of the learned position table; default the sequence length."),
+    SPEC_F_INT(SpecModel, position_buckets, 1, COUNT_MAX, "32", 0,
+               "Relative positions: distances that each head has a bias for, one table a stack (T5)."),
+    SPEC_F_BOOL(
+        SpecModel, no_final_norm, "false", 0,
+        "No normalisation behind the last layer, nor behind an encoder's last: each block ends with one "
+        "(BART)."),
     SPEC_F_BOOL(SpecModel, embedding_norm, "false", 0, "A normalisation behind the embedding (BLOOM)."),
     SPEC_F_BOOL(SpecModel, qk_norm, "false", 0, "Normalisation of queries and keys (Qwen3)."),
     SPEC_F_BOOL(SpecModel, rope_scaled, "false", 0,
@@ -133,4 +145,5 @@ static const SpecField model_fields[] = {
                   "Multi-head latent attention; absent: none."),
 };
 SPEC_TABLE(spec_table_model, "model",
-           "The model: a decoder-only (or encoder-only) transformer, or a list of layers.", model_fields);
+           "The model: a transformer that is a decoder, an encoder or both, or a list of layers.",
+           model_fields);

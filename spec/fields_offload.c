@@ -61,6 +61,10 @@ static const SpecField activation_fields[] = {
      .words = &spec_words_module,
      .default_text = "[]",
      .help = "Modules whose saved tensors leave; empty: all of the layer."},
+    SPEC_F_DOUBLE(
+        SpecOffloadPart, resident_bytes, ORR_UNIT_BYTES, 0, 1e18, NULL, SPEC_FIELD_DERIVED,
+        "Dynamic evicting: of a micro-batch's activations in a stage, tensors leave by bytes x time to bring "
+        "them back until so many bytes stay; default: none leave for that."),
 };
 static SPEC_TABLE(table_activations, "offload.activations", "Tensors between forward and backward.",
                   activation_fields);
@@ -72,7 +76,7 @@ static const SpecField offload_fields[] = {
                "none; default "
                "0, or all where offload.activations has a tier."),
     SPEC_F_WORD(
-        SpecOffload, scheme, &spec_words_offload, NULL, SPEC_FIELD_DERIVED,
+        SpecOffload, scheme, &spec_words_offload, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
         "What moves where and in which order: a row of the table in docs/MODEL.md; default: the plainest one "
         "that moves what the tiers say."),
     SPEC_F_OBJECT(SpecOffload, optimizer, table_part, SPEC_FIELD_DERIVED, "Master weights and moments."),
@@ -127,6 +131,10 @@ bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *targ
         offload->scheme = SPEC_OFFLOAD_NONE;
         return true;
     }
+    if (spec_is_auto(node) && context->allow_auto) {
+        offload->scheme = (SpecOffloadScheme)SPEC_AUTO;
+        return true;
+    }
     if (text != NULL && strcmp(text, "activations") == 0) {
         offload->activation_layers = SPEC_OFFLOAD_ALL;
         return true;
@@ -142,9 +150,14 @@ bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *targ
     if (orr_json_type(node) != ORR_JSON_OBJECT)
         return spec_read_fail(
             context, node, error,
-            "is no way to offload; give \"none\", \"activations\", \"optimizer\", \"params\" or an "
+            "is no way to offload; give \"none\", \"activations\", \"optimizer\", \"params\", \"auto\" or an "
             "object such as {\"scheme\": \"zero-offload\"}");
     SpecReadContext inside = *context;
     inside.quiet++;
-    return spec_read_table(&inside, &spec_table_offload, node, target, error);
+    if (!spec_read_table(&inside, &spec_table_offload, node, target, error))
+        return false;
+    const OrrJson *activations = orr_json_member(node, "activations");
+    offload->activations.evicts = activations != NULL && orr_json_type(activations) == ORR_JSON_OBJECT &&
+                                  orr_json_member(activations, "resident_bytes") != NULL;
+    return true;
 }

@@ -99,6 +99,9 @@ static const SpecField search_fields[] = {
         "to simulate and may be named here."),
     WORD_SET(recompute, &spec_words_recompute,
              "training.recompute; default (empty): none, selective and full; selective-op may be named too."),
+    WORD_SET(offload, &spec_words_offload,
+             "offload.scheme; default (empty): none and those that the framework has and the node's tiers "
+             "allow; where host and GPU share the update, by ratios of 0.2, 0.4, 0.6 and 0.8."),
     WORD_SET(attention, &spec_words_attention,
              "execution.attention; default (empty): unfused and the kernels that were fitted for the "
              "accelerator."),

@@ -153,13 +153,18 @@ static bool read_router(SpecReadContext *context, const OrrJson *node, void *tar
     "{\"enum\":[\"fp32\",\"tf32\",\"fp16\",\"bf16\",\"fp8\",\"fp4\",\"framework\",\"auto\"]}"
 
 static const SpecField training_fields[] = {
-    SPEC_F_INT(SpecTraining, sequence_length, 1, 1e9, NULL, SPEC_FIELD_REQUIRED, "Tokens of one sequence."),
+    SPEC_F_INT(SpecTraining, sequence_length, 1, 1e9, NULL, SPEC_FIELD_REQUIRED,
+               "Tokens of one sequence; of a model with an encoder, of the decoder's."),
+    SPEC_F_INT(SpecTraining, encoder_sequence_length, 1, 1e9, NULL, SPEC_FIELD_DERIVED,
+               "Tokens of one sequence of the encoder; default sequence_length."),
     SPEC_F_INT(SpecTraining, global_batch, 1, 1e9, NULL, SPEC_FIELD_REQUIRED,
                "Sequences of one optimizer step, over all GPUs."),
     SPEC_F_INT(SpecTraining, micro_batch, 1, 1e6, "1", SPEC_FIELD_AUTO,
                "Sequences that one pass works on, on each data-parallel rank."),
     SPEC_F_DOUBLE(SpecTraining, tokens, ORR_UNIT_TOKENS, 0, 1e18, "0", 0,
                   "Tokens of the whole training run, for days, cost and energy; 0: not given."),
+    SPEC_F_DOUBLE(SpecTraining, skipped_steps_frac, ORR_UNIT_FRAC, 0, 0.9, NULL, SPEC_FIELD_DERIVED,
+                  "Share of the steps that loss scaling skips: their tokens train nothing."),
     SPEC_F_WORD(SpecTraining, precision, &spec_words_precision, "\"bf16\"", 0,
                 "Number format of matrix products, and how FP8 and FP4 scales are kept."),
     SPEC_F_WORD(SpecTraining, optimizer, &spec_words_optimizer, "\"adam\"", 0,

@@ -37,7 +37,7 @@ typedef struct SpecRecipeHost {
 typedef struct SpecRecipeDataParallel {
     SpecDtype gradient_dtype, gradient_reduce_dtype;
     double bucket_bytes, first_bucket_bytes;
-    bool cuts_layers;
+    bool cuts_layers, initial_broadcast;
     bool reduces_at_end, reduce_scatter, zero1_all_reduces, hooks_reduce_unsharded, reduce_each_microbatch;
     int prefetch_units;
     bool reshard_after_forward, regathers_recompute, gradient_cast;
@@ -53,7 +53,7 @@ typedef struct SpecRecipeDataParallel {
 typedef struct SpecRecipeTensor {
     bool chunked_tensor_overlap, local_chunk_gemms, overlap_tensor_backward, keeps_gathered_input;
     double tensor_layout_copies;
-    bool tensor_gather_8bit, reduces_maximum;
+    bool tensor_gather_8bit, reduces_maximum, gathers_each_projection;
 } SpecRecipeTensor;
 
 /* How context-parallel ranks exchange keys and values. */
@@ -96,6 +96,7 @@ typedef struct SpecRecipeOptimizer {
 typedef struct SpecRecipeLoss {
     SpecLoss kernel;
     int logit_metrics;
+    bool gathers_logits;
 } SpecRecipeLoss;
 
 /* What is reserved or allocated beside tensors of the model. */
@@ -113,13 +114,14 @@ typedef struct SpecRecipeDefaults {
     SpecMoeDispatcher moe_dispatcher;
     SpecContextMode context_mode;
     unsigned overlap, overlap_zero3, recipe_overlap; /* bits of SpecOverlap */
-    bool compiled;
+    bool compiled, slices_experts;
     double dropout_frac;
 } SpecRecipeDefaults;
 
 typedef struct SpecFramework {
     char name[SPEC_NAME_SIZE];
-    char until[8]; /* an earlier generation: its last month, "2025-01"; "" the current one */
+    char until[8];                 /* an earlier generation: its last month, "2025-01"; "" the current one */
+    char software[SPEC_NAME_SIZE]; /* words by which free text names it: "A + B; C" */
     SpecRecipeKernels kernels;
     SpecRecipeHost host;
     SpecRecipeDataParallel data_parallel;

@@ -84,12 +84,13 @@ static void enter_text_model(SpecHf *import)
     import->config = text;
 }
 
-static const SpecHfFamily *find_family(SpecHf *import, bool *ret_gpt2)
+/* NULL for types that are read apart: GPT-2, and those with an encoder. */
+static const SpecHfFamily *find_family(SpecHf *import, const char **ret_apart)
 {
     const OrrJson *node = spec_hf_find(import, "model_type");
     const char *type = node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
     const char *lacks = recurrent_layers(import, type);
-    *ret_gpt2 = strcmp(type, "gpt2") == 0;
+    *ret_apart = strcmp(type, "gpt2") == 0 || spec_hf_has_encoder(type) ? type : NULL;
     if (lacks != NULL) {
         import->failed = true;
         orr_fail(
@@ -102,10 +103,11 @@ static const SpecHfFamily *find_family(SpecHf *import, bool *ret_gpt2)
     for (guint i = 0; i < G_N_ELEMENTS(families); i++)
         if (strcmp(families[i].type, type) == 0)
             return &families[i];
-    if (!*ret_gpt2) {
+    if (*ret_apart == NULL) {
         g_autoptr(GString) text = g_string_new("one of gpt2");
         for (guint i = 0; i < G_N_ELEMENTS(families); i++)
             g_string_append_printf(text, ", %s", families[i].type);
+        spec_hf_name_encoders(text);
         spec_hf_fail(import, "model_type", node, text->str);
     }
     return NULL;
@@ -161,13 +163,15 @@ OrrJsonDoc *spec_import_hf_said(const OrrJson *root, const char *path, GPtrArray
     orr_jw_init(&import.out, text, true);
     g_autofree char *name = model_name(&import);
     enter_text_model(&import);
-    bool gpt2 = false;
-    const SpecHfFamily *family = find_family(&import, &gpt2);
+    const char *apart = NULL;
+    const SpecHfFamily *family = find_family(&import, &apart);
     if (import.failed)
         return NULL;
     orr_jw_begin(&import.out, NULL, '{');
     orr_jw_text(&import.out, "name", name);
-    if (gpt2)
+    if (apart != NULL && spec_hf_has_encoder(apart))
+        spec_hf_encoder(&import, apart);
+    else if (apart != NULL)
         spec_hf_gpt2(&import);
     else
         spec_hf_llama(&import, family);

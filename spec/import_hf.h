@@ -1,7 +1,8 @@
 /* spec/import_hf.h - a Hugging Face config.json as a model.
  *
  * Known: GPT-2, Llama to 4, Mistral, Mixtral, Qwen2 and Qwen3 (dense and mixture of experts), DeepSeek-V2 and V3,
- * Kimi-K2, Hunyuan, gpt-oss, Gemma to 3, GLM-4 and 4.5, Phi, OLMo 2 and 3, OLMoE, GPT-NeoX, Falcon, Nemotron-4. Other model types,
+ * Kimi-K2, Hunyuan, gpt-oss, Gemma to 3, GLM-4 and 4.5, Phi, OLMo 2 and 3, OLMoE, GPT-NeoX, Falcon, Nemotron-4; with an encoder
+ * BART, mBART, Blenderbot, Marian, Pegasus, T5, mT5, UMT5. Other model types,
  * and layers of state-space or linear attention, are refused by name rather than guessed.
  */
 #ifndef ORR_SPEC_IMPORT_HF_H

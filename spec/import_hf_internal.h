@@ -59,4 +59,10 @@ void spec_hf_put_required(SpecHf *import, const char *key, const char *from);
 void spec_hf_gpt2(SpecHf *import);
 void spec_hf_llama(SpecHf *import, const SpecHfFamily *family);
 
+/* import_hf_encoder.c: BART, mBART, Marian, Pegasus, Blenderbot, T5, mT5, UMT5. Whether "model_type" names one of these, its
+ * model, and their names, ", " before each. */
+bool spec_hf_has_encoder(const char *type);
+void spec_hf_encoder(SpecHf *import, const char *type);
+void spec_hf_name_encoders(GString *text);
+
 #endif

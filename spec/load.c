@@ -176,6 +176,19 @@ bool spec_load_framework(const char *name_or_path, SpecFramework *ret_framework,
                        ret_framework, error);
 }
 
+bool spec_load_faults(const char *name_or_path, SpecFaults *ret_faults, GError **error)
+{
+    if (!load_preset("faults", name_or_path, &spec_table_faults, sizeof *ret_faults, ret_faults, error))
+        return false;
+    ret_faults->given = true;
+    return true;
+}
+
+bool spec_load_storage(const char *name_or_path, SpecStorage *ret_storage, GError **error)
+{
+    return load_preset("storage", name_or_path, &spec_table_storage, sizeof *ret_storage, ret_storage, error);
+}
+
 bool spec_load_cluster_json(const OrrJson *asked, const char *where, SpecCluster *ret_cluster, GError **error)
 {
     OrrJsonDoc *doc = spec_resolve_cluster(asked, where, NULL, NULL, error);

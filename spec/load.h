@@ -42,6 +42,9 @@ bool spec_complete(Spec *spec, const char *where, GError **error);
 bool spec_load_model(const char *name_or_path, SpecModel *ret_model, GError **error);
 bool spec_load_accelerator(const char *name_or_path, SpecAccelerator *ret_accelerator, GError **error);
 bool spec_load_framework(const char *name_or_path, SpecFramework *ret_framework, GError **error);
+/* "faults", "storage" */
+bool spec_load_faults(const char *name_or_path, SpecFaults *ret_faults, GError **error);
+bool spec_load_storage(const char *name_or_path, SpecStorage *ret_storage, GError **error);
 /* With its accelerator, calibration and defaults. */
 bool spec_load_cluster(const char *name_or_path, SpecCluster *ret_cluster, GError **error);
 /* The same from a scenario's "cluster" object; `where` names it in messages. */

@@ -12,7 +12,7 @@
 WORDS(tuner, "a tuner of NCCL", "nccl", "aws-p5");
 WORDS(norm, "a normalisation", "layernorm", "rmsnorm", "none");
 WORDS(biases, "a choice of biases", "none", "all", "mlp", "qkv");
-WORDS(position, "a position encoding", "learned", "rope", "alibi", "none");
+WORDS(position, "a position encoding", "learned", "rope", "alibi", "relative", "none");
 WORDS(dtype, "a number format", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "int4");
 WORDS(precision, "a precision", "fp32", "tf32", "fp16", "bf16", "fp8", "fp8-cs", "fp8-tensorwise",
       "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4", "int8", "int4");
@@ -39,11 +39,17 @@ WORDS(attention, "an attention kernel", "unfused", "flash2", "flash3", "cudnn");
 WORDS(overlap, "something to overlap", "grad_reduce", "param_gather", "tensor", "pipeline", "expert");
 WORDS(generation, "a GPU generation", "pascal", "volta", "ampere", "hopper", "blackwell", "cdna", "other");
 WORDS(topology, "a topology", "switch", "cube-mesh", "pcie", "torus3d", "mesh");
+WORDS(fidelity, "a fidelity", "analytic", "flow");
+WORDS(routing, "a routing", "shortest", "ecmp", "e-ecmp", "adaptive", "rail");
+WORDS(network_algorithm, "an algorithm between domains", "ring", "double-binary-tree",
+      "recursive-halving-doubling");
+WORDS(traffic_links, "whose links traffic takes", "fabric", "front-end");
 WORDS(tier, "a tier of memory", "gpu", "host", "nvme");
 WORDS(offload, "an offloading scheme", "none", "zero-offload", "zero-offload-dpu", "twin-flow",
       "superoffload", "stronghold", "memferry", "zero3-offload", "zero-infinity");
 WORDS(shared_by, "whose a rate is", "all", "node");
-WORDS(checkpoint, "a way to save checkpoints", "none", "sync", "async");
+WORDS(slow_part, "a part that is slow", "rank", "node", "nic", "link");
+WORDS(checkpoint, "a way to save checkpoints", "none", "sync", "async", "peers");
 WORDS(loss, "a loss kernel", "unfused", "vocab-parallel", "fused", "chunked", "vocab-parallel-compiled",
       "compiled", "xentropy");
 

@@ -15,6 +15,7 @@ typedef enum {
     SPEC_POSITION_LEARNED,
     SPEC_POSITION_ROPE,
     SPEC_POSITION_ALIBI,
+    SPEC_POSITION_RELATIVE,
     SPEC_POSITION_NONE
 } SpecPosition;
 
@@ -180,6 +181,24 @@ typedef enum { /* which NCCL tuning rows */
                SPEC_GENERATION_COUNT
 } SpecGeneration;
 
+/* How a step's communication is timed: alone on the network, or beside everything else on a fabric's links. */
+typedef enum { SPEC_FIDELITY_ANALYTIC, SPEC_FIDELITY_FLOW } SpecFidelity;
+
+/* In the order of network/routes.h. */
+typedef enum {
+    SPEC_ROUTING_SHORTEST,
+    SPEC_ROUTING_ECMP,
+    SPEC_ROUTING_E_ECMP,
+    SPEC_ROUTING_ADAPTIVE,
+    SPEC_ROUTING_RAIL
+} SpecRouting;
+
+/* Which domains exchange at once in a reduction or gather over several. */
+typedef enum { SPEC_NETWORK_RING, SPEC_NETWORK_TREES, SPEC_NETWORK_HALVING } SpecNetworkAlgorithm;
+
+/* Whose links traffic beside the job takes. */
+typedef enum { SPEC_TRAFFIC_FABRIC, SPEC_TRAFFIC_FRONT_END } SpecTrafficLinks;
+
 /* How the GPUs of one scale-up domain are joined. */
 typedef enum {
     SPEC_TOPOLOGY_SWITCH,    /* any-to-any at full rate: NVSwitch */
@@ -201,7 +220,14 @@ typedef enum {
 
 typedef enum { SPEC_SHARED_BY_ALL, SPEC_SHARED_BY_NODE } SpecSharedBy;
 
-typedef enum { SPEC_CHECKPOINT_NONE, SPEC_CHECKPOINT_SYNC, SPEC_CHECKPOINT_ASYNC } SpecCheckpointMode;
+typedef enum { SPEC_SLOW_RANK, SPEC_SLOW_NODE, SPEC_SLOW_NIC, SPEC_SLOW_LINK } SpecSlowPart;
+
+typedef enum {
+    SPEC_CHECKPOINT_NONE,
+    SPEC_CHECKPOINT_SYNC,
+    SPEC_CHECKPOINT_ASYNC,
+    SPEC_CHECKPOINT_PEERS
+} SpecCheckpointMode;
 
 /* Who names NCCL's algorithm: its own estimates, or a plug-in's regions first. */
 typedef enum { SPEC_TUNER_NCCL, SPEC_TUNER_AWS_P5 } SpecTuner;
@@ -218,7 +244,8 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_topology, spec_words_loss, spec_words_router, spec_words_context, spec_words_tensor,
     spec_words_tier, spec_words_offload, spec_words_data_scheme, spec_words_server_placement,
     spec_words_server_scheme, spec_words_server_mode, spec_words_spread, spec_words_compression,
-    spec_words_shared_by, spec_words_checkpoint, spec_words_tuner;
+    spec_words_shared_by, spec_words_checkpoint, spec_words_tuner, spec_words_fidelity, spec_words_routing,
+    spec_words_network_algorithm, spec_words_traffic_links, spec_words_slow_part;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

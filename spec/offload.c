@@ -112,6 +112,15 @@ void spec_offload_complete(SpecOffload *offload, int layers)
 {
     if ((int)offload->scheme == SPEC_UNSET)
         offload->scheme = scheme_of(offload);
+    if (offload->activations.evicts && (int)offload->activations.tier == SPEC_UNSET)
+        offload->activations.tier = SPEC_TIER_HOST;
+    if ((int)offload->scheme == SPEC_AUTO) { /* a search completes each */
+        if (offload->activation_layers == SPEC_UNSET)
+            offload->activation_layers = leaves(&offload->activations) ? SPEC_OFFLOAD_ALL : 0;
+        if (offload->activation_layers == SPEC_OFFLOAD_ALL)
+            offload->activation_layers = layers;
+        return;
+    }
     const SpecOffloadRow *row = spec_offload_row(offload->scheme);
     const bool activations = leaves(&offload->activations);
     complete_part(&offload->optimizer, row->optimizer);
@@ -135,6 +144,37 @@ void spec_offload_complete(SpecOffload *offload, int layers)
         offload->ratio = row->ratio;
     if (offload->prefetch_depth == SPEC_UNSET)
         offload->prefetch_depth = row->prefetch_depth;
+}
+
+SpecOffload spec_offload_with(const SpecOffload *asked, SpecOffloadScheme scheme, double ratio, int layers)
+{
+    SpecOffload offload = *asked;
+    offload.scheme = scheme;
+    if (offload.subgroup_parameters < 1) { /* the scenario has no such object: its fields' defaults */
+        offload.pinned = true;
+        offload.subgroup_parameters = 1e9;
+    }
+    /* what the scenario says of states is for another scheme */
+    if (scheme == SPEC_OFFLOAD_NONE || (int)asked->scheme != SPEC_AUTO) {
+        static const SpecOffloadPart unset = {.tier = (SpecTier)SPEC_UNSET, .fraction = SPEC_UNSET};
+        offload.optimizer = offload.gradients = offload.weights = unset;
+        offload.delayed_update = SPEC_UNSET;
+        offload.ratio = SPEC_UNSET;
+        offload.prefetch_depth = SPEC_UNSET;
+    }
+    if (ratio >= 0)
+        offload.ratio = ratio;
+    spec_offload_complete(&offload, layers);
+    return offload;
+}
+
+bool spec_offload_allows(const SpecOffload *offload, int zero, bool alone)
+{
+    if (!spec_offloads_states(offload))
+        return true;
+    const SpecOffloadRow *row = spec_offload_row(offload->scheme);
+    return !(row->windowed && (!alone || zero == 3)) &&
+           !(zero < row->least_zero && (!alone || row->least_zero == 3)) && !(zero == 3 && row->direct);
 }
 
 /* --- contradictions --- */
@@ -248,8 +288,35 @@ static bool check_degrees(const Spec *spec, GError **error)
     return true;
 }
 
+bool spec_offload_available(const Spec *spec)
+{
+    return !spec_offloads_states(&spec->offload) || (check_software(spec, NULL) && check_tiers(spec, NULL));
+}
+
+static bool check_evicting(const Spec *spec, GError **error)
+{
+    const SpecOffload *offload = &spec->offload;
+    const SpecOffloadPart *part = &offload->activations;
+    if (!part->evicts)
+        return true;
+    if (offload->activation_layers != spec->model.layers || part->fraction < 1 || part->modules != 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.activations.resident_bytes: given with activation_layers, fraction or modules, which "
+            "say otherwise what leaves; give one of them");
+    if (spec->cluster.accelerator.host_link_bytes_per_s <= 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "offload.activations.resident_bytes: given, but host_link_bytes_per_s of %s is not known; give "
+            "it, or leave the field out",
+            spec->cluster.accelerator.name);
+    return true;
+}
+
 bool spec_offload_check(const Spec *spec, GError **error)
 {
+    if (!check_evicting(spec, error))
+        return false;
     if (spec->offload.activations.tier == SPEC_TIER_NVME && !check_tiers(spec, error))
         return false;
     if (!spec_offloads_states(&spec->offload))

@@ -52,6 +52,8 @@ typedef struct SpecOffloadPart {
     SpecTier tier;    /* SPEC_UNSET while loading */
     double fraction;  /* of its bytes; SPEC_UNSET while loading */
     unsigned modules; /* activations: bits of SpecRecomputeModule whose tensors leave; 0: all */
+    bool evicts;      /* activations: down to resident_bytes of a micro-batch in a stage */
+    double resident_bytes;
 } SpecOffloadPart;
 
 #define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */
@@ -87,13 +89,22 @@ const SpecOffloadRow *spec_offload_row(SpecOffloadScheme scheme);
 /* Weights, gradients or optimizer states leave the GPU; activations alone do not count. */
 static inline bool spec_offloads_states(const SpecOffload *offload)
 {
-    return offload->scheme != SPEC_OFFLOAD_NONE;
+    return (int)offload->scheme > SPEC_OFFLOAD_NONE; /* "auto" is none yet */
 }
 
 /* What the scheme's row says of all that the scenario leaves open; `layers` of the model. */
 void spec_offload_complete(SpecOffload *offload, int layers);
 
+/* Whether the ranks of a data-parallel group may run it: `alone` of one, ZeRO stage `zero`. */
+bool spec_offload_allows(const SpecOffload *offload, int zero, bool alone);
+
+/* Another scheme, completed, with what a scenario says beside "auto"; of one that names a scheme its activations alone.
+ * ratio below 0: the scheme's own or the scenario's. */
+SpecOffload spec_offload_with(const SpecOffload *asked, SpecOffloadScheme scheme, double ratio, int layers);
+
 struct Spec;
+/* Whether the software has the scheme and the nodes its tiers. */
+bool spec_offload_available(const struct Spec *spec);
 /* Tiers that the node lacks, software that cannot, degrees that do not go together. One sentence; GError without a file. */
 bool spec_offload_check(const struct Spec *spec, GError **error);
 

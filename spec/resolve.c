@@ -9,6 +9,7 @@
 #include "spec/framework_keys.h"
 #include "spec/import_hf.h"
 #include "spec/orders.h"
+#include "spec/resolve_network.h"
 #include "spec/read.h"
 #include "spec/resolve_faults.h"
 
@@ -124,7 +125,8 @@ static bool check_preset(const char *path, const char *kind, const OrrJson *root
                  {"clusters", &spec_table_cluster, sizeof(SpecCluster)},
                  {"frameworks", &spec_table_framework, sizeof(SpecFramework)},
                  {"faults", &spec_table_faults, sizeof(SpecFaults)},
-                 {"storage", &spec_table_storage, sizeof(SpecStorage)}};
+                 {"storage", &spec_table_storage, sizeof(SpecStorage)},
+                 {"jitter", &spec_table_jitter, sizeof(SpecJitter)}};
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].kind, kind) != 0)
             continue;
@@ -323,6 +325,9 @@ static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, co
     orr_json_remove(over, "preset");
     if (replaced)
         orr_json_remove(base, inner_key(kind));
+    if (resolver->depth > 0 && strcmp(kind, "frameworks") == 0)
+        orr_json_remove(base,
+                        "software"); /* words name the profile that has them, not those that start from it */
     const char *block_key = calibrated_key(kind);
     OrrJsonDoc *block = block_key != NULL                 ? one_member(block_key, calibration)
                         : strcmp(kind, "frameworks") == 0 ? framework_block(orr_json_root(base), calibration)
@@ -383,6 +388,11 @@ static OrrJsonDoc *resolve_cluster(const Resolver *resolver, const OrrJson *node
         }
     }
     orr_json_free(calibration);
+    if (cluster != NULL &&
+        !spec_resolve_network(cluster, resolver->where, resolver->base_dir, resolver->error)) {
+        orr_json_free(cluster);
+        cluster = NULL;
+    }
     return cluster;
 }
 

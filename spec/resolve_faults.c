@@ -49,8 +49,10 @@ static bool resolve_place(const Place *place, OrrJsonDoc *doc, const char *where
 bool spec_resolve_faults(OrrJsonDoc *doc, const char *where, const char *base_dir, GPtrArray *profiles,
                          GError **error)
 {
-    static const Place places[] = {
-        {"storage", "storage"}, {"faults", "faults"}, {"storage", "faults.checkpoint.storage"}};
+    static const Place places[] = {{"storage", "storage"},
+                                   {"faults", "faults"},
+                                   {"storage", "faults.checkpoint.storage"},
+                                   {"jitter", "jitter"}};
     for (gsize i = 0; i < G_N_ELEMENTS(places); i++)
         if (!resolve_place(&places[i], doc, where, base_dir, profiles, error))
             return false;

@@ -17,6 +17,7 @@ static const struct {
     {"training.recompute", "mode"},
     {"storage", "preset"},
     {"faults", "preset"},
+    {"jitter", "preset"},
     {"faults.checkpoint.storage", "preset"},
 };
 

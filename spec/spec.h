@@ -13,11 +13,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "spec/network.h"
 #include "spec/kernel_model.h"
 #include "spec/framework.h"
 #include "spec/names.h"
 #include "spec/offload.h"
+#include "spec/data.h"
 #include "spec/faults.h"
+#include "spec/jitter.h"
 
 #define SPEC_AUTO        (-1)
 #define SPEC_MAX_EXPERTS 1024 /* that a router's histogram may list */
@@ -66,14 +69,19 @@ typedef struct SpecLayerList {
 
 typedef struct SpecModel {
     char name[SPEC_NAME_SIZE];
-    int layers, hidden, heads, kv_heads, head_dim, ffn_hidden;
+    int layers;         /* of the whole model: the encoder's first, then the decoder's */
+    int encoder_layers; /* 0: no encoder */
+    int decoder_layers; /* what the file calls `layers` where it is a number */
+    int hidden, heads, kv_heads, head_dim, ffn_hidden;
     bool gated_mlp;
     int vocab;
     bool tied_embeddings;
     SpecNorm norm;
     SpecBiases biases; /* JSON true: all, false: none; or mlp (MLP only), qkv (QKV projection only) */
     SpecPosition position;
-    int max_positions; /* rows of the learned position table; default the sequence length */
+    int max_positions;    /* rows of the learned position table; default the sequence length */
+    int position_buckets; /* relative: distances that each head has a bias for */
+    bool no_final_norm;   /* behind the last layer, nor behind the last one of an encoder */
     bool embedding_norm, qk_norm, causal;
     bool rope_scaled;            /* YaRN: cosines and sines carry an attention factor */
     double dropout_frac;         /* 0: no dropout kernels, no masks */
@@ -124,6 +132,7 @@ typedef struct SpecCluster {
     double host_power_w_per_gpu;     /* CPU, NIC, fans, per GPU */
     SpecCollectiveModel collectives; /* fitted: NCCL time model per level */
     SpecHost host;                   /* of a node: memory, cores, disks and the ways to them */
+    SpecNetwork network;             /* the fabric between the GPUs, where a step is to meet itself on it */
     char calibration[SPEC_NAME_SIZE];
 } SpecCluster;
 
@@ -154,7 +163,9 @@ typedef struct SpecRouter {
 
 typedef struct SpecTraining {
     int sequence_length, global_batch, micro_batch;
-    double tokens; /* of the whole training run; 0: not given */
+    int encoder_sequence_length; /* of models with an encoder; 0 without */
+    double tokens;               /* of the whole training run; 0: not given */
+    double skipped_steps_frac;   /* steps whose update is dropped, and that are done again */
     SpecPrecision precision;
     SpecOptimizer optimizer;
     SpecRecompute recompute;
@@ -264,6 +275,7 @@ typedef struct SpecSearch {
         micro_batch, recompute_layers, activation_layers, nodes;
     unsigned schedule, recompute, attention, overlap, precision; /* bits of the words; 0: the default set */
     unsigned moe_dispatcher;
+    unsigned offload;                                /* bits of SpecOffloadScheme */
     char order[SPEC_SEARCH_ORDERS][SPEC_ORDER_SIZE]; /* of parallel.order ... */
     int order_count;                                 /* ... 0: the default set */
     int max_tensor;                                  /* 0: GPUs of a node */
@@ -288,6 +300,8 @@ typedef struct Spec {
     SpecOffload offload;
     SpecFaults faults;
     SpecStorage storage;
+    SpecJitter jitter;
+    SpecData data;
     SpecSearch search;
 } Spec;
 

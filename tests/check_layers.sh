@@ -6,7 +6,7 @@
 #   check_layers.sh --self-test    plants offences in a folder of its own and expects to find each
 set -eu
 
-rooms="base schedule spec exchange costmodel sim network report ledger campaign search plan kernels calibrate plots html api cli"
+rooms="base schedule spec exchange costmodel sim network traffic report ledger campaign search plan jobs kernels calibrate plots html api cli"
 max_lines=600
 max_function_lines=70
 
@@ -19,12 +19,14 @@ allowed() {
     costmodel) echo "spec schedule base" ;;
     sim) echo "costmodel spec schedule base" ;;
     network) echo "sim base" ;;
-    report) echo "sim costmodel spec schedule base" ;;
+    traffic) echo "network sim costmodel spec schedule base" ;;
+    report) echo "traffic sim costmodel spec schedule base" ;;
     exchange) echo "spec schedule base" ;;
     ledger) echo "report sim costmodel spec schedule base" ;;
     campaign) echo "report sim costmodel spec schedule base" ;;
     search) echo "ledger report sim costmodel spec schedule base" ;;
-    plan) echo "search ledger report sim costmodel spec schedule base" ;;
+    plan) echo "campaign search ledger report sim costmodel spec schedule base" ;;
+    jobs) echo "base" ;;
     kernels) echo "" ;;
     calibrate) echo "kernels costmodel spec schedule base" ;;
     plots) echo "report base" ;;

@@ -206,13 +206,18 @@ static void test_plan_rows(void)
 static void test_plan_words(void)
 {
     g_autofree char *path = cli_source("scenarios/examples/plan-sc21-175b.json");
-    CliRun near = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", "33.29 days"));
+    CliRun near = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", "33.29 days", "--ideal"));
+    CliRun lived = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", "33.29 days"));
     CliRun odd = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "500"));
     CliRun both = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "500", "--deadline", "30 days"));
     cli_assert_done(&near, "near");
     cli_assert_done(&odd, "odd");
     cli_assert_done(&both, "odd with a deadline");
     g_assert_nonnull(strstr(near.out, "by 5 minutes"));
+    g_assert_null(strstr(near.out, "restarts  "));
+    g_assert_null(strstr(lived.out, "by 5 minutes")); /* it is the effective days that miss it */
+    g_assert_nonnull(strstr(lived.out, "effective"));
+    g_assert_nonnull(strstr(lived.out, "faults llama3-2024 (assumed)"));
     g_assert_nonnull(strstr(odd.out, "500 GPUs are no whole nodes of 8; 384 would do, and 512 would do"));
     g_assert_nonnull(strstr(both.out, "500 GPUs are no whole nodes of 8"));
     g_assert_nonnull(strstr(near.out, "no failures"));
@@ -220,6 +225,10 @@ static void test_plan_words(void)
     g_auto(GStrv) lines = g_strsplit(near.out, "\n", -1);
     for (char **line = lines; *line != NULL; line++)
         g_assert_cmpint(g_utf8_strlen(*line, -1), <=, 100);
+    g_auto(GStrv) wide = g_strsplit(lived.out, "\n", -1);
+    for (char **line = wide; *line != NULL; line++)
+        g_assert_cmpint(g_utf8_strlen(*line, -1), <=, 100);
+    cli_run_clear(&lived);
     cli_run_clear(&near);
     cli_run_clear(&odd);
     cli_run_clear(&both);

@@ -49,7 +49,10 @@ static void test_plan_formats(void)
     OrrJsonDoc *doc = parse(json.out);
     const OrrJson *plan = orr_json_first(member(orr_json_root(doc), "plans"));
     g_assert_cmpfloat(orr_json_number(member(member(plan, "textbook"), "gpus_rounded")), ==, 760);
-    g_assert_cmpfloat(orr_json_number(member(member(plan, "answer"), "days")), <=, 30);
+    const OrrJson *answer = member(plan, "answer");
+    g_assert_cmpfloat(orr_json_number(member(answer, "effective_days")), <=, 30);
+    g_assert_cmpfloat(orr_json_number(member(answer, "days")), <,
+                      orr_json_number(member(answer, "effective_days")));
     g_assert_cmpint(lines(csv.out), ==, 1 + orr_json_count(member(plan, "points")));
     orr_json_free(doc);
     cli_run_clear(&text);
@@ -336,6 +339,73 @@ static void test_campaign(void)
     cli_run_clear(&none);
 }
 
+/* A run of 64 GPUs and more tells effective days by itself, of parts that add up, and costs go by them; --ideal takes the
+ * step's own days, as the step itself is either way. */
+static void test_run_effective(void)
+{
+    static const char *const keys[] = {"compute_days",  "checkpoint_days", "failures_days",
+                                       "restarts_days", "loading_days",    "waiting_days"};
+    g_autofree char *path = cli_source(PLAN);
+    CliRun lived = cli_run(NULL, CLI_WORDS("run", path, "--format", "json")),
+           ideal = cli_run(NULL, CLI_WORDS("run", path, "--format", "json", "--ideal")),
+           wrong = cli_run(NULL, CLI_WORDS("run", path, "--set", "faults=rsc-1", "--set",
+                                           "faults.checkpoint.interval_s=1e8"));
+    cli_assert_done(&lived, "run");
+    cli_assert_done(&ideal, "run --ideal");
+    cli_assert_refused(&wrong, "interval", "faults.checkpoint.interval_s: 1e+08 is longer than the campaign");
+    OrrJsonDoc *with = parse(lived.out), *without = parse(ideal.out);
+    const OrrJson *training = member(orr_json_root(with), "training"),
+                  *alone = member(orr_json_root(without), "training"),
+                  *effective = member(training, "effective");
+    const double days = orr_json_number(member(training, "days"));
+    const double told = orr_json_number(member(training, "effective_days"));
+    double sum = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
+        sum += orr_json_number(member(effective, keys[i]));
+    g_assert_cmpfloat(fabs(sum - told), <, 1e-9);
+    g_assert_cmpfloat(told, >, days);
+    g_assert_cmpfloat(days, ==, orr_json_number(member(alone, "days")));
+    g_assert_cmpint(orr_json_type(member(alone, "effective_days")), ==, ORR_JSON_NULL);
+    g_assert_cmpfloat(fabs(orr_json_number(member(training, "gpu_hours")) /
+                               orr_json_number(member(alone, "gpu_hours")) / (told / days) -
+                           1),
+                      <, 1e-9);
+    orr_json_free(with);
+    orr_json_free(without);
+    cli_run_clear(&lived);
+    cli_run_clear(&ideal);
+    cli_run_clear(&wrong);
+}
+
+/* A trace and a drawn one; what is neither is refused. */
+static void test_jobs(void)
+{
+    g_autofree char *path = cli_source("scenarios/traces/four-jobs.json");
+    CliRun file = cli_run(NULL, CLI_WORDS("jobs", path, "--format", "json")),
+           drawn = cli_run(NULL, CLI_WORDS("jobs", "--seed", "3", "--count", "300", "--format", "json")),
+           again = cli_run(NULL, CLI_WORDS("jobs", "--seed", "3", "--count", "300", "--format", "json")),
+           none = cli_run(NULL, CLI_WORDS("jobs")),
+           both = cli_run(NULL, CLI_WORDS("jobs", path, "--seed", "1"));
+    cli_assert_done(&file, "jobs");
+    cli_assert_done(&drawn, "jobs --seed");
+    OrrJsonDoc *doc = parse(file.out);
+    const OrrJson *policies = member(orr_json_root(doc), "policies");
+    g_assert_cmpint(orr_json_count(policies), ==, 5);
+    const OrrJson *first_fit = orr_json_next(orr_json_first(policies));
+    g_assert_cmpstr(orr_json_text(member(first_fit, "policy")), ==, "first-fit");
+    g_assert_cmpfloat(orr_json_number(member(first_fit, "makespan_s")), ==, 200);
+    g_assert_cmpfloat(orr_json_number(member(member(first_fit, "wait_s"), "mean")), ==, 40);
+    orr_json_free(doc);
+    g_assert_cmpstr(drawn.out, ==, again.out);
+    cli_assert_refused(&none, "nothing", "--seed");
+    cli_assert_refused(&both, "both", "not both");
+    cli_run_clear(&file);
+    cli_run_clear(&drawn);
+    cli_run_clear(&again);
+    cli_run_clear(&none);
+    cli_run_clear(&both);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -351,5 +421,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/import/limits", test_import_limits);
     g_test_add_func("/cli/run/notes", test_notes);
     g_test_add_func("/planning/campaign", test_campaign);
+    g_test_add_func("/planning/run-effective", test_run_effective);
+    g_test_add_func("/planning/jobs", test_jobs);
     return g_test_run();
 }

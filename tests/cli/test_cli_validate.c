@@ -121,11 +121,47 @@ static void test_picture(void)
     cli_scratch_free(folder);
 }
 
+/* A run corrected by its own measurement moves towards it; a table of steps of one change; a file without times. */
+static void test_own_runs(void)
+{
+    g_auto(GStrv) paths = files();
+    g_autofree char *scenario = cli_source("scenarios/examples/gpt3-175b.json");
+    CliRun run = cli_run(NULL, CLI_WORDS("run", scenario, "--own-runs", paths[0], "--format", "json"));
+    cli_assert_done(&run, "own runs");
+    OrrJsonDoc *doc = parse(run.out);
+    const OrrJson *own = orr_json_member(orr_json_root(doc), "own_runs");
+    g_assert_cmpfloat(number(own, "runs"), ==, 9);
+    g_assert_cmpfloat(
+        ABS(number(own, "step_s") / number(own, "factor") / number(orr_json_root(doc), "step_s") - 1), <,
+        1e-9);
+    g_assert_cmpfloat(number(own, "low_s"), <, number(own, "step_s"));
+    g_assert_cmpfloat(number(own, "high_s"), >, number(own, "step_s"));
+    orr_json_free(doc);
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("run", scenario, "--own-runs", "/nonexistent.json"));
+    g_assert_cmpint(run.status, !=, 0);
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("validate", paths[0], paths[3], "--ablations", "--format", "json"));
+    cli_assert_done(&run, "ablations");
+    doc = parse(run.out);
+    g_assert_cmpint(orr_json_count(orr_json_member(orr_json_root(doc), "steps")), >=, 3);
+    g_assert_cmpfloat(number(orr_json_root(doc), "right"), ==, number(orr_json_root(doc), "directed"));
+    orr_json_free(doc);
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("validate", paths[0], paths[3], "--few-shot", "--format", "json"));
+    cli_assert_done(&run, "few shot");
+    doc = parse(run.out);
+    g_assert_cmpint(orr_json_count(orr_json_member(orr_json_root(doc), "few_shot")), ==, 6);
+    orr_json_free(doc);
+    cli_run_clear(&run);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/validate/left-out", test_left_out);
     g_test_add_func("/validate/residuals-feed-run", test_residuals_feed_run);
     g_test_add_func("/validate/picture", test_picture);
+    g_test_add_func("/validate/own-runs", test_own_runs);
     return g_test_run();
 }

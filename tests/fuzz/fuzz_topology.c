@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "network/paced.h"
 #include "network/replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -34,6 +35,27 @@ static void run(const NetTopology *topology, NetOp op, const char *name, NetRout
     net_result_clear(&result);
 }
 
+/* A stream of every GPU to the next one, as the messages of a step are. */
+static void run_streams(const NetTopology *topology, bool lossless)
+{
+    GError *error = NULL;
+    const int32_t *links = NULL;
+    NetRoutes *routes = net_routes_new(topology, NET_ROUTE_ECMP, 1, NULL);
+    NetPaced *paced = net_paced_new(topology, 1e9, lossless);
+    for (int g = 0; g < MIN(topology->gpus, 12); g++) {
+        const int hops = net_route(routes, g, (g + 1) % topology->gpus, 0, &links);
+        if (hops < 0)
+            continue;
+        net_paced_stream(paced);
+        net_paced_route(paced, links, hops, 1);
+    }
+    net_paced_solve(paced);
+    if (!net_paced_check(paced, &error))
+        abort();
+    net_paced_free(paced);
+    net_routes_free(routes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     GError *error = NULL;
@@ -50,6 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         run(&topology, NET_ALL_REDUCE, "nvls", NET_ROUTE_RAIL);
         run(&topology, NET_ALL_TO_ALL, "direct", NET_ROUTE_ADAPTIVE);
         run(&topology, NET_BROADCAST, "binomial", NET_ROUTE_E_ECMP);
+        run_streams(&topology, false);
+        run_streams(&topology, true);
         if (!(net_bisection_bytes_per_s(&topology) >= 0))
             abort();
         net_topology_clear(&topology);

@@ -34,21 +34,14 @@ static Ledger replay(const char *const *names, int count)
 }
 
 static const char *const NAMES[] = {
-    "bloom_176b_prequel",
-    "dgxc_benchmarking",
-    "korthikanti_table5",
-    "llama3_table4",
-    "megatron_bridge",
-    "mosaic_mpt",
-    "mt_nlg",
-    "nanotron_playbook",
-    "nemo_launcher_a100",
-    "sc21_megatron",
-    "simumax_b200",
-    "torchtitan",
-    "vtrain_multi",
-    "vtrain_single",
-    "zero_bubble",
+    "bloom_176b_prequel", "dgxc_benchmarking",
+    "korthikanti_table5", "llama3_table4",
+    "megatron_bridge",    "mlperf",
+    "mosaic_mpt",         "mt_nlg",
+    "nanotron_playbook",  "nemo_launcher_a100",
+    "sc21_megatron",      "simumax_b200",
+    "torchtitan",         "vtrain_multi",
+    "vtrain_single",      "zero_bubble",
 };
 
 /* By source and id. */
@@ -113,15 +106,18 @@ static void check_fits(const Ledger *ledger)
     g_assert_cmpint(out_of_memory, <=, 1);
 }
 
-/* No source above 12 %; those rows that state all are within 6 % in every source but one, which has experts. */
+/* No source above 12 %; those rows that state all are within 6 % in every source but two: one has experts, the other
+ * is the one that no constant was fitted to. */
 static void check_every_source(const Ledger *ledger)
 {
     for (guint i = 0; i < ledger->sources->len; i++) {
         const LedgerSource *source = ledger->sources->pdata[i];
-        const bool experts = strcmp(NAMES[i], "megatron_bridge") == 0;
+        const double full = strcmp(NAMES[i], "megatron_bridge") == 0 ? 0.08
+                            : strcmp(NAMES[i], "mlperf") == 0        ? 0.095
+                                                                     : 0.06;
         g_assert_cmpfloat(source->all.mape, <=, 0.12);
         if (!isnan(source->full.mape)) {
-            g_assert_cmpfloat(source->full.mape, <=, experts ? 0.08 : 0.06);
+            g_assert_cmpfloat(source->full.mape, <=, full);
         }
     }
 }
@@ -133,9 +129,9 @@ static void whole_ledger(void)
     ledger_write_text(&ledger, false, table);
     printf("%s", table->str);
     g_string_free(table, TRUE);
-    g_assert_cmpint(ledger.overall.rows, >=, 628);
+    g_assert_cmpint(ledger.overall.rows, >=, 666);
     g_assert_cmpfloat(ledger.overall.skipped, <, 0.05 * ledger.overall.rows);
-    g_assert_cmpfloat(ledger.macro_mape, <=, 0.066);
+    g_assert_cmpfloat(ledger.macro_mape, <=, 0.067);
     g_assert_cmpfloat(ledger.overall_full.p90, <=, 0.12);
     check_every_source(&ledger);
     check_fits(&ledger);
@@ -252,7 +248,7 @@ static void software_defaults(void)
         far += b->all.mape > a->all.mape + 0.03;
     }
     g_assert_cmpint(far, ==, 0);
-    g_assert_cmpfloat(defaults.macro_mape, <=, 0.068);
+    g_assert_cmpfloat(defaults.macro_mape, <=, 0.069);
     g_string_free(table, TRUE);
     ledger_clear(&stated);
     ledger_clear(&defaults);

@@ -40,13 +40,13 @@ static void test_textbook(void)
     plan_clear(&plan);
 }
 
-typedef struct Campaign {
+typedef struct PublishedRun {
     const char *name, *path, *source;
     int gpus;
     double days, tolerance;
-} Campaign;
+} PublishedRun;
 
-static const Campaign campaigns[] = {
+static const PublishedRun campaigns[] = {
     {"/published/plan/sc21-175b", "examples/plan-sc21-175b.json", "Narayanan et al. 2021, section 5.1", 1024,
      34, 0.10},
     {"/published/plan/sc21-1t", "examples/plan-sc21-1t.json", "Narayanan et al. 2021, section 5.1", 3072, 84,
@@ -58,7 +58,7 @@ static const Campaign campaigns[] = {
 
 static void test_campaign(gconstpointer data)
 {
-    const Campaign *campaign = data;
+    const PublishedRun *campaign = data;
     const PlanOptions options = {.gpus_count = 1};
     Plan plan = plan_of(campaign->path, options);
     const PlanPoint *point = answer(&plan);

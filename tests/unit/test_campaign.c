@@ -96,6 +96,41 @@ static void test_replicas_agree(void)
         }
 }
 
+/* Where the exact mean goes: each part of campaign_means() within 4 standard errors of the replicas', and together all. */
+static void test_means(void)
+{
+    for (int hit = 0; hit < 2; hit++) {
+        CampaignRun run = llama(30, hit * 100, 900, 900, hit != 0);
+        run.load_from_s = 300;
+        run.load_s = 400;
+        const CampaignMeans means =
+            campaign_means(&run.rates, run.interval_s, run.segments, run.load_from_s, run.load_s);
+        g_autofree CampaignLife *lives = g_new(CampaignLife, REPLICAS);
+        const double expected[] = {means.total_s,   means.checkpoint_s, means.lost_work_s,
+                                   means.restart_s, means.loading_s,    means.interruptions};
+        campaign_live_all(&run, 11, REPLICAS, 0, lives);
+        for (gsize part = 0; part < G_N_ELEMENTS(expected); part++) {
+            double mean = 0, squares = 0;
+            for (int pass = 0; pass < 2; pass++)
+                for (int i = 0; i < REPLICAS; i++) {
+                    const CampaignLife *life = &lives[i];
+                    const double values[] = {life->total_s,     life->checkpoint_s,
+                                             life->lost_work_s, life->restart_s,
+                                             life->loading_s,   (double)life->interruptions};
+                    if (pass == 0)
+                        mean += values[part] / REPLICAS;
+                    else
+                        squares += (values[part] - mean) * (values[part] - mean);
+                }
+            assert_near(mean, expected[part],
+                        4 * sqrt(squares / (REPLICAS - 1) / REPLICAS) + 1e-9 * expected[part]);
+        }
+        assert_near(means.checkpoint_s + means.lost_work_s + means.restart_s + means.loading_s +
+                        run.interval_s * run.segments,
+                    means.total_s, 1e-9 * means.total_s);
+    }
+}
+
 /* Effective time above 90 %: 10 s for restarts up to 642 s, 30 s up to 296 s (where the first order crosses it), 60 s
  * never. */
 static void test_llama3(void)
@@ -134,7 +169,8 @@ static void test_threads(void)
 static void test_spares(void)
 {
     CampaignRun run = llama(10, 0, 600, 500, false);
-    run.node_loss_frac = 1;
+    run.causes[0] = (CampaignShare){1, 1};
+    run.cause_count = 1;
     run.repair_s = 3600;
     run.detection_s = 60;
     run.spares = 0;
@@ -151,6 +187,111 @@ static void test_spares(void)
     run.spares = (int)all.nodes_away;
     const CampaignLife enough = campaign_live(&run, 1, 0);
     g_assert_true(memcmp(&all, &enough, sizeof all) == 0);
+}
+
+/* One failure at 10,000 s of a run of 20 intervals of 1,800 s, each behind a stall of 10 s: five are saved, the rest is lost.
+ * By hand, with the restart of 100 s; without checkpoints everything is done again. */
+static void test_scripted(void)
+{
+    CampaignRun run = {.rates = {INFINITY, 10, 0, 100, true},
+                       .interval_s = 1800,
+                       .segments = 20,
+                       .causes = {{1, 1}},
+                       .cause_count = 1,
+                       .repair_s = 7200,
+                       .spares = 1,
+                       .script_s = {10000},
+                       .script_count = 1};
+    CampaignLife life = campaign_live(&run, 1, 0);
+    assert_near(life.total_s, 20 * 1810 + (10000 - 5 * 1810) + 100, 1e-6);
+    assert_near(life.lost_work_s, 950, 1e-6);
+    g_assert_cmpint(life.interruptions, ==, 1);
+    g_assert_cmpint(life.nodes_away, ==, 1);
+    /* On half the nodes at a half of the pace until the other is back, 7,200 s behind the failure: two intervals, the first
+     * checkpoint behind its return at 10,000 + 100 + 2 x 3,610 s, and a start with it. */
+    run.spares = 0;
+    run.levels[0] = (CampaignLevel){1, .5};
+    run.level_count = 1;
+    life = campaign_live(&run, 1, 0);
+    assert_near(life.total_s, 10000 + 100 + 2 * 3610 + 100 + 13 * 1810, 1e-6);
+    assert_near(life.degraded_s, 2 * 1800, 1e-6);
+    assert_near(life.waiting_s, 0, 0);
+    run.level_count = 0; /* it waits instead */
+    life = campaign_live(&run, 1, 0);
+    assert_near(life.waiting_s, 7200, 1e-6);
+    run.rates.stall_s = 0; /* no checkpoints: from zero */
+    run.spares = -1;
+    run.interval_s = 36000;
+    run.segments = 1;
+    life = campaign_live(&run, 1, 0);
+    assert_near(life.total_s, 10000 + 100 + 36000, 1e-6);
+    assert_near(life.lost_work_s, 10000, 1e-6);
+}
+
+/* Copies at peers: a failure of one node costs what is behind the last copy, one of two nodes all since the last copy in
+ * storage. By hand: 12 intervals of 100 s without stalls, each fourth stored, failures at 950 s. */
+static void test_peers(void)
+{
+    CampaignRun run = {.rates = {INFINITY, 0, 0, 50, true},
+                       .interval_s = 100,
+                       .segments = 12,
+                       .causes = {{1, 1}},
+                       .cause_count = 1,
+                       .spares = -1,
+                       .load_from_s = 10,
+                       .load_s = 20,
+                       .store_every = 4,
+                       .stored_load_s = 30,
+                       .script_s = {950},
+                       .script_count = 1};
+    const CampaignLife one = campaign_live(&run, 1, 0);
+    assert_near(one.total_s, 1200 + 50 + 50, 1e-9);
+    run.causes[0].nodes = 2;
+    const CampaignLife two = campaign_live(&run, 1, 0);
+    assert_near(two.lost_work_s, 150, 1e-9); /* back to 800 */
+    assert_near(two.loading_s, 30, 1e-9);
+    assert_near(two.total_s, 1200 + 150 + 60, 1e-9);
+    run.stored_write_s = 120; /* the one at 800 is being written yet */
+    const CampaignLife late = campaign_live(&run, 1, 0);
+    assert_near(late.lost_work_s, 550, 1e-9);
+}
+
+/* Random campaigns with everything on: the parts add up, elastic ones wait less than others, and more spare nodes never make
+ * the mean longer by more than its error. */
+static void test_random_lives(void)
+{
+    GRand *random = g_rand_new_with_seed(9);
+    for (int trial = 0; trial < 60; trial++) {
+        CampaignRun run = llama(g_rand_double_range(random, 0, 30), 0, g_rand_double_range(random, 60, 900),
+                                g_rand_double_range(random, 300, 3000), g_rand_boolean(random));
+        run.load_from_s = 20;
+        run.load_s = run.stored_load_s = g_rand_double_range(random, 0, run.rates.restart_s - 20);
+        run.causes[0] = (CampaignShare){g_rand_double_range(random, 0, .8), 1};
+        run.causes[1] = (CampaignShare){.9, g_rand_int_range(random, 1, 9)};
+        run.causes[2] = (CampaignShare){1, 0};
+        run.cause_count = 3;
+        run.repair_s = g_rand_double_range(random, 100, 40000);
+        run.spares = g_rand_int_range(random, 0, 6);
+        run.store_every = trial % 2 * g_rand_int_range(random, 1, 30);
+        double waited_s[2] = {0};
+        for (int elastic = 0; elastic < 2; elastic++) {
+            run.levels[0] = (CampaignLevel){4, .9};
+            run.levels[1] = (CampaignLevel){16, .5};
+            run.level_count = 2 * elastic;
+            for (uint64_t replica = 0; replica < 20; replica++) {
+                const CampaignLife life = campaign_live(&run, 3, replica);
+                assert_near(life.checkpoint_s + life.lost_work_s + life.restart_s + life.loading_s +
+                                life.waiting_s + life.degraded_s + run.interval_s * run.segments,
+                            life.total_s, 1e-9 * life.total_s);
+                g_assert_cmpfloat(life.checkpoint_s, >=, -1e-6);
+                g_assert_cmpfloat(life.lost_work_s, >=, 0);
+                g_assert_cmpfloat(life.degraded_s, >=, 0);
+                waited_s[elastic] += life.waiting_s;
+            }
+        }
+        g_assert_cmpfloat(waited_s[1], <=, waited_s[0]);
+    }
+    g_rand_free(random);
 }
 
 /* --- scenarios --- */
@@ -220,6 +361,32 @@ static void test_scenario(void)
     case_free(c);
 }
 
+/* The example of two nodes of two GPUs: the crash loses the work since the last checkpoint, and the run goes on on one node. */
+static void test_two_by_two(void)
+{
+    const CampaignOptions options = {.replicas = 3, .seed = 1};
+    GError *error = NULL;
+    Campaign campaign;
+    Case *c = load("campaign-2x2.json", NULL);
+    campaign_run(&c->report, "x", &options, &campaign, &error);
+    g_assert_no_error(error);
+    const double period_s = campaign.run.interval_s + campaign.run.rates.stall_s;
+    assert_near(campaign.lost_work_s, fmod(10000, period_s), 1e-6);
+    g_assert_cmpint(campaign.run.level_count, >=, 1);
+    g_assert_cmpint(campaign.run.levels[0].missing, ==, 1);
+    g_assert_cmpfloat(campaign.run.levels[0].rate, <, .6); /* half of the GPUs, each as fast as before */
+    g_assert_cmpfloat(campaign.run.levels[0].rate, >, .45);
+    g_assert_cmpfloat(campaign.degraded_s, >, 0);
+    g_assert_cmpint(campaign.event_count, ==, 1);
+    case_free(c);
+    const char *const none[] = {"faults.checkpoint.mode=none", NULL};
+    c = load("campaign-2x2.json", none);
+    campaign_run(&c->report, "x", &options, &campaign, &error);
+    g_assert_no_error(error);
+    assert_near(campaign.lost_work_s, 10000, 1e-6); /* from zero */
+    case_free(c);
+}
+
 static void test_refused(void)
 {
     static const char *const cases[][3] = {
@@ -269,9 +436,14 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/campaign/formulas", test_formulas);
     g_test_add_func("/campaign/replicas-agree", test_replicas_agree);
+    g_test_add_func("/campaign/means", test_means);
     g_test_add_func("/campaign/llama3", test_llama3);
     g_test_add_func("/campaign/threads", test_threads);
     g_test_add_func("/campaign/spares", test_spares);
+    g_test_add_func("/campaign/scripted", test_scripted);
+    g_test_add_func("/campaign/peers", test_peers);
+    g_test_add_func("/campaign/random-lives", test_random_lives);
+    g_test_add_func("/campaign/two-by-two", test_two_by_two);
     g_test_add_func("/campaign/checkpoint-bytes", test_checkpoint_bytes);
     g_test_add_func("/campaign/scenario", test_scenario);
     g_test_add_func("/campaign/refused", test_refused);

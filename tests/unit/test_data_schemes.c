@@ -92,6 +92,26 @@ static void test_split(void)
     orr_arena_free(arena);
 }
 
+/* Rank 0's weights go to all replicas once: the report says so of DistributedDataParallel, and no step has it. */
+static void test_broadcast(void)
+{
+    OrrArena *arena = orr_arena_new();
+    const char *const off[] = {"execution.framework.data_parallel.initial_broadcast=false", NULL};
+    const Report report = run(DDP, NULL, arena), without = run(DDP, off, arena);
+    g_autoptr(GString) json = g_string_new(NULL), other = g_string_new(NULL);
+    report_write_json(&report, json);
+    report_write_json(&without, other);
+    g_assert_cmpint(report.step_ps, ==, without.step_ps);
+    const char *at = strstr(json->str, "\"initial_broadcast\"");
+    g_assert_nonnull(at);
+    g_assert_null(strstr(other->str, "\"initial_broadcast\""));
+    const double bytes = g_ascii_strtod(strchr(strstr(at, "\"bytes\""), ':') + 1, NULL),
+                 seconds = g_ascii_strtod(strchr(strstr(at, "\"seconds\""), ':') + 1, NULL);
+    g_assert_cmpfloat(bytes, ==, report.stages[0].weights_bytes);
+    g_assert_cmpfloat(seconds, >=, bytes / report.spec->cluster.scale_up_bytes_per_s);
+    orr_arena_free(arena);
+}
+
 static void test_parameters(void)
 {
     OrrArena *arena = orr_arena_new();
@@ -246,6 +266,7 @@ int main(int argc, char **argv)
     g_test_add_func("/data-schemes/timelines", test_timelines);
     g_test_add_func("/data-schemes/split", test_split);
     g_test_add_func("/data-schemes/parameters", test_parameters);
+    g_test_add_func("/data-schemes/broadcast", test_broadcast);
     g_test_add_func("/data-schemes/time-frac", test_time_frac);
     g_test_add_func("/data-schemes/buckets", test_buckets);
     g_test_add_func("/data-schemes/first-bucket", test_first_bucket);

@@ -280,6 +280,62 @@ static void maxima_are_agreed(void)
     g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 0);
 }
 
+static double crossed(const CostOps *ops, const char *name)
+{
+    double sum = 0;
+    for (int i = 0; i < ops->count; i++) {
+        if (ops->op[i].kind == COST_OP_COLLECTIVE && strcmp(ops->op[i].name, name) == 0) {
+            sum += ops->op[i].u.collective.collective.bytes;
+        }
+    }
+    return sum;
+}
+
+/* Queries, keys, values, gate and up gather the same input five times instead of twice, and scatter five gradients; what
+ * row-parallel layers exchange stays, and so does everything where the projections are one product. */
+static void gathers_each(void)
+{
+    Spec spec = make_spec(4, false), apart = spec;
+    const double whole = 2 * TOKENS * HIDDEN;
+    apart.execution.framework.tensor.gathers_each_projection = true;
+    for (int split = 0; split < 2; split++) {
+        spec.execution.framework.kernels.separate_projections = split != 0;
+        apart.execution.framework.kernels.separate_projections = split != 0;
+        const CostOps was[] = {fixture_layer_ops(&spec, COST_FORWARD),
+                               fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT)},
+                      is[] = {fixture_layer_ops(&apart, COST_FORWARD),
+                              fixture_layer_ops(&apart, COST_BACKWARD_WEIGHT)};
+        g_assert_cmpfloat(crossed(&was[0], "gather"), ==, 2 * whole);
+        g_assert_cmpfloat(crossed(&is[0], "gather"), ==, (split ? 5 : 2) * whole);
+        g_assert_cmpfloat(crossed(&is[1], "input grad"), ==, (split ? 5 : 2) * whole);
+        g_assert_cmpfloat(crossed(&is[0], "reduce"), ==, crossed(&was[0], "reduce"));
+        g_assert_cmpint(is[0].count, ==, was[0].count);
+    }
+}
+
+/* All logits on every rank: gathered once, and the loss moves as much as on one rank. */
+static void gathers_logits(void)
+{
+    Spec spec = make_spec(4, false), alone = make_spec(1, false);
+    spec.execution.framework.loss = (SpecRecipeLoss){.kernel = SPEC_LOSS_UNFUSED, .gathers_logits = true};
+    alone.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
+    CostShape shape, one;
+    CostOps ops = {.count = 0}, whole = {.count = 0};
+    cost_shape_init(&shape, &spec);
+    cost_shape_init(&one, &alone);
+    cost_ops_head(&shape, COST_FORWARD, &ops);
+    cost_ops_head(&one, COST_FORWARD, &whole);
+    g_assert_cmpfloat(crossed(&ops, "gather logits"), ==, 2 * TOKENS * 128256);
+    g_assert_cmpfloat(crossed(&ops, "loss reduce"), ==, 0);
+    g_assert_cmpfloat(moved(&ops, "loss"), ==, moved(&whole, "loss"));
+    spec.execution.framework.loss.gathers_logits = false;
+    ops = (CostOps){.count = 0};
+    cost_shape_init(&shape, &spec);
+    cost_ops_head(&shape, COST_FORWARD, &ops);
+    g_assert_cmpfloat(crossed(&ops, "gather logits"), ==, 0);
+    g_assert_cmpfloat(moved(&ops, "loss"), <, moved(&whole, "loss") / 3);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -293,5 +349,7 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/casts", casts);
     g_test_add_func("/eager/loss-reads-rows-again", loss_reads_rows_again);
     g_test_add_func("/eager/maxima", maxima_are_agreed);
+    g_test_add_func("/eager/gathers-each", gathers_each);
+    g_test_add_func("/eager/gathers-logits", gathers_logits);
     return g_test_run();
 }

@@ -130,6 +130,31 @@ static void generations(void)
     }
 }
 
+/* All words of an entry, in any case; the longest entry of several; software that no profile names. */
+static void software_in_words(void)
+{
+    static const struct {
+        const char *text, *want;
+    } CASES[] = {
+        {"KempnerForge (FSDP2)", "kempnerforge"},
+        {"DeepSpeed 0.11.1, HUGGING FACE Llama with FlashAttention 2", "transformers-deepspeed"},
+        {"Hugging Face Trainer, PyTorch 1.8 DDP, fp32", "transformers-fsdp"},
+        {"DeepSpeed 0.11", NULL},
+        {"InternLM (InternEvo) 2023", "internevo"},
+        {"Megatron-SWIFT (Megatron-Core)", "megatron-lm-2024"},
+        {"Megatron-LLaMA", "megatron-llama"},
+        {"PyTorch FSDP 1, not compiled", "pytorch-fsdp1"}, /* and not pytorch-ddp, which starts from it */
+        {"Megatron-LM of 2023", NULL},
+        {"NeMo 25.04.01", NULL},
+        {"", NULL},
+        {NULL, NULL},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autofree char *got = ledger_framework_of_text(CASES[i].text);
+        g_assert_cmpstr(got, ==, CASES[i].want);
+    }
+}
+
 /* The release that a row's words name is older than the row. */
 static void month_of_release(void)
 {
@@ -438,6 +463,7 @@ int main(int argc, char **argv)
     g_test_add_func("/memory/generations", generations);
     g_test_add_func("/memory/generation-inherits", generation_inherits);
     g_test_add_func("/memory/month-of-release", month_of_release);
+    g_test_add_func("/memory/software-in-words", software_in_words);
     g_test_add_func("/memory/launched-by", launched_by);
     g_test_add_func("/memory/reduced-as-summed", reduced_as_summed);
     g_test_add_func("/memory/casts-gradients", casts_gradients);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "plots/plots.h"
+#include "spec/load.h"
 
 /* Whatever the ranks did, losses and MFU make up the peak. */
 static void test_losses_add_up(void)
@@ -50,10 +51,51 @@ static void test_losses_by_hand(void)
     }
 }
 
+/* Utilisation over time: a GPU that waits for the host's optimizer is busy for less of the step; shares stay within 0 and 1,
+ * and their mean is what the parts of the step say. */
+static void test_busy(void)
+{
+    enum { BINS = 97 };
+    static const char *const schemes[] = {"none", "zero-offload", "superoffload", "stronghold"};
+    double means[G_N_ELEMENTS(schemes)] = {0};
+    for (gsize i = 0; i < G_N_ELEMENTS(schemes); i++) {
+        OrrArena *arena = orr_arena_new();
+        GError *error = NULL;
+        Spec *spec = ORR_ARENA_NEW(arena, Spec, 1);
+        Report report;
+        double values[PLOT_BUSY_COUNT][BINS], *busy[PLOT_BUSY_COUNT];
+        g_autofree char *set = g_strdup_printf("offload.scheme=%s", schemes[i]);
+        g_autofree char *path =
+            g_build_filename(ORRERY_SOURCE_SCENARIOS, "examples", "zero_offload_10b_v100.json", NULL);
+        const ReportOptions options = {.record = SIM_RECORD_SPANS};
+        spec_load_file(path, (const char *const[]){set, NULL}, false, spec, NULL, &error);
+        g_assert_no_error(error);
+        report_run(spec, NULL, &options, arena, &report, &error);
+        g_assert_no_error(error);
+        for (int row = 0; row < PLOT_BUSY_COUNT; row++)
+            busy[row] = values[row];
+        plot_busy(&report, BINS, busy);
+        for (int bin = 0; bin < BINS; bin++) {
+            for (int row = 0; row < PLOT_BUSY_COUNT; row++)
+                g_assert_true(values[row][bin] >= 0 && values[row][bin] <= 1);
+            means[i] += values[PLOT_BUSY_GPU][bin] / BINS;
+        }
+        const double parts = (double)(report.part_ps[SIM_PART_COMPUTE] + report.part_ps[SIM_PART_RECOMPUTE]) +
+                             (i == 0 ? (double)report.part_ps[SIM_PART_OPTIMIZER] : 0);
+        g_assert_cmpfloat_with_epsilon(means[i], parts / (double)report.result.end_ps, 0.01);
+        orr_arena_free(arena);
+    }
+    g_assert_cmpfloat(means[0], >, 0.95);
+    g_assert_cmpfloat(means[1], <, 0.85 * means[0]);
+    g_assert_cmpfloat(means[2], >, means[1]);
+    g_assert_cmpfloat(means[3], >, means[1]);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plots/losses/add-up", test_losses_add_up);
     g_test_add_func("/plots/losses/by-hand", test_losses_by_hand);
+    g_test_add_func("/plots/busy", test_busy);
     return g_test_run();
 }

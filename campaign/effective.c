@@ -1,0 +1,97 @@
+/* campaign/effective.c - see effective.h. */
+#include "campaign/effective.h"
+
+#include "spec/load.h"
+#include "spec/read.h"
+
+#define DAY_S 86400.0
+
+enum { REPLICAS = 256 }; /* where there is no formula */
+
+bool campaign_assumed_load(CampaignAssumed *ret_assumed, GError **error)
+{
+    return spec_load_faults(CAMPAIGN_ASSUMED_FAULTS, &ret_assumed->faults, error) &&
+           spec_load_storage(CAMPAIGN_ASSUMED_STORAGE, &ret_assumed->storage, error);
+}
+
+static void fill_parts(const Campaign *campaign, bool lived, ReportEffective *effective)
+{
+    const CampaignMeans *means = &campaign->means;
+    double *days = effective->part_days;
+    const double seconds[REPORT_LIFE_COUNT] = {
+        [REPORT_LIFE_COMPUTE] = campaign->ideal_s,
+        [REPORT_LIFE_SLOW] = campaign->slow_s,
+        [REPORT_LIFE_INPUT] = campaign->input_s,
+        [REPORT_LIFE_EVALUATION] = campaign->eval_s,
+        [REPORT_LIFE_SKIPPED] = campaign->skipped_s,
+        [REPORT_LIFE_CHECKPOINT] = lived ? campaign->checkpoint_s : means->checkpoint_s,
+        [REPORT_LIFE_FAILURES] = lived ? campaign->lost_work_s : means->lost_work_s,
+        [REPORT_LIFE_RESTARTS] = lived ? campaign->restart_s : means->restart_s,
+        [REPORT_LIFE_LOADING] = lived ? campaign->loading_s : means->loading_s,
+        [REPORT_LIFE_DEGRADED] = lived ? campaign->degraded_s : 0,
+        [REPORT_LIFE_WAITING] = lived ? campaign->waiting_s : 0};
+    effective->days = 0;
+    for (int part = 0; part < REPORT_LIFE_COUNT; part++) {
+        days[part] = seconds[part] / DAY_S;
+        effective->days += days[part];
+    }
+    effective->goodput = days[REPORT_LIFE_COMPUTE] / effective->days;
+    effective->interruptions = lived ? campaign->interruptions.mean : means->interruptions;
+    effective->told = true;
+}
+
+/* Costs are those of the time that the GPUs are held. */
+static void stretch_costs(Report *report)
+{
+    const double times = report->effective.days / report->days;
+    report->gpu_hours *= times;
+    report->usd *= times;
+    report->kwh *= times;
+}
+
+bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, OrrArena *arena,
+                             Report *report, GError **error)
+{
+    const Spec *spec = report->spec;
+    const bool own = spec->faults.given;
+    if (!(report->days > 0) || (!own && report->gpus < CAMPAIGN_ASSUMED_GPUS))
+        return true;
+    Spec *lived = ORR_ARENA_NEW(arena, Spec, 1);
+    Campaign campaign;
+    GError *failure = NULL;
+    *lived = *spec;
+    if (!own)
+        lived->faults = assumed->faults;
+    const SpecCheckpoint *checkpoint = &lived->faults.checkpoint;
+    const bool stored = checkpoint->storage.write_bytes_per_s > 0 || lived->storage.write_bytes_per_s > 0 ||
+                        (checkpoint->write_s > 0 && checkpoint->load_s > 0);
+    const bool saves = checkpoint->mode != SPEC_CHECKPOINT_NONE;
+    if (saves && !stored)
+        lived->storage = assumed->storage;
+    Report over = *report;
+    over.spec = lived;
+    const CampaignOptions options = {.replicas = REPLICAS, .seed = 1};
+    bool ok = campaign_prepare(&over, where, &options, &campaign, &failure);
+    const bool replicas = ok && !campaign.by_formula;
+    if (replicas)
+        ok = campaign_run(&over, where, &options, &campaign, &failure);
+    if (!ok && own) {
+        g_propagate_error(error, failure);
+        return false;
+    }
+    ReportEffective *effective = &report->effective;
+    effective->faults = lived->faults.name;
+    effective->storage = !saves                                      ? ""
+                         : checkpoint->storage.write_bytes_per_s > 0 ? checkpoint->storage.name
+                                                                     : lived->storage.name;
+    effective->faults_assumed = !own;
+    effective->storage_assumed = saves && !stored;
+    if (!ok) {
+        effective->why_not = orr_arena_strdup(arena, failure->message);
+        g_error_free(failure);
+        return true;
+    }
+    fill_parts(&campaign, replicas, effective);
+    stretch_costs(report);
+    return true;
+}

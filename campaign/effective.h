@@ -1,0 +1,27 @@
+/* campaign/effective.h - days of the whole run with what fails in it, for reports and plans of single steps.
+ *
+ * A scenario's own `faults` count always; one without them has those of a preset from CAMPAIGN_ASSUMED_GPUS GPUs on, and
+ * checkpoints go to the storage of a preset where the scenario names none. Both are named where the days are told.
+ */
+#ifndef ORR_CAMPAIGN_EFFECTIVE_H
+#define ORR_CAMPAIGN_EFFECTIVE_H
+
+#include "campaign/campaign.h"
+
+#define CAMPAIGN_ASSUMED_GPUS    64 /* fewer meet a failure a month or less */
+#define CAMPAIGN_ASSUMED_FAULTS  "llama3-2024"
+#define CAMPAIGN_ASSUMED_STORAGE "superpod-lustre"
+
+typedef struct CampaignAssumed {
+    SpecFaults faults;
+    SpecStorage storage;
+} CampaignAssumed;
+
+bool campaign_assumed_load(CampaignAssumed *ret_assumed, GError **error);
+
+/* Fills report->effective, and GPU-hours, money and energy of its days. Exact means by formula; where spare nodes are
+ * numbered, means of replicas. Faults of the scenario that contradict it are an error; assumed ones are told to. */
+bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, OrrArena *arena,
+                             Report *report, GError **error);
+
+#endif

@@ -1,0 +1,75 @@
+/* jobs/jobs.h - many jobs on one cluster: who runs when, on which GPUs, at what pace.
+ *
+ * A job asks for GPUs of one kind all at once (a gang) and has work: seconds on that many GPUs of the first kind. On kind k
+ * it is speed[k] times as fast; on n GPUs gain(n) times as fast as on those it asked for. Nothing here knows models: the
+ * speeds come from the trace, or from simulated steps (cli/). Ignores: where in a pool the GPUs are, what starting costs.
+ */
+#ifndef ORR_JOBS_JOBS_H
+#define ORR_JOBS_JOBS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { JOBS_KINDS = 8, JOBS_DOUBLINGS = 16 };
+
+typedef struct JobsPool {
+    char *name;
+    int gpus;
+} JobsPool;
+
+typedef struct Job {
+    char *name;
+    double arrive_s, work_s; /* work_s: on `gpus` GPUs of pool 0 */
+    int gpus, least,
+        most; /* asked for; between which an adaptive policy may go, in powers of 2 times `least` */
+    double speed[JOBS_KINDS];
+    double share; /* of a GPU that it uses: packed jobs share GPUs */
+    /* Pace on least x 2^i GPUs over the pace on `gpus`. */
+    double gain[JOBS_DOUBLINGS];
+} Job;
+
+typedef struct JobsTrace {
+    JobsPool pools[JOBS_KINDS];
+    int pool_count;
+    GArray *jobs; /* Job, by arrival */
+} JobsTrace;
+
+void jobs_trace_clear(JobsTrace *trace);
+
+typedef enum {
+    JOBS_FIFO,      /* in order of arrival, nobody passes */
+    JOBS_FIRST_FIT, /* in order of arrival, what fits starts, in the first pool that has room */
+    JOBS_PACKING,   /* first fit, several jobs on one GPU by their shares */
+    JOBS_FASTEST,   /* first fit in the pool where the job is fastest, of those with room */
+    JOBS_ADAPTIVE,  /* first fit at the least size; free GPUs go where they gain most */
+    JOBS_POLICIES
+} JobsPolicy;
+
+const char *jobs_policy_name(JobsPolicy policy);
+
+typedef struct JobsRun { /* one job's */
+    double start_s, end_s;
+    int pool, gpus; /* at its end */
+    double gpu_s;   /* GPUs that it held, of packed ones its share, over time */
+    double done_s;  /* of its work: all of it */
+} JobsRun;
+
+typedef struct JobsSpread {
+    double mean, p50, p90, most;
+} JobsSpread;
+
+typedef struct JobsResult {
+    JobsPolicy policy;
+    double utilisation; /* GPU-seconds held over those there were until the end */
+    double makespan_s;
+    JobsSpread wait_s, completion_s;
+    double fairness; /* Jain's index of completion over the time alone on the asked GPUs of the first pool */
+    double work_gpu_s, done_gpu_s; /* asked for, and done: the same */
+    double held_gpu_s;
+} JobsResult;
+
+/* `runs`: [jobs], or NULL. A job that is passed for longer than `patience_s` is passed no more. */
+JobsResult jobs_run(const JobsTrace *trace, JobsPolicy policy, double patience_s, JobsRun *runs);
+
+#endif

@@ -1,0 +1,52 @@
+/* ledger/own.h - a prediction corrected by the user's own measured runs, from one on.
+ *
+ *   r = log(measured / predicted) of a run is, to its place (cluster and software), u + v(x) + e
+ *     u: what all runs of the place share; v: what runs of like configuration share; e: a run's own noise
+ *     cov(v(x), v(y)) = LOCAL^2 exp(-d^2 / 2) WORD^w,  d^2 = sum over sizes of (log ratio / log LENGTH)^2,
+ *     w the words in which the two configurations differ
+ *   corrected = predicted exp(E[r | own runs]);  the ledger's interval shrinks by sqrt(var[r | own runs] / var[r])
+ * Source: simple kriging, Matheron 1963; Rasmussen and Williams, Gaussian Processes, eq. 2.25 and 2.26. The three
+ * deviations, LENGTH and WORD are those with which the ledger's own sources predict themselves best; the curve is flat
+ * around them (docs/ACCURACY.md, "Your own runs").
+ * Tested: unit/test_own.c, published/test_few_shot.c
+ */
+#ifndef ORR_LEDGER_OWN_H
+#define ORR_LEDGER_OWN_H
+
+#include "report/report.h"
+
+#define LEDGER_OWN_SHARED 0.03 /* standard deviation of u */
+#define LEDGER_OWN_LOCAL  0.11 /* of v */
+#define LEDGER_OWN_NOISE  0.03 /* of e */
+#define LEDGER_OWN_LENGTH                                                                                    \
+    16.0                    /* a configuration this many times as large in one size is one deviation away */
+#define LEDGER_OWN_WORD 0.5 /* what is left of the likeness where one word differs */
+
+enum { LEDGER_TRAIT_SIZES = 8, LEDGER_TRAIT_WORDS = 7 };
+
+/* What makes two runs of one place alike. */
+typedef struct LedgerTraits {
+    double size[LEDGER_TRAIT_SIZES]; /* logarithms */
+    guint word[LEDGER_TRAIT_WORDS];  /* hashes */
+} LedgerTraits;
+
+LedgerTraits ledger_traits(const Report *report);
+/* 0 to 1. */
+double ledger_likeness(const LedgerTraits *a, const LedgerTraits *b);
+
+typedef struct LedgerOwnRun {
+    LedgerTraits traits;
+    double log_ratio; /* log(measured / predicted) */
+} LedgerOwnRun;
+
+/* What the `count` own runs say of a run with `traits`: the expected log ratio, and how much of the deviation is left
+ * (1 without own runs). */
+typedef struct LedgerOwnSays {
+    double log_ratio, deviation_frac;
+} LedgerOwnSays;
+LedgerOwnSays ledger_own_says(const LedgerOwnRun *runs, int count, const LedgerTraits *traits);
+
+/* Fills the report's `own`; the interval must be there. */
+void ledger_own_fill(const LedgerOwnRun *runs, int count, Report *report);
+
+#endif

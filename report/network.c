@@ -1,0 +1,144 @@
+/* report/network.c - see network.h. */
+#include "report/network.h"
+
+#include "base/text.h"
+#include "base/units.h"
+#include "report/page.h"
+
+enum { LABEL_COLUMN = 14 };
+
+static const char *routing_of(const Report *report)
+{
+    return spec_word(&spec_words_routing, (int)report->spec->cluster.network.routing);
+}
+
+static void text_contention(const TrafficSummary *network, GString *out)
+{
+    char alone[ORR_TEXT_SIZE], more[ORR_TEXT_SIZE];
+    g_autofree char *cost = g_strdup_printf(
+        "%s, %.2f\u00a0%% of a step that takes %s where everybody has links of his own",
+        orr_text_seconds(more, (double)(network->step_ps - network->alone_ps) * 1e-12),
+        100.0 * (double)(network->step_ps - network->alone_ps) / (double)MAX(network->alone_ps, 1),
+        orr_text_seconds(alone, (double)network->alone_ps * 1e-12));
+    report_page_entry(out, "  Contention", LABEL_COLUMN, cost);
+    report_page_entry(out, "  Folding", LABEL_COLUMN,
+                      network->alike ? "exact: all groups of a kind fare alike"
+                                     : "the slowest group of each kind stands for all");
+}
+
+static void text_dimensions(const TrafficSummary *network, GString *out)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (int d = 0; d < TRAFFIC_DIMENSIONS; d++) {
+        const TrafficOfDimension *of = &network->dimensions[d];
+        char bytes[ORR_TEXT_SIZE];
+        if (!of->across)
+            continue;
+        g_string_append_printf(line, "%s%s %s", line->len > 0 ? "; " : "", traffic_dimension_name(d),
+                               orr_text_si(bytes, (double)of->bytes, "B"));
+        if (of->slowest > 1)
+            g_string_append_printf(line, " in %.2f to %.2f times as long", of->fastest, of->slowest);
+    }
+    report_page_entry(out, "  Across", LABEL_COLUMN, line->len > 0 ? line->str : "nothing leaves a domain");
+}
+
+static void text_links(const TrafficSummary *network, GString *out)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (int i = 0; i < network->busiest_count; i++)
+        g_string_append_printf(line, "%s%s-%s %.1f\u00a0%%", i > 0 ? ", " : "", network->busiest[i].from,
+                               network->busiest[i].to, 100 * network->busiest[i].busy_frac);
+    if (line->len > 0)
+        report_page_entry(out, "  Busiest", LABEL_COLUMN, line->str);
+}
+
+static void text_beside(const TrafficSummary *network, GString *out)
+{
+    for (int i = 0; i < network->beside_count; i++) {
+        char took[ORR_TEXT_SIZE], alone[ORR_TEXT_SIZE];
+        g_autofree char *line =
+            g_strdup_printf("%s: %s, alone %s", network->beside[i].name,
+                            orr_text_seconds(took, (double)network->beside[i].end_ps * 1e-12),
+                            orr_text_seconds(alone, (double)network->beside[i].alone_ps * 1e-12));
+        report_page_entry(out, "  Beside", LABEL_COLUMN, line);
+    }
+}
+
+void report_network_text(const Report *report, GString *out)
+{
+    const TrafficSummary *network = &report->network;
+    if (!network->on)
+        return;
+    g_string_append_printf(out, "\nNetwork: %s, %s routing; flows\n", network->topology, routing_of(report));
+    text_contention(network, out);
+    text_dimensions(network, out);
+    text_links(network, out);
+    text_beside(network, out);
+}
+
+static void json_dimensions(const TrafficSummary *network, OrrJsonWriter *w)
+{
+    orr_jw_begin(w, "dimensions", '{');
+    for (int d = 0; d < TRAFFIC_DIMENSIONS; d++) {
+        const TrafficOfDimension *of = &network->dimensions[d];
+        if (!of->across)
+            continue;
+        orr_jw_begin(w, traffic_dimension_name((TrafficDimension)d), '{');
+        orr_jw_int(w, "bytes", of->bytes);
+        orr_jw_number(w, "slowest_times", of->slowest);
+        orr_jw_number(w, "fastest_times", of->fastest);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, '}');
+}
+
+static void json_links(const TrafficSummary *network, OrrJsonWriter *w)
+{
+    orr_jw_begin(w, "busiest_links", '[');
+    for (int i = 0; i < network->busiest_count; i++) {
+        const TrafficLink *link = &network->busiest[i];
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "from", link->from);
+        orr_jw_text(w, "to", link->to);
+        orr_jw_number(w, "bytes_per_s", link->bytes_per_s);
+        orr_jw_number(w, "bytes", link->bytes);
+        orr_jw_number(w, "busy_frac", link->busy_frac);
+        for (int d = 0; d < TRAFFIC_DIMENSIONS; d++) {
+            g_autofree char *key = g_strconcat(traffic_dimension_name((TrafficDimension)d), "_bytes", NULL);
+            if (link->by_dimension[d] > 0)
+                orr_jw_number(w, key, link->by_dimension[d]);
+        }
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+}
+
+void report_network_json(const Report *report, OrrJsonWriter *w)
+{
+    const TrafficSummary *network = &report->network;
+    if (!network->on)
+        return;
+    orr_jw_begin(w, "network", '{');
+    orr_jw_text(w, "fidelity", "flow");
+    orr_jw_text(w, "topology", network->topology);
+    orr_jw_text(w, "routing", routing_of(report));
+    orr_jw_ps(w, "uncontended_step_s", network->alone_ps);
+    orr_jw_ps(w, "contention_s", network->step_ps - network->alone_ps);
+    orr_jw_bool(w, "folding_exact", network->alike);
+    orr_jw_int(w, "shared_links", network->shared_links);
+    orr_jw_bool(w, "shared_links_complete", !network->thinned);
+    json_dimensions(network, w);
+    json_links(network, w);
+    if (network->beside_count > 0) {
+        orr_jw_begin(w, "beside", '[');
+        for (int i = 0; i < network->beside_count; i++) {
+            orr_jw_begin(w, NULL, '{');
+            orr_jw_text(w, "name", network->beside[i].name);
+            orr_jw_ps(w, "seconds", network->beside[i].end_ps);
+            orr_jw_ps(w, "alone_s", network->beside[i].alone_ps);
+            orr_jw_end(w, '}');
+        }
+        orr_jw_end(w, ']');
+    }
+    orr_jw_end(w, '}');
+}
