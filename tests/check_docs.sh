@@ -35,7 +35,7 @@ shape() {
         END { close_paragraph(); exit bad }' "$1"
 }
 
-# Wraps at 118 what has a line over 120; the indent is that of a list item.
+# Wraps at 115 what has a line over 120; the indent is that of a list item.
 wrap() {
     LC_ALL=C awk '
         function columns(text) { gsub(/[\200-\277]/, "", text); return length(text) }
@@ -52,7 +52,7 @@ wrap() {
                 line = indent word[1]
                 for (i = 2; i <= n; i++) {
                     if (word[i] == "") continue
-                    if (columns(line " " word[i]) > 118 && word[i] !~ /^([-+*>#|]|[0-9]+[.])$/) { print line; line = hang word[i] }
+                    if (columns(line " " word[i]) > 115 && word[i] !~ /^([-+*>#|]|[0-9]+[.])$/) { print line; line = hang word[i] }
                     else line = line " " word[i]
                 }
                 print line
