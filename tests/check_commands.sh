@@ -88,7 +88,11 @@ for page in "$@"; do
     mkdir -p "$cases" "$box/bin" "$box/home"
     ln -s "$source/scenarios" "$source/docs" "$box/"
     ln -s "$binary" "$box/bin/orrery"
-    printf '#!/bin/sh\n# Stands in for the build and installation, which other tests do.\n[ "$1" = install ] && mkdir -p "$2/bin" && ln -sf "%s" "$2/bin/orrery"\n' "$binary" > "$box/dev"
+    # Stands in for the build and the installation, which other tests do.
+    cat > "$box/dev" << DEV
+#!/bin/sh
+if [ "\$1" = install ]; then mkdir -p "\$2/bin" && ln -sf "$binary" "\$2/bin/orrery"; else exec "$binary" "\$@"; fi
+DEV
     chmod +x "$box/dev"
     : > "$cases/mended"
     split "$source/$page" "$cases"
