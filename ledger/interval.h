@@ -19,7 +19,7 @@
 #define LEDGER_MIN_SOURCES 3 /* fewer say nothing about the next one: no interval */
 
 /* How many times farther an interval reaches, on the logarithmic scale, where no published run has the accelerator,
- * the precision on it, or the framework. Source: docs/ACCURACY.md "Second blind set" (first replay) */
+ * the precision on it, or the framework. Source: docs/accuracy/blind.md "Second blind set" (first replay) */
 #define LEDGER_OUTSIDE_WIDENING 2.0
 
 typedef struct LedgerSpread {

@@ -7,7 +7,7 @@
  *   corrected = predicted exp(E[r | own runs]);  the ledger's interval shrinks by sqrt(var[r | own runs] / var[r])
  * Source: simple kriging, Matheron 1963; Rasmussen and Williams, Gaussian Processes, eq. 2.25 and 2.26. The three
  * deviations, LENGTH and WORD are those with which the ledger's own sources predict themselves best; the curve is flat
- * around them (docs/ACCURACY.md, "Your own runs").
+ * around them (docs/accuracy/own-runs.md, "Your own runs").
  * Tested: unit/test_own.c, published/test_few_shot.c
  */
 #ifndef ORR_LEDGER_OWN_H

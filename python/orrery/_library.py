@@ -17,6 +17,8 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_double, ctypes.c_void_p)
 class OrreryError(ValueError):
     """What Orrery refused, in its own sentence: which key held which value, and what would work."""
 
+    __module__ = "orrery"  # where it is imported from
+
 
 def _find() -> str:
     given = os.environ.get("ORRERY_LIBRARY")

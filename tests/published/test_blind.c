@@ -1,4 +1,4 @@
-/* tests/published/test_blind.c - the runs outside the ledger replayed: holds what docs/ACCURACY.md states of them,
+/* tests/published/test_blind.c - the runs outside the ledger replayed: holds what docs/accuracy/blind.md states of them,
  * and that the second and third set's rows are those that were written down before their first replay. */
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "search/choose.h"
 
 /* Of scenarios/blind/second.json and third.json as first committed. A row may change only where it was copied wrongly from its source:
- * then its note says so, and docs/ACCURACY.md counts it. */
+ * then its note says so, and docs/accuracy/blind.md counts it. */
 #define SECOND_SHA256 "5a5bdd20247b643e9e99ffedd36846e129f757f68209e6a122868a65d37a595d"
 #define THIRD_SHA256  "f636425ea51b0b60e3d93bc3183d04d204480a3bd5727740e08a25265ce747f1"
 
@@ -41,7 +41,7 @@ static void print_table(const Ledger *ledger)
     g_string_free(table, TRUE);
 }
 
-/* Every row is replayed, and the set errs and is covered as docs/ACCURACY.md tells. */
+/* Every row is replayed, and the set errs and is covered as docs/accuracy/blind.md tells. */
 static void check_set(const char *name, int rows, double most_mape, double most_memory_mape,
                       double least_coverage)
 {

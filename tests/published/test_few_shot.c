@@ -1,5 +1,5 @@
 /* tests/published/test_few_shot.c - what own runs are worth on the published ones, and published steps of one change:
- * prints both tables and holds what docs/ACCURACY.md states, rounded up. */
+ * prints both tables and holds what docs/accuracy/own-runs.md states, rounded up. */
 #include <stdio.h>
 
 #include "base/file.h"

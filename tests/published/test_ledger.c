@@ -92,7 +92,7 @@ static void check_left_out(Ledger *ledger)
     g_assert_cmpfloat(ledger->overall.coverage, <=, 0.95);
 }
 
-/* Runs that took place and state all, but are said not to fit: docs/ACCURACY.md names the one. */
+/* Runs that took place and state all, but are said not to fit: docs/accuracy names the one. */
 static void check_fits(const Ledger *ledger)
 {
     int out_of_memory = 0;
