@@ -83,6 +83,12 @@ static void check_error(GError *error)
     g_error_free(error);
 }
 
+static bool put_text(const char *text, gsize length, void *data)
+{
+    g_string_append_len(data, text, (gssize)length);
+    return true;
+}
+
 static void write_all(Report *report)
 {
     g_autoptr(GString) out = g_string_new(NULL);
@@ -96,7 +102,8 @@ static void write_all(Report *report)
     report_write_csv(report, true, out);
     report_write_kernels(report, out);
     report_write_memory_parts(report, REPORT_MEMORY_BY_LAYER, out);
-    report_write_trace(report, out);
+    const ReportTraceAsk trace = {.to_ps = G_MAXINT64, .put = put_text, .data = out};
+    report_write_trace(report, &trace);
 }
 
 /* What a format says comes back as something that loads, or is refused in one sentence. */
