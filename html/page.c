@@ -28,12 +28,6 @@ static void text(GString *out, const char *format, ...)
     html_escape(out, raw);
 }
 
-/* A list of layers trains on samples. */
-static const char *items_of(const Report *report)
-{
-    return report->spec->model.list.text != NULL ? "samples" : "tokens";
-}
-
 static const char *title_of(const Report *report)
 {
     return report->spec->name[0] != '\0' ? report->spec->name : report->spec->model.name;
@@ -49,7 +43,7 @@ static void write_answer(const Report *report, GString *out)
     text(out, "%s on %s %s GPUs takes %s a step: MFU %.1f %%, %s %s/s.", spec->model.name,
          report_page_whole(count, report->gpus), spec->cluster.accelerator.name,
          orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100,
-         report_page_whole(tokens, report->tokens_per_s), items_of(report));
+         report_page_whole(tokens, report_items_of(report, report->tokens_per_s)), report_items(report));
     if (report->days > 0)
         text(out, " %s tokens take %s of compute.", orr_text_count(count, spec->training.tokens),
              orr_text_seconds(days, report->days * 86400));
@@ -98,8 +92,8 @@ static void write_cards(const Report *report, GString *out)
     card(out, orr_text_seconds(value, (double)report->step_ps * 1e-12), "a step");
     g_snprintf(value, sizeof value, "%.1f %%", report->mfu * 100);
     card(out, value, "MFU");
-    g_autofree char *rate = g_strdup_printf("%s/s a GPU", items_of(report));
-    card(out, report_page_whole(value, report->tokens_per_s_per_gpu), rate);
+    g_autofree char *rate = g_strdup_printf("%s/s a GPU", report_items(report));
+    card(out, report_page_whole(value, report_items_of(report, report->tokens_per_s_per_gpu)), rate);
     card(out, orr_text_si(value, report->model_flops_per_s_per_gpu, "FLOP/s"), "model FLOPs a GPU");
     g_snprintf(value, sizeof value, "%.1f %%", report->bubble_frac * 100);
     card(out, value, "bubble, mean over ranks");

@@ -65,3 +65,13 @@ const char *report_memory_word(ReportMemory verdict)
     static const char *const words[] = {"does not fit", "at the edge", "fits"};
     return words[verdict];
 }
+
+const char *report_items(const Report *report)
+{
+    return report->spec->model.list.text != NULL ? "samples" : "tokens";
+}
+
+double report_items_of(const Report *report, double tokens)
+{
+    return report->spec->model.list.text != NULL ? tokens / report->spec->training.sequence_length : tokens;
+}

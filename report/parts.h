@@ -19,6 +19,10 @@ typedef struct ReportTime {
 void report_times(const int64_t part_ps[SIM_PART_COUNT], int64_t bubble_ps,
                   ReportTime ret_times[REPORT_TIME_COUNT]);
 
+/* What a run is counted in for people: tokens, or the samples of a list of layers; and how many there are of `tokens`. */
+const char *report_items(const Report *report);
+double report_items_of(const Report *report, double tokens);
+
 /* "tensor_comm": part, without the unit of report_times' key. */
 const char *report_part_name(SimPart part);
 /* "activations", "weights" ... */

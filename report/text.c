@@ -188,12 +188,6 @@ static void write_interval(const Report *report, GString *out)
     report_page_entry(out, "  Outside", LABEL_COLUMN, outside->str);
 }
 
-/* What a list of layers is given one of. */
-static const char *counted(const Report *report)
-{
-    return report->spec->model.list.text != NULL ? "samples" : "tokens";
-}
-
 static void write_headline(const Report *report, GString *out)
 {
     char step[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE];
@@ -203,8 +197,9 @@ static void write_headline(const Report *report, GString *out)
     g_autoptr(GString) line = g_string_new(NULL);
     g_string_printf(line, "STEP %s    MFU %.1f %%    %s %s/s    %s (%.1f of %.1f GiB)",
                     orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100.0,
-                    report_page_whole(tokens, report->tokens_per_s), counted(report),
-                    verdicts[report->memory_verdict], occupied_bytes / GIB, report->capacity_bytes / GIB);
+                    report_page_whole(tokens, report_items_of(report, report->tokens_per_s)),
+                    report_items(report), verdicts[report->memory_verdict], occupied_bytes / GIB,
+                    report->capacity_bytes / GIB);
     const glong width = g_utf8_strlen(line->str, -1) + 4;
     g_string_append(out, "\n  \u250c");
     for (glong i = 0; i < width; i++)
@@ -214,12 +209,12 @@ static void write_headline(const Report *report, GString *out)
         g_string_append(out, "\u2500");
     g_string_append(out, "\u2518\n\n");
 
+    const double items_per_s = report_items_of(report, report->tokens_per_s_per_gpu);
     g_autofree char *speed = g_strdup_printf(
         "%s %s/s, %s of model FLOPs; MFU %.1f %%, HFU %.1f %%",
-        report->tokens_per_s_per_gpu < 100.0 ? orr_text_si(tokens, report->tokens_per_s_per_gpu, "")
-                                             : report_page_whole(tokens, report->tokens_per_s_per_gpu),
-        counted(report), orr_text_si(rate, report->model_flops_per_s_per_gpu, "FLOP/s"), report->mfu * 100.0,
-        report->hfu * 100.0);
+        items_per_s < 100.0 ? orr_text_si(tokens, items_per_s, "") : report_page_whole(tokens, items_per_s),
+        report_items(report), orr_text_si(rate, report->model_flops_per_s_per_gpu, "FLOP/s"),
+        report->mfu * 100.0, report->hfu * 100.0);
     report_page_entry(out, "  Per GPU", LABEL_COLUMN, speed);
     write_interval(report, out);
 }
