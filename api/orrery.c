@@ -9,7 +9,6 @@
 #include "api/presets.h"
 #include "api/simulate.h"
 #include "base/units.h"
-#include "campaign/effective.h"
 #include "ledger/validate.h"
 #include "plan/plan.h"
 #include "plots/data.h"
@@ -144,14 +143,6 @@ static const ApiOption run_options[] = {
     {"ideal", API_OPTION_SWITCH, offsetof(RunOptions, ideal), 0, 0, false},
 };
 
-/* Days with what fails in them, as `orrery run` has them. */
-static bool live(OrrHandle *handle, ApiSimulation *simulation, GError **error)
-{
-    CampaignAssumed assumed;
-    return campaign_assumed_load(&assumed, error) &&
-           campaign_effective_fill(&assumed, handle->path, simulation->arena, &simulation->report, error);
-}
-
 /* Reads options and simulates; NULL with an error. */
 static ApiSimulation *simulate(OrrHandle *handle, const char *text, const char *what, unsigned record,
                                GError **error)
@@ -168,7 +159,7 @@ static ApiSimulation *simulate(OrrHandle *handle, const char *text, const char *
             ? api_simulate_input(&input, sets_of(handle), &reserve, &report_options, error)
             : NULL;
     if (simulation != NULL && g_str_equal(what, "run") && !options.ideal &&
-        !live(handle, simulation, error)) {
+        !api_simulation_live(handle->path, simulation, error)) {
         api_simulation_free(simulation);
         simulation = NULL;
     }
@@ -490,13 +481,14 @@ const char *orr_validate(OrrHandle *handle, const char *paths)
 /* --- pictures --- */
 
 typedef struct PageAsk {
-    bool search;
+    bool search, ideal;
     double max_seconds;
     char *compare, *reserve;
 } PageAsk;
 
 static const ApiOption page_options[] = {
     {"search", API_OPTION_SWITCH, offsetof(PageAsk, search), 0, 0, false},
+    {"ideal", API_OPTION_SWITCH, offsetof(PageAsk, ideal), 0, 0, false},
     {"max_seconds", API_OPTION_NUMBER, offsetof(PageAsk, max_seconds), 1e-3, 1e6, false},
     {"compare", API_OPTION_TEXT, offsetof(PageAsk, compare), 0, 0, false},
     API_RESERVE(PageAsk),
@@ -514,6 +506,7 @@ const char *orr_page(OrrHandle *handle, const char *options)
               ledger_reserve_parse(asked.reserve, &ask.reserve, &error);
     ask.compare = asked.compare;
     ask.search = asked.search;
+    ask.ideal = asked.ideal;
     ask.seconds = asked.max_seconds;
     ok = ok && api_page(&ask, handle->answer, &error);
     api_options_clear(page_options, count, &asked);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "plots/plots.h"
+#include "report/effective.h"
 
 /* --- where the numbers come from --- */
 
@@ -46,6 +47,43 @@ static GArray *list_profiles(const SpecSource *source)
     return profiles;
 }
 
+/* --- what the whole run takes --- */
+
+static void fact_clear(void *data)
+{
+    HtmlFact *fact = data;
+    g_free(fact->label);
+    g_free(fact->value);
+    g_free(fact->note);
+}
+
+static void add_fact(GArray *facts, const char *label, char *value, char *note)
+{
+    const HtmlFact fact = {g_strdup(label), value, note};
+    g_array_append_val(facts, fact);
+}
+
+/* Days and their parts, by the lines of `orrery run`; empty where the run has no length. */
+static GArray *list_life(const ReportEffective *effective)
+{
+    GArray *facts = g_array_new(FALSE, TRUE, sizeof(HtmlFact));
+    g_array_set_clear_func(facts, fact_clear);
+    if (effective->why_not != NULL)
+        add_fact(facts, "with faults", g_strdup(effective->why_not), NULL);
+    if (!effective->told)
+        return facts;
+    add_fact(facts, "effective days", g_strdup_printf("%.2f days", effective->days), NULL);
+    add_fact(facts, "goodput", g_strdup_printf("%.1f %%", 100 * effective->goodput),
+             g_strdup("days of computing over effective days"));
+    for (ReportLife part = 0; part < REPORT_LIFE_COUNT; part++)
+        if (report_life_shown(effective, part))
+            add_fact(facts, report_life_label(part), g_strdup_printf("%.2f days", effective->part_days[part]),
+                     g_strdup_printf("%.1f %%", 100 * effective->part_days[part] / effective->days));
+    add_fact(facts, "interruptions", g_strdup_printf("%.0f", effective->interruptions), g_strdup("mean"));
+    add_fact(facts, "with", report_effective_basis(effective), NULL);
+    return facts;
+}
+
 /* --- the page --- */
 
 static void write_page(const ApiPageAsk *ask, const ApiSimulation *simulation, const ApiSimulation *other,
@@ -58,6 +96,7 @@ static void write_page(const ApiPageAsk *ask, const ApiSimulation *simulation, c
     Comparison comparison = {0};
     ApiOthers others = {0};
     GArray *profiles = list_profiles(&simulation->source);
+    GArray *life = list_life(&report->effective);
     if (other != NULL)
         comparison = report_compare(report, &other->report, names, true);
     if (ask->search)
@@ -71,9 +110,11 @@ static void write_page(const ApiPageAsk *ask, const ApiSimulation *simulation, c
                              .cells = others.cells,
                              .front = others.front,
                              .search_note = others.note,
-                             .profiles = profiles};
+                             .profiles = profiles,
+                             .life = life};
     html_write(&input, out);
     g_array_free(profiles, TRUE);
+    g_array_free(life, TRUE);
     report_explain_clear(&explanation);
     if (other != NULL)
         report_compare_clear(&comparison);
@@ -88,7 +129,8 @@ bool api_page(const ApiPageAsk *ask, GString *out, GError **error)
     ApiSimulation *other = simulation != NULL && ask->compare != NULL
                                ? api_simulate_reserved(ask->compare, NULL, &ask->reserve, &plain, error)
                                : NULL;
-    const bool ok = simulation != NULL && (ask->compare == NULL || other != NULL);
+    const bool ok = simulation != NULL && (ask->compare == NULL || other != NULL) &&
+                    (ask->ideal || api_simulation_live(ask->input.path, simulation, error));
     if (ok)
         write_page(ask, simulation, other, out);
     api_simulation_free(simulation);

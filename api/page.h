@@ -11,6 +11,7 @@ typedef struct ApiPageAsk {
     const char *compare; /* file of a second scenario; NULL: none */
     const char *command; /* that makes the page */
     LedgerReserveAsk reserve;
+    bool ideal; /* without what fails */
     bool search;
     double seconds; /* of that search, about */
     ApiProgress progress;

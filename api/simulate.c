@@ -2,6 +2,7 @@
 #include "api/simulate.h"
 
 #include "api/chosen.h"
+#include "campaign/effective.h"
 #include "ledger/interval.h"
 #include "ledger/memory.h"
 #include "report/input.h"
@@ -60,6 +61,13 @@ ApiSimulation *api_simulate_reserved(const char *path, char **sets, const Ledger
 ApiSimulation *api_simulate(const char *path, char **sets, const ReportOptions *options, GError **error)
 {
     return api_simulate_reserved(path, sets, NULL, options, error);
+}
+
+bool api_simulation_live(const char *where, ApiSimulation *simulation, GError **error)
+{
+    CampaignAssumed assumed;
+    return campaign_assumed_load(&assumed, error) &&
+           campaign_effective_fill(&assumed, where, simulation->arena, &simulation->report, error);
 }
 
 void api_simulation_free(ApiSimulation *simulation)

@@ -24,6 +24,8 @@ ApiSimulation *api_simulate_reserved(const char *path, char **sets, const Ledger
 /* The same from wherever the scenario is. */
 ApiSimulation *api_simulate_input(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
                                   const ReportOptions *options, GError **error);
+/* Days with what fails in them into the report, and the costs of those; `where` names the scenario in errors. */
+bool api_simulation_live(const char *where, ApiSimulation *simulation, GError **error);
 void api_simulation_free(ApiSimulation *simulation);
 
 #endif

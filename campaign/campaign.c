@@ -238,6 +238,8 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
         .interval_s = campaign->work_s,
         .segments = 1,
         .repair_s = faults->repair_s,
+        .manual_frac = faults->response_s > 0 ? faults->manual_frac : 0,
+        .response_s = faults->response_s,
         .detection_s = faults->detection_s,
         .spares = !faults->given || (faults->spares == SPEC_UNSET && !faults->elastic) ? -1
                   : faults->spares == SPEC_UNSET                                       ? 0
@@ -261,7 +263,12 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
     run->rates.restart_s = run->load_from_s + load_s + faults->warmup_s;
     if (saves && !choose_interval(campaign, where, error))
         return false;
-    campaign->exact_s = campaign_total_s(&run->rates, run->interval_s, run->segments);
+    campaign->means =
+        campaign_means(&run->rates, run->interval_s, run->segments, run->load_from_s, run->load_s);
+    campaign->means.waiting_s = campaign->means.interruptions * run->manual_frac * run->response_s;
+    campaign->means.total_s += campaign->means.waiting_s;
+    campaign->exact_s =
+        campaign_total_s(&run->rates, run->interval_s, run->segments) + campaign->means.waiting_s;
     if (campaign->exact_s > MOST_TIMES * campaign->work_s)
         return refuse(
             where, error,
@@ -270,9 +277,8 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
             run->rates.mtbf_s, run->interval_s + run->rates.stall_s + run->rates.write_s,
             run->rates.restart_s);
     campaign->exact_frac = campaign->ideal_s / campaign->exact_s;
-    campaign->means =
-        campaign_means(&run->rates, run->interval_s, run->segments, run->load_from_s, run->load_s);
-    campaign->first_order_frac = campaign_first_order(&run->rates, run->interval_s);
+    campaign->first_order_frac = campaign_first_order(&run->rates, run->interval_s) -
+                                 run->manual_frac * run->response_s / run->rates.mtbf_s;
     return true;
 }
 

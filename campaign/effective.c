@@ -29,7 +29,7 @@ static void fill_parts(const Campaign *campaign, bool lived, ReportEffective *ef
         [REPORT_LIFE_RESTARTS] = lived ? campaign->restart_s : means->restart_s,
         [REPORT_LIFE_LOADING] = lived ? campaign->loading_s : means->loading_s,
         [REPORT_LIFE_DEGRADED] = lived ? campaign->degraded_s : 0,
-        [REPORT_LIFE_WAITING] = lived ? campaign->waiting_s : 0};
+        [REPORT_LIFE_WAITING] = lived ? campaign->waiting_s : means->waiting_s};
     effective->days = 0;
     for (int part = 0; part < REPORT_LIFE_COUNT; part++) {
         days[part] = seconds[part] / DAY_S;
@@ -49,6 +49,20 @@ static void stretch_costs(Report *report)
     report->kwh *= times;
 }
 
+void campaign_assume(const CampaignAssumed *assumed, Spec *spec, bool *ret_storage)
+{
+    if (!spec->faults.given)
+        spec->faults = assumed->faults;
+    const SpecCheckpoint *checkpoint = &spec->faults.checkpoint;
+    const bool stored = checkpoint->storage.write_bytes_per_s > 0 || spec->storage.write_bytes_per_s > 0 ||
+                        (checkpoint->write_s > 0 && checkpoint->load_s > 0);
+    const bool lacks = checkpoint->mode != SPEC_CHECKPOINT_NONE && !stored;
+    if (lacks)
+        spec->storage = assumed->storage;
+    if (ret_storage != NULL)
+        *ret_storage = lacks;
+}
+
 bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, OrrArena *arena,
                              Report *report, GError **error)
 {
@@ -60,14 +74,10 @@ bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, 
     Campaign campaign;
     GError *failure = NULL;
     *lived = *spec;
-    if (!own)
-        lived->faults = assumed->faults;
+    bool storage_assumed = false;
+    campaign_assume(assumed, lived, &storage_assumed);
     const SpecCheckpoint *checkpoint = &lived->faults.checkpoint;
-    const bool stored = checkpoint->storage.write_bytes_per_s > 0 || lived->storage.write_bytes_per_s > 0 ||
-                        (checkpoint->write_s > 0 && checkpoint->load_s > 0);
     const bool saves = checkpoint->mode != SPEC_CHECKPOINT_NONE;
-    if (saves && !stored)
-        lived->storage = assumed->storage;
     Report over = *report;
     over.spec = lived;
     const CampaignOptions options = {.replicas = REPLICAS, .seed = 1};
@@ -85,7 +95,7 @@ bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, 
                          : checkpoint->storage.write_bytes_per_s > 0 ? checkpoint->storage.name
                                                                      : lived->storage.name;
     effective->faults_assumed = !own;
-    effective->storage_assumed = saves && !stored;
+    effective->storage_assumed = storage_assumed;
     if (!ok) {
         effective->why_not = orr_arena_strdup(arena, failure->message);
         g_error_free(failure);

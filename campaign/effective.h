@@ -19,6 +19,10 @@ typedef struct CampaignAssumed {
 
 bool campaign_assumed_load(CampaignAssumed *ret_assumed, GError **error);
 
+/* Faults and storage that `spec` lacks and a campaign of it needs; the storage's part is told apart in *ret_storage (may be
+ * NULL). */
+void campaign_assume(const CampaignAssumed *assumed, Spec *spec, bool *ret_storage);
+
 /* Fills report->effective, and GPU-hours, money and energy of its days. Exact means by formula; where spare nodes are
  * numbered, means of replicas. Faults of the scenario that contradict it are an error; assumed ones are told to. */
 bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, OrrArena *arena,

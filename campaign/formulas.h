@@ -37,6 +37,7 @@ double campaign_total_s(const CampaignRates *rates, double interval_s, double se
 typedef struct CampaignMeans {
     double total_s, checkpoint_s, lost_work_s, restart_s, loading_s;
     double interruptions; /* those in restarts too */
+    double waiting_s;     /* for a person */
 } CampaignMeans;
 
 /* Of a restart, load_s from load_from_s on read the checkpoint back. By Wald's identity a run that is up for U meets U / Tf

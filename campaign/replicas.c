@@ -111,6 +111,14 @@ static int cause_of(const CampaignRun *run, double share)
     return cause;
 }
 
+/* Until somebody starts the job again that does not do so itself. */
+static double await_person(Living *l)
+{
+    const CampaignRun *run = l->run;
+    const bool manual = run->manual_frac > 0 && orr_draw(&l->draws) < run->manual_frac;
+    return manual ? orr_draw_exponential(&l->draws, run->response_s) : 0;
+}
+
 /* A failure now; `lost_s`: of work since the last checkpoint. Whether peers' copies are gone too. */
 static bool fail_once(Living *l, double lost_s)
 {
@@ -124,7 +132,7 @@ static bool fail_once(Living *l, double lost_s)
     if (hard)
         fall_back(l);
     const double at_s = life->total_s;
-    const double waited_s = nodes > 0 ? lose_nodes(l, nodes) : 0;
+    const double waited_s = fmax(nodes > 0 ? lose_nodes(l, nodes) : 0, await_person(l));
     life->waiting_s += waited_s;
     life->total_s += waited_s;
     if (l->events != NULL) {

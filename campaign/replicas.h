@@ -30,7 +30,9 @@ typedef struct CampaignRun {
     CampaignRates rates;
     double interval_s, segments; /* of equal length */
     double load_from_s, load_s;  /* part of a restart that reads the checkpoint back */
-    double detection_s;          /* first part of a restart: spare nodes are asked for behind it */
+    double manual_frac,
+        response_s;     /* this share of failures waits for a person, exponentially with this mean */
+    double detection_s; /* first part of a restart: spare nodes are asked for behind it */
     CampaignShare causes[CAMPAIGN_CAUSES];
     int cause_count;                       /* 0: failures take no nodes */
     double repair_s;                       /* that a node is away */

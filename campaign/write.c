@@ -201,7 +201,7 @@ static void write_lost(const Campaign *campaign, GString *out)
                  {"work done again", campaign->lost_work_s},
                  {"restarts", campaign->restart_s},
                  {"loading checkpoints", campaign->loading_s},
-                 {"waiting for a spare node", campaign->waiting_s},
+                 {"waiting for nodes or people", campaign->waiting_s},
                  {"steps on fewer nodes", campaign->degraded_s}};
     g_autoptr(GString) line = g_string_new(NULL);
     char text[ORR_TEXT_SIZE];

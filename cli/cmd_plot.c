@@ -2,11 +2,12 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cli/campaign_plots.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "api/simulate.h"
 #include "api/vary.h"
-#include "plots/plots.h"
+#include "plots/campaign.h"
 
 typedef struct PlotArgs {
     CliArgs common;
@@ -23,14 +24,18 @@ static char *default_folder(const char *scenario)
     return g_strconcat(name, "-plots", NULL);
 }
 
+/* Of the step, or of the campaign. */
 static const struct {
     const char *name;
     bool (*draw)(const Report *report, const PlotTarget *target, GError **error);
     bool usual; /* drawn unless --what names others */
-} pictures[] = {{"pipeline", plot_pipeline, true},
-                {"memory", plot_memory, true},
-                {"waterfall", plot_waterfall, true},
-                {"utilisation", plot_utilisation, false}};
+    CliCampaignPlot live;
+} pictures[] = {
+    {"pipeline", plot_pipeline, true, NULL},      {"memory", plot_memory, true, NULL},
+    {"waterfall", plot_waterfall, true, NULL},    {"utilisation", plot_utilisation, false, NULL},
+    {"stragglers", plot_stragglers, false, NULL}, {"goodput", NULL, false, cli_plot_goodput},
+    {"interval", NULL, false, cli_plot_interval}, {"interruptions", NULL, false, cli_plot_interruptions},
+    {"spares", NULL, false, cli_plot_spares}};
 
 /* Bits of `pictures`. */
 static bool read_what(const char *what, unsigned *ret_bits, GError **error)
@@ -46,17 +51,21 @@ static bool read_what(const char *what, unsigned *ret_bits, GError **error)
         if (i == G_N_ELEMENTS(pictures))
             return orr_fail(
                 error, ORR_ERROR_INPUT,
-                "--what: \"%s\" is no picture; give some of pipeline, memory, waterfall, utilisation",
+                "--what: \"%s\" is no picture; give some of pipeline, memory, waterfall, utilisation, "
+                "stragglers, goodput, interval, interruptions, spares",
                 names[n]);
         *ret_bits |= 1u << i;
     }
     return true;
 }
 
-static bool draw_step(const Report *report, unsigned bits, const PlotTarget *target, GError **error)
+static bool draw_all(ApiSimulation *simulation, const char *where, unsigned bits, const PlotTarget *target,
+                     GError **error)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
-        if ((bits & 1u << i) != 0 && !pictures[i].draw(report, target, error))
+        if ((bits & 1u << i) != 0 &&
+            !(pictures[i].live != NULL ? pictures[i].live(simulation, where, target, error)
+                                       : pictures[i].draw(&simulation->report, target, error)))
             return false;
     return true;
 }
@@ -136,7 +145,7 @@ static bool run(const CliArgs *common, GError **error)
     /* All is simulated before anything is drawn: a bad value leaves no files. */
     const bool ok =
         simulation != NULL && (!sweeps || sweep_points(points, args, &vary, error)) &&
-        draw_step(&simulation->report, bits, &target, error) &&
+        draw_all(simulation, common->words[0], bits, &target, error) &&
         (!sweeps || plot_sweep(simulation->report.spec->name, vary.key,
                                (const PlotPoint *)(void *)points->data, (int)points->len, &target, error));
     api_simulation_free(simulation);
@@ -152,7 +161,8 @@ static const CliFlag flags[] = {
     {"vary", CLI_FLAG_TEXT, offsetof(PlotArgs, vary), "KEY=VALUES",
      "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
-     "these pictures only: pipeline, memory, waterfall, or utilisation (how busy GPU, copies and host are)"},
+     "these pictures only: pipeline, memory, waterfall, utilisation (how busy GPU, copies and host are), "
+     "stragglers, or of weeks of training goodput, interval, interruptions, spares"},
     {"svg", CLI_FLAG_SWITCH, offsetof(PlotArgs, svg), NULL, "SVG instead of PNG"},
 };
 
@@ -166,11 +176,14 @@ const CliCommand cli_command_plot = {
         "the "
         "step and at its peak, against the capacity), waterfall (from the accelerator's peak down to the "
         "MFU) "
-        "and, with --vary, sweep (MFU and memory against one field). Prints the files written.\n"
+        "and, with --vary, sweep (MFU and memory against one field). With --what also of weeks of training: "
+        "goodput over GPUs, over the checkpoint interval, the interruptions of one campaign, days over spare "
+        "nodes, and which stages and replicas are slow. Prints the files written.\n"
         "\n"
         "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
         "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
-        "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n",
+        "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n"
+        "  orrery plot scenarios/examples/campaign-llama3-405b.json --what goodput,interval,spares\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),

@@ -10,7 +10,7 @@
 typedef struct ReportArgs {
     CliArgs common;
     char *compare, *memory_reserve, *max_seconds;
-    gboolean no_search;
+    gboolean no_search, ideal;
 } ReportArgs;
 
 static char *command_line(const ReportArgs *args)
@@ -19,6 +19,8 @@ static char *command_line(const ReportArgs *args)
     g_string_append(line, args->common.words[0]);
     for (char **set = args->common.sets; set != NULL && *set != NULL; set++)
         g_string_append_printf(line, " --set %s", *set);
+    if (args->ideal)
+        g_string_append(line, " --ideal");
     if (args->compare != NULL)
         g_string_append_printf(line, " --compare %s", args->compare);
     return g_string_free(line, FALSE);
@@ -62,6 +64,7 @@ static bool run(const CliArgs *common, GError **error)
                       .sets = common->sets,
                       .compare = args->compare,
                       .command = command,
+                      .ideal = args->ideal != FALSE,
                       .search = !args->no_search,
                       .seconds = 10,
                       .progress = terminal ? show_progress : NULL};
@@ -83,6 +86,8 @@ static const CliFlag flags[] = {
     {"no-search", CLI_FLAG_SWITCH, offsetof(ReportArgs, no_search), NULL,
      "leave out the map of tensor and pipeline degrees and the front of time and memory"},
     {"max-seconds", CLI_FLAG_TEXT, offsetof(ReportArgs, max_seconds), "S", "for that search (default: 10)"},
+    {"ideal", CLI_FLAG_SWITCH, offsetof(ReportArgs, ideal), NULL,
+     "days of computing alone, without failures and checkpoints"},
     CLI_FLAG_MEMORY_RESERVE(ReportArgs),
 };
 

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "campaign/effective.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "api/simulate.h"
@@ -196,14 +195,6 @@ static bool correct(const char *path, Report *report, GError **error)
     return any;
 }
 
-/* Days with what fails in them. */
-static bool live(const char *where, ApiSimulation *simulation, GError **error)
-{
-    CampaignAssumed assumed;
-    return campaign_assumed_load(&assumed, error) &&
-           campaign_effective_fill(&assumed, where, simulation->arena, &simulation->report, error);
-}
-
 /* On a terminal unless NO_COLOR is set; anywhere with CLICOLOR_FORCE, as `watch --color` needs. */
 static bool paints(const char *output)
 {
@@ -256,7 +247,7 @@ static bool run(const CliArgs *common, GError **error)
     if (simulation == NULL)
         return false;
     if (!correct(args->own_runs, &simulation->report, error) ||
-        (!args->ideal && !live(common->words[0], simulation, error))) {
+        (!args->ideal && !api_simulation_live(common->words[0], simulation, error))) {
         api_simulation_free(simulation);
         return false;
     }

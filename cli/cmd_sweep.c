@@ -16,6 +16,7 @@
 typedef struct SweepArgs {
     CliArgs common;
     char **vary;
+    gboolean ideal;
 } SweepArgs;
 
 /* One run, as values: what the table shows once the simulation is gone. */
@@ -25,7 +26,8 @@ typedef struct SweepRow {
     char *chosen;  /* "training.micro_batch=2;...", what "auto" became */
     bool fits;
     double step_s, tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, bubble_frac;
-    double peak_bytes, reserved_bytes, short_bytes, days, usd;
+    double peak_bytes, reserved_bytes, short_bytes;
+    double days, effective_days, usd; /* usd: of the effective days where they are told */
     double time_s[REPORT_TIME_COUNT];
     int gpus;
 } SweepRow;
@@ -72,6 +74,7 @@ static void fill_row(const Report *report, SweepRow *row)
     row->reserved_bytes = report->reserved_bytes;
     row->short_bytes = report->short_bytes;
     row->days = report->days;
+    row->effective_days = report->effective.told ? report->effective.days : 0;
     row->usd = report->usd;
 }
 
@@ -107,7 +110,7 @@ static SweepRow simulate_row(const SweepArgs *args, const GArray *fields, guint6
         g_ptr_array_add(sets, g_strdup_printf("%s=%s", g_array_index(fields, ApiVary, i).key, row.values[i]));
     g_ptr_array_add(sets, NULL);
     ApiSimulation *simulation = api_simulate(args->common.words[0], (char **)sets->pdata, &options, &error);
-    if (simulation != NULL)
+    if (simulation != NULL && (args->ideal || api_simulation_live(args->common.words[0], simulation, &error)))
         fill_row(&simulation->report, &row);
     else
         row.reason = without_path(args->common.words[0], error->message);
@@ -164,9 +167,9 @@ static const char *last_part(const char *key)
 
 static void write_text(const GArray *fields, const GArray *rows, GString *out)
 {
-    enum { FIXED = 8 };
-    static const char *const fixed[FIXED] = {"step",   "tokens/s/GPU", "MFU",    "bubble",
-                                             "memory", "days",         "chosen", "why not"};
+    enum { FIXED = 9 };
+    static const char *const fixed[FIXED] = {"step", "tokens/s/GPU", "MFU",    "bubble", "memory",
+                                             "days", "effective",    "chosen", "why not"};
     const int columns = (int)fields->len + FIXED;
     g_autoptr(GPtrArray) headers = g_ptr_array_new();
     for (guint i = 0; i < fields->len; i++)
@@ -189,6 +192,8 @@ static void write_text(const GArray *fields, const GArray *rows, GString *out)
                        row->fits ? "" : ", does not fit");
             if (row->days > 0)
                 g_snprintf(cell[5], ORR_TEXT_SIZE, "%.1f", row->days);
+            if (row->effective_days > 0)
+                g_snprintf(cell[6], ORR_TEXT_SIZE, "%.1f", row->effective_days);
         }
         for (int i = 0; i < FIXED - 2; i++)
             g_ptr_array_add(cells, cell[i]);
@@ -263,6 +268,7 @@ static void put_row(SweepSink *sink, const GArray *fields, const SweepRow *row)
     put_number(sink, "reserved_bytes", row->reserved_bytes, ran);
     put_number(sink, "short_bytes", row->short_bytes, ran);
     put_number(sink, "days", row->days, row->days > 0);
+    put_number(sink, "effective_days", row->effective_days, row->effective_days > 0);
     put_number(sink, "usd", row->usd, row->usd > 0);
     put_text(sink, "chosen", row->chosen);
     put_text(sink, "reason", row->reason);
@@ -372,6 +378,8 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"vary", CLI_FLAG_TEXTS, offsetof(SweepArgs, vary), "KEY=VALUES",
      "a field and its values, key=a,b,c or key=a..b (doubling); repeatable: every combination"},
+    {"ideal", CLI_FLAG_SWITCH, offsetof(SweepArgs, ideal), NULL,
+     "days and costs of computing alone: no failures, checkpoints and restarts"},
 };
 
 const CliCommand cli_command_sweep = {
@@ -380,7 +388,9 @@ const CliCommand cli_command_sweep = {
     .summary = "a tidy table of runs over values of some fields",
     .help =
         "Simulates the scenario for every combination of the varied fields, one row each: the values, step "
-        "time and its parts, throughput, MFU, memory. A combination that cannot run keeps its row, with the "
+        "time and its parts, throughput, MFU, memory, days of computing and, with failures, checkpoints and "
+        "restarts in them, effective days, which the costs are of. A combination that cannot run keeps its "
+        "row, with the "
         "reason in the last column. Where tensor, pipeline or nodes vary, leave parallel.data out of the "
         "scenario or add --set parallel.data=auto.\n"
         "\n"

@@ -16,14 +16,14 @@ _orrery() {
             plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;
             campaign:-*) words='--replicas --seed --days --timeline --jobs --set --format --output --quiet --help' ;;
             jobs:-*) words='--seed --count --format --output --quiet --help' ;;
-            sweep:-*) words='--vary --set --format --output --quiet --help' ;;
+            sweep:-*) words='--vary --ideal --set --format --output --quiet --help' ;;
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --what --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;
             collective:-*) words='--op --bytes --ranks --cluster --algorithm --library --fidelity --topology --routing --seed --dims --order --segments --root --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
-            report:-*) words='--compare --no-search --max-seconds --memory-reserve --set --output --quiet --help' ;;
+            report:-*) words='--compare --no-search --max-seconds --ideal --memory-reserve --set --output --quiet --help' ;;
             export:-*) words='--to --launch --set --output --quiet --help' ;;
             import:-*) words='--from --base --set --output --quiet --help' ;;
             help:-*) words='--schema --keys --man --bash --zsh --fish --glossary --output --quiet --help' ;;

@@ -117,6 +117,24 @@ static double side_bytes(const CostAttention *attention, double element_bytes)
     return q * (2 * attention->v_head_dim * element_bytes + 10 * attention->qk_head_dim);
 }
 
+double cost_attention_read_bytes(const CostAttention *attention)
+{
+    const double element_bytes = spec_dtype_bytes(attention->dtype);
+    const double moved = main_bytes(attention, element_bytes) + side_bytes(attention, element_bytes);
+    return moved - cost_attention_written_bytes(attention);
+}
+
+double cost_attention_written_bytes(const CostAttention *attention)
+{
+    const double element_bytes = spec_dtype_bytes(attention->dtype);
+    const double q = attention->batch * attention->q_tokens * attention->heads;
+    const double kv = attention->batch * attention->kv_tokens * attention->kv_heads *
+                      (attention->qk_head_dim + attention->v_head_dim);
+    /* dQ: cleared in fp32 (4), converted (2); the additions between lie in the cache */
+    return attention->backward ? q * 6 * attention->qk_head_dim + kv * element_bytes
+                               : q * attention->v_head_dim * element_bytes;
+}
+
 double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention *attention)
 {
     g_assert(attention->kernel != SPEC_ATTENTION_UNFUSED);

@@ -19,6 +19,11 @@ typedef struct CostAttention {
 /* FLOPs the kernel executes: 2 matmuls forward, 5 backward, masked blocks skipped. */
 double cost_attention_executed_flops(const CostAttention *attention);
 
+/* Bytes that it moves with each operand once: queries, keys and values read, the output written; backward the output and its
+ * gradient read besides, and the gradients of all three written, that of the queries through a sum in fp32. */
+double cost_attention_read_bytes(const CostAttention *attention);
+double cost_attention_written_bytes(const CostAttention *attention);
+
 /* Seconds on the GPU, launch gap excluded. */
 double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention *attention);
 

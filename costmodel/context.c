@@ -177,7 +177,7 @@ static void push_merge(const CostShape *shape, const CostContextPlan *plan, bool
     const int kernels = compiled ? 1 : MAX(1, framework->context.context_merge_kernels);
     if (steps > 0 && bytes > 0) {
         cost_push_memory(ops, "merge", COST_MODULE_ATTENTION_CORE, COST_MEMORY_ELEMENTWISE,
-                         steps * rows * width * bytes, (int)steps * kernels);
+                         steps * rows * width, (CostMoved){.undivided = bytes}, (int)steps * kernels);
     }
 }
 

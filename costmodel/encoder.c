@@ -28,7 +28,8 @@ static void push_output_gradient(const CostShape *encoder, CostPass pass, CostOp
 {
     if (pass == COST_BACKWARD_INPUT) {
         cost_push_memory(ops, "add encoder grads", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
-                         3 * encoder->part_tokens * encoder->hidden * encoder->element_bytes, 1);
+                         encoder->part_tokens * encoder->hidden,
+                         cost_both_ways(2 * encoder->element_bytes, encoder->element_bytes), 1);
     }
 }
 

@@ -115,7 +115,8 @@ void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, c
         return;
     }
     const double elements = groups * (size[0] + size[1]) * size[2];
-    cost_push_memory(ops, "scales", module, COST_MEMORY_CAST, 2 * elements / (fp4 ? 16 : 32), 2);
+    const double scale = 1.0 / (fp4 ? 16 : 32);
+    cost_push_memory(ops, "scales", module, COST_MEMORY_CAST, elements, cost_both_ways(scale, scale), 2);
 }
 
 /* dW = dY^T X, added to the gradient that earlier micro-batches left: inside the GEMM (fused accumulation), or
@@ -136,9 +137,9 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
         const double gradient_bytes = shape->accumulate_fp32 ? 4 : shape->element_bytes;
         const bool upcast =
             shape->accumulate_fp32 && shape->spec->execution.framework.kernels.gradient_upcast;
-        cost_push_memory(ops, "add to gradient", module, COST_MEMORY_ELEMENTWISE,
-                         size[0] * size[1] * groups *
-                             (shape->element_bytes + (2 + (upcast ? 2 : 0)) * gradient_bytes),
+        cost_push_memory(ops, "add to gradient", module, COST_MEMORY_ELEMENTWISE, size[0] * size[1] * groups,
+                         cost_both_ways(shape->element_bytes + (upcast ? 2 : 1) * gradient_bytes,
+                                        (upcast ? 2 : 1) * gradient_bytes),
                          upcast ? 2 : 1);
     }
     return gemm;
@@ -183,27 +184,67 @@ void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int 
         cost_push_maximum(shape, ops, op->module, op->kernels - 1);
         /* two read, one written; compiled, the next kernel reads one more */
         const bool compiled = shape->spec->execution.compiled;
-        const double bytes = op->u.gemm.m * op->u.gemm.n * shape->element_bytes;
+        const double e = shape->element_bytes;
         const int sums = op->kernels - 1;
         cost_push_memory(ops, "add input grads", op->module, COST_MEMORY_ELEMENTWISE,
-                         sums * (compiled ? 1 : 3) * bytes, compiled ? 1 : sums);
+                         sums * op->u.gemm.m * op->u.gemm.n,
+                         compiled ? (CostMoved){.read = e} : cost_both_ways(2 * e, e), compiled ? 1 : sums);
     }
 }
 
-void cost_push_memory(CostOps *ops, const char *name, CostModule module, CostMemoryKernel move, double bytes,
-                      int kernels)
+void cost_push_memory(CostOps *ops, const char *name, CostModule module, CostMemoryKernel move,
+                      double elements, CostMoved each, int kernels)
 {
     CostOp *op = cost_ops_push(ops, name, COST_OP_MEMORY, module);
     op->u.memory.kernel = move;
-    op->u.memory.bytes = bytes;
+    op->u.memory.elements = elements;
+    op->u.memory.each = each;
     op->kernels = kernels;
 }
 
-void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double bytes,
-                          int kernels)
+double cost_moved_bytes(const CostOp *op)
 {
-    cost_push_memory(ops, name, module, COST_MEMORY_ELEMENTWISE, bytes, kernels);
-    ops->op[ops->count - 1].u.memory.elements = elements;
+    const CostMoved *each = &op->u.memory.each;
+    return op->u.memory.elements * (each->read + each->written + each->undivided);
+}
+
+/* An output that is added to is read as well. */
+static CostMoved gemm_moved(const CostGemm *gemm)
+{
+    const double in = gemm->groups * (gemm->m + gemm->n) * gemm->k * spec_dtype_bytes(gemm->dtype);
+    const double out = gemm->groups * gemm->m * gemm->n *
+                       (gemm->accumulate_fp32 ? 4 : fmax(spec_dtype_bytes(gemm->dtype), 2));
+    return cost_both_ways(in + (gemm->accumulate_fp32 || gemm->accumulate ? out : 0), out);
+}
+
+CostMoved cost_op_moved(const CostOp *op)
+{
+    CostMoved all = {0};
+    double runs = op->repeat > 0 ? op->repeat : 1;
+    switch (op->kind) {
+    case COST_OP_GEMM:
+        all = gemm_moved(&op->u.gemm);
+        break;
+    case COST_OP_ATTENTION:
+        all.read = cost_attention_read_bytes(&op->u.attention);
+        all.written = cost_attention_written_bytes(&op->u.attention);
+        break;
+    case COST_OP_MEMORY:
+        all = op->u.memory.each;
+        runs *= op->u.memory.elements;
+        break;
+    case COST_OP_COLLECTIVE:
+        all.undivided = op->u.collective.collective.bytes;
+        break;
+    }
+    return (CostMoved){all.read * runs, all.written * runs, all.undivided * runs};
+}
+
+void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double times,
+                          CostMoved each, int kernels)
+{
+    cost_push_memory(ops, name, module, COST_MEMORY_ELEMENTWISE, elements, each, kernels);
+    ops->op[ops->count - 1].u.memory.addressed = times * elements;
 }
 
 void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
@@ -218,13 +259,14 @@ void cost_push_collective(CostOps *ops, const char *name, CostModule module, Cos
     added->u.collective.hidden_under = hidden_under;
 }
 
-/* Bytes an element of PyTorch's RMSNorm as a chain of kernels. Forward: to fp32 (2+4), square (4+4), mean (4), scale (4+4),
- * back (4+2), weight (2+2). Backward: weight (4; 6+2 for its gradient), to fp32 (6), gradients of the scaling (8; 12+4 for
- * the root), of mean (4) and square (copy 8, double 8, product 12), their sum (12), back (6).
+/* Bytes an element, read + written, of PyTorch's RMSNorm as a chain of kernels. Forward: to fp32 (2+4), square (4+4), mean
+ * (4), scale (4+4), back (4+2), weight (2+2). Backward: weight (2+2; 4+2 and 2 for its gradient), to fp32 (2+4), gradients
+ * of the scaling (4+4; 8+4 and 4 for the root), of mean (0+4) and square (copy 4+4, double 4+4, product 8+4), their sum
+ * (8+4), back (4+2).
  * Source: [PyTorchAutograd] pow_backward, mean_backward, mul_tensor_backward */
-#define EAGER_NORM_BYTES            36
+static const CostMoved eager_norm = {.read = 20, .written = 16},
+                       eager_norm_backward = {.read = 54, .written = 38};
 #define EAGER_NORM_KERNELS          8
-#define EAGER_NORM_BACKWARD_BYTES   92
 #define EAGER_NORM_BACKWARD_KERNELS 18
 
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width)
@@ -236,11 +278,11 @@ void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double 
     const double elements = tokens * width, e = shape->element_bytes;
     const bool eager = framework->kernels.norm_upcasts_fp32 && !shape->spec->execution.compiled;
     if (pass == COST_FORWARD) { /* read x, write y */
-        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM,
-                         elements * (eager ? EAGER_NORM_BYTES : 2 * e), eager ? EAGER_NORM_KERNELS : 1);
+        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
+                         eager ? eager_norm : cost_both_ways(e, e), eager ? EAGER_NORM_KERNELS : 1);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
-        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM,
-                         elements * (eager ? EAGER_NORM_BACKWARD_BYTES : 5 * e),
+        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
+                         eager ? eager_norm_backward : cost_both_ways(4 * e, e),
                          eager ? EAGER_NORM_BACKWARD_KERNELS : 2);
     }
 }
@@ -274,15 +316,16 @@ int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, cons
     const double elements = shape->part_tokens * shape->hidden, e = shape->element_bytes;
     const bool dropout = model->dropout_frac > 0, bias = model->biases == SPEC_BIASES_ALL;
     if (pass == COST_FORWARD) {
-        const double bytes =
-            fused ? 3 * e + (dropout ? 1 : 0) : 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? 2 * e : 0);
+        const double apart = fused ? 0 : (dropout ? e : 0) + (bias ? e : 0); /* passes of their own */
+        const CostMoved each = cost_both_ways(2 * e + apart, e + apart + (dropout ? 1 : 0));
         const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (bias ? 1 : 0);
-        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements * bytes,
+        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements, each,
                          kernels);
         cost_keep(ops, (CostTensor){mask, dropout ? elements : 0, ops->count - 1, .kept_by = ops->count - 1});
     } else if (pass == COST_BACKWARD_INPUT) { /* sum of the two gradients; dropout masks one of them */
-        const double bytes = 3 * e + (dropout ? 2 * e + 1 : 0) + (bias ? e : 0);
-        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements * bytes,
+        const CostMoved each =
+            cost_both_ways(2 * e + (dropout ? e + 1 : 0) + (bias ? e : 0), e + (dropout ? e : 0));
+        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements, each,
                          1 + (dropout ? 1 : 0) + (bias ? 1 : 0));
     }
     return ops->count - 1;
@@ -342,7 +385,8 @@ static void push_layout_copy(const CostShape *shape, CostOps *ops, CostModule mo
 {
     const double copies = shape->spec->execution.framework.tensor.tensor_layout_copies;
     if (shape->sequence_parallel && copies > 0 && shape->tensor_group.ranks > 1) {
-        cost_push_memory(ops, "layout", module, COST_MEMORY_ELEMENTWISE, 2 * copies * bytes, 1);
+        cost_push_memory(ops, "layout", module, COST_MEMORY_ELEMENTWISE, bytes,
+                         cost_both_ways(copies, copies), 1);
     }
 }
 

@@ -62,6 +62,17 @@ typedef enum {
     COST_MODULE_SHARED_EXPERT,
 } CostModule;
 
+/* What a kernel, or a chain of them, moves between its SMs and memory for each element that it works on. */
+typedef struct CostMoved {
+    double read, written; /* bytes */
+    double undivided;     /* bytes of which a recipe says the sum of both alone */
+} CostMoved;
+
+static inline CostMoved cost_both_ways(double read, double written)
+{
+    return (CostMoved){.read = read, .written = written};
+}
+
 typedef enum { COST_OP_GEMM, COST_OP_ATTENTION, COST_OP_MEMORY, COST_OP_COLLECTIVE } CostOpKind;
 
 /* Which report part a collective's exposed time belongs to. */
@@ -88,11 +99,13 @@ typedef struct CostOp {
         CostAttention attention;
         struct {
             CostMemoryKernel kernel;
-            double bytes;
+            double elements; /* that it works on ... */
+            CostMoved each;  /* ... and what it moves of each: cost_moved_bytes() */
             double
                 row_elements; /* a warp a row of so many, which waits for each load of 32 x 4; 0: streamed */
             double rows;
-            double elements; /* that are addressed one by one (views, broadcasts, mixed types); 0: streams */
+            double
+                addressed; /* elements that are addressed one by one (views, broadcasts, mixed types); 0: streams */
         } memory;
         struct {
             CostCollective collective;
@@ -149,6 +162,12 @@ void cost_ops_mtp(const CostShape *shape, CostPass pass, CostOps *ops);
  * never in 4 bits, for which Transformer Engine has no such kernels.   Source: [MegatronRecipes] */
 bool cost_overlaps_tensor(const CostShape *shape);
 
+/* What an op moves in all its runs, in bytes: of memory kernels what they read and write; of a GEMM and of attention the
+ * operands once, as if caches held all that is used again; of a collective its payload, undivided. */
+CostMoved cost_op_moved(const CostOp *op);
+/* Bytes that a memory kernel moves in one run. */
+double cost_moved_bytes(const CostOp *op);
+
 /* --- for the files that build lists --- */
 CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModule module);
 /* The forward keeps a tensor; nothing where it has no bytes. */
@@ -176,11 +195,12 @@ CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPa
  * (`separate_projections`): a product each, and the gradients of their common input are summed. */
 void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int gemm,
                        const double parts[COST_MAX_PARTS]);
-void cost_push_memory(CostOps *ops, const char *name, CostModule module, CostMemoryKernel move, double bytes,
-                      int kernels);
-/* Kernels that address `elements` of them one by one (CostOp.u.memory.elements). */
-void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double bytes,
-                          int kernels);
+/* `kernels` that work on `elements` and move `each` of every one. */
+void cost_push_memory(CostOps *ops, const char *name, CostModule module, CostMemoryKernel move,
+                      double elements, CostMoved each, int kernels);
+/* The same of kernels that address each element so many `times` by itself (CostOp.u.memory.addressed). */
+void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double times,
+                          CostMoved each, int kernels);
 void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
                           double bytes, CostGroup group, CostComm comm, int hidden_under);
 /* What tensor ranks gather of a linear layer under sequence parallelism: given here as this rank's part. */

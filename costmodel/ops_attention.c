@@ -3,24 +3,26 @@
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 
-/* Latent attention's position, eagerly; passes over the rotated part of the queries:
- *   forward   even and odd dimensions put apart 2, x cos 2, halves swapped 3, x sin 2, sum 3, joined with nothing 2
- *   backward  joined 7, x sin 2, x cos 2, swapped 3, sum 3, even and odd into zeros 4, sum 3
+/* Latent attention's position, eagerly; reads + writes of the rotated part of the queries:
+ *   forward   even and odd dimensions put apart 1 + 1, x cos 1 + 1, halves swapped 1.5 + 1.5, x sin 1 + 1, sum 2 + 1,
+ *             joined with nothing 1 + 1
+ *   backward  joined 3 + 4 (each part into zeros of the whole, one of them empty; their sum), x sin 1 + 1, x cos 1 + 1,
+ *             swapped 1.5 + 1.5, sum 2 + 1, even and odd into zeros 1 + 3, sum 2 + 1
  * and the whole queries are put together once each way. Source: [MegatronCore] rope_utils.py, multi_latent_attention.py */
-#define MLA_ROPE_PASSES           14
-#define MLA_ROPE_BACKWARD_PASSES  24
+static const CostMoved mla_rope = {.read = 7.5, .written = 6.5},
+                       mla_rope_backward = {.read = 11.5, .written = 12.5};
 #define MLA_ROPE_KERNELS          9
 #define MLA_ROPE_BACKWARD_KERNELS 16
 
 static void push_mla_rope(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecMla *mla = &shape->spec->model.mla;
-    const double whole = 2.0 * (mla->qk_nope_head_dim + mla->qk_rope_head_dim),
-                 rotated = mla->qk_rope_head_dim;
+    const double whole = mla->qk_nope_head_dim + mla->qk_rope_head_dim, rotated = mla->qk_rope_head_dim;
     const bool forward = pass == COST_FORWARD;
+    const CostMoved turned = forward ? mla_rope : mla_rope_backward;
     cost_push_memory(ops, "rope", COST_MODULE_MLA_UP, COST_MEMORY_ELEMENTWISE,
-                     shape->tokens * shape->heads * shape->element_bytes *
-                         (rotated * (forward ? MLA_ROPE_PASSES : MLA_ROPE_BACKWARD_PASSES) + whole),
+                     shape->tokens * shape->heads * shape->element_bytes,
+                     cost_both_ways(rotated * turned.read + whole, rotated * turned.written + whole),
                      forward ? MLA_ROPE_KERNELS : MLA_ROPE_BACKWARD_KERNELS);
 }
 
@@ -32,11 +34,11 @@ static void push_scaled_rope(const CostShape *shape, CostPass pass, double eleme
 {
     const CostModule module = COST_MODULE_ATTENTION_PROJECTION;
     const bool forward = pass == COST_FORWARD;
-    const double bytes = shape->element_bytes * elements;
-    cost_push_by_element(ops, "rotate", module, (forward ? 3.5 : 2.5) * elements, (forward ? 7 : 5) * bytes,
+    const double e = shape->element_bytes, turned = forward ? 3.5 : 2.5;
+    cost_push_by_element(ops, "rotate", module, elements, turned, cost_both_ways(turned * e, turned * e),
                          forward ? 10 : 6);
-    cost_push_memory(ops, "rope", module, COST_MEMORY_ELEMENTWISE, (forward ? 3 : 5) * bytes,
-                     forward ? 2 : 4);
+    cost_push_memory(ops, "rope", module, COST_MEMORY_ELEMENTWISE, elements,
+                     forward ? cost_both_ways(2 * e, e) : cost_both_ways(3 * e, 2 * e), forward ? 2 : 4);
 }
 
 static void push_rope(const CostShape *shape, CostPass pass, double width, CostOps *ops)
@@ -57,8 +59,9 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
         return;
     }
     /* eager, query and key apart: to fp32 complex (2+4), multiply (4+4), back (4+2) */
+    const double bytes = (fused ? 1 : 5) * shape->element_bytes;
     cost_push_memory(ops, "rope", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
-                     shape->tokens * width * (fused ? 2 : 10) * shape->element_bytes, fused ? 2 : 6);
+                     shape->tokens * width, cost_both_ways(bytes, bytes), fused ? 2 : 6);
 }
 
 /* Queries and keys, products of `gemm`, each normed over its heads: the norm's backward reads what came in. */
@@ -129,9 +132,11 @@ static CostProjections push_mla_projections(const CostShape *shape, CostPass pas
     }
     push_rope(shape, pass, shape->heads * mla->qk_rope_head_dim, ops);
     if (pass != COST_BACKWARD_WEIGHT) { /* keys put together from their two halves, values apart from them */
-        const double read = mla->qk_nope_head_dim + mla->v_head_dim, written = qk + mla->v_head_dim;
+        const double two = mla->qk_nope_head_dim + mla->v_head_dim, put = qk + mla->v_head_dim;
+        const bool forward = pass == COST_FORWARD;
         cost_push_memory(ops, "keys and values", up, COST_MEMORY_ELEMENTWISE,
-                         shape->tokens * shape->heads * (read + written) * shape->element_bytes, 2);
+                         shape->tokens * shape->heads * shape->element_bytes,
+                         cost_both_ways(forward ? two : put, forward ? put : two), 2);
     }
     return (CostProjections){
         .last = kv[2], .query = query[2], .key = kv[2], .value = kv[2], .spread = COST_OUTSIDE};
@@ -144,9 +149,11 @@ static int push_repeat(const CostShape *shape, CostPass pass, CostOps *ops)
         pass == COST_BACKWARD_WEIGHT) {
         return COST_OUTSIDE;
     }
-    cost_push_memory(
-        ops, "repeat keys", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
-        2 * shape->tokens * (shape->heads + shape->kv_heads) * shape->head_dim * shape->element_bytes, 2);
+    const bool forward = pass == COST_FORWARD;
+    const double few = 2 * shape->kv_heads, many = 2 * shape->heads;
+    cost_push_memory(ops, "repeat keys", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
+                     shape->tokens * shape->head_dim * shape->element_bytes,
+                     cost_both_ways(forward ? few : many, forward ? many : few), 2);
     return ops->count - 1;
 }
 
@@ -201,18 +208,18 @@ static void push_layout_copies(const CostShape *shape, CostPass pass, CostOps *o
     const SpecFramework *framework = &shape->spec->execution.framework;
     const bool unfused = cost_attention_kernel(shape->spec) == SPEC_ATTENTION_UNFUSED,
                forward = pass == COST_FORWARD;
-    const double element_bytes = shape->tokens * shape->element_bytes;
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    double passes = forward ? 2 : 8, width = shape->heads * cost_v_dim(&shape->spec->model);
+    double copies = forward ? 1 : 4, width = shape->heads * cost_v_dim(&shape->spec->model);
     if (!unfused) {
-        passes = 2 * (forward ? framework->kernels.qkv_copies : framework->kernels.qkv_backward_copies);
+        copies = forward ? framework->kernels.qkv_copies : framework->kernels.qkv_backward_copies;
         width = (shape->heads + 2 * shape->kv_heads) * shape->head_dim;
     }
-    if (passes > 0) {
+    if (copies > 0) {
+        const double bytes = copies * shape->element_bytes;
         cost_push_memory(ops, "layout", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
-                         passes * width * element_bytes, forward && unfused ? 1 : 2);
+                         shape->tokens * width, cost_both_ways(bytes, bytes), forward && unfused ? 1 : 2);
     }
 }
 

@@ -98,30 +98,31 @@ static bool softmax_is_fused(const CostShape *shape)
             fmod(rows, fmax(1, framework->kernels.fused_softmax_rows)) == 0);
 }
 
-/* One by one on each score: to fp32 (6 B), scale (8), mask (9), softmax (8), back to 16 bits (6); backward the same with
- * the saved probabilities read (4). Source: Megatron-LM, FusedScaleMaskSoftmax.forward_torch_softmax */
-#define EAGER_SOFTMAX_KERNELS        5
-#define EAGER_SOFTMAX_BYTES          37
-#define EAGER_SOFTMAX_BACKWARD_BYTES 41
+/* One by one on each score, bytes read + written: to fp32 2 + 4, scale 4 + 4, mask 5 + 4, softmax 4 + 4, back to 16 bits
+ * 4 + 2; backward the same with the saved probabilities read (4).
+ * Source: Megatron-LM, FusedScaleMaskSoftmax.forward_torch_softmax */
+#define EAGER_SOFTMAX_KERNELS 5
+static const CostMoved eager_softmax = {.read = 19, .written = 18},
+                       eager_softmax_backward = {.read = 23, .written = 18};
 
-/* Transformer Engine's mask of a sequence, once for all heads: distances of queries and keys, both edges, two comparisons
- * as 64-bit numbers and their difference. Bytes a pair. Source: [TransformerEngine] get_full_mask */
+/* Transformer Engine's mask of a sequence, once for all heads: distances of queries and keys 0 + 4, both edges
+ * 8 + 8, two comparisons 8 + 2, as 64-bit numbers 2 + 16, their difference 16 + 8, where that is 0 8 + 1. Bytes of a pair,
+ * read + written. Source: [TransformerEngine] get_full_mask */
 #define FULL_MASK_KERNELS 9
-#define FULL_MASK_BYTES   81
+static const CostMoved full_mask = {.read = 42, .written = 39};
 
 static void push_softmax(const CostShape *shape, CostOps *ops, double queries, double keys, double heads,
                          bool fused)
 {
     const CostModule core = COST_MODULE_ATTENTION_CORE;
-    const double rows = shape->batch * heads * queries;
+    const double rows = shape->batch * heads * queries, e = shape->element_bytes;
     const bool waits = fused && shape->spec->execution.framework.kernels.masked_softmax;
     if (waits) {
-        cost_push_memory(ops, "mask", core, COST_MEMORY_ELEMENTWISE, queries * keys * FULL_MASK_BYTES,
+        cost_push_memory(ops, "mask", core, COST_MEMORY_ELEMENTWISE, queries * keys, full_mask,
                          FULL_MASK_KERNELS);
     }
-    cost_push_memory(ops, "softmax", core, COST_MEMORY_SOFTMAX,
-                     rows * keys * (fused ? 2 * shape->element_bytes : EAGER_SOFTMAX_BYTES),
-                     fused ? 1 : EAGER_SOFTMAX_KERNELS);
+    cost_push_memory(ops, "softmax", core, COST_MEMORY_SOFTMAX, rows * keys,
+                     fused ? cost_both_ways(e, e) : eager_softmax, fused ? 1 : EAGER_SOFTMAX_KERNELS);
     if (waits) {
         CostOp *op = &ops->op[ops->count - 1];
         op->u.memory.rows = rows;
@@ -166,13 +167,14 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
     const CostModule core = COST_MODULE_ATTENTION_CORE;
     if (!backward) {
         if (shape->position_bias) { /* it is spread over the scores, which then add to it */
-            cost_push_memory(ops, "position bias", core, COST_MEMORY_ELEMENTWISE, scores * 2 * e, 1);
+            cost_push_memory(ops, "position bias", core, COST_MEMORY_ELEMENTWISE, scores,
+                             cost_both_ways(e, e), 1);
         }
         push_core_gemm(shape, ops, "scores", COST_FORWARD, (const double[]){q, s, qk}, a, share);
         push_softmax(shape, ops, q, s, a, fused);
         if (dropout) {
-            cost_push_memory(ops, "attention dropout", core, COST_MEMORY_ELEMENTWISE, scores * (2 * e + 1),
-                             1);
+            cost_push_memory(ops, "attention dropout", core, COST_MEMORY_ELEMENTWISE, scores,
+                             cost_both_ways(e, e + 1), 1);
         }
         push_core_gemm(shape, ops, "values", COST_FORWARD, (const double[]){q, v, s}, a, share);
         keep_unfused_core(shape, scores, fused, ops);
@@ -182,10 +184,11 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
     push_core_gemm(shape, ops, "probabilities grad", COST_BACKWARD_INPUT, (const double[]){q, s, v}, a,
                    share);
     if (dropout) {
-        cost_push_memory(ops, "attention dropout", core, COST_MEMORY_ELEMENTWISE, scores * (2 * e + 1), 1);
+        cost_push_memory(ops, "attention dropout", core, COST_MEMORY_ELEMENTWISE, scores,
+                         cost_both_ways(e + 1, e), 1);
     }
-    cost_push_memory(ops, "softmax", core, COST_MEMORY_SOFTMAX,
-                     scores * (fused ? 3 * e : EAGER_SOFTMAX_BACKWARD_BYTES),
+    cost_push_memory(ops, "softmax", core, COST_MEMORY_SOFTMAX, scores,
+                     fused ? cost_both_ways(2 * e, e) : eager_softmax_backward,
                      fused ? 1 : EAGER_SOFTMAX_KERNELS);
     push_core_gemm(shape, ops, "query grad", COST_BACKWARD_INPUT, (const double[]){q, qk, s}, a, share);
     push_core_gemm(shape, ops, "key grad", COST_BACKWARD_WEIGHT, (const double[]){s, qk, q}, a, share);

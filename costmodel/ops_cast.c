@@ -42,10 +42,11 @@ static bool copies_transposes(const CostShape *shape)
     return shape->spec->execution.framework.kernels.transposes_after_cast && shape->linear_dtype == SPEC_FP8;
 }
 
-static void push_copied_transpose(CostOps *ops, CostModule module, double elements, double element_bytes)
+static void push_copied_transpose(CostOps *ops, CostModule module, double elements, double read)
 {
     if (elements > 0) {
-        cost_push_memory(ops, "cast transpose", module, COST_MEMORY_PERMUTE, elements * element_bytes, 1);
+        cost_push_memory(ops, "cast transpose", module, COST_MEMORY_PERMUTE, elements,
+                         cost_both_ways(read, 1), 1);
     }
 }
 
@@ -57,26 +58,26 @@ static void push_copied_transpose(CostOps *ops, CostModule module, double elemen
  *   4-bit integers       2 + 2 (Hadamard transform) + 2 + 2 + 2 (1/2)    then rows and columns, a scale each
  * Compiled casts find the maximum in the kernel that writes the tensor.
  * Source: [TransformerEngine], [torchao], [Xi2023] */
-static double cast_bytes(const CostShape *shape, int *ret_kernels)
+static CostMoved cast_moved(const CostShape *shape, int *ret_kernels)
 {
     const SpecPrecision precision = shape->spec->training.precision;
     const bool compiled = shape->spec->execution.compiled;
     *ret_kernels = 1;
     if (shape->linear_dtype == SPEC_FP4) {
         *ret_kernels = 4;
-        return 6 + 2 * (0.5 + 1.0 / 16);
+        return cost_both_ways(6, 2 * (0.5 + 1.0 / 16));
     }
     if (shape->linear_dtype == SPEC_INT4) {
         *ret_kernels = 3;
-        return 8 + 2 * 0.5;
+        return cost_both_ways(6, 2 + 2 * 0.5);
     }
     if (precision == SPEC_PRECISION_MXFP8 || precision == SPEC_PRECISION_FP8_BLOCKWISE) {
-        return 2 + 2 * (1 + 1.0 / 32);
+        return cost_both_ways(2, 2 * (1 + 1.0 / 32));
     }
     const bool current = precision == SPEC_PRECISION_FP8_CS || precision == SPEC_PRECISION_FP8_TENSORWISE;
     const bool transposes = wants_transposes(shape) && !copies_transposes(shape);
     *ret_kernels = current && !compiled ? 3 : 1;
-    return (current && !compiled ? 4 : 2) + 1 + (transposes ? 1 : 0);
+    return cost_both_ways(current && !compiled ? 4 : 2, transposes ? 2 : 1);
 }
 
 /* Row-wise scales: rows of either operand along the dimension that a product sums over. Forward and for the input's
@@ -90,11 +91,12 @@ static void push_rowwise_cast(const CostShape *shape, CostOps *ops, CostModule m
     const double input = in * (gathered == COST_GATHERED_INPUT ? whole : 1),
                  output = out * (gathered == COST_GATHERED_OUTPUT_GRAD ? whole : 1);
     if (pass == COST_BACKWARD_WEIGHT) {
-        cost_push_memory(ops, "cast", module, COST_MEMORY_ELEMENTWISE, 2 * (input + output), 2);
-        push_copied_transpose(ops, module, input + output, 3);
+        cost_push_memory(ops, "cast", module, COST_MEMORY_ELEMENTWISE, input + output, (CostMoved){.read = 2},
+                         2);
+        push_copied_transpose(ops, module, input + output, 2);
     } else {
-        cost_push_memory(ops, "cast", module, COST_MEMORY_ELEMENTWISE,
-                         3 * (pass == COST_FORWARD ? input : output), 1);
+        cost_push_memory(ops, "cast", module, COST_MEMORY_ELEMENTWISE, pass == COST_FORWARD ? input : output,
+                         cost_both_ways(2, 1), 1);
     }
 }
 
@@ -130,15 +132,15 @@ void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, Cos
             push_copied_transpose(ops, module,
                                   (parts && gathered == COST_GATHERED_INPUT ? 0 : in) +
                                       (parts && gathered == COST_GATHERED_OUTPUT_GRAD ? 0 : out),
-                                  2);
+                                  1);
         }
         return;
     }
     int kernels = 1;
-    const double bytes = cast_bytes(shape, &kernels);
+    const CostMoved each = cast_moved(shape, &kernels);
     cost_push_maximum(shape, ops, module, 1);
     cost_push_memory(ops, "cast", module,
-                     copies_transposes(shape) ? COST_MEMORY_ELEMENTWISE : COST_MEMORY_CAST, elements * bytes,
+                     copies_transposes(shape) ? COST_MEMORY_ELEMENTWISE : COST_MEMORY_CAST, elements, each,
                      kernels);
 }
 
@@ -148,19 +150,19 @@ void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule modu
     const bool rowwise = shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE;
     const bool backward = pass == COST_BACKWARD_INPUT;
     if (cost_is_integer(shape)) { /* read, and its rows or columns written with a scale each */
-        const double bytes = 2 + spec_dtype_bytes(shape->linear_dtype);
-        cost_push_memory(ops, "weight cast", module, COST_MEMORY_CAST,
-                         weights * (shape->linear_dtype == SPEC_INT4 ? 4 + bytes : bytes), 1);
+        const double transform = shape->linear_dtype == SPEC_INT4 ? 2 : 0;
+        cost_push_memory(ops, "weight cast", module, COST_MEMORY_CAST, weights,
+                         cost_both_ways(2 + transform, transform + spec_dtype_bytes(shape->linear_dtype)), 1);
         return;
     }
     if (!copies_transposes(shape) || !wants_transposes(shape)) {
         return;
     }
     if (rowwise) {
-        cost_push_memory(ops, "weight cast", module, COST_MEMORY_ELEMENTWISE, (backward ? 2 : 3) * weights,
-                         1);
+        cost_push_memory(ops, "weight cast", module, COST_MEMORY_ELEMENTWISE, weights,
+                         cost_both_ways(2, backward ? 0 : 1), 1);
     }
-    push_copied_transpose(ops, module, backward ? weights : 0, rowwise ? 3 : 2);
+    push_copied_transpose(ops, module, backward ? weights : 0, rowwise ? 2 : 1);
 }
 
 /* Before Blackwell weight gradients want 8-bit operands with the tokens innermost: what was gathered is transposed, whole,
@@ -172,6 +174,6 @@ void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module
         wants_transposes(shape)) {
         cost_push_memory(ops, "transpose", module,
                          copies_transposes(shape) ? COST_MEMORY_PERMUTE : COST_MEMORY_CAST,
-                         2 * shape->tokens * shape->hidden, 1);
+                         shape->tokens * shape->hidden, cost_both_ways(1, 1), 1);
     }
 }

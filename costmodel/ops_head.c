@@ -21,32 +21,33 @@ static double loss_vocab(const CostShape *shape)
  * two more reads), gather; backward zeros of the gather (4), softmax's (4+4+4, and one more read) and back to 16 bits (4+2).
  * Megatron's vocabulary-parallel, a plain stream each: to fp32 (2+4), maximum (4), subtract (4+4), exp (4+4), sum (4),
  * divide (4+4); backward scale (4+4) and back to 16 bits (4+2). Fused: one pass each way. */
-static double bytes_of_loss(const CostShape *shape, SpecLoss loss, bool backward)
+static CostMoved loss_moved(const CostShape *shape, SpecLoss loss, bool backward)
 {
     const double vocab = loss_vocab(shape);
     const double missed = row_missed_frac(&shape->accelerator, 4 * vocab);
     switch (loss) {
     case SPEC_LOSS_UNFUSED:
-        return backward ? 22 + 4 * missed : 14 + 8 * missed;
+        return backward ? cost_both_ways(12 + 4 * missed, 10) : cost_both_ways(6 + 8 * missed, 8);
     case SPEC_LOSS_VOCAB_PARALLEL:
-        return backward ? 14 : 38;
+        return backward ? cost_both_ways(8, 6) : cost_both_ways(22, 16);
     case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* cast; subtract, exp, sum and copy back; divide. Scatter, copy, cast */
-        return backward ? 18 : 30;
+        return backward ? cost_both_ways(8, 10) : cost_both_ways(14, 16);
     case SPEC_LOSS_XENTROPY: /* rows of 16 bits read for the maximum and for the sum; backward read and overwritten */
-        return backward ? 4 : 2 + 2 * row_missed_frac(&shape->accelerator, 2 * vocab);
+        return backward ? cost_both_ways(2, 2)
+                        : (CostMoved){.read = 2 + 2 * row_missed_frac(&shape->accelerator, 2 * vocab)};
     case SPEC_LOSS_FUSED:
-        return backward ? 4 : 6;
+        return backward ? cost_both_ways(2, 2) : cost_both_ways(4, 2);
     default:
-        return backward ? 4 : 6;
+        return backward ? cost_both_ways(2, 2) : cost_both_ways(4, 2);
     }
 }
 
-static double loss_moved_bytes(const CostShape *shape, bool backward)
+static CostMoved moved_by_loss(const CostShape *shape, bool backward)
 {
     const SpecExecution *execution = &shape->spec->execution;
     const SpecLoss loss = execution->framework.loss.kernel;
     const bool eager = loss == SPEC_LOSS_COMPILED && !execution->compiled;
-    return bytes_of_loss(shape, eager ? SPEC_LOSS_UNFUSED : loss, backward);
+    return loss_moved(shape, eager ? SPEC_LOSS_UNFUSED : loss, backward);
 }
 
 /* Bytes a logit: kept until the backward; only for the moment of the loss; and reserved but unusable, the hole that
@@ -136,13 +137,13 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     const CostMemoryKernel move = compiled                           ? COST_MEMORY_SOFTMAX
                                   : loss == SPEC_LOSS_VOCAB_PARALLEL ? COST_MEMORY_ELEMENTWISE
                                                                      : COST_MEMORY_CROSS_ENTROPY;
-    cost_push_memory(ops, "loss", module, move, logits * loss_moved_bytes(shape, pass != COST_FORWARD),
+    cost_push_memory(ops, "loss", module, move, logits, moved_by_loss(shape, pass != COST_FORWARD),
                      loss == SPEC_LOSS_FUSED || loss == SPEC_LOSS_XENTROPY ? 2 : 6);
     keep_head(shape, gemm, pass, ops);
     const int metrics = shape->spec->execution.framework.loss.logit_metrics;
     if (pass == COST_FORWARD && metrics > 0) { /* under no_grad, on what the forward returned */
-        cost_push_memory(ops, "metrics", module, COST_MEMORY_CROSS_ENTROPY,
-                         metrics * logits * bytes_of_loss(shape, SPEC_LOSS_UNFUSED, false), 6 * metrics);
+        cost_push_memory(ops, "metrics", module, COST_MEMORY_CROSS_ENTROPY, metrics * logits,
+                         loss_moved(shape, SPEC_LOSS_UNFUSED, false), 6 * metrics);
     }
     if (pass == COST_FORWARD && !gathers) { /* maximum, sum and target logit of every token */
         cost_push_collective(ops, "loss reduce", module, COST_ALL_REDUCE, 3 * shape->tokens * 4,

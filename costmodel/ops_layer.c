@@ -68,27 +68,29 @@ static void push_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
     const double elements = shape->tokens * shape->hidden, e = shape->element_bytes;
     const CostModule module = COST_MODULE_EMBEDDING;
     if (pass == COST_FORWARD) {
-        cost_push_memory(ops, "token rows", module, COST_MEMORY_PERMUTE, 2 * elements * e, 2);
+        cost_push_memory(ops, "token rows", module, COST_MEMORY_PERMUTE, elements, cost_both_ways(e, e), 2);
         cost_push_collective(ops, "reduce rows", module,
                              shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, elements * e,
                              shape->tensor_group, COST_COMM_TENSOR, -1);
         if (model->position == SPEC_POSITION_LEARNED) {
             cost_push_memory(ops, "position rows", module, COST_MEMORY_ELEMENTWISE,
-                             3 * shape->part_tokens * shape->hidden * e, 1);
+                             shape->part_tokens * shape->hidden, cost_both_ways(2 * e, e), 1);
         }
     } else if (pass == COST_BACKWARD_WEIGHT) {
         if (shape->sequence_parallel) {
             cost_push_collective(ops, "gather rows", module, COST_ALL_GATHER, elements * e,
                                  shape->tensor_group, COST_COMM_TENSOR, -1);
         }
-        cost_push_memory(ops, "token rows grad", module, COST_MEMORY_PERMUTE, elements * (e + 8), 2);
+        cost_push_memory(ops, "token rows grad", module, COST_MEMORY_PERMUTE, elements,
+                         cost_both_ways(e + 4, 4), 2);
     }
     if (model->embedding_norm) {
         cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
     }
     if (model->dropout_frac > 0 && pass != COST_BACKWARD_WEIGHT) {
+        const double mask = pass == COST_FORWARD ? 0 : 1; /* read, or else written */
         cost_push_memory(ops, "embedding dropout", module, COST_MEMORY_ELEMENTWISE,
-                         shape->part_tokens * shape->hidden * (2 * e + 1), 1);
+                         shape->part_tokens * shape->hidden, cost_both_ways(e + mask, e + 1 - mask), 1);
     }
     if (pass == COST_FORWARD) {
         const double mask = model->dropout_frac > 0 ? shape->part_tokens * shape->hidden : 0;

@@ -15,16 +15,18 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    double forward = model->gated_mlp ? 3 * e : 2 * e, backward = model->gated_mlp ? 5 * e : 3 * e;
+    const bool gated = model->gated_mlp, backward = pass != COST_FORWARD;
+    const double inputs = gated ? 2 : 1;
+    double read = inputs + (backward ? 1 : 0), written = backward ? inputs : 1; /* elements */
     int kernels = 1;
-    if (!fused) {
-        forward += 2 * e;
-        backward += (model->gated_mlp ? 4 : 2) * e; /* gated: two products of 3 e, the activation's 3 e */
-        backward += model->gated_mlp ? 2 * 2 * e * execution->framework.kernels.gate_backward_copies : 0;
-        kernels = model->gated_mlp && pass != COST_FORWARD ? 3 : 2;
+    if (!fused) { /* gated backward: two products of 2 + 1, the activation's 2 + 1, and copies of both halves */
+        const double copies = gated && backward ? 2 * execution->framework.kernels.gate_backward_copies : 0;
+        read += (gated && backward ? 3 : 1) + copies;
+        written += 1 + copies;
+        kernels = gated && backward ? 3 : 2;
     }
-    cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE,
-                     elements * (pass == COST_FORWARD ? forward : backward), kernels);
+    cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE, elements,
+                     cost_both_ways(read * e, written * e), kernels);
 }
 
 /* Sum of output gradients over tokens, for bias gradients. */
@@ -32,8 +34,8 @@ static void push_bias_grad(const CostShape *shape, CostOps *ops, double elements
 {
     const SpecBiases biases = shape->spec->model.biases;
     if (biases == SPEC_BIASES_ALL || biases == SPEC_BIASES_MLP) {
-        cost_push_memory(ops, "bias grad", COST_MODULE_MLP_LINEAR, COST_MEMORY_NORM,
-                         elements * shape->element_bytes, 1);
+        cost_push_memory(ops, "bias grad", COST_MODULE_MLP_LINEAR, COST_MEMORY_NORM, elements,
+                         (CostMoved){.read = shape->element_bytes}, 1);
     }
 }
 

@@ -11,8 +11,8 @@
 #include "costmodel/ops.h"
 
 /* Kernels of the router: softmax or sigmoid, top-k, two scatters, load-balancing loss with its log, counts of tokens
- * an expert and their sums over ranks. Bytes are of a logit, over all of them. Source: [MegatronMoE] router.py,
- * moe_utils.py, token_dispatcher.py */
+ * an expert and their sums over ranks. Bytes are of a logit, over all of them, reads
+ * and writes together. Source: [MegatronMoE] router.py, moe_utils.py, token_dispatcher.py */
 #define ROUTING_KERNELS          30
 #define ROUTING_BACKWARD_KERNELS 18
 #define ROUTING_BYTES            40
@@ -99,7 +99,8 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
     }
     if (pass != COST_BACKWARD_WEIGHT) { /* added to the routed output */
         cost_push_memory(ops, "add shared", module, COST_MEMORY_ELEMENTWISE,
-                         3 * shape->part_tokens * shape->hidden * shape->element_bytes, 1);
+                         shape->part_tokens * shape->hidden,
+                         cost_both_ways(2 * shape->element_bytes, shape->element_bytes), 1);
     }
 }
 
@@ -114,8 +115,8 @@ static void push_router(const CostShape *shape, CostPass pass, int input, CostOp
         return;
     }
     const bool forward = pass == COST_FORWARD;
-    cost_push_memory(ops, "routing", module, COST_MEMORY_SOFTMAX,
-                     logits * (forward ? ROUTING_BYTES : ROUTING_BACKWARD_BYTES),
+    cost_push_memory(ops, "routing", module, COST_MEMORY_SOFTMAX, logits,
+                     (CostMoved){.undivided = forward ? ROUTING_BYTES : ROUTING_BACKWARD_BYTES},
                      forward ? ROUTING_KERNELS : ROUTING_BACKWARD_KERNELS);
     if (forward) {
         const int routing = ops->count - 1;
@@ -199,8 +200,8 @@ static void push_expert_activation(const CostShape *shape, CostOps *ops, CostPas
     cost_push_activation(shape, ops, pass, module, elements);
     if (pass == COST_BACKWARD_INPUT) { /* of the probabilities: sums over what the activation read */
         const double read = shape->spec->model.gated_mlp ? 3 : 2;
-        cost_push_memory(ops, "probability grad", module, COST_MEMORY_NORM,
-                         elements * shape->element_bytes * read, 1);
+        cost_push_memory(ops, "probability grad", module, COST_MEMORY_NORM, elements,
+                         (CostMoved){.read = shape->element_bytes * read}, 1);
     }
 }
 
@@ -214,8 +215,8 @@ static void push_padding(const CostShape *shape, CostOps *ops, const char *name,
         shape->spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP && shape->expert_group.ranks > 1;
     if (pass != COST_BACKWARD_WEIGHT && narrow && dropless(shape) && !one_kernel(shape) && !lands_padded &&
         shape->spec->execution.framework.experts.pads_expert_rows) {
-        cost_push_memory(ops, name, COST_MODULE_MOE, COST_MEMORY_ELEMENTWISE,
-                         2 * elements * shape->element_bytes, 1);
+        cost_push_memory(ops, name, COST_MODULE_MOE, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways(shape->element_bytes, shape->element_bytes), 1);
     }
 }
 
@@ -281,7 +282,7 @@ static void push_counts(const CostShape *shape, CostOps *ops, CostPass pass)
  * experts on the other side where a rank has several. DeepEP and HybridEP: received tokens to rows, a pass of its own
  * (HybridEP's is a plain copy, 16 bytes a thread) unless HybridEP is asked to fuse it. Source: [DeepEP] csrc/hybrid_ep/extension/permute.cu, [MegatronMoE] fused_a2a.py
  *   all-to-all (1 + 1/k) + 2 [experts > 1]    DeepEP, HybridEP 1 + u    rows; u = unique rows over rows */
-static void push_permute(const CostShape *shape, CostOps *ops, const char *name)
+static void push_permute(const CostShape *shape, CostOps *ops, const char *name, bool spreads)
 {
     const Spec *spec = shape->spec;
     const SpecMoe *moe = &spec->model.moe;
@@ -290,15 +291,18 @@ static void push_permute(const CostShape *shape, CostOps *ops, const char *name)
                  unique = exchange.received_rows * load(shape);
     const double row_bytes = shape->hidden * shape->element_bytes;
     const bool several = experts_of_rank(shape) > 1 && spec->parallel.expert > 1;
-    double moved = rows * (1 + 1.0 / moe->top_k) + (several ? 2 * rows : 0);
+    double few = rows / moe->top_k, again = several ? rows : 0;
     int kernels = PERMUTE_KERNELS + (several ? PERMUTE_KERNELS : 0);
     const bool hybrid = spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP;
     if (spec->parallel.expert > 1 && (hybrid || spec->parallel.moe_dispatcher == SPEC_DISPATCHER_DEEPEP)) {
-        moved = rows + unique, kernels = PERMUTE_KERNELS;
+        few = unique, again = 0, kernels = PERMUTE_KERNELS;
     }
     cost_push_memory(ops, name, COST_MODULE_MOE,
                      hybrid && spec->parallel.expert > 1 ? COST_MEMORY_ELEMENTWISE : COST_MEMORY_PERMUTE,
-                     moved * row_bytes * spec->parallel.expert_tensor, kernels);
+                     row_bytes * spec->parallel.expert_tensor,
+                     spreads ? cost_both_ways(few + again, rows + again)
+                             : cost_both_ways(rows + again, few + again),
+                     kernels);
 }
 
 /* Bytes of a token on its way to the experts; gradients take 16 bits. Source: [DeepSeekV3] section 3.3.2 (scales of 4
@@ -344,7 +348,7 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops
     push_shared_experts(shape, pass, ops);
     if (!weight) {
         push_counts(shape, ops, pass);
-        push_permute(shape, ops, "permute");
+        push_permute(shape, ops, "permute", true);
         push_exchange(shape, ops, "dispatch", dispatch_bytes(shape, pass));
         push_slices(shape, ops, "gather rows", COST_ALL_GATHER);
     }
@@ -369,6 +373,6 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops
     if (!weight) {
         push_slices(shape, ops, "sum rows", COST_REDUCE_SCATTER);
         push_exchange(shape, ops, "combine", shape->hidden * shape->element_bytes);
-        push_permute(shape, ops, "unpermute");
+        push_permute(shape, ops, "unpermute", false);
     }
 }

@@ -6,7 +6,7 @@
  * recipes leave the router's type to the model). Not here: the sums of gradients of the first bias, which run inside
  * the weight gradient's product.
  *
- * Kernels on views and broadcasts address each element by itself: CostOp.u.memory.elements. The rest streams.
+ * Kernels on views and broadcasts address each element by itself: CostOp.u.memory.addressed. The rest streams.
  * Source: [MegatronMoE] experts.py (bias_act_func, _apply_bias), fused_bias_geglu.py; [PyTorchEager] clamp_backward,
  * Loops.cuh
  */
@@ -23,13 +23,14 @@ void cost_push_clamped_activation(const CostShape *shape, CostOps *ops, CostPass
     const CostModule module = COST_MODULE_MOE_ACTIVATION;
     const double e = shape->element_bytes;
     if (pass == COST_FORWARD) {
-        cost_push_by_element(ops, "clamp", module, 2 * elements, 4 * e * elements, 2);
+        cost_push_by_element(ops, "clamp", module, elements, 2, cost_both_ways(2 * e, 2 * e), 2);
         ops->op[ops->count - 1].idle_s = shape->spec->execution.framework.experts.host_sync_s;
-        cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE, 7 * e * elements, 2);
+        cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways(4 * e, 3 * e), 2);
     } else {
-        cost_push_by_element(ops, "clamp", module, 5 * elements, (3 * (e + 1) + 2 * (1 + 2 * e)) * elements,
-                             5);
-        cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE, (12 * e + 3) * elements, 6);
+        cost_push_by_element(ops, "clamp", module, elements, 5, cost_both_ways(5 * e + 2, 2 * e + 3), 5);
+        cost_push_memory(ops, "activation", module, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways(8 * e + 2, 4 * e + 1), 6);
     }
 }
 
@@ -41,8 +42,8 @@ void cost_push_unfused_bias(const CostShape *shape, CostOps *ops, double element
     const SpecModel *model = &shape->spec->model;
     if (model->moe.experts > 0 && model->biases == SPEC_BIASES_ALL &&
         execution->framework.kernels.fused_dropout_add && !execution->compiled) {
-        cost_push_by_element(ops, "bias", COST_MODULE_RESIDUAL, elements, 2 * shape->element_bytes * elements,
-                             1);
+        cost_push_by_element(ops, "bias", COST_MODULE_RESIDUAL, elements, 1,
+                             cost_both_ways(shape->element_bytes, shape->element_bytes), 1);
     }
 }
 
@@ -57,10 +58,12 @@ void cost_push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, 
     const double e = shape->element_bytes;
     const int each = (int)experts;
     if (pass == COST_FORWARD) {
-        cost_push_by_element(ops, "weigh bias", module, elements, e * elements, each);
-        cost_push_memory(ops, "expert bias", module, COST_MEMORY_ELEMENTWISE, 5 * e * elements, each + 1);
+        cost_push_by_element(ops, "weigh bias", module, elements, 1, (CostMoved){.written = e}, each);
+        cost_push_memory(ops, "expert bias", module, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways(3 * e, 2 * e), each + 1);
     } else if (pass == COST_BACKWARD_INPUT) {
-        cost_push_by_element(ops, "weigh bias", module, 2 * elements, 4 * e * elements, 2 * each);
-        cost_push_memory(ops, "expert bias", module, COST_MEMORY_ELEMENTWISE, 4 * e * elements, 3 * each + 1);
+        cost_push_by_element(ops, "weigh bias", module, elements, 2, cost_both_ways(2 * e, 2 * e), 2 * each);
+        cost_push_memory(ops, "expert bias", module, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways(3 * e, e), 3 * each + 1);
     }
 }

@@ -48,16 +48,17 @@ static double products_s(const CostShape *shape, const CostOp *op)
 static double moves_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
-    const double streams_s = fmax(
-        op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel, op->u.memory.bytes / op->kernels),
-        cost_row_warps_s(accelerator, op->u.memory.rows, op->u.memory.row_elements));
+    const double streams_s =
+        fmax(op->kernels *
+                 cost_memory_bound_s(accelerator, op->u.memory.kernel, cost_moved_bytes(op) / op->kernels),
+             cost_row_warps_s(accelerator, op->u.memory.rows, op->u.memory.row_elements));
     const double elements_per_s =
         accelerator->sm_count * shape->spec->execution.framework.kernels.sm_elements_per_s;
-    if (op->u.memory.elements <= 0 || elements_per_s <= 0) {
+    if (op->u.memory.addressed <= 0 || elements_per_s <= 0) {
         return streams_s;
     }
     const double empty_s = op->kernels * cost_memory_bound_s(accelerator, op->u.memory.kernel, 0);
-    return fmax(streams_s, empty_s + op->u.memory.elements / elements_per_s);
+    return fmax(streams_s, empty_s + op->u.memory.addressed / elements_per_s);
 }
 
 static double once_s(const CostShape *shape, const CostOp *op)
@@ -313,7 +314,6 @@ static double launch_s(const CostShape *shape, CostPass pass)
 {
     const SpecExecution *execution = &shape->spec->execution;
     return execution->framework.host.kernel_host_s *
-           (execution->compiled ? execution->framework.kernels.compiled_kernel_frac : 1) *
            (pass != COST_FORWARD ? execution->framework.host.backward_host_frac : 1) * slowest_host(shape);
 }
 

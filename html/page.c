@@ -45,8 +45,11 @@ static void write_answer(const Report *report, GString *out)
          orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100,
          report_page_whole(tokens, report_items_of(report, report->tokens_per_s)), report_items(report));
     if (report->days > 0)
-        text(out, " %s tokens take %s of compute.", orr_text_count(count, spec->training.tokens),
-             orr_text_seconds(days, report->days * 86400));
+        text(out, " %s tokens take %s of compute%s", orr_text_count(count, spec->training.tokens),
+             orr_text_seconds(days, report->days * 86400), report->effective.told ? "" : ".");
+    if (report->effective.told)
+        text(out, ", %s with failures, checkpoints and restarts.",
+             orr_text_seconds(days, report->effective.days * 86400));
     g_string_append_printf(out, " <span class=\"%s\">",
                            report->memory_verdict == REPORT_MEMORY_FITS ? "good" : "bad");
     if (report->fits)
@@ -101,6 +104,8 @@ static void write_cards(const Report *report, GString *out)
     card(out, value, "needed on the fullest GPU");
     if (report->days > 0) {
         card(out, orr_text_seconds(value, report->days * 86400), "of compute for the whole run");
+        if (report->effective.told)
+            card(out, orr_text_seconds(value, report->effective.days * 86400), "with what fails");
         card(out, report_page_whole(value, report->gpu_hours), "GPU-hours");
     }
     if (report->usd > 0)

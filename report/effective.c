@@ -19,7 +19,7 @@ static const struct {
     [REPORT_LIFE_RESTARTS] = {"restarts_days", "restarts"},
     [REPORT_LIFE_LOADING] = {"loading_days", "loading checkpoints"},
     [REPORT_LIFE_DEGRADED] = {"degraded_days", "on fewer nodes"},
-    [REPORT_LIFE_WAITING] = {"waiting_days", "waiting for spare nodes"},
+    [REPORT_LIFE_WAITING] = {"waiting_days", "waiting for nodes or people"},
 };
 
 const char *report_life_key(ReportLife part)
@@ -32,10 +32,10 @@ const char *report_life_label(ReportLife part)
     return parts[part].label;
 }
 
-/* Parts that every run has have a line even where they are 0. */
-static bool always(int part)
+bool report_life_shown(const ReportEffective *effective, ReportLife part)
 {
-    return part == REPORT_LIFE_COMPUTE || (part >= REPORT_LIFE_CHECKPOINT && part <= REPORT_LIFE_LOADING);
+    return part == REPORT_LIFE_COMPUTE || (part >= REPORT_LIFE_CHECKPOINT && part <= REPORT_LIFE_LOADING) ||
+           effective->part_days[part] > 0;
 }
 
 static void write_row(const ReportEffective *effective, int part, OrrTable *table)
@@ -49,7 +49,7 @@ static void write_row(const ReportEffective *effective, int part, OrrTable *tabl
     orr_table_row(table, (const char *[COLUMNS]){sum ? "effective" : parts[part].label, days, share});
 }
 
-static char *assumption(const ReportEffective *effective)
+char *report_effective_basis(const ReportEffective *effective)
 {
     GString *line = g_string_new(NULL);
     g_string_append_printf(line, "faults %s%s", effective->faults[0] != '\0' ? effective->faults : "as given",
@@ -69,15 +69,15 @@ void report_effective_text(const ReportEffective *effective, GString *out)
     if (!effective->told)
         return;
     OrrTable *table = orr_table_new(NULL, 3);
-    for (int part = 0; part < REPORT_LIFE_COUNT; part++)
-        if (always(part) || effective->part_days[part] > 0)
+    for (ReportLife part = 0; part < REPORT_LIFE_COUNT; part++)
+        if (report_life_shown(effective, part))
             write_row(effective, part, table);
     write_row(effective, REPORT_LIFE_COUNT, table);
     orr_table_print(table, out, 2);
     orr_table_free(table);
     g_autofree char *goodput =
         g_strdup_printf("%.1f %%, %.0f interruptions", 100 * effective->goodput, effective->interruptions);
-    g_autofree char *assumed = assumption(effective);
+    g_autofree char *assumed = report_effective_basis(effective);
     report_page_entry(out, "  Goodput", LABEL_COLUMN, goodput);
     report_page_entry(out, "  With", LABEL_COLUMN, assumed);
 }

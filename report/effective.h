@@ -10,6 +10,11 @@ const char *report_life_key(ReportLife part);
 const char *report_life_label(ReportLife part);
 
 /* The rows of the table and the sentence of what is assumed, behind "Whole run" or an answer. */
+/* The part has a line: every run has some, others where they are not 0. */
+bool report_life_shown(const ReportEffective *effective, ReportLife part);
+/* "faults llama3-2024 (assumed), checkpoints to ..."; g_free. */
+char *report_effective_basis(const ReportEffective *effective);
+
 void report_effective_text(const ReportEffective *effective, GString *out);
 /* "effective_days": a number or null; "effective": an object or null. */
 void report_effective_json(const ReportEffective *effective, OrrJsonWriter *w);

@@ -295,6 +295,19 @@ static int slowest_rank(const Paces *paces)
     return slowest;
 }
 
+/* What the groups lack for good, [pipeline rank x data + data rank]. */
+static const double *lacking(const Paces *paces)
+{
+    const SimPlan *plan = &paces->report->plan;
+    const int count = plan->shape.ranks * plan->data;
+    g_autofree SimPace *columns = g_new(SimPace, (gsize)count);
+    double *lacks = ORR_ARENA_NEW(paces->arena, double, count);
+    sim_paces_of_columns(plan, paces->fixed, columns);
+    for (int i = 0; i < count; i++)
+        lacks[i] = 1 - pace_of(&columns[i]);
+    return lacks;
+}
+
 /* Mean rate of replicas that wait for nobody, over the one at which all wait for the slowest. */
 static bool run_alone(const Paces *paces, int64_t together_ps, double *ret_gain, GError **error)
 {
@@ -377,6 +390,7 @@ bool report_jitter_fill(Report *report, OrrArena *arena, GError **error)
     if (!fix_paces(&paces, error) || !run_steps(&paces, &report->jitter, error) ||
         !run_remedies(&paces, &report->jitter, error))
         return false;
+    report->jitter.lacks_frac = lacking(&paces);
     report->jitter.told = true;
     return true;
 }

@@ -25,7 +25,7 @@ static void append_work(GString *out, const CostOp *op, double seconds)
                                op->u.gemm.groups);
         break;
     case COST_OP_MEMORY:
-        bytes = op->u.memory.bytes * (op->repeat > 0 ? op->repeat : 1);
+        bytes = cost_moved_bytes(op) * (op->repeat > 0 ? op->repeat : 1);
         g_string_append_c(out, ',');
         break;
     case COST_OP_COLLECTIVE:
@@ -44,6 +44,13 @@ static void append_work(GString *out, const CostOp *op, double seconds)
         g_string_append_c(out, ',');
         if (amounts[i] > 0 && seconds > 0)
             append_number(out, amounts[i] / seconds);
+    }
+    const CostMoved traffic = cost_op_moved(op);
+    const double directions[] = {traffic.read, traffic.written};
+    for (gsize i = 0; i < G_N_ELEMENTS(directions); i++) {
+        g_string_append_c(out, ',');
+        if (directions[i] > 0)
+            append_number(out, directions[i]);
     }
 }
 
@@ -172,7 +179,7 @@ void report_write_kernels(const Report *report, GString *out)
     const int count = list_pieces(report, pieces);
     cost_shape_init(&shape, report->spec);
     g_string_append(out, "piece,count,pass,kernel,kind,beside,recomputed,launches,seconds,size,groups,flops,"
-                         "flops_per_s,bytes,bytes_per_s\n");
+                         "flops_per_s,bytes,bytes_per_s,read_bytes,written_bytes\n");
     for (int i = 0; i < count; i++) {
         CostGraph graph;
         if (pieces[i].list == NULL)

@@ -74,6 +74,8 @@ typedef struct ReportJitter {
     int64_t p50_ps, p99_ps, worst_ps, simulated_ranks;
     int slowest_gpu, slowest_node, slowest_pipeline_rank, slowest_data_rank;
     double slowest_frac; /* of its speed that the slowest GPU lacks for good */
+    const double *
+        lacks_frac; /* [pipeline rank x data + data rank]: likewise, of the slowest GPU there; in the arena */
     double evict_gain_frac, backup_gain_frac, async_gain_frac;
 } ReportJitter;
 

@@ -161,7 +161,7 @@ static void append_interval(GString *out, const SearchResult *result, const Sear
     orr_arena_free(arena);
 }
 
-/* "12.3 days, 4.5 M USD for 1 T tokens": of the scenario's tokens; empty where none are given. */
+/* "12.3 days of computing, 4.5 M USD for 1 T tokens": without what fails; of the scenario's tokens; empty where none are given. */
 static char *campaign_words(const Spec *spec, int64_t step_ps)
 {
     const SpecTraining *training = &spec->training;
@@ -171,9 +171,9 @@ static char *campaign_words(const Spec *spec, int64_t step_ps)
     const double steps = training->tokens / ((double)training->global_batch * training->sequence_length);
     const double seconds = steps * (double)step_ps * 1e-12, hours = seconds / 3600 * spec_gpus(spec);
     if (spec->cluster.usd_per_gpu_hour > 0)
-        return g_strdup_printf("%s, %s USD", orr_text_seconds(time, seconds),
+        return g_strdup_printf("%s of computing, %s USD", orr_text_seconds(time, seconds),
                                report_page_whole(usd, hours * spec->cluster.usd_per_gpu_hour));
-    return g_strdup_printf("%s, %s GPU-hours", orr_text_seconds(time, seconds),
+    return g_strdup_printf("%s of computing, %s GPU-hours", orr_text_seconds(time, seconds),
                            report_page_whole(hours_text, hours));
 }
 

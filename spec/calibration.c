@@ -38,7 +38,7 @@ static bool check_frameworks(const char *path, const OrrJson *calibration, GErro
         context.partial = true;
         OrrJsonDoc *grouped = orr_json_copy(block, path);
         ok = (orr_json_type(block) != ORR_JSON_OBJECT ||
-              spec_framework_group_keys(grouped, path, context.path->str, error)) &&
+              spec_framework_todays_keys(grouped, path, context.path->str, NULL, error)) &&
              spec_read_table(&context, &spec_table_framework, orr_json_root(grouped), framework, error);
         orr_json_free(grouped);
         spec_read_context_clear(&context);

@@ -41,8 +41,9 @@ typedef struct SpecFaults {
     int failure_count;
     bool elastic; /* goes on with fewer nodes */
     double detection_s, reschedule_s, init_s, init_s_per_node, warmup_s;
-    double repair_s; /* that a node with a hardware failure is away */
-    int spares;      /* hot nodes beside the cluster; SPEC_UNSET while absent: as many as it takes */
+    double manual_frac, response_s; /* failures that wait for a person, and how long on average */
+    double repair_s;                /* that a node with a hardware failure is away */
+    int spares; /* hot nodes beside the cluster; SPEC_UNSET while absent: as many as it takes */
     bool fails_in_restart;
     SpecCheckpoint checkpoint;
 } SpecFaults;

@@ -108,6 +108,10 @@ static const SpecField faults_fields[] = {
     SPEC_F_DOUBLE(SpecFaults, init_s_per_node, ORR_UNIT_SECONDS, 0, 1e4, "0", 0,
                   "What starting takes longer with each node."),
     PHASE(warmup_s, "What the first steps take longer than others."),
+    SPEC_F_DOUBLE(SpecFaults, manual_frac, ORR_UNIT_NONE, 0, 1, "0", 0,
+                  "Share of the failures after which the job does not start again by itself: it hangs, or "
+                  "cannot."),
+    PHASE(response_s, "Mean time until a person has it start again then, exponentially distributed."),
     SPEC_F_DOUBLE(SpecFaults, repair_s, ORR_UNIT_SECONDS, 0, 1e8, "0", 0,
                   "That a node is away after a failure of its hardware."),
     SPEC_F_INT(

@@ -56,8 +56,6 @@ static const SpecField kernels_fields[] = {
         "which address each by itself; 0: as fast as streams."),
     FLAG(SpecRecipeKernels, compiler,
          "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
-    SPEC_F_DOUBLE(SpecRecipeKernels, compiled_kernel_frac, ORR_UNIT_FRAC, 0.01, 1, "1", 0,
-                  "Kernels left of eager ones when execution.compiled."),
 };
 static const SpecTable kernels_table = {.name = "kernels",
                                         .help = "Which kernels run, fused, split, copied or cast.",

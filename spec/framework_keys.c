@@ -16,6 +16,13 @@ static const struct {
     {"logs_reserved", "allocator.log_reports_reserved"},
 };
 
+/* Keys that recipes had once, and why they have them no more. Read, noted and left out. */
+static const struct {
+    const char *group, *key, *why;
+} deleted[] = {
+    {"kernels", "compiled_kernel_frac", "compiled layers list the kernels that are left"},
+};
+
 static bool has_key(const SpecTable *table, const char *key)
 {
     for (int i = 0; i < table->count; i++)
@@ -29,6 +36,9 @@ char *spec_framework_grouped_key(const char *flat)
     for (guint i = 0; i < G_N_ELEMENTS(renamed); i++)
         if (strcmp(renamed[i].flat, flat) == 0)
             return g_strdup(renamed[i].grouped);
+    for (guint i = 0; i < G_N_ELEMENTS(deleted); i++)
+        if (strcmp(deleted[i].key, flat) == 0)
+            return g_strconcat(deleted[i].group, ".", flat, NULL);
     const SpecTable *framework = &spec_table_framework;
     for (int i = 0; i < framework->count; i++) {
         const SpecField *group = &framework->fields[i];
@@ -67,5 +77,34 @@ bool spec_framework_group_keys(OrrJsonDoc *doc, const char *where, const char *k
         if (!orr_json_set(doc, grouped, value, error))
             return false;
     }
+    return true;
+}
+
+static void drop_deleted(OrrJsonDoc *doc, const char *where, GPtrArray *notes)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(deleted); i++) {
+        const OrrJson *group = orr_json_member(orr_json_root(doc), deleted[i].group);
+        if (group == NULL || orr_json_type(group) != ORR_JSON_OBJECT ||
+            orr_json_member(group, deleted[i].key) == NULL)
+            continue;
+        OrrJsonDoc *rest = orr_json_copy(group, where);
+        orr_json_remove(rest, deleted[i].key);
+        g_autofree char *value = orr_json_dump(orr_json_root(rest));
+        const bool set = orr_json_set(doc, deleted[i].group, value, NULL);
+        g_assert(set); /* an object for an object */
+        orr_json_free(rest);
+        if (notes != NULL)
+            g_ptr_array_add(notes,
+                            g_strdup_printf("%s: %s.%s is no key of frameworks any more and does nothing: %s",
+                                            where, deleted[i].group, deleted[i].key, deleted[i].why));
+    }
+}
+
+bool spec_framework_todays_keys(OrrJsonDoc *doc, const char *where, const char *key, GPtrArray *notes,
+                                GError **error)
+{
+    if (!spec_framework_group_keys(doc, where, key, error))
+        return false;
+    drop_deleted(doc, where, notes);
     return true;
 }

@@ -1,7 +1,7 @@
 /* spec/framework_keys.h - keys of a framework as they were written before recipes had groups.
  *
  * {"kernel_host_s": 5e-6} is {"host": {"kernel_host_s": 5e-6}} today. Files of either kind are read; what is written has
- * groups.
+ * groups. Keys that are deleted are read as before, noted, and do nothing.
  */
 #ifndef ORR_SPEC_FRAMEWORK_KEYS_H
 #define ORR_SPEC_FRAMEWORK_KEYS_H
@@ -14,5 +14,9 @@ char *spec_framework_grouped_key(const char *flat);
 /* Moves the ungrouped keys of the framework object `doc` into their groups. Fails where one is given both ways; `where`
  * and `key` ("execution.framework") begin the message. */
 bool spec_framework_group_keys(OrrJsonDoc *doc, const char *where, const char *key, GError **error);
+
+/* The same, and removes the keys that recipes have no more; `notes` (char*, may be NULL) gets a sentence for each. */
+bool spec_framework_todays_keys(OrrJsonDoc *doc, const char *where, const char *key, GPtrArray *notes,
+                                GError **error);
 
 #endif

@@ -141,10 +141,10 @@ static bool check_preset(const char *path, const char *kind, const OrrJson *root
     g_assert_not_reached();
 }
 
-/* Frameworks' files of before recipes had groups are read too. */
-static bool group_keys(const char *kind, OrrJsonDoc *doc, const char *where, const char *key, GError **error)
+/* Frameworks' files of before recipes had groups are read too, and keys of before. */
+static bool group_keys(const Resolver *in, const char *kind, OrrJsonDoc *doc, const char *at, const char *key)
 {
-    return strcmp(kind, "frameworks") != 0 || spec_framework_group_keys(doc, where, key, error);
+    return strcmp(kind, "frameworks") != 0 || spec_framework_todays_keys(doc, at, key, in->notes, in->error);
 }
 
 /* A preset's file under its old name: {"renamed_to": NEW}. NULL: it is none; g_free. */
@@ -193,7 +193,7 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
     }
     if (strcmp(kind, "calibrations") == 0)
         return doc;
-    if (!group_keys(kind, doc, path, kind, resolver->error) ||
+    if (!group_keys(resolver, kind, doc, path, kind) ||
         !check_preset(path, kind, orr_json_root(doc), resolver->error)) {
         orr_json_free(doc);
         return NULL;
@@ -263,8 +263,8 @@ static OrrJsonDoc *framework_block(const OrrJson *framework, const OrrJson *cali
         return NULL;
     const OrrJson *block = orr_json_member(blocks, orr_json_text(name));
     OrrJsonDoc *doc = block != NULL ? orr_json_copy(block, "calibration") : NULL;
-    const bool grouped = doc == NULL || spec_framework_group_keys(doc, "calibration", "frameworks", NULL);
-    g_assert(grouped); /* checked with the rest of the calibration */
+    const bool ok = doc == NULL || spec_framework_todays_keys(doc, "calibration", "frameworks", NULL, NULL);
+    g_assert(ok); /* checked with the rest of the calibration */
     return doc;
 }
 
@@ -304,7 +304,7 @@ static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, co
     OrrJsonDoc *over = as_object(resolver, key, node);
     bool replaced = false;
     if (over == NULL || !normalise_inner(resolver, kind, over, &replaced) ||
-        !group_keys(kind, over, resolver->where, key, resolver->error)) {
+        !group_keys(resolver, kind, over, resolver->where, key)) {
         orr_json_free(over);
         return NULL;
     }

@@ -422,6 +422,39 @@ static void test_list(void)
 
 /* --- plot --- */
 
+/* Those of a campaign, and what a scenario lacks for one. */
+static void test_plot_campaign(void)
+{
+    static const char *const pictures[] = {"goodput", "interval", "interruptions", "spares", "stragglers"};
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    g_autofree char *example = cli_source(EXAMPLE),
+                    *pair = cli_source("scenarios/examples/campaign-2x2.json");
+    char *folder = cli_scratch_new();
+    CliRun run = cli_run(folder, CLI_WORDS("plot", example, "--output", "p", "--set", "jitter=slow-machines",
+                                           "--what", "goodput,interval,interruptions,spares,stragglers"));
+    cli_assert_done(&run, "plot of a campaign");
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++) {
+        g_autofree char *name = g_strdup_printf("p/%s.png", pictures[i]);
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        g_autofree char *bytes = NULL;
+        gsize length = 0;
+        g_assert_true(g_file_get_contents(path, &bytes, &length, NULL));
+        g_assert_cmpuint(length, >, 5000);
+    }
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", example, "--output", "q", "--what", "stragglers"));
+    cli_assert_refused(&run, "GPUs all alike", "jitter");
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", pair, "--output", "q", "--what", "interval"));
+    cli_assert_refused(&run, "nothing fails at random", "--what interval");
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
 static void test_plot(void)
 {
     g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
@@ -494,6 +527,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/full-disk", test_full_disk);
     g_test_add_func("/cli/list", test_list);
     g_test_add_func("/cli/plot", test_plot);
+    g_test_add_func("/cli/plot-campaign", test_plot_campaign);
     g_test_add_func("/cli/plot-without-gnuplot", test_plot_without_gnuplot);
     return g_test_run();
 }

@@ -361,6 +361,38 @@ static void test_scenario(void)
     case_free(c);
 }
 
+/* Failures that wait for a person: the mean is that of failures times their share; a share of none changes no bit, and twice the
+ * wait would be told apart. */
+static void test_manual(void)
+{
+    static const char *const sets[2][3] = {{"faults.manual_frac=0.1", "faults.response_s=14400", NULL},
+                                           {"faults.manual_frac=0", "faults.response_s=14400", NULL}};
+    const CampaignOptions options = {.replicas = 2000, .seed = 5};
+    Campaign plain, campaigns[2];
+    GError *error = NULL;
+    Case *c = load("campaign-llama3-405b.json", NULL);
+    campaign_run(&c->report, "x", &options, &plain, &error);
+    g_assert_no_error(error);
+    case_free(c);
+    for (int i = 0; i < 2; i++) {
+        c = load("campaign-llama3-405b.json", sets[i]);
+        campaign_run(&c->report, "x", &options, &campaigns[i], &error);
+        g_assert_no_error(error);
+        case_free(c);
+    }
+    g_assert_cmpfloat(campaigns[1].days.mean, ==, plain.days.mean);
+    g_assert_cmpfloat(campaigns[1].exact_s, ==, plain.exact_s);
+    const Campaign *with = &campaigns[0];
+    const double waits_s = with->means.interruptions * .1 * 14400;
+    assert_near(with->exact_s - plain.exact_s, waits_s, 1e-6 * waits_s);
+    g_assert_cmpfloat(with->best_interval_s, ==,
+                      plain.best_interval_s); /* its factor does not depend on it */
+    assert_near(with->days.mean * 86400, with->exact_s, 4 * 86400 * with->days_error);
+    g_assert_cmpfloat(fabs(with->days.mean * 86400 - with->exact_s - waits_s), >,
+                      20 * 86400 * with->days_error);
+    assert_near(with->waiting_s, waits_s, .05 * waits_s);
+}
+
 /* The example of two nodes of two GPUs: the crash loses the work since the last checkpoint, and the run goes on on one node. */
 static void test_two_by_two(void)
 {
@@ -414,6 +446,7 @@ static void test_not_read(void)
 {
     static const char *const cases[][2] = {
         {"faults.gpu_mtbf_s=-5", "faults.gpu_mtbf_s"},
+        {"faults.manual_frac=1.5", "faults.manual_frac"},
         {"storage={\"read_bytes_per_s\":1e9}", "write_bytes_per_s"},
         {"storage={\"read_bytes_per_s\":1e9,\"write_bytes_per_s\":0}", "storage.write_bytes_per_s"},
         {"storage=tectonik", "did you mean \"tectonic\"?"},
@@ -443,6 +476,7 @@ int main(int argc, char **argv)
     g_test_add_func("/campaign/scripted", test_scripted);
     g_test_add_func("/campaign/peers", test_peers);
     g_test_add_func("/campaign/random-lives", test_random_lives);
+    g_test_add_func("/campaign/manual", test_manual);
     g_test_add_func("/campaign/two-by-two", test_two_by_two);
     g_test_add_func("/campaign/checkpoint-bytes", test_checkpoint_bytes);
     g_test_add_func("/campaign/scenario", test_scenario);

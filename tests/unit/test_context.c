@@ -301,7 +301,7 @@ static void traced_exchanges(void)
                     g_assert_cmpint(op->u.collective.hidden_under >= 0, ==, !compiled);
                     hops += strcmp(op->name, "pass key grads") == 0 ? op->repeat : 0;
                 }
-                merge += strcmp(op->name, "merge") == 0 ? op->u.memory.bytes : 0;
+                merge += strcmp(op->name, "merge") == 0 ? cost_moved_bytes(op) : 0;
             }
             g_assert_cmpfloat(hops, ==, pass == COST_FORWARD ? 0 : 4);
             if (pass == COST_FORWARD) {

@@ -29,7 +29,7 @@ static double moved(const CostOps *ops, const char *name)
     double sum = 0;
     for (int i = 0; i < ops->count; i++) {
         if (ops->op[i].kind == COST_OP_MEMORY && strcmp(ops->op[i].name, name) == 0) {
-            sum += ops->op[i].u.memory.bytes;
+            sum += cost_moved_bytes(&ops->op[i]);
         }
     }
     return sum;

@@ -118,6 +118,42 @@ static void test_ungrouped(void)
     g_clear_error(&error);
 }
 
+static guint told_of(const SpecSource *source, const char *key)
+{
+    guint times = 0;
+    for (guint i = 0; i < source->notes->len; i++)
+        times += strstr(g_ptr_array_index(source->notes, i), key) != NULL;
+    return times;
+}
+
+/* A key that recipes have no more: read wherever it is written, noted once, and without effect. */
+static void test_deleted(void)
+{
+    const char *const executions[] = {
+        "{\"framework\":{\"preset\":\"torchtitan\",\"compiled_kernel_frac\":0.3}}",
+        "{\"framework\":{\"preset\":\"torchtitan\",\"kernels\":{\"compiled_kernel_frac\":0.3}}}",
+        "{\"framework\":\"torchtitan\"}", "{\"framework\":\"torchtitan\"}"};
+    const char *const sets[][3] = {{NULL},
+                                   {NULL},
+                                   {"execution.framework.compiled_kernel_frac=0.3", NULL},
+                                   {"execution.framework.kernels.compiled_kernel_frac=0.3",
+                                    "execution.framework.host.kernel_host_s=1e-3", NULL}};
+    Spec plain, spec;
+    loaded("dgx-h100", "1", "{\"framework\":\"torchtitan\"}", NULL, &plain);
+    for (guint i = 0; i < G_N_ELEMENTS(executions); i++) {
+        SpecSource source;
+        GError *error = NULL;
+        g_assert_true(load("dgx-h100", "1", executions[i], sets[i], &spec, &source, &error));
+        g_assert_cmpuint(told_of(&source, "kernels.compiled_kernel_frac is no key"), ==, 1);
+        if (i < 3)
+            g_assert_true(
+                memcmp(&spec.execution.framework, &plain.execution.framework, sizeof(SpecFramework)) == 0);
+        else
+            g_assert_cmpfloat(spec.execution.framework.host.kernel_host_s, ==, 1e-3);
+        spec_source_clear(&source);
+    }
+}
+
 /* Every key of every group has one ungrouped form, and no two groups share one. */
 static void test_keys(void)
 {
@@ -233,6 +269,7 @@ int main(int argc, char **argv)
     g_test_add_func("/recipes/compiled", test_compiled);
     g_test_add_func("/recipes/ungrouped", test_ungrouped);
     g_test_add_func("/recipes/keys", test_keys);
+    g_test_add_func("/recipes/deleted", test_deleted);
     g_test_add_func("/recipes/old-names", test_old_names);
     g_test_add_func("/recipes/new-recipe", test_new_recipe);
     return g_test_run();

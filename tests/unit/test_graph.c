@@ -215,6 +215,59 @@ static void check_tensors(const CostShape *shape, int layer)
                     ==, 0);
 }
 
+static double read_or_undivided(const CostOps *ops, const CostOp *like)
+{
+    double bytes = 0;
+    for (int i = 0; i < ops->count; i++) {
+        const CostMoved moved = cost_op_moved(&ops->op[i]);
+        const bool alike = ops->op[i].module == like->module && g_str_equal(ops->op[i].name, like->name);
+        bytes += alike ? moved.read + moved.undivided : 0;
+    }
+    return bytes;
+}
+
+/* A kernel that keeps tensors has a backward of its name, which reads them; one that makes a tensor writes as much. */
+static void check_moved(const CostGraph *graph)
+{
+    const CostOps *forward = &graph->pass[COST_FORWARD];
+    for (int i = 0; i < forward->kept_count; i++) {
+        const CostOp *reader = &forward->op[forward->kept[i].kept_by];
+        double kept_bytes = 0;
+        for (int j = 0; j < forward->kept_count; j++) {
+            const CostOp *other = &forward->op[forward->kept[j].kept_by];
+            const bool alike = other->module == reader->module && g_str_equal(other->name, reader->name);
+            kept_bytes += alike ? forward->kept[j].bytes : 0;
+        }
+        if (reader->kind == COST_OP_MEMORY) {
+            g_assert_cmpfloat(read_or_undivided(&graph->pass[COST_BACKWARD_INPUT], reader), >=, kept_bytes);
+        }
+        const int writer = forward->kept[i].written_by;
+        if (writer != COST_OUTSIDE && forward->op[writer].kind != COST_OP_COLLECTIVE) {
+            const CostMoved moved = cost_op_moved(&forward->op[writer]);
+            const bool inside =
+                forward->op[writer].kind == COST_OP_ATTENTION; /* sums of rows: 4 bytes a head */
+            g_assert_cmpfloat((moved.written + moved.undivided) * (inside ? 1.1 : 1), >=,
+                              forward->kept[i].bytes * (1 - 1e-12));
+        }
+    }
+}
+
+static void moved(void)
+{
+    GRand *rand = g_rand_new_with_seed(29);
+    for (int round = 0; round < ROUNDS / 4; round++) {
+        const Spec spec = random_spec(rand);
+        CostShape shape;
+        CostGraph graph;
+        cost_shape_init(&shape, &spec);
+        for (int layer = 0; layer < spec.model.layers; layer++) {
+            cost_graph_layer(&shape, layer, &graph);
+            check_moved(&graph);
+        }
+    }
+    g_rand_free(rand);
+}
+
 static void recomputed(void)
 {
     GRand *rand = g_rand_new_with_seed(13);
@@ -361,6 +414,7 @@ int main(int argc, char **argv)
     g_test_add_func("/graph/kept-by-kind", kept_by_kind);
     g_test_add_func("/graph/gpt", gpt);
     g_test_add_func("/graph/recomputed", recomputed);
+    g_test_add_func("/graph/moved", moved);
     g_test_add_func("/graph/hardware-flops", hardware_flops);
     g_test_add_func("/graph/multi-token", multi_token);
     g_test_add_func("/graph/multi-token-kept", multi_token_kept);

@@ -66,7 +66,7 @@ static double bytes_named(const CostOps *ops, const char *name)
     double bytes = 0;
     for (int i = 0; i < ops->count; i++)
         if (ops->op[i].kind == COST_OP_MEMORY && strcmp(ops->op[i].name, name) == 0)
-            bytes += ops->op[i].u.memory.bytes;
+            bytes += cost_moved_bytes(&ops->op[i]);
     return bytes;
 }
 

@@ -243,7 +243,7 @@ static double bytes_of(const CostOps *ops, const char *name)
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
         if (strcmp(op->name, name) == 0) {
-            bytes += op->kind == COST_OP_MEMORY ? op->u.memory.bytes : op->u.collective.collective.bytes;
+            bytes += op->kind == COST_OP_MEMORY ? cost_moved_bytes(op) : op->u.collective.collective.bytes;
         }
     }
     return bytes;
@@ -311,8 +311,8 @@ static void by_element(const Spec *spec, const CostOp *op)
     other.cluster.accelerator.memory_bytes_per_s = 8e12;
     other.cluster.accelerator.sm_count = 148;
     cost_shape_init(&shape, &other);
-    const double elements = op->u.memory.elements, empty_s = 2 * 3e-6;
-    CLOSE(cost_op_s(&shape, op), empty_s + op->u.memory.bytes / (8e12 * 0.85), 1e-12);
+    const double elements = op->u.memory.addressed, empty_s = 2 * 3e-6;
+    CLOSE(cost_op_s(&shape, op), empty_s + cost_moved_bytes(op) / (8e12 * 0.85), 1e-12);
     other.execution.framework.kernels.sm_elements_per_s = 2.5e9;
     CLOSE(cost_op_s(&shape, op), empty_s + elements / (148 * 2.5e9), 1e-12);
     shape.accelerator.memory_bytes_per_s *= 2;
@@ -320,7 +320,7 @@ static void by_element(const Spec *spec, const CostOp *op)
     shape.accelerator.sm_count /= 2;
     CLOSE(cost_op_s(&shape, op), empty_s + elements / (74 * 2.5e9), 1e-12);
     shape.accelerator.memory_bytes_per_s /= 40; /* slow memory is the floor */
-    CLOSE(cost_op_s(&shape, op), empty_s + op->u.memory.bytes / (0.4e12 * 0.85), 1e-12);
+    CLOSE(cost_op_s(&shape, op), empty_s + cost_moved_bytes(op) / (0.4e12 * 0.85), 1e-12);
 }
 
 /* Gradients of the probabilities and biases: elements of the intermediate and of the hidden size, 2 bytes each. What is
@@ -352,7 +352,7 @@ static void biased_experts(void)
     CLOSE(bytes_of(&layer, "bias"), 4096 * 7168 * 2 * 2.0, 0);
     for (int i = 0; i < ops.count; i++) {
         if (strcmp(ops.op[i].name, "clamp") == 0) {
-            CLOSE(ops.op[i].u.memory.elements, inner, 0); /* two kernels over elements of 2 bytes */
+            CLOSE(ops.op[i].u.memory.addressed, inner, 0); /* two kernels over elements of 2 bytes */
             by_element(&spec, &ops.op[i]);
         }
     }

@@ -152,11 +152,11 @@ static void softmax_needs_rows(void)
     const double scores = 2 * 4096.0 * 4096.0; /* of one sequence */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.bytes, ==, 2 * scores * 4);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "softmax")), ==, 2 * scores * 4);
     spec.training.micro_batch = 1;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 5);
-    g_assert_cmpfloat(named(&ops, "softmax")->u.memory.bytes, ==, scores * 37);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "softmax")), ==, scores * 37);
     spec.execution.compiled = true;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
@@ -170,7 +170,7 @@ static void softmax_reads_a_mask(void)
     spec.execution.framework.kernels.fused_softmax = spec.execution.framework.kernels.masked_softmax = true;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     const double rows = 2 * (32 / 8) * 4096.0;
-    g_assert_cmpfloat(named(&ops, "mask")->u.memory.bytes, ==, 4096.0 * 4096.0 * 81);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "mask")), ==, 4096.0 * 4096.0 * 81);
     g_assert_cmpfloat(named(&ops, "softmax")->u.memory.rows, ==, rows);
     g_assert_cmpfloat(named(&ops, "softmax")->u.memory.row_elements, ==, 4096);
     CostShape shape;
@@ -219,12 +219,12 @@ static void latent_rope(void)
     spec.execution.framework.kernels.fused_rope = spec.execution.framework.kernels.fused_mla_rope = true;
     const double dims = 2 * 4096.0 * 32 * 2; /* bytes of one dimension of all heads and tokens */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(named(&ops, "rope")->u.memory.bytes, ==, dims * 64 * 2);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rope")), ==, dims * 64 * 2);
     spec.execution.framework.kernels.fused_mla_rope = false;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(named(&ops, "rope")->u.memory.bytes, ==, dims * (64 * 14 + 192 * 2));
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rope")), ==, dims * (64 * 14 + 192 * 2));
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(named(&ops, "rope")->u.memory.bytes, ==, dims * (64 * 24 + 192 * 2));
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rope")), ==, dims * (64 * 24 + 192 * 2));
 }
 
 /* A 16-bit gradient added to an fp32 sum: 2 + 4 + 4 bytes a weight; copied to fp32 first, 4 + 4 more. */
@@ -234,13 +234,13 @@ static void sums_in_fp32(void)
     spec.parallel.data = 1;
     CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     const double weights = 4096.0 * (32 + 2 * 8) * 128;
-    g_assert_cmpfloat(named(&ops, "add to gradient")->u.memory.bytes, ==, 10 * weights);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "add to gradient")), ==, 10 * weights);
     spec.execution.framework.kernels.gradient_upcast = true;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(named(&ops, "add to gradient")->u.memory.bytes, ==, 18 * weights);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "add to gradient")), ==, 18 * weights);
     spec.training.gradient_dtype = SPEC_BF16;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(named(&ops, "add to gradient")->u.memory.bytes, ==, 6 * weights);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "add to gradient")), ==, 6 * weights);
 }
 
 /* Gradients of queries, keys and values put together again: read and written once, (32 + 2 x 8) heads of 128. */
@@ -252,7 +252,7 @@ static void copies_around_a_fused_core(void)
     const CostOps backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
                   forward = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(backward.count, ==, before + 1);
-    g_assert_cmpfloat(named(&backward, "layout")->u.memory.bytes, ==, 2 * 8192.0 * 48 * 128 * 2);
+    g_assert_cmpfloat(cost_moved_bytes(named(&backward, "layout")), ==, 2 * 8192.0 * 48 * 128 * 2);
     for (int i = 0; i < forward.count; i++)
         g_assert_cmpstr(forward.op[i].name, !=, "layout");
 }
@@ -314,7 +314,7 @@ static double move_bytes(const CostOps *ops, const char *name)
     double sum = 0;
     for (int i = 0; i < ops->count; i++) {
         const CostOp *op = &ops->op[i];
-        sum += op->kind == COST_OP_MEMORY && strcmp(op->name, name) == 0 ? op->u.memory.bytes : 0;
+        sum += op->kind == COST_OP_MEMORY && strcmp(op->name, name) == 0 ? cost_moved_bytes(op) : 0;
     }
     return sum;
 }

@@ -21,6 +21,8 @@ enum {
     RATE,
     BYTES,
     SPEED,
+    READ,
+    WRITTEN,
     CELLS
 };
 
@@ -63,6 +65,34 @@ static double sum(char **lines, const char *piece, const char *pass, const char 
     "\"sequence_length\":2048,\"global_batch\":1,\"micro_batch\":1,\"precision\":\"bf16\",\"recompute\":"    \
     "" recompute "},\"parallel\":{\"tensor\":8},\"execution\":{\"framework\":" framework "}}"
 #define GPT3(recompute) GPT3_ON("\"gpt3-175b\"", "\"" recompute "\"", "\"megatron-lm-2023\"")
+
+/* What kernels read and what they write: together what they move; a norm reads its input and writes its output. */
+static void directions(void)
+{
+    const double t = 2048, h = 12288;
+    g_auto(GStrv) lines = lines_of(GPT3("none"));
+    int norms = 0;
+    for (int i = 1; lines[i] != NULL; i++) {
+        g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
+        const double bytes = g_ascii_strtod(cells[BYTES], NULL), read = g_ascii_strtod(cells[READ], NULL),
+                     written = g_ascii_strtod(cells[WRITTEN], NULL);
+        if (g_str_equal(cells[KIND], "memory"))
+            g_assert_cmpfloat_with_epsilon((read + written) / bytes, 1, 1e-8);
+        if (g_str_equal(cells[KIND], "collective"))
+            g_assert_cmpfloat(read + written, ==, 0);
+        if (g_str_equal(cells[KIND], "gemm"))
+            g_assert_true(read > 0 && written > 0);
+        if (g_str_equal(cells[KERNEL], "norm") && g_str_equal(cells[PASS], "forward")) {
+            g_assert_cmpfloat(read, ==, 2 * t * h);
+            g_assert_cmpfloat(written, ==, 2 * t * h);
+            norms++;
+        }
+    }
+    g_assert_cmpint(norms, ==, 3); /* two of the layer, one before the head */
+    /* forward and 16 bits: queries, keys and values in, the output out */
+    g_assert_cmpfloat(sum(lines, "layer", "forward", "attention", READ), ==, 3 * 2 * t * h / 8);
+    g_assert_cmpfloat(sum(lines, "layer", "forward", "attention", WRITTEN), ==, 2 * t * h / 8);
+}
 
 /* One layer forward, 1/8 of it: 24 T h^2 of products and 4 T s h of attention. Source: [Korthikanti2022] appendix A */
 static void flops(void)
@@ -207,6 +237,7 @@ static void windowed_layers(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/report/kernels/directions", directions);
     g_test_add_func("/report/kernels/flops", flops);
     g_test_add_func("/report/kernels/recomputed", recomputed);
     g_test_add_func("/report/kernels/recomputed-early", recomputed_early);
