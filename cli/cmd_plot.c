@@ -5,12 +5,16 @@
 #include "cli/campaign_plots.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/plot_fabric.h"
 #include "api/simulate.h"
 #include "api/vary.h"
 #include "plots/campaign.h"
 
 typedef struct PlotArgs {
-    CliArgs common;
+    union {
+        CliArgs common;
+        CollectiveArgs machine; /* of the pictures of a fabric */
+    };
     char *vary, *what;
     gboolean svg;
 } PlotArgs;
@@ -18,6 +22,8 @@ typedef struct PlotArgs {
 /* "gpt3-175b-plots" for scenarios/examples/gpt3-175b.json. */
 static char *default_folder(const char *scenario)
 {
+    if (scenario == NULL)
+        return g_strdup("fabric-plots");
     g_autofree char *name = g_path_get_basename(scenario);
     if (g_str_has_suffix(name, ".json"))
         name[strlen(name) - strlen(".json")] = '\0';
@@ -28,14 +34,22 @@ static char *default_folder(const char *scenario)
 static const struct {
     const char *name;
     bool (*draw)(const Report *report, const PlotTarget *target, GError **error);
+    bool (*draw_fabric)(const CollectiveArgs *args, const PlotTarget *target, GError **error);
     bool usual; /* drawn unless --what names others */
     CliCampaignPlot live;
 } pictures[] = {
-    {"pipeline", plot_pipeline, true, NULL},      {"memory", plot_memory, true, NULL},
-    {"waterfall", plot_waterfall, true, NULL},    {"utilisation", plot_utilisation, false, NULL},
-    {"stragglers", plot_stragglers, false, NULL}, {"goodput", NULL, false, cli_plot_goodput},
-    {"interval", NULL, false, cli_plot_interval}, {"interruptions", NULL, false, cli_plot_interruptions},
-    {"spares", NULL, false, cli_plot_spares}};
+    {"pipeline", plot_pipeline, NULL, true, NULL},
+    {"memory", plot_memory, NULL, true, NULL},
+    {"waterfall", plot_waterfall, NULL, true, NULL},
+    {"utilisation", plot_utilisation, NULL, false, NULL},
+    {"stragglers", plot_stragglers, NULL, false, NULL},
+    {"goodput", NULL, NULL, false, cli_plot_goodput},
+    {"interval", NULL, NULL, false, cli_plot_interval},
+    {"interruptions", NULL, NULL, false, cli_plot_interruptions},
+    {"spares", NULL, NULL, false, cli_plot_spares},
+    {"topology", NULL, cli_plot_topology, false, NULL},
+    {"busbw", NULL, cli_plot_busbw, false, NULL},
+};
 
 /* Bits of `pictures`. */
 static bool read_what(const char *what, unsigned *ret_bits, GError **error)
@@ -52,7 +66,7 @@ static bool read_what(const char *what, unsigned *ret_bits, GError **error)
             return orr_fail(
                 error, ORR_ERROR_INPUT,
                 "--what: \"%s\" is no picture; give some of pipeline, memory, waterfall, utilisation, "
-                "stragglers, goodput, interval, interruptions, spares",
+                "stragglers, goodput, interval, interruptions, spares, topology, busbw",
                 names[n]);
         *ret_bits |= 1u << i;
     }
@@ -63,11 +77,29 @@ static bool draw_all(ApiSimulation *simulation, const char *where, unsigned bits
                      GError **error)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
-        if ((bits & 1u << i) != 0 &&
+        if ((bits & 1u << i) != 0 && pictures[i].draw_fabric == NULL &&
             !(pictures[i].live != NULL ? pictures[i].live(simulation, where, target, error)
                                        : pictures[i].draw(&simulation->report, target, error)))
             return false;
     return true;
+}
+
+static bool draw_fabrics(const PlotArgs *args, unsigned bits, const PlotTarget *target, GError **error)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
+        if ((bits & 1u << i) != 0 && pictures[i].draw_fabric != NULL &&
+            !pictures[i].draw_fabric(&args->machine, target, error))
+            return false;
+    return true;
+}
+
+/* True: some of the pictures show a step, for which a scenario is needed. */
+static bool shows_step(unsigned bits)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++)
+        if ((bits & 1u << i) != 0 && pictures[i].draw_fabric == NULL)
+            return true;
+    return false;
 }
 
 static bool add_point(GArray *points, const PlotArgs *args, const ApiVary *vary, const char *value,
@@ -125,51 +157,79 @@ static void write_files(const GPtrArray *files, CliFormat format, GString *out)
     }
 }
 
-static bool run(const CliArgs *common, GError **error)
+/* Everything of a step is simulated before anything is drawn: a bad value leaves no files. */
+static bool plot_step(const PlotArgs *args, unsigned bits, const PlotTarget *target, GError **error)
 {
-    const PlotArgs *args = (const PlotArgs *)common;
     ApiVary vary = {NULL, NULL};
-    unsigned bits = 0;
-    if (!read_what(args->what, &bits, error) ||
-        (args->vary != NULL && !api_vary_parse(args->vary, &vary, error)))
+    if (args->vary != NULL && !api_vary_parse(args->vary, &vary, error))
         return false;
     const bool sweeps = args->vary != NULL;
     const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
-    ApiSimulation *simulation = api_simulate(common->words[0], common->sets, &options, error);
+    ApiSimulation *simulation = api_simulate(args->common.words[0], args->common.sets, &options, error);
     g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotPoint));
     g_array_set_clear_func(points, point_clear);
-    g_autofree char *folder =
-        common->output != NULL ? g_strdup(common->output) : default_folder(common->words[0]);
-    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
-    const PlotTarget target = {.folder = folder, .svg = args->svg, .files = files};
-    /* All is simulated before anything is drawn: a bad value leaves no files. */
     const bool ok =
         simulation != NULL && (!sweeps || sweep_points(points, args, &vary, error)) &&
-        draw_all(simulation, common->words[0], bits, &target, error) &&
+        draw_all(simulation, args->common.words[0], bits, target, error) &&
         (!sweeps || plot_sweep(simulation->report.spec->name, vary.key,
-                               (const PlotPoint *)(void *)points->data, (int)points->len, &target, error));
+                               (const PlotPoint *)(void *)points->data, (int)points->len, target, error));
     api_simulation_free(simulation);
     api_vary_clear(&vary);
-    if (!ok)
+    return ok;
+}
+
+static bool run(const CliArgs *common, GError **error)
+{
+    const PlotArgs *args = (const PlotArgs *)common;
+    unsigned bits = 0;
+    if (!read_what(args->what, &bits, error))
+        return false;
+    const char *scenario = common->words != NULL ? common->words[0] : NULL;
+    const bool step = shows_step(bits);
+    if (step && scenario == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "plot: SCENARIO.json is missing; only --what topology,busbw goes without");
+    if (!step && (scenario != NULL || args->vary != NULL))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "plot: a fabric is drawn from --cluster and --ranks, not from a scenario or --vary");
+    g_autofree char *folder = common->output != NULL ? g_strdup(common->output) : default_folder(scenario);
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+    const PlotTarget target = {.folder = folder, .svg = args->svg, .files = files};
+    if ((step && !plot_step(args, bits, &target, error)) || !draw_fabrics(args, bits, &target, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
     write_files(files, common->format, out);
     return cli_output_write(NULL, out, error);
 }
 
+#define MACHINE(name, field, value, help)                                                                    \
+    {                                                                                                        \
+        name, CLI_FLAG_TEXT, offsetof(PlotArgs, machine.field), value, help                                  \
+    }
+
 static const CliFlag flags[] = {
     {"vary", CLI_FLAG_TEXT, offsetof(PlotArgs, vary), "KEY=VALUES",
      "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
      "these pictures only: pipeline, memory, waterfall, utilisation (how busy GPU, copies and host are), "
-     "stragglers, or of weeks of training goodput, interval, interruptions, spares"},
+     "stragglers, or of weeks of training goodput, interval, interruptions, spares; of a fabric topology, "
+     "busbw"},
+    MACHINE("cluster", cluster, "NAME", "topology, busbw: a cluster preset"),
+    MACHINE("ranks", ranks, "COUNT", "topology, busbw: how many GPUs"),
+    MACHINE("topology", topology, "NAME|FILE", "topology: of `orrery list topologies`, or a file"),
+    MACHINE("dims", dims, "AxB...", "topology: sides of a grid"),
+    MACHINE("rate", rate, "BYTES/s", "topology: every port's rate instead of the cluster's"),
+    {"fail", CLI_FLAG_TEXTS, offsetof(PlotArgs, machine.fail), "A-B[=FRAC]",
+     "topology: the link between two vertices fails, or has this part of its rate; repeatable"},
+    MACHINE("op", op, "NAME", "busbw: the collective (all-reduce)"),
+    MACHINE("bytes", bytes, "SIZES", "busbw: 1KiB..1GiB (doubling) or a list"),
     {"svg", CLI_FLAG_SWITCH, offsetof(PlotArgs, svg), NULL, "SVG instead of PNG"},
 };
 
 const CliCommand cli_command_plot = {
     .name = "plot",
-    .usage = "SCENARIO.json",
-    .summary = "pictures of the step: pipeline, memory, where the peak goes",
+    .usage = "[SCENARIO.json]",
+    .summary = "pictures of a step or a fabric: pipeline, memory, where the peak goes",
     .help =
         "Simulates the scenario and draws with gnuplot, into the folder --output (default: NAME-plots), each "
         "picture beside the CSV that it shows: pipeline (what every pipeline rank does when), memory (over "
@@ -178,16 +238,21 @@ const CliCommand cli_command_plot = {
         "MFU) "
         "and, with --vary, sweep (MFU and memory against one field). With --what also of weeks of training: "
         "goodput over GPUs, over the checkpoint interval, the interruptions of one campaign, days over spare "
-        "nodes, and which stages and replicas are slow. Prints the files written.\n"
+        "nodes, and which stages and replicas are slow. "
+        "Without a scenario: topology (a fabric) and busbw (bus bandwidth of what NCCL chooses, against "
+        "size, a line a "
+        "number of nodes). Prints the files written.\n"
         "\n"
         "  orrery plot scenarios/examples/gpt3-175b.json --output plots-gpt3\n"
         "  orrery plot gpt3.json --vary training.micro_batch=1..8\n"
         "  orrery plot scenarios/examples/zero_offload_10b_v100.json --what utilisation\n"
-        "  orrery plot scenarios/examples/campaign-llama3-405b.json --what goodput,interval,spares\n",
+        "  orrery plot scenarios/examples/campaign-llama3-405b.json --what goodput,interval,spares\n"
+        "  orrery plot --what topology --cluster dgx-h100 --ranks 64\n"
+        "  orrery plot --what busbw --cluster aws-p5 --ranks 512\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),
-    .min_words = 1,
+    .min_words = 0,
     .max_words = 1,
     .args_size = sizeof(PlotArgs),
     .run = run,

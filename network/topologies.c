@@ -296,6 +296,19 @@ static bool build_torus(const NetFabric *f, NetTopology *t, GError **error)
     return true;
 }
 
+/* TPU v4: cubes of 4 x 4 x 4, the faces of which optical switches join to a torus of any three multiples of 4. A circuit
+ * is set up once and shared by nobody, so that it is a link; --dims says how the cubes are wired. [LockwoodTpuV4] */
+static bool build_tpu_cubes(const NetFabric *f, NetTopology *t, GError **error)
+{
+    for (int d = 0; d < f->dim_count; d++)
+        if (f->dim_count != 3 || f->dims[d] % 4 != 0)
+            return orr_fail(
+                error, ORR_ERROR_INPUT,
+                "tpu-cubes: optical switches join cubes of 4x4x4; give three multiples of 4, as in "
+                "--dims 4x8x8");
+    return build_torus(f, t, error);
+}
+
 static bool build_mesh(const NetFabric *f, NetTopology *t, GError **error)
 {
     if (!grid_dims(f, t, 2, "mesh-2d", error))
@@ -356,6 +369,8 @@ static const NetTopologyRow rows[] = {
     {"bcube", "a switch for every line of a grid, GPUs pass messages on", "n B/2 of even sizes", build_bcube},
     {"torus", "a grid of any dimensions that wraps around", "2 n/d links for the longest side d",
      build_torus},
+    {"tpu-cubes", "cubes of 4x4x4 that optical switches join to a torus, wired as the dims say (TPU v4)",
+     "2 n/d links for the longest side d", build_tpu_cubes},
     {"mesh-2d", "a grid that does not wrap", "n/d links for the longest side d", build_mesh},
     {"boards", "boards of GPUs joined by pairs, cabled to the next board, no switch",
      "cables of two cuts of the ring", build_boards},

@@ -54,6 +54,35 @@ typedef struct PlotScalingPoint {
 bool plot_scaling(const char *title, double deadline_days, const PlotScalingPoint *points, int count,
                   const PlotTarget *target, GError **error);
 
+/* A fabric as it is drawn: vertices where a layout puts them, links in straight pieces. */
+typedef struct PlotVertex {
+    const char *name, *label; /* label NULL: none is shown */
+    double x, y;
+    bool gpu, turned, below; /* the label: turned where many stand side by side, below the vertex */
+} PlotVertex;
+typedef struct PlotPiece {
+    int link, from, to; /* vertices of the whole link */
+    double x[2], y[2], bytes_per_s;
+    bool across; /* between nodes */
+} PlotPiece;
+typedef struct PlotFabric {
+    const char *title, *caption;
+    const PlotVertex *vertices;
+    const PlotPiece *pieces;
+    int vertex_count, piece_count;
+    bool square; /* both axes have one scale */
+} PlotFabric;
+bool plot_topology(const PlotFabric *fabric, const PlotTarget *target, GError **error);
+
+/* One size of a collective over `nodes` nodes; points come node count by node count. */
+typedef struct PlotBusbw {
+    int nodes, ranks;
+    double bytes, busbw_bytes_per_s;
+    const char *algorithm, *protocol;
+} PlotBusbw;
+bool plot_busbw(const char *title, const char *caption, const PlotBusbw *points, int count,
+                const PlotTarget *target, GError **error);
+
 /* One published run. */
 typedef struct PlotMeasured {
     int source;       /* from 0, rising */

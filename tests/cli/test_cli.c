@@ -142,6 +142,11 @@ static void test_wrong_use(void)
         {{"help", "no.such.field"}, "no.such.field"},
         {{"help", "--schema", "scenari"}, "scenario"},
         {{"plot"}, "SCENARIO.json is missing"},
+        {{"plot", "--what", "topology"}, "--ranks is needed"},
+        {{"plot", "--what", "topology", "--ranks", "8"}, "which machine?"},
+        {{"plot", "--what", "topology", "--ranks", "512", "--cluster", "dgx-h100"}, "256 or fewer"},
+        {{"plot", "--what", "busbw", "--ranks", "8"}, "--cluster NAME"},
+        {{"plot", "a.json", "--what", "topology"}, "not from a scenario"},
         {{"plot", "a.json", "--vary", "parallel.tensor"}, "key=a,b,c"},
         {{"plot", "a.json", "--vary", "parallel.tensor=8..1"}, "--vary"},
         {{"plot", "a.json", "--vary", "parallel.tensor=0..8"}, "--vary"},
@@ -495,6 +500,51 @@ static void test_plot(void)
     cli_scratch_free(folder);
 }
 
+/* Every fabric is drawn: each of its vertices stands somewhere of its own, and every link joins two of them. */
+static void test_plot_fabric(void)
+{
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    static const char *const fabrics[][2] = {
+        {"nvswitch", NULL}, {"pairs", NULL},    {"pcie-tree", NULL},    {"leaf-spine", NULL},
+        {"fat-tree", NULL}, {"rail", NULL},     {"llama3-pods", NULL},  {"dragonfly", NULL},
+        {"bcube", "8x8"},   {"torus", "4x4x4"}, {"tpu-cubes", "4x4x4"}, {"mesh-2d", "8x8"},
+        {"boards", NULL},
+    };
+    char *folder = cli_scratch_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(fabrics); i++) {
+        const char *dims = fabrics[i][1] != NULL ? fabrics[i][1] : "8x8";
+        CliRun run =
+            cli_run(folder, CLI_WORDS("plot", "--what", "topology", "--cluster", "dgx-h100", "--ranks", "64",
+                                      "--topology", fabrics[i][0], "--dims", dims, "--output", "p"));
+        cli_assert_done(&run, fabrics[i][0]);
+        g_autofree char *vertices = contents(folder, "p/topology-vertices.csv");
+        g_auto(GStrv) lines = g_strsplit(g_strchomp(vertices), "\n", -1);
+        g_assert_cmpuint(g_strv_length(lines), >=, 65);
+        g_autoptr(GHashTable) places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        for (char **line = lines + 1; *line != NULL; line++) {
+            g_auto(GStrv) cells = g_strsplit(*line, ",", -1);
+            g_assert_true(g_hash_table_add(places, g_strconcat(cells[1], ",", cells[2], NULL)));
+        }
+        cli_run_clear(&run);
+    }
+    CliRun run = cli_run(folder, CLI_WORDS("plot", "--what", "busbw", "--cluster", "aws-p5", "--ranks", "32",
+                                           "--bytes", "1MiB..4MiB", "--output", "p"));
+    cli_assert_done(&run, "busbw");
+    g_autofree char *rates = contents(folder, "p/busbw.csv");
+    g_auto(GStrv) lines = g_strsplit(g_strchomp(rates), "\n", -1);
+    g_assert_cmpuint(g_strv_length(lines), ==, 1 + 3 * 3); /* 1, 2 and 4 nodes, three sizes */
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", "--what", "busbw", "--ranks", "8", "--cluster", "dgx-h100",
+                                    "--op", "gather"));
+    cli_assert_refused(&run, "no collective of NCCL's", "--op gather");
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
 static void test_plot_without_gnuplot(void)
 {
     char *folder = cli_scratch_new();
@@ -528,6 +578,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/list", test_list);
     g_test_add_func("/cli/plot", test_plot);
     g_test_add_func("/cli/plot-campaign", test_plot_campaign);
+    g_test_add_func("/cli/plot-fabric", test_plot_fabric);
     g_test_add_func("/cli/plot-without-gnuplot", test_plot_without_gnuplot);
     return g_test_run();
 }

@@ -91,6 +91,34 @@ static void textbook(void)
     }
 }
 
+/* Cubes that optical switches join are the torus of the same sides; the same cubes wired as a longer one have less bisection. */
+static void tpu_cubes(void)
+{
+    NetFabric fabric = {.gpus = 256,
+                        .gpus_per_node = 4,
+                        .up_bytes_per_s = 300 * GB,
+                        .out_bytes_per_s = 25 * GB,
+                        .dims = {8, 8, 4},
+                        .dim_count = 3};
+    NetTopology cubes = built("tpu-cubes", &fabric), torus = built("torus", &fabric);
+    g_assert_cmpint(cubes.link_count, ==, torus.link_count);
+    for (int l = 0; l < cubes.link_count; l++)
+        g_assert_true(cubes.links[l].from == torus.links[l].from && cubes.links[l].to == torus.links[l].to &&
+                      cubes.links[l].bytes_per_s == torus.links[l].bytes_per_s);
+    memcpy(fabric.dims, (const int[]){4, 4, 16}, 3 * sizeof(int));
+    NetTopology wired = built("tpu-cubes", &fabric);
+    g_assert_cmpint(wired.link_count, ==, cubes.link_count);
+    g_assert_cmpfloat(net_bisection_bytes_per_s(&wired), ==, 2 * 16 * 50.0 * GB);
+    memcpy(fabric.dims, (const int[]){2, 8, 16}, 3 * sizeof(int));
+    NetTopology none = {0};
+    g_autoptr(GError) error = NULL;
+    g_assert_false(net_topology_build("tpu-cubes", &fabric, &none, &error));
+    g_assert_nonnull(strstr(error->message, "multiples of 4"));
+    net_topology_clear(&cubes);
+    net_topology_clear(&torus);
+    net_topology_clear(&wired);
+}
+
 /* 8 x 4 GPUs, 450 GB/s in a node and 50 GB/s across: 1 GB. */
 static void grids(void)
 {
@@ -481,6 +509,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/network/textbook", textbook);
     g_test_add_func("/network/grids", grids);
+    g_test_add_func("/network/tpu-cubes", tpu_cubes);
     g_test_add_func("/network/bound", bound);
     g_test_add_func("/network/bisection", bisection);
     g_test_add_func("/network/placement", placement);
