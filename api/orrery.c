@@ -276,7 +276,7 @@ static bool search(OrrHandle *handle, const SearchAsk *ask, Spec *spec, const Sp
             error, ORR_ERROR_INPUT,
             "%s: no field is \"auto\", so there is nothing to search; set one, as parallel.tensor=auto",
             handle->path);
-    if (!ledger_reserve_parse(ask->reserve, &reserve, error))
+    if (!ledger_reserve_parse(ask->reserve, &reserve, error) || !ledger_reserve_check(&reserve, spec, error))
         return false;
     const bool spare = !reserve.given && spec->search.reserve_memory_bytes <= 0;
     spec->search.reserve_memory_bytes = ledger_reserve_bytes(residuals, &reserve, spec);

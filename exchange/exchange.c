@@ -138,6 +138,10 @@ static bool exports_data(const Spec *spec, ExchangeFormat format, GError **error
     if (spec->model.encoder_layers > 0)
         return exchange_export_refuse(error, format, "model.encoder_layers", "an encoder",
                                       "give a model without one");
+    if (spec->model.moe.run_count > 0 || spec->model.moe.late_layers > 0)
+        return exchange_export_refuse(
+            error, format, spec->model.moe.run_count > 0 ? "model.moe.by_layer" : "model.moe.late_layers",
+            "layers whose experts differ", "give all layers the same experts");
     if (parallel->data_scheme != SPEC_DATA_ALLREDUCE)
         return exchange_export_refuse(error, format, "parallel.data_scheme",
                                       spec_word(&spec_words_data_scheme, (int)parallel->data_scheme),

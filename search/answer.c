@@ -87,6 +87,23 @@ static void find_sensitivity(Search *search)
     }
 }
 
+/* A family's row is proved where no open point can be faster: it is among the best, or every point was simulated. */
+static int families_proved(const Search *search)
+{
+    const SearchResult *result = search->result;
+    int proved = 0;
+    if (!result->proved)
+        return 0;
+    if (search->options->exhaustive)
+        return (int)result->families->len;
+    for (guint i = 0; i < result->best->len && proved < (int)result->families->len; i++) {
+        const SearchId *best = &g_array_index(result->best, SearchRun, i).id,
+                       *family = &g_array_index(result->families, SearchRun, proved).id;
+        proved += search_id_compare(best, family) == 0;
+    }
+    return proved;
+}
+
 void search_answer(Search *search)
 {
     SearchResult *result = search->result;
@@ -104,6 +121,7 @@ void search_answer(Search *search)
         find_sensitivity(search);
     /* Proved: every point was simulated, or has a bound beyond the last of the best. */
     result->proved = result->open == 0;
+    result->families_proved = families_proved(search);
     if (result->proved)
         return;
     result->least_open_ps = search->least_open_ps;

@@ -89,6 +89,7 @@ typedef struct SearchResult {
     GArray *misses; /* SearchRun that did not fit and would not be slower than the best, by bytes */
     GArray *
         families; /* SearchRun that fit: the fastest simulated one of each layout, fastest first, at most `top` */
+    int families_proved; /* so many of them, from the first, are the fastest of their layouts, simulated or not */
     SearchSensitivity sensitivity[SEARCH_SENSITIVITIES]; /* of the best; step_ps 0: not known */
     struct SearchPlain
         *plain; /* what needs no extra options (search/plain.h); NULL: best has it, or not looked for */

@@ -261,6 +261,7 @@ bool search_write_json(const SearchResult *result, const SpecSource *source, GSt
     orr_jw_text(w, "scenario", result->space->spec->name);
     search_write_certificate(w, result);
     orr_jw_number(w, "reserve_bytes", result->space->spec->search.reserve_memory_bytes);
+    orr_jw_number(w, "families_proved", result->families_proved);
     if (!write_points(&writing, "best", result->best, REPORTS, error) ||
         !write_points(&writing, "families", result->families, FIGURES, error) ||
         !write_points(&writing, "pareto", result->pareto, FIGURES, error) ||

@@ -229,6 +229,21 @@ static void append_recommended(GString *out, const SearchResult *result)
     append_campaign(out, from, run);
 }
 
+/* Which rows other points of their layouts, that no bound was asked about, may beat. */
+static void append_unproved(GString *out, const SearchResult *result)
+{
+    const int first = result->families_proved + 1, last = (int)result->families->len;
+    if (!result->proved || first > last)
+        return;
+    g_autofree char *rows = first == last ? g_strdup_printf("row %d is", last)
+                                          : g_strdup_printf("rows %d to %d are", first, last);
+    append_entry(
+        out, "not proved",
+        "%s beyond the %u best: the fastest simulated of that layout; others of it, which the proof of the "
+        "best leaves out, may be faster",
+        rows, result->best->len);
+}
+
 /* One row a layout: the fastest of its family. */
 static void append_best(GString *out, const SearchResult *result)
 {
@@ -250,6 +265,7 @@ static void append_best(GString *out, const SearchResult *result)
         append_campaign(out, result, run);
     }
     append_neighbours(out, result);
+    append_unproved(out, result);
     append_recommended(out, result);
 }
 

@@ -56,6 +56,13 @@ const char *traffic_cluster_fabric(const SpecCluster *cluster, int gpus, NetFabr
     return generator_of(cluster, one);
 }
 
+/* Domains that the job is on, the last one perhaps in part. */
+static int domains_of(const Spec *spec)
+{
+    const int domain = spec_domain_gpus(spec);
+    return (spec_gpus(spec) + domain - 1) / domain;
+}
+
 static bool custom(const Spec *spec, NetTopology *topology, GError **error)
 {
     const char *text = spec->cluster.network.topology;
@@ -69,7 +76,7 @@ static bool custom(const Spec *spec, NetTopology *topology, GError **error)
 static bool generated(const Spec *spec, NetTopology *topology, GError **error)
 {
     const SpecNetwork *network = &spec->cluster.network;
-    const int domain = spec_domain_gpus(spec), nodes = spec_gpus(spec) / domain;
+    const int domain = spec_domain_gpus(spec), nodes = domains_of(spec);
     SpecCluster cluster = spec->cluster;
     cluster.scale_up_domain_gpus = domain; /* what of a domain the job takes is all there is of it */
     NetFabric fabric = {
@@ -161,7 +168,7 @@ bool traffic_topology(const Spec *spec, bool failures, NetTopology *ret_topology
 bool traffic_place(const Spec *spec, const NetTopology *t, TrafficPlace *ret_place, GError **error)
 {
     const SpecNetwork *network = &spec->cluster.network;
-    const int domain = spec_domain_gpus(spec), gpus = spec_gpus(spec), nodes = gpus / domain;
+    const int domain = spec_domain_gpus(spec), gpus = spec_gpus(spec), nodes = domains_of(spec);
     const bool grid = nodes > 1 && t->gpus_per_node != domain && t->gpus == gpus && t->vertices[0].relays;
     const TrafficPlace place = {.domain = domain,
                                 .pitch = grid ? domain : t->gpus_per_node,
@@ -174,7 +181,7 @@ bool traffic_place(const Spec *spec, const NetTopology *t, TrafficPlace *ret_pla
             "links; make them the same",
             t->name, t->gpus_per_node, domain);
     const int64_t last =
-        (place.first_node + (int64_t)(nodes - 1) * place.node_stride) * place.pitch + domain - 1;
+        (place.first_node + (int64_t)(nodes - 1) * place.node_stride) * place.pitch + (gpus - 1) % domain;
     if (last >= t->gpus)
         return orr_fail(
             error, ORR_ERROR_INPUT,

@@ -144,7 +144,7 @@ static void test_search_page(void)
     cli_assert_done(&run, "page");
     g_assert_null(strstr(run.out, "e+0"));
     g_assert_nonnull(strstr(run.out, " USD for 1 T tokens"));
-    g_assert_nonnull(strstr(run.out, " days, "));
+    g_assert_nonnull(strstr(run.out, " days of computing, "));
     g_auto(GStrv) lines = g_strsplit(run.out, "\n", -1);
     for (char **line = lines; *line != NULL; line++)
         g_assert_cmpint(g_utf8_strlen(*line, -1), <=, 100);
@@ -260,6 +260,33 @@ static void test_reserve(void)
     cli_run_clear(&none);
 }
 
+/* The rows called proved are those of a search that simulates every point; there, all are. */
+static void test_families_proved(void)
+{
+    g_autofree char *scenario = cli_source(LLAMA);
+    OrrJsonDoc *docs[2];
+    for (int i = 0; i < 2; i++) {
+        CliRun run =
+            cli_run(NULL, CLI_WORDS("search", scenario, "--set", "parallel.tensor=auto", "--set",
+                                    "parallel.data=auto", "--set", "training.recompute=auto", "--set",
+                                    "training.micro_batch=auto", "--format", "json", "--quiet", "--top", "3",
+                                    "--jobs", "1", i > 0 ? "--exhaustive" : NULL));
+        docs[i] = parsed(&run, "families");
+    }
+    const OrrJson *quick = orr_json_root(docs[0]), *whole = orr_json_root(docs[1]);
+    const int proved = (int)orr_json_number(at(quick, "families_proved"));
+    const OrrJson *a = orr_json_first(at(quick, "families")), *b = orr_json_first(at(whole, "families"));
+    int all = 0;
+    for (const OrrJson *row = b; row != NULL; row = orr_json_next(row))
+        all++;
+    g_assert_cmpint(proved, >=, 1);
+    g_assert_cmpfloat(orr_json_number(at(whole, "families_proved")), ==, all);
+    for (int i = 0; i < proved; i++, a = orr_json_next(a), b = orr_json_next(b))
+        g_assert_cmpfloat(orr_json_number(at(a, "step_s")), ==, orr_json_number(at(b, "step_s")));
+    orr_json_free(docs[0]);
+    orr_json_free(docs[1]);
+}
+
 /* Where nothing fits with the reserve kept, what fits without it is the answer, and says so. */
 static void test_reserve_gives_way(void)
 {
@@ -297,6 +324,7 @@ int main(int argc, char **argv)
     g_test_add_func("/answers/plan-rows", test_plan_rows);
     g_test_add_func("/answers/plan-words", test_plan_words);
     g_test_add_func("/answers/reserve", test_reserve);
+    g_test_add_func("/answers/families-proved", test_families_proved);
     g_test_add_func("/answers/reserve-gives-way", test_reserve_gives_way);
     g_test_add_func("/answers/room-for-states", test_room_for_states);
     return g_test_run();

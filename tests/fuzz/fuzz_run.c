@@ -44,6 +44,28 @@ static const char *const SCENARIOS[] = {
     "\"global_batch\":128,\"tokens\":1e12},\"parallel\":{\"zero\":3},\"execution\":{\"framework\":"
     "\"torchtitan\"},"
     "\"faults\":\"llama3-2024\",\"storage\":\"tectonic\"}",
+    "{\"model\":\"llama3-8b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":4,\"network\":{\"fidelity\":"
+    "\"flow\","
+    "\"topology\":\"leaf-spine\",\"leaf_gpus\":16,\"failed_links\":[\"gpu0-leaf0=0.5\"]}},\"training\":{"
+    "\"sequence_"
+    "length\":8192,\"global_batch\":16},\"parallel\":{\"tensor\":8,\"pipeline\":2,\"zero\":1},\"execution\":{"
+    "\"framework\":\"megatron-core\"},\"jitter\":\"slow-machines\"}",
+    "{\"model\":\"blenderbot-400m\",\"cluster\":{\"preset\":\"dgx-2\",\"nodes\":1},\"training\":{\"sequence_"
+    "length\":"
+    "128,\"encoder_sequence_length\":128,\"global_batch\":64,\"precision\":\"fp16\"},\"parallel\":{\"zero\":"
+    "2},"
+    "\"execution\":{\"framework\":\"transformers-deepspeed\"},\"offload\":{\"scheme\":\"zero-offload\"}}",
+    "{\"model\":\"resnet-50\",\"cluster\":{\"accelerator\":\"v100-sxm2-32gb\",\"gpus_per_node\":1,\"nodes\":"
+    "4,"
+    "\"scale_out_bytes_per_s_per_gpu\":\"12.5 "
+    "GB/s\"},\"training\":{\"sequence_length\":1,\"global_batch\":128,"
+    "\"micro_batch\":32,\"precision\":\"fp16\"},\"parallel\":{\"data_scheme\":\"parameter_server\","
+    "\"parameter_server\":{\"servers\":2,\"scheme\":\"bytescheduler\"}},\"execution\":{\"framework\":\"mxnet-"
+    "horovod\"}}",
+    "{\"model\":\"llama2-7b\",\"cluster\":{\"preset\":\"aws-p5\",\"nodes\":1},\"training\":{\"sequence_"
+    "length\":4096,"
+    "\"global_batch\":8},\"parallel\":{\"zero\":3},\"execution\":{\"framework\":\"deepspeed\"},\"offload\":{"
+    "\"scheme\":\"zero-infinity\"}}",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

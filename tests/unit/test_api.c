@@ -72,6 +72,13 @@ static void test_sentences(void)
     assert_refused(orrery, orr_run(orrery, "{"), "run options");
     assert_refused(orrery, orr_search(orrery, NULL), "auto");
     assert_refused(orrery, orr_plan(orrery, "{\"batch_range\":[8]}"), "batch_range");
+    assert_refused(orrery, orr_run(orrery, "{\"memory_reserve\":\"200 GiB\"}"), "leaves nothing");
+    assert_refused(orrery, orr_plan(orrery, "{\"memory_reserve\":\"200 GiB\",\"gpus\":[1024]}"),
+                   "leaves nothing");
+    assert_refused(orrery, orr_explain(orrery, "{\"memory_reserve\":\"200 GiB\"}"), "leaves nothing");
+    g_assert_cmpint(orr_set(orrery, "training.micro_batch=auto"), ==, 0);
+    assert_refused(orrery, orr_search(orrery, "{\"memory_reserve\":\"200 GiB\"}"), "leaves nothing");
+    g_assert_cmpint(orr_set(orrery, "training.micro_batch=1"), ==, 0);
     assert_refused(orrery, orr_plan(orrery, "{\"gpus\":[1.5]}"), "whole number");
     assert_refused(orrery, orr_plan(orrery, "{\"deadline\":\"\"}"), "deadline");
     assert_refused(orrery, orr_csv(orrery, "moon"), "pipeline");

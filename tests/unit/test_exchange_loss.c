@@ -254,6 +254,22 @@ static void test_refusals(void)
          {"parallel.zero=1", "parallel.pipeline=2", "parallel.schedule=zb-h1"},
          "parallel.schedule",
          EXCHANGE_FORMAT_MEGATRON_BRIDGE},
+        {"megatron-core",
+         {"model={\"preset\":\"mixtral-8x7b\",\"moe\":{\"by_layer\":[{\"experts\":16},{\"top_k\":1}]}}"},
+         "model.moe.by_layer",
+         EXCHANGE_FORMAT_MEGATRON},
+        {"megatron-core",
+         {"model={\"preset\":\"mixtral-8x7b\",\"moe\":{\"by_layer\":[{\"experts\":16},{\"top_k\":1}]}}"},
+         "model.moe.by_layer",
+         EXCHANGE_FORMAT_MEGATRON_BRIDGE},
+        {"torchtitan",
+         {"model={\"preset\":\"mixtral-8x7b\",\"moe\":{\"by_layer\":[{\"experts\":16},{\"top_k\":1}]}}"},
+         "model.moe.by_layer",
+         EXCHANGE_FORMAT_TORCHTITAN},
+        {"megatron-core",
+         {"model={\"preset\":\"mixtral-8x7b\",\"moe\":{\"late_layers\":4,\"late_experts\":16}}"},
+         "model.moe.late_layers",
+         EXCHANGE_FORMAT_MEGATRON},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         Exported result = exported(cases[i].framework, cases[i].sets, cases[i].format);

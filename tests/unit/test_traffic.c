@@ -413,6 +413,29 @@ static void sentences(void)
     }
 }
 
+/* A job smaller than a scale-up domain, or one that fills its last domain in part, lies on the fabric wherever it starts. */
+static void part_of_a_domain(void)
+{
+    static const int NODES[] = {1, 2, 17, 19}; /* of 4 GPUs in domains of 72 */
+    for (size_t i = 0; i < G_N_ELEMENTS(NODES); i++) {
+        g_autofree char *job = g_strdup_printf(
+            "cluster={\"preset\":\"gb200-nvl72\",\"nodes\":%d,\"network\":{\"fidelity\":\"flow\","
+            "\"topology\":"
+            "\"rail\",\"machine_nodes\":4}};parallel.tensor=4;parallel.data=%d;training.global_batch=%d",
+            NODES[i], NODES[i], NODES[i]);
+        g_autofree char *later = g_strconcat(job, ";" NETWORK "first_node=1", NULL);
+        g_assert_cmpint(step_of(job), ==, step_of(later));
+        g_autofree char *beyond = g_strconcat(job, ";" NETWORK "first_node=4", NULL);
+        g_auto(GStrv) sets = g_strsplit(beyond, ";", -1);
+        GError *error = NULL;
+        Run done;
+        g_assert_false(try_run((const char *const *)sets, false, &done, &error));
+        g_assert_nonnull(strstr(error->message, "machine_nodes"));
+        g_error_free(error);
+        run_clear(&done);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -428,5 +451,6 @@ int main(int argc, char **argv)
     g_test_add_func("/traffic/random-streams", random_streams);
     g_test_add_func("/traffic/any-step", any_step);
     g_test_add_func("/traffic/sentences", sentences);
+    g_test_add_func("/traffic/part-of-a-domain", part_of_a_domain);
     return g_test_run();
 }
