@@ -26,7 +26,7 @@ shape() {
 "$program" --only "$points" --output whole.json --seconds 0.01 --quiet >out 2>err || fail "the whole sweep"
 "$program" --only "$points" --output part.json >out 2>err &
 pid=$!
-for i in $(seq 1 1500); do
+for i in $(seq 1 6000); do
     [ "$(wc -l 2>/dev/null <part.json.journal || echo 0)" -lt 3 ] || break
     sleep 0.02
 done

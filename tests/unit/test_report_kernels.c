@@ -63,7 +63,8 @@ static double sum(char **lines, const char *piece, const char *pass, const char 
 #define GPT3_ON(model, recompute, framework)                                                                 \
     "{\"model\":" model ",\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"nodes\":1},\"training\":{"             \
     "\"sequence_length\":2048,\"global_batch\":1,\"micro_batch\":1,\"precision\":\"bf16\",\"recompute\":"    \
-    "" recompute "},\"parallel\":{\"tensor\":8},\"execution\":{\"framework\":" framework "}}"
+    "" recompute                                                                                             \
+    "},\"parallel\":{\"tensor\":8},\"execution\":{\"attention\":\"flash2\",\"framework\":" framework "}}"
 #define GPT3(recompute) GPT3_ON("\"gpt3-175b\"", "\"" recompute "\"", "\"megatron-lm-2023\"")
 
 /* What kernels read and what they write: together what they move; a norm reads its input and writes its output. */
