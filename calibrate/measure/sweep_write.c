@@ -74,7 +74,7 @@ static double usual_probe_us(const GPtrArray *docs)
         if (us > 0)
             g_array_append_val(times, us);
     }
-    qsort(times->data, times->len, sizeof(double), ascending);
+    g_array_sort(times, ascending);
     return times->len > 0 ? g_array_index(times, double, (times->len - 1) / 2) : 0;
 }
 
