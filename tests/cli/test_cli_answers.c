@@ -272,6 +272,7 @@ static void test_families_proved(void)
                                     "training.micro_batch=auto", "--format", "json", "--quiet", "--top", "3",
                                     "--jobs", "1", i > 0 ? "--exhaustive" : NULL));
         docs[i] = parsed(&run, "families");
+        cli_run_clear(&run);
     }
     const OrrJson *quick = orr_json_root(docs[0]), *whole = orr_json_root(docs[1]);
     const int proved = (int)orr_json_number(at(quick, "families_proved"));
