@@ -1,0 +1,31 @@
+/* api/handle.h - what the functions of orrery.h share. */
+#ifndef ORR_API_HANDLE_H
+#define ORR_API_HANDLE_H
+
+#include "api/input.h"
+#include "api/options.h"
+#include "api/orrery.h"
+
+struct OrrHandle {
+    char *path;      /* NULL: nothing loaded */
+    OrrJsonDoc *doc; /* a scenario given as text */
+    GPtrArray *sets; /* char*, and a NULL at the end */
+    GString *answer, *error;
+    int (*progress)(double done_frac, void *data);
+    void *progress_data;
+};
+
+/* What every call returns: its answer, or NULL and the error, which it takes. */
+const char *api_answer(OrrHandle *handle, bool ok, GError *error);
+char **api_sets(const OrrHandle *handle);
+/* Begins a call that needs a scenario. */
+bool api_begin(OrrHandle *handle, ApiInput *ret_input, GError **error);
+/* Tells the handle's owner how far the work is; false: he wants no more of it. */
+bool api_go_on(double done_frac, void *handle);
+
+#define API_RESERVE(type)                                                                                    \
+    {                                                                                                        \
+        "memory_reserve", API_OPTION_TEXT, offsetof(type, reserve), 0, 0, false                              \
+    }
+
+#endif

@@ -1,0 +1,237 @@
+/* api/orrery_plan.c - searches and plans of liborrery. */
+#include "api/handle.h"
+
+#include <string.h>
+
+#include "api/kinds.h"
+#include "base/units.h"
+#include "ledger/memory.h"
+#include "plan/plan.h"
+#include "search/choose.h"
+#include "search/plain.h"
+
+/* --- search --- */
+
+typedef struct SearchAsk {
+    double top, jobs, max_seconds;
+    bool exhaustive;
+    char *reserve;
+} SearchAsk;
+
+static const ApiOption search_options[] = {
+    {"top", API_OPTION_NUMBER, offsetof(SearchAsk, top), 1, 1000, true},
+    {"jobs", API_OPTION_NUMBER, offsetof(SearchAsk, jobs), 0, 4096, true},
+    {"max_seconds", API_OPTION_NUMBER, offsetof(SearchAsk, max_seconds), 1e-3, 1e9, false},
+    {"exhaustive", API_OPTION_SWITCH, offsetof(SearchAsk, exhaustive), 0, 0, false},
+    API_RESERVE(SearchAsk),
+};
+
+/* The search asks from all its threads whether to stop, and tells one of them how far it is. */
+typedef struct SearchWatch {
+    const OrrHandle *handle;
+    gint stopped;
+} SearchWatch;
+
+static void search_progress(double done_frac, double elapsed_s, void *data)
+{
+    SearchWatch *watch = data;
+    (void)elapsed_s;
+    if (!api_go_on(done_frac, (void *)(gsize)watch->handle))
+        g_atomic_int_set(&watch->stopped, 1);
+}
+
+static bool search_stopped(void *data)
+{
+    return g_atomic_int_get(&((SearchWatch *)data)->stopped) != 0;
+}
+
+static bool search(OrrHandle *handle, const SearchAsk *ask, Spec *spec, const SpecSource *source,
+                   LedgerResiduals *residuals, GError **error)
+{
+    LedgerReserveAsk reserve;
+    SearchWatch watch = {handle, 0};
+    SearchResult result;
+    const SearchOptions options = {.top = (int)ask->top,
+                                   .jobs = (int)ask->jobs,
+                                   .max_seconds = ask->max_seconds,
+                                   .exhaustive = ask->exhaustive,
+                                   .stop = search_stopped,
+                                   .stop_data = &watch,
+                                   .progress = search_progress,
+                                   .progress_data = &watch};
+    if (!search_has_auto(spec))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: no field is \"auto\", so there is nothing to search; set one, as parallel.tensor=auto",
+            handle->path);
+    if (!ledger_reserve_parse(ask->reserve, &reserve, error) || !ledger_reserve_check(&reserve, spec, error))
+        return false;
+    const bool spare = !reserve.given && spec->search.reserve_memory_bytes <= 0;
+    spec->search.reserve_memory_bytes = ledger_reserve_bytes(residuals, &reserve, spec);
+    if (!search_run_reserved(spec, &options, spare, &result, error)) {
+        g_prefix_error(error, "%s: ", handle->path);
+        return false;
+    }
+    result.residuals = residuals;
+    search_find_plain(&result, &options);
+    const bool ok = search_write_json(&result, source, handle->answer, error);
+    search_result_clear(&result);
+    return ok;
+}
+
+const char *orr_search(OrrHandle *handle, const char *options)
+{
+    GError *error = NULL;
+    ApiInput input;
+    SearchAsk ask = {0};
+    SpecSource source = {0};
+    LedgerResiduals *residuals = NULL;
+    const int count = (int)G_N_ELEMENTS(search_options);
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    const bool ok = api_begin(handle, &input, &error) &&
+                    api_options_read(options, "search", search_options, count, &ask, &error) &&
+                    ledger_residuals_shipped(&residuals, &error) &&
+                    api_input_load(&input, api_sets(handle), spec, &source, &error) &&
+                    search(handle, &ask, spec, &source, residuals, &error);
+    api_options_clear(search_options, count, &ask);
+    ledger_residuals_free(residuals);
+    spec_source_clear(&source);
+    return api_answer(handle, ok, error);
+}
+
+/* --- plan --- */
+
+typedef struct PlanAsk {
+    char *deadline, *reserve;
+    double budget_usd;
+    bool ideal;
+    GArray *gpus, *batch_range; /* double */
+    GPtrArray *accelerators, *clusters;
+} PlanAsk;
+
+static const ApiOption plan_options[] = {
+    {"deadline", API_OPTION_TEXT, offsetof(PlanAsk, deadline), 0, 0, false},
+    {"budget_usd", API_OPTION_NUMBER, offsetof(PlanAsk, budget_usd), 1e-6, 1e18, false},
+    {"gpus", API_OPTION_NUMBERS, offsetof(PlanAsk, gpus), 1, 1e7, true},
+    {"batch_range", API_OPTION_NUMBERS, offsetof(PlanAsk, batch_range), 1, 1e8, true},
+    {"accelerators", API_OPTION_TEXTS, offsetof(PlanAsk, accelerators), 0, 0, false},
+    {"clusters", API_OPTION_TEXTS, offsetof(PlanAsk, clusters), 0, 0, false},
+    {"ideal", API_OPTION_SWITCH, offsetof(PlanAsk, ideal), 0, 0, false},
+    API_RESERVE(PlanAsk),
+};
+
+static bool read_deadline(const PlanAsk *ask, PlanOptions *options, GError **error)
+{
+    if (ask->deadline == NULL)
+        return true;
+    if (g_ascii_isdigit(ask->deadline[strlen(ask->deadline) - (ask->deadline[0] != '\0' ? 1 : 0)]))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "plan: deadline: \"%s\" has no unit; write it like \"30 days\"", ask->deadline);
+    if (!orr_parse_quantity(ask->deadline, ORR_UNIT_SECONDS, &options->deadline_s, error)) {
+        g_prefix_error(error, "plan: deadline: ");
+        return false;
+    }
+    return options->deadline_s > 0 ||
+           orr_fail(error, ORR_ERROR_INPUT, "plan: deadline: \"%s\" is not above 0", ask->deadline);
+}
+
+static bool read_batch_range(const PlanAsk *ask, PlanOptions *options, GError **error)
+{
+    if (ask->batch_range == NULL)
+        return true;
+    if (ask->batch_range->len != 2 ||
+        g_array_index(ask->batch_range, double, 0) > g_array_index(ask->batch_range, double, 1))
+        return orr_fail(error, ORR_ERROR_INPUT, "plan: batch_range: give [low, high] in sequences");
+    options->batch_low = (int)g_array_index(ask->batch_range, double, 0);
+    options->batch_high = (int)g_array_index(ask->batch_range, double, 1);
+    return true;
+}
+
+static bool add_plan(const Spec *spec, const PlanOptions *options, GArray *plans, GError **error)
+{
+    Plan plan;
+    if (!plan_run(spec, options, &plan, error))
+        return false;
+    g_array_append_val(plans, plan);
+    return true;
+}
+
+static bool add_kinds(const char *key, const GPtrArray *words, const Spec *base, const PlanOptions *options,
+                      GArray *plans, GError **error)
+{
+    for (guint i = 0; words != NULL && i < words->len; i++) {
+        const char *word = g_ptr_array_index(words, i);
+        g_autofree Spec *spec = g_memdup2(base, sizeof *base);
+        PlanOptions own = *options;
+        if (!api_kind_read(key, word, base, &spec->cluster, error))
+            return false;
+        g_autofree char *cluster = api_kind_json(key, word, &spec->cluster);
+        own.cluster_json = cluster;
+        if (!add_plan(spec, &own, plans, error))
+            return false;
+    }
+    return true;
+}
+
+static void clear_plan(void *data)
+{
+    plan_clear(data);
+}
+
+static void plan_progress(int done, int total, void *data)
+{
+    api_go_on(total > 0 ? (double)done / total : 1, data);
+}
+
+static bool plan(OrrHandle *handle, const PlanAsk *ask, const Spec *spec, const SpecSource *source,
+                 LedgerResiduals *residuals, GError **error)
+{
+    g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(int));
+    g_autoptr(GArray) plans = g_array_new(FALSE, TRUE, sizeof(Plan));
+    g_array_set_clear_func(plans, clear_plan);
+    PlanOptions options = {.budget_usd = ask->budget_usd,
+                           .residuals = residuals,
+                           .progress = plan_progress,
+                           .progress_data = handle};
+    for (guint i = 0; ask->gpus != NULL && i < ask->gpus->len; i++) {
+        const int count = (int)g_array_index(ask->gpus, double, i);
+        g_array_append_val(counts, count);
+    }
+    options.gpus = counts->len > 0 ? (const int *)(void *)counts->data : NULL;
+    options.gpus_count = (int)counts->len;
+    CampaignAssumed assumed;
+    options.assumed = ask->ideal ? NULL : &assumed;
+    if ((!ask->ideal && !campaign_assumed_load(&assumed, error)) || !read_deadline(ask, &options, error) ||
+        !read_batch_range(ask, &options, error) ||
+        !ledger_reserve_parse(ask->reserve, &options.reserve, error) ||
+        !add_kinds("accelerator", ask->accelerators, spec, &options, plans, error) ||
+        !add_kinds("cluster", ask->clusters, spec, &options, plans, error) ||
+        (plans->len == 0 && !add_plan(spec, &options, plans, error)))
+        return false;
+    const PlanPage page = {.spec = spec,
+                           .source = source,
+                           .options = &options,
+                           .plans = (const Plan *)(void *)plans->data,
+                           .count = (int)plans->len};
+    return plan_write_json(&page, handle->answer, error);
+}
+
+const char *orr_plan(OrrHandle *handle, const char *options)
+{
+    GError *error = NULL;
+    ApiInput input;
+    PlanAsk ask = {0};
+    SpecSource source = {0};
+    LedgerResiduals *residuals = NULL;
+    const int count = (int)G_N_ELEMENTS(plan_options);
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    const bool ok = api_begin(handle, &input, &error) &&
+                    api_options_read(options, "plan", plan_options, count, &ask, &error) &&
+                    ledger_residuals_shipped(&residuals, &error) &&
+                    api_input_load(&input, api_sets(handle), spec, &source, &error) &&
+                    plan(handle, &ask, spec, &source, residuals, &error);
+    api_options_clear(plan_options, count, &ask);
+    ledger_residuals_free(residuals);
+    spec_source_clear(&source);
+    return api_answer(handle, ok, error);
+}
