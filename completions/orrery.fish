@@ -91,6 +91,7 @@ complete -c orrery -n '__fish_seen_subcommand_from jobs' -l quiet -d 'no notes o
 complete -c orrery -n '__fish_seen_subcommand_from jobs' -l help -d 'show this help'
 complete -c orrery -n '__fish_seen_subcommand_from sweep' -l vary -x -d 'a field and its values, key=a,b,c or key=a..b (doubling); repeatable: every combination'
 complete -c orrery -n '__fish_seen_subcommand_from sweep' -l ideal -d 'days and costs of computing alone: no failures, checkpoints and restarts'
+complete -c orrery -n '__fish_seen_subcommand_from sweep' -l jobs -x -d 'threads; all cores by default (same table)'
 complete -c orrery -n '__fish_seen_subcommand_from sweep' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from sweep' -l format -xa 'text json csv' -d 'text (default), json or csv'
 complete -c orrery -n '__fish_seen_subcommand_from sweep' -l output -r -d 'write there instead of to standard output'
