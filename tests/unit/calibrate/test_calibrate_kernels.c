@@ -3,6 +3,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "calibrate/fit/check.h"
 #include "calibrate/fit/fit.h"
 #include "calibrate/fit/minimize.h"
@@ -206,6 +207,52 @@ static void test_reference_table(void)
     }
 }
 
+/* 16-bit products of a GPU without bf16 are its fp16 block: a fit moves it, `check` names it. */
+static void test_before_bf16(void)
+{
+    g_autoptr(GString) text = g_string_new("m,n,k,dtype,time_us,gpu,source\n");
+    for (int m = 1024; m <= 8192; m *= 2)
+        for (int n = 1024; n <= 8192; n *= 2)
+            g_string_append_printf(text, "%d,%d,4096,fp16,%.0f,t4-16gb,bench\n", m, n,
+                                   2e6 * m * n * 4096 / (0.3 * 65e12));
+    g_autofree char *folder = g_dir_make_tmp("orrery-test-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "fp16.csv", NULL);
+    g_assert_true(g_file_set_contents(path, text->str, -1, NULL));
+    g_autoptr(GString) json = g_string_new(NULL), log = g_string_new(NULL);
+    GError *error = NULL;
+    cal_fit_table(path, "t4-16gb", NULL, NULL, json, log, &error);
+    g_assert_no_error(error);
+    OrrJsonDoc *doc = orr_json_parse(json->str, json->len, "fit", &error);
+    g_assert_no_error(error);
+    const OrrJson *root = orr_json_root(doc);
+    g_assert_cmpfloat(fitted(root, "model.gemm.fp16.fit_rows"), ==, 16);
+    g_assert_cmpfloat(fitted(root, "model.gemm.fp16.fit_median_frac"), <, 0.05);
+    g_assert_null(orr_json_member(orr_json_member(orr_json_member(root, "model"), "gemm"), "bf16"));
+    orr_json_free(doc);
+    g_autoptr(GArray) groups = NULL;
+    cal_check_table(path, "t4-16gb", &groups, log, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(g_array_index(groups, CalCheckGroup, 0).block, ==, "fp16");
+    g_remove(path);
+    g_rmdir(folder);
+}
+
+/* Every table that is shipped, against the presets: 8 % at the median, 20 % at the 90th percentile. */
+static void test_shipped_tables(void)
+{
+    g_autofree char *scenarios = orr_scenarios_dir(NULL);
+    g_autofree char *path = g_build_filename(scenarios, "tables", "deepbench.csv", NULL);
+    g_autoptr(GArray) groups = NULL;
+    GError *error = NULL;
+    cal_check_table(path, NULL, &groups, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(groups->len, ==, 4);
+    for (guint i = 0; i < groups->len; i++) {
+        g_assert_cmpfloat(g_array_index(groups, CalCheckGroup, i).median_frac, <=, 0.08);
+        g_assert_cmpfloat(g_array_index(groups, CalCheckGroup, i).p90_frac, <=, 0.20);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -214,6 +261,8 @@ int main(int argc, char **argv)
     g_test_add_func("/calibrate/tells-sums", test_tells_sums);
     g_test_add_func("/calibrate/recovers", test_recovers);
     g_test_add_func("/calibrate/messages", test_messages);
+    g_test_add_func("/calibrate/before-bf16", test_before_bf16);
+    g_test_add_func("/calibrate/shipped-tables", test_shipped_tables);
     g_test_add_func("/calibrate/reference-table", test_reference_table);
     return g_test_run();
 }
