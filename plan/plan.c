@@ -333,6 +333,11 @@ static bool askable(const Spec *asked, const PlanOptions *options, GError **erro
 
 bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error)
 {
+    if (asked->cluster.group_count > 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "cluster.groups: a plan varies the number of nodes that are all alike; give one group, "
+            "or `orrery sweep` with the groups of each size");
     if (!askable(asked, options, error) || !ledger_reserve_check(&options->reserve, asked, error))
         return false;
     const SpecCluster *cluster = &asked->cluster;

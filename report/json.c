@@ -1,6 +1,7 @@
 /* report/json.c - a report as JSON; docs/REPORT.md has the meaning of every key. */
 #include <string.h>
 
+#include "report/groups.h"
 #include "report/effective.h"
 #include "report/input.h"
 #include "report/jitter.h"
@@ -200,6 +201,7 @@ void report_write_json(const Report *report, GString *out)
     write_time(w, report);
     write_memory(w, report);
     write_balance(w, report);
+    report_groups_json(report, w);
     report_input_json(report, w);
     report_jitter_json(report, w);
     write_training(w, report);

@@ -156,11 +156,27 @@ static bool check_precision(const Check *check)
 
 /* --- batch and sequence --- */
 
+/* Replicas take different numbers of micro-batches: at least one each. */
+static bool check_uneven_batch(const Check *check)
+{
+    const SpecTraining *training = &check->spec->training;
+    const int data = check->spec->parallel.data, micro = training->micro_batch;
+    if (!spec_check_known(data) || !spec_check_known(micro) ||
+        (training->global_batch % micro == 0 && training->global_batch / micro >= data))
+        return true;
+    return spec_check_fail(check,
+                           "training.global_batch: %d sequences make no whole micro-batches of %d, at least "
+                           "one for each of %d replicas; give a multiple of %d, at least %d",
+                           training->global_batch, micro, data, micro, micro * data);
+}
+
 static bool check_batch(const Check *check)
 {
     const SpecTraining *training = &check->spec->training;
     const int data = check->spec->parallel.data, micro = training->micro_batch,
               global = training->global_batch;
+    if (check->spec->cluster.group_count > 0 && check->spec->parallel.replica_microbatches_count != 0)
+        return check_uneven_batch(check);
     if (spec_check_known(data) && global % data != 0) {
         g_autofree char *list = spec_check_divisors(global);
         return spec_check_fail(
@@ -388,8 +404,9 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
     return spec_check_data(spec, where, error) && check_model(&check) && check_cluster(&check) &&
-           check_precision(&check) && check_product(&check) && check_tensor(&check) &&
-           spec_check_expert(&check) && spec_check_router(&check) && check_context_mode(&check) &&
-           check_batch(&check) && check_sequence(&check) && check_recompute(&check) && check_zero(&check) &&
-           check_order(&check) && spec_check_pipeline(&check);
+           spec_check_groups(&check) && check_precision(&check) && check_product(&check) &&
+           check_tensor(&check) && spec_check_expert(&check) && spec_check_router(&check) &&
+           check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
+           check_recompute(&check) && check_zero(&check) && check_order(&check) &&
+           spec_check_pipeline(&check);
 }

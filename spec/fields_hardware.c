@@ -123,6 +123,14 @@ static const SpecField cluster_fields[] = {
         SpecCluster, calibration, "\"\"",
         "A profile of scenarios/calibrations (name or path) whose fitted blocks go before the accelerator's "
         "and the cluster's."),
+    {.key = "groups",
+     .type = SPEC_TYPE_CUSTOM,
+     .flags = SPEC_FIELD_DERIVED,
+     .read = spec_read_groups,
+     .form = "a list of clusters with their nodes, like {\"preset\": \"dgx-h100\", \"nodes\": 4}",
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"},\"maxItems\":4}",
+     .help = "Nodes of different kinds side by side, numbered group after group; what the cluster itself "
+             "leaves out is of the first."},
 };
 SPEC_TABLE(spec_table_cluster, "cluster", "The machine: nodes of accelerators and the network between them.",
            cluster_fields);

@@ -117,6 +117,19 @@ typedef struct SpecAccelerator {
     SpecKernelModel model; /* fitted: GEMM per dtype, attention per kernel, memory-bound ops, launch, power */
 } SpecAccelerator;
 
+enum { SPEC_MOST_GROUPS = 4, SPEC_MOST_REPLICAS = 1024 };
+
+/* Nodes of one kind in a mixed cluster: what they have of their own (spec/groups.h). */
+typedef struct SpecGroup {
+    char name[SPEC_NAME_SIZE];
+    SpecAccelerator accelerator;
+    int nodes, gpus_per_node, scale_up_domain_gpus;
+    double scale_up_bytes_per_s, scale_out_bytes_per_s_per_gpu, scale_out_latency_s;
+    double usd_per_gpu_hour, host_power_w_per_gpu;
+    SpecTopology topology;
+    SpecCollectiveModel collectives;
+} SpecGroup;
+
 typedef struct SpecCluster {
     char name[SPEC_NAME_SIZE]; /* preset or "" */
     SpecAccelerator accelerator;
@@ -134,6 +147,8 @@ typedef struct SpecCluster {
     SpecHost host;                   /* of a node: memory, cores, disks and the ways to them */
     SpecNetwork network;             /* the fabric between the GPUs, where a step is to meet itself on it */
     char calibration[SPEC_NAME_SIZE];
+    int group_count; /* 0: all nodes are alike; else what is above is of the first group, but for `nodes` */
+    SpecGroup groups[SPEC_MOST_GROUPS];
 } SpecCluster;
 
 /* --- training --- */
@@ -239,8 +254,10 @@ typedef struct SpecParallel {
     bool quantized_weight_gather;   /* ZeRO-3: weights cross in 8 bits (qwZ) */
     bool secondary_weight_shard;    /* ZeRO-3: backward gathers stay in the node, from a second shard (hpZ) */
     bool quantized_gradient_reduce; /* ZeRO-3: gradients cross in 4 bits, two all-to-alls (qgZ) */
-    int stage_layers_count;         /* 0: derived */
+    int stage_layers_count;         /* 0: derived; SPEC_AUTO: by what the GPUs of a mixed cluster can */
     int stage_layers[SPEC_MAX_STAGES];
+    int replica_microbatches_count;                    /* 0: all have as many; SPEC_AUTO: likewise */
+    uint16_t replica_microbatches[SPEC_MOST_REPLICAS]; /* of each data rank, in a mixed cluster */
     int first_stage_layers, last_stage_layers; /* 0: derived; layers of the first and last pipeline rank */
     bool embedding_as_layer, loss_as_layer, mtp_as_layer; /* count as a layer when layers are dealt out */
 } SpecParallel;
@@ -337,6 +354,8 @@ unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t 
 int spec_prefetch_units(const Spec *spec);
 /* With weight gradients apart, ranks step on the norm of what they know and check it in the next step. */
 bool spec_validates_later(const Spec *spec);
+/* The attention kernel that the software uses unless told otherwise, on GPUs of the cluster's generation. */
+SpecAttention spec_default_attention(const Spec *spec);
 /* The largest ZeRO stage that the software has. */
 int spec_most_zero(const SpecFramework *framework, int pipeline);
 
