@@ -7,7 +7,7 @@
 #include "sim/step.h"
 #include "spec/load.h"
 
-enum { ROUNDS = 2 };
+enum { ROUNDS = 2, MOST_MOVES = 64 };
 
 typedef struct Outcome {
     bool fits;
@@ -125,6 +125,40 @@ static void put_layers(const SimPlan *plan, const int *layers, SpecParallel *par
             parallel->stage_layers[stage_at(plan, p, c)] = layers[p] / chunks + (c < layers[p] % chunks);
 }
 
+/* One layer from one rank to another, as long as that helps. */
+static void improve(const SimPlan *plan, Spec *spec, Outcome *best)
+{
+    const int ranks = plan->shape.ranks;
+    g_autofree int *own = g_new0(int, (gsize)ranks);
+    g_autofree Outcome *outcome = g_new(Outcome, 1);
+    g_autofree Spec *trial = g_memdup2(spec, sizeof *spec);
+    if (spec->parallel.stage_layers_count == 0) /* the even split was better than that by speed */
+        return;
+    for (int p = 0; p < ranks; p++)
+        for (int c = 0; c < plan->shape.chunks; c++)
+            own[p] += spec->parallel.stage_layers[stage_at(plan, p, c)];
+    int tries = 0;
+    for (int move = 0, idle = 0; idle < ranks * ranks && tries < MOST_MOVES;
+         move = (move + 1) % (ranks * ranks), idle++) {
+        const int from = move / ranks, to = move % ranks;
+        if (from == to || own[from] == 0)
+            continue;
+        tries++;
+        own[from]--;
+        own[to]++;
+        put_layers(plan, own, &trial->parallel);
+        if (spec_check(trial, "parallel.stage_layers", NULL) && try_spec(trial, outcome, NULL) &&
+            better(outcome, best)) {
+            *best = *outcome;
+            spec->parallel = trial->parallel;
+            idle = 0;
+            continue;
+        }
+        own[from]++;
+        own[to]--;
+    }
+}
+
 /* Layers by speed, fewer where memory lacks, against the even split. */
 static bool choose_layers(const Spec *even, Spec *spec, const SimKinds *kinds, GError **error)
 {
@@ -157,6 +191,7 @@ static bool choose_layers(const Spec *even, Spec *spec, const SimKinds *kinds, G
         if (!fuller)
             break;
     }
+    improve(&kinds->kinds[0].plan, spec, best);
     return true;
 }
 

@@ -10,7 +10,8 @@ bool search_mixed_asked(const Spec *spec);
 
 /* Into `spec` what these become; everything else is known. Layers and micro-batches go one by one to whoever would be done
  * with them first, by the times of a pass on each type of GPU, as long as its memory holds them; the answer is the better
- * of that and the even split, by simulation (fits before faster). Where neither fits, the one that lacks less. */
+ * of that and the even split, by simulation (fits before faster), with up to 64 moves of one layer tried on it. Where
+ * nothing fits, the one that lacks least. */
 bool search_mixed_choose(Spec *spec, GError **error);
 
 #endif

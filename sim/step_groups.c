@@ -140,6 +140,37 @@ static bool meets_each_microbatch(const SimPlan *plan)
     return plan->zero == 3 || plan->reduce_each_microbatch;
 }
 
+/* Kinds as replicas bring them; kind_of: [data]. */
+static bool sort_replicas(const Mixer *mixer, bool apart, GArray *kinds, int *kind_of, GError **error)
+{
+    g_autoptr(GArray) first = g_array_new(FALSE, FALSE, sizeof(int)); /* replica of each kind */
+    for (int d = 0; d < mixer->data; d++) {
+        guint kind = apart ? kinds->len : 0;
+        while (kind < kinds->len && !alike(mixer, g_array_index(first, int, kind), d))
+            kind++;
+        if (kind == kinds->len) {
+            SimKind own = {0};
+            if (kind > 0 && apart && alike(mixer, 0, d))
+                own = g_array_index(kinds, SimKind, 0);
+            else if (!plan_kind(mixer, d, &own, error))
+                return false;
+            own.replicas = 0;
+            g_array_append_val(kinds, own);
+            g_array_append_val(first, d);
+        }
+        const SimPlan *plan = &g_array_index(kinds, SimKind, kind).plan,
+                      *one = &g_array_index(kinds, SimKind, 0).plan;
+        if (meets_each_microbatch(one) && plan->shape.microbatches != one->shape.microbatches)
+            return orr_fail(error, ORR_ERROR_INPUT,
+                            "parallel.replica_microbatches: replicas that gather or reduce in each "
+                            "micro-batch (zero %d) need as many; leave it out, or give zero 0 or 1",
+                            mixer->spec->parallel.zero);
+        g_array_index(kinds, SimKind, kind).replicas++;
+        kind_of[d] = (int)kind;
+    }
+    return true;
+}
+
 bool sim_kinds_plan(const Spec *spec, bool apart, OrrArena *arena, SimKinds *ret_kinds, GError **error)
 {
     Mixer mixer = {
@@ -147,30 +178,13 @@ bool sim_kinds_plan(const Spec *spec, bool apart, OrrArena *arena, SimKinds *ret
     g_assert(spec->cluster.group_count > 0);
     if (!find_groups(&mixer, error))
         return false;
-    int *kind_of = ORR_ARENA_NEW(arena, int, mixer.data), *first = ORR_ARENA_NEW(arena, int, mixer.data);
-    SimKind *kinds = ORR_ARENA_NEW(arena, SimKind, mixer.data);
-    int count = 0;
-    for (int d = 0; d < mixer.data; d++) {
-        int kind = apart ? count : 0;
-        while (kind < count && !alike(&mixer, first[kind], d))
-            kind++;
-        if (kind == count) {
-            first[count++] = d;
-            if (apart && kind > 0 && alike(&mixer, 0, d))
-                kinds[kind] = kinds[0];
-            else if (!plan_kind(&mixer, d, &kinds[kind], error))
-                return false;
-            kinds[kind].replicas = 0;
-        }
-        kinds[kind].replicas++;
-        kind_of[d] = kind;
-        if (meets_each_microbatch(&kinds[0].plan) &&
-            kinds[kind].plan.shape.microbatches != kinds[0].plan.shape.microbatches)
-            return orr_fail(error, ORR_ERROR_INPUT,
-                            "parallel.replica_microbatches: replicas that gather or reduce in each "
-                            "micro-batch (zero %d) need as many; leave it out, or give zero 0 or 1",
-                            spec->parallel.zero);
-    }
-    *ret_kinds = (SimKinds){.count = count, .ranks = mixer.ranks, .kinds = kinds, .kind_of_replica = kind_of};
+    int *kind_of = ORR_ARENA_NEW(arena, int, mixer.data);
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(SimKind));
+    if (!sort_replicas(&mixer, apart, found, kind_of, error))
+        return false;
+    SimKind *kinds = ORR_ARENA_NEW(arena, SimKind, found->len);
+    memcpy(kinds, found->data, sizeof *kinds * found->len);
+    *ret_kinds = (SimKinds){
+        .count = (int)found->len, .ranks = mixer.ranks, .kinds = kinds, .kind_of_replica = kind_of};
     return true;
 }

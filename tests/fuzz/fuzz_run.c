@@ -13,6 +13,7 @@
 #include "ledger/memory.h"
 #include "report/report.h"
 #include "search/choose.h"
+#include "search/mixed.h"
 #include "search/search.h"
 #include "spec/load.h"
 
@@ -66,6 +67,11 @@ static const char *const SCENARIOS[] = {
     "length\":4096,"
     "\"global_batch\":8},\"parallel\":{\"zero\":3},\"execution\":{\"framework\":\"deepspeed\"},\"offload\":{"
     "\"scheme\":\"zero-infinity\"}}",
+    "{\"model\":\"llama3-8b\",\"cluster\":{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1},{\"preset\":"
+    "\"dgx-a100-80gb\",\"nodes\":1}]},\"training\":{\"sequence_length\":8192,\"global_batch\":32},"
+    "\"parallel\":{"
+    "\"tensor\":4,\"pipeline\":2,\"zero\":1,\"stage_layers\":\"auto\",\"replica_microbatches\":\"auto\"},"
+    "\"execution\":{\"framework\":\"megatron-core\"}}",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -150,13 +156,18 @@ static bool is_small(const Spec *spec)
            spec->model.layers <= 200 && spec_gpus(spec) <= 100000;
 }
 
-static void simulate(const Spec *spec, const OrrJson *scenario)
+static void simulate(Spec *spec, const OrrJson *scenario)
 {
     const ReportOptions options = {.check = true};
     OrrArena *arena = orr_arena_new();
     g_autofree Report *report = g_new0(Report, 1);
     GError *error = NULL;
     if (!is_small(spec)) {
+        orr_arena_free(arena);
+        return;
+    }
+    if (search_mixed_asked(spec) && !search_mixed_choose(spec, &error)) {
+        check_error(error);
         orr_arena_free(arena);
         return;
     }

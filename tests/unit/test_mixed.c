@@ -58,7 +58,7 @@ static const char *const shapes[] = {
     "{\"tensor\":4,\"pipeline\":2,\"virtual_stages\":2,\"data\":4,\"schedule\":\"interleaved\"}",
     "{\"tensor\":2,\"pipeline\":4,\"data\":4,\"schedule\":\"zb-h1\"}",
     "{\"tensor\":2,\"pipeline\":4,\"data\":4,\"schedule\":\"zb-v\"}",
-    "{\"tensor\":2,\"pipeline\":4,\"data\":4,\"schedule\":\"dualpipe\"}",
+    "{\"tensor\":4,\"pipeline\":4,\"data\":2,\"schedule\":\"dualpipe\"}",
     "{\"tensor\":8,\"pipeline\":1,\"data\":4,\"zero\":3}",
     "{\"tensor\":1,\"pipeline\":2,\"data\":8,\"context\":2,\"zero\":1}",
 };
@@ -100,7 +100,7 @@ static char *two_speeds(double left, double right, int nodes)
 /* Without anything beside each other, a step of replicas that differ ends when the slower are done: each alone says when. */
 static void test_slowest_replica(void)
 {
-    g_autofree char *mixed = two_speeds(1, .5, 1), *fast = two_speeds(1, 1, 1), *slow = two_speeds(.5, .5, 1);
+    g_autofree char *mixed = two_speeds(1, .1, 1), *fast = two_speeds(1, 1, 1), *slow = two_speeds(.1, .1, 1);
     const char *even = "{\"tensor\":8,\"pipeline\":1,\"data\":2}";
     const int64_t both = step_of(mixed, even), quick = step_of(fast, even), late = step_of(slow, even);
     g_assert_cmpint(both, ==, late);
@@ -180,7 +180,8 @@ static int64_t best_split(Spec *spec, int rank, int left, int *ret_tried)
     }
     for (int layers = 0; layers <= left; layers++) {
         parallel->stage_layers[rank] = layers;
-        best = MIN(best, best_split(spec, rank + 1, left - layers, ret_tried));
+        const int64_t rest = best_split(spec, rank + 1, left - layers, ret_tried);
+        best = MIN(best, rest);
     }
     return best;
 }
@@ -204,7 +205,7 @@ static void test_auto_layers(void)
     }
     g_assert_cmpint(tried, ==, 6 * 165);
     g_test_message("worst over the best of all splits: %.2f %%", 100 * worst);
-    g_assert_cmpfloat(worst, <, .03);
+    g_assert_cmpfloat(worst, <, .01);
     g_rand_free(random);
 }
 
@@ -219,7 +220,8 @@ static void test_auto_microbatches(void)
             g_autofree char *parallel =
                 g_strdup_printf("{\"tensor\":8,\"pipeline\":1,\"data\":2,\"replica_microbatches\":[%d,%d]}",
                                 first, 24 - first);
-            best = MIN(best, step_of(cluster, parallel));
+            const int64_t step_ps = step_of(cluster, parallel);
+            best = MIN(best, step_ps);
         }
         g_assert_cmpint(chosen, ==, best);
     }
@@ -233,13 +235,12 @@ static void test_memory(void)
     OrrArena *arena = orr_arena_new();
     const char *cluster = "{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1},{\"preset\":\"dgx-h100\","
                           "\"nodes\":1,\"accelerator\":"
-                          "{\"memory_bytes\":6e9}}]}";
+                          "{\"memory_bytes\":3e9}}]}";
     /* every replica holds all of it: the smallest card decides */
-    load(spec, cluster, "{\"tensor\":1,\"pipeline\":1,\"data\":16}");
-    spec->training.global_batch = 48;
+    load(spec, cluster, "{\"tensor\":2,\"pipeline\":1,\"data\":8}");
     const Report data = run(spec, false, arena);
     g_assert_false(data.fits);
-    g_assert_cmpfloat(data.capacity_bytes, ==, 6e9);
+    g_assert_cmpfloat(data.capacity_bytes, ==, 3e9);
     g_assert_cmpfloat(data.groups[0].room_bytes, >, 0);
     g_assert_cmpfloat(data.groups[1].room_bytes, <, 0);
     g_assert_cmpfloat(fabs(data.short_bytes + data.groups[1].room_bytes), <, 1);
