@@ -1,4 +1,4 @@
-/* tests/unit/test_mixed.c - clusters of several kinds of nodes: alike they are the plain cluster to the picosecond; replicas
+/* tests/unit/search/test_mixed.c - clusters of several kinds of nodes: alike they are the plain cluster to the picosecond; replicas
  * that differ wait for the slowest; what "auto" deals out against every split there is; memory of each card; what is refused. */
 #include <math.h>
 #include <string.h>
