@@ -14,9 +14,24 @@ enum { LABEL_COLUMN = 14 };
 static double of_one(const Spec *spec, ReportMean what)
 {
     const SpecCluster *cluster = &spec->cluster;
-    return what == REPORT_MEAN_PEAK_FLOPS     ? cost_peak_flops_per_s(spec)
-           : what == REPORT_MEAN_USD_PER_HOUR ? cluster->usd_per_gpu_hour
-                                              : cluster->accelerator.power_w + cluster->host_power_w_per_gpu;
+    return what == REPORT_MEAN_PEAK_FLOPS ? cost_peak_flops_per_s(spec)
+           : what == REPORT_MEAN_USD_PER_HOUR
+               ? cluster->usd_per_gpu_hour
+               : spec_mean_power_w(&cluster->accelerator, 1) + cluster->host_power_w_per_gpu;
+}
+
+double report_groups_step_w(const Report *report)
+{
+    const Spec *spec = report->spec;
+    const SpecCluster *cluster = &spec->cluster;
+    if (cluster->group_count == 0)
+        return spec_mean_power_w(&cluster->accelerator, report->bubble_frac) + cluster->host_power_w_per_gpu;
+    double sum = 0;
+    for (int g = 0; g < cluster->group_count; g++)
+        sum += (double)spec_group_gpus(spec, g) *
+               (spec_mean_power_w(&cluster->groups[g].accelerator, report->groups[g].idle_frac) +
+                cluster->groups[g].host_power_w_per_gpu);
+    return sum / spec_gpus(spec);
 }
 
 double report_groups_mean(const Spec *spec, ReportMean what)
@@ -70,6 +85,7 @@ static void add_rank(const Report *report, int rank, int index, double *ret_rank
     const double room =
         report->spec->cluster.groups[kind->group_of_rank[rank]].accelerator.memory_bytes - needed;
     group->room_bytes = first ? room : fmin(group->room_bytes, room);
+    group->idle_frac += kind->replicas * (double)result->idle_ps / (double)report->step_ps;
     group->waited_frac += kind->replicas * waited_ps(result) / (double)report->step_ps;
     *ret_ranks += kind->replicas;
 }
@@ -96,6 +112,7 @@ void report_groups_fill(Report *report)
             }
             group->replicas += here ? kinds->kinds[k].replicas : 0;
         }
+        group->idle_frac /= ranks;
         group->waited_frac /= ranks;
     }
 }

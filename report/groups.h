@@ -5,11 +5,14 @@
 #include "base/json.h"
 #include "report/report.h"
 
-typedef enum { REPORT_MEAN_PEAK_FLOPS, REPORT_MEAN_USD_PER_HOUR, REPORT_MEAN_WATTS } ReportMean;
+typedef enum { REPORT_MEAN_PEAK_FLOPS, REPORT_MEAN_USD_PER_HOUR, REPORT_MEAN_WAITING_W } ReportMean;
 
-/* Mean over all GPUs: the dense peak of the training precision, the price of an hour, watts at the power limit with the host's
- * share (without PUE). */
+/* Mean over all GPUs: the dense peak of the training precision, the price of an hour, watts of a GPU that waits with
+ * the host's share (without PUE). */
 double report_groups_mean(const Spec *spec, ReportMean what);
+
+/* Mean watts of a GPU over a step, with the host's share: at its limit but while it waits. */
+double report_groups_step_w(const Report *report);
 
 /* Behind fill_memory(): report->groups. Does nothing where all nodes are alike. */
 void report_groups_fill(Report *report);

@@ -142,6 +142,8 @@ static void write_campaign(OrrJsonWriter *w, const Report *report)
     write_positive(w, "gpu_hours", report->gpu_hours);
     write_positive(w, "usd", report->usd);
     write_positive(w, "kwh", report->kwh);
+    if (report->waiting_kwh > 0 && report->waiting_w < report->step_w)
+        orr_jw_number(w, "waiting_kwh", report->waiting_kwh);
 }
 
 static void write_training(OrrJsonWriter *w, const Report *report)

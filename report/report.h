@@ -90,6 +90,7 @@ typedef struct ReportGroup {
     int first_stage, last_stage;   /* pipeline ranks, the least and the largest */
     int least_layers, most_layers; /* of those */
     int least_microbatches, most_microbatches;
+    double idle_frac;   /* of the step, mean over its GPUs: nothing runs */
     double waited_frac; /* of the step, mean over its GPUs: for other stages, replicas and messages */
     double room_bytes;  /* that the fullest of its GPUs leaves; below 0: lacks */
 } ReportGroup;
@@ -145,8 +146,10 @@ typedef struct Report {
         expert_busiest;  /* most work over the mean; rows of the busiest expert rank over it */
     double dropped_frac; /* of routed rows, that find their expert full */
     double days, gpu_hours, usd,
-        kwh; /* 0 when tokens (or prices) are not given; the last three of effective.days
+        kwh;                  /* 0 when tokens (or prices) are not given; the last three of effective.days
                                        * where they are told */
+    double step_w, waiting_w; /* of all GPUs with hosts and PUE: over a step, and while none computes */
+    double waiting_kwh;       /* of kwh: beyond steps, at that power; 0 without effective days */
     ReportEffective effective;
     ReportJitter jitter;
     ReportInput input;

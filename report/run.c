@@ -130,13 +130,14 @@ static void fill_rates(OrrArena *arena, Report *report)
 static void fill_campaign(Report *report)
 {
     const Spec *spec = report->spec;
-    const SpecCluster *cluster = &spec->cluster;
+    const double pue = spec->cluster.pue > 0 ? spec->cluster.pue : 1;
+    const double watts = report_groups_step_w(report) * pue;
+    report->step_w = watts * report->gpus;
+    report->waiting_w = report_groups_mean(spec, REPORT_MEAN_WAITING_W) * pue * report->gpus;
     if (spec->training.tokens <= 0) {
         return;
     }
     const double hours = spec->training.tokens / report->tokens_per_s / 3600;
-    const double pue = cluster->pue > 0 ? cluster->pue : 1;
-    const double watts = report_groups_mean(spec, REPORT_MEAN_WATTS) * pue;
     report->days = hours / 24;
     report->gpu_hours = hours * report->gpus;
     report->usd = report->gpu_hours * report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR);

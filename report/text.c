@@ -287,6 +287,9 @@ static void write_training(const Report *report, GString *out)
     g_string_append_printf(line, ", %s GPU-hours", report_page_whole(text, report->gpu_hours));
     if (report->kwh > 0.0)
         g_string_append_printf(line, ", %s kWh", report_page_whole(text, report->kwh));
+    if (report->waiting_kwh > 0 && report->waiting_w < report->step_w)
+        g_string_append_printf(line, " (%s while GPUs wait between steps)",
+                               report_page_whole(text, report->waiting_kwh));
     if (report->usd > 0.0)
         g_string_append_printf(line, ", %s USD", report_page_whole(text, report->usd));
     g_string_append_printf(line, " for %s tokens", orr_text_count(text, report->spec->training.tokens));

@@ -3,6 +3,7 @@
  * Degrees that are still SPEC_AUTO are passed over. What only a schedule knows (how many micro-batches it needs)
  * is checked by sim/schedule.
  */
+#include <math.h>
 #include <string.h>
 
 #include "spec/check_data.h"
@@ -131,6 +132,31 @@ static bool check_cluster(const Check *check)
             "\"50 GB/s\"",
             cluster->nodes);
     return true;
+}
+
+/* A cap below the share of the limit that goes whatever the clock would stop the GPU. */
+static bool check_power(const Check *check, const SpecAccelerator *accelerator)
+{
+    const SpecGemmShared *shared = &accelerator->model.gemm_shared;
+    const double fixed = shared->memory_frac > 0 ? shared->static_frac : spec_gemm_shared_default.static_frac;
+    const double cap = accelerator->power_cap_w, least = (fixed + 0.05) * accelerator->power_w;
+    if (cap > 0 && (cap > accelerator->power_w || cap < least))
+        return spec_check_fail(check,
+                               "cluster.accelerator.power_cap_w: %g for \"%s\", whose power_w is %g, of "
+                               "which %g do not depend on "
+                               "the clock; give %.0f to %g, or 0 for none",
+                               cap, accelerator->name, accelerator->power_w, fixed * accelerator->power_w,
+                               ceil(least), accelerator->power_w);
+    return true;
+}
+
+static bool check_powers(const Check *check)
+{
+    const SpecCluster *cluster = &check->spec->cluster;
+    for (int i = 0; i < cluster->group_count; i++)
+        if (!check_power(check, &cluster->groups[i].accelerator))
+            return false;
+    return check_power(check, &cluster->accelerator);
 }
 
 static bool check_precision(const Check *check)
@@ -404,9 +430,9 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
     return spec_check_data(spec, where, error) && check_model(&check) && check_cluster(&check) &&
-           spec_check_groups(&check) && check_precision(&check) && check_product(&check) &&
-           check_tensor(&check) && spec_check_expert(&check) && spec_check_router(&check) &&
-           check_context_mode(&check) && check_batch(&check) && check_sequence(&check) &&
-           check_recompute(&check) && check_zero(&check) && check_order(&check) &&
+           spec_check_groups(&check) && check_precision(&check) && check_powers(&check) &&
+           check_product(&check) && check_tensor(&check) && spec_check_expert(&check) &&
+           spec_check_router(&check) && check_context_mode(&check) && check_batch(&check) &&
+           check_sequence(&check) && check_recompute(&check) && check_zero(&check) && check_order(&check) &&
            spec_check_pipeline(&check);
 }

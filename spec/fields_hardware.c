@@ -52,6 +52,11 @@ static const SpecField accelerator_fields[] = {
         "accelerator go with it. 0: not known."),
     SPEC_F_DOUBLE(SpecAccelerator, power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
                   "Power limit of one GPU; 0: not known."),
+    SPEC_F_DOUBLE(SpecAccelerator, power_cap_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
+                  "A lower limit set by whoever runs it: dense kernels slow down to it; 0: none."),
+    SPEC_F_DOUBLE(
+        SpecAccelerator, idle_power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
+        "What it draws while it waits, with a job's memory held; 0: not known, counted as at the limit."),
     SPEC_F_DOUBLE(
         SpecAccelerator, speed_spread_frac, ORR_UNIT_FRAC, 0, 0.5, "0", 0,
         "Standard deviation of sustained speed between chips; a synchronous job runs at its slowest."),

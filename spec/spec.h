@@ -103,6 +103,8 @@ typedef struct SpecAccelerator {
     double peak_flops_per_s[SPEC_DTYPE_COUNT]; /* dense; 0: the dtype has no tensor path */
     int sm_count;
     double l2_bytes, power_w;
+    double power_cap_w;  /* set below power_w by whoever runs it; 0: none */
+    double idle_power_w; /* while it waits; 0: not known */
     bool
         static_products; /* products hold every SM, dealt out beforehand: a collective beside one hides nothing */
     double
@@ -321,6 +323,19 @@ typedef struct Spec {
     SpecData data;
     SpecSearch search;
 } Spec;
+
+/* Most that a GPU draws. */
+static inline double spec_power_w(const SpecAccelerator *accelerator)
+{
+    return accelerator->power_cap_w > 0 ? accelerator->power_cap_w : accelerator->power_w;
+}
+
+/* Mean of a GPU that waits for this share of the time; that it draws less then is known or not. */
+static inline double spec_mean_power_w(const SpecAccelerator *accelerator, double waits_frac)
+{
+    const double limit_w = spec_power_w(accelerator), idle_w = accelerator->idle_power_w;
+    return idle_w > 0 && idle_w < limit_w ? limit_w - (limit_w - idle_w) * waits_frac : limit_w;
+}
 
 /* GPUs in the cluster. */
 static inline int spec_gpus(const Spec *spec)
