@@ -70,6 +70,10 @@ static void sizes_text(const CollectivePage *page, GString *out)
 /* Why NCCL picks what it picks: its own estimates, the smallest wins. */
 static void reasons_text(const CollectiveRow *row, GString *out)
 {
+    if (row->query.op == COST_ALL_TO_ALL || row->query.op == COST_SEND_RECV) {
+        g_string_append(out, "\nNCCL has no tuner for this: LL up to 16 KiB a peer, SIMPLE above.\n");
+        return;
+    }
     g_string_append(out,
                     row->choice.by_plugin
                         ? "\nThe cluster's tuner plug-in picks by size and ranks. NCCL's own estimates (us):"
