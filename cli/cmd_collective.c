@@ -25,6 +25,9 @@ bool cli_collective_library(const SpecCluster *cluster, NetOp op, int ranks, dou
         [NET_ALL_REDUCE] = COST_ALL_REDUCE,
         [NET_ALL_TO_ALL] = COST_ALL_TO_ALL,
         [NET_BARRIER] = -1,
+        [NET_COPY] = -1,
+        [NET_SIGNAL] = -1,
+        [NET_WAIT] = -1,
     };
     if (known[op] < 0)
         return false;
@@ -198,12 +201,12 @@ static void clear_row(void *data)
 static bool fill_rows(const CollectiveArgs *args, const CollectiveCase *c, GArray *rows, GError **error)
 {
     g_autoptr(GArray) sizes = g_array_new(FALSE, FALSE, sizeof(double));
-    const bool barrier = c->op == NET_BARRIER;
-    const char *bytes = args->bytes != NULL ? args->bytes : (barrier ? "0" : "256MiB");
-    if (!cli_collective_sizes(bytes, barrier, sizes, error))
+    const bool empty = !net_op_moves_data(c->op);
+    const char *bytes = args->bytes != NULL ? args->bytes : (empty ? "0" : "256MiB");
+    if (!cli_collective_sizes(bytes, empty, sizes, error))
         return false;
     for (guint i = 0; i < sizes->len; i++) {
-        CollectiveRow row = {.bytes = barrier ? 0 : (int64_t)g_array_index(sizes, double, i), .segments = 1};
+        CollectiveRow row = {.bytes = empty ? 0 : (int64_t)g_array_index(sizes, double, i), .segments = 1};
         const bool ok = fill_row(c, args->algorithm,
                                  MAX(NET_WORK_MOST_SECONDS / sizes->len, 2 * LEAST_TRIAL_S), &row, error);
         g_array_append_val(rows, row);
@@ -270,7 +273,8 @@ static const CliFlag flags[] = {
     TEXT("order", order, "WORD|LIST",
          "where ranks sit: node (default), scatter, or the GPU of each rank: 0,8,1,9"),
     TEXT("segments", segments, "COUNT", "of pipelined algorithms; default the best power of two up to 256"),
-    TEXT("root", root, "RANK", "of broadcast, reduce, scatter, gather (0)"),
+    TEXT("root", root, "RANK", "of broadcast, reduce, scatter, gather, copy, signal, wait (0)"),
+    TEXT("reduce", reduce, "WORD", "sum (default), min or max: what --show-data proves of a reduction"),
     TEXT("rate", rate, "BYTES/s", "every port's rate instead of the cluster's"),
     TEXT("latency", latency, "TIME", "every message's latency instead of the cluster's"),
     {"fail", CLI_FLAG_TEXTS, offsetof(CollectiveArgs, fail), "A-B[=FRAC]",

@@ -6,12 +6,13 @@
 #include "cli/commands.h"
 #include "costmodel/nccl.h"
 #include "network/libraries.h"
+#include "network/proof.h"
 #include "network/replay.h"
 
 typedef struct CollectiveArgs {
     CliArgs common;
     char *op, *bytes, *ranks, *cluster, *algorithm, *topology, *fidelity, *routing, *seed, *dims, *order,
-        *segments, *root, *latency, *rate, *compare, *library;
+        *segments, *root, *latency, *rate, *compare, *library, *reduce;
     char **fail;
     gboolean show_data, trace;
 } CollectiveArgs;
@@ -25,6 +26,7 @@ typedef struct CollectiveCase {
     NetRun run; /* without algorithm and bytes */
     int32_t *place;
     bool flows;
+    NetReduction reduction;
     int segments;              /* 0: the best power of two */
     const NetLibrary *library; /* whose algorithms are tried; NULL: all */
 } CollectiveCase;

@@ -247,6 +247,19 @@ static bool read_order(const char *text, CollectiveCase *c, GError **error)
     return true;
 }
 
+static bool read_reduction(const char *word, CollectiveCase *c, GError **error)
+{
+    if (word == NULL)
+        return true;
+    if (!net_reduction_find(word, &c->reduction))
+        return orr_fail(error, ORR_ERROR_INPUT, "--reduce: %s is none of sum, min, max", word);
+    if (!net_op_reduces(c->op))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--reduce: %s combines nothing; give it to reduce, reduce-scatter or all-reduce",
+                        net_op_name(c->op));
+    return true;
+}
+
 static bool read_choices(const CollectiveArgs *args, CollectiveCase *c, GError **error)
 {
     int64_t seed = 0, root = 0, segments = 0;
@@ -254,6 +267,8 @@ static bool read_choices(const CollectiveArgs *args, CollectiveCase *c, GError *
     if (strcmp(fidelity, "analytic") != 0 && strcmp(fidelity, "flow") != 0)
         return orr_fail(error, ORR_ERROR_INPUT, "--fidelity: %s is neither analytic nor flow", fidelity);
     c->flows = strcmp(fidelity, "flow") == 0;
+    if (!read_reduction(args->reduce, c, error))
+        return false;
     if (args->library != NULL && (c->library = net_library_find(args->library, error)) == NULL)
         return false;
     if (args->routing != NULL && !net_routing_find(args->routing, &c->run.routing, error))

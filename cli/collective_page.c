@@ -70,6 +70,10 @@ static void sizes_text(const CollectivePage *page, GString *out)
 /* Why NCCL picks what it picks: its own estimates, the smallest wins. */
 static void reasons_text(const CollectiveRow *row, GString *out)
 {
+    if (row->query.op == COST_ALL_TO_ALL || row->query.op == COST_SEND_RECV) {
+        g_string_append(out, "\nNCCL has no tuner for this: LL up to 16 KiB a peer, SIMPLE above.\n");
+        return;
+    }
     g_string_append(out,
                     row->choice.by_plugin
                         ? "\nThe cluster's tuner plug-in picks by size and ranks. NCCL's own estimates (us):"
@@ -278,12 +282,13 @@ bool cli_collective_show(const CollectiveCase *c, const CollectiveRow *row, GStr
     NetShape shape = c->run.shape;
     shape.segments = row->segments;
     Show show = {.algorithm = row->algorithm, .shape = &shape, .out = out};
-    if (!net_prove(row->algorithm, &shape, show_step, &show, error))
+    if (!net_prove(row->algorithm, &shape, c->reduction, show_step, &show, error))
         return false;
     if (out->len == 0)
         g_string_append_printf(out, "\nmore than %d ranks or chunks: steps not printed\n", SHOWN);
     g_string_append_printf(
         out, "\nproved: every one of the %d ranks ends with what %s promises, each contribution %s\n",
-        shape.ranks, net_op_name(c->op), c->op == NET_BARRIER ? "at least once" : "exactly once");
+        shape.ranks, net_op_name(c->op),
+        net_op_moves_data(c->op) && c->reduction == NET_SUM ? "exactly once" : "at least once");
     return true;
 }

@@ -7,7 +7,7 @@ _orrery() {
         case $before in
         --format) words='text json csv' ;;
         --set) words=$(orrery help --keys 2>/dev/null) ;;
-        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--latency|--folds|--launch|--schema) return ;;
+        --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--reduce|--latency|--folds|--launch|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --ranks --from --to --memory --by --steps --memory-snapshot --kernels --own-runs --memory-reserve --unfold --timeline --ideal --verbose --check --set --format --output --quiet --help' ;;
@@ -20,7 +20,7 @@ _orrery() {
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --what --cluster --ranks --topology --dims --rate --fail --op --bytes --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;
-            collective:-*) words='--op --bytes --ranks --cluster --algorithm --library --fidelity --topology --routing --seed --dims --order --segments --root --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
+            collective:-*) words='--op --bytes --ranks --cluster --algorithm --library --fidelity --topology --routing --seed --dims --order --segments --root --reduce --rate --latency --fail --show-data --trace --compare --set --format --output --quiet --help' ;;
             calibrate:-*) words='--accelerator --cluster --presets --folds --plot --svg --rows --quick --full --set --format --output --quiet --help' ;;
             list:-*) words='--format --output --quiet --help' ;;
             report:-*) words='--compare --no-search --max-seconds --ideal --memory-reserve --set --output --quiet --help' ;;

@@ -80,6 +80,12 @@ static double wire_bytes(const CostCollective *c)
     }
 }
 
+double cost_host_copy_bytes_per_s(const SpecCluster *cluster)
+{
+    const double pinned = cluster->host.pinned_frac > 0 ? cluster->host.pinned_frac : 1;
+    return cluster->accelerator.host_link_bytes_per_s * pinned / MAX(cluster->host.gpus_per_pcie_root, 1);
+}
+
 int cost_group_domains(const CostGroup *group)
 {
     int per_domain = CLAMP(group->per_domain, 1, group->ranks);
@@ -147,6 +153,8 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     g.shared_link_bytes_per_s = g.link_bytes_per_s * topology_share(cluster, g.inside, g.p) / g.up_crowding;
     double nic = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
                                                             : gpu->reference_scale_out_bytes_per_s_per_gpu;
+    if (cluster->network.host_copies)
+        nic = MIN(nic > 0 ? nic : INFINITY, cost_host_copy_bytes_per_s(cluster));
     double crowd = MAX(c->group.nic_sharers, 1);
     if (cluster->network.fabric != NULL) /* its links are what is oversubscribed */
         crowd *= c->group.out_crowding > 0 ? c->group.out_crowding : 1;
@@ -156,6 +164,8 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     g.nic_bytes_per_s =
         g.nic_alone_bytes_per_s / (1 + g.across->net_congestion_frac * log2(MAX(g.k / 2.0, 1)));
     g.net_latency_s = cluster->scale_out_latency_s + g.across->net_latency_s;
+    if (cluster->network.host_copies) /* a copy before and one after */
+        g.net_latency_s += 2 * g.inside->simple_hop_s;
     bool copies = c->op == COST_ALL_REDUCE || c->op == COST_ALL_GATHER || c->op == COST_REDUCE_SCATTER ||
                   c->op == COST_ALL_TO_ALL;
     g.wire_bytes = wire_bytes(c);

@@ -23,6 +23,9 @@ typedef enum {
     NET_ALL_REDUCE,
     NET_ALL_TO_ALL,
     NET_BARRIER,
+    NET_COPY,   /* the root's buffer into the next rank's memory, one-sided */
+    NET_SIGNAL, /* the root tells everyone, without data */
+    NET_WAIT,   /* the root goes on when all others have told it */
     NET_OP_COUNT
 } NetOp;
 
@@ -30,6 +33,10 @@ typedef enum {
 const char *net_op_name(NetOp op);
 /* Underscores pass for hyphens; false when no operation is called so. */
 bool net_op_find(const char *word, NetOp *ret_op);
+/* False: it carries no bytes, only the word that somebody is there. */
+bool net_op_moves_data(NetOp op);
+/* It combines what ranks hold: a sum, or the least or greatest of it. */
+bool net_op_reduces(NetOp op);
 /* Bus bandwidth over algorithm bandwidth of nccl-tests; 2 (n-1)/n of an all-reduce. */
 double net_op_bus_factor(NetOp op, int ranks);
 

@@ -18,6 +18,9 @@ static const struct {
     [NET_ALL_REDUCE] = {"all-reduce", 2},
     [NET_ALL_TO_ALL] = {"all-to-all", 1},
     [NET_BARRIER] = {"barrier", 0},
+    [NET_COPY] = {"copy", 0},
+    [NET_SIGNAL] = {"signal", 0},
+    [NET_WAIT] = {"wait", 0},
 };
 
 const char *net_op_name(NetOp op)
@@ -30,6 +33,10 @@ bool net_op_find(const char *word, NetOp *ret_op)
     g_autofree char *name = g_strdelimit(g_strdup(word), "_", '-');
     if (strcmp(name, "alltoall") == 0)
         strcpy(name, "a2a");
+    if (strcmp(name, "send") == 0 || strcmp(name, "recv") == 0) { /* two ends of one message */
+        *ret_op = NET_SEND_RECV;
+        return true;
+    }
     for (int op = 0; op < NET_OP_COUNT; op++) {
         if (strcmp(ops[op].name, name) == 0 || (op == NET_ALL_TO_ALL && strcmp(name, "a2a") == 0)) {
             *ret_op = (NetOp)op;
@@ -37,6 +44,16 @@ bool net_op_find(const char *word, NetOp *ret_op)
         }
     }
     return false;
+}
+
+bool net_op_moves_data(NetOp op)
+{
+    return op != NET_BARRIER && op != NET_SIGNAL && op != NET_WAIT;
+}
+
+bool net_op_reduces(NetOp op)
+{
+    return op == NET_REDUCE || op == NET_REDUCE_SCATTER || op == NET_ALL_REDUCE;
 }
 
 double net_op_bus_factor(NetOp op, int ranks)
@@ -166,6 +183,17 @@ static const NetAlgorithm table[] = {
 
     {NET_BARRIER, "dissemination", "lg a", "done when the last one has arrived", 0, 0, net_steps_log,
      net_chunks_one, net_dissemination_sends, NULL, false},
+
+    {NET_COPY, "direct", "a + S/B", "the root's buffer into the next rank's memory", 0, 0, net_steps_one,
+     net_chunks_one, net_copy_sends, NULL, false},
+    {NET_SIGNAL, "direct", "a", "the root to everyone at once", 0, 0, net_steps_one, net_chunks_one,
+     net_direct_broadcast_sends, NULL, false},
+    {NET_SIGNAL, "binomial", "lg a", "who has heard it doubles every step", 0, 0, net_steps_log,
+     net_chunks_one, net_binomial_broadcast_sends, NULL, false},
+    {NET_WAIT, "direct", "a", "everyone to the root at once", 0, 0, net_steps_one, net_chunks_one,
+     net_direct_reduce_sends, NULL, false},
+    {NET_WAIT, "binomial", "lg a", "who still has to tell halves every step", 0, 0, net_steps_log,
+     net_chunks_one, net_binomial_reduce_sends, NULL, false},
 };
 
 const NetAlgorithm *net_algorithms(int *ret_count)

@@ -19,6 +19,13 @@ NET_GENERATOR(net_direct_broadcast_sends)
         net_send(sends, later(shape, rank, d), 0, 1, 1, false);
 }
 
+NET_GENERATOR(net_copy_sends)
+{
+    (void)step;
+    if (rank == shape->root && shape->ranks > 1)
+        net_send(sends, later(shape, rank, 1), 0, 1, 1, false);
+}
+
 NET_GENERATOR(net_direct_reduce_sends)
 {
     (void)step;

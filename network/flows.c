@@ -23,17 +23,22 @@ typedef struct Flow {
 typedef struct Link {
     int64_t capacity, demand; /* demand: sum of its flows' caps */
     int32_t head;             /* first entry (slot x hops + hop), -1 */
+    int32_t place;            /* of it in concerned[], where mark is the round */
     uint32_t mark;
-    bool crowded, dirty;
-    /* While settling: of the flows that stand, what they take together, the highest rate, and the least of those that
-     * this link holds; of the members, how many, how many are not frozen, and what the others got. */
-    uint32_t seen; /* round in which the first three were read; 0: a flow has joined since */
-    double taken, other_most, other_held;
-    int32_t members, loose;
-    double left, level; /* for those not frozen; the least at which one was frozen */
-    int32_t place;      /* of it in touched[] */
-    double given, most;
+    bool dirty;
 } Link;
+
+/* A crowded link on the way of a member, while settling: of the flows that stand, what they take together, the highest
+ * rate, and the least of those that this link holds; of the members, how many, how many are not frozen, and what the
+ * others got. Few and side by side, so that filling stays in the nearest cache. */
+typedef struct Concerned {
+    double capacity, taken, other_most, other_held;
+    double left, level; /* for those not frozen; the least at which one was frozen */
+    double given, most;
+    int32_t members, loose, link;
+    int32_t head; /* first way of a member over it (member x hops + way), -1 */
+    bool seen;    /* the first line of these is read */
+} Concerned;
 
 struct NetFlows {
     const NetTopology *topology;
@@ -43,13 +48,18 @@ struct NetFlows {
     int32_t *path, *next, *previous; /* [slots x hops] */
     int32_t *on;
     int64_t *carried;
-    int32_t *dirty, *members, *touched; /* links changed; flows concerned, their links */
-    int dirty_count, member_count, loose_count, touched_count;
+    bool *crowded;            /* [links] its flows could take more than it has */
+    int32_t *dirty, *members; /* links changed; flows concerned */
+    int dirty_count, member_count, ready_count, loose_count, concerned_count;
+    Concerned *concerned; /* crowded links of members */
     double *
-        share; /* [touched] what a link gives each of its members that are not frozen; INFINITY: it has none */
-    int64_t least_cap; /* of all members */
-    int hops, shift;   /* entries of a slot: 1 << shift */
-    uint32_t round, pass;
+        share; /* [concerned] what a link gives each of its members that are not frozen; INFINITY: it has none */
+    int32_t *ways,
+        *next_way;      /* [members x hops] places of a member's crowded links; others on the same link */
+    uint8_t *way_count; /* [members] */
+    int64_t least_cap;  /* of all members */
+    int hops, shift;    /* entries of a slot: 1 << shift */
+    uint32_t round;
     int64_t now_ps;
 };
 
@@ -70,9 +80,13 @@ NetFlows *net_flows_new(const NetTopology *topology, int32_t slots, int hops, Or
     f->on = ORR_ARENA_NEW(arena, int32_t, topology->link_count);
     f->carried = ORR_ARENA_NEW(arena, int64_t, topology->link_count);
     f->dirty = ORR_ARENA_NEW(arena, int32_t, topology->link_count);
-    f->touched = ORR_ARENA_NEW(arena, int32_t, topology->link_count);
+    f->crowded = ORR_ARENA_NEW(arena, bool, topology->link_count);
+    f->concerned = ORR_ARENA_NEW(arena, Concerned, topology->link_count);
     f->share = ORR_ARENA_NEW(arena, double, topology->link_count);
     f->members = ORR_ARENA_NEW(arena, int32_t, slots);
+    f->ways = ORR_ARENA_NEW(arena, int32_t, entries);
+    f->next_way = ORR_ARENA_NEW(arena, int32_t, entries);
+    f->way_count = ORR_ARENA_NEW(arena, uint8_t, slots);
     for (int l = 0; l < topology->link_count; l++) {
         f->links[l].capacity = topology->links[l].bytes_per_s;
         f->links[l].head = -1;
@@ -183,17 +197,17 @@ static void join(NetFlows *f, int32_t slot)
 static void begin_at(NetFlows *f, int32_t l)
 {
     Link *link = &f->links[l];
-    const bool was = link->crowded;
+    const bool was = f->crowded[l], crowded = link->demand > link->capacity;
     bool newcomer = false;
     link->dirty = false;
-    link->crowded = link->demand > link->capacity;
+    f->crowded[l] = crowded;
     for (int32_t entry = link->head; entry >= 0; entry = f->next[entry])
         newcomer = newcomer || f->flows[entry >> f->shift].rate <= 0;
-    if (!was && !link->crowded && !newcomer)
+    if (!was && !crowded && !newcomer)
         return;
     for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
         const Flow *flow = &f->flows[entry >> f->shift];
-        if (flow->rate <= 0 || (link->crowded && newcomer) || flow->held_by == l)
+        if (flow->rate <= 0 || (crowded && newcomer) || flow->held_by == l)
             join(f, entry >> f->shift);
     }
 }
@@ -201,91 +215,111 @@ static void begin_at(NetFlows *f, int32_t l)
 static void begin(NetFlows *f)
 {
     f->round++;
-    f->member_count = 0;
+    f->member_count = f->ready_count = f->concerned_count = 0;
+    f->least_cap = INT64_MAX;
     for (int i = 0; i < f->dirty_count; i++)
         begin_at(f, f->dirty[i]);
     f->dirty_count = 0;
 }
 
-static void look(NetFlows *f, Link *link, int32_t l)
+static void look(const NetFlows *f, Concerned *c)
 {
-    link->seen = f->round;
-    link->members = 0;
-    link->taken = link->other_most = 0;
-    link->other_held = INFINITY;
-    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
+    c->seen = true;
+    c->members = 0;
+    c->taken = c->other_most = 0;
+    c->other_held = INFINITY;
+    for (int32_t entry = f->links[c->link].head; entry >= 0; entry = f->next[entry]) {
         const Flow *flow = &f->flows[entry >> f->shift];
         if (flow->mark == f->round) {
-            link->members++;
+            c->members++;
             continue;
         }
-        link->taken += flow->rate;
-        link->other_most = MAX(link->other_most, flow->rate);
-        if (flow->held_by == l)
-            link->other_held = MIN(link->other_held, flow->rate);
+        c->taken += flow->rate;
+        c->other_most = MAX(c->other_most, flow->rate);
+        if (flow->held_by == c->link)
+            c->other_held = MIN(c->other_held, flow->rate);
     }
 }
 
-/* What the others leave of a link. */
-static void touch(NetFlows *f, int32_t l)
+/* The place of a crowded link among those concerned; whoever asks is a new member on it. */
+static int32_t place_of(NetFlows *f, int32_t l)
 {
     Link *link = &f->links[l];
-    if (link->mark == f->pass)
-        return;
-    link->mark = f->pass;
-    if (link->seen != f->round)
-        look(f, link, l);
-    link->loose = link->members;
-    link->level = INFINITY;
-    link->given = link->most = 0;
-    link->left = (double)link->capacity - link->taken;
-    link->place = f->touched_count;
-    f->share[f->touched_count] = MAX(link->left, 0) / link->loose;
-    f->touched[f->touched_count++] = l;
+    if (link->mark != f->round) {
+        link->mark = f->round;
+        link->place = f->concerned_count++;
+        f->concerned[link->place] = (Concerned){.capacity = (double)link->capacity, .link = l, .head = -1};
+    }
+    f->concerned[link->place].seen = false;
+    return link->place;
+}
+
+/* The ways of a new member. */
+static void ready(NetFlows *f, int32_t member)
+{
+    const int32_t slot = f->members[member], *path = f->path + ((size_t)slot << f->shift);
+    const Flow *flow = &f->flows[slot];
+    int32_t way = (int32_t)((size_t)member << f->shift);
+    const int32_t first = way;
+    f->least_cap = MIN(f->least_cap, flow->cap);
+    for (int h = 0; h < flow->hops; h++) {
+        if (!f->crowded[path[h]])
+            continue;
+        const int32_t place = place_of(f, path[h]);
+        f->ways[way] = place;
+        f->next_way[way] = f->concerned[place].head;
+        f->concerned[place].head = way++;
+    }
+    f->way_count[member] = (uint8_t)(way - first);
 }
 
 static void prepare(NetFlows *f)
 {
-    f->pass++;
-    f->touched_count = 0;
+    for (; f->ready_count < f->member_count; f->ready_count++)
+        ready(f, f->ready_count);
     f->loose_count = f->member_count;
-    f->least_cap = INT64_MAX;
-    for (int i = 0; i < f->member_count; i++) {
-        const int32_t slot = f->members[i], *path = f->path + ((size_t)slot << f->shift);
-        f->least_cap = MIN(f->least_cap, f->flows[slot].cap);
-        f->flows[slot].frozen = false;
-        for (int h = 0; h < f->flows[slot].hops; h++)
-            if (f->links[path[h]].crowded)
-                touch(f, path[h]);
+    for (int i = 0; i < f->member_count; i++)
+        f->flows[f->members[i]].frozen = false;
+    for (int i = 0; i < f->concerned_count; i++) {
+        Concerned *c = &f->concerned[i];
+        if (!c->seen)
+            look(f, c);
+        c->loose = c->members;
+        c->level = INFINITY;
+        c->given = c->most = 0;
+        c->left = c->capacity - c->taken;
+        f->share[i] = MAX(c->left, 0) / c->loose;
     }
 }
 
-static void freeze(NetFlows *f, int32_t slot, double rate, int32_t held_by)
+static void freeze(NetFlows *f, int32_t member, double rate, int32_t held_by)
 {
-    Flow *flow = &f->flows[slot];
-    const int32_t *path = f->path + ((size_t)slot << f->shift);
+    Flow *flow = &f->flows[f->members[member]];
+    const int32_t *way = f->ways + ((size_t)member << f->shift);
     f->loose_count--;
     flow->frozen = true;
     flow->fresh = rate;
     flow->held_by = held_by;
-    for (int h = 0; h < flow->hops; h++) {
-        Link *link = &f->links[path[h]];
-        if (link->crowded) {
-            link->left -= rate;
-            link->given += rate;
-            link->most = MAX(link->most, rate);
-            f->share[link->place] = --link->loose > 0 ? MAX(link->left, 0) / link->loose : INFINITY;
-        }
+    for (int w = 0; w < f->way_count[member]; w++) {
+        Concerned *c = &f->concerned[way[w]];
+        c->left -= rate;
+        c->given += rate;
+        c->most = MAX(c->most, rate);
+        f->share[way[w]] = --c->loose > 0 ? MAX(c->left, 0) / c->loose : INFINITY;
     }
 }
 
 /* The least that a link gives each of its members that are not frozen. */
 static double least_share(const NetFlows *f)
 {
-    double least = INFINITY;
-    for (int i = 0; i < f->touched_count; i++)
-        least = MIN(least, f->share[i]);
-    return least;
+    double least[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
+    int i = 0;
+    for (; i + 4 <= f->concerned_count; i += 4)
+        for (int k = 0; k < 4; k++)
+            least[k] = f->share[i + k] < least[k] ? f->share[i + k] : least[k];
+    for (; i < f->concerned_count; i++)
+        least[0] = MIN(least[0], f->share[i]);
+    return MIN(MIN(least[0], least[1]), MIN(least[2], least[3]));
 }
 
 /* Members whose own slowest link gives them no more than `share`. */
@@ -295,7 +329,7 @@ static bool freeze_capped(NetFlows *f, double share)
     for (int i = 0; (double)f->least_cap <= share && i < f->member_count; i++) {
         const Flow *flow = &f->flows[f->members[i]];
         if (!flow->frozen && (double)flow->cap <= share)
-            freeze(f, f->members[i], (double)flow->cap, -1);
+            freeze(f, i, (double)flow->cap, -1);
     }
     return f->loose_count < before;
 }
@@ -304,15 +338,15 @@ static bool freeze_capped(NetFlows *f, double share)
 static void freeze_tightest(NetFlows *f, double share)
 {
     const double level = share * (1 + 1e-12), rate = MAX(share, 1e-3);
-    for (int i = 0; i < f->touched_count; i++) {
+    for (int i = 0; i < f->concerned_count; i++) {
         if (!(f->share[i] <= level))
             continue;
-        Link *link = &f->links[f->touched[i]];
-        link->level = MIN(link->level, rate);
-        for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
-            const Flow *flow = &f->flows[entry >> f->shift];
-            if (flow->mark == f->round && !flow->frozen)
-                freeze(f, entry >> f->shift, rate, f->touched[i]);
+        Concerned *c = &f->concerned[i];
+        c->level = MIN(c->level, rate);
+        for (int32_t way = c->head; way >= 0; way = f->next_way[way]) {
+            const int32_t member = way >> f->shift;
+            if (!f->flows[f->members[member]].frozen)
+                freeze(f, member, rate, c->link);
         }
     }
 }
@@ -326,36 +360,27 @@ static void fill(NetFlows *f)
     }
 }
 
-static void join_late(NetFlows *f, int32_t slot)
-{
-    const int32_t *path = f->path + ((size_t)slot << f->shift);
-    join(f, slot);
-    for (int h = 0; h < f->flows[slot].hops; h++)
-        f->links[path[h]].seen = 0;
-}
-
 /* Others on a link of theirs that now get more than a member that it holds back, or are held by it though it has room or
  * gives a member more. */
-static void grow_at(NetFlows *f, int32_t l)
+static void grow_at(NetFlows *f, const Concerned *c)
 {
-    const Link *link = &f->links[l];
-    const bool full = link->taken + link->given >= (double)link->capacity * (1 - SAME);
-    const double above = link->level * (1 + SAME), most = full ? link->most : INFINITY;
-    if (link->other_most <= above && !(most > link->other_held * (1 + SAME)))
+    const bool full = c->taken + c->given >= c->capacity * (1 - SAME);
+    const double above = c->level * (1 + SAME), most = full ? c->most : INFINITY;
+    if (c->other_most <= above && !(most > c->other_held * (1 + SAME)))
         return;
-    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
+    for (int32_t entry = f->links[c->link].head; entry >= 0; entry = f->next[entry]) {
         const Flow *flow = &f->flows[entry >> f->shift];
         if (flow->mark != f->round &&
-            (flow->rate > above || (flow->held_by == l && most > flow->rate * (1 + SAME))))
-            join_late(f, entry >> f->shift);
+            (flow->rate > above || (flow->held_by == c->link && most > flow->rate * (1 + SAME))))
+            join(f, entry >> f->shift);
     }
 }
 
 static bool grow(NetFlows *f)
 {
     const int before = f->member_count;
-    for (int i = 0; i < f->touched_count; i++)
-        grow_at(f, f->touched[i]);
+    for (int i = 0; i < f->concerned_count; i++)
+        grow_at(f, &f->concerned[i]);
     return f->member_count > before;
 }
 

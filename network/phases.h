@@ -56,6 +56,7 @@ NET_GENERATOR(net_next_sends);
 
 /* algorithms_pairs.c: everyone with everyone */
 NET_GENERATOR(net_direct_broadcast_sends);
+NET_GENERATOR(net_copy_sends);
 NET_GENERATOR(net_direct_reduce_sends);
 NET_GENERATOR(net_direct_scatter_sends);
 NET_GENERATOR(net_direct_gather_sends);

@@ -12,7 +12,20 @@ typedef struct Proof {
 
 static bool sums(NetOp op)
 {
-    return op == NET_REDUCE || op == NET_REDUCE_SCATTER || op == NET_ALL_REDUCE || op == NET_BARRIER;
+    return net_op_reduces(op) || op == NET_BARRIER || op == NET_WAIT;
+}
+
+static const char *const reductions[NET_REDUCTION_COUNT] = {"sum", "min", "max"};
+
+bool net_reduction_find(const char *word, NetReduction *ret_reduction)
+{
+    for (int i = 0; i < NET_REDUCTION_COUNT; i++) {
+        if (strcmp(word, reductions[i]) == 0) {
+            *ret_reduction = (NetReduction)i;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Rank that a chunk belongs to: by contiguous ranges. */
@@ -30,6 +43,8 @@ static bool begins(const Proof *proof, int rank, int chunk)
     switch (proof->algorithm->op) {
     case NET_BROADCAST:
     case NET_SCATTER:
+    case NET_COPY:
+    case NET_SIGNAL:
         return rank == shape->root;
     case NET_ALL_TO_ALL:
         return chunk / shape->ranks == rank;
@@ -51,7 +66,10 @@ static bool must_have(const Proof *proof, int rank, int chunk)
         return owner(proof, chunk) == (rank + shape->ranks - 1) % shape->ranks;
     case NET_REDUCE:
     case NET_GATHER:
+    case NET_WAIT:
         return rank == shape->root;
+    case NET_COPY:
+        return rank == (shape->root + 1) % shape->ranks;
     case NET_SCATTER:
     case NET_REDUCE_SCATTER:
         return owner(proof, chunk) == rank;
@@ -114,11 +132,11 @@ static bool run_step(Proof *proof, int step, NetSends *sends, GError **error)
     return true;
 }
 
-/* Each contribution once; of a barrier at least once, for being told twice does no harm. */
 static bool whole(const Proof *proof, const uint8_t *times)
 {
+    const bool once = net_op_moves_data(proof->algorithm->op) && proof->now.reduction == NET_SUM;
     for (int i = 0; i < proof->now.sources; i++)
-        if (times[i] == 0 || (times[i] > 1 && proof->algorithm->op != NET_BARRIER))
+        if (times[i] == 0 || (times[i] > 1 && once))
             return false;
     return true;
 }
@@ -137,10 +155,10 @@ static bool check(const Proof *proof, GError **error)
     return true;
 }
 
-bool net_prove(const NetAlgorithm *algorithm, const NetShape *shape, NetWatch watch, void *data,
-               GError **error)
+bool net_prove(const NetAlgorithm *algorithm, const NetShape *shape, NetReduction reduction, NetWatch watch,
+               void *data, GError **error)
 {
-    Proof proof = {.algorithm = algorithm, .shape = shape};
+    Proof proof = {.algorithm = algorithm, .shape = shape, .now = {.reduction = reduction}};
     proof.now.ranks = shape->ranks + net_algorithm_switches(algorithm, shape);
     proof.now.chunks = (int)algorithm->chunks(shape);
     proof.now.sources = sums(algorithm->op) ? shape->ranks : 1;
@@ -178,14 +196,19 @@ char *net_held_text(const NetHoldings *holdings, const NetAlgorithm *algorithm, 
         g_string_append(text, times[0] > 0 ? "x" : "-");
         return g_string_free(text, FALSE);
     }
+    const bool sum = holdings->reduction == NET_SUM;
     for (int s = 0; s < holdings->sources; s++) {
         if (times[s] == 0)
             continue;
-        g_string_append_printf(text, "%s%d", text->len > 0 ? "+" : "", s);
-        if (times[s] > 1)
+        g_string_append_printf(text, "%s%d", text->len > 0 ? (sum ? "+" : ",") : "", s);
+        if (times[s] > 1 && sum)
             g_string_append_printf(text, "(x%d)", times[s]);
     }
     if (text->len == 0)
         g_string_append_c(text, '-');
+    else if (!sum) {
+        g_string_prepend(text, holdings->reduction == NET_MIN ? "min(" : "max(");
+        g_string_append_c(text, ')');
+    }
     return g_string_free(text, FALSE);
 }

@@ -134,8 +134,15 @@ static int add_leaves(NetTopology *t, int count)
     return first;
 }
 
+/* A GPU's NIC on its leaf. Without GPUDirect it reads and writes host memory, so that a message is copied there before and
+ * from there after: a way more at either end, which takes a step inside the node. */
 static void plug(NetTopology *t, const NetFabric *f, int gpu, int leaf)
 {
+    if (f->host_bytes_per_s > 0) {
+        const int host = net_add_vertex(t, false, true, "host%d", gpu);
+        net_add_cable(t, gpu, host, (double)f->host_bytes_per_s, f->up_latency_ps, NET_WEIGHT_ACROSS);
+        gpu = host;
+    }
     port(t, gpu, leaf, f->out_bytes_per_s, f->out_latency_ps, NET_WEIGHT_ACROSS);
 }
 

@@ -45,6 +45,8 @@ typedef struct NetFabric {
     int gpus, gpus_per_node;
     int64_t up_bytes_per_s;  /* scale-up links of one GPU together, one way */
     int64_t out_bytes_per_s; /* NIC of one GPU, one way */
+    int64_t
+        host_bytes_per_s; /* without GPUDirect: one GPU's copies to or from host memory, one way; 0: with it */
     int64_t up_latency_ps, out_latency_ps;
     double oversubscription; /* of the top tier; 1: none */
     int leaf_gpus, pod_leaves;

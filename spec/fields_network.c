@@ -148,6 +148,9 @@ static const SpecField network_fields[] = {
     SPEC_F_BOOL(
         SpecNetwork, lossless, "false", 0,
         "Switches pause their senders (PFC): a message behind one that is held up goes no faster than it."),
+    SPEC_F_BOOL(SpecNetwork, host_copies, "false", 0,
+                "Without GPUDirect: what a NIC sends or gets is copied through host memory, over PCIe at "
+                "either end."),
     SPEC_F_CUSTOM(SpecNetwork, failed_links, read_failed_links, "[]", 0,
                   "a list of links such as \"leaf0-spine1\" (failed) or \"leaf0-spine1=0.5\" (half its rate)",
                   LIST_SCHEMA, NULL, "Links that failed or run at a part of their rate, both ways."),

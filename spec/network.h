@@ -40,6 +40,7 @@ typedef struct SpecNetwork {
     int seed;
     SpecNetworkAlgorithm algorithm;
     bool lossless;
+    bool host_copies; /* no GPUDirect */
     SpecFailedLink failed_links[SPEC_MAX_FAILED_LINKS];
     int failed_link_count;
     int machine_nodes, first_node,

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/collective.h"
 #include "spec/placement.h"
 
 static int64_t to_ps(double seconds)
@@ -46,6 +47,8 @@ const char *traffic_cluster_fabric(const SpecCluster *cluster, int gpus, NetFabr
         fabric->gpus = gpus;
     fabric->up_bytes_per_s = (int64_t)up;
     fabric->out_bytes_per_s = (int64_t)(out > 0 ? out : up);
+    if (cluster->network.host_copies)
+        fabric->host_bytes_per_s = (int64_t)cost_host_copy_bytes_per_s(cluster);
     fabric->up_latency_ps = to_ps(model->simple_hop_s);
     fabric->out_latency_ps = to_ps(cluster->scale_out_latency_s);
     fabric->oversubscription = cluster->oversubscription;

@@ -90,6 +90,25 @@ static void test_compare(void)
     cli_scratch_free(g_steal_pointer(&folder));
 }
 
+/* Every operation on a preset and by flows: page, proof and CSV. */
+static void test_every_op(void)
+{
+    static const char *const ops[] = {"send-recv",  "broadcast",      "reduce",     "scatter",    "gather",
+                                      "all-gather", "reduce-scatter", "all-reduce", "all-to-all", "barrier",
+                                      "copy",       "signal",         "wait",       "send",       "recv"};
+    for (gsize i = 0; i < G_N_ELEMENTS(ops); i++)
+        for (int csv = 0; csv < 2; csv++) {
+            const char *words[] = {
+                "collective",       "--op",     ops[i],       "--ranks", "16",
+                "--cluster",        "dgx-h100", "--fidelity", "flow",    csv ? "--format" : "--show-data",
+                csv ? "csv" : NULL, NULL};
+            CliRun run = cli_run(NULL, words);
+            g_assert_cmpint(run.status, ==, 0);
+            g_assert_nonnull(strstr(run.out, csv ? "bytes,algorithm" : "proved:"));
+            cli_run_clear(&run);
+        }
+}
+
 static void test_refused(void)
 {
     static const struct {
@@ -113,6 +132,16 @@ static void test_refused(void)
         {{"--ranks", "8", "--rate", "1GB/s", "--fail", "gpu0-nvswitch0"}, "cannot reach"},
         {{"--ranks", "8", "--rate", "1GB/s", "--fail", "gpu0"}, "--fail"},
         {{"--ranks", "8", "--cluster", "dgx-h100", "--set", "cluster.nonsense=3"}, "nonsense"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--reduce", "avg"}, "none of sum, min, max"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--op", "signal", "--reduce", "min"}, "combines nothing"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--root", "8"}, "--root"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--seed", "x"}, "--seed"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--segments", "0"}, "--segments"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--library", "mpi"}, "mpi"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--fail", "gpu0-nvswitch0=2"}, "--fail"},
+        {{"--ranks", "8", "--rate", "0"}, "--rate"},
+        {{"--ranks", "8", "--rate", "1GB/s", "--latency", "2s"}, "--latency"},
+        {{"--ranks", "8", "--cluster", "dgx-h1000"}, "dgx-h1000"},
         {{"--compare", "x.txt"}, "--cluster"},
         {{"--ranks", "1048576", "--rate", "1GB/s"}, "to simulate"},
         {{"--ranks", "1048576", "--rate", "1GB/s", "--algorithm", "ring"}, "to simulate"},
@@ -184,6 +213,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/collective/library", test_library);
     g_test_add_func("/cli/collective/flows", test_flows);
     g_test_add_func("/cli/collective/compare", test_compare);
+    g_test_add_func("/cli/collective/every-op", test_every_op);
     g_test_add_func("/cli/collective/refused", test_refused);
     g_test_add_func("/cli/collective/lists", test_lists);
     g_test_add_func("/cli/collective/tensor-over-nodes", test_tensor_over_nodes);

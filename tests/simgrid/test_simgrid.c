@@ -90,7 +90,7 @@ static const NetAlgorithm *drawn(GRand *random, const NetShape *shape)
     const NetAlgorithm *table = net_algorithms(&count);
     for (;;) {
         const NetAlgorithm *a = &table[g_rand_int_range(random, 0, count)];
-        if (a->switches == NULL && a->op != NET_BARRIER && net_algorithm_refuses(a, shape) == NULL)
+        if (a->switches == NULL && net_op_moves_data(a->op) && net_algorithm_refuses(a, shape) == NULL)
             return a;
     }
 }
