@@ -1,6 +1,6 @@
 /* tests/api_calls.c - liborrery called over and over: api_calls COUNT FOLDER-OF-EXAMPLES. Every call of orrery.h, what is refused
- * among them. Fails when the process has grown by more than 2 MiB over the last four fifths (Linux), and under a
- * sanitizer or valgrind when something is left at the end. Prints calls, seconds and growth.
+ * among them. Fails when the process has grown by more than 2 MiB over the last four fifths (Linux); the address
+ * sanitizer or valgrind say what is left at the end. Prints calls, seconds and growth.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +9,13 @@
 #include <time.h>
 
 #include "api/orrery.h"
+
+/* A sanitizer keeps what is freed for a while, and counts for itself. */
+#if defined(__SANITIZE_ADDRESS__)
+#define COUNTS_GROWTH false
+#else
+#define COUNTS_GROWTH true
+#endif
 
 enum { MOST_GROWTH = 2 << 20, MANY = 10000 };
 
@@ -116,5 +123,5 @@ int main(int argc, char **argv)
     const long growth = resident() - early;
     printf("%ld calls in %.1f s; the process grew by %ld KiB over the last four fifths\n", count,
            (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec), growth / 1024);
-    return growth > MOST_GROWTH;
+    return COUNTS_GROWTH && growth > MOST_GROWTH;
 }

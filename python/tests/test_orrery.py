@@ -107,6 +107,25 @@ def test_sweep(gpt3):
     assert frame[frame["training.micro_batch"] == 1]["step_s"].notna().all()
 
 
+def test_sweep_is_runs(gpt3):
+    vary = {"training.micro_batch": [1, 2, 5], "parallel.schedule": ["1f1b", "gpipe"]}
+
+    def rows(jobs):
+        table = orrery.sweep(gpt3, vary, {"parallel.tensor": 4}, jobs=jobs)
+        return table.to_dict("records") if hasattr(table, "to_dict") else table
+    table = rows(1)
+    assert str(rows(8)) == str(table) and len(table) == 6  # as text: a NaN is not itself
+    assert [row["training.micro_batch"] for row in table] == [1, 1, 2, 2, 5, 5]
+    alone = orrery.run(gpt3, parallel__tensor=4, training__micro_batch=2, parallel__schedule="gpipe")
+    assert table[3]["step_s"] == pytest.approx(alone.step_s, rel=1e-12)
+    assert table[3]["compute_s"] == pytest.approx(alone.time.compute_s, rel=1e-12)
+    assert table[3]["verdict"] == alone.memory.verdict
+    assert "micro_batch" in table[4]["error"]
+    for wrong in ({}, {"parallel.tensor": []}, {"parallel": [{}], "parallel.tensor": [4]}):
+        with pytest.raises(orrery.OrreryError):
+            orrery.sweep(gpt3, wrong)
+
+
 def test_threads_say_the_same(gpt3):
     from orrery._library import Handle
 
