@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "costmodel/ops.h"
+#include "report/groups.h"
 #include "report/effective.h"
 #include "report/input.h"
 #include "report/jitter.h"
@@ -139,7 +140,10 @@ static void write_scenario(const Report *report, GString *out)
         g_strdup_printf("%s GPUs: %d x %d %s%s%s", report_page_whole(number, report->gpus), cluster->nodes,
                         cluster->gpus_per_node, cluster->accelerator.name,
                         cluster->name[0] != '\0' ? ", " : "", cluster->name);
-    report_page_entry(out, "  Cluster", LABEL_COLUMN, cluster_line);
+    if (report->kinds.count > 0)
+        report_groups_cluster(report, out);
+    else
+        report_page_entry(out, "  Cluster", LABEL_COLUMN, cluster_line);
     g_autofree char *layout = layout_line(spec), *batch = batch_line(spec), *training = training_line(spec);
     report_page_entry(out, "  Layout", LABEL_COLUMN, layout);
     report_page_entry(out, "  Batch", LABEL_COLUMN, batch);
@@ -296,6 +300,9 @@ static void write_training(const Report *report, GString *out)
     g_string_append_printf(line, ", %s GPU-hours", report_page_whole(text, report->gpu_hours));
     if (report->kwh > 0.0)
         g_string_append_printf(line, ", %s kWh", report_page_whole(text, report->kwh));
+    if (report->waiting_kwh > 0 && report->waiting_w < report->step_w)
+        g_string_append_printf(line, " (%s while GPUs wait between steps)",
+                               report_page_whole(text, report->waiting_kwh));
     if (report->usd > 0.0)
         g_string_append_printf(line, ", %s USD", report_page_whole(text, report->usd));
     g_string_append_printf(line, " for %s tokens", orr_text_count(text, report->spec->training.tokens));
@@ -403,6 +410,7 @@ void report_write_text(const Report *report, GString *out)
     write_notes(report, out);
     write_headline(report, out);
     write_time(report, out);
+    report_groups_text(report, out);
     report_input_text(report, out);
     report_jitter_text(report, out);
     report_network_text(report, out);

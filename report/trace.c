@@ -95,7 +95,7 @@ static bool wants(const TraceWriter *w, int rank, int64_t start_ps, int64_t end_
 static void write_names(TraceWriter *w, const Report *report)
 {
     const SimResult *result = &report->result;
-    const int replicas = MAX(report->program.replicas, 1);
+    const int replicas = MAX(report_ranks_a_stage(report), 1);
     const SimStreamRow *streams = sim_program_streams(&report->program, NULL);
     g_autofree bool *used = g_new0(bool, (gsize)result->ranks *SIM_MAX_STREAMS);
     for (int64_t i = 0; i < result->span_count; i++)

@@ -59,6 +59,11 @@ static const char *const fuzz_scenarios[] = {
     "length\":4096,"
     "\"global_batch\":8},\"parallel\":{\"zero\":3},\"execution\":{\"framework\":\"deepspeed\"},\"offload\":{"
     "\"scheme\":\"zero-infinity\"}}",
+    "{\"model\":\"llama3-8b\",\"cluster\":{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1},{\"preset\":"
+    "\"dgx-a100-80gb\",\"nodes\":1}]},\"training\":{\"sequence_length\":8192,\"global_batch\":32},"
+    "\"parallel\":{"
+    "\"tensor\":4,\"pipeline\":2,\"zero\":1,\"stage_layers\":\"auto\",\"replica_microbatches\":\"auto\"},"
+    "\"execution\":{\"framework\":\"megatron-core\"}}",
 };
 
 static inline void require(bool holds)

@@ -13,6 +13,7 @@
 #include "ledger/memory.h"
 #include "report/report.h"
 #include "search/choose.h"
+#include "search/mixed.h"
 #include "search/search.h"
 #include "spec/load.h"
 #include "tests/fuzz/door.h"
@@ -80,13 +81,18 @@ static void live(const Report *report)
     require(campaign->days.mean > 0 && isfinite(campaign->days.mean));
 }
 
-static void simulate(const Spec *spec, const OrrJson *scenario)
+static void simulate(Spec *spec, const OrrJson *scenario)
 {
     const ReportOptions options = {.check = true};
     OrrArena *arena = orr_arena_new();
     g_autofree Report *report = g_new0(Report, 1);
     GError *error = NULL;
     if (!fuzz_is_small(spec)) {
+        orr_arena_free(arena);
+        return;
+    }
+    if (search_mixed_asked(spec) && !search_mixed_choose(spec, &error)) {
+        check_error(error);
         orr_arena_free(arena);
         return;
     }
