@@ -150,6 +150,18 @@ static void compare_field(const Comparison *comparison, const char *section, con
         change(comparison->loss, "%s: %s: the file has no name for it; in the comment alone", path, shown);
 }
 
+/* What surrounds a job: jitter, failures, storage, input. No framework's file says any of it. */
+static void name_surroundings(const OrrJson *scenario, ExchangeLoss *loss)
+{
+    static const char *const said[] = {"schema",   "comment",   "name",    "model",  "cluster", "training",
+                                       "parallel", "execution", "offload", "search", NULL};
+    for (const OrrJson *member = orr_json_first(scenario); member != NULL; member = orr_json_next(member)) {
+        const char *key = orr_json_key(member);
+        if (!g_strv_contains(said, key))
+            change(loss, "%s: the file has no name for it; in the comment alone", key);
+    }
+}
+
 void exchange_export_loss(const Spec *spec, const OrrJson *scenario, ExchangeFormat format,
                           const Settings *settings, const GPtrArray *native, ExchangeLoss *loss)
 {
@@ -175,6 +187,7 @@ void exchange_export_loss(const Spec *spec, const OrrJson *scenario, ExchangeFor
         for (const OrrJson *member = orr_json_first(section); member != NULL; member = orr_json_next(member))
             compare_field(&comparison, sections[i], member);
     }
+    name_surroundings(scenario, loss);
     exchange_loss_harmless(loss, "cluster (its nodes and GPUs are the launch's)");
     if (orr_json_member(scenario, "search") != NULL)
         exchange_loss_harmless(loss, "search");

@@ -107,10 +107,11 @@ double ledger_memory_odds(const LedgerResiduals *residuals, const char *framewor
     g_autofree char *family = ledger_framework_family(framework);
     bool own = false;
     g_autoptr(GArray) runs = own_or_all(residuals, (Choice){family, -1, true}, LEDGER_MEMORY_NEEDS, &own);
+    const double times = is_known(residuals, family, -1) ? 1 : 2; /* as the reserve has it */
     int fit = 0;
     for (guint i = 0; i < runs->len; i++)
-        fit += g_array_index(runs, double, i) <= free_frac;
-    return runs->len > 0 ? (double)fit / runs->len : NAN;
+        fit += times * fmax(0, g_array_index(runs, double, i)) <= free_frac;
+    return runs->len > 0 ? (double)fit / (runs->len + 1) : NAN;
 }
 
 /* 8 is a slip for 8 GiB, and no GPU has a TiB to keep free. */

@@ -38,7 +38,8 @@ typedef struct LedgerReserve {
 /* From all sources but `left_out` (-1: from all). */
 LedgerReserve ledger_reserve(const LedgerResiduals *residuals, const char *framework, int left_out);
 
-/* NAN: no runs are known. */
+/* k/(n+1), for k of n published runs needed no more than `free_frac` beyond their prediction, or no more than half of it
+ * where none is of the framework: below the coverage wherever the reserve is larger. NAN: no runs are known. */
 double ledger_memory_odds(const LedgerResiduals *residuals, const char *framework, double free_frac);
 
 /* What a user asks for instead: a share ("0.1", "10 %") or bytes ("8 GiB"). NULL: nothing asked. */

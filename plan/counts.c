@@ -44,16 +44,26 @@ static int nearest_batch(const Spec *asked, const PlanOptions *options, int64_t 
     return (int)(above - batch < batch - below ? above : below);
 }
 
-/* What the replicas can share: with whole micro-batches, in groups that interleaving likes, if the range allows. With degrees left to a search the nodes,
- * which tensor and pipeline degrees multiply up to. */
+/* Degrees left to a search: what as many data-parallel ranks as possible can share, at least the nodes, which tensor and
+ * pipeline degrees multiply up to. A multiple of fewer would leave the search only layouts that split each layer. */
+static int batch_to_search(const Spec *asked, const PlanOptions *options, int gpus)
+{
+    const int per_node = asked->cluster.gpus_per_node;
+    for (int split = 1; options->batch_high > 0 && split <= per_node; split++) {
+        const bool whole = per_node % split == 0 && gpus % split == 0;
+        const int batch = whole ? nearest_batch(asked, options, gpus / split) : 0;
+        if (batch > 0)
+            return batch;
+    }
+    return asked->training.global_batch;
+}
+
+/* What the replicas can share: with whole micro-batches, in groups that interleaving likes, if the range allows. */
 static int batch_for(const Spec *asked, const PlanOptions *options, int gpus)
 {
     const int micro = MAX(1, asked->training.micro_batch);
-    if (!plan_degrees_known(asked)) {
-        const int nodes = MAX(1, gpus / asked->cluster.gpus_per_node);
-        const int batch = options->batch_high > 0 ? nearest_batch(asked, options, nodes) : 0;
-        return batch > 0 ? batch : asked->training.global_batch;
-    }
+    if (!plan_degrees_known(asked))
+        return batch_to_search(asked, options, gpus);
     const int64_t data = gpus / split_of(asked);
     const int groups =
         asked->parallel.virtual_stages > 1 ? asked->parallel.pipeline : 1; /* of interleaved passes */

@@ -99,11 +99,11 @@ SimWork step_collective(const Spec *spec, const CostCollective *collective, SimP
 /* What the receivers of 1/t each do to have the whole tensor. DeepSpeed's PartitionedTensor [DeepSpeedPipe] fills a buffer with
  * zeros, gathers a list of parts, which PyTorch copies out of a buffer of its own, and clones the result: 5 passes. For
  * a backward it does so for the gradient and, anew, for the output that the stage had cut and dropped. */
-static SimWork gather_parts(const Step *step, double whole, bool backward)
+static SimWork gather_parts(const CostShape *shape, double whole, bool backward)
 {
-    const Spec *spec = step->spec;
+    const Spec *spec = shape->spec;
     SimWork work = step_collective(
-        spec, &(CostCollective){.op = COST_ALL_GATHER, .bytes = whole, .group = step->shape.tensor_group},
+        spec, &(CostCollective){.op = COST_ALL_GATHER, .bytes = whole, .group = shape->tensor_group},
         SIM_PART_PIPELINE_COMM);
     if (spec->execution.framework.pipeline.p2p_partitioned_tensors) {
         sim_work_spend(
@@ -145,12 +145,11 @@ static void drop_sms(SimWork *work)
  * which all but the first are small. With sequence parallelism, or with the scatter-gather of [Narayanan2021], a tensor
  * rank sends its 1/t; the latter gathers on the other side. Where messages go one at a time an exchange of both directions
  * takes both; that a pipeline which fills or drains has one direction only is ignored. */
-static SimWork hop(const Step *step, const CostGroup *pair, int messages, bool backward)
+static SimWork hop(const CostShape *shape, const CostGroup *pair, int messages, bool backward)
 {
-    const Spec *spec = step->spec;
+    const Spec *spec = shape->spec;
     const bool inside = pair->per_domain == 2;
     const SpecFramework *framework = &spec->execution.framework;
-    const CostShape *shape = &step->shape;
     const bool cuts =
         framework->pipeline.p2p_partitioned_tensors || (framework->pipeline.p2p_scatter_gather && !inside);
     const bool scatter = !shape->sequence_parallel && cuts && spec->parallel.tensor > 1;
@@ -162,7 +161,7 @@ static SimWork hop(const Step *step, const CostGroup *pair, int messages, bool b
     work.part_ps[SIM_PART_PIPELINE_COMM] =
         sim_product(work.part_ps[SIM_PART_PIPELINE_COMM], framework->pipeline.p2p_one_at_a_time ? 2 : 1);
     if (scatter) {
-        const SimWork gather = gather_parts(step, whole, backward);
+        const SimWork gather = gather_parts(shape, whole, backward);
         sim_work_add(&work, &gather); /* on the network of the message */
         widen_network(&work, &gather);
     }
@@ -174,10 +173,10 @@ static SimWork hop(const Step *step, const CostGroup *pair, int messages, bool b
 
 int64_t sim_step_hop_ps(const Spec *spec, bool inside)
 {
-    Step step = {.spec = spec};
-    cost_shape_init(&step.shape, spec);
+    CostShape shape;
+    cost_shape_init(&shape, spec);
     const CostGroup pair = {.ranks = 2, .per_domain = inside ? 2 : 1, .nic_sharers = 1};
-    const SimWork work = hop(&step, &pair, 1, false);
+    const SimWork work = hop(&shape, &pair, 1, false);
     return sim_work_duration_ps(&work);
 }
 
@@ -192,15 +191,15 @@ static void fill_hops(Step *step, int stage)
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage + 1, &other, &chunk);
         if (other != rank) {
             const CostGroup pair = cost_pipeline_pair(step->spec, rank, other);
-            plan->stages[stage].send_next =
-                hop(step, &pair, step->spec->execution.framework.pipeline.p2p_forward_messages, false);
+            plan->stages[stage].send_next = hop(
+                &step->shape, &pair, step->spec->execution.framework.pipeline.p2p_forward_messages, false);
         }
     }
     if (within > 0) {
         sim_place_of(placement, plan->shape.ranks, plan->shape.chunks, stage - 1, &other, &chunk);
         if (other != rank) {
             const CostGroup pair = cost_pipeline_pair(step->spec, rank, other);
-            plan->stages[stage].send_prev = hop(step, &pair, 1, true);
+            plan->stages[stage].send_prev = hop(&step->shape, &pair, 1, true);
         }
     }
 }
@@ -369,43 +368,46 @@ int sim_plan_model_stages(const SimPlan *plan)
 bool sim_step_plan(const Spec *spec, OrrArena *arena, SimPlan *ret_plan, GError **error)
 {
     SimPlan plan = {0};
-    Step step = {.spec = spec, .arena = arena, .plan = &plan};
+    Step *step = ORR_ARENA_NEW(arena, Step, 1); /* large: threads may have little stack */
+    step->spec = spec;
+    step->arena = arena;
+    step->plan = &plan;
     if (!sim_step_supports(spec, error) || !step_fill_schedule(spec, arena, &plan, error)) {
         return false;
     }
     const int stages = plan.shape.ranks * plan.shape.chunks;
-    step.stages = sim_plan_model_stages(&plan);
-    step.layers = ORR_ARENA_NEW(arena, int, stages);
-    step.groups = ORR_ARENA_NEW(arena, CostLayerGroups, step.stages);
-    if (!fill_layers(&step, error)) {
+    step->stages = sim_plan_model_stages(&plan);
+    step->layers = ORR_ARENA_NEW(arena, int, stages);
+    step->groups = ORR_ARENA_NEW(arena, CostLayerGroups, step->stages);
+    if (!fill_layers(step, error)) {
         return false;
     }
-    cost_shape_init(&step.shape, spec);
+    cost_shape_init(&step->shape, spec);
     plan.stages = ORR_ARENA_NEW(arena, SimStage, stages);
     plan.ranks = ORR_ARENA_NEW(arena, SimRankPlan, plan.shape.ranks);
-    step.params = ORR_ARENA_NEW(arena, StepParams *, stages);
+    step->params = ORR_ARENA_NEW(arena, StepParams *, stages);
     fill_policies(spec, &plan);
-    for (int stage = 0, layer = 0; stage < step.stages; stage++) {
+    for (int stage = 0, layer = 0; stage < step->stages; stage++) {
         if (spec->model.list.text != NULL) {
-            step_fill_list(&step);
+            step_fill_list(step);
         } else {
-            step_fill_stage(&step, stage, layer);
+            step_fill_stage(step, stage, layer);
         }
-        step_fill_data(&step, stage);
-        step_fill_offload(&step, stage);
-        layer += step.layers[stage];
+        step_fill_data(step, stage);
+        step_fill_offload(step, stage);
+        layer += step->layers[stage];
     }
-    copy_stages(&step, stages);
-    step_fill_deferred_head(&step);
+    copy_stages(step, stages);
+    step_fill_deferred_head(step);
     for (int stage = 0; stage < stages; stage++) {
-        fill_hops(&step, stage);
+        fill_hops(step, stage);
     }
     for (int rank = 0; rank < plan.shape.ranks; rank++) {
-        step_fill_rank(&step, rank);
+        step_fill_rank(step, rank);
     }
     fill_once_a_step(spec, &plan);
     step_fill_limits(spec, &plan);
-    if (!step_apply_scheme(&step, error)) {
+    if (!step_apply_scheme(step, error)) {
         return false;
     }
     *ret_plan = plan;

@@ -113,23 +113,34 @@ static void fill_head(Step *step, SimSegment *segment, StepParams *params)
 
 /* A module follows the layers of its stage: where only the first of them are recomputed, it is not.
  * Source: [MegatronCore] multi_token_prediction.py, _checkpointed_forward */
-static void fill_mtp(Step *step, int stage, SimSegment *segment, StepParams *params)
+static CostActivations add_mtp_module(Step *step, CostRecomputeExtent extent, SimSegment *segment)
 {
-    const CostParams counts = cost_part_params(&step->spec->model, COST_PART_MTP, 0);
-    CostGraph module, head;
+    CostGraph module;
     cost_graph(&step->shape, cost_ops_mtp, &module);
-    cost_graph(&step->shape, cost_ops_head, &head);
-    const CostRecomputeExtent extent = cost_recompute_extent(step->spec, step->layers[stage]);
-    CostActivations activations = cost_activations(&step->shape, &module, extent);
-    const CostActivations logits = cost_activations(&step->shape, &head, COST_RECOMPUTE_OP_NONE);
-    activations.kept_bytes += logits.kept_bytes;
-    activations.input_only_bytes += logits.input_only_bytes;
     add_passes(step, &module, segment);
-    add_passes(step, &head, segment);
     if (extent != COST_RECOMPUTE_OP_NONE) {
         const CostTime again = cost_time_recompute(&step->shape, &module.pass[COST_FORWARD], extent);
         step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
     }
+    return cost_activations(&step->shape, &module, extent);
+}
+
+static CostActivations add_mtp_head(Step *step, SimSegment *segment)
+{
+    CostGraph head;
+    cost_graph(&step->shape, cost_ops_head, &head);
+    add_passes(step, &head, segment);
+    return cost_activations(&step->shape, &head, COST_RECOMPUTE_OP_NONE);
+}
+
+static void fill_mtp(Step *step, int stage, SimSegment *segment, StepParams *params)
+{
+    const CostParams counts = cost_part_params(&step->spec->model, COST_PART_MTP, 0);
+    const CostRecomputeExtent extent = cost_recompute_extent(step->spec, step->layers[stage]);
+    CostActivations activations = add_mtp_module(step, extent, segment);
+    const CostActivations logits = add_mtp_head(step, segment);
+    activations.kept_bytes += logits.kept_bytes;
+    activations.input_only_bytes += logits.input_only_bytes;
     set_memory(segment, &activations);
     *params = rank_params(step->spec, &counts, step->spec->model.layers - 1);
 }

@@ -69,6 +69,23 @@ static void test_standard_input(void)
     cli_scratch_free(folder);
 }
 
+/* Threads of some C libraries have 128 KiB of stack, and containers may limit it. */
+static void test_little_stack(void)
+{
+#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
+    g_test_skip("frames are larger in this build");
+#else
+    static const char *const words[] = {"run $F", "explain $F", "plan $F --gpus 1024",
+                                        "search $F --set training.micro_batch=auto"};
+    for (gsize i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autofree char *line = g_strconcat("ulimit -s 192; $B ", words[i], NULL);
+        CliRun run = shell(NULL, line);
+        cli_assert_done(&run, line);
+        cli_run_clear(&run);
+    }
+#endif
+}
+
 /* --- pipes --- */
 
 static void test_pipes(void)
@@ -357,6 +374,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/habits/standard-input", test_standard_input);
     g_test_add_func("/habits/pipes", test_pipes);
+    g_test_add_func("/habits/little-stack", test_little_stack);
     g_test_add_func("/habits/width", test_width);
     g_test_add_func("/habits/defaulted-is-a-count", test_defaulted_is_a_count);
     g_test_add_func("/habits/glossary", test_glossary);

@@ -360,6 +360,11 @@ static void test_exports(void)
         {"torchtitan", {"execution.attention=flash3"}, "execution.attention", EXCHANGE_FORMAT_TORCHTITAN},
         {"nanotron", {"parallel.zero=1"}, "execution.overlap: param_gather", EXCHANGE_FORMAT_NANOTRON},
         {"nanotron", {"parallel.zero=1", "execution.overlap=[]"}, NULL, EXCHANGE_FORMAT_NANOTRON},
+        /* what surrounds a job */
+        {"megatron-core", {"parallel.zero=1", "jitter=slow-machines"}, "jitter:", EXCHANGE_FORMAT_MEGATRON},
+        {"deepspeed", {"data={\"tokens_per_s\":1e5}"}, "data:", EXCHANGE_FORMAT_DEEPSPEED},
+        {"torchtitan", {"faults=llama3-2024"}, "faults:", EXCHANGE_FORMAT_TORCHTITAN},
+        {"torchtitan", {"storage=tectonic"}, "storage:", EXCHANGE_FORMAT_TORCHTITAN},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         Exported result = exported(cases[i].framework, cases[i].sets, cases[i].format);

@@ -56,7 +56,7 @@ static void test_reserve_by_hand(void)
     close_to(ledger_reserve(residuals, "beta", ledger_residuals_source(residuals, "beta")).frac,
              1); /* 2 x 0.6 */
     close_to(ledger_reserve(NULL, "beta", -1).frac, 0);
-    close_to(ledger_memory_odds(residuals, "alpha", 0.30), 0.5);
+    close_to(ledger_memory_odds(residuals, "alpha", 0.30), 30.0 / 61);
     g_assert_true(isnan(ledger_memory_odds(NULL, "alpha", 0.30)));
     ledger_residuals_free(residuals);
 }
@@ -85,7 +85,9 @@ static void test_growth_is_no_need(void)
     close_to(blind.frac, 0.10);
     g_assert_true(!beta.own && !beta.doubled && gamma.doubled && blind.doubled);
     close_to(gamma.seen_frac, 0.8);
-    close_to(ledger_memory_odds(residuals, "alpha", 0.02), 0.4);
+    close_to(ledger_memory_odds(residuals, "alpha", 0.02), 4.0 / 11);
+    close_to(ledger_memory_odds(residuals, "gamma", 0.02), 2.0 / 11);  /* twice as much */
+    close_to(ledger_memory_odds(residuals, "gamma", 0.099), 9.0 / 11); /* short of its reserve: not certain */
     ledger_residuals_free(residuals);
 }
 
@@ -158,9 +160,9 @@ static void test_verdict(void)
         double odds;
     } cases[] = {{101, 101, false, REPORT_MEMORY_NONE, 0},
                  {100, 100, true, REPORT_MEMORY_EDGE, 0},
-                 {70, 70, true, REPORT_MEMORY_EDGE, 0.5},
-                 {39, 41, true, REPORT_MEMORY_FITS, 1},
-                 {39, 101, true, REPORT_MEMORY_EDGE, 1}}; /* the allocator must give blocks back */
+                 {70, 70, true, REPORT_MEMORY_EDGE, 30.0 / 61},
+                 {39, 41, true, REPORT_MEMORY_FITS, 60.0 / 61},
+                 {39, 101, true, REPORT_MEMORY_EDGE, 60.0 / 61}}; /* the allocator must give blocks back */
     LedgerResiduals *residuals = made_up();
     g_autofree Spec *spec = g_new0(Spec, 1);
     spec->cluster.accelerator.memory_bytes = 100;

@@ -161,6 +161,29 @@ static void test_batch_range(void)
     plan_clear(&moves);
 }
 
+/* With degrees left to a search the batch is one that every GPU could share by itself, where the range has one: a multiple of
+ * 31 nodes alone would leave layouts that split each layer over a node. */
+static void test_batch_to_search(void)
+{
+    static const char *const sets[] = {"model=llama2-7b",
+                                       "training.sequence_length=4096",
+                                       "parallel={\"tensor\":\"auto\",\"zero\":3}",
+                                       "training.global_batch=256",
+                                       "training.micro_batch=1",
+                                       NULL};
+    static const struct {
+        int gpus, batch;
+    } cases[] = {{248, 496}, {256, 256}, {1024, 512}, {4, 256}, {1, 256}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const PlanOptions options = {
+            .gpus = &cases[i].gpus, .gpus_count = 1, .batch_low = 256, .batch_high = 512};
+        Plan result = plan(sets, &options);
+        g_assert_cmpint(at(&result, 0)->gpus, ==, cases[i].gpus);
+        g_assert_cmpint(at(&result, 0)->global_batch, ==, cases[i].batch);
+        plan_clear(&result);
+    }
+}
+
 /* With degrees left to a search, counts between the doublings; none much larger than the deadline needs. */
 static void test_between_doublings(void)
 {
@@ -214,6 +237,7 @@ int main(int argc, char **argv)
     g_test_add_func("/plan/micro-batch", test_micro_batch);
     g_test_add_func("/plan/refused", test_refused);
     g_test_add_func("/plan/batch-range", test_batch_range);
+    g_test_add_func("/plan/batch-to-search", test_batch_to_search);
     g_test_add_func("/plan/between-doublings", test_between_doublings);
     g_test_add_func("/plan/scaling", test_scaling);
     g_test_add_func("/plan/nearest-counts", test_nearest_counts);
