@@ -206,6 +206,9 @@ static bool put_pipeline(const Export *export)
         put_switch(export, "no-overlap-p2p-communication", NULL, !overlaps);
         put_switch(export, NULL, "model.overlap_p2p_comm", overlaps);
     }
+    if (chunks && parallel->microbatch_group > 0)
+        put_int(export, "microbatch-group-size-per-virtual-pipeline-stage",
+                "model.microbatch_group_size_per_vp_stage", parallel->microbatch_group);
     if (!deals_alike(export->spec)) {
         if (chunks && export->bridge)
             put_int(export, NULL, "model.virtual_pipeline_model_parallel_size", parallel->virtual_stages);

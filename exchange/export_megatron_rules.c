@@ -55,6 +55,8 @@ static bool check_split(const Spec *spec, bool bridge, GError **error)
         {chunks && parallel->pipeline == 2 && (overlap & SPEC_OVERLAP_PIPELINE) == 0, "execution.overlap",
          "interleaved stages of 2 pipeline ranks without pipeline",
          "add pipeline: without overlapped messages it interleaves over more than 2 ranks only"},
+        {chunks && parallel->microbatch_group > spec_microbatches(spec), "parallel.microbatch_group",
+         "more than the micro-batches of a step", "give at most those"},
         {chunks && sim_schedule_has(sim_schedule_at((int)parallel->schedule), SIM_TRAIT_USUAL) &&
              spec_microbatches(spec) % parallel->pipeline != 0,
          "training.global_batch", "not a whole number of rounds of interleaved stages",

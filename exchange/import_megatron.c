@@ -274,6 +274,18 @@ static int virtual_stages(const MegatronNames *names, int pipeline)
     return MAX(1, chunks);
 }
 
+/* Megatron-LM takes no notice of it where stages are not interleaved. */
+static void take_group(const MegatronNames *names, bool interleaved)
+{
+    int group = 0;
+    if (exchange_import_int(names->import,
+                            names->bridge ? "model.microbatch_group_size_per_vp_stage"
+                                          : "microbatch-group-size-per-virtual-pipeline-stage",
+                            &group) &&
+        group > 0 && interleaved)
+        exchange_import_native_int(names->import, "parallel.microbatch_group", group);
+}
+
 static void take_pipeline(const MegatronNames *names)
 {
     const bool given =
@@ -284,6 +296,7 @@ static void take_pipeline(const MegatronNames *names)
     if (given && pipeline > 1) {
         exchange_import_native_int(names->import, "parallel.virtual_stages", chunks);
         exchange_import_native(names->import, "parallel.schedule", chunks > 1 ? "interleaved" : "1f1b");
+        take_group(names, chunks > 1);
     }
     for (int i = 0; pipeline > 1 && i < megatron_switch_count; i++) {
         const MegatronSwitch *row = &megatron_switches[i];

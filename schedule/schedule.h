@@ -83,6 +83,8 @@ typedef enum {
     /* All micro-batches pass a chunk, forward or back, before the rank turns to another: sharded weights are gathered and
        gradients reduced once a chunk and pass, not once a micro-batch. */
     SIM_TRAIT_WHOLE_CHUNKS = 128,
+    SIM_TRAIT_GROUPS =
+        256, /* turns to the next chunk after a group of micro-batches (SimScheduleShape.group) */
 } SimTrait;
 
 typedef struct SimSchedule {

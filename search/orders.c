@@ -26,7 +26,8 @@ static guint entry_hash(gconstpointer key)
 
 static bool same_shape(const SimScheduleShape *a, const SimScheduleShape *b)
 {
-    return a->ranks == b->ranks && a->chunks == b->chunks && a->microbatches == b->microbatches;
+    return a->ranks == b->ranks && a->chunks == b->chunks && a->microbatches == b->microbatches &&
+           a->group == b->group;
 }
 
 static gboolean entry_equal(gconstpointer a, gconstpointer b)

@@ -113,6 +113,7 @@ static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
         if (share % group.micro_batch != 0)
             continue;
         group.microbatches = share / group.micro_batch;
+        group.microbatch_group = spec->parallel.microbatch_group;
         add_offloads(space, groups, group);
     }
 }

@@ -47,7 +47,8 @@ typedef struct SearchPolicy { /* data parallelism and messages */
 } SearchPolicy;
 
 typedef struct SearchGroup {
-    int tensor, sequence_parallel, context, pipeline, data, expert, expert_tensor, micro_batch, microbatches;
+    int tensor, sequence_parallel, context, pipeline, data, expert, expert_tensor, micro_batch, microbatches,
+        microbatch_group;
     int attention, precision, dispatcher;
     int order;        /* of the ranks: index of the space's orders */
     int scheme;       /* what leaves the GPU besides: index of the space's offloads */

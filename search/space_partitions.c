@@ -127,7 +127,8 @@ SimScheduleShape search_partition_shape(const SearchGroup *group, const SearchPa
     return (SimScheduleShape){
         .ranks = group->pipeline,
         .chunks = partition->order->placement == SIM_PLACE_BIDIRECTIONAL ? 2 : partition->virtual_stages,
-        .microbatches = group->microbatches};
+        .microbatches = group->microbatches,
+        .group = group->microbatch_group};
 }
 
 /* A check may replay the order: done once for each shape. */
@@ -155,10 +156,12 @@ bool search_partition_valid(SearchSpace *space, const SearchGroup *group, const 
     const SimScheduleShape shape = search_partition_shape(group, partition);
     if (space->spec->offload.activation_layers == SPEC_AUTO && group->offloaded > partition->most_layers)
         return false;
+    if (group->microbatch_group > 0 && !sim_schedule_has(partition->order, SIM_TRAIT_GROUPS))
+        return false;
     if (partition->order->fixed_chunks != 0 && shape.chunks != partition->order->fixed_chunks)
         return false;
     if (partition->order->check == NULL)
         return true;
-    return shape.microbatches % shape.ranks == 0 ? partition->order->check(&shape, NULL)
-                                                 : check_once(space, partition, &shape);
+    return shape.microbatches % shape.ranks == 0 && shape.group == 0 ? partition->order->check(&shape, NULL)
+                                                                     : check_once(space, partition, &shape);
 }

@@ -3,9 +3,9 @@
  * An event is a number from 0 to capacity - 1 that is in the queue at most once. Events at the same instant
  * leave in the order they were pushed, so a run depends on its scenario and on nothing else. Events of one instant that
  * are pushed together stay together: thousands of ranks that finish at once move as one. Instants wait on a wheel in
- * eleven levels of 64 slots, one level for six bits of the time: in the slot of the highest bits in which they differ
- * from the present. The earliest slot is divided until it holds few of them, which are sorted: so what comes next is
- * known some instants ahead, and what it will need can be fetched.
+ * eleven levels of 64 slots, one level for six bits of the time (sim/eventq_wheel.h). The earliest slot is divided until
+ * it holds few of them, which are sorted: so what comes next is known some instants ahead, and what it will need can be
+ * fetched.
  * Nothing is allocated after sim_eventq_new(); the arena owns the queue.
  */
 #ifndef ORR_SIM_EVENTQ_H

@@ -1,4 +1,4 @@
-/* sim/step_data.c - data parallelism of a stage and the optimizer step of a rank. */
+/* sim/step_data.c - data parallelism of a stage: gradient reductions and parameter gathers of its segments. */
 #include <math.h>
 
 #include "costmodel/states.h"
@@ -106,7 +106,7 @@ static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
     return step_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
 }
 
-static bool compresses(const Spec *spec)
+bool step_compresses(const Spec *spec)
 {
     return spec->parallel.compression.kind != SPEC_COMPRESSION_NONE;
 }
@@ -117,9 +117,9 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
     const SpecFramework *framework = &spec->execution.framework;
     const bool scatter = framework->data_parallel.reduce_scatter &&
                          zero >= (framework->data_parallel.zero1_all_reduces ? 2 : 1);
-    segment->grad_reduce = compresses(spec) ? step_compressed_reduce(spec, scatter, params->dense)
-                                            : both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
-                                                   params, cost_gradient_wire_bytes(spec));
+    segment->grad_reduce = step_compresses(spec) ? step_compressed_reduce(spec, scatter, params->dense)
+                                                 : both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
+                                                        params, cost_gradient_wire_bytes(spec));
     sim_work_spend(&segment->grad_reduce, SIM_PART_DATA_COMM, zero == 0 ? bucket_checks_ps(spec, params) : 0);
     if (zero >= 1) {
         segment->param_gather = both(spec, COST_ALL_GATHER, params, cost_weight_wire_bytes(spec));
@@ -166,7 +166,7 @@ void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices
     *ret_gather = bucket_work(shorter ? &segment.backward_gather : &segment.param_gather);
 }
 
-static void add_params(StepParams *sum, const StepParams *term)
+void step_add_params(StepParams *sum, const StepParams *term)
 {
     sum->dense += term->dense;
     sum->expert += term->expert;
@@ -260,7 +260,7 @@ static void fill_buckets(const Step *step, int stage)
     const double wire = cost_gradient_wire_bytes(step->spec);
     StepParams bucket = {0};
     for (int i = out->segment_count - 1; i >= 0; i--) {
-        add_params(&bucket, &step->params[stage][i]);
+        step_add_params(&bucket, &step->params[stage][i]);
         const bool full = limit > 0 && (bucket.dense + bucket.expert) * wire >= limit;
         if (full || i == 0) {
             set_communication(step->spec, &out->segments[i], &bucket);
@@ -303,216 +303,4 @@ void step_fill_data(Step *step, int stage)
     } else {
         fill_buckets(step, stage);
     }
-}
-
-static StepParams params_of_rank(const Step *step, int rank)
-{
-    const SimPlan *plan = step->plan;
-    StepParams sum = {0};
-    for (int chunk = 0; chunk < plan->shape.chunks; chunk++) {
-        const int stage =
-            sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
-        for (int i = 0; i < plan->stages[stage].segment_count; i++) {
-            add_params(&sum, &step->params[stage][i]);
-        }
-    }
-    return sum;
-}
-
-/* First and last pipeline rank sum the gradients of their copies of a tied table. */
-static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
-{
-    const Spec *spec = step->spec;
-    const int last = step->plan->shape.ranks - 1;
-    if (!spec->model.tied_embeddings || last == 0 || (rank != 0 && rank != last)) {
-        return;
-    }
-    const double bytes = (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor *
-                         cost_gradient_wire_bytes(spec);
-    const CostGroup ends = cost_pipeline_pair(spec, 0, last);
-    out->embedding_reduce = step_collective(
-        spec, &(CostCollective){.op = COST_ALL_REDUCE, .bytes = bytes, .group = ends}, SIM_PART_DATA_COMM);
-}
-
-static int stage_of(const Step *step, int rank, int chunk)
-{
-    const SimPlan *plan = step->plan;
-    return sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
-}
-
-static const StepLayerKind *group_kind(const Step *step, const CostLayerGroup *group)
-{
-    return &step->kinds[cost_layer_kind(&step->spec->model, group->layer) * COST_RECOMPUTE_OP_COUNT +
-                        (int)group->extent];
-}
-
-static bool has_placeholders(const Spec *spec)
-{
-    const SpecFramework *framework = &spec->execution.framework;
-    return framework->allocator.weight_placeholders && framework->kernels.fused_grad_accumulation;
-}
-
-/* Transformer Engine hands autograd a cached placeholder for each distinct shape of weight whose gradient the GEMM
- * has already added: those of all kinds of layers of the rank and, on the last one, the LM head's. */
-static double layer_placeholder_bytes(const Step *step, int rank)
-{
-    CostWeightShapes shapes = {.count = 0};
-    for (int chunk = 0; chunk < step->plan->shape.chunks; chunk++) {
-        const CostLayerGroups *groups = &step->groups[stage_of(step, rank, chunk) % step->stages];
-        for (int i = 0; i < groups->count; i++) {
-            cost_join_weight_shapes(&group_kind(step, &groups->group[i])->weights, &shapes);
-        }
-    }
-    return cost_weight_shapes_elements(&shapes) * step->shape.element_bytes;
-}
-
-static double least_placeholder_bytes(const Step *step)
-{
-    double least = INFINITY;
-    for (int i = 0; i < COST_LAYER_GROUPS; i++) {
-        if (step->kinds[i].filled) {
-            least = fmin(least, cost_weight_shapes_elements(&step->kinds[i].weights));
-        }
-    }
-    return isinf(least) ? 0 : least * step->shape.element_bytes;
-}
-
-static void fill_workspace(const Step *step, int rank, SimRankPlan *out)
-{
-    const SpecModel *model = &step->spec->model;
-    const bool placeholders = has_placeholders(step->spec) && step->spec->model.list.text == NULL,
-               last = rank == step->plan->shape.ranks - 1;
-    const double head = (double)model->vocab * model->hidden / step->spec->parallel.tensor;
-    const double ends = step->spec->execution.framework.allocator.workspace_bytes +
-                        (placeholders && last ? head * step->shape.element_bytes : 0);
-    out->static_bytes[SIM_MEM_WORKSPACE] =
-        step_bytes(ends + (placeholders ? layer_placeholder_bytes(step, rank) : 0));
-    out->end_workspace_bytes = step_bytes(ends);
-    out->least_layer_workspace_bytes = placeholders ? step_bytes(least_placeholder_bytes(step)) : 0;
-}
-
-/* Gradients that the backward of one chunk makes and drops fill up as its activations leave, from the last segment to the
- * first: what they take beyond those at most. */
-static double passing_gradients_bytes(const Step *step, int rank)
-{
-    const SimPlan *plan = step->plan;
-    const double each = cost_passing_gradient_bytes(step->spec);
-    double most = 0;
-    for (int chunk = 0; each > 0 && chunk < plan->shape.chunks; chunk++) {
-        const int index =
-            sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
-        double beyond = 0;
-        for (int i = plan->stages[index].segment_count - 1; i >= 0; i--) {
-            const StepParams *params = &step->params[index][i];
-            beyond += each * (params->dense + params->expert) -
-                      (double)plan->stages[index].segments[i].activation_bytes;
-            most = fmax(most, beyond);
-        }
-    }
-    return most;
-}
-
-/* Outputs of a layer's two row-parallel linears that a collective's stream has used: the allocator frees them when the GPU
- * has passed them, behind the host by the layers it launches ahead, at most as many as the launch queue takes.
- * Source: [PyTorchRecordStream] */
-static double held_outputs_bytes(const Step *step, int rank)
-{
-    const CostShape *shape = &step->shape;
-    const double most = step->spec->execution.framework.allocator.launch_lead_layers;
-    double ahead = 0;
-    if (most <= 0 || shape->tensor < 2 || !shape->sequence_parallel) {
-        return 0;
-    }
-    for (int chunk = 0; chunk < step->plan->shape.chunks; chunk++) {
-        const CostLayerGroups *groups = &step->groups[stage_of(step, rank, chunk) % step->stages];
-        double layers = 0;
-        for (int i = 0; i < groups->count; i++) {
-            layers += groups->group[i].count * group_kind(step, &groups->group[i])->ahead_layers;
-        }
-        ahead = fmax(ahead, layers);
-    }
-    return 2 * fmin(ahead, most) * shape->tokens * shape->hidden * shape->element_bytes;
-}
-
-/* What the caching allocator holds beyond the tensors of the peak: the hole in the loss, flat gradients of the
- * optimizer step, and buffers of the stream which gathers sharded weights, which compute cannot use. */
-static double stranded_bytes(const Step *step, int rank, const StepParams *params)
-{
-    const SimPlan *plan = step->plan;
-    int64_t unit_bytes = 0;
-    for (int chunk = 0; chunk < plan->shape.chunks; chunk++) {
-        const int index =
-            sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
-        const SimStage *stage = &plan->stages[index];
-        for (int i = 0; i < stage->segment_count; i++) {
-            unit_bytes = MAX(unit_bytes, stage->segments[i].gathered_param_bytes);
-        }
-    }
-    const bool head = rank == plan->shape.ranks - 1 && step->spec->model.list.text == NULL;
-    const double loss = head ? cost_head_stranded_bytes(&step->shape) : 0;
-    return loss + held_outputs_bytes(step, rank) +
-           cost_flat_gradient_bytes(step->spec, params->dense, params->expert) +
-           step->spec->execution.framework.allocator.gather_buffers * (double)unit_bytes;
-}
-
-bool step_keeps_boundaries(const Spec *spec)
-{
-    return spec->execution.framework.allocator.pipeline_keeps_boundaries && spec->parallel.pipeline > 1;
-}
-
-/* Receive buffers for the input and the output's gradient of each micro-batch, and outputs of a rank's stages: of all
- * micro-batches, or of those that a 1F1B pipeline has in flight; the last stage's of all. */
-static double boundary_buffer_bytes(const Step *step, int rank)
-{
-    const SimPlan *plan = step->plan;
-    const int last = plan->shape.ranks * plan->shape.chunks - 1, count = plan->shape.microbatches;
-    const bool all = step->spec->execution.framework.allocator.pipeline_keeps_outputs;
-    const double boundary = cost_boundary_bytes(&step->shape);
-    double bytes = 0;
-    for (int chunk = 0; step_keeps_boundaries(step->spec) && chunk < plan->shape.chunks; chunk++) {
-        const int stage =
-            sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
-        bytes += stage > 0 ? count * boundary : 0;
-        bytes += stage < last ? (count + (all ? count : MIN(count, plan->shape.ranks))) * boundary
-                              : count * cost_result_bytes(&step->shape);
-    }
-    return bytes;
-}
-
-/* Behind the last reduction; the report has the rank with most to send. */
-static void fill_compression(Step *step, double count, SimRankPlan *out)
-{
-    const Spec *spec = step->spec;
-    if (!compresses(spec)) {
-        return;
-    }
-    SimCompression *compression = ORR_ARENA_NEW(step->arena, SimCompression, 1);
-    step_fill_compression(spec, count, compression);
-    sim_work_spend(&out->optimizer, SIM_PART_DATA_COMM, step_ps(compression->restore_s));
-    out->static_bytes[SIM_MEM_OPTIMIZER] += llround(compression->residual_bytes);
-    if (step->plan->compression == NULL || step->plan->compression->dense_bytes < compression->dense_bytes) {
-        step->plan->compression = compression;
-    }
-}
-
-void step_fill_rank(Step *step, int rank)
-{
-    const Spec *spec = step->spec;
-    SimRankPlan *out = &step->plan->ranks[rank];
-    const StepParams params = params_of_rank(step, rank);
-    const CostStates states = cost_states(spec, params.dense, params.expert);
-    out->optimizer.part_ps[SIM_PART_OPTIMIZER] =
-        step_ps(cost_optimizer_s(spec, params.dense, params.expert, params.matrices));
-    fill_embedding_reduce(step, rank, out);
-    out->static_bytes[SIM_MEM_WEIGHTS] =
-        step_bytes(states.weights_bytes + step_secondary_shard_bytes(spec, &params));
-    out->static_bytes[SIM_MEM_GRADIENTS] =
-        step_bytes(states.gradients_bytes + passing_gradients_bytes(step, rank));
-    out->static_bytes[SIM_MEM_OPTIMIZER] = step_bytes(states.optimizer_bytes);
-    out->moments_bytes = step_bytes(states.moments_bytes);
-    fill_workspace(step, rank, out);
-    out->static_bytes[SIM_MEM_ACTIVATIONS] = step_bytes(boundary_buffer_bytes(step, rank));
-    out->stranded_bytes = step_bytes(stranded_bytes(step, rank, &params));
-    fill_compression(step, params.dense, out);
-    step_offload_rank(step, rank, &params, out);
 }

@@ -58,8 +58,12 @@ void step_fill_limits(const Spec *spec, SimPlan *plan);
 void step_fill_stage(Step *step, int stage, int first_layer);
 /* The LM head's weight gradients that wait for the end of the pipeline. */
 void step_fill_deferred_head(const Step *step);
-/* sim/step_data.c: gradient reduction and parameter gathers of a stage, optimizer and states of a rank. */
+/* sim/step_data.c: gradient reduction and parameter gathers of a stage. */
 void step_fill_data(Step *step, int stage);
+void step_add_params(StepParams *sum, const StepParams *term);
+/* Gradients are compressed on the wire. */
+bool step_compresses(const Spec *spec);
+/* sim/step_rank.c: optimizer and states of a rank. */
 void step_fill_rank(Step *step, int rank);
 /* Buffers of a stage hold what crosses its boundaries for all micro-batches of the step. */
 bool step_keeps_boundaries(const Spec *spec);

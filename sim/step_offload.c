@@ -190,13 +190,6 @@ static int window_layers(const Spec *spec, const SimStage *stage, const SimOfflo
     return (int)MIN(sim_sum(1, hides), stage->layers);
 }
 
-static void add_params(StepParams *sum, const StepParams *term)
-{
-    sum->dense += term->dense;
-    sum->expert += term->expert;
-    sum->matrices += term->matrices;
-}
-
 /* Pieces whose gradients leave together: units of ZeRO-3 and layers of a window by themselves, else buckets as they are
  * reduced. [segments] */
 static StepParams *pieces_of(const Step *step, int stage)
@@ -208,7 +201,7 @@ static StepParams *pieces_of(const Step *step, int stage)
     const bool apart = spec->parallel.zero >= 3 || windowed(spec) || spec->offload.direct;
     StepParams *pieces = ORR_ARENA_NEW(step->arena, StepParams, count), bucket = {0};
     for (int i = count - 1; i >= 0; i--) {
-        add_params(&bucket, &step->params[stage][i]);
+        step_add_params(&bucket, &step->params[stage][i]);
         const bool full = limit > 0 && (bucket.dense + bucket.expert) * wire >= limit;
         if (apart || full || i == 0) {
             pieces[i] = bucket;

@@ -50,7 +50,8 @@ bool step_fill_schedule(const Spec *spec, OrrArena *arena, SimPlan *plan, GError
     plan->schedule = sim_schedule_at((int)spec->parallel.schedule);
     plan->shape = (SimScheduleShape){.ranks = spec->parallel.pipeline,
                                      .chunks = spec->parallel.virtual_stages,
-                                     .microbatches = spec_microbatches(spec)};
+                                     .microbatches = spec_microbatches(spec),
+                                     .group = spec->parallel.microbatch_group};
     if (spec->parallel.schedule == SPEC_SCHEDULE_FILE && !follow_orders(spec, arena, plan, error))
         return false;
     if (plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL) {

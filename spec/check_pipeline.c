@@ -59,6 +59,26 @@ static const char *name_of_timed(void)
     return sim_schedule_at(row)->name;
 }
 
+static bool check_group(const Check *check, const SimSchedule *row)
+{
+    const SpecParallel *parallel = &check->spec->parallel;
+    if (parallel->microbatch_group == 0)
+        return true;
+    if (spec_check_known((int)parallel->schedule) &&
+        (row == NULL || !sim_schedule_has(row, SIM_TRAIT_GROUPS)))
+        return spec_check_fail(check,
+                               "parallel.microbatch_group: %d, but schedule \"%s\" runs no groups of "
+                               "micro-batches; give \"%s\", or "
+                               "leave it out",
+                               parallel->microbatch_group, row != NULL ? row->name : parallel->schedule_file,
+                               sim_schedule_at(sim_schedule_usual(2))->name);
+    if (spec_check_known(parallel->pipeline) && parallel->microbatch_group < parallel->pipeline)
+        return spec_check_fail(
+            check, "parallel.microbatch_group: %d, less than the %d pipeline ranks; give at least as many",
+            parallel->microbatch_group, parallel->pipeline);
+    return true;
+}
+
 static bool check_schedule(const Check *check)
 {
     const SpecParallel *parallel = &check->spec->parallel;
@@ -70,6 +90,8 @@ static bool check_schedule(const Check *check)
                                "parallel.live_microbatches: %d, which only schedule \"%s\" keeps; give that "
                                "schedule, or leave it out",
                                parallel->live_microbatches, name_of_timed());
+    if (!check_group(check, row))
+        return false;
     if (schedule == SPEC_SCHEDULE_FILE)
         return check_orders(check);
     if (row == NULL || !spec_check_known(chunks))

@@ -182,6 +182,11 @@ static const SpecField parallel_fields[] = {
      .form = "or the path of a file of op orders (.json or .csv)",
      .schema = "{\"type\":[\"string\",\"object\"]}",
      .help = "Pipeline schedule; default 1f1b, or interleaved with virtual stages."},
+    SPEC_F_INT(
+        SpecParallel, microbatch_group, 0, 1e6, "0", 0,
+        "Micro-batches that a model chunk runs before the rank turns to the next one, with an interleaved "
+        "schedule; at least as many as pipeline ranks. More hide messages and hold more activations. 0: "
+        "pipeline."),
     SPEC_F_INT(SpecParallel, live_microbatches, 0, 1e6, "0", 0,
                "zb-auto: activations that a pipeline rank may hold, in micro-batches (as many as ranks: the "
                "memory of 1F1B; "

@@ -1,5 +1,6 @@
-/* spec/resolve.c - presets, profiles, overrides and calibrations become one document. */
-#include "spec/resolve.h"
+/* spec/resolve.c - presets, profiles, overrides and calibrations become one document. What of a scenario does is said in
+ * resolve_scenario.c. */
+#include "spec/resolve_internal.h"
 
 #include <string.h>
 
@@ -16,17 +17,7 @@
 
 #define MAX_PRESET_DEPTH 8
 
-typedef struct Resolver {
-    const char *where;
-    const char *base_dir;
-    GPtrArray *profiles, *notes;
-    int depth; /* presets that start from presets */
-    GError **error;
-} Resolver;
-
-static bool fail(const Resolver *resolver, const char *key, const char *format, ...) G_GNUC_PRINTF(3, 4);
-
-static bool fail(const Resolver *resolver, const char *key, const char *format, ...)
+bool spec_resolver_fail(const Resolver *resolver, const char *key, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -51,12 +42,13 @@ static bool fail_no_preset(const Resolver *resolver, const char *kind, const cha
             g_string_append_printf(begin, "%s\"%s\"", begin->len > 0 ? ", " : "",
                                    (const char *)g_ptr_array_index(names, i));
     if (found > 1 && found <= MOST)
-        return fail(resolver, key, "\"%.80s\" is none of the %s; did you mean one of %s?", name, kind,
-                    begin->str);
+        return spec_resolver_fail(resolver, key, "\"%.80s\" is none of the %s; did you mean one of %s?", name,
+                                  kind, begin->str);
     const char *near = orr_nearest(name, (const char *const *)names->pdata, (int)names->len);
     if (near != NULL)
-        return fail(resolver, key, "\"%.80s\" is none of the %s; did you mean \"%s\"?", name, kind, near);
-    return fail(
+        return spec_resolver_fail(resolver, key, "\"%.80s\" is none of the %s; did you mean \"%s\"?", name,
+                                  kind, near);
+    return spec_resolver_fail(
         resolver, key,
         "\"%.80s\" is none of the %s; give the name of a file of scenarios/%s, or a path ending in .json",
         name, kind, kind);
@@ -75,9 +67,10 @@ static char *preset_path(const Resolver *resolver, const char *kind, const char 
             g_free(path);
             return g_strdup(name);
         }
-        fail(resolver, key,
-             "\"%.200s\" is no file; give the path of a file, or the name of a preset (scenarios/%s)", name,
-             kind);
+        spec_resolver_fail(
+            resolver, key,
+            "\"%.200s\" is no file; give the path of a file, or the name of a preset (scenarios/%s)", name,
+            kind);
         g_free(path);
         return NULL;
     }
@@ -94,7 +87,8 @@ static char *preset_path(const Resolver *resolver, const char *kind, const char 
 }
 
 /* The name in error and stamp: what was written, without the folder of presets. */
-static void add_profile(const Resolver *resolver, const char *kind, const char *name, const OrrJson *object)
+void spec_resolver_add_profile(const Resolver *resolver, const char *kind, const char *name,
+                               const OrrJson *object)
 {
     if (resolver->profiles == NULL)
         return;
@@ -110,9 +104,6 @@ static void add_profile(const Resolver *resolver, const char *kind, const char *
     }
     g_ptr_array_add(resolver->profiles, line);
 }
-
-static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, const char *key,
-                                  const OrrJson *node, const OrrJson *calibration);
 
 /* Keys and values of one preset's file, so that messages name that file; what is absent may come from elsewhere. */
 static bool check_preset(const char *path, const char *kind, const OrrJson *root, GError **error)
@@ -158,7 +149,8 @@ static char *renamed_to(const OrrJson *root)
 static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const char *key, const char *name)
 {
     if (resolver->depth >= MAX_PRESET_DEPTH) {
-        fail(resolver, key, "\"%.80s\" starts from a preset that starts from itself; end the circle", name);
+        spec_resolver_fail(resolver, key,
+                           "\"%.80s\" starts from a preset that starts from itself; end the circle", name);
         return NULL;
     }
     g_autofree char *path = preset_path(resolver, kind, key, name);
@@ -174,7 +166,7 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
         orr_json_free(doc);
         return read_preset(&again, kind, key, renamed);
     }
-    add_profile(resolver, kind, name, orr_json_root(doc));
+    spec_resolver_add_profile(resolver, kind, name, orr_json_root(doc));
     if (strcmp(kind, "models") == 0 && spec_is_hf_config(orr_json_root(doc))) {
         g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(g_free),
                              harmless = g_ptr_array_new_with_free_func(g_free);
@@ -204,7 +196,7 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
     inside.where = path;
     inside.base_dir = folder;
     inside.depth++;
-    OrrJsonDoc *resolved = resolve_object(&inside, kind, kind, orr_json_root(doc), NULL);
+    OrrJsonDoc *resolved = spec_resolver_object(&inside, kind, kind, orr_json_root(doc), NULL);
     orr_json_free(doc);
     return resolved;
 }
@@ -218,8 +210,8 @@ static OrrJsonDoc *as_object(const Resolver *resolver, const char *key, const Or
         return orr_json_copy(node, resolver->where);
     if (orr_json_type(node) != ORR_JSON_TEXT) {
         g_autofree char *shown = orr_json_show(node);
-        fail(resolver, key, "%s is %s; give a preset's name, a path, or an object", shown,
-             orr_json_type_name(node));
+        spec_resolver_fail(resolver, key, "%s is %s; give a preset's name, a path, or an object", shown,
+                           orr_json_type_name(node));
         return NULL;
     }
     OrrJsonDoc *doc = orr_json_parse("{}", 2, resolver->where, NULL);
@@ -237,7 +229,7 @@ static OrrJsonDoc *merge_and_free(OrrJsonDoc *base, const OrrJson *over)
 }
 
 /* Puts `node` at the top-level key of a document. */
-static void put_node(OrrJsonDoc *doc, const char *key, const OrrJson *node)
+void spec_resolver_put(OrrJsonDoc *doc, const char *key, const OrrJson *node)
 {
     g_autofree char *value = orr_json_dump(node);
     const bool set = orr_json_set(doc, key, value, NULL);
@@ -251,7 +243,7 @@ static OrrJsonDoc *one_member(const char *key, const OrrJson *calibration)
     if (block == NULL || orr_json_type(block) != ORR_JSON_OBJECT)
         return NULL;
     OrrJsonDoc *doc = orr_json_parse("{}", 2, "calibration", NULL);
-    put_node(doc, key, block);
+    spec_resolver_put(doc, key, block);
     return doc;
 }
 
@@ -293,14 +285,14 @@ static bool normalise_inner(const Resolver *resolver, const char *kind, OrrJsonD
     OrrJsonDoc *object = as_object(resolver, inner, node);
     if (object == NULL)
         return false;
-    put_node(doc, inner, orr_json_root(object));
+    spec_resolver_put(doc, inner, orr_json_root(object));
     orr_json_free(object);
     return true;
 }
 
 /* A preset and its overrides as one object; inner presets are left as {"preset": name}. */
-static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, const char *key,
-                                  const OrrJson *node, const OrrJson *calibration)
+OrrJsonDoc *spec_resolver_object(const Resolver *resolver, const char *kind, const char *key,
+                                 const OrrJson *node, const OrrJson *calibration)
 {
     OrrJsonDoc *over = as_object(resolver, key, node);
     bool replaced = false;
@@ -315,7 +307,8 @@ static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, co
         base = orr_json_parse("{}", 2, resolver->where, NULL);
     } else if (orr_json_type(preset) != ORR_JSON_TEXT) {
         g_autofree char *shown = orr_json_show(preset), *path = g_strconcat(key, ".preset", NULL);
-        fail(resolver, path, "%s is %s; give the name of a preset", shown, orr_json_type_name(preset));
+        spec_resolver_fail(resolver, path, "%s is %s; give the name of a preset", shown,
+                           orr_json_type_name(preset));
     } else {
         base = read_preset(resolver, kind, key, orr_json_text(preset));
     }
@@ -342,7 +335,7 @@ static OrrJsonDoc *resolve_object(const Resolver *resolver, const char *kind, co
 }
 
 /* The calibration that a cluster names, read and checked; NULL without error when it names none. */
-static bool resolve_calibration(const Resolver *resolver, const OrrJson *cluster, OrrJsonDoc **ret_doc)
+bool spec_resolver_calibration(const Resolver *resolver, const OrrJson *cluster, OrrJsonDoc **ret_doc)
 {
     const OrrJson *name = orr_json_member(cluster, "calibration");
     *ret_doc = NULL;
@@ -367,7 +360,7 @@ static OrrJsonDoc *resolve_group(const void *resolver, const OrrJson *node)
 }
 
 /* A cluster, mixed or not. */
-static OrrJsonDoc *resolve_cluster(const Resolver *resolver, const OrrJson *node)
+OrrJsonDoc *spec_resolver_cluster(const Resolver *resolver, const OrrJson *node)
 {
     OrrJsonDoc *cluster = resolve_alike(resolver, node);
     if (cluster == NULL ||
@@ -380,8 +373,9 @@ static OrrJsonDoc *resolve_cluster(const Resolver *resolver, const OrrJson *node
 /* Cluster, its calibration, its accelerator. */
 static OrrJsonDoc *resolve_alike(const Resolver *resolver, const OrrJson *node)
 {
-    OrrJsonDoc *plain = resolve_object(resolver, "clusters", "cluster", node, NULL), *calibration = NULL;
-    if (plain == NULL || !resolve_calibration(resolver, orr_json_root(plain), &calibration)) {
+    OrrJsonDoc *plain = spec_resolver_object(resolver, "clusters", "cluster", node, NULL),
+               *calibration = NULL;
+    if (plain == NULL || !spec_resolver_calibration(resolver, orr_json_root(plain), &calibration)) {
         orr_json_free(plain);
         return NULL;
     }
@@ -391,18 +385,18 @@ static OrrJsonDoc *resolve_alike(const Resolver *resolver, const OrrJson *node)
     if (calibration != NULL) {
         calibrated = orr_json_root(calibration);
         orr_json_free(plain);
-        cluster = resolve_object(resolver, "clusters", "cluster", node, calibrated);
+        cluster = spec_resolver_object(resolver, "clusters", "cluster", node, calibrated);
     }
     const OrrJson *accelerator =
         cluster != NULL ? orr_json_member(orr_json_root(cluster), "accelerator") : NULL;
     if (accelerator != NULL && orr_json_type(accelerator) != ORR_JSON_NULL) {
         OrrJsonDoc *object =
-            resolve_object(resolver, "accelerators", "cluster.accelerator", accelerator, calibrated);
+            spec_resolver_object(resolver, "accelerators", "cluster.accelerator", accelerator, calibrated);
         if (object == NULL) {
             orr_json_free(cluster);
             cluster = NULL;
         } else {
-            put_node(cluster, "accelerator", orr_json_root(object));
+            spec_resolver_put(cluster, "accelerator", orr_json_root(object));
             orr_json_free(object);
         }
     }
@@ -426,104 +420,5 @@ OrrJsonDoc *spec_resolve_cluster(const OrrJson *cluster, const char *where, cons
                                  GPtrArray *profiles, GError **error)
 {
     const Resolver resolver = {.where = where, .base_dir = base_dir, .profiles = profiles, .error = error};
-    return resolve_cluster(&resolver, cluster);
-}
-
-/* --- the scenario --- */
-
-#define DEFAULT_FRAMEWORK "\"megatron-core\""
-
-static bool resolve_framework(const Resolver *resolver, OrrJsonDoc *doc)
-{
-    const OrrJson *execution = orr_json_member(orr_json_root(doc), "execution");
-    if (execution != NULL && orr_json_type(execution) == ORR_JSON_NULL)
-        orr_json_remove(doc, "execution");
-    else if (execution != NULL && orr_json_type(execution) != ORR_JSON_OBJECT)
-        return true; /* the reader says what is wrong */
-    execution = orr_json_member(orr_json_root(doc), "execution");
-    const OrrJson *framework = execution != NULL ? orr_json_member(execution, "framework") : NULL;
-    if (framework == NULL || orr_json_type(framework) == ORR_JSON_NULL) {
-        const bool set = orr_json_set(doc, "execution.framework", DEFAULT_FRAMEWORK, NULL);
-        g_assert(set);
-        framework = orr_json_member(orr_json_member(orr_json_root(doc), "execution"), "framework");
-    }
-    const OrrJson *cluster = orr_json_member(orr_json_root(doc), "cluster");
-    OrrJsonDoc *calibration = NULL;
-    if (cluster != NULL && orr_json_type(cluster) == ORR_JSON_OBJECT &&
-        !resolve_calibration(resolver, cluster, &calibration))
-        return false;
-    OrrJsonDoc *object = resolve_object(resolver, "frameworks", "execution.framework", framework,
-                                        calibration != NULL ? orr_json_root(calibration) : NULL);
-    orr_json_free(calibration);
-    if (object == NULL)
-        return false;
-    put_node(doc, "execution.framework", orr_json_root(object));
-    orr_json_free(object);
-    return true;
-}
-
-/* A schedule that is a path becomes what the file says. */
-static bool resolve_orders(const Resolver *resolver, OrrJsonDoc *doc)
-{
-    const OrrJson *parallel = orr_json_member(orr_json_root(doc), "parallel");
-    const bool object = parallel != NULL && orr_json_type(parallel) == ORR_JSON_OBJECT;
-    const OrrJson *schedule = object ? orr_json_member(parallel, "schedule") : NULL;
-    if (schedule == NULL || orr_json_type(schedule) != ORR_JSON_TEXT ||
-        !spec_is_orders_path(orr_json_text(schedule)))
-        return true;
-    const char *name = orr_json_text(schedule);
-    g_autofree char *path = g_path_is_absolute(name) || resolver->base_dir == NULL
-                                ? g_strdup(name)
-                                : g_build_filename(resolver->base_dir, name, NULL);
-    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
-        return fail(
-            resolver, "parallel.schedule",
-            "\"%.200s\" is no file; give a schedule such as 1f1b, or the path of a file of op orders (.json "
-            "or .csv), from the scenario's folder",
-            name);
-    OrrJsonDoc *orders = spec_orders_read_file(path, name, resolver->error);
-    if (orders == NULL)
-        return false;
-    add_profile(resolver, "schedules", name, orr_json_root(orders));
-    put_node(doc, "parallel.schedule", orr_json_root(orders));
-    orr_json_free(orders);
-    return true;
-}
-
-OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, const char *base_dir,
-                                  GPtrArray *profiles, GPtrArray *notes, GError **error)
-{
-    const Resolver resolver = {
-        .where = where, .base_dir = base_dir, .profiles = profiles, .notes = notes, .error = error};
-    if (orr_json_type(scenario) != ORR_JSON_OBJECT) {
-        g_autofree char *shown = orr_json_show(scenario);
-        fail(&resolver, "scenario",
-             "%s is %s; give an object with model, cluster, training, parallel, execution", shown,
-             orr_json_type_name(scenario));
-        return NULL;
-    }
-    OrrJsonDoc *doc = orr_json_copy(scenario, where);
-    const OrrJson *model = orr_json_member(orr_json_root(doc), "model");
-    if (model != NULL && orr_json_type(model) != ORR_JSON_NULL) {
-        OrrJsonDoc *object = resolve_object(&resolver, "models", "model", model, NULL);
-        if (object == NULL)
-            goto failed;
-        put_node(doc, "model", orr_json_root(object));
-        orr_json_free(object);
-    }
-    const OrrJson *cluster = orr_json_member(orr_json_root(doc), "cluster");
-    if (cluster != NULL && orr_json_type(cluster) != ORR_JSON_NULL) {
-        OrrJsonDoc *object = resolve_cluster(&resolver, cluster);
-        if (object == NULL)
-            goto failed;
-        put_node(doc, "cluster", orr_json_root(object));
-        orr_json_free(object);
-    }
-    if (!resolve_framework(&resolver, doc) || !resolve_orders(&resolver, doc) ||
-        !spec_resolve_faults(doc, where, base_dir, profiles, error))
-        goto failed;
-    return doc;
-failed:
-    orr_json_free(doc);
-    return NULL;
+    return spec_resolver_cluster(&resolver, cluster);
 }

@@ -245,6 +245,7 @@ typedef struct SpecParallel {
     SpecSchedule schedule;
     char schedule_file[SPEC_NAME_SIZE * 2]; /* a file of op orders instead of a named schedule */
     SpecOrders orders;                      /* what it says */
+    int microbatch_group; /* micro-batches that a chunk runs in a row where stages are interleaved; 0: pipeline */
     int live_microbatches; /* zb-auto: activations that a rank may hold; 0: what the GPU's memory leaves */
     char order[SPEC_NAME_SIZE];       /* dimensions, innermost first: "tp-cp-ep-dp-pp" */
     SpecMoeDispatcher moe_dispatcher; /* SPEC_UNSET while loading: the framework's */

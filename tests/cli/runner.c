@@ -109,3 +109,35 @@ char *cli_source(const char *path)
         g_error("set ORRERY_SOURCE to the source tree");
     return g_build_filename(source, path, NULL);
 }
+
+OrrJsonDoc *cli_parse(const char *text, const char *name)
+{
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), name, &error);
+    g_assert_no_error(error);
+    return doc;
+}
+
+char *cli_contents(const char *folder, const char *name)
+{
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    char *text = NULL;
+    GError *error = NULL;
+    g_file_get_contents(path, &text, NULL, &error);
+    g_assert_no_error(error);
+    return text;
+}
+
+char *cli_shell(const char *script, const char *path)
+{
+    g_autofree char *example = cli_source("scenarios/examples/gpt3-175b.json");
+    const char *argv[] = {"/bin/sh", "-c", script, "sh", g_getenv("ORRERY_BINARY"), example, NULL};
+    g_auto(GStrv) environment = g_get_environ();
+    if (path != NULL)
+        environment = g_environ_setenv(environment, "PATH", path, TRUE);
+    char *out = NULL;
+    GError *error = NULL;
+    g_spawn_sync(NULL, (char **)argv, environment, G_SPAWN_DEFAULT, NULL, NULL, &out, NULL, NULL, &error);
+    g_assert_no_error(error);
+    return out;
+}

@@ -4,6 +4,8 @@
 
 #include <glib.h>
 
+#include "base/json.h"
+
 typedef struct CliRun {
     int status; /* exit status; -1: killed by a signal */
     char *out, *err;
@@ -27,6 +29,13 @@ int cli_count_files(const char *folder);
 
 /* Path of a file in the source tree ($ORRERY_SOURCE); g_free. */
 char *cli_source(const char *path);
+
+/* A JSON document that is whole. */
+OrrJsonDoc *cli_parse(const char *text, const char *name);
+/* A file of a folder; g_free. */
+char *cli_contents(const char *folder, const char *name);
+/* What `script` prints in sh, with the program as $1, the example of GPT-3 as $2 and `path` (may be NULL) as PATH; g_free. */
+char *cli_shell(const char *script, const char *path);
 
 #define CLI_WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

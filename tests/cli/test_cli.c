@@ -6,24 +6,6 @@
 
 #define EXAMPLE "scenarios/examples/gpt3-175b.json"
 
-static OrrJsonDoc *parse(const char *text, const char *name)
-{
-    GError *error = NULL;
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), name, &error);
-    g_assert_no_error(error);
-    return doc;
-}
-
-static char *contents(const char *folder, const char *name)
-{
-    g_autofree char *path = g_build_filename(folder, name, NULL);
-    char *text = NULL;
-    GError *error = NULL;
-    g_file_get_contents(path, &text, NULL, &error);
-    g_assert_no_error(error);
-    return text;
-}
-
 /* --- help --- */
 
 static void test_version(void)
@@ -75,7 +57,7 @@ static void test_help_of_fields(void)
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
         CliRun schema = cli_run(NULL, CLI_WORDS("help", "--schema", kinds[i]));
         cli_assert_done(&schema, kinds[i]);
-        OrrJsonDoc *doc = parse(schema.out, kinds[i]);
+        OrrJsonDoc *doc = cli_parse(schema.out, kinds[i]);
         g_assert_nonnull(orr_json_member(orr_json_root(doc), "$schema"));
         orr_json_free(doc);
         cli_run_clear(&schema);
@@ -208,7 +190,7 @@ static void test_every_example_runs(void)
         g_autofree char *path = g_build_filename(folder, name, NULL);
         CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--check", "--quiet", "--format", "json"));
         cli_assert_done(&run, name);
-        OrrJsonDoc *doc = parse(run.out, name);
+        OrrJsonDoc *doc = cli_parse(run.out, name);
         const OrrJson *root = orr_json_root(doc);
         const double mfu = orr_json_number(orr_json_member(root, "mfu"));
         g_assert_cmpfloat(mfu, >, 0.0);
@@ -236,7 +218,7 @@ static void test_same_bytes_every_time(void)
             cli_run(folder, CLI_WORDS("run", example, "--format", formats[i], "--output", "report"));
         cli_assert_done(&second, formats[i]);
         g_assert_cmpstr(second.out, ==, "");
-        g_autofree char *report = contents(folder, "report");
+        g_autofree char *report = cli_contents(folder, "report");
         g_assert_cmpstr(first.out, ==, report);
         g_assert_cmpuint(first.out_length, >, 200);
         cli_run_clear(&first);
@@ -250,8 +232,8 @@ static void test_same_bytes_every_time(void)
     cli_assert_done(&two, "trace");
     static const char *const pairs[][2] = {{"t1", "t2"}, {"m1", "m2"}, {"r1", "r2"}};
     for (gsize i = 0; i < G_N_ELEMENTS(pairs); i++) {
-        g_autofree char *a = contents(folder, pairs[i][0]);
-        g_autofree char *b = contents(folder, pairs[i][1]);
+        g_autofree char *a = cli_contents(folder, pairs[i][0]);
+        g_autofree char *b = cli_contents(folder, pairs[i][1]);
         g_assert_true(strcmp(a, b) == 0);
     }
     cli_run_clear(&one);
@@ -272,8 +254,8 @@ static void test_trace_is_whole(void)
     char *folder = cli_scratch_new();
     CliRun run = cli_run(folder, CLI_WORDS("run", example, "--trace", "trace.json", "--format", "json"));
     cli_assert_done(&run, "trace");
-    g_autofree char *text = contents(folder, "trace.json");
-    OrrJsonDoc *trace = parse(text, "trace.json"), *report = parse(run.out, "report");
+    g_autofree char *text = cli_contents(folder, "trace.json");
+    OrrJsonDoc *trace = cli_parse(text, "trace.json"), *report = cli_parse(run.out, "report");
     double last_us = 0.0;
     int starts = 0, ends = 0, counters = 0;
     const OrrJson *events = orr_json_member(orr_json_root(trace), "traceEvents");
@@ -304,7 +286,7 @@ static void test_not_fitting_is_done(void)
     CliRun run =
         cli_run(NULL, CLI_WORDS("run", example, "--set", "training.micro_batch=16", "--format", "json"));
     cli_assert_done(&run, "does not fit");
-    OrrJsonDoc *doc = parse(run.out, "report");
+    OrrJsonDoc *doc = cli_parse(run.out, "report");
     const OrrJson *root = orr_json_root(doc);
     g_assert_false(orr_json_bool(orr_json_member(root, "fits")));
     g_assert_cmpfloat(orr_json_number(orr_json_member(orr_json_member(root, "memory"), "short_bytes")), >,
@@ -323,7 +305,7 @@ static void test_auto_is_told(void)
     CliRun run =
         cli_run(NULL, CLI_WORDS("run", example, "--set", "training.micro_batch=auto", "--format", "json"));
     cli_assert_done(&run, "auto");
-    OrrJsonDoc *doc = parse(run.out, "report");
+    OrrJsonDoc *doc = cli_parse(run.out, "report");
     const OrrJson *chosen = orr_json_member(orr_json_root(doc), "chosen");
     g_assert_cmpint(orr_json_count(chosen), ==, 1);
     const OrrJson *size = orr_json_member(chosen, "training.micro_batch");
@@ -357,25 +339,10 @@ static void test_failed_outputs(void)
     cli_scratch_free(folder);
 }
 
-/* `script` in sh, with the program as $1 and the example as $2. */
-static char *shell(const char *script, const char *path)
-{
-    g_autofree char *example = cli_source(EXAMPLE);
-    const char *argv[] = {"/bin/sh", "-c", script, "sh", g_getenv("ORRERY_BINARY"), example, NULL};
-    g_auto(GStrv) environment = g_get_environ();
-    if (path != NULL)
-        environment = g_environ_setenv(environment, "PATH", path, TRUE);
-    char *out = NULL;
-    GError *error = NULL;
-    g_spawn_sync(NULL, (char **)argv, environment, G_SPAWN_DEFAULT, NULL, NULL, &out, NULL, NULL, &error);
-    g_assert_no_error(error);
-    return out;
-}
-
 static void test_closed_pipe(void)
 {
-    g_autofree char *said =
-        shell("{ { sleep 0.3; \"$1\" run \"$2\" 2>&1 >&4; echo status $? ; } 4>&1 >&3 | true; } 3>&1", NULL);
+    g_autofree char *said = cli_shell(
+        "{ { sleep 0.3; \"$1\" run \"$2\" 2>&1 >&4; echo status $? ; } 4>&1 >&3 | true; } 3>&1", NULL);
     g_assert_cmpstr(said, ==, "status 0\n");
 }
 
@@ -385,7 +352,7 @@ static void test_full_disk(void)
         g_test_skip("no /dev/full here");
         return;
     }
-    g_autofree char *said = shell("\"$1\" run \"$2\" 2>&1 >/dev/full; echo status $?", NULL);
+    g_autofree char *said = cli_shell("\"$1\" run \"$2\" 2>&1 >/dev/full; echo status $?", NULL);
     g_assert_nonnull(strstr(said, "standard output: cannot write"));
     g_assert_true(g_str_has_suffix(said, "status 2\n"));
 }
@@ -403,7 +370,7 @@ static void test_list(void)
         cli_assert_done(&json, kinds[i]);
         cli_assert_done(&csv, kinds[i]);
         cli_assert_done(&text, kinds[i]);
-        OrrJsonDoc *doc = parse(json.out, kinds[i]);
+        OrrJsonDoc *doc = cli_parse(json.out, kinds[i]);
         const int rows = orr_json_count(orr_json_root(doc));
         g_assert_cmpint(rows, >=, 5);
         int lines = 0;
@@ -425,139 +392,6 @@ static void test_list(void)
     }
 }
 
-/* --- plot --- */
-
-/* Those of a campaign, and what a scenario lacks for one. */
-static void test_plot_campaign(void)
-{
-    static const char *const pictures[] = {"goodput", "interval", "interruptions", "spares", "stragglers"};
-    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
-    if (gnuplot == NULL) {
-        g_test_skip("gnuplot is not installed");
-        return;
-    }
-    g_autofree char *example = cli_source(EXAMPLE),
-                    *pair = cli_source("scenarios/examples/campaign-2x2.json");
-    char *folder = cli_scratch_new();
-    CliRun run = cli_run(folder, CLI_WORDS("plot", example, "--output", "p", "--set", "jitter=slow-machines",
-                                           "--what", "goodput,interval,interruptions,spares,stragglers"));
-    cli_assert_done(&run, "plot of a campaign");
-    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++) {
-        g_autofree char *name = g_strdup_printf("p/%s.png", pictures[i]);
-        g_autofree char *path = g_build_filename(folder, name, NULL);
-        g_autofree char *bytes = NULL;
-        gsize length = 0;
-        g_assert_true(g_file_get_contents(path, &bytes, &length, NULL));
-        g_assert_cmpuint(length, >, 5000);
-    }
-    cli_run_clear(&run);
-    run = cli_run(folder, CLI_WORDS("plot", example, "--output", "q", "--what", "stragglers"));
-    cli_assert_refused(&run, "GPUs all alike", "jitter");
-    cli_run_clear(&run);
-    run = cli_run(folder, CLI_WORDS("plot", pair, "--output", "q", "--what", "interval"));
-    cli_assert_refused(&run, "nothing fails at random", "--what interval");
-    cli_run_clear(&run);
-    cli_scratch_free(folder);
-}
-
-static void test_plot(void)
-{
-    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
-    if (gnuplot == NULL) {
-        g_test_skip("gnuplot is not installed");
-        return;
-    }
-    static const char *const pictures[] = {"pipeline.png", "memory.png", "waterfall.png", "sweep.png"};
-    g_autofree char *example = cli_source(EXAMPLE);
-    char *folder = cli_scratch_new();
-    CliRun run =
-        cli_run(folder, CLI_WORDS("plot", example, "--output", "p", "--vary", "training.micro_batch=1,2"));
-    cli_assert_done(&run, "plot");
-    g_autofree char *plots = g_build_filename(folder, "p", NULL);
-    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++) {
-        g_assert_nonnull(strstr(run.out, pictures[i]));
-        g_autofree char *path = g_build_filename(plots, pictures[i], NULL);
-        g_autofree char *bytes = NULL;
-        gsize length = 0;
-        g_assert_true(g_file_get_contents(path, &bytes, &length, NULL));
-        g_assert_cmpuint(length, >, 5000);
-        g_assert_true(memcmp(bytes, "\x89PNG", 4) == 0);
-    }
-    g_assert_cmpint(cli_count_files(plots), ==, 9);
-    cli_run_clear(&run);
-    run = cli_run(folder, CLI_WORDS("plot", example, "--output", "q", "--vary", "training.micro_batch=1,7"));
-    cli_assert_refused(&run, "a value that does not work", "micro_batch");
-    cli_run_clear(&run);
-    g_assert_cmpint(cli_count_files(folder), ==, 1); /* no folder q */
-    run = cli_run(folder, CLI_WORDS("plot", example, "--svg", "--format", "json"));
-    cli_assert_done(&run, "plot --svg");
-    OrrJsonDoc *doc = parse(run.out, "files");
-    g_assert_cmpint(orr_json_count(orr_json_root(doc)), ==, 7);
-    orr_json_free(doc);
-    g_autofree char *svg = contents(folder, "gpt3-175b-plots/pipeline.svg");
-    g_assert_nonnull(strstr(svg, "</svg>"));
-    cli_run_clear(&run);
-    cli_scratch_free(folder);
-}
-
-/* Every fabric is drawn: each of its vertices stands somewhere of its own, and every link joins two of them. */
-static void test_plot_fabric(void)
-{
-    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
-    if (gnuplot == NULL) {
-        g_test_skip("gnuplot is not installed");
-        return;
-    }
-    static const char *const fabrics[][2] = {
-        {"nvswitch", NULL}, {"pairs", NULL},    {"pcie-tree", NULL},    {"leaf-spine", NULL},
-        {"fat-tree", NULL}, {"rail", NULL},     {"llama3-pods", NULL},  {"dragonfly", NULL},
-        {"bcube", "8x8"},   {"torus", "4x4x4"}, {"tpu-cubes", "4x4x4"}, {"mesh-2d", "8x8"},
-        {"boards", NULL},
-    };
-    char *folder = cli_scratch_new();
-    for (gsize i = 0; i < G_N_ELEMENTS(fabrics); i++) {
-        const char *dims = fabrics[i][1] != NULL ? fabrics[i][1] : "8x8";
-        CliRun run =
-            cli_run(folder, CLI_WORDS("plot", "--what", "topology", "--cluster", "dgx-h100", "--ranks", "64",
-                                      "--topology", fabrics[i][0], "--dims", dims, "--output", "p"));
-        cli_assert_done(&run, fabrics[i][0]);
-        g_autofree char *vertices = contents(folder, "p/topology-vertices.csv");
-        g_auto(GStrv) lines = g_strsplit(g_strchomp(vertices), "\n", -1);
-        g_assert_cmpuint(g_strv_length(lines), >=, 65);
-        g_autoptr(GHashTable) places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-        for (char **line = lines + 1; *line != NULL; line++) {
-            g_auto(GStrv) cells = g_strsplit(*line, ",", -1);
-            g_assert_true(g_hash_table_add(places, g_strconcat(cells[1], ",", cells[2], NULL)));
-        }
-        cli_run_clear(&run);
-    }
-    CliRun run = cli_run(folder, CLI_WORDS("plot", "--what", "busbw", "--cluster", "aws-p5", "--ranks", "32",
-                                           "--bytes", "1MiB..4MiB", "--output", "p"));
-    cli_assert_done(&run, "busbw");
-    g_autofree char *rates = contents(folder, "p/busbw.csv");
-    g_auto(GStrv) lines = g_strsplit(g_strchomp(rates), "\n", -1);
-    g_assert_cmpuint(g_strv_length(lines), ==, 1 + 3 * 3); /* 1, 2 and 4 nodes, three sizes */
-    cli_run_clear(&run);
-    run = cli_run(folder, CLI_WORDS("plot", "--what", "busbw", "--ranks", "8", "--cluster", "dgx-h100",
-                                    "--op", "gather"));
-    cli_assert_refused(&run, "no collective of NCCL's", "--op gather");
-    cli_run_clear(&run);
-    cli_scratch_free(folder);
-}
-
-static void test_plot_without_gnuplot(void)
-{
-    char *folder = cli_scratch_new();
-    g_autofree char *script =
-        g_strdup_printf("\"$1\" plot \"$2\" --output %s/p 2>&1; echo status $?", folder);
-    g_autofree char *said = shell(script, folder); /* a PATH with nothing in it */
-    g_assert_nonnull(strstr(said, "orrery: gnuplot is not installed"));
-    g_assert_true(g_str_has_suffix(said, "status 2\n"));
-    g_autofree char *plots = g_build_filename(folder, "p", NULL);
-    g_assert_cmpint(cli_count_files(plots), ==, 0);
-    cli_scratch_free(folder);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -576,9 +410,5 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/closed-pipe", test_closed_pipe);
     g_test_add_func("/cli/full-disk", test_full_disk);
     g_test_add_func("/cli/list", test_list);
-    g_test_add_func("/cli/plot", test_plot);
-    g_test_add_func("/cli/plot-campaign", test_plot_campaign);
-    g_test_add_func("/cli/plot-fabric", test_plot_fabric);
-    g_test_add_func("/cli/plot-without-gnuplot", test_plot_without_gnuplot);
     return g_test_run();
 }

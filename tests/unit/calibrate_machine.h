@@ -208,7 +208,7 @@ static char *scratch_folder(void)
     return folder;
 }
 
-static void sweep_into(Machine *machine, const char *path, bool full, bool expect_ok)
+static inline void sweep_into(Machine *machine, const char *path, bool full, bool expect_ok)
 {
     const CalStamp stamp = stamp_of(machine);
     const CalSweepOptions options = {.full = full, .output = path, .quiet = true};

@@ -1,0 +1,148 @@
+/* tests/cli/test_cli_plot.c - `orrery plot`: pictures drawn, refused, and missing without gnuplot. */
+#include <string.h>
+
+#include "base/json.h"
+#include "tests/cli/runner.h"
+
+#define EXAMPLE "scenarios/examples/gpt3-175b.json"
+
+/* Those of a campaign, and what a scenario lacks for one. */
+static void test_plot_campaign(void)
+{
+    static const char *const pictures[] = {"goodput", "interval", "interruptions", "spares", "stragglers"};
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    g_autofree char *example = cli_source(EXAMPLE),
+                    *pair = cli_source("scenarios/examples/campaign-2x2.json");
+    char *folder = cli_scratch_new();
+    CliRun run = cli_run(folder, CLI_WORDS("plot", example, "--output", "p", "--set", "jitter=slow-machines",
+                                           "--what", "goodput,interval,interruptions,spares,stragglers"));
+    cli_assert_done(&run, "plot of a campaign");
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++) {
+        g_autofree char *name = g_strdup_printf("p/%s.png", pictures[i]);
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        g_autofree char *bytes = NULL;
+        gsize length = 0;
+        g_assert_true(g_file_get_contents(path, &bytes, &length, NULL));
+        g_assert_cmpuint(length, >, 5000);
+    }
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", example, "--output", "q", "--what", "stragglers"));
+    cli_assert_refused(&run, "GPUs all alike", "jitter");
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", pair, "--output", "q", "--what", "interval"));
+    cli_assert_refused(&run, "nothing fails at random", "--what interval");
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
+static void test_plot(void)
+{
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    static const char *const pictures[] = {"pipeline.png", "memory.png", "waterfall.png", "sweep.png"};
+    g_autofree char *example = cli_source(EXAMPLE);
+    char *folder = cli_scratch_new();
+    CliRun run =
+        cli_run(folder, CLI_WORDS("plot", example, "--output", "p", "--vary", "training.micro_batch=1,2"));
+    cli_assert_done(&run, "plot");
+    g_autofree char *plots = g_build_filename(folder, "p", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(pictures); i++) {
+        g_assert_nonnull(strstr(run.out, pictures[i]));
+        g_autofree char *path = g_build_filename(plots, pictures[i], NULL);
+        g_autofree char *bytes = NULL;
+        gsize length = 0;
+        g_assert_true(g_file_get_contents(path, &bytes, &length, NULL));
+        g_assert_cmpuint(length, >, 5000);
+        g_assert_true(memcmp(bytes, "\x89PNG", 4) == 0);
+    }
+    g_assert_cmpint(cli_count_files(plots), ==, 9);
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", example, "--output", "q", "--vary", "training.micro_batch=1,7"));
+    cli_assert_refused(&run, "a value that does not work", "micro_batch");
+    cli_run_clear(&run);
+    g_assert_cmpint(cli_count_files(folder), ==, 1); /* no folder q */
+    run = cli_run(folder, CLI_WORDS("plot", example, "--svg", "--format", "json"));
+    cli_assert_done(&run, "plot --svg");
+    OrrJsonDoc *doc = cli_parse(run.out, "files");
+    g_assert_cmpint(orr_json_count(orr_json_root(doc)), ==, 7);
+    orr_json_free(doc);
+    g_autofree char *svg = cli_contents(folder, "gpt3-175b-plots/pipeline.svg");
+    g_assert_nonnull(strstr(svg, "</svg>"));
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
+/* Every fabric is drawn: each of its vertices stands somewhere of its own, and every link joins two of them. */
+static void test_plot_fabric(void)
+{
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    static const char *const fabrics[][2] = {
+        {"nvswitch", NULL}, {"pairs", NULL},    {"pcie-tree", NULL},    {"leaf-spine", NULL},
+        {"fat-tree", NULL}, {"rail", NULL},     {"llama3-pods", NULL},  {"dragonfly", NULL},
+        {"bcube", "8x8"},   {"torus", "4x4x4"}, {"tpu-cubes", "4x4x4"}, {"mesh-2d", "8x8"},
+        {"boards", NULL},
+    };
+    char *folder = cli_scratch_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(fabrics); i++) {
+        const char *dims = fabrics[i][1] != NULL ? fabrics[i][1] : "8x8";
+        CliRun run =
+            cli_run(folder, CLI_WORDS("plot", "--what", "topology", "--cluster", "dgx-h100", "--ranks", "64",
+                                      "--topology", fabrics[i][0], "--dims", dims, "--output", "p"));
+        cli_assert_done(&run, fabrics[i][0]);
+        g_autofree char *vertices = cli_contents(folder, "p/topology-vertices.csv");
+        g_auto(GStrv) lines = g_strsplit(g_strchomp(vertices), "\n", -1);
+        g_assert_cmpuint(g_strv_length(lines), >=, 65);
+        g_autoptr(GHashTable) places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        for (char **line = lines + 1; *line != NULL; line++) {
+            g_auto(GStrv) cells = g_strsplit(*line, ",", -1);
+            g_assert_true(g_hash_table_add(places, g_strconcat(cells[1], ",", cells[2], NULL)));
+        }
+        cli_run_clear(&run);
+    }
+    CliRun run = cli_run(folder, CLI_WORDS("plot", "--what", "busbw", "--cluster", "aws-p5", "--ranks", "32",
+                                           "--bytes", "1MiB..4MiB", "--output", "p"));
+    cli_assert_done(&run, "busbw");
+    g_autofree char *rates = cli_contents(folder, "p/busbw.csv");
+    g_auto(GStrv) lines = g_strsplit(g_strchomp(rates), "\n", -1);
+    g_assert_cmpuint(g_strv_length(lines), ==, 1 + 3 * 3); /* 1, 2 and 4 nodes, three sizes */
+    cli_run_clear(&run);
+    run = cli_run(folder, CLI_WORDS("plot", "--what", "busbw", "--ranks", "8", "--cluster", "dgx-h100",
+                                    "--op", "gather"));
+    cli_assert_refused(&run, "no collective of NCCL's", "--op gather");
+    cli_run_clear(&run);
+    cli_scratch_free(folder);
+}
+
+static void test_plot_without_gnuplot(void)
+{
+    char *folder = cli_scratch_new();
+    g_autofree char *script =
+        g_strdup_printf("\"$1\" plot \"$2\" --output %s/p 2>&1; echo status $?", folder);
+    g_autofree char *said = cli_shell(script, folder); /* a PATH with nothing in it */
+    g_assert_nonnull(strstr(said, "orrery: gnuplot is not installed"));
+    g_assert_true(g_str_has_suffix(said, "status 2\n"));
+    g_autofree char *plots = g_build_filename(folder, "p", NULL);
+    g_assert_cmpint(cli_count_files(plots), ==, 0);
+    cli_scratch_free(folder);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/plot", test_plot);
+    g_test_add_func("/cli/plot-campaign", test_plot_campaign);
+    g_test_add_func("/cli/plot-fabric", test_plot_fabric);
+    g_test_add_func("/cli/plot-without-gnuplot", test_plot_without_gnuplot);
+    return g_test_run();
+}

@@ -1,0 +1,177 @@
+/* tests/unit/costmodel/test_ops_tensor.c - ops that tensor parallelism adds: what travels, what it is copied for, and what
+ * hides it. */
+#include <math.h>
+#include <string.h>
+
+#include "costmodel/ops.h"
+#include "costmodel/pass.h"
+#include "spec/load.h"
+#include "tests/unit/layer_fixture.h"
+#include "tests/unit/tensor_fixture.h"
+
+static void gathers_of_frameworks(void)
+{
+    Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+    const double whole = 8192.0 * 4096 * 2;
+    CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(gathered(&ops), ==, 4 * whole); /* two inputs again, two output gradients */
+    spec.execution.framework.tensor.keeps_gathered_input = true;
+    spec.execution.framework.tensor.tensor_layout_copies = 1;
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
+    g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 2 * 2 * whole);
+    ops = fixture_layer_ops(&spec, COST_FORWARD); /* two gathers, two reduce-scatters */
+    g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 4 * 2 * whole);
+    spec.training.precision = SPEC_PRECISION_FP8;
+    spec.execution.framework.tensor.tensor_gather_8bit = true;
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(gathered(&ops), ==, whole);
+    /* for the weight gradients, tokens innermost: two inputs and two output gradients, whole */
+    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(move_bytes(&ops, "transpose"), ==, 4 * whole);
+    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(move_bytes(&ops, "transpose"), ==, 0);
+    spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(gathered(&ops), ==, 2 * whole);
+    spec.execution.framework.tensor.chunked_tensor_overlap = true;
+    spec.execution.overlap = SPEC_OVERLAP_TENSOR; /* pieces are multiplied where they arrive */
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(move_bytes(&ops, "layout"), ==, 0);
+}
+
+static int count_named(const CostOps *ops, const char *name)
+{
+    int count = 0;
+    for (int i = 0; i < ops->count; i++) {
+        count += strcmp(ops->op[i].name, name) == 0;
+    }
+    return count;
+}
+
+/* Blocks are scaled along rows for one product and along columns for the other, so a gradient that both read travels
+ * twice; one scale for the whole tensor asks all ranks for the maximum first. 4 bits are never cut in pieces. */
+static void scales_of_gathered_tensors(void)
+{
+    Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+    const double elements = 8192.0 * 4096;
+    spec.execution.framework.tensor.keeps_gathered_input = true;
+    spec.execution.framework.tensor.tensor_gather_8bit = true;
+    spec.execution.framework.tensor.chunked_tensor_overlap = true;
+    spec.execution.overlap = SPEC_OVERLAP_TENSOR;
+    static const struct {
+        SpecPrecision precision;
+        double element; /* bytes as it travels */
+        int ways, maxima;
+        bool overlaps;
+    } cases[] = {
+        {SPEC_PRECISION_FP8, 1, 1, 0, true},
+        {SPEC_PRECISION_FP8_CS, 1, 1, 2, true},
+        {SPEC_PRECISION_MXFP8, 1 + 1.0 / 32, 2, 0, true},
+        {SPEC_PRECISION_NVFP4, 0.5 + 1.0 / 16, 2, 2, false},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        spec.training.precision = cases[i].precision;
+        CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+        g_assert_cmpfloat(gathered(&ops), ==, 2 * elements * cases[i].element);
+        g_assert_cmpint(count_named(&ops, "maximum"), ==, cases[i].maxima);
+        ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+        g_assert_cmpfloat(gathered(&ops), ==, 2 * elements * cases[i].element * cases[i].ways);
+        g_assert_cmpint(count_named(&ops, "maximum"), ==, cases[i].maxima);
+        CostShape shape;
+        cost_shape_init(&shape, &spec);
+        g_assert_true(cost_overlaps_tensor(&shape) == cases[i].overlaps);
+    }
+    spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
+    spec.execution.framework.tensor.reduces_maximum = true; /* of every cast, and of each once */
+    const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpint(count_named(&ops, "maximum"), ==, 4);
+}
+
+/* Reductions beside weight gradients: shared SMs hide most of them, products dealt out beforehand nothing, user buffers
+ * most again. */
+static void static_products_hide_nothing(void)
+{
+    Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+    CostShape shape;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(spec_load_cluster("dgx-b200", &spec.cluster, &error));
+    spec.cluster.nodes = 1;
+    spec.execution.framework.kernels.attention_speed_frac = 1;
+    spec.execution.framework.tensor.overlap_tensor_backward = true;
+    spec.training.sequence_length = 16384;
+    const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    double alone_s = 0;
+    g_assert_true(spec.cluster.accelerator.static_products);
+    cost_shape_init(&shape, &spec);
+    for (int i = 0; i < ops.count; i++) {
+        alone_s += ops.op[i].kind == COST_OP_COLLECTIVE ? cost_op_s(&shape, &ops.op[i]) : 0;
+    }
+    g_assert_cmpfloat_with_epsilon(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR],
+                                   alone_s, 1e-12);
+    spec.execution.overlap = SPEC_OVERLAP_TENSOR;
+    g_assert_cmpfloat(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR], <,
+                      0.7 * alone_s);
+    spec.execution.overlap = 0;
+    spec.cluster.accelerator.static_products = false;
+    cost_shape_init(&shape, &spec);
+    g_assert_cmpfloat(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR], <,
+                      0.7 * alone_s);
+    /* What nothing hides waits for streams and ranks. */
+    spec.execution.framework.tensor.overlap_tensor_backward = false;
+    const double before_s = cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR];
+    spec.execution.framework.host.collective_gap_s = 1e-5;
+    g_assert_cmpfloat_with_epsilon(cost_time_ops(&shape, &ops, COST_BACKWARD_WEIGHT).comm_s[COST_COMM_TENSOR],
+                                   before_s + 2e-5, 1e-12);
+}
+
+/* Tensor communication of a layer's pass that compute waits for, with `overlap`. */
+static double waited_s(const Spec *spec, CostPass pass, unsigned overlap)
+{
+    Spec other = *spec;
+    CostShape shape;
+    other.execution.overlap = overlap;
+    cost_shape_init(&shape, &other);
+    const CostOps ops = fixture_layer_ops(&other, pass);
+    return cost_time_ops(&shape, &ops, pass).comm_s[COST_COMM_TENSOR];
+}
+
+/* A rank's own quarter of a product hides a gather of the input, and backward of the output's gradient, at most for as long
+ * as it takes; what is left of the product is two smaller ones, which take no less. */
+static void own_part_hides_gathers(void)
+{
+    Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+    CostShape shape;
+    g_autoptr(GError) error = NULL;
+    g_assert_true(spec_load_accelerator("h100-sxm5-80gb", &spec.cluster.accelerator, &error));
+    spec.execution.framework.kernels.attention_speed_frac = 1;
+    spec.execution.framework.tensor.chunked_tensor_overlap = false;
+    spec.execution.framework.tensor.local_chunk_gemms = true;
+    spec.training.sequence_length = 16384;
+    for (int pass = COST_FORWARD; pass <= COST_BACKWARD_INPUT; pass++) {
+        const CostOps ops = fixture_layer_ops(&spec, (CostPass)pass);
+        const char *const parts[2][2] = {{"qkv", "mlp in"}, {"attention out", "mlp out"}};
+        double own_s = 0;
+        cost_shape_init(&shape, &spec);
+        for (int i = 0; i < ops.count; i++)
+            for (int j = 0; j < 2; j++)
+                own_s += g_str_equal(ops.op[i].name, parts[pass][j]) ? cost_op_s(&shape, &ops.op[i]) / 4 : 0;
+        const double alone_s = waited_s(&spec, (CostPass)pass, 0),
+                     beside_s = waited_s(&spec, (CostPass)pass, SPEC_OVERLAP_TENSOR);
+        g_assert_cmpfloat(own_s, >, 0);
+        g_assert_cmpfloat(beside_s, <, alone_s);
+        g_assert_cmpfloat(beside_s, >=, alone_s - own_s);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/ops/own-part-hides-gathers", own_part_hides_gathers);
+    g_test_add_func("/ops/gathers-of-frameworks", gathers_of_frameworks);
+    g_test_add_func("/ops/scales-of-gathered-tensors", scales_of_gathered_tensors);
+    g_test_add_func("/ops/static-products-hide-nothing", static_products_hide_nothing);
+    return g_test_run();
+}
