@@ -173,6 +173,7 @@ typedef struct SpecTraining {
     SpecDtype gradient_reduce_dtype; /* on the wire; SPEC_AUTO: the framework's */
     SpecStates states;
     SpecRouter router;
+    bool attention_8bit, head_8bit; /* beside an 8- or 4-bit precision */
     double
         document_tokens; /* mean length of packed documents, exponentially distributed; 0: whole sequences */
 } SpecTraining;
