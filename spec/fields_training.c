@@ -173,6 +173,13 @@ static const SpecField training_fields[] = {
         SpecTraining, recompute, read_recompute, "\"none\"", SPEC_FIELD_AUTO,
         "one of none, selective, full, selective-op, or an object with mode, layers, every_n_layers, modules",
         NULL, &table_recompute, "Activation recomputation."),
+    SPEC_F_CUSTOM(
+        SpecTraining, recompute_preferred, read_recompute, NULL, SPEC_FIELD_DERIVED,
+        "one of none, selective, full, selective-op, or an object with mode, layers, every_n_layers, modules",
+        NULL, &table_recompute,
+        "What recompute \"auto\" of a run takes where it fits; the framework's recipes for a model and GPU "
+        "set "
+        "it."),
     SPEC_F_CUSTOM(SpecTraining, gradient_dtype, read_framework_dtype, "\"framework\"", 0,
                   FRAMEWORK_DTYPE_FORM, FRAMEWORK_DTYPE_SCHEMA, NULL, "Storage of accumulated gradients."),
     SPEC_F_CUSTOM(SpecTraining, gradient_reduce_dtype, read_framework_dtype, "\"framework\"", 0,
