@@ -199,6 +199,7 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
         t_s = fastest_s(&machine, gemm,
                         accelerator->generation == SPEC_GENERATION_BLACKWELL ? TILES : TILES_ONE_SM);
     double used_frac = 2 * gemm->m * gemm->n * gemm->k * gemm->groups / t_s / peak;
-    t_s = cost_throttled_s(t_s, used_frac * model->power_frac, model->throttle_s) + shared->latency_s;
+    const double demand = used_frac * model->power_frac * cost_power_demand(accelerator);
+    t_s = cost_throttled_s(t_s, demand, model->throttle_s) + shared->latency_s;
     return gemm->grouped ? t_s + gemm->groups * model->group_s : t_s;
 }
