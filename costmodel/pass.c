@@ -268,16 +268,17 @@ static bool hides_exchanges(const CostShape *shape)
     return (spec_overlap(shape->spec) & SPEC_OVERLAP_EXPERT) != 0 && spec_microbatches(shape->spec) >= 2;
 }
 
+#define NEXT_TO_NONE 1e-3
+
 /* Share of a step's passes that run alone. The path from a step's first forward to its last backward holds p - 1
  * forwards of ranks that fill, (v - 1) p + 1 of the last rank before its first backward, and as many backwards: p v of
- * the m v passes either way. DualPipe's orders name their pairs themselves. */
+ * the m v passes either way. Below a thousandth it counts as none. Orders of DualPipe name their pairs themselves. */
 static double unpaired_share(const CostShape *shape)
 {
     const Spec *spec = shape->spec;
-    if ((spec_schedule_traits(spec) & SIM_TRAIT_USUAL) == 0) {
-        return 0;
-    }
-    return fmin(1, (double)spec->parallel.pipeline / spec_microbatches(spec));
+    const double share = (double)spec->parallel.pipeline / spec_microbatches(spec);
+    const bool usual = (spec_schedule_traits(spec) & SIM_TRAIT_USUAL) != 0;
+    return usual && share >= NEXT_TO_NONE ? fmin(1, share) : 0;
 }
 
 /* execution.overlap "expert": the exchange runs beside another micro-batch's compute; kernels of the exchange take
