@@ -421,7 +421,8 @@ static void grids_across(void)
             g_assert_cmpfloat(two.tag_out[tags[t]], >, 0);
             NEAR(two.tag_out[tags[t]] + two.tag_up[tags[t]], one.tag_up[tags[t]]);
         }
-        g_assert_cmpfloat(two_s, >, one_s); /* of passes: gradients are quicker, whose groups are inside now */
+        g_assert_cmpfloat(two_s, >,
+                          one_s); /* of passes: gradients are quicker, whose groups are inside now */
     }
 }
 
