@@ -126,7 +126,7 @@ static int push_steps(const CostShape *shape, const CostContextPlan *plan, const
                                       .causal = steps.causal,
                                       .window_tokens = steps.window < steps.keys ? steps.window : 0,
                                       .backward = backward,
-                                      .dtype = shape->activation_dtype};
+                                      .dtype = shape->core_dtype};
     op->repeat = steps.count;
     op->kernels = (int)((backward ? 3 : 1) * steps.count);
     return ops->count - 1;

@@ -230,9 +230,12 @@ double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *place
     return fmax(1, most * ranks / rows);
 }
 
-double cost_moe_exchange_sms(SpecMoeDispatcher dispatcher)
+double cost_moe_exchange_sms(const Spec *spec)
 {
-    return dispatcher == SPEC_DISPATCHER_DEEPEP ? 20 : dispatcher == SPEC_DISPATCHER_HYBRIDEP ? 16 : 0;
+    const SpecMoeDispatcher dispatcher = spec->parallel.moe_dispatcher;
+    return dispatcher == SPEC_DISPATCHER_DEEPEP     ? 20
+           : dispatcher == SPEC_DISPATCHER_HYBRIDEP ? spec->execution.framework.experts.hybridep_sms
+                                                    : 0;
 }
 
 CostExchange cost_moe_exchange(const Spec *spec, const CostGroup *group, double tokens, double row_bytes)

@@ -44,7 +44,7 @@ double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *place
 
 /* SMs that a dispatcher's kernels hold while they run; 0: those of the collective library's all-to-all.
  * Source: [DeepEP] (Buffer.num_sms), [MegatronMoE] (moe_hybridep_num_sms) */
-double cost_moe_exchange_sms(SpecMoeDispatcher dispatcher);
+double cost_moe_exchange_sms(const Spec *spec);
 
 /* What one exchange (dispatch, or combine with its own element size) moves, sent by one rank. */
 typedef struct CostExchange {

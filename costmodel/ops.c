@@ -65,6 +65,9 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->activation_dtype = full                               ? shape->linear_dtype
                               : precision == SPEC_PRECISION_FP16 ? SPEC_FP16
                                                                  : SPEC_BF16;
+    const bool narrow = shape->linear_dtype == SPEC_FP8 || shape->linear_dtype == SPEC_FP4;
+    shape->core_dtype = narrow && spec->training.attention_8bit ? SPEC_FP8 : shape->activation_dtype;
+    shape->head_dtype = narrow && spec->training.head_8bit ? SPEC_FP8 : shape->activation_dtype;
     shape->slowest = cost_slowest_chip(spec->cluster.accelerator.speed_spread_frac, spec_gpus(spec));
     shape->accumulate_fp32 = accumulates_fp32(spec);
     shape->accumulates = spec_microbatches(spec) > 1 && !cost_reduces_each_microbatch(spec);

@@ -33,7 +33,8 @@ typedef struct CostShape {
     double hidden, heads, kv_heads, head_dim; /* heads on this rank */
     double element_bytes;                     /* of an activation */
     double stream_bytes;                      /* of an element of the residual stream: fp32 under autocast */
-    SpecDtype activation_dtype, linear_dtype; /* of the attention core and head; of the linear layers */
+    SpecDtype activation_dtype, linear_dtype; /* of what stays in 16 bits; of the linear layers */
+    SpecDtype core_dtype, head_dtype;         /* of fused attention and of the LM head */
     bool sequence_parallel;
     bool accumulate_fp32; /* weight gradients are summed in fp32 */
     bool accumulates;     /* ... over several micro-batches before anything reduces them */
@@ -211,6 +212,8 @@ typedef enum { COST_GATHERED_NOTHING, COST_GATHERED_INPUT, COST_GATHERED_OUTPUT_
  * `out` elements of its output's gradient backward (one cast serves both products). */
 void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass, double in,
                     double out, CostGathered gathered);
+/* The same of `elements` outside the linear layers: as they are cast, under 4 bits with one current scale a tensor. */
+void cost_push_8bit_cast(const CostShape *shape, CostOps *ops, CostModule module, double elements);
 /* The maxima of `tensors` tensors, one number each, which their casts wait for on all tensor ranks. */
 void cost_push_maximum(const CostShape *shape, CostOps *ops, CostModule module, int tensors);
 /* Weights of an 8-bit linear layer: row-wise they are cast along either dimension (3 bytes an element, then 5 with the

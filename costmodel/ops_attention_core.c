@@ -60,7 +60,7 @@ static void push_fused_core(const CostShape *shape, int layer, bool backward, Co
         .causal = shape->causal,
         .window_tokens = pairs.window,
         .backward = backward,
-        .dtype = shape->activation_dtype,
+        .dtype = shape->core_dtype,
     };
     op->kernels = backward ? 3 : 1; /* backward: dot(dO, O), main, and the dQ conversion */
     op->model_flops = per_pair * pairs.useful;
@@ -194,6 +194,23 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
     push_core_gemm(shape, ops, "key grad", COST_BACKWARD_WEIGHT, (const double[]){s, qk, q}, a, share);
 }
 
+/* Fused attention in 8 bits: queries, keys and values are cast before the forward kernel, the output's gradient before the
+ * backward one; both kernels write 16 bits.   Ignores: that the backward keeps the casts in place of what was cast
+ * Source: [TransformerEngine] fused_attn, fp8_dpa without fp8_mha */
+static void push_core_cast(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    if (shape->core_dtype != SPEC_FP8 || cost_attention_kernel(shape->spec) == SPEC_ATTENTION_UNFUSED) {
+        return;
+    }
+    const double qk = cost_qk_dim(model), v = cost_v_dim(model);
+    const double kv = model->mla.kv_lora_rank > 0 ? shape->heads : shape->kv_heads;
+    const double elements = pass == COST_FORWARD
+                                ? shape->tokens * shape->heads * qk + shape->key_tokens * kv * (qk + v)
+                                : shape->tokens * shape->heads * v;
+    cost_push_8bit_cast(shape, ops, COST_MODULE_ATTENTION_CORE, elements);
+}
+
 static void push_core_ops(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
 {
     const CostPairs pairs = pairs_of(shape, layer);
@@ -238,6 +255,7 @@ int cost_push_attention_core(const CostShape *shape, int layer, CostPass pass, c
     if (pass == COST_BACKWARD_WEIGHT) {
         return ops->count - 1; /* the core has no weights */
     }
+    push_core_cast(shape, pass, ops);
     const int first = ops->count;
     push_core_ops(shape, layer, pass, ops);
     ops->op[first].temp_bytes = cost_context_buffer_bytes(shape, pass == COST_BACKWARD_INPUT);

@@ -144,6 +144,15 @@ void cost_push_cast(const CostShape *shape, CostOps *ops, CostModule module, Cos
                      kernels);
 }
 
+void cost_push_8bit_cast(const CostShape *shape, CostOps *ops, CostModule module, double elements)
+{
+    if (shape->linear_dtype == SPEC_FP8) {
+        cost_push_cast(shape, ops, module, COST_FORWARD, elements, 0, COST_GATHERED_NOTHING);
+    } else { /* one current scale a tensor */
+        cost_push_memory(ops, "cast", module, COST_MEMORY_CAST, elements, cost_both_ways(4, 1), 3);
+    }
+}
+
 void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
                            double weights)
 {

@@ -132,8 +132,12 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
         cost_push_stream_norm(shape, ops, pass);
     }
     cost_push_autocast_input(shape, ops, pass, module, 1);
+    if (shape->head_dtype == SPEC_FP8 && pass != COST_BACKWARD_WEIGHT) {
+        cost_push_8bit_cast(shape, ops, module,
+                            pass == COST_FORWARD ? shape->part_tokens * shape->hidden : logits);
+    }
     const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,
-                                      vocab, shape->activation_dtype);
+                                      vocab, shape->head_dtype);
     cost_push_tensor_in(shape, ops, pass, module, gemm);
     if (pass == COST_BACKWARD_WEIGHT) {
         return;

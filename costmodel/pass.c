@@ -266,12 +266,24 @@ static double exposed_s(const CostShape *shape, const CostOps *ops, const double
 
 static bool hides_exchanges(const CostShape *shape)
 {
-    return (shape->spec->execution.overlap & SPEC_OVERLAP_EXPERT) != 0 && spec_microbatches(shape->spec) >= 2;
+    return (spec_overlap(shape->spec) & SPEC_OVERLAP_EXPERT) != 0 && spec_microbatches(shape->spec) >= 2;
+}
+
+#define NEXT_TO_NONE 1e-3
+
+/* Share of a step's passes that run alone. The path from a step's first forward to its last backward holds p - 1
+ * forwards of ranks that fill, (v - 1) p + 1 of the last rank before its first backward, and as many backwards: p v of
+ * the m v passes either way. Below a thousandth it counts as none. Orders of DualPipe name their pairs themselves. */
+static double unpaired_share(const CostShape *shape)
+{
+    const Spec *spec = shape->spec;
+    const double share = (double)spec->parallel.pipeline / spec_microbatches(spec);
+    const bool usual = (spec_schedule_traits(spec) & SIM_TRAIT_USUAL) != 0;
+    return usual && share >= NEXT_TO_NONE ? fmin(1, share) : 0;
 }
 
 /* execution.overlap "expert": the exchange runs beside another micro-batch's compute; kernels of the exchange take
- * their share of the SMs from it.   Ignores: the first and the last
- * micro-batch of a step, which have no partner      Source: [DeepSeekV3] section 3.2.1, [MegatronMoE] */
+ * their share of the SMs from it.   Source: [DeepSeekV3] section 3.2.1, [MegatronMoE] combined_1f1b.py */
 static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const bool *selected, CostTime *time)
 {
     if (!hides_exchanges(shape)) {
@@ -285,14 +297,16 @@ static void hide_expert_comm(const CostShape *shape, const CostOps *ops, const b
                 fmax(sm_frac, cost_collective_sm_frac(&shape->spec->cluster, &op->u.collective.collective));
         }
     }
-    const double sms = cost_moe_exchange_sms(shape->spec->parallel.moe_dispatcher);
+    const double sms = cost_moe_exchange_sms(shape->spec);
     if (sms > 0) {
         sm_frac = sms / fmax(2 * sms, shape->accelerator.sm_count);
     }
     const double beside = EXCHANGE_BESIDE_COMPUTE * time->comm_s[COST_COMM_EXPERT];
     const double hidden_s = fmin(beside, PASSES_BESIDE_EXCHANGE * time->compute_s / (1 - sm_frac));
-    time->comm_s[COST_COMM_EXPERT] = (beside - hidden_s) / EXCHANGE_BESIDE_COMPUTE;
-    time->compute_s += sm_frac * hidden_s;
+    const double alone = unpaired_share(shape);
+    time->comm_s[COST_COMM_EXPERT] =
+        alone * time->comm_s[COST_COMM_EXPERT] + (1 - alone) * (beside - hidden_s) / EXCHANGE_BESIDE_COMPUTE;
+    time->compute_s += (1 - alone) * sm_frac * hidden_s;
 }
 
 /* Tensor ranks wait for each other at every collective, so for the slowest host of them. Expected largest of normal

@@ -43,7 +43,8 @@ static unsigned schedules_to_choose_from(void)
 }
 
 /* *ret_fits false: the one that lacks the fewest bytes. */
-static bool choose(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool *ret_fits, GError **error)
+static bool choose_freely(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool *ret_fits,
+                          GError **error)
 {
     const SearchOptions options = {.top = 1, .best_only = true};
     SearchResult result;
@@ -61,6 +62,21 @@ static bool choose(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool 
     search_result_clear(&result);
     ret_spec->search = spec->search;
     return true;
+}
+
+/* Recomputation that is "auto" is the recipe's where that fits. */
+static bool choose(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool *ret_fits, GError **error)
+{
+    const SpecRecompute *preferred = &spec->training.recompute_preferred;
+    if ((int)spec->training.recompute.mode == SPEC_AUTO && preferred->every_n_layers > 0) {
+        Spec *trial = g_memdup2(spec, sizeof *spec);
+        trial->training.recompute = *preferred;
+        const bool ok = choose_freely(trial, reserve_bytes, ret_spec, ret_fits, error);
+        g_free(trial);
+        if (!ok || *ret_fits)
+            return ok;
+    }
+    return choose_freely(spec, reserve_bytes, ret_spec, ret_fits, error);
 }
 
 bool search_choose_reserved(const Spec *spec, double reserve_bytes, Spec *ret_spec, GError **error)

@@ -174,6 +174,16 @@ static void own_degrees(const SearchGroup *group, Spec *spec)
     parallel->stage_layers[0] = left;
 }
 
+/* Micro-batches of a probe: two accumulate like any number; where exchanges of experts hide, so many that next to all of
+ * them have a partner, as no order has more. */
+static int probe_microbatches(const SearchGroup *group, const Spec *spec)
+{
+    const bool hides = (spec_overlap(spec) & SPEC_OVERLAP_EXPERT) != 0;
+    if (group->microbatches <= 1)
+        return 1;
+    return hides ? CLAMP(G_MAXINT / (group->micro_batch * spec->parallel.data), 2, 1 << 16) : 2;
+}
+
 /* Two stages, unless host and GPU meet in pipelines alone and the group is none, and enough micro-batches that gradients
  * accumulate as they do at the group. */
 static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec *ret_spec)
@@ -181,7 +191,6 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
     const SpecFramework *framework = &space->spec->execution.framework;
     *ret_spec = *space->spec;
     SpecParallel *parallel = &ret_spec->parallel;
-    const int many = group->microbatches > 1 ? 2 : 1;
     const SearchPolicy given = {.zero = framework->data_parallel.reduce_each_microbatch ? 2 : 0,
                                 .overlap = (space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0
                                                ? 0
@@ -199,7 +208,8 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec 
         g_strlcpy(parallel->order, ALIKE_ORDERS[0], sizeof parallel->order);
     else
         own_degrees(group, ret_spec);
-    ret_spec->training.global_batch = group->micro_batch * parallel->data * many;
+    ret_spec->training.global_batch =
+        group->micro_batch * parallel->data * probe_microbatches(group, ret_spec);
     /* passes of states on the GPU: no scheme makes them shorter */
     ret_spec->offload =
         spec_offload_with(&space->spec->offload, SPEC_OFFLOAD_NONE, -1, ret_spec->model.layers);

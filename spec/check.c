@@ -180,6 +180,20 @@ static bool check_precision(const Check *check)
     return false;
 }
 
+static bool check_8bit(const Check *check)
+{
+    const SpecTraining *training = &check->spec->training;
+    const SpecDtype dtype = spec_gemm_dtype(training->precision);
+    if (!(training->attention_8bit || training->head_8bit) || dtype == SPEC_FP8 ||
+        (dtype == SPEC_FP4 && check->spec->cluster.accelerator.peak_flops_per_s[SPEC_FP8] > 0))
+        return true;
+    return spec_check_fail(check,
+                           "training.%s: true beside precision \"%s\"; leave it out, or give an 8-bit float "
+                           "precision, such as mxfp8",
+                           training->attention_8bit ? "attention_8bit" : "head_8bit",
+                           spec_word(&spec_words_precision, (int)training->precision));
+}
+
 /* --- batch and sequence --- */
 
 /* Replicas take different numbers of micro-batches: at least one each. */
@@ -430,9 +444,9 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
     return spec_check_data(spec, where, error) && check_model(&check) && check_cluster(&check) &&
-           spec_check_groups(&check) && check_precision(&check) && check_powers(&check) &&
-           check_product(&check) && check_tensor(&check) && spec_check_expert(&check) &&
-           spec_check_router(&check) && check_context_mode(&check) && check_batch(&check) &&
-           check_sequence(&check) && check_recompute(&check) && check_zero(&check) && check_order(&check) &&
-           spec_check_pipeline(&check);
+           spec_check_groups(&check) && check_precision(&check) && check_8bit(&check) &&
+           check_powers(&check) && check_product(&check) && check_tensor(&check) &&
+           spec_check_expert(&check) && spec_check_router(&check) && check_context_mode(&check) &&
+           check_batch(&check) && check_sequence(&check) && check_recompute(&check) && check_zero(&check) &&
+           check_order(&check) && spec_check_pipeline(&check);
 }

@@ -23,6 +23,14 @@ static const SpecField execution_fields[] = {
      .words = &spec_words_overlap,
      .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
      .help = "Communication that runs beside compute; default: the framework's."},
+    {.key = "overlap_besides",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecExecution, overlap_besides),
+     .words = &spec_words_overlap,
+     .default_text = "[]",
+     .help =
+         "What runs that overlap grad_reduce and param_gather overlap besides; the framework's recipes for a "
+         "model and GPU set it."},
 };
 SPEC_TABLE(spec_table_execution, "execution", "The software and how it is run.", execution_fields);
 

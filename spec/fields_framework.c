@@ -1,5 +1,7 @@
 /* spec/fields_framework.c - field tables of a framework's recipe, one a group. */
 #include "spec/fields_internal.h"
+#include "spec/read.h"
+#include "spec/recipes.h"
 
 #define FLAG(st, member, text)   SPEC_F_BOOL(st, member, "false", 0, text)
 #define TIME_S(st, member, text) SPEC_F_DOUBLE(st, member, ORR_UNIT_SECONDS, 0, 3600, "0", 0, text)
@@ -219,6 +221,8 @@ static const SpecField experts_fields[] = {
     FLAG(SpecRecipeExperts, pads_expert_rows,
          "8- and 4-bit experts: rows are copied to pad each expert's to what the products want, and "
          "back, unless HybridEP lands them padded."),
+    SPEC_F_INT(SpecRecipeExperts, hybridep_sms, 1, 1024, "16", 0,
+               "SMs that HybridEP's kernels hold while they run (moe_hybridep_num_sms)."),
     TIME_S(SpecRecipeExperts, host_sync_s,
            "Dropless experts: the GPU waits while the host reads token counts, once a layer."),
 };
@@ -392,6 +396,13 @@ static const SpecTable defaults_table = {.name = "defaults",
                                          .fields = defaults_fields,
                                          .count = (int)G_N_ELEMENTS(defaults_fields)};
 
+/* They act on scenarios before these are read (spec/recipes.h). */
+static bool read_recipes(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    (void)target;
+    return spec_recipes_check(node, context->where, error);
+}
+
 static const SpecField framework_fields[] = {
     SPEC_F_FILE_KEYS("frameworks"),
     SPEC_F_NAME(SpecFramework, name, "\"\"", "What reports call the framework."),
@@ -402,6 +413,15 @@ static const SpecField framework_fields[] = {
                 "Words by which execution.framework_text names it, as in \"DeepSpeed + Hugging Face; "
                 "Accelerate\": all "
                 "words between + of one entry between ;. validate gives the profile to such rows."),
+    {.key = "recipes",
+     .type = SPEC_TYPE_CUSTOM,
+     .flags = SPEC_FIELD_DERIVED,
+     .read = read_recipes,
+     .form = "a list of recipes",
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}",
+     .help = "What its recipes set for a model on a GPU: a list of {models, layers, accelerators, "
+             "precisions, stages, "
+             "scenario}. A scenario takes what it leaves out from those that match, the first that says so."},
     SPEC_F_OBJECT(SpecFramework, kernels, kernels_table, 0,
                   "Which kernels run, fused, split, copied or cast."),
     SPEC_F_OBJECT(SpecFramework, host, host_table, 0, "What the host costs: launches, waits, bookkeeping."),

@@ -173,6 +173,13 @@ static const SpecField training_fields[] = {
         SpecTraining, recompute, read_recompute, "\"none\"", SPEC_FIELD_AUTO,
         "one of none, selective, full, selective-op, or an object with mode, layers, every_n_layers, modules",
         NULL, &table_recompute, "Activation recomputation."),
+    SPEC_F_CUSTOM(
+        SpecTraining, recompute_preferred, read_recompute, NULL, SPEC_FIELD_DERIVED,
+        "one of none, selective, full, selective-op, or an object with mode, layers, every_n_layers, modules",
+        NULL, &table_recompute,
+        "What recompute \"auto\" of a run takes where it fits; the framework's recipes for a model and GPU "
+        "set "
+        "it."),
     SPEC_F_CUSTOM(SpecTraining, gradient_dtype, read_framework_dtype, "\"framework\"", 0,
                   FRAMEWORK_DTYPE_FORM, FRAMEWORK_DTYPE_SCHEMA, NULL, "Storage of accumulated gradients."),
     SPEC_F_CUSTOM(SpecTraining, gradient_reduce_dtype, read_framework_dtype, "\"framework\"", 0,
@@ -185,6 +192,12 @@ static const SpecField training_fields[] = {
     SPEC_F_CUSTOM(SpecTraining, router, read_router, "\"even\"", 0,
                   "one of even, uniform, or an object with distribution, exponent, concentration, histogram",
                   NULL, &table_router, "How tokens spread over experts."),
+    SPEC_F_BOOL(
+        SpecTraining, attention_8bit, "false", 0,
+        "The fused attention core multiplies in 8 bits too (fp8_dot_product_attention); beside an 8- or "
+        "4-bit precision."),
+    SPEC_F_BOOL(SpecTraining, head_8bit, "false", 0,
+                "The LM head multiplies in 8 bits too (fp8_output_proj); beside an 8- or 4-bit precision."),
     SPEC_F_DOUBLE(SpecTraining, document_tokens, ORR_UNIT_TOKENS, 0, 1e9, "0", 0,
                   "Mean length of documents packed into a sequence, attention masked between them; 0: whole "
                   "sequences."),

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "spec/complete.h"
 #include "spec/read.h"
+#include "spec/recipes.h"
 #include "spec/resolve.h"
 
 void spec_source_clear(SpecSource *source)
@@ -93,7 +94,7 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
     OrrJsonDoc *resolved =
         spec_resolve_scenario(orr_json_root(doc), where, base_dir, source.profiles, source.notes, error);
     Spec *spec = g_new0(Spec, 1);
-    bool ok = resolved != NULL;
+    bool ok = resolved != NULL && spec_recipes_apply(&resolved, where, source.defaulted, error);
     if (ok) {
         note_framework(orr_json_root(doc), source.defaulted);
         note_renamed(orr_json_root(doc), orr_json_root(resolved), source.defaulted);

@@ -27,6 +27,8 @@ unsigned spec_overlap(const Spec *spec)
         besides &= ~(unsigned)SPEC_OVERLAP_PIPELINE;
     if (!has_user_buffers(spec))
         besides &= ~(unsigned)SPEC_OVERLAP_TENSOR;
+    if (spec_follows_recipes(named))
+        besides |= spec->execution.overlap_besides;
     return named | besides;
 }
 

@@ -185,11 +185,12 @@ typedef struct SpecTraining {
     double skipped_steps_frac;   /* steps whose update is dropped, and that are done again */
     SpecPrecision precision;
     SpecOptimizer optimizer;
-    SpecRecompute recompute;
+    SpecRecompute recompute, recompute_preferred; /* the latter with every_n_layers 0: nothing is */
     SpecDtype gradient_dtype;        /* storage of accumulated gradients; SPEC_AUTO: the framework's */
     SpecDtype gradient_reduce_dtype; /* on the wire; SPEC_AUTO: the framework's */
     SpecStates states;
     SpecRouter router;
+    bool attention_8bit, head_8bit; /* beside an 8- or 4-bit precision */
     double
         document_tokens; /* mean length of packed documents, exponentially distributed; 0: whole sequences */
 } SpecTraining;
@@ -274,6 +275,7 @@ typedef struct SpecExecution {
     int compiled;                    /* 0 or 1 */
     char cuda_graph[SPEC_NAME_SIZE]; /* "" none; what is captured, in the framework's words */
     unsigned overlap;                /* bits of SpecOverlap; SPEC_AUTO has its own bit */
+    unsigned overlap_besides;        /* what a run that follows the recipes gets besides */
 } SpecExecution;
 
 /* --- what a search may try --- */

@@ -173,6 +173,14 @@ static void overlapped(void)
     g_assert_cmpfloat(beside.comm_s[COST_COMM_EXPERT], <, 0.5 * apart.comm_s[COST_COMM_EXPERT]);
     g_assert_cmpfloat(taken, >, 0);
     g_assert_cmpfloat(taken, <=, 20.0 / 132 * 1.5 * apart.comm_s[COST_COMM_EXPERT] * (1 + 1e-12));
+    spec.parallel.schedule = sim_schedule_usual(1);
+    double exposed_s[3];
+    for (int i = 0; i < 3;
+         i++) { /* one of m micro-batches has no partner: as much again as its exchanges hide */
+        spec.training.global_batch = 64 * (2 << i);
+        exposed_s[i] = layer_time(&spec).comm_s[COST_COMM_EXPERT];
+    }
+    CLOSE((exposed_s[0] - exposed_s[1]) / (exposed_s[1] - exposed_s[2]), 2, 1e-9);
     spec.training.global_batch = 64; /* one micro-batch has nothing to run beside */
     CLOSE(layer_time(&spec).comm_s[COST_COMM_EXPERT], apart.comm_s[COST_COMM_EXPERT], 0);
 }

@@ -1,0 +1,161 @@
+/* spec/recipes.c - see recipes.h. Tested: unit/test_model_recipes.c */
+#include "spec/recipes.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+static bool is_list_of_texts(const OrrJson *node)
+{
+    bool texts = orr_json_type(node) == ORR_JSON_LIST;
+    for (const OrrJson *item = texts ? orr_json_first(node) : NULL; item != NULL; item = orr_json_next(item))
+        texts = texts && orr_json_type(item) == ORR_JSON_TEXT;
+    return texts;
+}
+
+static bool check_member(const OrrJson *member, const char *where, GError **error)
+{
+    const char *key = orr_json_key(member);
+    if (strcmp(key, "models") == 0 || strcmp(key, "accelerators") == 0 || strcmp(key, "precisions") == 0)
+        return is_list_of_texts(member) ||
+               orr_fail(error, ORR_ERROR_INPUT, "%s: framework recipes: %s is %s; give a list of names",
+                        where, key, orr_json_type_name(member));
+    if (strcmp(key, "stages") == 0 || strcmp(key, "layers") == 0)
+        return orr_json_type(member) == ORR_JSON_NUMBER ||
+               orr_fail(error, ORR_ERROR_INPUT, "%s: framework recipes: %s is %s; give a number", where, key,
+                        orr_json_type_name(member));
+    if (strcmp(key, "scenario") == 0)
+        return orr_json_type(member) == ORR_JSON_OBJECT ||
+               orr_fail(error, ORR_ERROR_INPUT, "%s: framework recipes: scenario is %s; give a part of one",
+                        where, orr_json_type_name(member));
+    return strcmp(key, "source") == 0 ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "%s: framework recipes: no key \"%s\"; give models, layers, accelerators, precisions, "
+                    "stages, scenario or source",
+                    where, key);
+}
+
+bool spec_recipes_check(const OrrJson *recipes, const char *where, GError **error)
+{
+    if (recipes == NULL)
+        return true;
+    if (orr_json_type(recipes) != ORR_JSON_LIST)
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: framework recipes: %s; give a list of recipes", where,
+                        orr_json_type_name(recipes));
+    for (const OrrJson *recipe = orr_json_first(recipes); recipe != NULL; recipe = orr_json_next(recipe)) {
+        if (orr_json_type(recipe) != ORR_JSON_OBJECT || orr_json_member(recipe, "scenario") == NULL)
+            return orr_fail(error, ORR_ERROR_INPUT,
+                            "%s: framework recipes: an entry without \"scenario\"; give what it sets", where);
+        for (const OrrJson *at = orr_json_first(recipe); at != NULL; at = orr_json_next(at))
+            if (!check_member(at, where, error))
+                return false;
+    }
+    return true;
+}
+
+/* The object at `path`, or NULL. */
+static const OrrJson *object_at(const OrrJson *from, const char *path)
+{
+    g_auto(GStrv) keys = g_strsplit(path, ".", -1);
+    for (int i = 0; keys[i] != NULL && from != NULL; i++)
+        from = orr_json_type(from) == ORR_JSON_OBJECT ? orr_json_member(from, keys[i]) : NULL;
+    return from != NULL && orr_json_type(from) == ORR_JSON_OBJECT ? from : NULL;
+}
+
+/* The text at `key` of the object at `path`, in lower case. */
+static char *text_at(const OrrJson *scenario, const char *path, const char *key, const char *absent)
+{
+    const OrrJson *object = object_at(scenario, path);
+    const OrrJson *node = object != NULL ? orr_json_member(object, key) : NULL;
+    const bool text = node != NULL && orr_json_type(node) == ORR_JSON_TEXT;
+    return g_ascii_strdown(text ? orr_json_text(node) : absent, -1);
+}
+
+/* An absent list names all. */
+static bool names(const OrrJson *recipe, const char *key, const char *name, bool prefix)
+{
+    const OrrJson *list = orr_json_member(recipe, key);
+    bool found = list == NULL;
+    for (const OrrJson *item = list != NULL ? orr_json_first(list) : NULL; item != NULL;
+         item = orr_json_next(item))
+        found = found || (prefix ? g_str_has_prefix(name, orr_json_text(item))
+                                 : strcmp(name, orr_json_text(item)) == 0);
+    return found;
+}
+
+static bool is_number(const OrrJson *recipe, const char *key, double number)
+{
+    const double wanted = orr_json_number_of(recipe, key, number);
+    return number >= wanted && number <= wanted;
+}
+
+static double layers_of(const OrrJson *scenario)
+{
+    const OrrJson *model = object_at(scenario, "model");
+    const OrrJson *layers = model != NULL ? orr_json_member(model, "layers") : NULL;
+    return layers != NULL && orr_json_type(layers) == ORR_JSON_NUMBER ? orr_json_number(layers) : 0;
+}
+
+static double stages_of(const OrrJson *scenario)
+{
+    const OrrJson *parallel = object_at(scenario, "parallel");
+    const char *const keys[] = {"pipeline", "virtual_stages"};
+    double stages = 1;
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const OrrJson *node = parallel != NULL ? orr_json_member(parallel, keys[i]) : NULL;
+        stages *= node == NULL ? 1 : orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : 0;
+    }
+    return stages;
+}
+
+static bool matches(const OrrJson *recipe, const OrrJson *scenario)
+{
+    g_autofree char *model = text_at(scenario, "model", "name", "");
+    g_autofree char *accelerator = text_at(scenario, "cluster.accelerator", "name", "");
+    g_autofree char *precision = text_at(scenario, "training", "precision", "bf16");
+    return names(recipe, "models", model, true) && names(recipe, "accelerators", accelerator, false) &&
+           names(recipe, "precisions", precision, false) &&
+           is_number(recipe, "layers", layers_of(scenario)) &&
+           is_number(recipe, "stages", stages_of(scenario));
+}
+
+/* Keys of `part` that `scenario` (NULL: nothing there) leaves out. */
+static void note_added(const OrrJson *part, const OrrJson *scenario, const char *path, GPtrArray *notes)
+{
+    for (const OrrJson *at = orr_json_first(part); at != NULL; at = orr_json_next(at)) {
+        g_autofree char *key = g_strconcat(path, path[0] != '\0' ? "." : "", orr_json_key(at), NULL);
+        const bool inside = scenario != NULL && orr_json_type(scenario) == ORR_JSON_OBJECT;
+        const OrrJson *there = inside ? orr_json_member(scenario, orr_json_key(at)) : NULL;
+        if (orr_json_type(at) == ORR_JSON_OBJECT &&
+            (there == NULL || orr_json_type(there) == ORR_JSON_OBJECT)) {
+            note_added(at, there, key, notes);
+        } else if (there == NULL) {
+            g_autofree char *value = orr_json_dump(at);
+            g_ptr_array_add(notes, g_strdup_printf("%s=%s (recipe)", key, value));
+        }
+    }
+}
+
+bool spec_recipes_apply(OrrJsonDoc **doc, const char *where, GPtrArray *notes, GError **error)
+{
+    const OrrJson *framework = object_at(orr_json_root(*doc), "execution.framework");
+    const OrrJson *recipes = framework != NULL ? orr_json_member(framework, "recipes") : NULL;
+    if (!spec_recipes_check(recipes, where, error))
+        return false;
+    if (recipes == NULL)
+        return true;
+    OrrJsonDoc *asked = orr_json_copy(orr_json_root(*doc), where);
+    recipes = orr_json_member(object_at(orr_json_root(asked), "execution.framework"), "recipes");
+    for (const OrrJson *recipe = orr_json_first(recipes); recipe != NULL; recipe = orr_json_next(recipe)) {
+        if (!matches(recipe, orr_json_root(asked)))
+            continue;
+        const OrrJson *part = orr_json_member(recipe, "scenario");
+        if (notes != NULL)
+            note_added(part, orr_json_root(*doc), "", notes);
+        OrrJsonDoc *merged = orr_json_merge(part, orr_json_root(*doc), where);
+        orr_json_free(*doc);
+        *doc = merged;
+    }
+    orr_json_free(asked);
+    return true;
+}

@@ -1,0 +1,18 @@
+/* spec/recipes.h - what a framework's recipes set for a model on a GPU: `recipes` of a framework profile.
+ *
+ * A recipe is a part of a scenario under conditions: { "models", "layers", "accelerators", "precisions", "stages", "scenario" }.
+ * What a scenario leaves out comes from the recipes that match it, the first that says so; what it says stands.
+ */
+#ifndef ORR_SPEC_RECIPES_H
+#define ORR_SPEC_RECIPES_H
+
+#include "base/json.h"
+
+/* Fails, with a message that begins with `where`, where `recipes` (NULL: none) is not a list of such objects. */
+bool spec_recipes_check(const OrrJson *recipes, const char *where, GError **error);
+
+/* Puts the parts that match under the resolved scenario `doc`, whose model, cluster and framework are objects; each key
+ * that this adds goes to `notes` (char*, may be NULL) as "training.head_8bit=true (recipe)". */
+bool spec_recipes_apply(OrrJsonDoc **doc, const char *where, GPtrArray *notes, GError **error);
+
+#endif

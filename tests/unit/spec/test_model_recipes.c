@@ -1,0 +1,93 @@
+/* unit/spec/test_model_recipes.c - what a framework's recipes set for a model on a GPU (spec/recipes.c). */
+#include <glib.h>
+#include <string.h>
+
+#include "spec/recipes.h"
+
+#define SCENARIO(more)                                                                                       \
+    "{\"model\":{\"name\":\"deepseek-v3\",\"layers\":61},"                                                   \
+    "\"cluster\":{\"accelerator\":{\"name\":\"gb300-nvl72\"}},"                                              \
+    "\"training\":{\"precision\":\"mxfp8\"},"                                                                \
+    "\"parallel\":{\"pipeline\":2,\"virtual_stages\":8" more "},"                                            \
+    "\"execution\":{\"framework\":{\"recipes\":["                                                            \
+    "{\"models\":[\"deepseek\"],\"stages\":16,\"scenario\":{\"parallel\":{\"order\":\"first\"}}},"           \
+    "{\"models\":[\"deepseek-v3\"],\"layers\":61,\"accelerators\":[\"gb300-nvl72\"],"                        \
+    "\"precisions\":[\"mxfp8\"],\"scenario\":{\"parallel\":{\"order\":\"second\",\"zero\":2},"               \
+    "\"training\":{\"head_8bit\":true}}},"                                                                   \
+    "{\"accelerators\":[\"h100-sxm5-80gb\"],\"scenario\":{\"parallel\":{\"data\":7}}}]}}}"
+
+static OrrJsonDoc *applied(const char *text, GPtrArray *notes)
+{
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
+    g_assert_no_error(error);
+    g_assert_true(spec_recipes_apply(&doc, "test", notes, &error));
+    g_assert_no_error(error);
+    return doc;
+}
+
+static const OrrJson *member(const OrrJsonDoc *doc, const char *object, const char *key)
+{
+    return orr_json_member(orr_json_member(orr_json_root(doc), object), key);
+}
+
+static void test_first_that_says_so(void)
+{
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    OrrJsonDoc *doc = applied(SCENARIO(""), notes);
+    g_assert_cmpstr(orr_json_text(member(doc, "parallel", "order")), ==, "first");
+    g_assert_cmpfloat(orr_json_number(member(doc, "parallel", "zero")), ==, 2);
+    g_assert_true(orr_json_bool(member(doc, "training", "head_8bit")));
+    g_assert_cmpstr(orr_json_text(member(doc, "training", "precision")), ==, "mxfp8");
+    g_assert_null(member(doc, "parallel", "data")); /* another GPU's */
+    g_assert_cmpuint(notes->len, ==, 3);
+    g_assert_cmpstr(notes->pdata[0], ==, "parallel.order=\"first\" (recipe)");
+    orr_json_free(doc);
+}
+
+static void test_scenario_stands(void)
+{
+    OrrJsonDoc *doc = applied(SCENARIO(",\"order\":\"mine\",\"zero\":1"), NULL);
+    g_assert_cmpstr(orr_json_text(member(doc, "parallel", "order")), ==, "mine");
+    g_assert_cmpfloat(orr_json_number(member(doc, "parallel", "zero")), ==, 1);
+    orr_json_free(doc);
+}
+
+static void test_none(void)
+{
+    const char *text = "{\"model\":{\"name\":\"m\"},\"execution\":{\"framework\":{}}}";
+    OrrJsonDoc *doc = applied(text, NULL);
+    g_autofree char *dumped = orr_json_dump(orr_json_root(doc));
+    g_assert_cmpstr(dumped, ==, text);
+    orr_json_free(doc);
+}
+
+static void test_refused(void)
+{
+    static const char *const bad[][2] = {
+        {"{}", "give a list of recipes"},
+        {"[{}]", "without \"scenario\""},
+        {"[{\"scenario\":{},\"models\":\"m\"}]", "give a list of names"},
+        {"[{\"scenario\":{},\"stages\":\"m\"}]", "give a number"},
+        {"[{\"scenario\":{},\"model\":[]}]", "no key \"model\""},
+        {"[{\"scenario\":3}]", "give a part of one"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        OrrJsonDoc *doc = orr_json_parse(bad[i][0], strlen(bad[i][0]), "test", NULL);
+        g_assert_false(spec_recipes_check(orr_json_root(doc), "f.json", &error));
+        g_assert_nonnull(strstr(error->message, bad[i][1]));
+        g_assert_true(g_str_has_prefix(error->message, "f.json: "));
+        orr_json_free(doc);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/recipes/first", test_first_that_says_so);
+    g_test_add_func("/recipes/scenario", test_scenario_stands);
+    g_test_add_func("/recipes/none", test_none);
+    g_test_add_func("/recipes/refused", test_refused);
+    return g_test_run();
+}
