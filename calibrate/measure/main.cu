@@ -291,8 +291,13 @@ static bool open_meter(Meter *meter, const Arguments *arguments, CalStamp *stamp
         meter->flush = nullptr;
     else
         cudaMemset(meter->flush, 0, (size_t)meter->flush_bytes);
-    if (krn_context_new(&meter->context) == KRN_OK)
+    if (krn_context_new(&meter->context) == KRN_OK) {
+        if (!krn_dnn_version(meter->context, stamp->cudnn, sizeof stamp->cudnn) && meter->team.rank == 0 &&
+            !arguments->options.quiet)
+            fprintf(stderr,
+                    "orrery-calibrate: no cuDNN 9: attention by our own kernel is a floor, not fitted\n");
         return true;
+    }
     snprintf(reason, reason_size, "%s", krn_context_message(meter->context));
     return false;
 }

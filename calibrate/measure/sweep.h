@@ -52,7 +52,8 @@ typedef struct CalStamp {
     CalNics nics; /* of this node */
     CalGpuLimits limits;
     char cublaslt[32], cpu[128];
-    int cpus; /* that this process may use */
+    char cudnn[32]; /* empty: attention by our own kernel, a floor */
+    int cpus;       /* that this process may use */
 } CalStamp;
 
 #define CAL_MAX_SAMPLES 256
@@ -97,6 +98,10 @@ GArray *cal_sweep_points_of(const char *path, const CalStamp *stamp, const CalSw
 /* A product [m,k] x [k,n] of `size` {m, n, k}, with its id. */
 void cal_point_gemm(const char *name, KrnMath math, KrnLayout layout, bool accumulate, int64_t groups,
                     const int64_t size[3], CalPoint *ret_point);
+
+/* Attention forward or backward, by our own kernel or cuDNN's, with its id. */
+void cal_point_attention(const char *name, int64_t batch, int64_t seq, int64_t heads, int64_t kv_heads,
+                         int64_t dim, bool causal, CalPoint *ret_point);
 
 /* What a point, and the sweep, will take: printed before it begins. Quick sweeps plan two minutes at most, full ones a
  * quarter of an hour. */

@@ -129,24 +129,35 @@ static void add_other_gemms(Plan *plan)
 
 /* --- attention and layers --- */
 
-static void add_attention(Plan *plan, const char *name, int64_t seq, int64_t heads, int64_t kv_heads,
-                          int64_t dim, bool causal)
+void cal_point_attention(const char *name, int64_t batch, int64_t seq, int64_t heads, int64_t kv_heads,
+                         int64_t dim, bool causal, CalPoint *ret_point)
 {
     CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
-    const int64_t batch = MAX(16384 / seq, 1);
     point.shape = (KrnShape){
         .batch = batch, .seq = seq, .heads = heads, .kv_heads = kv_heads, .head_dim = dim, .causal = causal};
     g_snprintf(point.id, sizeof point.id, "%s %dx%d heads %d/%d dim %d%s", name, (int)batch, (int)seq,
                (int)heads, (int)kv_heads, (int)dim, causal ? " causal" : "");
+    *ret_point = point;
+}
+
+static void add_attention(Plan *plan, const char *name, int64_t seq, int64_t heads, int64_t kv_heads,
+                          int64_t dim, bool causal)
+{
+    CalPoint point;
+    cal_point_attention(name, MAX(16384 / seq, 1), seq, heads, kv_heads, dim, causal, &point);
     add(plan, point);
 }
 
+/* What frameworks run where it is there; else our own kernel, whose rows say that they are a floor. */
 static void add_attentions(Plan *plan)
 {
-    static const char *const names[] = {"flash_forward", "flash_backward"};
-    const bool full = plan->options->full;
-    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
-        for (int64_t dim = 128; dim >= (full ? 64 : 128); dim /= 2)
+    const bool library = plan->stamp->cudnn[0] != '\0', full = plan->options->full;
+    const char *const names[] = {library ? "cudnn_forward" : "flash_forward",
+                                 library ? "cudnn_backward" : "flash_backward", "cudnn_forward_fp8",
+                                 "cudnn_backward_fp8"};
+    const size_t kinds = library && plan->stamp->capability >= 90 ? 4 : 2;
+    for (size_t i = 0; i < kinds; i++)
+        for (int64_t dim = 128; dim >= (full && i < 2 ? 64 : 128); dim /= 2)
             for (int64_t seq = full ? 512 : 2048; seq <= (full ? 16384 : 8192); seq *= full ? 2 : 4) {
                 add_attention(plan, names[i], seq, 2048 / dim, 2048 / dim, dim, true);
                 if (full)
@@ -175,9 +186,11 @@ static void add_layers(Plan *plan)
                                  .head_dim = layers[i].head_dim,
                                  .causal = true,
                                  .cols = layers[i].hidden,
-                                 .n = layers[i].ffn};
-        g_snprintf(point.id, sizeof point.id, "transformer_layer %dx%d hidden %d ffn %d",
-                   (int)layers[i].batch, (int)layers[i].seq, (int)layers[i].hidden, (int)layers[i].ffn);
+                                 .n = layers[i].ffn,
+                                 .library = plan->stamp->cudnn[0] != '\0'};
+        g_snprintf(point.id, sizeof point.id, "transformer_layer %dx%d hidden %d ffn %d%s",
+                   (int)layers[i].batch, (int)layers[i].seq, (int)layers[i].hidden, (int)layers[i].ffn,
+                   point.shape.library ? " cudnn" : "");
         add(plan, point);
     }
 }

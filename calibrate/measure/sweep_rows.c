@@ -103,18 +103,18 @@ static void attention_row(OrrJsonWriter *w, const Row *row)
 {
     const KrnShape *s = &row->point->shape;
     const char *name = row->point->name;
-    orr_jw_text(w, "kernel", strcmp(name, "attention_unfused") == 0 ? "unfused" : "orrery-flash");
-    if (strcmp(name, "attention_unfused") != 0)
-        orr_jw_bool(w, "floor",
-                    true); /* frameworks run faster kernels: no fit takes this one for the ceiling */
-    orr_jw_text(w, "pass", g_str_has_suffix(name, "_backward") ? "bwd" : "fwd");
+    const bool own = g_str_has_prefix(name, "flash_");
+    orr_jw_text(w, "kernel", own ? "orrery-flash" : g_str_has_prefix(name, "cudnn_") ? "cuDNN" : "unfused");
+    if (own) /* frameworks run faster kernels: no fit takes this one for the ceiling */
+        orr_jw_bool(w, "floor", true);
+    orr_jw_text(w, "pass", strstr(name, "_backward") != NULL ? "bwd" : "fwd");
     orr_jw_int(w, "batch", s->batch);
     orr_jw_int(w, "seq", s->seq);
     orr_jw_int(w, "heads", s->heads);
     orr_jw_int(w, "kv_heads", s->kv_heads);
     orr_jw_int(w, "head_dim", s->head_dim);
     orr_jw_bool(w, "causal", s->causal);
-    orr_jw_text(w, "dtype", "bf16");
+    orr_jw_text(w, "dtype", g_str_has_suffix(name, "_fp8") ? "fp8" : "bf16");
 }
 
 static void layer_row(OrrJsonWriter *w, const Row *row)
@@ -127,6 +127,7 @@ static void layer_row(OrrJsonWriter *w, const Row *row)
     orr_jw_int(w, "head_dim", s->head_dim);
     orr_jw_int(w, "hidden", s->cols);
     orr_jw_int(w, "ffn_hidden", s->n);
+    orr_jw_text(w, "attention", s->library ? "cuDNN" : "orrery-flash");
     if (row->sample->parts_s > 0)
         number(w, "parts_us", 1e6 * row->sample->parts_s);
 }
@@ -225,7 +226,8 @@ static Section section_of(const CalPoint *point, const CalSample *sample)
         return (Section){"grouped_gemm_measurements", grouped_row};
     if (strcmp(name, "transformer_layer") == 0)
         return (Section){"layer_measurements", layer_row};
-    if (g_str_has_prefix(name, "flash_") || strcmp(name, "attention_unfused") == 0)
+    if (g_str_has_prefix(name, "flash_") || g_str_has_prefix(name, "cudnn_") ||
+        strcmp(name, "attention_unfused") == 0)
         return (Section){"attention_measurements", attention_row};
     const bool stream = strcmp(name, "copy") == 0 || strcmp(name, "triad") == 0;
     return stream && sample->bytes >= 1e9 ? (Section){"hbm_stream", stream_row}

@@ -22,6 +22,7 @@ static void write_stamp(OrrJsonWriter *w, const CalStamp *stamp)
     orr_jw_text(w, "cuda", stamp->cuda);
     orr_jw_text(w, "nccl", stamp->nccl);
     orr_jw_text(w, "cublaslt", stamp->cublaslt);
+    orr_jw_text(w, "cudnn", stamp->cudnn);
     orr_jw_text(w, "cpu", stamp->cpu);
     orr_jw_int(w, "cpus", stamp->cpus);
     if (stamp->limits.power_limit_w > 0)

@@ -101,6 +101,10 @@ static void check_attention(KrnContext *context)
             check(context, "flash_forward", sizes, attention(2, 128, 2, 1, dim, mask));
             check(context, "flash_backward", sizes, attention(1, 128, 2, 1, dim, mask));
             check(context, "attention_unfused", sizes, attention(1, 64, 2, 2, dim, mask));
+            for (const char *name : {"cudnn_forward", "cudnn_backward", "cudnn_forward_fp8", "cudnn_backward_fp8"}) {
+                check(context, name, sizes, attention(1, 64, 2, 1, dim, mask));
+                check(context, name, sizes, attention(1, 64, 2, 2, dim, mask));
+            }
         }
     check(context, "flash_forward", "two groups", attention(1, 64, 4, 2, 64, true));
     check(context, "flash_backward", "two groups", attention(1, 64, 4, 2, 64, true));
@@ -249,6 +253,9 @@ int main()
     check_attention(context);
     check_rows(context);
     check(context, "transformer_layer", "small", small_layer());
+    KrnShape library = small_layer();
+    library.library = true;
+    check(context, "transformer_layer", "attention by cuDNN", library);
     check_layer_gradient();
     emulate_memory_bytes = 100;
     double unused;

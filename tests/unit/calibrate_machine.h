@@ -38,6 +38,9 @@ static void machine_init(Machine *machine)
     model->gemm[SPEC_BF16].peak_frac *= 0.85;
     model->gemm[SPEC_BF16].backward_weight_frac *= 0.9;
     model->gemm[SPEC_FP8].peak_frac *= 0.9;
+    model->attention[SPEC_ATTENTION_CUDNN].peak_frac *= 1.2;
+    model->attention[SPEC_ATTENTION_CUDNN].backward_peak_frac *= 0.9;
+    model->attention[SPEC_ATTENTION_CUDNN].fp8_frac *= 1.15;
     model->memory_bound.elementwise_frac *= 0.85;
     model->memory_bound.norm_frac *= 0.7;
     model->memory_bound.optimizer_frac *= 0.9;
@@ -62,6 +65,23 @@ static double gemm_s(const SpecAccelerator *accelerator, const KrnShape *s, bool
                            .grouped = grouped,
                            .accumulate_fp32 = s->accumulate_fp32};
     return cost_gemm_s(accelerator, &gemm);
+}
+
+static double attention_s(const SpecAccelerator *accelerator, const CalPoint *point)
+{
+    const KrnShape *s = &point->shape;
+    const CostAttention attention = {.batch = (double)s->batch,
+                                     .q_tokens = (double)s->seq,
+                                     .kv_tokens = (double)s->seq,
+                                     .heads = (double)s->heads,
+                                     .kv_heads = (double)s->kv_heads,
+                                     .qk_head_dim = (double)s->head_dim,
+                                     .v_head_dim = (double)s->head_dim,
+                                     .causal = s->causal,
+                                     .backward = strstr(point->name, "backward") != NULL,
+                                     .kernel = SPEC_ATTENTION_CUDNN,
+                                     .dtype = g_str_has_suffix(point->name, "_fp8") ? SPEC_FP8 : SPEC_BF16};
+    return cost_attention_s(accelerator, &attention);
 }
 
 static CostMemoryKernel move_of(const char *name)
@@ -158,6 +178,9 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
     if (strstr(point->name, "gemm") != NULL && s->m > 0) {
         t_s = gemm_s(accelerator, s, strcmp(point->name, "grouped_gemm") == 0);
         ret_sample->flops = 2.0 * (double)s->m * (double)s->n * (double)s->k * (double)s->groups;
+    } else if (g_str_has_prefix(point->name, "cudnn_")) {
+        t_s = attention_s(accelerator, point);
+        ret_sample->flops = 1; /* says nothing here */
     } else if (point->kind == CAL_POINT_COLLECTIVE) {
         t_s = collective_s(&machine->cluster, point);
     } else if (point->kind == CAL_POINT_KERNEL && s->rows > 0) {
@@ -195,6 +218,7 @@ static CalStamp stamp_of(const Machine *machine)
     CalStamp stamp = {
         .device = "NVIDIA H200", .uuid = "a-stand-in", .nccl = "2.29.7", .gpus = 8, .capability = 90};
     stamp.sm_count = (int)machine->cluster.accelerator.sm_count;
+    g_strlcpy(stamp.cudnn, "9.19.0", sizeof stamp.cudnn);
     stamp.memory_bytes = machine->cluster.accelerator.memory_bytes;
     g_strlcpy(stamp.command, "a model with noise, not a GPU", sizeof stamp.command);
     return stamp;

@@ -249,6 +249,27 @@ static void compare_collectives(const SpecCluster *got, const SpecCluster *want)
     g_assert_cmpfloat(median, <, 0.02);
 }
 
+/* By the kernels that frameworks run: cuDNN's, bf16 and fp8, both ways, of sizes that the sweep does not hold. */
+static void compare_attention(const SpecAccelerator *got, const SpecAccelerator *want)
+{
+    static const char *const names[] = {"cudnn_forward", "cudnn_backward", "cudnn_forward_fp8",
+                                        "cudnn_backward_fp8"};
+    g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        for (int64_t seq = 768; seq <= 24576; seq *= 2)
+            for (int64_t heads = 8; heads <= 96; heads *= 3) {
+                CalPoint point;
+                cal_point_attention(names[i], 3, seq, heads, heads / 4, 128, true, &point);
+                const double error = attention_s(got, &point) / attention_s(want, &point) - 1;
+                g_array_append_val(errors, error);
+            }
+    double median, p90, bias;
+    cal_error_summary((double *)(void *)errors->data, (int)errors->len, &median, &p90, &bias);
+    g_test_message("attention: %u unseen sizes, median %.2f %%, p90 %.2f %%, bias %+.2f %%", errors->len,
+                   100 * median, 100 * p90, 100 * bias);
+    g_assert_cmpfloat(median, <, 0.02);
+}
+
 /* Parameters that rows determine by themselves, within 2 %; where fewer than some fifty rows speak (kinds of one kernel,
  * fp8), within the noise of one row; what compute keeps beside a collective comes from five rows or ten, each of them a
  * quotient of two times. The rest trade with each other (tile_half and power_frac, a product's latency_s and tile_s): their times are compared
@@ -343,6 +364,7 @@ static void test_round_trip(void)
     compare_moves(got, want);
     compare_collectives(&spec->cluster, &machine.cluster);
     compare_parameters(&got->model, &want->model);
+    compare_attention(got, want);
     const double predicted_s = fixture_step_s(spec);
     spec->cluster.accelerator.model = want->model;
     const double true_s = fixture_step_s(spec);
@@ -473,16 +495,27 @@ static void test_broken(void)
 /* A scenario's own kernels: each once, in the layout of its pass; what this machine has too few GPUs for is left out. */
 static void test_shapes(void)
 {
-    static const char list[] = "piece,count,pass,kernel,kind,beside,recomputed,launches,seconds,size,groups,"
-                               "flops,flops_per_s,bytes,bytes_per_s\n"
-                               "layer,80,forward,qkv,gemm,,no,1,1e-4,4096x2560x8192,1,1e11,1e14,,\n"
-                               "layer,80,forward,qkv,gemm,,yes,1,1e-4,4096x2560x8192,1,1e11,1e14,,\n"
-                               "layer,80,backward-weight,qkv,gemm,,no,1,1e-4,2560x8192x4096,1,1e11,1e14,,\n"
-                               "layer,80,backward-input,norm,memory,,no,2,1e-5,,,,,100663296,1e12\n"
-                               "layer,80,forward,gather,collective,qkv,no,1,1e-4,,4,,,67108864,1e11\n"
-                               "layer,80,forward,reduce,collective,qkv,no,1,1e-4,,64,,,67108864,1e11\n";
-    static const char *const want[] = {"gemm bf16 TN 4096x2560x8192", "gemm bf16 NT+fp32 2560x8192x4096",
-                                       "rms_norm_backward 2048x4096", "all_gather 4 gpus 67108864"};
+    static const char list[] =
+        "piece,count,pass,kernel,kind,beside,recomputed,launches,seconds,size,groups,"
+        "flops,flops_per_s,bytes,bytes_per_s\n"
+        "layer,80,forward,qkv,gemm,,no,1,1e-4,4096x2560x8192,1,1e11,1e14,,\n"
+        "layer,80,forward,qkv,gemm,,yes,1,1e-4,4096x2560x8192,1,1e11,1e14,,\n"
+        "layer,80,backward-weight,qkv,gemm,,no,1,1e-4,2560x8192x4096,1,1e11,1e14,,\n"
+        "layer,80,forward,attention,attention,,no,1,1e-4,2x4096x4096 heads 32/8 dim 128/128 "
+        "causal bf16,,1e11,1e14,,\n"
+        "layer,80,backward-input,attention,attention,,no,1,1e-4,1x4096x4096 heads 32/8 dim "
+        "128/128 causal fp8,,1e11,1e14,,\n"
+        "layer,80,forward,attention,attention,,no,1,1e-4,1x1024x4096 heads 32/8 dim 128/128 "
+        "bf16,,1e11,1e14,,\n"
+        "layer,80,backward-input,norm,memory,,no,2,1e-5,,,,,100663296,1e12\n"
+        "layer,80,forward,gather,collective,qkv,no,1,1e-4,,4,,,67108864,1e11\n"
+        "layer,80,forward,reduce,collective,qkv,no,1,1e-4,,64,,,67108864,1e11\n";
+    static const char *const want[] = {"gemm bf16 TN 4096x2560x8192",
+                                       "gemm bf16 NT+fp32 2560x8192x4096",
+                                       "cudnn_forward 2x4096 heads 32/8 dim 128 causal",
+                                       "cudnn_backward_fp8 1x4096 heads 32/8 dim 128 causal",
+                                       "rms_norm_backward 2048x4096",
+                                       "all_gather 4 gpus 67108864"};
     g_autofree char *folder = scratch_folder(), *path = g_build_filename(folder, "kernels.csv", NULL);
     Machine machine;
     machine_init(&machine);
