@@ -3,7 +3,7 @@
  * The buffers are those of flash_forward and flash_backward, so that a layer takes either; in e4m3 the scales follow, as
  * cudnn_attention.cu numbers them. Where there is no cuDNN 9 a launch is unsupported and says so.
  */
-#include "kernels/cudnn.h"
+#include "kernels/dnn.h"
 
 #include <cuda_runtime.h>
 #include <float.h>

@@ -8,7 +8,7 @@
  * Source: [cudnn-frontend] (the same graph as its SDPA, SDPA backward and SDPA fp8 nodes make)
  */
 #include "kernels/attention.h"
-#include "kernels/cudnn.h"
+#include "kernels/dnn.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * No CUDA here: what is built can be handed to the library where there is no GPU, together with a description of one.
  */
-#include "kernels/cudnn.h"
+#include "kernels/dnn.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* kernels/run.cu - the list of kernels; buffers, random inputs, one launch held against the host's reference. */
-#include "kernels/cudnn.h"
+#include "kernels/dnn.h"
 #include "kernels/device.cuh"
 
 #include <stdio.h>

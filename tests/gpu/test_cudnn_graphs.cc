@@ -5,7 +5,7 @@
  * says no, which is as far as one comes without a GPU. A graph that no engine knows fails before, with another sentence:
  * what is expected to be refused is tried as well. Exit status 77: there is no such library here.
  */
-#include "kernels/cudnn.h"
+#include "kernels/dnn.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kernels/cudnn.h"
+#include "kernels/dnn.h"
 
 namespace {
 

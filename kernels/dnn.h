@@ -1,11 +1,11 @@
-/* kernels/cudnn.h - attention of NVIDIA's cuDNN through its C functions, loaded when the program runs. Internal to kernels/.
+/* kernels/dnn.h - attention of NVIDIA's cuDNN through its C functions, loaded when the program runs. Internal to kernels/.
  *
  * The numbers below are the library's stable binary interface (version 9); its header is not needed to build, and where it
  * is there cudnn_graph.cu is held against it while it is compiled. A graph is a list of operations over tensors; the
  * library looks for an engine that runs all of them as one kernel. Source: [cudnn-frontend]
  */
-#ifndef ORR_KERNELS_CUDNN_H
-#define ORR_KERNELS_CUDNN_H
+#ifndef ORR_KERNELS_DNN_H
+#define ORR_KERNELS_DNN_H
 
 #include "kernels/internal.h"
 
