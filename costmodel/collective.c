@@ -219,7 +219,7 @@ static double protocol_extra_s(const Ground *g, double steps)
 }
 
 /* Ring: (steps - m) hops inside, m between nodes, bytes at the slower of NVLink and the nodes' NICs together.
- * Source: [NCCL] for steps and m      Tested: unit/test_collective.c */
+ * Source: [NCCL] for steps and m      Tested: unit/costmodel/test_collective.c */
 static double ring_s(const Ground *g)
 {
     bool reduce = g->query.op == COST_ALL_REDUCE;

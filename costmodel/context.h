@@ -10,7 +10,7 @@
  *   ulysses         two all-to-alls: whole sequences of heads / cp
  *   hierarchical    all-to-all among neighbours, zig-zag ring across
  * Source: [Liu2023] (ring), [Brandon2023] (striped), [Llama3] section 3.3.2 (allgather), [PyTorchContext],
- * [Jacobs2023] (ulysses), [TransformerEngine] (zig-zag, hierarchical)   Tested: unit/test_context.c
+ * [Jacobs2023] (ulysses), [TransformerEngine] (zig-zag, hierarchical)   Tested: unit/costmodel/test_context.c
  */
 #ifndef ORR_COSTMODEL_CONTEXT_H
 #define ORR_COSTMODEL_CONTEXT_H
@@ -36,7 +36,7 @@ double cost_context_rank_work(SpecContextMode mode, int context, bool causal, do
 
 /* Mean pairs (query, key <= query) of one sequence of `tokens` whose documents end at random, mean length L:
  *   L s - L^2 (1 - exp(-s/L));  L without end: s^2 / 2     (doubled where attention is not causal)
- * Tested: unit/test_context.c */
+ * Tested: unit/costmodel/test_context.c */
 double cost_document_pairs(double tokens, double document_tokens);
 
 /* The causal window that leaves as many pairs as documents do: w (s - w/2) = pairs. 0: none. */

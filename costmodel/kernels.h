@@ -17,7 +17,7 @@ const SpecMemoryBoundModel *cost_memory_bound_model(const SpecAccelerator *accel
  * the limiter acts.
  *   t' = t (1 + w (sqrt(max(1, demand)) - 1)),  w = t / (t + throttle_s)
  * Source: fitted to [aiconfigurator]; the exponent is that of P ~ f V^2 with V ~ sqrt(f).  Tested:
- * unit/test_gemm.c */
+ * unit/costmodel/test_gemm.c */
 double cost_throttled_s(double t_s, double demand, double throttle_s);
 
 #endif

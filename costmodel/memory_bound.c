@@ -3,7 +3,7 @@
  *   t = latency_s + bytes / (memory_bytes_per_s x frac of the kind)
  * The latency is the ramp: half the bandwidth is reached where the bytes take as long as it.
  * Source: [AzureBench], [SimuMax], [aiconfigurator]      Ignores: tensors that stay in the L2 cache
- * Tested: unit/test_memory_bound.c
+ * Tested: unit/costmodel/test_memory_bound.c
  */
 #include "costmodel/memory_bound.h"
 

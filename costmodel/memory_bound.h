@@ -22,7 +22,7 @@ double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMemoryKernel 
 
 /* Seconds of a kernel whose warps take a row each and wait for every load of 128 of its elements before they ask for the
  * next: rows over the warps that the registers let in, times loads, times a trip to memory. 0 for no rows.
- * Source: [TransformerEngine] scaled_masked_softmax.cu, forward      Tested: unit/test_memory_bound.c */
+ * Source: [TransformerEngine] scaled_masked_softmax.cu, forward      Tested: unit/costmodel/test_memory_bound.c */
 double cost_row_warps_s(const SpecAccelerator *accelerator, double rows, double row_elements);
 
 #endif

@@ -13,7 +13,7 @@
  *   group-limited (g of G groups chosen first, top_k experts among theirs): the same over the chosen groups'
  *   experts, weighted by the hypergeometric number of them that lie in a place
  * `groups` 0: any expert. Even routing.   Source: [DeepSeekV3] section 2.1.2   Ignores: groups that straddle places
- * Tested: unit/test_moe_routing.c */
+ * Tested: unit/costmodel/test_moe_routing.c */
 double cost_moe_places_touched(int experts, int top_k, int places, int groups, int top_groups);
 
 /* Rows that one expert takes at most: ceil(factor x tokens x top_k / experts); `tokens` of the whole group that
@@ -39,7 +39,7 @@ typedef struct CostPlacement {
  * ranks together.
  * The draw of `rows` tokens adds the expected maximum of its scatter: max over j of m_j + sqrt(m_j) b_j for the j
  * busiest ranks, m_j the j-th largest mean, b_j the expected maximum of j normal deviates. [Blom1958]
- * Even routing without scatter is 1.   Source: [Lepikhin2020], [EPLB]   Tested: unit/test_moe_routing.c */
+ * Even routing without scatter is 1.   Source: [Lepikhin2020], [EPLB]   Tested: unit/costmodel/test_moe_routing.c */
 double cost_moe_load_factor(const SpecRouter *router, const CostPlacement *placement, double rows);
 
 /* SMs that a dispatcher's kernels hold while they run; 0: those of the collective library's all-to-all.

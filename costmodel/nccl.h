@@ -50,7 +50,7 @@ typedef struct CostNcclChoice {
 /* NCCL's estimate for one algorithm and protocol; INFINITY when NCCL would not consider it.
  *
  *   t = L + S / B     L = latency, S = bytes, B = algorithm bandwidth
- * Source: [NCCL]      Ignores: aggregation of several calls      Tested: unit/test_nccl.c
+ * Source: [NCCL]      Ignores: aggregation of several calls      Tested: unit/costmodel/test_nccl.c
  */
 double cost_nccl_estimate_s(const CostNcclQuery *query, CostNcclAlgorithm algorithm,
                             CostNcclProtocol protocol);

@@ -8,7 +8,7 @@
  *     that judge a source are computed without it
  * Ignores: that a class is biased (its bias widens the interval, it does not move it: the bias of some sources
  * does not predict that of another).
- * Tested: unit/test_interval.c, published/test_ledger.c
+ * Tested: unit/ledger/test_interval.c, published/test_ledger.c
  */
 #ifndef ORR_LEDGER_INTERVAL_H
 #define ORR_LEDGER_INTERVAL_H

@@ -14,7 +14,7 @@
  * The k-th of n + 1 covers one more run of the same kind with at least LEDGER_MEMORY_COVERAGE, which the plain
  * quantile of n does not. Source: Vovk et al., Algorithmic Learning in a Random World (split conformal prediction)
  * Ignores: that the error of a run depends on its layout; that of one source the runs are alike.
- * Tested: unit/test_memory_verdict.c, published/test_ledger.c
+ * Tested: unit/ledger/test_memory_verdict.c, published/test_ledger.c
  */
 #ifndef ORR_LEDGER_MEMORY_H
 #define ORR_LEDGER_MEMORY_H

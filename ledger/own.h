@@ -8,7 +8,7 @@
  * Source: simple kriging, Matheron 1963; Rasmussen and Williams, Gaussian Processes, eq. 2.25 and 2.26. The three
  * deviations, LENGTH and WORD are those with which the ledger's own sources predict themselves best; the curve is flat
  * around them (docs/accuracy/own-runs.md, "Your own runs").
- * Tested: unit/test_own.c, published/test_few_shot.c
+ * Tested: unit/ledger/test_own.c, published/test_few_shot.c
  */
 #ifndef ORR_LEDGER_OWN_H
 #define ORR_LEDGER_OWN_H

@@ -1,4 +1,4 @@
-/* plan/counts.c - see counts.h. Tested: unit/test_planner.c */
+/* plan/counts.c - see counts.h. Tested: unit/plan/test_planner.c */
 #include "plan/counts.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  *
  * The step is cut into equal bins; a stream's value in a bin is the share of it in which its ops run. Of the GPU, only
  * kernels and its optimizer count: not communication inside a pass, nor waiting. Shown is the pipeline rank whose GPU works
- * most. Tested: unit/test_plots.c
+ * most. Tested: unit/plots/test_plots.c
  */
 #include <math.h>
 

@@ -6,7 +6,7 @@
  *
  *   mfu + (compute share - mfu) + sum of the other shares + idle share = 1
  *
- * Source: identity of the report's `mfu` and part times.   Tested: unit/test_plots.c
+ * Source: identity of the report's `mfu` and part times.   Tested: unit/plots/test_plots.c
  */
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* schedule/facts.c - see facts.h. Tested: unit/test_schedule_facts.c */
+/* schedule/facts.c - see facts.h. Tested: unit/schedule/test_schedule_facts.c */
 #include "schedule/facts.h"
 
 #include <string.h>

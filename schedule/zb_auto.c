@@ -11,7 +11,7 @@
  * Memory is counted as the engine does: a forward takes a micro-batch's activations when it starts, an input gradient
  * gives part back when it ends, a weight gradient the rest. A rank that holds nothing may always run one forward, which
  * makes every limit feasible. Not looked at: communication of data parallelism, segments.
- * Source: [Qi2024]     Tested: unit/test_zb_auto.c
+ * Source: [Qi2024]     Tested: unit/schedule/test_zb_auto.c
  */
 #include "schedule/schedules.h"
 

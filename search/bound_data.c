@@ -1,5 +1,5 @@
 /* search/bound_data.c - what data parallelism takes and keeps on a rank: buckets, optimizer, states.
- * Tested: unit/test_search_bound.c
+ * Tested: unit/search/test_search_bound.c
  */
 #include <math.h>
 #include <string.h>

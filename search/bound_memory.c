@@ -2,7 +2,7 @@
  *
  * The order of a schedule fixes which micro-batches are alive at some moments (schedule/facts.h); a level that is reached
  * is a lower bound of the peak. Schedules whose order follows the times at hand count one micro-batch.
- * Tested: unit/test_search_bound.c
+ * Tested: unit/search/test_search_bound.c
  */
 #include "search/bound_internal.h"
 

@@ -11,7 +11,7 @@
  *   overlapped pairs: end_r >= fill_r + all ops of rank r, pairs and passes alone, counted exactly
  *
  * What the order says (W_r, k, pairs) is read off it; of orders that follow the times at hand the least of all is taken.
- * Tested: unit/test_search_bound.c
+ * Tested: unit/search/test_search_bound.c
  */
 #include "search/bound_internal.h"
 

@@ -1,4 +1,4 @@
-/* search/limits.c - see limits.h. Tested: unit/test_search_limits.c */
+/* search/limits.c - see limits.h. Tested: unit/search/test_search_limits.c */
 #include "search/limits.h"
 
 #include <math.h>

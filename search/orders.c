@@ -1,4 +1,5 @@
-/* search/orders.c - see orders.h. Tested: unit/test_search.c, whose answers depend on neither threads nor room. */
+/* search/orders.c - see orders.h. Tested: unit/search/test_search.c, whose answers depend on neither threads nor
+ * room. */
 #include "search/orders.h"
 
 /* Limit of what is kept of orders, by one search. */

@@ -1,4 +1,4 @@
-/* search/parallel.c - see parallel.h. Tested: unit/test_search_anytime.c, cli/test_cli_anytime.c */
+/* search/parallel.c - see parallel.h. Tested: unit/search/test_search_anytime.c, cli/test_cli_anytime.c */
 #include "search/parallel.h"
 
 #include <glib.h>

@@ -1,4 +1,4 @@
-/* search/pareto.c - see front.h. Tested: unit/test_search_front.c */
+/* search/pareto.c - see front.h. Tested: unit/search/test_search_front.c */
 #include "search/pareto.h"
 
 #include "search/plain.h"

@@ -3,7 +3,7 @@
  *
  * The engine runs the same order with the same durations and can only add waiting and slower rates, so no rank's
  * compute is over earlier than here; without data-parallel communication inside passes it is over exactly then.
- * Activations follow the order alone: their peak is that of the engine. Tested: unit/test_search_bound.c
+ * Activations follow the order alone: their peak is that of the engine. Tested: unit/search/test_search_bound.c
  */
 #include <string.h>
 

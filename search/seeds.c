@@ -3,7 +3,7 @@
  * Begins at plain groups, one for each tensor and pipeline degree, and goes from the best of them to the best of its
  * neighbours, which differ in one choice, until none is better. A group counts by its most promising point: few points
  * are simulated. Which groups are met does not depend on threads or time. Nothing is proved here; what is found sets the
- * first limit of the search.   Tested: unit/test_search_anytime.c, bench/bench_search.c
+ * first limit of the search.   Tested: unit/search/test_search_anytime.c, bench/bench_search.c
  */
 #include "search/search_internal.h"
 

@@ -3,7 +3,7 @@
  * A list schedule on two resources. A copied piece takes the link for its copy, in the order of the forward, and the SMs for
  * its forward behind that; one that is read directly takes both for max(forward, read). All pairs (SMs free, link free) that
  * no other beats are carried from piece to piece, so the mix is the best of all.
- * Source: [MemFerry]: the abstract; the rest is derived     Tested: unit/test_offload_order.c
+ * Source: [MemFerry]: the abstract; the rest is derived     Tested: unit/sim/test_offload_order.c
  */
 #include "sim/direct_mix.h"
 

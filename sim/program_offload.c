@@ -4,7 +4,7 @@
  * L - N + l, whose forward waits for the copy; it is fetched into the place that the backward of layer L - N + l leaves, so
  * that a micro-batch never holds more than L - N layers (one more while it is worked on). Where N is L or L - 1 the place
  * is the next layer's and little is hidden.
- * Source: [TransformerEngine] cpu_offload.py, DefaultOffloadSynchronizer     Tested: unit/test_offload.c
+ * Source: [TransformerEngine] cpu_offload.py, DefaultOffloadSynchronizer     Tested: unit/sim/test_offload.c
  */
 #include "sim/program_internal.h"
 

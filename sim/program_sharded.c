@@ -9,7 +9,7 @@
  *
  *   forward of L equal units:  T = g + (L - 1) max(f, g) + f
  *   backward, own queues:      T = b + (L - 1) max(b, g, r) + r
- * g gather, r reduce-scatter, f and b compute. Source: PyTorch FSDP, [LamyPoirier2022]     Tested: unit/test_program_sharded.c, test_sharding.c
+ * g gather, r reduce-scatter, f and b compute. Source: PyTorch FSDP, [LamyPoirier2022]     Tested: unit/sim/test_program_sharded.c, test_sharding.c
  */
 #include "sim/program_internal.h"
 

@@ -6,7 +6,7 @@
  *
  *   barrier    T = F + B + d + max(U + h, u + H)     layerwise  T = F + B + d + u + h     delayed  T = max(F + B, D, U, H)
  * F, B passes, D, U, H all copies out, updates, copies in, d, u, h those of one piece, for d, u, h of at most a piece's
- * backward.     Source: [Ren2021], [SuperOffload]     Tested: unit/test_offload_order.c
+ * backward.     Source: [Ren2021], [SuperOffload]     Tested: unit/sim/test_offload_order.c
  */
 #include "sim/program_internal.h"
 

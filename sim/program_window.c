@@ -5,7 +5,7 @@
  * last w layers stay for their backward, and the step ends with those on the GPU with which it began.
  *
  *   forward of L equal layers of f, copies of t:  w = 1: f + (L - 1)(t + f)     hidden from (w - 1) f >= t on, for t <= f
- * Source: [Stronghold]     Tested: unit/test_offload_order.c
+ * Source: [Stronghold]     Tested: unit/sim/test_offload_order.c
  */
 #include "sim/program_internal.h"
 

@@ -3,7 +3,7 @@
  * Of all tensors that the layers of a stage keep for a micro-batch, the one with the most bytes x seconds to bring it back
  * leaves first, of equal ones that of the earliest layer, whose backward is the last; until what stays is within
  * offload.activations.resident_bytes. The choice is made once, for the sizes at hand: a run whose sizes change would choose
- * anew. Ignored: tensors that are cheaper to compute again than to bring back.   Tested: unit/test_evict.c
+ * anew. Ignored: tensors that are cheaper to compute again than to bring back.   Tested: unit/sim/test_evict.c
  */
 #include <stdlib.h>
 

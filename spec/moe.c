@@ -1,4 +1,4 @@
-/* spec/moe.c - see moe.h. Tested: unit/test_moe_layers.c */
+/* spec/moe.c - see moe.h. Tested: unit/costmodel/test_moe_layers.c */
 #include "spec/moe.h"
 
 #include "spec/fields_internal.h"

@@ -32,6 +32,7 @@ static bool visit(const char *path, const char *accelerator, GString *log, RowVi
     if (!cal_table_read_as(path, accelerator, &rows, log, error) ||
         !cal_profiles_read(folder, &profiles, error))
         return false;
+    cal_rows_of(rows, profiles);
     g_autoptr(GHashTable) unknown = g_hash_table_new(g_str_hash, g_str_equal);
     int seen = 0;
     for (guint i = 0; i < rows->len; i++) {

@@ -22,8 +22,10 @@ static void work_clear(Work *work)
 static bool work_read(Work *work, const char *path, const char *folder, GString *log, GError **error)
 {
     *work = (Work){0};
-    if (cal_table_read(path, &work->rows, log, error) && cal_profiles_read(folder, &work->profiles, error))
+    if (cal_table_read(path, &work->rows, log, error) && cal_profiles_read(folder, &work->profiles, error)) {
+        cal_rows_of(work->rows, work->profiles);
         return true;
+    }
     work_clear(work);
     return false;
 }

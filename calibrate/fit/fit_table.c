@@ -40,6 +40,7 @@ static bool table_open(Table *table, const char *path, const char *accelerator, 
         return false;
     cal_recorded_left_out(orr_json_root(table->doc), table->skipped);
     table->rows = cal_table_rows(orr_json_root(table->doc), table->skipped);
+    cal_rows_of(table->rows, table->profiles);
     if (log != NULL)
         g_string_append(log, table->skipped->str);
     return true;

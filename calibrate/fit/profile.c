@@ -22,15 +22,19 @@ const char *cal_profile_text(const CalProfile *profile, const char *path)
     return node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
 }
 
-SpecDtype cal_block_dtype(SpecDtype dtype)
+void cal_rows_of(GArray *rows, GPtrArray *profiles)
 {
-    return dtype == SPEC_FP16 ? SPEC_BF16 : dtype;
+    for (guint i = 0; i < rows->len; i++) {
+        CalRow *row = &g_array_index(rows, CalRow, i);
+        const CalProfile *profile = cal_profile_find(profiles, row->accelerator);
+        row->before_bf16 = profile != NULL && profile->accelerator.peak_flops_per_s[SPEC_BF16] <= 0;
+    }
 }
 
 int cal_row_block(const CalRow *row)
 {
     if (row->kind == CAL_GEMM)
-        return (int)cal_block_dtype(row->gemm.dtype);
+        return row->gemm.dtype == SPEC_FP16 && !row->before_bf16 ? SPEC_BF16 : (int)row->gemm.dtype;
     return row->kind == CAL_ATTENTION ? (int)row->attention.kernel : CAL_ANY_BLOCK;
 }
 

@@ -56,8 +56,10 @@ CalProfile *cal_profile_named(GPtrArray *profiles, const char *name, GError **er
 /* Text at "a.b.c" of the preset, or NULL; a profile without `doc` has none. */
 const char *cal_profile_text(const CalProfile *profile, const char *path);
 
-/* The dtype whose block a product of `dtype` is fitted into: 16-bit types share one. */
-SpecDtype cal_block_dtype(SpecDtype dtype);
+/* Tells rows what their GPU is, once both are read. */
+void cal_rows_of(GArray *rows, GPtrArray *profiles);
+/* The block that a row is fitted into: the dtype of a product (16-bit types share one, where the GPU has bf16), an
+ * attention kernel, CAL_ANY_BLOCK of bytes. */
 int cal_row_block(const CalRow *row);
 
 CalCondition *cal_condition_find(CalProfile *profile, const char *source, CalKind kind, int block);

@@ -25,7 +25,8 @@ typedef struct CalRow {
     char accelerator[SPEC_NAME_SIZE];
     char source[SPEC_NAME_SIZE];
     CostGemm gemm;
-    bool sum_unsaid; /* an expert's weight gradient that does not say what it is added to: taken for fp32 */
+    bool before_bf16; /* its GPU has no bf16 peak: fp16 has a block of its own (cal_rows_of()) */
+    bool sum_unsaid;  /* an expert's weight gradient that does not say what it is added to: taken for fp32 */
     CostAttention attention;
     double measured_s;
     double bytes_per_s; /* CAL_STREAM; measured_s is then of CAL_STREAM_BYTES */

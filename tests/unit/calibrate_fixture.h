@@ -1,11 +1,12 @@
-/* tests/unit/calibrate_fixture.h - noise that can be had again, sweeps by a stand-in, and steps of what came of them. */
+/* tests/unit/calibrate_fixture.h - noise that can be had again, sweeps by a stand-in, and steps of what came of
+ * them. */
 #ifndef ORR_TEST_CALIBRATE_FIXTURE_H
 #define ORR_TEST_CALIBRATE_FIXTURE_H
 
 #include <string.h>
 
 #include "calibrate/measure/sweep.h"
-#include "kernel_fixture.h"
+#include "tests/unit/kernel_fixture.h"
 #include "report/report.h"
 
 #define FIXTURE_NOISE_FRAC 0.03

@@ -1,9 +1,9 @@
-/* tests/unit/calibrate_machine.h - a GPU node that is known, in the place of one that is measured: a cost model with moved parameters
- * answers a sweep's points, with noise, and with what goes wrong on machines. */
+/* tests/unit/calibrate_machine.h - a GPU node that is known, in the place of one that is measured: a cost model
+ * with moved parameters answers a sweep's points, with noise, and with what goes wrong on machines. */
 #ifndef ORR_TEST_CALIBRATE_MACHINE_H
 #define ORR_TEST_CALIBRATE_MACHINE_H
 
-#include "calibrate_fixture.h"
+#include "tests/unit/calibrate_fixture.h"
 #include "costmodel/collective.h"
 #include "costmodel/memory_bound.h"
 

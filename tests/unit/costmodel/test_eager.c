@@ -1,0 +1,355 @@
+/* tests/unit/costmodel/test_eager.c - what PyTorch's own layers launch: chains of kernels, linear layers kept
+ * apart, repeated keys, casts and transposes of torchao. Bytes are counted by hand. */
+#include <string.h>
+
+#include "costmodel/activations.h"
+#include "costmodel/ops.h"
+#include "costmodel/pass.h"
+#include "tests/unit/layer_fixture.h"
+
+static const double TOKENS = 2 * 4096.0, HIDDEN = 4096, QUERIES = 4096, KEYS = 1024, FFN = 14336;
+
+static Spec make_spec(int tensor, bool compiled)
+{
+    Spec spec = {0};
+    spec.model = fixture_llama(128256, true);
+    spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = 8;
+    spec.cluster.nodes = 1;
+    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    spec.training = (SpecTraining){
+        .sequence_length = 4096, .global_batch = 8, .micro_batch = 2, .precision = SPEC_PRECISION_BF16};
+    spec.parallel = fixture_degrees(tensor, tensor > 1);
+    spec.execution.attention = SPEC_ATTENTION_FLASH2;
+    spec.execution.compiled = compiled;
+    return spec;
+}
+
+static double moved(const CostOps *ops, const char *name)
+{
+    double sum = 0;
+    for (int i = 0; i < ops->count; i++) {
+        if (ops->op[i].kind == COST_OP_MEMORY && strcmp(ops->op[i].name, name) == 0) {
+            sum += cost_moved_bytes(&ops->op[i]);
+        }
+    }
+    return sum;
+}
+
+static void chains(void)
+{
+    Spec spec = make_spec(1, false);
+    spec.execution.framework.kernels.norm_upcasts_fp32 = true;
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 36 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(moved(&ops, "activation"), ==, 10 * TOKENS * FFN); /* silu 2 + 2, product 4 + 2 */
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 92 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(moved(&ops, "activation"), ==, 18 * TOKENS * FFN); /* three kernels of 4 + 2 */
+    spec.execution.compiled = true;
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
+}
+
+/* A scaled rotation is unfused where plain ones are one kernel: 7 and 3 elements of 2 bytes forward, 5 and 5 backward; MLA's
+ * has its own kernel, and a compiler does not mind. */
+static void scaled_rope(void)
+{
+    Spec spec = make_spec(1, false);
+    spec.execution.framework.kernels.fused_rope = true;
+    const double rotated = TOKENS * (QUERIES + KEYS);
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 4 * rotated);
+    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 0);
+    spec.model.rope_scaled = true;
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 14 * rotated);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 6 * rotated);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 10 * rotated);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 10 * rotated);
+    spec.execution.compiled = true;
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 0);
+}
+
+/* FLOPs stay; products of 1,024 and 4,096 columns take longer than one of 6,144. */
+static void kept_apart(void)
+{
+    Spec spec = make_spec(1, false);
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        spec.execution.framework.kernels.separate_projections = false;
+        const CostOps one = fixture_layer_ops(&spec, (CostPass)pass);
+        spec.execution.framework.kernels.separate_projections = true;
+        const CostOps apart = fixture_layer_ops(&spec, (CostPass)pass);
+        double flops[2] = {0};
+        int kernels[2] = {0};
+        for (int i = 0; i < one.count; i++) {
+            flops[0] += one.op[i].full_flops;
+            kernels[0] += one.op[i].kind == COST_OP_GEMM ? one.op[i].kernels : 0;
+        }
+        for (int i = 0; i < apart.count; i++) {
+            flops[1] += apart.op[i].full_flops;
+            kernels[1] += apart.op[i].kind == COST_OP_GEMM ? apart.op[i].kernels : 0;
+        }
+        g_assert_cmpfloat(flops[0], ==, flops[1]);
+        g_assert_cmpint(kernels[0], ==, 4);
+        g_assert_cmpint(kernels[1], ==, 7);
+        /* three sums of two gradients: read both, write one */
+        const double sums = pass == COST_BACKWARD_INPUT ? 3 * 6 * TOKENS * HIDDEN : 0;
+        g_assert_cmpfloat(moved(&apart, "add input grads"), ==, sums);
+    }
+}
+
+static double products_s(const Spec *spec, CostPass pass)
+{
+    CostShape shape;
+    double seconds = 0;
+    cost_shape_init(&shape, spec);
+    const CostOps ops = fixture_layer_ops(spec, pass);
+    for (int i = 0; i < ops.count; i++) {
+        seconds += ops.op[i].kind == COST_OP_GEMM ? cost_op_s(&shape, &ops.op[i]) : 0;
+    }
+    return seconds;
+}
+
+static void kept_apart_takes_longer(void)
+{
+    Spec spec = make_spec(1, false);
+    spec.cluster.accelerator.sm_count = 132;
+    spec.cluster.accelerator.l2_bytes = 50e6;
+    spec.cluster.accelerator.memory_bytes_per_s = 3.3e12;
+    spec.cluster.accelerator.peak_flops_per_s[SPEC_BF16] = 989e12;
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        spec.execution.framework.kernels.separate_projections = false;
+        const double one_s = products_s(&spec, (CostPass)pass);
+        spec.execution.framework.kernels.separate_projections = true;
+        g_assert_cmpfloat(products_s(&spec, (CostPass)pass), >, one_s);
+        g_assert_cmpfloat(products_s(&spec, (CostPass)pass), <, 1.2 * one_s);
+    }
+}
+
+/* Gate and up sum over 14,336 each when they hand their input a gradient, not over both: no long sum there. */
+static void rowwise_sums_of_parts(void)
+{
+    Spec spec = make_spec(1, true);
+    spec.cluster.accelerator.sm_count = 132;
+    spec.cluster.accelerator.memory_bytes_per_s = 3.3e12;
+    spec.cluster.accelerator.peak_flops_per_s[SPEC_FP8] = 1979e12;
+    spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
+    spec.execution.framework.kernels.rowwise_gemm_frac = 1;
+    for (int apart = 0; apart < 2; apart++) {
+        spec.execution.framework.kernels.separate_projections = apart;
+        spec.execution.framework.kernels.rowwise_long_gemm_frac = 1;
+        const double even_s = products_s(&spec, COST_BACKWARD_INPUT);
+        spec.execution.framework.kernels.rowwise_long_gemm_frac = 0.5;
+        const double slow_s = products_s(&spec, COST_BACKWARD_INPUT);
+        if (apart)
+            g_assert_cmpfloat(slow_s, ==, even_s);
+        else
+            g_assert_cmpfloat(slow_s, >, 1.3 * even_s);
+    }
+}
+
+static double kept(const Spec *spec)
+{
+    CostShape shape;
+    cost_shape_init(&shape, spec);
+    return cost_layer_activations(&shape, 0, 0).kept_bytes;
+}
+
+/* The gradients that gate and up hand to their input. */
+static void parts_wait_for_their_sum(void)
+{
+    Spec spec = make_spec(1, true);
+    CostShape shape;
+    double bytes[2];
+    for (int apart = 0; apart < 2; apart++) {
+        spec.execution.framework.kernels.separate_projections = apart;
+        cost_shape_init(&shape, &spec);
+        bytes[apart] = cost_layer_activations(&shape, 0, 0).backward_temp_bytes;
+    }
+    g_assert_cmpfloat(bytes[1] - bytes[0], ==, 2 * TOKENS * HIDDEN);
+}
+
+static void repeated(void)
+{
+    Spec spec = make_spec(1, false);
+    const double before = kept(&spec);
+    spec.execution.framework.context.repeats_kv = true;
+    const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
+                  backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&forward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(moved(&backward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(kept(&spec) - before, ==, 2 * 2 * TOKENS * (QUERIES - KEYS));
+    spec.execution.compiled = true; /* spread again in the backward */
+    const double compiled = kept(&spec);
+    spec.execution.framework.context.repeats_kv = false;
+    g_assert_cmpfloat(kept(&spec), ==, compiled);
+    spec.execution.framework.context.repeats_kv = true;
+    spec.model.kv_heads = 32;
+    const CostOps whole = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&whole, "repeat keys"), ==, 0);
+}
+
+/* Elements: 1/8 of a rank's hidden activations before a gather, whole behind it. */
+static void casts(void)
+{
+    Spec spec = make_spec(8, true);
+    SpecFramework *framework = &spec.execution.framework;
+    const double part = TOKENS / 8 * HIDDEN, heads = TOKENS * QUERIES / 8, ffn = TOKENS * FFN / 8;
+    const double out = TOKENS * (QUERIES + 2 * KEYS) / 8, gate = 2 * ffn;
+    const double weights = (HIDDEN * (2 * QUERIES + 2 * KEYS) + 3 * HIDDEN * FFN) / 8;
+    framework->tensor.tensor_gather_8bit = true;
+    spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "cast"), ==, 4 * (2 * part + heads + ffn));
+    g_assert_cmpfloat(moved(&ops, "weight cast"), ==, 0);
+    framework->kernels.transposes_after_cast =
+        true; /* copies for the weight gradient; "transpose" of what is gathered */
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * part + heads + ffn));
+    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 0);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * part + out + gate));
+    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 2 * weights);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 2 * (heads + ffn + out + gate));
+    g_assert_cmpfloat(moved(&ops, "transpose"), ==, 2 * 4 * 8 * part);
+    spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * 8 * part + heads + ffn));
+    g_assert_cmpfloat(moved(&ops, "weight cast"), ==, 3 * weights);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(moved(&ops, "cast"), ==, 2 * (4 * 8 * part + heads + ffn + out + gate));
+    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 3 * (4 * 8 * part + heads + ffn + out + gate));
+    g_assert_cmpfloat(moved(&ops, "transpose"), ==, 0);
+    spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL; /* products take either order */
+    spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(moved(&ops, "cast transpose") + moved(&ops, "transpose"), ==, 0);
+}
+
+/* Two rows an SM are in flight: the L2 cache holds all, or half of them for softmax's further passes. */
+static void loss_reads_rows_again(void)
+{
+    Spec spec = make_spec(1, false);
+    CostShape shape;
+    spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
+    spec.execution.framework.loss.logit_metrics = 1;
+    spec.cluster.accelerator.sm_count = 100;
+    const double rows = 200, row_bytes = 4 * 128256.0, logits = TOKENS * 128256;
+    for (int half = 0; half < 2; half++) {
+        spec.cluster.accelerator.l2_bytes = rows * row_bytes / (half ? 2 : 1);
+        cost_shape_init(&shape, &spec);
+        CostOps forward = {.count = 0}, backward = {.count = 0};
+        cost_ops_head(&shape, COST_FORWARD, &forward);
+        cost_ops_head(&shape, COST_BACKWARD_INPUT, &backward);
+        g_assert_cmpfloat(moved(&forward, "loss"), ==, (half ? 18 : 14) * logits);
+        g_assert_cmpfloat(moved(&forward, "metrics"), ==, (half ? 18 : 14) * logits);
+        g_assert_cmpfloat(moved(&backward, "loss"), ==, (half ? 24 : 22) * logits);
+        spec.execution.framework.loss.kernel = SPEC_LOSS_XENTROPY; /* rows half as long */
+        forward.count = 0;
+        cost_ops_head(&shape, COST_FORWARD, &forward);
+        g_assert_cmpfloat(moved(&forward, "loss"), ==, 2 * logits);
+        spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
+    }
+}
+
+static double maxima(const Spec *spec, CostPass pass)
+{
+    const CostOps ops = fixture_layer_ops(spec, pass);
+    double count = 0;
+    for (int i = 0; i < ops.count; i++) {
+        count += strcmp(ops.op[i].name, "maximum") == 0 ? ops.op[i].repeat : 0;
+    }
+    return count;
+}
+
+static void maxima_are_agreed(void)
+{
+    Spec spec = make_spec(8, true);
+    spec.execution.framework.tensor.reduces_maximum = spec.execution.framework.kernels.separate_projections =
+        true;
+    g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 0);
+    spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
+    g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 4);
+    g_assert_cmpfloat(maxima(&spec, COST_BACKWARD_INPUT), ==, 7); /* a gradient for each linear layer */
+    spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
+    g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 0);
+}
+
+static double crossed(const CostOps *ops, const char *name)
+{
+    double sum = 0;
+    for (int i = 0; i < ops->count; i++) {
+        if (ops->op[i].kind == COST_OP_COLLECTIVE && strcmp(ops->op[i].name, name) == 0) {
+            sum += ops->op[i].u.collective.collective.bytes;
+        }
+    }
+    return sum;
+}
+
+/* Queries, keys, values, gate and up gather the same input five times instead of twice, and scatter five gradients; what
+ * row-parallel layers exchange stays, and so does everything where the projections are one product. */
+static void gathers_each(void)
+{
+    Spec spec = make_spec(4, false), apart = spec;
+    const double whole = 2 * TOKENS * HIDDEN;
+    apart.execution.framework.tensor.gathers_each_projection = true;
+    for (int split = 0; split < 2; split++) {
+        spec.execution.framework.kernels.separate_projections = split != 0;
+        apart.execution.framework.kernels.separate_projections = split != 0;
+        const CostOps was[] = {fixture_layer_ops(&spec, COST_FORWARD),
+                               fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT)},
+                      is[] = {fixture_layer_ops(&apart, COST_FORWARD),
+                              fixture_layer_ops(&apart, COST_BACKWARD_WEIGHT)};
+        g_assert_cmpfloat(crossed(&was[0], "gather"), ==, 2 * whole);
+        g_assert_cmpfloat(crossed(&is[0], "gather"), ==, (split ? 5 : 2) * whole);
+        g_assert_cmpfloat(crossed(&is[1], "input grad"), ==, (split ? 5 : 2) * whole);
+        g_assert_cmpfloat(crossed(&is[0], "reduce"), ==, crossed(&was[0], "reduce"));
+        g_assert_cmpint(is[0].count, ==, was[0].count);
+    }
+}
+
+/* All logits on every rank: gathered once, and the loss moves as much as on one rank. */
+static void gathers_logits(void)
+{
+    Spec spec = make_spec(4, false), alone = make_spec(1, false);
+    spec.execution.framework.loss = (SpecRecipeLoss){.kernel = SPEC_LOSS_UNFUSED, .gathers_logits = true};
+    alone.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
+    CostShape shape, one;
+    CostOps ops = {.count = 0}, whole = {.count = 0};
+    cost_shape_init(&shape, &spec);
+    cost_shape_init(&one, &alone);
+    cost_ops_head(&shape, COST_FORWARD, &ops);
+    cost_ops_head(&one, COST_FORWARD, &whole);
+    g_assert_cmpfloat(crossed(&ops, "gather logits"), ==, 2 * TOKENS * 128256);
+    g_assert_cmpfloat(crossed(&ops, "loss reduce"), ==, 0);
+    g_assert_cmpfloat(moved(&ops, "loss"), ==, moved(&whole, "loss"));
+    spec.execution.framework.loss.gathers_logits = false;
+    ops = (CostOps){.count = 0};
+    cost_shape_init(&shape, &spec);
+    cost_ops_head(&shape, COST_FORWARD, &ops);
+    g_assert_cmpfloat(crossed(&ops, "gather logits"), ==, 0);
+    g_assert_cmpfloat(moved(&ops, "loss"), <, moved(&whole, "loss") / 3);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/eager/chains", chains);
+    g_test_add_func("/eager/scaled-rope", scaled_rope);
+    g_test_add_func("/eager/kept-apart", kept_apart);
+    g_test_add_func("/eager/kept-apart-takes-longer", kept_apart_takes_longer);
+    g_test_add_func("/eager/rowwise-sums-of-parts", rowwise_sums_of_parts);
+    g_test_add_func("/eager/parts-wait-for-their-sum", parts_wait_for_their_sum);
+    g_test_add_func("/eager/repeated", repeated);
+    g_test_add_func("/eager/casts", casts);
+    g_test_add_func("/eager/loss-reads-rows-again", loss_reads_rows_again);
+    g_test_add_func("/eager/maxima", maxima_are_agreed);
+    g_test_add_func("/eager/gathers-each", gathers_each);
+    g_test_add_func("/eager/gathers-logits", gathers_logits);
+    return g_test_run();
+}

@@ -1,0 +1,205 @@
+/* tests/unit/exchange/test_import_scripts.c - launch scripts as people have them: variables with defaults, arrays,
+ * options in quoted texts, here-documents, conditions, what only the environment knows. */
+#include <string.h>
+
+#include "exchange/exchange.h"
+#include "exchange/shell.h"
+
+/* --- words --- */
+
+static void test_words(void)
+{
+    static const struct {
+        const char *text, *want; /* words joined by "|", "." an end, "/" an end of line */
+    } CASES[] = {
+        {"a b  c", "a|b|c"},
+        {"a 'b c' \"d e\"", "a|b c|d e"},
+        {"--a 1 \\\n  --b 2\n", "--a|1|--b|2|/"},
+        {"--a 1 \\\r\n  --b 2\r\n", "--a|1|--b|2|/"},
+        {"X=3 # three\n--a $X --b ${X}4 --c '$X'", "X=3|/|--a|3|--b|34|--c|$X"},
+        {"X=${1:-\"7\"}\n--a $X", "X=7|/|--a|7"},
+        {"X=${HERE:-${THERE-5}}\n--a $X", "X=5|/|--a|5"},
+        {"N=4\nG=8\n--w $(($N*G)) --v $(( ${N} + (G - 2) / 3 ))", "N=4|/|G=8|/|--w|32|--v|6"},
+        {"--w $((N/0)) --v $((", "--w|$((N/0))|--v|$(("},
+        {"--a $NOWHERE --b $1 --c $(hostname -s) --d `date`",
+         "--a|$NOWHERE|--b|$1|--c|$(hostname -s)|--d|`date`"},
+        {"ARGS=(\n  --a 1\n  --b\n)\nrun ${ARGS[@]} \"$@\" --c\n", "--a|1|--b|.|run|--c|/"},
+        {"A+=( \"--a x\" \"--b\" 2 )", "--a|x|.|--b|2|."},
+        {"A=\" \\\n  --a 1 \\\n  --b 'x y' \\\n \"\nrun $A --c 2", "--a|1|--b|x y|.|run|--c|2"},
+        {"cat <<EOT > f\n--a 1 it's\nEOT\n--b 2", "cat|.|f|/|--b|2"},
+        {"run --a 1 2>&1 | tee log; run --b && x", "run|--a|1|.|1|.|tee|log|.|run|--b|.|x"},
+        {"#SBATCH --nodes=48\nN=$SLURM_NNODES\n--n $N", "N=48|/|--n|48"},
+        {"A=$A$A$A\n--x 'open", "A=$A$A$A|/|--x|open"},
+        {"", ""},
+        {"\"\" ( ) ;;", ""},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        g_autoptr(GPtrArray) words = shell_words(CASES[i].text, strlen(CASES[i].text));
+        g_autoptr(GString) said = g_string_new(NULL);
+        for (guint j = 0; j < words->len; j++) {
+            const char *word = g_ptr_array_index(words, j);
+            g_string_append_printf(said, "%s%s", j > 0 ? "|" : "",
+                                   strcmp(word, SHELL_END) == 0    ? "."
+                                   : strcmp(word, SHELL_LINE) == 0 ? "/"
+                                                                   : word);
+        }
+        g_assert_cmpstr(said->str, ==, CASES[i].want);
+    }
+}
+
+/* A value that doubles with every line stays small. */
+static void test_words_that_grow(void)
+{
+    g_autoptr(GString) text = g_string_new("A=xxxxxxxx\n");
+    for (int i = 0; i < 200; i++)
+        g_string_append(text, "A=$A$A\n");
+    g_autoptr(GPtrArray) words = shell_words(text->str, text->len);
+    for (guint i = 0; i < words->len; i++)
+        g_assert_cmpuint(strlen(g_ptr_array_index(words, i)), <, 1 << 18);
+}
+
+/* --- scripts --- */
+
+static OrrJsonDoc *import(const char *script, GString *said)
+{
+    g_auto(ExchangeLoss) loss;
+    exchange_loss_init(&loss);
+    GError *error = NULL;
+    OrrJsonDoc *doc = exchange_import(script, strlen(script), "launch.sh", -1, NULL, &loss, &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < loss.changes->len; i++)
+        g_string_append_printf(said, "%s\n", (const char *)g_ptr_array_index(loss.changes, i));
+    exchange_loss_write(&loss, said);
+    return doc;
+}
+
+static void assert_at(const OrrJsonDoc *doc, const char *path, const char *want)
+{
+    g_auto(GStrv) parts = g_strsplit(path, ".", -1);
+    const OrrJson *node = orr_json_root(doc);
+    for (char **part = parts; *part != NULL && node != NULL; part++)
+        node = orr_json_member(node, *part);
+    g_autofree char *text = node != NULL ? orr_json_dump(node) : g_strdup("nothing");
+    if (strcmp(text, want) != 0)
+        g_error("%s is %s, not %s", path, text, want);
+}
+
+static const char arrays[] = "#!/bin/bash\n"
+                             "export CUDA_DEVICE_MAX_CONNECTIONS=${CUDA_DEVICE_MAX_CONNECTIONS:-1}\n"
+                             "CHECKPOINTS=${1:-\"ckpt/mine\"} # where it's kept\n"
+                             "GPUS=8\nNODES=${NODES:-4}\nTP=4\nLAYERS=40\nDTYPE=\"fp8\"\n"
+                             "LAUNCH=(\n  --nproc_per_node $GPUS\n  --nnodes $NODES\n)\n"
+                             "MODEL=(\n  --num-layers $LAYERS\n  --hidden-size 5120 # wide\n"
+                             "  --num-attention-heads 40\n  --attention-backend auto\n  --swiglu\n)\n"
+                             "WORK=(\n  --micro-batch-size 2\n  --global-batch-size $((GPUS*NODES*8))\n"
+                             "  --seq-length 4096\n  --bf16\n  --train-samples 1_000_000\n)\n"
+                             "FP8=()\nif [[ \"$DTYPE\" == \"fp8\" ]]; then\n"
+                             "  FP8+=(\n    \"--fp8-format hybrid\"\n    \"--fp8-param-gather\"\n  )\nfi\n"
+                             "SHARD=(--use-distributed-optimizer --overlap-grad-reduce)\n"
+                             "WORK+=(\"${SHARD[@]}\")\n"
+                             "if [ ! -f x ]; then\n  echo \"there is no x\"\n  exit 1\nfi\n"
+                             "torchrun ${LAUNCH[@]} pretrain_gpt.py \\\n"
+                             "  ${MODEL[@]} ${WORK[@]} ${FP8[@]} \\\n"
+                             "  --tensor-model-parallel-size $TP --sequence-parallel $EXTRA_ARGS\n"
+                             "set +x\n";
+
+static void test_arrays(void)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+    OrrJsonDoc *doc = import(arrays, said);
+    assert_at(doc, "cluster.nodes", "4");
+    assert_at(doc, "cluster.gpus_per_node", "8");
+    assert_at(doc, "model.layers", "40");
+    assert_at(doc, "model.gated_mlp", "true");
+    assert_at(doc, "training.global_batch", "256");
+    assert_at(doc, "training.precision", "\"fp8\"");
+    assert_at(doc, "training.tokens", "4096000000");
+    assert_at(doc, "parallel.tensor", "4");
+    assert_at(doc, "parallel.sequence_parallel", "true");
+    assert_at(doc, "parallel.zero", "1");
+    assert_at(doc, "execution.overlap", "[\"grad_reduce\"]");
+    g_assert_null(strstr(said->str, "neither true nor false"));
+    g_assert_null(strstr(said->str, "whole number"));
+    orr_json_free(doc);
+}
+
+static const char texts[] =
+    "#!/bin/bash\n#SBATCH --nodes=6\nset -x -e\n"
+    "ADDRESS=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)\n"
+    "NNODES=$SLURM_NNODES\nTP_SIZE=2\nPP_SIZE=3\nNLAYERS=24 # was 12\n"
+    "OPTIMIZER_ARGS=\" \\\n    --optimizer adam \\\n    --lr 6e-5 \\\n    \"\n"
+    "GPT_ARGS=\" \\\n    --pp-partition-method 'type:transformer|embedding' \\\n"
+    "    --num-layers $NLAYERS \\\n    --hidden-size 2048 \\\n"
+    "    --num-attention-heads 16 \\\n    --micro-batch-size 2 \\\n"
+    "    --global-batch-size 96 \\\n    --seq-length 2048 \\\n"
+    "    --embed-layernorm \\\n    --bf16 \\\n    --position-embedding-type alibi \\\n"
+    "    --checkpoint-activations \\\n    --pad-vocab-size-to 250880 \\\n"
+    "    $OPTIMIZER_ARGS \\\n    \"\n"
+    "cat <<EOT > $config\n{ \"bf16\": { \"enabled\": true }, \"note\": \"it's --fp16\" }\nEOT\n"
+    "export LAUNCHER=\"python -m torch.distributed.run \\\n    --nproc_per_node 8 \\\n"
+    "    --nnodes $NNODES \\\n    \"\n"
+    "export CMD=\" \\\n    `pwd`/pretrain_gpt.py \\\n"
+    "    --tensor-model-parallel-size $TP_SIZE \\\n"
+    "    --pipeline-model-parallel-size $PP_SIZE \\\n    $GPT_ARGS \\\n"
+    "    --deepspeed \\\n    --zero-stage 0 \\\n    \"\n"
+    "srun bash -c \"$LAUNCHER --node_rank \\$SLURM_PROCID $CMD\" 2>&1 | tee log.txt\n";
+
+static void test_texts(void)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+    OrrJsonDoc *doc = import(texts, said);
+    assert_at(doc, "cluster.nodes", "6");
+    assert_at(doc, "model.layers", "24");
+    assert_at(doc, "model.vocab", "250880");
+    assert_at(doc, "model.position", "\"alibi\"");
+    assert_at(doc, "model.embedding_norm", "true");
+    assert_at(doc, "training.precision", "\"bf16\"");
+    assert_at(doc, "training.recompute", "\"full\"");
+    assert_at(doc, "parallel.tensor", "2");
+    assert_at(doc, "parallel.pipeline", "3");
+    assert_at(doc, "parallel.zero", "1"); /* its bf16 optimizer shards whatever the stage */
+    assert_at(doc, "execution.framework", "\"megatron-deepspeed\"");
+    orr_json_free(doc);
+}
+
+/* What the file leaves to others is asked for by the scenario's key. */
+static void test_left_to_others(void)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+    OrrJsonDoc *doc = import("{\"train_batch_size\":\"auto\",\"train_micro_batch_size_per_gpu\":\"auto\","
+                             "\"bf16\":{\"enabled\":\"auto\"},\"zero_optimization\":{\"stage\":3,"
+                             "\"offload_optimizer\":{\"device\":\"cpu\",\"pin_memory\":true}}}",
+                             said);
+    assert_at(doc, "parallel.zero", "3");
+    assert_at(doc, "training", "nothing");
+    assert_at(doc, "execution.framework", "\"transformers-deepspeed\""); /* only its trainer knows "auto" */
+    g_assert_nonnull(strstr(said->str, "--set training.global_batch=... --set training.micro_batch=... "
+                                       "--set training.precision=..."));
+    assert_at(doc, "offload.scheme", "\"zero3-offload\"");
+    assert_at(doc, "offload.optimizer.tier", "\"host\"");
+    assert_at(doc, "offload.weights.tier", "\"gpu\"");
+    assert_at(doc, "offload.pinned", "true");
+    orr_json_free(doc);
+    doc = import("{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":1}}", said);
+    assert_at(doc, "execution.framework", "\"deepspeed\"");
+    orr_json_free(doc);
+    g_string_truncate(said, 0);
+    doc = import("run --num-layers $LAYERS --hidden-size 512 --use-flash-attn --recompute-activations", said);
+    g_assert_nonnull(strstr(said->str, "num-layers: $LAYERS is not set in the file"));
+    assert_at(doc, "execution.attention", "\"flash2\"");
+    assert_at(doc, "training.recompute", "\"selective\"");
+    assert_at(doc, "execution.framework.defaults.recipe_overlap", "[]"); /* a launch has on what it names */
+    assert_at(doc, "execution.framework.pipeline.deferred_head_gradients", "0");
+    orr_json_free(doc);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/import/words", test_words);
+    g_test_add_func("/import/words-that-grow", test_words_that_grow);
+    g_test_add_func("/import/arrays", test_arrays);
+    g_test_add_func("/import/texts", test_texts);
+    g_test_add_func("/import/left-to-others", test_left_to_others);
+    return g_test_run();
+}

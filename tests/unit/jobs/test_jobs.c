@@ -1,0 +1,154 @@
+/* tests/unit/jobs/test_jobs.c - jobs on one cluster: a trace worked by hand, work conserved and nobody forgotten
+ * under every policy over drawn traces, what is refused. */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "jobs/trace.h"
+
+static JobsTrace read(const char *text)
+{
+    JobsTrace trace;
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "trace", &error);
+    g_assert_no_error(error);
+    jobs_trace_read(orr_json_root(doc), "trace", &trace, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    return trace;
+}
+
+#define FOUR                                                                                                 \
+    "{\"pools\":[{\"name\":\"a100\",\"gpus\":8}],\"jobs\":[{\"arrive_s\":0,\"seconds\":100,\"gpus\":6},"     \
+    "{\"arrive_s\":10,\"seconds\":50,\"gpus\":4},{\"arrive_s\":20,\"seconds\":30,\"gpus\":2},"               \
+    "{\"arrive_s\":30,\"seconds\":100,\"gpus\":4,\"least_gpus\":2,\"most_gpus\":8}]}"
+
+static void check_times(const JobsTrace *trace, JobsPolicy policy, double patience_s, const double times[][2])
+{
+    g_autofree JobsRun *runs = g_new(JobsRun, trace->jobs->len);
+    jobs_run(trace, policy, patience_s, runs);
+    for (guint i = 0; i < trace->jobs->len; i++) {
+        g_assert_cmpfloat(fabs(runs[i].start_s - times[i][0]), <, 1e-6);
+        g_assert_cmpfloat(fabs(runs[i].end_s - times[i][1]), <, 1e-6);
+    }
+}
+
+/* 8 GPUs. First fit: a (6) runs 0 to 100; b (4) waits for it; c (2) passes at 20; b and d start at 100. In order: c waits
+ * behind b, so b and c start at 100; then 2 are free, d (4) waits for c at 130 (2 + 2). Without patience nobody passes. */
+static void test_by_hand(void)
+{
+    JobsTrace trace = read(FOUR);
+    const double first_fit[][2] = {{0, 100}, {100, 150}, {20, 50}, {100, 200}};
+    const double fifo[][2] = {{0, 100}, {100, 150}, {100, 130}, {130, 230}};
+    check_times(&trace, JOBS_FIRST_FIT, 1e9, first_fit);
+    check_times(&trace, JOBS_FASTEST, 1e9, first_fit);
+    check_times(&trace, JOBS_PACKING, 1e9, first_fit);
+    check_times(&trace, JOBS_FIFO, 1e9, fifo);
+    check_times(&trace, JOBS_FIRST_FIT, 0, fifo);
+    /* d begins on 2 GPUs at 50, when c is done, at half of the pace: 25 of 100 until 100; there b takes 4 and d has 4, at
+     * its pace, until 150; then 8 at twice the pace for the last 25. */
+    const double adaptive[][2] = {{0, 100}, {100, 150}, {20, 50}, {50, 162.5}};
+    check_times(&trace, JOBS_ADAPTIVE, 1e9, adaptive);
+    const JobsResult result = jobs_run(&trace, JOBS_FIRST_FIT, 1e9, NULL);
+    g_assert_cmpfloat(fabs(result.utilisation - (600 + 200 + 60 + 400) / (8 * 200.)), <, 1e-9);
+    g_assert_cmpfloat(fabs(result.wait_s.mean - (90 + 70) / 4.), <, 1e-9);
+    g_assert_cmpfloat(result.wait_s.most, ==, 90);
+    jobs_trace_clear(&trace);
+}
+
+/* Two jobs share a GPU; a job goes where it is fastest. */
+static void test_sharing_and_speed(void)
+{
+    JobsTrace trace =
+        read("{\"pools\":[{\"name\":\"x\",\"gpus\":1}],\"jobs\":[{\"seconds\":10,\"gpus\":1,\"share\":0.5},"
+             "{\"seconds\":10,\"gpus\":1,\"share\":0.5},{\"seconds\":10,\"gpus\":1}]}");
+    const double packed[][2] = {{0, 10}, {0, 10}, {10, 20}}, alone[][2] = {{0, 10}, {10, 20}, {20, 30}};
+    check_times(&trace, JOBS_PACKING, 1e9, packed);
+    check_times(&trace, JOBS_FIRST_FIT, 1e9, alone);
+    jobs_trace_clear(&trace);
+    trace = read("{\"pools\":[{\"name\":\"a\",\"gpus\":1},{\"name\":\"h\",\"gpus\":1}],\"jobs\":[{"
+                 "\"seconds\":10,\"gpus\":1,"
+                 "\"speed\":{\"h\":2}},{\"seconds\":10,\"gpus\":1,\"speed\":{\"h\":0}}]}");
+    const double first[][2] = {{0, 10}, {10, 20}}, fastest[][2] = {{0, 5}, {0, 10}};
+    check_times(&trace, JOBS_FIRST_FIT, 1e9, first);
+    check_times(&trace, JOBS_FASTEST, 1e9, fastest);
+    jobs_trace_clear(&trace);
+}
+
+/* Under every policy: each job ends, at or after its arrival and no sooner than its fastest; all work is done; held GPU-hours
+ * fit into the cluster; the same seed gives the same bytes. 10,000 jobs are run. */
+static void test_drawn(void)
+{
+    const JobsPool pools[] = {{(char *)"a", 64}, {(char *)"h", 32}};
+    JobsPaces models[2] = {{.name = "one"}, {.name = "two"}};
+    for (int m = 0; m < 2; m++)
+        for (int i = 0; i < JOBS_DOUBLINGS; i++) {
+            models[m].paces[0][i] = pow(2, i * (.95 - .2 * m));
+            models[m].paces[1][i] = models[m].paces[0][i] * (2 + m);
+        }
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        JobsTrace trace, again;
+        jobs_trace_draw(pools, 2, models, 2, seed == 1 ? 10000 : 500, seed == 3 ? 2 : .9, seed, &trace);
+        jobs_trace_draw(pools, 2, models, 2, seed == 1 ? 10000 : 500, seed == 3 ? 2 : .9, seed, &again);
+        for (int policy = 0; policy < JOBS_POLICIES; policy++) {
+            g_autofree JobsRun *runs = g_new(JobsRun, trace.jobs->len);
+            const gint64 begun_us = g_get_monotonic_time();
+            const JobsResult result = jobs_run(&trace, (JobsPolicy)policy, 3600, runs);
+            g_test_message("%s: %u jobs in %.2f s", jobs_policy_name((JobsPolicy)policy), trace.jobs->len,
+                           (double)(g_get_monotonic_time() - begun_us) * 1e-6);
+            const JobsResult second = jobs_run(&again, (JobsPolicy)policy, 3600, NULL);
+            g_assert_cmpfloat(result.completion_s.mean, ==, second.completion_s.mean);
+            g_assert_cmpfloat(fabs(result.done_gpu_s / result.work_gpu_s - 1), <, 1e-6);
+            g_assert_cmpfloat(result.utilisation, >, .1);
+            g_assert_cmpfloat(result.utilisation, <=, 1 + 1e-9);
+            g_assert_cmpfloat(result.fairness, <=, 1 + 1e-9);
+            for (guint i = 0; i < trace.jobs->len; i++) {
+                const Job *job = &g_array_index(trace.jobs, Job, i);
+                g_assert_cmpfloat(runs[i].start_s, >=, job->arrive_s);
+                g_assert_cmpfloat(runs[i].end_s, >, runs[i].start_s);
+                g_assert_cmpfloat(fabs(runs[i].done_s / job->work_s - 1), <, 1e-6);
+            }
+        }
+        jobs_trace_clear(&trace);
+        jobs_trace_clear(&again);
+    }
+}
+
+static void test_refused(void)
+{
+    static const char *const cases[][2] = {
+        {"[]", "no object"},
+        {"{}", "pools: missing"},
+        {"{\"pools\":[{\"gpus\":8}]}", "jobs: is no list"},
+        {"{\"pools\":[{\"gpus\":0}],\"jobs\":[{}]}", "pools[0].gpus"},
+        {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"gpus\":2}]}", "jobs[0].seconds: missing"},
+        {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":-1,\"gpus\":2}]}", "jobs[0].seconds"},
+        {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":9}]}", "fit into no pool"},
+        {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":2.5}]}", "no whole number"},
+        {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":2,\"size\":1}]}",
+         "unknown key \"size\""},
+        {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":2,\"least_gpus\":4}]}",
+         "must not fall"},
+        {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":2,\"speed\":{\"b\":1}}]}",
+         "no pool is called"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        JobsTrace trace;
+        GError *error = NULL;
+        OrrJsonDoc *doc = orr_json_parse(cases[i][0], strlen(cases[i][0]), "trace", NULL);
+        g_assert_false(jobs_trace_read(orr_json_root(doc), "trace.json", &trace, &error));
+        g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
+        g_assert_nonnull(strstr(error->message, cases[i][1]));
+        g_clear_error(&error);
+        orr_json_free(doc);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/jobs/by-hand", test_by_hand);
+    g_test_add_func("/jobs/sharing-and-speed", test_sharing_and_speed);
+    g_test_add_func("/jobs/drawn", test_drawn);
+    g_test_add_func("/jobs/refused", test_refused);
+    return g_test_run();
+}

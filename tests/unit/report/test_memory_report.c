@@ -1,0 +1,141 @@
+/* tests/unit/report/test_memory_report.c - run --memory by layer, by tensor and over the first steps: lines add up
+ * to the peaks. */
+#include <math.h>
+#include <string.h>
+
+#include "report/report.h"
+#include "tests/unit/test_spec_support.h"
+
+enum { RANK, STAGE, LAYER, KIND, TENSOR, MICROBATCHES, BYTES, CELLS };
+
+static Report run(const char *const *sets, OrrArena *arena)
+{
+    const ReportOptions options = {.check = true, .record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
+    Spec *spec = orr_arena_alloc(arena, sizeof *spec);
+    Report report;
+    GError *error = NULL;
+    char *message = NULL;
+    if (!test_load(sets, false, spec, NULL, &message))
+        g_error("%s", message);
+    if (!report_run(spec, NULL, &options, arena, &report, &error))
+        g_error("%s", error->message);
+    return report;
+}
+
+/* Sum of the bytes of a rank's lines; of one layer and kind where these are given ("" : those of no layer). */
+static double sum(const Report *report, ReportMemoryBy by, int rank, const char *layer, const char *kind)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    report_write_memory_parts(report, by, text);
+    g_auto(GStrv) lines = g_strsplit(text->str, "\n", -1);
+    double total = 0;
+    for (int i = 1; lines[i] != NULL && lines[i][0] != '\0'; i++) {
+        g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
+        g_assert_cmpuint(g_strv_length(cells), ==, CELLS);
+        if ((int)g_ascii_strtoll(cells[RANK], NULL, 10) == rank &&
+            (layer == NULL || g_str_equal(cells[LAYER], layer)) &&
+            (kind == NULL || g_str_equal(cells[KIND], kind)))
+            total += g_ascii_strtod(cells[BYTES], NULL);
+    }
+    return total;
+}
+
+static const char *const SCENARIOS[][5] = {
+    {"parallel.zero=1", NULL},
+    {"parallel.zero=3", "parallel.pipeline=1", NULL},
+    {"training.recompute={\"mode\":\"full\",\"layers\":3}", "parallel.virtual_stages=2",
+     "parallel.schedule=interleaved", NULL},
+    {"parallel.schedule=zb-h1", "model.dropout_frac=0.1", NULL},
+    {"model.moe={\"experts\":8,\"top_k\":2,\"expert_ffn_hidden\":512,\"dense_layers\":9}",
+     "model.mtp_layers=1", NULL},
+    {"offload.activation_layers=2", "training.precision=bf16", NULL},
+    {"training.recompute=selective-op", "execution.framework.pipeline_keeps_boundaries=true", NULL},
+};
+
+/* Whatever is parallel, recomputed or moved away: the lines of a rank are its peak, of each kind, and a layer's tensors are
+ * its activations. */
+static void adds_up(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(SCENARIOS); i++) {
+        OrrArena *arena = orr_arena_new();
+        const Report report = run(SCENARIOS[i], arena);
+        for (int rank = 0; rank < report.stage_count; rank++) {
+            for (int by = REPORT_MEMORY_BY_LAYER; by <= REPORT_MEMORY_BY_TENSOR; by++) {
+                g_assert_cmpfloat(sum(&report, (ReportMemoryBy)by, rank, NULL, NULL), ==,
+                                  report.stages[rank].peak_bytes);
+                g_assert_cmpfloat(sum(&report, (ReportMemoryBy)by, rank, NULL, "activations"), ==,
+                                  report.stages[rank].activations_bytes);
+            }
+            for (int layer = 0; layer < report.spec->model.layers; layer++) {
+                g_autofree char *name = g_strdup_printf("%d", layer);
+                const double whole = sum(&report, REPORT_MEMORY_BY_LAYER, rank, name, "activations"),
+                             parts = sum(&report, REPORT_MEMORY_BY_TENSOR, rank, name, "activations");
+                g_assert_cmpfloat(fabs(whole - parts), <=, 32 + 1e-9 * whole);
+            }
+        }
+        orr_arena_free(arena);
+    }
+}
+
+/* 1F1B on 4 ranks of 8 layers: rank r keeps 4 - r micro-batches, each layer of them 34 bytes less masks and scores; all of
+ * the first ranks' activations are in lines of layers. */
+static void pipeline(void)
+{
+    OrrArena *arena = orr_arena_new();
+    const Report report = run((const char *[]){"execution.attention=flash2", NULL}, arena);
+    for (int rank = 0; rank < 3; rank++) {
+        g_autofree char *first = g_strdup_printf("%d", 8 * rank),
+                        *other = g_strdup_printf("%d", 8 * rank + 8);
+        const double each = (double)report.plan.stages[rank].segments[rank == 0 ? 1 : 0].activation_bytes;
+        g_assert_cmpfloat(sum(&report, REPORT_MEMORY_BY_LAYER, rank, first, "activations"), ==,
+                          (4 - rank) * each);
+        g_assert_cmpfloat(sum(&report, REPORT_MEMORY_BY_TENSOR, rank, first, "activations"), ==,
+                          (4 - rank) * each);
+        g_assert_cmpfloat(sum(&report, REPORT_MEMORY_BY_LAYER, rank, other, NULL), ==, 0);
+        g_assert_cmpfloat(sum(&report, REPORT_MEMORY_BY_LAYER, rank, "", "activations"), ==, 0);
+    }
+    orr_arena_free(arena);
+}
+
+/* Largest total of rank 0 from `from_s` to before `to_s`. */
+static double peak(char **lines, double from_s, double to_s)
+{
+    double most = 0;
+    for (int i = 1; lines[i] != NULL && lines[i][0] != '\0'; i++) {
+        g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
+        const double at_s = g_ascii_strtod(cells[0], NULL);
+        if (g_str_equal(cells[1], "0") && at_s >= from_s && at_s < to_s)
+            most = fmax(most, g_ascii_strtod(cells[7], NULL));
+    }
+    return most;
+}
+
+/* Adam in mixed precision: before the first optimizer step its two moments, 8 bytes a parameter, are not there; all later
+ * steps are alike. */
+static void first_steps(void)
+{
+    OrrArena *arena = orr_arena_new();
+    const Report report = run((const char *[]){"parallel.zero=0", NULL}, arena);
+    const double step_s = (double)report.step_ps * 1e-12, parameters = report.stages[0].weights_bytes / 2;
+    g_autoptr(GString) one = g_string_new(NULL), three = g_string_new(NULL);
+    report_write_memory(&report, 0, one);
+    report_write_memory(&report, 3, three);
+    g_auto(GStrv) any = g_strsplit(one->str, "\n", -1), first = g_strsplit(three->str, "\n", -1);
+    g_assert_cmpfloat(peak(any, 0, INFINITY), ==, report.stages[0].peak_bytes);
+    g_assert_cmpfloat(peak(first, step_s, 2 * step_s), ==, report.stages[0].peak_bytes);
+    g_assert_cmpfloat(peak(first, 2 * step_s, INFINITY), ==, report.stages[0].peak_bytes);
+    g_assert_cmpfloat(report.stages[0].peak_bytes - peak(first, 0, step_s), ==, 8 * parameters);
+    const guint lines = g_strv_length(any) - 2; /* a line more for each rank where its moments come */
+    g_assert_cmpuint(g_strv_length(first) - 2, >=, 3 * lines);
+    g_assert_cmpuint(g_strv_length(first) - 2, <=, 3 * lines + (guint)report.stage_count);
+    orr_arena_free(arena);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/memory-report/adds-up", adds_up);
+    g_test_add_func("/memory-report/pipeline", pipeline);
+    g_test_add_func("/memory-report/first-steps", first_steps);
+    return g_test_run();
+}
