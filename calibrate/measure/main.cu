@@ -166,6 +166,8 @@ static void read_surroundings(int argc, char **argv, CalStamp *stamp)
     krn_gemm_version(stamp->cublaslt, sizeof stamp->cublaslt);
     stamp->cpus = cal_host_processors();
     cal_host_name(stamp->cpu, sizeof stamp->cpu);
+    stamp->sockets = cal_host_sockets();
+    stamp->dram_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     const time_t now = time(nullptr);
     struct tm utc;
     gmtime_r(&now, &utc);
@@ -248,6 +250,8 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
     case CAL_POINT_COPY:
         return meter_copy(meter, point, seconds, ret_sample, reason, reason_size);
     case CAL_POINT_COLLECTIVE:
+        return meter_collective(meter, point, seconds, ret_sample, reason, reason_size);
+    case CAL_POINT_TOGETHER:
         return meter_collective(meter, point, seconds, ret_sample, reason, reason_size);
     case CAL_POINT_INTERFERENCE:
         return meter_interference(meter, point, seconds, ret_sample, reason, reason_size);
@@ -386,7 +390,8 @@ static bool has_links(const GArray *points)
 {
     for (guint i = 0; i < points->len; i++) {
         const CalPoint *point = &g_array_index(points, CalPoint, i);
-        if ((point->kind == CAL_POINT_COLLECTIVE || point->kind == CAL_POINT_INTERFERENCE) &&
+        if ((point->kind == CAL_POINT_COLLECTIVE || point->kind == CAL_POINT_INTERFERENCE ||
+             point->kind == CAL_POINT_TOGETHER) &&
             point->gpus > 1 && !point->shared)
             return true;
     }

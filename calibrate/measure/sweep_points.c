@@ -348,6 +348,40 @@ static void add_file(Plan *plan, const char *name, int threads)
     add(plan, point);
 }
 
+/* Of the host's memory; threads 0: one a processor. */
+static void add_host(Plan *plan, const char *name, double bytes, int threads)
+{
+    CalPoint point = {.kind = CAL_POINT_HOST, .name = name, .bytes = bytes, .threads = threads};
+    char of[24] = "";
+    if (threads > 0)
+        g_snprintf(of, sizeof of, " %d threads", threads);
+    g_snprintf(point.id, sizeof point.id, "%s %.0f%s", name, bytes, of);
+    add(plan, point);
+}
+
+/* What ranks do at once: copies of 2, 4 ... GPUs, Adam of all ranks, a layer on all GPUs until they are warm. */
+static void add_together(Plan *plan)
+{
+    static const char *const copies[] = {"together_h2d", "together_d2h", "together_both"};
+    const int gpus = plan->stamp->gpus;
+    for (size_t i = 0; i < G_N_ELEMENTS(copies); i++)
+        for (int ranks = plan->options->full ? 2 : gpus; ranks <= gpus && ranks > 1;
+             ranks = ranks < gpus && 2 * ranks > gpus ? gpus : 2 * ranks) {
+            CalPoint point = {
+                .kind = CAL_POINT_TOGETHER, .name = copies[i], .bytes = 64 * MIB, .gpus = ranks};
+            g_snprintf(point.id, sizeof point.id, "%s %d gpus %.0f", copies[i], ranks, point.bytes);
+            add(plan, point);
+        }
+    CalPoint adam = {
+        .kind = CAL_POINT_TOGETHER, .name = "together_cpu_adam", .bytes = 28 * 16 * MIB, .gpus = gpus};
+    adam.threads = MAX(plan->stamp->cpus / MAX(gpus, 1), 1);
+    g_snprintf(adam.id, sizeof adam.id, "%s %d gpus %d threads", adam.name, gpus, adam.threads);
+    add(plan, adam);
+    CalPoint layer = {.kind = CAL_POINT_TOGETHER, .name = "together_layer", .gpus = gpus};
+    g_snprintf(layer.id, sizeof layer.id, "%s %d gpus", layer.name, gpus);
+    add(plan, layer);
+}
+
 static void add_rest(Plan *plan)
 {
     const int gpus = plan->stamp->gpus;
@@ -358,8 +392,9 @@ static void add_rest(Plan *plan)
     for (size_t i = 0; gpus > 1 && i < G_N_ELEMENTS(beside); i++)
         for (double bytes = 256 * MIB; bytes >= (plan->options->full ? 16 * MIB : 256 * MIB); bytes /= 2)
             add_sized(plan, CAL_POINT_INTERFERENCE, beside[i], bytes, gpus);
-    add_sized(plan, CAL_POINT_HOST, "host_triad", 3 * 256 * MIB, 0);
-    add_sized(plan, CAL_POINT_HOST, "cpu_adam", 28 * 16 * MIB, 0);
+    add_host(plan, "host_triad", 3 * 256 * MIB, 0);
+    add_host(plan, "host_triad", 3 * 256 * MIB, 1);
+    add_host(plan, "cpu_adam", 28 * 16 * MIB, 0);
     for (int threads = plan->options->full ? 1 : 8; threads <= 32; threads *= plan->options->full ? 4 : 32) {
         add_file(plan, "file_write", threads);
         add_file(plan, "file_read", threads);
@@ -454,6 +489,7 @@ GArray *cal_sweep_points(const CalStamp *stamp, const CalSweepOptions *options)
     add_links(&plan);
     add_collectives(&plan);
     add_rest(&plan);
+    add_together(&plan);
     add_rounds(&plan);
     return with_drift(plan.points);
 }

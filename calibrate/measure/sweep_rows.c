@@ -170,6 +170,36 @@ static void host_row(OrrJsonWriter *w, const Row *row)
         orr_jw_int(w, "threads", row->point->threads);
 }
 
+/* The typical rank's time; of copies the rate of one GPU's link, both ways counted as one where both are busy; of a layer how
+ * the chips differ and what warmth costs. */
+static void together_row(OrrJsonWriter *w, const Row *row)
+{
+    const CalSample *sample = row->sample;
+    const double pass_s = row->summary.median_s;
+    double sum = 0, squares = 0;
+    orr_jw_text(w, "op", row->point->name);
+    orr_jw_int(w, "gpus", row->point->gpus);
+    if (row->point->bytes > 0) {
+        orr_jw_number(w, "bytes", row->point->bytes);
+        number(w, "gbps", row->point->bytes / pass_s * 1e-9);
+    }
+    if (row->point->threads > 0)
+        orr_jw_int(w, "threads", row->point->threads);
+    for (int i = 0; i < sample->count; i++)
+        sum += pass_s / sample->seconds[i] / sample->count;
+    for (int i = 0; i < sample->count; i++)
+        squares += pow(pass_s / sample->seconds[i] / sum - 1, 2);
+    if (sample->first_s > 0) {
+        if (sample->count > 1)
+            number(w, "speed_spread_frac", sqrt(squares / (sample->count - 1)));
+        number(w, "first_us", 1e6 * sample->first_s);
+    }
+    orr_jw_begin(w, "ranks_us", '[');
+    for (int i = 0; i < sample->count; i++)
+        number(w, NULL, 1e6 * sample->seconds[i]);
+    orr_jw_end(w, ']');
+}
+
 /* nccl-tests' factors between the rate of the algorithm and that of the bus. */
 static void collective_row(OrrJsonWriter *w, const Row *row)
 {
@@ -213,6 +243,7 @@ static Section section_of(const CalPoint *point, const CalSample *sample)
         [CAL_POINT_COPY] = {"copy_measurements", copy_row},
         [CAL_POINT_COLLECTIVE] = {"collective_measurements", collective_row},
         [CAL_POINT_INTERFERENCE] = {"interference_measurements", interference_row},
+        [CAL_POINT_TOGETHER] = {"together_measurements", together_row},
         [CAL_POINT_HOST] = {"host_measurements", host_row},
     };
     const char *name = point->name;

@@ -307,6 +307,24 @@ static void compare_parameters(const SpecKernelModel *got, const SpecKernelModel
     }
 }
 
+/* cluster.host comes from the sweep: links, ports, memory, cores, disks; and how the chips differ. */
+static void compare_host(const SpecCluster *cluster)
+{
+    const SpecHost *host = &cluster->host;
+    const double link = cluster->accelerator.host_link_bytes_per_s;
+    fixture_within(host->pinned_frac, HOST_PINNED, 0.05); /* the best of several with noise */
+    fixture_within(host->pageable_frac, HOST_PAGEABLE, 0.05);
+    fixture_within(host->duplex_frac, HOST_DUPLEX, 0.05);
+    g_assert_cmpint(host->gpus_per_pcie_root, ==, 2);
+    fixture_within(host->pinned_frac * host->pcie_root_bytes_per_s, HOST_ROOT * HOST_PINNED * link, 0.05);
+    fixture_within(host->dram_stream_frac * host->dram_bytes_per_s * host->sockets, HOST_STREAM, 0.05);
+    fixture_within(host->core_bytes_per_s, HOST_CORE, 0.05);
+    fixture_within(host->nvme_read_bytes_per_s, HOST_READ, 0.05);
+    fixture_within(host->nvme_write_bytes_per_s, HOST_WRITE, 0.05);
+    g_assert_cmpint(host->cores, ==, 112);
+    fixture_within(cluster->accelerator.speed_spread_frac, CHIP_SPREAD, 0.1);
+}
+
 static void load(const char *calibration, Spec *ret_spec)
 {
     static const char text[] = "{\"model\": \"llama3-8b\", \"cluster\": {\"preset\": \"dgx-h200\"}, "
@@ -365,6 +383,7 @@ static void test_round_trip(void)
     compare_collectives(&spec->cluster, &machine.cluster);
     compare_parameters(&got->model, &want->model);
     compare_attention(got, want);
+    compare_host(&spec->cluster);
     const double predicted_s = fixture_step_s(spec);
     spec->cluster.accelerator.model = want->model;
     const double true_s = fixture_step_s(spec);
@@ -492,50 +511,6 @@ static void test_broken(void)
     g_rmdir(folder);
 }
 
-/* A scenario's own kernels: each once, in the layout of its pass; what this machine has too few GPUs for is left out. */
-static void test_shapes(void)
-{
-    static const char list[] =
-        "piece,count,pass,kernel,kind,beside,recomputed,launches,seconds,size,groups,"
-        "flops,flops_per_s,bytes,bytes_per_s\n"
-        "layer,80,forward,qkv,gemm,,no,1,1e-4,4096x2560x8192,1,1e11,1e14,,\n"
-        "layer,80,forward,qkv,gemm,,yes,1,1e-4,4096x2560x8192,1,1e11,1e14,,\n"
-        "layer,80,backward-weight,qkv,gemm,,no,1,1e-4,2560x8192x4096,1,1e11,1e14,,\n"
-        "layer,80,forward,attention,attention,,no,1,1e-4,2x4096x4096 heads 32/8 dim 128/128 "
-        "causal bf16,,1e11,1e14,,\n"
-        "layer,80,backward-input,attention,attention,,no,1,1e-4,1x4096x4096 heads 32/8 dim "
-        "128/128 causal fp8,,1e11,1e14,,\n"
-        "layer,80,forward,attention,attention,,no,1,1e-4,1x1024x4096 heads 32/8 dim 128/128 "
-        "bf16,,1e11,1e14,,\n"
-        "layer,80,backward-input,norm,memory,,no,2,1e-5,,,,,100663296,1e12\n"
-        "layer,80,forward,gather,collective,qkv,no,1,1e-4,,4,,,67108864,1e11\n"
-        "layer,80,forward,reduce,collective,qkv,no,1,1e-4,,64,,,67108864,1e11\n";
-    static const char *const want[] = {"gemm bf16 TN 4096x2560x8192",
-                                       "gemm bf16 NT+fp32 2560x8192x4096",
-                                       "cudnn_forward 2x4096 heads 32/8 dim 128 causal",
-                                       "cudnn_backward_fp8 1x4096 heads 32/8 dim 128 causal",
-                                       "rms_norm_backward 2048x4096",
-                                       "all_gather 4 gpus 67108864"};
-    g_autofree char *folder = scratch_folder(), *path = g_build_filename(folder, "kernels.csv", NULL);
-    Machine machine;
-    machine_init(&machine);
-    const CalStamp stamp = stamp_of(&machine);
-    const CalSweepOptions options = {.shapes = path, .output = "unused"};
-    GError *error = NULL;
-    g_assert_true(g_file_set_contents(path, list, -1, NULL));
-    g_autoptr(GArray) points = cal_sweep_points_of(path, &stamp, &options, &error);
-    g_assert_no_error(error);
-    g_assert_cmpuint(points->len, ==, G_N_ELEMENTS(want));
-    for (guint i = 0; i < points->len; i++)
-        g_assert_cmpstr(g_array_index(points, CalPoint, i).id, ==, want[i]);
-    g_assert_true(g_file_set_contents(path, "m,n,k\n1,2,3\n", -1, NULL));
-    g_assert_null(cal_sweep_points_of(path, &stamp, &options, &error));
-    g_assert_nonnull(strstr(error->message, "no kernel to measure"));
-    g_clear_error(&error);
-    g_unlink(path);
-    g_rmdir(folder);
-}
-
 /* Counts by times: two minutes and a quarter of an hour, on one GPU and on eight. */
 static void test_estimate(void)
 {
@@ -583,7 +558,6 @@ int main(int argc, char **argv)
     g_test_add_func("/sweep/clocks", test_clocks);
     g_test_add_func("/sweep/one-gpu", test_one_gpu);
     g_test_add_func("/sweep/broken", test_broken);
-    g_test_add_func("/sweep/shapes", test_shapes);
     g_test_add_func("/sweep/estimate", test_estimate);
     g_test_add_func("/sweep/beside", test_beside);
     g_test_add_func("/sweep/faults", test_faults);
