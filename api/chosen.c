@@ -5,6 +5,8 @@
 
 #include "ledger/memory.h"
 #include "search/choose.h"
+#include "search/mixed.h"
+#include "spec/load.h"
 #include "spec/placement.h"
 
 /* Every field that may be "auto", as an int in the Spec. */
@@ -82,6 +84,31 @@ static void show_beside(const Spec *asked, const Spec *spec, GPtrArray *chosen)
         g_ptr_array_add(chosen, show_overlap(spec->execution.overlap));
 }
 
+/* Layers of the stages and micro-batches of the replicas, in the form in which a scenario gives them. */
+static void show_mixed(const Spec *asked, const Spec *spec, GPtrArray *chosen)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    if (asked->parallel.stage_layers_count == SPEC_AUTO) {
+        int counts[SPEC_MAX_STAGES];
+        g_autoptr(GString) list = g_string_new("parallel.stage_layers=[");
+        const bool known = spec_stage_layers(spec, counts, NULL);
+        for (int s = 0; known && s < parallel->pipeline * parallel->virtual_stages; s++)
+            g_string_append_printf(list, "%s%d", s > 0 ? "," : "", counts[s]);
+        g_string_append_c(list, ']');
+        g_ptr_array_add(chosen, g_strdup(list->str));
+    }
+    if (asked->parallel.replica_microbatches_count == SPEC_AUTO) {
+        g_autoptr(GString) list = g_string_new("parallel.replica_microbatches=[");
+        for (int d = 0; d < parallel->data; d++)
+            g_string_append_printf(list, "%s%d", d > 0 ? "," : "",
+                                   parallel->replica_microbatches_count > 0
+                                       ? parallel->replica_microbatches[d]
+                                       : spec_microbatches(spec));
+        g_string_append_c(list, ']');
+        g_ptr_array_add(chosen, g_strdup(list->str));
+    }
+}
+
 bool api_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **error)
 {
     LedgerResiduals *residuals = NULL;
@@ -98,6 +125,11 @@ bool api_choose_reserved(const Spec *asked, double reserve_bytes, Spec *ret_spec
     Spec spec = *asked;
     if (search_has_auto(asked) && !search_choose_reserved(asked, reserve_bytes, &spec, error))
         return false;
+    if (search_mixed_asked(asked)) {
+        if (!search_mixed_choose(&spec, error))
+            return false;
+        show_mixed(asked, &spec, chosen);
+    }
     for (gsize i = 0; i < G_N_ELEMENTS(auto_fields); i++) {
         const int value = field_value(&spec, &auto_fields[i]);
         g_assert(value != SPEC_AUTO);

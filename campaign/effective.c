@@ -14,10 +14,9 @@ bool campaign_assumed_load(CampaignAssumed *ret_assumed, GError **error)
            spec_load_storage(CAMPAIGN_ASSUMED_STORAGE, &ret_assumed->storage, error);
 }
 
-static void fill_parts(const Campaign *campaign, bool lived, ReportEffective *effective)
+void campaign_part_days(const Campaign *campaign, bool lived, double *days)
 {
     const CampaignMeans *means = &campaign->means;
-    double *days = effective->part_days;
     const double seconds[REPORT_LIFE_COUNT] = {
         [REPORT_LIFE_COMPUTE] = campaign->ideal_s,
         [REPORT_LIFE_SLOW] = campaign->slow_s,
@@ -30,23 +29,43 @@ static void fill_parts(const Campaign *campaign, bool lived, ReportEffective *ef
         [REPORT_LIFE_LOADING] = lived ? campaign->loading_s : means->loading_s,
         [REPORT_LIFE_DEGRADED] = lived ? campaign->degraded_s : 0,
         [REPORT_LIFE_WAITING] = lived ? campaign->waiting_s : means->waiting_s};
-    effective->days = 0;
-    for (int part = 0; part < REPORT_LIFE_COUNT; part++) {
+    for (int part = 0; part < REPORT_LIFE_COUNT; part++)
         days[part] = seconds[part] / DAY_S;
+}
+
+static void fill_parts(const Campaign *campaign, bool lived, ReportEffective *effective)
+{
+    const double *days = effective->part_days;
+    campaign_part_days(campaign, lived, effective->part_days);
+    effective->days = 0;
+    for (int part = 0; part < REPORT_LIFE_COUNT; part++)
         effective->days += days[part];
-    }
     effective->goodput = days[REPORT_LIFE_COMPUTE] / effective->days;
-    effective->interruptions = lived ? campaign->interruptions.mean : means->interruptions;
+    effective->interruptions = lived ? campaign->interruptions.mean : campaign->means.interruptions;
     effective->told = true;
+}
+
+double campaign_kwh(const Report *report, const double *part_days, double days, double *ret_waiting)
+{
+    static const ReportLife waits[] = {REPORT_LIFE_SLOW,     REPORT_LIFE_INPUT,   REPORT_LIFE_CHECKPOINT,
+                                       REPORT_LIFE_RESTARTS, REPORT_LIFE_LOADING, REPORT_LIFE_WAITING};
+    double waiting_days = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(waits); i++)
+        waiting_days += part_days[waits[i]];
+    *ret_waiting = waiting_days * report->waiting_w * 24 / 1000;
+    return (days - waiting_days) * report->step_w * 24 / 1000 + *ret_waiting;
 }
 
 /* Costs are those of the time that the GPUs are held. */
 static void stretch_costs(Report *report)
 {
     const double times = report->effective.days / report->days;
+    const bool known = report->waiting_w < report->step_w; /* else a wait counts as a step */
+    const double kwh =
+        campaign_kwh(report, report->effective.part_days, report->effective.days, &report->waiting_kwh);
+    report->kwh = known ? kwh : report->kwh * times;
     report->gpu_hours *= times;
     report->usd *= times;
-    report->kwh *= times;
 }
 
 void campaign_assume(const CampaignAssumed *assumed, Spec *spec, bool *ret_storage)

@@ -28,4 +28,11 @@ void campaign_assume(const CampaignAssumed *assumed, Spec *spec, bool *ret_stora
 bool campaign_effective_fill(const CampaignAssumed *assumed, const char *where, OrrArena *arena,
                              Report *report, GError **error);
 
+/* Where the days go, [REPORT_LIFE_COUNT]: means of replicas (`lived`) or by formula. */
+void campaign_part_days(const Campaign *campaign, bool lived, double *ret_days);
+
+/* Energy of `days` of which part_days[REPORT_LIFE_COUNT] say what they are: work, done once or again, at what steps draw,
+ * waits at the power of GPUs that wait. Powers are the report's. */
+double campaign_kwh(const Report *report, const double *part_days, double days, double *ret_waiting);
+
 #endif

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "campaign/campaign.h"
+#include "campaign/effective.h"
 #include "report/page.h"
 
 enum { LABEL_COLUMN = 18 };
@@ -72,6 +73,13 @@ static void write_timeline(const Campaign *campaign, OrrJsonWriter *w)
     orr_jw_end(w, ']');
 }
 
+static double energy_kwh(const Campaign *campaign, double *ret_waiting)
+{
+    double part_days[REPORT_LIFE_COUNT];
+    campaign_part_days(campaign, true, part_days);
+    return campaign_kwh(campaign->report, part_days, campaign->days.mean, ret_waiting);
+}
+
 static void write_checkpoint(const Campaign *campaign, OrrJsonWriter *w)
 {
     const SpecCheckpoint *checkpoint = &campaign->report->spec->faults.checkpoint;
@@ -118,6 +126,9 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     orr_jw_number(&w, "degraded_s", campaign->degraded_s);
     orr_jw_end(&w, '}');
     write_checkpoint(campaign, &w);
+    double waiting_kwh = 0;
+    write_positive(&w, "kwh", energy_kwh(campaign, &waiting_kwh));
+    write_positive(&w, "waiting_kwh", waiting_kwh);
     orr_jw_number(&w, "mtbf_s", campaign->run.rates.mtbf_s);
     orr_jw_number(&w, "restart_s", campaign->run.rates.restart_s);
     orr_jw_begin(&w, "formula", '{');
@@ -232,6 +243,20 @@ static void write_checkpoint_text(const Campaign *campaign, GString *out)
               campaign->availability_s);
 }
 
+static void write_energy(const Campaign *campaign, GString *out)
+{
+    char kwh[ORR_TEXT_SIZE], waiting[ORR_TEXT_SIZE];
+    double waiting_kwh = 0;
+    const double sum_kwh = energy_kwh(campaign, &waiting_kwh);
+    const Report *report = campaign->report;
+    if (sum_kwh > 0)
+        entry(out, "  Energy",
+              "%s kWh, %s of them while GPUs wait between steps, at %.0f %% of a step's power%s",
+              report_page_whole(kwh, sum_kwh), report_page_whole(waiting, waiting_kwh),
+              100 * report->waiting_w / report->step_w,
+              report->waiting_w < report->step_w ? "" : " (idle_power_w is not known)");
+}
+
 static void write_curve_text(const Campaign *campaign, GString *out)
 {
     g_autoptr(GString) line = g_string_new(NULL);
@@ -283,6 +308,7 @@ void campaign_write_text(const Campaign *campaign, GString *out)
               campaign->by_formula ? "" : ", where nobody waits for nodes and no copies are lost",
               100 * campaign->first_order_frac);
     }
+    write_energy(campaign, out);
     write_curve_text(campaign, out);
     write_timeline_text(campaign, out);
     entry(out, "  Replicas", "%lld, seed %llu; standard error of the mean %.3f days",

@@ -158,7 +158,7 @@ double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention 
     double c = compute_s(attention, model, rate, sms);
     double d = main_bytes(attention, element_bytes) / bytes_per_s;
     double t_s = sqrt(c * c + d * d) + side_bytes(attention, element_bytes) / bytes_per_s;
-    double demand = flops / t_s / peak * model->power_frac;
+    double demand = flops / t_s / peak * model->power_frac * cost_power_demand(accelerator);
     return cost_throttled_s(t_s, demand, cost_gemm_model(accelerator, attention->dtype)->throttle_s) +
            latency_s;
 }

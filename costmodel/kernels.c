@@ -43,6 +43,14 @@ const SpecMemoryBoundModel *cost_memory_bound_model(const SpecAccelerator *accel
     return model->elementwise_frac > 0 ? model : &spec_memory_bound_model_default;
 }
 
+double cost_power_demand(const SpecAccelerator *accelerator)
+{
+    const double fixed = cost_gemm_shared(accelerator)->static_frac;
+    if (!(accelerator->power_cap_w > 0))
+        return 1;
+    return (1 - fixed) / (accelerator->power_cap_w / accelerator->power_w - fixed);
+}
+
 double cost_throttled_s(double t_s, double demand, double throttle_s)
 {
     if (demand <= 1)

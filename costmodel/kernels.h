@@ -12,6 +12,10 @@ const SpecGemmShared *cost_gemm_shared(const SpecAccelerator *accelerator);
 const SpecGemmModel *cost_gemm_model(const SpecAccelerator *accelerator, SpecDtype dtype);
 const SpecMemoryBoundModel *cost_memory_bound_model(const SpecAccelerator *accelerator);
 
+/* What a power cap leaves of the clock-dependent power, as a factor of what kernels ask of it; 1 without a cap. The static
+ * share s of the limit L does not depend on the clock: (1 - s) / (cap / L - s). */
+double cost_power_demand(const SpecAccelerator *accelerator);
+
 /* Time of a kernel under the power limit. At the boost clock it would take `t_s` and draw `demand` times what
  * the limit leaves to it; power ~ clock^2 near the limit, and kernels much shorter than throttle_s end before
  * the limiter acts.

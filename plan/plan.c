@@ -333,6 +333,11 @@ static bool askable(const Spec *asked, const PlanOptions *options, GError **erro
 
 bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error)
 {
+    if (asked->cluster.group_count > 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "cluster.groups: a plan varies the number of nodes that are all alike; give one group, "
+            "or `orrery sweep` with the groups of each size");
     if (!askable(asked, options, error) || !ledger_reserve_check(&options->reserve, asked, error))
         return false;
     const SpecCluster *cluster = &asked->cluster;
@@ -343,7 +348,7 @@ bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GEr
                  .usd_per_gpu_hour = cluster->usd_per_gpu_hour,
                  .pue = cluster->pue,
                  .host_power_known = cluster->host_power_w_per_gpu > 0,
-                 .power_w_per_gpu = cluster->accelerator.power_w + cluster->host_power_w_per_gpu,
+                 .power_w_per_gpu = spec_power_w(&cluster->accelerator) + cluster->host_power_w_per_gpu,
                  .gpus_per_node = cluster->gpus_per_node,
                  .own_gpus = spec_gpus(asked),
                  .points = g_array_new(FALSE, TRUE, sizeof(PlanPoint))};

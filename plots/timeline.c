@@ -149,7 +149,7 @@ static void add_span(Lanes *lanes, const SimSpan *span, int lane)
 static void add_spans(Lanes *lanes)
 {
     const SimResult *result = &lanes->report->result;
-    const int replicas = lanes->report->program.replicas, step = lanes->timeline->lane_step;
+    const int replicas = report_ranks_a_stage(lanes->report), step = lanes->timeline->lane_step;
     const int passes = lanes->timeline->lanes * SIM_MAX_STREAMS;
     lanes->passes = g_new0(Pass, (gsize)passes);
     for (int64_t i = 0; i < result->span_count; i++) {

@@ -1,6 +1,7 @@
 /* report/json.c - a report as JSON; docs/REPORT.md has the meaning of every key. */
 #include <string.h>
 
+#include "report/groups.h"
 #include "report/effective.h"
 #include "report/input.h"
 #include "report/jitter.h"
@@ -141,6 +142,8 @@ static void write_campaign(OrrJsonWriter *w, const Report *report)
     write_positive(w, "gpu_hours", report->gpu_hours);
     write_positive(w, "usd", report->usd);
     write_positive(w, "kwh", report->kwh);
+    if (report->waiting_kwh > 0 && report->waiting_w < report->step_w)
+        orr_jw_number(w, "waiting_kwh", report->waiting_kwh);
 }
 
 static void write_training(OrrJsonWriter *w, const Report *report)
@@ -200,6 +203,7 @@ void report_write_json(const Report *report, GString *out)
     write_time(w, report);
     write_memory(w, report);
     write_balance(w, report);
+    report_groups_json(report, w);
     report_input_json(report, w);
     report_jitter_json(report, w);
     write_training(w, report);

@@ -35,7 +35,10 @@ static FirstStep *find_first_steps(const Report *report)
     const SimResult *result = &report->result;
     FirstStep *ranks = g_new0(FirstStep, result->ranks);
     for (int i = 0; i < result->ranks; i++) {
-        ranks[i].moments_bytes = report->plan.ranks[i / report->program.replicas].moments_bytes;
+        const int each = report_ranks_a_stage(report);
+        const SimPlan *plan =
+            report->kinds.count > 0 ? &report->kinds.kinds[i % report->kinds.count].plan : &report->plan;
+        ranks[i].moments_bytes = plan->ranks[i / each].moments_bytes;
         ranks[i].optimizer_ps = INT64_MAX;
     }
     for (int64_t i = 0; i < result->span_count; i++) {

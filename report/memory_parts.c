@@ -43,7 +43,7 @@ static void write_line(Parts *parts, int stage, const char *layer, const char *t
 
 static Alive alive_at(const Report *report, int rank, int stage, int64_t time_ps)
 {
-    const int simulated = rank * report->program.replicas, count = report->plan.shape.microbatches;
+    const int simulated = rank * report_ranks_a_stage(report), count = report->plan.shape.microbatches;
     g_autofree gint8 *state =
         g_new0(gint8, MAX(1, count)); /* 1 forward begun, 2 input gradient done, 3 gone */
     for (int64_t i = 0; i < report->result.span_count; i++) {

@@ -8,6 +8,7 @@
 
 #include "costmodel/flops.h"
 #include "sim/engine.h"
+#include "sim/kinds.h"
 #include "sim/plan.h"
 #include "spec/load.h"
 #include "traffic/traffic.h"
@@ -17,6 +18,8 @@ typedef struct ReportStage { /* one pipeline rank */
     double weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes, workspace_bytes;
     double reserved_bytes, peak_bytes;
     double host_bytes; /* in the host's memory, most at once */
+    double
+        capacity_bytes; /* of a GPU of this stage; where stages are of several types, of the one with least room */
     double peak_time_s;
 } ReportStage;
 
@@ -79,6 +82,19 @@ typedef struct ReportJitter {
     double evict_gain_frac, backup_gain_frac, async_gain_frac;
 } ReportJitter;
 
+/* Nodes of one kind in a mixed cluster, and what the step makes of them, filled by report/groups.h. */
+typedef struct ReportGroup {
+    const char *name, *accelerator; /* borrowed from the Spec */
+    int nodes, replicas;            /* replicas: of the model, that have a rank here */
+    int64_t gpus;
+    int first_stage, last_stage;   /* pipeline ranks, the least and the largest */
+    int least_layers, most_layers; /* of those */
+    int least_microbatches, most_microbatches;
+    double idle_frac;   /* of the step, mean over its GPUs: nothing runs */
+    double waited_frac; /* of the step, mean over its GPUs: for other stages, replicas and messages */
+    double room_bytes;  /* that the fullest of its GPUs leaves; below 0: lacks */
+} ReportGroup;
+
 /* A step's input, filled by report/input.h. */
 typedef struct ReportInput {
     bool told, binds, cached;
@@ -130,11 +146,15 @@ typedef struct Report {
         expert_busiest;  /* most work over the mean; rows of the busiest expert rank over it */
     double dropped_frac; /* of routed rows, that find their expert full */
     double days, gpu_hours, usd,
-        kwh; /* 0 when tokens (or prices) are not given; the last three of effective.days
+        kwh;                  /* 0 when tokens (or prices) are not given; the last three of effective.days
                                        * where they are told */
+    double step_w, waiting_w; /* of all GPUs with hosts and PUE: over a step, and while none computes */
+    double waiting_kwh;       /* of kwh: beyond steps, at that power; 0 without effective days */
     ReportEffective effective;
     ReportJitter jitter;
     ReportInput input;
+    ReportGroup groups[SPEC_MOST_GROUPS];
+    SimKinds kinds; /* count 0: all nodes are alike */
     const GPtrArray
         *chosen; /* char*, borrowed: "training.micro_batch=2", what each "auto" became; NULL: none */
     TrafficSummary network; /* on: cluster.network.fidelity is flow */
@@ -152,6 +172,12 @@ typedef struct ReportOptions {
 /* Spec must be complete (no "auto"). Results live in `arena`. */
 bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions *options, OrrArena *arena,
                 Report *ret_report, GError **error);
+
+/* Ranks that were simulated of each pipeline rank. */
+static inline int report_ranks_a_stage(const Report *report)
+{
+    return report->result.ranks / report->plan.shape.ranks;
+}
 
 /* "fits", "at the edge", "does not fit" */
 const char *report_memory_word(ReportMemory verdict);
@@ -171,6 +197,9 @@ typedef struct ReportTraceAsk {
 
 /* Chrome trace: pid = rank, tid = stream, counters for memory, flow arrows for sends. Needs spans recorded. */
 void report_write_trace(const Report *report, const ReportTraceAsk *ask);
+/* Allocations and frees of each rank's step, as PyTorch's memory snapshots have them; `from_ps` and `to_ps` do not count: a
+ * level is the sum of all before. Needs spans recorded. docs/REPORT.md has the format. */
+void report_write_snapshot(const Report *report, const ReportTraceAsk *ask);
 /* time_s, rank, and bytes of each memory kind, one line a change. `steps` 0: of a step like all but the first; else of the
  * first so many, which needs spans recorded too. */
 void report_write_memory(const Report *report, int steps, GString *out);

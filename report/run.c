@@ -4,13 +4,15 @@
 #include "base/units.h"
 #include "costmodel/params.h"
 #include "report/balance.h"
+#include "report/groups.h"
 #include "report/offload.h"
 #include "sim/step.h"
 
-static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index,
+/* A GPU of pipeline rank `index`, of the kind `kind` of simulated ones. */
+static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index, int kind,
                        ReportStage *out)
 {
-    const SimRankResult *rank = &result->rank[index * (result->ranks / plan->shape.ranks)];
+    const SimRankResult *rank = &result->rank[index * (result->ranks / plan->shape.ranks) + kind];
     const SpecFramework *framework = &spec->execution.framework;
     const double dynamic = (double)rank->at_peak_bytes[SIM_MEM_ACTIVATIONS];
     *out = (ReportStage){
@@ -23,6 +25,7 @@ static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *r
         .peak_bytes = (double)rank->peak_bytes,
         .host_bytes = (double)rank->host_peak_bytes,
         .peak_time_s = (double)rank->peak_time_ps * 1e-12,
+        .capacity_bytes = spec->cluster.accelerator.memory_bytes,
     };
     const double workspace = out->workspace_bytes;
     const SimRankPlan *planned = &plan->ranks[index];
@@ -31,16 +34,42 @@ static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *r
                           (double)planned->stranded_bytes + framework->allocator.context_bytes;
 }
 
+/* Of the kinds of replicas the one whose GPU of that pipeline rank has the least room. */
+static void fill_tightest(const Report *report, int index, ReportStage *out)
+{
+    for (int k = 0; k < report->kinds.count; k++) {
+        const SimKind *kind = &report->kinds.kinds[k];
+        ReportStage stage;
+        fill_stage(report->spec, &kind->plan, &report->result, index, k % report_ranks_a_stage(report),
+                   &stage);
+        stage.capacity_bytes =
+            report->spec->cluster.groups[kind->group_of_rank[index]].accelerator.memory_bytes;
+        if (k == 0 || stage.peak_bytes - stage.capacity_bytes > out->peak_bytes - out->capacity_bytes)
+            *out = stage;
+    }
+}
+
 static void fill_memory(const SimPlan *plan, OrrArena *arena, Report *report)
 {
     const Spec *spec = report->spec;
-    report->capacity_bytes = spec->cluster.accelerator.memory_bytes;
     report->stage_count = plan->shape.ranks;
     report->stages = ORR_ARENA_NEW(arena, ReportStage, report->stage_count);
+    const ReportStage *tightest = report->stages;
     for (int i = 0; i < report->stage_count; i++) {
-        fill_stage(spec, plan, &report->result, i, &report->stages[i]);
-        report->peak_bytes = fmax(report->peak_bytes, report->stages[i].peak_bytes);
-        report->reserved_bytes = fmax(report->reserved_bytes, report->stages[i].reserved_bytes);
+        ReportStage *stage = &report->stages[i];
+        if (report->kinds.count > 0)
+            fill_tightest(report, i, stage);
+        else
+            fill_stage(spec, plan, &report->result, i, 0, stage);
+        if (stage->peak_bytes - stage->capacity_bytes > tightest->peak_bytes - tightest->capacity_bytes)
+            tightest = stage;
+    }
+    report->capacity_bytes = tightest->capacity_bytes;
+    for (int i = 0; i < report->stage_count; i++) { /* against the capacity of the stage with least room */
+        const ReportStage *stage = &report->stages[i];
+        const double larger = stage->capacity_bytes - report->capacity_bytes;
+        report->peak_bytes = fmax(report->peak_bytes, stage->peak_bytes - larger);
+        report->reserved_bytes = fmax(report->reserved_bytes, stage->reserved_bytes - larger);
     }
     /* Fragmentation is elastic: the allocator gives cached blocks back before it fails. */
     report->needed_bytes = report->peak_bytes + spec->execution.framework.allocator.context_bytes;
@@ -85,7 +114,7 @@ static void fill_rates(OrrArena *arena, Report *report)
     const Spec *spec = report->spec;
     const double step_s = (double)report->step_ps * 1e-12;
     const CostFlops flops = count_flops(report, arena);
-    const double peak = cost_peak_flops_per_s(spec) * report->gpus;
+    const double peak = report_groups_mean(spec, REPORT_MEAN_PEAK_FLOPS) * report->gpus;
     report->parameters = cost_parameters(&spec->model, 0, false);
     report->active_parameters = cost_parameters(&spec->model, 0, true);
     report->tokens_per_s = (double)spec->training.global_batch * spec->training.sequence_length / step_s;
@@ -94,21 +123,24 @@ static void fill_rates(OrrArena *arena, Report *report)
     report->mfu = flops.model / step_s / peak;
     report->hfu = flops.hardware / step_s / peak;
     report->by_convention = cost_mfu_by_convention(spec, step_s);
+    for (int i = 0; report->kinds.count > 0 && i < COST_CONVENTION_COUNT; i++)
+        report->by_convention.mfu[i] *= cost_peak_flops_per_s(spec) * report->gpus / peak;
 }
 
 static void fill_campaign(Report *report)
 {
     const Spec *spec = report->spec;
-    const SpecCluster *cluster = &spec->cluster;
+    const double pue = spec->cluster.pue > 0 ? spec->cluster.pue : 1;
+    const double watts = report_groups_step_w(report) * pue;
+    report->step_w = watts * report->gpus;
+    report->waiting_w = report_groups_mean(spec, REPORT_MEAN_WAITING_W) * pue * report->gpus;
     if (spec->training.tokens <= 0) {
         return;
     }
     const double hours = spec->training.tokens / report->tokens_per_s / 3600;
-    const double pue = cluster->pue > 0 ? cluster->pue : 1;
-    const double watts = (cluster->accelerator.power_w + cluster->host_power_w_per_gpu) * pue;
     report->days = hours / 24;
     report->gpu_hours = hours * report->gpus;
-    report->usd = report->gpu_hours * cluster->usd_per_gpu_hour;
+    report->usd = report->gpu_hours * report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR);
     report->kwh = report->gpu_hours * watts / 1000;
 }
 
@@ -185,6 +217,13 @@ static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena
     if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW && !options->analytic)
         return traffic_step(spec, options->unfold, options->check, record, arena, &report->plan,
                             &report->program, &report->result, &report->network, error);
+    if (spec->cluster.group_count > 0) {
+        if (!sim_kinds_plan(spec, options->unfold, arena, &report->kinds, error) ||
+            !sim_kinds_program(&report->kinds, options->unfold, arena, &report->program, error))
+            return false;
+        report->plan = report->kinds.kinds[0].plan;
+        return simulate(spec, record, arena, report, error);
+    }
     return sim_step_plan(spec, arena, &report->plan, error) &&
            sim_step_fits_clock(spec, &report->plan, error) &&
            sim_program_build(&report->plan, options->unfold, arena, &report->program, error) &&
@@ -203,6 +242,7 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
     fill_time(&report);
     fill_memory(&report.plan, arena, &report);
     report_offload_fill(&report.plan, &report);
+    report_groups_fill(&report);
     if (options->check && !report.network.on && !check(&report, arena, error)) {
         return false;
     }

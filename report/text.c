@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "costmodel/ops.h"
+#include "report/groups.h"
 #include "report/effective.h"
 #include "report/input.h"
 #include "report/jitter.h"
@@ -139,7 +140,10 @@ static void write_scenario(const Report *report, GString *out)
         g_strdup_printf("%s GPUs: %d x %d %s%s%s", report_page_whole(number, report->gpus), cluster->nodes,
                         cluster->gpus_per_node, cluster->accelerator.name,
                         cluster->name[0] != '\0' ? ", " : "", cluster->name);
-    report_page_entry(out, "  Cluster", LABEL_COLUMN, cluster_line);
+    if (report->kinds.count > 0)
+        report_groups_cluster(report, out);
+    else
+        report_page_entry(out, "  Cluster", LABEL_COLUMN, cluster_line);
     g_autofree char *layout = layout_line(spec), *batch = batch_line(spec), *training = training_line(spec);
     report_page_entry(out, "  Layout", LABEL_COLUMN, layout);
     report_page_entry(out, "  Batch", LABEL_COLUMN, batch);
@@ -188,18 +192,31 @@ static void write_interval(const Report *report, GString *out)
     report_page_entry(out, "  Outside", LABEL_COLUMN, outside->str);
 }
 
+/* "31.2 of 79.1 GiB" of a GPU, or of the tier of a node that is too small. */
+static char *occupied(const Report *report)
+{
+    const ReportOffload *below = &report->offload;
+    if (below->on && !below->host_fits)
+        return g_strdup_printf("host: %.1f of %.1f GiB a node", below->host_bytes / GIB,
+                               below->host_capacity_bytes / GIB);
+    if (below->on && !below->nvme_fits)
+        return g_strdup_printf("disks: %.1f of %.1f GiB a node", below->nvme_bytes / GIB,
+                               below->nvme_capacity_bytes / GIB);
+    const double bytes =
+        report->reserved_bytes <= report->capacity_bytes ? report->reserved_bytes : report->needed_bytes;
+    return g_strdup_printf("%.1f of %.1f GiB", bytes / GIB, report->capacity_bytes / GIB);
+}
+
 static void write_headline(const Report *report, GString *out)
 {
     char step[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE];
     static const char *const verdicts[] = {"DOES NOT FIT", "AT THE EDGE", "fits"};
-    const double occupied_bytes =
-        report->reserved_bytes <= report->capacity_bytes ? report->reserved_bytes : report->needed_bytes;
+    g_autofree char *held = occupied(report);
     g_autoptr(GString) line = g_string_new(NULL);
-    g_string_printf(line, "STEP %s    MFU %.1f %%    %s %s/s    %s (%.1f of %.1f GiB)",
+    g_string_printf(line, "STEP %s    MFU %.1f %%    %s %s/s    %s (%s)",
                     orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100.0,
                     report_page_whole(tokens, report_items_of(report, report->tokens_per_s)),
-                    report_items(report), verdicts[report->memory_verdict], occupied_bytes / GIB,
-                    report->capacity_bytes / GIB);
+                    report_items(report), verdicts[report->memory_verdict], held);
     const glong width = g_utf8_strlen(line->str, -1) + 4;
     g_string_append(out, "\n  \u250c");
     for (glong i = 0; i < width; i++)
@@ -283,6 +300,9 @@ static void write_training(const Report *report, GString *out)
     g_string_append_printf(line, ", %s GPU-hours", report_page_whole(text, report->gpu_hours));
     if (report->kwh > 0.0)
         g_string_append_printf(line, ", %s kWh", report_page_whole(text, report->kwh));
+    if (report->waiting_kwh > 0 && report->waiting_w < report->step_w)
+        g_string_append_printf(line, " (%s while GPUs wait between steps)",
+                               report_page_whole(text, report->waiting_kwh));
     if (report->usd > 0.0)
         g_string_append_printf(line, ", %s USD", report_page_whole(text, report->usd));
     g_string_append_printf(line, " for %s tokens", orr_text_count(text, report->spec->training.tokens));
@@ -390,6 +410,7 @@ void report_write_text(const Report *report, GString *out)
     write_notes(report, out);
     write_headline(report, out);
     write_time(report, out);
+    report_groups_text(report, out);
     report_input_text(report, out);
     report_jitter_text(report, out);
     report_network_text(report, out);

@@ -43,7 +43,8 @@ static int fullest_stage(const Report *report)
 {
     int fullest = 0;
     for (int i = 1; i < report->stage_count; i++) {
-        if (report->stages[i].peak_bytes > report->stages[fullest].peak_bytes)
+        const ReportStage *stage = &report->stages[i], *most = &report->stages[fullest];
+        if (stage->peak_bytes - stage->capacity_bytes > most->peak_bytes - most->capacity_bytes)
             fullest = i;
     }
     return fullest;
@@ -116,7 +117,7 @@ static void add_stage_row(OrrTable *table, const Report *report, const StageRow 
                (stage->peak_bytes + report->spec->execution.framework.allocator.context_bytes) / GIB);
     g_snprintf(cells[KINDS + 3], ORR_TEXT_SIZE, "%.2f", stage->reserved_bytes / GIB);
     g_autoptr(GString) bar = g_string_new(NULL);
-    stage_bar(bar, stage, scale_bytes, report->capacity_bytes);
+    stage_bar(bar, stage, scale_bytes, stage->capacity_bytes);
     const char *columns[COLUMNS];
     for (int i = 0; i < COLUMNS - 1; i++)
         columns[i] = cells[i];
@@ -257,7 +258,10 @@ void report_text_memory(const Report *report, GString *out)
     g_autofree StageRow *rows = g_new(StageRow, (gsize)report->stage_count);
     const int distinct = collapse(report, rows);
     const int shown = sample(rows, distinct, fullest);
-    const double scale_bytes = fmax(report->capacity_bytes, report->reserved_bytes);
+    double scale_bytes = 0;
+    for (int i = 0; i < report->stage_count; i++)
+        scale_bytes =
+            fmax(scale_bytes, fmax(report->stages[i].capacity_bytes, report->stages[i].reserved_bytes));
 
     char capacity[ORR_TEXT_SIZE];
     g_string_append_printf(out,

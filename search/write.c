@@ -129,7 +129,7 @@ typedef struct Writing {
 } Writing;
 
 /* Of the scenario's tokens: at one number of GPUs both follow the step. */
-static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps)
+static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps, double bubble_frac)
 {
     const SpecTraining *training = &spec->training;
     const double step_tokens = (double)training->global_batch * training->sequence_length;
@@ -141,7 +141,8 @@ static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps)
     orr_jw_number(w, "gpu_hours", hours);
     if (spec->cluster.usd_per_gpu_hour > 0)
         orr_jw_number(w, "usd", hours * spec->cluster.usd_per_gpu_hour);
-    const double watts = spec->cluster.accelerator.power_w + spec->cluster.host_power_w_per_gpu;
+    const double watts =
+        spec_mean_power_w(&spec->cluster.accelerator, bubble_frac) + spec->cluster.host_power_w_per_gpu;
     if (watts > 0)
         orr_jw_number(w, "kwh", hours * watts * fmax(1, spec->cluster.pue) / 1000);
 }
@@ -156,7 +157,7 @@ void search_write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *r
     orr_jw_number(w, "reserved_bytes", run->reserved_bytes);
     if (run->host_bytes > 0)
         orr_jw_number(w, "host_bytes", run->host_bytes);
-    write_cost(w, spec, run->step_ps);
+    write_cost(w, spec, run->step_ps, run->bubble_frac);
     report_times(run->part_ps, run->bubble_ps, times);
     orr_jw_begin(w, "time", '{');
     for (int i = 0; i < REPORT_TIME_COUNT; i++)

@@ -3,6 +3,7 @@
  * Degrees that are still SPEC_AUTO are passed over. What only a schedule knows (how many micro-batches it needs)
  * is checked by sim/schedule.
  */
+#include <math.h>
 #include <string.h>
 
 #include "spec/check_data.h"
@@ -133,6 +134,31 @@ static bool check_cluster(const Check *check)
     return true;
 }
 
+/* A cap below the share of the limit that goes whatever the clock would stop the GPU. */
+static bool check_power(const Check *check, const SpecAccelerator *accelerator)
+{
+    const SpecGemmShared *shared = &accelerator->model.gemm_shared;
+    const double fixed = shared->memory_frac > 0 ? shared->static_frac : spec_gemm_shared_default.static_frac;
+    const double cap = accelerator->power_cap_w, least = (fixed + 0.05) * accelerator->power_w;
+    if (cap > 0 && (cap > accelerator->power_w || cap < least))
+        return spec_check_fail(check,
+                               "cluster.accelerator.power_cap_w: %g for \"%s\", whose power_w is %g, of "
+                               "which %g do not depend on "
+                               "the clock; give %.0f to %g, or 0 for none",
+                               cap, accelerator->name, accelerator->power_w, fixed * accelerator->power_w,
+                               ceil(least), accelerator->power_w);
+    return true;
+}
+
+static bool check_powers(const Check *check)
+{
+    const SpecCluster *cluster = &check->spec->cluster;
+    for (int i = 0; i < cluster->group_count; i++)
+        if (!check_power(check, &cluster->groups[i].accelerator))
+            return false;
+    return check_power(check, &cluster->accelerator);
+}
+
 static bool check_precision(const Check *check)
 {
     const SpecAccelerator *accelerator = &check->spec->cluster.accelerator;
@@ -156,11 +182,27 @@ static bool check_precision(const Check *check)
 
 /* --- batch and sequence --- */
 
+/* Replicas take different numbers of micro-batches: at least one each. */
+static bool check_uneven_batch(const Check *check)
+{
+    const SpecTraining *training = &check->spec->training;
+    const int data = check->spec->parallel.data, micro = training->micro_batch;
+    if (!spec_check_known(data) || !spec_check_known(micro) ||
+        (training->global_batch % micro == 0 && training->global_batch / micro >= data))
+        return true;
+    return spec_check_fail(check,
+                           "training.global_batch: %d sequences make no whole micro-batches of %d, at least "
+                           "one for each of %d replicas; give a multiple of %d, at least %d",
+                           training->global_batch, micro, data, micro, micro * data);
+}
+
 static bool check_batch(const Check *check)
 {
     const SpecTraining *training = &check->spec->training;
     const int data = check->spec->parallel.data, micro = training->micro_batch,
               global = training->global_batch;
+    if (check->spec->cluster.group_count > 0 && check->spec->parallel.replica_microbatches_count != 0)
+        return check_uneven_batch(check);
     if (spec_check_known(data) && global % data != 0) {
         g_autofree char *list = spec_check_divisors(global);
         return spec_check_fail(
@@ -388,8 +430,9 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
     return spec_check_data(spec, where, error) && check_model(&check) && check_cluster(&check) &&
-           check_precision(&check) && check_product(&check) && check_tensor(&check) &&
-           spec_check_expert(&check) && spec_check_router(&check) && check_context_mode(&check) &&
-           check_batch(&check) && check_sequence(&check) && check_recompute(&check) && check_zero(&check) &&
-           check_order(&check) && spec_check_pipeline(&check);
+           spec_check_groups(&check) && check_precision(&check) && check_powers(&check) &&
+           check_product(&check) && check_tensor(&check) && spec_check_expert(&check) &&
+           spec_check_router(&check) && check_context_mode(&check) && check_batch(&check) &&
+           check_sequence(&check) && check_recompute(&check) && check_zero(&check) && check_order(&check) &&
+           spec_check_pipeline(&check);
 }

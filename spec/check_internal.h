@@ -29,6 +29,9 @@ bool spec_check_moe(const Check *check);
 bool spec_check_expert(const Check *check);
 bool spec_check_router(const Check *check);
 
+/* spec/check_groups.c: a cluster of several kinds of nodes. */
+bool spec_check_groups(const Check *check);
+
 /* spec/check_pipeline.c: optimizer's norm, orders, schedule, layout of layers, offload and search. */
 bool spec_check_pipeline(const Check *check);
 

@@ -323,7 +323,7 @@ static void complete_training(const Completion *completion, Spec *spec)
 
 /* --- execution: what the software does unless told otherwise --- */
 
-static SpecAttention default_attention(const Spec *spec)
+SpecAttention spec_default_attention(const Spec *spec)
 {
     const SpecRecipeDefaults *defaults = &spec->execution.framework.defaults;
     const SpecGeneration generation = spec->cluster.accelerator.generation;
@@ -359,7 +359,7 @@ static void complete_execution(const Completion *completion, Spec *spec)
     SpecExecution *execution = &spec->execution;
     const SpecFramework *framework = &execution->framework;
     if ((int)execution->attention == SPEC_UNSET) {
-        execution->attention = default_attention(spec);
+        execution->attention = spec_default_attention(spec);
         note(completion, "execution.attention", spec_word(&spec_words_attention, (int)execution->attention));
     }
     if ((int)execution->overlap == SPEC_UNSET) {

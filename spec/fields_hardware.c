@@ -52,6 +52,11 @@ static const SpecField accelerator_fields[] = {
         "accelerator go with it. 0: not known."),
     SPEC_F_DOUBLE(SpecAccelerator, power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
                   "Power limit of one GPU; 0: not known."),
+    SPEC_F_DOUBLE(SpecAccelerator, power_cap_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
+                  "A lower limit set by whoever runs it: dense kernels slow down to it; 0: none."),
+    SPEC_F_DOUBLE(
+        SpecAccelerator, idle_power_w, ORR_UNIT_WATTS, 0, 1e6, "0", 0,
+        "What it draws while it waits, with a job's memory held; 0: not known, counted as at the limit."),
     SPEC_F_DOUBLE(
         SpecAccelerator, speed_spread_frac, ORR_UNIT_FRAC, 0, 0.5, "0", 0,
         "Standard deviation of sustained speed between chips; a synchronous job runs at its slowest."),
@@ -123,6 +128,14 @@ static const SpecField cluster_fields[] = {
         SpecCluster, calibration, "\"\"",
         "A profile of scenarios/calibrations (name or path) whose fitted blocks go before the accelerator's "
         "and the cluster's."),
+    {.key = "groups",
+     .type = SPEC_TYPE_CUSTOM,
+     .flags = SPEC_FIELD_DERIVED,
+     .read = spec_read_groups,
+     .form = "a list of clusters with their nodes, like {\"preset\": \"dgx-h100\", \"nodes\": 4}",
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"object\"},\"maxItems\":4}",
+     .help = "Nodes of different kinds side by side, numbered group after group; what the cluster itself "
+             "leaves out is of the first."},
 };
 SPEC_TABLE(spec_table_cluster, "cluster", "The machine: nodes of accelerators and the network between them.",
            cluster_fields);

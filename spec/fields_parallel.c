@@ -32,6 +32,10 @@ static bool read_schedule(SpecReadContext *context, const OrrJson *node, void *t
 static bool read_stage_layers(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
     SpecParallel *parallel = target;
+    if (spec_is_auto(node)) {
+        parallel->stage_layers_count = SPEC_AUTO;
+        return true;
+    }
     if (orr_json_type(node) != ORR_JSON_LIST)
         return spec_read_fail(context, node, error, "is %s; give a list of layers, one number a model stage",
                               orr_json_type_name(node));
@@ -44,6 +48,29 @@ static bool read_stage_layers(SpecReadContext *context, const OrrJson *node, voi
         if (!spec_read_int(context, item, 0, 1e5, &parallel->stage_layers[i++], error))
             return false;
     parallel->stage_layers_count = count;
+    return true;
+}
+
+static bool read_microbatches(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    SpecParallel *parallel = target;
+    if (spec_is_auto(node)) {
+        parallel->replica_microbatches_count = SPEC_AUTO;
+        return true;
+    }
+    const int count = orr_json_type(node) == ORR_JSON_LIST ? orr_json_count(node) : 0;
+    if (count < 1 || count > SPEC_MOST_REPLICAS)
+        return spec_read_fail(context, NULL, error,
+                              "is no list of 1 to %d numbers; give the micro-batches of each replica of the "
+                              "model, or \"auto\"",
+                              SPEC_MOST_REPLICAS);
+    int i = 0, value = 0;
+    for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item)) {
+        if (!spec_read_int(context, item, 1, UINT16_MAX, &value, error))
+            return false;
+        parallel->replica_microbatches[i++] = (uint16_t)value;
+    }
+    parallel->replica_microbatches_count = count;
     return true;
 }
 
@@ -191,9 +218,20 @@ static const SpecField parallel_fields[] = {
      .type = SPEC_TYPE_CUSTOM,
      .flags = SPEC_FIELD_DERIVED,
      .read = read_stage_layers,
-     .form = "a list of layers, one number a model stage",
-     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0},\"maxItems\":1024}",
-     .help = "Layers of each of pipeline x virtual_stages model stages; default: spread evenly."},
+     .form = "a list of layers, one number a model stage, or \"auto\" in a mixed cluster",
+     .schema = "{\"anyOf\":[{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0},"
+               "\"maxItems\":1024},{\"const\":\"auto\"}]}",
+     .help = "Layers of each of pipeline x virtual_stages model stages; default: spread evenly. \"auto\": by "
+             "the speed and the memory of the GPUs in cluster.groups."},
+    {.key = "replica_microbatches",
+     .type = SPEC_TYPE_CUSTOM,
+     .flags = SPEC_FIELD_DERIVED,
+     .read = read_microbatches,
+     .form = "a list of numbers, one a replica of the model, or \"auto\"",
+     .schema = "{\"anyOf\":[{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":1},"
+               "\"maxItems\":1024},{\"const\":\"auto\"}]}",
+     .help = "Micro-batches of a step that each data rank takes, in a cluster of groups; default: all as "
+             "many. \"auto\": by the speed of their GPUs."},
     SPEC_F_INT(SpecParallel, first_stage_layers, 0, 1e5, "0", 0,
                "Layers of the first pipeline rank; 0: derived."),
     SPEC_F_INT(SpecParallel, last_stage_layers, 0, 1e5, "0", 0,

@@ -9,6 +9,7 @@
 #include "spec/framework_keys.h"
 #include "spec/import_hf.h"
 #include "spec/orders.h"
+#include "spec/groups.h"
 #include "spec/resolve_network.h"
 #include "spec/read.h"
 #include "spec/resolve_faults.h"
@@ -360,8 +361,26 @@ static bool resolve_calibration(const Resolver *resolver, const OrrJson *cluster
     return true;
 }
 
-/* Cluster, its calibration, its accelerator. */
+static OrrJsonDoc *resolve_alike(const Resolver *resolver, const OrrJson *node);
+
+static OrrJsonDoc *resolve_group(const void *resolver, const OrrJson *node)
+{
+    return resolve_alike(resolver, node);
+}
+
+/* A cluster, mixed or not. */
 static OrrJsonDoc *resolve_cluster(const Resolver *resolver, const OrrJson *node)
+{
+    OrrJsonDoc *cluster = resolve_alike(resolver, node);
+    if (cluster == NULL ||
+        spec_resolve_groups(&cluster, resolver->where, resolve_group, resolver, resolver->error))
+        return cluster;
+    orr_json_free(cluster);
+    return NULL;
+}
+
+/* Cluster, its calibration, its accelerator. */
+static OrrJsonDoc *resolve_alike(const Resolver *resolver, const OrrJson *node)
 {
     OrrJsonDoc *plain = resolve_object(resolver, "clusters", "cluster", node, NULL), *calibration = NULL;
     if (plain == NULL || !resolve_calibration(resolver, orr_json_root(plain), &calibration)) {

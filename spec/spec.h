@@ -103,6 +103,8 @@ typedef struct SpecAccelerator {
     double peak_flops_per_s[SPEC_DTYPE_COUNT]; /* dense; 0: the dtype has no tensor path */
     int sm_count;
     double l2_bytes, power_w;
+    double power_cap_w;  /* set below power_w by whoever runs it; 0: none */
+    double idle_power_w; /* while it waits; 0: not known */
     bool
         static_products; /* products hold every SM, dealt out beforehand: a collective beside one hides nothing */
     double
@@ -116,6 +118,19 @@ typedef struct SpecAccelerator {
     int reference_scale_up_domain_gpus;
     SpecKernelModel model; /* fitted: GEMM per dtype, attention per kernel, memory-bound ops, launch, power */
 } SpecAccelerator;
+
+enum { SPEC_MOST_GROUPS = 4, SPEC_MOST_REPLICAS = 1024 };
+
+/* Nodes of one kind in a mixed cluster: what they have of their own (spec/groups.h). */
+typedef struct SpecGroup {
+    char name[SPEC_NAME_SIZE];
+    SpecAccelerator accelerator;
+    int nodes, gpus_per_node, scale_up_domain_gpus;
+    double scale_up_bytes_per_s, scale_out_bytes_per_s_per_gpu, scale_out_latency_s;
+    double usd_per_gpu_hour, host_power_w_per_gpu;
+    SpecTopology topology;
+    SpecCollectiveModel collectives;
+} SpecGroup;
 
 typedef struct SpecCluster {
     char name[SPEC_NAME_SIZE]; /* preset or "" */
@@ -134,6 +149,8 @@ typedef struct SpecCluster {
     SpecHost host;                   /* of a node: memory, cores, disks and the ways to them */
     SpecNetwork network;             /* the fabric between the GPUs, where a step is to meet itself on it */
     char calibration[SPEC_NAME_SIZE];
+    int group_count; /* 0: all nodes are alike; else what is above is of the first group, but for `nodes` */
+    SpecGroup groups[SPEC_MOST_GROUPS];
 } SpecCluster;
 
 /* --- training --- */
@@ -239,8 +256,10 @@ typedef struct SpecParallel {
     bool quantized_weight_gather;   /* ZeRO-3: weights cross in 8 bits (qwZ) */
     bool secondary_weight_shard;    /* ZeRO-3: backward gathers stay in the node, from a second shard (hpZ) */
     bool quantized_gradient_reduce; /* ZeRO-3: gradients cross in 4 bits, two all-to-alls (qgZ) */
-    int stage_layers_count;         /* 0: derived */
+    int stage_layers_count;         /* 0: derived; SPEC_AUTO: by what the GPUs of a mixed cluster can */
     int stage_layers[SPEC_MAX_STAGES];
+    int replica_microbatches_count;                    /* 0: all have as many; SPEC_AUTO: likewise */
+    uint16_t replica_microbatches[SPEC_MOST_REPLICAS]; /* of each data rank, in a mixed cluster */
     int first_stage_layers, last_stage_layers; /* 0: derived; layers of the first and last pipeline rank */
     bool embedding_as_layer, loss_as_layer, mtp_as_layer; /* count as a layer when layers are dealt out */
 } SpecParallel;
@@ -305,6 +324,19 @@ typedef struct Spec {
     SpecSearch search;
 } Spec;
 
+/* Most that a GPU draws. */
+static inline double spec_power_w(const SpecAccelerator *accelerator)
+{
+    return accelerator->power_cap_w > 0 ? accelerator->power_cap_w : accelerator->power_w;
+}
+
+/* Mean of a GPU that waits for this share of the time; that it draws less then is known or not. */
+static inline double spec_mean_power_w(const SpecAccelerator *accelerator, double waits_frac)
+{
+    const double limit_w = spec_power_w(accelerator), idle_w = accelerator->idle_power_w;
+    return idle_w > 0 && idle_w < limit_w ? limit_w - (limit_w - idle_w) * waits_frac : limit_w;
+}
+
 /* GPUs in the cluster. */
 static inline int spec_gpus(const Spec *spec)
 {
@@ -337,6 +369,8 @@ unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t 
 int spec_prefetch_units(const Spec *spec);
 /* With weight gradients apart, ranks step on the norm of what they know and check it in the next step. */
 bool spec_validates_later(const Spec *spec);
+/* The attention kernel that the software uses unless told otherwise, on GPUs of the cluster's generation. */
+SpecAttention spec_default_attention(const Spec *spec);
 /* The largest ZeRO stage that the software has. */
 int spec_most_zero(const SpecFramework *framework, int pipeline);
 

@@ -1,0 +1,24 @@
+/* report/groups.h - a mixed cluster in a report: what each group of nodes does and how long it waits. */
+#ifndef ORR_REPORT_GROUPS_H
+#define ORR_REPORT_GROUPS_H
+
+#include "base/json.h"
+#include "report/report.h"
+
+typedef enum { REPORT_MEAN_PEAK_FLOPS, REPORT_MEAN_USD_PER_HOUR, REPORT_MEAN_WAITING_W } ReportMean;
+
+/* Mean over all GPUs: the dense peak of the training precision, the price of an hour, watts of a GPU that waits with
+ * the host's share (without PUE). */
+double report_groups_mean(const Spec *spec, ReportMean what);
+
+/* Mean watts of a GPU over a step, with the host's share: at its limit but while it waits. */
+double report_groups_step_w(const Report *report);
+
+/* Behind fill_memory(): report->groups. Does nothing where all nodes are alike. */
+void report_groups_fill(Report *report);
+
+void report_groups_cluster(const Report *report, GString *out); /* the line "Cluster" */
+void report_groups_text(const Report *report, GString *out);
+void report_groups_json(const Report *report, OrrJsonWriter *w);
+
+#endif
