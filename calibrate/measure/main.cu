@@ -15,9 +15,8 @@
 #define BUSY_FRAC    0.05
 #define BUSY_BYTES   2e9
 #define IDLE_SECONDS 3.0
-#define LEAST_CHIP   80 /* compute capability 8.0: bf16 tensor cores */
-#define FLUSH_TIMES  2  /* the L2 cache */
-
+#define LEAST_CHIP   80    /* compute capability 8.0: bf16 tensor cores */
+#define FLUSH_TIMES  2     /* the L2 cache */
 #define JOIN_SECONDS 120.0 /* until all ranks of a job have started; ORRERY_TIMEOUT says otherwise */
 
 struct Arguments {
@@ -333,11 +332,9 @@ static int check_kernels(Meter *meter, const GArray *points)
         const KrnStatus status = krn_check(meter->context, kernel, &small, 1, &error);
         const bool ok = status == KRN_OK && error <= kernel->tolerance_frac;
         const bool absent = status == KRN_UNSUPPORTED; /* by this GPU or its libraries */
-        printf("%-5s %-60s %s%.3g\n",
-               ok       ? "ok"
-               : absent ? "skip"
-                        : "WRONG",
-               point->id, status == KRN_OK ? "" : krn_context_message(meter->context), error);
+        const char *word = ok ? "ok" : absent ? "skip" : "WRONG";
+        printf("%-5s %-60s %s%.3g\n", word, point->id,
+               status == KRN_OK ? "" : krn_context_message(meter->context), error);
         wrong += !ok && !absent;
     }
     printf("%d wrong\n", wrong);

@@ -43,6 +43,15 @@ fit one.json one-profile.json "best measured"
     --set cluster.calibration="$folder/one-profile.json" >out 2>err || fail "run"
 grep -q "tokens/s\|step" out || fail "run printed no step"
 
+# Two sweeps of one kind of GPU as one table; one sweep twice, and another's table, are told.
+sweep again.json 1 "norm 64x4096"
+sed -i 's/"host": "[^"]*"/"host": "another"/' again.json
+"$orrery" calibrate merge one.json again.json --output merged.json >out 2>err || fail "merge"
+[ "$(grep -c '"sweep": 1' merged.json)" -ge 1 ] && [ "$(grep -c '"kernel": "rms_norm"' merged.json)" -eq 2 ] || fail "merged rows"
+fit merged.json merged-profile.json "best measured"
+! "$orrery" calibrate merge one.json one.json >out 2>err && grep -q "is the same sweep as" err || fail "one sweep twice"
+! "$orrery" calibrate merge one.json many.json >out 2>err && grep -q 'has no "stamp"' err || fail "a scenario as a table"
+
 # Without cuDNN our own attention is measured: its rows say that they are a floor, and no fit takes them.
 ORRERY_CUDNN=none EMULATE_GPUS=1 "$program" --list --full >out 2>err || fail "list"
 grep -q "^flash_forward" out && ! grep -q "^cudnn_" out || fail "without cuDNN: no attention of our own"

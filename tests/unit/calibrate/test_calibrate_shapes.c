@@ -2,7 +2,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "calibrate_machine.h"
+#include "tests/unit/calibrate_machine.h"
 
 /* A scenario's own kernels: each once, in the layout of its pass; what this machine has too few GPUs for is left out. */
 static void test_shapes(void)
