@@ -250,7 +250,8 @@ static bool run(const CliArgs *common, GError **error)
     if (table != NULL && strcmp(what, "merge") == 0)
         return merge(args, common->words + 1, error);
     if (table != NULL && common->words[2] != NULL)
-        return orr_fail(error, ORR_ERROR_INPUT, "calibrate %s takes one table; `calibrate merge` makes one of several", what); `calibrate merge` makes one of several", what);
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "calibrate %s takes one table; `calibrate merge` makes one of several", what);
     if (table != NULL && strcmp(what, "fit") == 0)
         return fit(args, table, error);
     if (table != NULL && strcmp(what, "check") == 0 && cli_is_measured_steps(table))

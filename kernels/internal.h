@@ -45,6 +45,7 @@ extern const KrnKernel krn_softmax, krn_softmax_backward;
 extern const KrnKernel krn_gelu, krn_gelu_backward, krn_swiglu, krn_swiglu_backward;
 extern const KrnKernel krn_dropout, krn_residual_add, krn_copy, krn_triad;
 extern const KrnKernel krn_embedding, krn_embedding_backward, krn_cross_entropy, krn_permute;
+extern const KrnKernel krn_cast_fp8, krn_cast_bf16, krn_rope, krn_grad_norm;
 extern const KrnKernel krn_adam_fp32, krn_adam_mixed;
 extern const KrnKernel krn_transformer_layer;
 

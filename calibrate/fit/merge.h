@@ -3,6 +3,7 @@
 #define ORR_CALIBRATE_MERGE_H
 
 #include <glib.h>
+#include <stdbool.h>
 
 /* Tables that orrery-calibrate wrote, of one device. Every row gets "sweep", its place in "stamps"; "stamp" is the first's.
  * Refused with one sentence: other files, another device, one sweep given twice. */

@@ -125,6 +125,8 @@ static void check_rows(KrnContext *context)
                                         "softmax",
                                         "softmax_backward",
                                         "permute",
+                                        "cast_bf16",
+                                        "grad_norm",
                                         "adam_fp32",
                                         "adam_mixed",
                                         "copy",
@@ -134,6 +136,8 @@ static void check_rows(KrnContext *context)
         check(context, name, "5 x 264", rows(5, 264, 0));
         check(context, name, "2 x 2560", rows(2, 2560, 0));
     }
+    for (const char *name : {"cast_fp8", "rope"})
+        check(context, name, "5 x 2560", rows(5, 2560, 0));
     KrnShape masked = rows(48, 24, 0);
     masked.causal = true;
     masked.head_dim = 64;

@@ -94,6 +94,8 @@ static CostMemoryKernel move_of(const char *name)
         return COST_MEMORY_OPTIMIZER;
     if (g_str_has_prefix(name, "embedding") || g_str_has_prefix(name, "permute"))
         return COST_MEMORY_PERMUTE;
+    if (g_str_has_prefix(name, "cast"))
+        return COST_MEMORY_CAST;
     return g_str_has_prefix(name, "cross") ? COST_MEMORY_CROSS_ENTROPY : COST_MEMORY_ELEMENTWISE;
 }
 
