@@ -5,7 +5,7 @@
 #include "calibrate/measure/sweep.h"
 
 #define QUICK_SECONDS   0.2  /* spent on the repeats of a point */
-#define FULL_SECONDS    0.22 /* a visit more tells more than repeats more: they share clocks and neighbours */
+#define FULL_SECONDS    0.21 /* a visit more tells more than repeats more: they share clocks and neighbours */
 #define POINT_S         0.05 /* buffers, the answer's check, 20 ms of warm-up */
 #define LEAST_REPEATS   10
 #define LEAST_CALLS     8   /* of a collective: connecting, checking, timing */
