@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "calibrate/fit/check.h"
 #include "calibrate/fit/collectives.h"
 #include "calibrate/fit/fit.h"
+#include "calibrate/fit/merge.h"
 #include "calibrate/fit/recorded.h"
 #include "cli/cmd_calibrate_steps.h"
 #include "cli/listing.h"
@@ -232,6 +234,12 @@ static bool check(const CalibrateArgs *args, const char *table, GError **error)
     return cli_output_write(args->common.output, out, error);
 }
 
+static bool merge(const CalibrateArgs *args, char *const *tables, GError **error)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    return cal_merge_tables(tables, out, error) && cli_output_write(args->common.output, out, error);
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const CalibrateArgs *args = (const CalibrateArgs *)common;
@@ -239,6 +247,11 @@ static bool run(const CliArgs *common, GError **error)
     if (what == NULL)
         return measure(args, error);
     const char *table = common->words[1];
+    if (table != NULL && strcmp(what, "merge") == 0)
+        return merge(args, common->words + 1, error);
+    if (table != NULL && common->words[2] != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "calibrate %s takes one table; `calibrate merge` makes one of several", what);
     if (table != NULL && strcmp(what, "fit") == 0)
         return fit(args, table, error);
     if (table != NULL && strcmp(what, "check") == 0 && cli_is_measured_steps(table))
@@ -247,7 +260,9 @@ static bool run(const CliArgs *common, GError **error)
                     "of kernels and collectives");
     if (table != NULL && strcmp(what, "check") == 0)
         return check(args, table, error);
-    return fail(error, "calibrate takes nothing (measure this machine), `fit TABLE` or `check TABLE`");
+    return fail(
+        error,
+        "calibrate takes nothing (measure this machine), `fit TABLE`, `check TABLE` or `merge TABLE...`");
 }
 
 static const CliFlag flags[] = {
@@ -269,12 +284,14 @@ static const CliFlag flags[] = {
 
 const CliCommand cli_command_calibrate = {
     .name = "calibrate",
-    .usage = "[fit|check TABLE]",
+    .usage = "[fit|check TABLE | merge TABLE...]",
     .summary = "measure this machine; fit profiles to measurements; check them",
     .help =
         "Without a table: measures this machine's GPUs and links (runs orrery-calibrate, built with CUDA). "
         "`fit TABLE` turns measurements into a profile for scenarios/calibrations, `check TABLE` prints the "
-        "model's error on them; both work without a GPU. A table is what orrery-calibrate wrote, any JSON "
+        "model's error on them; both work without a GPU. `merge TABLE...` makes one table of several sweeps "
+        "of one "
+        "kind of GPU. A table is what orrery-calibrate wrote, any JSON "
         "object of lists "
         "of rows (gemm_measurements, grouped_gemm_measurements, attention_measurements, hbm_stream, "
         "memory_bound_measurements, collective_measurements), the output of nccl-tests (text or JSON), or a "
@@ -289,12 +306,13 @@ const CliCommand cli_command_calibrate = {
         "  orrery calibrate fit net.json --cluster dgx-h100 --output my-network.json\n"
         "  orrery calibrate fit my-runs.json --output my-cluster.json\n"
         "  orrery run scenario.json --set cluster.calibration=my-h200.json\n"
-        "  orrery calibrate check table.json --format csv\n",
+        "  orrery calibrate check table.json --format csv\n"
+        "  orrery calibrate merge monday.json tuesday.json --output both.json\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),
     .min_words = 0,
-    .max_words = 2,
+    .max_words = -1,
     .args_size = sizeof(CalibrateArgs),
     .run = run,
 };

@@ -40,7 +40,8 @@ typedef struct KrnShape {
     bool accumulate_fp32; /* adds to an fp32 output, as gradient accumulation does */
     int64_t batch, seq, heads, kv_heads, head_dim;
     bool causal;
-    bool packed; /* queries, keys and values lie beside each other in one buffer of token rows */
+    bool library; /* of a layer: attention by cuDNN, not by our own kernel */
+    bool packed;  /* queries, keys and values lie beside each other in one buffer of token rows */
     int64_t rows, cols;
 } KrnShape;
 
@@ -97,6 +98,8 @@ void krn_run_close(KrnRun *run);
 KrnStatus krn_check(KrnContext *context, const KrnKernel *kernel, const KrnShape *shape, uint64_t seed,
                     double *ret_error_frac);
 
+/* Version of the cuDNN that is loaded at the first question; false and "": there is none that can be used. */
+bool krn_dnn_version(KrnContext *context, char *text, size_t size);
 /* Version of the cuBLASLt that is loaded: major.minor.patch. */
 void krn_gemm_version(char *text, size_t size);
 

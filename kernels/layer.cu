@@ -273,12 +273,19 @@ static void simple(KrnStep *steps, int *count, const KrnKernel *kernel, int64_t 
     use_all(add_step(steps, count, kernel, &shape), list, used);
 }
 
+static const KrnKernel *attention_of(const KrnShape *s, bool backward)
+{
+    if (s->library)
+        return backward ? &krn_cudnn_backward : &krn_cudnn_forward;
+    return backward ? &krn_flash_backward : &krn_flash_forward;
+}
+
 static void attend(KrnStep *steps, int *count, const KrnShape *s, bool backward)
 {
     KrnShape shape = *s;
     shape.packed = true;
     const int64_t k = s->heads * s->head_dim, v = k + s->kv_heads * s->head_dim;
-    KrnStep *step = add_step(steps, count, backward ? &krn_flash_backward : &krn_flash_forward, &shape);
+    KrnStep *step = add_step(steps, count, attention_of(s, backward), &shape);
     use(step, 0, QKV, 0);
     use(step, 1, QKV, k);
     use(step, 2, QKV, v);

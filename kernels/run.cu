@@ -1,4 +1,5 @@
 /* kernels/run.cu - the list of kernels; buffers, random inputs, one launch held against the host's reference. */
+#include "kernels/dnn.h"
 #include "kernels/device.cuh"
 
 #include <stdio.h>
@@ -12,6 +13,10 @@ static const KrnKernel *const kernels[] = {&krn_gemm,
                                            &krn_attention_unfused,
                                            &krn_flash_forward,
                                            &krn_flash_backward,
+                                           &krn_cudnn_forward,
+                                           &krn_cudnn_backward,
+                                           &krn_cudnn_forward_fp8,
+                                           &krn_cudnn_backward_fp8,
                                            &krn_layer_norm,
                                            &krn_layer_norm_backward,
                                            &krn_rms_norm,
@@ -28,6 +33,10 @@ static const KrnKernel *const kernels[] = {&krn_gemm,
                                            &krn_embedding_backward,
                                            &krn_cross_entropy,
                                            &krn_permute,
+                                           &krn_cast_fp8,
+                                           &krn_cast_bf16,
+                                           &krn_rope,
+                                           &krn_grad_norm,
                                            &krn_adam_fp32,
                                            &krn_adam_mixed,
                                            &krn_copy,
@@ -52,12 +61,18 @@ const KrnKernel *krn_find(const char *name)
 
 struct KrnContext {
     KrnGemmState *gemm;
+    KrnDnnState *dnn;
     char message[256];
 };
 
 KrnGemmState *krn_gemm_state(KrnContext *context)
 {
     return context->gemm;
+}
+
+KrnDnnState **krn_dnn_state(KrnContext *context)
+{
+    return &context->dnn;
 }
 
 KrnStatus krn_fail(KrnContext *context, KrnStatus status, const char *what, const char *why)
@@ -83,6 +98,7 @@ void krn_context_free(KrnContext *context)
     if (context == nullptr)
         return;
     krn_gemm_state_free(context->gemm);
+    krn_dnn_state_free(context->dnn);
     free(context);
 }
 

@@ -15,6 +15,17 @@ static void append_number(GString *out, double value)
     g_string_append(out, g_ascii_formatd(text, sizeof text, "%.9g", value));
 }
 
+/* "2x4096x4096 heads 32/8 dim 128/128 causal bf16": sequences, queries, keys; heads and dims of queries and keys, of values. */
+static void append_attention(GString *out, const CostAttention *attention)
+{
+    g_string_append_printf(out, "%.0fx%.0fx%.0f heads %.0f/%.0f dim %.0f/%.0f%s", attention->batch,
+                           attention->q_tokens, attention->kv_tokens, attention->heads, attention->kv_heads,
+                           attention->qk_head_dim, attention->v_head_dim, attention->causal ? " causal" : "");
+    if (attention->window_tokens > 0)
+        g_string_append_printf(out, " window %.0f", attention->window_tokens);
+    g_string_append_printf(out, " %s,", spec_word(&spec_words_dtype, (int)attention->dtype));
+}
+
 /* Cells `size` and after: empty where the kind of op has no such thing. */
 static void append_work(GString *out, const CostOp *op, double seconds)
 {
@@ -33,7 +44,7 @@ static void append_work(GString *out, const CostOp *op, double seconds)
         g_string_append_printf(out, ",%d", op->u.collective.collective.group.ranks);
         break;
     case COST_OP_ATTENTION:
-        g_string_append_c(out, ',');
+        append_attention(out, &op->u.attention);
         break;
     }
     const double amounts[] = {op->full_flops, bytes};

@@ -65,21 +65,36 @@ static bool check_accelerator(const char *path, const OrrJson *calibration, cons
         path, orr_json_text(of), orr_json_text(asked));
 }
 
+static bool check_spread(const char *path, const OrrJson *calibration, GError **error)
+{
+    const OrrJson *spread = orr_json_member(calibration, "speed_spread_frac");
+    if (spread == NULL || (orr_json_type(spread) == ORR_JSON_NUMBER && orr_json_number(spread) >= 0 &&
+                           orr_json_number(spread) <= 0.5))
+        return true;
+    g_autofree char *shown = orr_json_show(spread);
+    return orr_fail(
+        error, ORR_ERROR_INPUT,
+        "%s: speed_spread_frac: %s; give the standard deviation of the chips' speed, from 0 to 0.5", path,
+        shown);
+}
+
 bool spec_calibration_check(const OrrJson *calibration, const char *path, const OrrJson *cluster,
                             GError **error)
 {
     g_autofree SpecKernelModel *model = g_new0(SpecKernelModel, 1);
     g_autofree SpecCollectiveModel *collectives = g_new0(SpecCollectiveModel, 1);
+    g_autofree SpecHost *host = g_new0(SpecHost, 1);
     if (orr_json_member(calibration, "model") == NULL &&
         orr_json_member(calibration, "collectives") == NULL &&
-        orr_json_member(calibration, "frameworks") == NULL)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "%s: holds no \"model\", \"collectives\" or \"frameworks\"; a calibration is what 'orrery "
-            "calibrate fit TABLE --output FILE' writes",
-            path);
+        orr_json_member(calibration, "frameworks") == NULL && orr_json_member(calibration, "host") == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: holds no \"model\", \"collectives\", \"frameworks\" or \"host\"; a calibration "
+                        "is what 'orrery "
+                        "calibrate fit TABLE --output FILE' writes",
+                        path);
     return check_accelerator(path, calibration, cluster, error) &&
            check_block(path, calibration, "model", &spec_table_kernel_model, model, error) &&
            check_block(path, calibration, "collectives", &spec_table_collective_model, collectives, error) &&
-           check_frameworks(path, calibration, error);
+           check_block(path, calibration, "host", &spec_table_host, host, error) &&
+           check_spread(path, calibration, error) && check_frameworks(path, calibration, error);
 }

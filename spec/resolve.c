@@ -236,14 +236,25 @@ void spec_resolver_put(OrrJsonDoc *doc, const char *key, const OrrJson *node)
     g_assert(set);
 }
 
-/* {"model": calibration's block}: what goes between an accelerator's preset and its overrides. */
-static OrrJsonDoc *one_member(const char *key, const OrrJson *calibration)
+/* {"model": calibration's block ...}: what goes between a preset of this kind and its overrides. */
+static OrrJsonDoc *calibrated_members(const char *kind, const OrrJson *calibration)
 {
-    const OrrJson *block = calibration != NULL ? orr_json_member(calibration, key) : NULL;
-    if (block == NULL || orr_json_type(block) != ORR_JSON_OBJECT)
-        return NULL;
-    OrrJsonDoc *doc = orr_json_parse("{}", 2, "calibration", NULL);
-    spec_resolver_put(doc, key, block);
+    static const struct {
+        const char *kind, *key;
+    } members[] = {{"accelerators", "model"},
+                   {"accelerators", "speed_spread_frac"},
+                   {"clusters", "collectives"},
+                   {"clusters", "host"}};
+    OrrJsonDoc *doc = NULL;
+    for (size_t i = 0; calibration != NULL && i < G_N_ELEMENTS(members); i++) {
+        const OrrJson *block =
+            strcmp(members[i].kind, kind) == 0 ? orr_json_member(calibration, members[i].key) : NULL;
+        if (block == NULL)
+            continue;
+        if (doc == NULL)
+            doc = orr_json_parse("{}", 2, "calibration", NULL);
+        spec_resolver_put(doc, members[i].key, block);
+    }
     return doc;
 }
 
@@ -259,13 +270,6 @@ static OrrJsonDoc *framework_block(const OrrJson *framework, const OrrJson *cali
     const bool ok = doc == NULL || spec_framework_todays_keys(doc, "calibration", "frameworks", NULL, NULL);
     g_assert(ok); /* checked with the rest of the calibration */
     return doc;
-}
-
-static const char *calibrated_key(const char *kind)
-{
-    if (strcmp(kind, "accelerators") == 0)
-        return "model";
-    return strcmp(kind, "clusters") == 0 ? "collectives" : NULL;
 }
 
 static const char *inner_key(const char *kind)
@@ -322,10 +326,8 @@ OrrJsonDoc *spec_resolver_object(const Resolver *resolver, const char *kind, con
     if (resolver->depth > 0 && strcmp(kind, "frameworks") == 0)
         orr_json_remove(base,
                         "software"); /* words name the profile that has them, not those that start from it */
-    const char *block_key = calibrated_key(kind);
-    OrrJsonDoc *block = block_key != NULL                 ? one_member(block_key, calibration)
-                        : strcmp(kind, "frameworks") == 0 ? framework_block(orr_json_root(base), calibration)
-                                                          : NULL;
+    OrrJsonDoc *block = strcmp(kind, "frameworks") == 0 ? framework_block(orr_json_root(base), calibration)
+                                                        : calibrated_members(kind, calibration);
     if (block != NULL)
         base = merge_and_free(base, orr_json_root(block));
     base = merge_and_free(base, orr_json_root(over));

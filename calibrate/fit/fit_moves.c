@@ -30,6 +30,7 @@ static const struct {
     {"swiglu", COST_MEMORY_ELEMENTWISE},
     {"dropout", COST_MEMORY_ELEMENTWISE},
     {"residual_add", COST_MEMORY_ELEMENTWISE},
+    {"rope", COST_MEMORY_ELEMENTWISE},
     {"copy", COST_MEMORY_ELEMENTWISE},
     {"triad", COST_MEMORY_ELEMENTWISE},
 };

@@ -6,6 +6,7 @@
 #include "calibrate/fit/collective_rows.h"
 #include "calibrate/fit/collectives.h"
 #include "calibrate/fit/fit.h"
+#include "calibrate/fit/fit_host.h"
 #include "calibrate/fit/fit_interference.h"
 #include "calibrate/fit/fit_kernels.h"
 #include "calibrate/fit/fit_moves.h"
@@ -132,6 +133,7 @@ typedef struct Found {
     SpecCollectiveModel links;
     CalNetwork network;
     CalInterferences interference;
+    CalHost host;
     CalCeilings ceilings;
     CalErrors link_errors;
     int link_rows;
@@ -171,6 +173,7 @@ static void write_profile(const CalProfile *profile, const char *path, const Fou
         orr_jw_number(&writer, "bias_frac", found->link_errors.bias_frac);
         orr_jw_end(&writer, '}');
     }
+    cal_host_write(&found->host, &writer);
     cal_network_write(&found->network, &writer);
     cal_interference_write(&found->interference, &writer);
     cal_ceilings_write(&found->ceilings, &writer);
@@ -248,6 +251,7 @@ static bool fit_everything(const Table *table, CalProfile *profile, const char *
     for (int i = 0; i < found->interference.count; i++)
         found->collectives |= found->interference.kind[i].field != NULL && found->links.fitted > 0;
     found->ceilings = cal_ceilings(root, table->rows, &profile->accelerator);
+    found->host = cal_fit_host(root, profile->accelerator.host_link_bytes_per_s);
     kernel_residuals(table, profile, residuals);
     return fitted == 0 || link_residuals(table, cluster, found, residuals, error);
 }
@@ -264,6 +268,7 @@ static void log_found(const CalProfile *profile, const Found *found, GString *lo
             100 * found->link_errors.p90_frac, 100 * found->link_errors.bias_frac);
     cal_network_print(&found->network, log);
     cal_interference_print(&found->interference, log);
+    cal_host_log(&found->host, log);
     if (found->kernel_rows > 0)
         cal_ceilings_print(&found->ceilings, log);
 }
@@ -293,7 +298,7 @@ bool cal_fit_table(const char *path, const char *accelerator, const char *cluste
     if (profile != NULL && !ok)
         g_prefix_error(error, "%s: ", path);
     if (ok && found->kernel_rows == 0 && !found->collectives && found->network.rows == 0 &&
-        found->interference.count == 0)
+        found->interference.count == 0 && found->host.pinned_frac <= 0 && found->host.dram_bytes_per_s <= 0)
         ok = cal_table_no_row(path, name, table.skipped, error);
     if (ok) {
         log_found(profile, found, log);

@@ -179,7 +179,9 @@ void cal_layers_beside(const OrrJson *table, const SpecAccelerator *accelerator,
               l.hidden >= 1 && l.ffn >= 1))
             continue;
         double attention_s = 0;
-        const double model_s = layer_s(accelerator, &l, &attention_s), own_s = own_attention_s(table, &l),
+        const bool library = strcmp(orr_json_text_of(row, "attention", ""), "cuDNN") == 0;
+        const double model_s = layer_s(accelerator, &l, &attention_s),
+                     own_s = library ? 0 : own_attention_s(table, &l),
                      predicted_s = own_s > 0 ? model_s - attention_s + own_s : model_s;
         g_string_append_printf(
             log,

@@ -10,11 +10,11 @@
 #include "calibrate/fit/recorded_nccl.h"
 #include "spec/load.h"
 
-static const char *const sections[] = {"gemm_measurements",         "grouped_gemm_measurements",
-                                       "attention_measurements",    "hbm_stream",
-                                       "memory_bound_measurements", "collective_measurements",
-                                       "layer_measurements",        "interference_measurements",
-                                       "copy_measurements",         "host_measurements"};
+static const char *const sections[] = {
+    "gemm_measurements",  "grouped_gemm_measurements", "attention_measurements",
+    "hbm_stream",         "memory_bound_measurements", "collective_measurements",
+    "layer_measurements", "interference_measurements", "copy_measurements",
+    "host_measurements",  "together_measurements"};
 
 /* --- devices --- */
 

@@ -15,6 +15,7 @@
 
 #define LONG_CALL_S 0.02 /* one call says enough */
 #define BESIDE      "gemm_beside_"
+#define TOGETHER    "together_"
 
 /* --- the team --- */
 
@@ -425,6 +426,8 @@ static CalOutcome measure(Meter *meter, const char *op, double bytes, int ranks,
 {
     if (strncmp(op, BESIDE, strlen(BESIDE)) == 0)
         return meter_beside_collective(meter, op + strlen(BESIDE), bytes, ranks, sample, reason, reason_size);
+    if (strncmp(op, TOGETHER, strlen(TOGETHER)) == 0)
+        return meter_together(meter, op, bytes, ranks, seconds, sample, reason, reason_size);
     CalOutcome outcome = check_collective(meter, op, ranks, sample, reason, reason_size);
     if (outcome != CAL_MEASURED)
         return outcome;

@@ -134,6 +134,24 @@ void cal_host_name(char *ret_name, size_t size)
                at != NULL ? at + 2 : "?");
 }
 
+int cal_host_sockets(void)
+{
+    g_autofree char *text = NULL;
+    guint64 seen = 0;
+    int count = 0;
+    if (!g_file_get_contents("/proc/cpuinfo", &text, NULL, NULL))
+        return 1;
+    for (const char *at = strstr(text, "physical id"); at != NULL; at = strstr(at + 1, "physical id")) {
+        const char *number = strchr(at, ':');
+        const guint64 id = number != NULL ? g_ascii_strtoull(number + 1, NULL, 10) : 64;
+        if (id < 64 && (seen >> id & 1) == 0) {
+            seen |= G_GUINT64_CONSTANT(1) << id;
+            count++;
+        }
+    }
+    return MAX(count, 1);
+}
+
 /* --- where threads run --- */
 
 #ifdef __linux__
@@ -194,10 +212,10 @@ bool cal_host_bind(const char *sys, const char *bus_id)
 }
 #endif
 
-static CalOutcome measure_memory(bool is_adam, size_t count, double seconds, CalSample *ret_sample,
-                                 char *reason, size_t reason_size)
+static CalOutcome measure_memory(bool is_adam, int wanted, size_t count, double seconds,
+                                 CalSample *ret_sample, char *reason, size_t reason_size)
 {
-    const int threads = MIN(cal_host_processors(), MAX_THREADS);
+    const int threads = MIN(wanted > 0 ? wanted : cal_host_processors(), MAX_THREADS);
     void *memory[4] = {NULL};
     bool ok = true;
     for (int i = 0; i < (is_adam ? 4 : 3); i++)
@@ -339,8 +357,8 @@ CalOutcome cal_host_measure(const CalPoint *point, const char *folder, double se
                is_triad = strcmp(point->name, "host_triad") == 0;
     ret_sample->bytes = point->bytes;
     if (is_adam || is_triad)
-        return measure_memory(is_adam, (size_t)(point->bytes / (is_adam ? 28 : 12)), seconds, ret_sample,
-                              reason, reason_size);
+        return measure_memory(is_adam, point->threads, (size_t)(point->bytes / (is_adam ? 28 : 12)), seconds,
+                              ret_sample, reason, reason_size);
     return measure_file(point, strcmp(point->name, "file_read") == 0, folder, seconds, ret_sample, reason,
                         reason_size);
 }

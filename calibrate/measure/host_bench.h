@@ -16,6 +16,8 @@ CalOutcome cal_host_measure(const CalPoint *point, const char *folder, double se
 
 /* Processors that this process may run on: a batch system gives a job some of the node's. */
 int cal_host_processors(void);
+/* Processors that have memory of their own, by "physical id"; 1 where the kernel does not say. */
+int cal_host_sockets(void);
 /* The processor's name as the kernel gives it; "?" elsewhere. */
 void cal_host_name(char *ret_name, size_t size);
 

@@ -15,9 +15,8 @@
 #define BUSY_FRAC    0.05
 #define BUSY_BYTES   2e9
 #define IDLE_SECONDS 3.0
-#define LEAST_CHIP   80 /* compute capability 8.0: bf16 tensor cores */
-#define FLUSH_TIMES  2  /* the L2 cache */
-
+#define LEAST_CHIP   80    /* compute capability 8.0: bf16 tensor cores */
+#define FLUSH_TIMES  2     /* the L2 cache */
 #define JOIN_SECONDS 120.0 /* until all ranks of a job have started; ORRERY_TIMEOUT says otherwise */
 
 struct Arguments {
@@ -166,6 +165,8 @@ static void read_surroundings(int argc, char **argv, CalStamp *stamp)
     krn_gemm_version(stamp->cublaslt, sizeof stamp->cublaslt);
     stamp->cpus = cal_host_processors();
     cal_host_name(stamp->cpu, sizeof stamp->cpu);
+    stamp->sockets = cal_host_sockets();
+    stamp->dram_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     const time_t now = time(nullptr);
     struct tm utc;
     gmtime_r(&now, &utc);
@@ -249,6 +250,8 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         return meter_copy(meter, point, seconds, ret_sample, reason, reason_size);
     case CAL_POINT_COLLECTIVE:
         return meter_collective(meter, point, seconds, ret_sample, reason, reason_size);
+    case CAL_POINT_TOGETHER:
+        return meter_collective(meter, point, seconds, ret_sample, reason, reason_size);
     case CAL_POINT_INTERFERENCE:
         return meter_interference(meter, point, seconds, ret_sample, reason, reason_size);
     default:
@@ -291,8 +294,13 @@ static bool open_meter(Meter *meter, const Arguments *arguments, CalStamp *stamp
         meter->flush = nullptr;
     else
         cudaMemset(meter->flush, 0, (size_t)meter->flush_bytes);
-    if (krn_context_new(&meter->context) == KRN_OK)
+    if (krn_context_new(&meter->context) == KRN_OK) {
+        if (!krn_dnn_version(meter->context, stamp->cudnn, sizeof stamp->cudnn) && meter->team.rank == 0 &&
+            !arguments->options.quiet)
+            fprintf(stderr,
+                    "orrery-calibrate: no cuDNN 9: attention by our own kernel is a floor, not fitted\n");
         return true;
+    }
     snprintf(reason, reason_size, "%s", krn_context_message(meter->context));
     return false;
 }
@@ -324,11 +332,9 @@ static int check_kernels(Meter *meter, const GArray *points)
         const KrnStatus status = krn_check(meter->context, kernel, &small, 1, &error);
         const bool ok = status == KRN_OK && error <= kernel->tolerance_frac;
         const bool absent = status == KRN_UNSUPPORTED; /* by this GPU or its libraries */
-        printf("%-5s %-60s %s%.3g\n",
-               ok       ? "ok"
-               : absent ? "skip"
-                        : "WRONG",
-               point->id, status == KRN_OK ? "" : krn_context_message(meter->context), error);
+        const char *word = ok ? "ok" : absent ? "skip" : "WRONG";
+        printf("%-5s %-60s %s%.3g\n", word, point->id,
+               status == KRN_OK ? "" : krn_context_message(meter->context), error);
         wrong += !ok && !absent;
     }
     printf("%d wrong\n", wrong);
@@ -381,7 +387,8 @@ static bool has_links(const GArray *points)
 {
     for (guint i = 0; i < points->len; i++) {
         const CalPoint *point = &g_array_index(points, CalPoint, i);
-        if ((point->kind == CAL_POINT_COLLECTIVE || point->kind == CAL_POINT_INTERFERENCE) &&
+        if ((point->kind == CAL_POINT_COLLECTIVE || point->kind == CAL_POINT_INTERFERENCE ||
+             point->kind == CAL_POINT_TOGETHER) &&
             point->gpus > 1 && !point->shared)
             return true;
     }

@@ -80,6 +80,10 @@ CalOutcome meter_agree(Meter *meter, CalOutcome own, char *reason, size_t reason
 CalOutcome meter_beside_collective(Meter *meter, const char *op, double bytes, int ranks, CalSample *sample,
                                    char *reason, size_t reason_size);
 
+/* What each of the first `ranks` ranks does for itself at the same time ("together_h2d"): one entry a rank in the sample. */
+CalOutcome meter_together(Meter *meter, const char *op, double bytes, int ranks, double seconds,
+                          CalSample *sample, char *reason, size_t reason_size);
+
 /* Ranks above 0: does what rank 0's sweep asks for until it ends; false with a sentence when rank 0 is gone. */
 bool meter_follow(Meter *meter, char *reason, size_t reason_size);
 /* Rank 0: the sweep is over. */

@@ -24,6 +24,7 @@ typedef enum {
     CAL_POINT_COPY,         /* host to device and the like, GPU to GPU */
     CAL_POINT_COLLECTIVE,   /* NCCL over `gpus` GPUs */
     CAL_POINT_INTERFERENCE, /* a product beside a copy or a collective */
+    CAL_POINT_TOGETHER,     /* what each of `gpus` ranks does for itself, all at once */
     CAL_POINT_HOST,         /* memory and arithmetic of the processor, files */
     CAL_POINT_KIND_COUNT
 } CalPointKind;
@@ -35,7 +36,7 @@ typedef struct CalPoint {
     KrnShape shape;
     double bytes; /* of a copy, collective or file */
     int gpus;     /* ranks of a collective */
-    int threads;  /* of a file: blocks under way at once */
+    int threads;  /* of a file: blocks under way at once; of the host's memory; 0: one a processor */
     int nodes;    /* that a collective spans; 0: one */
     bool shared;  /* its ranks share a GPU: no link is measured */
     int round;    /* 2 and later: measured before; 0: the first time */
@@ -52,7 +53,10 @@ typedef struct CalStamp {
     CalNics nics; /* of this node */
     CalGpuLimits limits;
     char cublaslt[32], cpu[128];
-    int cpus; /* that this process may use */
+    char cudnn[32]; /* empty: attention by our own kernel, a floor */
+    int cpus;       /* that this process may use */
+    int sockets;
+    double dram_bytes; /* of the node */
 } CalStamp;
 
 #define CAL_MAX_SAMPLES 256
@@ -62,6 +66,7 @@ typedef struct CalSample {
     int count;
     double flops, bytes;               /* of one repeat; 0 where they say nothing */
     double error_frac, tolerance_frac; /* against the CPU; tolerance 0: not checked */
+    double first_s;                    /* of what is repeated until it is warm: the first pass */
     double parts_s;                    /* sum of the parts of a composed kernel; 0: none */
     double beside_s, other_s,
         other_beside_s; /* interference: the product beside, the other alone and beside */
@@ -97,6 +102,10 @@ GArray *cal_sweep_points_of(const char *path, const CalStamp *stamp, const CalSw
 /* A product [m,k] x [k,n] of `size` {m, n, k}, with its id. */
 void cal_point_gemm(const char *name, KrnMath math, KrnLayout layout, bool accumulate, int64_t groups,
                     const int64_t size[3], CalPoint *ret_point);
+
+/* Attention forward or backward, by our own kernel or cuDNN's, with its id. */
+void cal_point_attention(const char *name, int64_t batch, int64_t seq, int64_t heads, int64_t kv_heads,
+                         int64_t dim, bool causal, CalPoint *ret_point);
 
 /* What a point, and the sweep, will take: printed before it begins. Quick sweeps plan two minutes at most, full ones a
  * quarter of an hour. */

@@ -4,13 +4,14 @@
 
 #include "calibrate/measure/sweep.h"
 
-#define QUICK_SECONDS  0.2  /* spent on the repeats of a point */
-#define FULL_SECONDS   0.22 /* a visit more tells more than repeats more: they share clocks and neighbours */
-#define POINT_S        0.05 /* buffers, the answer's check, 20 ms of warm-up */
-#define LEAST_REPEATS  10
-#define LEAST_CALLS    8 /* of a collective: connecting, checking, timing */
-#define BESIDE_WINDOWS 7
-#define BESIDE_S       0.06
+#define QUICK_SECONDS   0.2  /* spent on the repeats of a point */
+#define FULL_SECONDS    0.21 /* a visit more tells more than repeats more: they share clocks and neighbours */
+#define POINT_S         0.05 /* buffers, the answer's check, 20 ms of warm-up */
+#define LEAST_REPEATS   10
+#define LEAST_CALLS     8   /* of a collective: connecting, checking, timing */
+#define SUSTAINED_TIMES 100 /* calibrate/measure/together.cu */
+#define BESIDE_WINDOWS  7
+#define BESIDE_S        0.06
 
 double cal_point_seconds(const CalSweepOptions *options)
 {
@@ -53,6 +54,10 @@ double cal_point_estimate_s(const CalPoint *point, const CalSweepOptions *option
         return POINT_S + fmax(seconds, LEAST_CALLS * link_s(point));
     case CAL_POINT_INTERFERENCE:
         return POINT_S + BESIDE_WINDOWS * BESIDE_S;
+    case CAL_POINT_TOGETHER:
+        return strcmp(point->name, "together_layer") == 0      ? 1 + SUSTAINED_TIMES * seconds
+               : strcmp(point->name, "together_cpu_adam") == 0 ? 2 + seconds
+                                                               : 0.5 + seconds;
     case CAL_POINT_HOST: /* a disk of 1 GB/s, written before it is read */
         return strncmp(point->name, "file", 4) == 0 ? 3 * point->bytes / 1e9 : 1 + seconds;
     default:

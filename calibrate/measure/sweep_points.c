@@ -129,24 +129,35 @@ static void add_other_gemms(Plan *plan)
 
 /* --- attention and layers --- */
 
-static void add_attention(Plan *plan, const char *name, int64_t seq, int64_t heads, int64_t kv_heads,
-                          int64_t dim, bool causal)
+void cal_point_attention(const char *name, int64_t batch, int64_t seq, int64_t heads, int64_t kv_heads,
+                         int64_t dim, bool causal, CalPoint *ret_point)
 {
     CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
-    const int64_t batch = MAX(16384 / seq, 1);
     point.shape = (KrnShape){
         .batch = batch, .seq = seq, .heads = heads, .kv_heads = kv_heads, .head_dim = dim, .causal = causal};
     g_snprintf(point.id, sizeof point.id, "%s %dx%d heads %d/%d dim %d%s", name, (int)batch, (int)seq,
                (int)heads, (int)kv_heads, (int)dim, causal ? " causal" : "");
+    *ret_point = point;
+}
+
+static void add_attention(Plan *plan, const char *name, int64_t seq, int64_t heads, int64_t kv_heads,
+                          int64_t dim, bool causal)
+{
+    CalPoint point;
+    cal_point_attention(name, MAX(16384 / seq, 1), seq, heads, kv_heads, dim, causal, &point);
     add(plan, point);
 }
 
+/* What frameworks run where it is there; else our own kernel, whose rows say that they are a floor. */
 static void add_attentions(Plan *plan)
 {
-    static const char *const names[] = {"flash_forward", "flash_backward"};
-    const bool full = plan->options->full;
-    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
-        for (int64_t dim = 128; dim >= (full ? 64 : 128); dim /= 2)
+    const bool library = plan->stamp->cudnn[0] != '\0', full = plan->options->full;
+    const char *const names[] = {library ? "cudnn_forward" : "flash_forward",
+                                 library ? "cudnn_backward" : "flash_backward", "cudnn_forward_fp8",
+                                 "cudnn_backward_fp8"};
+    const size_t kinds = library && plan->stamp->capability >= 90 ? 4 : 2;
+    for (size_t i = 0; i < kinds; i++)
+        for (int64_t dim = 128; dim >= (full && i < 2 ? 64 : 128); dim /= 2)
             for (int64_t seq = full ? 512 : 2048; seq <= (full ? 16384 : 8192); seq *= full ? 2 : 4) {
                 add_attention(plan, names[i], seq, 2048 / dim, 2048 / dim, dim, true);
                 if (full)
@@ -175,9 +186,11 @@ static void add_layers(Plan *plan)
                                  .head_dim = layers[i].head_dim,
                                  .causal = true,
                                  .cols = layers[i].hidden,
-                                 .n = layers[i].ffn};
-        g_snprintf(point.id, sizeof point.id, "transformer_layer %dx%d hidden %d ffn %d",
-                   (int)layers[i].batch, (int)layers[i].seq, (int)layers[i].hidden, (int)layers[i].ffn);
+                                 .n = layers[i].ffn,
+                                 .library = plan->stamp->cudnn[0] != '\0'};
+        g_snprintf(point.id, sizeof point.id, "transformer_layer %dx%d hidden %d ffn %d%s",
+                   (int)layers[i].batch, (int)layers[i].seq, (int)layers[i].hidden, (int)layers[i].ffn,
+                   point.shape.library ? " cudnn" : "");
         add(plan, point);
     }
 }
@@ -207,6 +220,10 @@ static const struct {
     {"embedding_backward", {16384, 8192, 256}, {4096, 8192, 4096}, 32000},
     {"cross_entropy", {8192, 8192, 64}, {32000, 128256, 32000}, 0},
     {"permute", {16384, 32768, 256}, {4096, 7168, 4096}, 0},
+    {"cast_fp8", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"cast_bf16", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"rope", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
+    {"grad_norm", {16384, 65536, 64}, {4096, 4096, 4096}, 0},
     {"adam_fp32", {16384, 65536, 64}, {4096, 4096, 4096}, 0},
     {"adam_mixed", {16384, 65536, 64}, {4096, 4096, 4096}, 0},
 };
@@ -335,6 +352,40 @@ static void add_file(Plan *plan, const char *name, int threads)
     add(plan, point);
 }
 
+/* Of the host's memory; threads 0: one a processor. */
+static void add_host(Plan *plan, const char *name, double bytes, int threads)
+{
+    CalPoint point = {.kind = CAL_POINT_HOST, .name = name, .bytes = bytes, .threads = threads};
+    char of[24] = "";
+    if (threads > 0)
+        g_snprintf(of, sizeof of, " %d threads", threads);
+    g_snprintf(point.id, sizeof point.id, "%s %.0f%s", name, bytes, of);
+    add(plan, point);
+}
+
+/* What ranks do at once: copies of 2, 4 ... GPUs, Adam of all ranks, a layer on all GPUs until they are warm. */
+static void add_together(Plan *plan)
+{
+    static const char *const copies[] = {"together_h2d", "together_d2h", "together_both"};
+    const int gpus = plan->stamp->gpus;
+    for (size_t i = 0; i < G_N_ELEMENTS(copies); i++)
+        for (int ranks = plan->options->full ? 2 : gpus; ranks <= gpus && ranks > 1;
+             ranks = ranks < gpus && 2 * ranks > gpus ? gpus : 2 * ranks) {
+            CalPoint point = {
+                .kind = CAL_POINT_TOGETHER, .name = copies[i], .bytes = 64 * MIB, .gpus = ranks};
+            g_snprintf(point.id, sizeof point.id, "%s %d gpus %.0f", copies[i], ranks, point.bytes);
+            add(plan, point);
+        }
+    CalPoint adam = {
+        .kind = CAL_POINT_TOGETHER, .name = "together_cpu_adam", .bytes = 28 * 16 * MIB, .gpus = gpus};
+    adam.threads = MAX(plan->stamp->cpus / MAX(gpus, 1), 1);
+    g_snprintf(adam.id, sizeof adam.id, "%s %d gpus %d threads", adam.name, gpus, adam.threads);
+    add(plan, adam);
+    CalPoint layer = {.kind = CAL_POINT_TOGETHER, .name = "together_layer", .gpus = gpus};
+    g_snprintf(layer.id, sizeof layer.id, "%s %d gpus", layer.name, gpus);
+    add(plan, layer);
+}
+
 static void add_rest(Plan *plan)
 {
     const int gpus = plan->stamp->gpus;
@@ -345,8 +396,9 @@ static void add_rest(Plan *plan)
     for (size_t i = 0; gpus > 1 && i < G_N_ELEMENTS(beside); i++)
         for (double bytes = 256 * MIB; bytes >= (plan->options->full ? 16 * MIB : 256 * MIB); bytes /= 2)
             add_sized(plan, CAL_POINT_INTERFERENCE, beside[i], bytes, gpus);
-    add_sized(plan, CAL_POINT_HOST, "host_triad", 3 * 256 * MIB, 0);
-    add_sized(plan, CAL_POINT_HOST, "cpu_adam", 28 * 16 * MIB, 0);
+    add_host(plan, "host_triad", 3 * 256 * MIB, 0);
+    add_host(plan, "host_triad", 3 * 256 * MIB, 1);
+    add_host(plan, "cpu_adam", 28 * 16 * MIB, 0);
     for (int threads = plan->options->full ? 1 : 8; threads <= 32; threads *= plan->options->full ? 4 : 32) {
         add_file(plan, "file_write", threads);
         add_file(plan, "file_read", threads);
@@ -441,6 +493,7 @@ GArray *cal_sweep_points(const CalStamp *stamp, const CalSweepOptions *options)
     add_links(&plan);
     add_collectives(&plan);
     add_rest(&plan);
+    add_together(&plan);
     add_rounds(&plan);
     return with_drift(plan.points);
 }

@@ -103,18 +103,18 @@ static void attention_row(OrrJsonWriter *w, const Row *row)
 {
     const KrnShape *s = &row->point->shape;
     const char *name = row->point->name;
-    orr_jw_text(w, "kernel", strcmp(name, "attention_unfused") == 0 ? "unfused" : "orrery-flash");
-    if (strcmp(name, "attention_unfused") != 0)
-        orr_jw_bool(w, "floor",
-                    true); /* frameworks run faster kernels: no fit takes this one for the ceiling */
-    orr_jw_text(w, "pass", g_str_has_suffix(name, "_backward") ? "bwd" : "fwd");
+    const bool own = g_str_has_prefix(name, "flash_");
+    orr_jw_text(w, "kernel", own ? "orrery-flash" : g_str_has_prefix(name, "cudnn_") ? "cuDNN" : "unfused");
+    if (own) /* frameworks run faster kernels: no fit takes this one for the ceiling */
+        orr_jw_bool(w, "floor", true);
+    orr_jw_text(w, "pass", strstr(name, "_backward") != NULL ? "bwd" : "fwd");
     orr_jw_int(w, "batch", s->batch);
     orr_jw_int(w, "seq", s->seq);
     orr_jw_int(w, "heads", s->heads);
     orr_jw_int(w, "kv_heads", s->kv_heads);
     orr_jw_int(w, "head_dim", s->head_dim);
     orr_jw_bool(w, "causal", s->causal);
-    orr_jw_text(w, "dtype", "bf16");
+    orr_jw_text(w, "dtype", g_str_has_suffix(name, "_fp8") ? "fp8" : "bf16");
 }
 
 static void layer_row(OrrJsonWriter *w, const Row *row)
@@ -127,6 +127,7 @@ static void layer_row(OrrJsonWriter *w, const Row *row)
     orr_jw_int(w, "head_dim", s->head_dim);
     orr_jw_int(w, "hidden", s->cols);
     orr_jw_int(w, "ffn_hidden", s->n);
+    orr_jw_text(w, "attention", s->library ? "cuDNN" : "orrery-flash");
     if (row->sample->parts_s > 0)
         number(w, "parts_us", 1e6 * row->sample->parts_s);
 }
@@ -167,6 +168,36 @@ static void host_row(OrrJsonWriter *w, const Row *row)
     copy_row(w, row);
     if (row->point->threads > 0)
         orr_jw_int(w, "threads", row->point->threads);
+}
+
+/* The typical rank's time; of copies the rate of one GPU's link, both ways counted as one where both are busy; of a layer how
+ * the chips differ and what warmth costs. */
+static void together_row(OrrJsonWriter *w, const Row *row)
+{
+    const CalSample *sample = row->sample;
+    const double pass_s = row->summary.median_s;
+    double sum = 0, squares = 0;
+    orr_jw_text(w, "op", row->point->name);
+    orr_jw_int(w, "gpus", row->point->gpus);
+    if (row->point->bytes > 0) {
+        orr_jw_number(w, "bytes", row->point->bytes);
+        number(w, "gbps", row->point->bytes / pass_s * 1e-9);
+    }
+    if (row->point->threads > 0)
+        orr_jw_int(w, "threads", row->point->threads);
+    for (int i = 0; i < sample->count; i++)
+        sum += pass_s / sample->seconds[i] / sample->count;
+    for (int i = 0; i < sample->count; i++)
+        squares += pow(pass_s / sample->seconds[i] / sum - 1, 2);
+    if (sample->first_s > 0) {
+        if (sample->count > 1)
+            number(w, "speed_spread_frac", sqrt(squares / (sample->count - 1)));
+        number(w, "first_us", 1e6 * sample->first_s);
+    }
+    orr_jw_begin(w, "ranks_us", '[');
+    for (int i = 0; i < sample->count; i++)
+        number(w, NULL, 1e6 * sample->seconds[i]);
+    orr_jw_end(w, ']');
 }
 
 /* nccl-tests' factors between the rate of the algorithm and that of the bus. */
@@ -212,6 +243,7 @@ static Section section_of(const CalPoint *point, const CalSample *sample)
         [CAL_POINT_COPY] = {"copy_measurements", copy_row},
         [CAL_POINT_COLLECTIVE] = {"collective_measurements", collective_row},
         [CAL_POINT_INTERFERENCE] = {"interference_measurements", interference_row},
+        [CAL_POINT_TOGETHER] = {"together_measurements", together_row},
         [CAL_POINT_HOST] = {"host_measurements", host_row},
     };
     const char *name = point->name;
@@ -225,7 +257,8 @@ static Section section_of(const CalPoint *point, const CalSample *sample)
         return (Section){"grouped_gemm_measurements", grouped_row};
     if (strcmp(name, "transformer_layer") == 0)
         return (Section){"layer_measurements", layer_row};
-    if (g_str_has_prefix(name, "flash_") || strcmp(name, "attention_unfused") == 0)
+    if (g_str_has_prefix(name, "flash_") || g_str_has_prefix(name, "cudnn_") ||
+        strcmp(name, "attention_unfused") == 0)
         return (Section){"attention_measurements", attention_row};
     const bool stream = strcmp(name, "copy") == 0 || strcmp(name, "triad") == 0;
     return stream && sample->bytes >= 1e9 ? (Section){"hbm_stream", stream_row}

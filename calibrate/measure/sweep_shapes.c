@@ -1,9 +1,10 @@
 /* calibrate/measure/sweep_shapes.c - the points of a user's own scenario, from the CSV that `orrery run --kernels` writes.
  *
  * Products have their sizes there; what moves bytes has them as bytes, which a kernel of the same kind moves over rows of
- * MOVE_COLUMNS; collectives have bytes and ranks, and are measured where this machine has as many. Attention has no sizes in
- * the list: the sweep's usual ones stand for it. What is recomputed or comes twice is measured once.
+ * MOVE_COLUMNS; collectives have bytes and ranks, and are measured where this machine has as many. Attention is measured
+ * where queries and keys are as many and of one width. What is recomputed or comes twice is measured once.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -89,6 +90,26 @@ static void add_move(Shapes *shapes, GStrv head, GStrv cells)
     add(shapes, &point);
 }
 
+/* "2x4096x4096 heads 32/8 dim 128/128 causal bf16". cuDNN's kernel where there is one. */
+static void add_attention(Shapes *shapes, GStrv head, GStrv cells)
+{
+    int batch, queries, keys, heads, kv_heads, dim, v_dim;
+    const char *size = cell(head, cells, "size");
+    const bool back = strcmp(cell(head, cells, "pass"), "forward") != 0,
+               causal = strstr(size, " causal") != NULL, fp8 = g_str_has_suffix(size, " fp8"),
+               library = shapes->stamp->cudnn[0] != '\0';
+    CalPoint point;
+    if (sscanf(size, "%dx%dx%d heads %d/%d dim %d/%d", &batch, &queries, &keys, &heads, &kv_heads, &dim,
+               &v_dim) != 7 ||
+        strstr(size, " window ") != NULL || queries != keys || dim != v_dim || queries < 1 || batch < 1 ||
+        heads < 1 || kv_heads < 1 || dim < 1 || (fp8 && !(library && shapes->stamp->capability >= 90)))
+        return;
+    const char *const names[2][2] = {{library ? "cudnn_forward" : "flash_forward", "cudnn_forward_fp8"},
+                                     {library ? "cudnn_backward" : "flash_backward", "cudnn_backward_fp8"}};
+    cal_point_attention(names[back][fp8], batch, queries, heads, kv_heads, dim, causal, &point);
+    add(shapes, &point);
+}
+
 /* The list says what a collective is for, not which it is: both that may be meant are measured. */
 static void add_collective(Shapes *shapes, GStrv head, GStrv cells)
 {
@@ -133,6 +154,8 @@ GArray *cal_sweep_points_of(const char *path, const CalStamp *stamp, const CalSw
             add_product(&shapes, head, cells);
         else if (strcmp(kind, "memory") == 0 && stamp->nodes == 0)
             add_move(&shapes, head, cells);
+        else if (strcmp(kind, "attention") == 0 && stamp->nodes == 0)
+            add_attention(&shapes, head, cells);
         else if (strcmp(kind, "collective") == 0 && stamp->nodes == 0)
             add_collective(&shapes, head, cells);
     }

@@ -22,8 +22,11 @@ static void write_stamp(OrrJsonWriter *w, const CalStamp *stamp)
     orr_jw_text(w, "cuda", stamp->cuda);
     orr_jw_text(w, "nccl", stamp->nccl);
     orr_jw_text(w, "cublaslt", stamp->cublaslt);
+    orr_jw_text(w, "cudnn", stamp->cudnn);
     orr_jw_text(w, "cpu", stamp->cpu);
     orr_jw_int(w, "cpus", stamp->cpus);
+    orr_jw_int(w, "sockets", stamp->sockets);
+    orr_jw_number(w, "dram_bytes", stamp->dram_bytes);
     if (stamp->limits.power_limit_w > 0)
         orr_jw_number(w, "power_limit_w", stamp->limits.power_limit_w);
     if (stamp->limits.boost_clock_hz > 0)
@@ -149,19 +152,11 @@ static void write_skipped(OrrJsonWriter *w, const GPtrArray *docs)
 
 void cal_sweep_write(const CalStamp *stamp, const GArray *points, const GPtrArray *lines, GString *out)
 {
-    static const char *const sections[] = {"gemm_measurements",
-                                           "grouped_gemm_measurements",
-                                           "attention_measurements",
-                                           "layer_measurements",
-                                           "hbm_stream",
-                                           "memory_bound_measurements",
-                                           "collective_measurements",
-                                           "copy_measurements",
-                                           "latency_measurements",
-                                           "interference_measurements",
-                                           "host_measurements",
-                                           "drift_measurements",
-                                           "shared_gpu_measurements"};
+    static const char *const sections[] = {
+        "gemm_measurements",    "grouped_gemm_measurements", "attention_measurements",  "layer_measurements",
+        "hbm_stream",           "memory_bound_measurements", "collective_measurements", "copy_measurements",
+        "latency_measurements", "interference_measurements", "together_measurements",   "host_measurements",
+        "drift_measurements",   "shared_gpu_measurements"};
     g_autoptr(GPtrArray) docs = g_ptr_array_new_with_free_func((GDestroyNotify)orr_json_free);
     for (guint i = 0; i < lines->len; i++) {
         const char *line = g_ptr_array_index(lines, i);

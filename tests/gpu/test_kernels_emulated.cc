@@ -101,6 +101,10 @@ static void check_attention(KrnContext *context)
             check(context, "flash_forward", sizes, attention(2, 128, 2, 1, dim, mask));
             check(context, "flash_backward", sizes, attention(1, 128, 2, 1, dim, mask));
             check(context, "attention_unfused", sizes, attention(1, 64, 2, 2, dim, mask));
+            for (const char *name : {"cudnn_forward", "cudnn_backward", "cudnn_forward_fp8", "cudnn_backward_fp8"}) {
+                check(context, name, sizes, attention(1, 64, 2, 1, dim, mask));
+                check(context, name, sizes, attention(1, 64, 2, 2, dim, mask));
+            }
         }
     check(context, "flash_forward", "two groups", attention(1, 64, 4, 2, 64, true));
     check(context, "flash_backward", "two groups", attention(1, 64, 4, 2, 64, true));
@@ -121,6 +125,8 @@ static void check_rows(KrnContext *context)
                                         "softmax",
                                         "softmax_backward",
                                         "permute",
+                                        "cast_bf16",
+                                        "grad_norm",
                                         "adam_fp32",
                                         "adam_mixed",
                                         "copy",
@@ -130,6 +136,8 @@ static void check_rows(KrnContext *context)
         check(context, name, "5 x 264", rows(5, 264, 0));
         check(context, name, "2 x 2560", rows(2, 2560, 0));
     }
+    for (const char *name : {"cast_fp8", "rope"})
+        check(context, name, "5 x 2560", rows(5, 2560, 0));
     KrnShape masked = rows(48, 24, 0);
     masked.causal = true;
     masked.head_dim = 64;
@@ -249,6 +257,9 @@ int main()
     check_attention(context);
     check_rows(context);
     check(context, "transformer_layer", "small", small_layer());
+    KrnShape library = small_layer();
+    library.library = true;
+    check(context, "transformer_layer", "attention by cuDNN", library);
     check_layer_gradient();
     emulate_memory_bytes = 100;
     double unused;

@@ -38,6 +38,9 @@ static void machine_init(Machine *machine)
     model->gemm[SPEC_BF16].peak_frac *= 0.85;
     model->gemm[SPEC_BF16].backward_weight_frac *= 0.9;
     model->gemm[SPEC_FP8].peak_frac *= 0.9;
+    model->attention[SPEC_ATTENTION_CUDNN].peak_frac *= 1.2;
+    model->attention[SPEC_ATTENTION_CUDNN].backward_peak_frac *= 0.9;
+    model->attention[SPEC_ATTENTION_CUDNN].fp8_frac *= 1.15;
     model->memory_bound.elementwise_frac *= 0.85;
     model->memory_bound.norm_frac *= 0.7;
     model->memory_bound.optimizer_frac *= 0.9;
@@ -64,6 +67,23 @@ static double gemm_s(const SpecAccelerator *accelerator, const KrnShape *s, bool
     return cost_gemm_s(accelerator, &gemm);
 }
 
+static double attention_s(const SpecAccelerator *accelerator, const CalPoint *point)
+{
+    const KrnShape *s = &point->shape;
+    const CostAttention attention = {.batch = (double)s->batch,
+                                     .q_tokens = (double)s->seq,
+                                     .kv_tokens = (double)s->seq,
+                                     .heads = (double)s->heads,
+                                     .kv_heads = (double)s->kv_heads,
+                                     .qk_head_dim = (double)s->head_dim,
+                                     .v_head_dim = (double)s->head_dim,
+                                     .causal = s->causal,
+                                     .backward = strstr(point->name, "backward") != NULL,
+                                     .kernel = SPEC_ATTENTION_CUDNN,
+                                     .dtype = g_str_has_suffix(point->name, "_fp8") ? SPEC_FP8 : SPEC_BF16};
+    return cost_attention_s(accelerator, &attention);
+}
+
 static CostMemoryKernel move_of(const char *name)
 {
     if (strstr(name, "norm") != NULL)
@@ -74,6 +94,8 @@ static CostMemoryKernel move_of(const char *name)
         return COST_MEMORY_OPTIMIZER;
     if (g_str_has_prefix(name, "embedding") || g_str_has_prefix(name, "permute"))
         return COST_MEMORY_PERMUTE;
+    if (g_str_has_prefix(name, "cast"))
+        return COST_MEMORY_CAST;
     return g_str_has_prefix(name, "cross") ? COST_MEMORY_CROSS_ENTROPY : COST_MEMORY_ELEMENTWISE;
 }
 
@@ -136,6 +158,50 @@ static bool spoil(Machine *machine, const CalPoint *point, double *t_s, CalSampl
     return true;
 }
 
+/* Below the GPUs: what the machine's links, memory, cores and disks reach. */
+#define HOST_PINNED     0.8  /* of the link */
+#define HOST_PAGEABLE   0.11 /* of the link */
+#define HOST_DUPLEX     0.9
+#define HOST_ROOT       1.2 /* of what one GPU copies alone: a port that two share */
+#define HOST_STREAM     4e11
+#define HOST_CORE       1.1e10
+#define HOST_READ       2e10
+#define HOST_WRITE      9e9
+#define CHIP_SPREAD     0.02
+#define SUSTAINED_SPEED 0.88 /* of the first pass */
+
+static double host_s(const SpecAccelerator *accelerator, const CalPoint *point)
+{
+    const char *name = point->name;
+    const double alone = HOST_PINNED * accelerator->host_link_bytes_per_s;
+    double rate = alone;
+    if (strstr(name, "pageable") != NULL)
+        rate = HOST_PAGEABLE * accelerator->host_link_bytes_per_s;
+    else if (strcmp(name, "both_pinned") == 0)
+        rate = HOST_DUPLEX * alone;
+    else if (strcmp(name, "together_cpu_adam") == 0)
+        rate = fmin(HOST_CORE * point->threads, HOST_STREAM / point->gpus);
+    else if (g_str_has_prefix(name, "together_"))
+        rate = fmin(alone, HOST_ROOT * alone / MIN(point->gpus, 2));
+    else if (strcmp(name, "host_triad") == 0)
+        rate = point->threads > 0 ? HOST_CORE * point->threads : HOST_STREAM;
+    else if (g_str_has_prefix(name, "file"))
+        rate = strcmp(name, "file_read") == 0 ? HOST_READ : HOST_WRITE;
+    return point->bytes / rate;
+}
+
+/* Chips whose speed has the spread above: the quantiles of a normal distribution. */
+static CalOutcome warm_layer(CalSample *sample)
+{
+    static const double deviates[8] = {-1.517, -0.944, -0.528, -0.169, 0.169, 0.528, 0.944, 1.517};
+    sample->count = 8;
+    for (int i = 0; i < 8; i++)
+        sample->seconds[i] = 5e-3 / (1 + CHIP_SPREAD * deviates[i]);
+    sample->first_s = 5e-3 * SUSTAINED_SPEED;
+    sample->state.sm_clock_hz = 1.5e9;
+    return CAL_MEASURED;
+}
+
 static CalOutcome measure(void *self, const CalPoint *point, double seconds, CalSample *ret_sample,
                           char *reason, size_t reason_size)
 {
@@ -158,6 +224,14 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
     if (strstr(point->name, "gemm") != NULL && s->m > 0) {
         t_s = gemm_s(accelerator, s, strcmp(point->name, "grouped_gemm") == 0);
         ret_sample->flops = 2.0 * (double)s->m * (double)s->n * (double)s->k * (double)s->groups;
+    } else if (strcmp(point->name, "together_layer") == 0) {
+        return warm_layer(ret_sample);
+    } else if (point->kind == CAL_POINT_COPY || point->kind == CAL_POINT_HOST ||
+               point->kind == CAL_POINT_TOGETHER) {
+        t_s = host_s(accelerator, point);
+    } else if (g_str_has_prefix(point->name, "cudnn_")) {
+        t_s = attention_s(accelerator, point);
+        ret_sample->flops = 1; /* says nothing here */
     } else if (point->kind == CAL_POINT_COLLECTIVE) {
         t_s = collective_s(&machine->cluster, point);
     } else if (point->kind == CAL_POINT_KERNEL && s->rows > 0) {
@@ -195,6 +269,10 @@ static CalStamp stamp_of(const Machine *machine)
     CalStamp stamp = {
         .device = "NVIDIA H200", .uuid = "a-stand-in", .nccl = "2.29.7", .gpus = 8, .capability = 90};
     stamp.sm_count = (int)machine->cluster.accelerator.sm_count;
+    stamp.cpus = 112;
+    stamp.sockets = 2;
+    stamp.dram_bytes = 2e12;
+    g_strlcpy(stamp.cudnn, "9.19.0", sizeof stamp.cudnn);
     stamp.memory_bytes = machine->cluster.accelerator.memory_bytes;
     g_strlcpy(stamp.command, "a model with noise, not a GPU", sizeof stamp.command);
     return stamp;

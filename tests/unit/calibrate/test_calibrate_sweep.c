@@ -216,6 +216,27 @@ static void compare_collectives(const SpecCluster *got, const SpecCluster *want)
     g_assert_cmpfloat(median, <, 0.02);
 }
 
+/* By the kernels that frameworks run: cuDNN's, bf16 and fp8, both ways, of sizes that the sweep does not hold. */
+static void compare_attention(const SpecAccelerator *got, const SpecAccelerator *want)
+{
+    static const char *const names[] = {"cudnn_forward", "cudnn_backward", "cudnn_forward_fp8",
+                                        "cudnn_backward_fp8"};
+    g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        for (int64_t seq = 768; seq <= 24576; seq *= 2)
+            for (int64_t heads = 8; heads <= 96; heads *= 3) {
+                CalPoint point;
+                cal_point_attention(names[i], 3, seq, heads, heads / 4, 128, true, &point);
+                const double error = attention_s(got, &point) / attention_s(want, &point) - 1;
+                g_array_append_val(errors, error);
+            }
+    double median, p90, bias;
+    cal_error_summary((double *)(void *)errors->data, (int)errors->len, &median, &p90, &bias);
+    g_test_message("attention: %u unseen sizes, median %.2f %%, p90 %.2f %%, bias %+.2f %%", errors->len,
+                   100 * median, 100 * p90, 100 * bias);
+    g_assert_cmpfloat(median, <, 0.02);
+}
+
 /* Parameters that rows determine by themselves, within 2 %; where fewer than some fifty rows speak (kinds of one kernel,
  * fp8), within the noise of one row; what compute keeps beside a collective comes from five rows or ten, each of them a
  * quotient of two times. The rest trade with each other (tile_half and power_frac, a product's latency_s and tile_s): their times are compared
@@ -251,6 +272,24 @@ static void compare_parameters(const SpecKernelModel *got, const SpecKernelModel
                        100 * (cases[i].got / cases[i].want - 1));
         fixture_within(cases[i].got, cases[i].want, cases[i].tolerance_frac);
     }
+}
+
+/* cluster.host comes from the sweep: links, ports, memory, cores, disks; and how the chips differ. */
+static void compare_host(const SpecCluster *cluster)
+{
+    const SpecHost *host = &cluster->host;
+    const double link = cluster->accelerator.host_link_bytes_per_s;
+    fixture_within(host->pinned_frac, HOST_PINNED, 0.05); /* the best of several with noise */
+    fixture_within(host->pageable_frac, HOST_PAGEABLE, 0.05);
+    fixture_within(host->duplex_frac, HOST_DUPLEX, 0.05);
+    g_assert_cmpint(host->gpus_per_pcie_root, ==, 2);
+    fixture_within(host->pinned_frac * host->pcie_root_bytes_per_s, HOST_ROOT * HOST_PINNED * link, 0.05);
+    fixture_within(host->dram_stream_frac * host->dram_bytes_per_s * host->sockets, HOST_STREAM, 0.05);
+    fixture_within(host->core_bytes_per_s, HOST_CORE, 0.05);
+    fixture_within(host->nvme_read_bytes_per_s, HOST_READ, 0.05);
+    fixture_within(host->nvme_write_bytes_per_s, HOST_WRITE, 0.05);
+    g_assert_cmpint(host->cores, ==, 112);
+    fixture_within(cluster->accelerator.speed_spread_frac, CHIP_SPREAD, 0.1);
 }
 
 static void load(const char *calibration, Spec *ret_spec)
@@ -310,6 +349,8 @@ static void test_round_trip(void)
     compare_moves(got, want);
     compare_collectives(&spec->cluster, &machine.cluster);
     compare_parameters(&got->model, &want->model);
+    compare_attention(got, want);
+    compare_host(&spec->cluster);
     const double predicted_s = fixture_step_s(spec);
     spec->cluster.accelerator.model = want->model;
     const double true_s = fixture_step_s(spec);
