@@ -42,8 +42,11 @@ typedef struct SpecFaults {
     bool elastic; /* goes on with fewer nodes */
     double detection_s, reschedule_s, init_s, init_s_per_node, warmup_s;
     double manual_frac, response_s; /* failures that wait for a person, and how long on average */
-    double repair_s;                /* that a node with a hardware failure is away */
-    int spares; /* hot nodes beside the cluster; SPEC_UNSET while absent: as many as it takes */
+    double repeat_frac;     /* of these waits: the job does not run behind it (a bad node again), once more */
+    double rollback_mtbf_s; /* of training, between losses that diverge, of the job as a whole ... */
+    double rollback_s;      /* ... and the work that is then thrown away, beyond the last checkpoint */
+    double repair_s;        /* that a node with a hardware failure is away */
+    int spares;             /* hot nodes beside the cluster; SPEC_UNSET while absent: as many as it takes */
     bool fails_in_restart;
     SpecCheckpoint checkpoint;
 } SpecFaults;

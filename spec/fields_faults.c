@@ -112,6 +112,14 @@ static const SpecField faults_fields[] = {
                   "Share of the failures after which the job does not start again by itself: it hangs, or "
                   "cannot."),
     PHASE(response_s, "Mean time until a person has it start again then, exponentially distributed."),
+    SPEC_F_DOUBLE(
+        SpecFaults, repeat_frac, ORR_UNIT_NONE, 0, 0.95, "0", 0,
+        "Share of those waits behind which the job does not run either (the replacement is bad too), "
+        "and that are repeated."),
+    MTBF(rollback_mtbf_s, "Mean time of training between losses that diverge, of the job as a whole: the run "
+                          "goes back; 0: none."),
+    PHASE(rollback_s,
+          "Work before the last checkpoint that is thrown away then: how far back the run begins anew."),
     SPEC_F_DOUBLE(SpecFaults, repair_s, ORR_UNIT_SECONDS, 0, 1e8, "0", 0,
                   "That a node is away after a failure of its hardware."),
     SPEC_F_INT(
