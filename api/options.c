@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/vary.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -53,6 +54,30 @@ static bool read_list(const char *what, const ApiOption *option, const OrrJson *
     return ok;
 }
 
+/* Values as --set has them: JSON, but texts without their quotes. */
+static bool read_vary(const char *what, const ApiOption *option, const OrrJson *node, GArray **ret_fields,
+                      GError **error)
+{
+    GArray *fields = api_vary_fields();
+    bool ok = orr_json_type(node) == ORR_JSON_OBJECT ||
+              refuse(what, option, node, "an object of lists, as in {\"parallel.tensor\": [4, 8]}", error);
+    for (const OrrJson *key = ok ? orr_json_first(node) : NULL; ok && key != NULL; key = orr_json_next(key)) {
+        if (orr_json_type(key) != ORR_JSON_LIST || orr_json_first(key) == NULL) {
+            ok = refuse(what, option, key, "a list of one value or more", error);
+            break;
+        }
+        const ApiVary vary = {g_strdup(orr_json_key(key)), g_ptr_array_new_with_free_func(g_free)};
+        for (const OrrJson *item = orr_json_first(key); item != NULL; item = orr_json_next(item))
+            g_ptr_array_add(vary.values, orr_json_type(item) == ORR_JSON_TEXT ? g_strdup(orr_json_text(item))
+                                                                              : orr_json_dump(item));
+        g_array_append_val(fields, vary);
+    }
+    if (ok)
+        *ret_fields = g_array_ref(fields);
+    g_array_unref(fields);
+    return ok;
+}
+
 static bool read_member(const char *what, const ApiOption *option, const OrrJson *node, void *member,
                         GError **error)
 {
@@ -72,6 +97,8 @@ static bool read_member(const char *what, const ApiOption *option, const OrrJson
     case API_OPTION_NUMBERS:
     case API_OPTION_TEXTS:
         return read_list(what, option, node, member, error);
+    case API_OPTION_VARY:
+        return read_vary(what, option, node, member, error);
     }
     g_assert_not_reached();
 }
@@ -118,7 +145,7 @@ void api_options_clear(const ApiOption *options, int count, void *members)
         void *member = (char *)members + options[i].offset;
         if (options[i].kind == API_OPTION_TEXT)
             g_clear_pointer((char **)member, g_free);
-        else if (options[i].kind == API_OPTION_NUMBERS)
+        else if (options[i].kind == API_OPTION_NUMBERS || options[i].kind == API_OPTION_VARY)
             g_clear_pointer((GArray **)member, g_array_unref);
         else if (options[i].kind == API_OPTION_TEXTS)
             g_clear_pointer((GPtrArray **)member, g_ptr_array_unref);

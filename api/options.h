@@ -12,6 +12,7 @@ typedef enum {
     API_OPTION_SWITCH,  /* bool */
     API_OPTION_NUMBERS, /* GArray * of double */
     API_OPTION_TEXTS,   /* GPtrArray * of char * */
+    API_OPTION_VARY,    /* GArray * of ApiVary: {"key": [value, ...]}, in the order given */
 } ApiOptionKind;
 
 typedef struct ApiOption {

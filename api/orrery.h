@@ -55,6 +55,9 @@ ORR_API const char *orr_search(OrrHandle *handle, const char *options);
 /* How many GPUs. Options: deadline ("30 days"), budget_usd, gpus (a list), batch_range ([low, high]), accelerators and
  * clusters (lists of "NAME" or "NAME@USD"), memory_reserve. */
 ORR_API const char *orr_plan(OrrHandle *handle, const char *options);
+/* A run for every combination of some fields' values, on all cores. Options: vary ({"parallel.tensor": [4, 8]}, at most
+ * 100,000 combinations), jobs (threads), ideal. The table of `orrery sweep --format json`. */
+ORR_API const char *orr_sweep(OrrHandle *handle, const char *options);
 /* What binds and what would help. Options: memory_reserve. */
 ORR_API const char *orr_explain(OrrHandle *handle, const char *options);
 /* Weeks with failures. Options: replicas, seed, days, jobs. */

@@ -2,7 +2,6 @@
 #include "api/simulate.h"
 
 #include "api/chosen.h"
-#include "campaign/effective.h"
 #include "ledger/interval.h"
 #include "ledger/memory.h"
 #include "report/input.h"
@@ -27,28 +26,52 @@ static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve
     return true;
 }
 
+bool api_shipped_load(bool live, ApiShipped *ret_shipped, GError **error)
+{
+    ApiShipped shipped = {0};
+    if ((live && !campaign_assumed_load(&shipped.assumed, error)) ||
+        !ledger_residuals_shipped(&shipped.residuals, error))
+        return false;
+    *ret_shipped = shipped;
+    return true;
+}
+
+void api_shipped_clear(ApiShipped *shipped)
+{
+    g_clear_pointer(&shipped->residuals, ledger_residuals_free);
+}
+
+/* `residuals` NULL: read when the scenario is known to be good. */
 static bool simulate(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
-                     const ReportOptions *options, ApiSimulation *simulation, GError **error)
+                     const ReportOptions *options, const LedgerResiduals *residuals,
+                     ApiSimulation *simulation, GError **error)
 {
     g_autofree Spec *asked = g_new(Spec, 1);
-    LedgerResiduals *residuals = NULL;
+    LedgerResiduals *read = NULL;
     const bool ok = api_input_load(input, sets, asked, &simulation->source, error) &&
-                    ledger_residuals_shipped(&residuals, error) &&
-                    report(options, reserve, residuals, asked, simulation, error);
-    ledger_residuals_free(residuals);
+                    (residuals != NULL || ledger_residuals_shipped(&read, error)) &&
+                    report(options, reserve, residuals != NULL ? residuals : read, asked, simulation, error);
+    ledger_residuals_free(read);
     return ok;
+}
+
+ApiSimulation *api_simulate_shipped(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
+                                    const ReportOptions *options, const ApiShipped *shipped, GError **error)
+{
+    ApiSimulation *simulation = g_new0(ApiSimulation, 1);
+    simulation->arena = orr_arena_new();
+    simulation->chosen = g_ptr_array_new_with_free_func(g_free);
+    if (simulate(input, sets, reserve, options, shipped != NULL ? shipped->residuals : NULL, simulation,
+                 error))
+        return simulation;
+    api_simulation_free(simulation);
+    return NULL;
 }
 
 ApiSimulation *api_simulate_input(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
                                   const ReportOptions *options, GError **error)
 {
-    ApiSimulation *simulation = g_new0(ApiSimulation, 1);
-    simulation->arena = orr_arena_new();
-    simulation->chosen = g_ptr_array_new_with_free_func(g_free);
-    if (simulate(input, sets, reserve, options, simulation, error))
-        return simulation;
-    api_simulation_free(simulation);
-    return NULL;
+    return api_simulate_shipped(input, sets, reserve, options, NULL, error);
 }
 
 ApiSimulation *api_simulate_reserved(const char *path, char **sets, const LedgerReserveAsk *reserve,
@@ -63,11 +86,17 @@ ApiSimulation *api_simulate(const char *path, char **sets, const ReportOptions *
     return api_simulate_reserved(path, sets, NULL, options, error);
 }
 
+bool api_simulation_live_shipped(const char *where, ApiSimulation *simulation, const ApiShipped *shipped,
+                                 GError **error)
+{
+    return campaign_effective_fill(&shipped->assumed, where, simulation->arena, &simulation->report, error);
+}
+
 bool api_simulation_live(const char *where, ApiSimulation *simulation, GError **error)
 {
-    CampaignAssumed assumed;
-    return campaign_assumed_load(&assumed, error) &&
-           campaign_effective_fill(&assumed, where, simulation->arena, &simulation->report, error);
+    ApiShipped shipped = {0};
+    return campaign_assumed_load(&shipped.assumed, error) &&
+           api_simulation_live_shipped(where, simulation, &shipped, error);
 }
 
 void api_simulation_free(ApiSimulation *simulation)

@@ -3,6 +3,7 @@
 #define ORR_API_SIMULATE_H
 
 #include "api/input.h"
+#include "campaign/effective.h"
 #include "ledger/memory.h"
 #include "report/report.h"
 
@@ -15,6 +16,16 @@ typedef struct ApiSimulation {
     Report report;
 } ApiSimulation;
 
+/* What ships beside the presets and every simulation reads: for many of them, once. Read-only, for any thread. */
+typedef struct ApiShipped {
+    LedgerResiduals *residuals;
+    CampaignAssumed assumed;
+} ApiShipped;
+
+/* `live`: with what days with failures need. */
+bool api_shipped_load(bool live, ApiShipped *ret_shipped, GError **error);
+void api_shipped_clear(ApiShipped *shipped);
+
 /* Loads scenario file `path` with `sets` (may be NULL), chooses what is "auto" (the fastest that fits) and
  * simulates; NULL with an error. */
 ApiSimulation *api_simulate(const char *path, char **sets, const ReportOptions *options, GError **error);
@@ -24,8 +35,13 @@ ApiSimulation *api_simulate_reserved(const char *path, char **sets, const Ledger
 /* The same from wherever the scenario is. */
 ApiSimulation *api_simulate_input(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
                                   const ReportOptions *options, GError **error);
+/* The same with what ships already read. */
+ApiSimulation *api_simulate_shipped(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
+                                    const ReportOptions *options, const ApiShipped *shipped, GError **error);
 /* Days with what fails in them into the report, and the costs of those; `where` names the scenario in errors. */
 bool api_simulation_live(const char *where, ApiSimulation *simulation, GError **error);
+bool api_simulation_live_shipped(const char *where, ApiSimulation *simulation, const ApiShipped *shipped,
+                                 GError **error);
 void api_simulation_free(ApiSimulation *simulation);
 
 #endif

@@ -73,6 +73,18 @@ void api_vary_clear(ApiVary *vary)
         g_ptr_array_free(g_steal_pointer(&vary->values), TRUE);
 }
 
+static void clear(void *vary)
+{
+    api_vary_clear(vary);
+}
+
+GArray *api_vary_fields(void)
+{
+    GArray *fields = g_array_new(FALSE, TRUE, sizeof(ApiVary));
+    g_array_set_clear_func(fields, clear);
+    return fields;
+}
+
 char **api_vary_sets(char **sets, const char *key, const char *value)
 {
     GPtrArray *all = g_ptr_array_new();

@@ -12,6 +12,9 @@ typedef struct ApiVary {
 bool api_vary_parse(const char *text, ApiVary *ret_vary, GError **error);
 void api_vary_clear(ApiVary *vary);
 
+/* An empty array of them, which clears its own. */
+GArray *api_vary_fields(void);
+
 /* `sets` (may be NULL) and one more, "key=value"; g_strfreev. */
 char **api_vary_sets(char **sets, const char *key, const char *value);
 

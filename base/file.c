@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,23 @@ static bool io_error(GError **error, const char *path, const char *what, int cod
 {
     orr_fail(error, ORR_ERROR_IO, "%s: %s: %s", path, what, g_strerror(code));
     return false;
+}
+
+/* A pipe that has a name waits for whoever opens its other end; we wait for him this long. */
+enum { PIPE_PATIENCE_S = 5, PIPE_LOOK_MS = 20 };
+
+static int64_t pipe_deadline_us(void)
+{
+    return g_get_monotonic_time() + PIPE_PATIENCE_S * G_USEC_PER_SEC;
+}
+
+static bool nobody_came(GError **error, const char *path, const char *verb, const char *other)
+{
+    return orr_fail(
+        error, ORR_ERROR_IO,
+        "%s: cannot %s: it is a pipe that nobody has opened for %s within %d s; start its other end "
+        "first, or give a file",
+        path, verb, other, PIPE_PATIENCE_S);
 }
 
 static bool write_all(int fd, const char *path, const char *data, size_t length, GError **error)
@@ -64,6 +82,20 @@ static bool open_beside(OrrSink *sink, const struct stat *info, GError **error)
     return true;
 }
 
+/* A device or a pipe: a rename would replace it. */
+static bool open_special(OrrSink *sink, GError **error)
+{
+    const int64_t until_us = pipe_deadline_us();
+    while ((sink->fd = open(sink->path, O_WRONLY | O_NONBLOCK)) < 0 && errno == ENXIO &&
+           g_get_monotonic_time() < until_us)
+        g_usleep(PIPE_LOOK_MS * 1000);
+    if (sink->fd < 0)
+        return errno == ENXIO ? nobody_came(error, sink->path, "write", "reading")
+                              : io_error(error, sink->path, "cannot open for writing", errno);
+    return fcntl(sink->fd, F_SETFL, fcntl(sink->fd, F_GETFL) & ~O_NONBLOCK) == 0 ||
+           io_error(error, sink->path, "cannot open for writing", errno);
+}
+
 static bool open_file(OrrSink *sink, GError **error)
 {
     struct stat info;
@@ -72,8 +104,7 @@ static bool open_file(OrrSink *sink, GError **error)
         return io_error(error, sink->path, "cannot write", EISDIR);
     if (!exists || S_ISREG(info.st_mode))
         return open_beside(sink, exists ? &info : NULL, error);
-    sink->fd = open(sink->path, O_WRONLY); /* a device or a pipe: a rename would replace it */
-    return sink->fd >= 0 || io_error(error, sink->path, "cannot open for writing", errno);
+    return open_special(sink, error);
 }
 
 static void sink_free(OrrSink *sink)
@@ -138,37 +169,70 @@ bool orr_file_write(const char *path, const char *data, size_t length, GError **
     return orr_sink_close(sink, written, error) && written;
 }
 
+typedef struct Reading {
+    const char *shown;
+    int fd;
+    bool begun; /* somebody writes, or has written; true of what is no pipe */
+    int64_t until_us;
+} Reading;
+
+/* Waits until there may be more. False: it ended, or it is a pipe that nobody came to write. */
+static bool wait_for_more(Reading *reading, bool ended)
+{
+    struct pollfd wait = {.fd = reading->fd, .events = POLLIN};
+    if (!ended) { /* a writer that has nothing yet, who may take his time */
+        reading->begun = true;
+        return poll(&wait, 1, -1) >= 0 || errno == EINTR;
+    }
+    if (reading->begun || g_get_monotonic_time() > reading->until_us)
+        return false;
+    if (poll(&wait, 1, PIPE_LOOK_MS) > 0 && (wait.revents & POLLIN) == 0)
+        reading->begun = true; /* came and went */
+    return true;
+}
+
+static bool read_all(Reading *reading, size_t most_bytes, GString *text, GError **error)
+{
+    char chunk[16384];
+    while (text->len <= most_bytes) {
+        const ssize_t got = read(reading->fd, chunk, sizeof chunk);
+        if (got > 0) {
+            reading->begun = true;
+            g_string_append_len(text, chunk, got);
+        } else if (got < 0 && errno != EINTR && errno != EAGAIN) {
+            return io_error(error, reading->shown, "cannot read", errno);
+        } else if ((got == 0 || errno == EAGAIN) && !wait_for_more(reading, got == 0)) {
+            break;
+        }
+    }
+    if (text->len > most_bytes)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: holds more than the %zu MiB that may be read; is it the right file?",
+                        reading->shown, most_bytes >> 20);
+    return reading->begun || nobody_came(error, reading->shown, "read", "writing");
+}
+
 GString *orr_file_read(const char *path, size_t most_bytes, GError **error)
 {
     const bool standard = strcmp(path, "-") == 0;
-    const char *shown = standard ? "standard input" : path;
-    FILE *file = standard ? stdin : fopen(path, "rb");
-    if (file == NULL) {
-        orr_fail(error, ORR_ERROR_IO, "%s: cannot read: %s", shown, g_strerror(errno));
+    struct stat info;
+    Reading reading = {.shown = standard ? "standard input" : path,
+                       .fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC),
+                       .until_us = pipe_deadline_us()};
+    if (reading.fd < 0) {
+        io_error(error, path, "cannot read", errno);
         return NULL;
     }
-    if (standard) /* from its beginning, where it can be read again */
-        (void)fseek(stdin, 0, SEEK_SET);
+    reading.begun = standard || fstat(reading.fd, &info) != 0 || !S_ISFIFO(info.st_mode);
+    (void)lseek(reading.fd, 0, SEEK_SET); /* from its beginning, where it can be read again */
     GString *text = g_string_new(NULL);
-    char chunk[16384];
-    size_t count;
-    while (text->len <= most_bytes && (count = fread(chunk, 1, sizeof chunk, file)) > 0)
-        g_string_append_len(text, chunk, (gssize)count);
-    const bool failed = ferror(file) != 0;
-    const int code = errno;
+    const bool ok = read_all(&reading, most_bytes, text, error);
     if (!standard)
-        fclose(file);
-    if (failed || text->len > most_bytes) {
-        if (failed)
-            orr_fail(error, ORR_ERROR_IO, "%s: cannot read: %s", shown, g_strerror(code));
-        else
-            orr_fail(error, ORR_ERROR_INPUT,
-                     "%s: holds more than the %zu MiB that may be read; is it the right file?", shown,
-                     most_bytes >> 20);
-        g_string_free(text, TRUE);
-        return NULL;
-    }
-    return text;
+        close(reading.fd);
+    if (ok)
+        return text;
+    g_string_free(text, TRUE);
+    return NULL;
 }
 
 char *orr_hash_text(const char *data, size_t length)

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 
-/* The whole of a file, "-" standard input, of at most `most_bytes`; endless ones end there too, with an error. Free with
- * g_string_free. */
+/* The whole of a file, "-" standard input, of at most `most_bytes`; endless ones end there too, with an error; so does
+ * a pipe with a name that nobody opens at its other end for some seconds, also when written to. Free with g_string_free. */
 GString *orr_file_read(const char *path, size_t most_bytes, GError **error);
 
 /* Writes beside `path`, syncs, renames over it. `path` "-" writes to stdout. */

@@ -16,7 +16,7 @@
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks, *from, *to;
+    char *trace, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks, *from, *to, *snapshot;
     gboolean unfold, check, verbose, timeline, ideal;
 } RunArgs;
 
@@ -38,7 +38,8 @@ static void write_report(const Report *report, CliFormat format, GString *out)
 
 static unsigned recording(const RunArgs *args)
 {
-    const bool spans = args->timeline || args->trace != NULL || args->by != NULL || args->steps != NULL;
+    const bool spans = args->timeline || args->trace != NULL || args->snapshot != NULL || args->by != NULL ||
+                       args->steps != NULL;
     return (args->memory != NULL ? (unsigned)SIM_RECORD_LEVELS : 0u) |
            (spans ? (unsigned)SIM_RECORD_SPANS : 0u);
 }
@@ -103,10 +104,13 @@ static bool read_time(const char *flag, const char *text, int64_t absent, int64_
 
 static bool read_window(const RunArgs *args, Window *ret_window, GError **error)
 {
-    const bool asked = args->ranks != NULL || args->from != NULL || args->to != NULL;
-    if (asked && args->trace == NULL)
+    if ((args->from != NULL || args->to != NULL) && args->trace == NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "--ranks, --from and --to say what --trace writes; give --trace FILE too");
+                        "--from and --to say what --trace writes; give --trace FILE too");
+    if (args->ranks != NULL && args->trace == NULL && args->snapshot == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "--ranks says what --trace and --memory-snapshot write; give --trace FILE or "
+                        "--memory-snapshot FILE too");
     if (!read_time("from", args->from, 0, &ret_window->from_ps, error) ||
         !read_time("to", args->to, G_MAXINT64, &ret_window->to_ps, error))
         return false;
@@ -138,15 +142,21 @@ static bool *read_ranks(const char *text, int ranks, GError **error)
     return wanted;
 }
 
-static bool write_trace(const RunArgs *args, const Report *report, const Window *window, GError **error)
+typedef void ReportWriter(const Report *report, const ReportTraceAsk *ask);
+
+/* Streams what `write` says of the asked ranks into `path`; NULL: nothing. */
+static bool stream_ranks(const char *flag, const char *path, const RunArgs *args, const Report *report,
+                         const Window *window, ReportWriter *write, GError **error)
 {
     const int ranks = report->result.ranks;
+    if (path == NULL)
+        return true;
     g_autofree bool *wanted = args->ranks != NULL ? read_ranks(args->ranks, ranks, error) : NULL;
     if (args->ranks != NULL && wanted == NULL)
         return false;
-    CliStream *stream = cli_stream_open(args->trace, error);
+    CliStream *stream = cli_stream_open(path, error);
     if (stream == NULL) {
-        g_prefix_error(error, "--trace: ");
+        g_prefix_error(error, "%s: ", flag);
         return false;
     }
     const ReportTraceAsk ask = {.ranks = wanted,
@@ -155,7 +165,7 @@ static bool write_trace(const RunArgs *args, const Report *report, const Window 
                                 .to_ps = window->to_ps,
                                 .put = cli_stream_put,
                                 .data = stream};
-    report_write_trace(report, &ask);
+    write(report, &ask);
     return cli_stream_close(stream, error);
 }
 
@@ -220,11 +230,13 @@ static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
     g_autoptr(GString) memory = g_string_new(NULL), kernels = g_string_new(NULL), text = g_string_new(NULL);
-    const int traces = args->trace != NULL ? 1 : 0; /* written first, piece by piece */
-    CliOutput outputs[4];
+    const int traces = (args->trace != NULL) + (args->snapshot != NULL); /* written first, piece by piece */
+    CliOutput outputs[5];
     int count = 0;
     if (args->trace != NULL)
         outputs[count++] = (CliOutput){"--trace", args->trace, NULL};
+    if (args->snapshot != NULL)
+        outputs[count++] = (CliOutput){"--memory-snapshot", args->snapshot, NULL};
     if (args->memory != NULL)
         outputs[count++] = (CliOutput){"--memory", args->memory, memory};
     if (args->kernels != NULL)
@@ -266,7 +278,9 @@ static bool run(const CliArgs *common, GError **error)
     write_report(report, common->format, text);
     if (args->timeline)
         plot_terminal(report, timeline_width(), paints(common->output), text);
-    const bool ok = (args->trace == NULL || write_trace(args, report, &window, error)) &&
+    const bool ok = stream_ranks("--trace", args->trace, args, report, &window, report_write_trace, error) &&
+                    stream_ranks("--memory-snapshot", args->snapshot, args, report, &window,
+                                 report_write_snapshot, error) &&
                     cli_outputs_write_after(outputs, count, traces, error);
     if (ok && args->check)
         cli_note(common->quiet, "orrery: every invariant holds for %d ranks and %" G_GINT64_FORMAT " ops",
@@ -278,7 +292,8 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     {"trace", CLI_FLAG_FILE, offsetof(RunArgs, trace), "FILE",
      "also write a Chrome trace (open it in ui.perfetto.dev); as gzip where FILE ends in .gz"},
-    {"ranks", CLI_FLAG_TEXT, offsetof(RunArgs, ranks), "LIST", "--trace: only these ranks, as 0-3,8"},
+    {"ranks", CLI_FLAG_TEXT, offsetof(RunArgs, ranks), "LIST",
+     "--trace, --memory-snapshot: only these ranks, as 0-3,8"},
     {"from", CLI_FLAG_TEXT, offsetof(RunArgs, from), "TIME", "--trace: only what runs after, as \"1.5 s\""},
     {"to", CLI_FLAG_TEXT, offsetof(RunArgs, to), "TIME", "--trace: only what runs before"},
     {"memory", CLI_FLAG_FILE, offsetof(RunArgs, memory), "FILE",
@@ -287,6 +302,10 @@ static const CliFlag flags[] = {
      "--memory: what each pipeline rank's peak is made of instead, by layer or by tensor"},
     {"steps", CLI_FLAG_TEXT, offsetof(RunArgs, steps), "N",
      "--memory: over the first N steps of training; the first one lacks the optimizer's moments"},
+    {"memory-snapshot", CLI_FLAG_FILE, offsetof(RunArgs, snapshot), "FILE",
+     "also write every allocation and free of the step, in the shape of PyTorch's memory snapshots, as JSON; "
+     "as gzip where "
+     "FILE ends in .gz"},
     {"kernels", CLI_FLAG_FILE, offsetof(RunArgs, kernels), "FILE",
      "also write every kernel and collective of a layer, the embedding and the head as CSV: size, seconds, "
      "FLOP/s"},

@@ -3,13 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/sweep.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "api/simulate.h"
-#include "api/vary.h"
 #include "report/page.h"
-#include "report/parts.h"
 
 #define GIB 1073741824.0
 
@@ -17,145 +15,8 @@ typedef struct SweepArgs {
     CliArgs common;
     char **vary;
     gboolean ideal;
+    char *jobs;
 } SweepArgs;
-
-/* One run, as values: what the table shows once the simulation is gone. */
-typedef struct SweepRow {
-    char **values; /* of the varied fields, in their order; g_strfreev */
-    char *reason;  /* why it could not run; NULL: it did */
-    char *chosen;  /* "training.micro_batch=2;...", what "auto" became */
-    bool fits;
-    double step_s, tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, bubble_frac;
-    double peak_bytes, reserved_bytes, short_bytes;
-    double days, effective_days, usd; /* usd: of the effective days where they are told */
-    double time_s[REPORT_TIME_COUNT];
-    int gpus;
-} SweepRow;
-
-static void row_clear(void *data)
-{
-    SweepRow *row = data;
-    g_strfreev(row->values);
-    g_free(row->reason);
-    g_free(row->chosen);
-}
-
-static void vary_clear(void *data)
-{
-    api_vary_clear(data);
-}
-
-/* --- the runs --- */
-
-static char *join_chosen(const GPtrArray *chosen)
-{
-    GString *text = g_string_new(NULL);
-    for (guint i = 0; chosen != NULL && i < chosen->len; i++)
-        g_string_append_printf(text, "%s%s", i > 0 ? ";" : "", (const char *)g_ptr_array_index(chosen, i));
-    return g_string_free(text, FALSE);
-}
-
-static void fill_row(const Report *report, SweepRow *row)
-{
-    ReportTime times[REPORT_TIME_COUNT];
-    report_times(report->part_ps, report->bubble_ps, times);
-    for (int i = 0; i < REPORT_TIME_COUNT; i++)
-        row->time_s[i] = (double)times[i].ps * 1e-12;
-    row->chosen = join_chosen(report->chosen);
-    row->gpus = report->gpus;
-    row->fits = report->fits;
-    row->step_s = (double)report->step_ps * 1e-12;
-    row->tokens_per_s = report->tokens_per_s;
-    row->tokens_per_s_per_gpu = report->tokens_per_s_per_gpu;
-    row->mfu = report->mfu;
-    row->hfu = report->hfu;
-    row->bubble_frac = report->bubble_frac;
-    row->peak_bytes = report->peak_bytes;
-    row->reserved_bytes = report->reserved_bytes;
-    row->short_bytes = report->short_bytes;
-    row->days = report->days;
-    row->effective_days = report->effective.told ? report->effective.days : 0;
-    row->usd = report->usd;
-}
-
-/* The values of run `index`: the last field varies fastest. */
-static char **values_of(const GArray *fields, guint64 index)
-{
-    char **values = g_new0(char *, fields->len + 1);
-    for (guint i = fields->len; i-- > 0;) {
-        const GPtrArray *list = g_array_index(fields, ApiVary, i).values;
-        values[i] = g_strdup(g_ptr_array_index(list, (guint)(index % list->len)));
-        index /= list->len;
-    }
-    return values;
-}
-
-/* The message without "scenario.json: ", which every row would repeat. */
-static char *without_path(const char *path, const char *message)
-{
-    const gsize length = strlen(path);
-    const bool named = g_str_has_prefix(message, path) && g_str_has_prefix(message + length, ": ");
-    return g_strdup(named ? message + length + strlen(": ") : message);
-}
-
-static SweepRow simulate_row(const SweepArgs *args, const GArray *fields, guint64 index)
-{
-    const ReportOptions options = {.unfold = false};
-    SweepRow row = {.values = values_of(fields, index)};
-    GPtrArray *sets = g_ptr_array_new_with_free_func(g_free);
-    GError *error = NULL;
-    for (char **set = args->common.sets; set != NULL && *set != NULL; set++)
-        g_ptr_array_add(sets, g_strdup(*set));
-    for (guint i = 0; i < fields->len; i++)
-        g_ptr_array_add(sets, g_strdup_printf("%s=%s", g_array_index(fields, ApiVary, i).key, row.values[i]));
-    g_ptr_array_add(sets, NULL);
-    ApiSimulation *simulation = api_simulate(args->common.words[0], (char **)sets->pdata, &options, &error);
-    if (simulation != NULL && (args->ideal || api_simulation_live(args->common.words[0], simulation, &error)))
-        fill_row(&simulation->report, &row);
-    else
-        row.reason = without_path(args->common.words[0], error->message);
-    api_simulation_free(simulation);
-    g_clear_error(&error);
-    g_ptr_array_free(sets, TRUE);
-    return row;
-}
-
-static void show_progress(guint64 done, guint64 total, gint64 start_us)
-{
-    const double spent_s = (double)(g_get_monotonic_time() - start_us) * 1e-6;
-    const double left_s = spent_s / (double)done * (double)(total - done);
-    fprintf(stderr, "\r%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " runs, %.0f s left   %s", done, total,
-            left_s, done == total ? "\n" : "");
-}
-
-/* NULL with an error when the scenario cannot be read at all: no combination would say anything else. */
-static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, GError **error)
-{
-    enum { MOST = 100000 };
-    const bool terminal = !args->common.quiet && isatty(STDERR_FILENO) != 0;
-    const gint64 start_us = g_get_monotonic_time();
-    guint64 total = 1;
-    OrrJsonDoc *doc = orr_json_read_file(args->common.words[0], error);
-    if (doc == NULL)
-        return NULL;
-    orr_json_free(doc);
-    for (guint i = 0; i < fields->len; i++) {
-        total *= g_array_index(fields, ApiVary, i).values->len;
-        if (total > MOST) {
-            orr_fail(error, ORR_ERROR_INPUT, "--vary: more than %d combinations; vary fewer values", MOST);
-            return NULL;
-        }
-    }
-    GArray *rows = g_array_new(FALSE, TRUE, sizeof(SweepRow));
-    g_array_set_clear_func(rows, row_clear);
-    for (guint64 i = 0; i < total; i++) {
-        const SweepRow row = simulate_row(args, fields, i);
-        g_array_append_val(rows, row);
-        if (terminal)
-            show_progress(i + 1, total, start_us);
-    }
-    return rows;
-}
 
 /* --- the table --- */
 
@@ -178,7 +39,7 @@ static void write_text(const GArray *fields, const GArray *rows, GString *out)
         g_ptr_array_add(headers, (void *)fixed[i]);
     OrrTable *table = orr_table_new((const char *const *)headers->pdata, columns);
     for (guint r = 0; r < rows->len; r++) {
-        const SweepRow *row = &g_array_index(rows, SweepRow, r);
+        const ApiSweepRow *row = &g_array_index(rows, ApiSweepRow, r);
         char cell[FIXED - 2][ORR_TEXT_SIZE] = {{0}};
         g_autoptr(GPtrArray) cells = g_ptr_array_new();
         for (guint i = 0; i < fields->len; i++)
@@ -205,123 +66,7 @@ static void write_text(const GArray *fields, const GArray *rows, GString *out)
     orr_table_free(table);
 }
 
-/* Where the values of a row go, by name. */
-typedef struct SweepSink {
-    OrrJsonWriter *json; /* or */
-    GPtrArray *cells;    /* of CSV, char* */
-    GPtrArray *headers;  /* of CSV, char*; filled for the first row only; NULL: not wanted */
-} SweepSink;
-
-static void put_text(SweepSink *sink, const char *key, const char *text)
-{
-    if (sink->json != NULL) {
-        orr_jw_text(sink->json, key, text);
-        return;
-    }
-    if (sink->headers != NULL)
-        g_ptr_array_add(sink->headers, g_strdup(key));
-    g_ptr_array_add(sink->cells, g_strdup(text != NULL ? text : ""));
-}
-
-static void put_number(SweepSink *sink, const char *key, double value, bool known)
-{
-    if (sink->json != NULL && known) {
-        orr_jw_number(sink->json, key, value);
-    } else if (sink->json != NULL) {
-        orr_jw_null(sink->json, key);
-    } else {
-        char text[G_ASCII_DTOSTR_BUF_SIZE];
-        put_text(sink, key, known ? g_ascii_formatd(text, sizeof text, "%.15g", value) : "");
-    }
-}
-
-static void put_row(SweepSink *sink, const GArray *fields, const SweepRow *row)
-{
-    ReportTime times[REPORT_TIME_COUNT];
-    const int64_t none[SIM_PART_COUNT] = {0};
-    const bool ran = row->reason == NULL;
-    report_times(none, 0, times);
-    for (guint i = 0; i < fields->len; i++) {
-        char *end = NULL;
-        const double number = g_ascii_strtod(row->values[i], &end);
-        if (end != row->values[i] && *end == '\0')
-            put_number(sink, g_array_index(fields, ApiVary, i).key, number, true);
-        else
-            put_text(sink, g_array_index(fields, ApiVary, i).key, row->values[i]);
-    }
-    put_number(sink, "gpus", row->gpus, ran);
-    if (sink->json != NULL && ran)
-        orr_jw_bool(sink->json, "fits", row->fits);
-    else
-        put_text(sink, "fits", !ran ? NULL : row->fits ? "true" : "false");
-    put_number(sink, "step_s", row->step_s, ran);
-    put_number(sink, "tokens_per_s", row->tokens_per_s, ran);
-    put_number(sink, "tokens_per_s_per_gpu", row->tokens_per_s_per_gpu, ran);
-    put_number(sink, "mfu", row->mfu, ran);
-    put_number(sink, "hfu", row->hfu, ran);
-    put_number(sink, "bubble_frac", row->bubble_frac, ran);
-    for (int i = 0; i < REPORT_TIME_COUNT; i++) {
-        g_autofree char *key = g_strconcat("time.", times[i].key, NULL);
-        put_number(sink, key, row->time_s[i], ran);
-    }
-    put_number(sink, "peak_bytes", row->peak_bytes, ran);
-    put_number(sink, "reserved_bytes", row->reserved_bytes, ran);
-    put_number(sink, "short_bytes", row->short_bytes, ran);
-    put_number(sink, "days", row->days, row->days > 0);
-    put_number(sink, "effective_days", row->effective_days, row->effective_days > 0);
-    put_number(sink, "usd", row->usd, row->usd > 0);
-    put_text(sink, "chosen", row->chosen);
-    put_text(sink, "reason", row->reason);
-}
-
-static void write_json(const GArray *fields, const GArray *rows, GString *out)
-{
-    OrrJsonWriter writer;
-    orr_jw_init(&writer, out, false);
-    SweepSink sink = {.json = &writer};
-    orr_jw_begin(&writer, NULL, '{');
-    orr_jw_int(&writer, "schema", 1);
-    orr_jw_text(&writer, "version", ORRERY_VERSION);
-    orr_jw_begin(&writer, "rows", '[');
-    for (guint i = 0; i < rows->len; i++) {
-        orr_jw_begin(&writer, NULL, '{');
-        put_row(&sink, fields, &g_array_index(rows, SweepRow, i));
-        orr_jw_end(&writer, '}');
-    }
-    orr_jw_end(&writer, ']');
-    orr_jw_end(&writer, '}');
-    g_string_append_c(out, '\n');
-}
-
-static void write_csv(const GArray *fields, const GArray *rows, GString *out)
-{
-    OrrTable *table = NULL;
-    for (guint i = 0; i < rows->len; i++) {
-        g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
-        g_autoptr(GPtrArray) headers = g_ptr_array_new_with_free_func(g_free);
-        SweepSink sink = {.cells = cells, .headers = i == 0 ? headers : NULL};
-        put_row(&sink, fields, &g_array_index(rows, SweepRow, i));
-        if (table == NULL)
-            table = orr_table_new((const char *const *)headers->pdata, (int)headers->len);
-        orr_table_row(table, (const char *const *)cells->pdata);
-    }
-    orr_table_csv(table, out);
-    orr_table_free(table);
-}
-
 /* --- the command --- */
-
-static bool holds(const char *outer, const char *inner)
-{
-    const gsize length = strlen(outer);
-    return strncmp(outer, inner, length) == 0 && (inner[length] == '\0' || inner[length] == '.');
-}
-
-/* One is the other, or lies within it: "parallel" and "parallel.tensor". */
-static bool overlaps(const char *a, const char *b)
-{
-    return holds(a, b) || holds(b, a);
-}
 
 static bool read_fields(const SweepArgs *args, GArray *fields, GError **error)
 {
@@ -330,46 +75,66 @@ static bool read_fields(const SweepArgs *args, GArray *fields, GError **error)
         if (!api_vary_parse(*text, &vary, error))
             return false;
         g_array_append_val(fields, vary);
-        for (guint i = 0; i + 1 < fields->len; i++)
-            if (overlaps(g_array_index(fields, ApiVary, i).key, vary.key))
-                return orr_fail(error, ORR_ERROR_INPUT,
-                                "--vary %s: overlaps --vary %s, and one would undo the other; no field can "
-                                "be varied twice",
-                                vary.key, g_array_index(fields, ApiVary, i).key);
     }
-    return fields->len > 0 ||
-           orr_fail(error, ORR_ERROR_INPUT,
-                    "sweep: nothing to vary; give --vary key=a,b,c or key=a..b (doubling), as in --vary "
-                    "training.micro_batch=1..8");
+    return api_sweep_fields_check(fields, error);
+}
+
+typedef struct Progress {
+    gint64 start_us;
+} Progress;
+
+static bool show_progress(double done_frac, void *data)
+{
+    const Progress *progress = data;
+    const double spent_s = (double)(g_get_monotonic_time() - progress->start_us) * 1e-6;
+    fprintf(stderr, "\r%3.0f %%, %.0f s left   %s", done_frac * 100, spent_s / done_frac * (1 - done_frac),
+            done_frac >= 1 ? "\n" : "");
+    return true;
+}
+
+static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, GError **error)
+{
+    guint64 jobs = 0;
+    if (args->jobs != NULL && !g_ascii_string_to_unsigned(args->jobs, 10, 1, 4096, &jobs, NULL)) {
+        orr_fail(error, ORR_ERROR_INPUT, "--jobs: \"%s\" is no whole number from 1 to 4096", args->jobs);
+        return NULL;
+    }
+    Progress progress = {g_get_monotonic_time()};
+    const bool terminal = !args->common.quiet && isatty(STDERR_FILENO) != 0;
+    const ApiSweepAsk ask = {.input = {args->common.words[0], NULL},
+                             .sets = args->common.sets,
+                             .fields = fields,
+                             .ideal = args->ideal,
+                             .threads = (int)jobs,
+                             .progress = terminal ? show_progress : NULL,
+                             .progress_data = &progress};
+    return api_sweep(&ask, error);
 }
 
 /* Where no combination runs, the scenario or a key is wrong. */
 static bool any_ran(const SweepArgs *args, const GArray *rows, GError **error)
 {
     for (guint i = 0; i < rows->len; i++)
-        if (g_array_index(rows, SweepRow, i).reason == NULL)
+        if (g_array_index(rows, ApiSweepRow, i).reason == NULL)
             return true;
     return orr_fail(error, ORR_ERROR_INPUT, "%s: none of %u combinations can run; the first: %s",
-                    args->common.words[0], rows->len, g_array_index(rows, SweepRow, 0).reason);
+                    args->common.words[0], rows->len, g_array_index(rows, ApiSweepRow, 0).reason);
 }
 
 static bool run(const CliArgs *common, GError **error)
 {
     const SweepArgs *args = (const SweepArgs *)common;
-    g_autoptr(GArray) fields = g_array_new(FALSE, TRUE, sizeof(ApiVary));
-    g_array_set_clear_func(fields, vary_clear);
+    g_autoptr(GArray) fields = api_vary_fields();
     if (!read_fields(args, fields, error))
         return false;
     g_autoptr(GArray) rows = simulate_rows(args, fields, error);
-    if (rows == NULL)
-        return false;
-    if (!any_ran(args, rows, error))
+    if (rows == NULL || !any_ran(args, rows, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
     if (common->format == CLI_FORMAT_JSON)
-        write_json(fields, rows, out);
+        api_sweep_json(fields, rows, out);
     else if (common->format == CLI_FORMAT_CSV)
-        write_csv(fields, rows, out);
+        api_sweep_csv(fields, rows, out);
     else
         write_text(fields, rows, out);
     return cli_output_write(common->output, out, error);
@@ -380,6 +145,7 @@ static const CliFlag flags[] = {
      "a field and its values, key=a,b,c or key=a..b (doubling); repeatable: every combination"},
     {"ideal", CLI_FLAG_SWITCH, offsetof(SweepArgs, ideal), NULL,
      "days and costs of computing alone: no failures, checkpoints and restarts"},
+    {"jobs", CLI_FLAG_TEXT, offsetof(SweepArgs, jobs), "N", "threads; all cores by default (same table)"},
 };
 
 const CliCommand cli_command_sweep = {

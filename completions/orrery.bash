@@ -10,13 +10,13 @@ _orrery() {
         --ranks|--from|--to|--by|--steps|--memory-reserve|--top|--jobs|--max-seconds|--accelerator|--cluster|--deadline|--budget-usd|--gpus|--batch-range|--textbook-rate|--parameters|--replicas|--seed|--days|--count|--vary|--what|--topology|--dims|--rate|--fail|--op|--bytes|--algorithm|--library|--fidelity|--routing|--order|--segments|--root|--latency|--folds|--launch|--schema) return ;;
         *)
             case ${COMP_WORDS[1]}:$word in
-            run:-*) words='--trace --ranks --from --to --memory --by --steps --kernels --own-runs --memory-reserve --unfold --timeline --ideal --verbose --check --set --format --output --quiet --help' ;;
+            run:-*) words='--trace --ranks --from --to --memory --by --steps --memory-snapshot --kernels --own-runs --memory-reserve --unfold --timeline --ideal --verbose --check --set --format --output --quiet --help' ;;
             explain:-*) words='--memory-reserve --set --format --output --quiet --help' ;;
             search:-*) words='--top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --set --format --output --quiet --help' ;;
             plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;
             campaign:-*) words='--replicas --seed --days --timeline --jobs --set --format --output --quiet --help' ;;
             jobs:-*) words='--seed --count --format --output --quiet --help' ;;
-            sweep:-*) words='--vary --ideal --set --format --output --quiet --help' ;;
+            sweep:-*) words='--vary --ideal --jobs --set --format --output --quiet --help' ;;
             compare:-*) words='--quick --set --format --output --quiet --help' ;;
             plot:-*) words='--vary --what --cluster --ranks --topology --dims --rate --fail --op --bytes --svg --set --format --output --quiet --help' ;;
             validate:-*) words='--rows --leave-one-out --reserve --software-defaults --few-shot --ablations --residuals --plot --set --format --output --quiet --help' ;;

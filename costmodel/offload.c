@@ -10,6 +10,18 @@ static int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
+/* Source of what the keys mean: [DeepSpeedAio] */
+static double asked_rate(const Spec *spec, double disks)
+{
+    const SpecAio *aio = &spec->offload.aio;
+    const double under_way = aio->block_bytes * aio->queue_depth * aio->threads;
+    const double latency_s = spec->cluster.host.nvme_latency_s;
+    if (under_way <= 0 || disks <= 0)
+        return disks;
+    return aio->overlap_events ? fmin(disks, under_way / latency_s)
+                               : under_way / (latency_s + under_way / disks);
+}
+
 CostHost cost_host(const Spec *spec)
 {
     const SpecCluster *cluster = &spec->cluster;
@@ -30,6 +42,8 @@ CostHost cost_host(const Spec *spec)
                       .dram = stream,
                       .nvme_read = host->nvme_read_bytes_per_s,
                       .nvme_write = host->nvme_write_bytes_per_s,
+                      .own_read = asked_rate(spec, host->nvme_read_bytes_per_s),
+                      .own_write = asked_rate(spec, host->nvme_write_bytes_per_s),
                       .root_gpus = MIN(MAX(host->gpus_per_pcie_root, 1), gpus),
                       .socket_gpus = processes,
                       .node_gpus = gpus};

@@ -16,12 +16,15 @@ typedef struct CostHost {
     double both_ways;             /* copies of one GPU in both directions together */
     double dram;                  /* memory of one socket, of `socket_gpus` GPUs' processes */
     double nvme_read, nvme_write; /* disks of a node, of `node_gpus` GPUs */
+    double own_read, own_write;   /* what the requests of one process draw from them, alone */
     int root_gpus, socket_gpus, node_gpus;
 } CostHost;
 
 /*   copy       pinned_frac min(link, root)
  *   optimizer  min(dram_stream_frac x dram of a socket, core_bytes_per_s x cores of a socket / its processes)
  *   both_ways  2 duplex_frac copy
+ *   own_read   min(disks, I/latency) for I = threads x queue_depth x block bytes on their way; I/(latency + I/disks)
+ *              where a queue is waited for as a whole (Little's law; offload.aio)
  *
  * A process runs on one socket, on its part of the cores, and its memory lies there; `offload.pinned` false takes
  * pageable_frac. */

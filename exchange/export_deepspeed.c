@@ -77,6 +77,19 @@ static void put_offload(const Spec *spec, Settings *out)
                  g_ascii_formatd(text, sizeof text, "%.15g", offload->subgroup_parameters));
 }
 
+static void put_aio(const SpecOffload *offload, Settings *out)
+{
+    const SpecAio *aio = &offload->aio;
+    if ((offload->optimizer.tier != SPEC_TIER_NVME && offload->weights.tier != SPEC_TIER_NVME) ||
+        aio->block_bytes <= 0)
+        return;
+    settings_int(out, "aio.block_size", (int64_t)aio->block_bytes);
+    settings_int(out, "aio.queue_depth", aio->queue_depth);
+    settings_int(out, "aio.intra_op_parallelism", aio->threads);
+    settings_bool(out, "aio.single_submit", false);
+    settings_bool(out, "aio.overlap_events", aio->overlap_events);
+}
+
 /* Orders that its own code has not: the file could not say them. */
 static bool says_scheme(const Spec *spec, GError **error)
 {
@@ -173,6 +186,7 @@ bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error)
     settings_bool(out, "bf16.enabled", precision == SPEC_PRECISION_BF16);
     put_zero(spec, out);
     put_offload(spec, out);
+    put_aio(&spec->offload, out);
     if (spec->parallel.tensor > 1)
         settings_int(out, "tensor_parallel.autotp_size", spec->parallel.tensor);
     leave_to_script(spec, out);

@@ -62,11 +62,8 @@ static void read_tuning(const ExchangeImport *import)
                                        "zero_optimization.offload_param.max_in_cpu",
                                        "zero_optimization.offload_param.nvme_path",
                                        "zero_optimization.offload_param.pin_memory",
-                                       "aio.block_size",
-                                       "aio.queue_depth",
-                                       "aio.thread_count",
                                        "aio.single_submit",
-                                       "aio.overlap_events"};
+                                       "aio.use_gds"};
     for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
         exchange_import_text(import, keys[i]);
 }
@@ -80,6 +77,30 @@ static void take_number(ExchangeImport *import, const char *from, const char *ke
         exchange_import_native(import, key, text);
 }
 
+/* A block that names some of the keys has DeepSpeed's defaults of the others; without disks nothing of it counts.
+ * Source: [DeepSpeedAio] */
+static void take_aio(ExchangeImport *import, bool disks)
+{
+    static const char *const keys[] = {"aio.block_size", "aio.queue_depth", "aio.intra_op_parallelism",
+                                       "aio.thread_count", "aio.overlap_events"};
+    bool any = false;
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
+        any = exchange_import_text(import, keys[i]) != NULL || any;
+    if (!any)
+        return;
+    if (!disks) {
+        exchange_import_harmless(import, keys, G_N_ELEMENTS(keys));
+        return;
+    }
+    exchange_import_native(import, "offload.aio.block_bytes", "1048576");
+    take_number(import, "aio.block_size", "offload.aio.block_bytes");
+    take_number(import, "aio.queue_depth", "offload.aio.queue_depth");
+    take_number(import, "aio.thread_count", "offload.aio.threads");
+    take_number(import, "aio.intra_op_parallelism", "offload.aio.threads");
+    exchange_import_native_bool(import, "offload.aio.overlap_events",
+                                exchange_import_bool(import, "aio.overlap_events", true));
+}
+
 static void take_offload(ExchangeImport *import)
 {
     const char *states = tier_of(import, "offload_optimizer"), *weights = tier_of(import, "offload_param");
@@ -88,8 +109,10 @@ static void take_offload(ExchangeImport *import)
     const char *ratio = exchange_import_text(import, "zero_optimization.offload_optimizer.ratio");
     const bool pinned = exchange_import_bool(import, "zero_optimization.offload_optimizer.pin_memory", false);
     read_tuning(import);
-    if (states == NULL && weights == NULL)
+    if (states == NULL && weights == NULL) {
+        take_aio(import, false);
         return;
+    }
     exchange_import_native(import, "offload.scheme",
                            disks                              ? "zero-infinity"
                            : weights == NULL && ratio != NULL ? "twin-flow"
@@ -102,6 +125,7 @@ static void take_offload(ExchangeImport *import)
     exchange_import_native_bool(import, "offload.pinned", pinned);
     take_number(import, "zero_optimization.offload_optimizer.ratio", "offload.ratio");
     take_number(import, "zero_optimization.sub_group_size", "offload.subgroup_parameters");
+    take_aio(import, disks);
 }
 
 /* train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x data: two of the first three

@@ -42,11 +42,21 @@ static double busy_frac(const Report *report, SimStream stream)
     return most_ps / (double)report->step_ps;
 }
 
+/* Activations that wait in a host whose memory is known: they have to fit there. */
+static bool holds_activations(const Report *report, const SimPlan *plan)
+{
+    bool any = false;
+    for (int s = 0; s < plan->shape.ranks * plan->shape.chunks; s++)
+        any = any || plan->stages[s].offloaded > 0;
+    return any && report->spec->cluster.host.dram_bytes > 0;
+}
+
 void report_offload_fill(const SimPlan *plan, Report *report)
 {
     const SpecHost *host = &report->spec->cluster.host;
     ReportOffload *out = &report->offload;
-    out->on = plan->offload.on || report->spec->offload.activations.tier == SPEC_TIER_NVME;
+    out->on = plan->offload.on || report->spec->offload.activations.tier == SPEC_TIER_NVME ||
+              holds_activations(report, plan);
     if (!out->on)
         return;
     out->host_bytes = node_bytes(report, plan, false);
@@ -93,8 +103,10 @@ void report_text_offload(const Report *report, GString *out)
     const ReportOffload *offload = &report->offload;
     if (!offload->on)
         return;
+    const SpecOffload *spec = &report->spec->offload;
     g_string_append_printf(out, "\nOffload: %s\n",
-                           spec_word(&spec_words_offload, (int)report->spec->offload.scheme));
+                           spec_offloads_states(spec) ? spec_word(&spec_words_offload, (int)spec->scheme)
+                                                      : "activations");
     write_tier("Host memory", offload->host_bytes, offload->host_capacity_bytes, offload->host_fits, out);
     write_tier("Disks", offload->nvme_bytes, offload->nvme_capacity_bytes, offload->nvme_fits, out);
     g_string_append_printf(

@@ -197,6 +197,9 @@ typedef struct ReportTraceAsk {
 
 /* Chrome trace: pid = rank, tid = stream, counters for memory, flow arrows for sends. Needs spans recorded. */
 void report_write_trace(const Report *report, const ReportTraceAsk *ask);
+/* Allocations and frees of each rank's step, as PyTorch's memory snapshots have them; `from_ps` and `to_ps` do not count: a
+ * level is the sum of all before. Needs spans recorded. docs/REPORT.md has the format. */
+void report_write_snapshot(const Report *report, const ReportTraceAsk *ask);
 /* time_s, rank, and bytes of each memory kind, one line a change. `steps` 0: of a step like all but the first; else of the
  * first so many, which needs spans recorded too. */
 void report_write_memory(const Report *report, int steps, GString *out);

@@ -11,16 +11,11 @@
 #include <string.h>
 
 #include "report/parts.h"
+#include "report/spans.h"
 
 #define PS_PER_US 1000000
 
 enum { PIECE = 1 << 16 };
-
-/* Spans of (rank, stream) in the order in which they ran: by[first[rank x streams + stream] + n]. */
-typedef struct SpanIndex {
-    int64_t *first; /* [ranks x streams + 1] */
-    int32_t *by;    /* [span_count] */
-} SpanIndex;
 
 typedef struct TraceWriter {
     const ReportTraceAsk *ask;
@@ -187,29 +182,6 @@ static void write_span(TraceWriter *w, const SimStreamRow *streams, const SimSpa
 
 /* --- arrows --- */
 
-static SpanIndex index_spans(const SimResult *result)
-{
-    const gsize lanes = (gsize)result->ranks * SIM_MAX_STREAMS;
-    SpanIndex index = {g_new0(int64_t, lanes + 2), g_new(int32_t, (gsize)result->span_count + 1)};
-    int64_t *next = index.first + 1; /* becomes `first` itself once every span was placed */
-    for (int64_t i = 0; i < result->span_count; i++)
-        next[result->spans[i].rank * SIM_MAX_STREAMS + result->spans[i].stream + 1]++;
-    for (gsize lane = 1; lane <= lanes; lane++)
-        next[lane] += next[lane - 1];
-    for (int64_t i = 0; i < result->span_count; i++)
-        index.by[next[result->spans[i].rank * SIM_MAX_STREAMS + result->spans[i].stream]++] = (int32_t)i;
-    return index;
-}
-
-/* The n-th span of a rank's stream, or NULL. */
-static const SimSpan *span_at(const SimResult *result, const SpanIndex *index, int rank, int stream,
-                              int64_t n)
-{
-    const int64_t lane = (int64_t)rank * SIM_MAX_STREAMS + stream;
-    const int64_t at = index->first[lane] + n;
-    return n >= 0 && at < index->first[lane + 1] ? &result->spans[index->by[at]] : NULL;
-}
-
 /* Instructions before `index` that leave a span. */
 static int32_t *count_ops_before(const SimList *list)
 {
@@ -239,7 +211,7 @@ static void write_arrow(TraceWriter *w, int64_t *id, const SimSpan *from, const 
     (*id)++;
 }
 
-static void write_arrows(TraceWriter *w, const SimResult *result, const SpanIndex *index,
+static void write_arrows(TraceWriter *w, const SimResult *result, const ReportSpans *spans,
                          int32_t *const *before)
 {
     const SimProgram *program = w->program;
@@ -256,10 +228,10 @@ static void write_arrows(TraceWriter *w, const SimResult *result, const SpanInde
             const int64_t sent =
                 before[wait->wait_class * SIM_MAX_STREAMS + wait->wait_stream][wait->wait_index];
             for (int replica = 0; replica < program->replicas; replica++) {
-                const SimSpan *from = span_at(result, index, wait->wait_class * program->replicas + replica,
-                                              wait->wait_stream, sent);
-                const SimSpan *to =
-                    span_at(result, index, class * program->replicas + replica, stream, before[lane][i]);
+                const SimSpan *from = report_span_at(
+                    result, spans, wait->wait_class * program->replicas + replica, wait->wait_stream, sent);
+                const SimSpan *to = report_span_at(result, spans, class * program->replicas + replica, stream,
+                                                   before[lane][i]);
                 if (from != NULL && to != NULL)
                     write_arrow(w, &id, from, to);
             }
@@ -268,45 +240,6 @@ static void write_arrows(TraceWriter *w, const SimResult *result, const SpanInde
 }
 
 /* --- memory --- */
-
-/* A stream of a rank, walked from span to span. */
-typedef struct Walk {
-    const SimList *list;
-    int64_t instr;   /* the next one that leaves a span */
-    int64_t at, end; /* next span, and behind the last, in the index */
-    bool running;    /* its start was taken, its end not yet */
-} Walk;
-
-static int64_t next_ps(const SimResult *result, const SpanIndex *index, const Walk *walk)
-{
-    if (walk->at == walk->end)
-        return G_MAXINT64;
-    const SimSpan *span = &result->spans[index->by[walk->at]];
-    return walk->running ? span->end_ps : span->start_ps;
-}
-
-/* One start or end; true where it changes the memory. */
-static bool take(const TraceWriter *w, Walk *walk, int64_t bytes[SIM_MAX_MEMS])
-{
-    while (walk->list->instrs[walk->instr].kind == SIM_WAIT)
-        walk->instr++;
-    const int32_t mem = walk->list->instrs[walk->instr].mem;
-    const bool ends = walk->running;
-    walk->running = !ends;
-    if (ends) {
-        walk->at++;
-        walk->instr++;
-    }
-    if (mem < 0 || w->program->mems == NULL)
-        return false;
-    const int64_t *delta = ends ? w->program->mems[mem].end_bytes : w->program->mems[mem].start_bytes;
-    bool changes = false;
-    for (int kind = 0; kind < SIM_MAX_MEMS; kind++) {
-        bytes[kind] += delta[kind];
-        changes |= delta[kind] != 0;
-    }
-    return changes;
-}
 
 static void write_level(TraceWriter *w, int rank, int64_t time_ps, const int64_t bytes[SIM_MAX_MEMS])
 {
@@ -325,30 +258,26 @@ static void write_level(TraceWriter *w, int rank, int64_t time_ps, const int64_t
 }
 
 /* Levels of one rank: what is taken and given at one instant is one change. */
-static void write_levels(TraceWriter *w, const SimResult *result, const SpanIndex *index, int rank)
+static void write_levels(TraceWriter *w, const SimResult *result, const ReportSpans *spans, int rank)
 {
-    const SimClass *class = &w->program->class_list[rank / MAX(w->program->replicas, 1)];
     int64_t bytes[SIM_MAX_MEMS];
-    Walk walks[SIM_MAX_STREAMS];
     bool changed = true; /* the level at the beginning is told too */
-    memcpy(bytes, class->static_bytes, sizeof bytes);
-    for (int stream = 0; stream < SIM_MAX_STREAMS; stream++) {
-        const int64_t lane = (int64_t)rank * SIM_MAX_STREAMS + stream;
-        walks[stream] = (Walk){&class->streams[stream], 0, index->first[lane], index->first[lane + 1], false};
-    }
+    ReportWalk walk;
+    report_walk_begin(w->program, result, spans, rank, &walk);
+    memcpy(bytes, walk.static_bytes, sizeof bytes);
     for (int64_t now_ps = 0;;) {
-        int first = 0;
-        for (int stream = 1; stream < SIM_MAX_STREAMS; stream++)
-            if (next_ps(result, index, &walks[stream]) < next_ps(result, index, &walks[first]))
-                first = stream;
-        const int64_t then_ps = next_ps(result, index, &walks[first]);
+        const int64_t then_ps = report_walk_next_ps(&walk);
         if (then_ps > now_ps && changed && wants(w, rank, now_ps, MIN(then_ps, result->end_ps)))
             write_level(w, rank, now_ps, bytes);
         if (then_ps == G_MAXINT64)
             return;
         changed = then_ps > now_ps ? false : changed;
         now_ps = then_ps;
-        changed |= take(w, &walks[first], bytes);
+        const int64_t *delta = report_walk_take(&walk, NULL);
+        for (int kind = 0; delta != NULL && kind < SIM_MAX_MEMS; kind++) {
+            bytes[kind] += delta[kind];
+            changed |= delta[kind] != 0;
+        }
     }
 }
 
@@ -357,8 +286,7 @@ static void write_levels(TraceWriter *w, const SimResult *result, const SpanInde
 static void write_events(TraceWriter *w, const SimResult *result)
 {
     const SimStreamRow *streams = sim_program_streams(w->program, NULL);
-    g_assert(result->span_count < G_MAXINT32); /* 80 GB of spans before */
-    const SpanIndex index = index_spans(result);
+    ReportSpans spans = report_spans_index(result);
     const int lanes = w->program->classes * SIM_MAX_STREAMS;
     g_autofree int32_t **before = g_new0(int32_t *, (gsize)lanes + 1);
     for (int lane = 0; lane < lanes; lane++)
@@ -367,14 +295,13 @@ static void write_events(TraceWriter *w, const SimResult *result)
     for (int64_t i = 0; i < result->span_count && !w->stopped; i++)
         if (wants(w, result->spans[i].rank, result->spans[i].start_ps, result->spans[i].end_ps))
             write_span(w, streams, &result->spans[i]);
-    write_arrows(w, result, &index, before);
+    write_arrows(w, result, &spans, before);
     for (int rank = 0; rank < result->ranks && !w->stopped; rank++)
         if (wants_rank(w, rank))
-            write_levels(w, result, &index, rank);
+            write_levels(w, result, &spans, rank);
     for (int lane = 0; lane < lanes; lane++)
         g_free(before[lane]);
-    g_free(index.first);
-    g_free(index.by);
+    report_spans_clear(&spans);
 }
 
 void report_write_trace(const Report *report, const ReportTraceAsk *ask)

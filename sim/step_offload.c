@@ -43,7 +43,7 @@ static SimWork host_work(const CostHost *host, SimPart part, double seconds)
 
 static SimWork disk_work(const CostHost *host, double bytes, int row)
 {
-    const double rate = row == ROW_READ ? host->nvme_read : host->nvme_write;
+    const double rate = row == ROW_READ ? host->own_read : host->own_write;
     SimWork work = work_of(SIM_PART_OFFLOAD, bytes / rate);
     if (bytes <= 0)
         return work;
@@ -235,8 +235,8 @@ static void share_activations(const Spec *spec, const CostHost *host, SimStage *
     for (int i = 0; i < stage->offloaded; i++) {
         SimSegment *segment = &stage->segments[stage->first_layer + i];
         const double bytes = (double)segment->leaving_bytes;
-        const double out = disks ? fmin(host->copy, host->nvme_write) : host->copy;
-        const double in = disks ? fmin(host->copy, host->nvme_read) : host->copy;
+        const double out = disks ? fmin(host->copy, host->own_write) : host->copy;
+        const double in = disks ? fmin(host->copy, host->own_read) : host->copy;
         segment->copy_out = copy_at(bytes, out, ROW_OUT);
         segment->copy_back = copy_at(bytes, in, ROW_IN);
         if (disks && bytes > 0) {

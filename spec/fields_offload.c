@@ -37,6 +37,9 @@ static const SpecField host_fields[] = {
                   "What all disks of a node read together."),
     SPEC_F_DOUBLE(SpecHost, nvme_write_bytes_per_s, ORR_UNIT_BYTES_PER_S, 0, 1e14, "0", 0,
                   "What all disks of a node write together."),
+    SPEC_F_DOUBLE(SpecHost, nvme_latency_s, ORR_UNIT_SECONDS, 0, 1, "1e-4", 0,
+                  "From a request to its data, of a flash disk that has nothing else to do: an estimate. It "
+                  "counts where offload.aio says how many requests are on their way."),
 };
 SPEC_TABLE(spec_table_host, "cluster.host",
            "The host of one node: memory levels below the GPUs' and the ways to them.", host_fields);
@@ -68,6 +71,17 @@ static const SpecField activation_fields[] = {
 };
 static SPEC_TABLE(table_activations, "offload.activations", "Tensors between forward and backward.",
                   activation_fields);
+
+static const SpecField aio_fields[] = {
+    SPEC_F_DOUBLE(SpecAio, block_bytes, ORR_UNIT_BYTES, 0, 1e12, "0", 0,
+                  "Bytes of one request; 0: no limit but the disks' rates. DeepSpeed: 1 MiB."),
+    SPEC_F_INT(SpecAio, queue_depth, 1, 65536, "8", 0,
+               "Requests of one thread that are on their way at once."),
+    SPEC_F_INT(SpecAio, threads, 1, 1024, "1", 0, "Threads of a process that ask."),
+    SPEC_F_BOOL(SpecAio, overlap_events, "true", 0,
+                "A request that is done makes room for the next one; false: all of a queue are waited for."),
+};
+static SPEC_TABLE(table_aio, "offload.aio", "How a process asks the disks.", aio_fields);
 
 static const SpecField offload_fields[] = {
     SPEC_F_INT(SpecOffload, activation_layers, 0, SPEC_OFFLOAD_ALL - 1, NULL,
@@ -103,6 +117,7 @@ static const SpecField offload_fields[] = {
     SPEC_F_BOOL(SpecOffload, pinned, "true", 0, "The host's buffers are page-locked."),
     SPEC_F_DOUBLE(SpecOffload, subgroup_parameters, ORR_UNIT_NONE, 1, 1e15, "1e9", 0,
                   "Parameters of a tile whose states come from the disks, are updated and go back."),
+    SPEC_F_OBJECT(SpecOffload, aio, table_aio, 0, "Requests to the disks."),
 };
 SPEC_TABLE(spec_table_offload, "offload", "What leaves the GPU's memory.", offload_fields);
 
@@ -119,7 +134,8 @@ static void clear(SpecOffload *offload)
                              .ratio = SPEC_UNSET,
                              .prefetch_depth = SPEC_UNSET,
                              .pinned = true,
-                             .subgroup_parameters = 1e9};
+                             .subgroup_parameters = 1e9,
+                             .aio = {.queue_depth = 8, .threads = 1, .overlap_events = true}};
 }
 
 bool spec_read_offload(SpecReadContext *context, const OrrJson *node, void *target, GError **error)

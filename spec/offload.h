@@ -23,6 +23,7 @@ typedef struct SpecHost {
     double duplex_frac; /* of that, each way, when both ways are busy */
     double direct_frac; /* of the copies' rate that kernels reach which read the memory themselves */
     double nvme_bytes, nvme_read_bytes_per_s, nvme_write_bytes_per_s; /* of a node */
+    double nvme_latency_s;                                            /* of one request */
 } SpecHost;
 
 typedef enum { SPEC_TIER_GPU, SPEC_TIER_HOST, SPEC_TIER_NVME, SPEC_TIER_COUNT } SpecTier;
@@ -56,6 +57,14 @@ typedef struct SpecOffloadPart {
     double resident_bytes;
 } SpecOffloadPart;
 
+/* How a process asks the disks: requests of block_bytes, queue_depth at a time in each of `threads`. */
+typedef struct SpecAio {
+    double block_bytes; /* 0: as many bytes on their way as the disks' rate needs */
+    int queue_depth, threads;
+    bool
+        overlap_events; /* a request that is done makes room for the next; else all of a queue are waited for */
+} SpecAio;
+
 #define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */
 
 typedef struct SpecOffload {
@@ -71,6 +80,7 @@ typedef struct SpecOffload {
     int prefetch_depth;         /* ZeRO-3: levels that run ahead: gather 1, copy 2, disks 3 */
     bool pinned;                /* the host's buffers are page-locked */
     double subgroup_parameters; /* parameters of one tile that goes to the disks and back */
+    SpecAio aio;
 } SpecOffload;
 
 typedef struct SpecOffloadRow {

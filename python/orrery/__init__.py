@@ -14,7 +14,6 @@ import builtins
 import itertools
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ._answers import Answer, Plan, Report, Search
@@ -111,32 +110,25 @@ def validate(*paths: "str | os.PathLike[str]") -> Answer:
         return Answer(json.loads(handle.call("validate", json.dumps([os.fspath(path) for path in paths]))))
 
 
-def _sweep_row(scenario: Scenario, base: Mapping[str, Any], point: Mapping[str, Any]) -> Dict[str, Any]:
-    row = dict(point)
-    try:
-        report = run(scenario, {**base, **point})
-    except OrreryError as error:
-        return {**row, "error": str(error)}
-    for key in ("gpus", "fits", "step_s", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "hfu", "bubble_frac"):
-        row[key] = report[key]
-    row["peak_bytes"], row["verdict"] = report.memory.peak_bytes, report.memory.verdict
-    row.update({key: value for key, value in report.time.items()})
-    row["error"] = None
-    return row
+_SWEPT = ("gpus", "fits", "step_s", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "hfu", "bubble_frac", "peak_bytes", "verdict")
+
+
+def _sweep_row(point: Mapping[str, Any], told: Mapping[str, Any]) -> Dict[str, Any]:
+    if told["reason"] is not None:
+        return {**point, "error": told["reason"]}
+    times = {key[len("time."):]: value for key, value in told.items() if key.startswith("time.")}
+    return {**point, **{key: told[key] for key in _SWEPT}, **times, "error": None}
 
 
 def sweep(scenario: Scenario, vary: Mapping[str, Iterable[Any]], set: Sets = None, *, jobs: Optional[int] = None,
           progress: bool = False, **fields: Any) -> Any:
     """Runs every combination of the values of `vary`, on all cores: a pandas.DataFrame where pandas is installed, else a
     list of dicts. A combination that Orrery refuses is a row with its sentence in `error`."""
-    keys = builtins.list(vary)
-    points = [dict(zip(keys, values)) for values in itertools.product(*(builtins.list(vary[key]) for key in keys))]
-    base, rows = _sets(set, fields), []
-    with _Bar("sweeping", progress) as tell, ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        for done, row in enumerate(pool.map(lambda point: _sweep_row(scenario, base, point), points), 1):
-            rows.append(row)
-            if tell is not None:
-                tell(done / len(points))
+    values = {key: builtins.list(given) for key, given in vary.items()}
+    points = [dict(zip(values, chosen)) for chosen in itertools.product(*values.values())]
+    with _Bar("sweeping", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
+        told = json.loads(handle.ask("sweep", {"vary": values, "jobs": jobs}))["rows"]
+    rows = [_sweep_row(point, row) for point, row in zip(points, told)]
     try:
         import pandas
     except ImportError:

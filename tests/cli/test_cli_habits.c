@@ -51,6 +51,7 @@ static void test_standard_input(void)
     static const char *const others[] = {
         "cat $F | $B sweep - --vary training.micro_batch=1,2 --format csv", /* reads it again for each row */
         "cat $F | $B compare - $F",
+        "cat $F | $B sweep /dev/fd/0 --vary training.micro_batch=1,2 --format csv", /* as <(...) has it */
         "cat $F | $B explain -",
         "cat $F | $B plan - --gpus 1024",
         "cat $F | $B search - --set training.recompute=auto --save - --output table | $B run -",
@@ -64,6 +65,39 @@ static void test_standard_input(void)
     CliRun wrong = shell(folder, "echo '{' | $B run -");
     cli_assert_refused(&wrong, "not JSON", "standard input");
     cli_run_clear(&wrong);
+    cli_run_clear(&plain);
+    cli_scratch_free(folder);
+}
+
+/* --- pipes --- */
+
+static void test_pipes(void)
+{
+    char *folder = cli_scratch_new();
+    CliRun plain = shell(folder, "$B run $F --format csv");
+    static const char *const done[] = {
+        "mkfifo a && { cat $F > a & } ; timeout 60 $B run a --format csv",
+        "mkfifo b && { sleep 1; cat $F > b; } & sleep .2; timeout 60 $B run b --format csv",
+        "exec 3<&1; cat $F | timeout 60 $B run /dev/fd/0 --format csv",
+        "{ head -c 100 $F; sleep 6; tail -c +101 $F; } | timeout 60 $B run /dev/fd/0 --format csv",
+        "mkfifo c && { cat c & } ; timeout 60 $B run $F --format csv --output c; wait",
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(done); i++) {
+        CliRun run = shell(folder, done[i]);
+        cli_assert_done(&run, done[i]);
+        g_assert_cmpstr(run.out, ==, plain.out);
+        cli_run_clear(&run);
+    }
+    static const char *const refused[][2] = {
+        {"mkfifo d; timeout 60 $B run d", "nobody has opened for writing within 5 s"},
+        {"mkfifo e; timeout 60 $B import e", "nobody has opened for writing within 5 s"},
+        {"mkfifo f; timeout 60 $B run $F --output f", "nobody has opened for reading within 5 s"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(refused); i++) {
+        CliRun run = shell(folder, refused[i][0]);
+        cli_assert_refused(&run, refused[i][0], refused[i][1]);
+        cli_run_clear(&run);
+    }
     cli_run_clear(&plain);
     cli_scratch_free(folder);
 }
@@ -322,6 +356,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/habits/standard-input", test_standard_input);
+    g_test_add_func("/habits/pipes", test_pipes);
     g_test_add_func("/habits/width", test_width);
     g_test_add_func("/habits/defaulted-is-a-count", test_defaulted_is_a_count);
     g_test_add_func("/habits/glossary", test_glossary);

@@ -150,6 +150,38 @@ static void test_search_plan_and_others(void)
     orr_free(orrery);
 }
 
+static int stop(double done_frac, void *data)
+{
+    (void)data;
+    return done_frac > 0.2;
+}
+
+/* A table of the same bytes on any number of threads, whose rows are single runs; sentences for what is no table. */
+static void test_sweep(void)
+{
+    static const char vary[] =
+        "\"vary\":{\"training.micro_batch\":[1,2,3],\"parallel.schedule\":[\"1f1b\",\"gpipe\"]}";
+    g_autofree char *one = g_strdup_printf("{%s,\"jobs\":1}", vary),
+                    *many = g_strdup_printf("{%s,\"jobs\":8}", vary);
+    OrrHandle *orrery = loaded("gpt3-175b");
+    g_autofree char *alone = g_strdup(orr_sweep(orrery, one));
+    g_assert_nonnull(alone);
+    g_assert_cmpstr(orr_sweep(orrery, many), ==, alone);
+    OrrJsonDoc *doc = orr_json_parse(alone, strlen(alone), "table", NULL);
+    const OrrJson *rows = orr_json_member(orr_json_root(doc), "rows"), *row = orr_json_first(rows);
+    g_assert_cmpint(orr_json_count(rows), ==, 6);
+    g_assert_cmpfloat(orr_json_number_of(row, "step_s", -1), ==, number(orr_run(orrery, NULL), "step_s"));
+    g_assert_cmpstr(orr_json_text_of(orr_json_next(row), "parallel.schedule", ""), ==, "gpipe");
+    orr_json_free(doc);
+    assert_refused(orrery, orr_sweep(orrery, NULL), "nothing to vary");
+    assert_refused(orrery, orr_sweep(orrery, "{\"vary\":{\"parallel.tensor\":[]}}"), "list of one value");
+    assert_refused(orrery, orr_sweep(orrery, "{\"vary\":{\"parallel.tensor\":[1],\"parallel\":[{}]}}"),
+                   "overlaps");
+    orr_on_progress(orrery, stop, NULL);
+    assert_refused(orrery, orr_sweep(orrery, one), "stopped after 2 of 6");
+    orr_free(orrery);
+}
+
 /* Options of random bytes and of valid JSON with random values: an answer or a sentence. */
 static void test_random_options(void)
 {
@@ -177,6 +209,7 @@ int main(int argc, char **argv)
     g_test_add_func("/api/sentences", test_sentences);
     g_test_add_func("/api/threads", test_threads);
     g_test_add_func("/api/search-plan-and-others", test_search_plan_and_others);
+    g_test_add_func("/api/sweep", test_sweep);
     g_test_add_func("/api/random-options", test_random_options);
     return g_test_run();
 }

@@ -180,6 +180,20 @@ static void test_left_to_others(void)
     assert_at(doc, "offload.weights.tier", "\"gpu\"");
     assert_at(doc, "offload.pinned", "true");
     orr_json_free(doc);
+    doc = import(
+        "{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":3,\"offload_optimizer\":{\"device\":"
+        "\"nvme\"}},"
+        "\"aio\":{\"block_size\":131072,\"thread_count\":2,\"overlap_events\":false,\"single_submit\":true}}",
+        said);
+    assert_at(doc, "offload.aio.block_bytes", "131072");
+    assert_at(doc, "offload.aio.queue_depth", "nothing"); /* DeepSpeed's default is the field's */
+    assert_at(doc, "offload.aio.threads", "2");
+    assert_at(doc, "offload.aio.overlap_events", "false");
+    orr_json_free(doc);
+    doc = import(
+        "{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":1},\"aio\":{\"block_size\":131072}}", said);
+    assert_at(doc, "offload", "nothing"); /* no disks: nothing reads them */
+    orr_json_free(doc);
     doc = import("{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":1}}", said);
     assert_at(doc, "execution.framework", "\"deepspeed\"");
     orr_json_free(doc);

@@ -133,6 +133,11 @@ static void scenarios(void)
     g_assert_cmpint(all.step_ps, ==, step_ps);
     g_assert_cmpfloat(all.peak_bytes, ==, peak);
     g_assert_cmpint(all.part_ps[SIM_PART_OFFLOAD], >, 0);
+    const Report cramped =
+        report_of(some[2], "cluster.host={\"dram_bytes\":1e9,\"dram_bytes_per_s\":1e11,\"cores\":64}", arena);
+    g_assert_true(all.fits && !cramped.fits && !cramped.offload.host_fits);
+    g_assert_cmpfloat(cramped.offload.host_bytes, >, 1e9);
+    g_assert_cmpint(cramped.step_ps, ==, step_ps);
     const Report slow = report_of(some[2], "cluster.accelerator.host_link_bytes_per_s=20e9", arena);
     g_assert_cmpint(slow.step_ps, >, step_ps);
     const Report checkpoints =

@@ -105,6 +105,32 @@ static void trillion_parameters(void)
     orr_arena_free(arena);
 }
 
+/* Little's law: requests on their way over a disk's latency, up to the disks' rate; many large ones change nothing. */
+static void requests(void)
+{
+    OrrArena *arena = orr_arena_new();
+    Spec *spec = g_new0(Spec, 1);
+    GError *error = NULL;
+    spec_load_cluster("dgx-2", &spec->cluster, &error);
+    g_assert_no_error(error);
+    spec->offload.pinned = true;
+    const double disks = cost_host(spec).nvme_read;
+    g_assert_cmpfloat(cost_host(spec).own_read, ==, disks);
+    spec->offload.aio =
+        (SpecAio){.block_bytes = 4096, .queue_depth = 8, .threads = 2, .overlap_events = true};
+    g_assert_cmpfloat_with_epsilon(cost_host(spec).own_read, 65536 / 1e-4, 1);
+    spec->offload.aio.overlap_events = false;
+    g_assert_cmpfloat_with_epsilon(cost_host(spec).own_write, 65536 / (1e-4 + 65536 / disks), 1);
+    spec->offload.aio.overlap_events = true;
+    spec->offload.aio.block_bytes = 1 << 20;
+    g_assert_cmpfloat(cost_host(spec).own_write, ==, cost_host(spec).nvme_write);
+    g_free(spec);
+    const int64_t step = report_of(trillion, NULL, arena).step_ps;
+    g_assert_cmpint(report_of(trillion, SETS("offload.aio.block_bytes=1MiB"), arena).step_ps, ==, step);
+    g_assert_cmpint(report_of(trillion, SETS("offload.aio.block_bytes=4096"), arena).step_ps, >, step);
+    orr_arena_free(arena);
+}
+
 /* Seconds of CPU-Adam by parameters on one process of a DGX-2, published; from cores and memory alone. */
 static void host_adam(void)
 {
@@ -252,7 +278,9 @@ static void random_schemes(void)
                        : 0,
             g_rand_boolean(rand) ? "\"grad_reduce\",\"param_gather\"" : "", scheme,
             g_rand_int_range(rand, 0, 4), g_rand_int_range(rand, 0, 4),
-            g_rand_boolean(rand) ? ",\"activations\":{\"tier\":\"host\"}" : "");
+            g_rand_boolean(rand)   ? ",\"activations\":{\"tier\":\"host\"}"
+            : g_rand_boolean(rand) ? ",\"aio\":{\"block_bytes\":8192,\"overlap_events\":false}"
+                                   : "");
         GError *error = NULL;
         Report report;
         if (!run_text(text, NULL, false, &report, arena, &error))
@@ -277,6 +305,8 @@ static void refused(void)
         {"offload.optimizer.tier", "dram_bytes", "offload.scheme=zero-offload", "cluster.host.dram_bytes=0"},
         {"offload.scheme", "such as deepspeed", "offload.scheme=zero-offload",
          "execution.framework=nanotron"},
+        {"offload.aio.queue_depth", "from 1",
+         "offload={\"scheme\":\"zero-offload\",\"aio\":{\"queue_depth\":0}}"},
         {"offload.scheme", "did you mean \"zero-offload\"", "offload.scheme=zero-ofload"},
         {"parallel.zero", "give 3", "offload.scheme=zero-infinity"},
         {"parallel.zero", "give 1 or more", "offload.scheme=zero-offload", "parallel.zero=0"},
@@ -307,6 +337,7 @@ int main(int argc, char **argv)
     g_test_add_func("/offload-scenarios/one-v100", one_v100);
     g_test_add_func("/offload-scenarios/one-titan", one_titan);
     g_test_add_func("/offload-scenarios/trillion", trillion_parameters);
+    g_test_add_func("/offload-scenarios/requests", requests);
     g_test_add_func("/offload-scenarios/host-adam", host_adam);
     g_test_add_func("/offload-scenarios/shared-node", shared_node);
     g_test_add_func("/offload-scenarios/fixed-part", fixed_part);

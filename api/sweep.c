@@ -1,0 +1,208 @@
+/* api/sweep.c - see sweep.h. Threads take the next combination; what all of them need is read once. Tested:
+ * unit/api/test_api.c, bench/bench_sweep.sh
+ */
+#include "api/sweep.h"
+
+#include <string.h>
+
+typedef struct Sweep {
+    const ApiSweepAsk *ask;
+    ApiShipped shipped;
+    GArray *rows;
+    GMutex lock; /* of what follows */
+    guint next, done;
+    bool stopped;
+} Sweep;
+
+static void row_clear(void *data)
+{
+    ApiSweepRow *row = data;
+    g_strfreev(row->values);
+    g_free(row->reason);
+    g_free(row->chosen);
+}
+
+static char *join_chosen(const GPtrArray *chosen)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; chosen != NULL && i < chosen->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? ";" : "", (const char *)g_ptr_array_index(chosen, i));
+    return g_string_free(text, FALSE);
+}
+
+static void fill_row(const Report *report, ApiSweepRow *row)
+{
+    ReportTime times[REPORT_TIME_COUNT];
+    report_times(report->part_ps, report->bubble_ps, times);
+    for (int i = 0; i < REPORT_TIME_COUNT; i++)
+        row->time_s[i] = (double)times[i].ps * 1e-12;
+    row->chosen = join_chosen(report->chosen);
+    row->gpus = report->gpus;
+    row->fits = report->fits;
+    row->verdict = report_memory_word(report->memory_verdict);
+    row->step_s = (double)report->step_ps * 1e-12;
+    row->tokens_per_s = report->tokens_per_s;
+    row->tokens_per_s_per_gpu = report->tokens_per_s_per_gpu;
+    row->mfu = report->mfu;
+    row->hfu = report->hfu;
+    row->bubble_frac = report->bubble_frac;
+    row->peak_bytes = report->peak_bytes;
+    row->reserved_bytes = report->reserved_bytes;
+    row->short_bytes = report->short_bytes;
+    row->days = report->days;
+    row->effective_days = report->effective.told ? report->effective.days : 0;
+    row->usd = report->usd;
+}
+
+/* The values of run `index`: the last field varies fastest. */
+static char **values_of(const GArray *fields, guint64 index)
+{
+    char **values = g_new0(char *, fields->len + 1);
+    for (guint i = fields->len; i-- > 0;) {
+        const GPtrArray *list = g_array_index(fields, ApiVary, i).values;
+        values[i] = g_strdup(g_ptr_array_index(list, (guint)(index % list->len)));
+        index /= list->len;
+    }
+    return values;
+}
+
+/* The message without "scenario.json: ", which every row would repeat. */
+static char *without_path(const char *path, const char *message)
+{
+    const gsize length = strlen(path);
+    const bool named = g_str_has_prefix(message, path) && g_str_has_prefix(message + length, ": ");
+    return g_strdup(named ? message + length + strlen(": ") : message);
+}
+
+static GPtrArray *sets_of(const ApiSweepAsk *ask, char *const *values)
+{
+    GPtrArray *sets = g_ptr_array_new_with_free_func(g_free);
+    for (char **set = ask->sets; set != NULL && *set != NULL; set++)
+        g_ptr_array_add(sets, g_strdup(*set));
+    for (guint i = 0; i < ask->fields->len; i++)
+        g_ptr_array_add(sets,
+                        g_strdup_printf("%s=%s", g_array_index(ask->fields, ApiVary, i).key, values[i]));
+    g_ptr_array_add(sets, NULL);
+    return sets;
+}
+
+static ApiSweepRow simulate_row(const ApiSweepAsk *ask, const ApiShipped *shipped, guint64 index)
+{
+    const ReportOptions options = {.unfold = false};
+    ApiSweepRow row = {.values = values_of(ask->fields, index)};
+    GPtrArray *sets = sets_of(ask, row.values);
+    GError *error = NULL;
+    ApiSimulation *simulation =
+        api_simulate_shipped(&ask->input, (char **)sets->pdata, NULL, &options, shipped, &error);
+    if (simulation != NULL &&
+        (ask->ideal || api_simulation_live_shipped(ask->input.path, simulation, shipped, &error)))
+        fill_row(&simulation->report, &row);
+    else
+        row.reason = without_path(ask->input.path, error->message);
+    api_simulation_free(simulation);
+    g_clear_error(&error);
+    g_ptr_array_free(sets, TRUE);
+    return row;
+}
+
+/* One thread's share: combinations until there are no more. */
+static void *work(void *data)
+{
+    Sweep *sweep = data;
+    g_mutex_lock(&sweep->lock);
+    while (!sweep->stopped && sweep->next < sweep->rows->len) {
+        const guint index = sweep->next++;
+        g_mutex_unlock(&sweep->lock);
+        const ApiSweepRow row = simulate_row(sweep->ask, &sweep->shipped, index);
+        g_mutex_lock(&sweep->lock);
+        g_array_index(sweep->rows, ApiSweepRow, index) = row;
+        sweep->done++;
+        if (sweep->ask->progress != NULL &&
+            !sweep->ask->progress((double)sweep->done / sweep->rows->len, sweep->ask->progress_data))
+            sweep->stopped = true;
+    }
+    g_mutex_unlock(&sweep->lock);
+    return NULL;
+}
+
+static void run_all(Sweep *sweep)
+{
+    const guint cores = sweep->ask->threads > 0 ? (guint)sweep->ask->threads : g_get_num_processors();
+    const guint count = MIN(cores, sweep->rows->len);
+    g_autofree GThread **threads = g_new0(GThread *, count);
+    g_mutex_init(&sweep->lock);
+    for (guint i = 1; i < count; i++) /* the caller is the first */
+        threads[i] = g_thread_try_new("sweep", work, sweep, NULL);
+    work(sweep);
+    for (guint i = 1; i < count; i++)
+        if (threads[i] != NULL)
+            g_thread_join(threads[i]);
+    g_mutex_clear(&sweep->lock);
+}
+
+static bool count_runs(const GArray *fields, guint *ret_count, GError **error)
+{
+    guint64 total = 1;
+    for (guint i = 0; i < fields->len; i++) {
+        total *= g_array_index(fields, ApiVary, i).values->len;
+        if (total > API_SWEEP_MOST)
+            return orr_fail(error, ORR_ERROR_INPUT, "--vary: more than %d combinations; vary fewer values",
+                            API_SWEEP_MOST);
+    }
+    *ret_count = (guint)total;
+    return true;
+}
+
+static GArray *sweep_document(const ApiSweepAsk *ask, GError **error)
+{
+    guint count = 0;
+    Sweep sweep = {.ask = ask};
+    if (!count_runs(ask->fields, &count, error) || !api_shipped_load(!ask->ideal, &sweep.shipped, error))
+        return NULL;
+    sweep.rows = g_array_sized_new(FALSE, TRUE, sizeof(ApiSweepRow), count);
+    g_array_set_clear_func(sweep.rows, row_clear);
+    g_array_set_size(sweep.rows, count);
+    run_all(&sweep);
+    api_shipped_clear(&sweep.shipped);
+    if (sweep.stopped && sweep.done < count) {
+        orr_fail(error, ORR_ERROR_INPUT, "sweep: stopped after %u of %u runs", sweep.done, count);
+        g_array_unref(g_steal_pointer(&sweep.rows));
+    }
+    return sweep.rows;
+}
+
+GArray *api_sweep(const ApiSweepAsk *ask, GError **error)
+{
+    if (ask->input.json != NULL)
+        return sweep_document(ask, error);
+    OrrJsonDoc *doc = orr_json_read_file(ask->input.path, error); /* standard input has one reading */
+    if (doc == NULL)
+        return NULL;
+    orr_json_free(doc);
+    return sweep_document(ask, error);
+}
+
+static bool holds(const char *outer, const char *inner)
+{
+    const gsize length = strlen(outer);
+    return strncmp(outer, inner, length) == 0 && (inner[length] == '\0' || inner[length] == '.');
+}
+
+bool api_sweep_fields_check(const GArray *fields, GError **error)
+{
+    for (guint i = 0; i < fields->len; i++) {
+        const char *key = g_array_index(fields, ApiVary, i).key;
+        for (guint j = 0; j < i; j++) {
+            const char *other = g_array_index(fields, ApiVary, j).key;
+            if (holds(other, key) || holds(key, other)) /* the same, or "parallel" and "parallel.tensor" */
+                return orr_fail(error, ORR_ERROR_INPUT,
+                                "--vary %s: overlaps --vary %s, and one would undo the other; no field can "
+                                "be varied twice",
+                                key, other);
+        }
+    }
+    return fields->len > 0 ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "sweep: nothing to vary; give --vary key=a,b,c or key=a..b (doubling), as in --vary "
+                    "training.micro_batch=1..8");
+}
