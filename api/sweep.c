@@ -41,6 +41,8 @@ static void fill_row(const Report *report, ApiSweepRow *row)
     row->fits = report->fits;
     row->verdict = report_memory_word(report->memory_verdict);
     row->step_s = (double)report->step_ps * 1e-12;
+    row->low_s = report->interval_coverage > 0 ? report->interval_low_s : 0;
+    row->high_s = report->interval_coverage > 0 ? report->interval_high_s : 0;
     row->tokens_per_s = report->tokens_per_s;
     row->tokens_per_s_per_gpu = report->tokens_per_s_per_gpu;
     row->mfu = report->mfu;

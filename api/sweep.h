@@ -15,7 +15,8 @@ typedef struct ApiSweepRow {
     char *chosen;  /* "training.micro_batch=2;...", what "auto" became */
     const char *verdict;
     bool fits;
-    double step_s, tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, bubble_frac;
+    double step_s, low_s, high_s; /* low, high: of the interval; 0: it has none */
+    double tokens_per_s, tokens_per_s_per_gpu, mfu, hfu, bubble_frac;
     double peak_bytes, reserved_bytes, short_bytes;
     double days, effective_days, usd; /* usd: of the effective days where they are told */
     double time_s[REPORT_TIME_COUNT];

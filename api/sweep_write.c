@@ -64,6 +64,8 @@ static void put_row(Sink *sink, const GArray *fields, const ApiSweepRow *row)
     put_number(sink, "peak_bytes", row->peak_bytes, ran);
     put_number(sink, "reserved_bytes", row->reserved_bytes, ran);
     put_number(sink, "short_bytes", row->short_bytes, ran);
+    put_number(sink, "interval_low_s", row->low_s, row->low_s > 0);
+    put_number(sink, "interval_high_s", row->high_s, row->high_s > 0);
     put_number(sink, "days", row->days, row->days > 0);
     put_number(sink, "effective_days", row->effective_days, row->effective_days > 0);
     put_number(sink, "usd", row->usd, row->usd > 0);

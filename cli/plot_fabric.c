@@ -4,9 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_GPUS  256
-#define LABELLED   64 /* GPUs, or switches of a tier */
-#define MOST_LINKS 20000
+#define MOST_GPUS    256
+#define LABELLED     64 /* GPUs, or switches of a tier */
+#define ALL_IN_A_ROW 24 /* GPUs whose numbers have room side by side; of more every fourth is told */
+#define MOST_LINKS   20000
 
 /* Short names where there is room: "0" for gpu0. */
 static void add_vertices(const NetTopology *t, const Layout *layout, GArray *vertices)
@@ -15,7 +16,10 @@ static void add_vertices(const NetTopology *t, const Layout *layout, GArray *ver
         const bool gpu = v < t->gpus;
         const char *name = t->vertices[v].name;
         const bool below = gpu || (!layout->square && layout->xy[2 * v + 1] < 0);
-        const bool room = gpu ? t->gpus <= LABELLED : t->vertex_count - t->gpus <= 2 * LABELLED;
+        const bool apart = !gpu || layout->square || t->gpus <= ALL_IN_A_ROW || v % 4 == 0;
+        const bool room = !apart ? false
+                          : gpu  ? t->gpus <= LABELLED
+                                 : t->vertex_count - t->gpus <= 2 * LABELLED;
         const PlotVertex vertex = {.name = name,
                                    .label = !room                                  ? NULL
                                             : gpu && g_str_has_prefix(name, "gpu") ? name + strlen("gpu")
@@ -24,7 +28,7 @@ static void add_vertices(const NetTopology *t, const Layout *layout, GArray *ver
                                    .y = layout->xy[2 * v + 1],
                                    .gpu = gpu,
                                    .below = below,
-                                   .turned = !below && !layout->square && t->vertex_count - t->gpus > 16};
+                                   .turned = !below && !layout->square && t->vertex_count - t->gpus > 40};
         g_array_append_val(vertices, vertex);
     }
 }

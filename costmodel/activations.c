@@ -70,5 +70,5 @@ CostActivations cost_head_activations(const CostShape *shape)
 
 double cost_boundary_bytes(const CostShape *shape)
 {
-    return shape->element_bytes * cost_boundary_tokens(shape, shape->part_tokens) * shape->hidden;
+    return shape->stream_bytes * cost_boundary_tokens(shape, shape->part_tokens) * shape->hidden;
 }

@@ -152,6 +152,15 @@ static double roofline_s(const Machine *machine, const CostGemm *gemm)
     return gemm->groups * fmax(2 * gemm->m * gemm->n * gemm->k / flops_per_s, bytes / machine->bytes_per_s);
 }
 
+/* PyTorch's row-wise kernel has tiles of 128 x 128, of 64 x 128 where pairs of these find room on the SMs at once, and sums
+ * each output in one block. Source: [PyTorchRowwise] dispatch_fp8_rowwise_kernel_on_tile_size */
+static double rowwise_s(const Machine *machine, const CostGemm *gemm)
+{
+    static const Tile large = {128, 128, 1}, small = {64, 128, 1};
+    const double pairs = ceil(gemm->m / (2 * small.m)) * ceil(gemm->n / small.n);
+    return tile_s(machine, gemm, pairs <= floor(machine->sms / 2) ? &small : &large, 1, INFINITY);
+}
+
 /* The fastest of the library's kernels. */
 static double fastest_s(const Machine *machine, const CostGemm *gemm, int tile_count)
 {
@@ -195,6 +204,8 @@ double cost_gemm_s(const SpecAccelerator *accelerator, const CostGemm *gemm)
     double t_s;
     if (accelerator->generation == SPEC_GENERATION_OTHER)
         t_s = roofline_s(&machine, gemm);
+    else if (gemm->rowwise)
+        t_s = rowwise_s(&machine, gemm);
     else
         t_s = fastest_s(&machine, gemm,
                         accelerator->generation == SPEC_GENERATION_BLACKWELL ? TILES : TILES_ONE_SM);

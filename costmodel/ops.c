@@ -60,6 +60,7 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->kv_heads = model->kv_heads >= parallel->tensor ? model->kv_heads / shape->tensor : 1;
     shape->head_dim = model->head_dim;
     shape->element_bytes = full ? 4 : 2;
+    shape->stream_bytes = cost_autocasts(spec) ? 4 : shape->element_bytes;
     shape->linear_dtype = spec_gemm_dtype(precision);
     shape->activation_dtype = full                               ? shape->linear_dtype
                               : precision == SPEC_PRECISION_FP16 ? SPEC_FP16
@@ -154,6 +155,7 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
             shape, ops, module,
             pass == COST_FORWARD ? (const double[]){tokens, out, in} : (const double[]){tokens, in, out}, 1);
     }
+    cost_push_autocast_weight(shape, ops, module, pass, in * out);
     switch (pass) {
     case COST_FORWARD:
         cost_push_gemm(ops, name, module, pass, tokens, out, in, 1, dtype);
@@ -259,78 +261,6 @@ void cost_push_collective(CostOps *ops, const char *name, CostModule module, Cos
     added->u.collective.hidden_under = hidden_under;
 }
 
-/* Bytes an element, read + written, of PyTorch's RMSNorm as a chain of kernels. Forward: to fp32 (2+4), square (4+4), mean
- * (4), scale (4+4), back (4+2), weight (2+2). Backward: weight (2+2; 4+2 and 2 for its gradient), to fp32 (2+4), gradients
- * of the scaling (4+4; 8+4 and 4 for the root), of mean (0+4) and square (copy 4+4, double 4+4, product 8+4), their sum
- * (8+4), back (4+2).
- * Source: [PyTorchAutograd] pow_backward, mean_backward, mul_tensor_backward */
-static const CostMoved eager_norm = {.read = 20, .written = 16},
-                       eager_norm_backward = {.read = 54, .written = 38};
-#define EAGER_NORM_KERNELS          8
-#define EAGER_NORM_BACKWARD_KERNELS 18
-
-void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width)
-{
-    const SpecFramework *framework = &shape->spec->execution.framework;
-    if (shape->spec->model.norm == SPEC_NORM_NONE || pass == COST_BACKWARD_WEIGHT) {
-        return;
-    }
-    const double elements = tokens * width, e = shape->element_bytes;
-    const bool eager = framework->kernels.norm_upcasts_fp32 && !shape->spec->execution.compiled;
-    if (pass == COST_FORWARD) { /* read x, write y */
-        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
-                         eager ? eager_norm : cost_both_ways(e, e), eager ? EAGER_NORM_KERNELS : 1);
-    } else { /* read x and dy, write dx; the parameter gradient reads both once more */
-        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
-                         eager ? eager_norm_backward : cost_both_ways(4 * e, e),
-                         eager ? EAGER_NORM_BACKWARD_KERNELS : 2);
-    }
-}
-
-/* An eager norm keeps the fp32 copy that it works on beside its input. */
-int cost_push_block_norm(const CostShape *shape, CostOps *ops, CostPass pass, const char *name, int input)
-{
-    const SpecExecution *execution = &shape->spec->execution;
-    const double elements = shape->part_tokens * shape->hidden;
-    const int before = ops->count, norm = before;
-    cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
-    if (ops->count == before) { /* models without norms: the block reads its input itself */
-        return input;
-    }
-    if (pass == COST_FORWARD) {
-        cost_keep(ops, (CostTensor){name, elements * shape->element_bytes, input, .kept_by = norm,
-                                    .weight_grad = true});
-        if (execution->framework.kernels.norm_upcasts_fp32 && !execution->compiled) {
-            cost_keep(ops, (CostTensor){"norm in fp32", 4 * elements, .written_by = norm, .kept_by = norm});
-        }
-    }
-    return norm;
-}
-
-/* y = residual + dropout(x + bias). */
-int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, const char *mask)
-{
-    const SpecModel *model = &shape->spec->model;
-    const bool fused =
-        shape->spec->execution.framework.kernels.fused_dropout_add || shape->spec->execution.compiled;
-    const double elements = shape->part_tokens * shape->hidden, e = shape->element_bytes;
-    const bool dropout = model->dropout_frac > 0, bias = model->biases == SPEC_BIASES_ALL;
-    if (pass == COST_FORWARD) {
-        const double apart = fused ? 0 : (dropout ? e : 0) + (bias ? e : 0); /* passes of their own */
-        const CostMoved each = cost_both_ways(2 * e + apart, e + apart + (dropout ? 1 : 0));
-        const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (bias ? 1 : 0);
-        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements, each,
-                         kernels);
-        cost_keep(ops, (CostTensor){mask, dropout ? elements : 0, ops->count - 1, .kept_by = ops->count - 1});
-    } else if (pass == COST_BACKWARD_INPUT) { /* sum of the two gradients; dropout masks one of them */
-        const CostMoved each =
-            cost_both_ways(2 * e + (dropout ? e + 1 : 0) + (bias ? e : 0), e + (dropout ? e : 0));
-        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements, each,
-                         1 + (dropout ? 1 : 0) + (bias ? 1 : 0));
-    }
-    return ops->count - 1;
-}
-
 /* Scales of a block-scaled recipe, bytes an element; 0 for recipes that scale whole tensors or rows. */
 static double block_scale_bytes(const CostShape *shape)
 {
@@ -402,9 +332,7 @@ static int gathers_of(const CostShape *shape, const CostOp *gemm)
     for (int i = 0; i < COST_MAX_PARTS; i++) {
         parts += gemm->parts[i] > 0;
     }
-    return shape->spec->execution.framework.tensor.gathers_each_projection && shape->sequence_parallel
-               ? MAX(parts, 1)
-               : 1;
+    return shape->spec->execution.framework.tensor.gathers_each_projection ? MAX(parts, 1) : 1;
 }
 
 /* A column-parallel linear's input. Forward: sequence parallelism gathers it. Backward: without, the input

@@ -32,6 +32,7 @@ typedef struct CostShape {
     double tensor, context;
     double hidden, heads, kv_heads, head_dim; /* heads on this rank */
     double element_bytes;                     /* of an activation */
+    double stream_bytes;                      /* of an element of the residual stream: fp32 under autocast */
     SpecDtype activation_dtype, linear_dtype; /* of the attention core and head; of the linear layers */
     bool sequence_parallel;
     bool accumulate_fp32; /* weight gradients are summed in fp32 */
@@ -256,6 +257,17 @@ void cost_push_output_bias(const CostShape *shape, CostOps *ops, CostPass pass, 
 /* Of such models, the bias of the attention's output, over `elements`, where it is not added with the residual. Forward. */
 void cost_push_unfused_bias(const CostShape *shape, CostOps *ops, double elements);
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width);
+/* The norm of the residual stream. */
+void cost_push_stream_norm(const CostShape *shape, CostOps *ops, CostPass pass);
+/* Under autocast: the stream cast for `linears` linear layers that read it, each for itself where they are apart and
+ * nothing compiles them; and the cast of a linear layer's weights before its product, of their gradient behind it. Nothing
+ * where the stream is as wide as activations.   Source: [PyTorchAutocast] */
+void cost_push_autocast_input(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
+                              int linears);
+/* Times that the common input of `linears` linear layers is kept: each its own where each casts or exchanges it for itself. */
+double cost_input_copies(const CostShape *shape, int linears);
+void cost_push_autocast_weight(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
+                               double weights);
 /* The norm before a block keeps its own input `name`, which op `input` writes; returns the op that writes the block's. */
 int cost_push_block_norm(const CostShape *shape, CostOps *ops, CostPass pass, const char *name, int input);
 /* The residual add with bias and dropout after a block; `mask` names what dropout keeps. Returns its index. */

@@ -84,8 +84,10 @@ static void push_qk_norm(const CostShape *shape, CostPass pass, int gemm, CostOp
 /* The block's input, as its first linear layers read it. */
 static void keep_input(const CostShape *shape, int input, int gemm, CostOps *ops)
 {
-    cost_keep(ops, (CostTensor){"qkv input", cost_kept_input_bytes(shape, cost_kept_element_bytes(shape)),
-                                input, .kept_by = gemm, .weight_grad = true});
+    const double copies = cost_input_copies(shape, 3);
+    cost_keep(ops,
+              (CostTensor){"qkv input", copies * cost_kept_input_bytes(shape, cost_kept_element_bytes(shape)),
+                           input, .kept_by = gemm, .weight_grad = true});
 }
 
 /* Latents and their normed copies, which the up-projections read; ops are {down, norm, up}. */
@@ -257,6 +259,7 @@ void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOp
 {
     const int input = cost_push_block_norm(shape, ops, pass, "layer input", COST_OUTSIDE);
     push_projection_cast(shape, pass, ops);
+    cost_push_autocast_input(shape, ops, pass, COST_MODULE_ATTENTION_PROJECTION, 3);
     const CostProjections in = push_projections(shape, pass, input, ops);
     cost_push_tensor_in(shape, ops, pass, COST_MODULE_ATTENTION_PROJECTION, in.last);
     cost_push_attention_rest(shape, layer, pass, &in, ops);

@@ -24,17 +24,21 @@ static double loss_vocab(const CostShape *shape)
 static CostMoved loss_moved(const CostShape *shape, SpecLoss loss, bool backward)
 {
     const double vocab = loss_vocab(shape);
-    const double missed = row_missed_frac(&shape->accelerator, 4 * vocab);
+    const double missed = row_missed_frac(&shape->accelerator, 4 * vocab),
+                 missed_16bit = row_missed_frac(&shape->accelerator, 2 * vocab);
     switch (loss) {
     case SPEC_LOSS_UNFUSED:
         return backward ? cost_both_ways(12 + 4 * missed, 10) : cost_both_ways(6 + 8 * missed, 8);
+    case SPEC_LOSS_UNFUSED_SHIFTED: /* a copy (4+4); backward its gradient into zeros (4, 4+4) */
+        return backward ? cost_both_ways(16 + 4 * missed, 18) : cost_both_ways(10 + 8 * missed, 12);
+    case SPEC_LOSS_UNFUSED_16BIT: /* log-softmax, two more reads; zeros of the gather, softmax's, one more read */
+        return backward ? cost_both_ways(4 + 2 * missed_16bit, 4) : cost_both_ways(2 + 4 * missed_16bit, 2);
     case SPEC_LOSS_VOCAB_PARALLEL:
         return backward ? cost_both_ways(8, 6) : cost_both_ways(22, 16);
     case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* cast; subtract, exp, sum and copy back; divide. Scatter, copy, cast */
         return backward ? cost_both_ways(8, 10) : cost_both_ways(14, 16);
     case SPEC_LOSS_XENTROPY: /* rows of 16 bits read for the maximum and for the sum; backward read and overwritten */
-        return backward ? cost_both_ways(2, 2)
-                        : (CostMoved){.read = 2 + 2 * row_missed_frac(&shape->accelerator, 2 * vocab)};
+        return backward ? cost_both_ways(2, 2) : (CostMoved){.read = 2 + 2 * missed_16bit};
     case SPEC_LOSS_FUSED:
         return backward ? cost_both_ways(2, 2) : cost_both_ways(4, 2);
     default:
@@ -66,6 +70,10 @@ static LogitBytes logit_bytes(const Spec *spec)
         return eager;
     case SPEC_LOSS_COMPILED:
         return spec->execution.compiled ? (LogitBytes){.kept = 2, .backward_temp = 2} : eager;
+    case SPEC_LOSS_UNFUSED_SHIFTED: /* what the model returns, and log-softmax; the copy dies with the forward */
+        return (LogitBytes){8, 4, 8, 2};
+    case SPEC_LOSS_UNFUSED_16BIT: /* logits and log-softmax, and both their gradients */
+        return (LogitBytes){.kept = 4, .backward_temp = 4};
     case SPEC_LOSS_VOCAB_PARALLEL: /* fp32 softmax in place of the fp32 logits; 16-bit logits freed after the cast */
         return (LogitBytes){.kept = 4, .forward_temp = 4, .backward_temp = 2};
     case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* and what a graph both sums and changes is a fresh fp32 buffer */
@@ -105,7 +113,7 @@ static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *
     if (pass != COST_FORWARD) {
         return;
     }
-    cost_keep(ops, (CostTensor){"head residual", normed ? elements * shape->element_bytes : 0,
+    cost_keep(ops, (CostTensor){"head residual", normed ? elements * shape->stream_bytes : 0,
                                 .written_by = COST_OUTSIDE});
     cost_keep(ops, (CostTensor){"norm in fp32", upcasts ? 4 * elements : 0, .weight_grad = true});
     cost_keep(ops, (CostTensor){"head input", cost_kept_input_bytes(shape, shape->element_bytes),
@@ -121,8 +129,9 @@ void cost_ops_head(const CostShape *shape, CostPass pass, CostOps *ops)
     const bool compiled = loss == SPEC_LOSS_VOCAB_PARALLEL_COMPILED || loss == SPEC_LOSS_COMPILED;
     const CostModule module = COST_MODULE_HEAD;
     if (!model->no_final_norm) {
-        cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+        cost_push_stream_norm(shape, ops, pass);
     }
+    cost_push_autocast_input(shape, ops, pass, module, 1);
     const int gemm = cost_push_linear(shape, ops, "lm head", module, pass, shape->tokens, shape->hidden,
                                       vocab, shape->activation_dtype);
     cost_push_tensor_in(shape, ops, pass, module, gemm);

@@ -60,15 +60,36 @@ void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
     }
 }
 
+/* Rows of the table, or their product with one-hot rows of the vocabulary, written and read; backward the table's gradient
+ * likewise. Neither counts as FLOPs of the model. */
+static void push_lookup(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const double elements = shape->tokens * shape->hidden, e = shape->stream_bytes;
+    const CostModule module = COST_MODULE_EMBEDDING;
+    const bool forward = pass == COST_FORWARD;
+    if (!shape->spec->execution.framework.kernels.onehot_embedding) {
+        cost_push_memory(ops, forward ? "token rows" : "token rows grad", module, COST_MEMORY_PERMUTE,
+                         elements, forward ? cost_both_ways(e, e) : cost_both_ways(e + 4, 4), 2);
+        return;
+    }
+    const double vocab = shape->spec->model.vocab / shape->tensor, width = shape->element_bytes;
+    cost_push_memory(ops, "one-hot rows", module, COST_MEMORY_ELEMENTWISE, shape->tokens * vocab,
+                     (CostMoved){.written = width}, 1);
+    CostOp *product =
+        cost_push_gemm(ops, "token rows", module, pass, forward ? shape->tokens : vocab, shape->hidden,
+                       forward ? vocab : shape->tokens, 1, shape->activation_dtype);
+    product->model_flops = product->full_flops = 0;
+}
+
 /* Lookup reads a row and writes it; with a sharded vocabulary the partial rows are summed over the tensor
  * ranks. Backward scatters the gradient rows into the table's gradient. */
 static void push_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
-    const double elements = shape->tokens * shape->hidden, e = shape->element_bytes;
+    const double elements = shape->tokens * shape->hidden, e = shape->stream_bytes;
     const CostModule module = COST_MODULE_EMBEDDING;
     if (pass == COST_FORWARD) {
-        cost_push_memory(ops, "token rows", module, COST_MEMORY_PERMUTE, elements, cost_both_ways(e, e), 2);
+        push_lookup(shape, pass, ops);
         cost_push_collective(ops, "reduce rows", module,
                              shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, elements * e,
                              shape->tensor_group, COST_COMM_TENSOR, -1);
@@ -81,11 +102,10 @@ static void push_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
             cost_push_collective(ops, "gather rows", module, COST_ALL_GATHER, elements * e,
                                  shape->tensor_group, COST_COMM_TENSOR, -1);
         }
-        cost_push_memory(ops, "token rows grad", module, COST_MEMORY_PERMUTE, elements,
-                         cost_both_ways(e + 4, 4), 2);
+        push_lookup(shape, pass, ops);
     }
     if (model->embedding_norm) {
-        cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
+        cost_push_stream_norm(shape, ops, pass);
     }
     if (model->dropout_frac > 0 && pass != COST_BACKWARD_WEIGHT) {
         const double mask = pass == COST_FORWARD ? 0 : 1; /* read, or else written */

@@ -60,10 +60,11 @@ static void keep_tensors(const CostShape *shape, const MlpOps *at, CostOps *ops)
     const double x = cost_kept_element_bytes(shape);
     const double elements = shape->tokens * model->ffn_hidden / shape->tensor,
                  wide = shape->element_bytes * elements;
+    const double copies = cost_input_copies(shape, model->gated_mlp ? 2 : 1);
     const bool gated = model->gated_mlp,
                eager = !execution->framework.kernels.fused_swiglu && !execution->compiled;
-    cost_keep(ops, (CostTensor){"mlp input", cost_kept_input_bytes(shape, x), at->input, .kept_by = at->in,
-                                .weight_grad = true});
+    cost_keep(ops, (CostTensor){"mlp input", copies * cost_kept_input_bytes(shape, x), at->input,
+                                .kept_by = at->in, .weight_grad = true});
     cost_keep(ops, (CostTensor){"activation input", wide, at->in, .kept_by = at->activation});
     cost_keep(ops,
               (CostTensor){"gate input", gated ? wide : 0, at->in, .product = 1, .kept_by = at->activation});
@@ -80,6 +81,7 @@ void cost_ops_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops
     const CostModule linear = COST_MODULE_MLP_LINEAR;
     cost_push_cast(shape, ops, linear, pass, shape->part_tokens * shape->hidden, shape->tokens * width,
                    COST_GATHERED_INPUT);
+    cost_push_autocast_input(shape, ops, pass, linear, model->gated_mlp ? 2 : 1);
     const int in = cost_push_linear(shape, ops, "mlp in", linear, pass, shape->tokens, shape->hidden, width,
                                     shape->linear_dtype);
     ops->op[in].temp_bytes =

@@ -8,13 +8,11 @@
 
 #define ROWWISE_LONG_SUM 16384 /* where PyTorch's row-wise kernel falls off. Source: [PyTorchRowwise] */
 
-/* What the framework's own GEMM kernels lose against the library's. */
+/* What the framework's own GEMM kernels lose beside what their tiles cost. */
 static double gemm_speed(const CostShape *shape, const CostGemm *gemm)
 {
-    const bool rowwise =
-        shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE && gemm->dtype == SPEC_FP8;
     const SpecFramework *framework = &shape->spec->execution.framework;
-    if (!rowwise) {
+    if (!gemm->rowwise) {
         return 1;
     }
     return gemm->k < ROWWISE_LONG_SUM ? framework->kernels.rowwise_gemm_frac
@@ -24,7 +22,10 @@ static double gemm_speed(const CostShape *shape, const CostGemm *gemm)
 /* One product on the framework's kernel. */
 static double product_s(const CostShape *shape, const CostGemm *gemm)
 {
-    return cost_gemm_s(&shape->accelerator, gemm) / gemm_speed(shape, gemm);
+    CostGemm product = *gemm;
+    product.rowwise =
+        shape->spec->training.precision == SPEC_PRECISION_FP8_ROWWISE && gemm->dtype == SPEC_FP8;
+    return cost_gemm_s(&shape->accelerator, &product) / gemm_speed(shape, &product);
 }
 
 /* One product, or one for each part of the linear's output, each as long as its own sums. */

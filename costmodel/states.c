@@ -110,6 +110,14 @@ double cost_passing_gradient_bytes(const Spec *spec)
     return spec->execution.framework.allocator.gradients_within_backward && both ? gradients - 4 : 0;
 }
 
+/* Sharded gradients take the place of the unsharded ones, unit by unit, where these are summed over a step's micro-batches
+ * and reduced once; cleared gradients take none. Source: PyTorch's fully_shard under set_requires_gradient_sync(False) */
+static bool shards_replace_sums(const Spec *spec)
+{
+    return spec->parallel.zero >= 2 && spec->parallel.pipeline == 1 && spec_microbatches(spec) > 1 &&
+           !spec->execution.framework.data_parallel.reduce_each_microbatch;
+}
+
 CostStates cost_states(const Spec *spec, double dense, double expert)
 {
     const CostRecipe recipe = cost_recipe(spec);
@@ -120,9 +128,9 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
     const double all = dense + expert, shard = dense_shard + expert_shard;
     return (CostStates){
         .weights_bytes = recipe.weights * (zero >= 3 ? shard : all),
-        .gradients_bytes =
-            (recipe.gradients - cost_passing_gradient_bytes(spec)) * (zero >= 2 ? shard : all) +
-            hook_bucket_bytes(spec) * all,
+        .gradients_bytes = (recipe.gradients - cost_passing_gradient_bytes(spec)) *
+                               (zero >= 2 ? shards_replace_sums(spec) ? 0 : shard : all) +
+                           hook_bucket_bytes(spec) * all,
         .optimizer_bytes = (recipe.master + moments) * (zero >= 1 ? shard : all),
         .moments_bytes = moments * (zero >= 1 ? shard : all),
     };
@@ -206,8 +214,17 @@ double cost_gradient_wire_bytes(const Spec *spec)
     return full ? 4 : spec_dtype_bytes(spec->training.gradient_reduce_dtype);
 }
 
+static bool is_full(SpecPrecision precision)
+{
+    return precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32;
+}
+
+bool cost_autocasts(const Spec *spec)
+{
+    return spec->execution.framework.kernels.autocast && !is_full(spec->training.precision);
+}
+
 double cost_weight_wire_bytes(const Spec *spec)
 {
-    const SpecPrecision precision = spec->training.precision;
-    return precision == SPEC_PRECISION_FP32 || precision == SPEC_PRECISION_TF32 ? 4 : 2;
+    return is_full(spec->training.precision) || cost_autocasts(spec) ? 4 : 2;
 }

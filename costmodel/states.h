@@ -59,6 +59,9 @@ double cost_optimizer_bytes_per_parameter(const Spec *spec);
 /* Seconds of the optimizer step on a rank that holds `dense` and `expert` parameters in `matrices` tensors. */
 double cost_optimizer_s(const Spec *spec, double dense, double expert, int matrices);
 
+/* Weights and residual stream in fp32 around 16-bit products (`autocast`). Never in fp32 training. */
+bool cost_autocasts(const Spec *spec);
+
 /* Bytes an element on the wire of gradient reduction and parameter gathers. */
 double cost_gradient_wire_bytes(const Spec *spec);
 double cost_weight_wire_bytes(const Spec *spec);

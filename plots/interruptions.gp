@@ -6,7 +6,7 @@ set lmargin at screen 0.075
 set rmargin at screen 0.96
 set label 1 heading at screen 0.075, screen 1.0 - 26.0/height left font ',15' textcolor rgb ink
 set label 2 caption at screen 0.075, screen 1.0 - 52.0/height left textcolor rgb '#555555'
-set tmargin at screen 1.0 - 84.0/height
+set tmargin at screen 1.0 - 100.0/height
 set multiplot
 set datafile columnheaders
 array colours[8] = ['#0072B2', '#56B4E9', '#D55E00', '#009E73', '#E69F00', '#CC79A7', '#332288', '#888888']
@@ -17,7 +17,7 @@ set bmargin at screen 0.42
 set format x ''
 set yrange [0:most_min * 1.15]
 set ylabel 'minutes lost' textcolor rgb ink
-set key at screen 0.96, screen 1.0 - 60.0/height right top horizontal reverse Left samplen 2 textcolor rgb ink
+set key at screen 0.07, screen 1.0 - 66.0/height left top horizontal reverse Left samplen 2 width 2 maxrows 1 textcolor rgb ink
 plot for [i=0:causes-1] data using (column('cause') == i ? column('day') : NaN):(column('lost_min') + column('waited_min')) \
          with impulses lw 3 lc rgb colours[i % 8 + 1] title title_of(i)
 unset label 1

@@ -18,6 +18,7 @@ set key at screen 0.98, screen 20.0/height right center horizontal reverse Left 
 set xrange [left:right]
 set yrange [bottom:top]
 set style fill solid 1.0 border rgb ink
+set style textbox opaque noborder fillcolor rgb '#FFFFFF' margins 0.5,0.3
 side(what) = stringcolumn('side') eq what ? column('x') : NaN
 is(kind) = stringcolumn('kind') eq kind ? column('x') : NaN
 piece(a) = column('across') == a ? column('x0') : NaN
@@ -32,7 +33,7 @@ plot data using (piece(1)):(column('y0')):(dx(0)):(dy(0)) with vectors nohead lw
      extra using (is('gpu')):(column('y')) with points pt 7 ps (crowded ? 0.8 : 1.5) lc rgb '#009E73' title 'GPU', \
      extra using (side('below')):(column('y')):(stringcolumn('label')) with labels font ',10' offset 0,-0.9 \
          textcolor rgb ink notitle, \
-     extra using (side('plain')):(column('y')):(stringcolumn('label')) with labels font ',10' offset 0,1 \
+     extra using (side('plain')):(column('y')):(stringcolumn('label')) with labels font ',10' offset 0,1 boxed \
          textcolor rgb ink notitle, \
      extra using (side('turned')):(column('y')):(stringcolumn('label')) with labels font ',9' offset 0.4,0.6 \
          rotate by 60 left textcolor rgb ink notitle

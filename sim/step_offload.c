@@ -15,21 +15,30 @@ static SimWork work_of(SimPart part, double seconds)
     return work;
 }
 
+/* A rate as the rows count it: in bytes/s, or the power of two of them in which the host's fastest part can be said. */
+static int64_t amount_of(const CostHost *host, double rate)
+{
+    const double ways = fmax(fmax(host->root, host->both_ways), fmax(host->nvme_read, host->nvme_write));
+    const double fastest = fmax(ways, fmax(host->dram, host->optimizer));
+    const double over = fastest / (double)(SIM_MAX_CAPACITY / 2);
+    return llround(fmax(1, over > 1 ? ldexp(rate, -(int)ceil(log2(over))) : rate));
+}
+
 /* Bytes between GPU and host: through a port that others may share, and through the socket's memory. */
-static SimWork copy_at(double bytes, double rate, int row)
+static SimWork copy_at(const CostHost *host, double bytes, double rate, int row)
 {
     SimWork work = work_of(SIM_PART_OFFLOAD, bytes / rate);
     if (bytes <= 0)
         return work;
-    sim_work_hold(&work, row, SIM_SHARE_FAIR, llround(rate));
-    sim_work_hold(&work, ROW_BOTH_WAYS, SIM_SHARE_FAIR, llround(rate));
-    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, llround(rate));
+    sim_work_hold(&work, row, SIM_SHARE_FAIR, amount_of(host, rate));
+    sim_work_hold(&work, ROW_BOTH_WAYS, SIM_SHARE_FAIR, amount_of(host, rate));
+    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, amount_of(host, rate));
     return work;
 }
 
 static SimWork copy_of(const CostHost *host, double bytes, int row)
 {
-    return copy_at(bytes, host->copy, row);
+    return copy_at(host, bytes, host->copy, row);
 }
 
 /* Seconds of the host's cores at work on its memory. */
@@ -37,7 +46,7 @@ static SimWork host_work(const CostHost *host, SimPart part, double seconds)
 {
     SimWork work = work_of(part, seconds);
     if (seconds > 0)
-        sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, llround(host->optimizer));
+        sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, amount_of(host, host->optimizer));
     return work;
 }
 
@@ -47,8 +56,8 @@ static SimWork disk_work(const CostHost *host, double bytes, int row)
     SimWork work = work_of(SIM_PART_OFFLOAD, bytes / rate);
     if (bytes <= 0)
         return work;
-    sim_work_hold(&work, row, SIM_SHARE_FAIR, llround(rate));
-    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, llround(fmin(rate, host->dram)));
+    sim_work_hold(&work, row, SIM_SHARE_FAIR, amount_of(host, rate));
+    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, amount_of(host, fmin(rate, host->dram)));
     return work;
 }
 
@@ -59,12 +68,12 @@ static void fill_resources(Step *step, const CostHost *host)
     const SimPlanResource *standard = sim_standard_resources(NULL);
     for (int i = 0; i < SIM_RESOURCE_COUNT; i++)
         rows[i] = standard[i];
-    rows[ROW_IN] = (SimPlanResource){"port to the GPUs", llround(host->root), host->root_gpus};
-    rows[ROW_OUT] = (SimPlanResource){"port from the GPUs", llround(host->root), host->root_gpus};
-    rows[ROW_BOTH_WAYS] = (SimPlanResource){"host link", llround(host->both_ways), 1};
-    rows[ROW_DRAM] = (SimPlanResource){"host memory", llround(host->dram), host->socket_gpus};
-    rows[ROW_READ] = (SimPlanResource){"disk reads", llround(fmax(host->nvme_read, 1)), host->node_gpus};
-    rows[ROW_WRITE] = (SimPlanResource){"disk writes", llround(fmax(host->nvme_write, 1)), host->node_gpus};
+    rows[ROW_IN] = (SimPlanResource){"port to the GPUs", amount_of(host, host->root), host->root_gpus};
+    rows[ROW_OUT] = (SimPlanResource){"port from the GPUs", amount_of(host, host->root), host->root_gpus};
+    rows[ROW_BOTH_WAYS] = (SimPlanResource){"host link", amount_of(host, host->both_ways), 1};
+    rows[ROW_DRAM] = (SimPlanResource){"host memory", amount_of(host, host->dram), host->socket_gpus};
+    rows[ROW_READ] = (SimPlanResource){"disk reads", amount_of(host, host->nvme_read), host->node_gpus};
+    rows[ROW_WRITE] = (SimPlanResource){"disk writes", amount_of(host, host->nvme_write), host->node_gpus};
     plan->resources = rows;
     plan->resource_count = ROW_COUNT;
 }
@@ -147,7 +156,8 @@ static void fill_weight_in(const Spec *spec, const CostHost *host, const StepPar
 {
     const double left = fetches(spec, layer) && !stays ? 1 - spec->offload.weights.fraction : 1;
     const double bytes = owned(spec, params) * host_share(spec) * left * cost_offload_weight_bytes(spec);
-    out->weight_in = copy_at(bytes, cost_host_casts_weights(spec) ? host->ordinary : host->copy, ROW_IN);
+    out->weight_in =
+        copy_at(host, bytes, cost_host_casts_weights(spec) ? host->ordinary : host->copy, ROW_IN);
 }
 
 static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
@@ -237,11 +247,11 @@ static void share_activations(const Spec *spec, const CostHost *host, SimStage *
         const double bytes = (double)segment->leaving_bytes;
         const double out = disks ? fmin(host->copy, host->own_write) : host->copy;
         const double in = disks ? fmin(host->copy, host->own_read) : host->copy;
-        segment->copy_out = copy_at(bytes, out, ROW_OUT);
-        segment->copy_back = copy_at(bytes, in, ROW_IN);
+        segment->copy_out = copy_at(host, bytes, out, ROW_OUT);
+        segment->copy_back = copy_at(host, bytes, in, ROW_IN);
         if (disks && bytes > 0) {
-            sim_work_hold(&segment->copy_out, ROW_WRITE, SIM_SHARE_FAIR, llround(out));
-            sim_work_hold(&segment->copy_back, ROW_READ, SIM_SHARE_FAIR, llround(in));
+            sim_work_hold(&segment->copy_out, ROW_WRITE, SIM_SHARE_FAIR, amount_of(host, out));
+            sim_work_hold(&segment->copy_back, ROW_READ, SIM_SHARE_FAIR, amount_of(host, in));
         }
     }
 }

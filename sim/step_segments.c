@@ -269,5 +269,5 @@ void step_fill_deferred_head(const Step *step)
     }
     plan->deferred_heads = spec_deferred_heads(step->spec);
     plan->head_held_bytes =
-        step_bytes(cost_result_bytes(shape) + shape->element_bytes * shape->part_tokens * shape->hidden);
+        step_bytes(cost_result_bytes(shape) + shape->stream_bytes * shape->part_tokens * shape->hidden);
 }

@@ -54,6 +54,12 @@ static const SpecField kernels_fields[] = {
         SpecRecipeKernels, sm_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "2.5e9", 0,
         "Elements a second that one SM takes in PyTorch's kernels on views, broadcasts and mixed types, "
         "which address each by itself; 0: as fast as streams."),
+    FLAG(SpecRecipeKernels, autocast,
+         "Weights and the residual stream stay in fp32; linear layers cast their inputs and weights to 16 "
+         "bits "
+         "as they run (torch.autocast), and weights travel in fp32."),
+    FLAG(SpecRecipeKernels, onehot_embedding,
+         "Tokens are looked up by a product of one-hot rows with the table (Mesh-TensorFlow, T5X, Pax)."),
     FLAG(SpecRecipeKernels, compiler,
          "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
 };
@@ -169,9 +175,9 @@ static const SpecField tensor_fields[] = {
     FLAG(SpecRecipeTensor, overlap_tensor_backward,
          "Tensor-parallel collectives run beside the backward matrix products."),
     FLAG(SpecRecipeTensor, gathers_each_projection,
-         "Sequence parallelism gathers the input of queries, keys, values, gate and up once for each, and "
-         "scatters the "
-         "gradient of each (separate_projections)."),
+         "Queries, keys, values, gate and up each exchange their common input for themselves: sequence "
+         "parallelism gathers it and scatters its gradient once for each, without it the gradient is reduced "
+         "once for each (separate_projections)."),
     FLAG(SpecRecipeTensor, keeps_gathered_input,
          "Sequence parallelism: the gathered input of a linear is kept for its "
          "backward; else gathered again."),

@@ -125,11 +125,11 @@ static void settle(const CliCommand *command, CliArgs *args)
             bound(&flags[i], value);
         else if (flags[i].kind == CLI_FLAG_FILE && *value != NULL && !writes)
             place(value);
-        else if (flags[i].kind == CLI_FLAG_FILE && *value != NULL && strcmp(*value, "-") != 0)
-            replace(value, strcmp(flags[i].name, "plot") == 0 || strcmp(flags[i].name, "save-all") == 0
-                               ? "folder"
-                           : g_str_has_suffix(*value, ".gz") ? "out.gz"
-                                                             : "out");
+        else if (flags[i].kind == CLI_FLAG_FILE && *value != NULL && strcmp(*value, "-") != 0) {
+            g_autofree char *path =
+                g_strconcat("out-", flags[i].name, g_str_has_suffix(*value, ".gz") ? ".gz" : "", NULL);
+            replace(value, path);
+        }
     }
     args->quiet = TRUE;
 }

@@ -10,7 +10,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { CUTS = 32, MUTATIONS = 200, BYTES_PER_MUTATION = 3 };
+#ifndef REPLAY_CUTS /* fewer for doors behind which a whole command runs */
+#define REPLAY_CUTS      32
+#define REPLAY_MUTATIONS 200
+#endif
+enum { CUTS = REPLAY_CUTS, MUTATIONS = REPLAY_MUTATIONS, BYTES_PER_MUTATION = 3 };
 
 /* A copy of exactly `size` bytes, so that a sanitizer sees every read past the end. */
 static void feed(const char *text, size_t size)

@@ -336,6 +336,88 @@ static void gathers_logits(void)
     g_assert_cmpfloat(moved(&ops, "loss"), <, moved(&whole, "loss") / 3);
 }
 
+static double kept_as(const CostOps *ops, const char *name)
+{
+    double sum = 0;
+    for (int i = 0; i < ops->kept_count; i++) {
+        sum += strcmp(ops->kept[i].name, name) == 0 ? ops->kept[i].bytes : 0;
+    }
+    return sum;
+}
+
+/* The stream is fp32: a norm 28 and 92 bytes an element, its input cast to 16 bits for each of q, k, v, gate and up (4 + 2,
+ * and 2 + 4 back), every weight once forward and its gradient back. In fp32 training there is nothing to cast. */
+static void autocast(void)
+{
+    Spec spec = make_spec(1, false);
+    spec.execution.framework.kernels.norm_upcasts_fp32 =
+        spec.execution.framework.kernels.separate_projections = true;
+    const CostOps plain = fixture_layer_ops(&spec, COST_FORWARD);
+    spec.execution.framework.kernels.autocast = true;
+    const double stream = TOKENS * HIDDEN, weights = HIDDEN * (2 * QUERIES + 2 * KEYS) + 3 * HIDDEN * FFN;
+    CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 28 * stream);
+    g_assert_cmpfloat(moved(&ops, "autocast"), ==, 5 * 6 * stream);
+    g_assert_cmpfloat(moved(&ops, "autocast weight"), ==, 6 * weights);
+    g_assert_cmpfloat(moved(&ops, "residual"), ==, 2 * 10 * stream);
+    g_assert_cmpfloat(kept_as(&ops, "layer input"), ==, 2 * kept_as(&plain, "layer input"));
+    g_assert_cmpfloat(kept_as(&ops, "qkv input"), ==, 3 * kept_as(&plain, "qkv input"));
+    g_assert_cmpfloat(kept_as(&ops, "weight cast"), ==, 2 * weights);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 92 * stream);
+    g_assert_cmpfloat(moved(&ops, "autocast"), ==, 5 * 6 * stream);
+    spec.execution.compiled = true; /* the norm casts what it writes: 4 + 2 */
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 6 * stream);
+    g_assert_cmpfloat(moved(&ops, "autocast"), ==, 0);
+    spec.training.precision = SPEC_PRECISION_FP32;
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "autocast weight"), ==, 0);
+}
+
+/* Two products of tokens x vocabulary x hidden, which nobody counts as FLOPs. */
+static void one_hot(void)
+{
+    Spec spec = make_spec(1, false);
+    CostShape shape;
+    for (int on = 0; on < 2; on++) {
+        spec.execution.framework.kernels.onehot_embedding = on;
+        cost_shape_init(&shape, &spec);
+        CostOps forward = {.count = 0}, backward = {.count = 0};
+        cost_ops_embedding(&shape, COST_FORWARD, &forward);
+        cost_ops_embedding(&shape, COST_BACKWARD_WEIGHT, &backward);
+        const CostOp *first = &forward.op[on], *second = &backward.op[on];
+        g_assert_cmpint(first->kind, ==, on ? COST_OP_GEMM : COST_OP_MEMORY);
+        g_assert_cmpfloat(first->model_flops + second->model_flops, ==, 0);
+        if (on) {
+            g_assert_cmpfloat(first->u.gemm.m * first->u.gemm.n * first->u.gemm.k, ==,
+                              TOKENS * 128256 * HIDDEN);
+            g_assert_cmpfloat(second->u.gemm.k, ==, TOKENS);
+        }
+    }
+}
+
+/* Without sequence parallelism the input's gradient is reduced once for each that reads it, and each keeps its own. */
+static void exchanged_apart(void)
+{
+    Spec spec = make_spec(4, false);
+    spec.parallel.sequence_parallel = 0;
+    spec.execution.framework.kernels.separate_projections = true;
+    double bytes[2], input[2];
+    for (int on = 0; on < 2; on++) {
+        spec.execution.framework.tensor.gathers_each_projection = on;
+        const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT),
+                      forward = fixture_layer_ops(&spec, COST_FORWARD);
+        bytes[on] = 0;
+        for (int i = 0; i < ops.count; i++) {
+            bytes[on] += ops.op[i].kind == COST_OP_COLLECTIVE ? ops.op[i].u.collective.collective.bytes : 0;
+        }
+        input[on] = kept_as(&forward, "qkv input") + kept_as(&forward, "mlp input");
+    }
+    g_assert_cmpfloat(bytes[1], ==, 2.5 * bytes[0]); /* 3 + 2 in place of 1 + 1 */
+    g_assert_cmpfloat(input[1], ==, 2.5 * input[0]);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -351,5 +433,8 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/maxima", maxima_are_agreed);
     g_test_add_func("/eager/gathers-each", gathers_each);
     g_test_add_func("/eager/gathers-logits", gathers_logits);
+    g_test_add_func("/eager/autocast", autocast);
+    g_test_add_func("/eager/one-hot", one_hot);
+    g_test_add_func("/eager/exchanged-apart", exchanged_apart);
     return g_test_run();
 }

@@ -260,6 +260,26 @@ static void test_fast(void)
     g_assert_cmpfloat(each_s, <, 2e-5); /* an unoptimised, sanitised build included */
 }
 
+/* The row-wise kernel has two of the library's tiles and never splits a sum: it is never faster, takes the same where
+ * 128 x 128 is the library's best, and 128 outputs of a long sum leave most SMs idle. */
+static void test_rowwise(void)
+{
+    static const double SIZES[][3] = {
+        {4096, 4096, 4096}, {98304, 1792, 4096}, {4096, 128, 98304}, {1792, 4096, 98304}, {512, 640, 8192}};
+    const SpecAccelerator h100 = fixture_preset("h100-sxm5-80gb");
+    for (size_t i = 0; i < G_N_ELEMENTS(SIZES); i++) {
+        CostGemm gemm = {
+            .m = SIZES[i][0], .n = SIZES[i][1], .k = SIZES[i][2], .groups = 1, .dtype = SPEC_FP8};
+        const double library_s = cost_gemm_s(&h100, &gemm);
+        gemm.rowwise = true;
+        g_assert_cmpfloat(cost_gemm_s(&h100, &gemm), >=, library_s * (1 - 1e-12));
+    }
+    CostGemm few = {.m = 4096, .n = 128, .k = 98304, .groups = 1, .dtype = SPEC_FP8};
+    const double split_s = cost_gemm_s(&h100, &few);
+    few.rowwise = true;
+    g_assert_cmpfloat(cost_gemm_s(&h100, &few), >, 1.2 * split_s); /* 64 blocks on 132 SMs */
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -274,5 +294,6 @@ int main(int argc, char **argv)
     g_test_add_func("/gemm/batched", test_batched);
     g_test_add_func("/gemm/published", test_published);
     g_test_add_func("/gemm/fast", test_fast);
+    g_test_add_func("/gemm/rowwise", test_rowwise);
     return g_test_run();
 }

@@ -42,6 +42,8 @@ static void losses(void)
         {"vocab-parallel-compiled", "execution.compiled=false", 2, {4, 6, 6, 0}},
         {"fused", "execution.compiled=false", 2, {2, 0, 0, 0}},
         {"xentropy", "execution.compiled=false", 2, {2, 0, 0, 0}},
+        {"unfused-shifted", "execution.compiled=true", 1, {8, 4, 8, 2}},
+        {"unfused-16bit", "execution.compiled=true", 1, {4, 0, 4, 0}},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
         const HeadBytes got = head_bytes(CASES[i].loss, CASES[i].tensor, CASES[i].compiled);

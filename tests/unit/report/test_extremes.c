@@ -1,6 +1,7 @@
 /* tests/unit/report/test_extremes.c - scenarios whose values are absurd but allowed: a report with an MFU of at
  * most 1, or one sentence. Never an abort, never a number that wrapped round. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/report.h"
@@ -152,11 +153,44 @@ static void test_random(void)
     g_rand_free(random);
 }
 
+/* What lies below the GPUs' memory, at the ends of its ranges. */
+static void test_host(void)
+{
+    static const char *const keys[] = {
+        "cluster.host.dram_bytes_per_s",      "cluster.host.core_bytes_per_s",
+        "cluster.host.pcie_root_bytes_per_s", "cluster.accelerator.host_link_bytes_per_s",
+        "cluster.host.nvme_read_bytes_per_s", "cluster.host.nvme_write_bytes_per_s",
+    };
+    static const char *const values[] = {"1e-3", "1", "1e6", "1e12", "5e12", "1e14"};
+    static const char *const schemes[] = {"zero-offload", "twin-flow", "superoffload", "memferry",
+                                          "zero-infinity"};
+    int done = 0, refused = 0;
+    for (gsize s = 0; s < G_N_ELEMENTS(schemes); s++)
+        for (gsize k = 0; k < G_N_ELEMENTS(keys); k++)
+            for (gsize v = 0; v < G_N_ELEMENTS(values); v++) {
+                g_autofree char *scheme = g_strdup_printf("offload.scheme=%s", schemes[s]);
+                g_autofree char *set = g_strdup_printf("%s=%s", keys[k], values[v]);
+                const char *zero = s == 4 ? "parallel.zero=3" : "parallel.zero=2";
+                const char *const sets[] = {scheme, set, zero, NULL};
+                g_autofree char *message = NULL;
+                if (run("{\"model\":\"llama2-7b\",\"cluster\":{\"preset\":\"aws-p5\",\"nodes\":1},"
+                        "\"training\":{\"sequence_length\":4096,\"global_batch\":8},\"execution\":{"
+                        "\"framework\":\"deepspeed\"}}",
+                        sets, &message))
+                    done++;
+                else
+                    refused++;
+            }
+    printf("%d ran, %d refused\n", done, refused);
+    g_assert_cmpint(done, >=, 60);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/extremes/too-long", test_too_long);
     g_test_add_func("/extremes/long-but-fits", test_long_but_fits);
     g_test_add_func("/extremes/random", test_random);
+    g_test_add_func("/extremes/host", test_host);
     return g_test_run();
 }

@@ -75,6 +75,7 @@ static void fill_program(Fixture *f)
     memcpy(f->levels, levels, sizeof levels);
     f->report.program = (SimProgram){
         .classes = 2, .replicas = 1, .class_list = f->classes, .works = f->works, .work_count = 3};
+    f->report.plan.shape.ranks = 2;
     f->report.result = (SimResult){.step_ps = 60 * MS + 2 * s,
                                    .ranks = 2,
                                    .critical_rank = 0,

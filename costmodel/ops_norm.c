@@ -1,0 +1,141 @@
+/* costmodel/ops_norm.c - the residual stream of a layer: norms, residual additions, and what torch.autocast casts where
+ * the stream and the weights are fp32. See ops.h. */
+#include "costmodel/ops.h"
+
+/* Bytes an element, read + written, of PyTorch's RMSNorm as a chain of kernels. Forward: to fp32 (2+4), square (4+4), mean
+ * (4), scale (4+4), back (4+2), weight (2+2). Backward: weight (2+2; 4+2 and 2 for its gradient), to fp32 (2+4), gradients
+ * of the scaling (4+4; 8+4 and 4 for the root), of mean (0+4) and square (copy 4+4, double 4+4, product 8+4), their sum
+ * (8+4), back (4+2).
+ * Source: [PyTorchAutograd] pow_backward, mean_backward, mul_tensor_backward */
+static const CostMoved eager_norm = {.read = 20, .written = 16},
+                       eager_norm_backward = {.read = 54, .written = 38};
+#define EAGER_NORM_KERNELS          8
+#define EAGER_NORM_BACKWARD_KERNELS 18
+
+/* The same of a stream in fp32: nothing to cast, and the weight's product in fp32 (4+4; backward 4+4, 8+4 and 4). */
+static const CostMoved wide_norm = {.read = 16, .written = 12},
+                       wide_norm_backward = {.read = 56, .written = 36};
+#define WIDE_NORM_KERNELS          6
+#define WIDE_NORM_BACKWARD_KERNELS 16
+
+/* A norm of `elements` of `in` bytes each, whose output has `out`. */
+static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double elements, double in,
+                      double out)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    if (shape->spec->model.norm == SPEC_NORM_NONE || pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    const bool eager = execution->framework.kernels.norm_upcasts_fp32 && !execution->compiled;
+    const bool wide = in > shape->element_bytes;
+    if (pass == COST_FORWARD) { /* read x, write y */
+        const CostMoved each = wide ? wide_norm : eager_norm;
+        const int kernels = wide ? WIDE_NORM_KERNELS : EAGER_NORM_KERNELS;
+        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
+                         eager ? each : cost_both_ways(in, out), eager ? kernels : 1);
+    } else { /* read x and dy, write dx; the parameter gradient reads both once more */
+        const CostMoved each = wide ? wide_norm_backward : eager_norm_backward;
+        const int kernels = wide ? WIDE_NORM_BACKWARD_KERNELS : EAGER_NORM_BACKWARD_KERNELS;
+        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
+                         eager ? each : cost_both_ways(2 * in + 2 * out, in), eager ? kernels : 2);
+    }
+}
+
+void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width)
+{
+    push_norm(shape, ops, pass, tokens * width, shape->element_bytes, shape->element_bytes);
+}
+
+/* Of the stream. A compiler casts what the norm writes in the same kernel; eager code does so before each linear layer. */
+void cost_push_stream_norm(const CostShape *shape, CostOps *ops, CostPass pass)
+{
+    const double out = shape->spec->execution.compiled ? shape->element_bytes : shape->stream_bytes;
+    push_norm(shape, ops, pass, shape->part_tokens * shape->hidden, shape->stream_bytes, out);
+}
+
+/* An eager norm keeps the fp32 copy that it works on beside its input, and what its weight multiplies. */
+int cost_push_block_norm(const CostShape *shape, CostOps *ops, CostPass pass, const char *name, int input)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    const double elements = shape->part_tokens * shape->hidden;
+    const int before = ops->count, norm = before;
+    cost_push_stream_norm(shape, ops, pass);
+    if (ops->count == before) { /* models without norms: the block reads its input itself */
+        return input;
+    }
+    if (pass == COST_FORWARD) {
+        cost_keep(ops, (CostTensor){name, elements * shape->stream_bytes, input, .kept_by = norm,
+                                    .weight_grad = true});
+        if (execution->framework.kernels.norm_upcasts_fp32 && !execution->compiled) {
+            const double each = shape->stream_bytes > shape->element_bytes ? 0 : shape->element_bytes;
+            cost_keep(ops, (CostTensor){"norm in fp32", 4 * elements, .written_by = norm, .kept_by = norm});
+            cost_keep(ops, (CostTensor){"norm before its weight", each * elements, .written_by = norm,
+                                        .kept_by = norm});
+        }
+    }
+    return norm;
+}
+
+/* y = residual + dropout(x + bias). */
+int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, const char *mask)
+{
+    const SpecModel *model = &shape->spec->model;
+    const bool fused =
+        shape->spec->execution.framework.kernels.fused_dropout_add || shape->spec->execution.compiled;
+    const double elements = shape->part_tokens * shape->hidden, e = shape->element_bytes,
+                 r = shape->stream_bytes;
+    const bool dropout = model->dropout_frac > 0, bias = model->biases == SPEC_BIASES_ALL;
+    if (pass == COST_FORWARD) {
+        const double apart = fused ? 0 : (dropout ? e : 0) + (bias ? e : 0); /* passes of their own */
+        const CostMoved each = cost_both_ways(e + r + apart, r + apart + (dropout ? 1 : 0));
+        const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (bias ? 1 : 0);
+        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements, each,
+                         kernels);
+        cost_keep(ops, (CostTensor){mask, dropout ? elements : 0, ops->count - 1, .kept_by = ops->count - 1});
+    } else if (pass == COST_BACKWARD_INPUT) { /* sum of the two gradients; dropout masks one of them */
+        const bool cast = r > e;              /* and the branch's is cast to 16 bits */
+        const CostMoved each = cost_both_ways(2 * r + (dropout ? e + 1 : 0) + (bias ? e : 0) + (cast ? r : 0),
+                                              r + (dropout ? e : 0) + (cast ? e : 0));
+        cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements, each,
+                         1 + (dropout ? 1 : 0) + (bias ? 1 : 0) + (cast ? 1 : 0));
+    }
+    return ops->count - 1;
+}
+
+double cost_input_copies(const CostShape *shape, int linears)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    const bool wide = shape->stream_bytes > shape->element_bytes;
+    const bool cast = wide && !execution->compiled;
+    const bool exchanged = execution->framework.tensor.gathers_each_projection && shape->tensor > 1;
+    return (cast || exchanged) && execution->framework.kernels.separate_projections ? linears : 1;
+}
+
+void cost_push_autocast_input(const CostShape *shape, CostOps *ops, CostPass pass, CostModule module,
+                              int linears)
+{
+    const double e = shape->element_bytes, r = shape->stream_bytes;
+    if (r <= e || shape->spec->execution.compiled || pass == COST_BACKWARD_WEIGHT) {
+        return;
+    }
+    const bool apart = shape->spec->execution.framework.kernels.separate_projections;
+    const int copies = apart ? linears : 1;
+    cost_push_memory(ops, "autocast", module, COST_MEMORY_ELEMENTWISE,
+                     copies * shape->part_tokens * shape->hidden,
+                     pass == COST_FORWARD ? cost_both_ways(r, e) : cost_both_ways(e, r), copies);
+}
+
+void cost_push_autocast_weight(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
+                               double weights)
+{
+    const double e = shape->element_bytes, r = shape->stream_bytes;
+    if (r <= e || pass == COST_BACKWARD_INPUT) {
+        return;
+    }
+    cost_push_memory(ops, "autocast weight", module, COST_MEMORY_ELEMENTWISE, weights,
+                     pass == COST_FORWARD ? cost_both_ways(r, e) : cost_both_ways(e, r), 1);
+    if (pass == COST_FORWARD) {
+        const int cast = ops->count - 1;
+        cost_keep(ops, (CostTensor){"weight cast", e * weights, cast, .kept_by = cast});
+    }
+}
