@@ -192,3 +192,8 @@ for figure in goodput interval spares interruptions; do keep "$work" $figure; do
 keep "$work" stragglers
 "$orrery" plot --what topology --cluster dgx-h100 --ranks 64 --quiet --output "$work" > /dev/null
 keep "$work" topology
+"$orrery" plot $examples/campaign-llama3-405b.json --quiet --output "$work" --what goodput,interval,interruptions,spares > /dev/null
+for figure in goodput interval interruptions spares; do keep "$work" $figure; done
+"$orrery" plot $examples/stragglers-llama3-405b.json --quiet --output "$work" --set jitter.rank_spread_frac=0.01 \
+    --what stragglers > /dev/null
+keep "$work" stragglers
