@@ -257,6 +257,8 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
                       run->spares, spec->cluster.nodes);
     if (saves && !measure_checkpoint(campaign, where, &load_s, error))
         return false;
+    if (faults->replan && !faults->elastic)
+        return refuse(where, error, "faults.replan: true without elastic, so that the job waits; give both");
     if (faults->elastic && !campaign_levels_fill(campaign->report, run, error))
         return false;
     const bool rolls_back = faults->given && faults->rollback_mtbf_s > 0 && faults->rollback_s > 0;

@@ -102,6 +102,9 @@ static const SpecField faults_fields[] = {
      .help = "A node fails at each of these times of the campaign, and nothing fails at random."},
     SPEC_F_BOOL(SpecFaults, elastic, "false", 0,
                 "Short of spares the job goes on with fewer replicas of the model, until nodes come back."),
+    SPEC_F_BOOL(SpecFaults, replan, "false", 0,
+                "elastic: with the fewer nodes the job takes the tensor and pipeline degrees that are "
+                "fastest there."),
     PHASE(detection_s, "Until a failure is noticed."),
     PHASE(reschedule_s, "Until the job has its nodes again."),
     PHASE(init_s, "Processes, compilers and communicators start, whatever the number of nodes."),

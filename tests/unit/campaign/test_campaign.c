@@ -411,6 +411,52 @@ static void test_repeat(void)
     assert_near(campaign.waiting_s, waits_s, .05 * waits_s);
 }
 
+/* With other degrees the job on fewer nodes is at least as fast as with its own, at every number of nodes that are away; two
+ * replicas of a model that would leave half of the nodes idle use three quarters of them. */
+static void test_replan(void)
+{
+    static const char *const own[] = {"model=llama3-8b",           "cluster.nodes=8",
+                                      "parallel.tensor=8",         "parallel.pipeline=4",
+                                      "parallel.data=2",           "training.global_batch=48",
+                                      "parallel.virtual_stages=1", "parallel.schedule=1f1b",
+                                      "faults.elastic=true",       NULL};
+    static const char *const other[] = {"model=llama3-8b",
+                                        "cluster.nodes=8",
+                                        "parallel.tensor=8",
+                                        "parallel.pipeline=4",
+                                        "parallel.data=2",
+                                        "training.global_batch=48",
+                                        "parallel.virtual_stages=1",
+                                        "parallel.schedule=1f1b",
+                                        "faults.elastic=true",
+                                        "faults.replan=true",
+                                        NULL};
+    const CampaignOptions options = {.replicas = 50, .seed = 5, .ideal_days = 20};
+    Campaign campaigns[2];
+    GError *error = NULL;
+    for (int i = 0; i < 2; i++) {
+        Case *c = load("campaign-llama3-405b.json", i == 0 ? own : other);
+        campaign_run(&c->report, "x", &options, &campaigns[i], &error);
+        g_assert_no_error(error);
+        case_free(c);
+    }
+    const CampaignRun *kept = &campaigns[0].run, *planned = &campaigns[1].run;
+    g_assert_cmpint(kept->level_count, ==, 1);
+    g_assert_cmpint(kept->levels[0].missing, ==, 4);
+    g_assert_cmpint(planned->level_count, >=, 2);
+    g_assert_cmpint(planned->levels[0].missing, <, 4);
+    for (int i = 0; i < planned->level_count; i++) {
+        const CampaignLevel *level = &planned->levels[i];
+        if (level->missing <= 4)
+            g_assert_cmpfloat(level->rate, >=, kept->levels[0].rate);
+        if (i > 0) {
+            g_assert_cmpint(level->missing, >, level[-1].missing);
+            g_assert_cmpfloat(level->rate, <, level[-1].rate);
+        }
+    }
+    g_assert_cmpfloat(campaigns[1].days.mean, <=, campaigns[0].days.mean);
+}
+
 /* Losses that diverge every M of training cost B of it: of a mean uptime U the share B / M is done again, besides what is
  * behind the last checkpoint. */
 static void test_rollback(void)
@@ -535,6 +581,7 @@ int main(int argc, char **argv)
     g_test_add_func("/campaign/manual", test_manual);
     g_test_add_func("/campaign/repeat", test_repeat);
     g_test_add_func("/campaign/rollback", test_rollback);
+    g_test_add_func("/campaign/replan", test_replan);
     g_test_add_func("/campaign/two-by-two", test_two_by_two);
     g_test_add_func("/campaign/checkpoint-bytes", test_checkpoint_bytes);
     g_test_add_func("/campaign/scenario", test_scenario);
