@@ -48,10 +48,25 @@ static char **free_sets(char **sets)
     return all;
 }
 
+/* A search goes on past its time until something fits; a page does not wait for that. */
+typedef struct Patience {
+    GTimer *timer;
+    double seconds;
+} Patience;
+
+static bool is_over(void *data)
+{
+    const Patience *patience = data;
+    return g_timer_elapsed(patience->timer, NULL) > patience->seconds;
+}
+
 static bool search(const ApiInput *input, char **sets, double reserve_bytes, double seconds, int top,
                    bool best_only, Spec *spec, SearchResult *result, GError **error)
 {
-    const SearchOptions options = {.top = top, .best_only = best_only, .max_seconds = seconds};
+    g_autoptr(GTimer) timer = g_timer_new();
+    Patience patience = {timer, 2 * seconds};
+    const SearchOptions options = {
+        .top = top, .best_only = best_only, .max_seconds = seconds, .stop = is_over, .stop_data = &patience};
     if (!api_input_load(input, sets, spec, NULL, error) || !search_supports(spec, error))
         return false;
     spec->search.reserve_memory_bytes = reserve_bytes;
@@ -82,7 +97,7 @@ static HtmlCell search_cell(const ApiInput *input, char **sets, int tensor, int 
         cell.reserved_bytes = run->reserved_bytes;
         cell.words = search_describe(&result, run->id);
     } else {
-        cell.words = g_strdup("nothing fits in memory");
+        cell.words = g_strdup(result.proved ? "nothing fits in memory" : "nothing found in time that fits");
     }
     search_result_clear(&result);
     return cell;

@@ -42,6 +42,7 @@ static const struct {
     {"memory", plot_memory, NULL, true, NULL},
     {"waterfall", plot_waterfall, NULL, true, NULL},
     {"utilisation", plot_utilisation, NULL, false, NULL},
+    {"workers", plot_workers, NULL, false, NULL},
     {"stragglers", plot_stragglers, NULL, false, NULL},
     {"goodput", NULL, NULL, false, cli_plot_goodput},
     {"interval", NULL, NULL, false, cli_plot_interval},
@@ -66,7 +67,7 @@ static bool read_what(const char *what, unsigned *ret_bits, GError **error)
             return orr_fail(
                 error, ORR_ERROR_INPUT,
                 "--what: \"%s\" is no picture; give some of pipeline, memory, waterfall, utilisation, "
-                "stragglers, goodput, interval, interruptions, spares, topology, busbw",
+                "workers, stragglers, goodput, interval, interruptions, spares, topology, busbw",
                 names[n]);
         *ret_bits |= 1u << i;
     }
@@ -212,6 +213,7 @@ static const CliFlag flags[] = {
      "also plot MFU and memory against a field: key=a,b,c or key=a..b (doubling)"},
     {"what", CLI_FLAG_TEXT, offsetof(PlotArgs, what), "NAMES",
      "these pictures only: pipeline, memory, waterfall, utilisation (how busy GPU, copies and host are), "
+     "workers (of parameter servers), "
      "stragglers, or of weeks of training goodput, interval, interruptions, spares; of a fabric topology, "
      "busbw"},
     MACHINE("cluster", cluster, "NAME", "topology, busbw: a cluster preset"),

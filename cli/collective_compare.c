@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "calibrate/fit/recorded.h"
 #include "cli/collective.h"
+#include "costmodel/nccl.h"
 
 typedef struct Compared {
     NetOp op;
@@ -20,15 +21,28 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Over so many nodes, where that is fewer ranks of each than fill it: rings with one rank a node, and the like. */
-static void spread(CostGroup *group, int nodes)
+/* Over so many nodes, where that is fewer ranks of each than fill it: rings with one rank a node, and the like. Trays of a
+ * rack that is one domain are no nodes in this sense. */
+static void spread(CostGroup *group, const SpecCluster *cluster, int nodes)
 {
-    if (nodes > 1 && group->ranks % nodes == 0 && group->ranks / nodes < group->per_domain)
+    const bool racks = cluster->scale_up_domain_gpus > MAX(cluster->gpus_per_node, 1);
+    if (!racks && nodes > 1 && group->ranks % nodes == 0 && group->ranks / nodes < group->per_domain)
         *group = (CostGroup){.ranks = group->ranks,
                              .per_domain = group->ranks / nodes,
                              .domains = nodes,
                              .rails = group->ranks / nodes,
                              .nic_sharers = 1};
+}
+
+/* By the algorithm that the row names, where NCCL has it, else by its own choice. */
+static double seconds_as_run(const SpecCluster *cluster, const CostCollective *collective, const char *word)
+{
+    CostNcclAlgorithm algorithm;
+    double seconds = INFINITY;
+    if (word != NULL && cost_nccl_algorithm_find(word, &algorithm) && collective->op != COST_ALL_TO_ALL &&
+        collective->op != COST_SEND_RECV)
+        seconds = cost_collective_by_s(cluster, collective, algorithm);
+    return isfinite(seconds) ? seconds : cost_collective_s(cluster, collective);
 }
 
 /* Rows of other accelerators are left out. */
@@ -48,9 +62,9 @@ static bool read_row(const OrrJson *row, const CollectiveArgs *args, GArray *row
     if ((gpu != NULL && strcmp(gpu, cluster.accelerator.name) != 0) ||
         !cli_collective_library(&cluster, c.op, c.gpus, c.bytes, &collective))
         return true;
-    spread(&collective.group, (int)orr_json_number_of(row, "nodes", 1));
+    spread(&collective.group, &cluster, (int)orr_json_number_of(row, "nodes", 1));
     c.domains = cost_group_domains(&collective.group);
-    c.predicted_s = cost_collective_s(&cluster, &collective);
+    c.predicted_s = seconds_as_run(&cluster, &collective, orr_json_text_of(row, "algo", NULL));
     g_array_append_val(rows, c);
     return true;
 }

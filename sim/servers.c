@@ -78,6 +78,25 @@ static bool may_start(const Servers *s, const Worker *worker)
     return all ? worker->back == s->part_count : worker->layer_back[worker->at] == s->layer_parts[worker->at];
 }
 
+void servers_note(Servers *s, int index, SimServerOpKind kind, int64_t start_ps, int64_t end_ps)
+{
+    Worker *worker = &s->workers[index];
+    const bool passes = kind == SIM_SERVERS_FORWARD || kind == SIM_SERVERS_BACKWARD;
+    const int room = passes ? SIM_SERVERS_SHOWN_OPS : SIM_SERVERS_SHOWN_OPS * 3 / 4;
+    if (index >= SIM_SERVERS_SHOWN_WORKERS || worker->iteration >= SIM_SERVERS_SHOWN_ITERATIONS ||
+        s->op_count >= room) {
+        return;
+    }
+    SimServerOp *last = passes && worker->last_op >= 0 ? &s->ops[worker->last_op] : NULL;
+    if (last != NULL && last->kind == kind && last->iteration == worker->iteration &&
+        last->end_ps == start_ps) {
+        last->end_ps = end_ps;
+        return;
+    }
+    worker->last_op = passes ? s->op_count : worker->last_op;
+    s->ops[s->op_count++] = (SimServerOp){start_ps, end_ps, index, worker->iteration, kind};
+}
+
 static void start_compute(Servers *s, int index)
 {
     Worker *worker = &s->workers[index];
@@ -98,6 +117,8 @@ static void start_compute(Servers *s, int index)
                            ? mean_ps
                            : (int64_t)llround(fmin((double)mean_ps * worker->factor, 8e18));
     worker->busy = true;
+    servers_note(s, index, forward ? SIM_SERVERS_FORWARD : SIM_SERVERS_BACKWARD, s->now_ps,
+                 s->now_ps + MIN(ps, INT64_MAX - s->now_ps));
     worker->compute_ps += s->measuring ? ps : 0;
     servers_at(s, index, ps);
 }
@@ -400,7 +421,8 @@ static void fill_workers(const Servers *s, SimServerResult *out)
 static void fill_result(const Servers *s, SimServerResult *out)
 {
     const double window = (double)(s->now_ps - s->window_ps);
-    *out = (SimServerResult){.parts = s->part_count, .iterations = s->iterations};
+    *out = (SimServerResult){
+        .parts = s->part_count, .iterations = s->iterations, .ops = s->ops, .op_count = s->op_count};
     fill_workers(s, out);
     const double step = (double)out->step_ps;
     for (int i = 0; i < s->plan->server_count; i++) {

@@ -78,6 +78,26 @@ typedef struct SimServerPlan {
         iterations; /* left out, and measured behind them: of all, or apart of the first that is done */
 } SimServerPlan;
 
+typedef enum {
+    SIM_SERVERS_FORWARD,
+    SIM_SERVERS_BACKWARD,
+    SIM_SERVERS_PUSH,
+    SIM_SERVERS_PULL
+} SimServerOpKind;
+
+/* What a worker does for a while: all layers of a pass that follow each other; a push (a pull) of any part is on its way. */
+typedef struct SimServerOp {
+    int64_t start_ps, end_ps;
+    int32_t worker,
+        iteration; /* of a push or pull: the one that the worker had come to when the last part was through */
+    SimServerOpKind kind;
+} SimServerOp;
+
+/* The first workers and iterations of a run are kept as a timeline. */
+#define SIM_SERVERS_SHOWN_WORKERS    8
+#define SIM_SERVERS_SHOWN_ITERATIONS 4
+#define SIM_SERVERS_SHOWN_OPS        4096
+
 #define SIM_STALENESS_BINS 64
 
 typedef struct SimServerResult {
@@ -94,6 +114,8 @@ typedef struct SimServerResult {
     int staleness_max;
     int64_t
         staleness[SIM_STALENESS_BINS]; /* iterations with so many; the last bin holds those with more, too */
+    SimServerOp *ops; /* by the time of being told: passes at their start, pushes and pulls at their end */
+    int op_count;
 } SimServerResult;
 
 /* Runs to the end. Fails (ORR_ERROR_INPUT) on times that the clock cannot hold. */

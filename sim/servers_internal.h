@@ -41,6 +41,7 @@ typedef struct {
     double on_way_bytes[DIRECTIONS];
     int32_t on_way[DIRECTIONS];
     int64_t busy_since_ps[DIRECTIONS], busy_ps[DIRECTIONS], compute_ps, compute_done_ps;
+    int32_t last_op;                   /* of its passes in `ops`, -1: none */
     int64_t first_end_ps, last_end_ps; /* of iterations in the window */
     int32_t first_iteration, last_iteration;
 } Worker;
@@ -71,6 +72,8 @@ typedef struct {
     double staleness_sum;
     int staleness_max;
     int64_t staleness[SIM_STALENESS_BINS];
+    SimServerOp *ops; /* [SIM_SERVERS_SHOWN_OPS] */
+    int op_count;
 } Servers;
 
 /* Event numbers: workers, messages, parts, connections. */
@@ -104,6 +107,8 @@ Servers *servers_new(const SimServerPlan *plan, OrrArena *arena);
 
 /* servers.c */
 void servers_at(Servers *s, int32_t event, int64_t delay_ps);
+/* Into the timeline, where it has room. */
+void servers_note(Servers *s, int worker, SimServerOpKind kind, int64_t start_ps, int64_t end_ps);
 /* A part is through the network. */
 void servers_arrived(Servers *s, int worker, int part, int direction);
 

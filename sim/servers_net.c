@@ -71,6 +71,8 @@ static void note_on_way(Servers *s, Worker *worker, int direction, int by, doubl
     worker->on_way_bytes[direction] += by * bytes;
     if (worker->on_way[direction] == 0) {
         worker->on_way_bytes[direction] = 0;
+        servers_note(s, (int)(worker - s->workers), direction == PUSH ? SIM_SERVERS_PUSH : SIM_SERVERS_PULL,
+                     worker->busy_since_ps[direction], s->now_ps);
         if (s->measuring) {
             worker->busy_ps[direction] += s->now_ps - MAX(worker->busy_since_ps[direction], s->window_ps);
         }

@@ -86,6 +86,7 @@ Servers *servers_new(const SimServerPlan *plan, OrrArena *arena)
     for (int i = 0; i < plan->workers; i++) {
         s->workers[i].layer_back = ORR_ARENA_NEW(arena, int32_t, plan->layer_count);
         s->workers[i].first_iteration = -1;
+        s->workers[i].last_op = -1;
     }
     s->stage = ORR_ARENA_NEW(arena, uint8_t, (size_t)plan->workers * (size_t)s->part_count * DIRECTIONS);
     s->arrived = ORR_ARENA_NEW(arena, int32_t, s->part_count);
@@ -95,6 +96,7 @@ Servers *servers_new(const SimServerPlan *plan, OrrArena *arena)
     s->down_bytes = ORR_ARENA_NEW(arena, double, plan->machine_count);
     s->free_rate = ORR_ARENA_NEW(arena, double, 2 * plan->machine_count);
     s->users = ORR_ARENA_NEW(arena, int32_t, 2 * plan->machine_count);
+    s->ops = ORR_ARENA_NEW(arena, SimServerOp, SIM_SERVERS_SHOWN_OPS);
     make_connections(s, arena);
     return s;
 }

@@ -79,6 +79,7 @@ typedef struct SpecCollectiveModel {
     double net_congestion_frac, net_sm_frac;
     double net_hop_congestion_frac, net_rendezvous_s, net_eager_bytes, net_stripe_s, net_stripe_bytes,
         net_channels;
+    double net_told_latency_s, net_told_bytes_per_s, net_fill_s, net_simple_only, amd_cpu, sharp;
     SpecTuner tuner;
 } SpecCollectiveModel;
 

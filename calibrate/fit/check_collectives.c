@@ -32,15 +32,17 @@ static void table_row(OrrTable *table, const char *gpu, const char *what, const 
 }
 
 /* Which rows a line of the table is about. */
-typedef enum { LINE_ALL, LINE_OP, LINE_SOURCE, LINE_ACROSS, LINE_LAUNCH } Line;
+typedef enum { LINE_ALL, LINE_OP, LINE_SOURCE, LINE_ACROSS, LINE_LAUNCH, LINE_COARSE } Line;
 
 static bool belongs(const CalCollectiveRow *row, Line line, CostCollectiveOp op, const char *source)
 {
+    if (row->coarse)
+        return line == LINE_COARSE;
     if (line == LINE_LAUNCH)
         return row->launch_bound && !row->across;
     if (line == LINE_ACROSS)
         return row->across && !row->launch_bound && (!source || strcmp(source, row->source) == 0);
-    if (row->launch_bound || row->across)
+    if (row->launch_bound || row->across || line == LINE_COARSE)
         return false;
     return line == LINE_ALL || (line == LINE_OP && row->collective.op == op) ||
            (line == LINE_SOURCE && strcmp(source, row->source) == 0);
@@ -94,6 +96,7 @@ static void add_lines(OrrTable *table, const GArray *rows, const SpecCluster *cl
     }
     add_line(table, rows, cluster, "inside: all", LINE_ALL, COST_ALL_REDUCE, NULL);
     add_line(table, rows, cluster, "launch-bound (not counted)", LINE_LAUNCH, COST_ALL_REDUCE, NULL);
+    add_line(table, rows, cluster, "rounded too far (not counted)", LINE_COARSE, COST_ALL_REDUCE, NULL);
 }
 
 typedef struct Totals {

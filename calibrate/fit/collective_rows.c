@@ -62,9 +62,10 @@ static bool read_row(const OrrJson *node, const SpecCluster *cluster, CalCollect
     row->collective.group = (CostGroup){.ranks = (int)gpus, .per_domain = per_domain, .nic_sharers = 1};
     row->across = per_domain < (int)gpus;
     row->one_process = orr_json_number_of(node, "ranks_per_process", 1) > 1;
-    row->no_nvls = algorithm && strncmp(algorithm, "Ring", 4) == 0;
+    row->named = algorithm && cost_nccl_algorithm_find(algorithm, &row->algorithm);
     double busbw = orr_json_number_of(node, "busbw_gbps", 0), factor = bus_factor(row->collective.op, gpus);
     row->seconds = 1e-6 * orr_json_number_of(node, "time_us", busbw > 0 ? bytes * factor / (busbw * 1e3) : 0);
+    row->coarse = orr_json_member(node, "time_us") == NULL && busbw < 0.25; /* printed as 0.01 GB/s */
     if (!(row->seconds > 0 && row->seconds <= MOST_SECONDS))
         return fail(error, node, "needs \"time_us\" or \"busbw_gbps\" above 0, and at most a day");
     g_snprintf(row->source, sizeof row->source, "%s%s%s", source ? source : "?", nccl ? " " : "",
@@ -140,12 +141,12 @@ void cal_reference_cluster(const SpecAccelerator *accelerator, SpecCluster *ret_
 
 double cal_collective_error(const SpecCluster *cluster, const CalCollectiveRow *row)
 {
-    if (!row->no_nvls)
-        return cost_collective_s(cluster, &row->collective) / row->seconds - 1;
-    SpecCluster ring = *cluster;
-    ring.collectives.nvls_channels = 0;
-    ring.accelerator.model.collectives.nvls_channels = 0;
-    return cost_collective_s(&ring, &row->collective) / row->seconds - 1;
+    double seconds = INFINITY;
+    if (row->named && row->collective.op != COST_ALL_TO_ALL && row->collective.op != COST_SEND_RECV)
+        seconds = cost_collective_by_s(cluster, &row->collective, row->algorithm);
+    if (!isfinite(seconds))
+        seconds = cost_collective_s(cluster, &row->collective);
+    return seconds / row->seconds - 1;
 }
 
 static int ascending(const void *a, const void *b)

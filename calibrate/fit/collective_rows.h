@@ -3,16 +3,18 @@
 #define ORR_CALIBRATE_COLLECTIVE_ROWS_H
 
 #include "base/json.h"
-#include "costmodel/collective.h"
+#include "costmodel/nccl.h"
 
 #define CAL_SOURCE_SIZE 48
 
 typedef struct CalCollectiveRow {
     CostCollective collective;
     double seconds;
-    bool across;                  /* crosses scale-up domains */
-    bool one_process;             /* "ranks_per_process" above 1: one thread starts all GPUs' calls */
-    bool no_nvls;                 /* measured with NVLink-SHARP switched off */
+    bool across;      /* crosses scale-up domains */
+    bool one_process; /* "ranks_per_process" above 1: one thread starts all GPUs' calls */
+    bool named;       /* "algo" says by which algorithm it was measured */
+    CostNcclAlgorithm algorithm;
+    bool coarse;                  /* only a rate is given, and its last digit stands for over 2 % of it */
     bool launch_bound;            /* the host's launch rate was the limit: see cal_collective_rows */
     char source[CAL_SOURCE_SIZE]; /* with the NCCL version: "aic-nccl 2.29.2" */
 } CalCollectiveRow;

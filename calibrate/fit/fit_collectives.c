@@ -54,7 +54,7 @@ static SpecCollectiveModel *model_of(Fit *fit)
 
 static bool used(const CalCollectiveRow *row)
 {
-    return !row->across && !row->launch_bound;
+    return !row->across && !row->launch_bound && !row->coarse;
 }
 
 static void apply(Fit *fit, const double *logs)
@@ -114,7 +114,8 @@ static bool nvls_rows(Fit *fit)
     const SpecCollectiveModel *m = model_of(fit);
     for (guint i = 0; i < fit->rows->len; i++) {
         const CalCollectiveRow *row = &g_array_index(fit->rows, CalCollectiveRow, i);
-        if (used(row) && !row->no_nvls && row->collective.op == COST_ALL_REDUCE && m->nvls_channels > 0 &&
+        if (used(row) && (!row->named || row->algorithm == COST_NCCL_NVLS) &&
+            row->collective.op == COST_ALL_REDUCE && m->nvls_channels > 0 &&
             row->collective.group.ranks >= m->nvls_min_ranks)
             return true;
     }

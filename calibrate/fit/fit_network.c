@@ -61,7 +61,7 @@ static double *unknown(SpecCollectiveModel *model, int i)
 
 static bool used(const CalCollectiveRow *row)
 {
-    return row->across && !row->launch_bound;
+    return row->across && !row->launch_bound && !row->coarse;
 }
 
 static void residuals_of(void *context, const double *logs, double *out)

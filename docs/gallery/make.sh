@@ -192,8 +192,12 @@ for figure in goodput interval spares interruptions; do keep "$work" $figure; do
 keep "$work" stragglers
 "$orrery" plot --what topology --cluster dgx-h100 --ranks 64 --quiet --output "$work" > /dev/null
 keep "$work" topology
-"$orrery" plot $examples/campaign-llama3-405b.json --quiet --output "$work" --what goodput,interval,interruptions,spares > /dev/null
-for figure in goodput interval interruptions spares; do keep "$work" $figure; done
-"$orrery" plot $examples/stragglers-llama3-405b.json --quiet --output "$work" --set jitter.rank_spread_frac=0.01 \
-    --what stragglers > /dev/null
-keep "$work" stragglers
+workers() { # name, then scenario and flags
+    name=$1
+    shift
+    "$orrery" plot "$@" --what workers --quiet --output "$work" > /dev/null
+    mv "$work/workers.png" "$out/workers-$name.png"
+}
+workers sync $examples/ps_async_stragglers.json --set parallel.parameter_server.mode=sync --set name="ResNet-50 on 8 workers, sync"
+workers async $examples/ps_async_stragglers.json --set name="ResNet-50 on 8 workers, async"
+workers wfbp $examples/ps_wfbp_3layer.json --set name="Three layers, wait-free backpropagation"

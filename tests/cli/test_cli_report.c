@@ -108,7 +108,7 @@ static void test_hostile_name(void)
 static void test_others(void)
 {
     static const char *const names[] = {"alexnet_2gpu", "ps_bytescheduler_3layer", "superoffload_gh200",
-                                        "gptxl_titan_oom", "zero_infinity_1t_512"};
+                                        "gptxl_titan_oom"};
     for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
         g_autofree char *file = g_strdup_printf("scenarios/examples/%s.json", names[i]),
                         *path = cli_source(file);

@@ -113,6 +113,7 @@ static void zero_stages(void)
     Spec spec = {0};
     spec.training.precision = SPEC_PRECISION_FP16;
     spec.training.states.recipe = SPEC_STATES_ZERO_FP16;
+    spec.training.micro_batch = 1, spec.training.global_batch = 64;
     spec.training.gradient_dtype = spec.training.gradient_reduce_dtype = (SpecDtype)SPEC_AUTO;
     spec.parallel =
         (SpecParallel){.tensor = 1, .context = 1, .pipeline = 1, .data = 64, .expert = 1, .expert_tensor = 1};

@@ -413,12 +413,15 @@ static void grids_across(void)
         const Counted one = count(2, "", GRIDS[i], ",\"global_batch\":4", MEGATRON),
                       two = count(2, "", across, ",\"global_batch\":4", MEGATRON);
         const SimTag tags[] = {SIM_TAG_FORWARD, SIM_TAG_BACKWARD};
+        double one_s = 0, two_s = 0;
         for (int t = 0; t < 2; t++) {
+            one_s += one.tag_s[tags[t]];
+            two_s += two.tag_s[tags[t]];
             g_assert_cmpfloat(one.tag_out[tags[t]], ==, 0);
             g_assert_cmpfloat(two.tag_out[tags[t]], >, 0);
             NEAR(two.tag_out[tags[t]] + two.tag_up[tags[t]], one.tag_up[tags[t]]);
         }
-        g_assert_cmpfloat(two.step_s, >, one.step_s);
+        g_assert_cmpfloat(two_s, >, one_s); /* of passes: gradients are quicker, whose groups are inside now */
     }
 }
 

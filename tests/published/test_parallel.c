@@ -6,7 +6,9 @@
 
 #include "base/file.h"
 #include "ledger/validate.h"
+#include "report/report.h"
 #include "search/choose.h"
+#include "spec/load.h"
 
 static Ledger replay(const char *name)
 {
@@ -146,6 +148,42 @@ static void overlapped_pair(void)
     orr_arena_free(arena);
 }
 
+/* Tensor parallelism of a 3.57B model from 2 to 32 GPUs of p5 nodes: what a GPU loses of its throughput with each doubling.
+ * Losses and micro-batches: [Nanotron] scripts/scaling_benchmarks.py. */
+static void tensor_over_nodes(void)
+{
+    static const struct {
+        int tensor, batch;
+        double lost;
+    } published[] = {{2, 3, 0}, {4, 9, 0.050}, {8, 18, 0.191}, {16, 40, 0.434}, {32, 90, 0.414}};
+    double before = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(published); i++) {
+        const int t = published[i].tensor, b = published[i].batch;
+        g_autofree char *tensor = g_strdup_printf("parallel.tensor=%d", t);
+        g_autofree char *nodes = g_strdup_printf("cluster.nodes=%d", (t + 7) / 8);
+        g_autofree char *gpus = g_strdup_printf("cluster.gpus_per_node=%d", MIN(t, 8));
+        g_autofree char *micro = g_strdup_printf("training.micro_batch=%d", b);
+        g_autofree char *global = g_strdup_printf("training.global_batch=%d", b);
+        const char *const sets[] = {tensor, nodes, gpus, micro, global, NULL};
+        g_autofree char *file =
+            g_build_filename(ORRERY_SOURCE_SCENARIOS, "examples/tensor-over-nodes.json", NULL);
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        OrrArena *arena = orr_arena_new();
+        Report report;
+        GError *error = NULL;
+        spec_load_file(file, sets, false, spec, NULL, &error);
+        g_assert_no_error(error);
+        report_run(spec, NULL, &(ReportOptions){0}, arena, &report, &error);
+        g_assert_no_error(error);
+        const double now = report.tokens_per_s_per_gpu, lost = i > 0 ? 1 - now / before : 0;
+        g_test_message("tensor %d: %.0f tokens/s/GPU, %.1f %% lost where %.1f were", t, now, 100 * lost,
+                       100 * published[i].lost);
+        g_assert_cmpfloat(fabs(lost - published[i].lost), <=, 0.05);
+        before = now;
+        orr_arena_free(arena);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -154,5 +192,6 @@ int main(int argc, char **argv)
     g_test_add_func("/published/context", context);
     g_test_add_func("/published/sharded", sharded);
     g_test_add_func("/published/overlapped-pair", overlapped_pair);
+    g_test_add_func("/published/tensor-over-nodes", tensor_over_nodes);
     return g_test_run();
 }

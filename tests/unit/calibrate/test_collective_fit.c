@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "calibrate/fit/collectives.h"
-#include "costmodel/collective.h"
+#include "calibrate/fit/collective_rows.h"
+#include "costmodel/nccl.h"
 #include "spec/load.h"
 
 static SpecCluster node(void)
@@ -199,32 +200,104 @@ static SpecCluster preset_cluster(const char *name, int nodes)
     return cluster;
 }
 
-/* All-reduce bus bandwidth across nodes. [Nanotron] for p5 (256 MB), [MlEngineering] for p5en and p6. */
+/* All-reduce bus bandwidth across nodes. [Nanotron] for p5 (256 MB), [MlEngineering] for p5en and p6, whose rows name the
+ * algorithm that they were measured with. */
 static void test_across_nodes(void)
 {
+    enum { CHOSEN = COST_NCCL_ALGORITHM_COUNT };
     static const struct {
         const char *preset;
-        int nodes;
+        int nodes, algorithm;
         double bytes, busbw_bytes_per_s, tolerance_frac;
     } rows[] = {
-        {"aws-p5", 1, 268435456, 436.0e9, 0.15},       {"aws-p5", 2, 268435456, 361.7e9, 0.15},
-        {"aws-p5", 4, 268435456, 160.1e9, 0.15},       {"aws-p5", 8, 268435456, 99.6e9, 0.15},
-        {"aws-p5", 16, 268435456, 84.7e9, 0.15},       {"aws-p5", 32, 268435456, 64.9e9, 0.15},
-        {"aws-p5", 64, 268435456, 32.9e9, 0.15},       {"aws-p5en", 4, 4294967296, 310.07e9, 0.1},
-        {"aws-p6-b200", 4, 4294967296, 377.34e9, 0.1}, {"aws-p6-b200", 4, 1073741824, 361.99e9, 0.1},
-        {"aws-p6-b200", 4, 134217728, 197.94e9, 0.2},  {"aws-p6-b200", 4, 8388608, 35.12e9, 0.2},
+        {"aws-p5", 1, CHOSEN, 268435456, 436.0e9, 0.15},
+        {"aws-p5", 2, CHOSEN, 268435456, 361.7e9, 0.15},
+        {"aws-p5", 4, CHOSEN, 268435456, 160.1e9, 0.15},
+        {"aws-p5", 8, CHOSEN, 268435456, 99.6e9, 0.15},
+        {"aws-p5", 16, CHOSEN, 268435456, 84.7e9, 0.15},
+        {"aws-p5", 32, CHOSEN, 268435456, 64.9e9, 0.15},
+        {"aws-p5", 64, CHOSEN, 268435456, 32.9e9, 0.15},
+        {"aws-p5en", 4, COST_NCCL_NVLS_TREE, 4294967296, 310.07e9, 0.1},
+        {"aws-p5en", 4, COST_NCCL_RING, 4294967296, 364.7e9, 0.05},
+        {"aws-p6-b200", 4, CHOSEN, 4294967296, 377.34e9, 0.1},
+        {"aws-p6-b200", 4, CHOSEN, 1073741824, 361.99e9, 0.1},
+        {"aws-p6-b200", 4, CHOSEN, 134217728, 197.94e9, 0.2},
+        {"aws-p6-b200", 4, CHOSEN, 8388608, 35.12e9, 0.2},
     };
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         SpecCluster cluster = preset_cluster(rows[i].preset, rows[i].nodes);
         int ranks = 8 * rows[i].nodes;
         CostCollective c = {
             COST_ALL_REDUCE, rows[i].bytes, {.ranks = ranks, .per_domain = 8, .nic_sharers = 1}};
+        const double predicted =
+            rows[i].algorithm == CHOSEN
+                ? cost_collective_s(&cluster, &c)
+                : cost_collective_by_s(&cluster, &c, (CostNcclAlgorithm)rows[i].algorithm);
         double measured = 2.0 * (ranks - 1) / ranks * rows[i].bytes / rows[i].busbw_bytes_per_s;
-        double error = cost_collective_s(&cluster, &c) / measured - 1;
+        double error = predicted / measured - 1;
         g_test_message("%s, %d nodes, %.0f bytes: %+.1f %%", rows[i].preset, rows[i].nodes, rows[i].bytes,
                        100 * error);
         g_assert_cmpfloat(fabs(error), <=, rows[i].tolerance_frac);
     }
+}
+
+/* The fabric of a measured row, by what its source says of it; false: it does not say enough. */
+static bool fabric_of(const char *network, int nodes, SpecCluster *ret)
+{
+    static const struct {
+        const char *says, *preset;
+    } fabrics[] = {
+        {"p4de", "aws-p4de"}, {"p5.48xlarge", "aws-p5"}, {"SHARP", "dgx-h100"}, {"NVL72", "gb200-nvl72"}};
+    for (guint i = 0; i < G_N_ELEMENTS(fabrics); i++) {
+        if (strstr(network, fabrics[i].says) == NULL)
+            continue;
+        *ret = preset_cluster(fabrics[i].preset, nodes);
+        ret->collectives.sharp = strstr(network, "SHARP") != NULL;
+        if (strstr(network, "EKS") !=
+            NULL) { /* a container without the tuner plug-in and without NVLink-SHARP */
+            ret->collectives.tuner = SPEC_TUNER_NCCL;
+            ret->accelerator.model.collectives.nvls_channels = 0;
+        }
+        return true;
+    }
+    return false;
+}
+
+/* Every published row over several nodes whose fabric is known. Of twenty racks nothing is known but their number; they are
+ * printed and counted like the others. */
+static void test_published_rows(void)
+{
+    const char *shared = g_getenv("ORRERY_SHARED");
+    g_autofree char *path =
+        shared ? g_build_filename(shared, "reference", "collectives_multinode.json", NULL) : NULL;
+    OrrJsonDoc *doc = path && g_file_test(path, G_FILE_TEST_EXISTS) ? orr_json_read_file(path, NULL) : NULL;
+    double errors[128];
+    int count = 0;
+    if (!doc) {
+        g_test_skip("no measured rows: ORRERY_SHARED/reference/collectives_multinode.json");
+        return;
+    }
+    for (const OrrJson *row = orr_json_first(orr_json_root(doc)); row; row = orr_json_next(row)) {
+        const char *network = orr_json_text_of(row, "network", "");
+        const int gpus = (int)orr_json_number_of(row, "gpus", 0),
+                  nodes = (int)orr_json_number_of(row, "nodes", 1);
+        SpecCluster cluster;
+        if (nodes < 2 || !fabric_of(network, nodes, &cluster))
+            continue;
+        const CostCollective c = {
+            COST_ALL_REDUCE,
+            orr_json_number_of(row, "bytes", 0),
+            {.ranks = gpus, .per_domain = MIN(gpus, MAX(cluster.scale_up_domain_gpus, 1)), .nic_sharers = 1}};
+        errors[count] = cost_collective_s(&cluster, &c) / (1e-6 * orr_json_number_of(row, "time_us", 0)) - 1;
+        g_test_message("%s, %.0f bytes: %+.1f %%", network, c.bytes, 100 * errors[count]);
+        count++;
+    }
+    g_test_message("%d rows over nodes: median %.1f %%, P90 %.1f %%", count,
+                   100 * cal_abs_quantile(errors, count, 0.5), 100 * cal_abs_quantile(errors, count, 0.9));
+    g_assert_cmpint(count, ==, 45);
+    g_assert_cmpfloat(cal_abs_quantile(errors, count, 0.5), <=, 0.05);
+    g_assert_cmpfloat(cal_abs_quantile(errors, count, 0.9), <=, 0.20);
+    orr_json_free(doc);
 }
 
 int main(int argc, char **argv)
@@ -235,5 +308,6 @@ int main(int argc, char **argv)
     g_test_add_func("/collective-fit/presets", test_presets);
     g_test_add_func("/collective-fit/kept-back", test_kept_back);
     g_test_add_func("/collective-fit/across-nodes", test_across_nodes);
+    g_test_add_func("/collective-fit/published-rows", test_published_rows);
     return g_test_run();
 }

@@ -161,6 +161,53 @@ static void test_messages_and_channels(void)
     close_to(cost_nccl_channels(&q, ll), 12);
 }
 
+/* A channel a NIC at the fastest speed of NCCL's list that it carries; trees of chunks; names as logs write them. */
+static void test_net_graphs(void)
+{
+    const CostNcclGraph eight = cost_nccl_net_graph(SPEC_GENERATION_HOPPER, 8, 50e9),
+                        four = cost_nccl_net_graph(SPEC_GENERATION_HOPPER, 4, 50e9),
+                        slow = cost_nccl_net_graph(SPEC_GENERATION_AMPERE, 8, 6.25e9);
+    close_to(eight.channels, 8), close_to(eight.across_bytes_per_s, 48e9);
+    close_to(four.channels, 8), close_to(four.across_bytes_per_s, 24e9);
+    close_to(slow.channels, 8), close_to(slow.across_bytes_per_s, 6e9);
+    close_to(cost_nccl_nvls_tree_chunk_bytes(256 << 20, 128, 524288), 131072);
+    close_to(cost_nccl_nvls_tree_chunk_bytes(1 << 30, 128, 524288), 262144);
+    close_to(cost_nccl_nvls_tree_chunk_bytes(4096.0 * (1 << 20), 128, 524288), 524288);
+    close_to(cost_nccl_nvls_tree_chunk_bytes(1 << 20, 128, 524288), 32768);
+    static const struct {
+        const char *word;
+        CostNcclAlgorithm algorithm;
+    } words[] = {{"Ring", COST_NCCL_RING},
+                 {"Ring (NVLS off)", COST_NCCL_RING},
+                 {"NVLSTree", COST_NCCL_NVLS_TREE},
+                 {"nvls/sharp", COST_NCCL_NVLS},
+                 {"tree", COST_NCCL_TREE}};
+    CostNcclAlgorithm found = COST_NCCL_PAT;
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_assert_true(cost_nccl_algorithm_find(words[i].word, &found));
+        g_assert_cmpint(found, ==, words[i].algorithm);
+    }
+    g_assert_false(cost_nccl_algorithm_find("auto(NVLS>=2MiB)", &found));
+    g_assert_false(cost_nccl_algorithm_find("ringing", &found));
+}
+
+/* What a plug-in tells of its network moves the choice: without 75 us NCCL leaves LL128 earlier. */
+static void test_told_latency(void)
+{
+    CostNcclQuery q = hopper_node(COST_ALL_REDUCE, 1 << 27);
+    q.ranks = 16, q.nodes = 2, q.nvls.channels = 0;
+    q.ring = q.tree = cost_nccl_net_graph(SPEC_GENERATION_HOPPER, 8, 50e9);
+    const double ll128 = cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_LL128),
+                 simple = cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_SIMPLE);
+    choice_is(&q, COST_NCCL_RING, COST_NCCL_SIMPLE);
+    q.net_latency_s = 75e-6; /* 2 steps between nodes; SIMPLE pays twice and 1.4 times that */
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_LL128), ll128 + 2 * 75e-6);
+    close_to(cost_nccl_estimate_s(&q, COST_NCCL_RING, COST_NCCL_SIMPLE), simple + 1.4 * 4 * 75e-6);
+    choice_is(&q, COST_NCCL_RING, COST_NCCL_LL128);
+    q.simple_only = true;
+    g_assert_cmpint(cost_nccl_choose(&q).protocol, ==, COST_NCCL_SIMPLE);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -172,5 +219,7 @@ int main(int argc, char **argv)
     g_test_add_func("/nccl/messages-and-channels", test_messages_and_channels);
     g_test_add_func("/nccl/plugin-regions", test_plugin_regions);
     g_test_add_func("/nccl/tree-chunks", test_tree_chunks);
+    g_test_add_func("/nccl/net-graphs", test_net_graphs);
+    g_test_add_func("/nccl/told-latency", test_told_latency);
     return g_test_run();
 }

@@ -25,7 +25,7 @@ static void one_run(void)
     const double shared = LEDGER_OWN_SHARED * LEDGER_OWN_SHARED, local = LEDGER_OWN_LOCAL * LEDGER_OWN_LOCAL,
                  noise = LEDGER_OWN_NOISE * LEDGER_OWN_NOISE;
     const LedgerOwnRun run = {traits_at(8), 0.2};
-    LedgerTraits there = traits_at(8 * LEDGER_OWN_LENGTH);
+    LedgerTraits there = traits_at(8 * 64.0);
     g_assert_cmpfloat_with_epsilon(ledger_own_says(&run, 1, &run.traits).log_ratio,
                                    0.2 * (shared + local) / (shared + local + noise), 1e-12);
     g_assert_cmpfloat_with_epsilon(ledger_likeness(&run.traits, &there), exp(-0.5), 1e-12);

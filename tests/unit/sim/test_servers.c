@@ -61,6 +61,50 @@ static void set_bytes(Case *c, int layer, double bytes)
     c->layers[layer].push_bytes = c->layers[layer].pull_bytes = (int64_t)bytes;
 }
 
+/* The timeline: passes of a worker follow each other and are its compute; a synchronous forward waits for all pushes. */
+static void test_timeline(void)
+{
+    for (int mode = SIM_SERVERS_SYNC; mode <= SIM_SERVERS_ASYNC; mode++) {
+        Case c;
+        case_init(&c, 4, 2);
+        c.plan.mode = (SimServerMode)mode;
+        c.plan.spread = SIM_SPREAD_EXPONENTIAL;
+        for (int i = 0; i < c.plan.layer_count; i++) {
+            c.layers[i].push_bytes = c.layers[i].pull_bytes = (int64_t)GB;
+            c.layers[i].forward_ps = SECOND;
+            c.layers[i].backward_ps = 2 * SECOND;
+        }
+        GError *error = NULL;
+        SimServerResult result;
+        OrrArena *arena = orr_arena_new();
+        g_assert_true(sim_servers_run(&c.plan, arena, &result, &error));
+        int64_t free_ps[4] = {0}, pushed_ps[SIM_SERVERS_SHOWN_ITERATIONS + 1] = {0};
+        int passes = 0, pushes = 0, early = 0;
+        for (int i = 0; i < result.op_count; i++) {
+            const SimServerOp *op = &result.ops[i];
+            if (op->kind != SIM_SERVERS_PUSH)
+                continue;
+            pushed_ps[op->iteration] = MAX(pushed_ps[op->iteration], op->end_ps);
+            pushes++;
+        }
+        for (int i = 0; i < result.op_count; i++) {
+            const SimServerOp *op = &result.ops[i];
+            g_assert_cmpint(op->end_ps, >=, op->start_ps);
+            if (op->kind > SIM_SERVERS_BACKWARD)
+                continue;
+            g_assert_cmpint(op->start_ps, >=, free_ps[op->worker]);
+            free_ps[op->worker] = op->end_ps;
+            early += op->kind == SIM_SERVERS_FORWARD && op->iteration > 0 &&
+                     op->start_ps < pushed_ps[op->iteration];
+            passes++;
+        }
+        g_assert_cmpint(pushes, >, 4);
+        g_assert_cmpint(passes, >=, 2 * 4 * SIM_SERVERS_SHOWN_ITERATIONS);
+        g_assert_cmpint(early > 0, ==, mode == SIM_SERVERS_ASYNC);
+        orr_arena_free(arena);
+    }
+}
+
 /* --- closed forms --- */
 
 static void test_single_server(void)
@@ -338,6 +382,7 @@ static void test_credit(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/servers/timeline", test_timeline);
     g_test_add_func("/servers/single", test_single_server);
     g_test_add_func("/servers/half", test_half_the_servers);
     g_test_add_func("/servers/sharded", test_sharded);

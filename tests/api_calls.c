@@ -1,0 +1,120 @@
+/* tests/api_calls.c - liborrery called over and over: api_calls COUNT FOLDER-OF-EXAMPLES. Every call of orrery.h, what is refused
+ * among them. Fails when the process has grown by more than 2 MiB over the last four fifths (Linux), and under a
+ * sanitizer or valgrind when something is left at the end. Prints calls, seconds and growth.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/orrery.h"
+
+enum { MOST_GROWTH = 2 << 20, MANY = 10000 };
+
+static void expect(bool ok, const char *what, const OrrHandle *orrery)
+{
+    if (ok)
+        return;
+    fprintf(stderr, "%s: %s\n", what, orr_error(orrery));
+    exit(1);
+}
+
+/* Resident bytes, 0 where /proc does not tell. */
+static long resident(void)
+{
+    long pages = 0, total = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file != NULL && fscanf(file, "%ld %ld", &total, &pages) != 2)
+        pages = 0;
+    if (file != NULL)
+        fclose(file);
+    return pages * 4096;
+}
+
+/* One call of the rare, long kinds. */
+static void long_call(OrrHandle *orrery, int kind)
+{
+    switch (kind) {
+    case 0:
+        expect(orr_run(orrery, "{\"check\":true}") != NULL, "run", orrery);
+        return;
+    case 1:
+        expect(orr_sweep(orrery, "{\"vary\":{\"training.micro_batch\":[1,2]}}") != NULL, "sweep", orrery);
+        return;
+    case 2:
+        expect(orr_explain(orrery, NULL) != NULL, "explain", orrery);
+        return;
+    case 3:
+        expect(orr_csv(orrery, "memory") != NULL, "csv", orrery);
+        return;
+    case 4:
+        expect(orr_timeline(orrery, 80) != NULL, "timeline", orrery);
+        return;
+    case 5:
+        expect(orr_set(orrery, "training.micro_batch=auto") == 0 &&
+                   orr_search(orrery, "{\"jobs\":1}") != NULL,
+               "search", orrery);
+        return;
+    case 6:
+        expect(orr_set(orrery, "training.micro_batch=many") == 0 && orr_run(orrery, NULL) == NULL, "refuse",
+               orrery);
+        return;
+    default:
+        expect(orr_page(orrery, "{\"search\":false}") != NULL, "page", orrery);
+    }
+}
+
+static void short_call(OrrHandle *orrery, int kind)
+{
+    switch (kind % 6) {
+    case 0:
+        expect(orr_help(orrery, "parallel.zero") != NULL, "help", orrery);
+        return;
+    case 1:
+        expect(orr_help(orrery, "parallel.nothing") == NULL, "no help", orrery);
+        return;
+    case 2:
+        expect(orr_set(orrery, "parallel.tensor") != 0, "no set", orrery);
+        return;
+    case 3:
+        expect(orr_preset(orrery, "models", "gpt2-xl") != NULL, "preset", orrery);
+        return;
+    case 4:
+        expect(orr_run(orrery, "{\"unfold\":") == NULL, "no options", orrery);
+        return;
+    default:
+        expect(orr_load(orrery, "{\"model\": ") != 0, "no text", orrery);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const long count = argc == 3 ? strtol(argv[1], NULL, 10) : 0;
+    char path[4096];
+    struct timespec start, end;
+    long early = 0;
+    const int kinds = count > MANY ? 2000 : 200; /* eight of them take milliseconds */
+    if (count < 1) {
+        fprintf(stderr, "usage: api_calls COUNT FOLDER\n");
+        return 2;
+    }
+    snprintf(path, sizeof path, "%s/gpt2-xl-1gpu.json", argv[2]);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (long i = 0; i < count; i++) {
+        OrrHandle *orrery = orr_new();
+        expect(orr_load(orrery, path) == 0, "load", orrery);
+        if (i % kinds < 8)
+            long_call(orrery, (int)(i % kinds));
+        else
+            short_call(orrery, (int)(i % kinds));
+        orr_free(orrery);
+        if (i == count / 5)
+            early = resident();
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const long growth = resident() - early;
+    printf("%ld calls in %.1f s; the process grew by %ld KiB over the last four fifths\n", count,
+           (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec), growth / 1024);
+    return growth > MOST_GROWTH;
+}
