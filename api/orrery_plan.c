@@ -73,6 +73,9 @@ static bool search(OrrHandle *handle, const SearchAsk *ask, Spec *spec, const Sp
         return false;
     }
     result.residuals = residuals;
+    CampaignAssumed assumed;
+    if (campaign_assumed_load(&assumed, NULL))
+        result.assumed = &assumed;
     search_find_plain(&result, &options);
     const bool ok = search_write_json(&result, source, handle->answer, error);
     search_result_clear(&result);

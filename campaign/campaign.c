@@ -16,7 +16,7 @@ enum { CURVE_REPLICAS = 100 };
 
 enum { CAUSE_NODE = 2 }; /* of a failure that the scenario names: a host */
 
-typedef enum { PER_GPU, PER_NODE, PER_RACK, PER_POD } Per;
+typedef enum { PER_GPU, PER_NODE, PER_RACK, PER_POD, PER_JOB } Per;
 
 typedef struct ClassRow {
     const char *key, *label;
@@ -33,6 +33,7 @@ static const ClassRow classes[CAMPAIGN_CAUSES] = {
     {"software", "software", offsetof(SpecFaults, software_mtbf_s), PER_NODE, false},
     {"rack", "rack", offsetof(SpecFaults, rack_mtbf_s), PER_RACK, true},
     {"pod", "pod", offsetof(SpecFaults, pod_mtbf_s), PER_POD, true},
+    {"rollback", "diverging loss", offsetof(SpecFaults, rollback_mtbf_s), PER_JOB, false},
 };
 
 /* Nodes of one of what a class has. */
@@ -51,7 +52,7 @@ static double class_rate(const Spec *spec, const ClassRow *row)
     if (!spec->faults.given || spec->faults.failure_count > 0 || !(mtbf_s > 0))
         return 0;
     const int nodes = nodes_of(spec, row), units = (spec->cluster.nodes + nodes - 1) / nodes;
-    return (row->per == PER_GPU ? spec_gpus(spec) : units) / mtbf_s;
+    return (row->per == PER_GPU ? spec_gpus(spec) : row->per == PER_JOB ? 1 : units) / mtbf_s;
 }
 
 double campaign_mtbf_s(const Spec *spec)
@@ -72,7 +73,8 @@ static int share_causes(const Spec *spec, CampaignRun *run)
     for (int i = 0; i < run->cause_count; i++) {
         const double rate = class_rate(spec, &classes[i]);
         until += rate > 0 ? rate * mtbf_s : 0;
-        run->causes[i] = (CampaignShare){until, classes[i].takes_nodes ? nodes_of(spec, &classes[i]) : 0};
+        run->causes[i] = (CampaignShare){until, classes[i].takes_nodes ? nodes_of(spec, &classes[i]) : 0,
+                                         classes[i].per == PER_JOB ? spec->faults.rollback_s : 0};
         most = rate > 0 ? MAX(most, run->causes[i].nodes) : most;
     }
     return most;
@@ -240,6 +242,7 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
         .repair_s = faults->repair_s,
         .manual_frac = faults->response_s > 0 ? faults->manual_frac : 0,
         .response_s = faults->response_s,
+        .repeat_frac = faults->repeat_frac,
         .detection_s = faults->detection_s,
         .spares = !faults->given || (faults->spares == SPEC_UNSET && !faults->elastic) ? -1
                   : faults->spares == SPEC_UNSET                                       ? 0
@@ -254,9 +257,19 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
                       run->spares, spec->cluster.nodes);
     if (saves && !measure_checkpoint(campaign, where, &load_s, error))
         return false;
+    if (faults->replan && !faults->elastic)
+        return refuse(where, error, "faults.replan: true without elastic, so that the job waits; give both");
     if (faults->elastic && !campaign_levels_fill(campaign->report, run, error))
         return false;
-    campaign->by_formula = run->spares < 0 && run->script_count == 0 && (run->store_every <= 0 || most <= 1);
+    const bool rolls_back = faults->given && faults->rollback_mtbf_s > 0 && faults->rollback_s > 0;
+    if (rolls_back && faults->rollback_s > 0.9 * faults->rollback_mtbf_s)
+        return refuse(
+            where, error,
+            "faults.rollback_s: %g every %g s of training would throw away what it does; give less, or a "
+            "longer rollback_mtbf_s",
+            faults->rollback_s, faults->rollback_mtbf_s);
+    campaign->by_formula =
+        run->spares < 0 && run->script_count == 0 && (run->store_every <= 0 || most <= 1) && !rolls_back;
     const double init_s = faults->init_s + faults->init_s_per_node * spec->cluster.nodes;
     run->load_from_s = faults->detection_s + faults->reschedule_s + init_s;
     run->load_s = load_s;
@@ -265,7 +278,8 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
         return false;
     campaign->means =
         campaign_means(&run->rates, run->interval_s, run->segments, run->load_from_s, run->load_s);
-    campaign->means.waiting_s = campaign->means.interruptions * run->manual_frac * run->response_s;
+    const double response_s = run->response_s / (1 - run->repeat_frac);
+    campaign->means.waiting_s = campaign->means.interruptions * run->manual_frac * response_s;
     campaign->means.total_s += campaign->means.waiting_s;
     campaign->exact_s =
         campaign_total_s(&run->rates, run->interval_s, run->segments) + campaign->means.waiting_s;
@@ -278,7 +292,7 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
             run->rates.restart_s);
     campaign->exact_frac = campaign->ideal_s / campaign->exact_s;
     campaign->first_order_frac = campaign_first_order(&run->rates, run->interval_s) -
-                                 run->manual_frac * run->response_s / run->rates.mtbf_s;
+                                 run->manual_frac * response_s / run->rates.mtbf_s;
     return true;
 }
 

@@ -111,12 +111,27 @@ static int cause_of(const CampaignRun *run, double share)
     return cause;
 }
 
-/* Until somebody starts the job again that does not do so itself. */
+/* Until somebody starts the job again that does not do so itself, and it runs. */
 static double await_person(Living *l)
 {
     const CampaignRun *run = l->run;
-    const bool manual = run->manual_frac > 0 && orr_draw(&l->draws) < run->manual_frac;
-    return manual ? orr_draw_exponential(&l->draws, run->response_s) : 0;
+    double waited_s = 0;
+    if (!(run->manual_frac > 0) || orr_draw(&l->draws) >= run->manual_frac)
+        return 0;
+    do
+        waited_s += orr_draw_exponential(&l->draws, run->response_s);
+    while (run->repeat_frac > 0 && orr_draw(&l->draws) < run->repeat_frac);
+    return waited_s;
+}
+
+/* The run begins anew `back_s` of work before the last checkpoint, at the earliest at its beginning. */
+static void roll_back(Living *l, double back_s)
+{
+    const CampaignRun *run = l->run;
+    const double done = run->segments - l->left, again = fmin(done, ceil(back_s / run->interval_s));
+    l->left += again;
+    l->life.lost_work_s += again * (run->interval_s + run->rates.stall_s);
+    l->life.checkpoint_s -= again * run->rates.stall_s;
 }
 
 /* A failure now; `lost_s`: of work since the last checkpoint. Whether peers' copies are gone too. */
@@ -131,6 +146,8 @@ static bool fail_once(Living *l, double lost_s)
     const bool hard = run->store_every > 0 && nodes > 1;
     if (hard)
         fall_back(l);
+    if (run->cause_count > 0 && run->causes[cause].rollback_s > 0)
+        roll_back(l, run->causes[cause].rollback_s);
     const double at_s = life->total_s;
     const double waited_s = fmax(nodes > 0 ? lose_nodes(l, nodes) : 0, await_person(l));
     life->waiting_s += waited_s;

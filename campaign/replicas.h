@@ -12,12 +12,13 @@
 
 #include "campaign/formulas.h"
 
-enum { CAMPAIGN_CAUSES = 7, CAMPAIGN_LEVELS = 8, CAMPAIGN_SCRIPTED = 64 };
+enum { CAMPAIGN_CAUSES = 8, CAMPAIGN_LEVELS = 8, CAMPAIGN_SCRIPTED = 64 };
 
 /* A failure is of cause i where its draw in (0, 1) is below causes[i].until and of none before. */
 typedef struct CampaignShare {
     double until;
-    int nodes; /* that it takes away */
+    int nodes;         /* that it takes away */
+    double rollback_s; /* of work before the last checkpoint that it costs */
 } CampaignShare;
 
 /* With up to `missing` nodes fewer the job goes on at `rate` of its full pace. */
@@ -31,7 +32,8 @@ typedef struct CampaignRun {
     double interval_s, segments; /* of equal length */
     double load_from_s, load_s;  /* part of a restart that reads the checkpoint back */
     double manual_frac,
-        response_s;     /* this share of failures waits for a person, exponentially with this mean */
+        response_s;     /* this share of failures waits for a person, exponentially with this mean ... */
+    double repeat_frac; /* ... and once more by this chance, each time */
     double detection_s; /* first part of a restart: spare nodes are asked for behind it */
     CampaignShare causes[CAMPAIGN_CAUSES];
     int cause_count;                       /* 0: failures take no nodes */

@@ -22,7 +22,7 @@
 typedef struct SearchArgs {
     CliArgs common;
     char *top, *jobs, *max_seconds, *accelerators, *clusters, *memory_reserve, *save, *save_all;
-    gboolean exhaustive;
+    gboolean exhaustive, ideal;
 } SearchArgs;
 
 static void show_progress(double done_frac, double elapsed_s, void *data)
@@ -156,6 +156,9 @@ static bool search(const SearchArgs *args, const SearchOptions *options, Spec *s
         return false;
     }
     result.residuals = residuals;
+    CampaignAssumed assumed;
+    if (!args->ideal && campaign_assumed_load(&assumed, NULL))
+        result.assumed = &assumed;
     search_find_plain(&result, options);
     const bool first = options->team == NULL || options->team->rank == 0;
     const bool ok =
@@ -282,6 +285,8 @@ static const CliFlag flags[] = {
     CLI_FLAG_MEMORY_RESERVE(SearchArgs),
     {"exhaustive", CLI_FLAG_SWITCH, offsetof(SearchArgs, exhaustive), NULL,
      "simulate every point instead of proving that most cannot win (same answer, slower)"},
+    {"ideal", CLI_FLAG_SWITCH, offsetof(SearchArgs, ideal), NULL,
+     "days and costs of computing alone: no failures, checkpoints and restarts"},
 };
 
 const CliCommand cli_command_search = {

@@ -12,7 +12,7 @@ _orrery() {
             case ${COMP_WORDS[1]}:$word in
             run:-*) words='--trace --ranks --from --to --memory --by --steps --memory-snapshot --kernels --own-runs --memory-reserve --unfold --timeline --ideal --verbose --check --set --format --output --quiet --help' ;;
             explain:-*) words='--memory-reserve --set --format --output --quiet --help' ;;
-            search:-*) words='--top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --set --format --output --quiet --help' ;;
+            search:-*) words='--top --jobs --max-seconds --accelerator --cluster --save --save-all --memory-reserve --exhaustive --ideal --set --format --output --quiet --help' ;;
             plan:-*) words='--deadline --budget-usd --gpus --batch-range --memory-reserve --accelerator --cluster --textbook-rate --parameters --plot --ideal --svg --set --format --output --quiet --help' ;;
             campaign:-*) words='--replicas --seed --days --timeline --jobs --set --format --output --quiet --help' ;;
             jobs:-*) words='--seed --count --format --output --quiet --help' ;;

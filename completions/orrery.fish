@@ -52,6 +52,7 @@ complete -c orrery -n '__fish_seen_subcommand_from search' -l save -r -d 'write 
 complete -c orrery -n '__fish_seen_subcommand_from search' -l save-all -r -d 'write every one that is reported, 01.json the best'
 complete -c orrery -n '__fish_seen_subcommand_from search' -l memory-reserve -x -d 'memory of a GPU to keep free, as 0.1 or "8 GiB" (default: what 98 % of published runs took beyond their prediction)'
 complete -c orrery -n '__fish_seen_subcommand_from search' -l exhaustive -d 'simulate every point instead of proving that most cannot win (same answer, slower)'
+complete -c orrery -n '__fish_seen_subcommand_from search' -l ideal -d 'days and costs of computing alone: no failures, checkpoints and restarts'
 complete -c orrery -n '__fish_seen_subcommand_from search' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'
 complete -c orrery -n '__fish_seen_subcommand_from search' -l format -xa 'text json csv' -d 'text (default), json or csv'
 complete -c orrery -n '__fish_seen_subcommand_from search' -l output -r -d 'write there instead of to standard output'

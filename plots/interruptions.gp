@@ -17,7 +17,7 @@ set bmargin at screen 0.42
 set format x ''
 set yrange [0:most_min * 1.15]
 set ylabel 'minutes lost' textcolor rgb ink
-set key at screen 0.07, screen 1.0 - 66.0/height left top horizontal reverse Left samplen 2 width 2 maxrows 1 textcolor rgb ink
+set key at screen 0.07, screen 1.0 - 66.0/height left top horizontal reverse Left samplen 2 width (causes > 5 ? 0 : 5) maxrows 1 textcolor rgb ink
 plot for [i=0:causes-1] data using (column('cause') == i ? column('day') : NaN):(column('lost_min') + column('waited_min')) \
          with impulses lw 3 lc rgb colours[i % 8 + 1] title title_of(i)
 unset label 1

@@ -24,21 +24,30 @@ static void more_compute(Spec *spec)
 {
     for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++)
         spec->cluster.accelerator.peak_flops_per_s[dtype] *= MORE;
+    for (int g = 0; g < spec->cluster.group_count; g++)
+        for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++)
+            spec->cluster.groups[g].accelerator.peak_flops_per_s[dtype] *= MORE;
 }
 
 static void more_hbm(Spec *spec)
 {
     spec->cluster.accelerator.memory_bytes_per_s *= MORE;
+    for (int g = 0; g < spec->cluster.group_count; g++)
+        spec->cluster.groups[g].accelerator.memory_bytes_per_s *= MORE;
 }
 
 static void more_scale_up(Spec *spec)
 {
     spec->cluster.scale_up_bytes_per_s *= MORE;
+    for (int g = 0; g < spec->cluster.group_count; g++)
+        spec->cluster.groups[g].scale_up_bytes_per_s *= MORE;
 }
 
 static void more_scale_out(Spec *spec)
 {
     spec->cluster.scale_out_bytes_per_s_per_gpu *= MORE;
+    for (int g = 0; g < spec->cluster.group_count; g++)
+        spec->cluster.groups[g].scale_out_bytes_per_s_per_gpu *= MORE;
 }
 
 static void more_host(Spec *spec)

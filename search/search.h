@@ -8,6 +8,7 @@
 #ifndef ORR_SEARCH_SEARCH_H
 #define ORR_SEARCH_SEARCH_H
 
+#include "campaign/effective.h"
 #include "ledger/residuals.h"
 #include "report/report.h"
 #include "search/bound.h"
@@ -70,6 +71,7 @@ typedef struct SearchSlack {
 typedef struct SearchResult {
     SearchSpace *space;
     const LedgerResiduals *residuals;   /* for the intervals of what is written; NULL: none */
+    const CampaignAssumed *assumed;     /* for effective days of what is written; NULL: compute days alone */
     int64_t points;                     /* valid assignments */
     int64_t pruned[SEARCH_BOUND_COUNT]; /* left out, by the bound that decided */
     int64_t evaluated;                  /* bounded one by one, not as part of a group */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "costmodel/params.h"
 #include "ledger/interval.h"
 #include "ledger/memory.h"
 #include "report/parts.h"
@@ -100,7 +101,7 @@ void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen
 /* --- points --- */
 
 static bool write_report(OrrJsonWriter *w, const Spec *spec, const SpecSource *source,
-                         const LedgerResiduals *residuals, GError **error)
+                         const LedgerResiduals *residuals, const CampaignAssumed *assumed, GError **error)
 {
     const ReportOptions options = {.analytic = true};
     OrrArena *arena = orr_arena_new();
@@ -110,8 +111,9 @@ static bool write_report(OrrJsonWriter *w, const Spec *spec, const SpecSource *s
         g_autoptr(GString) text = g_string_new(NULL);
         ledger_interval_fill(residuals, arena, &report);
         ledger_memory_fill(residuals, NULL, &report);
+        ok = assumed == NULL || campaign_effective_fill(assumed, "search", arena, &report, error);
         report_write_json(&report, text);
-        OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "report", error);
+        OrrJsonDoc *doc = ok ? orr_json_parse(text->str, text->len, "report", error) : NULL;
         ok = doc != NULL;
         if (ok)
             orr_jw_node(w, "report", orr_json_root(doc));
@@ -127,6 +129,24 @@ typedef struct Writing {
     const SpecSource *source;
     Spec *scratch;
 } Writing;
+
+double search_effective_days(const SearchResult *result, const Spec *spec, const SearchRun *run)
+{
+    const double step_tokens = (double)spec->training.global_batch * spec->training.sequence_length;
+    Report report = {.spec = spec,
+                     .gpus = spec_gpus(spec),
+                     .step_ps = run->step_ps,
+                     .bubble_frac = run->bubble_frac,
+                     .parameters = cost_parameters(&spec->model, 0, false)};
+    report.days = spec->training.tokens / step_tokens * (double)run->step_ps * 1e-12 / 86400;
+    if (result->assumed == NULL || !(report.days > 0))
+        return NAN;
+    OrrArena *arena = orr_arena_new();
+    const bool ok = campaign_effective_fill(result->assumed, "search", arena, &report, NULL);
+    const double days = ok && report.effective.told ? report.effective.days : NAN;
+    orr_arena_free(arena);
+    return days;
+}
 
 /* Of the scenario's tokens: at one number of GPUs both follow the step. */
 static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps, double bubble_frac)
@@ -147,7 +167,8 @@ static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps, doub
         orr_jw_number(w, "kwh", hours * watts * fmax(1, spec->cluster.pue) / 1000);
 }
 
-void search_write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *run)
+void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const Spec *spec,
+                          const SearchRun *run)
 {
     ReportTime times[REPORT_TIME_COUNT];
     orr_jw_ps(w, "step_s", run->step_ps);
@@ -158,6 +179,8 @@ void search_write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *r
     if (run->host_bytes > 0)
         orr_jw_number(w, "host_bytes", run->host_bytes);
     write_cost(w, spec, run->step_ps, run->bubble_frac);
+    if (spec->training.tokens > 0)
+        orr_jw_number(w, "effective_days", search_effective_days(result, spec, run));
     report_times(run->part_ps, run->bubble_ps, times);
     orr_jw_begin(w, "time", '{');
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
@@ -185,11 +208,11 @@ static bool write_point(Writing *writing, const SearchResult *result, const Sear
     search_write_choice(w, writing->result->space->spec, writing->scratch);
     if (style == MISSES)
         write_short(w, result->space->spec, run);
-    if (style == REPORTS &&
-        !write_report(w, writing->scratch, writing->source, writing->result->residuals, error))
+    if (style == REPORTS && !write_report(w, writing->scratch, writing->source, writing->result->residuals,
+                                          writing->result->assumed, error))
         return false;
     if (style != REPORTS)
-        search_write_figures(w, result->space->spec, run);
+        search_write_figures(w, result, result->space->spec, run);
     orr_jw_end(w, '}');
     return true;
 }
@@ -285,6 +308,18 @@ bool search_write_json(const SearchResult *result, const SpecSource *source, GSt
     return true;
 }
 
+/* Two cells, empty where the scenario does not say its tokens or what fails. */
+static void append_days(GString *line, const SearchResult *result, const Spec *spec, const SearchRun *run)
+{
+    const double step_tokens = (double)spec->training.global_batch * spec->training.sequence_length;
+    const double days = spec->training.tokens / step_tokens * (double)run->step_ps * 1e-12 / 86400;
+    const double effective = search_effective_days(result, spec, run);
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    g_string_append_printf(line, ",%s", days > 0 ? g_ascii_formatd(text, sizeof text, "%.4f", days) : "");
+    g_string_append_printf(line, ",%s",
+                           effective > 0 ? g_ascii_formatd(text, sizeof text, "%.4f", effective) : "");
+}
+
 void search_write_csv(const SearchResult *result, GString *out)
 {
     static const char *const headers[] = {"rank",
@@ -313,7 +348,9 @@ void search_write_csv(const SearchResult *result, GString *out)
                                           "loss_as_layer",
                                           "overlap",
                                           "offload_scheme",
-                                          "offload_ratio"};
+                                          "offload_ratio",
+                                          "days",
+                                          "effective_days"};
     enum { COLUMNS = G_N_ELEMENTS(headers) };
     g_autofree Spec *spec = g_new(Spec, 1);
     OrrTable *table = orr_table_new(headers, COLUMNS);
@@ -345,6 +382,7 @@ void search_write_csv(const SearchResult *result, GString *out)
             }
         g_string_append_printf(line, ",%s,%g", spec_word(&spec_words_offload, (int)spec->offload.scheme),
                                spec->offload.ratio);
+        append_days(line, result, spec, run);
         g_auto(GStrv) cells = g_strsplit(line->str, ",", COLUMNS);
         orr_table_row(table, (const char *const *)cells);
     }

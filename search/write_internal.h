@@ -11,7 +11,10 @@ const char *search_bound_words(SearchBoundKind kind);
 
 /* Members of an open object: what "auto" became; a run's figures; the certificate. */
 void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen);
-void search_write_figures(OrrJsonWriter *w, const Spec *spec, const SearchRun *run);
+void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const Spec *spec,
+                          const SearchRun *run);
+/* Days of the scenario's tokens with what fails in them; NAN: without tokens, or not asked for. */
+double search_effective_days(const SearchResult *result, const Spec *spec, const SearchRun *run);
 void search_write_certificate(OrrJsonWriter *w, const SearchResult *result);
 
 /* "full on 3 layers"; g_free. */

@@ -39,11 +39,15 @@ typedef struct SpecFaults {
     int rack_nodes, pod_nodes;
     double failures_s[SPEC_MOST_FAILURES]; /* a node fails at these times, and nothing else does */
     int failure_count;
-    bool elastic; /* goes on with fewer nodes */
+    bool elastic; /* goes on with fewer nodes ... */
+    bool replan;  /* ... and other degrees, where these are faster */
     double detection_s, reschedule_s, init_s, init_s_per_node, warmup_s;
     double manual_frac, response_s; /* failures that wait for a person, and how long on average */
-    double repair_s;                /* that a node with a hardware failure is away */
-    int spares; /* hot nodes beside the cluster; SPEC_UNSET while absent: as many as it takes */
+    double repeat_frac;     /* of these waits: the job does not run behind it (a bad node again), once more */
+    double rollback_mtbf_s; /* of training, between losses that diverge, of the job as a whole ... */
+    double rollback_s;      /* ... and the work that is then thrown away, beyond the last checkpoint */
+    double repair_s;        /* that a node with a hardware failure is away */
+    int spares;             /* hot nodes beside the cluster; SPEC_UNSET while absent: as many as it takes */
     bool fails_in_restart;
     SpecCheckpoint checkpoint;
 } SpecFaults;

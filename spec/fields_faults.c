@@ -102,6 +102,9 @@ static const SpecField faults_fields[] = {
      .help = "A node fails at each of these times of the campaign, and nothing fails at random."},
     SPEC_F_BOOL(SpecFaults, elastic, "false", 0,
                 "Short of spares the job goes on with fewer replicas of the model, until nodes come back."),
+    SPEC_F_BOOL(SpecFaults, replan, "false", 0,
+                "elastic: with the fewer nodes the job takes the tensor and pipeline degrees that are "
+                "fastest there."),
     PHASE(detection_s, "Until a failure is noticed."),
     PHASE(reschedule_s, "Until the job has its nodes again."),
     PHASE(init_s, "Processes, compilers and communicators start, whatever the number of nodes."),
@@ -112,6 +115,14 @@ static const SpecField faults_fields[] = {
                   "Share of the failures after which the job does not start again by itself: it hangs, or "
                   "cannot."),
     PHASE(response_s, "Mean time until a person has it start again then, exponentially distributed."),
+    SPEC_F_DOUBLE(
+        SpecFaults, repeat_frac, ORR_UNIT_NONE, 0, 0.95, "0", 0,
+        "Share of those waits behind which the job does not run either (the replacement is bad too), "
+        "and that are repeated."),
+    MTBF(rollback_mtbf_s, "Mean time of training between losses that diverge, of the job as a whole: the run "
+                          "goes back; 0: none."),
+    PHASE(rollback_s,
+          "Work before the last checkpoint that is thrown away then: how far back the run begins anew."),
     SPEC_F_DOUBLE(SpecFaults, repair_s, ORR_UNIT_SECONDS, 0, 1e8, "0", 0,
                   "That a node is away after a failure of its hardware."),
     SPEC_F_INT(

@@ -24,7 +24,7 @@ allowed() {
     exchange) echo "spec schedule base" ;;
     ledger) echo "report sim costmodel spec schedule base" ;;
     campaign) echo "report sim costmodel spec schedule base" ;;
-    search) echo "ledger report sim costmodel spec schedule base" ;;
+    search) echo "campaign ledger report sim costmodel spec schedule base" ;;
     plan) echo "campaign search ledger report sim costmodel spec schedule base" ;;
     jobs) echo "base" ;;
     kernels) echo "" ;;

@@ -14,7 +14,8 @@ int main(void)
     const CampaignRun run = {.rates = {54 * 86400.0 / 419 * 16384 / 100000, 3, 0, 270, true},
                              .interval_s = 100,
                              .segments = 60 * 864,
-                             .node_loss_frac = .85,
+                             .causes = {{.85, 1, 0}, {1, 0, 0}}, /* hardware takes a node, software none */
+                             .cause_count = 2,
                              .repair_s = 86400,
                              .spares = 50};
     g_autofree CampaignLife *lives = g_new(CampaignLife, REPLICAS);

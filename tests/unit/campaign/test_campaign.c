@@ -169,7 +169,7 @@ static void test_threads(void)
 static void test_spares(void)
 {
     CampaignRun run = llama(10, 0, 600, 500, false);
-    run.causes[0] = (CampaignShare){1, 1};
+    run.causes[0] = (CampaignShare){1, 1, 0};
     run.cause_count = 1;
     run.repair_s = 3600;
     run.detection_s = 60;
@@ -266,9 +266,9 @@ static void test_random_lives(void)
                                 g_rand_double_range(random, 300, 3000), g_rand_boolean(random));
         run.load_from_s = 20;
         run.load_s = run.stored_load_s = g_rand_double_range(random, 0, run.rates.restart_s - 20);
-        run.causes[0] = (CampaignShare){g_rand_double_range(random, 0, .8), 1};
-        run.causes[1] = (CampaignShare){.9, g_rand_int_range(random, 1, 9)};
-        run.causes[2] = (CampaignShare){1, 0};
+        run.causes[0] = (CampaignShare){g_rand_double_range(random, 0, .8), 1, 0};
+        run.causes[1] = (CampaignShare){.9, g_rand_int_range(random, 1, 9), 0};
+        run.causes[2] = (CampaignShare){1, 0, 0};
         run.cause_count = 3;
         run.repair_s = g_rand_double_range(random, 100, 40000);
         run.spares = g_rand_int_range(random, 0, 6);
@@ -393,6 +393,107 @@ static void test_manual(void)
     assert_near(with->waiting_s, waits_s, .05 * waits_s);
 }
 
+/* Every second wait is one more: twice the mean, by formula and by replicas. */
+static void test_repeat(void)
+{
+    static const char *const sets[] = {"faults.manual_frac=0.1", "faults.response_s=7200",
+                                       "faults.repeat_frac=0.5", NULL};
+    const CampaignOptions options = {.replicas = 2000, .seed = 5};
+    Campaign campaign;
+    GError *error = NULL;
+    Case *c = load("campaign-llama3-405b.json", sets);
+    campaign_run(&c->report, "x", &options, &campaign, &error);
+    g_assert_no_error(error);
+    case_free(c);
+    const double waits_s = campaign.means.interruptions * .1 * 14400;
+    assert_near(campaign.means.waiting_s, waits_s, 1e-6 * waits_s);
+    assert_near(campaign.days.mean * 86400, campaign.exact_s, 4 * 86400 * campaign.days_error);
+    assert_near(campaign.waiting_s, waits_s, .05 * waits_s);
+}
+
+/* With other degrees the job on fewer nodes is at least as fast as with its own, at every number of nodes that are away; two
+ * replicas of a model that would leave half of the nodes idle use three quarters of them. */
+static void test_replan(void)
+{
+    static const char *const own[] = {"model=llama3-8b",           "cluster.nodes=8",
+                                      "parallel.tensor=8",         "parallel.pipeline=4",
+                                      "parallel.data=2",           "training.global_batch=48",
+                                      "parallel.virtual_stages=1", "parallel.schedule=1f1b",
+                                      "faults.elastic=true",       NULL};
+    static const char *const other[] = {"model=llama3-8b",
+                                        "cluster.nodes=8",
+                                        "parallel.tensor=8",
+                                        "parallel.pipeline=4",
+                                        "parallel.data=2",
+                                        "training.global_batch=48",
+                                        "parallel.virtual_stages=1",
+                                        "parallel.schedule=1f1b",
+                                        "faults.elastic=true",
+                                        "faults.replan=true",
+                                        NULL};
+    const CampaignOptions options = {.replicas = 50, .seed = 5, .ideal_days = 20};
+    Campaign campaigns[2];
+    GError *error = NULL;
+    for (int i = 0; i < 2; i++) {
+        Case *c = load("campaign-llama3-405b.json", i == 0 ? own : other);
+        campaign_run(&c->report, "x", &options, &campaigns[i], &error);
+        g_assert_no_error(error);
+        case_free(c);
+    }
+    const CampaignRun *kept = &campaigns[0].run, *planned = &campaigns[1].run;
+    g_assert_cmpint(kept->level_count, ==, 1);
+    g_assert_cmpint(kept->levels[0].missing, ==, 4);
+    g_assert_cmpint(planned->level_count, >=, 2);
+    g_assert_cmpint(planned->levels[0].missing, <, 4);
+    for (int i = 0; i < planned->level_count; i++) {
+        const CampaignLevel *level = &planned->levels[i];
+        if (level->missing <= 4)
+            g_assert_cmpfloat(level->rate, >=, kept->levels[0].rate);
+        if (i > 0) {
+            g_assert_cmpint(level->missing, >, level[-1].missing);
+            g_assert_cmpfloat(level->rate, <, level[-1].rate);
+        }
+    }
+    g_assert_cmpfloat(campaigns[1].days.mean, <=, campaigns[0].days.mean);
+}
+
+/* Losses that diverge every M of training cost B of it: of a mean uptime U the share B / M is done again, besides what is
+ * behind the last checkpoint. */
+static void test_rollback(void)
+{
+    enum { LIVES = 400 };
+    const double work_s = 4e6, back_s = 7200, mtbf_s = 86400, interval_s = 60, restart_s = 300;
+    CampaignRun run = {.rates = {.mtbf_s = mtbf_s, .restart_s = restart_s},
+                       .interval_s = interval_s,
+                       .segments = work_s / interval_s,
+                       .spares = -1,
+                       .causes = {{1, 0, back_s}},
+                       .cause_count = 1};
+    CampaignLife lives[LIVES];
+    double mean_s = 0, square = 0;
+    campaign_live_all(&run, 3, LIVES, 1, lives);
+    for (int i = 0; i < LIVES; i++) {
+        const CampaignLife *life = &lives[i];
+        assert_near(life->total_s, work_s + life->lost_work_s + life->restart_s + life->checkpoint_s, 1e-3);
+        mean_s += life->total_s / LIVES;
+    }
+    for (int i = 0; i < LIVES; i++)
+        square += (lives[i].total_s - mean_s) * (lives[i].total_s - mean_s);
+    const double error_s = sqrt(square / LIVES / (LIVES - 1));
+    const double uptime_s = work_s / (1 - (back_s + interval_s / 2) / mtbf_s);
+    const double expected_s = uptime_s + uptime_s / mtbf_s * restart_s;
+    assert_near(mean_s, expected_s, 4 * error_s);
+    /* a law that forgets the rollback, or counts it twice, is far off */
+    g_assert_cmpfloat(fabs(mean_s - work_s * (1 + restart_s / mtbf_s)), >, 20 * error_s);
+    g_assert_cmpfloat(fabs(mean_s - work_s / (1 - 2 * back_s / mtbf_s)), >, 20 * error_s);
+    run.causes[0].rollback_s = 0; /* nothing is thrown away: the formula's campaign */
+    campaign_live_all(&run, 3, LIVES, 1, lives);
+    mean_s = 0;
+    for (int i = 0; i < LIVES; i++)
+        mean_s += lives[i].total_s / LIVES;
+    assert_near(mean_s, campaign_total_s(&run.rates, interval_s, run.segments), 4 * error_s);
+}
+
 /* The example of two nodes of two GPUs: the crash loses the work since the last checkpoint, and the run goes on on one node. */
 static void test_two_by_two(void)
 {
@@ -447,6 +548,7 @@ static void test_not_read(void)
     static const char *const cases[][2] = {
         {"faults.gpu_mtbf_s=-5", "faults.gpu_mtbf_s"},
         {"faults.manual_frac=1.5", "faults.manual_frac"},
+        {"faults.repeat_frac=1", "faults.repeat_frac"},
         {"storage={\"read_bytes_per_s\":1e9}", "write_bytes_per_s"},
         {"storage={\"read_bytes_per_s\":1e9,\"write_bytes_per_s\":0}", "storage.write_bytes_per_s"},
         {"storage=tectonik", "did you mean \"tectonic\"?"},
@@ -477,6 +579,9 @@ int main(int argc, char **argv)
     g_test_add_func("/campaign/peers", test_peers);
     g_test_add_func("/campaign/random-lives", test_random_lives);
     g_test_add_func("/campaign/manual", test_manual);
+    g_test_add_func("/campaign/repeat", test_repeat);
+    g_test_add_func("/campaign/rollback", test_rollback);
+    g_test_add_func("/campaign/replan", test_replan);
     g_test_add_func("/campaign/two-by-two", test_two_by_two);
     g_test_add_func("/campaign/checkpoint-bytes", test_checkpoint_bytes);
     g_test_add_func("/campaign/scenario", test_scenario);
