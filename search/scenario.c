@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spec/load.h"
 #include "spec/resolve.h"
 
 /* Whole numbers that a choice may set. */
@@ -164,6 +165,22 @@ static void anchor_paths(Edit *edit, const char *folder)
     }
 }
 
+/* A recipe of the software may know a split of layers for just these degrees, which the search did not run. */
+static void keep_split(Edit *edit, const Spec *chosen)
+{
+    int counts[SPEC_MAX_STAGES];
+    g_autofree Spec *again = g_new0(Spec, 1);
+    const int stages = chosen->parallel.pipeline * chosen->parallel.virtual_stages;
+    if (!edit->ok || chosen->parallel.stage_layers_count != 0 || stages > SPEC_MAX_STAGES ||
+        !spec_load_json(orr_json_root(edit->doc), "scenario", NULL, false, again, NULL, NULL) ||
+        again->parallel.stage_layers_count == 0 || !spec_stage_layers(chosen, counts, NULL))
+        return;
+    g_autoptr(GString) list = g_string_new(NULL);
+    for (int i = 0; i < stages; i++)
+        g_string_append_printf(list, "%s%d", i > 0 ? "," : "", counts[i]);
+    set(edit, "parallel.stage_layers=[%s]", list->str);
+}
+
 OrrJsonDoc *search_scenario(const SpecSource *source, const Spec *asked, const Spec *chosen,
                             const char *cluster, GError **error)
 {
@@ -177,6 +194,7 @@ OrrJsonDoc *search_scenario(const SpecSource *source, const Spec *asked, const S
     if (cluster != NULL)
         edit.ok = edit.ok && orr_json_set(edit.doc, "cluster", cluster, error);
     set_choices(&edit, asked, chosen);
+    keep_split(&edit, chosen);
     if (edit.ok)
         return edit.doc;
     orr_json_free(edit.doc);
