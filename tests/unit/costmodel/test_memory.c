@@ -117,7 +117,7 @@ static void generations(void)
         {"megatron-core", "2025-04", "megatron-core-2025"},
         {"megatron-core", "2025-09", "megatron-core-2025-09"},
         {"megatron-core", "2025-11", "megatron-core-2025-11"},
-        {"megatron-core", "2026-01", "megatron-core-2026"},
+        {"megatron-core", "2026-02", "megatron-core-2026"},
         {"megatron-core", "2026-04", "megatron-core-2026"},
         {"megatron-core", "2026-06", NULL},
         {"nemo-megatron-2023", "2022-03", "nemo-megatron-2022"},
