@@ -206,13 +206,11 @@ static void make_room(SimEventq *q)
 /* Where an instant of this time belongs in `near`: behind those that are not later. */
 static int32_t place_near(const SimEventq *q, int64_t time_ps)
 {
-    int32_t at = q->near_at;
-    int32_t count = q->near_end - q->near_at;
-    if (count <= FEW_NEAR) {
-        for (at = q->near_end; at > q->near_at && q->near[at - 1].time_ps > time_ps; at--)
-            continue;
-        return at;
-    }
+    int32_t end = q->near_end;
+    for (int tries = 0; tries < FEW_NEAR; tries++, end--)
+        if (end == q->near_at || q->near[end - 1].time_ps <= time_ps)
+            return end;
+    int32_t at = q->near_at, count = end - q->near_at;
     while (count > 0) {
         const int32_t half = (count + 1) / 2;
         at += q->near[at + half - 1].time_ps <= time_ps ? half : 0;
