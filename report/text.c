@@ -317,9 +317,10 @@ static void write_conventions(const Report *report, GString *out)
     g_autofree char *note =
         g_strdup_printf("model FLOPs of the op list (causal attention halved, LM head in, embedding out, no "
                         "recomputation) over "
-                        "the dense %s peak of %s; HFU adds recomputation",
+                        "the dense %s peak of %s%s; HFU adds recomputation",
                         spec_word(&spec_words_precision, (int)report->spec->training.precision),
-                        orr_text_si(peak, cost_peak_flops_per_s(report->spec), "FLOP/s"));
+                        orr_text_si(peak, report_groups_mean(report->spec, REPORT_MEAN_PEAK_FLOPS), "FLOP/s"),
+                        report->spec->cluster.group_count > 0 ? ", the mean of all GPUs" : "");
     g_string_append_c(out, '\n');
     report_page_entry(out, "MFU counts", LABEL_COLUMN, note);
     g_autoptr(GString) others = g_string_new(NULL);
