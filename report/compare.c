@@ -175,14 +175,46 @@ static void walk_table(const Walk *walk, const SpecTable *table, const char *pre
         walk_field(walk, &table->fields[i], prefix, base);
 }
 
-static char *stage_layers_text(const SpecParallel *parallel)
+/* "4,4,3", "auto", or "even" where there is no list. */
+static char *list_text(int count, const int *numbers)
 {
-    GString *text = g_string_new("");
-    for (int i = 0; i < parallel->stage_layers_count; i++)
-        g_string_append_printf(text, "%s%d", i > 0 ? "," : "", parallel->stage_layers[i]);
+    GString *text = g_string_new(count == SPEC_AUTO ? "auto" : "");
+    for (int i = 0; i < count; i++)
+        g_string_append_printf(text, "%s%d", i > 0 ? "," : "", numbers[i]);
     if (text->len == 0)
         g_string_append(text, "even");
     return g_string_free(text, FALSE);
+}
+
+static char *replicas_text(const SpecParallel *parallel)
+{
+    const int count = MAX(0, parallel->replica_microbatches_count);
+    g_autofree int *numbers = g_new0(int, (gsize)count + 1);
+    for (int i = 0; i < count; i++)
+        numbers[i] = parallel->replica_microbatches[i];
+    return list_text(parallel->replica_microbatches_count, numbers);
+}
+
+/* Lists that no field table compares; their texts tell them apart. */
+static void walk_lists(const Walk *walk, const SpecParallel *left, const SpecParallel *right)
+{
+    char *layers[] = {list_text(left->stage_layers_count, left->stage_layers),
+                      list_text(right->stage_layers_count, right->stage_layers)};
+    char *replicas[] = {replicas_text(left), replicas_text(right)};
+    if (strcmp(layers[0], layers[1]) != 0)
+        add_field(walk, g_strdup("parallel.stage_layers"), g_strdup(layers[0]), g_strdup(layers[1]),
+                  offsetof(Spec, parallel.stage_layers_count),
+                  offsetof(SpecParallel, stage_layers) - offsetof(SpecParallel, stage_layers_count) +
+                      sizeof left->stage_layers);
+    if (strcmp(replicas[0], replicas[1]) != 0)
+        add_field(walk, g_strdup("parallel.replica_microbatches"), g_strdup(replicas[0]),
+                  g_strdup(replicas[1]), offsetof(Spec, parallel.replica_microbatches_count),
+                  offsetof(SpecParallel, replica_microbatches) -
+                      offsetof(SpecParallel, replica_microbatches_count) + sizeof left->replica_microbatches);
+    for (int i = 0; i < 2; i++) {
+        g_free(layers[i]);
+        g_free(replicas[i]);
+    }
 }
 
 /* What runs beside compute is compared, named in the scenario or switched on by its framework's recipes. */
@@ -206,13 +238,7 @@ GArray *report_compare_specs(const Spec *first, const Spec *second)
         left->orders.text != right->orders.text) /* interned */
         add_field(&walk, g_strdup("parallel.schedule"), g_strdup(left->schedule_file),
                   g_strdup(right->schedule_file), offsetof(Spec, parallel.schedule), sizeof left->schedule);
-    const size_t count = (size_t)MAX(left->stage_layers_count, right->stage_layers_count);
-    if (left->stage_layers_count != right->stage_layers_count ||
-        memcmp(left->stage_layers, right->stage_layers, count * sizeof left->stage_layers[0]) != 0)
-        add_field(&walk, g_strdup("parallel.stage_layers"), stage_layers_text(left), stage_layers_text(right),
-                  offsetof(Spec, parallel.stage_layers_count),
-                  offsetof(SpecParallel, stage_layers) - offsetof(SpecParallel, stage_layers_count) +
-                      sizeof left->stage_layers);
+    walk_lists(&walk, left, right);
     return fields;
 }
 
