@@ -121,17 +121,7 @@ void html_front(const HtmlInput *input, GString *out)
         largest = fmax(largest, point->reserved_bytes / GIB);
     }
     const double margin = fmax(0.06 * (slowest - fastest), 0.02 * slowest);
-    HtmlSvg svg = {.out = out,
-                   .width = 960,
-                   .height = 400,
-                   .left = 54,
-                   .right = 950,
-                   .top = 30,
-                   .bottom = 350,
-                   .x0 = fmax(fastest - margin, 0),
-                   .x1 = slowest + margin,
-                   .y0 = 0,
-                   .y1 = largest * 1.08};
+    HtmlSvg svg = html_plot(out, 400, fmax(fastest - margin, 0), slowest + margin, largest * 1.08);
     html_figure_begin(
         &svg, "front", "Time against memory",
         "Configurations of this model on this cluster that no other beats in both, and this scenario.",

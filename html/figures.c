@@ -175,17 +175,7 @@ static void levels_figure(const Report *report, double top_gib, GString *out)
     PlotLevels levels = plot_levels(report, 1);
     HtmlCsv csv = html_csv_read(levels.csv);
     const int kinds = MEMORY_KINDS - 1;
-    HtmlSvg svg = {.out = out,
-                   .width = 960,
-                   .height = 340,
-                   .left = 54,
-                   .right = 950,
-                   .top = 30,
-                   .bottom = 290,
-                   .x0 = 0,
-                   .x1 = levels.end,
-                   .y0 = 0,
-                   .y1 = top_gib};
+    HtmlSvg svg = html_plot(out, 340, 0, levels.end, top_gib);
     g_autofree char *caption =
         g_strdup_printf("Memory of pipeline rank %d, the fullest, by what holds it.", levels.fullest);
     html_figure_begin(&svg, "memory", "Memory over the step", caption, true);
@@ -206,17 +196,7 @@ static void stages_figure(const Report *report, double top_gib, GString *out)
 {
     g_autoptr(GString) text = plot_stages(report);
     HtmlCsv csv = html_csv_read(text);
-    HtmlSvg svg = {.out = out,
-                   .width = 960,
-                   .height = 340,
-                   .left = 54,
-                   .right = 950,
-                   .top = 30,
-                   .bottom = 290,
-                   .x0 = 0,
-                   .x1 = csv.rows,
-                   .y0 = 0,
-                   .y1 = top_gib};
+    HtmlSvg svg = html_plot(out, 340, 0, csv.rows, top_gib);
     const int every = csv.rows > 64 ? 8 : csv.rows > 32 ? 4 : csv.rows > 16 ? 2 : 1;
     html_figure_begin(
         &svg, "stages", "Memory of every stage at its peak",

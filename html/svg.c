@@ -43,6 +43,21 @@ static void attribute(GString *out, const char *name, double value)
     g_string_append_c(out, '"');
 }
 
+HtmlSvg html_plot(GString *out, double height, double x0, double x1, double y1)
+{
+    const double below = 50; /* the axis's labels */
+    return (HtmlSvg){.out = out,
+                     .width = 960,
+                     .height = height,
+                     .left = 54,
+                     .right = 950,
+                     .top = 30,
+                     .bottom = height - below,
+                     .x0 = x0,
+                     .x1 = x1,
+                     .y1 = y1};
+}
+
 void html_figure_begin(HtmlSvg *svg, const char *id, const char *heading, const char *caption, bool zoom)
 {
     GString *out = svg->out;

@@ -12,6 +12,9 @@ typedef struct HtmlSvg {
     double x0, x1, y0, y1;           /* data at left, right, bottom, top */
 } HtmlSvg;
 
+/* A plot with an axis on the left: `height` in SVG units, data from x0 to x1 across and from 0 up to y1. */
+HtmlSvg html_plot(GString *out, double height, double x0, double x1, double y1);
+
 /* Text with <, &, quotes and control characters made harmless. */
 void html_escape(GString *out, const char *text);
 /* printf whose every %s is escaped by the caller where it is not ours; numbers with a point in every locale. */

@@ -163,6 +163,14 @@ static int list_pieces(const Report *report, Piece pieces[COST_LAYER_GROUPS + 3]
     return count;
 }
 
+static void graph_of_piece(const CostShape *shape, const Piece *piece, CostGraph *graph)
+{
+    if (piece->list == NULL)
+        cost_graph_layer(shape, piece->group.layer, graph);
+    else
+        cost_graph(shape, piece->list, graph);
+}
+
 void report_visit_kernels(const Report *report, ReportKernelVisitor visit, void *data)
 {
     CostShape shape;
@@ -171,10 +179,7 @@ void report_visit_kernels(const Report *report, ReportKernelVisitor visit, void 
     cost_shape_init(&shape, report->spec);
     for (int i = 0; i < count; i++) {
         CostGraph graph;
-        if (pieces[i].list == NULL)
-            cost_graph_layer(&shape, pieces[i].group.layer, &graph);
-        else
-            cost_graph(&shape, pieces[i].list, &graph);
+        graph_of_piece(&shape, &pieces[i], &graph);
         for (int pass = 0; pass < COST_PASS_COUNT; pass++)
             for (int index = 0; index < graph.pass[pass].count; index++) {
                 const CostOp *op = &graph.pass[pass].op[index];
@@ -193,10 +198,7 @@ void report_write_kernels(const Report *report, GString *out)
                          "flops_per_s,bytes,bytes_per_s,read_bytes,written_bytes\n");
     for (int i = 0; i < count; i++) {
         CostGraph graph;
-        if (pieces[i].list == NULL)
-            cost_graph_layer(&shape, pieces[i].group.layer, &graph);
-        else
-            cost_graph(&shape, pieces[i].list, &graph);
+        graph_of_piece(&shape, &pieces[i], &graph);
         for (int pass = 0; pass < COST_PASS_COUNT; pass++)
             for (int index = 0; index < graph.pass[pass].count; index++)
                 append_op(out, &shape, &pieces[i], (CostPass)pass, &graph.pass[pass], index);

@@ -278,7 +278,7 @@ static CalStamp stamp_of(const Machine *machine)
     return stamp;
 }
 
-static char *scratch_folder(void)
+static inline char *scratch_folder(void)
 {
     GError *error = NULL;
     char *folder = g_dir_make_tmp("orrery-test-sweep-XXXXXX", &error);

@@ -42,39 +42,6 @@ static void test_points(void)
         g_assert_nonnull(strstr(g_array_index(some, CalPoint, i).id, "all_gather"));
 }
 
-/* A scenario's own kernels: each once, in the layout of its pass; what this machine has too few GPUs for is left out. */
-static void test_shapes(void)
-{
-    static const char list[] = "piece,count,pass,kernel,kind,beside,recomputed,launches,seconds,size,groups,"
-                               "flops,flops_per_s,bytes,bytes_per_s\n"
-                               "layer,80,forward,qkv,gemm,,no,1,1e-4,4096x2560x8192,1,1e11,1e14,,\n"
-                               "layer,80,forward,qkv,gemm,,yes,1,1e-4,4096x2560x8192,1,1e11,1e14,,\n"
-                               "layer,80,backward-weight,qkv,gemm,,no,1,1e-4,2560x8192x4096,1,1e11,1e14,,\n"
-                               "layer,80,backward-input,norm,memory,,no,2,1e-5,,,,,100663296,1e12\n"
-                               "layer,80,forward,gather,collective,qkv,no,1,1e-4,,4,,,67108864,1e11\n"
-                               "layer,80,forward,reduce,collective,qkv,no,1,1e-4,,64,,,67108864,1e11\n";
-    static const char *const want[] = {"gemm bf16 TN 4096x2560x8192", "gemm bf16 NT+fp32 2560x8192x4096",
-                                       "rms_norm_backward 2048x4096", "all_gather 4 gpus 67108864"};
-    g_autofree char *folder = scratch_folder(), *path = g_build_filename(folder, "kernels.csv", NULL);
-    Machine machine;
-    machine_init(&machine);
-    const CalStamp stamp = stamp_of(&machine);
-    const CalSweepOptions options = {.shapes = path, .output = "unused"};
-    GError *error = NULL;
-    g_assert_true(g_file_set_contents(path, list, -1, NULL));
-    g_autoptr(GArray) points = cal_sweep_points_of(path, &stamp, &options, &error);
-    g_assert_no_error(error);
-    g_assert_cmpuint(points->len, ==, G_N_ELEMENTS(want));
-    for (guint i = 0; i < points->len; i++)
-        g_assert_cmpstr(g_array_index(points, CalPoint, i).id, ==, want[i]);
-    g_assert_true(g_file_set_contents(path, "m,n,k\n1,2,3\n", -1, NULL));
-    g_assert_null(cal_sweep_points_of(path, &stamp, &options, &error));
-    g_assert_nonnull(strstr(error->message, "no kernel to measure"));
-    g_clear_error(&error);
-    g_unlink(path);
-    g_rmdir(folder);
-}
-
 /* Counts by times: two minutes and a quarter of an hour, on one GPU and on eight. */
 static void test_estimate(void)
 {
@@ -116,7 +83,6 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sweep/points", test_points);
-    g_test_add_func("/sweep/shapes", test_shapes);
     g_test_add_func("/sweep/estimate", test_estimate);
     g_test_add_func("/sweep/beside", test_beside);
     return g_test_run();

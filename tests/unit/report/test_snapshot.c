@@ -3,59 +3,9 @@
  */
 #include <string.h>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "report/report.h"
+#include "tests/unit/run_fixture.h"
 
-typedef struct Run {
-    Spec *spec;
-    SpecSource source;
-    OrrArena *arena;
-    Report report;
-} Run;
-
-static Run *run_example(const char *name, const char *set, bool unfold)
-{
-    g_autofree char *folder = orr_scenarios_dir(NULL), *file = g_strconcat(name, ".json", NULL);
-    g_autofree char *path = g_build_filename(folder, "examples", file, NULL);
-    const char *const sets[] = {set, NULL};
-    const ReportOptions options = {.record = SIM_RECORD_SPANS, .unfold = unfold};
-    GError *error = NULL;
-    Run *run = g_new0(Run, 1);
-    run->spec = g_new0(Spec, 1);
-    run->arena = orr_arena_new();
-    spec_load_file(path, sets, false, run->spec, &run->source, &error);
-    g_assert_no_error(error);
-    report_run(run->spec, &run->source, &options, run->arena, &run->report, &error);
-    g_assert_no_error(error);
-    return run;
-}
-
-static void run_free(Run *run)
-{
-    orr_arena_free(run->arena);
-    spec_source_clear(&run->source);
-    g_free(run->spec);
-    g_free(run);
-}
-
-static bool put(const char *text, gsize length, void *data)
-{
-    g_string_append_len(data, text, (gssize)length);
-    return true;
-}
-
-static OrrJsonDoc *snapshot_of(const Report *report, ReportTraceAsk ask)
-{
-    g_autoptr(GString) out = g_string_new(NULL);
-    GError *error = NULL;
-    ask.put = put;
-    ask.data = out;
-    report_write_snapshot(report, &ask);
-    OrrJsonDoc *doc = orr_json_parse(out->str, out->len, "snapshot", &error);
-    g_assert_no_error(error);
-    return doc;
-}
+static const ReportOptions spans = {.record = SIM_RECORD_SPANS};
 
 static int64_t whole(const OrrJson *object, const char *key)
 {
@@ -145,9 +95,9 @@ static const struct {
 static void test_schema(void)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        Run *run = run_example(cases[i].name, cases[i].set, false);
+        Run *run = run_example(cases[i].name, cases[i].set, &spans);
         const SimResult *result = &run->report.result;
-        OrrJsonDoc *doc = snapshot_of(&run->report, (ReportTraceAsk){.to_ps = G_MAXINT64});
+        OrrJsonDoc *doc = run_written(run, report_write_snapshot, (ReportTraceAsk){.to_ps = G_MAXINT64});
         const OrrJson *root = orr_json_root(doc);
         int rank = 0;
         int64_t ooms = 0;
@@ -168,10 +118,11 @@ static void test_schema(void)
 /* Only the asked ranks, told by the head; also where every rank is simulated. */
 static void test_ranks(void)
 {
-    Run *run = run_example("gpt3-175b", NULL, true);
+    const ReportOptions unfolded = {.record = SIM_RECORD_SPANS, .unfold = true};
+    Run *run = run_example("gpt3-175b", NULL, &unfolded);
     const bool ranks[8] = {false, false, true, false, false, true};
-    OrrJsonDoc *doc =
-        snapshot_of(&run->report, (ReportTraceAsk){.ranks = ranks, .rank_count = 8, .to_ps = G_MAXINT64});
+    OrrJsonDoc *doc = run_written(run, report_write_snapshot,
+                                  (ReportTraceAsk){.ranks = ranks, .rank_count = 8, .to_ps = G_MAXINT64});
     const OrrJson *root = orr_json_root(doc),
                   *told = orr_json_member(orr_json_member(root, "orrery"), "ranks");
     g_assert_cmpint(orr_json_count(orr_json_member(root, "device_traces")), ==, 2);

@@ -4,56 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "report/report.h"
+#include "tests/unit/run_fixture.h"
 
-typedef struct Run {
-    Spec *spec;
-    SpecSource source;
-    OrrArena *arena;
-    Report report;
-} Run;
-
-static Run *run_example(const char *name)
-{
-    g_autofree char *folder = orr_scenarios_dir(NULL), *file = g_strconcat(name, ".json", NULL);
-    g_autofree char *path = g_build_filename(folder, "examples", file, NULL);
-    const ReportOptions options = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
-    GError *error = NULL;
-    Run *run = g_new0(Run, 1);
-    run->spec = g_new0(Spec, 1);
-    run->arena = orr_arena_new();
-    g_assert_true(spec_load_file(path, NULL, false, run->spec, &run->source, &error));
-    g_assert_true(report_run(run->spec, &run->source, &options, run->arena, &run->report, &error));
-    return run;
-}
-
-static void run_free(Run *run)
-{
-    orr_arena_free(run->arena);
-    spec_source_clear(&run->source);
-    g_free(run->spec);
-    g_free(run);
-}
-
-static bool put(const char *text, gsize length, void *data)
-{
-    g_string_append_len(data, text, (gssize)length);
-    return true;
-}
-
-static OrrJsonDoc *trace_of(const Report *report, ReportTraceAsk ask)
-{
-    g_autoptr(GString) out = g_string_new(NULL);
-    GError *error = NULL;
-    ask.put = put;
-    ask.data = out;
-    report_write_trace(report, &ask);
-    OrrJsonDoc *doc = orr_json_parse(out->str, out->len, "trace", &error);
-    g_assert_no_error(error);
-    return doc;
-}
+static const ReportOptions spans = {.record = SIM_RECORD_SPANS | SIM_RECORD_LEVELS};
 
 static const OrrJson *events_of(const OrrJsonDoc *doc)
 {
@@ -93,9 +46,9 @@ static void test_levels(void)
     static const SimMem kinds[] = {SIM_MEM_WEIGHTS, SIM_MEM_ACTIVATIONS, SIM_MEM_WORKSPACE};
     static const char *const keys[] = {"weights", "activations", "workspace"};
     for (gsize i = 0; i < G_N_ELEMENTS(examples); i++) {
-        Run *run = run_example(examples[i]);
+        Run *run = run_example(examples[i], NULL, &spans);
         const SimResult *result = &run->report.result;
-        OrrJsonDoc *doc = trace_of(&run->report, (ReportTraceAsk){.to_ps = G_MAXINT64});
+        OrrJsonDoc *doc = run_written(run, report_write_trace, (ReportTraceAsk){.to_ps = G_MAXINT64});
         g_autofree int64_t *next = g_new0(int64_t, (gsize)result->ranks);
         g_autofree const SimLevel **last = g_new0(const SimLevel *, (gsize)result->ranks);
         int64_t counters = 0;
@@ -121,8 +74,8 @@ static void test_levels(void)
 static void test_threads_and_arrows(void)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(examples); i++) {
-        Run *run = run_example(examples[i]);
-        OrrJsonDoc *doc = trace_of(&run->report, (ReportTraceAsk){.to_ps = G_MAXINT64});
+        Run *run = run_example(examples[i], NULL, &spans);
+        OrrJsonDoc *doc = run_written(run, report_write_trace, (ReportTraceAsk){.to_ps = G_MAXINT64});
         const gsize lanes = (gsize)run->report.result.ranks * SIM_MAX_STREAMS;
         g_autofree int64_t *end_ps = g_new0(int64_t, lanes);
         g_autoptr(GHashTable) open = g_hash_table_new(NULL, NULL);
@@ -151,12 +104,13 @@ static void test_threads_and_arrows(void)
 /* Ranks and a stretch of time: no more and no less than what lies in them. */
 static void test_part(void)
 {
-    Run *run = run_example("gpt3-175b-interleaved");
+    Run *run = run_example("gpt3-175b-interleaved", NULL, &spans);
     const SimResult *result = &run->report.result;
     const bool ranks[3] = {false, true, true};
     const int64_t from_ps = result->end_ps / 3, to_ps = result->end_ps / 2;
-    OrrJsonDoc *doc = trace_of(
-        &run->report, (ReportTraceAsk){.ranks = ranks, .rank_count = 3, .from_ps = from_ps, .to_ps = to_ps});
+    OrrJsonDoc *doc =
+        run_written(run, report_write_trace,
+                    (ReportTraceAsk){.ranks = ranks, .rank_count = 3, .from_ps = from_ps, .to_ps = to_ps});
     int64_t slices = 0, expected = 0;
     for (const OrrJson *event = events_of(doc); event != NULL; event = orr_json_next(event)) {
         const int rank = (int)orr_json_number_of(event, "pid", -1);
