@@ -11,38 +11,6 @@
 #define TRIALS              12  /* algorithms that share the time, where none is asked for */
 #define LEAST_TRIAL_S       2.0 /* however many sizes there are */
 
-bool cli_collective_library(const SpecCluster *cluster, NetOp op, int ranks, double bytes,
-                            CostCollective *ret_collective)
-{
-    static const int known[NET_OP_COUNT] = {
-        [NET_SEND_RECV] = COST_SEND_RECV,
-        [NET_BROADCAST] = COST_BROADCAST,
-        [NET_REDUCE] = COST_REDUCE,
-        [NET_SCATTER] = -1,
-        [NET_GATHER] = -1,
-        [NET_ALL_GATHER] = COST_ALL_GATHER,
-        [NET_REDUCE_SCATTER] = COST_REDUCE_SCATTER,
-        [NET_ALL_REDUCE] = COST_ALL_REDUCE,
-        [NET_ALL_TO_ALL] = COST_ALL_TO_ALL,
-        [NET_BARRIER] = -1,
-        [NET_COPY] = -1,
-        [NET_SIGNAL] = -1,
-        [NET_WAIT] = -1,
-    };
-    if (known[op] < 0)
-        return false;
-    const int domain =
-        cluster->scale_up_domain_gpus > 0 ? cluster->scale_up_domain_gpus : cluster->gpus_per_node;
-    const int each = MIN(domain, ranks), last = ranks % each;
-    *ret_collective = (CostCollective){.op = (CostCollectiveOp)known[op], .bytes = bytes};
-    ret_collective->group = (CostGroup){.ranks = ranks,
-                                        .per_domain = each,
-                                        .domains = (ranks + each - 1) / each,
-                                        .rails = last > 0 ? last : each,
-                                        .nic_sharers = 1};
-    return true;
-}
-
 static void ask_library(const CollectiveCase *c, CollectiveRow *row)
 {
     CostCollective collective;

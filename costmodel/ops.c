@@ -77,37 +77,10 @@ void cost_shape_init(CostShape *shape, const Spec *spec)
     shape->expert_load = expert_load(shape);
 }
 
-CostOp *cost_ops_push(CostOps *ops, const char *name, CostOpKind kind, CostModule module)
-{
-    g_assert(ops->count < COST_MAX_OPS);
-    CostOp *op = &ops->op[ops->count++];
-    *op = (CostOp){.name = name, .kind = kind, .module = module, .kernels = 1};
-    return op;
-}
-
-void cost_keep(CostOps *ops, CostTensor tensor)
-{
-    if (tensor.bytes > 0) {
-        g_assert(ops->kept_count < COST_MAX_TENSORS);
-        ops->kept[ops->kept_count++] = tensor;
-    }
-}
-
 double cost_kept_input_bytes(const CostShape *shape, double element_bytes)
 {
     const bool whole = shape->spec->execution.framework.tensor.keeps_gathered_input;
     return element_bytes * (whole ? shape->tokens : shape->part_tokens) * shape->hidden;
-}
-
-CostOp *cost_push_gemm(CostOps *ops, const char *name, CostModule module, CostPass pass, double m, double n,
-                       double k, double groups, SpecDtype dtype)
-{
-    CostOp *op = cost_ops_push(ops, name, COST_OP_GEMM, module);
-    const CostLayout layout[COST_PASS_COUNT] = {COST_LAYOUT_FORWARD, COST_LAYOUT_BACKWARD_INPUT,
-                                                COST_LAYOUT_BACKWARD_WEIGHT};
-    op->u.gemm = (CostGemm){.m = m, .n = n, .k = k, .groups = groups, .dtype = dtype, .layout = layout[pass]};
-    op->model_flops = op->full_flops = 2 * m * n * k * groups;
-    return op;
 }
 
 /* m k + k n elements, one scale for 32 (16 in 4 bits), read and written. Source: [TransformerEngine] swizzled scales */
@@ -197,16 +170,6 @@ void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int 
     }
 }
 
-void cost_push_memory(CostOps *ops, const char *name, CostModule module, CostMemoryKernel move,
-                      double elements, CostMoved each, int kernels)
-{
-    CostOp *op = cost_ops_push(ops, name, COST_OP_MEMORY, module);
-    op->u.memory.kernel = move;
-    op->u.memory.elements = elements;
-    op->u.memory.each = each;
-    op->kernels = kernels;
-}
-
 double cost_moved_bytes(const CostOp *op)
 {
     const CostMoved *each = &op->u.memory.each;
@@ -243,25 +206,6 @@ CostMoved cost_op_moved(const CostOp *op)
         break;
     }
     return (CostMoved){all.read * runs, all.written * runs, all.undivided * runs};
-}
-
-void cost_push_by_element(CostOps *ops, const char *name, CostModule module, double elements, double times,
-                          CostMoved each, int kernels)
-{
-    cost_push_memory(ops, name, module, COST_MEMORY_ELEMENTWISE, elements, each, kernels);
-    ops->op[ops->count - 1].u.memory.addressed = times * elements;
-}
-
-void cost_push_collective(CostOps *ops, const char *name, CostModule module, CostCollectiveOp op,
-                          double bytes, CostGroup group, CostComm comm, int hidden_under)
-{
-    if (group.ranks < 2) {
-        return;
-    }
-    CostOp *added = cost_ops_push(ops, name, COST_OP_COLLECTIVE, module);
-    added->u.collective.collective = (CostCollective){.op = op, .bytes = bytes, .group = group};
-    added->u.collective.comm = comm;
-    added->u.collective.hidden_under = hidden_under;
 }
 
 /* Scales of a block-scaled recipe, bytes an element; 0 for recipes that scale whole tensors or rows. */

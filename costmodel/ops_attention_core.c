@@ -29,18 +29,6 @@ static CostPairs pairs_of(const CostShape *shape, int layer)
     return pairs;
 }
 
-SpecAttention cost_attention_kernel(const Spec *spec)
-{
-    const SpecAttention named = spec->execution.attention;
-    const bool latent =
-        cost_qk_dim(&spec->model) > 128 && cost_qk_dim(&spec->model) != cost_v_dim(&spec->model);
-    return named == SPEC_ATTENTION_CUDNN && latent &&
-                   !spec->execution.framework.kernels.latent_heads_blackwell &&
-                   spec->cluster.accelerator.generation == SPEC_GENERATION_BLACKWELL
-               ? SPEC_ATTENTION_UNFUSED
-               : named;
-}
-
 static void push_fused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;

@@ -104,10 +104,33 @@ static int families_proved(const Search *search)
     return proved;
 }
 
+static bool same_family(const SpecParallel *a, const SpecParallel *b)
+{
+    return a->tensor == b->tensor && a->context == b->context && a->pipeline == b->pipeline &&
+           a->expert == b->expert && a->zero == b->zero;
+}
+
+static void find_families(SearchResult *result, const GArray *runs, int top)
+{
+    g_autofree Spec *spec = g_new(Spec, 1);
+    g_autoptr(GArray) seen = g_array_new(FALSE, FALSE, sizeof(SpecParallel));
+    for (guint i = 0; i < runs->len && (int)result->families->len < top; i++) { /* fastest first */
+        const SearchRun *run = &g_array_index(runs, SearchRun, i);
+        bool known = !run->fits;
+        search_point_spec(result->space, run->id, spec);
+        for (guint k = 0; k < seen->len && !known; k++)
+            known = same_family(&g_array_index(seen, SpecParallel, k), &spec->parallel);
+        if (known)
+            continue;
+        g_array_append_val(seen, spec->parallel);
+        g_array_append_vals(result->families, run, 1);
+    }
+}
+
 void search_answer(Search *search)
 {
     SearchResult *result = search->result;
-    search_find_families(result, search->runs, search->top);
+    find_families(result, search->runs, search->top);
     for (guint i = 0; i < search->runs->len && (int)i < search->top; i++) {
         const SearchRun *run = &g_array_index(search->runs, SearchRun, i);
         if (run->fits)
@@ -128,4 +151,24 @@ void search_answer(Search *search)
     const int64_t best_ps = result->best->len > 0 ? g_array_index(result->best, SearchRun, 0).step_ps : 0;
     result->gap_frac =
         best_ps > 0 ? MAX(0, (double)(best_ps - result->least_open_ps) / (double)best_ps) : NAN;
+}
+
+void search_plain_free(SearchPlain *plain)
+{
+    if (plain == NULL)
+        return;
+    search_result_clear(&plain->result);
+    g_free(plain->spec);
+    g_free(plain);
+}
+
+void search_result_clear(SearchResult *result)
+{
+    search_space_free(result->space);
+    g_array_free(result->best, TRUE);
+    g_array_free(result->pareto, TRUE);
+    g_array_free(result->misses, TRUE);
+    g_array_free(result->families, TRUE);
+    g_array_free(result->improvements, TRUE);
+    search_plain_free(result->plain);
 }

@@ -5,29 +5,6 @@
 
 #define DEFAULT_ORDER "tp-cp-ep-dp-pp"
 
-static bool same_family(const SpecParallel *a, const SpecParallel *b)
-{
-    return a->tensor == b->tensor && a->context == b->context && a->pipeline == b->pipeline &&
-           a->expert == b->expert && a->zero == b->zero;
-}
-
-void search_find_families(SearchResult *result, const GArray *runs, int top)
-{
-    g_autofree Spec *spec = g_new(Spec, 1);
-    g_autoptr(GArray) seen = g_array_new(FALSE, FALSE, sizeof(SpecParallel));
-    for (guint i = 0; i < runs->len && (int)result->families->len < top; i++) { /* fastest first */
-        const SearchRun *run = &g_array_index(runs, SearchRun, i);
-        bool known = !run->fits;
-        search_point_spec(result->space, run->id, spec);
-        for (guint k = 0; k < seen->len && !known; k++)
-            known = same_family(&g_array_index(seen, SpecParallel, k), &spec->parallel);
-        if (known)
-            continue;
-        g_array_append_val(seen, spec->parallel);
-        g_array_append_vals(result->families, run, 1);
-    }
-}
-
 bool search_is_plain(const Spec *asked, const Spec *chosen)
 {
     const SpecParallel *was = &asked->parallel, *is = &chosen->parallel;
@@ -100,15 +77,6 @@ static bool narrow(const Spec *asked, Spec *plain)
     return true;
 }
 
-void search_plain_free(SearchPlain *plain)
-{
-    if (plain == NULL)
-        return;
-    search_result_clear(&plain->result);
-    g_free(plain->spec);
-    g_free(plain);
-}
-
 void search_find_plain(SearchResult *result, const SearchOptions *options)
 {
     if (result->best->len == 0 || plain_row(result) >= 0 || options->max_seconds > 0 || !result->proved)
@@ -143,15 +111,4 @@ bool search_run_reserved(Spec *spec, const SearchOptions *options, bool spare, S
     search_result_clear(ret_result);
     spec->search.reserve_memory_bytes = 0;
     return search_run(spec, options, ret_result, error);
-}
-
-void search_result_clear(SearchResult *result)
-{
-    search_space_free(result->space);
-    g_array_free(result->best, TRUE);
-    g_array_free(result->pareto, TRUE);
-    g_array_free(result->misses, TRUE);
-    g_array_free(result->families, TRUE);
-    g_array_free(result->improvements, TRUE);
-    search_plain_free(result->plain);
 }

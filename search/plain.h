@@ -17,7 +17,6 @@ typedef struct SearchPlain {
     SearchResult result;
 } SearchPlain;
 
-void search_find_families(SearchResult *result, const GArray *runs, int top);
 bool search_is_plain(const Spec *asked, const Spec *chosen);
 
 /* Index in result->best of the row to take; -1: it is the best of result->plain. 0 where none is plain and near. */

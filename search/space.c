@@ -23,19 +23,6 @@ static int compare_ints(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-bool search_restricted(const SpecChoices *choices)
-{
-    return choices->count > 0 || choices->min > 0 || choices->max > 0;
-}
-
-bool search_allowed(const SpecChoices *choices, int value)
-{
-    for (int i = 0; i < choices->count; i++)
-        if (choices->value[i] == value)
-            return true;
-    return choices->count == 0 && value >= choices->min && (choices->max == 0 || value <= choices->max);
-}
-
 static void add(Values *values, int value)
 {
     if (values->count < MAX_VALUES)

@@ -13,10 +13,20 @@ static inline guint search_ints_hash(const int *numbers, gsize count)
     return (guint)(hash >> 32);
 }
 
-/* Whether the choices of the scenario's search block hold the value; all do where it says nothing. */
-bool search_allowed(const SpecChoices *choices, int value);
-/* Whether they say anything. */
-bool search_restricted(const SpecChoices *choices);
+/* Whether the choices of the scenario's search block say anything. */
+static inline bool search_restricted(const SpecChoices *choices)
+{
+    return choices->count > 0 || choices->min > 0 || choices->max > 0;
+}
+
+/* Whether they hold the value; all do where they say nothing. */
+static inline bool search_allowed(const SpecChoices *choices, int value)
+{
+    for (int i = 0; i < choices->count; i++)
+        if (choices->value[i] == value)
+            return true;
+    return choices->count == 0 && value >= choices->min && (choices->max == 0 || value <= choices->max);
+}
 /* "auto" overlap: points try every subset of the flags. */
 bool search_varies_overlap(const SearchSpace *space);
 

@@ -105,10 +105,20 @@ static inline int32_t connection_event(const Servers *s, int32_t connection)
 /* servers_setup.c */
 Servers *servers_new(const SimServerPlan *plan, OrrArena *arena);
 
-/* servers.c */
+/* servers_ends.c */
 void servers_at(Servers *s, int32_t event, int64_t delay_ps);
 /* Into the timeline, where it has room. */
 void servers_note(Servers *s, int worker, SimServerOpKind kind, int64_t start_ps, int64_t end_ps);
+/* What bytes take at a rate; 0 where none is given. */
+int64_t servers_ps(double bytes, double bytes_per_s);
+/* The worker's next pass of a layer, if it is free and has the weights. */
+void servers_start_compute(Servers *s, int worker);
+/* A part between the worker's GPUs and its network card, one after the other. */
+void servers_pass_local(Servers *s, int worker, int part, int direction);
+/* Work of a server's processor, one after the other; `event` is its end. */
+void servers_serve(Servers *s, int server, int32_t event, int64_t ps);
+/* New weights of a part are at the worker. */
+void servers_part_back(Servers *s, int worker, int part);
 /* A part is through the network. */
 void servers_arrived(Servers *s, int worker, int part, int direction);
 

@@ -39,6 +39,11 @@ typedef struct Step {
 /* A work of this or more is refused (sim_step_fits_clock); the clock ends a little later. */
 #define STEP_LONGEST_S 8e6
 
+static inline bool step_is_network(int resource)
+{
+    return resource == SIM_RESOURCE_SCALE_UP || resource == SIM_RESOURCE_SCALE_OUT;
+}
+
 /* At most STEP_LONGEST_S; at most 8e18 bytes. */
 int64_t step_ps(double seconds);
 int64_t step_bytes(double bytes);

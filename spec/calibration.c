@@ -14,7 +14,7 @@ static bool check_block(const char *path, const OrrJson *calibration, const char
     if (block == NULL)
         return true;
     SpecReadContext context;
-    spec_read_context_init(&context, path, false, NULL);
+    spec_read_context_init(&context, path, &spec_table_scenario, false, NULL);
     g_string_assign(context.path, key);
     const bool ok = spec_read_table(&context, table, block, scratch, error);
     spec_read_context_clear(&context);
@@ -33,7 +33,7 @@ static bool check_frameworks(const char *path, const OrrJson *calibration, GErro
          block = orr_json_next(block)) {
         g_autofree SpecFramework *framework = g_new0(SpecFramework, 1);
         SpecReadContext context;
-        spec_read_context_init(&context, path, false, NULL);
+        spec_read_context_init(&context, path, &spec_table_scenario, false, NULL);
         g_string_printf(context.path, "frameworks.%s", orr_json_key(block));
         context.partial = true;
         OrrJsonDoc *grouped = orr_json_copy(block, path);

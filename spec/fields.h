@@ -53,6 +53,7 @@ struct SpecTable {
     const char *help;
     const SpecField *fields;
     int count;
+    bool in_groups; /* keys stand in groups whose names people leave out */
 };
 
 /* Writing tables by hand, a line a field. */

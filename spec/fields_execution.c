@@ -44,13 +44,6 @@ static bool read_search(SpecReadContext *context, const OrrJson *node, void *tar
     return spec_read_table(&inside, &spec_table_search, node, target, error);
 }
 
-bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
-{
-    int version = 0;
-    (void)target;
-    return spec_read_int(context, node, 1, 1, &version, error);
-}
-
 static const SpecField scenario_fields[] = {
     SPEC_F_SCHEMA,
     SPEC_F_NAME(Spec, name, "\"\"", "What reports call the scenario."),

@@ -440,5 +440,8 @@ static const SpecField framework_fields[] = {
     SPEC_F_OBJECT(SpecFramework, defaults, defaults_table, 0,
                   "What a scenario that does not say gets from this software."),
 };
-SPEC_TABLE(spec_table_framework, "framework", "What the training software does, in physical terms.",
-           framework_fields);
+const SpecTable spec_table_framework = {.name = "framework",
+                                        .help = "What the training software does, in physical terms.",
+                                        .fields = framework_fields,
+                                        .count = (int)G_N_ELEMENTS(framework_fields),
+                                        .in_groups = true};

@@ -70,9 +70,6 @@ bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, voi
 /* spec/fields_data.c: `target` is a SpecData. */
 bool spec_read_data(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
-/* spec/groups.c: `target` is a SpecCluster. */
-bool spec_read_groups(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
-
 /* spec/fields_jitter.c: `target` is a SpecJitter. */
 bool spec_read_jitter(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 

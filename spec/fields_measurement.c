@@ -84,7 +84,7 @@ bool spec_read_measurement(const OrrJson *row, const char *where, SpecMeasuremen
 {
     SpecMeasurement measurement = {0};
     SpecReadContext context;
-    spec_read_context_init(&context, where, true, NULL);
+    spec_read_context_init(&context, where, &spec_table_scenario, true, NULL);
     const bool ok = spec_read_table(&context, &spec_table_measurement, row, &measurement, error);
     spec_read_context_clear(&context);
     if (ok)

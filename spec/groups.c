@@ -1,53 +1,5 @@
-/* spec/groups.c - see groups.h: reading groups, and taking one of them for all. */
+/* spec/groups.c - see groups.h: one group taken for all. */
 #include "spec/groups.h"
-
-#include "spec/complete.h"
-#include "spec/fields_internal.h"
-
-static bool read_group(SpecReadContext *context, const OrrJson *item, SpecGroup *ret_group, GError **error)
-{
-    g_autofree SpecCluster *own = g_new0(SpecCluster, 1);
-    context->quiet++;
-    const bool ok = spec_read_table(context, &spec_table_cluster, item, own, error) &&
-                    spec_complete_cluster(own, context->where, NULL, error);
-    context->quiet--;
-    if (!ok)
-        return false;
-    *ret_group = (SpecGroup){.accelerator = own->accelerator,
-                             .nodes = own->nodes,
-                             .gpus_per_node = own->gpus_per_node,
-                             .scale_up_domain_gpus = own->scale_up_domain_gpus,
-                             .scale_up_bytes_per_s = own->scale_up_bytes_per_s,
-                             .scale_out_bytes_per_s_per_gpu = own->scale_out_bytes_per_s_per_gpu,
-                             .scale_out_latency_s = own->scale_out_latency_s,
-                             .usd_per_gpu_hour = own->usd_per_gpu_hour,
-                             .host_power_w_per_gpu = own->host_power_w_per_gpu,
-                             .topology = own->topology,
-                             .collectives = own->collectives};
-    g_strlcpy(ret_group->name, own->name[0] != '\0' ? own->name : own->accelerator.name,
-              sizeof ret_group->name);
-    return true;
-}
-
-bool spec_read_groups(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
-{
-    SpecCluster *cluster = target;
-    if (context->partial) /* of a preset's file: its groups are looked up first */
-        return true;
-    const int count = orr_json_type(node) == ORR_JSON_LIST ? orr_json_count(node) : 0;
-    if (count < 1 || count > SPEC_MOST_GROUPS)
-        return spec_read_fail(
-            context, NULL, error,
-            "is no list of 1 to %d groups; write [{\"preset\": \"dgx-h100\", \"nodes\": 4}, "
-            "{\"preset\": \"dgx-a100-80gb\", \"nodes\": 8}]",
-            SPEC_MOST_GROUPS);
-    int i = 0;
-    for (const OrrJson *item = orr_json_first(node); item != NULL; item = orr_json_next(item))
-        if (!read_group(context, item, &cluster->groups[i++], error))
-            return false;
-    cluster->group_count = count;
-    return true;
-}
 
 void spec_group_alone(const Spec *spec, int group, Spec *ret_spec)
 {

@@ -54,7 +54,7 @@ static bool read_spec(const OrrJson *resolved, const char *where, bool allow_aut
                       SpecSource *source, GError **error)
 {
     SpecReadContext context;
-    spec_read_context_init(&context, where, allow_auto, source->defaulted);
+    spec_read_context_init(&context, where, &spec_table_scenario, allow_auto, source->defaulted);
     const bool ok = spec_read_table(&context, &spec_table_scenario, resolved, spec, error);
     spec_read_context_clear(&context);
     return ok && spec_complete_noted(spec, where, source->defaulted, error) && spec_check(spec, where, error);
@@ -149,7 +149,7 @@ static bool load_preset(const char *kind, const char *name, const SpecTable *tab
         return false;
     g_autofree void *target = g_malloc0(size);
     SpecReadContext context;
-    spec_read_context_init(&context, name, false, NULL);
+    spec_read_context_init(&context, name, &spec_table_scenario, false, NULL);
     bool ok = spec_read_table(&context, table, orr_json_root(doc), target, error);
     spec_read_context_clear(&context);
     orr_json_free(doc);
@@ -197,7 +197,7 @@ bool spec_load_cluster_json(const OrrJson *asked, const char *where, SpecCluster
         return false;
     g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
     SpecReadContext context;
-    spec_read_context_init(&context, where, false, NULL);
+    spec_read_context_init(&context, where, &spec_table_scenario, false, NULL);
     bool ok = spec_read_table(&context, &spec_table_cluster, orr_json_root(doc), cluster, error);
     ok = ok && spec_complete_cluster(cluster, where, NULL, error);
     spec_read_context_clear(&context);

@@ -7,11 +7,14 @@
 
 #include "base/text.h"
 
-void spec_read_context_init(SpecReadContext *context, const char *where, bool allow_auto,
-                            GPtrArray *defaulted)
+void spec_read_context_init(SpecReadContext *context, const char *where, const SpecTable *all,
+                            bool allow_auto, GPtrArray *defaulted)
 {
-    *context = (SpecReadContext){
-        .where = where, .path = g_string_new(NULL), .allow_auto = allow_auto, .defaulted = defaulted};
+    *context = (SpecReadContext){.where = where,
+                                 .all = all,
+                                 .path = g_string_new(NULL),
+                                 .allow_auto = allow_auto,
+                                 .defaulted = defaulted};
 }
 
 void spec_read_context_clear(SpecReadContext *context)
@@ -399,7 +402,7 @@ static bool fail_unknown(SpecReadContext *context, const SpecTable *table, const
                          GError **error)
 {
     const char *key = orr_json_key(member);
-    g_autofree char *shown = orr_json_show(member), *near = spec_table_suggestion(table, key);
+    g_autofree char *shown = orr_json_show(member), *near = spec_table_suggestion(table, key, context->all);
     const gsize length = path_enter(context, key);
     if (near != NULL) {
         spec_read_fail(context, NULL, error, "unknown key (value %s); did you mean \"%s\"?", shown, near);
@@ -443,4 +446,11 @@ bool spec_read_table(SpecReadContext *context, const SpecTable *table, const Orr
             return false;
     }
     return true;
+}
+
+bool spec_read_schema_version(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
+{
+    int version = 0;
+    (void)target;
+    return spec_read_int(context, node, 1, 1, &version, error);
 }

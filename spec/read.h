@@ -13,6 +13,7 @@
 
 struct SpecReadContext {
     const char *where;    /* file, for messages */
+    const SpecTable *all; /* where a key that its table lacks may belong */
     GString *path;        /* key path being read */
     bool allow_auto;      /* else "auto" is an error that names the key */
     bool partial;         /* absent fields are left alone, presets may be names: checks one preset's file */
@@ -20,8 +21,8 @@ struct SpecReadContext {
     int quiet;            /* above 0: inside fitted blocks, whose defaults are not collected */
 };
 
-void spec_read_context_init(SpecReadContext *context, const char *where, bool allow_auto,
-                            GPtrArray *defaulted);
+void spec_read_context_init(SpecReadContext *context, const char *where, const SpecTable *all,
+                            bool allow_auto, GPtrArray *defaulted);
 void spec_read_context_clear(SpecReadContext *context);
 
 /* Sets "<where>: <path>: <message>" and returns false. `node` may be NULL; with a node the message starts with its
@@ -46,7 +47,7 @@ char *spec_field_form(const SpecField *field);
 const SpecField *spec_table_find(const SpecTable *table, const char *key);
 /* The key of `table` nearest to `word`, or NULL. */
 const char *spec_table_nearest(const SpecTable *table, const char *word);
-/* What an unknown key of `table` was meant to be ("kernels.fused_rope"), or NULL; g_free. */
-char *spec_table_suggestion(const SpecTable *table, const char *key);
+/* What an unknown key of `table` was meant to be ("kernels.fused_rope"), there or elsewhere in `all`, or NULL; g_free. */
+char *spec_table_suggestion(const SpecTable *table, const char *key, const SpecTable *all);
 
 #endif

@@ -56,10 +56,10 @@ static const char *alias_of(const char *key)
 }
 
 /* Full path of a key of another part of the scenario; g_free. */
-static char *path_elsewhere(const char *key)
+static char *path_elsewhere(const SpecTable *all, const char *key)
 {
-    for (int i = 0; i < spec_table_scenario.count; i++) {
-        const SpecField *group = &spec_table_scenario.fields[i];
+    for (int i = 0; i < all->count; i++) {
+        const SpecField *group = &all->fields[i];
         if (group->table != NULL && spec_table_find(group->table, key) != NULL)
             return g_strconcat(group->key, ".", key, NULL);
     }
@@ -78,13 +78,13 @@ static char *nearest_in_groups(const SpecTable *table, const char *word)
     return NULL;
 }
 
-char *spec_table_suggestion(const SpecTable *table, const char *key)
+char *spec_table_suggestion(const SpecTable *table, const char *key, const SpecTable *all)
 {
-    char *inside = table == &spec_table_framework ? nearest_in_groups(table, key) : NULL;
+    char *inside = table->in_groups ? nearest_in_groups(table, key) : NULL;
     if (inside != NULL)
         return inside;
     const char *meant = alias_of(key);
     if (meant == NULL)
         meant = spec_table_nearest(table, key);
-    return meant != NULL ? g_strdup(meant) : path_elsewhere(key);
+    return meant != NULL ? g_strdup(meant) : path_elsewhere(all, key);
 }

@@ -124,7 +124,7 @@ static bool check_preset(const char *path, const char *kind, const OrrJson *root
             continue;
         g_autofree void *scratch = g_malloc0(kinds[i].size);
         SpecReadContext context;
-        spec_read_context_init(&context, path, false, NULL);
+        spec_read_context_init(&context, path, &spec_table_scenario, false, NULL);
         context.partial = true;
         const bool ok = spec_read_table(&context, kinds[i].table, root, scratch, error);
         spec_read_context_clear(&context);

@@ -69,7 +69,7 @@ static SpecModel imported(const char *text)
     OrrJsonDoc *object = spec_import_hf_said(orr_json_root(doc), "m/config.json", changes, harmless, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(changes->len, ==, 0); /* all keys of these files are known */
-    spec_read_context_init(&context, "config.json", false, NULL);
+    spec_read_context_init(&context, "config.json", &spec_table_scenario, false, NULL);
     spec_read_table(&context, &spec_table_model, orr_json_root(object), &model, &error);
     g_assert_no_error(error);
     spec_complete_model(&model, 0, 0, "config.json", NULL, &error);

@@ -123,7 +123,7 @@ static SpecModel imported(const char *text, Said *said)
     OrrJsonDoc *object =
         spec_import_hf_said(orr_json_root(doc), "m/config.json", said->changes, said->harmless, &error);
     g_assert_no_error(error);
-    spec_read_context_init(&context, "config.json", false, NULL);
+    spec_read_context_init(&context, "config.json", &spec_table_scenario, false, NULL);
     spec_read_table(&context, &spec_table_model, orr_json_root(object), &model, &error);
     g_assert_no_error(error);
     spec_complete_model(&model, 0, 0, "config.json", NULL, &error);

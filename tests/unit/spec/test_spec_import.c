@@ -17,7 +17,7 @@ static bool import(const char *text, SpecModel *ret_model, GError **error)
         return false;
     SpecReadContext context;
     *ret_model = (SpecModel){0};
-    spec_read_context_init(&context, "config.json", false, NULL);
+    spec_read_context_init(&context, "config.json", &spec_table_scenario, false, NULL);
     bool ok = spec_read_table(&context, &spec_table_model, orr_json_root(imported), ret_model, error);
     ok = ok && spec_complete_model(ret_model, 0, 0, "config.json", NULL, error);
     spec_read_context_clear(&context);

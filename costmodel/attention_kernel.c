@@ -1,0 +1,15 @@
+/* costmodel/attention_kernel.c - which kernel runs the attention core. */
+#include "costmodel/ops.h"
+#include "costmodel/params.h"
+
+SpecAttention cost_attention_kernel(const Spec *spec)
+{
+    const SpecAttention named = spec->execution.attention;
+    const bool latent =
+        cost_qk_dim(&spec->model) > 128 && cost_qk_dim(&spec->model) != cost_v_dim(&spec->model);
+    return named == SPEC_ATTENTION_CUDNN && latent &&
+                   !spec->execution.framework.kernels.latent_heads_blackwell &&
+                   spec->cluster.accelerator.generation == SPEC_GENERATION_BLACKWELL
+               ? SPEC_ATTENTION_UNFUSED
+               : named;
+}
