@@ -21,6 +21,7 @@ typedef struct ListKind {
     int count;
     bool (*fill)(const struct ListKind *kind, CliListing *listing, GError **error);
     const char *const *places; /* paths of the columns in a preset; NULL: their keys */
+    const char *folder;        /* of scenarios/; NULL: the name */
 } ListKind;
 
 /* --- presets: members of the files, as they stand --- */
@@ -119,9 +120,20 @@ static OrrJsonDoc *read_preset(const char *kind, const char *path, GError **erro
     return spec_resolve_preset(kind, path, path, kind, NULL, NULL, error);
 }
 
+#define SPARSE "sparse_peak_flops_per_s."
+
+/* The peak of sparse products, where the preset's sheet has one. */
+static void add_sparse(CliListing *listing, const OrrJson *preset, const char *dtype)
+{
+    const OrrJson *peaks = orr_json_member(preset, "peak_flops_per_s");
+    const double dense = orr_json_number_of(peaks, dtype, NAN),
+                 gain = orr_json_number_of(preset, "sparsity_gain", NAN);
+    cli_listing_number(listing, dense * gain);
+}
+
 static bool fill_presets(const ListKind *kind, CliListing *listing, GError **error)
 {
-    g_autoptr(GPtrArray) paths = preset_paths(kind->name, error);
+    g_autoptr(GPtrArray) paths = preset_paths(kind->folder != NULL ? kind->folder : kind->name, error);
     if (paths == NULL)
         return false;
     for (guint i = 0; i < paths->len; i++) {
@@ -140,6 +152,8 @@ static bool fill_presets(const ListKind *kind, CliListing *listing, GError **err
             const char *place = kind->places != NULL ? kind->places[column] : key;
             if (strcmp(key, "source") == 0)
                 cli_listing_source(listing, member_at(root, key));
+            else if (g_str_has_prefix(key, SPARSE))
+                add_sparse(listing, root, key + strlen(SPARSE));
             else if (is_computed(key))
                 ok = add_computed(listing, key, path, error);
             else
@@ -176,6 +190,21 @@ static const CliColumn accelerator_columns[] = {
     {"scale_up_bytes_per_s", "scale-up", CLI_SHOW_BYTES_PER_S},
     {"power_w", "power", CLI_SHOW_WATTS},
     {"source", "source", CLI_SHOW_TEXT},
+};
+
+static const CliColumn peak_columns[] = {
+    {"name", "name", CLI_SHOW_TEXT},
+    {"fp64_flops_per_s", "fp64", CLI_SHOW_FLOPS_PER_S},
+    {"fp64_tensor_flops_per_s", "fp64 tensor", CLI_SHOW_FLOPS_PER_S},
+    {"peak_flops_per_s.fp32", "fp32", CLI_SHOW_FLOPS_PER_S},
+    {"peak_flops_per_s.tf32", "tf32 dense", CLI_SHOW_FLOPS_PER_S},
+    {SPARSE "tf32", "sparse", CLI_SHOW_FLOPS_PER_S},
+    {"peak_flops_per_s.fp16", "fp16 dense", CLI_SHOW_FLOPS_PER_S},
+    {"peak_flops_per_s.bf16", "bf16 dense", CLI_SHOW_FLOPS_PER_S},
+    {SPARSE "bf16", "sparse", CLI_SHOW_FLOPS_PER_S},
+    {"peak_flops_per_s.fp8", "fp8 dense", CLI_SHOW_FLOPS_PER_S},
+    {SPARSE "fp8", "sparse", CLI_SHOW_FLOPS_PER_S},
+    {"peak_flops_per_s.fp4", "fp4 dense", CLI_SHOW_FLOPS_PER_S},
 };
 
 static const CliColumn cluster_columns[] = {
@@ -313,19 +342,22 @@ static bool fill_topologies(const ListKind *kind, CliListing *listing, GError **
 
 #define COLUMNS(of) of, (int)G_N_ELEMENTS(of)
 static const ListKind kinds[] = {
-    {"models", "model shapes", COLUMNS(model_columns), fill_presets, NULL},
-    {"accelerators", "GPUs and other accelerators", COLUMNS(accelerator_columns), fill_presets, NULL},
-    {"clusters", "machines: accelerators, nodes, links", COLUMNS(cluster_columns), fill_presets, NULL},
+    {"models", "model shapes", COLUMNS(model_columns), fill_presets, NULL, NULL},
+    {"accelerators", "GPUs and other accelerators", COLUMNS(accelerator_columns), fill_presets, NULL, NULL},
+    {"peaks", "what data sheets print of accelerators: fp64, dense and sparse peaks", COLUMNS(peak_columns),
+     fill_presets, NULL, "accelerators"},
+    {"clusters", "machines: accelerators, nodes, links", COLUMNS(cluster_columns), fill_presets, NULL, NULL},
     {"frameworks", "what the training software does", COLUMNS(framework_columns), fill_presets,
-     framework_places},
-    {"schedules", "pipeline schedules", COLUMNS(schedule_columns), fill_schedules, NULL},
+     framework_places, NULL},
+    {"schedules", "pipeline schedules", COLUMNS(schedule_columns), fill_schedules, NULL, NULL},
     {"collectives", "collective operations and their algorithms", COLUMNS(collective_columns),
-     fill_collectives, NULL},
-    {"topologies", "fabrics: what joins GPUs and nodes", COLUMNS(topology_columns), fill_topologies, NULL},
-    {"faults", "what fails: mean time between failures of one part", COLUMNS(faults_columns), fill_presets,
+     fill_collectives, NULL, NULL},
+    {"topologies", "fabrics: what joins GPUs and nodes", COLUMNS(topology_columns), fill_topologies, NULL,
      NULL},
-    {"storage", "where checkpoints go", COLUMNS(storage_columns), fill_presets, NULL},
-    {"jitter", "GPUs and nodes slower than others", COLUMNS(jitter_columns), fill_presets, NULL},
+    {"faults", "what fails: mean time between failures of one part", COLUMNS(faults_columns), fill_presets,
+     NULL, NULL},
+    {"storage", "where checkpoints go", COLUMNS(storage_columns), fill_presets, NULL, NULL},
+    {"jitter", "GPUs and nodes slower than others", COLUMNS(jitter_columns), fill_presets, NULL, NULL},
 };
 
 static const ListKind *find_kind(const char *word, GError **error)
@@ -339,7 +371,7 @@ static const ListKind *find_kind(const char *word, GError **error)
     const char *nearest = orr_nearest(word, names, (int)G_N_ELEMENTS(names));
     g_autofree char *hint = nearest != NULL
                                 ? g_strdup_printf("did you mean %s?", nearest)
-                                : g_strdup("models, accelerators, clusters, frameworks, schedules, "
+                                : g_strdup("models, accelerators, peaks, clusters, frameworks, schedules, "
                                            "collectives, topologies, faults and storage can be listed");
     g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "list: nothing is called \"%s\"; %s", word, hint);
     return NULL;
@@ -377,7 +409,8 @@ static bool run(const CliArgs *args, GError **error)
 
 const CliCommand cli_command_list = {
     .name = "list",
-    .usage = "[models|accelerators|clusters|frameworks|schedules|collectives|topologies|faults|storage]",
+    .usage =
+        "[models|accelerators|peaks|clusters|frameworks|schedules|collectives|topologies|faults|storage]",
     .summary = "presets, schedules and collectives, with key figures and sources",
     .help =
         "Lists what a scenario can name. A source in brackets is a key of docs/SOURCES.md; \"unverified\" "

@@ -40,6 +40,13 @@ static const SpecField accelerator_fields[] = {
                   SPEC_FIELD_REQUIRED, "Memory bandwidth of the data sheet."),
     SPEC_F_GROUP("peak_flops_per_s", SpecAccelerator, table_peak, SPEC_FIELD_REQUIRED | SPEC_FIELD_FITTED,
                  "Dense peak of matrix products, per number format."),
+    SPEC_F_DOUBLE(SpecAccelerator, fp64_flops_per_s, ORR_UNIT_FLOPS_PER_S, 0, 1e20, "0", 0,
+                  "Peak in fp64 without tensor cores, as sheets print it; no time uses it. 0: not given."),
+    SPEC_F_DOUBLE(SpecAccelerator, fp64_tensor_flops_per_s, ORR_UNIT_FLOPS_PER_S, 0, 1e20, "0", 0,
+                  "Peak of matrix products in fp64, as sheets print it; no time uses it. 0: not given."),
+    SPEC_F_DOUBLE(SpecAccelerator, sparsity_gain, ORR_UNIT_NONE, 1, 4, "1", 0,
+                  "Peak of products with 2:4 sparse weights over the dense one, in 8 to 32 bits, as sheets "
+                  "print it; no time uses it, training is dense. 1: none, or not given."),
     SPEC_F_INT(SpecAccelerator, sm_count, 1, 1e7, NULL, SPEC_FIELD_REQUIRED,
                "Streaming multiprocessors (compute units)."),
     SPEC_F_DOUBLE(SpecAccelerator, l2_bytes, ORR_UNIT_BYTES, 0, 1e14, "0", 0, "Last-level cache."),

@@ -100,7 +100,9 @@ typedef struct SpecModel {
 typedef struct SpecAccelerator {
     char name[SPEC_NAME_SIZE];
     double memory_bytes, memory_bytes_per_s;
-    double peak_flops_per_s[SPEC_DTYPE_COUNT]; /* dense; 0: the dtype has no tensor path */
+    double peak_flops_per_s[SPEC_DTYPE_COUNT];        /* dense; 0: the dtype has no tensor path */
+    double fp64_flops_per_s, fp64_tensor_flops_per_s; /* of the data sheet, no time uses them; 0: not given */
+    double sparsity_gain; /* peak of 2:4 sparse products over the dense one; no time uses it */
     int sm_count;
     double l2_bytes, power_w;
     double power_cap_w;  /* set below power_w by whoever runs it; 0: none */

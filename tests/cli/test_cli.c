@@ -362,7 +362,7 @@ static void test_full_disk(void)
 static void test_list(void)
 {
     static const char *const kinds[] = {"models",    "accelerators", "clusters", "frameworks",
-                                        "schedules", "collectives",  NULL};
+                                        "schedules", "collectives",  "peaks",    NULL};
     for (gsize i = 0; kinds[i] != NULL; i++) {
         CliRun json = cli_run(NULL, CLI_WORDS("list", kinds[i], "--format", "json"));
         CliRun csv = cli_run(NULL, CLI_WORDS("list", kinds[i], "--format", "csv"));
@@ -392,6 +392,16 @@ static void test_list(void)
     }
 }
 
+/* H100's sheet: 34, 67, and products that are twice as fast when half of the weights are zero. */
+static void test_list_peaks(void)
+{
+    CliRun run = cli_run(NULL, CLI_WORDS("list", "peaks", "--format", "csv"));
+    cli_assert_done(&run, "list peaks");
+    g_assert_nonnull(strstr(run.out, "\nh100-sxm5-80gb,34000000000000,67000000000000,67000000000000,494500000000000,989000000000000,989400000000000,"));
+    g_assert_nonnull(strstr(run.out, ",989400000000000,1.9788e+15,1.979e+15,3.958e+15,"));
+    cli_run_clear(&run);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -410,5 +420,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/closed-pipe", test_closed_pipe);
     g_test_add_func("/cli/full-disk", test_full_disk);
     g_test_add_func("/cli/list", test_list);
+    g_test_add_func("/cli/list-peaks", test_list_peaks);
     return g_test_run();
 }
