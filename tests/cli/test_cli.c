@@ -397,7 +397,8 @@ static void test_list_peaks(void)
 {
     CliRun run = cli_run(NULL, CLI_WORDS("list", "peaks", "--format", "csv"));
     cli_assert_done(&run, "list peaks");
-    g_assert_nonnull(strstr(run.out, "\nh100-sxm5-80gb,34000000000000,67000000000000,67000000000000,494500000000000,989000000000000,989400000000000,"));
+    g_assert_nonnull(strstr(run.out, "\nh100-sxm5-80gb,34000000000000,67000000000000,67000000000000,"
+                                     "494500000000000,989000000000000,989400000000000,"));
     g_assert_nonnull(strstr(run.out, ",989400000000000,1.9788e+15,1.979e+15,3.958e+15,"));
     cli_run_clear(&run);
 }

@@ -57,6 +57,24 @@ static void one_v100(void)
     orr_arena_free(arena);
 }
 
+/* 13 billion parameters on one wafer of 40 GB: by streaming weights only, nearly as fast as the copies allow. */
+static void one_wafer(void)
+{
+    static const char wafer[] =
+        "{\"model\":\"gpt3-13b\",\"cluster\":\"cs2-memoryx\",\"training\":{\"sequence_length\":2048,"
+        "\"global_batch\":512,\"micro_batch\":16,\"precision\":\"fp16\",\"recompute\":\"full\"},"
+        "\"parallel\":{\"zero\":2},\"execution\":{\"framework\":\"cerebras\"},\"offload\":{\"scheme\":"
+        "\"stronghold\"}}";
+    OrrArena *arena = orr_arena_new();
+    const Report streamed = report_of(wafer, NULL, arena);
+    const Report resident = report_of(wafer, SETS("offload.scheme=none"), arena);
+    g_assert_true(streamed.fits);
+    g_assert_false(resident.fits);
+    g_assert_cmpint(streamed.step_ps, >, resident.step_ps);
+    g_assert_cmpint(streamed.step_ps, <, resident.step_ps * 5 / 4);
+    orr_arena_free(arena);
+}
+
 /* GPT-2 XL on one card of 24 GB: not at batch 1 as it is, at batch 16 with ZeRO-3 and the host. */
 static void one_titan(void)
 {
@@ -335,6 +353,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/offload-scenarios/one-v100", one_v100);
+    g_test_add_func("/offload-scenarios/one-wafer", one_wafer);
     g_test_add_func("/offload-scenarios/one-titan", one_titan);
     g_test_add_func("/offload-scenarios/trillion", trillion_parameters);
     g_test_add_func("/offload-scenarios/requests", requests);
