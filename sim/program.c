@@ -5,42 +5,6 @@
 
 #include <string.h>
 
-/* At first what passes in one piece need: an op and a wait each on the compute stream, as many on both streams of
- * messages together. */
-void sim_grow_list(RankBuilder *rb, SimStream stream)
-{
-    InstrList *list = &rb->lists[stream];
-    const int64_t passes = rb->builder->orders[rb->rank].count;
-    const int64_t first = (stream == SIM_STREAM_COMPUTE ? 2 * passes : passes) + 16;
-    const int64_t capacity = list->capacity == 0 ? first : 2 * (int64_t)list->capacity;
-    g_assert(capacity <= INT32_MAX);
-    SimInstr *instrs = orr_arena_alloc(rb->builder->arena, sizeof(SimInstr) * (size_t)capacity);
-    if (list->count > 0)
-        memcpy(instrs, list->instrs, sizeof(SimInstr) * (size_t)list->count);
-    list->instrs = instrs;
-    list->capacity = (int32_t)capacity;
-}
-
-void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index)
-{
-    g_assert(index >= 0 && stream != on);
-    if (index <= rb->waited[stream][on])
-        return;
-    rb->waited[stream][on] = index;
-    sim_emit(rb, stream,
-             &(SimInstr){.kind = SIM_WAIT,
-                         .wait_stream = (uint8_t)on,
-                         .wait_class = SIM_NONE,
-                         .wait_index = index,
-                         .stage = SIM_NONE,
-                         .microbatch = SIM_NONE});
-}
-
-bool sim_makes_weight_gradient(SimPass pass)
-{
-    return pass == SIM_PASS_BACKWARD || pass == SIM_PASS_BACKWARD_WEIGHT;
-}
-
 static void builder_init(Builder *b, const SimPlan *plan, OrrArena *arena)
 {
     *b = (Builder){.plan = plan,

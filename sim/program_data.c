@@ -1,58 +1,6 @@
-/* sim/program_data.c - gradient reductions, parameter gathers outside ZeRO-3, and the end of the step:
+/* sim/program_data.c - parameter gathers outside ZeRO-3, and the end of the step: last reductions,
  * embedding and norm reductions, optimizer, overhead. */
 #include "sim/program_internal.h"
-
-SimStream sim_reduce_stream(const SimPlan *plan)
-{
-    return plan->zero == 3 && !plan->one_data_stream ? SIM_STREAM_REDUCE : SIM_STREAM_DATA;
-}
-
-static int32_t emit_comm(RankBuilder *rb, SimStream stream, SimTag tag, Group group, const SimWork *work,
-                         int32_t mem, int stage, int32_t microbatch)
-{
-    const SimPlan *plan = rb->builder->plan;
-    bool alone = (group == GROUP_GATHER || group == GROUP_REDUCE) && plan->data * plan->context == 1;
-    return sim_emit(rb, stream,
-                    &(SimInstr){.kind = alone ? SIM_OP : SIM_COLLECTIVE,
-                                .tag = (uint8_t)tag,
-                                .group = (uint8_t)group,
-                                .work = sim_intern_work(rb->builder, stream, work),
-                                .mem = mem,
-                                .stage = stage,
-                                .microbatch = microbatch});
-}
-
-/* Reductions that start inside or right after a pass. */
-bool sim_reduces_after(const RankBuilder *rb, const Chunk *chunk, const Pass *pass)
-{
-    const SimPlan *plan = rb->builder->plan;
-    if (!chunk->reduces || !sim_makes_weight_gradient(pass->pass))
-        return false;
-    return plan->reduce_each_microbatch || (plan->overlap_grad_reduce && pass->position == chunk->last_grad);
-}
-
-/* Reduces a segment's gradient once the compute written so far has run. */
-void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int i, int32_t microbatch)
-{
-    const SimPlan *plan = rb->builder->plan;
-    const SimSegment *segment = &chunk->stage->segments[i];
-    if (sim_work_duration_ps(&segment->grad_reduce) == 0)
-        return;
-    SimStream stream = sim_reduce_stream(plan);
-    SimMemDelta mem = {0};
-    if (chunk->grad_alive[i])
-        mem.end_bytes[SIM_MEM_GRADIENTS] -= segment->unsharded_grad_bytes;
-    chunk->grad_alive[i] = false;
-    sim_emit_wait(rb, stream, SIM_STREAM_COMPUTE, rb->last_compute);
-    int32_t index = emit_comm(rb, stream, SIM_TAG_GRAD_REDUCE, GROUP_REDUCE, &segment->grad_reduce,
-                              sim_intern_mem(rb->builder, &mem), chunk->stage_index, microbatch);
-    if (!plan->overlap_grad_reduce && plan->reduce_each_microbatch)
-        sim_emit_wait(rb, SIM_STREAM_COMPUTE, stream, index);
-    if (!plan->whole_chunks || rb->reduced_stage != chunk->stage_index)
-        rb->reduced[0] = rb->reduced[1];
-    rb->reduced[1] = index;
-    rb->reduced_stage = chunk->stage_index;
-}
 
 static void emit_gathers(RankBuilder *rb, Chunk *chunk)
 {
@@ -62,8 +10,8 @@ static void emit_gathers(RankBuilder *rb, Chunk *chunk)
             continue;
         if (chunk->weight_in[i] != SIM_NONE)
             sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_H2D, chunk->weight_in[i]);
-        chunk->start_gather[i] = emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER, gather,
-                                           SIM_NONE, chunk->stage_index, SIM_NONE);
+        chunk->start_gather[i] = sim_emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER,
+                                               gather, SIM_NONE, chunk->stage_index, SIM_NONE);
     }
 }
 
@@ -114,8 +62,8 @@ static void emit_late_gathers(RankBuilder *rb)
             sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_COMPUTE, before);
             if (chunk->weight_in[i] != SIM_NONE)
                 sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_H2D, chunk->weight_in[i]);
-            last = emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER, gather, SIM_NONE,
-                             chunk->stage_index, SIM_NONE);
+            last = sim_emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER, gather, SIM_NONE,
+                                 chunk->stage_index, SIM_NONE);
         }
     }
     if (last != SIM_NONE)
@@ -149,8 +97,8 @@ static void emit_norm_chain(RankBuilder *rb)
     const SimPlan *plan = rb->builder->plan;
     Point *norm = &rb->builder->norm;
     if (sim_work_duration_ps(&plan->stage_norm) > 0)
-        emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_GRAD_NORM, GROUP_STAGE, &plan->stage_norm, SIM_NONE,
-                  SIM_NONE, SIM_NONE);
+        sim_emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_GRAD_NORM, GROUP_STAGE, &plan->stage_norm, SIM_NONE,
+                      SIM_NONE, SIM_NONE);
     int32_t own = rb->last_compute;
     emit_norm_wait(rb, SIM_STREAM_COMPUTE);
     if (rb->rank + 1 == rb->builder->ranks)
@@ -179,13 +127,13 @@ void sim_emit_step_end(RankBuilder *rb)
         sim_emit_wait(rb, SIM_STREAM_COMPUTE, sim_reduce_stream(plan), rb->reduced[1]);
     sim_update_gradients_gone(rb);
     if (sim_work_duration_ps(&rank->embedding_reduce) > 0)
-        emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_EMBEDDING_REDUCE, GROUP_EMBEDDING, &rank->embedding_reduce,
-                  SIM_NONE, SIM_NONE, SIM_NONE);
+        sim_emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_EMBEDDING_REDUCE, GROUP_EMBEDDING,
+                      &rank->embedding_reduce, SIM_NONE, SIM_NONE, SIM_NONE);
     if (rb->builder->post_validation)
         emit_norm_chain(rb);
     else if (sim_work_duration_ps(&plan->grad_norm) > 0)
-        emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_GRAD_NORM, GROUP_WORLD, &plan->grad_norm, SIM_NONE,
-                  SIM_NONE, SIM_NONE);
+        sim_emit_comm(rb, SIM_STREAM_COMPUTE, SIM_TAG_GRAD_NORM, GROUP_WORLD, &plan->grad_norm, SIM_NONE,
+                      SIM_NONE, SIM_NONE);
     sim_update_barrier(rb);
     emit_once(rb, SIM_TAG_OPTIMIZER, &rank->optimizer);
     sim_update_end(rb);

@@ -136,7 +136,7 @@ SimMemDelta sim_stage_mem(const SimStage *stage, SimPass pass);
 /* program_order.c: every pass of every stage and micro-batch once, producers first. */
 bool sim_orders_check(const Builder *builder, GError **error);
 
-/* program.c: instructions. */
+/* program_emit.c: instructions. */
 void sim_grow_list(RankBuilder *rb, SimStream stream);
 static inline int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr)
 {
@@ -160,6 +160,16 @@ static inline SimInstr sim_wait_for(const Point *point)
 /* `stream` goes on once `on` of the same rank has completed instruction `index`. */
 void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index);
 bool sim_makes_weight_gradient(SimPass pass);
+SimStream sim_reduce_stream(const SimPlan *plan);
+
+/* program_reduce.c */
+/* A collective of `group`, alone on its rank where it has one member; returns its index. */
+int32_t sim_emit_comm(RankBuilder *rb, SimStream stream, SimTag tag, Group group, const SimWork *work,
+                      int32_t mem, int stage, int32_t microbatch);
+/* Reduces a segment's gradient once the compute written so far has run. */
+void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int segment, int32_t microbatch);
+/* Whether a reduction starts inside or right after the pass. */
+bool sim_reduces_after(const RankBuilder *rb, const Chunk *chunk, const Pass *pass);
 
 /* program_pass.c */
 void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op);
@@ -167,10 +177,7 @@ void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op);
 void sim_emit_deferred_head(RankBuilder *rb);
 
 /* program_data.c: data-parallel communication and the end of the step. */
-SimStream sim_reduce_stream(const SimPlan *plan);
 void sim_emit_start_gathers(RankBuilder *rb);
-void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int segment, int32_t microbatch);
-bool sim_reduces_after(const RankBuilder *rb, const Chunk *chunk, const Pass *pass);
 void sim_emit_step_end(RankBuilder *rb);
 
 /* program_sharded.c: ZeRO-3. */
