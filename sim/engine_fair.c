@@ -373,3 +373,13 @@ void sim_fair_settle(Engine *e)
             fair->local_over[fair->overs[k].instance] = 0;
     }
 }
+
+void sim_rate_settle(Engine *e)
+{
+    if (e->dirty_count == 0)
+        return;
+    sim_fair_settle(e);
+    for (int32_t i = 0; i < e->dirty_count; i++)
+        e->instances[e->dirty[i]].dirty = false;
+    e->dirty_count = 0;
+}

@@ -104,13 +104,3 @@ void sim_rate_change(Engine *e, int32_t event, int32_t rate)
     else
         sim_eventq_push(e->queue, event, e->now_ps + wait_ps);
 }
-
-void sim_rate_settle(Engine *e)
-{
-    if (e->dirty_count == 0)
-        return;
-    sim_fair_settle(e);
-    for (int32_t i = 0; i < e->dirty_count; i++)
-        e->instances[e->dirty[i]].dirty = false;
-    e->dirty_count = 0;
-}
