@@ -114,6 +114,10 @@ static const SpecField data_parallel_fields[] = {
         SpecRecipeDataParallel, cuts_layers,
         "A bucket holds tensors, not layers: gradients of a layer that is larger than a bucket go in several "
         "reductions."),
+    FLAG(SpecRecipeDataParallel, buckets_from_first,
+         "Tensors are dealt to buckets from the first layer's on, and one that would overflow a bucket opens "
+         "the next: the last layers have what is left; first_bucket_bytes and cuts_layers say nothing then. "
+         "Not with ZeRO-3, nor with states off the GPU."),
     FLAG(SpecRecipeDataParallel, initial_broadcast,
          "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
          "report "

@@ -37,7 +37,7 @@ typedef struct SpecRecipeHost {
 typedef struct SpecRecipeDataParallel {
     SpecDtype gradient_dtype, gradient_reduce_dtype;
     double bucket_bytes, first_bucket_bytes;
-    bool cuts_layers, initial_broadcast;
+    bool cuts_layers, buckets_from_first, initial_broadcast;
     bool reduces_at_end, reduce_scatter, zero1_all_reduces, hooks_reduce_unsharded, reduce_each_microbatch;
     int prefetch_units;
     bool reshard_after_forward, regathers_recompute, gradient_cast;
