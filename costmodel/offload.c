@@ -32,7 +32,9 @@ CostHost cost_host(const Spec *spec)
     const double port = host->pcie_root_bytes_per_s > 0 ? host->pcie_root_bytes_per_s : link;
     const double frac = spec->offload.pinned ? host->pinned_frac : host->pageable_frac;
     const double stream = host->dram_stream_frac * host->dram_bytes_per_s;
-    const double cores = host->core_bytes_per_s * host->cores / sockets / processes;
+    const double own = (double)host->cores / sockets / processes;
+    const double cores =
+        host->core_bytes_per_s * (spec->offload.threads > 0 ? fmin(spec->offload.threads, own) : own);
     const double copy = frac * fmin(link, port);
     return (CostHost){.copy = copy,
                       .ordinary = fmin(copy, host->pageable_frac * fmin(link, port)),

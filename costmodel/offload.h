@@ -21,7 +21,7 @@ typedef struct CostHost {
 } CostHost;
 
 /*   copy       pinned_frac min(link, root)
- *   optimizer  min(dram_stream_frac x dram of a socket, core_bytes_per_s x cores of a socket / its processes)
+ *   optimizer  min(dram_stream_frac x dram of a socket, core_bytes_per_s x cores of a socket / its processes, or its threads)
  *   both_ways  2 duplex_frac copy
  *   own_read   min(disks, I/latency) for I = threads x queue_depth x block bytes on their way; I/(latency + I/disks)
  *              where a queue is waited for as a whole (Little's law; offload.aio)
