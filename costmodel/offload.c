@@ -32,7 +32,9 @@ CostHost cost_host(const Spec *spec)
     const double port = host->pcie_root_bytes_per_s > 0 ? host->pcie_root_bytes_per_s : link;
     const double frac = spec->offload.pinned ? host->pinned_frac : host->pageable_frac;
     const double stream = host->dram_stream_frac * host->dram_bytes_per_s;
-    const double cores = host->core_bytes_per_s * host->cores / sockets / processes;
+    const double own = (double)host->cores / sockets / processes;
+    const double cores =
+        host->core_bytes_per_s * (spec->offload.threads > 0 ? fmin(spec->offload.threads, own) : own);
     const double copy = frac * fmin(link, port);
     return (CostHost){.copy = copy,
                       .ordinary = fmin(copy, host->pageable_frac * fmin(link, port)),
@@ -49,24 +51,42 @@ CostHost cost_host(const Spec *spec)
                       .node_gpus = gpus};
 }
 
+bool cost_offload_is_staged(const Spec *spec)
+{
+    return spec->parallel.zero < 3 && spec->offload.update == SPEC_UPDATE_BARRIER;
+}
+
 bool cost_host_casts_weights(const Spec *spec)
 {
     return spec->execution.framework.optimizer.host_casts_weights && !spec->offload.fp32_transfer;
 }
 
+double cost_host_scaling_bytes_per_parameter(const Spec *spec)
+{
+    const SpecRecipeOptimizer *recipe = &spec->execution.framework.optimizer;
+    return recipe->host_scales_gradients && spec->offload.update != SPEC_UPDATE_LAYERWISE ? 8 : 0;
+}
+
 double cost_host_optimizer_bytes_per_parameter(const Spec *spec)
 {
     const double moments = 8 * cost_optimizer_moments_ratio(spec->training.optimizer);
-    const SpecRecipeOptimizer *recipe = &spec->execution.framework.optimizer;
-    const bool scales = recipe->host_scales_gradients && spec->offload.update != SPEC_UPDATE_LAYERWISE;
-    return 2 * moments + 2 * 4 + 4 + (scales ? 8 : 0) + (cost_host_casts_weights(spec) ? 6 : 0);
+    return 2 * moments + 2 * 4 + 4 + (cost_host_casts_weights(spec) ? 6 : 0);
+}
+
+static double streamed_s(const Spec *spec, double parameters, double bytes)
+{
+    const double passes = fmax(1, spec->execution.framework.optimizer.host_optimizer_passes);
+    return passes * parameters * bytes / cost_host(spec).optimizer;
+}
+
+double cost_host_scaling_s(const Spec *spec, double parameters)
+{
+    return streamed_s(spec, parameters, cost_host_scaling_bytes_per_parameter(spec));
 }
 
 double cost_host_optimizer_s(const Spec *spec, double parameters)
 {
-    const CostHost host = cost_host(spec);
-    const double passes = fmax(1, spec->execution.framework.optimizer.host_optimizer_passes);
-    return passes * parameters * cost_host_optimizer_bytes_per_parameter(spec) / host.optimizer;
+    return streamed_s(spec, parameters, cost_host_optimizer_bytes_per_parameter(spec));
 }
 
 double cost_offload_gradient_bytes(const Spec *spec)
@@ -85,7 +105,9 @@ double cost_offload_gradient_return_bytes(const Spec *spec)
 
 double cost_offload_weight_bytes(const Spec *spec)
 {
-    return spec->offload.fp32_transfer ? 4 : cost_weight_wire_bytes(spec);
+    const double own =
+        cost_offload_is_staged(spec) ? spec->execution.framework.optimizer.host_weight_bytes : 0;
+    return spec->offload.fp32_transfer ? 4 : fmax(own, cost_weight_wire_bytes(spec));
 }
 
 double cost_offload_state_bytes(const Spec *spec)

@@ -21,7 +21,7 @@ typedef struct CostHost {
 } CostHost;
 
 /*   copy       pinned_frac min(link, root)
- *   optimizer  min(dram_stream_frac x dram of a socket, core_bytes_per_s x cores of a socket / its processes)
+ *   optimizer  min(dram_stream_frac x dram of a socket, core_bytes_per_s x cores of a socket / its processes, or its threads)
  *   both_ways  2 duplex_frac copy
  *   own_read   min(disks, I/latency) for I = threads x queue_depth x block bytes on their way; I/(latency + I/disks)
  *              where a queue is waited for as a whole (Little's law; offload.aio)
@@ -31,14 +31,19 @@ typedef struct CostHost {
 CostHost cost_host(const Spec *spec);
 
 /* Bytes that the optimizer streams through the host's memory a parameter, 28 for Adam: master and moments read and written
- * (24), gradient read and weight written in 16 bits, or the gradient alone in 32 [Ren2021] table 4. Software that scales
- * gradients there reads and writes them once more (8), one that casts weights apart reads and writes those (6).
+ * (24), gradient read and weight written in 16 bits, or the gradient alone in 32 [Ren2021] table 4. Software that casts
+ * weights apart reads and writes those (6). One that scales gradients reads and writes them once more before that (8).
  * Source: [DeepSpeedOffload] */
 double cost_host_optimizer_bytes_per_parameter(const Spec *spec);
-/* Seconds in which the host updates `parameters` of one process that has the memory of its socket to itself. */
+double cost_host_scaling_bytes_per_parameter(const Spec *spec);
+/* Seconds in which the host updates, or scales, `parameters` of one process that has the memory of its socket to itself. */
 double cost_host_optimizer_s(const Spec *spec, double parameters);
+double cost_host_scaling_s(const Spec *spec, double parameters);
 
 /* Bytes a parameter of gradients on their way out (and in again: a round trip before),  of weights on their way back, and of master copy and moments. */
+/* Whole gradients leave, all of them are scaled, then whole weights come back: ZeRO-Offload, as ZeRO-1 and 2 have it. What a
+ * recipe says of that (host_gradient_waits, host_sums_return, host_gradient_check_bytes, host_weight_bytes) holds there. */
+bool cost_offload_is_staged(const Spec *spec);
 /* The host casts updated weights into ordinary memory: the software does, and the scheme does not send them in fp32. */
 bool cost_host_casts_weights(const Spec *spec);
 double cost_offload_gradient_bytes(const Spec *spec);

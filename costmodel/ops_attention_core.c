@@ -93,24 +93,50 @@ static bool softmax_is_fused(const CostShape *shape)
 static const CostMoved eager_softmax = {.read = 19, .written = 18},
                        eager_softmax_backward = {.read = 23, .written = 18};
 
+/* Without casts, a kernel each, elements read + written: quotient, product with the mask, less what masks, softmax 1 + 1;
+ * backward: softmax with the saved probabilities 2 + 1, product and quotient 1 + 1. A mask for all heads stays in the cache.
+ * Source: [DeepSpeedExamples] Megatron-LM/mpu/transformer.py, GPT2ParallelSelfAttention */
+#define NARROW_SOFTMAX_KERNELS          4
+#define NARROW_SOFTMAX_BACKWARD_KERNELS 3
+
 /* Transformer Engine's mask of a sequence, once for all heads: distances of queries and keys 0 + 4, both edges
  * 8 + 8, two comparisons 8 + 2, as 64-bit numbers 2 + 16, their difference 16 + 8, where that is 0 8 + 1. Bytes of a pair,
  * read + written. Source: [TransformerEngine] get_full_mask */
 #define FULL_MASK_KERNELS 9
 static const CostMoved full_mask = {.read = 42, .written = 39};
 
+static bool softmax_upcasts(const CostShape *shape, bool fused)
+{
+    return !fused && shape->spec->execution.framework.kernels.softmax_upcasts_fp32;
+}
+
+/* Scale, mask and softmax of the scores, or their gradient. */
+static void push_scores(const CostShape *shape, CostOps *ops, double scores, bool fused, bool backward)
+{
+    const double e = shape->element_bytes;
+    CostMoved moved = backward ? cost_both_ways(2 * e, e) : cost_both_ways(e, e);
+    int kernels = 1;
+    if (softmax_upcasts(shape, fused)) {
+        moved = backward ? eager_softmax_backward : eager_softmax;
+        kernels = EAGER_SOFTMAX_KERNELS;
+    } else if (!fused) {
+        kernels = backward ? NARROW_SOFTMAX_BACKWARD_KERNELS : NARROW_SOFTMAX_KERNELS;
+        moved = cost_both_ways(4 * e, kernels * e);
+    }
+    cost_push_memory(ops, "softmax", COST_MODULE_ATTENTION_CORE, COST_MEMORY_SOFTMAX, scores, moved, kernels);
+}
+
 static void push_softmax(const CostShape *shape, CostOps *ops, double queries, double keys, double heads,
                          bool fused)
 {
     const CostModule core = COST_MODULE_ATTENTION_CORE;
-    const double rows = shape->batch * heads * queries, e = shape->element_bytes;
+    const double rows = shape->batch * heads * queries;
     const bool waits = fused && shape->spec->execution.framework.kernels.masked_softmax;
     if (waits) {
         cost_push_memory(ops, "mask", core, COST_MEMORY_ELEMENTWISE, queries * keys, full_mask,
                          FULL_MASK_KERNELS);
     }
-    cost_push_memory(ops, "softmax", core, COST_MEMORY_SOFTMAX, rows * keys,
-                     fused ? cost_both_ways(e, e) : eager_softmax, fused ? 1 : EAGER_SOFTMAX_KERNELS);
+    push_scores(shape, ops, rows * keys, fused, false);
     if (waits) {
         CostOp *op = &ops->op[ops->count - 1];
         op->u.memory.rows = rows;
@@ -128,7 +154,7 @@ static void keep_unfused_core(const CostShape *shape, double scores, bool fused,
     const bool dropout = shape->spec->model.dropout_frac > 0;
     const int values = ops->count - 1, softmax = values - (dropout ? 2 : 1), dropped = values - 1;
     const double wide = shape->element_bytes * scores;
-    const bool upcast = !fused && shape->element_bytes < 4;
+    const bool upcast = softmax_upcasts(shape, fused) && shape->element_bytes < 4;
     cost_keep(ops, (CostTensor){"softmax in fp32", upcast ? 4 * scores : 0, softmax, .kept_by = softmax});
     cost_keep(ops, (CostTensor){"softmax", upcast && dropout ? 0 : wide, softmax,
                                 .kept_by = upcast ? values : softmax});
@@ -175,9 +201,7 @@ static void push_unfused_core(const CostShape *shape, int layer, bool backward, 
         cost_push_memory(ops, "attention dropout", core, COST_MEMORY_ELEMENTWISE, scores,
                          cost_both_ways(e + 1, e), 1);
     }
-    cost_push_memory(ops, "softmax", core, COST_MEMORY_SOFTMAX, scores,
-                     fused ? cost_both_ways(2 * e, e) : eager_softmax_backward,
-                     fused ? 1 : EAGER_SOFTMAX_KERNELS);
+    push_scores(shape, ops, scores, fused, true);
     push_core_gemm(shape, ops, "query grad", COST_BACKWARD_INPUT, (const double[]){q, qk, s}, a, share);
     push_core_gemm(shape, ops, "key grad", COST_BACKWARD_WEIGHT, (const double[]){s, qk, q}, a, share);
 }

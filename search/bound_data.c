@@ -141,6 +141,8 @@ static Stage stage_buckets(SearchWorker *worker, int index)
                        .limit = first_limit(&worker->spec.execution.framework.data_parallel),
                        .wire = cost_gradient_wire_bytes(&worker->spec)};
     Stage stage = {.one_link = true};
+    if (sim_deals_buckets(&worker->spec)) /* no bucket is known: nothing bounds them */
+        return stage;
     if (index + 1 == worker->stages) {
         fill_bucket(worker, &filling, last->dense, last->expert, last->matrices, &stage);
         for (int i = 0; i < worker->spec.model.mtp_layers; i++)

@@ -32,7 +32,12 @@ typedef struct SimPlanResource {
 
 /* What a piece of the model moves between the GPU and the levels below it. A zero duration: nothing. */
 typedef struct SimOffload {
-    SimWork grad_out;    /* reduced gradient to the host */
+    SimWork check;       /* on the GPU, before the last micro-batch's gradient leaves */
+    SimWork grad_ahead;  /* reduced gradient to the host: what passes wait for ... */
+    SimWork grad_out;    /* ... and what they may go on beside */
+    SimWork sum_in;      /* of earlier micro-batches, back to the GPU; zero: the host adds */
+    SimWork sum_out;     /* of a micro-batch that is not the last, to the host; zero: as the last one's */
+    SimWork scale;       /* on the host: all pieces, before the first update */
     SimWork accumulate;  /* on the host: added to those of earlier micro-batches */
     SimWork update;      /* on the host: master copy, moments and weights */
     SimWork state_in;    /* from the disks before the update ... */
@@ -59,6 +64,7 @@ typedef struct SimOffloadOrder {
     bool on;                    /* some segment has a SimOffload */
     SimUpdateOrder update;      /* docs/MODEL.md "Offload" */
     bool each_microbatch;       /* gradients leave on every micro-batch, else behind the last */
+    bool passes_wait;           /* ... and passes for all of them */
     bool one_at_a_time;         /* the host waits for a piece's copy before it updates the next */
     int window;                 /* layers of weights on the GPU at once; 0: all, or ZeRO-3 gathers them */
     int copy_ahead, read_ahead; /* uses by which fetches and reads may run before the gather */

@@ -78,6 +78,14 @@ static void update_all(RankBuilder *rb)
     for (int c = 0; c < rb->builder->chunks; c++) {
         Chunk *chunk = &rb->chunks[c];
         for (int i = 0; i < chunk->stage->segment_count; i++) {
+            const SimOffload *offload = offload_of(chunk, i);
+            if (offload != NULL && some(&offload->scale))
+                emit(rb, SIM_STREAM_HOST, SIM_TAG_OPTIMIZER, &offload->scale, NULL, chunk, SIM_NONE);
+        }
+    }
+    for (int c = 0; c < rb->builder->chunks; c++) {
+        Chunk *chunk = &rb->chunks[c];
+        for (int i = 0; i < chunk->stage->segment_count; i++) {
             update_piece(rb, chunk, i);
             if (rb->builder->plan->offload.update != SIM_UPDATE_FIRST)
                 weight_in(rb, chunk, i);
@@ -236,31 +244,68 @@ void sim_update_after(RankBuilder *rb, int32_t compute_index)
     rb->directs = false;
 }
 
+/* Copies wait for the gradient: made, reduced, checked, and added to the sum of the micro-batches before. */
+static void wait_for_gradient(RankBuilder *rb, const Chunk *chunk, const SimOffload *offload, bool reduced,
+                              bool last, int32_t microbatch)
+{
+    const bool checked = last && some(&offload->check);
+    if (checked)
+        emit(rb, SIM_STREAM_COMPUTE, SIM_TAG_OFFLOAD, &offload->check, NULL, chunk, microbatch);
+    if (reduced)
+        sim_emit_wait(rb, SIM_STREAM_D2H, sim_reduce_stream(rb->builder->plan), rb->reduced[1]);
+    if (!reduced || checked)
+        sim_emit_wait(rb, SIM_STREAM_D2H, SIM_STREAM_COMPUTE, rb->last_compute);
+    if (microbatch > 0 && some(&offload->sum_in)) {
+        sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_COMPUTE, rb->last_compute);
+        const int32_t sum =
+            emit(rb, SIM_STREAM_H2D, SIM_TAG_OFFLOAD, &offload->sum_in, NULL, chunk, microbatch);
+        sim_emit_wait(rb, SIM_STREAM_D2H, SIM_STREAM_H2D, sum);
+        if (rb->builder->plan->offload.passes_wait)
+            sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, sum);
+    }
+}
+
+/* One copy, or, of the last micro-batch, what passes wait for and then the rest. Returns the last. */
+static int32_t emit_gradient(RankBuilder *rb, Chunk *chunk, int i, bool last, int32_t microbatch)
+{
+    const SimOffloadOrder *order = &rb->builder->plan->offload;
+    const SimOffload *offload = offload_of(chunk, i);
+    const bool sum = !last && some(&offload->sum_out);
+    SimMemDelta before = {0}, mem = {0};
+    if (order->each_microbatch) {
+        const bool reduced = some(&chunk->stage->segments[i].grad_reduce);
+        before.start_bytes[SIM_MEM_GRADIENTS] = reduced ? offload->grad_bytes : 0;
+        mem.end_bytes[SIM_MEM_GRADIENTS] = -offload->grad_bytes;
+    }
+    if (!sum && some(&offload->grad_ahead)) {
+        const int32_t ahead =
+            emit(rb, SIM_STREAM_D2H, SIM_TAG_OFFLOAD, &offload->grad_ahead, &before, chunk, microbatch);
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, ahead);
+    } else {
+        mem.start_bytes[SIM_MEM_GRADIENTS] = before.start_bytes[SIM_MEM_GRADIENTS];
+    }
+    const int32_t index = emit(rb, SIM_STREAM_D2H, SIM_TAG_OFFLOAD,
+                               sum ? &offload->sum_out : &offload->grad_out, &mem, chunk, microbatch);
+    if (order->passes_wait)
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, index);
+    return index;
+}
+
 void sim_update_gradient(RankBuilder *rb, Chunk *chunk, int i, int64_t position, int32_t microbatch)
 {
     const SimPlan *plan = rb->builder->plan;
     const SimOffload *offload = offload_of(chunk, i);
     const bool last = position == chunk->last_grad;
-    const SimSegment *segment = &chunk->stage->segments[i];
-    const bool reduced = some(&segment->grad_reduce);
+    const bool reduced = some(&chunk->stage->segments[i].grad_reduce);
     if (offload == NULL || !some(&offload->grad_out) || (!last && !plan->offload.each_microbatch))
         return;
     const bool late = reduced && !plan->overlap_grad_reduce && !plan->reduce_each_microbatch;
     if (late != (microbatch == SIM_NONE))
         return; /* what is reduced at the end of the step is copied behind that */
-    SimMemDelta mem = {0};
-    if (plan->offload.each_microbatch) {
-        mem.start_bytes[SIM_MEM_GRADIENTS] = reduced ? offload->grad_bytes : 0;
-        mem.end_bytes[SIM_MEM_GRADIENTS] = -offload->grad_bytes;
-    }
     if (last && plan->offload.update == SIM_UPDATE_DELAYED && i < chunk->spilled)
         return; /* its copy is at the start of the next step */
-    if (reduced)
-        sim_emit_wait(rb, SIM_STREAM_D2H, sim_reduce_stream(plan), rb->reduced[1]);
-    else
-        sim_emit_wait(rb, SIM_STREAM_D2H, SIM_STREAM_COMPUTE, rb->last_compute);
-    const int32_t index =
-        emit(rb, SIM_STREAM_D2H, SIM_TAG_OFFLOAD, &offload->grad_out, &mem, chunk, microbatch);
+    wait_for_gradient(rb, chunk, offload, reduced, last, microbatch);
+    const int32_t index = emit_gradient(rb, chunk, i, last, microbatch);
     rb->left[0] = rb->left[1];
     rb->left[1] = chunk->grad_left[i] = index;
     if (!last && some(&offload->accumulate)) {

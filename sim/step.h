@@ -28,6 +28,9 @@ typedef struct SimBucketWork {
  * `dense` and `expert` parameters of a rank in `matrices` tensors, as the plan of `spec` would have them. */
 void sim_step_bucket(const Spec *spec, double dense, double expert, int matrices, SimBucketWork *ret_reduce,
                      SimBucketWork *ret_gather);
+/* Buckets are dealt from the first tensor on (data_parallel.buckets_from_first), and not under ZeRO-3 or with states off the
+ * GPU: what a layer completes is then known of a whole stage only. */
+bool sim_deals_buckets(const Spec *spec);
 
 /* Duration of a message between pipeline ranks, inside a scale-up domain or across. */
 int64_t sim_step_hop_ps(const Spec *spec, bool inside);

@@ -79,6 +79,8 @@ static int buckets_of(const Spec *spec, const StepParams *params, double wire_by
 {
     const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
     const double bytes = (params->dense + params->expert) * wire_bytes;
+    if (params->buckets > 0)
+        return params->buckets;
     const bool cuts = recipe->cuts_layers && recipe->bucket_bytes > 0 && spec->parallel.zero < 3;
     return cuts ? (int)fmax(1, fmin(1e6, floor(bytes / recipe->bucket_bytes))) : 1;
 }
@@ -104,6 +106,12 @@ static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
     const double bytes = (params->dense + params->expert) * cost_gradient_wire_bytes(spec);
     const int ranks = cost_group(spec, COST_RANKS_REPLICAS).ranks;
     return step_ps((limit > 0 ? bytes / limit : 1) * cost_collective_check_s(spec, ranks));
+}
+
+bool sim_deals_buckets(const Spec *spec)
+{
+    return spec->execution.framework.data_parallel.buckets_from_first && spec->parallel.zero < 3 &&
+           !spec_offloads_states(&spec->offload);
 }
 
 bool step_compresses(const Spec *spec)
@@ -250,6 +258,14 @@ static void fill_units(const Step *step, int stage)
     }
 }
 
+static void complete_bucket(const Spec *spec, const StepParams *bucket, double wire, SimSegment *segment)
+{
+    set_communication(spec, segment, bucket);
+    sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE, step_ps(step_select_s(spec, bucket->dense)));
+    if (spec->parallel.zero == 2) /* whole until it is reduced */
+        segment->unsharded_grad_bytes = step_bytes((bucket->dense + bucket->expert) * wire);
+}
+
 /* Buckets fill in the order in which gradients become ready: from the last segment to the first. The
  * segment that completes a bucket carries its reduction and, being its first in forward order, its gather. */
 static void fill_buckets(const Step *step, int stage)
@@ -263,15 +279,22 @@ static void fill_buckets(const Step *step, int stage)
         step_add_params(&bucket, &step->params[stage][i]);
         const bool full = limit > 0 && (bucket.dense + bucket.expert) * wire >= limit;
         if (full || i == 0) {
-            set_communication(step->spec, &out->segments[i], &bucket);
+            complete_bucket(step->spec, &bucket, wire, &out->segments[i]);
             limit = recipe->bucket_bytes;
-            sim_work_spend(&out->segments[i].backward_weight, SIM_PART_COMPUTE,
-                           step_ps(step_select_s(step->spec, bucket.dense)));
-            if (step->spec->parallel.zero == 2) /* whole until it is reduced */
-                out->segments[i].unsharded_grad_bytes = step_bytes((bucket.dense + bucket.expert) * wire);
             bucket = (StepParams){0};
         }
     }
+}
+
+static void deal_buckets(const Step *step, int stage)
+{
+    SimStage *out = &step->plan->stages[stage];
+    StepParams *complete = ORR_ARENA_NEW(step->arena, StepParams, out->segment_count);
+    step_deal_buckets(step, stage, complete);
+    for (int i = 0; i < out->segment_count; i++)
+        if (complete[i].buckets > 0)
+            complete_bucket(step->spec, &complete[i], cost_gradient_wire_bytes(step->spec),
+                            &out->segments[i]);
 }
 
 /* Groups of the stage's pipeline rank meet their likes of that rank on a fabric, not the worst of all. */
@@ -300,6 +323,8 @@ void step_fill_data(Step *step, int stage)
     }
     if (step->spec->parallel.zero >= 3) {
         fill_units(step, stage);
+    } else if (sim_deals_buckets(step->spec)) {
+        deal_buckets(step, stage);
     } else {
         fill_buckets(step, stage);
     }

@@ -13,6 +13,7 @@
 typedef struct StepParams {
     double dense, expert;
     int matrices, vectors; /* tensors; those of them with one dimension */
+    int buckets; /* in which they are reduced, where that is dealt (step_deal_buckets); 0: by their bytes */
 } StepParams;
 
 /* Layers that are alike: all of them cost the same. */
@@ -65,6 +66,9 @@ void step_fill_stage(Step *step, int stage, int first_layer);
 void step_fill_deferred_head(const Step *step);
 /* sim/step_data.c: gradient reduction and parameter gathers of a stage. */
 void step_fill_data(Step *step, int stage);
+/* sim/step_buckets.c: what the buckets hold that each segment's backward completes, dealt from the first tensor on.
+ * ret_complete: [segments] of `stage`, zero. */
+void step_deal_buckets(const Step *step, int stage, StepParams *ret_complete);
 void step_add_params(StepParams *sum, const StepParams *term);
 /* Gradients are compressed on the wire. */
 bool step_compresses(const Spec *spec);

@@ -129,6 +129,45 @@ static bool fetches(const Spec *spec, bool layer)
     return spec->offload.weights.tier != SPEC_TIER_GPU && (windowed(spec) ? layer : spec->parallel.zero == 3);
 }
 
+/* Gradients that leave are checked and waited for as the software does. MemFerry changes forwards alone; schemes that update
+ * beside the passes bring code of their own. */
+static bool gradients_stop(const Spec *spec)
+{
+    return (cost_offload_is_staged(spec) || spec->offload.direct) && host_share(spec) > 0 &&
+           spec->offload.gradients.tier != SPEC_TIER_GPU;
+}
+
+static bool reductions_overlap(const Spec *spec)
+{
+    return (spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0;
+}
+
+/* What the GPU does before a gradient leaves, which copies its passes wait for, and where micro-batches are summed. Behind the
+ * last matrix of a bucket the host launches on; vectors are small.   Ignores: reading and adding the sums (6 B)
+ * Source: [DeepSpeedOffload] copy_grads_in_partition, reduce_ipg_grads, async_accumulate_grad_in_cpu_via_gpu */
+static void fill_gradient(const Spec *spec, const CostHost *host, const StepParams *params, double count,
+                          SimOffload *out)
+{
+    const SpecRecipeOptimizer *recipe = &spec->execution.framework.optimizer;
+    const double bytes = count * cost_offload_gradient_bytes(spec),
+                 sums = count * cost_weight_wire_bytes(spec);
+    const int matrices = MAX(1, params->matrices - params->vectors);
+    const bool some_wait = gradients_stop(spec) && recipe->host_gradient_waits && reductions_overlap(spec);
+    const double ahead = some_wait ? bytes * (matrices - 1) / matrices : 0;
+    out->grad_ahead = copy_of(host, ahead, ROW_OUT);
+    out->grad_out = copy_of(host, bytes - ahead, ROW_OUT);
+    if (!gradients_stop(spec))
+        return;
+    const double check = count * recipe->host_gradient_check_bytes;
+    if (check > 0)
+        out->check = work_of(SIM_PART_OFFLOAD,
+                             cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, check));
+    if (recipe->host_sums_return && streams_gradients(spec)) {
+        out->sum_in = copy_of(host, sums, ROW_IN);
+        out->sum_out = copy_of(host, sums, ROW_OUT);
+    }
+}
+
 static void fill_update(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
 {
     const double count = owned(spec, params) * host_share(spec);
@@ -136,10 +175,14 @@ static void fill_update(const Spec *spec, const CostHost *host, const StepParams
     const double gradient = count * cost_offload_gradient_bytes(spec);
     const double states = count * cost_offload_state_bytes(spec);
     const double weights = count * cost_weight_wire_bytes(spec);
-    out->grad_out = copy_of(host, gradient, ROW_OUT);
-    out->update = host_work(host, SIM_PART_OPTIMIZER, cost_host_optimizer_s(spec, count));
-    /* a 16-bit gradient read, its fp32 sum read and written */
-    out->accumulate = host_work(host, SIM_PART_OFFLOAD, 10 * count / host->optimizer);
+    const double scaling_s = cost_host_scaling_s(spec, count); /* else with each piece */
+    const bool apart = cost_offload_is_staged(spec);
+    fill_gradient(spec, host, params, count, out);
+    out->scale = host_work(host, SIM_PART_OPTIMIZER, apart ? scaling_s : 0);
+    out->update =
+        host_work(host, SIM_PART_OPTIMIZER, cost_host_optimizer_s(spec, count) + (apart ? 0 : scaling_s));
+    if (sim_work_duration_ps(&out->sum_in) == 0) /* a 16-bit gradient read, its fp32 sum read and written */
+        out->accumulate = host_work(host, SIM_PART_OFFLOAD, 10 * count / host->optimizer);
     if (streams_gradients(spec))
         out->grad_bytes = llround(owned(spec, params) * cost_weight_wire_bytes(spec));
     if (spec->offload.optimizer.tier == SPEC_TIER_NVME) {
@@ -221,6 +264,8 @@ static void fill_order(const Spec *spec, SimPlan *plan, int window)
     plan->offload.on = true;
     plan->offload.update = orders[spec->offload.update];
     plan->offload.each_microbatch = streams_gradients(spec);
+    plan->offload.passes_wait = gradients_stop(spec) && !reductions_overlap(spec) &&
+                                spec->execution.framework.optimizer.host_gradient_waits;
     plan->offload.one_at_a_time = cost_host_casts_weights(spec);
     plan->offload.window = MAX(plan->offload.window, window);
     if (spec->parallel.zero == 3 && spec->offload.weights.tier != SPEC_TIER_GPU) {
@@ -305,6 +350,13 @@ static void move(SimRankPlan *out, SpecTier tier, SimMem from, double gpu_bytes,
     out->static_bytes[to] += llround(bytes);
 }
 
+static bool sums_return(const Step *step)
+{
+    const Spec *spec = step->spec;
+    return gradients_stop(spec) && spec->execution.framework.optimizer.host_sums_return &&
+           streams_gradients(spec) && step->plan->shape.microbatches > 1;
+}
+
 void step_offload_rank(const Step *step, int rank, const StepParams *params, SimRankPlan *out)
 {
     const Spec *spec = step->spec;
@@ -320,10 +372,10 @@ void step_offload_rank(const Step *step, int rank, const StepParams *params, Sim
                   : 0;
     move(out, offload->optimizer.tier, SIM_MEM_OPTIMIZER, share * states.optimizer_bytes,
          share * own * cost_offload_state_bytes(spec));
-    /* the host sums in fp32 */
+    /* the host sums in fp32, or keeps 16-bit sums beside the fp32 ones of the last micro-batch */
     move(out, offload->gradients.tier, SIM_MEM_GRADIENTS,
          streams_gradients(spec) ? states.gradients_bytes : 0,
-         offload->gradients.tier != SPEC_TIER_GPU ? 4 * own * share : 0);
+         offload->gradients.tier != SPEC_TIER_GPU ? (sums_return(step) ? 6 : 4) * own * share : 0);
     if (offload->optimizer.tier == SPEC_TIER_NVME) /* tiles on their way in, at work and on their way out */
         out->static_bytes[SIM_MEM_HOST] +=
             llround(3 * fmin(offload->subgroup_parameters, own) * (cost_offload_state_bytes(spec) + 4));

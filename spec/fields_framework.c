@@ -19,6 +19,9 @@ static const SpecField kernels_fields[] = {
         SpecRecipeKernels, fused_mla_rope, "true", 0,
         "Rotary position of latent attention, whose queries and keys are rotated in part, is one kernel."),
     FLAG(SpecRecipeKernels, norm_upcasts_fp32, "RMSNorm runs eagerly with fp32 passes."),
+    SPEC_F_BOOL(
+        SpecRecipeKernels, softmax_upcasts_fp32, "true", 0,
+        "Unfused softmax casts scores to fp32 and back; false: it divides, masks and takes it in 16 bits."),
     FLAG(SpecRecipeKernels, masked_softmax,
          "Unfused attention builds a mask anew each time; its softmax, a warp a row, waits "
          "for each piece of the row that it loads."),
@@ -111,6 +114,10 @@ static const SpecField data_parallel_fields[] = {
         SpecRecipeDataParallel, cuts_layers,
         "A bucket holds tensors, not layers: gradients of a layer that is larger than a bucket go in several "
         "reductions."),
+    FLAG(SpecRecipeDataParallel, buckets_from_first,
+         "Tensors are dealt to buckets from the first layer's on, and one that would overflow a bucket opens "
+         "the next: the last layers have what is left; first_bucket_bytes and cuts_layers say nothing then. "
+         "Not with ZeRO-3, nor with states off the GPU."),
     FLAG(SpecRecipeDataParallel, initial_broadcast,
          "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
          "report "
@@ -296,6 +303,20 @@ static const SpecField optimizer_fields[] = {
                   "Bytes of a parameter's gradient on its way to the host; 0: as wide as weights."),
     SPEC_F_BOOL(SpecRecipeOptimizer, host_gradient_returns, "false", 0,
                 "ZeRO-3: a 16-bit copy of the gradient goes to the host and back before that."),
+    SPEC_F_BOOL(
+        SpecRecipeOptimizer, host_gradient_waits, "false", 0,
+        "ZeRO-1 and 2: copies of gradients to the host run on the stream of the passes, or, where the "
+        "reduction of gradients overlaps, the host waits for each but a bucket's last before it "
+        "launches on."),
+    SPEC_F_BOOL(SpecRecipeOptimizer, host_sums_return, "false", 0,
+                "ZeRO-1 and 2: of several micro-batches, 16-bit sums come back from the host to the GPU, "
+                "which adds its gradients and sends them again; false: the host adds."),
+    SPEC_F_DOUBLE(SpecRecipeOptimizer, host_gradient_check_bytes, ORR_UNIT_BYTES, 0, 100, "0", 0,
+                  "ZeRO-1 and 2: bytes of a parameter that the GPU reads and writes, for norm, overflow and "
+                  "cast, before its gradient leaves."),
+    SPEC_F_DOUBLE(SpecRecipeOptimizer, host_weight_bytes, ORR_UNIT_BYTES, 0, 4, "0", 0,
+                  "ZeRO-1 and 2: bytes of an updated weight on its way back to the GPU; 0: as wide as "
+                  "weights."),
     SPEC_F_BOOL(SpecRecipeOptimizer, host_scales_gradients, "false", 0,
                 "The host reads and writes its gradients once more to scale them."),
     SPEC_F_BOOL(SpecRecipeOptimizer, host_casts_weights, "false", 0,

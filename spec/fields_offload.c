@@ -115,6 +115,9 @@ static const SpecField offload_fields[] = {
         "ZeRO-3 with weights off the GPU: what runs ahead of its use: 1 gathers, 2 copies too, 3 disks too; "
         "default: the scheme's."),
     SPEC_F_BOOL(SpecOffload, pinned, "true", 0, "The host's buffers are page-locked."),
+    SPEC_F_INT(SpecOffload, threads, 0, 65536, "0", 0,
+               "Threads of a process's optimizer on the host (OMP_NUM_THREADS; torchrun sets 1 where nobody "
+               "does); 0: one for each core of its part of the socket."),
     SPEC_F_DOUBLE(SpecOffload, subgroup_parameters, ORR_UNIT_NONE, 1, 1e15, "1e9", 0,
                   "Parameters of a tile whose states come from the disks, are updated and go back."),
     SPEC_F_OBJECT(SpecOffload, aio, table_aio, 0, "Requests to the disks."),

@@ -13,7 +13,7 @@ typedef struct SpecRecipeKernels {
     bool fused_softmax;
     int fused_softmax_rows;
     bool fused_bias_gelu, fused_swiglu, fused_dropout_add, fused_rope, fused_mla_rope, norm_upcasts_fp32,
-        masked_softmax;
+        masked_softmax, softmax_upcasts_fp32;
     double qkv_copies, qkv_backward_copies, gate_backward_copies;
     bool separate_projections;
     double attention_speed_frac;
@@ -37,7 +37,7 @@ typedef struct SpecRecipeHost {
 typedef struct SpecRecipeDataParallel {
     SpecDtype gradient_dtype, gradient_reduce_dtype;
     double bucket_bytes, first_bucket_bytes;
-    bool cuts_layers, initial_broadcast;
+    bool cuts_layers, buckets_from_first, initial_broadcast;
     bool reduces_at_end, reduce_scatter, zero1_all_reduces, hooks_reduce_unsharded, reduce_each_microbatch;
     int prefetch_units;
     bool reshard_after_forward, regathers_recompute, gradient_cast;
@@ -89,7 +89,12 @@ typedef struct SpecRecipeOptimizer {
     double host_optimizer_passes; /* times that its optimizer on the host streams states over a fused one */
     double host_gradient_bytes;   /* of a parameter's gradient on its way to the host; 0: the weights' */
     bool host_gradient_returns;   /* ZeRO-3: a 16-bit copy goes to the host and back before that */
-    bool host_scales_gradients;   /* the host reads and writes all gradients to scale them */
+    bool
+        host_gradient_waits; /* ZeRO-1/2: passes wait for copies of gradients; all, or all but a bucket's last */
+    bool host_sums_return; /* ZeRO-1/2: 16-bit sums come back to the GPU, which adds and sends them again */
+    double host_gradient_check_bytes; /* of a parameter that the GPU moves before its gradient may leave */
+    double host_weight_bytes;         /* of an updated weight on its way back; 0: the weights' */
+    bool host_scales_gradients;       /* the host reads and writes all gradients to scale them */
     bool host_casts_weights; /* the host casts them into ordinary memory, and waits for each tile's copy */
 } SpecRecipeOptimizer;
 

@@ -126,13 +126,14 @@ static const CostOp *named(const CostOps *ops, const char *name)
 }
 
 /* Two heads of one sequence do not fill a block of four: the softmax of two sequences is one kernel, of one it is five
- * that move 37 bytes a score. */
+ * that move 37 bytes a score, or, without casts to fp32, four that move 16. */
 static void softmax_needs_rows(void)
 {
     Spec spec = make_spec(8, false, SPEC_ATTENTION_UNFUSED);
     spec.model.heads = spec.model.kv_heads = 16;
     spec.execution.framework.kernels.fused_softmax = true;
     spec.execution.framework.kernels.fused_softmax_rows = 4;
+    spec.execution.framework.kernels.softmax_upcasts_fp32 = true;
     const double scores = 2 * 4096.0 * 4096.0; /* of one sequence */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);
@@ -141,6 +142,13 @@ static void softmax_needs_rows(void)
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 5);
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "softmax")), ==, scores * 37);
+    spec.execution.framework.kernels.softmax_upcasts_fp32 = false;
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 4);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "softmax")), ==, scores * 16);
+    ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 3);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "softmax")), ==, scores * 14);
     spec.execution.compiled = true;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpint(named(&ops, "softmax")->kernels, ==, 1);

@@ -79,6 +79,20 @@ static void test_exhaustive(void)
     g_rand_free(rand);
 }
 
+/* Buckets that are dealt from the first tensor on have no bound of their own, and are searched with proof all the same. */
+static void test_dealt_buckets(void)
+{
+    static const char *const sizes[] = {"execution.framework.data_parallel.bucket_bytes=1e5",
+                                        "execution.framework.data_parallel.bucket_bytes=25e6"};
+    for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        g_autofree Spec *spec =
+            loaded(small, SETS("offload=none", "execution.framework=megatron-core",
+                               "execution.overlap=[\"grad_reduce\"]", sizes[i],
+                               "execution.framework.data_parallel.buckets_from_first=true"));
+        assert_proved(spec);
+    }
+}
+
 /* No bound of a point is above what its run takes. */
 static void test_bounds(void)
 {
@@ -165,6 +179,7 @@ static void test_named(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/search-offload/dealt-buckets", test_dealt_buckets);
     g_test_add_func("/search-offload/exhaustive", test_exhaustive);
     g_test_add_func("/search-offload/bounds", test_bounds);
     g_test_add_func("/search-offload/13b", test_13b);

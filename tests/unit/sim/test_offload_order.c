@@ -94,6 +94,44 @@ static void barrier_form(void)
     g_rand_free(rand);
 }
 
+/* Gradients that stop the passes: all of each copy or a share of it, behind a check; the host scales before it updates;
+ * sums of micro-batches come back to the GPU. Ten layers of 1 s and 2 s, copies of 1 s, updates of half. */
+static void staged(void)
+{
+    static const Shape shape = {10, 1, 2, 1, 0.5, 1};
+    static const struct {
+        bool all;
+        double ahead_s, check_s, scale_s, sum_s;
+        int microbatches;
+        int64_t step_ps;
+    } cases[] = {{false, 0, 0, 0, 0, 1, 41500},
+                 {true, 0, 0, 0, 0, 1, 50500},        /* 30 + 10 copies + 10.5 */
+                 {false, 0.75, 0, 0, 0, 1, 48250},    /* 30 + 10 x 0.75, the last quarter, 10.5 */
+                 {false, 0, 0.25, 0, 0, 1, 44000},    /* a check of each */
+                 {false, 0, 0, 0.125, 0, 1, 42750},   /* all are scaled first: 10 x 0.125 */
+                 {true, 0, 0.25, 0.125, 0, 1, 54250}, /* 50.5 + 2.5 + 1.25 */
+                 {true, 0, 0, 0, 0.5, 1, 50500},      /* one micro-batch has no sums */
+                 {true, 0, 0, 0, 0.5, 3, 130500}}; /* 3 x 30, out 5, in and out 10, in 5 and out 10, 10.5 */
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        OrrArena *arena = orr_arena_new();
+        SimOffload *offloads = NULL;
+        SimPlan plan = plan_of(arena, &shape, SIM_UPDATE_BARRIER, &offloads);
+        plan.offload.passes_wait = cases[i].all;
+        plan.shape.microbatches = cases[i].microbatches;
+        for (int layer = 0; layer < shape.layers; layer++) {
+            offloads[layer].grad_ahead = seconds(SIM_PART_OFFLOAD, cases[i].ahead_s);
+            offloads[layer].grad_out = seconds(SIM_PART_OFFLOAD, shape.out_s - cases[i].ahead_s);
+            offloads[layer].check = seconds(SIM_PART_OFFLOAD, cases[i].check_s);
+            offloads[layer].scale = seconds(SIM_PART_OPTIMIZER, cases[i].scale_s);
+            offloads[layer].sum_in = offloads[layer].sum_out = seconds(SIM_PART_OFFLOAD, cases[i].sum_s);
+        }
+        const SimResult result = fixture_run(&plan, false, arena, NULL);
+        g_assert_cmpint(result.step_ps, ==, cases[i].step_ps);
+        g_assert_cmpint(result.rank[0].peak_bytes, <=, 3 * GRADIENT);
+        orr_arena_free(arena);
+    }
+}
+
 static int64_t forward_end_ps(const SimResult *result)
 {
     int64_t end_ps = 0;
@@ -319,6 +357,7 @@ static void prefetch(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/offload-order/staged", staged);
     g_test_add_func("/offload-order/orders", orders);
     g_test_add_func("/offload-order/barrier-form", barrier_form);
     g_test_add_func("/offload-order/windows", windows);

@@ -1,0 +1,18 @@
+/* sim/buckets.c - see buckets.h. */
+#include "sim/buckets.h"
+
+int sim_deal_buckets(const double *elements, int count, double most, int *ret_bucket, double *ret_offset)
+{
+    double held = 0;
+    int bucket = 0;
+    for (int i = 0; i < count; i++) {
+        if (most > 0 && held > 0 && held + elements[i] > most) {
+            bucket++;
+            held = 0;
+        }
+        ret_bucket[i] = bucket;
+        ret_offset[i] = held;
+        held += elements[i];
+    }
+    return count > 0 ? bucket + 1 : 0;
+}

@@ -1,0 +1,11 @@
+/* sim/buckets.h - gradients dealt to buckets from the first tensor on, as picotron's BucketManager deals them. */
+#ifndef ORR_SIM_BUCKETS_H
+#define ORR_SIM_BUCKETS_H
+
+/* Deals `count` tensors of `elements` each to buckets of at most `most` (0: one bucket), in order: a bucket that the next tensor
+ * would overflow is closed without it, and a tensor larger than a bucket is one by itself. ret_bucket: of each tensor, from 0;
+ * ret_offset: elements of its bucket before it. Returns how many buckets there are (0 of no tensors).
+ * Source: [Picotron] data_parallel/bucket.py      Tested: unit/sim/test_buckets.c */
+int sim_deal_buckets(const double *elements, int count, double most, int *ret_bucket, double *ret_offset);
+
+#endif
