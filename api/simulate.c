@@ -48,9 +48,12 @@ static bool simulate(const ApiInput *input, char **sets, const LedgerReserveAsk 
 {
     g_autofree Spec *asked = g_new(Spec, 1);
     LedgerResiduals *read = NULL;
-    const bool ok = api_input_load(input, sets, asked, &simulation->source, error) &&
-                    (residuals != NULL || ledger_residuals_shipped(&read, error)) &&
-                    report(options, reserve, residuals != NULL ? residuals : read, asked, simulation, error);
+    bool ok = api_input_load(input, sets, asked, &simulation->source, error) &&
+              (residuals != NULL || ledger_residuals_shipped(&read, error));
+    if (ok && !report(options, reserve, residuals != NULL ? residuals : read, asked, simulation, error)) {
+        g_prefix_error(error, "%s: ", input->path);
+        ok = false;
+    }
     ledger_residuals_free(read);
     return ok;
 }

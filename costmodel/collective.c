@@ -126,7 +126,9 @@ static void fill_query(Ground *g, const SpecCluster *cluster, const CostCollecti
         nic = g->across->net_told_bytes_per_s;
     double ring = in->ring_channels * in->ring_channel_bytes_per_s;
     double channel = ring / MAX(in->ring_channels, 1);
-    const CostNcclGraph net = cost_nccl_net_graph(gpu->generation, g->rails, nic);
+    /* a channel enters and leaves a node of p GPUs by NICs: p - 1 hops between its GPUs */
+    const double inside = g->nvlink && g->p > 1 ? ring * g->p / (g->p - 1) : 0;
+    const CostNcclGraph net = cost_nccl_net_graph(gpu->generation, g->rails, nic, inside);
     q->ring = q->tree = g->k > 1 ? net : (CostNcclGraph){in->ring_channels, channel, channel};
     if (g->k ==
         2) /* a tree crosses once each way where a ring crosses twice: NCCL's search goes on inside the node */
@@ -246,23 +248,42 @@ static double protocol_extra_s(const Ground *g, double steps)
     return in->ll_spread_s * (g->choice.protocol == COST_NCCL_LL ? 1 - 1 / channels : 1);
 }
 
-/* What one send of a ring carries: a rank's part of a channel, at most the buffer's share of the protocol: a slice of
- * two steps of SIMPLE, one step of 576,000 bytes of data with LL128, half a step of 64 KiB with LL. [NCCL] */
-static double ring_message_bytes(const Ground *g)
+/* The buffer's share of a protocol: a slice of two steps of SIMPLE, one step of 576,000 bytes of data with LL128, half a
+ * step of 64 KiB with LL. [NCCL] */
+static const double ring_largest_bytes[] = {32768, 576000, 2097152};
+
+/* A rank's part of a channel. */
+static double ring_part_bytes(const Ground *g)
 {
-    static const double largest[] = {32768, 576000, 2097152};
-    const double part = g->query.bytes / g->n / net_channels(g);
-    return MIN(g->choice.protocol == COST_NCCL_SIMPLE ? part / 2 : part, largest[g->choice.protocol]);
+    return g->query.bytes / g->n / net_channels(g);
 }
 
-/* Ring: (steps - m) hops inside, m between nodes, bytes at the slower of NVLink and the nodes' NICs together.
+/* What one send of a ring carries. */
+static double ring_message_bytes(const Ground *g)
+{
+    const double part = ring_part_bytes(g);
+    return MIN(g->choice.protocol == COST_NCCL_SIMPLE ? part / 2 : part,
+               ring_largest_bytes[g->choice.protocol]);
+}
+
+/* How often a channel goes round between nodes: what does not fit one send of LL or LL128 waits for the next round,
+ * which a rank begins when it has ended the one before. SIMPLE sends its chunks as slices, of which the next is under
+ * way already; inside a node the fitted rates hold the rounds. [NCCL] all_reduce.h */
+static double ring_rounds(const Ground *g)
+{
+    if (g->k == 1 || g->choice.protocol == COST_NCCL_SIMPLE)
+        return 1;
+    return MAX(ceil(ring_part_bytes(g) / ring_largest_bytes[g->choice.protocol]), 1);
+}
+
+/* Ring: (steps - m) hops inside, m between nodes, each round; bytes at the slower of NVLink and the nodes' NICs together.
  * Source: [NCCL] for steps and m      Tested: unit/costmodel/test_collective.c */
 static double ring_s(const Ground *g)
 {
     bool reduce = g->query.op == COST_ALL_REDUCE;
     double steps = (reduce ? 2.0 : 1.0) * (g->n - 1), across = g->k > 1 ? steps * g->k / g->n : 0;
     double net_hop = net_hop_s(g, g->choice.protocol, ring_message_bytes(g));
-    return g->inside->offset_s + (steps - across) * hop_s(g) + across * net_hop +
+    return g->inside->offset_s + ring_rounds(g) * ((steps - across) * hop_s(g) + across * net_hop) +
            protocol_extra_s(g, g->k > 1 ? steps - across : steps) + copy_s(g, g->inside->copy_frac) +
            g->wire_bytes / ring_bytes_per_s(g);
 }
@@ -297,6 +318,7 @@ static double tree_s(const Ground *g)
         net_hop = net_hop_s(g, COST_NCCL_LL128, MIN(chunk, g->query.bytes / channels));
         wire = MAX(wire, g->query.bytes / (channels * chunk) * 2 * net_hop / 8);
     } else if (g->k > 1) {
+        channels = MIN(channels, cost_nccl_channels(&g->query, g->choice));
         net_hop = net_hop_s(g, g->choice.protocol, g->query.bytes / channels);
         if (g->choice.protocol == COST_NCCL_SIMPLE)
             wire += sqrt((g->across->net_fill_s > 0 ? g->across->net_fill_s : TREE_FILL_S) * wire);
@@ -306,6 +328,18 @@ static double tree_s(const Ground *g)
 }
 
 #define NVLS_CHUNK_BYTES 524288.0 /* as the EFA plug-in sets it and NCCL before 2.19 had it */
+
+#define NVLS_MOST_HEADS   32.0 /* NCCL_MAX_NVLS_ARITY [NCCL] device.h */
+#define NVLS_FITTED_HEADS 8.0  /* nvls_fill_s is that of nodes with eight GPUs */
+
+/* What fills the pipeline of NVLink-SHARP. Every GPU, up to NCCL's most, is head of a part of the message, and chunks
+ * get smaller with what a head and channel have to do (enqueue.cc), so that with more heads there are fewer chunks to
+ * pipeline: NCCL's ladder keeps chunks near the square root of that share, and the fill grows as the heads. */
+static double nvls_fill_s(const Ground *g)
+{
+    const double heads = MIN(g->rails, NVLS_MOST_HEADS) / NVLS_FITTED_HEADS;
+    return sqrt(g->inside->nvls_fill_s * heads * g->wire_bytes / g->link_bytes_per_s);
+}
 
 /* Reduction in the NVLink switch; across nodes a tree, where two nodes exchange each byte once. */
 static double nvls_s(const Ground *g)
@@ -323,7 +357,7 @@ static double nvls_s(const Ground *g)
             cost_nccl_nvls_tree_chunk_bytes(g->query.bytes, net_channels(g) * g->p, NVLS_CHUNK_BYTES);
         latency += 2 * (sharp ? 1 : ceil(log2(g->k))) * net_hop_s(g, COST_NCCL_SIMPLE, chunk);
     }
-    return latency + sqrt(in->nvls_fill_s * g->wire_bytes / g->link_bytes_per_s) + wire;
+    return latency + nvls_fill_s(g) + wire;
 }
 
 /* PAT all-gather and reduce-scatter, one rank a node: logarithmic steps. Its constants are NCCL's own. */
@@ -374,8 +408,8 @@ static double chosen_s(Ground *g, CostNcclChoice choice)
 
 /* NCCL's estimates place its switches between protocols a little off, so its choice for a larger message can be the
  * faster one already. The time is the least over the choices for the power of two nearest to this size and for all
- * above: near NCCL's own, and a longer message never takes less. What a plug-in names stands: it is known exactly, and
- * where its region ends a longer message may well take less. */
+ * above: near NCCL's own, and a longer message never takes less. What a plug-in names stands, and so does what NCCL
+ * picks from what a plug-in tells it: both are known exactly, and behind a switch a longer message may well take less. */
 #define LARGEST_BYTES 17179869184.0 /* 16 GiB: beyond it choices no longer change */
 
 double cost_collective_s(const SpecCluster *cluster, const CostCollective *collective)
@@ -386,7 +420,8 @@ double cost_collective_s(const SpecCluster *cluster, const CostCollective *colle
     Ground g = ground_of(cluster, collective);
     if (collective->op == COST_ALL_TO_ALL || collective->op == COST_SEND_RECV)
         return messages_s(&g, collective);
-    if (g.choice.by_plugin)
+    const bool told = g.k > 1 && g.across->net_told_latency_s > 0;
+    if (g.choice.by_plugin || told)
         return chosen_s(&g, g.choice);
     double seconds = INFINITY;
     unsigned tried = 0;

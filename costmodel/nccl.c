@@ -113,17 +113,31 @@ static int generation_row(SpecGeneration generation)
     }
 }
 
-CostNcclGraph cost_nccl_net_graph(SpecGeneration generation, double rails, double nic_bytes_per_s)
+#define MOST_CHANNELS 32 /* of a search, before they are doubled [NCCL] */
+
+/* Speeds that a search across nodes tries: before Hopper, Hopper, Blackwell. [NCCL] search.cc */
+static const double net_speeds_gbps[3][20] = {
+    {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12},
+    {48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12},
+    {96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12}};
+
+CostNcclGraph cost_nccl_net_graph(SpecGeneration generation, double rails, double nic_bytes_per_s,
+                                  double inside_bytes_per_s)
 {
-    static const double speeds_gbps[] = {96, 86, 80, 48, 45, 42, 40, 30, 28, 24,  22,  20,   18,
-                                         15, 12, 10, 9,  7,  6,  5,  4,  3,  2.4, 1.2, 0.24, 0.12};
-    const bool hopper = generation_row(generation) >= 2;
-    const double nic_gbps = 1e-9 * nic_bytes_per_s;
-    gsize i = 0;
-    while (i + 1 < G_N_ELEMENTS(speeds_gbps) && speeds_gbps[i] > nic_gbps)
-        i++;
-    double speed = MIN(speeds_gbps[i], nic_gbps), channels = MAX(floor(rails), 1);
-    if (hopper ? speed >= 50 || channels <= 4 : speed >= 25)
+    const int row = MAX(generation_row(generation) - 1, 0);
+    const double nic_gbps = 1e-9 * nic_bytes_per_s, inside_gbps = 1e-9 * inside_bytes_per_s,
+                 most = CLAMP(floor(rails), 1, MOST_CHANNELS);
+    double speed = nic_gbps, channels = most, best = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(net_speeds_gbps[0]) && net_speeds_gbps[row][i] > 0; i++) {
+        const double tried = net_speeds_gbps[row][i];
+        /* a channel passes through every GPU of the node */
+        const double fit = inside_bytes_per_s > 0 ? MIN(most, floor(inside_gbps / tried)) : most;
+        if (tried <= nic_gbps && fit * tried > best) {
+            speed = tried, channels = fit;
+            best = fit * tried;
+        }
+    }
+    if (row > 0 ? speed >= 50 || channels <= 4 : speed >= 25)
         channels *= 2, speed /= 2;
     return (CostNcclGraph){channels, 1e9 * speed, 1e9 * speed};
 }

@@ -83,9 +83,12 @@ CostNcclQuery cost_nccl_query(const SpecCluster *cluster, const CostCollective *
 /* Bus rate that the channels of a tree reach at most: NCCL's measured limits of one channel of this GPU. [NCCL] */
 double cost_nccl_tree_limit_bytes_per_s(const CostNcclQuery *query, CostNcclProtocol protocol);
 
-/* The graph that NCCL's search settles on across nodes: a channel a rail, at the fastest speed of its list that the NIC
- * carries; few or fast ones are halved and doubled. [NCCL] search.cc      rails: NICs of a node; bytes/s of one */
-CostNcclGraph cost_nccl_net_graph(SpecGeneration generation, double rails, double nic_bytes_per_s);
+/* The graph that NCCL's search settles on across nodes: at most a channel a rail, at the speed of its list with which the
+ * channels carry most that the NICs and, as each channel passes through every GPU, a GPU's own links allow; few or fast
+ * ones are halved and doubled. [NCCL] search.cc
+ *   rails: NICs of a node; bytes/s of one NIC, and of a GPU's links as NCCL counts them (0: no limit) */
+CostNcclGraph cost_nccl_net_graph(SpecGeneration generation, double rails, double nic_bytes_per_s,
+                                  double inside_bytes_per_s);
 
 /* Channels left after NCCL has dropped those that would carry too little: at least 1. */
 double cost_nccl_channels(const CostNcclQuery *query, CostNcclChoice choice);

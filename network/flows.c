@@ -28,14 +28,12 @@ typedef struct Link {
     bool dirty;
 } Link;
 
-/* A crowded link on the way of a member, while settling: of the flows that stand, what they take together, the highest
- * rate, and the least of those that this link holds; of the members, how many, how many are not frozen, and what the
- * others got. Few and side by side, so that filling stays in the nearest cache. */
+/* A crowded link that changed or is on the way of a member, while settling: what those that are settled leave of it and
+ * how many members share that; of the flows that stand, the highest rate, and the least of those that this link holds.
+ * Few and side by side, so that filling stays in the nearest cache. */
 typedef struct Concerned {
-    double capacity, taken, other_most, other_held;
-    double left, level; /* for those not frozen; the least at which one was frozen */
-    double given, most;
-    int32_t members, loose, link;
+    double capacity, left, other_most, other_held;
+    int32_t loose, link;
     int32_t head; /* first way of a member over it (member x hops + way), -1 */
     bool seen;    /* the first line of these is read */
 } Concerned;
@@ -49,15 +47,16 @@ struct NetFlows {
     int32_t *on;
     int64_t *carried;
     bool *crowded;            /* [links] its flows could take more than it has */
+    bool *eased;              /* [dirty] it was crowded and is not any more */
     int32_t *dirty, *members; /* links changed; flows concerned */
-    int dirty_count, member_count, ready_count, loose_count, concerned_count;
-    Concerned *concerned; /* crowded links of members */
-    double *
-        share; /* [concerned] what a link gives each of its members that are not frozen; INFINITY: it has none */
+    int dirty_count, member_count, concerned_count, unseen_count;
+    Concerned *concerned; /* crowded links that matter */
+    double *next_level;   /* [concerned] rate at which something happens on a link; INFINITY: nothing does */
+    int32_t *unseen;      /* places of those that are to be read */
     int32_t *ways,
         *next_way;      /* [members x hops] places of a member's crowded links; others on the same link */
     uint8_t *way_count; /* [members] */
-    int64_t least_cap;  /* of all members */
+    int64_t least_cap;  /* of all members that are not frozen */
     int hops, shift;    /* entries of a slot: 1 << shift */
     uint32_t round;
     int64_t now_ps;
@@ -81,8 +80,10 @@ NetFlows *net_flows_new(const NetTopology *topology, int32_t slots, int hops, Or
     f->carried = ORR_ARENA_NEW(arena, int64_t, topology->link_count);
     f->dirty = ORR_ARENA_NEW(arena, int32_t, topology->link_count);
     f->crowded = ORR_ARENA_NEW(arena, bool, topology->link_count);
+    f->eased = ORR_ARENA_NEW(arena, bool, topology->link_count);
     f->concerned = ORR_ARENA_NEW(arena, Concerned, topology->link_count);
-    f->share = ORR_ARENA_NEW(arena, double, topology->link_count);
+    f->next_level = ORR_ARENA_NEW(arena, double, topology->link_count);
+    f->unseen = ORR_ARENA_NEW(arena, int32_t, topology->link_count);
     f->members = ORR_ARENA_NEW(arena, int32_t, slots);
     f->ways = ORR_ARENA_NEW(arena, int32_t, entries);
     f->next_way = ORR_ARENA_NEW(arena, int32_t, entries);
@@ -177,90 +178,43 @@ static void leave(NetFlows *f, int32_t slot)
     flow->state = FREE;
 }
 
-/* --- settling: the flows concerned are filled beside the others, whose rates stand; those that this makes unfair join
- * them, until there are none. Then every flow is held by a link that is full and gives no flow more, which is what
- * max-min fair means. --- */
+/* --- settling: newcomers are filled beside the others, whose rates stand, from the lowest rate up. At each rate two
+ * things may happen on a crowded link. It is full: its members get no more, and others that get more than that join them
+ * first. Or it has more left than others have whom it holds: these join. Whoever joins had at least the rate that filling
+ * is at, so that what is settled below stands, and every flow joins and is frozen once at most. In the end every flow is
+ * held by a link that is full and gives no flow more, which is what max-min fair means. --- */
 
 #define SAME 1e-9 /* rates that differ by less are one */
 
-static void join(NetFlows *f, int32_t slot)
-{
-    Flow *flow = &f->flows[slot];
-    if (flow->mark == f->round)
-        return;
-    flow->mark = f->round;
-    flow->frozen = false; /* until it is filled it counts as one of the others */
-    f->members[f->member_count++] = slot;
-}
-
-/* Flows of a link that changed: newcomers and, where it is crowded, who shares it with them or is held by it. */
-static void begin_at(NetFlows *f, int32_t l)
-{
-    Link *link = &f->links[l];
-    const bool was = f->crowded[l], crowded = link->demand > link->capacity;
-    bool newcomer = false;
-    link->dirty = false;
-    f->crowded[l] = crowded;
-    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry])
-        newcomer = newcomer || f->flows[entry >> f->shift].rate <= 0;
-    if (!was && !crowded && !newcomer)
-        return;
-    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
-        const Flow *flow = &f->flows[entry >> f->shift];
-        if (flow->rate <= 0 || (crowded && newcomer) || flow->held_by == l)
-            join(f, entry >> f->shift);
-    }
-}
-
-static void begin(NetFlows *f)
-{
-    f->round++;
-    f->member_count = f->ready_count = f->concerned_count = 0;
-    f->least_cap = INT64_MAX;
-    for (int i = 0; i < f->dirty_count; i++)
-        begin_at(f, f->dirty[i]);
-    f->dirty_count = 0;
-}
-
-static void look(const NetFlows *f, Concerned *c)
-{
-    c->seen = true;
-    c->members = 0;
-    c->taken = c->other_most = 0;
-    c->other_held = INFINITY;
-    for (int32_t entry = f->links[c->link].head; entry >= 0; entry = f->next[entry]) {
-        const Flow *flow = &f->flows[entry >> f->shift];
-        if (flow->mark == f->round) {
-            c->members++;
-            continue;
-        }
-        c->taken += flow->rate;
-        c->other_most = MAX(c->other_most, flow->rate);
-        if (flow->held_by == c->link)
-            c->other_held = MIN(c->other_held, flow->rate);
-    }
-}
-
-/* The place of a crowded link among those concerned; whoever asks is a new member on it. */
+/* The place of a crowded link among those concerned, to be read (again). */
 static int32_t place_of(NetFlows *f, int32_t l)
 {
     Link *link = &f->links[l];
     if (link->mark != f->round) {
         link->mark = f->round;
         link->place = f->concerned_count++;
-        f->concerned[link->place] = (Concerned){.capacity = (double)link->capacity, .link = l, .head = -1};
+        f->concerned[link->place] =
+            (Concerned){.capacity = (double)link->capacity, .link = l, .head = -1, .seen = true};
     }
-    f->concerned[link->place].seen = false;
+    Concerned *c = &f->concerned[link->place];
+    if (c->seen)
+        f->unseen[f->unseen_count++] = link->place;
+    c->seen = false;
     return link->place;
 }
 
-/* The ways of a new member. */
-static void ready(NetFlows *f, int32_t member)
+/* A flow becomes a member, not frozen. */
+static void join(NetFlows *f, int32_t slot)
 {
-    const int32_t slot = f->members[member], *path = f->path + ((size_t)slot << f->shift);
-    const Flow *flow = &f->flows[slot];
-    int32_t way = (int32_t)((size_t)member << f->shift);
-    const int32_t first = way;
+    Flow *flow = &f->flows[slot];
+    if (flow->mark == f->round)
+        return;
+    const int32_t *path = f->path + ((size_t)slot << f->shift), member = f->member_count++;
+    const int32_t first = (int32_t)((size_t)member << f->shift);
+    int32_t way = first;
+    flow->mark = f->round;
+    flow->frozen = false;
+    f->members[member] = slot;
     f->least_cap = MIN(f->least_cap, flow->cap);
     for (int h = 0; h < flow->hops; h++) {
         if (!f->crowded[path[h]])
@@ -273,115 +227,185 @@ static void ready(NetFlows *f, int32_t member)
     f->way_count[member] = (uint8_t)(way - first);
 }
 
-static void prepare(NetFlows *f)
+/* Flows of a link that changed: newcomers, and whom it held where it can no longer hold anyone. */
+static void begin_at(NetFlows *f, int32_t l, bool eased)
 {
-    for (; f->ready_count < f->member_count; f->ready_count++)
-        ready(f, f->ready_count);
-    f->loose_count = f->member_count;
-    for (int i = 0; i < f->member_count; i++)
-        f->flows[f->members[i]].frozen = false;
-    for (int i = 0; i < f->concerned_count; i++) {
-        Concerned *c = &f->concerned[i];
-        if (!c->seen)
-            look(f, c);
-        c->loose = c->members;
-        c->level = INFINITY;
-        c->given = c->most = 0;
-        c->left = c->capacity - c->taken;
-        f->share[i] = MAX(c->left, 0) / c->loose;
+    Link *link = &f->links[l];
+    link->dirty = false;
+    for (int32_t entry = link->head; entry >= 0; entry = f->next[entry]) {
+        const Flow *flow = &f->flows[entry >> f->shift];
+        if (flow->rate <= 0 || (eased && flow->held_by == l))
+            join(f, entry >> f->shift);
     }
+    if (f->crowded[l])
+        place_of(f, l);
+}
+
+static void begin(NetFlows *f)
+{
+    f->round++;
+    f->member_count = f->concerned_count = f->unseen_count = 0;
+    f->least_cap = INT64_MAX;
+    for (int i = 0; i < f->dirty_count; i++) {
+        const Link *link = &f->links[f->dirty[i]];
+        f->eased[i] = f->crowded[f->dirty[i]] && link->demand <= link->capacity;
+        f->crowded[f->dirty[i]] = link->demand > link->capacity;
+    }
+    for (int i = 0; i < f->dirty_count; i++)
+        begin_at(f, f->dirty[i], f->eased[i]);
+    f->dirty_count = 0;
+}
+
+/* The rate at which something happens on a link: it is full, or others that it holds may have more. */
+static double level_of(const Concerned *c)
+{
+    double full = INFINITY;
+    if (c->loose > 0)
+        full = MAX(c->left, 0) / c->loose;
+    else if (c->left <= c->capacity * SAME)
+        return INFINITY;
+    return full > c->other_held * (1 + SAME) ? c->other_held : full;
+}
+
+static void look(const NetFlows *f, Concerned *c)
+{
+    double taken = 0;
+    c->seen = true;
+    c->loose = 0;
+    c->other_most = 0;
+    c->other_held = INFINITY;
+    for (int32_t entry = f->links[c->link].head; entry >= 0; entry = f->next[entry]) {
+        const Flow *flow = &f->flows[entry >> f->shift];
+        if (flow->mark == f->round) {
+            c->loose += !flow->frozen;
+            taken += flow->frozen ? flow->fresh : 0;
+            continue;
+        }
+        taken += flow->rate;
+        c->other_most = MAX(c->other_most, flow->rate);
+        if (flow->held_by == c->link)
+            c->other_held = MIN(c->other_held, flow->rate);
+    }
+    c->left = c->capacity - taken;
+}
+
+static void look_at_unseen(NetFlows *f)
+{
+    for (int i = 0; i < f->unseen_count; i++) {
+        Concerned *c = &f->concerned[f->unseen[i]];
+        look(f, c);
+        f->next_level[f->unseen[i]] = level_of(c);
+    }
+    f->unseen_count = 0;
 }
 
 static void freeze(NetFlows *f, int32_t member, double rate, int32_t held_by)
 {
     Flow *flow = &f->flows[f->members[member]];
     const int32_t *way = f->ways + ((size_t)member << f->shift);
-    f->loose_count--;
     flow->frozen = true;
     flow->fresh = rate;
     flow->held_by = held_by;
     for (int w = 0; w < f->way_count[member]; w++) {
         Concerned *c = &f->concerned[way[w]];
         c->left -= rate;
-        c->given += rate;
-        c->most = MAX(c->most, rate);
-        f->share[way[w]] = --c->loose > 0 ? MAX(c->left, 0) / c->loose : INFINITY;
+        c->loose--;
+        f->next_level[way[w]] = level_of(c);
     }
 }
 
-/* The least that a link gives each of its members that are not frozen. */
-static double least_share(const NetFlows *f)
+static double least_level(const NetFlows *f)
 {
     double least[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
     int i = 0;
     for (; i + 4 <= f->concerned_count; i += 4)
         for (int k = 0; k < 4; k++)
-            least[k] = f->share[i + k] < least[k] ? f->share[i + k] : least[k];
+            least[k] = least[k] < f->next_level[i + k] ? least[k] : f->next_level[i + k];
     for (; i < f->concerned_count; i++)
-        least[0] = MIN(least[0], f->share[i]);
+        least[0] = MIN(least[0], f->next_level[i]);
     return MIN(MIN(least[0], least[1]), MIN(least[2], least[3]));
 }
 
-/* Members whose own slowest link gives them no more than `share`. */
-static bool freeze_capped(NetFlows *f, double share)
+/* Members whose own slowest link gives them no more than `level`. */
+static bool freeze_capped(NetFlows *f, double level)
 {
-    const int before = f->loose_count;
-    for (int i = 0; (double)f->least_cap <= share && i < f->member_count; i++) {
+    if (f->least_cap == INT64_MAX || (double)f->least_cap > level)
+        return false;
+    f->least_cap = INT64_MAX;
+    bool any = false;
+    for (int i = 0; i < f->member_count; i++) {
         const Flow *flow = &f->flows[f->members[i]];
-        if (!flow->frozen && (double)flow->cap <= share)
-            freeze(f, i, (double)flow->cap, -1);
-    }
-    return f->loose_count < before;
-}
-
-/* Members of all links that give no more than `share` each; ties are one level. */
-static void freeze_tightest(NetFlows *f, double share)
-{
-    const double level = share * (1 + 1e-12), rate = MAX(share, 1e-3);
-    for (int i = 0; i < f->concerned_count; i++) {
-        if (!(f->share[i] <= level))
+        if (flow->frozen)
             continue;
-        Concerned *c = &f->concerned[i];
-        c->level = MIN(c->level, rate);
-        for (int32_t way = c->head; way >= 0; way = f->next_way[way]) {
-            const int32_t member = way >> f->shift;
-            if (!f->flows[f->members[member]].frozen)
-                freeze(f, member, rate, c->link);
+        if ((double)flow->cap <= level)
+            any = true, freeze(f, i, (double)flow->cap, -1);
+        else
+            f->least_cap = MIN(f->least_cap, flow->cap);
+    }
+    return any;
+}
+
+/* What a link gives each of its members and of those others that get more than that. */
+static double fair_level(const NetFlows *f, const Concerned *c)
+{
+    double level = MAX(c->left, 0) / c->loose, before = -1;
+    while (level > before * (1 + SAME)) {
+        double left = MAX(c->left, 0);
+        int loose = c->loose;
+        for (int32_t entry = f->links[c->link].head; entry >= 0; entry = f->next[entry]) {
+            const Flow *flow = &f->flows[entry >> f->shift];
+            if (flow->mark != f->round && flow->rate > level)
+                left += flow->rate, loose++;
         }
+        before = level;
+        level = left / loose;
     }
+    return level;
 }
 
-static void fill(NetFlows *f)
+/* Others on a link that get at least so much join; of those only whom it holds, if so. */
+static void join_above(NetFlows *f, int32_t l, double least, double most, bool held)
 {
-    while (f->loose_count > 0) {
-        const double share = least_share(f);
-        if (!freeze_capped(f, share) && f->loose_count > 0)
-            freeze_tightest(f, share);
-    }
-}
-
-/* Others on a link of theirs that now get more than a member that it holds back, or are held by it though it has room or
- * gives a member more. */
-static void grow_at(NetFlows *f, const Concerned *c)
-{
-    const bool full = c->taken + c->given >= c->capacity * (1 - SAME);
-    const double above = c->level * (1 + SAME), most = full ? c->most : INFINITY;
-    if (c->other_most <= above && !(most > c->other_held * (1 + SAME)))
-        return;
-    for (int32_t entry = f->links[c->link].head; entry >= 0; entry = f->next[entry]) {
+    for (int32_t entry = f->links[l].head; entry >= 0; entry = f->next[entry]) {
         const Flow *flow = &f->flows[entry >> f->shift];
-        if (flow->mark != f->round &&
-            (flow->rate > above || (flow->held_by == c->link && most > flow->rate * (1 + SAME))))
+        if (flow->mark != f->round && flow->rate >= least && flow->rate <= most &&
+            (!held || flow->held_by == l))
             join(f, entry >> f->shift);
     }
 }
 
-static bool grow(NetFlows *f)
+/* What happens on a link at this level. */
+static void happen_on(NetFlows *f, Concerned *c, double level)
 {
-    const int before = f->member_count;
-    for (int i = 0; i < f->concerned_count; i++)
-        grow_at(f, &f->concerned[i]);
-    return f->member_count > before;
+    if (c->loose == 0 || MAX(c->left, 0) / c->loose > c->other_held * (1 + SAME)) {
+        join_above(f, c->link, 0, c->other_held * (1 + SAME), true);
+        return;
+    }
+    if (c->other_most > level * (1 + SAME)) {
+        join_above(f, c->link, MIN(fair_level(f, c) * (1 + SAME), c->other_most), INFINITY, false);
+        return;
+    }
+    for (int32_t way = c->head; way >= 0; way = f->next_way[way]) {
+        const int32_t member = way >> f->shift;
+        if (!f->flows[f->members[member]].frozen)
+            freeze(f, member, MAX(level, 1e-3), c->link);
+    }
+}
+
+/* Links at which something happens at the least rate; ties are one level. */
+static void fill(NetFlows *f)
+{
+    for (;;) {
+        look_at_unseen(f);
+        const double level = least_level(f);
+        if (freeze_capped(f, level))
+            continue;
+        if (level == INFINITY)
+            return;
+        for (int i = 0; i < f->concerned_count; i++)
+            if (f->next_level[i] <= level * (1 + 1e-12) && f->concerned[i].seen)
+                happen_on(f, &f->concerned[i], level);
+    }
 }
 
 static void set_rate(NetFlows *f, int32_t slot, double rate)
@@ -402,10 +426,7 @@ static void set_rate(NetFlows *f, int32_t slot, double rate)
 static void settle(NetFlows *f)
 {
     begin(f);
-    do {
-        prepare(f);
-        fill(f);
-    } while (grow(f));
+    fill(f);
     for (int i = 0; i < f->member_count; i++)
         set_rate(f, f->members[i], f->flows[f->members[i]].fresh);
 }

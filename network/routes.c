@@ -13,7 +13,6 @@
 enum { KNOWN_HOPS = 12, KNOWN_A_GPU = 8, LEAST_KNOWN = 1024, MOST_KNOWN = 1 << 18 };
 
 typedef struct KnownRoute {
-    uint64_t key; /* 1 + key_of(); 0: empty */
     int hops;
     int32_t links[KNOWN_HOPS];
 } KnownRoute;
@@ -42,6 +41,7 @@ struct NetRoutes {
     int32_t **to;      /* [relays]: weight of the shortest way of every relay to it; NULL: not asked yet */
     int64_t *address;  /* [vertices] of a receiver; -1: not asked yet */
     KnownRoute *known; /* [known_count], a power of two */
+    uint64_t *key;     /* [known_count] 1 + key_of(); 0: empty. Beside the routes: most looks end here */
     uint64_t known_count;
     Entry *entries; /* of the receiver at hand */
     int entry_count, entry_capacity;
@@ -117,6 +117,7 @@ NetRoutes *net_routes_new(const NetTopology *topology, NetRouting routing, uint6
     while (routes->known_count < MOST_KNOWN && routes->known_count < KNOWN_A_GPU * (uint64_t)topology->gpus)
         routes->known_count *= 2;
     routes->known = g_new0(KnownRoute, routes->known_count);
+    routes->key = g_new0(uint64_t, routes->known_count);
     return routes;
 }
 
@@ -130,6 +131,7 @@ void net_routes_free(NetRoutes *routes)
     g_free(routes->relay);
     g_free(routes->address);
     g_free(routes->known);
+    g_free(routes->key);
     g_free(routes->entries);
     g_free(routes->way_of);
     g_free(routes->ways);
@@ -262,14 +264,19 @@ static int pick_all(NetRoutes *routes, int v, int goal, int32_t weight)
     if (routes->relay[v] >= 0)
         keep_nearest(routes, routes->relay[v], weight);
     const bool relays = routes->relay[goal] >= 0;
-    for (int i = routes->way_of[v]; i < routes->way_of[v + 1]; i++) {
-        const Way *way = &routes->ways[i];
-        const int32_t rest = routes->entry_count == 1 && routes->entries[0].weights[way->relay] < G_MAXINT32
-                                 ? routes->entries[0].weights[way->relay] + routes->entries[0].last
-                                 : weight_of(routes, way->relay);
-        if (rest == weight - way->weight)
-            routes->picks[count++] = way->link;
+    const Way *way = routes->ways + routes->way_of[v], *end = routes->ways + routes->way_of[v + 1];
+    if (routes->entry_count == 1) { /* no branch: which ways are shortest, nobody can foresee */
+        const int32_t *weights = routes->entries[0].weights;
+        weight -= routes->entries[0].last;
+        for (; way < end; way++) {
+            routes->picks[count] = way->link;
+            count += weights[way->relay] == weight - way->weight;
+        }
+        weight += routes->entries[0].last;
     }
+    for (; way < end; way++)
+        if (weight_of(routes, way->relay) == weight - way->weight)
+            routes->picks[count++] = way->link;
     return relays ? count : pick_last(routes, v, goal, weight, count);
 }
 
@@ -363,8 +370,9 @@ static int relay_of(const NetRoutes *routes, int from, int to)
 int net_route(NetRoutes *routes, int from, int to, int flow, const int32_t **ret_links)
 {
     const uint64_t key = key_of(from, to, flow);
-    KnownRoute *known = &routes->known[mix(key) & (routes->known_count - 1)];
-    if (known->key == key + 1) {
+    const uint64_t place = mix(key) & (routes->known_count - 1);
+    KnownRoute *known = &routes->known[place];
+    if (routes->key[place] == key + 1) {
         *ret_links = known->links;
         return known->hops;
     }
@@ -373,7 +381,8 @@ int net_route(NetRoutes *routes, int from, int to, int flow, const int32_t **ret
     const bool found = walk(routes, from, relay, key, &hops) && walk(routes, relay, to, key, &hops);
     *ret_links = routes->links;
     if (found && hops <= KNOWN_HOPS && routes->routing != NET_ROUTE_ADAPTIVE) {
-        *known = (KnownRoute){.key = key + 1, .hops = hops};
+        routes->key[place] = key + 1;
+        known->hops = hops;
         memcpy(known->links, routes->links, sizeof(int32_t) * (gsize)hops);
     }
     return found ? hops : -1;

@@ -58,6 +58,7 @@ typedef struct NetFabric {
 typedef struct NetTopologyRow {
     const char *name, *help, *bisection; /* one way, for n GPUs of rate B (NIC rate across nodes) */
     bool (*build)(const NetFabric *fabric, NetTopology *topology, GError **error);
+    bool grid; /* has sizes: NetFabric.dims */
 } NetTopologyRow;
 
 const NetTopologyRow *net_topologies(int *ret_count);

@@ -7,6 +7,7 @@
 #include "report/groups.h"
 #include "report/offload.h"
 #include "sim/step.h"
+#include "traffic/fabric.h"
 
 /* A GPU of pipeline rank `index`, of the kind `kind` of simulated ones. */
 static void fill_stage(const Spec *spec, const SimPlan *plan, const SimResult *result, int index, int kind,
@@ -217,6 +218,8 @@ static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena
     if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW && !options->analytic)
         return traffic_step(spec, options->unfold, options->check, record, arena, &report->plan,
                             &report->program, &report->result, &report->network, error);
+    if (!traffic_names_topology(spec, error))
+        return false;
     if (spec->cluster.group_count > 0) {
         if (!sim_kinds_plan(spec, options->unfold, arena, &report->kinds, error) ||
             !sim_kinds_program(&report->kinds, options->unfold, arena, &report->program, error))

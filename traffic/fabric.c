@@ -76,17 +76,52 @@ static bool custom(const Spec *spec, NetTopology *topology, GError **error)
     return ok;
 }
 
+#define MOST_GPUS (1 << 20) /* of a fabric: some 3 GB of vertices and links */
+
+static const NetTopologyRow *row_of(const char *name)
+{
+    int count = 0;
+    const NetTopologyRow *rows = net_topologies(&count);
+    for (int i = 0; i < count; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+/* Sizes that its topology has a use for, and no more GPUs than memory is for. */
+static bool sizes_fit(const Spec *spec, const char *name, int64_t nodes, GError **error)
+{
+    const SpecNetwork *network = &spec->cluster.network;
+    const int64_t gpus = nodes * spec_domain_gpus(spec);
+    const NetTopologyRow *row = row_of(name);
+    if (network->dim_count > 0 && row != NULL && !row->grid)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "cluster.network.dims: %d given, but %s is no grid and has no sizes of its own; leave them "
+                        "out, or give torus, mesh-2d or bcube as cluster.network.topology",
+                        network->dim_count, name);
+    if (gpus > MOST_GPUS)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: %" G_GINT64_FORMAT " scale-up domains of %d GPUs make a fabric of %" G_GINT64_FORMAT
+                        "; it has at most %d GPUs",
+                        network->machine_nodes == nodes ? "cluster.network.machine_nodes" : "cluster.nodes",
+                        nodes, spec_domain_gpus(spec), gpus, MOST_GPUS);
+    return true;
+}
+
 static bool generated(const Spec *spec, NetTopology *topology, GError **error)
 {
     const SpecNetwork *network = &spec->cluster.network;
-    const int domain = spec_domain_gpus(spec), nodes = domains_of(spec);
+    const int domain = spec_domain_gpus(spec), nodes = MAX(domains_of(spec), network->machine_nodes);
     SpecCluster cluster = spec->cluster;
     cluster.scale_up_domain_gpus = domain; /* what of a domain the job takes is all there is of it */
     NetFabric fabric = {
         .leaf_gpus = network->leaf_gpus, .pod_leaves = network->pod_leaves, .dim_count = network->dim_count};
     memcpy(fabric.dims, network->dims, sizeof fabric.dims);
-    const char *own = traffic_cluster_fabric(&cluster, domain * MAX(nodes, network->machine_nodes), &fabric);
+    const int most = CLAMP(MOST_GPUS / domain, 1, nodes);
+    const char *own = traffic_cluster_fabric(&cluster, domain * most, &fabric);
     const char *name = network->topology != NULL ? network->topology : own;
+    if (name != NULL && !sizes_fit(spec, name, nodes, error))
+        return false;
     if (name == NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "cluster.network: how several nodes of %s are joined is not known; give "
@@ -166,6 +201,19 @@ bool traffic_topology(const Spec *spec, bool failures, NetTopology *ret_topology
     }
     *ret_topology = topology;
     return true;
+}
+
+bool traffic_names_topology(const Spec *spec, GError **error)
+{
+    const char *text = spec->cluster.network.topology;
+    NetTopology topology = {0};
+    if (text == NULL)
+        return true;
+    if (text[0] != '{' && row_of(text) != NULL)
+        return sizes_fit(spec, text, 0, error);
+    const bool ok = text[0] == '{' ? custom(spec, &topology, error) : generated(spec, &topology, error);
+    net_topology_clear(&topology);
+    return ok;
 }
 
 bool traffic_place(const Spec *spec, const NetTopology *t, TrafficPlace *ret_place, GError **error)

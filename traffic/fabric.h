@@ -26,6 +26,10 @@ static inline int traffic_vertex(const TrafficPlace *place, int64_t rank)
  * does not suit the cluster, a link that is not there, domains beyond the machine, GPUs that cannot reach each other. */
 bool traffic_topology(const Spec *spec, bool failures, NetTopology *ret_topology, GError **error);
 
+/* Whether there is such a topology at all, and dims are given to one that has some: what can be said without building it,
+ * where steps are analytic and nobody builds it. */
+bool traffic_names_topology(const Spec *spec, GError **error);
+
 /* Where the ranks of `spec` are on it; fails where that is beyond it. */
 bool traffic_place(const Spec *spec, const NetTopology *topology, TrafficPlace *ret_place, GError **error);
 

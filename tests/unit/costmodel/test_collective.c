@@ -128,6 +128,39 @@ static void test_plateaus(void)
     within(seconds(&c, COST_SEND_RECV, s, GROUP(2, 2, 1)), s / (450e9 * m->alltoall_frac), 0.02);
 }
 
+/* Rings of LL128 go round once for every 576,000 bytes of a rank's part of a channel; what a plug-in tells of its
+ * network fixes the choice, so that nothing else is tried. */
+static void test_rounds(void)
+{
+    SpecCluster c = cluster();
+    c.accelerator.model.collectives.nvls_channels = 0;
+    c.collectives = c.accelerator.model.collectives;
+    SpecCollectiveModel *net = &c.collectives;
+    net->fitted = 1, net->net_channels = 16, net->net_told_latency_s = 75e-6, net->net_stripe_s = 100e-6,
+    net->net_stripe_bytes = 1;
+    const double part = 16.0 * 16, full = 576000 * part, step = 4096 * part;
+    const double one = seconds(&c, COST_ALL_REDUCE, full - step, GROUP(16, 8, 1)),
+                 edge = seconds(&c, COST_ALL_REDUCE, full, GROUP(16, 8, 1)),
+                 two = seconds(&c, COST_ALL_REDUCE, full + step, GROUP(16, 8, 1));
+    const double across = 30 * 2 / 16.0, hop = c.scale_out_latency_s + net->net_latency_s + 1.3e-6 +
+                                               net->net_rendezvous_s + net->net_stripe_s;
+    within(two - edge - (edge - one), across * hop + (30 - across) * net->ll128_hop_s, 0.01);
+}
+
+/* NVLink-SHARP: the fill grows with the heads, up to NCCL's 32; nothing else of a plateau does. */
+static void test_heads(void)
+{
+    SpecCluster c = cluster();
+    c.gpus_per_node = c.scale_up_domain_gpus = 72;
+    const SpecCollectiveModel *m = &c.accelerator.model.collectives;
+    const double s = 4e9;
+    for (int p = 8; p <= 64; p *= 2) {
+        const double wire = s * 2 * (p - 1) / p, fill = sqrt(m->nvls_fill_s * MIN(p, 32) / 8 * wire / 450e9);
+        within(seconds(&c, COST_ALL_REDUCE, s, GROUP(p, p, 1)),
+               m->offset_s + m->nvls_latency_s + fill + wire / (450e9 * m->nvls_frac), 1e-9);
+    }
+}
+
 /* Half a block in the cluster replaces that half only. */
 static void test_halves(void)
 {
@@ -209,6 +242,8 @@ int main(int argc, char **argv)
     g_test_add_func("/collective/alone", test_alone);
     g_test_add_func("/collective/bytes", test_bytes);
     g_test_add_func("/collective/plateaus", test_plateaus);
+    g_test_add_func("/collective/rounds", test_rounds);
+    g_test_add_func("/collective/heads", test_heads);
     g_test_add_func("/collective/halves", test_halves);
     g_test_add_func("/collective/topologies", test_topologies);
     g_test_add_func("/collective/alone-on-a-mesh", test_alone_on_a_mesh);
