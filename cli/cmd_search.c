@@ -17,6 +17,7 @@
 #include "search/plain.h"
 #include "search/scenario.h"
 #include "search/search.h"
+#include "search/walk.h"
 #include "spec/load.h"
 
 typedef struct SearchArgs {
@@ -85,7 +86,7 @@ static bool write_scenario(const SearchResult *result, const SpecSource *source,
     g_autofree Spec *chosen = g_new(Spec, 1);
     const bool own = index < (int)result->best->len;
     const SearchResult *from = own ? result : &result->plain->result;
-    search_point_spec(from->space, g_array_index(from->best, SearchRun, own ? (guint)index : 0).id, chosen);
+    search_point_dealt(from->space, g_array_index(from->best, SearchRun, own ? (guint)index : 0).id, chosen);
     return search_scenario_write(source, result->space->spec, chosen, NULL, out, error);
 }
 

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "report/page.h"
 #include "search/pareto.h"
+#include "search/walk.h"
 #include "search/write_internal.h"
 
 enum { NUMBERS = 44 };
@@ -77,7 +78,7 @@ void search_pareto_write_text(const SearchPareto *front, GString *out)
 
 static void write_run(OrrJsonWriter *w, const SearchMachine *machine, const SearchRun *run, Spec *scratch)
 {
-    search_point_spec(machine->result.space, run->id, scratch);
+    search_point_dealt(machine->result.space, run->id, scratch);
     search_write_choice(w, machine->spec, scratch);
     search_write_figures(w, &machine->result, machine->spec, run);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "search/mixed.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
 
@@ -102,6 +103,25 @@ static void set_offload(Edit *edit, const SpecOffload *asked, const SpecOffload 
         set(edit, "offload.ratio=%g", chosen->ratio);
 }
 
+static void set_list(Edit *edit, const char *key, const int *values, int count)
+{
+    g_autoptr(GString) list = g_string_new(NULL);
+    for (int i = 0; i < count; i++)
+        g_string_append_printf(list, "%s%d", i > 0 ? "," : "", values[i]);
+    if (count > 0)
+        set(edit, "%s=[%s]", key, list->str);
+}
+
+/* Layers and micro-batches that were dealt out to the GPUs of a mixed cluster. */
+static void set_dealt(Edit *edit, const Spec *asked, const Spec *chosen)
+{
+    int stages = 0, replicas = 0;
+    g_autofree int *layers = search_mixed_layers(asked, chosen, &stages),
+                   *microbatches = search_mixed_microbatches(asked, chosen, &replicas);
+    set_list(edit, "parallel.stage_layers", layers, stages);
+    set_list(edit, "parallel.replica_microbatches", microbatches, replicas);
+}
+
 static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
 {
     const SpecParallel *was = &asked->parallel, *is = &chosen->parallel;
@@ -128,6 +148,7 @@ static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
         set(edit, "parallel.order=\"%s\"", is->order);
     set_recompute(edit, &asked->training.recompute, &chosen->training.recompute);
     set_overlap(edit, asked->execution.overlap, chosen->execution.overlap);
+    set_dealt(edit, asked, chosen);
 }
 
 /* Texts that may be paths, from the scenario's folder. */
@@ -175,10 +196,7 @@ static void keep_split(Edit *edit, const Spec *chosen)
         !spec_load_json(orr_json_root(edit->doc), "scenario", NULL, false, again, NULL, NULL) ||
         again->parallel.stage_layers_count == 0 || !spec_stage_layers(chosen, counts, NULL))
         return;
-    g_autoptr(GString) list = g_string_new(NULL);
-    for (int i = 0; i < stages; i++)
-        g_string_append_printf(list, "%s%d", i > 0 ? "," : "", counts[i]);
-    set(edit, "parallel.stage_layers=[%s]", list->str);
+    set_list(edit, "parallel.stage_layers", counts, stages);
 }
 
 OrrJsonDoc *search_scenario(const SpecSource *source, const Spec *asked, const Spec *chosen,
