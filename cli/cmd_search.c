@@ -187,7 +187,11 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
                             GString *out, GError **error)
 {
     g_autoptr(GPtrArray) kinds = g_ptr_array_new_with_free_func(g_free);
+    CampaignAssumed assumed;
+    SearchOptions own = *options;
     SearchPareto front;
+    if (!args->ideal && campaign_assumed_load(&assumed, NULL))
+        own.assumed = &assumed;
     if (!add_kinds("accelerator", args->accelerators, base, kinds, error) ||
         !add_kinds("cluster", args->clusters, base, kinds, error))
         return false;
@@ -203,8 +207,7 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
     ledger_residuals_free(residuals);
     if (!ok)
         return false;
-    if (!search_pareto_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, options, &front,
-                           error))
+    if (!search_pareto_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, &own, &front, error))
         return false;
     if (args->common.format == CLI_FORMAT_JSON)
         search_pareto_write_json(&front, out);

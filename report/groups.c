@@ -60,6 +60,15 @@ double report_groups_mean_w(const Spec *spec, double idle_frac)
     return sum / spec_gpus(spec);
 }
 
+char *report_groups_names(const Spec *spec)
+{
+    const SpecCluster *cluster = &spec->cluster;
+    GString *names = g_string_new(cluster->accelerator.name);
+    for (int g = 1; g < cluster->group_count; g++)
+        g_string_append_printf(names, " + %s", cluster->groups[g].accelerator.name);
+    return g_string_free(names, FALSE);
+}
+
 char *report_groups_words(const Spec *spec)
 {
     const SpecCluster *cluster = &spec->cluster;

@@ -112,6 +112,27 @@ static void set_list(Edit *edit, const char *key, const int *values, int count)
         set(edit, "%s=[%s]", key, list->str);
 }
 
+/* The groups of a mixed cluster with the nodes that they have at the choice. */
+static void set_groups(Edit *edit, const Spec *asked, const Spec *chosen)
+{
+    const OrrJson *cluster = orr_json_member(orr_json_root(edit->doc), "cluster");
+    const OrrJson *groups = cluster != NULL ? orr_json_member(cluster, "groups") : NULL;
+    g_autoptr(GString) list = g_string_new("[");
+    int g = 0;
+    if (groups == NULL || asked->cluster.nodes == chosen->cluster.nodes)
+        return;
+    for (const OrrJson *item = orr_json_first(groups); item != NULL; item = orr_json_next(item), g++) {
+        OrrJsonDoc *group = orr_json_copy(item, "cluster.groups");
+        g_autofree char *nodes = g_strdup_printf("%d", chosen->cluster.groups[g].nodes);
+        edit->ok = edit->ok && orr_json_set(group, "nodes", nodes, edit->error);
+        g_autofree char *text = orr_json_dump(orr_json_root(group));
+        g_string_append_printf(list, "%s%s", g > 0 ? "," : "", text);
+        orr_json_free(group);
+    }
+    g_string_append_c(list, ']');
+    edit->ok = edit->ok && orr_json_set(edit->doc, "cluster.groups", list->str, edit->error);
+}
+
 /* Layers and micro-batches that were dealt out to the GPUs of a mixed cluster. */
 static void set_dealt(Edit *edit, const Spec *asked, const Spec *chosen)
 {
@@ -149,6 +170,7 @@ static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
     set_recompute(edit, &asked->training.recompute, &chosen->training.recompute);
     set_overlap(edit, asked->execution.overlap, chosen->execution.overlap);
     set_dealt(edit, asked, chosen);
+    set_groups(edit, asked, chosen);
 }
 
 /* Texts that may be paths, from the scenario's folder. */
