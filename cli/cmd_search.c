@@ -17,6 +17,7 @@
 #include "search/plain.h"
 #include "search/scenario.h"
 #include "search/search.h"
+#include "search/walk.h"
 #include "spec/load.h"
 
 typedef struct SearchArgs {
@@ -85,7 +86,7 @@ static bool write_scenario(const SearchResult *result, const SpecSource *source,
     g_autofree Spec *chosen = g_new(Spec, 1);
     const bool own = index < (int)result->best->len;
     const SearchResult *from = own ? result : &result->plain->result;
-    search_point_spec(from->space, g_array_index(from->best, SearchRun, own ? (guint)index : 0).id, chosen);
+    search_point_dealt(from->space, g_array_index(from->best, SearchRun, own ? (guint)index : 0).id, chosen);
     return search_scenario_write(source, result->space->spec, chosen, NULL, out, error);
 }
 
@@ -186,7 +187,11 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
                             GString *out, GError **error)
 {
     g_autoptr(GPtrArray) kinds = g_ptr_array_new_with_free_func(g_free);
+    CampaignAssumed assumed;
+    SearchOptions own = *options;
     SearchPareto front;
+    if (!args->ideal && campaign_assumed_load(&assumed, NULL))
+        own.assumed = &assumed;
     if (!add_kinds("accelerator", args->accelerators, base, kinds, error) ||
         !add_kinds("cluster", args->clusters, base, kinds, error))
         return false;
@@ -202,8 +207,7 @@ static bool search_machines(const SearchArgs *args, const SearchOptions *options
     ledger_residuals_free(residuals);
     if (!ok)
         return false;
-    if (!search_pareto_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, options, &front,
-                           error))
+    if (!search_pareto_run((const Spec *const *)(void *)kinds->pdata, (int)kinds->len, &own, &front, error))
         return false;
     if (args->common.format == CLI_FORMAT_JSON)
         search_pareto_write_json(&front, out);

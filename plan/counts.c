@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "spec/groups.h"
+
 #define MAX_GPUS 131072 /* of the counts that are tried without being asked for */
 
 bool plan_degrees_known(const Spec *spec)
@@ -23,8 +25,16 @@ static int compare_ints(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+/* GPUs that a cluster grows by: a node, or nodes of each kind in their proportions. */
+static int64_t unit_of(const SpecCluster *cluster)
+{
+    return (int64_t)cluster->gpus_per_node * spec_groups_unit(cluster);
+}
+
 static bool whole_nodes(const SpecCluster *cluster, int64_t gpus)
 {
+    if (cluster->group_count > 0)
+        return gpus <= MAX_GPUS && gpus % unit_of(cluster) == 0;
     return gpus <= MAX_GPUS && (gpus < cluster->gpus_per_node || gpus % cluster->gpus_per_node == 0);
 }
 
@@ -111,7 +121,7 @@ GArray *plan_counts(const Spec *asked, const PlanOptions *options)
     } else if (plan_degrees_known(asked)) {
         add_known(asked, options, counts);
     } else {
-        for (int64_t gpus = asked->cluster.gpus_per_node; gpus <= MAX_GPUS && gpus <= 16 * (int64_t)own;
+        for (int64_t gpus = unit_of(&asked->cluster); gpus <= MAX_GPUS && gpus <= 16 * (int64_t)own;
              gpus *= 2) {
             const int count = (int)gpus;
             g_array_append_val(counts, count);
@@ -128,7 +138,7 @@ GArray *plan_counts(const Spec *asked, const PlanOptions *options)
 /* With degrees left to a search, counts of many divisors: a prime number of nodes leaves few layouts. */
 static int stride_of(const Spec *asked, int low, int high)
 {
-    const int64_t node = asked->cluster.gpus_per_node, split = split_of(asked);
+    const int64_t node = unit_of(&asked->cluster), split = split_of(asked);
     int64_t stride = split;
     while (stride % node != 0 && stride < MAX_GPUS)
         stride += split;
@@ -164,6 +174,10 @@ char *plan_refuse_count(const Spec *asked, int gpus, const PlanOptions *options)
 {
     const SpecParallel *parallel = &asked->parallel;
     const int per_node = asked->cluster.gpus_per_node;
+    if (asked->cluster.group_count > 0 && gpus % unit_of(&asked->cluster) != 0)
+        return g_strdup_printf(
+            "%d GPUs do not keep the proportions of cluster.groups, which are those of %d nodes", gpus,
+            spec_groups_unit(&asked->cluster));
     if (gpus > per_node && gpus % per_node != 0)
         return g_strdup_printf("%d GPUs are no whole nodes of %d", gpus, per_node);
     if (gpus % split_of(asked) != 0)
@@ -203,7 +217,8 @@ void plan_spread(const Spec *asked, int gpus, const PlanOptions *options, Spec *
         cluster->scale_up_domain_gpus = MIN(cluster->scale_up_domain_gpus, gpus);
         cluster->gpus_per_node = gpus;
     }
-    cluster->nodes = gpus / cluster->gpus_per_node;
+    const bool scaled = spec_set_nodes(cluster, gpus / cluster->gpus_per_node);
+    g_assert(scaled); /* plan_refuse_count() */
     ret_spec->training.global_batch = batch_for(asked, options, gpus);
     if (!plan_degrees_known(asked)) {
         ret_spec->parallel.data = SPEC_AUTO;

@@ -7,11 +7,13 @@
 #include "costmodel/params.h"
 #include "costmodel/textbook.h"
 #include "ledger/interval.h"
+#include "report/groups.h"
 #include "report/input.h"
 #include "report/jitter.h"
 #include "report/parts.h"
 #include "plan/counts.h"
 #include "search/choose.h"
+#include "search/mixed.h"
 
 #define DAY_S        86400.0
 #define HALF_OF_PEAK 0.5 /* what a textbook assumes a GPU achieves when nothing is known */
@@ -109,7 +111,8 @@ static bool simulate(const Spec *spread, const PlanOptions *options, OrrArena *a
 {
     const ReportOptions plain = {0};
     const double reserve_bytes = ledger_reserve_bytes(options->residuals, &options->reserve, spread);
-    if (!search_choose_reserved(spread, reserve_bytes, spec, error) || !spec_check(spec, "plan", error) ||
+    if (!search_choose_reserved(spread, reserve_bytes, spec, error) ||
+        (search_mixed_asked(spec) && !search_mixed_choose(spec, error)) || !spec_check(spec, "plan", error) ||
         !report_run(spec, NULL, &plain, arena, report, error) || !report_jitter_fill(report, arena, error) ||
         !report_input_fill(report, error))
         return false;
@@ -259,7 +262,7 @@ static bool hopeless(const Spec *asked, int gpus, const PlanOptions *options)
     const double flops = cost_flops(asked, NULL, 0).model / asked->training.global_batch /
                          asked->training.sequence_length * asked->training.tokens;
     return options->deadline_s > 0 && options->gpus == NULL && gpus != spec_gpus(asked) &&
-           flops / (cost_peak_flops_per_s(asked) * gpus) > options->deadline_s;
+           flops / (report_groups_mean(asked, REPORT_MEAN_PEAK_FLOPS) * gpus) > options->deadline_s;
 }
 
 static void tell(const PlanOptions *options, int done, int total)
@@ -323,7 +326,7 @@ static bool askable(const Spec *asked, const PlanOptions *options, GError **erro
         return orr_fail(error, ORR_ERROR_INPUT,
                         "training.tokens: missing; a plan needs the tokens of the whole run, as in --set "
                         "training.tokens=300e9");
-    if (options->budget_usd > 0 && !(asked->cluster.usd_per_gpu_hour > 0))
+    if (options->budget_usd > 0 && !(report_groups_mean(asked, REPORT_MEAN_USD_PER_HOUR) > 0))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "cluster.usd_per_gpu_hour: missing for %s; a budget needs a price, as in --set "
                         "cluster.usd_per_gpu_hour=2.5 or --accelerator NAME@2.5",
@@ -331,24 +334,28 @@ static bool askable(const Spec *asked, const PlanOptions *options, GError **erro
     return true;
 }
 
+/* Of the smallest card. */
+static double least_memory_bytes(const SpecCluster *cluster)
+{
+    double least = cluster->accelerator.memory_bytes;
+    for (int g = 0; g < cluster->group_count; g++)
+        least = fmin(least, cluster->groups[g].accelerator.memory_bytes);
+    return least;
+}
+
 bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GError **error)
 {
-    if (asked->cluster.group_count > 0)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "cluster.groups: a plan varies the number of nodes that are all alike; give one group, "
-            "or `orrery sweep` with the groups of each size");
     if (!askable(asked, options, error) || !ledger_reserve_check(&options->reserve, asked, error))
         return false;
     const SpecCluster *cluster = &asked->cluster;
-    Plan plan = {.accelerator = g_strdup(cluster->accelerator.name),
-                 .cluster = g_strdup(cluster->name),
-                 .memory_bytes = cluster->accelerator.memory_bytes,
-                 .peak_flops_per_s = cost_peak_flops_per_s(asked),
-                 .usd_per_gpu_hour = cluster->usd_per_gpu_hour,
+    Plan plan = {.accelerator = report_groups_names(asked),
+                 .cluster = g_strdup(cluster->group_count > 0 ? "" : cluster->name),
+                 .memory_bytes = least_memory_bytes(cluster),
+                 .peak_flops_per_s = report_groups_mean(asked, REPORT_MEAN_PEAK_FLOPS),
+                 .usd_per_gpu_hour = report_groups_mean(asked, REPORT_MEAN_USD_PER_HOUR),
                  .pue = cluster->pue,
                  .host_power_known = cluster->host_power_w_per_gpu > 0,
-                 .power_w_per_gpu = spec_power_w(&cluster->accelerator) + cluster->host_power_w_per_gpu,
+                 .power_w_per_gpu = report_groups_mean_w(asked, 0),
                  .gpus_per_node = cluster->gpus_per_node,
                  .own_gpus = spec_gpus(asked),
                  .points = g_array_new(FALSE, TRUE, sizeof(PlanPoint))};

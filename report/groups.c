@@ -47,6 +47,38 @@ double report_groups_mean(const Spec *spec, ReportMean what)
     return sum / spec_gpus(spec);
 }
 
+double report_groups_mean_w(const Spec *spec, double idle_frac)
+{
+    const SpecCluster *cluster = &spec->cluster;
+    if (cluster->group_count == 0)
+        return spec_mean_power_w(&cluster->accelerator, idle_frac) + cluster->host_power_w_per_gpu;
+    double sum = 0;
+    for (int g = 0; g < cluster->group_count; g++)
+        sum += (double)spec_group_gpus(spec, g) *
+               (spec_mean_power_w(&cluster->groups[g].accelerator, idle_frac) +
+                cluster->groups[g].host_power_w_per_gpu);
+    return sum / spec_gpus(spec);
+}
+
+char *report_groups_names(const Spec *spec)
+{
+    const SpecCluster *cluster = &spec->cluster;
+    GString *names = g_string_new(cluster->accelerator.name);
+    for (int g = 1; g < cluster->group_count; g++)
+        g_string_append_printf(names, " + %s", cluster->groups[g].accelerator.name);
+    return g_string_free(names, FALSE);
+}
+
+char *report_groups_words(const Spec *spec)
+{
+    const SpecCluster *cluster = &spec->cluster;
+    GString *words = g_string_new(cluster->group_count == 0 ? cluster->accelerator.name : NULL);
+    for (int g = 0; g < cluster->group_count; g++)
+        g_string_append_printf(words, "%s%d x %d %s", g > 0 ? " + " : "", cluster->groups[g].nodes,
+                               cluster->gpus_per_node, cluster->groups[g].accelerator.name);
+    return g_string_free(words, FALSE);
+}
+
 /* --- filling --- */
 
 /* Parts in which a GPU waits for others; what it computes, and its tensor, context and expert groups, are its own work. */
@@ -122,12 +154,9 @@ void report_groups_fill(Report *report)
 void report_groups_cluster(const Report *report, GString *out)
 {
     char number[ORR_TEXT_SIZE];
-    g_autoptr(GString) line = g_string_new(NULL);
-    g_string_append_printf(line, "%s GPUs: ", report_page_whole(number, report->gpus));
-    for (int g = 0; g < report->spec->cluster.group_count; g++)
-        g_string_append_printf(line, "%s%d x %d %s", g > 0 ? " + " : "", report->groups[g].nodes,
-                               report->spec->cluster.gpus_per_node, report->groups[g].accelerator);
-    report_page_entry(out, "  Cluster", LABEL_COLUMN, line->str);
+    g_autofree char *kinds = report_groups_words(report->spec);
+    g_autofree char *line = g_strdup_printf("%s GPUs: %s", report_page_whole(number, report->gpus), kinds);
+    report_page_entry(out, "  Cluster", LABEL_COLUMN, line);
 }
 
 static void range(char *text, int least, int most)

@@ -11,6 +11,15 @@ typedef enum { REPORT_MEAN_PEAK_FLOPS, REPORT_MEAN_USD_PER_HOUR, REPORT_MEAN_WAI
  * the host's share (without PUE). */
 double report_groups_mean(const Spec *spec, ReportMean what);
 
+/* Mean watts of a GPU, with the host's share, of which every kind waits for this part of the time. */
+double report_groups_mean_w(const Spec *spec, double idle_frac);
+
+/* "H100" or "H100 + A100": the kinds of GPUs of a cluster, as they follow each other; g_free. */
+char *report_groups_names(const Spec *spec);
+
+/* "H100" or "4 x 8 H100 + 8 x 8 A100": the GPUs of a cluster; g_free. */
+char *report_groups_words(const Spec *spec);
+
 /* Mean watts of a GPU over a step, with the host's share: at its limit but while it waits. */
 double report_groups_step_w(const Report *report);
 

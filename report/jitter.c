@@ -166,22 +166,53 @@ static void rank_costs(const SimPlan *plan, double *full_ps, double *half_ps)
         }
 }
 
-/* About how long each replica's pipeline takes, [data]: the slowest rank for all micro-batches, the others for one chunk. */
-static void pipeline_costs(const SimPlan *plan, const SimPace *columns, double *ret_ps)
+/* What a replica of a kind does; all do the same where nodes are alike (kind 0 of 1). */
+static const SimPlan *plan_of_kind(const Report *report, int kind)
 {
+    return report->kinds.count > 0 ? &report->kinds.kinds[kind].plan : &report->plan;
+}
+
+static int kind_of(const Report *report, int replica)
+{
+    return report->kinds.count > 0 ? report->kinds.kind_of_replica[replica] : 0;
+}
+
+/* About how long the pipelines of one kind of replicas take, in their places of [data]: the slowest rank for all micro-batches,
+ * the others for one chunk. */
+static void kind_costs(const Report *report, int kind, const SimPace *columns, double *ret_ps)
+{
+    const SimPlan *plan = plan_of_kind(report, kind);
     const int ranks = plan->shape.ranks;
     g_autofree double *full_ps = g_new0(double, (gsize)ranks), *half_ps = g_new0(double, (gsize)ranks);
     rank_costs(plan, full_ps, half_ps);
     for (int d = 0; d < plan->data; d++) {
         double sum_ps = 0, slowest_ps = 0;
-        for (int p = 0; p < ranks; p++) {
+        for (int p = 0; p < ranks && kind_of(report, d) == kind; p++) {
             const double lost = (double)SIM_FULL_RATE / columns[p * plan->data + d].speed - 1;
             const double rank_ps = full_ps[p] + lost * (half_ps[p] - full_ps[p]);
             sum_ps += rank_ps / plan->shape.chunks;
             slowest_ps = fmax(slowest_ps, rank_ps);
         }
-        ret_ps[d] = sum_ps + plan->shape.microbatches * slowest_ps;
+        if (kind_of(report, d) == kind)
+            ret_ps[d] = sum_ps + plan->shape.microbatches * slowest_ps;
     }
+}
+
+static void pipeline_costs(const Report *report, const SimPace *columns, double *ret_ps)
+{
+    for (int kind = 0; kind < MAX(1, report->kinds.count); kind++)
+        kind_costs(report, kind, columns, ret_ps);
+}
+
+/* A replica's share of the micro-batches, over the mean one. */
+static double share_of(const Report *report, int replica)
+{
+    const int data = report->plan.data,
+              own = plan_of_kind(report, kind_of(report, replica))->shape.microbatches;
+    int64_t sum = 0;
+    for (int d = 0; report->kinds.count > 0 && d < data; d++)
+        sum += plan_of_kind(report, kind_of(report, d))->shape.microbatches;
+    return sum > 0 ? (double)own * data / (double)sum : 1;
 }
 
 static bool has_slow_link(const SimPlan *plan, const SimPace *columns, int d)
@@ -195,10 +226,11 @@ static bool has_slow_link(const SimPlan *plan, const SimPace *columns, int d)
 }
 
 /* The slowest replicas, and those with slow links. */
-static void keep_slowest(const SimPlan *plan, const SimPace *columns, int most, bool *kept)
+static void keep_slowest(const Report *report, const SimPace *columns, int most, bool *kept)
 {
+    const SimPlan *plan = &report->plan;
     g_autofree double *costs = g_new(double, (gsize)plan->data);
-    pipeline_costs(plan, columns, costs);
+    pipeline_costs(report, columns, costs);
     for (int d = 0; d < plan->data; d++)
         kept[d] = has_slow_link(plan, columns, d);
     for (int count = 0; count < MIN(most, plan->data); count++) {
@@ -225,8 +257,9 @@ static bool run_step(const Paces *paces, const SimPace *of_ranks, const bool *dr
         for (int d = 0; dropped != NULL && d < plan->data; d++)
             for (int p = 0; dropped[d] && p < plan->shape.ranks; p++)
                 columns[p * plan->data + d] = SIM_FULL_PACE;
-        keep_slowest(plan, columns, MAX(REPORT_JITTER_KEPT, paces->most_ranks / plan->shape.ranks), kept);
-        ok = sim_run_columns(plan, columns, kept, scratch, ret_step, error);
+        keep_slowest(paces->report, columns, MAX(REPORT_JITTER_KEPT, paces->most_ranks / plan->shape.ranks),
+                     kept);
+        ok = sim_run_columns(plan, &paces->report->kinds, columns, kept, scratch, ret_step, error);
     } else {
         ok = sim_run_paces(plan, of_ranks, scratch, ret_step, error);
     }
@@ -285,7 +318,7 @@ static int slowest_rank(const Paces *paces)
     g_autofree double *costs = g_new(double, (gsize)plan->data);
     int slowest = 0;
     sim_paces_of_columns(plan, paces->fixed, columns);
-    pipeline_costs(plan, columns, costs);
+    pipeline_costs(paces->report, columns, costs);
     for (int r = 1; r < paces->ranks; r++) {
         const double own = pace_of(&paces->fixed[r]), least = pace_of(&paces->fixed[slowest]);
         const double cost = costs[r / group % plan->data], most = costs[slowest / group % plan->data];
@@ -324,8 +357,8 @@ static bool run_alone(const Paces *paces, int64_t together_ps, double *ret_gain,
         bool *kept = ORR_ARENA_NEW(scratch, bool, plan->data);
         memset(kept, 0, sizeof *kept * (gsize)plan->data);
         kept[d] = true;
-        ok = sim_run_columns(plan, columns, kept, scratch, &step, error);
-        rates += ok ? (double)together_ps / (double)step.step_ps : 0;
+        ok = sim_run_columns(plan, &paces->report->kinds, columns, kept, scratch, &step, error);
+        rates += ok ? share_of(paces->report, d) * (double)together_ps / (double)step.step_ps : 0;
     }
     orr_arena_free(scratch);
     *ret_gain = ok ? rates / count - 1 : 0;
@@ -359,7 +392,8 @@ static bool run_remedies(const Paces *paces, ReportJitter *out, GError **error)
     dropped[out->slowest_data_rank] = true;
     if (!run_step(paces, paces->fixed, dropped, &step, error))
         return false;
-    out->backup_gain_frac = (double)with.step_ps / (double)step.step_ps * (plan->data - 1) / plan->data - 1;
+    const double left = plan->data - share_of(paces->report, out->slowest_data_rank);
+    out->backup_gain_frac = (double)with.step_ps / (double)step.step_ps * left / plan->data - 1;
     return run_alone(paces, with.step_ps, &out->async_gain_frac, error);
 }
 

@@ -67,6 +67,24 @@ static void find_misses(Search *search)
     }
 }
 
+/* A tenth more of one thing, of every kind of nodes. */
+static void more_of(Spec *spec, int what)
+{
+    SpecCluster *cluster = &spec->cluster;
+    for (int kind = -1; kind < cluster->group_count; kind++) {
+        SpecGroup *own = &cluster->groups[MAX(kind, 0)];
+        SpecAccelerator *accelerator = kind < 0 ? &cluster->accelerator : &own->accelerator;
+        double *const up = kind < 0 ? &cluster->scale_up_bytes_per_s : &own->scale_up_bytes_per_s;
+        double *const out =
+            kind < 0 ? &cluster->scale_out_bytes_per_s_per_gpu : &own->scale_out_bytes_per_s_per_gpu;
+        *up *= what == 0 ? 1.1 : 1;
+        *out *= what == 1 ? 1.1 : 1;
+        accelerator->memory_bytes_per_s *= what == 2 ? 1.1 : 1;
+        for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++)
+            accelerator->peak_flops_per_s[dtype] *= what == 3 ? 1.1 : 1;
+    }
+}
+
 static void find_sensitivity(Search *search)
 {
     static const char *const names[SEARCH_SENSITIVITIES] = {"NVLink", "NIC", "HBM", "FLOP/s"};
@@ -74,13 +92,8 @@ static void find_sensitivity(Search *search)
     g_autofree Spec *spec = g_new(Spec, 1);
     for (int i = 0; i < SEARCH_SENSITIVITIES; i++) {
         SearchRun run = {0};
-        search_point_spec(search->space, g_array_index(result->best, SearchRun, 0).id, spec);
-        SpecCluster *cluster = &spec->cluster;
-        cluster->scale_up_bytes_per_s *= i == 0 ? 1.1 : 1;
-        cluster->scale_out_bytes_per_s_per_gpu *= i == 1 ? 1.1 : 1;
-        cluster->accelerator.memory_bytes_per_s *= i == 2 ? 1.1 : 1;
-        for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++)
-            cluster->accelerator.peak_flops_per_s[dtype] *= i == 3 ? 1.1 : 1;
+        search_point_dealt(search->space, g_array_index(result->best, SearchRun, 0).id, spec);
+        more_of(spec, i);
         result->sensitivity[i].what = names[i];
         if (search_simulate_spec(spec, search->capacity_bytes, &run))
             result->sensitivity[i].step_ps = run.step_ps;

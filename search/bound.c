@@ -15,7 +15,11 @@ SearchWorker *search_worker_new(SearchSpace *space, SearchTables *tables)
     worker->spec = *space->spec;
     worker->arena = orr_arena_new();
     worker->unpacked = -1;
-    search_costs_init(&worker->own_costs, worker->arena, space->spec->model.layers);
+    worker->kinds = search_hardware_count(space->spec);
+    for (int kind = 0; kind < worker->kinds; kind++)
+        search_costs_init(&worker->own_costs[kind], worker->arena, space->spec->model.layers);
+    if (worker->kinds > 1)
+        worker->own_spec = g_new(Spec, 1);
     worker->buckets = search_buckets_new();
     return worker;
 }
@@ -27,6 +31,7 @@ void search_worker_free(SearchWorker *worker)
     g_hash_table_destroy(worker->buckets);
     search_replay_free(worker->replay);
     orr_arena_free(worker->arena);
+    g_free(worker->own_spec);
     g_free(worker);
 }
 
@@ -44,8 +49,10 @@ int64_t search_bound_group(const SearchTables *tables, const SearchGroup *group)
     const SearchTotals *totals = &tables->totals[group->costs];
     /* One micro-batch's passes wait for each other; weight gradients may be elsewhere. */
     const int64_t chain_ps = totals->chain_ps + 2 * (group->pipeline - 1) * totals->hop_ps;
-    return MAX((totals->chain_ps + totals->weight_ps) * group->microbatches / group->pipeline,
-               may_start_skewed(tables->space, group) ? 0 : chain_ps);
+    const int64_t work_ps =
+        MAX((totals->chain_ps + totals->weight_ps) * group->microbatches / group->pipeline,
+            search_hardware_bound(tables, group));
+    return MAX(work_ps, may_start_skewed(tables->space, group) ? 0 : chain_ps);
 }
 
 int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *group)
@@ -54,24 +61,84 @@ int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *
     return MAX(side->exchange_ps, side->kernels_ps) * group->microbatches / group->pipeline;
 }
 
-/* Messages between neighbouring pipeline ranks, the last and the first included. */
+const Spec *search_spec_of_rank(SearchWorker *worker, int rank)
+{
+    if (worker->kinds == 1)
+        return &worker->spec;
+    search_hardware_spec(&worker->spec, worker->kind_of_rank[rank], worker->own_spec);
+    return worker->own_spec;
+}
+
+/* As the GPUs of rank `owner` would send it. */
+static int64_t hop_by(SearchWorker *worker, int owner, int rank, int next)
+{
+    const SearchCosts *costs = search_costs_of_rank(worker, owner);
+    return cost_pipeline_inside(search_spec_of_rank(worker, owner), rank, next) ? costs->hop_inside_ps
+                                                                                : costs->hop_across_ps;
+}
+
+/* What runs again of a micro-batch on the kind of GPUs that is quickest at it, however layers are dealt out. */
+static int64_t least_recompute_ps(const SearchWorker *worker, const SpecRecompute *recompute)
+{
+    const int layers = worker->space->spec->model.layers;
+    const bool some = recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0;
+    const int every =
+        recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER ? MAX(1, recompute->every_n_layers) : 1;
+    int64_t least_ps = INT64_MAX;
+    for (int kind = 0; kind < worker->kinds; kind++) {
+        int64_t *const *sums = worker->own_costs[kind].recompute_ps;
+        const int64_t *all = sums[SEARCH_RECOMPUTED_ALL];
+        int64_t layer_ps = INT64_MAX;
+        for (int layer = 0; layer < layers; layer++)
+            layer_ps = MIN(layer_ps, all[layer + 1] - all[layer]);
+        const int count = some ? MIN(recompute->layers, layers) : layers / every;
+        least_ps = MIN(least_ps, recompute->mode == SPEC_RECOMPUTE_NONE   ? 0
+                                 : some || every > 1                      ? count * layer_ps
+                                 : recompute->mode == SPEC_RECOMPUTE_FULL ? all[layers]
+                                 : recompute->mode == SPEC_RECOMPUTE_SELECTIVE_OP
+                                     ? sums[SEARCH_RECOMPUTED_OP][layers]
+                                     : sums[SEARCH_RECOMPUTED_SOME][layers]);
+    }
+    return least_ps;
+}
+
+int64_t search_bound_loose(SearchWorker *worker, const SearchPartition *partition,
+                           const SpecRecompute *recompute, const SearchPolicy *policy)
+{
+    const SearchGroup *group = worker->group;
+    search_apply_policy(group, policy, &worker->spec);
+    const bool even = policy->zero >= 3 || cost_reduces_each_microbatch(&worker->spec);
+    const bool whole = partition->virtual_stages == 1 && partition->order->placement == SIM_PLACE_LOOP &&
+                       !sim_schedule_has(partition->order, SIM_TRAIT_SPLITS_BACKWARD) &&
+                       spec_deferred_heads(&worker->spec) == 0;
+    if (search_partition_pairs(partition))
+        return search_bound_group_pairs(worker->tables, group);
+    const int64_t group_ps = search_bound_group(worker->tables, group);
+    return !whole ? group_ps
+                  : MAX(group_ps, search_hardware_fill_bound(worker->tables, group,
+                                                             least_recompute_ps(worker, recompute), even));
+}
+
+/* Messages between neighbouring pipeline ranks, the last and the first included: the longer of what both ends would. */
 static void fill_hops(SearchWorker *worker)
 {
     const int ranks = worker->group->pipeline;
-    for (int r = 0; r < ranks; r++)
-        worker->hop_ps[r] = ranks == 1 ? 0
-                            : cost_pipeline_inside(&worker->spec, r, (r + 1) % ranks)
-                                ? worker->costs->hop_inside_ps
-                                : worker->costs->hop_across_ps;
+    for (int r = 0; r < ranks; r++) {
+        const int next = (r + 1) % ranks;
+        worker->hop_ps[r] = ranks == 1 ? 0 : hop_by(worker, r, r, next);
+        if (ranks > 1 && worker->kinds > 1)
+            worker->hop_ps[r] = MAX(worker->hop_ps[r], hop_by(worker, next, r, next));
+    }
 }
 
 void search_worker_group(SearchWorker *worker, const SearchGroup *group)
 {
     worker->group = group;
-    if (worker->unpacked != group->costs)
-        search_tables_unpack(worker->tables, group->costs, &worker->own_costs);
+    for (int kind = 0; worker->unpacked != group->costs && kind < worker->kinds; kind++)
+        search_tables_unpack(worker->tables, group->costs, kind, &worker->own_costs[kind]);
     worker->unpacked = group->costs;
-    worker->costs = &worker->own_costs;
+    worker->costs = worker->own_costs;
+    search_hardware_slowest(worker->tables, group, worker->kind_of_rank);
     search_apply_group(worker->space, group, &worker->spec);
     fill_hops(worker);
 }
@@ -99,7 +166,6 @@ static int busiest_rank(const SearchWorker *worker)
 
 void search_worker_partition(SearchWorker *worker, const SearchPartition *partition)
 {
-    const SearchCosts *costs = worker->costs;
     worker->partition = partition;
     worker->ranks = worker->group->pipeline;
     worker->stages = partition->stages;
@@ -108,9 +174,12 @@ void search_worker_partition(SearchWorker *worker, const SearchPartition *partit
     search_apply_partition(partition, &worker->spec);
     const SearchPolicy widest = search_widest_policy(worker->space);
     search_apply_policy(worker->group, &widest, &worker->spec);
-    worker->deferred_heads = costs->head_left_out_ps > 0 ? spec_deferred_heads(&worker->spec) : 0;
+    const SearchCosts *tail = search_costs_of_rank(worker, worker->ranks - 1);
+    worker->head_left_out_ps = tail->head_left_out_ps;
+    worker->deferred_heads = worker->head_left_out_ps > 0 ? spec_deferred_heads(&worker->spec) : 0;
     worker->facts = search_facts(worker->space, partition->order, &worker->shape);
     for (int s = 0; s < worker->stages; s++) {
+        const SearchCosts *costs = search_costs_of(worker, s);
         const int from = partition->first[s], to = partition->first[s + 1];
         worker->forward_ps[s] = costs->forward_ps[to] - costs->forward_ps[from] + costs->overhead_ps;
         worker->input_ps[s] = costs->input_ps[to] - costs->input_ps[from] + costs->overhead_ps;
@@ -119,9 +188,10 @@ void search_worker_partition(SearchWorker *worker, const SearchPartition *partit
                                costs->back.exchange_ps[to] > costs->back.exchange_ps[from];
         worker->recompute_ps[s] = 0;
     }
-    const SearchModelEnd *ends[] = {&costs->first, &costs->last};
     for (int i = 0; i < 2; i++) {
         const int s = i == 0 ? 0 : worker->stages - 1;
+        const SearchModelEnd *ends[] = {&search_costs_of(worker, s)->first,
+                                        &search_costs_of(worker, s)->last};
         worker->forward_ps[s] += ends[i]->forward_ps;
         worker->input_ps[s] += ends[i]->input_ps;
         worker->weight_ps[s] += ends[i]->weight_ps;
@@ -159,7 +229,8 @@ static int64_t stage_recompute_ps(const SearchWorker *worker, int stage, const S
 
 static const SearchModelEnd *end_of(const SearchWorker *worker, int stage)
 {
-    return stage == 0 ? &worker->costs->first : stage + 1 == worker->stages ? &worker->costs->last : NULL;
+    const SearchCosts *costs = search_costs_of(worker, stage);
+    return stage == 0 ? &costs->first : stage + 1 == worker->stages ? &costs->last : NULL;
 }
 
 static void add_splits(const SearchTimeSplits *sums, const SearchModelEnd *end, bool ahead, int from, int to,
@@ -174,7 +245,7 @@ static void add_splits(const SearchTimeSplits *sums, const SearchModelEnd *end, 
 /* A forward of a stage beside a backward of its rank's other one. */
 static int64_t stage_pair_ps(const SearchWorker *worker, int stage, const SpecRecompute *recompute)
 {
-    const SearchCosts *costs = worker->costs;
+    const SearchCosts *costs = search_costs_of(worker, stage); /* its rank has the other one too */
     const int *first = worker->partition->first, other = search_pair_of(worker, stage);
     SearchTimeSplit side = {.kernels_ps = 2 * costs->overhead_ps};
     int64_t *exchanges[SEARCH_RECOMPUTED_COUNT], *kernels[SEARCH_RECOMPUTED_COUNT];
@@ -192,7 +263,8 @@ static int64_t stage_pair_ps(const SearchWorker *worker, int stage, const SpecRe
 int64_t search_worker_recompute(SearchWorker *worker, const SpecRecompute *recompute)
 {
     for (int s = 0; s < worker->stages; s++)
-        worker->recompute_ps[s] = stage_recompute_ps(worker, s, recompute, worker->costs->recompute_ps);
+        worker->recompute_ps[s] =
+            stage_recompute_ps(worker, s, recompute, search_costs_of(worker, s)->recompute_ps);
     for (int s = 0; search_has_pairs(worker) && s < worker->stages; s++)
         worker->pair_ps[s] = stage_pair_ps(worker, s, recompute);
     search_bound_pipeline(worker);
@@ -272,11 +344,17 @@ int64_t search_bound_time(SearchWorker *worker, const SearchPolicy *policy, cons
     return start_ps + last_ps + (int64_t)llround(framework->host.step_overhead_s * 1e12);
 }
 
+/* What the rank's memory lacks of the largest: counted as bytes that it holds. */
+static double lacks_bytes(const SearchWorker *worker, int rank)
+{
+    return search_hardware_lacks_bytes(worker->space->spec, worker->kind_of_rank[rank]);
+}
+
 double search_static_bytes(const SearchWorker *worker, const SearchDataCosts *data)
 {
     double most = 0;
     for (int i = 0; i < SEARCH_SAMPLES; i++)
-        most = fmax(most, data[i].static_bytes);
+        most = fmax(most, data[i].static_bytes + lacks_bytes(worker, worker->sample[i]));
     return most + worker->spec.execution.framework.allocator.context_bytes;
 }
 
@@ -293,7 +371,7 @@ double search_bound_bytes(SearchWorker *worker, const SearchPolicy *policy, cons
             dynamic = fmax(dynamic, beside + data[i].whole_bytes);
         if (policy->zero >= 3 && worker->first_bytes[i] >= 0)
             dynamic = fmax(dynamic, worker->first_bytes[i] + data[i].gathered_bytes);
-        most = fmax(most, data[i].static_bytes + dynamic);
+        most = fmax(most, data[i].static_bytes + dynamic + lacks_bytes(worker, worker->sample[i]));
     }
     return most + worker->spec.execution.framework.allocator.context_bytes;
 }
@@ -306,6 +384,15 @@ void search_bound_point(SearchWorker *worker, SearchId id, int64_t *ret_least_ps
     int policies = 0;
     g_autofree SpecRecompute *recomputes =
         g_new(SpecRecompute, (gsize)worker->space->spec->model.layers + 16);
+    if (search_is_loose(worker->space, partition)) {
+        search_worker_group(worker, group);
+        worker->partition = partition;
+        g_autofree SearchPolicy *own = search_policies(worker->space, group, &policies);
+        search_recomputes(worker->space, partition, recomputes);
+        *ret_least_bytes = 0;
+        *ret_least_ps = search_bound_loose(worker, partition, &recomputes[id.recompute], &own[id.policy]);
+        return;
+    }
     g_autofree SearchPolicy *policy = search_policies(worker->space, group, &policies);
     search_recomputes(worker->space, partition, recomputes);
     search_worker_group(worker, group);
@@ -327,7 +414,7 @@ void search_replay_point(SearchWorker *worker, SearchId id, int64_t *ret_least_p
     g_autofree SearchPolicy *list = search_policies(worker->space, group, &policies);
     const SearchPolicy *policy = &list[id.policy];
     search_bound_point(worker, id, ret_least_ps, ret_least_bytes);
-    if (search_is_chosen_late(worker->partition))
+    if (search_is_chosen_late(worker->partition) || search_is_loose(worker->space, worker->partition))
         return;
     search_recomputes(worker->space, worker->partition, recomputes);
     const bool ran = search_worker_replay(worker, &recomputes[id.recompute],

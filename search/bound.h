@@ -38,8 +38,10 @@ typedef struct SearchWorker {
     SearchSpace *space;
     SearchTables *tables;
     const SearchGroup *group;
-    const SearchCosts *costs;
-    SearchCosts own_costs; /* of table `unpacked` */
+    const SearchCosts *costs;                /* of the first kind of GPUs: what does not depend on it */
+    SearchCosts own_costs[SPEC_MOST_GROUPS]; /* of table `unpacked`, by kind of GPUs (search/hardware.h) */
+    int kinds, kind_of_rank[SPEC_MAX_STAGES];
+    Spec *own_spec; /* scratch: `spec` on one kind of GPUs; NULL where all are alike */
     int unpacked;
     OrrArena *arena;
     const SearchPartition *partition;
@@ -49,7 +51,8 @@ typedef struct SearchWorker {
     Spec spec;  /* of the group; zero and zero_group_gpus change */
     GHashTable *buckets;
     int stages, ranks, chunks;
-    int deferred_heads; /* micro-batches whose LM head's weight gradient may wait, of any policy */
+    int64_t head_left_out_ps; /* by a backward that leaves the LM head's weight gradient for the end */
+    int deferred_heads;       /* micro-batches whose LM head's weight gradient may wait, of any policy */
     int sample[SEARCH_SAMPLES];
     int64_t forward_ps[SPEC_MAX_STAGES], input_ps[SPEC_MAX_STAGES], weight_ps[SPEC_MAX_STAGES];
     int64_t recompute_ps[SPEC_MAX_STAGES];
@@ -76,6 +79,11 @@ typedef struct SearchWorker {
 
 SearchWorker *search_worker_new(SearchSpace *space, SearchTables *tables);
 void search_worker_free(SearchWorker *worker);
+
+/* Of a partition whose layers or micro-batches are dealt out anew at every point (search/hardware.h): by what runs again,
+ * and the pipeline's fill where it is known. Of the worker's group. */
+int64_t search_bound_loose(SearchWorker *worker, const SearchPartition *partition,
+                           const SpecRecompute *recompute, const SearchPolicy *policy);
 
 /* Least time of any point of the group whose schedule runs no pairs: its compute spread evenly over the pipeline, or one
  * micro-batch's way through the model and back. */

@@ -13,7 +13,7 @@
 typedef struct Bucket {
     double dense, expert;
     int matrices, zero, zero_group_gpus;
-    int degrees[7]; /* and the order of the ranks */
+    int degrees[8]; /* and the order of the ranks, and the kind of GPUs */
     SimBucketWork reduce, gather;
 } Bucket;
 
@@ -51,7 +51,7 @@ GHashTable *search_buckets_new(void)
     return g_hash_table_new_full(bucket_hash, bucket_equal, g_free, NULL);
 }
 
-static const Bucket *bucket_of(SearchWorker *worker, Params params)
+static const Bucket *bucket_of(SearchWorker *worker, int rank, Params params)
 {
     const SpecParallel *parallel = &worker->spec.parallel;
     Bucket key = {.dense = params.dense,
@@ -64,11 +64,13 @@ static const Bucket *bucket_of(SearchWorker *worker, Params params)
                   .zero = parallel->zero,
                   .zero_group_gpus = parallel->zero_group_gpus,
                   .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,
-                              parallel->expert_tensor, parallel->pipeline, worker->group->order}};
+                              parallel->expert_tensor, parallel->pipeline, worker->group->order,
+                              worker->kind_of_rank[rank]}};
     const Bucket *known = g_hash_table_lookup(worker->buckets, &key);
     if (known != NULL)
         return known;
-    sim_step_bucket(&worker->spec, params.dense, params.expert, params.matrices, &key.reduce, &key.gather);
+    sim_step_bucket(search_spec_of_rank(worker, rank), params.dense, params.expert, params.matrices,
+                    &key.reduce, &key.gather);
     Bucket *bucket = g_new(Bucket, 1);
     *bucket = key;
     g_hash_table_insert(worker->buckets, bucket, bucket);
@@ -85,12 +87,13 @@ static void add_params(Params *sum, double dense, double expert, int matrices)
 typedef struct Stage { /* what its buckets take */
     int64_t reduce_ps, last_reduce_ps, gather_ps, first_gather_ps, last_gather_ps;
     int64_t reduce_load_ps, gather_load_ps, last_gather_load_ps;
+    int rank;
     bool one_link; /* all gathers and reductions are on the NIC */
 } Stage;
 
 static void close_bucket(SearchWorker *worker, Params *bucket, Stage *stage)
 {
-    const Bucket *times = bucket_of(worker, *bucket);
+    const Bucket *times = bucket_of(worker, stage->rank, *bucket);
     if (stage->gather_ps == 0) {
         stage->last_gather_ps = times->gather.ps;
         stage->last_gather_load_ps = times->gather.load_ps;
@@ -131,7 +134,7 @@ static double first_limit(const SpecRecipeDataParallel *recipe)
 }
 
 /* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
-static Stage stage_buckets(SearchWorker *worker, int index)
+static Stage stage_buckets(SearchWorker *worker, int rank, int index)
 {
     const SearchCosts *costs = worker->costs;
     const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
@@ -140,7 +143,7 @@ static Stage stage_buckets(SearchWorker *worker, int index)
     Filling filling = {.units = worker->spec.parallel.zero >= 3,
                        .limit = first_limit(&worker->spec.execution.framework.data_parallel),
                        .wire = cost_gradient_wire_bytes(&worker->spec)};
-    Stage stage = {.one_link = true};
+    Stage stage = {.rank = rank, .one_link = true};
     if (sim_deals_buckets(&worker->spec)) /* no bucket is known: nothing bounds them */
         return stage;
     if (index + 1 == worker->stages) {
@@ -189,7 +192,7 @@ static Params rank_params(const SearchWorker *worker, int rank)
 
 static double workspace_bytes(const SearchWorker *worker, int rank)
 {
-    const SearchCosts *costs = worker->costs;
+    const SearchCosts *costs = search_costs_of_rank(worker, rank);
     int layers = 0;
     for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
         const int stage = search_stage_of_rank(worker, rank, chunk);
@@ -236,7 +239,7 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
                reshard = worker->spec.execution.framework.data_parallel.reshard_after_forward;
     const Params params = rank_params(worker, rank);
     for (int chunk = 0; chunk < search_stages_of_rank(worker); chunk++) {
-        const Stage stage = stage_buckets(worker, search_stage_of_rank(worker, rank, chunk));
+        const Stage stage = stage_buckets(worker, rank, search_stage_of_rank(worker, rank, chunk));
         data->reduce_ps += stage.reduce_ps;
         data->gather_ps += stage.gather_ps;
         data->stream_ps += keeps ? 0 : reshard ? 2 * stage.gather_ps - stage.last_gather_ps : stage.gather_ps;
@@ -251,8 +254,9 @@ static void fill_times(SearchWorker *worker, int rank, SearchDataCosts *data)
             data->near_gather_ps = stage.gather_ps;
         }
     }
-    data->optimizer_ps =
-        llround(cost_optimizer_s(&worker->spec, params.dense, params.expert, params.matrices) * 1e12);
+    data->optimizer_ps = llround(
+        cost_optimizer_s(search_spec_of_rank(worker, rank), params.dense, params.expert, params.matrices) *
+        1e12);
 }
 
 /* Samples that are the same rank share one. */
@@ -294,7 +298,8 @@ double search_replay_bytes(SearchWorker *worker, const SearchPolicy *policy)
     for (int r = 0; r < worker->ranks; r++) {
         SearchDataCosts data = {0};
         fill_states(worker, r, &data);
-        most = fmax(most, data.static_bytes + worker->rank_live_bytes[r]);
+        most = fmax(most, data.static_bytes + worker->rank_live_bytes[r] +
+                              search_hardware_lacks_bytes(worker->space->spec, worker->kind_of_rank[r]));
     }
     return most + worker->spec.execution.framework.allocator.context_bytes;
 }

@@ -3,6 +3,7 @@
 #define ORR_SEARCH_BOUND_INTERNAL_H
 
 #include "search/bound.h"
+#include "search/hardware.h"
 
 /* Each rank's step runs from its own start (sim/plan.h, post_validation): bounds may not count what is before it. */
 static inline bool search_starts_skewed(const SearchWorker *worker)
@@ -49,6 +50,31 @@ static inline int search_stage_of_rank(const SearchWorker *worker, int rank, int
         return chunk == 0 ? rank : worker->ranks - 1 - rank;
     return sim_stage_of(worker->partition->order->placement, worker->ranks, worker->chunks, rank, chunk);
 }
+
+/* Points of which no stage's own times are known: they have the bound of their group alone, and none of memory. */
+static inline bool search_is_loose(const SearchSpace *space, const SearchPartition *partition)
+{
+    return search_hardware_dealt(space->spec) ||
+           (space->spec->cluster.group_count > 0 && partition->order->placement == SIM_PLACE_BIDIRECTIONAL);
+}
+
+/* Costs on the GPUs of a rank, and of a stage (of the first copy, where there are two). */
+static inline const SearchCosts *search_costs_of_rank(const SearchWorker *worker, int rank)
+{
+    return &worker->own_costs[worker->kind_of_rank[rank]];
+}
+
+static inline const SearchCosts *search_costs_of(const SearchWorker *worker, int stage)
+{
+    int rank = stage, chunk = 0;
+    if (worker->kinds > 1 && worker->partition->order->placement != SIM_PLACE_BIDIRECTIONAL)
+        sim_place_of(worker->partition->order->placement, worker->ranks, worker->chunks, stage, &rank,
+                     &chunk);
+    return worker->kinds > 1 ? search_costs_of_rank(worker, rank) : worker->costs;
+}
+
+/* The worker's spec as if all GPUs were those of the rank: for what its kind's hardware decides. */
+const Spec *search_spec_of_rank(SearchWorker *worker, int rank);
 
 /* Activations of one micro-batch on a stage. */
 typedef struct SearchActivations {

@@ -67,7 +67,7 @@ static SearchRecomputed recomputed_at(const SpecRecompute *recompute, int index)
 
 SearchActivations search_activations(const SearchWorker *worker, int stage, const SpecRecompute *recompute)
 {
-    const SearchCosts *costs = worker->costs;
+    const SearchCosts *costs = search_costs_of(worker, stage);
     const int from = worker->partition->first[stage], to = worker->partition->first[stage + 1];
     const int gone = MIN(worker->spec.offload.activation_layers, to - from);
     SearchActivations kept = {0};

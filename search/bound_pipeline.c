@@ -84,7 +84,7 @@ static void left_over(const SearchWorker *worker, int rank, int64_t *ret_least_p
         *ret_most_ps += (worker->facts != NULL ? known : worker->group->microbatches) * weight_ps;
     }
     if (rank == worker->ranks - 1)
-        *ret_most_ps += worker->deferred_heads * worker->costs->head_left_out_ps;
+        *ret_most_ps += worker->deferred_heads * worker->head_left_out_ps;
 }
 
 /* Micro-batches that go through the model and back in a row, of which head gradients may be left out. */
@@ -102,7 +102,7 @@ static int64_t round_trips_ps(const SearchWorker *worker)
         chain += 2 * search_hop_ps(worker, here, next);
     }
     const int64_t trips = worker->facts->round_trips;
-    return trips * chain - MIN(trips, worker->deferred_heads) * worker->costs->head_left_out_ps;
+    return trips * chain - MIN(trips, worker->deferred_heads) * worker->head_left_out_ps;
 }
 
 /* end_0 over every rank's drain; also the sampled ranks' own ends. */

@@ -1,6 +1,7 @@
 /* search/choose.c - see choose.h. */
 #include "search/choose.h"
 
+#include "search/hardware.h"
 #include "search/search.h"
 #include "spec/placement.h"
 
@@ -85,7 +86,7 @@ bool search_choose_reserved(const Spec *spec, double reserve_bytes, Spec *ret_sp
     *ret_spec = *spec;
     if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file */
         return true;
-    const double most = spec->cluster.accelerator.memory_bytes;
+    const double most = search_hardware_most_bytes(spec);
     const bool ok = choose(spec, MIN(reserve_bytes, most), ret_spec, &fits, error);
     return !ok || fits || reserve_bytes <= 0 ? ok : choose(spec, 0, ret_spec, &fits, error);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "search/hardware.h"
 #include "search/parallel.h"
 #include "search/probe.h"
 #include "search/space_internal.h"
@@ -28,34 +29,101 @@ static void add_split(SearchTimeSplit *sum, const SearchTimeSplit *side)
     sum->kernels_ps += side->kernels_ps;
 }
 
+typedef struct Piece { /* a layer or an end, of one kind of GPUs or the least of all */
+    int64_t chain_ps, weight_ps;
+    SearchTimeSplit side;
+} Piece;
+
+/* What the pieces [layers + 2] take of a micro-batch without recomputation. */
+static int64_t probe_pieces(const SearchTables *tables, int index, int kind, OrrArena *scratch,
+                            Piece *ret_pieces)
+{
+    const int layers = tables->space->spec->model.layers;
+    SearchLayer *rows = ORR_ARENA_NEW(scratch, SearchLayer, layers);
+    SearchCosts costs;
+    search_probe(tables->space, tables->example[index], kind, false, scratch, &costs, rows);
+    for (int i = 0; i < layers; i++) {
+        ret_pieces[i] = (Piece){rows[i].forward_ps + rows[i].input_ps, rows[i].weight_ps, {0}};
+        add_split(&ret_pieces[i].side, &rows[i].ahead);
+        add_split(&ret_pieces[i].side, &rows[i].back);
+    }
+    const SearchModelEnd *ends[] = {&costs.first, &costs.last};
+    for (int i = 0; i < 2; i++) {
+        Piece *piece = &ret_pieces[layers + i];
+        *piece = (Piece){ends[i]->forward_ps + ends[i]->input_ps, ends[i]->weight_ps, {0}};
+        add_split(&piece->side, &ends[i]->ahead);
+        add_split(&piece->side, &ends[i]->back);
+    }
+    return MIN(costs.hop_inside_ps, costs.hop_across_ps);
+}
+
+static void lower(Piece *least, const Piece *own)
+{
+    least->chain_ps = MIN(least->chain_ps, own->chain_ps);
+    least->weight_ps = MIN(least->weight_ps, own->weight_ps);
+    least->side.exchange_ps = MIN(least->side.exchange_ps, own->side.exchange_ps);
+    least->side.kernels_ps = MIN(least->side.kernels_ps, own->side.kernels_ps);
+}
+
+static double piece_ps(const Piece *piece)
+{
+    return (double)(piece->chain_ps + piece->weight_ps);
+}
+
+/* What the kinds take for all pieces [kinds x count] over the best of them, and the pieces' shared time by these. */
+static double compare_kinds(const Piece *pieces, int kinds, int count, double *ret_slowness)
+{
+    double best_ps = G_MAXDOUBLE, shared_ps = 0;
+    for (int kind = 0; kind < kinds; kind++) {
+        ret_slowness[kind] = 0;
+        for (int i = 0; i < count; i++)
+            ret_slowness[kind] += piece_ps(&pieces[kind * count + i]);
+        best_ps = MIN(best_ps, ret_slowness[kind]);
+    }
+    for (int kind = 0; kind < kinds; kind++)
+        ret_slowness[kind] = best_ps > 0 ? ret_slowness[kind] / best_ps : 1;
+    for (int i = 0; i < count; i++) {
+        double least_ps = G_MAXDOUBLE;
+        for (int kind = 0; kind < kinds; kind++)
+            least_ps = MIN(least_ps, piece_ps(&pieces[kind * count + i]) / ret_slowness[kind]);
+        shared_ps += least_ps;
+    }
+    return shared_ps;
+}
+
 static void fill_totals(int offset, void *data)
 {
     const Build *build = data;
     SearchTables *tables = build->tables;
-    const int index = build->from + offset;
+    const int index = build->from + offset, kinds = tables->kinds;
     if (index % build->shares != build->share)
         return;
-    const int layers = tables->space->spec->model.layers;
+    const int count = tables->space->spec->model.layers + 2;
     OrrArena *scratch = orr_arena_new();
-    SearchLayer *rows = ORR_ARENA_NEW(scratch, SearchLayer, layers);
-    SearchCosts costs;
-    search_probe(tables->space, tables->example[index], false, scratch, &costs, rows);
-    SearchTotals totals = {.hop_ps = MIN(costs.hop_inside_ps, costs.hop_across_ps)};
-    for (int i = 0; i < layers; i++) {
-        totals.chain_ps += rows[i].forward_ps + rows[i].input_ps;
-        totals.weight_ps += rows[i].weight_ps;
-        add_split(&totals.side, &rows[i].ahead);
-        add_split(&totals.side, &rows[i].back);
+    Piece *pieces = ORR_ARENA_NEW(scratch, Piece, (int64_t)kinds * count),
+          *least = ORR_ARENA_NEW(scratch, Piece, count);
+    SearchTotals totals = {.hop_ps = INT64_MAX};
+    for (int kind = 0; kind < kinds; kind++) {
+        Piece *own = &pieces[kind * count];
+        totals.hop_ps = MIN(totals.hop_ps, probe_pieces(tables, index, kind, scratch, own));
+        for (int i = 0; kind == 0 && i < count; i++)
+            least[i] = own[i];
+        for (int i = 0; i < count; i++)
+            lower(&least[i], &own[i]);
     }
-    const SearchModelEnd *ends[] = {&costs.first, &costs.last};
-    for (int i = 0; i < 2; i++) {
-        totals.chain_ps += ends[i]->forward_ps + ends[i]->input_ps;
-        totals.weight_ps += ends[i]->weight_ps;
-        add_split(&totals.side, &ends[i]->ahead);
-        add_split(&totals.side, &ends[i]->back);
+    for (int i = 0; i < count; i++) {
+        totals.chain_ps += least[i].chain_ps;
+        totals.weight_ps += least[i].weight_ps;
+        add_split(&totals.side, &least[i].side);
     }
+    totals.shared_ps = compare_kinds(pieces, kinds, count, &tables->slowness[index * kinds]);
     tables->totals[index] = totals;
     orr_arena_free(scratch);
+}
+
+const double *search_tables_slowness(const SearchTables *tables, int index)
+{
+    return &tables->slowness[index * tables->kinds];
 }
 
 /* --- whole tables --- */
@@ -87,10 +155,11 @@ static SearchTable *pack(const SearchCosts *costs, const SearchLayer *rows, int 
 }
 
 /* Made when it is first asked for; two threads may make the same, and one of them is kept. */
-static const SearchTable *table_of(SearchTables *tables, int index)
+static const SearchTable *table_of(SearchTables *tables, int index, int kind)
 {
+    SearchTable **place = &tables->table[index * tables->kinds + kind];
     g_mutex_lock(&tables->mutex);
-    SearchTable *table = tables->table[index];
+    SearchTable *table = *place;
     g_mutex_unlock(&tables->mutex);
     if (table != NULL)
         return table;
@@ -98,13 +167,13 @@ static const SearchTable *table_of(SearchTables *tables, int index)
     OrrArena *scratch = orr_arena_new();
     SearchLayer *rows = ORR_ARENA_NEW(scratch, SearchLayer, layers);
     SearchCosts costs;
-    search_probe(tables->space, tables->example[index], true, scratch, &costs, rows);
+    search_probe(tables->space, tables->example[index], kind, true, scratch, &costs, rows);
     SearchTable *fresh = pack(&costs, rows, layers);
     orr_arena_free(scratch);
     g_mutex_lock(&tables->mutex);
-    if (tables->table[index] == NULL)
-        tables->table[index] = fresh;
-    table = tables->table[index];
+    if (*place == NULL)
+        *place = fresh;
+    table = *place;
     g_mutex_unlock(&tables->mutex);
     if (table != fresh)
         g_free(fresh);
@@ -176,9 +245,9 @@ static void sum_layer(SearchCosts *costs, int layer, const SearchLayer *row)
     }
 }
 
-void search_tables_unpack(SearchTables *tables, int index, SearchCosts *costs)
+void search_tables_unpack(SearchTables *tables, int index, int kind, SearchCosts *costs)
 {
-    const SearchTable *table = table_of(tables, index);
+    const SearchTable *table = table_of(tables, index, kind);
     const SearchCosts room = *costs;
     *costs = table->costs;
     costs->forward_ps = room.forward_ps;
@@ -251,7 +320,9 @@ SearchTables *search_tables_new(SearchSpace *space)
     }
     tables->count = (int)examples->len;
     tables->totals = g_new0(SearchTotals, (gsize)tables->count);
-    tables->table = g_new0(SearchTable *, (gsize)tables->count);
+    tables->kinds = search_hardware_count(space->spec);
+    tables->slowness = g_new0(double, (gsize)tables->count *(gsize)tables->kinds);
+    tables->table = g_new0(SearchTable *, (gsize)tables->count * (gsize)tables->kinds);
     tables->example = (const SearchGroup **)(void *)g_ptr_array_free(examples, FALSE);
     g_hash_table_destroy(index_of);
     return tables;
@@ -261,9 +332,10 @@ void search_tables_free(SearchTables *tables)
 {
     if (tables == NULL)
         return;
-    for (int i = 0; i < tables->count; i++)
+    for (int i = 0; i < tables->count * tables->kinds; i++)
         g_free(tables->table[i]);
     g_free(tables->table);
+    g_free(tables->slowness);
     g_free(tables->totals);
     g_free((void *)tables->example);
     g_mutex_clear(&tables->mutex);

@@ -65,7 +65,8 @@ typedef struct SearchCosts {
 typedef struct SearchTotals {
     int64_t chain_ps, weight_ps; /* forward and input gradient; weight gradient */
     SearchTimeSplit side;
-    int64_t hop_ps; /* of the quicker message */
+    int64_t hop_ps;   /* of the quicker message */
+    double shared_ps; /* sum over pieces of the least time over slowness of its kind (search/hardware.h) */
 } SearchTotals;
 
 typedef struct SearchTable SearchTable;
@@ -73,10 +74,11 @@ typedef struct SearchTable SearchTable;
 /* Totals of every table are known; the table itself is worked out when it is first unpacked. */
 typedef struct SearchTables {
     SearchSpace *space;
-    SearchTotals *totals;
-    SearchTable **table;
+    SearchTotals *totals;        /* of mixed clusters the least of all kinds, piece by piece */
+    double *slowness;            /* [count x kinds]: time of the whole model over that on the best kind */
+    SearchTable **table;         /* [count x kinds] */
     const SearchGroup **example; /* a group that uses each table */
-    int count;
+    int count, kinds;            /* kinds: of GPUs (search/hardware.h) */
     GMutex mutex;
 } SearchTables;
 
@@ -89,7 +91,9 @@ void search_tables_free(SearchTables *tables);
 
 /* Room for a table's sums. */
 void search_costs_init(SearchCosts *costs, OrrArena *arena, int layers);
-/* Thread-safe; the answer does not depend on who asks first. */
-void search_tables_unpack(SearchTables *tables, int index, SearchCosts *costs);
+/* Of one kind of GPUs. Thread-safe; the answer does not depend on who asks first. */
+void search_tables_unpack(SearchTables *tables, int index, int kind, SearchCosts *costs);
+/* What each kind of GPUs takes for the whole model over the best one: [kinds], 1 or more. */
+const double *search_tables_slowness(const SearchTables *tables, int index);
 
 #endif

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "search/hardware.h"
+
 static const char *const fields[SEARCH_USER_LIMITS] = {
     [SEARCH_USER_TENSOR_NODES] = "search.max_tensor_nodes",
     [SEARCH_USER_MICRO_BATCH_TOKENS] = "search.max_micro_batch_tokens",
@@ -18,7 +20,7 @@ const char *search_limit_field(SearchUserLimit limit)
 double search_limits_capacity_bytes(const Spec *spec, const char **ret_field)
 {
     const SpecSearch *search = &spec->search;
-    const double all = spec->cluster.accelerator.memory_bytes;
+    const double all = search_hardware_most_bytes(spec);
     const struct {
         const char *field;
         double bytes;
@@ -193,6 +195,18 @@ bool search_supports(const Spec *spec, GError **error)
             error, ORR_ERROR_INPUT,
             "parallel.schedule: \"%s\" can be run but not searched; give values instead of \"auto\"",
             spec->parallel.schedule_file);
+    const bool mixed = spec->cluster.group_count > 0;
+    if (mixed && (spec->search.max_memory_frac > 0 || spec->search.max_memory_bytes > 0))
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%s: one limit for cards of several sizes; give search.reserve_memory_bytes, which each "
+            "keeps free",
+            spec->search.max_memory_frac > 0 ? "search.max_memory_frac" : "search.max_memory_bytes");
+    if (mixed && spec->parallel.replica_microbatches_count > 0)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "parallel.replica_microbatches: a list goes with one data and micro-batch degree; give "
+            "\"auto\" beside other fields that are, or leave it out");
     if (spec->model.list.text != NULL || spec->parallel.data_scheme != SPEC_DATA_ALLREDUCE)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "%s: can be run but not searched; give values instead of \"auto\"",

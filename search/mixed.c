@@ -303,3 +303,26 @@ bool search_mixed_choose(Spec *spec, GError **error)
     }
     return ok;
 }
+
+int *search_mixed_layers(const Spec *asked, const Spec *chosen, int *ret_count)
+{
+    int *counts = g_new0(int, SPEC_MAX_STAGES);
+    const bool dealt = asked->parallel.stage_layers_count == SPEC_AUTO &&
+                       chosen->parallel.stage_layers_count != SPEC_AUTO &&
+                       spec_stage_layers(chosen, counts, NULL);
+    *ret_count = dealt ? chosen->parallel.pipeline * chosen->parallel.virtual_stages : 0;
+    return counts;
+}
+
+int *search_mixed_microbatches(const Spec *asked, const Spec *chosen, int *ret_count)
+{
+    const SpecParallel *parallel = &chosen->parallel;
+    const bool dealt = asked->parallel.replica_microbatches_count == SPEC_AUTO &&
+                       parallel->replica_microbatches_count != SPEC_AUTO;
+    int *counts = g_new0(int, (gsize)MAX(1, parallel->data));
+    *ret_count = dealt ? parallel->data : 0;
+    for (int d = 0; d < *ret_count; d++)
+        counts[d] = parallel->replica_microbatches_count > 0 ? parallel->replica_microbatches[d]
+                                                             : spec_microbatches(chosen);
+    return counts;
+}

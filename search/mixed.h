@@ -14,4 +14,9 @@ bool search_mixed_asked(const Spec *spec);
  * nothing fits, the one that lacks least. */
 bool search_mixed_choose(Spec *spec, GError **error);
 
+/* Numbers of a choice, where `asked` left it to the dealing: layers of each stage [stages], micro-batches of each replica
+ * [data]; 0 numbers where it did not. g_free. */
+int *search_mixed_layers(const Spec *asked, const Spec *chosen, int *ret_count);
+int *search_mixed_microbatches(const Spec *asked, const Spec *chosen, int *ret_count);
+
 #endif

@@ -1,7 +1,12 @@
 /* search/pareto.c - see front.h. Tested: unit/search/test_search_front.c */
 #include "search/pareto.h"
 
+#include <math.h>
+
+#include "report/groups.h"
 #include "search/plain.h"
+#include "search/write_internal.h"
+#include "spec/groups.h"
 
 bool search_pareto_asked(const Spec *spec)
 {
@@ -22,12 +27,24 @@ static int list_nodes(const Spec *kind, int *ret_nodes)
     return count;
 }
 
+/* A number that does not keep the proportions of cluster.groups stays for the machine's `reason`. */
 static Spec *on_nodes(const Spec *kind, int nodes)
 {
     Spec *spec = g_memdup2(kind, sizeof *kind);
-    spec->cluster.nodes = nodes;
+    if (!spec_set_nodes(&spec->cluster, nodes))
+        spec->cluster.nodes = nodes;
     spec->parallel.data = SPEC_AUTO; /* follows the GPUs */
     return spec;
+}
+
+static char *refuse_nodes(const Spec *kind, int nodes)
+{
+    const int unit = spec_groups_unit(&kind->cluster);
+    return nodes % unit == 0
+               ? NULL
+               : g_strdup_printf("%d nodes do not keep the proportions of cluster.groups, which "
+                                 "are those of %d",
+                                 nodes, unit);
 }
 
 static void list_machines(const Spec *const *kinds, int count, SearchPareto *front)
@@ -37,14 +54,29 @@ static void list_machines(const Spec *const *kinds, int count, SearchPareto *fro
         int nodes[SPEC_SEARCH_VALUES];
         const int numbers = list_nodes(kinds[k], nodes);
         for (int i = 0; i < numbers; i++)
-            front->machines[front->count++].spec = on_nodes(kinds[k], nodes[i]);
+            front->machines[front->count++] = (SearchMachine){.spec = on_nodes(kinds[k], nodes[i]),
+                                                              .reason = refuse_nodes(kinds[k], nodes[i])};
     }
 }
 
-static double cost_of(const SearchPareto *front, const Spec *spec, const SearchRun *run)
+/* Effective over compute days of the whole run, less 1; 0 where no failures are modelled, or their days are not known. */
+static double beyond_computing(const SearchMachine *machine, const SearchRun *run)
 {
-    const double gpu_s = (double)run->step_ps * 1e-12 * spec_gpus(spec);
-    return front->priced ? gpu_s / 3600 * spec->cluster.usd_per_gpu_hour : gpu_s;
+    const SpecTraining *training = &machine->spec->training;
+    const double step_tokens = (double)training->global_batch * training->sequence_length;
+    const double days = training->tokens / step_tokens * (double)run->step_ps * 1e-12 / 86400;
+    const double effective = search_effective_days(&machine->result, machine->spec, run);
+    return isnan(effective) || !(days > 0) ? 0 : effective / days - 1;
+}
+
+static SearchParetoPoint point_of(SearchPareto *front, int index, const SearchRun *run)
+{
+    const SearchMachine *machine = &front->machines[index];
+    const double beyond = beyond_computing(machine, run);
+    const double gpu_s = (double)run->step_ps * 1e-12 * spec_gpus(machine->spec) * (1 + beyond);
+    const double usd = gpu_s / 3600 * report_groups_mean(machine->spec, REPORT_MEAN_USD_PER_HOUR);
+    front->effective = front->effective || beyond > 0;
+    return (SearchParetoPoint){index, run, front->priced ? usd : gpu_s, beyond};
 }
 
 /* At least as good in everything; of two that are alike in everything the first. */
@@ -75,7 +107,7 @@ static void merge(SearchPareto *front)
         const GArray *runs = machine->reason == NULL ? machine->result.pareto : NULL;
         for (guint i = 0; runs != NULL && i < runs->len; i++) {
             const SearchRun *run = &g_array_index(runs, SearchRun, i);
-            const SearchParetoPoint point = {m, run, cost_of(front, machine->spec, run)};
+            const SearchParetoPoint point = point_of(front, m, run);
             g_array_append_val(all, point);
         }
     }
@@ -100,11 +132,14 @@ bool search_pareto_run(const Spec *const *kinds, int count, const SearchOptions 
     for (int m = 0; m < front.count; m++) {
         SearchMachine *machine = &front.machines[m];
         g_autoptr(GError) refusal = NULL;
-        if (search_run_reserved(machine->spec, options, true, &machine->result, &refusal))
+        if (machine->reason == NULL &&
+            search_run_reserved(machine->spec, options, true, &machine->result, &refusal)) {
+            machine->result.assumed = options->assumed;
             answered++;
-        else
+        } else if (machine->reason == NULL) {
             machine->reason = g_strdup(refusal->message);
-        front.priced = front.priced && machine->spec->cluster.usd_per_gpu_hour > 0;
+        }
+        front.priced = front.priced && report_groups_mean(machine->spec, REPORT_MEAN_USD_PER_HOUR) > 0;
     }
     if (answered == 0) {
         orr_fail(error, ORR_ERROR_INPUT, "search.nodes: none of %d machines has an answer; the first: %s",

@@ -2,7 +2,8 @@
  * and cost over all of them.
  *
  * Every machine has its own search (search/search.h), one after the other. On one machine cost follows time, so
- * what is on the front of all is on its machine's front of time and memory.
+ * what is on the front of all is on its machine's front of time and memory. A cost is that of effective days over all steps
+ * where failures are modelled (campaign/effective.h): a larger machine pays for failing more often.
  */
 #ifndef ORR_SEARCH_PARETO_H
 #define ORR_SEARCH_PARETO_H
@@ -18,13 +19,15 @@ typedef struct SearchMachine {
 typedef struct SearchParetoPoint {
     int machine; /* index */
     const SearchRun *run;
-    double cost; /* of a step: USD, or GPU-seconds where a machine has no price */
+    double cost; /* of a step, with its share of failures: USD, or GPU-seconds where a machine has no price */
+    double effective_frac; /* of that what goes beyond the step itself: effective over compute days, less 1 */
 } SearchParetoPoint;
 
 typedef struct SearchPareto {
     SearchMachine *machines;
     int count;
-    bool priced; /* all machines have a price */
+    bool priced;    /* all machines have a price */
+    bool effective; /* some cost has failures in it */
     GArray
         *front; /* SearchParetoPoint that no other beats in step, memory of a GPU and cost; fastest first */
 } SearchPareto;

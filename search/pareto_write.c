@@ -1,7 +1,9 @@
 /* search/pareto_write.c - searches of several machines side by side, and their common front. */
 #include "base/text.h"
+#include "report/groups.h"
 #include "report/page.h"
 #include "search/pareto.h"
+#include "search/walk.h"
 #include "search/write_internal.h"
 
 enum { NUMBERS = 44 };
@@ -58,8 +60,9 @@ void search_pareto_write_text(const SearchPareto *front, GString *out)
     for (int m = 0; m < front->count; m++)
         append_machine(out, front, m);
     g_string_append_printf(
-        out, "\nFront of time, memory of a GPU and cost, of what was simulated (%s of %s)\n",
-        front->priced ? "USD" : "GPU-hours", spec->training.tokens > 0 ? "all tokens" : "a step");
+        out, "\nFront of time, memory of a GPU and cost, of what was simulated (%s of %s%s)\n",
+        front->priced ? "USD" : "GPU-hours", spec->training.tokens > 0 ? "all tokens" : "a step",
+        front->effective ? ", failures included" : "");
     for (guint i = 0; i < front->front->len; i++) {
         const SearchParetoPoint *point = &g_array_index(front->front, SearchParetoPoint, i);
         const SearchMachine *machine = &front->machines[point->machine];
@@ -77,7 +80,7 @@ void search_pareto_write_text(const SearchPareto *front, GString *out)
 
 static void write_run(OrrJsonWriter *w, const SearchMachine *machine, const SearchRun *run, Spec *scratch)
 {
-    search_point_spec(machine->result.space, run->id, scratch);
+    search_point_dealt(machine->result.space, run->id, scratch);
     search_write_choice(w, machine->spec, scratch);
     search_write_figures(w, &machine->result, machine->spec, run);
 }
@@ -90,8 +93,9 @@ static void write_machine(OrrJsonWriter *w, const SearchMachine *machine, Spec *
     orr_jw_text(w, "accelerator", cluster->accelerator.name);
     orr_jw_int(w, "nodes", cluster->nodes);
     orr_jw_int(w, "gpus", spec_gpus(machine->spec));
-    if (cluster->usd_per_gpu_hour > 0)
-        orr_jw_number(w, "usd_per_gpu_hour", cluster->usd_per_gpu_hour);
+    const double usd_per_hour = report_groups_mean(machine->spec, REPORT_MEAN_USD_PER_HOUR);
+    if (usd_per_hour > 0)
+        orr_jw_number(w, "usd_per_gpu_hour", usd_per_hour);
     if (machine->reason != NULL) {
         orr_jw_text(w, "reason", machine->reason);
     } else {
@@ -125,6 +129,7 @@ void search_pareto_write_json(const SearchPareto *front, GString *out)
         orr_jw_begin(&w, NULL, '{');
         orr_jw_int(&w, "machine", point->machine);
         orr_jw_number(&w, front->priced ? "step_usd" : "step_gpu_s", point->cost);
+        orr_jw_number(&w, "beyond_computing_frac", point->effective_frac);
         write_run(&w, &front->machines[point->machine], point->run, scratch);
         orr_jw_end(&w, '}');
     }

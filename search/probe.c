@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "costmodel/params.h"
+#include "search/hardware.h"
 #include "sim/step.h"
 #include "spec/placement.h"
 
@@ -143,12 +144,14 @@ static const char *const ALIKE_ORDERS[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
  * divided by it. */
 bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
 {
-    const int domain = spec_domain_gpus(space->spec);
     const int64_t strides[] = {group->tensor, (int64_t)group->tensor * group->context, group->expert_tensor,
                                (int64_t)group->expert_tensor * group->expert};
-    for (gsize i = 0; i < G_N_ELEMENTS(strides); i++)
-        if (domain % strides[i] != 0 && strides[i] % domain != 0)
-            return false;
+    for (int kind = 0; kind < search_hardware_count(space->spec); kind++) {
+        const int domain = search_hardware_domain_gpus(space->spec, kind);
+        for (gsize i = 0; i < G_N_ELEMENTS(strides); i++)
+            if (domain % strides[i] != 0 && strides[i] % domain != 0)
+                return false;
+    }
     const char *order = space->rank_orders[group->order];
     return strcmp(order, ALIKE_ORDERS[0]) == 0 || strcmp(order, ALIKE_ORDERS[1]) == 0;
 }
@@ -186,20 +189,22 @@ static int probe_microbatches(const SearchGroup *group, const Spec *spec)
 
 /* Two stages, unless host and GPU meet in pipelines alone and the group is none, and enough micro-batches that gradients
  * accumulate as they do at the group. */
-static void probe_spec(const SearchSpace *space, const SearchGroup *group, Spec *ret_spec)
+static void probe_spec(const SearchSpace *space, const SearchGroup *group, int kind, Spec *ret_spec)
 {
     const SpecFramework *framework = &space->spec->execution.framework;
-    *ret_spec = *space->spec;
+    g_autofree Spec *all = g_memdup2(space->spec, sizeof *space->spec);
+    search_apply_group(space, group, all); /* attention follows the kind: known before */
+    search_hardware_spec(all, kind, ret_spec);
     SpecParallel *parallel = &ret_spec->parallel;
     const SearchPolicy given = {.zero = framework->data_parallel.reduce_each_microbatch ? 2 : 0,
                                 .overlap = (space->spec->execution.overlap & SPEC_OVERLAP_AUTO) != 0
                                                ? 0
                                                : search_widest_policy(space).overlap};
-    search_apply_group(space, group, ret_spec);
     search_apply_policy(group, &given, ret_spec);
     parallel->virtual_stages = 1;
     parallel->schedule = sim_schedule_usual(1);
     parallel->stage_layers_count = parallel->first_stage_layers = parallel->last_stage_layers = 0;
+    parallel->replica_microbatches_count = 0;
     parallel->embedding_as_layer = parallel->loss_as_layer = parallel->mtp_as_layer = false;
     const bool one = group->pipeline == 1 && search_meets_in_pipelines(space->spec);
     parallel->pipeline = ret_spec->model.layers > 1 && !one ? 2 : 1;
@@ -297,7 +302,7 @@ static void probe_other_zero(const SearchSpace *space, Probe *probe, Spec *spec,
     less_of_end(&probe->costs->last, &other.last);
 }
 
-void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole, OrrArena *scratch,
+void search_probe(const SearchSpace *space, const SearchGroup *group, int kind, bool whole, OrrArena *scratch,
                   SearchCosts *ret_costs, SearchLayer *ret_rows)
 {
     g_autofree Spec *spec = g_new(Spec, 1);
@@ -308,7 +313,7 @@ void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole
                    .scratch = scratch,
                    .layers = space->spec->model.layers,
                    .first = true};
-    probe_spec(space, group, spec);
+    probe_spec(space, group, kind, spec);
     costs.overhead_ps = llround(spec->execution.framework.host.microbatch_overhead_s * 1e12);
     probe_recomputed(space, &probe, spec, whole);
     if (spec->execution.framework.data_parallel.reduce_each_microbatch && spec_microbatches(spec) > 1)

@@ -22,8 +22,8 @@ typedef struct SearchLayer {
 } SearchLayer;
 
 /* Fills in everything but the sums of `ret_costs`, and a row of `ret_rows` [layers], zero before, for every layer.
- * `whole`: every choice of recomputation that the space may try, otherwise none. */
-void search_probe(const SearchSpace *space, const SearchGroup *group, bool whole, OrrArena *scratch,
+ * Of one `kind` of GPUs (search/hardware.h). `whole`: every choice of recomputation that the space may try, otherwise none. */
+void search_probe(const SearchSpace *space, const SearchGroup *group, int kind, bool whole, OrrArena *scratch,
                   SearchCosts *ret_costs, SearchLayer *ret_rows);
 
 /* Whether a group's probe holds for every data and pipeline degree. */

@@ -160,8 +160,7 @@ static bool run_pass(const Run *run, int rank, SimPass pass, int stage, int micr
     const bool leaves_head = pass == SIM_PASS_BACKWARD && stage == run->worker->stages - 1 &&
                              microbatch < run->worker->deferred_heads; /* or may: not counted at all */
     const int64_t whole_ps = pass_ps(run->worker, pass, model_stage(run, stage));
-    state->now_ps =
-        MAX(state->now_ps, input) + whole_ps - (leaves_head ? run->worker->costs->head_left_out_ps : 0);
+    state->now_ps = MAX(state->now_ps, input) + whole_ps - (leaves_head ? run->worker->head_left_out_ps : 0);
     state->left_ps -= whole_ps;
     state->end_ps = state->now_ps;
     count_memory(state, pass, &run->replay->kept[model_stage(run, stage)]);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "search/mixed.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
 
@@ -102,6 +103,46 @@ static void set_offload(Edit *edit, const SpecOffload *asked, const SpecOffload 
         set(edit, "offload.ratio=%g", chosen->ratio);
 }
 
+static void set_list(Edit *edit, const char *key, const int *values, int count)
+{
+    g_autoptr(GString) list = g_string_new(NULL);
+    for (int i = 0; i < count; i++)
+        g_string_append_printf(list, "%s%d", i > 0 ? "," : "", values[i]);
+    if (count > 0)
+        set(edit, "%s=[%s]", key, list->str);
+}
+
+/* The groups of a mixed cluster with the nodes that they have at the choice. */
+static void set_groups(Edit *edit, const Spec *asked, const Spec *chosen)
+{
+    const OrrJson *cluster = orr_json_member(orr_json_root(edit->doc), "cluster");
+    const OrrJson *groups = cluster != NULL ? orr_json_member(cluster, "groups") : NULL;
+    g_autoptr(GString) list = g_string_new("[");
+    int g = 0;
+    if (groups == NULL || asked->cluster.nodes == chosen->cluster.nodes)
+        return;
+    for (const OrrJson *item = orr_json_first(groups); item != NULL; item = orr_json_next(item), g++) {
+        OrrJsonDoc *group = orr_json_copy(item, "cluster.groups");
+        g_autofree char *nodes = g_strdup_printf("%d", chosen->cluster.groups[g].nodes);
+        edit->ok = edit->ok && orr_json_set(group, "nodes", nodes, edit->error);
+        g_autofree char *text = orr_json_dump(orr_json_root(group));
+        g_string_append_printf(list, "%s%s", g > 0 ? "," : "", text);
+        orr_json_free(group);
+    }
+    g_string_append_c(list, ']');
+    edit->ok = edit->ok && orr_json_set(edit->doc, "cluster.groups", list->str, edit->error);
+}
+
+/* Layers and micro-batches that were dealt out to the GPUs of a mixed cluster. */
+static void set_dealt(Edit *edit, const Spec *asked, const Spec *chosen)
+{
+    int stages = 0, replicas = 0;
+    g_autofree int *layers = search_mixed_layers(asked, chosen, &stages),
+                   *microbatches = search_mixed_microbatches(asked, chosen, &replicas);
+    set_list(edit, "parallel.stage_layers", layers, stages);
+    set_list(edit, "parallel.replica_microbatches", microbatches, replicas);
+}
+
 static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
 {
     const SpecParallel *was = &asked->parallel, *is = &chosen->parallel;
@@ -128,6 +169,8 @@ static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
         set(edit, "parallel.order=\"%s\"", is->order);
     set_recompute(edit, &asked->training.recompute, &chosen->training.recompute);
     set_overlap(edit, asked->execution.overlap, chosen->execution.overlap);
+    set_dealt(edit, asked, chosen);
+    set_groups(edit, asked, chosen);
 }
 
 /* Texts that may be paths, from the scenario's folder. */
@@ -175,10 +218,7 @@ static void keep_split(Edit *edit, const Spec *chosen)
         !spec_load_json(orr_json_root(edit->doc), "scenario", NULL, false, again, NULL, NULL) ||
         again->parallel.stage_layers_count == 0 || !spec_stage_layers(chosen, counts, NULL))
         return;
-    g_autoptr(GString) list = g_string_new(NULL);
-    for (int i = 0; i < stages; i++)
-        g_string_append_printf(list, "%s%d", i > 0 ? "," : "", counts[i]);
-    set(edit, "parallel.stage_layers=[%s]", list->str);
+    set_list(edit, "parallel.stage_layers", counts, stages);
 }
 
 OrrJsonDoc *search_scenario(const SpecSource *source, const Spec *asked, const Spec *chosen,

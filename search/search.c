@@ -206,10 +206,6 @@ static GArray *runs_new(void)
 
 bool search_run(const Spec *spec, const SearchOptions *options, SearchResult *ret_result, GError **error)
 {
-    if (spec->cluster.group_count > 0)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "cluster.groups: a search is over GPUs that are all alike; give every field but "
-                        "parallel.stage_layers and replica_microbatches, which `run` chooses, or one group");
     if (!sim_step_supports(spec, error))
         return false;
     if (!search_supports(spec, error) || !search_limits_affordable(spec, error))

@@ -38,6 +38,8 @@ typedef struct SearchOptions {
     int top;  /* how many of the best are proved and reported; 0: the scenario's search.top, or 5 */
     int jobs; /* threads; 0: all cores */
     bool exhaustive;
+    const CampaignAssumed
+        *assumed;       /* costs of several machines are those of effective days; NULL: of compute days */
     bool best_only;     /* no sensitivity, and no misses when something fits */
     double max_seconds; /* stops with what is known by then, as soon as anything that fits is; 0: no limit */
     bool (*stop)(

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "search/hardware.h"
 #include "search/limits.h"
 #include "search/orders.h"
 #include "search/space_internal.h"
@@ -92,14 +93,15 @@ static void add_offloads(SearchSpace *space, GArray *groups, SearchGroup group)
 static void add_batches(SearchSpace *space, GArray *groups, SearchGroup group)
 {
     const Spec *spec = space->spec;
-    const int share = spec->training.global_batch / group.data;
+    const bool dealt = spec->parallel.replica_microbatches_count != 0; /* unevenly, if need be */
+    const int share = spec->training.global_batch / (dealt ? 1 : group.data);
     const Values sizes =
         divisors_or(spec->training.micro_batch, share, MOST_MICRO_BATCH, &spec->search.micro_batch);
     for (int i = 0; i < sizes.count; i++) {
         group.micro_batch = sizes.value[i];
-        if (share % group.micro_batch != 0)
+        group.microbatches = share / group.micro_batch / (dealt ? group.data : 1);
+        if (share % group.micro_batch != 0 || group.microbatches == 0)
             continue;
-        group.microbatches = share / group.micro_batch;
         group.microbatch_group = spec->parallel.microbatch_group;
         add_offloads(space, groups, group);
     }
@@ -156,7 +158,8 @@ static bool order_allows(const SearchSpace *space, const SearchGroup *group)
 static void add_orders(SearchSpace *space, GArray *groups, SearchGroup group)
 {
     for (group.order = 0; group.order < space->rank_order_count; group.order++)
-        if (order_allows(space, &group) && order_is_new(space, &group))
+        if (order_allows(space, &group) && order_is_new(space, &group) &&
+            search_hardware_allows(space, &group))
             add_batches(space, groups, group);
 }
 
@@ -216,9 +219,8 @@ static void add_precisions(SearchSpace *space, GArray *groups, SearchGroup group
     const unsigned asked = spec->search.precision;
     for (int precision = 0; precision < spec_words_precision.count; precision++) {
         const SpecDtype dtype = spec_gemm_dtype((SpecPrecision)precision);
-        if (asked == 0
-                ? (int)spec->training.precision != precision
-                : (asked & 1u << precision) == 0 || spec->cluster.accelerator.peak_flops_per_s[dtype] <= 0)
+        if (asked == 0 ? (int)spec->training.precision != precision
+                       : (asked & 1u << precision) == 0 || !search_hardware_has(spec, dtype))
             continue;
         group.precision = precision;
         add_experts(space, groups, group);
@@ -240,8 +242,8 @@ static void add_kernels(SearchSpace *space, GArray *groups, SearchGroup group)
     const unsigned own = SPEC_OVERLAP_TENSOR | SPEC_OVERLAP_EXPERT;
     const bool flags_auto = (execution->overlap & SPEC_OVERLAP_AUTO) != 0;
     for (int kernel = 0; kernel < SPEC_ATTENTION_COUNT; kernel++) {
-        const bool fitted = kernel == SPEC_ATTENTION_UNFUSED ||
-                            spec->cluster.accelerator.model.attention[kernel].peak_frac > 0;
+        const bool fitted =
+            kernel == SPEC_ATTENTION_UNFUSED || search_hardware_fitted(spec, (SpecAttention)kernel);
         if ((int)execution->attention != SPEC_AUTO ? (int)execution->attention != kernel
             : spec->search.attention != 0          ? (spec->search.attention & 1u << kernel) == 0
                                                    : !fitted)
@@ -268,7 +270,9 @@ static void add_pipelines(SearchSpace *space, GArray *groups, SearchGroup group)
         group.data = gpus / (split * group.pipeline);
         const bool data_ok = spec->parallel.data > 0 ? spec->parallel.data == group.data
                                                      : search_allowed(&spec->search.data, group.data);
-        if (data_ok && spec->training.global_batch % group.data == 0 && group.partitions->count > 0)
+        const bool even = spec->training.global_batch % group.data == 0;
+        if (data_ok && (even || spec->parallel.replica_microbatches_count != 0) &&
+            group.partitions->count > 0)
             add_kernels(space, groups, group);
     }
 }

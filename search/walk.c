@@ -5,6 +5,7 @@
 
 #include "search/bound_internal.h"
 #include "search/limits.h"
+#include "search/mixed.h"
 
 bool search_beyond(const SearchLimit *limit, int64_t least_ps, SearchId id)
 {
@@ -284,6 +285,28 @@ static void walk_partition(Walker *walker, const SpecRecompute *recomputes, int 
     }
 }
 
+/* Every point of a partition that the group's bound alone is known for. */
+static void walk_loosely(Walker *walker, const SearchPartition *partition, const SpecRecompute *recomputes,
+                         int recompute_count)
+{
+    for (int e = 0; e < recompute_count; e++)
+        for (int policy = 0; policy < walker->policy_count; policy++) {
+            if (walker->walk->mode == SEARCH_WALK_UNSHARDED && walker->policies[policy].zero >= 3)
+                continue;
+            const int64_t least_ps =
+                search_bound_loose(walker->worker, partition, &recomputes[e], &walker->policies[policy]);
+            SearchCandidate candidate = {
+                .id = walker->id, .kind = SEARCH_BOUND_COMPUTE, .least_ps = least_ps};
+            candidate.id.recompute = (int16_t)e;
+            candidate.id.policy = policy;
+            walker->walk->evaluated++;
+            if (search_beyond(walker->limit, least_ps, candidate.id))
+                walker->walk->pruned[SEARCH_BOUND_COMPUTE]++;
+            else
+                survive(walker, &candidate);
+        }
+}
+
 void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit *limit, double capacity_bytes,
                        SearchWalk *walk)
 {
@@ -323,6 +346,10 @@ void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit 
             search_worker_group(worker, group);
         begun = true;
         walker.id = (SearchId){.group = group_index, .partition = (int16_t)d};
+        if (search_is_loose(space, partition)) {
+            walk_loosely(&walker, partition, recomputes, recompute_count);
+            continue;
+        }
         search_worker_partition(worker, partition);
         walk_partition(&walker, recomputes, recompute_count);
     }
@@ -343,7 +370,9 @@ bool search_simulate_spec(const Spec *spec, double capacity_bytes, SearchRun *re
         double host_bytes = 0;
         for (int i = 0; i < report.stage_count; i++)
             host_bytes = MAX(host_bytes, report.stages[i].host_bytes);
-        search_limits_judge(spec, capacity_bytes, report.reserved_bytes, host_bytes, ret_run);
+        /* as if it were on the largest memory there is */
+        const double lacks_bytes = search_hardware_most_bytes(spec) - report.capacity_bytes;
+        search_limits_judge(spec, capacity_bytes, report.reserved_bytes + lacks_bytes, host_bytes, ret_run);
         const ReportOffload *below = &report.offload;
         if (below->on)
             search_limits_tiers(MAX(below->host_bytes - below->host_capacity_bytes,
@@ -365,7 +394,12 @@ bool search_simulate_spec(const Spec *spec, double capacity_bytes, SearchRun *re
 bool search_simulate(SearchSpace *space, SearchId id, double capacity_bytes, SearchRun *ret_run)
 {
     g_autofree Spec *spec = g_new(Spec, 1);
-    search_point_spec(space, id, spec);
     ret_run->id = id;
-    return search_simulate_spec(spec, capacity_bytes, ret_run);
+    return search_point_dealt(space, id, spec) && search_simulate_spec(spec, capacity_bytes, ret_run);
+}
+
+bool search_point_dealt(SearchSpace *space, SearchId id, Spec *ret_spec)
+{
+    search_point_spec(space, id, ret_spec);
+    return !search_mixed_asked(ret_spec) || search_mixed_choose(ret_spec, NULL);
 }

@@ -44,6 +44,9 @@ bool search_beyond(const SearchLimit *limit, int64_t least_ps, SearchId id);
 
 /* Simulates a point; false when the simulator refuses it. */
 bool search_simulate(SearchSpace *space, SearchId id, double capacity_bytes, SearchRun *ret_run);
+/* The whole scenario at a point, with layers and micro-batches that are "auto" dealt out (search/mixed.h); false where that
+ * cannot be simulated. */
+bool search_point_dealt(SearchSpace *space, SearchId id, Spec *ret_spec);
 bool search_simulate_spec(const Spec *spec, double capacity_bytes, SearchRun *ret_run);
 
 #endif

@@ -6,9 +6,13 @@
 #include "costmodel/params.h"
 #include "ledger/interval.h"
 #include "ledger/memory.h"
+#include "report/groups.h"
 #include "report/parts.h"
+#include "search/hardware.h"
 #include "search/limits.h"
+#include "search/mixed.h"
 #include "search/plain.h"
+#include "search/walk.h"
 #include "search/write_internal.h"
 
 /* --- what "auto" became --- */
@@ -32,8 +36,28 @@ static void write_recompute(OrrJsonWriter *w, const SpecRecompute *recompute)
     orr_jw_end(w, '}');
 }
 
-static void write_parallel(OrrJsonWriter *w, const SpecParallel *asked, const SpecParallel *chosen)
+static void write_list(OrrJsonWriter *w, const char *key, const int *numbers, int count)
 {
+    if (count == 0)
+        return;
+    orr_jw_begin(w, key, '[');
+    for (int i = 0; i < count; i++)
+        orr_jw_int(w, NULL, numbers[i]);
+    orr_jw_end(w, ']');
+}
+
+static void write_dealt(OrrJsonWriter *w, const Spec *asked, const Spec *chosen)
+{
+    int stages = 0, replicas = 0;
+    g_autofree int *layers = search_mixed_layers(asked, chosen, &stages),
+                   *microbatches = search_mixed_microbatches(asked, chosen, &replicas);
+    write_list(w, "stage_layers", layers, stages);
+    write_list(w, "replica_microbatches", microbatches, replicas);
+}
+
+static void write_parallel(OrrJsonWriter *w, const Spec *all_asked, const Spec *all_chosen)
+{
+    const SpecParallel *asked = &all_asked->parallel, *chosen = &all_chosen->parallel;
     orr_jw_begin(w, "parallel", '{');
     write_int(w, "tensor", asked->tensor, chosen->tensor);
     if (asked->sequence_parallel == SPEC_AUTO)
@@ -56,6 +80,7 @@ static void write_parallel(OrrJsonWriter *w, const SpecParallel *asked, const Sp
         orr_jw_bool(w, "embedding_as_layer", chosen->embedding_as_layer);
     if (asked->loss_as_layer != chosen->loss_as_layer)
         orr_jw_bool(w, "loss_as_layer", chosen->loss_as_layer);
+    write_dealt(w, all_asked, all_chosen);
     orr_jw_end(w, '}');
 }
 
@@ -83,7 +108,7 @@ void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen
     if (asked->search.precision != 0)
         orr_jw_text(w, "precision", spec_word(&spec_words_precision, (int)chosen->training.precision));
     orr_jw_end(w, '}');
-    write_parallel(w, &asked->parallel, &chosen->parallel);
+    write_parallel(w, asked, chosen);
     write_execution(w, &asked->execution, &chosen->execution);
     const bool scheme = (int)asked->offload.scheme == SPEC_AUTO;
     if (asked->offload.activation_layers == SPEC_AUTO || scheme) {
@@ -159,10 +184,10 @@ static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps, doub
         return;
     orr_jw_number(w, "days", seconds / 86400);
     orr_jw_number(w, "gpu_hours", hours);
-    if (spec->cluster.usd_per_gpu_hour > 0)
-        orr_jw_number(w, "usd", hours * spec->cluster.usd_per_gpu_hour);
-    const double watts =
-        spec_mean_power_w(&spec->cluster.accelerator, bubble_frac) + spec->cluster.host_power_w_per_gpu;
+    const double usd_per_hour = report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR);
+    if (usd_per_hour > 0)
+        orr_jw_number(w, "usd", hours * usd_per_hour);
+    const double watts = report_groups_mean_w(spec, bubble_frac);
     if (watts > 0)
         orr_jw_number(w, "kwh", hours * watts * fmax(1, spec->cluster.pue) / 1000);
 }
@@ -201,7 +226,7 @@ static bool write_point(Writing *writing, const SearchResult *result, const Sear
                         bool recommended, GError **error)
 {
     OrrJsonWriter *w = writing->w;
-    search_point_spec(result->space, run->id, writing->scratch);
+    search_point_dealt(result->space, run->id, writing->scratch);
     orr_jw_begin(w, NULL, '{');
     if (style == REPORTS)
         orr_jw_bool(w, "recommended", recommended);

@@ -1,10 +1,13 @@
 /* search/write_text.c - a search's answer as a page of text, at most 100 columns. */
 #include "base/text.h"
 #include "ledger/interval.h"
+#include "report/groups.h"
 #include "report/page.h"
 #include "report/parts.h"
+#include "search/hardware.h"
 #include "search/limits.h"
 #include "search/plain.h"
+#include "search/walk.h"
 #include "search/write_internal.h"
 
 enum { LABEL_COLUMN = 14, POINT_COLUMN = 31, SURVIVORS_EXPLAINED = 2000 };
@@ -149,7 +152,7 @@ static void append_interval(GString *out, const SearchResult *result, const Sear
     g_autofree Spec *spec = g_new(Spec, 1);
     OrrArena *arena = orr_arena_new();
     Report report;
-    search_point_spec(result->space, run->id, spec);
+    search_point_dealt(result->space, run->id, spec);
     const bool ran = result->residuals != NULL && report_run(spec, NULL, &options, arena, &report, NULL);
     if (ran)
         ledger_interval_fill(result->residuals, arena, &report);
@@ -170,9 +173,10 @@ static char *campaign_words(const Spec *spec, int64_t step_ps)
         return g_strdup("");
     const double steps = training->tokens / ((double)training->global_batch * training->sequence_length);
     const double seconds = steps * (double)step_ps * 1e-12, hours = seconds / 3600 * spec_gpus(spec);
-    if (spec->cluster.usd_per_gpu_hour > 0)
+    const double usd_per_hour = report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR);
+    if (usd_per_hour > 0)
         return g_strdup_printf("%s of computing, %s USD", orr_text_seconds(time, seconds),
-                               report_page_whole(usd, hours * spec->cluster.usd_per_gpu_hour));
+                               report_page_whole(usd, hours * usd_per_hour));
     return g_strdup_printf("%s of computing, %s GPU-hours", orr_text_seconds(time, seconds),
                            report_page_whole(hours_text, hours));
 }
@@ -276,19 +280,18 @@ static void append_memory(GString *out, const SearchResult *result)
     const char *field = NULL;
     char most[ORR_TEXT_SIZE], all[ORR_TEXT_SIZE];
     const double limit = search_limits_capacity_bytes(spec, &field);
-    if (limit < spec->cluster.accelerator.memory_bytes)
+    const double whole_bytes = search_hardware_most_bytes(spec);
+    if (limit < whole_bytes)
         append_entry(out, "memory", "at most %s of %s a GPU (%s; --memory-reserve changes what is kept free)",
-                     orr_text_bytes(most, limit), orr_text_bytes(all, spec->cluster.accelerator.memory_bytes),
-                     field);
+                     orr_text_bytes(most, limit), orr_text_bytes(all, whole_bytes), field);
     else
-        append_entry(out, "memory", "all %s of a GPU, nothing kept free",
-                     orr_text_bytes(all, spec->cluster.accelerator.memory_bytes));
+        append_entry(out, "memory", "all %s of a GPU, nothing kept free", orr_text_bytes(all, whole_bytes));
 }
 
 /* Of those that trade time for memory, each clearly smaller than the one before it. */
 static void append_front(GString *out, const SearchResult *result)
 {
-    const double step_bytes = 0.03 * result->space->spec->cluster.accelerator.memory_bytes;
+    const double step_bytes = 0.03 * search_hardware_most_bytes(result->space->spec);
     double last_bytes = G_MAXDOUBLE;
     if (result->pareto->len == 0)
         return;
@@ -314,7 +317,7 @@ static void append_misses(GString *out, const SearchResult *result)
         const SearchRun *run = &g_array_index(result->misses, SearchRun, i);
         const bool edge = !run->short_of_host && !run->short_of_tier &&
                           spec->search.reserve_memory_bytes > 0 &&
-                          run->reserved_bytes <= spec->cluster.accelerator.memory_bytes;
+                          run->reserved_bytes <= search_hardware_most_bytes(spec);
         append_point(out, "    ", result, run);
         g_autofree char *line =
             g_strdup_printf("short by %s of %s%s", orr_text_bytes(bytes, run->short_bytes),
@@ -365,8 +368,8 @@ void search_write_text(const SearchResult *result, GString *out)
     char gpus[ORR_TEXT_SIZE];
     report_page_entry(out, "", 0, spec->name[0] != '\0' ? spec->name : "Search");
     g_string_append_c(out, '\n');
-    append_entry(out, "machine", "%s x %s, %s", whole(gpus, spec_gpus(spec)), spec->cluster.accelerator.name,
-                 spec->model.name);
+    g_autofree char *kinds = report_groups_words(spec);
+    append_entry(out, "machine", "%s x %s, %s", whole(gpus, spec_gpus(spec)), kinds, spec->model.name);
     append_memory(out, result);
     append_certificate(out, result);
     append_schedules(out, result);

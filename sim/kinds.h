@@ -21,6 +21,10 @@ typedef struct SimKinds {
     const int *kind_of_replica; /* [data] */
 } SimKinds;
 
+/* Which of cluster.groups the GPUs of pipeline rank p of replica d are of: [p x data + d]. Fails where a tensor and context
+ * group would lie in two of them. */
+bool sim_kinds_places(const Spec *spec, int *ret_groups, GError **error);
+
 /* What each kind does, from plans of clusters that were all of one group. A message takes the longer of what its two ends
  * would. `apart`: every replica is a kind of its own. Fails where a tensor and context group would lie in two groups of the
  * cluster, or where replicas that take different numbers of micro-batches have to meet in each of them. */

@@ -29,17 +29,23 @@ void sim_paces_of_columns(const SimPlan *plan, const SimPace *paces, SimPace *re
     }
 }
 
-/* Capacities of rows that are not full, at the first instant, and speeds that are not. */
-static void set_paces(SimPlan *plan, const SimPace *paces, int ranks, OrrArena *arena)
+/* Capacities of rows that are not full, at the first instant, and speeds that are not; NULL: all are. */
+static const int32_t *speeds_of(const SimPace *paces, int ranks, OrrArena *arena)
 {
     int32_t *speeds = ORR_ARENA_NEW(arena, int32_t, ranks);
-    SimCapacityEvent *events = ORR_ARENA_NEW(arena, SimCapacityEvent, 2 * (int64_t)ranks);
-    int64_t count = 0;
     bool slow = false;
-    g_assert(plan->rank_speed == NULL && plan->capacity_event_count == 0);
     for (int r = 0; r < ranks; r++) {
         speeds[r] = paces[r].speed;
         slow |= paces[r].speed < SIM_FULL_RATE;
+    }
+    return slow ? speeds : NULL;
+}
+
+static const SimCapacityEvent *events_of(const SimPace *paces, int ranks, OrrArena *arena, int64_t *ret_count)
+{
+    SimCapacityEvent *events = ORR_ARENA_NEW(arena, SimCapacityEvent, 2 * (int64_t)ranks);
+    int64_t count = 0;
+    for (int r = 0; r < ranks; r++) {
         if (paces[r].scale_up < SIM_WHOLE_RESOURCE)
             events[count++] = (SimCapacityEvent){
                 .resource = SIM_RESOURCE_SCALE_UP, .instance = r, .capacity = paces[r].scale_up};
@@ -47,17 +53,21 @@ static void set_paces(SimPlan *plan, const SimPace *paces, int ranks, OrrArena *
             events[count++] = (SimCapacityEvent){
                 .resource = SIM_RESOURCE_SCALE_OUT, .instance = r, .capacity = paces[r].scale_out};
     }
-    plan->rank_speed = slow ? speeds : NULL;
-    plan->capacity_events = events;
-    plan->capacity_event_count = count;
+    *ret_count = count;
+    return events;
 }
 
-static bool run(const SimPlan *plan, OrrArena *arena, SimPacedStep *ret_step, GError **error)
+static void set_paces(SimPlan *plan, const SimPace *paces, int ranks, OrrArena *arena)
 {
-    SimProgram program;
+    g_assert(plan->rank_speed == NULL && plan->capacity_event_count == 0);
+    plan->rank_speed = speeds_of(paces, ranks, arena);
+    plan->capacity_events = events_of(paces, ranks, arena, &plan->capacity_event_count);
+}
+
+static bool run(const SimProgram *program, OrrArena *arena, SimPacedStep *ret_step, GError **error)
+{
     SimResult result;
-    if (!sim_program_build(plan, false, arena, &program, error) ||
-        !sim_engine_run(&program, 0, arena, &result, error))
+    if (!sim_engine_run(program, 0, arena, &result, error))
         return false;
     *ret_step = (SimPacedStep){.step_ps = result.step_ps, .ranks = result.ranks};
     return true;
@@ -73,32 +83,79 @@ static bool same_column(const SimPace *columns, int ranks, int data, int a, int 
     return true;
 }
 
-bool sim_run_columns(const SimPlan *plan, const SimPace *columns, const bool *kept, OrrArena *arena,
-                     SimPacedStep *ret_step, GError **error)
+static bool is_mixed(const SimKinds *kinds)
 {
-    const int ranks = plan->shape.ranks;
-    g_assert(sim_paces_fold(plan));
-    int *kinds = ORR_ARENA_NEW(arena, int, plan->data);
+    return kinds != NULL && kinds->count > 0;
+}
+
+/* The first replica of each kind and pace; their number. */
+static int different_columns(const SimPlan *plan, const SimKinds *kinds, const SimPace *columns,
+                             const bool *kept, int *ret_first)
+{
+    const int *kind_of = is_mixed(kinds) ? kinds->kind_of_replica : NULL;
     int count = 0;
     for (int d = 0; d < plan->data; d++) {
-        int kind = 0;
+        int i = 0;
         if (kept != NULL && !kept[d])
             continue;
-        while (kind < count && !same_column(columns, ranks, plan->data, kinds[kind], d))
-            kind++;
-        if (kind == count)
-            kinds[count++] = d;
+        while (i < count && !((kind_of == NULL || kind_of[ret_first[i]] == kind_of[d]) &&
+                              same_column(columns, plan->shape.ranks, plan->data, ret_first[i], d)))
+            i++;
+        if (i == count)
+            ret_first[count++] = d;
     }
     g_assert(count > 0);
-    SimPace *paces = ORR_ARENA_NEW(arena, SimPace, (int64_t)ranks * count);
-    for (int p = 0; p < ranks; p++)
-        for (int kind = 0; kind < count; kind++)
-            paces[p * count + kind] = columns[p * plan->data + kinds[kind]];
+    return count;
+}
+
+/* Paces of replicas first[count], of which one rank of each pipeline rank stands for its tensor and context group. */
+static SimPace *folded_paces(const SimPlan *plan, const SimPace *columns, const int *first, int count,
+                             OrrArena *arena)
+{
+    SimPace *paces = ORR_ARENA_NEW(arena, SimPace, (int64_t)plan->shape.ranks * count);
+    for (int p = 0; p < plan->shape.ranks; p++)
+        for (int i = 0; i < count; i++)
+            paces[p * count + i] = columns[p * plan->data + first[i]];
+    return paces;
+}
+
+static bool build_alike(const SimPlan *plan, const SimPace *paces, int count, OrrArena *arena,
+                        SimProgram *ret_program, GError **error)
+{
     SimPlan folded = *plan;
     folded.tensor = folded.context = 1;
     folded.data = count;
-    set_paces(&folded, paces, ranks * count, arena);
-    if (!run(&folded, arena, ret_step, error))
+    set_paces(&folded, paces, plan->shape.ranks * count, arena);
+    return sim_program_build(&folded, false, arena, ret_program, error);
+}
+
+/* The same of a mixed cluster: each is a kind of its own. */
+static bool build_mixed(const SimKinds *kinds, const SimPace *paces, const int *first, int count,
+                        OrrArena *arena, SimProgram *ret_program, GError **error)
+{
+    SimKind *own = ORR_ARENA_NEW(arena, SimKind, count);
+    const SimKinds all = {.count = count, .ranks = kinds->ranks, .kinds = own};
+    for (int i = 0; i < count; i++)
+        own[i] = kinds->kinds[kinds->kind_of_replica[first[i]]];
+    if (!sim_kinds_program(&all, false, arena, ret_program, error))
+        return false;
+    ret_program->rank_speed = speeds_of(paces, kinds->ranks * count, arena);
+    ret_program->capacity_events =
+        events_of(paces, kinds->ranks * count, arena, &ret_program->capacity_event_count);
+    return true;
+}
+
+bool sim_run_columns(const SimPlan *plan, const SimKinds *kinds, const SimPace *columns, const bool *kept,
+                     OrrArena *arena, SimPacedStep *ret_step, GError **error)
+{
+    g_assert(sim_paces_fold(plan));
+    int *first = ORR_ARENA_NEW(arena, int, plan->data);
+    const int count = different_columns(plan, kinds, columns, kept, first);
+    const SimPace *paces = folded_paces(plan, columns, first, count, arena);
+    SimProgram program;
+    if (!(is_mixed(kinds) ? build_mixed(kinds, paces, first, count, arena, &program, error)
+                          : build_alike(plan, paces, count, arena, &program, error)) ||
+        !run(&program, arena, ret_step, error))
         return false;
     ret_step->kinds = count;
     return true;
@@ -109,7 +166,8 @@ bool sim_run_paces(const SimPlan *plan, const SimPace *paces, OrrArena *arena, S
 {
     SimPlan slow = *plan;
     set_paces(&slow, paces, plan->shape.ranks * plan->tensor * plan->context * plan->data, arena);
-    if (!run(&slow, arena, ret_step, error))
+    SimProgram program;
+    if (!sim_program_build(&slow, false, arena, &program, error) || !run(&program, arena, ret_step, error))
         return false;
     ret_step->kinds = plan->data;
     return true;

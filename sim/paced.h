@@ -7,7 +7,7 @@
 #ifndef ORR_SIM_PACED_H
 #define ORR_SIM_PACED_H
 
-#include "sim/plan.h"
+#include "sim/kinds.h"
 
 /* What a rank is left with of its speed in computing (1/SIM_FULL_RATE, at least 1, at most all) and of the capacity of its
  * scale-up port and NIC (1/SIM_WHOLE_RESOURCE, at least 1). */
@@ -30,9 +30,11 @@ bool sim_paces_fold(const SimPlan *plan);
  * `paces` are of all ranks, as of an unfolded run. */
 void sim_paces_of_columns(const SimPlan *plan, const SimPace *paces, SimPace *ret_columns);
 
-/* A step of the data indices with kept[d] (NULL: all), their columns as above. */
-bool sim_run_columns(const SimPlan *plan, const SimPace *columns, const bool *kept, OrrArena *arena,
-                     SimPacedStep *ret_step, GError **error);
+/* A step of the data indices with kept[d] (NULL: all), their columns as above. `kinds`: what each replica of a mixed cluster
+ * does instead of the plan; without kinds (NULL, or a count of 0) all do the
+ * plan. */
+bool sim_run_columns(const SimPlan *plan, const SimKinds *kinds, const SimPace *columns, const bool *kept,
+                     OrrArena *arena, SimPacedStep *ret_step, GError **error);
 /* A step of every rank. */
 bool sim_run_paces(const SimPlan *plan, const SimPace *paces, OrrArena *arena, SimPacedStep *ret_step,
                    GError **error);

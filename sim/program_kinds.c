@@ -9,14 +9,44 @@ static int renumbered(const SimKinds *kinds, int cls)
     return cls % kinds->ranks * kinds->count + cls / kinds->ranks;
 }
 
-static void renumber_map(const SimKinds *kinds, const int32_t **map, OrrArena *arena)
+/* One row for what every kind has of a resource: collectives hold it on the ranks of all kinds. Of a row that ranks share,
+ * the instances of one kind come after those of the kind before. */
+static SimResource merged_row(const SimKinds *kinds, const SimProgram *program, int row, int rows,
+                              OrrArena *arena)
 {
-    if (*map == NULL)
-        return;
-    int32_t *other = ORR_ARENA_NEW(arena, int32_t, kinds->ranks * kinds->count);
-    for (int c = 0; c < kinds->ranks * kinds->count; c++)
-        other[renumbered(kinds, c)] = (*map)[c];
-    *map = other;
+    SimResource merged = program->resources[row];
+    if (merged.instance_of_rank == NULL)
+        return merged;
+    int32_t *map = ORR_ARENA_NEW(arena, int32_t, kinds->ranks * kinds->count), before = 0;
+    for (int k = 0; k < kinds->count; k++) {
+        const SimResource *own = &program->resources[k * rows + row];
+        for (int c = k * kinds->ranks; c < (k + 1) * kinds->ranks; c++)
+            map[renumbered(kinds, c)] =
+                own->instance_of_rank[c] < 0 ? SIM_NO_INSTANCE : own->instance_of_rank[c] + before;
+        before += own->instances;
+    }
+    merged.instance_of_rank = map;
+    merged.instances = before;
+    return merged;
+}
+
+static void merge_rows(const SimKinds *kinds, OrrArena *arena, SimProgram *program)
+{
+    const int rows = program->resource_count / kinds->count;
+    SimResource *merged = ORR_ARENA_NEW(arena, SimResource, rows);
+    g_assert(program->resource_count == rows * kinds->count); /* joined programs have the same tables */
+    for (int row = 0; row < rows; row++)
+        merged[row] = merged_row(kinds, program, row, rows, arena);
+    for (int64_t i = 0; i < program->work_count; i++) {
+        SimWork *work = (SimWork *)&program->works[i];
+        for (int share = 0; rows > 0 && share < SIM_WORK_SHARES; share++)
+            work->shares[share].resource = (int16_t)(work->shares[share].resource % rows);
+        for (int share = 0; share < work->more_share_count; share++)
+            ((SimShare *)&work->more_shares[share])->resource =
+                (int16_t)(work->more_shares[share].resource % rows);
+    }
+    program->resources = merged;
+    program->resource_count = rows;
 }
 
 /* Instructions of a joined program are its own: waits may be written anew. */
@@ -34,8 +64,7 @@ static void renumber(const SimKinds *kinds, OrrArena *arena, SimProgram *program
         classes[renumbered(kinds, c)] = *from;
     }
     program->class_list = classes;
-    for (int i = 0; i < program->resource_count; i++)
-        renumber_map(kinds, &((SimResource *)&program->resources[i])->instance_of_rank, arena);
+    merge_rows(kinds, arena, program);
 }
 
 static SimGroups groups_of(const SimKinds *kinds, OrrArena *arena, Group group)

@@ -15,16 +15,14 @@ typedef struct Mixer {
 
 /* --- who lies where --- */
 
-static bool find_groups(Mixer *mixer, GError **error)
+bool sim_kinds_places(const Spec *spec, int *ret_groups, GError **error)
 {
-    const Spec *spec = mixer->spec;
     SpecPlacement at;
     spec_placement(spec, &at);
-    mixer->group_of = ORR_ARENA_NEW(mixer->arena, int, (int64_t)mixer->ranks * mixer->data);
-    for (int p = 0; p < mixer->ranks; p++)
-        for (int d = 0; d < mixer->data; d++) {
+    for (int p = 0; p < at.pipeline.size; p++)
+        for (int d = 0; d < at.data.size; d++) {
             const int64_t first = p * at.pipeline.stride + d * at.data.stride;
-            int *group = &mixer->group_of[p * mixer->data + d];
+            int *group = &ret_groups[p * at.data.size + d];
             *group = spec_group_of_gpu(spec, first);
             for (int i = 1; i < at.tensor.size * at.context.size; i++) {
                 const int64_t gpu =
@@ -176,7 +174,8 @@ bool sim_kinds_plan(const Spec *spec, bool apart, OrrArena *arena, SimKinds *ret
     Mixer mixer = {
         .spec = spec, .arena = arena, .ranks = spec->parallel.pipeline, .data = spec->parallel.data};
     g_assert(spec->cluster.group_count > 0);
-    if (!find_groups(&mixer, error))
+    mixer.group_of = ORR_ARENA_NEW(arena, int, (int64_t)mixer.ranks *mixer.data);
+    if (!sim_kinds_places(spec, mixer.group_of, error))
         return false;
     int *kind_of = ORR_ARENA_NEW(arena, int, mixer.data);
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(SimKind));

@@ -28,3 +28,29 @@ int spec_group_of_gpu(const Spec *spec, int64_t gpu)
         gpu -= spec_group_gpus(spec, group++);
     return group;
 }
+
+int spec_groups_unit(const SpecCluster *cluster)
+{
+    int common = 0, nodes = 0;
+    for (int g = 0; g < cluster->group_count; g++) {
+        int other = cluster->groups[g].nodes;
+        nodes += other;
+        while (other != 0) {
+            const int rest = common % other;
+            common = other;
+            other = rest;
+        }
+    }
+    return common > 0 ? nodes / common : 1;
+}
+
+bool spec_set_nodes(SpecCluster *cluster, int nodes)
+{
+    const int unit = spec_groups_unit(cluster), before = cluster->nodes;
+    if (nodes % unit != 0)
+        return false;
+    for (int g = 0; g < cluster->group_count; g++)
+        cluster->groups[g].nodes = (int)((int64_t)cluster->groups[g].nodes * nodes / before);
+    cluster->nodes = nodes;
+    return true;
+}

@@ -22,6 +22,13 @@ static inline int64_t spec_group_gpus(const Spec *spec, int group)
     return (int64_t)spec->cluster.groups[group].nodes * spec->cluster.gpus_per_node;
 }
 
+/* Least number of nodes that has the groups in their proportions; 1 where all nodes are alike. */
+int spec_groups_unit(const SpecCluster *cluster);
+
+/* Makes the cluster one of `nodes` nodes, a multiple of the above, with its groups in proportion. False, and nothing done, where
+ * it is none. */
+bool spec_set_nodes(SpecCluster *cluster, int nodes);
+
 /* spec/resolve_groups.c: presets of the groups become their objects; what the cluster leaves out, but for its nodes, is of
  * the first of them. `cluster` is the document of a scenario's cluster; `resolve` makes one group's object whole. */
 typedef OrrJsonDoc *(*SpecResolveGroup)(const void *resolver, const OrrJson *node);

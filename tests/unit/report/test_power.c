@@ -51,7 +51,7 @@ static void test_cap(void)
     for (int watts = 700; watts >= 200; watts -= 50) {
         g_autofree Spec *spec = g_new0(Spec, 1);
         g_autofree char *set = g_strdup_printf("cluster.accelerator.power_cap_w=%d", watts);
-        const char *const sets[] = {set, NULL};
+        const char *const sets[] = {set, "cluster.accelerator.idle_power_w=0", NULL};
         OrrArena *arena = orr_arena_new();
         const Report report = run(sets, spec, arena);
         const double step_s = (double)report.step_ps * 1e-12;
@@ -72,14 +72,15 @@ static void test_cap(void)
 /* Over a step, and over a campaign whose waits are counted apart. */
 static void test_idle(void)
 {
-    static const char *const sets[] = {"cluster.accelerator.idle_power_w=140", "cluster.pue=1.25", NULL};
+    static const char *const sets[] = {"cluster.accelerator.idle_power_w=150", "cluster.pue=1.25", NULL};
     g_autofree Spec *spec = g_new0(Spec, 1), *unknown = g_new0(Spec, 1);
     OrrArena *arena = orr_arena_new();
     GError *error = NULL;
     CampaignAssumed assumed;
-    Report report = run(sets, spec, arena), plain = run(NULL, unknown, arena);
+    static const char *const none[] = {"cluster.accelerator.idle_power_w=0", NULL};
+    Report report = run(sets, spec, arena), plain = run(none, unknown, arena);
     const double host = spec->cluster.host_power_w_per_gpu, bubble = report.bubble_frac;
-    const double step_w = 1.25 * (700 * (1 - bubble) + 140 * bubble + host), wait_w = 1.25 * (140 + host);
+    const double step_w = 1.25 * (700 * (1 - bubble) + 150 * bubble + host), wait_w = 1.25 * (150 + host);
     g_assert_cmpint(report.step_ps, ==, plain.step_ps);
     g_assert_cmpfloat(fabs(report.kwh / (report.gpu_hours * step_w / 1000) - 1), <, 1e-12);
     const double plain_kwh = plain.kwh;

@@ -1,5 +1,6 @@
 /* tests/unit/search/test_search_front.c - searches of several machines: the common front against every point of all
  * of them. */
+#include <math.h>
 #include <string.h>
 
 #include "search/pareto.h"
@@ -165,11 +166,49 @@ static void test_refused(void)
     g_error_free(error);
 }
 
+/* Costs are those of effective days: what fails more often on more nodes is paid for, and can turn the order around. */
+static void test_effective(void)
+{
+    g_autofree Spec *spec = scenario(A100, "\"nodes\":[1,8]");
+    const Spec *kinds[] = {spec};
+    CampaignAssumed assumed;
+    GError *error = NULL;
+    SearchPareto front[2];
+    campaign_assumed_load(&assumed, &error);
+    g_assert_no_error(error);
+    spec->training.tokens = 1e12;
+    spec->faults = assumed.faults;
+    spec->storage = assumed.storage;
+    spec->faults.node_mtbf_s = 2e6; /* of one node: eight fail every three days */
+    for (int i = 0; i < 2; i++) {
+        const SearchOptions options = {.jobs = 2, .assumed = i == 1 ? &assumed : NULL};
+        search_pareto_run(kinds, 1, &options, &front[i], &error);
+        g_assert_no_error(error);
+        g_assert_true(front[i].effective == (i == 1));
+    }
+    double beyond[2] = {0, 0};
+    for (guint i = 0; i < front[1].front->len; i++) {
+        const SearchParetoPoint *on = &g_array_index(front[1].front, SearchParetoPoint, i);
+        const Spec *machine = front[1].machines[on->machine].spec;
+        const double plain = (double)on->run->step_ps * 1e-12 / 3600 * spec_gpus(machine);
+        g_assert_cmpfloat(on->cost, >, plain);
+        g_assert_cmpfloat(fabs(on->cost / plain - 1 - on->effective_frac), <, 1e-9);
+        beyond[on->machine] = on->effective_frac;
+    }
+    g_assert_cmpfloat(beyond[1], >, beyond[0]);
+    g_assert_cmpfloat(beyond[0], >, 0);
+    for (guint i = 0; i < front[0].front->len; i++)
+        g_assert_cmpfloat(g_array_index(front[0].front, SearchParetoPoint, i).effective_frac, ==, 0);
+    search_pareto_clear(&front[0]);
+    search_pareto_clear(&front[1]);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/search-front/every-point", test_front);
     g_test_add_func("/search-front/pruned", test_pruned);
     g_test_add_func("/search-front/refused", test_refused);
+    g_test_add_func("/search-front/effective", test_effective);
     return g_test_run();
 }

@@ -169,7 +169,7 @@ static void test_every_schedule(void)
                     speed[r] = r == slow ? (int32_t)(.9 * SIM_FULL_RATE) : SIM_FULL_RATE;
                 if (slow >= 0)
                     columns[slow * 3 + 1].speed = speed[slow];
-                sim_run_columns(&plan, columns, NULL, arena, &step, &error);
+                sim_run_columns(&plan, NULL, columns, NULL, arena, &step, &error);
                 g_assert_no_error(error);
                 g_assert_cmpint(step.kinds, ==, slow < 0 ? 1 : 2);
                 const int64_t expected = walk(&plan, speed, arena);
@@ -250,7 +250,7 @@ static void test_folded_is_unfolded(void)
                     pace->scale_out = g_rand_int_range(random, 100, SIM_WHOLE_RESOURCE);
             }
             sim_paces_of_columns(plan, paces, columns);
-            sim_run_columns(plan, columns, NULL, arena, &folded, &error);
+            sim_run_columns(plan, NULL, columns, NULL, arena, &folded, &error);
             g_assert_no_error(error);
             sim_run_paces(plan, paces, arena, &all, &error);
             g_assert_no_error(error);
