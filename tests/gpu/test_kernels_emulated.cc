@@ -80,6 +80,7 @@ static void check_gemms(KrnContext *context)
             check(context, "gemm", sizes, gemm(24, 40, 16, 1, KRN_MATH_BF16, (KrnLayout)layout, add));
             check(context, "batched_gemm", sizes, gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, add));
             check(context, "grouped_gemm", sizes, gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, add));
+            check(context, "grouped_gemm_streams", sizes, gemm(8, 24, 16, 6, KRN_MATH_BF16, (KrnLayout)layout, add));
         }
     for (int layout = 0; layout < KRN_LAYOUT_COUNT; layout++) {
         check(context, "grouped_gemm_one_call", "bf16", gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, false));
@@ -89,6 +90,35 @@ static void check_gemms(KrnContext *context)
     check(context, "gemm", "tf32", gemm(16, 24, 32, 1, KRN_MATH_TF32, KRN_NN, false));
     check(context, "gemm", "fp32", gemm(16, 24, 32, 1, KRN_MATH_FP32, KRN_NT, true));
     check(context, "gemm", "fp8", gemm(16, 32, 48, 1, KRN_MATH_FP8, KRN_TN, false));
+    KrnShape precise = gemm(16, 32, 48, 1, KRN_MATH_FP8, KRN_TN, false);
+    precise.precise = true;
+    check(context, "gemm", "fp8 precise", precise);
+}
+
+/* Sizes that end inside a tile of scales; what a mode does not take is refused, not multiplied without it. */
+static void check_scales(KrnContext *context)
+{
+    for (const KrnMath math : {KRN_MATH_FP8_BLOCK, KRN_MATH_MXFP8, KRN_MATH_NVFP4})
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
+            char sizes[64];
+            snprintf(sizes, sizeof sizes, "block scales %d accumulate %d", math, accumulate);
+            check(context, "gemm", sizes, gemm(40, 24, 128, 1, math, KRN_TN, accumulate != 0));
+            check(context, "gemm", sizes, gemm(144, 160, 384, 1, math, KRN_TN, accumulate != 0));
+            double unused;
+            const KrnShape wrong = gemm(32, 32, 128, 1, math, KRN_NN, false);
+            const KrnStatus status = krn_check(context, &krn_gemm, &wrong, 7, &unused);
+            expect(status == KRN_UNSUPPORTED, krn_context_message(context), status, KRN_UNSUPPORTED);
+        }
+}
+
+static void check_router(KrnContext *context)
+{
+    for (const int64_t experts : {8, 64, 256, 1024})
+        check(context, "router", "of experts", rows(37, experts, 0));
+    double unused;
+    const KrnShape few = rows(4, 4, 0);
+    const KrnStatus status = krn_check(context, &krn_router, &few, 7, &unused);
+    expect(status == KRN_UNSUPPORTED, krn_context_message(context), status, KRN_UNSUPPORTED);
 }
 
 static void check_attention(KrnContext *context)
@@ -254,6 +284,8 @@ int main()
         return 1;
     check_counts();
     check_gemms(context);
+    check_scales(context);
+    check_router(context);
     check_attention(context);
     check_rows(context);
     check(context, "transformer_layer", "small", small_layer());
