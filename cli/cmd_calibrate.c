@@ -11,8 +11,10 @@
 #include "calibrate/fit/check.h"
 #include "calibrate/fit/collectives.h"
 #include "calibrate/fit/fit.h"
+#include "calibrate/fit/lint.h"
 #include "calibrate/fit/merge.h"
 #include "calibrate/fit/recorded.h"
+#include "calibrate/fit/table.h"
 #include "cli/cmd_calibrate_steps.h"
 #include "cli/listing.h"
 #include "cli/output.h"
@@ -21,7 +23,7 @@
 typedef struct CalibrateArgs {
     CliArgs common;
     char *accelerator, *cluster, *presets, *folds, *plot;
-    gboolean rows, quick, full, svg;
+    gboolean rows, strict, quick, full, svg;
 } CalibrateArgs;
 
 static bool fail(GError **error, const char *message)
@@ -198,12 +200,18 @@ static bool check_groups(const CalibrateArgs *args, const char *table, const Orr
 {
     g_autoptr(GArray) groups = NULL;
     g_autoptr(GString) tables = g_string_new(NULL);
-    const bool collectives = has_rows(root, "collective_measurements");
-    if ((has_kernel_rows(root) || !collectives) &&
+    const bool collectives = has_rows(root, "collective_measurements"),
+               moves = has_rows(root, "memory_bound_measurements");
+    if ((has_kernel_rows(root) || !(collectives || moves)) &&
         !cal_check_table(table, args->accelerator, &groups, log, error))
         return false;
+    if (groups == NULL)
+        groups = g_array_new(FALSE, TRUE, sizeof(CalCheckGroup));
+    cal_check_moves(root, args->accelerator, groups);
+    if (groups->len == 0 && !collectives)
+        return cal_table_no_row(table, args->accelerator, log, error);
     CliListing *listing = cli_listing_new(columns, (int)G_N_ELEMENTS(columns));
-    for (guint i = 0; groups != NULL && i < groups->len; i++)
+    for (guint i = 0; i < groups->len; i++)
         add_group(listing, args->common.format, &g_array_index(groups, CalCheckGroup, i));
     const bool ok = !collectives || check_collectives(args, root, listing, tables, error);
     if (!ok)
@@ -220,7 +228,8 @@ static bool check(const CalibrateArgs *args, const char *table, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL), log = g_string_new(NULL);
     OrrJsonDoc *doc = NULL;
-    if (!cal_recorded_open(table, args->accelerator, &doc, NULL, error))
+    if ((args->strict && !cal_lint_file(table, args->accelerator, error)) ||
+        !cal_recorded_open(table, args->accelerator, &doc, NULL, error))
         return false;
     const bool ok = args->rows ? cal_check_rows(table, args->accelerator, out, log, error)
                                : check_groups(args, table, orr_json_root(doc), out, log, error);
@@ -278,6 +287,9 @@ static const CliFlag flags[] = {
      "fit: draw the error of every row with gnuplot: fit.png and fit.csv"},
     {"svg", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, svg), NULL, "with --plot: SVG instead of PNG"},
     {"rows", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, rows), NULL, "check: one CSV line a row"},
+    {"strict", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, strict), NULL,
+     "check: also that the table can be sent in: known columns, every row once and with its GPU, a sweep's "
+     "stamp"},
     {"quick", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, quick), NULL, "measure: few sizes, a minute or two"},
     {"full", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, full), NULL, "measure: every size"},
 };

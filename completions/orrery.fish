@@ -167,6 +167,7 @@ complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l folds -x -d 'fi
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l plot -r -d 'fit: draw the error of every row with gnuplot: fit.png and fit.csv'
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l svg -d 'with --plot: SVG instead of PNG'
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l rows -d 'check: one CSV line a row'
+complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l strict -d 'check: also that the table can be sent in: known columns, every row once and with its GPU, a sweep\'s stamp'
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l quick -d 'measure: few sizes, a minute or two'
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l full -d 'measure: every size'
 complete -c orrery -n '__fish_seen_subcommand_from calibrate' -l set -xa '(orrery help --keys 2>/dev/null)=' -d 'override a field of the scenario, as in --set parallel.tensor=4 (repeatable)'

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "calibrate/fit/collective_rows.h"
+#include "calibrate/fit/merge.h"
 #include "calibrate/fit/table.h"
 #include "ledger/validate.h"
 
@@ -49,6 +50,32 @@ static void read_kernels(const char *path)
     g_string_free(log, TRUE);
 }
 
+/* Beside a sweep that is whole: what becomes one table is a table again, with as many stamps as sweeps. */
+static void merge_with(const char *path)
+{
+    static const char sweep[] =
+        "{\"stamp\": {\"device\": \"NVIDIA H200\", \"uuid\": \"u\", \"date\": \"d\", \"host\": \"h\"}, "
+        "\"gemm_measurements\": [{\"gpu\": \"NVIDIA H200\", \"m\": 1, \"n\": 1, \"k\": 1, "
+        "\"dtype\": \"bf16\", \"time_us\": 1}]}";
+    g_autofree char *other = g_strconcat(path, ".other", NULL);
+    char *paths[] = {other, (char *)path, NULL};
+    g_autoptr(GString) out = g_string_new(NULL);
+    GError *error = NULL;
+    if (!g_file_set_contents(other, sweep, -1, NULL))
+        g_error("cannot write %s", other);
+    if (cal_merge_tables(paths, out, &error)) {
+        OrrJsonDoc *doc = orr_json_parse(out->str, out->len, "merged", &error);
+        g_assert_no_error(error);
+        g_assert(orr_json_count(orr_json_member(orr_json_root(doc), "stamps")) == 2);
+        g_assert(orr_json_count(orr_json_member(orr_json_root(doc), "gemm_measurements")) >= 1);
+        orr_json_free(doc);
+    } else {
+        g_assert(error != NULL && error->message[0] != '\0');
+        g_error_free(error);
+    }
+    unlink(other);
+}
+
 static void read_collectives(const char *path)
 {
     SpecCluster *cluster = g_new0(SpecCluster, 1);
@@ -77,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_published(path);
     read_kernels(path);
     read_collectives(path);
+    merge_with(path);
     unlink(path);
     g_free(path);
     return 0;
