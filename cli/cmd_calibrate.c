@@ -18,11 +18,12 @@
 #include "cli/cmd_calibrate_steps.h"
 #include "cli/listing.h"
 #include "cli/output.h"
+#include "cli/sweep_page.h"
 #include "plots/plots.h"
 
 typedef struct CalibrateArgs {
     CliArgs common;
-    char *accelerator, *cluster, *presets, *folds, *plot;
+    char *accelerator, *cluster, *presets, *folds, *plot, *page;
     gboolean rows, strict, quick, full, svg;
 } CalibrateArgs;
 
@@ -94,6 +95,11 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
     bool ok;
     if (args->plot != NULL && (args->folds != NULL || args->presets != NULL))
         return fail(error, "--plot draws the rows of one fit; leave out --folds and --presets");
+    if (args->page != NULL && (args->folds != NULL || args->presets != NULL || cli_is_measured_steps(table)))
+        return fail(
+            error,
+            "--page shows the kernels of one fit; leave out --folds and --presets, and give a table of "
+            "kernels or collectives");
     if (args->cluster != NULL && (args->folds != NULL || args->presets != NULL))
         return fail(error, "--cluster is of a network's rows; leave out --folds and --presets");
     if (args->folds != NULL) {
@@ -115,6 +121,10 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
         g_string_truncate(log, log->len - 1);
         cli_note(args->common.quiet, "%s", log->str);
     }
+    if (args->page != NULL && !cli_sweep_page(table, args->accelerator, log->str, args->page, error))
+        return false;
+    if (args->page != NULL)
+        cli_note(args->common.quiet, "wrote %s", args->page);
     return (args->plot == NULL || draw(args, table, residuals, error)) &&
            cli_output_write(args->common.output, out, error);
 }
@@ -285,6 +295,8 @@ static const CliFlag flags[] = {
      "fit: cross-validate instead, each row predicted by a fit that has not seen it"},
     {"plot", CLI_FLAG_FILE, offsetof(CalibrateArgs, plot), "DIR",
      "fit: draw the error of every row with gnuplot: fit.png and fit.csv"},
+    {"page", CLI_FLAG_FILE, offsetof(CalibrateArgs, page), "FILE",
+     "fit: one page of what was measured: roofline, products, memory, buses, what the fit says"},
     {"svg", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, svg), NULL, "with --plot: SVG instead of PNG"},
     {"rows", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, rows), NULL, "check: one CSV line a row"},
     {"strict", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, strict), NULL,
@@ -313,7 +325,7 @@ const CliCommand cli_command_calibrate = {
         "the "
         "error on steps that a fit has not seen. docs/CALIBRATION.md goes through it.\n"
         "\n"
-        "  orrery calibrate fit table.json --accelerator h200-sxm5-141gb --output my-h200.json\n"
+        "  orrery calibrate fit table.json --output my-h200.json --page what-i-got.html\n"
         "  orrery calibrate fit all_reduce_perf.log --output my-links.json\n"
         "  orrery calibrate fit net.json --cluster dgx-h100 --output my-network.json\n"
         "  orrery calibrate fit my-runs.json --output my-cluster.json\n"

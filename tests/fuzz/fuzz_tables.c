@@ -2,11 +2,13 @@
  * message. No row is simulated here; fuzz_scenario.c does that.
  */
 #include <stdint.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "calibrate/fit/collective_rows.h"
 #include "calibrate/fit/merge.h"
 #include "calibrate/fit/table.h"
+#include "cli/sweep_page.h"
 #include "ledger/validate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -76,6 +78,23 @@ static void merge_with(const char *path)
     unlink(other);
 }
 
+/* What is shown of a table, whatever its numbers, are whole figures. */
+static void show(const char *path)
+{
+    g_autofree char *page = g_strconcat(path, ".html", NULL), *text = NULL;
+    GError *error = NULL;
+    if (cli_sweep_page(path, NULL, "", page, &error)) {
+        g_assert_true(g_file_get_contents(page, &text, NULL, NULL));
+        g_assert_null(strstr(text, "nan\""));
+        g_assert_null(strstr(text, "inf\""));
+        g_assert_null(strstr(text, "<script"));
+        unlink(page);
+    } else {
+        g_assert(error != NULL);
+        g_error_free(error);
+    }
+}
+
 static void read_collectives(const char *path)
 {
     SpecCluster *cluster = g_new0(SpecCluster, 1);
@@ -105,6 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_kernels(path);
     read_collectives(path);
     merge_with(path);
+    show(path);
     unlink(path);
     g_free(path);
     return 0;
