@@ -94,10 +94,11 @@ static void test_one_process(void)
     for (int each = 1; each <= 8; each += 7) {
         g_autoptr(GString) text = g_string_new("[");
         for (int i = 0; i < 3; i++)
-            g_string_append_printf(text,
-                                   "%s{\"gpu\":\"made-up\",\"gpus\":8,\"op\":\"all_reduce\",\"bytes\":%.0f,"
-                                   "\"time_us\":%.0f,\"source\":\"orrery-calibrate\",\"ranks_per_process\":%d}",
-                                   i > 0 ? "," : "", sizes[i], us[i], each);
+            g_string_append_printf(
+                text,
+                "%s{\"gpu\":\"made-up\",\"gpus\":8,\"op\":\"all_reduce\",\"bytes\":%.0f,"
+                "\"time_us\":%.0f,\"source\":\"orrery-calibrate\",\"ranks_per_process\":%d}",
+                i > 0 ? "," : "", sizes[i], us[i], each);
         g_string_append_c(text, ']');
         const SpecCluster cluster = node();
         g_autoptr(GArray) rows = NULL;
