@@ -11,17 +11,20 @@
 #include "calibrate/fit/check.h"
 #include "calibrate/fit/collectives.h"
 #include "calibrate/fit/fit.h"
+#include "calibrate/fit/lint.h"
 #include "calibrate/fit/merge.h"
 #include "calibrate/fit/recorded.h"
+#include "calibrate/fit/table.h"
 #include "cli/cmd_calibrate_steps.h"
 #include "cli/listing.h"
 #include "cli/output.h"
+#include "cli/sweep_page.h"
 #include "plots/plots.h"
 
 typedef struct CalibrateArgs {
     CliArgs common;
-    char *accelerator, *cluster, *presets, *folds, *plot;
-    gboolean rows, quick, full, svg;
+    char *accelerator, *cluster, *presets, *folds, *plot, *page;
+    gboolean rows, strict, quick, full, svg;
 } CalibrateArgs;
 
 static bool fail(GError **error, const char *message)
@@ -92,6 +95,11 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
     bool ok;
     if (args->plot != NULL && (args->folds != NULL || args->presets != NULL))
         return fail(error, "--plot draws the rows of one fit; leave out --folds and --presets");
+    if (args->page != NULL && (args->folds != NULL || args->presets != NULL || cli_is_measured_steps(table)))
+        return fail(
+            error,
+            "--page shows the kernels of one fit; leave out --folds and --presets, and give a table of "
+            "kernels or collectives");
     if (args->cluster != NULL && (args->folds != NULL || args->presets != NULL))
         return fail(error, "--cluster is of a network's rows; leave out --folds and --presets");
     if (args->folds != NULL) {
@@ -113,6 +121,10 @@ static bool fit(const CalibrateArgs *args, const char *table, GError **error)
         g_string_truncate(log, log->len - 1);
         cli_note(args->common.quiet, "%s", log->str);
     }
+    if (args->page != NULL && !cli_sweep_page(table, args->accelerator, log->str, args->page, error))
+        return false;
+    if (args->page != NULL)
+        cli_note(args->common.quiet, "wrote %s", args->page);
     return (args->plot == NULL || draw(args, table, residuals, error)) &&
            cli_output_write(args->common.output, out, error);
 }
@@ -198,12 +210,18 @@ static bool check_groups(const CalibrateArgs *args, const char *table, const Orr
 {
     g_autoptr(GArray) groups = NULL;
     g_autoptr(GString) tables = g_string_new(NULL);
-    const bool collectives = has_rows(root, "collective_measurements");
-    if ((has_kernel_rows(root) || !collectives) &&
+    const bool collectives = has_rows(root, "collective_measurements"),
+               moves = has_rows(root, "memory_bound_measurements");
+    if ((has_kernel_rows(root) || !(collectives || moves)) &&
         !cal_check_table(table, args->accelerator, &groups, log, error))
         return false;
+    if (groups == NULL)
+        groups = g_array_new(FALSE, TRUE, sizeof(CalCheckGroup));
+    cal_check_moves(root, args->accelerator, groups);
+    if (groups->len == 0 && !collectives)
+        return cal_table_no_row(table, args->accelerator, log, error);
     CliListing *listing = cli_listing_new(columns, (int)G_N_ELEMENTS(columns));
-    for (guint i = 0; groups != NULL && i < groups->len; i++)
+    for (guint i = 0; i < groups->len; i++)
         add_group(listing, args->common.format, &g_array_index(groups, CalCheckGroup, i));
     const bool ok = !collectives || check_collectives(args, root, listing, tables, error);
     if (!ok)
@@ -220,7 +238,8 @@ static bool check(const CalibrateArgs *args, const char *table, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL), log = g_string_new(NULL);
     OrrJsonDoc *doc = NULL;
-    if (!cal_recorded_open(table, args->accelerator, &doc, NULL, error))
+    if ((args->strict && !cal_lint_file(table, args->accelerator, error)) ||
+        !cal_recorded_open(table, args->accelerator, &doc, NULL, error))
         return false;
     const bool ok = args->rows ? cal_check_rows(table, args->accelerator, out, log, error)
                                : check_groups(args, table, orr_json_root(doc), out, log, error);
@@ -276,8 +295,13 @@ static const CliFlag flags[] = {
      "fit: cross-validate instead, each row predicted by a fit that has not seen it"},
     {"plot", CLI_FLAG_FILE, offsetof(CalibrateArgs, plot), "DIR",
      "fit: draw the error of every row with gnuplot: fit.png and fit.csv"},
+    {"page", CLI_FLAG_FILE, offsetof(CalibrateArgs, page), "FILE",
+     "fit: one page of what was measured: roofline, products, memory, buses, what the fit says"},
     {"svg", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, svg), NULL, "with --plot: SVG instead of PNG"},
     {"rows", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, rows), NULL, "check: one CSV line a row"},
+    {"strict", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, strict), NULL,
+     "check: also that the table can be sent in: known columns, every row once and with its GPU, a sweep's "
+     "stamp"},
     {"quick", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, quick), NULL, "measure: few sizes, a minute or two"},
     {"full", CLI_FLAG_SWITCH, offsetof(CalibrateArgs, full), NULL, "measure: every size"},
 };
@@ -301,7 +325,7 @@ const CliCommand cli_command_calibrate = {
         "the "
         "error on steps that a fit has not seen. docs/CALIBRATION.md goes through it.\n"
         "\n"
-        "  orrery calibrate fit table.json --accelerator h200-sxm5-141gb --output my-h200.json\n"
+        "  orrery calibrate fit table.json --output my-h200.json --page what-i-got.html\n"
         "  orrery calibrate fit all_reduce_perf.log --output my-links.json\n"
         "  orrery calibrate fit net.json --cluster dgx-h100 --output my-network.json\n"
         "  orrery calibrate fit my-runs.json --output my-cluster.json\n"

@@ -152,7 +152,8 @@ double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention 
     double sms = fmax(1, accelerator->sm_count);
     double rate = peak / sms;
     if (attention->dtype == SPEC_FP8 && accelerator->peak_flops_per_s[SPEC_FP8] > 0)
-        rate *= model->fp8_frac;
+        rate *=
+            attention->backward && model->backward_fp8_frac > 0 ? model->backward_fp8_frac : model->fp8_frac;
     double bytes_per_s =
         accelerator->memory_bytes_per_s * cost_memory_bound_model(accelerator)->elementwise_frac;
     double c = compute_s(attention, model, rate, sms);

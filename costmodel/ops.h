@@ -108,6 +108,8 @@ typedef struct CostOp {
             double rows;
             double
                 addressed; /* elements that are addressed one by one (views, broadcasts, mixed types); 0: streams */
+            double
+                sm_rate; /* those of them that an SM takes in a second; 0: the framework's sm_elements_per_s */
         } memory;
         struct {
             CostCollective collective;

@@ -18,6 +18,20 @@ static const CostMoved wide_norm = {.read = 16, .written = 12},
 #define WIDE_NORM_KERNELS          6
 #define WIDE_NORM_BACKWARD_KERNELS 16
 
+/* The gradient of the input streams. That of the weight sums each column over all tokens, by instructions and not by bytes:
+ * what an SM takes in a second is alike on H200, GB200 and GB300 (PyTorch 3.4, 3.8, 4.0e9, compiled 4.5, 4.6, 4.7e9), where
+ * bandwidths differ by 1.6. Source: [cudnn-frontend] norms; a test holds its rows. */
+static void push_norm_gradients(const CostShape *shape, CostOps *ops, double elements, double in, double out)
+{
+    cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements, cost_both_ways(in + out, in),
+                     1);
+    cost_push_memory(ops, "norm weight", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
+                     cost_both_ways(in + out, 0), 1);
+    CostOp *weight = &ops->op[ops->count - 1];
+    weight->u.memory.addressed = elements;
+    weight->u.memory.sm_rate = shape->spec->execution.framework.kernels.norm_weight_elements_per_s;
+}
+
 /* A norm of `elements` of `in` bytes each, whose output has `out`. */
 static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double elements, double in,
                       double out)
@@ -33,6 +47,8 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
         const int kernels = wide ? WIDE_NORM_KERNELS : EAGER_NORM_KERNELS;
         cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
                          eager ? each : cost_both_ways(in, out), eager ? kernels : 1);
+    } else if (!eager && execution->framework.kernels.norm_weight_elements_per_s > 0) {
+        push_norm_gradients(shape, ops, elements, in, out);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
         const CostMoved each = wide ? wide_norm_backward : eager_norm_backward;
         const int kernels = wide ? WIDE_NORM_BACKWARD_KERNELS : EAGER_NORM_BACKWARD_KERNELS;

@@ -54,7 +54,9 @@ static double moves_s(const CostShape *shape, const CostOp *op)
                  cost_memory_bound_s(accelerator, op->u.memory.kernel, cost_moved_bytes(op) / op->kernels),
              cost_row_warps_s(accelerator, op->u.memory.rows, op->u.memory.row_elements));
     const double elements_per_s =
-        accelerator->sm_count * shape->spec->execution.framework.kernels.sm_elements_per_s;
+        accelerator->sm_count * (op->u.memory.sm_rate > 0
+                                     ? op->u.memory.sm_rate
+                                     : shape->spec->execution.framework.kernels.sm_elements_per_s);
     if (op->u.memory.addressed <= 0 || elements_per_s <= 0) {
         return streams_s;
     }

@@ -37,7 +37,8 @@ static inline int krn_set(KrnBuffer *buffer, KrnRole role, KrnType type, int64_t
     return 1;
 }
 
-extern const KrnKernel krn_gemm, krn_batched_gemm, krn_grouped_gemm, krn_grouped_gemm_one_call;
+extern const KrnKernel krn_gemm, krn_batched_gemm, krn_grouped_gemm, krn_grouped_gemm_streams,
+    krn_grouped_gemm_one_call;
 extern const KrnKernel krn_flash_forward, krn_flash_backward, krn_attention_unfused;
 extern const KrnKernel krn_cudnn_forward, krn_cudnn_backward, krn_cudnn_forward_fp8, krn_cudnn_backward_fp8;
 extern const KrnKernel krn_layer_norm, krn_layer_norm_backward, krn_rms_norm, krn_rms_norm_backward;
@@ -45,6 +46,7 @@ extern const KrnKernel krn_softmax, krn_softmax_backward;
 extern const KrnKernel krn_gelu, krn_gelu_backward, krn_swiglu, krn_swiglu_backward;
 extern const KrnKernel krn_dropout, krn_residual_add, krn_copy, krn_triad;
 extern const KrnKernel krn_embedding, krn_embedding_backward, krn_cross_entropy, krn_permute;
+extern const KrnKernel krn_router;
 extern const KrnKernel krn_cast_fp8, krn_cast_bf16, krn_rope, krn_grad_norm;
 extern const KrnKernel krn_adam_fp32, krn_adam_mixed;
 extern const KrnKernel krn_transformer_layer;

@@ -16,7 +16,8 @@
 extern "C" {
 #endif
 
-typedef enum { KRN_F32, KRN_BF16, KRN_F16, KRN_F8, KRN_I32, KRN_TYPE_COUNT } KrnType; /* F8 is e4m3 */
+/* F8 is e4m3, F4 e2m1, two a byte; CODE8 is a byte that stands for `low` of its buffer. */
+typedef enum { KRN_F32, KRN_BF16, KRN_F16, KRN_F8, KRN_I32, KRN_F4, KRN_CODE8, KRN_TYPE_COUNT } KrnType;
 
 /* Operands and tensor-core path of a matrix product; all accumulate in fp32. */
 typedef enum {
@@ -25,8 +26,17 @@ typedef enum {
     KRN_MATH_TF32,
     KRN_MATH_FP32,
     KRN_MATH_FP8,
+    KRN_MATH_FP8_BLOCK, /* e4m3; fp32 scales of 128 activations, of 128 x 128 weights: Hopper */
+    KRN_MATH_MXFP8,     /* e4m3; powers of two as scales of 32: Blackwell */
+    KRN_MATH_NVFP4,     /* e2m1; e4m3 scales of 16: Blackwell */
     KRN_MATH_COUNT
 } KrnMath;
+
+/* Numbers of 8 and 4 bits are multiplied in the layout TN alone. */
+static inline bool krn_has_one_layout(KrnMath math)
+{
+    return math >= KRN_MATH_FP8;
+}
 
 /* Row-major [m,k] x [k,n]. TN: B is stored [n,k] (forward). NN: B is [k,n] (gradient of the input).
  * NT: A is stored [k,m], B [k,n] (gradient of the weight). */
@@ -38,6 +48,7 @@ typedef struct KrnShape {
     KrnMath math;
     KrnLayout layout;
     bool accumulate_fp32; /* adds to an fp32 output, as gradient accumulation does */
+    bool precise;         /* fp8 sums leave the tensor core as they go, as for gradients */
     int64_t batch, seq, heads, kv_heads, head_dim;
     bool causal;
     bool library; /* of a layer: attention by cuDNN, not by our own kernel */

@@ -9,6 +9,7 @@
 static const KrnKernel *const kernels[] = {&krn_gemm,
                                            &krn_batched_gemm,
                                            &krn_grouped_gemm,
+                                           &krn_grouped_gemm_streams,
                                            &krn_grouped_gemm_one_call,
                                            &krn_attention_unfused,
                                            &krn_flash_forward,
@@ -33,6 +34,7 @@ static const KrnKernel *const kernels[] = {&krn_gemm,
                                            &krn_embedding_backward,
                                            &krn_cross_entropy,
                                            &krn_permute,
+                                           &krn_router,
                                            &krn_cast_fp8,
                                            &krn_cast_bf16,
                                            &krn_rope,
@@ -106,7 +108,7 @@ void krn_context_free(KrnContext *context)
 
 double krn_type_bytes(KrnType type)
 {
-    static const double bytes[] = {4, 2, 2, 1, 4};
+    static const double bytes[] = {4, 2, 2, 1, 4, 0.5, 1};
     return bytes[type];
 }
 
@@ -153,9 +155,20 @@ __global__ static void fill_kernel(void *memory, KrnType type, int64_t count, fl
         else if (type == KRN_F8)
             ((unsigned char *)memory)[i] =
                 (unsigned char)((bits & 0x80) | (F8_EXPONENT + (bits >> 8 & 1)) << 3 | (bits & 7));
-        else
+        else if (type == KRN_CODE8)
+            ((unsigned char *)memory)[i] = (unsigned char)low;
+        else if (type == KRN_F4 && i % 2 == 0) /* both numbers of a byte: two threads must not share it */
+            ((unsigned char *)memory)[i / 2] = (unsigned char)(bits & 0xff);
+        else if (type == KRN_I32)
             ((int *)memory)[i] = (int)floorf(value < high - 1 ? value : high - 1);
     }
+}
+
+/* e2m1: a sign, two bits of exponent, one of mantissa. Source: [OcpMx] */
+static float four_bits(uint32_t bits)
+{
+    static const float sizes[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    return bits >> 3 & 1 ? -sizes[bits & 7] : sizes[bits & 7];
 }
 
 static float widened(KrnType type, const void *memory, int64_t i)
@@ -166,6 +179,10 @@ static float widened(KrnType type, const void *memory, int64_t i)
         return (float)((const int *)memory)[i];
     if (type == KRN_BF16)
         return from_bits((uint32_t)((const uint16_t *)memory)[i] << 16);
+    if (type == KRN_F4)
+        return four_bits(((const uint8_t *)memory)[i / 2] >> (i % 2 != 0 ? 4 : 0));
+    if (type == KRN_CODE8)
+        return ((const uint8_t *)memory)[i];
     const uint32_t bits = type == KRN_F16 ? ((const uint16_t *)memory)[i] : ((const uint8_t *)memory)[i];
     const int mantissa = type == KRN_F16 ? 10 : 3, exponents = type == KRN_F16 ? 5 : 4,
               bias = type == KRN_F16 ? 15 : 7;

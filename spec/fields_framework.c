@@ -59,6 +59,10 @@ static const SpecField kernels_fields[] = {
         SpecRecipeKernels, sm_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "2.5e9", 0,
         "Elements a second that one SM takes in PyTorch's kernels on views, broadcasts and mixed types, "
         "which address each by itself; 0: as fast as streams."),
+    SPEC_F_DOUBLE(
+        SpecRecipeKernels, norm_weight_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "0", 0,
+        "Elements a second that one SM takes in the gradient of a norm's weight, a sum over all tokens "
+        "for each column; 0: as fast as streams."),
     FLAG(SpecRecipeKernels, autocast,
          "Weights and the residual stream stay in fp32; linear layers cast their inputs and weights to 16 "
          "bits "

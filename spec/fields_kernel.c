@@ -104,6 +104,7 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(power_frac, FRAC, 0, 20, 2,                                                                            \
       "Power of the dense peak at the boost clock, over what the power limit leaves.")                       \
     F(fp8_frac, FRAC, 0.05, 2, 0.65, "Efficiency over the fp8 peak against that over the 16-bit peak.")      \
+    F(backward_fp8_frac, FRAC, 0, 2, 0, "The same of the backward; 0: as the forward.")                      \
     F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on them.")                            \
     F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of it.")

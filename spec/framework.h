@@ -21,7 +21,7 @@ typedef struct SpecRecipeKernels {
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
     bool transposes_after_cast, saves_unquantized_inputs, fused_grad_accumulation, gradient_upcast,
         recompute_stops_early, compiler, autocast, onehot_embedding;
-    double sm_elements_per_s;
+    double sm_elements_per_s, norm_weight_elements_per_s;
 } SpecRecipeKernels;
 
 /* What the host costs: launches, waits, bookkeeping. */

@@ -1,14 +1,18 @@
 /* calibrate/fit/ceilings.c - best measured rates over the data sheet's. */
 #include "calibrate/fit/ceilings.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "calibrate/fit/fit_kernels.h"
 
-/* 2 per multiply-add; half of the scores where causal. */
+/* 2 per multiply-add; half of the scores where causal, the window's at most. */
 static double attention_flops(const CostAttention *a)
 {
-    const double pairs = a->batch * a->heads * a->q_tokens * a->kv_tokens * (a->causal ? 0.5 : 1);
+    double keys = a->kv_tokens * (a->causal ? 0.5 : 1);
+    if (a->window_tokens > 0)
+        keys = fmin(keys, a->window_tokens);
+    const double pairs = a->batch * a->heads * a->q_tokens * keys;
     return pairs *
            (a->backward ? 6 * a->qk_head_dim + 4 * a->v_head_dim : 2 * a->qk_head_dim + 2 * a->v_head_dim);
 }

@@ -8,7 +8,7 @@ typedef struct CalCheckGroup {
     char accelerator[SPEC_NAME_SIZE];
     char source[SPEC_NAME_SIZE];
     const char *kind;  /* "gemm", "attention", "memory_bound" */
-    const char *block; /* "bf16", "flash3", "" */
+    const char *block; /* "bf16", "flash3", "rms_norm", "" */
     int rows;
     double median_frac, p90_frac; /* of |predicted / measured - 1| */
     double bias_frac;             /* mean of predicted / measured - 1 */
@@ -22,6 +22,10 @@ typedef struct CalCheckGroup {
  * `accelerator` NULL: every accelerator of the table that has a preset; those without are named in `log`. */
 bool cal_check_table(const char *path, const char *accelerator, GArray **ret_groups, GString *log,
                      GError **error);
+
+/* Appends the same for the rows of "memory_bound_measurements" of an open table, a group for each accelerator, source and
+ * kernel. */
+void cal_check_moves(const OrrJson *root, const char *accelerator, GArray *groups);
 
 /* One line a row: kind, block, source, sizes, measured and predicted seconds; for looking into a fit. */
 bool cal_check_rows(const char *path, const char *accelerator, GString *out_csv, GString *log,

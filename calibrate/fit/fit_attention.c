@@ -25,13 +25,30 @@ static bool is_wide_backward(const CalRow *row)
 
 static bool is_fp8(const CalRow *row)
 {
-    return row->attention.dtype == SPEC_FP8;
+    return row->attention.dtype == SPEC_FP8 && !row->attention.backward;
+}
+
+static bool is_fp8_backward(const CalRow *row)
+{
+    return row->attention.dtype == SPEC_FP8 && row->attention.backward;
 }
 
 /* The library's own benchmark: the kernel itself, where serving engines' are its kin. */
 static bool is_own(const CalRow *row)
 {
     return strcmp(row->source, "cudnn-frontend") == 0;
+}
+
+/* Each way its own: the backward casts scores and their gradients between its products, the forward scores alone. */
+static void free_fp8(CalFit *fit, SpecAttentionModel *attention, int kernel)
+{
+    if (cal_fit_rows_with(fit, kernel, is_fp8) > 0)
+        cal_fit_number(fit, &attention->fp8_frac, 0.2, 1.2);
+    if (cal_fit_rows_with(fit, kernel, is_fp8_backward) == 0)
+        return;
+    if (attention->backward_fp8_frac <= 0)
+        attention->backward_fp8_frac = attention->fp8_frac;
+    cal_fit_number(fit, &attention->backward_fp8_frac, 0.1, 1.2);
 }
 
 static void free_kernel(CalFit *fit, SpecAttentionModel *attention, int kernel)
@@ -54,14 +71,14 @@ static void free_kernel(CalFit *fit, SpecAttentionModel *attention, int kernel)
         cal_fit_number(fit, &attention->wide_frac, 0.3, 1.3);
     if (cal_fit_rows_with(fit, kernel, is_wide_backward) > 0)
         cal_fit_number(fit, &attention->backward_wide_frac, 0.3, 1.3);
-    if (cal_fit_rows_with(fit, kernel, is_fp8) > 0)
-        cal_fit_number(fit, &attention->fp8_frac, 0.2, 1.2);
+    free_fp8(fit, attention, kernel);
 }
 
 static void free_conditions(CalFit *fit, int kernel, const CalProfile *donor)
 {
     const bool serving = cal_fit_rows_with(fit, kernel, cal_row_is_serving) > 0;
     const bool training = cal_fit_rows_with(fit, kernel, cal_row_is_training) > 0;
+    const bool own = cal_fit_rows_with(fit, kernel, is_own) > 0;
     if (serving) { /* appending to the key-value cache is timed with it. Source: [aiconfigurator] */
         CalCondition *pass = cal_condition_get(fit->profile, "aic-attn", CAL_ATTENTION, kernel);
         pass->pass_s = 2e-6;
@@ -73,10 +90,19 @@ static void free_conditions(CalFit *fit, int kernel, const CalProfile *donor)
             if (donor->conditions[i].kind == CAL_ATTENTION && donor->conditions[i].block == kernel &&
                 g_str_has_prefix(donor->conditions[i].source, "aic"))
                 lent = &donor->conditions[i];
-        if (training || cal_fit_rows_with(fit, kernel, is_own) > 0)
+        if (training || own)
             cal_fit_number(fit, &pass->speed_frac, 0.5, 1.5);
         else if (lent != NULL)
             pass->speed_frac = lent->speed_frac;
+        if (own)
+            cal_fit_number(fit, &pass->tile_scale, 0.1, 20);
+    }
+    if (own) {
+        /* One kernel at a time on a chip that idled before: the power limit acts later than in a training loop. The kernel
+         * draws what it draws, so that its power stays the model's. Source: [cudnn-frontend] benchmark_single_sdpa.py */
+        CalCondition *burst = cal_condition_get(fit->profile, "cudnn-frontend", CAL_ATTENTION, kernel);
+        burst->throttle_scale = 10;
+        cal_fit_number(fit, &burst->throttle_scale, 1, 1000);
     }
     if (training) { /* timed through the framework: starting the kernels counts. Source: [SimuMax] */
         CalCondition *pass = cal_condition_get(fit->profile, "simumax", CAL_ATTENTION, kernel);

@@ -39,6 +39,11 @@ static bool is_pure(const CalRow *row)
     return !cal_row_is_serving(row);
 }
 
+static bool is_azure(const CalRow *row)
+{
+    return strcmp(row->source, "azure") == 0;
+}
+
 /* Serving engines quantise the activations in the timed region. Source: [aiconfigurator] */
 static bool is_quantised(const CalRow *row)
 {
@@ -187,6 +192,10 @@ static void fit_fp4(CalProfile *profile, const GPtrArray *rows, double prior)
         if (cal_fit_rows_with(fit, (int)SPEC_FP4, is_pure) > 0) {
             cal_fit_number(fit, &gemm[SPEC_FP4].peak_frac, 0.2, 1.08);
             cal_fit_number(fit, &gemm[SPEC_FP4].power_frac, 0.3, 5);
+        }
+        if (cal_fit_rows_with(fit, (int)SPEC_FP4, is_weight) > 0)
+            cal_fit_number(fit, &gemm[SPEC_FP4].backward_weight_frac, 0.5, 1.2);
+        if (cal_fit_rows_with(fit, (int)SPEC_FP4, is_azure) > 0) {
             /* Laying out the block scales is timed with the product. Source: [AzureBench] */
             CalCondition *azure = cal_condition_get(profile, "azure", CAL_GEMM, (int)SPEC_FP4);
             azure->pass_s = 2e-6;

@@ -35,31 +35,40 @@ static const struct {
     {"triad", COST_MEMORY_ELEMENTWISE},
 };
 
-typedef struct MoveRow {
-    CostMemoryKernel move;
-    double bytes, measured_s;
-} MoveRow;
-
 typedef struct MoveFit {
     SpecAccelerator *accelerator;
-    GArray *rows; /* MoveRow */
+    GArray *rows; /* CalMove */
 } MoveFit;
+
+bool cal_move_read(const OrrJson *node, CalMove *ret_move)
+{
+    if (orr_json_type(node) != ORR_JSON_OBJECT)
+        return false;
+    *ret_move = (CalMove){COST_MEMORY_COUNT, orr_json_number_of(node, "bytes", 0),
+                          1e-6 * orr_json_number_of(node, "time_us", 0)};
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (g_str_has_prefix(orr_json_text_of(node, "kernel", ""), kinds[i].name))
+            ret_move->kind = kinds[i].move;
+    return ret_move->kind != COST_MEMORY_COUNT && ret_move->bytes > 0 && ret_move->bytes < 1e18 &&
+           ret_move->measured_s > 0;
+}
+
+/* Kernels of a framework's own, beside a library's of the same kind: what they lose is the software's. */
+static bool is_framework(const OrrJson *node)
+{
+    const char *source = orr_json_text_of(node, "source", "");
+    return g_str_has_suffix(source, " pytorch") || g_str_has_suffix(source, " torch_compile");
+}
 
 static GArray *read_rows(const OrrJson *table, const char *accelerator)
 {
-    GArray *rows = g_array_new(FALSE, FALSE, sizeof(MoveRow));
+    GArray *rows = g_array_new(FALSE, FALSE, sizeof(CalMove));
     const OrrJson *list = orr_json_member(table, "memory_bound_measurements");
     for (const OrrJson *node = list != NULL ? orr_json_first(list) : NULL; node != NULL;
          node = orr_json_next(node)) {
-        if (orr_json_type(node) != ORR_JSON_OBJECT ||
-            strcmp(orr_json_text_of(node, "gpu", ""), accelerator) != 0)
-            continue;
-        MoveRow row = {COST_MEMORY_COUNT, orr_json_number_of(node, "bytes", 0),
-                       1e-6 * orr_json_number_of(node, "time_us", 0)};
-        for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
-            if (g_str_has_prefix(orr_json_text_of(node, "kernel", ""), kinds[i].name))
-                row.move = kinds[i].move;
-        if (row.move != COST_MEMORY_COUNT && row.bytes > 0 && row.measured_s > 0)
+        CalMove row;
+        if (cal_move_read(node, &row) && !is_framework(node) &&
+            strcmp(orr_json_text_of(node, "gpu", ""), accelerator) == 0)
             g_array_append_val(rows, row);
     }
     return rows;
@@ -67,8 +76,8 @@ static GArray *read_rows(const OrrJson *table, const char *accelerator)
 
 static double error_of(const MoveFit *fit, guint i)
 {
-    const MoveRow *row = &g_array_index(fit->rows, MoveRow, i);
-    return cost_memory_bound_s(fit->accelerator, row->move, row->bytes) / row->measured_s - 1;
+    const CalMove *row = &g_array_index(fit->rows, CalMove, i);
+    return cost_memory_bound_s(fit->accelerator, row->kind, row->bytes) / row->measured_s - 1;
 }
 
 static double loss(void *context)
@@ -87,11 +96,11 @@ void cal_move_residuals(const OrrJson *table, const char *accelerator_name, Spec
 {
     GArray *rows = read_rows(table, accelerator_name);
     for (guint i = 0; i < rows->len; i++) {
-        const MoveRow *row = &g_array_index(rows, MoveRow, i);
+        const CalMove *row = &g_array_index(rows, CalMove, i);
         char what[64];
         g_snprintf(what, sizeof what, "%.0f bytes", row->bytes);
         cal_residual_add(residuals, "memory bound", what, row->measured_s,
-                         cost_memory_bound_s(accelerator, row->move, row->bytes));
+                         cost_memory_bound_s(accelerator, row->kind, row->bytes));
     }
     g_array_unref(rows);
 }
@@ -117,7 +126,7 @@ int cal_fit_moves(const OrrJson *table, const char *accelerator_name, SpecAccele
         int free_count = 1;
         bool seen[COST_MEMORY_COUNT] = {false};
         for (int i = 0; i < count; i++)
-            seen[g_array_index(fit.rows, MoveRow, i).move] = true;
+            seen[g_array_index(fit.rows, CalMove, i).kind] = true;
         for (int move = 0; move < COST_MEMORY_COUNT; move++)
             if (seen[move])
                 numbers[free_count++] = (CalNumber){.value = values[move], .min = 0.01, .max = 1.2};

@@ -58,6 +58,7 @@ CalCondition *cal_condition_get(CalProfile *profile, const char *source, CalKind
     *condition = (CalCondition){.kind = kind,
                                 .block = block,
                                 .speed_frac = 1,
+                                .tile_scale = 1,
                                 .split_k = true,
                                 .power_scale = 1,
                                 .throttle_scale = 1};
@@ -80,6 +81,7 @@ static void read_fits(CalProfile *profile, const char *path, CalKind kind, int b
         condition->pass_s = orr_json_number_of(node, "pass_s", 0);
         condition->pass_memory_frac = orr_json_number_of(node, "pass_memory_frac", 0);
         condition->speed_frac = orr_json_number_of(node, "speed_frac", 1);
+        condition->tile_scale = orr_json_number_of(node, "tile_scale", 1);
         const OrrJson *split = orr_json_member(node, "split_k");
         condition->split_k = split == NULL || orr_json_type(split) != ORR_JSON_BOOL || orr_json_bool(split);
         condition->k_s = orr_json_number_of(node, "k_s", 0);
@@ -189,6 +191,24 @@ static double pass_s(const SpecAccelerator *accelerator, const CalCondition *con
     return t_s;
 }
 
+/* The kernel in the state of its source: power and the time after which the limit acts (that of its dtype's products). */
+static double attention_s(SpecAccelerator *accelerator, const CalCondition *condition, const CalRow *row)
+{
+    SpecKernelModel *model = &accelerator->model;
+    if (condition == NULL)
+        return cost_attention_s(accelerator, &row->attention);
+    const SpecKernelModel training = *model;
+    SpecAttentionModel *attention = &model->attention[row->attention.kernel];
+    attention->power_frac *= condition->power_scale;
+    attention->tile_s *= condition->tile_scale;
+    attention->backward_tile_s *= condition->tile_scale;
+    for (int i = 0; i < SPEC_DTYPE_COUNT; i++)
+        model->gemm[i].throttle_s *= condition->throttle_scale;
+    const double t_s = cost_attention_s(accelerator, &row->attention);
+    *model = training;
+    return t_s;
+}
+
 double cal_predict_s(CalProfile *profile, const CalRow *row)
 {
     SpecAccelerator *accelerator = &profile->accelerator;
@@ -198,7 +218,7 @@ double cal_predict_s(CalProfile *profile, const CalRow *row)
     const CalCondition *condition = cal_condition_find(profile, row->source, row->kind, block);
     const double speed = condition != NULL ? condition->speed_frac : 1;
     if (row->kind == CAL_ATTENTION)
-        return pass_s(accelerator, condition, row) + cost_attention_s(accelerator, &row->attention) / speed;
+        return pass_s(accelerator, condition, row) + attention_s(accelerator, condition, row) / speed;
     SpecKernelModel *model = &accelerator->model;
     const SpecGemmModel training = model->gemm[block];
     const double split_s = model->gemm_shared.split_s;

@@ -5,6 +5,7 @@
  *   pass_s, pass_memory_frac   a pass timed together with the kernel: quantising the activations of an fp8 or
  *                              fp4 GEMM, appending to the key-value cache, starting the kernel
  *   speed_frac                 the serving engine's kernels against the training library's, where both were measured
+ *   tile_scale                 the same of their prologue and epilogue of a block of queries
  *   split_k false              its kernels do not split the inner dimension
  *   k_s                        and take at least this for each element of it
  *   call_s                     what the host takes for one call: a loop timed by its clock is never faster
@@ -25,7 +26,7 @@ typedef struct CalCondition {
     CalKind kind;
     int block; /* SpecDtype of a GEMM, SpecAttention of a kernel, CAL_ANY_BLOCK: of the source */
     double pass_s, pass_memory_frac;
-    double speed_frac;
+    double speed_frac, tile_scale;
     bool split_k;
     double k_s;
     double call_s;

@@ -49,6 +49,8 @@ static void write_fits(const CalProfile *profile, OrrJsonWriter *w, CalKind kind
             orr_jw_number(w, "pass_memory_frac", rounded(condition->pass_memory_frac));
         if (fabs(condition->speed_frac - 1) > 0)
             orr_jw_number(w, "speed_frac", rounded(condition->speed_frac));
+        if (fabs(condition->tile_scale - 1) > 0)
+            orr_jw_number(w, "tile_scale", rounded(condition->tile_scale));
         if (!condition->split_k)
             orr_jw_bool(w, "split_k", false);
         if (condition->k_s > 0)

@@ -57,21 +57,37 @@ static bool is_gemm(const CostGemm *gemm, double seconds)
     return is_kernel(sizes, G_N_ELEMENTS(sizes), 2 * gemm->m * gemm->n * gemm->k * gemm->groups, seconds);
 }
 
+/* Of products in 8 and 4 bits, which have one layout, "pass" says it; else the layout does. */
+static CostLayout layout_of(const OrrJson *node)
+{
+    const char *layout = orr_json_text_of(node, "layout", ""), *pass = orr_json_text_of(node, "pass", "");
+    if (strcmp(layout, "NN") == 0 || strcmp(pass, "input") == 0)
+        return COST_LAYOUT_BACKWARD_INPUT;
+    return strcmp(layout, "NT") == 0 || strcmp(pass, "weight") == 0 ? COST_LAYOUT_BACKWARD_WEIGHT
+                                                                    : COST_LAYOUT_FORWARD;
+}
+
+/* mxfp8 is what Blackwell trains with in 8 bits. Scales of 128 are another kernel on Hopper, which no parameter describes. */
+static const char *gemm_dtype(const char *word, SpecDtype *ret_dtype)
+{
+    if (strcmp(word, "fp8-block") == 0)
+        return "products with scales of 128 numbers, where the model times those with one scale";
+    return dtype_of(strcmp(word, "mxfp8") == 0 ? "fp8" : word, ret_dtype) ? NULL : "GEMM of an unknown dtype";
+}
+
 static const char *read_gemm(const OrrJson *node, CalRow *row)
 {
-    const char *layout = orr_json_text_of(node, "layout", "");
     row->gemm = (CostGemm){.m = orr_json_number_of(node, "m", 0),
                            .n = orr_json_number_of(node, "n", 0),
                            .k = orr_json_number_of(node, "k", 0),
                            .groups = orr_json_number_of(node, "batch", 1),
-                           .layout = strcmp(layout, "NN") == 0   ? COST_LAYOUT_BACKWARD_INPUT
-                                     : strcmp(layout, "NT") == 0 ? COST_LAYOUT_BACKWARD_WEIGHT
-                                                                 : COST_LAYOUT_FORWARD,
+                           .layout = layout_of(node),
                            .accumulate = flag_of(node, "accumulate")};
     row->gemm.accumulate_fp32 =
         row->gemm.accumulate && strcmp(orr_json_text_of(node, "out", ""), "fp32") == 0;
-    if (!dtype_of(orr_json_text_of(node, "dtype", ""), &row->gemm.dtype))
-        return "GEMM of an unknown dtype";
+    const char *unusable = gemm_dtype(orr_json_text_of(node, "dtype", ""), &row->gemm.dtype);
+    if (unusable != NULL)
+        return unusable;
     double flops = 2 * row->gemm.m * row->gemm.n * row->gemm.k * row->gemm.groups;
     double tflops = orr_json_number_of(node, "tflops", 0);
     row->measured_s = orr_json_number_of(node, "time_us", tflops > 0 ? flops / tflops * 1e-6 : 0) * 1e-6;
@@ -149,6 +165,7 @@ static const char *read_attention(const OrrJson *node, CalRow *row)
                                  .heads = orr_json_number_of(node, "heads", 0),
                                  .qk_head_dim = orr_json_number_of(node, "head_dim", 0),
                                  .causal = serving || counts_full || flag_of(node, "causal"),
+                                 .window_tokens = orr_json_number_of(node, "window", 0),
                                  .backward = strcmp(pass, "bwd") == 0};
     attention->kv_heads = orr_json_number_of(node, "kv_heads", attention->heads);
     attention->v_head_dim = orr_json_number_of(node, "v_dim", attention->qk_head_dim);
@@ -166,6 +183,8 @@ static const char *read_attention(const OrrJson *node, CalRow *row)
                    (attention->causal && !counts_full ? 0.5 : 1);
     double tflops = orr_json_number_of(node, counts_full ? "tflops_simumax" : "tflops", 0);
     row->measured_s = orr_json_number_of(node, "time_us", tflops > 0 ? flops / tflops * 1e-6 : 0) * 1e-6;
+    if (attention->window_tokens > 0 && orr_json_number_of(node, "time_us", 0) <= 0)
+        return "attention over a window without its time: what tflops counts there is not agreed on";
     const double sizes[] = {attention->batch,    attention->heads,       attention->kv_heads,
                             attention->q_tokens, attention->qk_head_dim, attention->v_head_dim};
     return is_kernel(sizes, G_N_ELEMENTS(sizes), flops, row->measured_s) ? NULL

@@ -103,6 +103,9 @@ GArray *cal_sweep_points_of(const char *path, const CalStamp *stamp, const CalSw
 void cal_point_gemm(const char *name, KrnMath math, KrnLayout layout, bool accumulate, int64_t groups,
                     const int64_t size[3], CalPoint *ret_point);
 
+/* The same product with its fp8 sums outside of the tensor core, as gradients have them. */
+void cal_point_precise(CalPoint *point);
+
 /* Attention forward or backward, by our own kernel or cuDNN's, with its id. */
 void cal_point_attention(const char *name, int64_t batch, int64_t seq, int64_t heads, int64_t kv_heads,
                          int64_t dim, bool causal, CalPoint *ret_point);

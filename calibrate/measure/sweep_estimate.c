@@ -5,7 +5,7 @@
 #include "calibrate/measure/sweep.h"
 
 #define QUICK_SECONDS   0.2  /* spent on the repeats of a point */
-#define FULL_SECONDS    0.21 /* a visit more tells more than repeats more: they share clocks and neighbours */
+#define FULL_SECONDS    0.2  /* a visit more tells more than repeats more: they share clocks and neighbours */
 #define POINT_S         0.05 /* buffers, the answer's check, 20 ms of warm-up */
 #define LEAST_REPEATS   10
 #define LEAST_CALLS     8   /* of a collective: connecting, checking, timing */
@@ -21,7 +21,8 @@ double cal_point_seconds(const CalSweepOptions *options)
 /* Cautious: a GPU half as fast as an A100. The seconds of a point hold for what is faster. */
 static double once_s(const CalPoint *point)
 {
-    static const double flops_per_s[KRN_MATH_COUNT] = {100e12, 100e12, 50e12, 8e12, 200e12};
+    static const double flops_per_s[KRN_MATH_COUNT] = {100e12, 100e12, 50e12,  8e12,
+                                                       200e12, 200e12, 200e12, 400e12};
     const KrnShape *s = &point->shape;
     const double tokens = (double)(s->batch * s->seq);
     if (s->m > 0 && s->k > 0)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "calibrate/measure/sweep.h"
+#include "calibrate/measure/sweep_plan.h"
 
 #define KIB           1024.0
 #define MIB           (1024 * KIB)
@@ -10,122 +10,6 @@
 #define DRIFT_EVERY   40
 #define DRIFT_EDGE    8192
 #define USABLE_MEMORY 0.85 /* of the GPU: the rest is the context's, the workspace's, another's */
-
-const char *cal_math_word(KrnMath math)
-{
-    static const char *const words[KRN_MATH_COUNT] = {"bf16", "fp16", "tf32", "fp32", "fp8"};
-    return words[math];
-}
-
-const char *cal_layout_word(KrnLayout layout)
-{
-    static const char *const words[KRN_LAYOUT_COUNT] = {"TN", "NN", "NT"};
-    return words[layout];
-}
-
-typedef struct Plan {
-    GArray *points;
-    const CalStamp *stamp;
-    const CalSweepOptions *options;
-} Plan;
-
-static void add(Plan *plan, CalPoint point)
-{
-    const char *only = plan->options->only;
-    if (only == NULL || strstr(point.id, only) != NULL)
-        g_array_append_val(plan->points, point);
-}
-
-/* --- products --- */
-
-void cal_point_gemm(const char *name, KrnMath math, KrnLayout layout, bool accumulate, int64_t groups,
-                    const int64_t size[3], CalPoint *ret_point)
-{
-    CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
-    point.shape = (KrnShape){.m = size[0],
-                             .n = size[1],
-                             .k = size[2],
-                             .groups = groups,
-                             .math = math,
-                             .layout = layout,
-                             .accumulate_fp32 = accumulate};
-    char count[24] = "";
-    if (groups > 1)
-        g_snprintf(count, sizeof count, "%dx ", (int)groups);
-    g_snprintf(point.id, sizeof point.id, "%s %s %s%s %s%dx%dx%d", name, cal_math_word(math),
-               cal_layout_word(layout), accumulate ? "+fp32" : "", count, (int)size[0], (int)size[1],
-               (int)size[2]);
-    *ret_point = point;
-}
-
-static void add_gemm(Plan *plan, const char *name, KrnMath math, KrnLayout layout, bool accumulate,
-                     int64_t groups, const int64_t size[3])
-{
-    CalPoint point;
-    cal_point_gemm(name, math, layout, accumulate, groups, size, &point);
-    add(plan, point);
-}
-
-/* Widths of weights: square, and the four products of a layer of hidden width 4096 and 8192. */
-static const int64_t widths[][2] = {{1024, 1024},  {2048, 2048},  {4096, 4096},  {8192, 8192}, {16384, 16384},
-                                    {12288, 4096}, {16384, 4096}, {4096, 16384}, {6144, 4096}, {10240, 8192},
-                                    {28672, 8192}, {8192, 28672}, {57344, 8192}};
-static const int64_t tokens[] = {4096, 128, 512, 1024, 2048, 8192, 16384};
-
-static void add_training_gemms(Plan *plan)
-{
-    const bool full = plan->options->full;
-    const size_t token_count = full ? G_N_ELEMENTS(tokens) : 3, width_count = full ? G_N_ELEMENTS(widths) : 8;
-    for (size_t w = 0; w < width_count; w++)
-        for (size_t t = 0; t < token_count; t++) {
-            const int64_t m = tokens[t], n = widths[w][0], k = widths[w][1];
-            add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_TN, false, 1, (int64_t[]){m, n, k});
-            if (!full && t > 0)
-                continue;
-            add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_NN, false, 1, (int64_t[]){m, k, n});
-            add_gemm(plan, "gemm", KRN_MATH_BF16, KRN_NT, true, 1, (int64_t[]){n, k, m});
-            if (!full || plan->stamp->capability < 89)
-                continue;
-            /* In 8 bits every layout is TN: frameworks keep a transposed copy. */
-            add_gemm(plan, "gemm", KRN_MATH_FP8, KRN_TN, false, 1, (int64_t[]){m, n, k});
-            if (t % 2 == 0)
-                add_gemm(plan, "gemm", KRN_MATH_FP8, KRN_TN, true, 1, (int64_t[]){n, k, m});
-        }
-}
-
-static void add_other_gemms(Plan *plan)
-{
-    static const KrnMath maths[] = {KRN_MATH_FP16, KRN_MATH_TF32, KRN_MATH_FP32, KRN_MATH_FP8};
-    const bool full = plan->options->full;
-    for (size_t i = 0; i < G_N_ELEMENTS(maths); i++) {
-        if (maths[i] == KRN_MATH_FP8 && (full || plan->stamp->capability < 89))
-            continue; /* a full sweep has it among the training sizes */
-        for (int64_t edge = full ? 1024 : 2048; edge <= (full ? 16384 : 8192); edge *= 2) {
-            if (maths[i] == KRN_MATH_FP32 && edge > 8192)
-                continue;
-            add_gemm(plan, "gemm", maths[i], KRN_TN, false, 1, (int64_t[]){edge, edge, edge});
-            if (full) {
-                add_gemm(plan, "gemm", maths[i], KRN_NN, false, 1, (int64_t[]){edge, edge, edge});
-                add_gemm(plan, "gemm", maths[i], KRN_NT, true, 1, (int64_t[]){edge, edge, edge});
-            }
-        }
-    }
-    for (int64_t seq = full ? 512 : 2048; seq <= (full ? 4096 : 2048); seq *= 2) {
-        add_gemm(plan, "batched_gemm", KRN_MATH_BF16, KRN_TN, false, 64, (int64_t[]){seq, seq, 128});
-        add_gemm(plan, "batched_gemm", KRN_MATH_BF16, KRN_NN, false, 64, (int64_t[]){seq, 128, seq});
-    }
-    for (int64_t rows = full ? 128 : 1024; rows <= (full ? 4096 : 1024); rows *= 2) {
-        add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_TN, false, 8, (int64_t[]){rows, 2048, 4096});
-        add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_NN, false, 8, (int64_t[]){rows, 4096, 2048});
-        add_gemm(plan, "grouped_gemm", KRN_MATH_BF16, KRN_NT, true, 8, (int64_t[]){2048, 4096, rows});
-        add_gemm(plan, "grouped_gemm_one_call", KRN_MATH_BF16, KRN_TN, false, 8,
-                 (int64_t[]){rows, 2048, 4096});
-        add_gemm(plan, "grouped_gemm_one_call", KRN_MATH_BF16, KRN_NN, false, 8,
-                 (int64_t[]){rows, 4096, 2048});
-        add_gemm(plan, "grouped_gemm_one_call", KRN_MATH_BF16, KRN_NT, false, 8,
-                 (int64_t[]){2048, 4096, rows});
-    }
-}
 
 /* --- attention and layers --- */
 
@@ -140,16 +24,16 @@ void cal_point_attention(const char *name, int64_t batch, int64_t seq, int64_t h
     *ret_point = point;
 }
 
-static void add_attention(Plan *plan, const char *name, int64_t seq, int64_t heads, int64_t kv_heads,
+static void add_attention(CalPlan *plan, const char *name, int64_t seq, int64_t heads, int64_t kv_heads,
                           int64_t dim, bool causal)
 {
     CalPoint point;
     cal_point_attention(name, MAX(16384 / seq, 1), seq, heads, kv_heads, dim, causal, &point);
-    add(plan, point);
+    cal_plan_add(plan, point);
 }
 
 /* What frameworks run where it is there; else our own kernel, whose rows say that they are a floor. */
-static void add_attentions(Plan *plan)
+static void add_attentions(CalPlan *plan)
 {
     const bool library = plan->stamp->cudnn[0] != '\0', full = plan->options->full;
     const char *const names[] = {library ? "cudnn_forward" : "flash_forward",
@@ -170,7 +54,7 @@ static void add_attentions(Plan *plan)
         add_attention(plan, "attention_unfused", 1024, 16, 16, 64, true);
 }
 
-static void add_layers(Plan *plan)
+static void add_layers(CalPlan *plan)
 {
     static const struct {
         int64_t batch, seq, heads, kv_heads, head_dim, hidden, ffn;
@@ -191,7 +75,7 @@ static void add_layers(Plan *plan)
         g_snprintf(point.id, sizeof point.id, "transformer_layer %dx%d hidden %d ffn %d%s",
                    (int)layers[i].batch, (int)layers[i].seq, (int)layers[i].hidden, (int)layers[i].ffn,
                    point.shape.library ? " cudnn" : "");
-        add(plan, point);
+        cal_plan_add(plan, point);
     }
 }
 
@@ -220,6 +104,7 @@ static const struct {
     {"embedding_backward", {16384, 8192, 256}, {4096, 8192, 4096}, 32000},
     {"cross_entropy", {8192, 8192, 64}, {32000, 128256, 32000}, 0},
     {"permute", {16384, 32768, 256}, {4096, 7168, 4096}, 0},
+    {"router", {16384, 16384, 256}, {256, 64, 256}, 0},
     {"cast_fp8", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
     {"cast_bf16", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
     {"rope", {16384, 8192, 64}, {4096, 8192, 4096}, 0},
@@ -228,16 +113,16 @@ static const struct {
     {"adam_mixed", {16384, 65536, 64}, {4096, 4096, 4096}, 0},
 };
 
-static void add_move(Plan *plan, const char *name, int64_t rows, int64_t cols, int64_t table_rows)
+static void add_move(CalPlan *plan, const char *name, int64_t rows, int64_t cols, int64_t table_rows)
 {
     CalPoint point = {.kind = CAL_POINT_KERNEL, .name = name};
     point.shape = (KrnShape){.rows = rows, .cols = cols, .n = table_rows};
     g_snprintf(point.id, sizeof point.id, "%s %dx%d", name, (int)rows, (int)cols);
-    add(plan, point);
+    cal_plan_add(plan, point);
 }
 
 /* A full sweep follows the ramp from the first size down to the last, and up to the second. */
-static void add_moves(Plan *plan)
+static void add_moves(CalPlan *plan)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(moves); i++) {
         const int64_t *rows = moves[i].rows, *cols = moves[i].cols, table_rows = moves[i].table_rows;
@@ -254,7 +139,7 @@ static void add_moves(Plan *plan)
 
 /* --- links, host --- */
 
-static void add_sized(Plan *plan, CalPointKind kind, const char *name, double bytes, int gpus)
+static void add_sized(CalPlan *plan, CalPointKind kind, const char *name, double bytes, int gpus)
 {
     CalPoint point = {.kind = kind, .name = name, .bytes = bytes, .gpus = gpus};
     char ranks[24] = "";
@@ -264,10 +149,10 @@ static void add_sized(Plan *plan, CalPointKind kind, const char *name, double by
         g_snprintf(point.id, sizeof point.id, "%s%s %.0f", name, ranks, bytes);
     else
         g_snprintf(point.id, sizeof point.id, "%s%s", name, ranks);
-    add(plan, point);
+    cal_plan_add(plan, point);
 }
 
-static void add_links(Plan *plan)
+static void add_links(CalPlan *plan)
 {
     static const char *const latencies[] = {"launch", "launch_and_wait", "event", "stream_wait"};
     static const char *const copies[] = {"h2d_pinned",   "d2h_pinned",    "both_pinned",     "h2d_pageable",
@@ -287,7 +172,7 @@ static void add_links(Plan *plan)
 static const char *const collective_ops[] = {"all_reduce", "all_gather", "reduce_scatter", "alltoall",
                                              "broadcast",  "reduce",     "send_recv"};
 
-static void add_collective(Plan *plan, const char *op, double bytes, int ranks, int nodes, bool shared)
+static void add_collective(CalPlan *plan, const char *op, double bytes, int ranks, int nodes, bool shared)
 {
     CalPoint point = {.kind = CAL_POINT_COLLECTIVE,
                       .name = op,
@@ -302,10 +187,10 @@ static void add_collective(Plan *plan, const char *op, double bytes, int ranks, 
                shared ? "ranks on 1 gpu" : "gpus", bytes);
     /* Two buffers a rank; NCCL takes some of its own. */
     if (4 * bytes * (shared ? ranks : 1) <= USABLE_MEMORY * plan->stamp->memory_bytes)
-        add(plan, point);
+        cal_plan_add(plan, point);
 }
 
-static void add_sizes(Plan *plan, const char *op, int ranks, int nodes)
+static void add_sizes(CalPlan *plan, const char *op, int ranks, int nodes)
 {
     const bool full = plan->options->full;
     for (double bytes = KIB; bytes <= (full ? 8 * GIB : GIB); bytes *= full ? 2 : 16)
@@ -313,7 +198,7 @@ static void add_sizes(Plan *plan, const char *op, int ranks, int nodes)
 }
 
 /* Groups of 2, 4 ... all GPUs; one GPU has nobody to speak to. */
-static void add_collectives(Plan *plan)
+static void add_collectives(CalPlan *plan)
 {
     const int gpus = plan->stamp->gpus;
     for (int ranks = 2; ranks <= gpus; ranks = ranks < gpus && 2 * ranks > gpus ? gpus : 2 * ranks) {
@@ -331,7 +216,7 @@ static void add_collectives(Plan *plan)
 
 /* Over 1, 2, 4 ... all nodes of a team; quick: all. Nodes of different sizes: all ranks only. Groups of 2, 4 ... ranks of
  * the first node come before: without them, what a collective takes once and what a step takes cannot be told apart. */
-static void add_team(Plan *plan)
+static void add_team(CalPlan *plan)
 {
     const int nodes = plan->stamp->nodes, each = plan->stamp->ranks_per_node;
     for (int ranks = 2; plan->options->full && ranks < each; ranks *= 2)
@@ -345,26 +230,26 @@ static void add_team(Plan *plan)
 }
 
 /* One thread, as a plain save does it, and several, as an offload engine does. */
-static void add_file(Plan *plan, const char *name, int threads)
+static void add_file(CalPlan *plan, const char *name, int threads)
 {
     CalPoint point = {.kind = CAL_POINT_HOST, .name = name, .bytes = GIB, .threads = threads};
     g_snprintf(point.id, sizeof point.id, "%s %.0f %d threads", name, point.bytes, threads);
-    add(plan, point);
+    cal_plan_add(plan, point);
 }
 
 /* Of the host's memory; threads 0: one a processor. */
-static void add_host(Plan *plan, const char *name, double bytes, int threads)
+static void add_host(CalPlan *plan, const char *name, double bytes, int threads)
 {
     CalPoint point = {.kind = CAL_POINT_HOST, .name = name, .bytes = bytes, .threads = threads};
     char of[24] = "";
     if (threads > 0)
         g_snprintf(of, sizeof of, " %d threads", threads);
     g_snprintf(point.id, sizeof point.id, "%s %.0f%s", name, bytes, of);
-    add(plan, point);
+    cal_plan_add(plan, point);
 }
 
 /* What ranks do at once: copies of 2, 4 ... GPUs, Adam of all ranks, a layer on all GPUs until they are warm. */
-static void add_together(Plan *plan)
+static void add_together(CalPlan *plan)
 {
     static const char *const copies[] = {"together_h2d", "together_d2h", "together_both"};
     const int gpus = plan->stamp->gpus;
@@ -374,19 +259,19 @@ static void add_together(Plan *plan)
             CalPoint point = {
                 .kind = CAL_POINT_TOGETHER, .name = copies[i], .bytes = 64 * MIB, .gpus = ranks};
             g_snprintf(point.id, sizeof point.id, "%s %d gpus %.0f", copies[i], ranks, point.bytes);
-            add(plan, point);
+            cal_plan_add(plan, point);
         }
     CalPoint adam = {
         .kind = CAL_POINT_TOGETHER, .name = "together_cpu_adam", .bytes = 28 * 16 * MIB, .gpus = gpus};
     adam.threads = MAX(plan->stamp->cpus / MAX(gpus, 1), 1);
     g_snprintf(adam.id, sizeof adam.id, "%s %d gpus %d threads", adam.name, gpus, adam.threads);
-    add(plan, adam);
+    cal_plan_add(plan, adam);
     CalPoint layer = {.kind = CAL_POINT_TOGETHER, .name = "together_layer", .gpus = gpus};
     g_snprintf(layer.id, sizeof layer.id, "%s %d gpus", layer.name, gpus);
-    add(plan, layer);
+    cal_plan_add(plan, layer);
 }
 
-static void add_rest(Plan *plan)
+static void add_rest(CalPlan *plan)
 {
     const int gpus = plan->stamp->gpus;
     add_sized(plan, CAL_POINT_INTERFERENCE, "gemm_beside_d2h", 256 * MIB, 1);
@@ -422,14 +307,16 @@ static int rounds_of(const CalPoint *point)
         for (size_t i = 0; i < G_N_ELEMENTS(few); i++)
             if (g_str_has_prefix(point->name, few[i]))
                 return 3;
-        return strcmp(point->name, "gemm") == 0 && point->shape.math == KRN_MATH_FP8 ? 2 : 1;
+        return strcmp(point->name, "gemm") == 0 && point->shape.math == KRN_MATH_FP8 && !point->shape.precise
+                   ? 2
+                   : 1;
     default:
         return 1;
     }
 }
 
 /* Later rounds come after everything else, so that they see other clocks and another network. */
-static void add_rounds(Plan *plan)
+static void add_rounds(CalPlan *plan)
 {
     const guint count = plan->points->len;
     bool more = plan->options->full;
@@ -479,14 +366,13 @@ static GArray *with_drift(GArray *points)
 
 GArray *cal_sweep_points(const CalStamp *stamp, const CalSweepOptions *options)
 {
-    Plan plan = {g_array_new(FALSE, TRUE, sizeof(CalPoint)), stamp, options};
+    CalPlan plan = {g_array_new(FALSE, TRUE, sizeof(CalPoint)), stamp, options};
     if (stamp->nodes > 0) {
         add_team(&plan);
         add_rounds(&plan);
         return plan.points;
     }
-    add_training_gemms(&plan);
-    add_other_gemms(&plan);
+    cal_plan_products(&plan);
     add_attentions(&plan);
     add_layers(&plan);
     add_moves(&plan);

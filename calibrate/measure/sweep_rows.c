@@ -80,6 +80,8 @@ static void gemm_row(OrrJsonWriter *w, const Row *row)
                 : s->math == KRN_MATH_FP16                                                 ? "fp16"
                                                                                            : "bf16");
     orr_jw_int(w, "batch", s->groups);
+    if (krn_has_one_layout(s->math)) /* which of the three passes, since the layout does not say it */
+        orr_jw_text(w, "pass", s->accumulate_fp32 ? "weight" : s->precise ? "input" : "forward");
 }
 
 /* Sizes are the forward pass's in every stage: tokens of an expert, output and input width. */
@@ -94,7 +96,10 @@ static void grouped_row(OrrJsonWriter *w, const Row *row)
     orr_jw_int(w, "k", sizes[s->layout][2]);
     orr_jw_text(w, "dtype", cal_math_word(s->math));
     orr_jw_text(w, "stage", stages[s->layout]);
-    orr_jw_text(w, "calls", strcmp(row->point->name, "grouped_gemm") == 0 ? "each" : "one");
+    orr_jw_text(w, "calls",
+                g_str_has_suffix(row->point->name, "_one_call")  ? "one"
+                : g_str_has_suffix(row->point->name, "_streams") ? "streams"
+                                                                 : "each");
     if (s->layout == KRN_NT)
         orr_jw_bool(w, "accumulate", s->accumulate_fp32);
 }

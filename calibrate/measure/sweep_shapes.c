@@ -50,7 +50,7 @@ static void add_product(Shapes *shapes, GStrv head, GStrv cells)
     const int64_t groups = MAX(g_ascii_strtoll(cell(head, cells, "groups"), NULL, 10), 1);
     const bool weight = strcmp(pass, "backward-weight") == 0;
     const KrnLayout layout = weight ? KRN_NT : strcmp(pass, "backward-input") == 0 ? KRN_NN : KRN_TN;
-    const char *name = groups > 1 ? "grouped_gemm" : "gemm";
+    const char *name = groups > 1 ? "grouped_gemm_streams" : "gemm";
     CalPoint point;
     if (size[0] < 1 || size[1] < 1 || size[2] < 1 || size[0] > INT32_MAX || size[1] > INT32_MAX ||
         size[2] > INT32_MAX || groups > 4096)
@@ -60,6 +60,8 @@ static void add_product(Shapes *shapes, GStrv head, GStrv cells)
     if (!shapes->casts || shapes->stamp->capability < 89 || groups > 1)
         return;
     cal_point_gemm(name, KRN_MATH_FP8, KRN_TN, weight, groups, size, &point);
+    if (layout == KRN_NN)
+        cal_point_precise(&point);
     add(shapes, &point);
 }
 

@@ -8,6 +8,8 @@
 #include "calibrate/fit/collectives.h"
 #include "calibrate/fit/fit_interference.h"
 #include "calibrate/fit/fit_moves.h"
+#include "calibrate/fit/check.h"
+#include "calibrate/fit/lint.h"
 #include "calibrate/fit/neighbours.h"
 #include "calibrate/fit/recorded.h"
 #include "calibrate/fit/table.h"
@@ -38,6 +40,11 @@ static void read_rows(const OrrJson *root, SpecCluster *cluster)
     OrrJsonDoc *again = orr_json_parse(text->str, text->len, "written", &error);
     g_assert_no_error(error);
     orr_json_free(again);
+    if (!cal_lint_table(root, "fuzz", &error))
+        g_assert(error != NULL && g_str_has_prefix(error->message, "fuzz"));
+    g_clear_error(&error);
+    g_autoptr(GArray) groups = g_array_new(FALSE, TRUE, sizeof(CalCheckGroup));
+    cal_check_moves(root, NULL, groups);
     cal_move_residuals(root, cluster->accelerator.name, &cluster->accelerator, residuals);
     const OrrJson *list = orr_json_member(root, "collective_measurements");
     if (list != NULL && !cal_collective_rows(list, cluster, &collectives, &error))

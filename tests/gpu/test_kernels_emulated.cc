@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static int failures;
 
@@ -80,6 +81,7 @@ static void check_gemms(KrnContext *context)
             check(context, "gemm", sizes, gemm(24, 40, 16, 1, KRN_MATH_BF16, (KrnLayout)layout, add));
             check(context, "batched_gemm", sizes, gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, add));
             check(context, "grouped_gemm", sizes, gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, add));
+            check(context, "grouped_gemm_streams", sizes, gemm(8, 24, 16, 6, KRN_MATH_BF16, (KrnLayout)layout, add));
         }
     for (int layout = 0; layout < KRN_LAYOUT_COUNT; layout++) {
         check(context, "grouped_gemm_one_call", "bf16", gemm(8, 24, 16, 3, KRN_MATH_BF16, (KrnLayout)layout, false));
@@ -89,6 +91,35 @@ static void check_gemms(KrnContext *context)
     check(context, "gemm", "tf32", gemm(16, 24, 32, 1, KRN_MATH_TF32, KRN_NN, false));
     check(context, "gemm", "fp32", gemm(16, 24, 32, 1, KRN_MATH_FP32, KRN_NT, true));
     check(context, "gemm", "fp8", gemm(16, 32, 48, 1, KRN_MATH_FP8, KRN_TN, false));
+    KrnShape precise = gemm(16, 32, 48, 1, KRN_MATH_FP8, KRN_TN, false);
+    precise.precise = true;
+    check(context, "gemm", "fp8 precise", precise);
+}
+
+/* Sizes that end inside a tile of scales; what a mode does not take is refused, not multiplied without it. */
+static void check_scales(KrnContext *context)
+{
+    for (const KrnMath math : {KRN_MATH_FP8_BLOCK, KRN_MATH_MXFP8, KRN_MATH_NVFP4})
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
+            char sizes[64];
+            snprintf(sizes, sizeof sizes, "block scales %d accumulate %d", math, accumulate);
+            check(context, "gemm", sizes, gemm(40, 24, 128, 1, math, KRN_TN, accumulate != 0));
+            check(context, "gemm", sizes, gemm(144, 160, 384, 1, math, KRN_TN, accumulate != 0));
+            double unused;
+            const KrnShape wrong = gemm(32, 32, 128, 1, math, KRN_NN, false);
+            const KrnStatus status = krn_check(context, &krn_gemm, &wrong, 7, &unused);
+            expect(status == KRN_UNSUPPORTED, krn_context_message(context), status, KRN_UNSUPPORTED);
+        }
+}
+
+static void check_router(KrnContext *context)
+{
+    for (const int64_t experts : {8, 64, 256, 1024})
+        check(context, "router", "of experts", rows(37, experts, 0));
+    double unused;
+    const KrnShape few = rows(4, 4, 0);
+    const KrnStatus status = krn_check(context, &krn_router, &few, 7, &unused);
+    expect(status == KRN_UNSUPPORTED, krn_context_message(context), status, KRN_UNSUPPORTED);
 }
 
 static void check_attention(KrnContext *context)
@@ -219,6 +250,18 @@ static void check_layer_gradient()
     free(x);
 }
 
+/* The L2 cache is emptied by reading: memory that must not be written takes it, so that no dirty line is left to be written
+ * back inside the timed kernel. A write would end this program. */
+static void check_flush(KrnContext *context)
+{
+    const size_t bytes = 1 << 16;
+    void *memory = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const KrnStatus status =
+        memory != MAP_FAILED ? krn_flush(context, memory, (int64_t)bytes, nullptr) : KRN_NO_MEMORY;
+    expect(status == KRN_OK, "a flush reads, and does not write", status, KRN_OK);
+    munmap(memory, bytes);
+}
+
 static void check_counts()
 {
     int count;
@@ -253,7 +296,10 @@ int main()
     if (krn_context_new(&context) != KRN_OK)
         return 1;
     check_counts();
+    check_flush(context);
     check_gemms(context);
+    check_scales(context);
+    check_router(context);
     check_attention(context);
     check_rows(context);
     check(context, "transformer_layer", "small", small_layer());

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "calibrate/measure/sweep.h"
+#include "costmodel/gemm.h"
 #include "tests/unit/kernel_fixture.h"
 #include "report/report.h"
 
@@ -67,6 +68,39 @@ static inline double fixture_step_s(const Spec *spec)
     const double seconds = 1e-12 * (double)report.step_ps;
     orr_arena_free(arena);
     return seconds;
+}
+
+/* Seconds of a product by the model: of 8 and 4 bits the pass is told by how they are summed. */
+static inline double fixture_gemm_s(const SpecAccelerator *accelerator, const KrnShape *s, bool grouped)
+{
+    static const SpecDtype dtypes[KRN_MATH_COUNT] = {SPEC_BF16, SPEC_FP16, SPEC_TF32, SPEC_FP32,
+                                                     SPEC_FP8,  SPEC_FP8,  SPEC_FP8,  SPEC_FP4};
+    const CostLayout eight_bits = s->accumulate_fp32 ? COST_LAYOUT_BACKWARD_WEIGHT
+                                  : s->precise       ? COST_LAYOUT_BACKWARD_INPUT
+                                                     : COST_LAYOUT_FORWARD;
+    const CostGemm gemm = {.m = (double)s->m,
+                           .n = (double)s->n,
+                           .k = (double)s->k,
+                           .groups = (double)s->groups,
+                           .dtype = dtypes[s->math],
+                           .layout = krn_has_one_layout(s->math) ? eight_bits : (CostLayout)s->layout,
+                           .grouped = grouped,
+                           .accumulate_fp32 = s->accumulate_fp32};
+    return cost_gemm_s(accelerator, &gemm);
+}
+
+/* The product of a pass: forward, gradient of the input, gradient of the weight; 8 and 4 bits have one layout. */
+static inline KrnShape fixture_product(int64_t m, int64_t n, int64_t k, KrnMath math, int pass)
+{
+    const bool narrow = krn_has_one_layout(math);
+    return (KrnShape){.m = m,
+                      .n = n,
+                      .k = k,
+                      .groups = 1,
+                      .math = math,
+                      .layout = narrow ? KRN_TN : (KrnLayout)pass,
+                      .precise = narrow && pass == 1,
+                      .accumulate_fp32 = narrow && pass == 2};
 }
 
 #endif

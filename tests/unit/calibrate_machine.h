@@ -53,20 +53,6 @@ static void machine_init(Machine *machine)
     model->collectives.alltoall_sm_frac = 0.3;
 }
 
-static double gemm_s(const SpecAccelerator *accelerator, const KrnShape *s, bool grouped)
-{
-    static const SpecDtype dtypes[] = {SPEC_BF16, SPEC_FP16, SPEC_TF32, SPEC_FP32, SPEC_FP8};
-    const CostGemm gemm = {.m = (double)s->m,
-                           .n = (double)s->n,
-                           .k = (double)s->k,
-                           .groups = (double)s->groups,
-                           .dtype = dtypes[s->math],
-                           .layout = (CostLayout)s->layout,
-                           .grouped = grouped,
-                           .accumulate_fp32 = s->accumulate_fp32};
-    return cost_gemm_s(accelerator, &gemm);
-}
-
 static double attention_s(const SpecAccelerator *accelerator, const CalPoint *point)
 {
     const KrnShape *s = &point->shape;
@@ -222,7 +208,7 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
         return CAL_SKIPPED;
     }
     if (strstr(point->name, "gemm") != NULL && s->m > 0) {
-        t_s = gemm_s(accelerator, s, strcmp(point->name, "grouped_gemm") == 0);
+        t_s = fixture_gemm_s(accelerator, s, strcmp(point->name, "grouped_gemm_streams") == 0);
         ret_sample->flops = 2.0 * (double)s->m * (double)s->n * (double)s->k * (double)s->groups;
     } else if (strcmp(point->name, "together_layer") == 0) {
         return warm_layer(ret_sample);
@@ -268,6 +254,10 @@ static CalStamp stamp_of(const Machine *machine)
 {
     CalStamp stamp = {
         .device = "NVIDIA H200", .uuid = "a-stand-in", .nccl = "2.29.7", .gpus = 8, .capability = 90};
+    if (machine->cluster.accelerator.generation == SPEC_GENERATION_BLACKWELL) {
+        g_strlcpy(stamp.device, "NVIDIA B200", sizeof stamp.device);
+        stamp.capability = 100;
+    }
     stamp.sm_count = (int)machine->cluster.accelerator.sm_count;
     stamp.cpus = 112;
     stamp.sockets = 2;

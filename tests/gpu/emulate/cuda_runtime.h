@@ -83,6 +83,7 @@ struct cudaDeviceProp {
 
 /* Allocations above the limit fail. */
 extern size_t emulate_memory_bytes;
+extern bool emulate_stuck; /* the GPU does not answer any more */
 cudaError_t cudaMalloc(void *ret_pointer, size_t bytes);
 cudaError_t cudaFree(void *pointer);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);

@@ -1,6 +1,5 @@
-/* tests/gpu/emulate/emulate.cc - fibers for threads, the heap for device memory, loops for cuBLASLt. */
+/* tests/gpu/emulate/emulate.cc - fibers for threads, the heap for device memory. */
 #undef _FORTIFY_SOURCE /* its longjmp allows no jump to another stack */
-#include "cublasLt.h"
 #include "cuda_bf16.h"
 #include "cuda_runtime.h"
 
@@ -278,199 +277,15 @@ cudaError_t cudaGetLastError()
     return cudaSuccess;
 }
 
-size_t cublasLtGetVersion()
-{
-    return 130002;
-}
-
 /* EMULATE_STUCK: after a product that failed the GPU does not answer any more. */
-static bool stuck;
+bool emulate_stuck;
 
 cudaError_t cudaDeviceSynchronize()
 {
-    return stuck ? cudaErrorLaunchFailure : cudaSuccess;
+    return emulate_stuck ? cudaErrorLaunchFailure : cudaSuccess;
 }
 
 const char *cudaGetErrorString(cudaError_t error)
 {
     return error == cudaSuccess ? "no error" : error == cudaErrorLaunchFailure ? "the GPU is stuck" : "out of memory";
-}
-
-/* --- cuBLASLt --- */
-
-struct EmulatedHandle {
-    int unused;
-};
-struct EmulatedProduct {
-    cublasOperation_t op[2];
-};
-struct EmulatedLayout {
-    cudaDataType type;
-    int64_t rows, cols, ld, stride;
-    int batch;
-};
-struct EmulatedPreference {
-    size_t workspace;
-};
-
-cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
-{
-    *handle = new EmulatedHandle{0};
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
-{
-    delete handle;
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
-                                          uint64_t cols, int64_t ld)
-{
-    *layout = new EmulatedLayout{type, (int64_t)rows, (int64_t)cols, ld, 0, 1};
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
-{
-    delete layout;
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, int attribute,
-                                                const void *value, size_t bytes)
-{
-    if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
-        memcpy(&layout->batch, value, bytes);
-    else
-        memcpy(&layout->stride, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *product, cublasComputeType_t compute,
-                                        cudaDataType scale)
-{
-    (void)compute;
-    (void)scale;
-    *product = new EmulatedProduct{{CUBLAS_OP_N, CUBLAS_OP_N}};
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product)
-{
-    delete product;
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product, int attribute, const void *value,
-                                              size_t bytes)
-{
-    if (attribute == CUBLASLT_MATMUL_DESC_FAST_ACCUM) /* says how fp8 sums are kept, not what they are */
-        return bytes == 1 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
-    memcpy(&product->op[attribute == CUBLASLT_MATMUL_DESC_TRANSB], value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
-{
-    *preference = new EmulatedPreference{0};
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
-{
-    delete preference;
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, int attribute,
-                                                    const void *value, size_t bytes)
-{
-    (void)attribute;
-    memcpy(&preference->workspace, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-static bool fits(const EmulatedLayout *layout, cublasOperation_t op, int64_t rows, int64_t cols)
-{
-    return op == CUBLAS_OP_N ? layout->rows == rows && layout->cols == cols
-                             : layout->rows == cols && layout->cols == rows;
-}
-
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
-                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference, int wanted,
-                                              cublasLtMatmulHeuristicResult_t *results, int *ret_count)
-{
-    (void)handle;
-    (void)c;
-    (void)preference;
-    const int64_t k = product->op[0] == CUBLAS_OP_N ? a->cols : a->rows;
-    const bool ok = fits(a, product->op[0], d->rows, k) && fits(b, product->op[1], k, d->cols) &&
-                    wanted > 0 && a->batch == b->batch && a->batch == d->batch;
-    *ret_count = ok ? 1 : 0;
-    results[0].algo.chosen = 1;
-    return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
-}
-
-static double element(const void *memory, cudaDataType type, int64_t i)
-{
-    if (type == CUDA_R_32F)
-        return ((const float *)memory)[i];
-    if (type == CUDA_R_16BF)
-        return __bfloat162float(((const __nv_bfloat16 *)memory)[i]);
-    if (type == CUDA_R_16F) { /* normal numbers only */
-        const unsigned bits = ((const uint16_t *)memory)[i];
-        return ldexp(1024 + (bits & 0x3ff), (int)(bits >> 10 & 31) - 25) * (bits >> 15 ? -1 : 1);
-    }
-    const unsigned bits = ((const uint8_t *)memory)[i];
-    return ldexp(8 + (bits & 7), (int)(bits >> 3 & 15) - 10) * (bits >> 7 ? -1 : 1);
-}
-
-static void put(void *memory, cudaDataType type, int64_t i, double value)
-{
-    if (type == CUDA_R_32F) {
-        ((float *)memory)[i] = (float)value;
-    } else if (type == CUDA_R_16BF) {
-        ((__nv_bfloat16 *)memory)[i] = __float2bfloat16((float)value);
-    } else {
-        int exponent;
-        const double fraction = frexp(fabs(value), &exponent); /* rounded to 11 bits */
-        const unsigned mantissa = (unsigned)lrint(ldexp(fraction, 11));
-        const int biased = exponent + 14 + (mantissa == 2048);
-        ((uint16_t *)memory)[i] = (uint16_t)((value < 0 ? 0x8000u : 0u) |
-                                             (biased > 0 ? (unsigned)biased << 10 | (mantissa & 0x3ff) : 0u));
-    }
-}
-
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void *alpha,
-                              const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
-                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
-                              cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t workspace_bytes,
-                              cudaStream_t stream)
-{
-    (void)handle;
-    (void)c_layout;
-    (void)workspace;
-    (void)workspace_bytes;
-    const char *failing = getenv("EMULATE_FAIL_WIDTH"); /* products of this many columns cannot be launched */
-    if (failing != nullptr && d_layout->rows == atoi(failing))
-        return stuck = getenv("EMULATE_STUCK") != nullptr, CUBLAS_STATUS_EXECUTION_FAILED;
-    const float times = *(const float *)alpha, keep = *(const float *)beta;
-    if (emulate_defer([=]() {
-            cublasLtMatmul(handle, product, &times, a, a_layout, b, b_layout, &keep, c, c_layout, d, d_layout,
-                           algorithm, workspace, workspace_bytes, stream);
-        }))
-        return CUBLAS_STATUS_SUCCESS;
-    const int64_t k = product->op[0] == CUBLAS_OP_N ? a_layout->cols : a_layout->rows;
-    for (int g = 0; g < d_layout->batch && algorithm->chosen; g++)
-        for (int64_t col = 0; col < d_layout->cols; col++)
-            for (int64_t row = 0; row < d_layout->rows; row++) {
-                double sum = 0;
-                for (int64_t i = 0; i < k; i++) {
-                    const int64_t at =
-                        product->op[0] == CUBLAS_OP_N ? row + i * a_layout->ld : i + row * a_layout->ld;
-                    const int64_t bt =
-                        product->op[1] == CUBLAS_OP_N ? i + col * b_layout->ld : col + i * b_layout->ld;
-                    sum += element(a, a_layout->type, g * a_layout->stride + at) *
-                           element(b, b_layout->type, g * b_layout->stride + bt);
-                }
-                const int64_t dt = g * d_layout->stride + row + col * d_layout->ld;
-                const double old = *(const float *)beta > 0 ? element(c, d_layout->type, dt) : 0;
-                put(d, d_layout->type, dt, *(const float *)alpha * sum + *(const float *)beta * old);
-            }
-    return CUBLAS_STATUS_SUCCESS;
 }

@@ -155,6 +155,97 @@ static void test_recovers(void)
     g_free(path);
 }
 
+/* The attention block of a fitted profile, as a run of the preset has it. */
+static SpecAttentionModel fixture_profile_attention(const char *path)
+{
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    g_autofree char *set = g_strconcat("cluster.calibration=", path, NULL);
+    const char *sets[] = {set, NULL};
+    static const char text[] =
+        "{\"model\": \"llama3-8b\", \"cluster\": {\"preset\": \"dgx-h200\"}, \"training\": "
+        "{\"sequence_length\": 4096, \"global_batch\": 8, \"micro_batch\": 1}, "
+        "\"parallel\": {\"data\": 8}}";
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "test", &error);
+    spec_load_json(orr_json_root(doc), "test", sets, true, spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    return spec->cluster.accelerator.model.attention[SPEC_ATTENTION_CUDNN];
+}
+
+/* Kernels one at a time on a chip that idles between: the power limit acts twenty times later than in a step. */
+static void burst_rows(const SpecAccelerator *truth, GString *text)
+{
+    SpecAccelerator burst = *truth;
+    const char *comma = "";
+    for (int i = 0; i < SPEC_DTYPE_COUNT; i++)
+        burst.model.gemm[i].throttle_s *= 20;
+    g_string_append(text, "{\"attention_measurements\": [");
+    for (int i = 0; i < 64; i++) {
+        const CostAttention a = {.kernel = SPEC_ATTENTION_CUDNN,
+                                 .batch = 1 + i % 2,
+                                 .q_tokens = 1024 << i / 8 % 6,
+                                 .kv_tokens = 1024 << i / 8 % 6,
+                                 .heads = 64,
+                                 .kv_heads = 8,
+                                 .qk_head_dim = 128,
+                                 .v_head_dim = 128,
+                                 .causal = i / 2 % 2 == 0,
+                                 .backward = i / 4 % 2 == 0,
+                                 .dtype = i % 2 == 0 ? SPEC_BF16 : SPEC_FP8};
+        char number[G_ASCII_DTOSTR_BUF_SIZE];
+        g_ascii_dtostr(number, sizeof number, 1e6 * cost_attention_s(&burst, &a));
+        g_string_append_printf(
+            text,
+            "%s{\"gpu\": \"h200-sxm5-141gb\", \"source\": \"cudnn-frontend\", \"burst\": true, "
+            "\"kernel\": \"cuDNN\", \"pass\": \"%s\", \"batch\": %d, \"seq\": %.0f, \"heads\": 64, "
+            "\"kv_heads\": 8, \"head_dim\": 128, \"causal\": %s, \"dtype\": \"%s\", \"time_us\": %s}",
+            comma, a.backward ? "bwd" : "fwd", 1 + i % 2, a.q_tokens, a.causal ? "true" : "false",
+            i % 2 == 0 ? "bf16" : "fp8", number);
+        comma = ",";
+    }
+    g_string_append(text, "]}");
+}
+
+/* From bursts alone come the kernel in a training step, slower where it is long, and the backward's share in 8 bits. */
+static void test_bursts(void)
+{
+    SpecAccelerator truth = fixture_preset("h200-sxm5-141gb"), got;
+    SpecAttentionModel *model = &truth.model.attention[SPEC_ATTENTION_CUDNN];
+    model->peak_frac *= 0.9;
+    model->backward_fp8_frac = 0.4;
+    g_autoptr(GString) text = g_string_new(NULL), json = g_string_new(NULL), log = g_string_new(NULL);
+    burst_rows(&truth, text);
+    g_autofree char *folder = g_dir_make_tmp("orrery-test-XXXXXX", NULL),
+                    *path = g_build_filename(folder, "bursts.json", NULL);
+    GError *error = NULL;
+    g_assert_true(g_file_set_contents(path, text->str, -1, NULL));
+    cal_fit_table(path, "h200-sxm5-141gb", NULL, NULL, json, log, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_file_set_contents(path, json->str, -1, NULL));
+    OrrJsonDoc *doc = orr_json_parse(json->str, json->len, "fit", &error);
+    g_assert_no_error(error);
+    fixture_within(fitted(orr_json_root(doc), "model.attention.cudnn.backward_fp8_frac"), 0.4, 0.05);
+    g_assert_cmpfloat(fitted(orr_json_root(doc), "model.attention.cudnn.fit_median_frac"), <, 0.01);
+    orr_json_free(doc);
+    got = truth;
+    got.model.attention[SPEC_ATTENTION_CUDNN] = fixture_profile_attention(path);
+    CostAttention a = {.kernel = SPEC_ATTENTION_CUDNN,
+                       .batch = 2,
+                       .heads = 64,
+                       .kv_heads = 8,
+                       .qk_head_dim = 128,
+                       .v_head_dim = 128,
+                       .causal = true,
+                       .dtype = SPEC_BF16};
+    for (double tokens = 1536; tokens <= 49152; tokens *= 2) {
+        a.q_tokens = a.kv_tokens = tokens;
+        fixture_within(cost_attention_s(&got, &a), cost_attention_s(&truth, &a), 0.03);
+    }
+    g_remove(path);
+    g_rmdir(folder);
+}
+
 static void test_messages(void)
 {
     char *path = synthetic_table();
@@ -260,6 +351,7 @@ int main(int argc, char **argv)
     g_test_add_func("/calibrate/splice", test_splice);
     g_test_add_func("/calibrate/tells-sums", test_tells_sums);
     g_test_add_func("/calibrate/recovers", test_recovers);
+    g_test_add_func("/calibrate/bursts", test_bursts);
     g_test_add_func("/calibrate/messages", test_messages);
     g_test_add_func("/calibrate/before-bf16", test_before_bf16);
     g_test_add_func("/calibrate/shipped-tables", test_shipped_tables);

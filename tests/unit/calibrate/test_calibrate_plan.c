@@ -42,6 +42,26 @@ static void test_points(void)
         g_assert_nonnull(strstr(g_array_index(some, CalPoint, i).id, "all_gather"));
 }
 
+/* A product that lasts until the clocks give way, before the first point, after every 40 and after the last. */
+static void test_probes(void)
+{
+    Machine machine;
+    machine_init(&machine);
+    const CalStamp stamp = stamp_of(&machine);
+    const CalSweepOptions options = {.full = true, .output = "unused"};
+    g_autoptr(GArray) points = cal_sweep_points(&stamp, &options);
+    guint since = 0;
+    for (guint i = 0; i < points->len; i++) {
+        const CalPoint *point = &g_array_index(points, CalPoint, i);
+        const bool probe = point->kind == CAL_POINT_DRIFT;
+        since = probe ? 0 : since + 1;
+        g_assert_cmpuint(since, <=, 40);
+        g_assert_true(probe || (i > 0 && i + 1 < points->len));
+        if (probe) /* 1.1 TFLOP: 1.5 ms on a Hopper GPU */
+            g_assert_cmpfloat(2.0 * (double)(point->shape.m * point->shape.n * point->shape.k), >=, 1e12);
+    }
+}
+
 /* Counts by times: two minutes and a quarter of an hour, on one GPU and on eight. */
 static void test_estimate(void)
 {
@@ -83,6 +103,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sweep/points", test_points);
+    g_test_add_func("/sweep/probes", test_probes);
     g_test_add_func("/sweep/estimate", test_estimate);
     g_test_add_func("/sweep/beside", test_beside);
     return g_test_run();

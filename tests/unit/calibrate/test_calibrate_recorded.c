@@ -370,6 +370,12 @@ static const char sdpa_both[] =
     "c,m,cudnn,bfloat16,top_left,1,8192,8192,64,8,128,128,both,False,2.0,6.0,10,,True,NVIDIA H200\n"
     "c,m,cudnn,bfloat16,top_left,1,8192,8192,64,8,128,128,both,False,1.0,3.0,10,128,True,NVIDIA H200\n"
     "c,m,cudnn,bfloat16,top_left,1,8192,8192,64,8,128,128,both,False,1.0,3.0,10,,False,NVIDIA H200\n";
+static const char sdpa_window[] =
+    "backend,data_type,attn_mask,batch_size,q_seqlen,kv_seqlen,num_q_heads,num_kv_heads,head_dim_qk,head_dim_"
+    "vo,"
+    "profile_pass,deterministic_bwd,fwd_time_ms,bwd_time_ms,num_iterations,sliding_window_size,success,gpu_"
+    "name\n"
+    "cudnn,bfloat16,top_left,1,8192,8192,64,8,128,128,both,False,1.0,3.0,10,128,True,NVIDIA H200\n";
 static const char sdpa_each[] =
     "config_name,model_name,backend,data_type,attn_mask,batch_size,q_seqlen,kv_seqlen,num_q_heads,num_kv_"
     "heads,"
@@ -405,7 +411,8 @@ static void test_benchmarks(void)
         int rows;
         double first, last;
     } cases[] = {
-        {sdpa_both, "attention_measurements", "time_us", 2, 2000, 6000},
+        {sdpa_both, "attention_measurements", "time_us", 4, 2000, 3000},
+        {sdpa_window, "attention_measurements", "window", 2, 128, 128},
         {sdpa_each, "attention_measurements", "v_dim", 1, 128, 128},
         {norms, "memory_bound_measurements", "bytes", 2, 268435456, 402653184},
         {flash, "attention_measurements", "tflops", 2, 400.5, 300.25},
@@ -424,7 +431,8 @@ static void test_benchmarks(void)
         g_assert_cmpfloat(in_row(doc, cases[i].section, cases[i].rows - 1, cases[i].key), ==, cases[i].last);
         const OrrJson *burst = orr_json_member(orr_json_first(list), "burst");
         g_assert_cmpint(burst != NULL, ==,
-                        cases[i].text == sdpa_both || cases[i].text == norms || cases[i].text == flash);
+                        cases[i].text == sdpa_both || cases[i].text == sdpa_window ||
+                            cases[i].text == norms || cases[i].text == flash);
         orr_json_free(doc);
     }
     OrrJsonDoc *doc = NULL;

@@ -163,10 +163,10 @@ static void compare_gemms(const SpecAccelerator *got, const SpecAccelerator *wan
     for (int64_t m = 768; m <= 12288; m *= 2)
         for (int64_t n = 1536; n <= 24576; n *= 2)
             for (int64_t k = 3072; k <= 12288; k *= 2)
-                for (int layout = 0; layout < (math == KRN_MATH_FP8 ? 1 : 3); layout++) {
-                    const KrnShape shape = {
-                        .m = m, .n = n, .k = k, .groups = 1, .math = math, .layout = (KrnLayout)layout};
-                    const double error = gemm_s(got, &shape, false) / gemm_s(want, &shape, false) - 1;
+                for (int pass = 0; pass < 3; pass++) {
+                    const KrnShape shape = fixture_product(m, n, k, math, pass);
+                    const double error =
+                        fixture_gemm_s(got, &shape, false) / fixture_gemm_s(want, &shape, false) - 1;
                     g_array_append_val(errors, error);
                 }
     double median, p90, bias;

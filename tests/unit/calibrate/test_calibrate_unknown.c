@@ -12,19 +12,6 @@
 
 #define DEVICE "NVIDIA Q7000"
 
-static double gemm_s(const SpecAccelerator *accelerator, const KrnShape *s)
-{
-    static const SpecDtype dtypes[] = {SPEC_BF16, SPEC_FP16, SPEC_TF32, SPEC_FP32, SPEC_FP8};
-    const CostGemm gemm = {.m = (double)s->m,
-                           .n = (double)s->n,
-                           .k = (double)s->k,
-                           .groups = (double)s->groups,
-                           .dtype = dtypes[s->math],
-                           .layout = (CostLayout)s->layout,
-                           .accumulate_fp32 = s->accumulate_fp32};
-    return cost_gemm_s(accelerator, &gemm);
-}
-
 static CalOutcome measure(void *self, const CalPoint *point, double seconds, CalSample *ret_sample,
                           char *reason, size_t reason_size)
 {
@@ -34,7 +21,7 @@ static CalOutcome measure(void *self, const CalPoint *point, double seconds, Cal
     double t_s = 0;
     (void)seconds;
     if (strcmp(point->name, "gemm") == 0) {
-        t_s = gemm_s(accelerator, s);
+        t_s = fixture_gemm_s(accelerator, s, false);
         ret_sample->flops = 2.0 * (double)s->m * (double)s->n * (double)s->k;
     } else if (strcmp(point->name, "copy") == 0 || strcmp(point->name, "triad") == 0) {
         ret_sample->bytes = 6.0 * (double)s->rows * (double)s->cols;
@@ -88,7 +75,8 @@ static void test_stands_alone(void)
         for (int64_t n = 1536; n <= 24576; n *= 2)
             for (int layout = 0; layout < 3; layout++) {
                 const KrnShape shape = {.m = m, .n = n, .k = 6144, .groups = 1, .layout = (KrnLayout)layout};
-                const double error_frac = gemm_s(&got, &shape) / gemm_s(&truth, &shape) - 1;
+                const double error_frac =
+                    fixture_gemm_s(&got, &shape, false) / fixture_gemm_s(&truth, &shape, false) - 1;
                 g_array_append_val(errors, error_frac);
             }
     double median, p90, bias;

@@ -87,6 +87,30 @@ static void refused(const char *text, const char *part)
     g_string_free(log, TRUE);
 }
 
+/* Short rows of one process that enqueues for eight GPUs are its launches; its long rows, and a process a GPU, are links. */
+static void test_one_process(void)
+{
+    static const double sizes[] = {1024, 1048576, 1073741824}, us[] = {40, 45, 4000};
+    for (int each = 1; each <= 8; each += 7) {
+        g_autoptr(GString) text = g_string_new("[");
+        for (int i = 0; i < 3; i++)
+            g_string_append_printf(
+                text,
+                "%s{\"gpu\":\"made-up\",\"gpus\":8,\"op\":\"all_reduce\",\"bytes\":%.0f,"
+                "\"time_us\":%.0f,\"source\":\"orrery-calibrate\",\"ranks_per_process\":%d}",
+                i > 0 ? "," : "", sizes[i], us[i], each);
+        g_string_append_c(text, ']');
+        const SpecCluster cluster = node();
+        g_autoptr(GArray) rows = NULL;
+        GError *error = NULL;
+        OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "rows", NULL);
+        g_assert_true(cal_collective_rows(orr_json_root(doc), &cluster, &rows, &error));
+        for (int i = 0; i < 3; i++)
+            g_assert_cmpint(g_array_index(rows, CalCollectiveRow, i).launch_bound, ==, each == 8 && i < 2);
+        orr_json_free(doc);
+    }
+}
+
 static void test_refuses(void)
 {
     refused("{\"rows\":1}", "list of rows");
@@ -304,6 +328,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/collective-fit/recovers", test_recovers);
+    g_test_add_func("/collective-fit/one-process", test_one_process);
     g_test_add_func("/collective-fit/refuses", test_refuses);
     g_test_add_func("/collective-fit/presets", test_presets);
     g_test_add_func("/collective-fit/kept-back", test_kept_back);

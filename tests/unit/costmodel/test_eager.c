@@ -1,5 +1,6 @@
 /* tests/unit/costmodel/test_eager.c - what PyTorch's own layers launch: chains of kernels, linear layers kept
  * apart, repeated keys, casts and transposes of torchao. Bytes are counted by hand. */
+#include <math.h>
 #include <string.h>
 
 #include "costmodel/activations.h"
@@ -50,6 +51,34 @@ static void chains(void)
     spec.execution.compiled = true;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
+}
+
+/* The gradient of a norm's weight as a kernel of its own moves what both moved together, takes as long where it streams, and else
+ * what the SMs take; a chain of kernels in fp32 has it already. */
+static void norm_weights(void)
+{
+    Spec spec = make_spec(1, false);
+    spec.cluster.accelerator = (SpecAccelerator){.sm_count = 100, .memory_bytes_per_s = 1e12};
+    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    double *const rate = &spec.execution.framework.kernels.norm_weight_elements_per_s;
+    double seconds[3];
+    for (int i = 0; i < 3; i++) {
+        *rate = i == 0 ? 0 : i == 1 ? 1e13 : 1e8;
+        CostShape shape;
+        cost_shape_init(&shape, &spec);
+        const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+        seconds[i] = 0;
+        for (int k = 0; k < ops.count; k++)
+            if (g_str_has_prefix(ops.op[k].name, "norm"))
+                seconds[i] += cost_op_s(&shape, &ops.op[k]);
+        g_assert_cmpfloat(moved(&ops, "norm") + moved(&ops, "norm weight"), ==, 2 * 10 * TOKENS * HIDDEN);
+        g_assert_cmpfloat(moved(&ops, "norm weight"), ==, i == 0 ? 0 : 2 * 4 * TOKENS * HIDDEN);
+    }
+    g_assert_cmpfloat(fabs(seconds[1] / seconds[0] - 1), <, 1e-12);
+    g_assert_cmpfloat(seconds[2], >, 2 * TOKENS * HIDDEN / (100 * 1e8));
+    spec.execution.framework.kernels.norm_upcasts_fp32 = true;
+    const CostOps chain = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&chain, "norm weight"), ==, 0);
 }
 
 /* A scaled rotation is unfused where plain ones are one kernel: 7 and 3 elements of 2 bytes forward, 5 and 5 backward; MLA's
@@ -422,6 +451,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/eager/chains", chains);
+    g_test_add_func("/eager/norm-weights", norm_weights);
     g_test_add_func("/eager/scaled-rope", scaled_rope);
     g_test_add_func("/eager/kept-apart", kept_apart);
     g_test_add_func("/eager/kept-apart-takes-longer", kept_apart_takes_longer);
