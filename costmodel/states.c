@@ -106,7 +106,7 @@ static double hook_bucket_bytes(const Spec *spec)
 double cost_passing_gradient_bytes(const Spec *spec)
 {
     const double gradients = cost_recipe(spec).gradients;
-    const bool both = gradients > 4 && spec->parallel.zero < 2; /* whole ones, beside sums in fp32 */
+    const bool both = gradients > 4 && !cost_shards_gradients(spec); /* whole ones, beside sums in fp32 */
     return spec->execution.framework.allocator.gradients_within_backward && both ? gradients - 4 : 0;
 }
 
@@ -114,7 +114,7 @@ double cost_passing_gradient_bytes(const Spec *spec)
  * and reduced once; cleared gradients take none. Source: PyTorch's fully_shard under set_requires_gradient_sync(False) */
 static bool shards_replace_sums(const Spec *spec)
 {
-    return spec->parallel.zero >= 2 && spec->parallel.pipeline == 1 && spec_microbatches(spec) > 1 &&
+    return cost_shards_gradients(spec) && spec->parallel.pipeline == 1 && spec_microbatches(spec) > 1 &&
            !spec->execution.framework.data_parallel.reduce_each_microbatch;
 }
 
@@ -129,7 +129,7 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
     return (CostStates){
         .weights_bytes = recipe.weights * (zero >= 3 ? shard : all),
         .gradients_bytes = (recipe.gradients - cost_passing_gradient_bytes(spec)) *
-                               (zero >= 2 ? shards_replace_sums(spec) ? 0 : shard : all) +
+                               (cost_shards_gradients(spec) ? shards_replace_sums(spec) ? 0 : shard : all) +
                            hook_bucket_bytes(spec) * all,
         .optimizer_bytes = (recipe.master + moments) * (zero >= 1 ? shard : all),
         .moments_bytes = moments * (zero >= 1 ? shard : all),
@@ -157,13 +157,13 @@ bool cost_keeps_gathered(const Spec *spec)
 
 bool cost_shards_by_chunk(const Spec *spec)
 {
-    return spec->parallel.zero >= 2 && !cost_keeps_gathered(spec) &&
+    return cost_shards_gradients(spec) && !cost_keeps_gathered(spec) &&
            (spec_schedule_traits(spec) & SIM_TRAIT_WHOLE_CHUNKS) != 0;
 }
 
 bool cost_reduces_each_microbatch(const Spec *spec)
 {
-    return spec->parallel.zero >= 2 && spec->execution.framework.data_parallel.reduce_each_microbatch &&
+    return cost_shards_gradients(spec) && spec->execution.framework.data_parallel.reduce_each_microbatch &&
            !cost_keeps_gathered(spec) && !cost_shards_by_chunk(spec);
 }
 
@@ -173,6 +173,14 @@ bool cost_overlaps_grad_reduce(const Spec *spec)
         spec->parallel.zero == 3 && spec->execution.framework.data_parallel.gather_waits_for_gpu;
     return ((spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 && !waits) ||
            (spec->parallel.zero == 0 && spec->execution.framework.data_parallel.hooks_reduce_unsharded);
+}
+
+bool cost_shards_gradients(const Spec *spec)
+{
+    const bool early = spec->parallel.zero == 1 &&
+                       spec->execution.framework.data_parallel.zero1_overlap_shards &&
+                       cost_overlaps_grad_reduce(spec);
+    return spec->parallel.zero >= 2 || early;
 }
 
 /* Read gradient, moments and master (or weights), write moments, master and the working copy. */

@@ -267,7 +267,8 @@ static void fill_buckets(const Step *step, int stage)
             limit = recipe->bucket_bytes;
             sim_work_spend(&out->segments[i].backward_weight, SIM_PART_COMPUTE,
                            step_ps(step_select_s(step->spec, bucket.dense)));
-            if (step->spec->parallel.zero == 2) /* whole until it is reduced */
+            if (step->spec->parallel.zero < 3 &&
+                cost_shards_gradients(step->spec)) /* whole until it is reduced */
                 out->segments[i].unsharded_grad_bytes = step_bytes((bucket.dense + bucket.expert) * wire);
             bucket = (StepParams){0};
         }

@@ -182,6 +182,7 @@ typedef struct SpecRouter {
 
 typedef struct SpecTraining {
     int sequence_length, global_batch, micro_batch;
+    int micro_batch_preferred;   /* of a framework's recipe, where micro_batch is "auto"; 0: none */
     int encoder_sequence_length; /* of models with an encoder; 0 without */
     double tokens;               /* of the whole training run; 0: not given */
     double skipped_steps_frac;   /* steps whose update is dropped, and that are done again */
@@ -236,6 +237,7 @@ typedef struct SpecCompression {
 
 typedef struct SpecParallel {
     int tensor;
+    int tensor_preferred, pipeline_preferred; /* of a framework's recipe, where they are "auto"; 0: none */
     SpecTensorScheme tensor_scheme;
     int tensor_depth;      /* 2.5D: layers of the grid */
     int sequence_parallel; /* 0, 1 or SPEC_AUTO */

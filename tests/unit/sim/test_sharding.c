@@ -104,6 +104,27 @@ static void accumulation(void)
     }
 }
 
+/* An overlapped ZeRO-1 that keeps shards alone is ZeRO-2 to the picosecond and byte; without overlap it is plain ZeRO-1. */
+static void overlapped_shards(void)
+{
+    static const char SHARDS[] = "execution.framework.data_parallel.zero1_overlap_shards=true";
+    static const char BUCKET[] = "execution.framework.data_parallel.bucket_bytes=4e8";
+    const Ran plain = RUN("parallel.zero=1", BUCKET), early = RUN("parallel.zero=1", BUCKET, SHARDS),
+              two = RUN("parallel.zero=2", BUCKET);
+    g_assert_true(memcmp(&early, &two, sizeof two) == 0);
+    g_assert_cmpfloat(early.gradients, <, plain.gradients);
+    g_assert_cmpfloat(early.sent, >, plain.sent);
+    const Ran without = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"param_gather\"]"),
+              same = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"param_gather\"]", SHARDS);
+    g_assert_true(memcmp(&without, &same, sizeof same) == 0);
+    const Ran late = RUN("parallel.zero=1", BUCKET, "execution.framework.data_parallel.gathers_at_end=true"),
+              asked = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"grad_reduce\"]");
+    g_assert_true(memcmp(&late, &asked, sizeof late) == 0);
+    const Ran units = RUN("execution.framework.data_parallel.gathers_at_end=true"),
+              given = RUN("parallel.zero=3");
+    g_assert_true(memcmp(&units, &given, sizeof units) == 0);
+}
+
 /* Breadth-first gathers and reduces once a chunk and pass, interleaving once a micro-batch: fewer bytes, less time, and a
  * chunk's weights in memory [LamyPoirier2022]. With one chunk the same is GPipe against 1F1B. */
 static void whole_chunks(void)
@@ -282,6 +303,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/prefetch", prefetch);
     g_test_add_func("/sharding/reshard", reshard);
     g_test_add_func("/sharding/accumulation", accumulation);
+    g_test_add_func("/sharding/overlapped-shards", overlapped_shards);
     g_test_add_func("/sharding/whole-chunks", whole_chunks);
     g_test_add_func("/sharding/broadcasts", broadcasts);
     g_test_add_func("/sharding/clipping", clipping);
