@@ -194,6 +194,16 @@ double cost_optimizer_bytes_per_parameter(const Spec *spec)
            copies;
 }
 
+/* Gradients that no unit shards are joined in buckets, scaled and copied back by passes of their own. */
+static double bucket_copies_s(const Spec *spec, double parameters)
+{
+    const bool reduced = spec->parallel.zero < 3 && cost_dense_replicas(spec) > 1;
+    const double copies = reduced ? spec->execution.framework.data_parallel.bucket_copies : 0;
+    return copies > 0 ? cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
+                                            copies * 2 * cost_gradient_wire_bytes(spec) * parameters)
+                      : 0;
+}
+
 double cost_optimizer_s(const Spec *spec, double dense, double expert, int matrices)
 {
     const SpecFramework *framework = &spec->execution.framework;
@@ -203,7 +213,8 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
     const double owned = spec->parallel.zero >= 1 ? shard : all;
     /* clipping reads every gradient twice more: its norm, and its scaling */
     const double clip = framework->optimizer.grad_norm_clip ? cost_recipe(spec).gradients : 0;
-    const double bytes = owned * (cost_optimizer_bytes_per_parameter(spec) + 3 * clip);
+    const double adam = cost_optimizer_bytes_per_parameter(spec) * framework->optimizer.optimizer_streams;
+    const double bytes = owned * (adam + 3 * clip);
     /* an unfused optimizer streams each array through memory for every arithmetic step of Adam */
     const double passes = framework->optimizer.optimizer_fused ? 1 : 2.5;
     const double move_s =
@@ -212,7 +223,7 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
     const double zero_s =
         cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
                             all * cost_recipe(spec).gradients); /* cleared for the next step */
-    return fmax(move_s + zero_s, launches * framework->host.kernel_host_s);
+    return fmax(move_s + zero_s, launches * framework->host.kernel_host_s) + bucket_copies_s(spec, all);
 }
 
 double cost_gradient_wire_bytes(const Spec *spec)

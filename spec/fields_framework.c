@@ -140,6 +140,10 @@ static const SpecField data_parallel_fields[] = {
          "ZeRO-3: a gradient reduced in a wider type is cast in a pass of its own before it is scaled."),
     SPEC_F_DOUBLE(SpecRecipeDataParallel, gradient_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "ZeRO-3: times an unsharded gradient is read and written between product and wire."),
+    SPEC_F_DOUBLE(
+        SpecRecipeDataParallel, bucket_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
+        "ZeRO-0 to 2: times all gradients are read and written around their reduction, once a step: "
+        "joined, checked, scaled, copied back."),
     SPEC_F_DOUBLE(SpecRecipeDataParallel, gathered_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "ZeRO-3: times gathered weights are read and written before their use."),
     FLAG(SpecRecipeDataParallel, gathers_each_tensor,
@@ -288,6 +292,10 @@ static const SpecField optimizer_fields[] = {
     SPEC_F_DOUBLE(
         SpecRecipeOptimizer, optimizer_flat_bytes, ORR_UNIT_BYTES, 0, 1000, "0", 0,
         "Bytes a parameter of the shard of the flat copy that the optimizer makes of 16-bit gradients."),
+    SPEC_F_DOUBLE(
+        SpecRecipeOptimizer, optimizer_streams, ORR_UNIT_NONE, 1, 100, "1", 0,
+        "Bytes that an optimizer of many tensors a kernel moves over those of one that does all of its "
+        "arithmetic at once: 2.9 with PyTorch's foreach kernels, one an operation."),
     {.key = "offload_schemes",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecRecipeOptimizer, offload_schemes),

@@ -104,6 +104,30 @@ static void accumulation(void)
     }
 }
 
+/* Copies around the reduction of gradients cost as often as they are made, and nothing where units shard them; an
+ * optimizer that streams its arrays more often takes longer by that, wherever they lie. */
+static void passes_of_a_step(void)
+{
+    static const char COPIES[] = "execution.framework.data_parallel.bucket_copies=1",
+                      TWICE[] = "execution.framework.data_parallel.bucket_copies=2",
+                      STREAMS[] = "execution.framework.optimizer.optimizer_streams=2.9",
+                      NONE[] = "execution.framework.data_parallel.bucket_copies=0";
+    const Ran none = RUN("parallel.zero=1", NONE), one = RUN("parallel.zero=1", COPIES),
+              two = RUN("parallel.zero=1", TWICE);
+    g_assert_cmpfloat(one.step_s, >, none.step_s);
+    const double each = one.step_s - none.step_s;
+    g_assert_cmpfloat_with_epsilon(two.step_s - one.step_s, each, 0.01 * each); /* but a launch */
+    const Ran units = RUN("parallel.zero=3", NONE), same = RUN("parallel.zero=3", TWICE);
+    g_assert_true(memcmp(&units, &same, sizeof same) == 0);
+    for (int zero = 0; zero <= 3; zero += 3) {
+        g_autofree char *stage = g_strdup_printf("parallel.zero=%d", zero);
+        const Ran fused = RUN(stage, "execution.framework.optimizer.optimizer_streams=1"), plain = RUN(stage),
+                  streams = RUN(stage, STREAMS);
+        g_assert_true(memcmp(&fused, &plain, sizeof plain) == 0);
+        g_assert_cmpfloat(streams.step_s, >, fused.step_s);
+    }
+}
+
 /* An overlapped ZeRO-1 that keeps shards alone is ZeRO-2 to the picosecond and byte; without overlap it is plain ZeRO-1. */
 static void overlapped_shards(void)
 {
@@ -304,6 +328,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/reshard", reshard);
     g_test_add_func("/sharding/accumulation", accumulation);
     g_test_add_func("/sharding/overlapped-shards", overlapped_shards);
+    g_test_add_func("/sharding/passes-of-a-step", passes_of_a_step);
     g_test_add_func("/sharding/whole-chunks", whole_chunks);
     g_test_add_func("/sharding/broadcasts", broadcasts);
     g_test_add_func("/sharding/clipping", clipping);
