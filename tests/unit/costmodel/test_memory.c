@@ -150,6 +150,8 @@ static void software_in_words(void)
         {"Megatron-SWIFT (Megatron-Core)", "megatron-lm-2024"},
         {"Megatron-LLaMA", "megatron-llama"},
         {"NVIDIA DeepLearningExamples BERT, apex DDP, amp", "nvidia-bert"},
+        {"Levanter on JAX", "levanter"},
+        {"NeMo AutoModel (FSDP2)", "nemo-automodel"},
         {"PyTorch FSDP 1, not compiled", "pytorch-fsdp1"}, /* and not pytorch-ddp, which starts from it */
         {"Megatron-LM of 2023", NULL},
         {"NeMo 25.04.01", NULL},
