@@ -106,7 +106,7 @@ static double hook_bucket_bytes(const Spec *spec)
 double cost_passing_gradient_bytes(const Spec *spec)
 {
     const double gradients = cost_recipe(spec).gradients;
-    const bool both = gradients > 4 && spec->parallel.zero < 2; /* whole ones, beside sums in fp32 */
+    const bool both = gradients > 4 && !cost_shards_gradients(spec); /* whole ones, beside sums in fp32 */
     return spec->execution.framework.allocator.gradients_within_backward && both ? gradients - 4 : 0;
 }
 
@@ -114,7 +114,7 @@ double cost_passing_gradient_bytes(const Spec *spec)
  * and reduced once; cleared gradients take none. Source: PyTorch's fully_shard under set_requires_gradient_sync(False) */
 static bool shards_replace_sums(const Spec *spec)
 {
-    return spec->parallel.zero >= 2 && spec->parallel.pipeline == 1 && spec_microbatches(spec) > 1 &&
+    return cost_shards_gradients(spec) && spec->parallel.pipeline == 1 && spec_microbatches(spec) > 1 &&
            !spec->execution.framework.data_parallel.reduce_each_microbatch;
 }
 
@@ -129,7 +129,7 @@ CostStates cost_states(const Spec *spec, double dense, double expert)
     return (CostStates){
         .weights_bytes = recipe.weights * (zero >= 3 ? shard : all),
         .gradients_bytes = (recipe.gradients - cost_passing_gradient_bytes(spec)) *
-                               (zero >= 2 ? shards_replace_sums(spec) ? 0 : shard : all) +
+                               (cost_shards_gradients(spec) ? shards_replace_sums(spec) ? 0 : shard : all) +
                            hook_bucket_bytes(spec) * all,
         .optimizer_bytes = (recipe.master + moments) * (zero >= 1 ? shard : all),
         .moments_bytes = moments * (zero >= 1 ? shard : all),
@@ -157,13 +157,13 @@ bool cost_keeps_gathered(const Spec *spec)
 
 bool cost_shards_by_chunk(const Spec *spec)
 {
-    return spec->parallel.zero >= 2 && !cost_keeps_gathered(spec) &&
+    return cost_shards_gradients(spec) && !cost_keeps_gathered(spec) &&
            (spec_schedule_traits(spec) & SIM_TRAIT_WHOLE_CHUNKS) != 0;
 }
 
 bool cost_reduces_each_microbatch(const Spec *spec)
 {
-    return spec->parallel.zero >= 2 && spec->execution.framework.data_parallel.reduce_each_microbatch &&
+    return cost_shards_gradients(spec) && spec->execution.framework.data_parallel.reduce_each_microbatch &&
            !cost_keeps_gathered(spec) && !cost_shards_by_chunk(spec);
 }
 
@@ -173,6 +173,14 @@ bool cost_overlaps_grad_reduce(const Spec *spec)
         spec->parallel.zero == 3 && spec->execution.framework.data_parallel.gather_waits_for_gpu;
     return ((spec->execution.overlap & SPEC_OVERLAP_GRAD_REDUCE) != 0 && !waits) ||
            (spec->parallel.zero == 0 && spec->execution.framework.data_parallel.hooks_reduce_unsharded);
+}
+
+bool cost_shards_gradients(const Spec *spec)
+{
+    const bool early = spec->parallel.zero == 1 &&
+                       spec->execution.framework.data_parallel.zero1_overlap_shards &&
+                       cost_overlaps_grad_reduce(spec);
+    return spec->parallel.zero >= 2 || early;
 }
 
 /* Read gradient, moments and master (or weights), write moments, master and the working copy. */
@@ -186,6 +194,16 @@ double cost_optimizer_bytes_per_parameter(const Spec *spec)
            copies;
 }
 
+/* Gradients that no unit shards are joined in buckets, scaled and copied back by passes of their own. */
+static double bucket_copies_s(const Spec *spec, double parameters)
+{
+    const bool reduced = spec->parallel.zero < 3 && cost_dense_replicas(spec) > 1;
+    const double copies = reduced ? spec->execution.framework.data_parallel.bucket_copies : 0;
+    return copies > 0 ? cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
+                                            copies * 2 * cost_gradient_wire_bytes(spec) * parameters)
+                      : 0;
+}
+
 double cost_optimizer_s(const Spec *spec, double dense, double expert, int matrices)
 {
     const SpecFramework *framework = &spec->execution.framework;
@@ -195,7 +213,8 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
     const double owned = spec->parallel.zero >= 1 ? shard : all;
     /* clipping reads every gradient twice more: its norm, and its scaling */
     const double clip = framework->optimizer.grad_norm_clip ? cost_recipe(spec).gradients : 0;
-    const double bytes = owned * (cost_optimizer_bytes_per_parameter(spec) + 3 * clip);
+    const double adam = cost_optimizer_bytes_per_parameter(spec) * framework->optimizer.optimizer_streams;
+    const double bytes = owned * (adam + 3 * clip);
     /* an unfused optimizer streams each array through memory for every arithmetic step of Adam */
     const double passes = framework->optimizer.optimizer_fused ? 1 : 2.5;
     const double move_s =
@@ -204,7 +223,7 @@ double cost_optimizer_s(const Spec *spec, double dense, double expert, int matri
     const double zero_s =
         cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
                             all * cost_recipe(spec).gradients); /* cleared for the next step */
-    return fmax(move_s + zero_s, launches * framework->host.kernel_host_s);
+    return fmax(move_s + zero_s, launches * framework->host.kernel_host_s) + bucket_copies_s(spec, all);
 }
 
 double cost_gradient_wire_bytes(const Spec *spec)

@@ -49,10 +49,12 @@ bool cost_keeps_gathered(const Spec *spec);
 /* ZeRO-2 and 3 on a schedule on which all micro-batches pass a chunk before another: weights are gathered and gradients
  * reduced once a chunk and pass. Source: [LamyPoirier2022] */
 bool cost_shards_by_chunk(const Spec *spec);
-/* ZeRO-2 and 3: gradients are reduced on every micro-batch, else once a step. */
+/* Sharded gradients are reduced on every micro-batch, else once a step. */
 bool cost_reduces_each_microbatch(const Spec *spec);
 /* Gradients are reduced beside the last backward: execution.overlap says so, or at ZeRO-0 the framework's own hooks. */
 bool cost_overlaps_grad_reduce(const Spec *spec);
+/* Whether a rank keeps its shard of reduced gradients alone: ZeRO-2 and 3, and an overlapped ZeRO-1 that does so. */
+bool cost_shards_gradients(const Spec *spec);
 
 /* Bytes that the optimizer step reads and writes a parameter, and its extra FLOP-free passes. */
 double cost_optimizer_bytes_per_parameter(const Spec *spec);

@@ -72,8 +72,11 @@ static void write_interval(const Report *report, GString *out)
          "prediction.",
          orr_text_seconds(low, report->interval_low_s), orr_text_seconds(high, report->interval_high_s),
          report->interval_coverage * 100, report->interval_runs);
-    if (report->outside_count > 0)
-        text(out, " The interval is doubled, because the run lies outside all of them:");
+    if (report->outside_count > 0 && report->interval_widening > 1)
+        text(out, " The interval reaches %g times as far, because the run lies outside all of them:",
+             report->interval_widening);
+    else if (report->outside_count > 0)
+        text(out, " The run lies outside all of them:");
     for (int i = 0; i < report->outside_count; i++)
         text(out, "%s %s", i > 0 ? ";" : "", report->outside[i]);
     g_string_append(out, report->outside_count > 0 ? ".</p>\n" : "</p>\n");

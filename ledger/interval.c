@@ -212,8 +212,9 @@ static GPtrArray *notes_on(const LedgerResidual *run, const Reach *reach)
     return notes;
 }
 
-/* Returns whether the chip, its number format or the software was never in a published run. */
-static bool fill_outside(const LedgerResiduals *residuals, OrrArena *arena, Report *report)
+/* How many times farther the interval reaches: by whether the chip, its number format or the software was never in a
+ * published run. */
+static double fill_outside(const LedgerResiduals *residuals, OrrArena *arena, Report *report)
 {
     const LedgerResidual run = ledger_residual_of(report);
     const Reach reach = reach_of(residuals, &run);
@@ -224,7 +225,10 @@ static bool fill_outside(const LedgerResiduals *residuals, OrrArena *arena, Repo
     report->outside = outside;
     report->outside_count = (int)notes->len;
     g_ptr_array_unref(notes);
-    return !reach.precision || (!reach.framework && run.framework[0] != '\0');
+    if (reach.precision && (reach.framework || run.framework[0] == '\0'))
+        return 1;
+    const bool read = report->spec->execution.framework.software[0] != '\0';
+    return reach.precision && read ? LEDGER_SOFTWARE_WIDENING : LEDGER_OUTSIDE_WIDENING;
 }
 
 void ledger_interval_fill(const LedgerResiduals *residuals, OrrArena *arena, Report *report)
@@ -236,7 +240,7 @@ void ledger_interval_fill(const LedgerResiduals *residuals, OrrArena *arena, Rep
     const double step_s = (double)report->step_ps * 1e-12;
     if (isnan(spread.z))
         return;
-    report->interval_widening = fill_outside(residuals, arena, report) ? LEDGER_OUTSIDE_WIDENING : 1;
+    report->interval_widening = fill_outside(residuals, arena, report);
     const double log_reach = report->interval_widening * spread.z * spread.spread[kind];
     report->interval_low_s = step_s * exp(-log_reach);
     report->interval_high_s = step_s * exp(log_reach);

@@ -157,12 +157,11 @@ static bool load(const Replay *replay, const OrrJson *scenario, const char *date
     const char *framework =
         leaves_overlap(replay, execution) ? ledger_framework_launched(stated, text) : stated;
     g_autofree char *month = ledger_software_month(text, date);
-    g_autofree char *generation = named != NULL ? g_strdup(named)
-                                  : framework != NULL && month != NULL
-                                      ? ledger_framework_of_date(framework, month)
-                                      : NULL;
-    if (generation == NULL && framework != stated)
-        generation = g_strdup(framework);
+    const char *profile = named != NULL ? named : framework;
+    g_autofree char *generation =
+        profile != NULL && month != NULL ? ledger_framework_of_date(profile, month) : NULL;
+    if (generation == NULL && profile != stated)
+        generation = g_strdup(profile);
     g_autofree char *first = g_strdup_printf("execution.framework=\"%s\"", generation);
     g_autoptr(GPtrArray) sets = g_ptr_array_new();
     if (generation != NULL) {

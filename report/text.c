@@ -177,11 +177,14 @@ static void write_interval(const Report *report, GString *out)
     if (!(report->interval_coverage > 0.0))
         return;
     char low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
-    const bool widened = report->interval_widening > 1.0;
+    const double times = report->interval_widening;
+    g_autofree char *widened = times >= 2    ? g_strdup("; doubled, see Outside")
+                               : times > 1.0 ? g_strdup_printf("; %g times as far, see Outside", times)
+                                             : g_strdup("");
     g_autofree char *interval = g_strdup_printf(
         "%s .. %s (%.0f %%, from %d comparable published runs%s)",
         orr_text_seconds(low, report->interval_low_s), orr_text_seconds(high, report->interval_high_s),
-        report->interval_coverage * 100.0, report->interval_runs, widened ? "; doubled, see Outside" : "");
+        report->interval_coverage * 100.0, report->interval_runs, widened);
     report_page_entry(out, "  Interval", LABEL_COLUMN, interval);
     write_own(report, out);
     if (report->outside_count == 0)

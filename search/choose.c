@@ -65,17 +65,37 @@ static bool choose_freely(const Spec *spec, double reserve_bytes, Spec *ret_spec
     return true;
 }
 
-/* Recomputation that is "auto" is the recipe's where that fits. */
+static bool prefer(int *field, int preferred)
+{
+    const bool takes = *field == SPEC_AUTO && preferred > 0;
+    if (takes)
+        *field = preferred;
+    return takes;
+}
+
+/* Takes what the framework's recipe prefers where the scenario says "auto"; false: nothing. */
+static bool take_preferred(Spec *spec)
+{
+    SpecTraining *training = &spec->training;
+    SpecParallel *parallel = &spec->parallel;
+    bool any = prefer(&training->micro_batch, training->micro_batch_preferred);
+    any = prefer(&parallel->tensor, parallel->tensor_preferred) || any;
+    any = prefer(&parallel->pipeline, parallel->pipeline_preferred) || any;
+    if ((int)training->recompute.mode == SPEC_AUTO && training->recompute_preferred.every_n_layers > 0) {
+        training->recompute = training->recompute_preferred;
+        any = true;
+    }
+    return any;
+}
+
+/* What is "auto" is the recipe's where all that it prefers fits together. */
 static bool choose(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool *ret_fits, GError **error)
 {
-    const SpecRecompute *preferred = &spec->training.recompute_preferred;
-    if ((int)spec->training.recompute.mode == SPEC_AUTO && preferred->every_n_layers > 0) {
-        Spec *trial = g_memdup2(spec, sizeof *spec);
-        trial->training.recompute = *preferred;
-        const bool ok = choose_freely(trial, reserve_bytes, ret_spec, ret_fits, error);
-        g_free(trial);
-        if (!ok || *ret_fits)
-            return ok;
+    g_autofree Spec *trial = g_memdup2(spec, sizeof *spec);
+    if (take_preferred(trial)) {
+        g_autoptr(GError) none = NULL; /* a preferred layout need not divide these GPUs or this batch */
+        if (choose_freely(trial, reserve_bytes, ret_spec, ret_fits, &none) && *ret_fits)
+            return true;
     }
     return choose_freely(spec, reserve_bytes, ret_spec, ret_fits, error);
 }

@@ -262,7 +262,7 @@ static void complete_bucket(const Spec *spec, const StepParams *bucket, double w
 {
     set_communication(spec, segment, bucket);
     sim_work_spend(&segment->backward_weight, SIM_PART_COMPUTE, step_ps(step_select_s(spec, bucket->dense)));
-    if (spec->parallel.zero == 2) /* whole until it is reduced */
+    if (spec->parallel.zero < 3 && cost_shards_gradients(spec)) /* whole until it is reduced */
         segment->unsharded_grad_bytes = step_bytes((bucket->dense + bucket->expert) * wire);
 }
 

@@ -188,6 +188,25 @@ bool spec_complete_model(SpecModel *model, int sequence_length, double dropout_f
 
 /* --- cluster --- */
 
+/* A board without a switch is known by its number of GPUs: HGX boards have four without NVSwitch and eight with. One node
+ * of four may be half of a larger one. It may have a power limit of its own. Source: [HgxBoards], [Jupiter] */
+static void complete_board(const Completion *completion, SpecCluster *cluster)
+{
+    SpecAccelerator *accelerator = &cluster->accelerator;
+    const int board = accelerator->reference_mesh_gpus;
+    const bool whole = cluster->nodes > 1 || accelerator->reference_gpus_per_node <= board;
+    const bool known =
+        board > 0 && whole && cluster->gpus_per_node == board && cluster->scale_up_domain_gpus == board;
+    if ((int)cluster->topology == SPEC_UNSET) {
+        cluster->topology = known ? SPEC_TOPOLOGY_MESH : SPEC_TOPOLOGY_SWITCH;
+        note(completion, "cluster.topology", spec_word(&spec_words_topology, (int)cluster->topology));
+    }
+    double cap = accelerator->power_cap_w > 0 ? accelerator->power_cap_w : SPEC_UNSET;
+    if (known && cluster->topology == SPEC_TOPOLOGY_MESH && accelerator->reference_mesh_power_w > 0)
+        set_double(completion, "cluster.accelerator.power_cap_w", &cap, accelerator->reference_mesh_power_w);
+    accelerator->power_cap_w = MAX(cap, 0);
+}
+
 static bool complete_cluster(const Completion *completion, SpecCluster *cluster)
 {
     const SpecAccelerator *accelerator = &cluster->accelerator;
@@ -203,6 +222,7 @@ static bool complete_cluster(const Completion *completion, SpecCluster *cluster)
                            cluster->gpus_per_node == accelerator->reference_gpus_per_node;
     set_int(completion, "cluster.scale_up_domain_gpus", &cluster->scale_up_domain_gpus,
             reference ? accelerator->reference_scale_up_domain_gpus : cluster->gpus_per_node);
+    complete_board(completion, cluster);
     set_double(completion, "cluster.scale_up_bytes_per_s", &cluster->scale_up_bytes_per_s,
                accelerator->scale_up_bytes_per_s);
     set_double(completion, "cluster.scale_out_bytes_per_s_per_gpu", &cluster->scale_out_bytes_per_s_per_gpu,
@@ -374,6 +394,10 @@ static void complete_execution(const Completion *completion, Spec *spec)
     }
     if (framework->data_parallel.reduces_at_end)
         execution->overlap &= ~(unsigned)SPEC_OVERLAP_GRAD_REDUCE;
+    const int most_zero =
+        spec->parallel.zero >= 0 ? spec->parallel.zero : spec_most_zero(framework, spec->parallel.pipeline);
+    if (framework->data_parallel.gathers_at_end && most_zero < 3)
+        execution->overlap &= ~(unsigned)SPEC_OVERLAP_PARAM_GATHER;
 }
 
 bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError **error)

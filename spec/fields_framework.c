@@ -128,14 +128,20 @@ static const SpecField data_parallel_fields[] = {
          "says how long that takes, no step does."),
     FLAG(SpecRecipeDataParallel, reduces_at_end,
          "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
+    FLAG(
+        SpecRecipeDataParallel, gathers_at_end,
+        "ZeRO-1 and 2: updated weights are gathered behind the update, whatever execution.overlap asks for."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reduce_scatter, "true", 0,
                 "ZeRO-1 reduces with reduce-scatter; else all-reduce and all-gather."),
     FLAG(SpecRecipeDataParallel, zero1_all_reduces,
          "ZeRO-1 all-reduces whole gradients, reduce_scatter or not."),
+    FLAG(SpecRecipeDataParallel, zero1_overlap_shards,
+         "ZeRO-1 whose reductions overlap keeps shards of gradients alone, as ZeRO-2 does "
+         "(reduce_each_microbatch holds for it too)."),
     FLAG(SpecRecipeDataParallel, hooks_reduce_unsharded,
          "ZeRO-0: hooks reduce gradients beside the last backward whatever execution.overlap says."),
     FLAG(SpecRecipeDataParallel, reduce_each_microbatch,
-         "ZeRO-2 and 3: gradients are reduced on every micro-batch."),
+         "ZeRO-2 and 3 (and zero1_overlap_shards): gradients are reduced on every micro-batch."),
     SPEC_F_INT(SpecRecipeDataParallel, prefetch_units, 0, 1000, "1", 0, "ZeRO-3: units gathered ahead."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reshard_after_forward, "true", 0,
                 "ZeRO-3: weights are dropped after the forward."),
@@ -145,6 +151,10 @@ static const SpecField data_parallel_fields[] = {
          "ZeRO-3: a gradient reduced in a wider type is cast in a pass of its own before it is scaled."),
     SPEC_F_DOUBLE(SpecRecipeDataParallel, gradient_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "ZeRO-3: times an unsharded gradient is read and written between product and wire."),
+    SPEC_F_DOUBLE(
+        SpecRecipeDataParallel, bucket_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
+        "ZeRO-0 to 2: times all gradients are read and written around their reduction, once a step: "
+        "joined, checked, scaled, copied back."),
     SPEC_F_DOUBLE(SpecRecipeDataParallel, gathered_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "ZeRO-3: times gathered weights are read and written before their use."),
     FLAG(SpecRecipeDataParallel, gathers_each_tensor,
@@ -293,6 +303,10 @@ static const SpecField optimizer_fields[] = {
     SPEC_F_DOUBLE(
         SpecRecipeOptimizer, optimizer_flat_bytes, ORR_UNIT_BYTES, 0, 1000, "0", 0,
         "Bytes a parameter of the shard of the flat copy that the optimizer makes of 16-bit gradients."),
+    SPEC_F_DOUBLE(
+        SpecRecipeOptimizer, optimizer_streams, ORR_UNIT_NONE, 1, 100, "1", 0,
+        "Bytes that an optimizer of many tensors a kernel moves over those of one that does all of its "
+        "arithmetic at once: 2.9 with PyTorch's foreach kernels, one an operation."),
     {.key = "offload_schemes",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecRecipeOptimizer, offload_schemes),

@@ -27,6 +27,11 @@ static const SpecField reference_fields[] = {
               "GPUs joined by scale-up links."),
     REFERENCE("scale_out_bytes_per_s_per_gpu", reference_scale_out_bytes_per_s_per_gpu, SPEC_TYPE_DOUBLE,
               ORR_UNIT_BYTES_PER_S, 1e14, "Network rate of a GPU, one way."),
+    REFERENCE(
+        "mesh_gpus", reference_mesh_gpus, SPEC_TYPE_INT, ORR_UNIT_NONE, 65536,
+        "GPUs of a board of it that has no switch: each has a share of its links to each other; 0: none."),
+    REFERENCE("mesh_power_w", reference_mesh_power_w, SPEC_TYPE_DOUBLE, ORR_UNIT_WATTS, 1e6,
+              "Power limit of one GPU on that board; 0: power_w."),
 };
 static SPEC_TABLE(table_reference, "accelerator.reference_node",
                   "The node this accelerator is usually sold in.", reference_fields);
@@ -162,8 +167,11 @@ static const SpecField cluster_fields[] = {
      .form = "a number from 0 to 1 s",
      .schema = "{\"type\":[\"number\",\"string\"]}",
      .help = "Another name of scale_out_latency_s."},
-    SPEC_F_WORD(SpecCluster, topology, &spec_words_topology, "\"switch\"", 0,
-                "How the GPUs of one scale-up domain are joined."),
+    SPEC_F_WORD(
+        SpecCluster, topology, &spec_words_topology, NULL, SPEC_FIELD_DERIVED,
+        "How the GPUs of one scale-up domain are joined; default mesh where nodes have as many GPUs as "
+        "the accelerator's board without a switch (reference_node.mesh_gpus; one node alone may be part "
+        "of a larger one), else switch."),
     SPEC_F_DOUBLE(SpecCluster, oversubscription, ORR_UNIT_NONE, 1, 1000, "1", 0,
                   "Network rate below the core switches over the rate above; 1: full bisection."),
     SPEC_F_DOUBLE(SpecCluster, usd_per_gpu_hour, ORR_UNIT_USD, 0, 1e6, "0", 0,

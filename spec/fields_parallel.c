@@ -132,6 +132,8 @@ static SPEC_TABLE(table_compression, "parallel.compression", "Gradient compressi
 
 static const SpecField parallel_fields[] = {
     SPEC_F_INT(SpecParallel, tensor, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO, "Tensor-parallel degree t."),
+    SPEC_F_INT(SpecParallel, tensor_preferred, 0, DEGREE_MAX, "0", 0,
+               "What tensor \"auto\" of a run takes where it fits; the framework's recipes set it. 0: none."),
     SPEC_F_WORD(
         SpecParallel, tensor_scheme, &spec_words_tensor, "\"1d\"", 0,
         "How linear layers lie on the tensor ranks: 1d (Megatron), 2d (q x q), 2.5d (q x q x depth), 3d "
@@ -146,6 +148,9 @@ static const SpecField parallel_fields[] = {
     SPEC_F_INT(SpecParallel, context, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO,
                "Context-parallel degree: the sequence is split over this many ranks."),
     SPEC_F_INT(SpecParallel, pipeline, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO, "Pipeline-parallel degree p."),
+    SPEC_F_INT(
+        SpecParallel, pipeline_preferred, 0, DEGREE_MAX, "0", 0,
+        "What pipeline \"auto\" of a run takes where it fits; the framework's recipes set it. 0: none."),
     SPEC_F_INT(SpecParallel, virtual_stages, 1, SPEC_MAX_STAGES, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
                "Model chunks on each pipeline rank; default 1 (2 for the V-shaped schedules)."),
     SPEC_F_INT(SpecParallel, data, 1, DEGREE_MAX, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,

@@ -161,6 +161,9 @@ static const SpecField training_fields[] = {
                "Sequences of one optimizer step, over all GPUs."),
     SPEC_F_INT(SpecTraining, micro_batch, 1, 1e6, "1", SPEC_FIELD_AUTO,
                "Sequences that one pass works on, on each data-parallel rank."),
+    SPEC_F_INT(
+        SpecTraining, micro_batch_preferred, 0, 1e6, "0", 0,
+        "What micro_batch \"auto\" of a run takes where it fits; the framework's recipes set it. 0: none."),
     SPEC_F_DOUBLE(SpecTraining, tokens, ORR_UNIT_TOKENS, 0, 1e18, "0", 0,
                   "Tokens of the whole training run, for days, cost and energy; 0: not given."),
     SPEC_F_DOUBLE(SpecTraining, skipped_steps_frac, ORR_UNIT_FRAC, 0, 0.9, NULL, SPEC_FIELD_DERIVED,

@@ -38,10 +38,11 @@ typedef struct SpecRecipeDataParallel {
     SpecDtype gradient_dtype, gradient_reduce_dtype;
     double bucket_bytes, first_bucket_bytes;
     bool cuts_layers, buckets_from_first, initial_broadcast;
-    bool reduces_at_end, reduce_scatter, zero1_all_reduces, hooks_reduce_unsharded, reduce_each_microbatch;
+    bool reduces_at_end, gathers_at_end, reduce_scatter, zero1_all_reduces, zero1_overlap_shards,
+        hooks_reduce_unsharded, reduce_each_microbatch;
     int prefetch_units;
     bool reshard_after_forward, regathers_recompute, gradient_cast;
-    double gradient_copies, gathered_copies;
+    double gradient_copies, bucket_copies, gathered_copies;
     bool gathers_each_tensor, gathers_by_broadcast, gather_waits_for_gpu;
     double tensor_list_rank_host_s, tensor_list_copies;
     bool pipeline_keeps_params;
@@ -84,7 +85,7 @@ typedef struct SpecRecipePipeline {
 typedef struct SpecRecipeOptimizer {
     SpecStatesRecipe states;
     bool optimizer_fused, grad_norm_clip, optimizer_post_validation;
-    double optimizer_flat_bytes;
+    double optimizer_flat_bytes, optimizer_streams;
     unsigned offload_schemes;     /* bits of SpecOffloadScheme that it has */
     double host_optimizer_passes; /* times that its optimizer on the host streams states over a fused one */
     double host_gradient_bytes;   /* of a parameter's gradient on its way to the host; 0: the weights' */

@@ -118,6 +118,8 @@ typedef struct SpecAccelerator {
     double reference_scale_out_bytes_per_s_per_gpu; /* of its reference node, one way */
     int reference_gpus_per_node;
     int reference_scale_up_domain_gpus;
+    int reference_mesh_gpus;       /* of a board of it without a switch; 0: none */
+    double reference_mesh_power_w; /* of a GPU there; 0: power_w */
     SpecKernelModel model; /* fitted: GEMM per dtype, attention per kernel, memory-bound ops, launch, power */
 } SpecAccelerator;
 
@@ -182,6 +184,7 @@ typedef struct SpecRouter {
 
 typedef struct SpecTraining {
     int sequence_length, global_batch, micro_batch;
+    int micro_batch_preferred;   /* of a framework's recipe, where micro_batch is "auto"; 0: none */
     int encoder_sequence_length; /* of models with an encoder; 0 without */
     double tokens;               /* of the whole training run; 0: not given */
     double skipped_steps_frac;   /* steps whose update is dropped, and that are done again */
@@ -236,6 +239,7 @@ typedef struct SpecCompression {
 
 typedef struct SpecParallel {
     int tensor;
+    int tensor_preferred, pipeline_preferred; /* of a framework's recipe, where they are "auto"; 0: none */
     SpecTensorScheme tensor_scheme;
     int tensor_depth;      /* 2.5D: layers of the grid */
     int sequence_parallel; /* 0, 1 or SPEC_AUTO */

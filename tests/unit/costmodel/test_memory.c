@@ -126,6 +126,8 @@ static void generations(void)
         {"deepspeed", "2022-02", NULL},
         {"megatron-lm", "2021-04", NULL}, /* megatron-lm-2021 is named by its rows and has no last month */
         {"torchtitan-2024", "2024-12", NULL},
+        {"megatron-llama", "2023-08", "megatron-llama-2023-09"},
+        {"megatron-llama", "2023-10", NULL},
         {"no-such-framework", "2024-12", NULL},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {
@@ -147,6 +149,9 @@ static void software_in_words(void)
         {"InternLM (InternEvo) 2023", "internevo"},
         {"Megatron-SWIFT (Megatron-Core)", "megatron-lm-2024"},
         {"Megatron-LLaMA", "megatron-llama"},
+        {"NVIDIA DeepLearningExamples BERT, apex DDP, amp", "nvidia-bert"},
+        {"Levanter on JAX", "levanter"},
+        {"NeMo AutoModel (FSDP2)", "nemo-automodel"},
         {"PyTorch FSDP 1, not compiled", "pytorch-fsdp1"}, /* and not pytorch-ddp, which starts from it */
         {"Megatron-LM of 2023", NULL},
         {"NeMo 25.04.01", NULL},

@@ -191,23 +191,27 @@ typedef struct OutsideCase {
     double parameters;
     const char *expected; /* in the only note; NULL: no note */
     double widening;      /* how many times farther the interval reaches */
+    const char *software; /* words of its profile */
 } OutsideCase;
 
 /* Each departs in one thing from what three_sources() holds. */
 static void test_outside(void)
 {
     static const OutsideCase cases[] = {
-        {"slow", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "accelerator slow", 2},
-        {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "framework other", 2},
-        {"fast", "", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, NULL, 1},
-        {"fast", "megatron-core", SPEC_PRECISION_FP8, "1f1b", 64, 2048, 4, 0, 7e9, "precision fp8 on fast",
-         2},
-        {"fast", "megatron-core", SPEC_PRECISION_BF16, "gpipe", 64, 2048, 4, 0, 7e9, "schedule gpipe", 1},
-        {"fast", "megatron-core", SPEC_PRECISION_BF16, "gpipe", 64, 2048, 1, 0, 7e9, NULL, 1},
-        {"fast", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 65, 2048, 4, 0, 7e9, "65 GPUs", 1},
-        {"fast", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 4096, 4, 0, 7e9, "4,096 tokens", 1},
-        {"fast", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 8e9, "parameters", 1},
-        {"fast", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 8, 7e9, NULL, 1},
+        {"slow", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "accelerator slow", 2,
+         NULL},
+        {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "framework other", 2, NULL},
+        {"fast", "other", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, "framework other", 1.5, "Other"},
+        {"fast", "", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 7e9, NULL, 1, NULL},
+        {"fast", "megatron-core", SPEC_PRECISION_FP8, "1f1b", 64, 2048, 4, 0, 7e9, "precision fp8 on fast", 2,
+         NULL},
+        {"fast", "megatron-core", SPEC_PRECISION_BF16, "gpipe", 64, 2048, 4, 0, 7e9, "schedule gpipe", 1,
+         NULL},
+        {"fast", "megatron-core", SPEC_PRECISION_BF16, "gpipe", 64, 2048, 1, 0, 7e9, NULL, 1, NULL},
+        {"fast", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 65, 2048, 4, 0, 7e9, "65 GPUs", 1, NULL},
+        {"fast", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 4096, 4, 0, 7e9, "4,096 tokens", 1, NULL},
+        {"fast", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 0, 8e9, "parameters", 1, NULL},
+        {"fast", "megatron-core", SPEC_PRECISION_BF16, "1f1b", 64, 2048, 4, 8, 7e9, NULL, 1, NULL},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         const OutsideCase *given = &cases[i];
@@ -217,6 +221,8 @@ static void test_outside(void)
         Report report = {.spec = spec, .gpus = given->gpus, .parameters = given->parameters, .step_ps = 1000};
         g_strlcpy(spec->cluster.accelerator.name, given->accelerator, SPEC_NAME_SIZE);
         g_strlcpy(spec->execution.framework.name, given->framework, SPEC_NAME_SIZE);
+        if (given->software != NULL)
+            g_strlcpy(spec->execution.framework.software, given->software, SPEC_NAME_SIZE);
         spec->training.precision = given->precision;
         spec->training.sequence_length = given->sequence_length;
         spec->parallel.schedule = sim_schedule_index(given->schedule);

@@ -291,6 +291,39 @@ static void test_choose(void)
     g_rand_free(rand);
 }
 
+/* A recipe's layout is taken where it fits, its parts where the scenario says "auto" alone, and passed over where not. */
+static void test_choose_preferred(void)
+{
+    static const char text[] =
+        "{\"model\":{\"name\":\"m\",\"layers\":8,\"hidden\":4096,\"heads\":32,\"vocab\":32000},"
+        "\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"nodes\":1},"
+        "\"training\":{\"sequence_length\":2048,\"global_batch\":64,\"micro_batch\":\"auto\","
+        "\"micro_batch_preferred\":2},"
+        "\"parallel\":{\"tensor\":\"auto\",\"tensor_preferred\":4,\"pipeline\":\"auto\",\"pipeline_"
+        "preferred\":2},"
+        "\"execution\":{\"framework\":\"megatron-lm\",\"attention\":\"flash2\"}}";
+    GError *error = NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "preferred", &error);
+    g_assert_no_error(error);
+    g_autofree Spec *spec = g_new0(Spec, 1), *chosen = g_new(Spec, 1);
+    spec_load_json(orr_json_root(doc), "preferred", NULL, true, spec, NULL, &error);
+    orr_json_free(doc);
+    g_assert_no_error(error);
+    g_assert_true(search_choose(spec, chosen, &error));
+    g_assert_cmpint(chosen->parallel.tensor, ==, 4);
+    g_assert_cmpint(chosen->parallel.pipeline, ==, 2);
+    g_assert_cmpint(chosen->training.micro_batch, ==, 2);
+    spec->parallel.tensor = 2; /* stated: stays */
+    g_assert_true(search_choose(spec, chosen, &error));
+    g_assert_cmpint(chosen->parallel.tensor, ==, 2);
+    g_assert_cmpint(chosen->parallel.pipeline, ==, 2);
+    spec->parallel.tensor = SPEC_AUTO;
+    spec->parallel.tensor_preferred = 3; /* not of eight GPUs */
+    g_assert_true(search_choose(spec, chosen, &error));
+    g_assert_no_error(error);
+    g_assert_cmpint(8 % chosen->parallel.tensor, ==, 0);
+}
+
 /* What "auto" may become: a schedule that the framework has, and never the naive order, not even where nothing else
  * comes as near to fitting. */
 static void test_choose_schedule(void)
@@ -350,6 +383,7 @@ int main(int argc, char **argv)
     g_test_add_func("/search/orders", test_orders);
     g_test_add_func("/search/choose", test_choose);
     g_test_add_func("/search/choose-schedule", test_choose_schedule);
+    g_test_add_func("/search/choose-preferred", test_choose_preferred);
     g_test_add_func("/search/empty", test_empty);
     return g_test_run();
 }

@@ -104,6 +104,51 @@ static void accumulation(void)
     }
 }
 
+/* Copies around the reduction of gradients cost as often as they are made, and nothing where units shard them; an
+ * optimizer that streams its arrays more often takes longer by that, wherever they lie. */
+static void passes_of_a_step(void)
+{
+    static const char COPIES[] = "execution.framework.data_parallel.bucket_copies=1",
+                      TWICE[] = "execution.framework.data_parallel.bucket_copies=2",
+                      STREAMS[] = "execution.framework.optimizer.optimizer_streams=2.9",
+                      NONE[] = "execution.framework.data_parallel.bucket_copies=0";
+    const Ran none = RUN("parallel.zero=1", NONE), one = RUN("parallel.zero=1", COPIES),
+              two = RUN("parallel.zero=1", TWICE);
+    g_assert_cmpfloat(one.step_s, >, none.step_s);
+    const double each = one.step_s - none.step_s;
+    g_assert_cmpfloat_with_epsilon(two.step_s - one.step_s, each, 0.01 * each); /* but a launch */
+    const Ran units = RUN("parallel.zero=3", NONE), same = RUN("parallel.zero=3", TWICE);
+    g_assert_true(memcmp(&units, &same, sizeof same) == 0);
+    for (int zero = 0; zero <= 3; zero += 3) {
+        g_autofree char *stage = g_strdup_printf("parallel.zero=%d", zero);
+        const Ran fused = RUN(stage, "execution.framework.optimizer.optimizer_streams=1"), plain = RUN(stage),
+                  streams = RUN(stage, STREAMS);
+        g_assert_true(memcmp(&fused, &plain, sizeof plain) == 0);
+        g_assert_cmpfloat(streams.step_s, >, fused.step_s);
+    }
+}
+
+/* An overlapped ZeRO-1 that keeps shards alone is ZeRO-2 to the picosecond and byte; without overlap it is plain ZeRO-1. */
+static void overlapped_shards(void)
+{
+    static const char SHARDS[] = "execution.framework.data_parallel.zero1_overlap_shards=true";
+    static const char BUCKET[] = "execution.framework.data_parallel.bucket_bytes=4e8";
+    const Ran plain = RUN("parallel.zero=1", BUCKET), early = RUN("parallel.zero=1", BUCKET, SHARDS),
+              two = RUN("parallel.zero=2", BUCKET);
+    g_assert_true(memcmp(&early, &two, sizeof two) == 0);
+    g_assert_cmpfloat(early.gradients, <, plain.gradients);
+    g_assert_cmpfloat(early.sent, >, plain.sent);
+    const Ran without = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"param_gather\"]"),
+              same = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"param_gather\"]", SHARDS);
+    g_assert_true(memcmp(&without, &same, sizeof same) == 0);
+    const Ran late = RUN("parallel.zero=1", BUCKET, "execution.framework.data_parallel.gathers_at_end=true"),
+              asked = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"grad_reduce\"]");
+    g_assert_true(memcmp(&late, &asked, sizeof late) == 0);
+    const Ran units = RUN("execution.framework.data_parallel.gathers_at_end=true"),
+              given = RUN("parallel.zero=3");
+    g_assert_true(memcmp(&units, &given, sizeof units) == 0);
+}
+
 /* Breadth-first gathers and reduces once a chunk and pass, interleaving once a micro-batch: fewer bytes, less time, and a
  * chunk's weights in memory [LamyPoirier2022]. With one chunk the same is GPipe against 1F1B. */
 static void whole_chunks(void)
@@ -282,6 +327,8 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/prefetch", prefetch);
     g_test_add_func("/sharding/reshard", reshard);
     g_test_add_func("/sharding/accumulation", accumulation);
+    g_test_add_func("/sharding/overlapped-shards", overlapped_shards);
+    g_test_add_func("/sharding/passes-of-a-step", passes_of_a_step);
     g_test_add_func("/sharding/whole-chunks", whole_chunks);
     g_test_add_func("/sharding/broadcasts", broadcasts);
     g_test_add_func("/sharding/clipping", clipping);

@@ -116,11 +116,44 @@ static void test_examples(void)
     }
 }
 
+/* Boards of four have no switch, and four superchips share their node's power; one node of four may be half of a larger
+ * one; what a scenario says goes before. */
+static void test_boards(void)
+{
+    static const struct {
+        const char *cluster;
+        SpecTopology topology;
+        double power_cap_w;
+    } CASES[] = {
+        {"{\"accelerator\":\"h200-sxm5-141gb\",\"gpus_per_node\":4,\"nodes\":2}", SPEC_TOPOLOGY_MESH, 0},
+        {"{\"accelerator\":\"h200-sxm5-141gb\",\"gpus_per_node\":4}", SPEC_TOPOLOGY_SWITCH, 0},
+        {"{\"accelerator\":\"h200-sxm5-141gb\",\"nodes\":2}", SPEC_TOPOLOGY_SWITCH, 0},
+        {"{\"accelerator\":\"gh200-96gb\",\"gpus_per_node\":4}", SPEC_TOPOLOGY_MESH, 680},
+        {"{\"accelerator\":\"gh200-96gb\",\"nodes\":4}", SPEC_TOPOLOGY_SWITCH, 0},
+        {"{\"accelerator\":\"gh200-96gb\",\"gpus_per_node\":4,\"topology\":\"switch\"}", SPEC_TOPOLOGY_SWITCH,
+         0},
+        {"{\"accelerator\":{\"preset\":\"gh200-96gb\",\"power_cap_w\":600},\"gpus_per_node\":4}",
+         SPEC_TOPOLOGY_MESH, 600},
+        {"{\"accelerator\":\"mi300x-192gb\"}", SPEC_TOPOLOGY_MESH, 0},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(CASES); i++) {
+        GError *error = NULL;
+        OrrJsonDoc *doc = orr_json_parse(CASES[i].cluster, strlen(CASES[i].cluster), "boards", &error);
+        SpecCluster cluster;
+        spec_load_cluster_json(orr_json_root(doc), "boards", &cluster, &error);
+        orr_json_free(doc);
+        g_assert_no_error(error);
+        g_assert_cmpint(cluster.topology, ==, CASES[i].topology);
+        g_assert_cmpfloat(cluster.accelerator.power_cap_w, ==, CASES[i].power_cap_w);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/spec/presets/all", test_presets);
     g_test_add_func("/spec/presets/examples", test_examples);
     g_test_add_func("/spec/presets/messages", test_messages);
+    g_test_add_func("/spec/presets/boards", test_boards);
     return g_test_run();
 }
