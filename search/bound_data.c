@@ -13,7 +13,7 @@
 typedef struct Bucket {
     double dense, expert;
     int matrices, zero, zero_group_gpus;
-    int degrees[7]; /* and the order of the ranks */
+    int degrees[8]; /* and the order of the ranks, and the precision */
     SimBucketWork reduce, gather;
 } Bucket;
 
@@ -64,7 +64,8 @@ static const Bucket *bucket_of(SearchWorker *worker, Params params)
                   .zero = parallel->zero,
                   .zero_group_gpus = parallel->zero_group_gpus,
                   .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,
-                              parallel->expert_tensor, parallel->pipeline, worker->group->order}};
+                              parallel->expert_tensor, parallel->pipeline, worker->group->order,
+                              worker->group->precision}};
     const Bucket *known = g_hash_table_lookup(worker->buckets, &key);
     if (known != NULL)
         return known;
