@@ -48,6 +48,7 @@ static GOptionEntry *option_entries(const CliFlag *flags, int count, CliArgs *ar
     static const GOptionArg kinds[] = {[CLI_FLAG_SWITCH] = G_OPTION_ARG_NONE,
                                        [CLI_FLAG_TEXT] = G_OPTION_ARG_FILENAME,
                                        [CLI_FLAG_FILE] = G_OPTION_ARG_FILENAME,
+                                       [CLI_FLAG_SHOWN] = G_OPTION_ARG_FILENAME,
                                        [CLI_FLAG_TEXTS] = G_OPTION_ARG_FILENAME_ARRAY};
     GOptionEntry *entries = g_new0(GOptionEntry, (gsize)count + 2);
     for (int i = 0; i < count; i++)
@@ -99,7 +100,7 @@ static bool check_texts(const CliCommand *command, const CliFlag *flags, int cou
                         GError **error)
 {
     for (int i = 0; i < count; i++) {
-        if (flags[i].kind != CLI_FLAG_TEXT && flags[i].kind != CLI_FLAG_FILE)
+        if (flags[i].kind == CLI_FLAG_SWITCH || flags[i].kind == CLI_FLAG_TEXTS)
             continue;
         const char *text = *(char **)flag_target(args, &flags[i]);
         if (text != NULL && text[0] == '\0')
@@ -137,13 +138,33 @@ static bool check_words(const CliCommand *command, const CliArgs *args, GError *
     return true;
 }
 
+static bool is_shown(const CliFlag *flags, int count, const char *word)
+{
+    for (int i = 0; i < count; i++)
+        if (flags[i].kind == CLI_FLAG_SHOWN && g_str_has_prefix(word, "--") &&
+            strcmp(word + strlen("--"), flags[i].name) == 0)
+            return true;
+    return false;
+}
+
+/* argv with "--memory" as "--memory=-" where no FILE follows it; g_free the array. */
+static char **with_shown(const CliFlag *flags, int count, int argc, char **argv)
+{
+    char **copy = g_new0(char *, (gsize)argc + 1);
+    for (int i = 0; i < argc; i++) {
+        const bool alone = i + 1 == argc || g_str_has_prefix(argv[i + 1], "--");
+        g_autofree char *whole = g_strconcat(argv[i], "=-", NULL);
+        copy[i] = alone && is_shown(flags, count, argv[i]) ? (char *)g_intern_string(whole) : argv[i];
+    }
+    return copy;
+}
+
 bool cli_args_parse(const CliCommand *command, int argc, char **argv, CliArgs *args, GError **error)
 {
     int count = 0;
     g_autofree CliFlag *flags = cli_all_flags(command, &count);
     g_autofree GOptionEntry *entries = option_entries(flags, count, args);
-    g_autofree char **copy = g_new0(char *, (gsize)argc + 1); /* GOption removes what it has read */
-    memcpy(copy, argv, sizeof(char *) * (gsize)argc);
+    g_autofree char **copy = with_shown(flags, count, argc, argv); /* GOption removes what it has read */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_set_help_enabled(context, FALSE);
     g_option_context_add_main_entries(context, entries, NULL);

@@ -56,7 +56,7 @@ static bool read_wanted(const RunArgs *args, MemoryWanted *ret_wanted, GError **
     MemoryWanted wanted = {.parts = args->by != NULL, .by = REPORT_MEMORY_BY_LAYER};
     guint64 steps = 0;
     if ((args->by != NULL || args->steps != NULL) && args->memory == NULL) {
-        orr_fail(error, ORR_ERROR_INPUT, "%s says what --memory writes; give --memory FILE too",
+        orr_fail(error, ORR_ERROR_INPUT, "%s says what --memory writes; give --memory too",
                  args->by != NULL ? "--by" : "--steps");
         return false;
     }
@@ -226,6 +226,14 @@ static int timeline_width(void)
                : report_page_width();
 }
 
+/* The memory goes where a text report goes, behind it. */
+static bool is_behind(const RunArgs *args)
+{
+    const char *report = args->common.output;
+    return args->memory != NULL && strcmp(args->memory, "-") == 0 &&
+           (report == NULL || strcmp(report, "-") == 0) && args->common.format == CLI_FORMAT_TEXT;
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
@@ -237,7 +245,8 @@ static bool run(const CliArgs *common, GError **error)
         outputs[count++] = (CliOutput){"--trace", args->trace, NULL};
     if (args->snapshot != NULL)
         outputs[count++] = (CliOutput){"--memory-snapshot", args->snapshot, NULL};
-    if (args->memory != NULL)
+    const bool behind = is_behind(args);
+    if (args->memory != NULL && !behind)
         outputs[count++] = (CliOutput){"--memory", args->memory, memory};
     if (args->kernels != NULL)
         outputs[count++] = (CliOutput){"--kernels", args->kernels, kernels};
@@ -278,6 +287,8 @@ static bool run(const CliArgs *common, GError **error)
     write_report(report, common->format, text);
     if (args->timeline)
         plot_terminal(report, timeline_width(), paints(common->output), text);
+    if (behind)
+        g_string_append_printf(text, "\n%s", memory->str);
     const bool ok = stream_ranks("--trace", args->trace, args, report, &window, report_write_trace, error) &&
                     stream_ranks("--memory-snapshot", args->snapshot, args, report, &window,
                                  report_write_snapshot, error) &&
@@ -296,8 +307,8 @@ static const CliFlag flags[] = {
      "--trace, --memory-snapshot: only these ranks, as 0-3,8"},
     {"from", CLI_FLAG_TEXT, offsetof(RunArgs, from), "TIME", "--trace: only what runs after, as \"1.5 s\""},
     {"to", CLI_FLAG_TEXT, offsetof(RunArgs, to), "TIME", "--trace: only what runs before"},
-    {"memory", CLI_FLAG_FILE, offsetof(RunArgs, memory), "FILE",
-     "also write the memory of every rank over time as CSV"},
+    {"memory", CLI_FLAG_SHOWN, offsetof(RunArgs, memory), "FILE",
+     "also write the memory of every rank over time as CSV; without FILE behind the text"},
     {"by", CLI_FLAG_TEXT, offsetof(RunArgs, by), "WHAT",
      "--memory: what each pipeline rank's peak is made of instead, by layer or by tensor"},
     {"steps", CLI_FLAG_TEXT, offsetof(RunArgs, steps), "N",
@@ -334,7 +345,8 @@ const CliCommand cli_command_run = {
         "  orrery run scenarios/examples/gpt3-175b.json\n"
         "  orrery run gpt3.json --set parallel.tensor=4 --set parallel.pipeline=16\n"
         "  orrery run gpt3.json --format json --output report.json --trace trace.json.gz\n"
-        "  orrery run gpt3.json --memory memory.csv --by tensor\n"
+        "  orrery run gpt3.json --memory --by layer\n"
+        "  orrery run gpt3.json --memory memory.csv --steps 4\n"
         "  orrery search gpt3.json --set parallel.tensor=auto --save - --output search.txt | orrery run -\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,

@@ -26,6 +26,7 @@ typedef enum {
     CLI_FLAG_SWITCH, /* gboolean */
     CLI_FLAG_TEXT,   /* char* */
     CLI_FLAG_FILE,   /* char*; completed as a path */
+    CLI_FLAG_SHOWN,  /* the same; "-", standard output, where another flag or nothing follows */
     CLI_FLAG_TEXTS,  /* char**; repeatable */
 } CliFlagKind;
 
@@ -36,6 +37,11 @@ typedef struct CliFlag {
     const char *value; /* "FILE", for help; NULL for a switch */
     const char *help;
 } CliFlag;
+
+static inline bool cli_flag_is_file(const CliFlag *flag)
+{
+    return flag->kind == CLI_FLAG_FILE || flag->kind == CLI_FLAG_SHOWN;
+}
 
 /* A row of `flags` for a struct with a member char *memory_reserve. */
 #define CLI_FLAG_MEMORY_RESERVE(type)                                                                        \

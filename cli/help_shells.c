@@ -25,7 +25,7 @@ static const char *zsh_values(const CliFlag *flag)
         return ":format:(text json csv)";
     if (strcmp(flag->name, "set") == 0)
         return ":key=value:_orrery_keys";
-    if (flag->kind == CLI_FLAG_FILE)
+    if (cli_flag_is_file(flag))
         return ":file:_files";
     return flag->kind == CLI_FLAG_SWITCH ? "" : ":value: ";
 }
@@ -101,7 +101,7 @@ static void append_fish_flag(GString *out, const CliCommand *command, const CliF
     else if (strcmp(flag->name, "set") == 0)
         g_string_append(out, " -xa '(orrery help --keys 2>/dev/null)='");
     else if (flag->kind != CLI_FLAG_SWITCH)
-        g_string_append(out, flag->kind == CLI_FLAG_FILE ? " -r" : " -x");
+        g_string_append(out, cli_flag_is_file(flag) ? " -r" : " -x");
     append_fish_text(flag->help, out);
 }
 

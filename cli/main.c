@@ -28,7 +28,7 @@ static bool spares_inputs(const CliCommand *command, const CliArgs *args, GError
     g_autofree CliFlag *flags = cli_all_flags(command, &count);
     for (int i = 0; i < count; i++) {
         const char *path = NULL;
-        if (flags[i].kind == CLI_FLAG_FILE)
+        if (cli_flag_is_file(&flags[i]))
             memcpy(&path, (const char *)args + flags[i].offset, sizeof path);
         for (char **word = args->words; path != NULL && word != NULL && *word != NULL; word++)
             if (cli_same_file(path, *word))
@@ -87,7 +87,7 @@ static bool run_line(int argc, char **argv, GError **error)
     return argc > 1 ? run_command(command, argc - 1, argv + 1, error) : run_command(command, 1, only, error);
 }
 
-/* One line, whatever the message was made of. */
+/* One line, whatever the message was made of, and indented ones where it is a list. */
 static void print_error(const GError *error)
 {
     enum { MOST = 2000 }; /* a key of megabytes is no message */
@@ -99,7 +99,7 @@ static void print_error(const GError *error)
         message = cut;
     }
     for (char *c = message; *c != '\0'; c++) {
-        if (g_ascii_iscntrl(*c))
+        if (g_ascii_iscntrl(*c) && !g_str_has_prefix(c, "\n  "))
             *c = ' ';
     }
     fprintf(stderr, "orrery: %s\n", message);

@@ -20,7 +20,7 @@ complete -c orrery -n '__fish_seen_subcommand_from run' -l trace -r -d 'also wri
 complete -c orrery -n '__fish_seen_subcommand_from run' -l ranks -x -d '--trace, --memory-snapshot: only these ranks, as 0-3,8'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l from -x -d '--trace: only what runs after, as "1.5 s"'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l to -x -d '--trace: only what runs before'
-complete -c orrery -n '__fish_seen_subcommand_from run' -l memory -r -d 'also write the memory of every rank over time as CSV'
+complete -c orrery -n '__fish_seen_subcommand_from run' -l memory -r -d 'also write the memory of every rank over time as CSV; without FILE behind the text'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l by -x -d '--memory: what each pipeline rank\'s peak is made of instead, by layer or by tensor'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l steps -x -d '--memory: over the first N steps of training; the first one lacks the optimizer\'s moments'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l memory-snapshot -r -d 'also write every allocation and free of the step, in the shape of PyTorch\'s memory snapshots, as JSON; as gzip where FILE ends in .gz'

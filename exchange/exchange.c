@@ -71,7 +71,11 @@ const char *export_recompute_shown(const Spec *spec)
 bool exchange_export_refuse(GError **error, ExchangeFormat format, const char *key, const char *value,
                             const char *hint)
 {
-    return orr_fail(error, ORR_ERROR_INPUT, "%s: %s: %s; %s", format_list[format], key, value, hint);
+    if (error == NULL || *error == NULL)
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: %s: %s; %s", format_list[format], key, value, hint);
+    g_autofree char *before = (*error)->message;
+    (*error)->message = g_strdup_printf("%s\n  and %s: %s; %s", before, key, value, hint);
+    return false;
 }
 
 const char *exchange_pair_word(const ExchangeWordPair *pairs, int count, int value)

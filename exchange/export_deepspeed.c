@@ -114,48 +114,48 @@ static bool check(const Spec *spec, GError **error)
     const SpecParallel *parallel = &spec->parallel;
     const SpecPrecision precision = spec->training.precision;
     const SpecRecompute *recompute = &spec->training.recompute;
+    bool ok = true;
     if (precision != SPEC_PRECISION_BF16 && precision != SPEC_PRECISION_FP16 &&
         precision != SPEC_PRECISION_FP32 && precision != SPEC_PRECISION_TF32)
-        return refuse(error, "training.precision", spec_word(&spec_words_precision, (int)precision),
-                      "give bf16, fp16, fp32 or tf32: ds_config.json has no 8- or 4-bit products");
+        ok = refuse(error, "training.precision", spec_word(&spec_words_precision, (int)precision),
+                    "give bf16, fp16, fp32 or tf32: ds_config.json has no 8- or 4-bit products");
     if (parallel->pipeline > 1)
-        return refuse(
+        ok = refuse(
             error, "parallel.pipeline", "above 1",
             "give 1: a pipeline is the training script's (PipelineModule), ds_config.json cannot ask for it");
     if (parallel->context > 1)
-        return refuse(
+        ok = refuse(
             error, "parallel.context", "above 1",
             "give 1: a split of the sequence is the training script's, ds_config.json cannot ask for it");
     if (parallel->expert > 1)
-        return refuse(
+        ok = refuse(
             error, "parallel.expert", "above 1",
             "give 1: expert ranks are the training script's (ep_size), ds_config.json cannot ask for them");
     if (recompute->mode != SPEC_RECOMPUTE_NONE &&
         (recompute->mode != SPEC_RECOMPUTE_FULL || recompute->layers > 0))
-        return refuse(error, "training.recompute", export_recompute_shown(spec),
-                      "give none or full on all layers: the training script switches checkpointing on, for "
-                      "all or none");
+        ok = refuse(error, "training.recompute", export_recompute_shown(spec),
+                    "give none or full on all layers: the training script switches checkpointing on, for "
+                    "all or none");
     if (parallel->tensor > 1 && parallel->sequence_parallel == 1)
-        return refuse(error, "parallel.sequence_parallel", "true",
-                      "give false: AutoTP reduces whole activations");
+        ok = refuse(error, "parallel.sequence_parallel", "true",
+                    "give false: AutoTP reduces whole activations");
     if (parallel->zero_group_gpus > 0 && parallel->zero < 3)
-        return refuse(error, "parallel.zero_group_gpus", "below ZeRO 3",
-                      "give zero 3 (MiCS), or leave it out");
+        ok = refuse(error, "parallel.zero_group_gpus", "below ZeRO 3", "give zero 3 (MiCS), or leave it out");
     if (parallel->zero_group_gpus > 0 && parallel->secondary_weight_shard)
-        return refuse(error, "parallel.secondary_weight_shard", "with zero_group_gpus",
-                      "give one: MiCS has no hpZ");
+        ok = refuse(error, "parallel.secondary_weight_shard", "with zero_group_gpus",
+                    "give one: MiCS has no hpZ");
     if (parallel->secondary_weight_shard && spec->cluster.gpus_per_node == 1)
-        return refuse(error, "parallel.secondary_weight_shard", "true with 1 GPU a node",
-                      "give false: a partition of one rank switches it off in DeepSpeed");
+        ok = refuse(error, "parallel.secondary_weight_shard", "true with 1 GPU a node",
+                    "give false: a partition of one rank switches it off in DeepSpeed");
     if (parallel->tensor > 1 && parallel->zero == 3)
-        return refuse(error, "parallel.tensor", "above 1 with ZeRO 3", "give zero 0, 1 or 2 (AutoTP)");
+        ok = refuse(error, "parallel.tensor", "above 1 with ZeRO 3", "give zero 0, 1 or 2 (AutoTP)");
     if (parallel->tensor > spec->model.kv_heads)
-        return refuse(error, "parallel.tensor", "above the key and value heads",
-                      "give at most as many (AutoTP)");
+        ok = refuse(error, "parallel.tensor", "above the key and value heads",
+                    "give at most as many (AutoTP)");
     if (spec->offload.activation_layers > 0)
-        return refuse(error, "offload.activation_layers", "above 0",
-                      "give none: checkpoints are offloaded by the script");
-    return true;
+        ok = refuse(error, "offload.activation_layers", "above 0",
+                    "give none: checkpoints are offloaded by the script");
+    return ok;
 }
 
 /* What the script has to build and switch on for this to be the scenario's run. */
@@ -175,7 +175,8 @@ bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error)
 {
     const SpecTraining *training = &spec->training;
     const SpecPrecision precision = training->precision;
-    if (!check(spec, error) || !says_scheme(spec, error))
+    const bool fits = check(spec, error);
+    if (!says_scheme(spec, error) || !fits)
         return false;
     settings_int(out, "train_batch_size", training->global_batch);
     settings_int(out, "train_micro_batch_size_per_gpu", training->micro_batch);

@@ -127,6 +127,15 @@ typedef struct Comparison {
     ExchangeLoss *loss;
 } Comparison;
 
+/* How layers are dealt out, where the file says the layers of every stage. */
+static bool said_by_stages(const OrrJson *back, const char *path)
+{
+    static const char *const ways[] = {"parallel.embedding_as_layer", "parallel.loss_as_layer",
+                                       "parallel.mtp_as_layer",       "parallel.first_stage_layers",
+                                       "parallel.last_stage_layers",  NULL};
+    return at(back, "parallel", "stage_layers") != NULL && g_strv_contains(ways, path);
+}
+
 static void compare_field(const Comparison *comparison, const char *section, const OrrJson *member)
 {
     const char *key = orr_json_key(member);
@@ -135,6 +144,8 @@ static void compare_field(const Comparison *comparison, const char *section, con
     if (is_native(comparison->native, path) || strcmp(path, "execution.framework") == 0 ||
         strcmp(path, "execution.overlap") == 0 || strcmp(path, "parallel.data") == 0 ||
         strcmp(path, "execution.framework_text") == 0 || same_value(member, back))
+        return;
+    if (said_by_stages(comparison->back, path))
         return;
     if (strcmp(path, "parallel.sequence_parallel") == 0 && comparison->spec->parallel.tensor == 1)
         return;

@@ -169,8 +169,9 @@ static bool put_layout(const Export *export)
     const int stages = parallel->pipeline * parallel->virtual_stages;
     int counts[SPEC_MAX_STAGES];
     g_autoptr(GString) layout = g_string_new(NULL);
-    if (!spec_stage_layers(export->spec, counts, export->error))
-        return false;
+    g_autoptr(GError) problem = NULL;
+    if (!spec_stage_layers(export->spec, counts, &problem))
+        return refuse(export, "parallel.stage_layers", problem->message, "give layers for every stage");
     for (int i = 0; i < stages; i++) {
         g_string_append(layout, i == 0 ? "E" : "|");
         if (counts[i] > 0)
@@ -412,15 +413,21 @@ static void put_placeholder(const Export *export, const char *name, const char *
     settings_mark_placeholder(export->out);
 }
 
+static bool put_optimizer(const Export *export)
+{
+    const SpecOptimizer own = export->spec->training.optimizer;
+    const char *optimizer =
+        exchange_pair_word(megatron_optimizers, (int)G_N_ELEMENTS(megatron_optimizers), (int)own);
+    if (optimizer == NULL)
+        return refuse(export, "training.optimizer", spec_word(&spec_words_optimizer, (int)own),
+                      "give adam, sgd or muon");
+    put_text(export, "optimizer", "optimizer.optimizer", optimizer);
+    return true;
+}
+
 static bool put_training(const Export *export)
 {
     const SpecTraining *training = &export->spec->training;
-    const char *optimizer = exchange_pair_word(megatron_optimizers, (int)G_N_ELEMENTS(megatron_optimizers),
-                                               (int)training->optimizer);
-    if (optimizer == NULL)
-        return refuse(export, "training.optimizer",
-                      spec_word(&spec_words_optimizer, (int)training->optimizer), "give adam, sgd or muon");
-    put_text(export, "optimizer", "optimizer.optimizer", optimizer);
     static const char *const backends[SPEC_ATTENTION_COUNT] = {"unfused", "flash", "flash", "fused"};
     put_text(export, "attention-backend", "model.attention_backend",
              backends[export->spec->execution.attention]);
@@ -440,15 +447,14 @@ static bool put_training(const Export *export)
         put_placeholder(export, "mock-data", NULL);
         put_placeholder(export, "lr", "1.0e-4");
     }
-    return put_precision(export) && put_recompute(export);
+    return true;
 }
 
 static bool export_named(const Spec *spec, bool bridge, Settings *out, GError **error)
 {
     const Export export = {spec, out, bridge, error};
     const bool alike = spec->parallel.pipeline == 1 || deals_alike(spec);
-    if (!megatron_check(spec, bridge, error))
-        return false;
+    bool ok = megatron_check(spec, bridge, error);
     megatron_environment(spec, out);
     for (int i = 0; i < megatron_int_count; i++) {
         const MegatronInt *row = &megatron_ints[i];
@@ -460,8 +466,11 @@ static bool export_named(const Spec *spec, bool bridge, Settings *out, GError **
         if (wanted(spec, row->when, value) && (!ends || alike))
             put_int(&export, row->flag, row->bridge, value);
     }
-    return put_model(&export) && put_order(&export) && put_pipeline(&export) && put_data(&export) &&
-           put_training(&export);
+    bool (*const parts[])(const Export *) = {put_model,     put_order,    put_pipeline,  put_data,
+                                             put_optimizer, put_training, put_precision, put_recompute};
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+        ok = parts[i](&export) && ok;
+    return ok;
 }
 
 bool exchange_export_megatron(const Spec *spec, Settings *out, GError **error)

@@ -26,12 +26,13 @@ bool megatron_expert_overlaps(const Spec *spec)
 
 static bool none_broken(const Rule *rules, gsize count, bool bridge, GError **error)
 {
+    bool ok = true;
     for (gsize i = 0; i < count; i++)
         if (rules[i].broken)
-            return exchange_export_refuse(error,
-                                          bridge ? EXCHANGE_FORMAT_MEGATRON_BRIDGE : EXCHANGE_FORMAT_MEGATRON,
-                                          rules[i].key, rules[i].value, rules[i].hint);
-    return true;
+            ok = exchange_export_refuse(error,
+                                        bridge ? EXCHANGE_FORMAT_MEGATRON_BRIDGE : EXCHANGE_FORMAT_MEGATRON,
+                                        rules[i].key, rules[i].value, rules[i].hint);
+    return ok;
 }
 
 /* Degrees, messages and stages. */
@@ -119,7 +120,8 @@ static bool check_training(const Spec *spec, bool bridge, GError **error)
 
 bool megatron_check(const Spec *spec, bool bridge, GError **error)
 {
-    return check_split(spec, bridge, error) && check_training(spec, bridge, error);
+    const bool split = check_split(spec, bridge, error);
+    return check_training(spec, bridge, error) && split;
 }
 
 void megatron_environment(const Spec *spec, Settings *out)

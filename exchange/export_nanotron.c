@@ -15,15 +15,16 @@ static bool refuse(GError **error, const char *key, const char *value, const cha
 static bool has_model(const Spec *spec, GError **error)
 {
     const SpecModel *model = &spec->model;
+    bool ok = true;
     if (model->moe.experts > 0)
-        return refuse(error, "model.moe", "experts", "give a dense model");
+        ok = refuse(error, "model.moe", "experts", "give a dense model");
     if (!model->gated_mlp || model->norm != SPEC_NORM_RMSNORM || model->position != SPEC_POSITION_ROPE ||
         model->biases == SPEC_BIASES_ALL || model->biases == SPEC_BIASES_MLP || model->mla.kv_lora_rank > 0)
-        return refuse(error, "model", model->name,
-                      "give one like Llama: gated_mlp, rmsnorm, rope, no biases but qkv's");
+        ok = refuse(error, "model", model->name,
+                    "give one like Llama: gated_mlp, rmsnorm, rope, no biases but qkv's");
     if (model->head_dim * model->heads != model->hidden)
-        return refuse(error, "model.head_dim", "not hidden / heads", "give a model where it is");
-    return true;
+        ok = refuse(error, "model.head_dim", "not hidden / heads", "give a model where it is");
+    return ok;
 }
 
 static bool has_execution(const Spec *spec, GError **error)
@@ -33,34 +34,38 @@ static bool has_execution(const Spec *spec, GError **error)
     const SpecRecomputeMode mode = training->recompute.mode;
     const char *precision = spec_word(&spec_words_precision, (int)training->precision);
     const char *schedule = spec_word(&spec_words_schedule, (int)parallel->schedule);
+    bool ok = true;
     if (parallel->zero > 1)
-        return refuse(error, "parallel.zero", parallel->zero == 2 ? "2" : "3", "give 0 or 1");
+        ok = refuse(error, "parallel.zero", parallel->zero == 2 ? "2" : "3", "give 0 or 1");
     if (parallel->pipeline > 1 &&
         (parallel->virtual_stages > 1 || (strcmp(schedule, "1f1b") != 0 && strcmp(schedule, "gpipe") != 0)))
-        return refuse(error, "parallel.schedule", schedule, "give 1f1b or gpipe, without virtual stages");
+        ok = refuse(error, "parallel.schedule", schedule, "give 1f1b or gpipe, without virtual stages");
     if (mode != SPEC_RECOMPUTE_NONE && (mode != SPEC_RECOMPUTE_FULL || training->recompute.layers > 0))
-        return refuse(error, "training.recompute", export_recompute_shown(spec),
-                      "give none or full on all layers");
+        ok = refuse(error, "training.recompute", export_recompute_shown(spec),
+                    "give none or full on all layers");
     if (training->precision != SPEC_PRECISION_BF16 && training->precision != SPEC_PRECISION_FP16 &&
         training->precision != SPEC_PRECISION_FP32)
-        return refuse(error, "training.precision", precision, "give bf16, fp16 or fp32");
+        ok = refuse(error, "training.precision", precision, "give bf16, fp16 or fp32");
     if (parallel->context > 1)
-        return refuse(error, "parallel.context", "above 1",
-                      "give 1: it does not initialise a model over context ranks");
+        ok = refuse(error, "parallel.context", "above 1",
+                    "give 1: it does not initialise a model over context ranks");
     if (spec->model.heads % parallel->tensor != 0 || spec->model.kv_heads < parallel->tensor)
-        return refuse(error, "parallel.tensor",
-                      "does not divide the heads, or is above the key and value heads",
-                      "give one that the heads allow");
+        ok =
+            refuse(error, "parallel.tensor", "does not divide the heads, or is above the key and value heads",
+                   "give one that the heads allow");
     if ((spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && parallel->tensor > 1 &&
         parallel->sequence_parallel != 1)
-        return refuse(error, "execution.overlap", "tensor without sequence parallelism",
-                      "give parallel.sequence_parallel true (tp_mode REDUCE_SCATTER)");
+        ok = refuse(error, "execution.overlap", "tensor without sequence parallelism",
+                    "give parallel.sequence_parallel true (tp_mode REDUCE_SCATTER)");
+    if (spec_offloads_states(&spec->offload))
+        ok = refuse(error, "offload.scheme", spec_word(&spec_words_offload, (int)spec->offload.scheme),
+                    "give none: it keeps all states on the GPU");
     if (spec->offload.activation_layers > 0)
-        return refuse(error, "offload.activation_layers", "above 0", "give none");
+        ok = refuse(error, "offload.activation_layers", "above 0", "give none");
     if (training->optimizer != SPEC_OPTIMIZER_ADAM && training->optimizer != SPEC_OPTIMIZER_SGD)
-        return refuse(error, "training.optimizer", spec_word(&spec_words_optimizer, (int)training->optimizer),
-                      "give adam or sgd");
-    return true;
+        ok = refuse(error, "training.optimizer", spec_word(&spec_words_optimizer, (int)training->optimizer),
+                    "give adam or sgd");
+    return ok;
 }
 
 static void put_parallelism(const Spec *spec, Settings *out)
@@ -131,11 +136,8 @@ bool exchange_export_nanotron(const Spec *spec, Settings *out, GError **error)
 {
     const SpecTraining *training = &spec->training;
     const double step_tokens = (double)training->global_batch * training->sequence_length;
-    if (spec_offloads_states(&spec->offload))
-        return exchange_export_refuse(error, EXCHANGE_FORMAT_NANOTRON, "offload.scheme",
-                                      spec_word(&spec_words_offload, (int)spec->offload.scheme),
-                                      "give none: it keeps all states on the GPU");
-    if (!has_model(spec, error) || !has_execution(spec, error))
+    const bool fits = has_model(spec, error);
+    if (!has_execution(spec, error) || !fits)
         return false;
     settings_text(out, "general.project", "orrery");
     settings_text(out, "general.run", spec->name);

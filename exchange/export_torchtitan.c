@@ -208,63 +208,71 @@ static bool check(const Spec *spec, GError **error)
     const int divisor = parallel->tensor * (parallel->context > 1 ? 2 * parallel->context : 1);
     const bool eight = training->precision == SPEC_PRECISION_FP8_TENSORWISE ||
                        training->precision == SPEC_PRECISION_FP8_ROWWISE;
+    bool ok = true;
     if (training->sequence_length % divisor != 0)
-        return refuse(error, "training.sequence_length",
-                      "no multiple of tensor ranks and twice the context ranks", "give one that is");
+        ok = refuse(error, "training.sequence_length",
+                    "no multiple of tensor ranks and twice the context ranks", "give one that is");
     if (parallel->zero == 0 && parallel->data > 1 &&
         parallel->tensor * parallel->pipeline * parallel->context > 1)
-        return refuse(error, "parallel.zero", "0 beside other ways to split",
-                      "give 2 or 3: its DDP stands alone, without tensor, pipeline or context ranks");
+        ok = refuse(error, "parallel.zero", "0 beside other ways to split",
+                    "give 2 or 3: its DDP stands alone, without tensor, pipeline or context ranks");
     if (parallel->zero == 0 && parallel->context > 1)
-        return refuse(error, "parallel.zero", "0 with context ranks",
-                      "give 2 or 3: FSDP shards over context ranks too");
+        ok = refuse(error, "parallel.zero", "0 with context ranks",
+                    "give 2 or 3: FSDP shards over context ranks too");
     if (parallel->zero > 0 && parallel->zero_group_gpus == 1 && parallel->data > 1)
-        return refuse(error, "parallel.zero_group_gpus", "1",
-                      "give zero 0 (DDP): a group of one rank shards nothing");
+        ok = refuse(error, "parallel.zero_group_gpus", "1",
+                    "give zero 0 (DDP): a group of one rank shards nothing");
     if (moe && parallel->expert > 1 && parallel->expert_tensor != 1 &&
         parallel->expert_tensor != parallel->tensor)
-        return refuse(error, "parallel.expert_tensor", "neither 1 nor tensor", "give one of them");
+        ok = refuse(error, "parallel.expert_tensor", "neither 1 nor tensor", "give one of them");
     if (moe && parallel->moe_dispatcher != SPEC_DISPATCHER_ALLTOALL &&
         parallel->moe_dispatcher != SPEC_DISPATCHER_DEEPEP)
-        return refuse(error, "parallel.moe_dispatcher",
-                      spec_word(&spec_words_dispatcher, (int)parallel->moe_dispatcher),
-                      "give alltoall or deepep");
+        ok = refuse(error, "parallel.moe_dispatcher",
+                    spec_word(&spec_words_dispatcher, (int)parallel->moe_dispatcher),
+                    "give alltoall or deepep");
     if (moe && eight && (parallel->pipeline > 1 || parallel->context > 1))
-        return refuse(error, "training.precision", "fp8 experts with a pipeline or context ranks",
-                      "give bf16, or parallel.pipeline 1 and parallel.context 1");
+        ok = refuse(error, "training.precision", "fp8 experts with a pipeline or context ranks",
+                    "give bf16, or parallel.pipeline 1 and parallel.context 1");
     if (training->precision == SPEC_PRECISION_MXFP8 && spec->execution.compiled && parallel->tensor > 1)
-        return refuse(error, "execution.compiled", "true with mxfp8 and tensor ranks",
-                      "give false, or parallel.tensor 1");
+        ok = refuse(error, "execution.compiled", "true with mxfp8 and tensor ranks",
+                    "give false, or parallel.tensor 1");
     if ((spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && parallel->tensor > 1 &&
         !spec->execution.compiled)
-        return refuse(error, "execution.overlap", "tensor without compiled",
-                      "give execution.compiled true: asynchronous tensor parallelism is the compiler's");
-    return true;
+        ok = refuse(error, "execution.overlap", "tensor without compiled",
+                    "give execution.compiled true: asynchronous tensor parallelism is the compiler's");
+    return ok;
+}
+
+/* What no torchtitan configuration has. */
+static bool check_kind(const Spec *spec, GError **error)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    bool ok = true;
+    if (spec_offloads_states(&spec->offload))
+        ok = refuse(error, "offload.scheme", spec_word(&spec_words_offload, (int)spec->offload.scheme),
+                    "give none: training.enable_cpu_offload is set by hand");
+    if (parallel->zero == 1)
+        ok = refuse(error, "parallel.zero", "1", "give 0 (DDP), 2 or 3 (FSDP2)");
+    if (parallel->tensor > 1 && parallel->sequence_parallel != 1)
+        ok = refuse(error, "parallel.sequence_parallel", "false with tensor parallelism",
+                    "give true: torchtitan always splits the sequence too");
+    if (spec->training.optimizer != SPEC_OPTIMIZER_ADAM)
+        ok = refuse(error, "training.optimizer",
+                    spec_word(&spec_words_optimizer, (int)spec->training.optimizer), "give adam");
+    return ok;
 }
 
 bool exchange_export_torchtitan(const Spec *spec, Settings *out, GError **error)
 {
-    const SpecParallel *parallel = &spec->parallel;
-    if (spec_offloads_states(&spec->offload))
-        return refuse(error, "offload.scheme", spec_word(&spec_words_offload, (int)spec->offload.scheme),
-                      "give none: training.enable_cpu_offload is set by hand");
-    if (parallel->zero == 1)
-        return refuse(error, "parallel.zero", "1", "give 0 (DDP), 2 or 3 (FSDP2)");
-    if (parallel->tensor > 1 && parallel->sequence_parallel != 1)
-        return refuse(error, "parallel.sequence_parallel", "false with tensor parallelism",
-                      "give true: torchtitan always splits the sequence too");
-    if (spec->training.optimizer != SPEC_OPTIMIZER_ADAM)
-        return refuse(error, "training.optimizer",
-                      spec_word(&spec_words_optimizer, (int)spec->training.optimizer), "give adam");
+    bool ok = check_kind(spec, error);
     settings_text(out, "job.description", spec->name);
     put_model(spec, out);
-    if (!check(spec, error))
-        return false;
+    ok = check(spec, error) && ok;
     settings_text(out, "optimizer.name", "AdamW");
     put_training(spec, out);
     put_data(spec, out);
-    if (!put_pipeline(spec, out, error) || !put_recompute(spec, out, error))
-        return false;
+    ok = put_pipeline(spec, out, error) && ok;
+    ok = put_recompute(spec, out, error) && ok;
     settings_bool(out, "compile.enable", spec->execution.compiled);
-    return put_precision(spec, out, error);
+    return put_precision(spec, out, error) && ok;
 }

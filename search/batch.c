@@ -169,7 +169,8 @@ void search_walk_batch(Search *search, const int *groups, int count, SearchWalkM
         search->walks[i].first.least_ps = INT64_MAX;
         search->walks[i].misses = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
         search->walks[i].mode = mode;
-        if (mode == SEARCH_WALK_ALL)
+        search->walks[i].schedules = search->schedules;
+        if (mode == SEARCH_WALK_ALL || search->schedules != 0)
             search->walks[i].survivors = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
     }
     search_parallel(count, search->jobs, walk_one, search);

@@ -13,7 +13,7 @@
 typedef struct Bucket {
     double dense, expert;
     int matrices, zero, zero_group_gpus;
-    int degrees[8]; /* and the order of the ranks, and the kind of GPUs */
+    int degrees[9]; /* and the order of the ranks, the kind of GPUs, the precision */
     SimBucketWork reduce, gather;
 } Bucket;
 
@@ -65,7 +65,7 @@ static const Bucket *bucket_of(SearchWorker *worker, int rank, Params params)
                   .zero_group_gpus = parallel->zero_group_gpus,
                   .degrees = {parallel->tensor, parallel->context, parallel->data, parallel->expert,
                               parallel->expert_tensor, parallel->pipeline, worker->group->order,
-                              worker->kind_of_rank[rank]}};
+                              worker->kind_of_rank[rank], worker->group->precision}};
     const Bucket *known = g_hash_table_lookup(worker->buckets, &key);
     if (known != NULL)
         return known;

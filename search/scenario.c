@@ -78,7 +78,7 @@ static void set_recompute(Edit *edit, const SpecRecompute *asked, const SpecReco
         set(edit, "training.recompute=\"%s\"", mode);
 }
 
-static void set_overlap(Edit *edit, unsigned asked, unsigned chosen)
+static void set_overlap(Edit *edit, const char *key, unsigned asked, unsigned chosen)
 {
     if (asked == chosen)
         return;
@@ -87,7 +87,7 @@ static void set_overlap(Edit *edit, unsigned asked, unsigned chosen)
         if ((chosen & 1u << i) != 0)
             g_string_append_printf(list, "%s\"%s\"", list->len > 0 ? "," : "",
                                    orr_word(&spec_words_overlap, i));
-    set(edit, "execution.overlap=[%s]", list->str);
+    set(edit, "%s=[%s]", key, list->str);
 }
 
 /* Of "auto" as a word the object; whose other members stay where there is one. */
@@ -168,7 +168,7 @@ static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
     if (strcmp(was->order, is->order) != 0)
         set(edit, "parallel.order=\"%s\"", is->order);
     set_recompute(edit, &asked->training.recompute, &chosen->training.recompute);
-    set_overlap(edit, asked->execution.overlap, chosen->execution.overlap);
+    set_overlap(edit, "execution.overlap", asked->execution.overlap, chosen->execution.overlap);
     set_dealt(edit, asked, chosen);
     set_groups(edit, asked, chosen);
 }
@@ -208,17 +208,29 @@ static void anchor_paths(Edit *edit, const char *folder)
     }
 }
 
-/* A recipe of the software may know a split of layers for just these degrees, which the search did not run. */
+/* The split of layers that was run. */
 static void keep_split(Edit *edit, const Spec *chosen)
 {
     int counts[SPEC_MAX_STAGES];
-    g_autofree Spec *again = g_new0(Spec, 1);
     const int stages = chosen->parallel.pipeline * chosen->parallel.virtual_stages;
-    if (!edit->ok || chosen->parallel.stage_layers_count != 0 || stages > SPEC_MAX_STAGES ||
-        !spec_load_json(orr_json_root(edit->doc), "scenario", NULL, false, again, NULL, NULL) ||
-        again->parallel.stage_layers_count == 0 || !spec_stage_layers(chosen, counts, NULL))
+    if (stages <= SPEC_MAX_STAGES && spec_stage_layers(chosen, counts, NULL))
+        set_list(edit, "parallel.stage_layers", counts, stages);
+}
+
+/* What a recipe of the software says for just these degrees, where the search ran something else. */
+static void keep_from_recipes(Edit *edit, const Spec *asked, const Spec *chosen)
+{
+    g_autofree Spec *again = g_new0(Spec, 1);
+    if (!edit->ok || !spec_load_json(orr_json_root(edit->doc), "scenario", NULL, false, again, NULL, NULL))
         return;
-    set_list(edit, "parallel.stage_layers", counts, stages);
+    if (asked->parallel.stage_layers_count == 0 &&
+        (again->parallel.stage_layers_count > 0 || chosen->parallel.stage_layers_count > 0))
+        keep_split(edit, chosen);
+    if (chosen->model.moe.experts > 0)
+        set_word(edit, "parallel.moe_dispatcher", &spec_words_dispatcher, (int)again->parallel.moe_dispatcher,
+                 (int)chosen->parallel.moe_dispatcher);
+    set_overlap(edit, "execution.overlap_besides", again->execution.overlap_besides,
+                chosen->execution.overlap_besides);
 }
 
 OrrJsonDoc *search_scenario(const SpecSource *source, const Spec *asked, const Spec *chosen,
@@ -234,7 +246,7 @@ OrrJsonDoc *search_scenario(const SpecSource *source, const Spec *asked, const S
     if (cluster != NULL)
         edit.ok = edit.ok && orr_json_set(edit.doc, "cluster", cluster, error);
     set_choices(&edit, asked, chosen);
-    keep_split(&edit, chosen);
+    keep_from_recipes(&edit, asked, chosen);
     if (edit.ok)
         return edit.doc;
     orr_json_free(edit.doc);

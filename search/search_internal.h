@@ -29,6 +29,7 @@ typedef struct Search {
     bool *ran;
     const int *walked;     /* groups */
     bool shared;           /* between processes */
+    unsigned schedules;    /* wanted of walks one by one; 0: walks are of all together */
     int64_t least_open_ps; /* of what a time limit left; INT64_MAX: nothing */
 } Search;
 

@@ -2,12 +2,23 @@
  *
  * Begins at plain groups, one for each tensor and pipeline degree, and goes from the best of them to the best of its
  * neighbours, which differ in one choice, until none is better. A group counts by its most promising point: few points
- * are simulated. Which groups are met does not depend on threads or time. Nothing is proved here; what is found sets the
- * first limit of the search.   Tested: unit/search/test_search_anytime.c, bench/bench_search.c
+ * are simulated. Bounds rank points of one schedule well and those of two schedules badly, so large spaces are then
+ * climbed once more with a list for each schedule. Which groups are met does not depend on threads or time. Nothing is
+ * proved here; what is found sets the first limit of the search.   Tested: unit/search/test_search_anytime.c, bench/bench_search.c
  */
 #include "search/search_internal.h"
 
 enum { STEPS = 12, RUNS_A_STEP = 4, START_RUNS = 8 };
+
+/* Schedule by schedule. */
+enum {
+    MANY_TABLES = 4096, /* with fewer, filling them takes no longer than these rounds */
+    SCHEDULES = SPEC_SCHEDULE_FILE,
+    ROUNDS = 5,
+    SCHEDULES_KEPT = 3, /* after the first round */
+    GROUPS_CLOSER = 4,  /* replayed in a round */
+    RUNS_A_SCHEDULE = 2
+};
 
 /* Choices of a group, the number of pipeline ranks and tensor ranks first. */
 enum {
@@ -87,22 +98,34 @@ typedef struct Seeder {
     SearchWalkMode mode;
 } Seeder;
 
-/* Walks the groups of `list` that were not. */
+/* The groups of `list` that were not walked yet are now; gives their number. */
+static int unwalked(const GArray *list, bool *walked, int *ret_groups)
+{
+    int count = 0;
+    for (guint i = 0; i < list->len; i++) {
+        const int group = g_array_index(list, int, i);
+        if (!walked[group])
+            ret_groups[count++] = group;
+        walked[group] = true;
+    }
+    return count;
+}
+
+/* Into search->walks. */
+static void walk_without_limit(Search *search, const int *groups, int count, SearchWalkMode mode)
+{
+    const SearchLimit limit = search->limit;
+    search->limit = (SearchLimit){INT64_MAX, {G_MAXINT32, G_MAXINT16, G_MAXINT16, G_MAXINT32}};
+    search_walk_batch(search, groups, count, mode, false);
+    search->limit = limit;
+}
+
 static void look_at(Seeder *seeder, const GArray *list)
 {
     Search *search = seeder->search;
     g_autofree int *groups = g_new(int, (gsize)MAX(1, list->len));
-    int count = 0;
-    for (guint i = 0; i < list->len; i++) {
-        const int group = g_array_index(list, int, i);
-        if (!seeder->walked[group])
-            groups[count++] = group;
-        seeder->walked[group] = true;
-    }
-    const SearchLimit limit = search->limit;
-    search->limit = (SearchLimit){INT64_MAX, {G_MAXINT32, G_MAXINT16, G_MAXINT16, G_MAXINT32}};
-    search_walk_batch(search, groups, count, seeder->mode, false);
-    search->limit = limit;
+    const int count = unwalked(list, seeder->walked, groups);
+    walk_without_limit(search, groups, count, seeder->mode);
     for (int i = 0; i < count; i++)
         if (search->walks[i].first.least_ps < INT64_MAX)
             g_array_append_val(seeder->best, search->walks[i].first);
@@ -198,6 +221,118 @@ static void climb(Seeder *seeder)
     }
 }
 
+/* --- schedule by schedule --- */
+
+/* What is known of each schedule: bounds of one say little about another. */
+typedef struct Lanes {
+    Search *search;
+    unsigned left;            /* bits of schedules */
+    GArray *cheap[SCHEDULES]; /* SearchCandidate: the most promising point of each group, by bounds alone */
+    GArray *best[SCHEDULES];  /* the same of groups that were looked at closer, by replays */
+    bool *walked;             /* [groups] */
+} Lanes;
+
+static int schedule_of(const SearchSpace *space, SearchId id)
+{
+    return (int)space->groups[id.group].partitions->partition[id.partition].schedule;
+}
+
+/* Walks `groups` [count] for some schedules; what is found goes to their lists. */
+static void walk_by_schedule(Search *search, const int *groups, int count, unsigned schedules,
+                             SearchWalkMode mode, GArray *const *lists)
+{
+    search->schedules = schedules;
+    walk_without_limit(search, groups, count, mode);
+    search->schedules = 0;
+    for (int i = 0; i < count; i++) {
+        const GArray *found = search->walks[i].survivors;
+        for (guint j = 0; j < found->len; j++) {
+            const SearchCandidate *candidate = &g_array_index(found, SearchCandidate, j);
+            g_array_append_val(lists[schedule_of(search->space, candidate->id)], *candidate);
+        }
+    }
+    search_clear_walks(search, count);
+    for (int s = 0; s < SCHEDULES; s++)
+        g_array_sort(lists[s], search_candidate_compare);
+}
+
+/* Replays the most promising groups of a schedule, which leave its first list. */
+static void look_closer(Lanes *lanes, int schedule)
+{
+    GArray *cheap = lanes->cheap[schedule];
+    int groups[GROUPS_CLOSER];
+    const int count = MIN(GROUPS_CLOSER, (int)cheap->len);
+    for (int i = 0; i < count; i++)
+        groups[i] = g_array_index(cheap, SearchCandidate, i).id.group;
+    if (count > 0)
+        g_array_remove_range(cheap, 0, (guint)count);
+    walk_by_schedule(lanes->search, groups, count, 1u << schedule, SEARCH_WALK_REPLAYED, lanes->best);
+}
+
+static void run_by_schedule(Lanes *lanes)
+{
+    Search *search = lanes->search;
+    SearchId ids[SCHEDULES * RUNS_A_SCHEDULE];
+    int count = 0;
+    for (int s = 0; s < SCHEDULES; s++) {
+        guint at = 0;
+        if ((lanes->left & 1u << s) == 0)
+            continue;
+        look_closer(lanes, s);
+        count += search_choose_next(search, lanes->best[s], &at, ids + count, RUNS_A_SCHEDULE);
+    }
+    search_simulate_batch(search, ids, count);
+}
+
+/* Keeps the schedules whose runs are the fastest, and lists the neighbours of these runs. */
+static GArray *keep_fastest(Lanes *lanes)
+{
+    const Search *search = lanes->search;
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(int));
+    unsigned kept = 0;
+    int count = 0;
+    for (guint i = 0; i < search->runs->len && count < SCHEDULES_KEPT; i++) {
+        const SearchRun *run = &g_array_index(search->runs, SearchRun, i);
+        const unsigned schedule = 1u << schedule_of(search->space, run->id);
+        if (!run->fits || (kept & schedule) != 0 || (lanes->left & schedule) == 0)
+            continue;
+        GArray *near = neighbours(search->space, run->id.group);
+        g_array_append_val(list, run->id.group);
+        g_array_append_vals(list, near->data, near->len);
+        g_array_free(near, TRUE);
+        kept |= schedule;
+        count++;
+    }
+    lanes->left = kept;
+    return list;
+}
+
+static void climb_by_schedule(Search *search, const GArray *starts)
+{
+    Lanes lanes = {.search = search, .left = ~0u, .walked = g_new0(bool, (gsize)search->space->group_count)};
+    for (int s = 0; s < SCHEDULES; s++) {
+        lanes.cheap[s] = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
+        lanes.best[s] = g_array_new(FALSE, FALSE, sizeof(SearchCandidate));
+    }
+    for (int round = 0; round < ROUNDS && !search_over(search); round++) {
+        GArray *list = keep_fastest(&lanes);
+        if (round == 0) {
+            lanes.left = ~0u;
+            g_array_append_vals(list, starts->data, starts->len);
+        }
+        g_autofree int *groups = g_new(int, list->len);
+        const int count = unwalked(list, lanes.walked, groups);
+        walk_by_schedule(search, groups, count, lanes.left, SEARCH_WALK_UNSHARDED, lanes.cheap);
+        run_by_schedule(&lanes);
+        g_array_free(list, TRUE);
+    }
+    for (int s = 0; s < SCHEDULES; s++) {
+        g_array_free(lanes.cheap[s], TRUE);
+        g_array_free(lanes.best[s], TRUE);
+    }
+    g_free(lanes.walked);
+}
+
 /* Bounds of sharded weights promise too much to begin with: they are left out where anything else fits. */
 void search_seed(Search *search)
 {
@@ -214,5 +349,7 @@ void search_seed(Search *search)
         g_array_free(seeder.best, TRUE);
         g_free(seeder.walked);
     }
+    if (search->found && search->tables->count >= MANY_TABLES && !search_over(search))
+        climb_by_schedule(search, starts);
     g_array_free(starts, TRUE);
 }

@@ -167,7 +167,7 @@ static void add_orders(SearchSpace *space, GArray *groups, SearchGroup group)
 static void add_dispatchers(SearchSpace *space, GArray *groups, SearchGroup group)
 {
     const Spec *spec = space->spec;
-    const int own = (int)spec->parallel.moe_dispatcher;
+    const int own = (int)search_at_precision(space, group.precision)->parallel.moe_dispatcher;
     const unsigned asked =
         spec->search.moe_dispatcher != 0
             ? spec->search.moe_dispatcher
@@ -222,6 +222,9 @@ static void add_precisions(SearchSpace *space, GArray *groups, SearchGroup group
         if (asked == 0 ? (int)spec->training.precision != precision
                        : (asked & 1u << precision) == 0 || !search_hardware_has(spec, dtype))
             continue;
+        if (asked != 0 && spec->search.at_precision[precision] != NULL &&
+            space->at_precision[precision] == NULL)
+            continue; /* refused */
         group.precision = precision;
         add_experts(space, groups, group);
     }
@@ -366,12 +369,26 @@ static void list_offloads(SearchSpace *space)
     }
 }
 
+static void load_precisions(SearchSpace *space)
+{
+    for (int i = 0; i < SPEC_PRECISION_COUNT; i++) {
+        if (space->spec->search.at_precision[i] == NULL)
+            continue;
+        Spec *other = g_new(Spec, 1);
+        if (spec_load_at_precision(space->spec, (SpecPrecision)i, other))
+            space->at_precision[i] = other;
+        else
+            g_free(other);
+    }
+}
+
 SearchSpace *search_space_new(const Spec *spec)
 {
     SearchSpace *space = g_new0(SearchSpace, 1);
     space->spec = spec;
     space->arena = orr_arena_new();
     space->recompute = modes_of(spec);
+    load_precisions(space);
     fill_orders(space);
     list_offloads(space);
     space->locks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -394,6 +411,8 @@ void search_space_free(SearchSpace *space)
 {
     if (space == NULL)
         return;
+    for (int i = 0; i < SPEC_PRECISION_COUNT; i++)
+        g_free(space->at_precision[i]);
     g_free(space->groups);
     g_hash_table_destroy(space->orders);
     g_hash_table_destroy(space->counts);

@@ -76,6 +76,7 @@ typedef struct SearchSpace {
     int offload_count;
     SearchPartitions *partitions; /* a pipeline degree each */
     int partitions_count;
+    Spec *at_precision[SPEC_PRECISION_COUNT]; /* the scenario at each other precision; NULL: as it is */
     int64_t beyond[SEARCH_USER_LIMITS]; /* points that the user's limits leave out; not part of the space */
     unsigned recompute;                 /* modes that may be tried; 0: the scenario's own */
     GHashTable *locks;                  /* schedule checks done so far */

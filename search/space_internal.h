@@ -30,6 +30,9 @@ static inline bool search_allowed(const SpecChoices *choices, int value)
 /* "auto" overlap: points try every subset of the flags. */
 bool search_varies_overlap(const SearchSpace *space);
 
+/* The scenario at a precision, with the recipes and derived fields that `run` gives it there. */
+const Spec *search_at_precision(const SearchSpace *space, int precision);
+
 /* Nothing to shard over: the ZeRO stages are one. */
 bool search_is_alone(const Spec *spec, const SearchGroup *group);
 

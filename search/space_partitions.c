@@ -3,6 +3,7 @@
 
 #include "search/space_internal.h"
 #include "spec/load.h"
+#include "spec/recipes.h"
 
 static bool may_schedule(const Spec *spec, SpecSchedule schedule)
 {
@@ -43,6 +44,7 @@ static void add_partition(Divider *divider, SpecSchedule schedule, int virtual_s
         parallel->virtual_stages = 1;
         partition.stages = parallel->pipeline;
     }
+    spec_recipes_take_split(parallel);
     if (partition.stages > SPEC_MAX_STAGES || !spec_stage_layers(&divider->spec, divider->counts, NULL))
         return;
     partition.first = ORR_ARENA_NEW(divider->space->arena, int, partition.stages + 1);

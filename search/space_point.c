@@ -2,11 +2,35 @@
 #include <string.h>
 
 #include "search/space_internal.h"
+#include "spec/recipes.h"
+
+const Spec *search_at_precision(const SearchSpace *space, int precision)
+{
+    const Spec *other = space->at_precision[precision];
+    return other != NULL ? other : space->spec;
+}
+
+/* What the software's recipes and derived fields are at another precision; what the search was told about batches and
+ * recomputation stays. */
+static void take_precision(const SearchSpace *space, int precision, Spec *spec)
+{
+    const Spec *from = search_at_precision(space, precision);
+    const SpecTraining own = spec->training;
+    if ((int)own.precision == precision)
+        return;
+    spec->model = from->model;
+    spec->execution = from->execution;
+    spec->training = from->training;
+    spec->training.global_batch = own.global_batch;
+    spec->training.recompute = own.recompute;
+    spec->training.precision = (SpecPrecision)precision;
+}
 
 /* Where "auto" tries every overlap, a point has those that it names and no others that recipes switch on. */
 void search_apply_group(const SearchSpace *space, const SearchGroup *group, Spec *spec)
 {
     SpecParallel *parallel = &spec->parallel;
+    take_precision(space, group->precision, spec);
     parallel->tensor = group->tensor;
     parallel->sequence_parallel = group->sequence_parallel;
     parallel->context = group->context;
@@ -17,7 +41,6 @@ void search_apply_group(const SearchSpace *space, const SearchGroup *group, Spec
     parallel->moe_dispatcher = (SpecMoeDispatcher)group->dispatcher;
     g_strlcpy(parallel->order, space->rank_orders[group->order], sizeof parallel->order);
     spec->training.micro_batch = group->micro_batch;
-    spec->training.precision = (SpecPrecision)group->precision;
     spec->offload = space->offloads[group->scheme];
     spec->offload.activation_layers = group->offloaded;
     spec->execution.attention = (SpecAttention)group->attention;
@@ -31,6 +54,7 @@ void search_apply_partition(const SearchPartition *partition, Spec *spec)
     spec->parallel.schedule = partition->schedule;
     spec->parallel.embedding_as_layer = (partition->as_layer & SEARCH_LAYER_EMBEDDING) != 0;
     spec->parallel.loss_as_layer = (partition->as_layer & SEARCH_LAYER_LOSS) != 0;
+    spec_recipes_take_split(&spec->parallel);
 }
 
 void search_apply_policy(const SearchGroup *group, const SearchPolicy *policy, Spec *spec)

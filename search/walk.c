@@ -135,7 +135,7 @@ static void judge(Walker *walker, int64_t compute_ps)
 {
     for (int k = 0; k < walker->kind_count; k++) {
         Kind *kind = &walker->kinds[k];
-        if (walker->walk->mode == SEARCH_WALK_UNSHARDED && walker->policies[kind->first].zero >= 3)
+        if (walker->walk->mode >= SEARCH_WALK_UNSHARDED && walker->policies[kind->first].zero >= 3)
             continue;
         const double short_bytes =
             search_bound_bytes(walker->worker, &walker->policies[kind->first], kind->data) -
@@ -159,7 +159,7 @@ static void survive(Walker *walker, const SearchCandidate *candidate)
         walk->first = *candidate;
         walker->own = (SearchLimit){candidate->least_ps, candidate->id};
     }
-    if (walk->survivors != NULL)
+    if (walk->mode == SEARCH_WALK_ALL)
         g_array_append_vals(walk->survivors, candidate, 1);
 }
 
@@ -193,7 +193,8 @@ static void judge_replayed(Walker *walker, Open *open, int64_t compute_ps)
 static void replay_open(Walker *walker, const SpecRecompute *recompute, int64_t compute_ps)
 {
     SearchWorker *worker = walker->worker;
-    const bool seeding = walker->walk->mode != SEARCH_WALK_ALL;
+    const bool seeding =
+        walker->walk->mode == SEARCH_WALK_FIRST || walker->walk->mode == SEARCH_WALK_UNSHARDED;
     for (int way = 0; way < 4; way++) {
         bool replayed = false;
         for (guint i = 0; i < walker->open->len; i++) {
@@ -307,6 +308,21 @@ static void walk_loosely(Walker *walker, const SearchPartition *partition, const
         }
 }
 
+/* What is wanted of the schedules is found: the next one begins anew. */
+static void end_schedule(Walker *walker, const SearchLimit *limit)
+{
+    SearchWalk *walk = walker->walk;
+    if (walk->first.least_ps < INT64_MAX)
+        g_array_append_val(walk->survivors, walk->first);
+    walk->first.least_ps = INT64_MAX;
+    walker->own = *limit;
+}
+
+static bool is_wanted(const SearchWalk *walk, const SearchPartition *partition)
+{
+    return (walk->schedules & 1u << partition->schedule) != 0 && !search_is_chosen_late(partition);
+}
+
 void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit *limit, double capacity_bytes,
                        SearchWalk *walk)
 {
@@ -340,8 +356,11 @@ void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit 
         /* Bounds of schedules that are no loop are too far below to begin with. */
         const bool loop = partition->order->placement == SIM_PLACE_LOOP;
         looped |= loop;
-        if (walk->mode != SEARCH_WALK_ALL && looped && !loop)
+        if (walk->schedules != 0 ? !is_wanted(walk, partition)
+                                 : walk->mode != SEARCH_WALK_ALL && looped && !loop)
             continue;
+        if (walk->schedules != 0 && d > 0 && partition[-1].schedule != partition->schedule)
+            end_schedule(&walker, limit);
         if (!begun)
             search_worker_group(worker, group);
         begun = true;
@@ -353,6 +372,8 @@ void search_walk_group(SearchWorker *worker, int group_index, const SearchLimit 
         search_worker_partition(worker, partition);
         walk_partition(&walker, recomputes, recompute_count);
     }
+    if (walk->schedules != 0)
+        end_schedule(&walker, limit);
     g_free(walker.policies);
     g_free(walker.kinds);
     g_array_free(walker.open, TRUE);

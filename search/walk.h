@@ -22,13 +22,15 @@ typedef enum {
     SEARCH_WALK_ALL,       /* every point */
     SEARCH_WALK_FIRST,     /* only `first` is wanted: loops come before other schedules */
     SEARCH_WALK_UNSHARDED, /* the same without ZeRO-3 */
+    SEARCH_WALK_REPLAYED,  /* the same after replays */
 } SearchWalkMode;
 
 typedef struct SearchWalk {
     SearchWalkMode mode;
-    bool skipped; /* the time was over */
+    unsigned schedules; /* not 0: bits of schedules, of each of which the first is wanted, in `survivors` */
+    bool skipped;       /* the time was over */
     int64_t points, evaluated, pruned[SEARCH_BOUND_COUNT];
-    GArray *survivors;     /* SearchCandidate; of SEARCH_WALK_ALL */
+    GArray *survivors;     /* SearchCandidate; of SEARCH_WALK_ALL, or a schedule each */
     GArray *misses;        /* SearchCandidate, the nearest */
     SearchCandidate first; /* the most promising one; least_ps INT64_MAX: none */
 } SearchWalk;

@@ -83,6 +83,41 @@ static bool check_collectives(const OrrJson *asked, const OrrJson *resolved, con
                     where, orr_json_key(first));
 }
 
+/* `bare`: the resolved scenario before its recipes. What is refused at a precision is kept as "". */
+static void keep_precisions(const OrrJsonDoc *bare, const char *where, Spec *spec)
+{
+    for (int i = 0; i < spec_words_precision.count; i++) {
+        if ((spec->search.precision & 1u << i) == 0 || i == (int)spec->training.precision)
+            continue;
+        g_autofree char *word = g_strdup_printf("\"%s\"", spec_word(&spec_words_precision, i));
+        OrrJsonDoc *doc = orr_json_copy(orr_json_root(bare), where);
+        const bool ok = orr_json_set(doc, "training.precision", word, NULL) &&
+                        spec_recipes_apply(&doc, where, NULL, NULL);
+        g_autofree char *text = ok ? orr_json_dump(orr_json_root(doc)) : g_strdup("");
+        spec->search.at_precision[i] = g_intern_string(text);
+        g_autofree Spec *trial = g_new0(Spec, 1);
+        if (!spec_load_at_precision(spec, (SpecPrecision)i, trial))
+            spec->search.at_precision[i] = "";
+        orr_json_free(doc);
+    }
+}
+
+bool spec_load_at_precision(const Spec *spec, SpecPrecision precision, Spec *ret_spec)
+{
+    const char *text = spec->search.at_precision[precision];
+    *ret_spec = *spec;
+    if (text == NULL || text[0] == '\0')
+        return text == NULL;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "scenario", NULL);
+    SpecSource source;
+    source_init(&source);
+    memset(ret_spec, 0, sizeof *ret_spec);
+    const bool ok = doc != NULL && read_spec(orr_json_root(doc), "scenario", true, ret_spec, &source, NULL);
+    spec_source_clear(&source);
+    orr_json_free(doc);
+    return ok;
+}
+
 static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const char *const *sets,
                  bool allow_auto, Spec *ret_spec, SpecSource *ret_source, GError **error)
 {
@@ -94,13 +129,18 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
     OrrJsonDoc *resolved =
         spec_resolve_scenario(orr_json_root(doc), where, base_dir, source.profiles, source.notes, error);
     Spec *spec = g_new0(Spec, 1);
+    OrrJsonDoc *bare = resolved != NULL ? orr_json_copy(orr_json_root(resolved), where) : NULL;
     bool ok = resolved != NULL && spec_recipes_apply(&resolved, where, source.defaulted, error);
     if (ok) {
         note_framework(orr_json_root(doc), source.defaulted);
         note_renamed(orr_json_root(doc), orr_json_root(resolved), source.defaulted);
+        spec->parallel.recipe_splits = spec_recipes_splits(orr_json_root(resolved));
         ok = read_spec(orr_json_root(resolved), where, allow_auto, spec, &source, error) &&
              check_collectives(orr_json_root(doc), orr_json_root(resolved), where, error);
     }
+    if (ok && spec->search.precision != 0)
+        keep_precisions(bare, where, spec);
+    orr_json_free(bare);
     if (ok) {
         g_autofree char *text = orr_json_dump(orr_json_root(resolved));
         source.scenario_hash = orr_hash_text(text, strlen(text));

@@ -31,6 +31,10 @@ bool spec_load_file(const char *path, const char *const *sets, bool allow_auto, 
 bool spec_load_json(const OrrJson *scenario, const char *where, const char *const *sets, bool allow_auto,
                     Spec *ret_spec, SpecSource *ret_source, GError **error);
 
+/* The scenario at another of search.precision: false where `run` would refuse it; *ret_spec is `spec` where that precision
+ * is its own. */
+bool spec_load_at_precision(const Spec *spec, SpecPrecision precision, Spec *ret_spec);
+
 /* Contradictions: products, divisibility, ranges that depend on each other. Called by the loaders; the
  * search calls it on every point. `where` as above. Fields still SPEC_AUTO are passed over. */
 bool spec_check(const Spec *spec, const char *where, GError **error);

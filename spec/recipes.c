@@ -1,6 +1,7 @@
 /* spec/recipes.c - see recipes.h. Tested: unit/test_model_recipes.c */
 #include "spec/recipes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -108,15 +109,19 @@ static double stages_of(const OrrJson *scenario)
     return stages;
 }
 
-static bool matches(const OrrJson *recipe, const OrrJson *scenario)
+/* But for its stages. */
+static bool matches_otherwise(const OrrJson *recipe, const OrrJson *scenario)
 {
     g_autofree char *model = text_at(scenario, "model", "name", "");
     g_autofree char *accelerator = text_at(scenario, "cluster.accelerator", "name", "");
     g_autofree char *precision = text_at(scenario, "training", "precision", "bf16");
     return names(recipe, "models", model, true) && names(recipe, "accelerators", accelerator, false) &&
-           names(recipe, "precisions", precision, false) &&
-           is_number(recipe, "layers", layers_of(scenario)) &&
-           is_number(recipe, "stages", stages_of(scenario));
+           names(recipe, "precisions", precision, false) && is_number(recipe, "layers", layers_of(scenario));
+}
+
+static bool matches(const OrrJson *recipe, const OrrJson *scenario)
+{
+    return matches_otherwise(recipe, scenario) && is_number(recipe, "stages", stages_of(scenario));
 }
 
 /* Keys of `part` that `scenario` (NULL: nothing there) leaves out. */
@@ -158,4 +163,48 @@ bool spec_recipes_apply(OrrJsonDoc **doc, const char *where, GPtrArray *notes, G
     }
     orr_json_free(asked);
     return true;
+}
+
+static void append_split(const OrrJson *recipe, GString *splits)
+{
+    const OrrJson *parallel = object_at(recipe, "scenario.parallel");
+    const OrrJson *layers = parallel != NULL ? orr_json_member(parallel, "stage_layers") : NULL;
+    if (layers == NULL || orr_json_type(layers) != ORR_JSON_LIST)
+        return;
+    g_string_append_printf(splits, "%s%d:", splits->len > 0 ? ";" : "",
+                           (int)orr_json_number_of(recipe, "stages", 0));
+    for (const OrrJson *item = orr_json_first(layers); item != NULL; item = orr_json_next(item))
+        g_string_append_printf(splits, "%s%d", item == orr_json_first(layers) ? "" : ",",
+                               orr_json_type(item) == ORR_JSON_NUMBER ? (int)orr_json_number(item) : -1);
+}
+
+const char *spec_recipes_splits(const OrrJson *scenario)
+{
+    const OrrJson *framework = object_at(scenario, "execution.framework"),
+                  *parallel = object_at(scenario, "parallel");
+    const OrrJson *recipes = framework != NULL ? orr_json_member(framework, "recipes") : NULL;
+    g_autoptr(GString) splits = g_string_new(NULL);
+    if (recipes == NULL || parallel == NULL || orr_json_member(parallel, "stage_layers") != NULL ||
+        stages_of(scenario) > 0)
+        return NULL;
+    for (const OrrJson *recipe = orr_json_first(recipes); recipe != NULL; recipe = orr_json_next(recipe))
+        if (orr_json_member(recipe, "stages") != NULL && matches_otherwise(recipe, scenario))
+            append_split(recipe, splits);
+    return splits->len > 0 ? g_intern_string(splits->str) : NULL;
+}
+
+void spec_recipes_take_split(SpecParallel *parallel)
+{
+    const char *at = parallel->recipe_splits;
+    if (at == NULL)
+        return;
+    const int stages = parallel->pipeline * parallel->virtual_stages;
+    parallel->stage_layers_count = 0;
+    for (char *end = NULL; at != NULL; at = strchr(at, ';'), at = at != NULL ? at + 1 : NULL) {
+        if (strtol(at, &end, 10) != stages)
+            continue;
+        while (parallel->stage_layers_count < SPEC_MAX_STAGES && (*end == ':' || *end == ','))
+            parallel->stage_layers[parallel->stage_layers_count++] = (int)strtol(end + 1, &end, 10);
+        return;
+    }
 }

@@ -266,6 +266,9 @@ typedef struct SpecParallel {
     bool quantized_gradient_reduce; /* ZeRO-3: gradients cross in 4 bits, two all-to-alls (qgZ) */
     int stage_layers_count;         /* 0: derived; SPEC_AUTO: by what the GPUs of a mixed cluster can */
     int stage_layers[SPEC_MAX_STAGES];
+    const char *
+        recipe_splits; /* stage_layers that recipes have for a number of stages that is "auto" (spec/recipes.h);
+                                  interned; NULL: none */
     int replica_microbatches_count;                    /* 0: all have as many; SPEC_AUTO: likewise */
     uint16_t replica_microbatches[SPEC_MOST_REPLICAS]; /* of each data rank, in a mixed cluster */
     int first_stage_layers, last_stage_layers; /* 0: derived; layers of the first and last pipeline rank */
@@ -302,6 +305,9 @@ typedef struct SpecSearch {
     SpecChoices tensor, context, pipeline, virtual_stages, data, expert, expert_tensor, zero, zero_group_gpus,
         micro_batch, recompute_layers, activation_layers, nodes;
     unsigned schedule, recompute, attention, overlap, precision; /* bits of the words; 0: the default set */
+    const char *
+        at_precision[SPEC_PRECISION_COUNT]; /* the resolved scenario at each of `precision`, whose recipes and
+                                                       derived fields are its own; interned; "": refused; NULL: as it is */
     unsigned moe_dispatcher;
     unsigned offload;                                /* bits of SpecOffloadScheme */
     char order[SPEC_SEARCH_ORDERS][SPEC_ORDER_SIZE]; /* of parallel.order ... */

@@ -109,7 +109,7 @@ static void test_wrong_use(void)
         {{"run", "a.json", "--trace", "-"}, "standard output"},
         {{"run", "a.json", "--trace", "x", "--memory", "./x"}, "--trace and --memory"},
         {{"run", "a.json", "--kernels", "x", "--output", "./x"}, "--kernels and"},
-        {{"run", "a.json", "--by", "layer"}, "give --memory FILE too"},
+        {{"run", "a.json", "--by", "layer"}, "give --memory too"},
         {{"run", "a.json", "--memory", "m", "--by", "row"}, "neither \"layer\" nor \"tensor\""},
         {{"run", "a.json", "--memory", "m", "--steps", "0"}, "from 1 to"},
         {{"run", "a.json", "--memory", "m", "--steps", "2", "--by", "layer"}, "leave out --steps"},

@@ -35,7 +35,7 @@ static inline void fixture_vary(Spec *spec, int number)
 /* A scenario of a few layers on up to 16 GPUs. `few`: only some fields are "auto", so that all points can be run. Every
  * third has another order of the ranks or nodes that groups do not fill evenly; some keep activations on the host. Of
  * `framework`; NULL: of a random one. */
-static inline Spec *fixture_space_of(GRand *rand, int number, bool few, const char *framework)
+static inline GString *fixture_text(GRand *rand, int number, bool few, const char *framework)
 {
     static const char *const frameworks[] = {"megatron-core",      "megatron-lm-2023", "megatron-core",
                                              "megatron-deepspeed", "torchtitan",       "meta-llama3"};
@@ -49,7 +49,7 @@ static inline Spec *fixture_space_of(GRand *rand, int number, bool few, const ch
     const bool moe = number % 4 == 3, odd = number % 3 == 2;
     const char *order =
         odd ? fixture_pick(rand, fixture_orders, (int)G_N_ELEMENTS(fixture_orders)) : fixture_orders[0];
-    g_autoptr(GString) text = g_string_new(NULL);
+    GString *text = g_string_new(NULL);
 #define MAY(value) (!few || g_rand_boolean(rand) ? "\"auto\"" : (value))
     const int node = odd ? g_rand_int_range(rand, 2, 7) : g_rand_boolean(rand) ? 2 : 4;
     const int domain = odd ? node * g_rand_int_range(rand, 1, 3) : 8;
@@ -92,6 +92,13 @@ static inline Spec *fixture_space_of(GRand *rand, int number, bool few, const ch
                            : number % 8 == 4 ? ",\"offload\":{\"activation_layers\":\"auto\"}"
                                              : "");
 #undef MAY
+    return text;
+}
+
+/* The scenario that fixture_text() writes. */
+static inline Spec *fixture_space_of(GRand *rand, int number, bool few, const char *framework)
+{
+    g_autoptr(GString) text = fixture_text(rand, number, few, framework);
     GError *error = NULL;
     OrrJsonDoc *doc = orr_json_parse(text->str, text->len, "fixture", &error);
     g_assert_no_error(error);

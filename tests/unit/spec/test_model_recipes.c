@@ -82,6 +82,36 @@ static void test_refused(void)
     }
 }
 
+/* Layers of a number of stages that is not known yet. */
+static void test_splits(void)
+{
+    static const char *const text =
+        "{\"model\":{\"name\":\"m\",\"layers\":6},\"parallel\":{\"pipeline\":\"auto\"%s},"
+        "\"execution\":{\"framework\":{\"recipes\":["
+        "{\"models\":[\"other\"],\"stages\":2,\"scenario\":{\"parallel\":{\"stage_layers\":[5,1]}}},"
+        "{\"models\":[\"m\"],\"stages\":2,\"scenario\":{\"parallel\":{\"stage_layers\":[4,2]}}},"
+        "{\"models\":[\"m\"],\"stages\":4,\"scenario\":{\"parallel\":{\"stage_layers\":[1,2,2,1]}}}]}}}";
+    static const struct {
+        const char *more, *splits;
+    } cases[] = {{"", "2:4,2;4:1,2,2,1"}, {",\"stage_layers\":[3,3]", NULL}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GString) own = g_string_new(text);
+        g_string_replace(own, "%s", cases[i].more, 1);
+        OrrJsonDoc *doc = orr_json_parse(own->str, own->len, "test", NULL);
+        g_assert_cmpstr(spec_recipes_splits(orr_json_root(doc)), ==, cases[i].splits);
+        orr_json_free(doc);
+    }
+    g_autofree SpecParallel *parallel = g_new0(SpecParallel, 1);
+    parallel->recipe_splits = cases[0].splits;
+    parallel->pipeline = parallel->virtual_stages = 2;
+    spec_recipes_take_split(parallel);
+    g_assert_cmpint(parallel->stage_layers_count, ==, 4);
+    g_assert_cmpint(parallel->stage_layers[1], ==, 2);
+    parallel->pipeline = 3; /* no recipe: derived */
+    spec_recipes_take_split(parallel);
+    g_assert_cmpint(parallel->stage_layers_count, ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -89,5 +119,6 @@ int main(int argc, char **argv)
     g_test_add_func("/recipes/scenario", test_scenario_stands);
     g_test_add_func("/recipes/none", test_none);
     g_test_add_func("/recipes/refused", test_refused);
+    g_test_add_func("/recipes/splits", test_splits);
     return g_test_run();
 }

@@ -1,0 +1,144 @@
+/* tests/cli/test_cli_exports.c - what leaves the program: an export says every refusal at once and loses nothing that the
+ * file does say; memory behind the report. */
+#include <string.h>
+
+#include "tests/cli/runner.h"
+
+static int count_of(const char *text, const char *needle)
+{
+    int count = 0;
+    for (const char *at = strstr(text, needle); at != NULL; at = strstr(at + 1, needle))
+        count++;
+    return count;
+}
+
+/* Each field that the framework cannot say has its line, whichever comes first. */
+static void test_all_refusals(void)
+{
+    static const struct {
+        const char *to, *named[6];
+    } cases[] = {
+        {"nanotron",
+         {"model.moe: experts", "model.head_dim:", "parallel.schedule: dualpipe",
+          "training.recompute:", "training.precision: fp8-blockwise", NULL}},
+        {"deepspeed",
+         {"training.precision:", "parallel.pipeline: above 1", "parallel.expert: above 1",
+          "training.recompute:", NULL}},
+        {"torchtitan", {"parallel.zero: 1", "parallel.schedule: dualpipe", "training.precision:", NULL}},
+        {"megatron-bridge",
+         {"training.optimizer: lion", "training.recompute: selective-op", "parallel.order:", NULL}},
+    };
+    g_autofree char *scenario = cli_source("scenarios/examples/deepseek-v3-pair.json");
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const bool bridge = strcmp(cases[i].to, "megatron-bridge") == 0;
+        CliRun run =
+            cli_run(NULL, CLI_WORDS("export", scenario, "--to", cases[i].to, "--set",
+                                    "training.recompute=selective-op", "--set",
+                                    bridge ? "parallel.schedule=1f1b" : "parallel.schedule=dualpipe", "--set",
+                                    bridge ? "training.optimizer=lion" : "training.micro_batch=1", "--set",
+                                    bridge ? "parallel.order=dp-tp-cp-ep-pp" : "parallel.zero=1"));
+        g_assert_cmpint(run.status, ==, 2);
+        g_assert_cmpstr(run.out, ==, "");
+        for (int k = 0; cases[i].named[k] != NULL; k++) {
+            if (strstr(run.err, cases[i].named[k]) == NULL)
+                g_test_message("%s: %s", cases[i].named[k], run.err);
+            g_assert_nonnull(strstr(run.err, cases[i].named[k]));
+        }
+        g_assert_cmpint(count_of(run.err, "orrery: "), ==, 1);
+        g_assert_cmpint(count_of(run.err, "\n  and "), ==, count_of(run.err, "\n") - 1);
+        cli_run_clear(&run);
+    }
+}
+
+/* 32 layers and the loss are no whole stages of four ranks: the layout says the layers of each, and so nothing is lost. */
+static void test_layout_says_it(void)
+{
+    static const char *const formats[] = {"megatron", "megatron-bridge"};
+    char *folder = cli_scratch_new();
+    g_autofree char *path = g_build_filename(folder, "s.json", NULL);
+    g_assert_true(
+        g_file_set_contents(path,
+                            "{\"model\":\"llama3-8b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":4},"
+                            "\"training\":{\"sequence_length\":4096,\"global_batch\":64,\"micro_batch\":1},"
+                            "\"parallel\":{\"tensor\":2,\"pipeline\":4,\"loss_as_layer\":true},"
+                            "\"execution\":{\"framework\":\"megatron-core\"}}",
+                            -1, NULL));
+    for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
+        CliRun split = cli_run(NULL, CLI_WORDS("export", path, "--to", formats[i]));
+        CliRun even =
+            cli_run(NULL, CLI_WORDS("export", path, "--to", formats[i], "--set", "model.layers=31"));
+        g_assert_cmpint(split.status, ==, 0);
+        g_assert_cmpint(even.status, ==, 0);
+        g_assert_nonnull(strstr(split.out, "Et*8|t*9|t*8|t*7L"));
+        g_assert_nonnull(strstr(split.err, "changes the prediction: nothing"));
+        g_assert_true(strstr(even.out, "account-for-loss-in-pipeline-split") != NULL ||
+                      strstr(even.out, "account_for_loss_in_pipeline_split=True") != NULL ||
+                      strstr(even.out, "account_for_loss_in_pipeline_split=true") != NULL);
+        g_assert_nonnull(strstr(even.err, "changes the prediction: nothing"));
+        cli_run_clear(&split);
+        cli_run_clear(&even);
+    }
+    cli_scratch_free(folder);
+}
+
+/* --memory without FILE puts what it writes behind the text report, whatever flag follows. */
+static void test_memory_behind(void)
+{
+    static const char *const more[][4] = {{"--memory", "--by", "layer"},
+                                          {"--memory", "--by", "tensor"},
+                                          {"--memory", "--steps", "2"},
+                                          {"--memory"}};
+    g_autofree char *scenario = cli_source("scenarios/examples/gpt2-xl-1gpu.json");
+    CliRun plain = cli_run(NULL, CLI_WORDS("run", scenario));
+    char *folder = cli_scratch_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(more); i++) {
+        const char *words[8] = {"run", scenario}, *filed[9] = {"run", scenario, "--memory", "m.csv"};
+        for (int k = 0; k < 4 && more[i][k] != NULL; k++) {
+            words[2 + k] = more[i][k];
+            filed[3 + k] = k > 0 ? more[i][k] : "m.csv";
+        }
+        CliRun shown = cli_run(folder, words), kept = cli_run(folder, filed);
+        cli_assert_done(&shown, "shown");
+        cli_assert_done(&kept, "kept");
+        g_autofree char *csv = cli_contents(folder, "m.csv"), *both = g_strconcat(plain.out, "\n", csv, NULL);
+        g_assert_cmpstr(kept.out, ==, plain.out);
+        g_assert_cmpstr(shown.out, ==, both);
+        cli_run_clear(&shown);
+        cli_run_clear(&kept);
+    }
+    CliRun json = cli_run(NULL, CLI_WORDS("run", scenario, "--memory", "--format", "json"));
+    cli_assert_refused(&json, "json", "give each its own file");
+    cli_run_clear(&json);
+    cli_run_clear(&plain);
+    cli_scratch_free(folder);
+}
+
+/* The example of larger groups: slower and smaller with the usual ones. */
+static void test_microbatch_group(void)
+{
+    g_autofree char *scenario = cli_source("scenarios/examples/microbatch-group.json");
+    double step_s[2], peak[2];
+    for (int i = 0; i < 2; i++) {
+        CliRun run =
+            cli_run(NULL, CLI_WORDS("run", scenario, "--format", "json", "--set",
+                                    i == 0 ? "parallel.microbatch_group=24" : "parallel.microbatch_group=8"));
+        OrrJsonDoc *doc = cli_parse(run.out, "report");
+        step_s[i] = orr_json_number_of(orr_json_root(doc), "step_s", 0);
+        peak[i] = orr_json_number_of(orr_json_member(orr_json_root(doc), "memory"), "peak_bytes", 0);
+        orr_json_free(doc);
+        cli_run_clear(&run);
+    }
+    g_assert_cmpfloat(step_s[0], <, step_s[1]);
+    g_assert_cmpfloat(peak[0], >, peak[1]);
+    g_assert_cmpfloat(peak[1], >, 0);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/exports/all-refusals", test_all_refusals);
+    g_test_add_func("/cli/exports/layout", test_layout_says_it);
+    g_test_add_func("/cli/exports/memory-behind", test_memory_behind);
+    g_test_add_func("/cli/exports/microbatch-group", test_microbatch_group);
+    return g_test_run();
+}
