@@ -292,7 +292,7 @@ static void walk_loosely(Walker *walker, const SearchPartition *partition, const
 {
     for (int e = 0; e < recompute_count; e++)
         for (int policy = 0; policy < walker->policy_count; policy++) {
-            if (walker->walk->mode == SEARCH_WALK_UNSHARDED && walker->policies[policy].zero >= 3)
+            if (walker->walk->mode >= SEARCH_WALK_UNSHARDED && walker->policies[policy].zero >= 3)
                 continue;
             const int64_t least_ps =
                 search_bound_loose(walker->worker, partition, &recomputes[e], &walker->policies[policy]);
