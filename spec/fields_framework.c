@@ -117,9 +117,6 @@ static const SpecField data_parallel_fields[] = {
          "says how long that takes, no step does."),
     FLAG(SpecRecipeDataParallel, reduces_at_end,
          "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
-    FLAG(
-        SpecRecipeDataParallel, gathers_at_end,
-        "ZeRO-1 and 2: updated weights are gathered behind the update, whatever execution.overlap asks for."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reduce_scatter, "true", 0,
                 "ZeRO-1 reduces with reduce-scatter; else all-reduce and all-gather."),
     FLAG(SpecRecipeDataParallel, zero1_all_reduces,

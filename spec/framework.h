@@ -38,8 +38,8 @@ typedef struct SpecRecipeDataParallel {
     SpecDtype gradient_dtype, gradient_reduce_dtype;
     double bucket_bytes, first_bucket_bytes;
     bool cuts_layers, initial_broadcast;
-    bool reduces_at_end, gathers_at_end, reduce_scatter, zero1_all_reduces, zero1_overlap_shards,
-        hooks_reduce_unsharded, reduce_each_microbatch;
+    bool reduces_at_end, reduce_scatter, zero1_all_reduces, zero1_overlap_shards, hooks_reduce_unsharded,
+        reduce_each_microbatch;
     int prefetch_units;
     bool reshard_after_forward, regathers_recompute, gradient_cast;
     double gradient_copies, bucket_copies, gathered_copies;

@@ -141,12 +141,6 @@ static void overlapped_shards(void)
     const Ran without = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"param_gather\"]"),
               same = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"param_gather\"]", SHARDS);
     g_assert_true(memcmp(&without, &same, sizeof same) == 0);
-    const Ran late = RUN("parallel.zero=1", BUCKET, "execution.framework.data_parallel.gathers_at_end=true"),
-              asked = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"grad_reduce\"]");
-    g_assert_true(memcmp(&late, &asked, sizeof late) == 0);
-    const Ran units = RUN("execution.framework.data_parallel.gathers_at_end=true"),
-              given = RUN("parallel.zero=3");
-    g_assert_true(memcmp(&units, &given, sizeof units) == 0);
 }
 
 /* Breadth-first gathers and reduces once a chunk and pass, interleaving once a micro-batch: fewer bytes, less time, and a
