@@ -62,6 +62,10 @@ static const SpecField kernels_fields[] = {
          "as they run (torch.autocast), and weights travel in fp32."),
     FLAG(SpecRecipeKernels, onehot_embedding,
          "Tokens are looked up by a product of one-hot rows with the table (Mesh-TensorFlow, T5X, Pax)."),
+    FLAG(SpecRecipeKernels, stacks_layers,
+         "Layers are one compiled loop: what their products make and the backward needs is copied into a "
+         "buffer "
+         "that stacks all layers', and out of it again (lax.scan)."),
     FLAG(SpecRecipeKernels, compiler,
          "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
 };

@@ -20,7 +20,7 @@ typedef struct SpecRecipeKernels {
     bool latent_heads_blackwell;
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
     bool transposes_after_cast, saves_unquantized_inputs, fused_grad_accumulation, gradient_upcast,
-        recompute_stops_early, compiler, autocast, onehot_embedding;
+        recompute_stops_early, compiler, autocast, onehot_embedding, stacks_layers;
     double sm_elements_per_s;
 } SpecRecipeKernels;
 
