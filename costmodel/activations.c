@@ -54,6 +54,19 @@ CostActivations cost_activations(const CostShape *shape, const CostGraph *graph,
     return sum;
 }
 
+double cost_stacked_bytes(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent)
+{
+    double bytes = 0;
+    for (int i = 0; i < forward->kept_count; i++) {
+        const CostTensor *tensor = &forward->kept[i];
+        const bool product =
+            tensor->written_by != COST_OUTSIDE && forward->op[tensor->written_by].kind == COST_OP_GEMM;
+        if (product && !cost_drops_tensor(shape->spec, forward, tensor, extent))
+            bytes += tensor->bytes;
+    }
+    return shape->spec->execution.framework.kernels.stacks_layers ? bytes : 0;
+}
+
 CostActivations cost_layer_activations(const CostShape *shape, int layer, int layer_in_stage)
 {
     CostGraph graph;

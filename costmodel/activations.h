@@ -22,6 +22,12 @@ CostActivations cost_activations(const CostShape *shape, const CostGraph *graph,
 bool cost_drops_tensor(const Spec *spec, const CostOps *forward, const CostTensor *tensor,
                        CostRecomputeExtent extent);
 
+/* Of what a layer keeps, the bytes that a loop over layers copies into a buffer of all layers and out of it again: what
+ * products of a library made, which cannot write there themselves; 0 without such a loop (stacks_layers).
+ * Source: lax.scan stacks residuals by dynamic updates of a slice, which XLA's GPU backend fuses with element-wise
+ * kernels but not with library calls. Ignores: that element-wise readers fuse the copy out. */
+double cost_stacked_bytes(const CostShape *shape, const CostOps *forward, CostRecomputeExtent extent);
+
 /* The same of one layer, and of the head. */
 CostActivations cost_layer_activations(const CostShape *shape, int layer, int layer_in_stage);
 CostActivations cost_head_activations(const CostShape *shape);

@@ -48,6 +48,19 @@ static CostHostSync host_syncs(const Spec *spec)
     return forward ? COST_HOST_SYNC_FORWARD : COST_HOST_SYNC_NONE;
 }
 
+/* Read and written on the way into the stack, and again on the way out. */
+static void add_stacking(const Step *step, const CostOps *forward, CostRecomputeExtent extent,
+                         SimSegment *segment)
+{
+    const double bytes = 2 * cost_stacked_bytes(&step->shape, forward, extent);
+    if (bytes <= 0)
+        return;
+    const int64_t copy_ps =
+        step_ps(cost_memory_bound_s(&step->spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE, bytes));
+    sim_work_spend(&segment->forward, SIM_PART_COMPUTE, copy_ps);
+    sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, copy_ps);
+}
+
 static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, StepLayerKind *kind)
 {
     SimSegment *segment = &kind->segment;
@@ -73,6 +86,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
     const CostActivations activations = cost_activations(&step->shape, &graph, extent);
     const CostParams params = cost_part_params(&step->spec->model, COST_PART_LAYER, layer);
     set_memory(segment, &activations);
+    add_stacking(step, &graph.pass[COST_FORWARD], extent, segment);
     kind->params = rank_params(step->spec, &params, layer);
     kind->filled = true;
 }

@@ -394,10 +394,6 @@ static void complete_execution(const Completion *completion, Spec *spec)
     }
     if (framework->data_parallel.reduces_at_end)
         execution->overlap &= ~(unsigned)SPEC_OVERLAP_GRAD_REDUCE;
-    const int most_zero =
-        spec->parallel.zero >= 0 ? spec->parallel.zero : spec_most_zero(framework, spec->parallel.pipeline);
-    if (framework->data_parallel.gathers_at_end && most_zero < 3)
-        execution->overlap &= ~(unsigned)SPEC_OVERLAP_PARAM_GATHER;
 }
 
 bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError **error)

@@ -69,6 +69,10 @@ static const SpecField kernels_fields[] = {
          "as they run (torch.autocast), and weights travel in fp32."),
     FLAG(SpecRecipeKernels, onehot_embedding,
          "Tokens are looked up by a product of one-hot rows with the table (Mesh-TensorFlow, T5X, Pax)."),
+    FLAG(SpecRecipeKernels, stacks_layers,
+         "Layers are one compiled loop: what their products make and the backward needs is copied into a "
+         "buffer "
+         "that stacks all layers', and out of it again (lax.scan)."),
     FLAG(SpecRecipeKernels, compiler,
          "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
 };
@@ -128,9 +132,6 @@ static const SpecField data_parallel_fields[] = {
          "says how long that takes, no step does."),
     FLAG(SpecRecipeDataParallel, reduces_at_end,
          "Gradients are reduced when the last backward has ended, whatever execution.overlap asks for."),
-    FLAG(
-        SpecRecipeDataParallel, gathers_at_end,
-        "ZeRO-1 and 2: updated weights are gathered behind the update, whatever execution.overlap asks for."),
     SPEC_F_BOOL(SpecRecipeDataParallel, reduce_scatter, "true", 0,
                 "ZeRO-1 reduces with reduce-scatter; else all-reduce and all-gather."),
     FLAG(SpecRecipeDataParallel, zero1_all_reduces,

@@ -20,7 +20,7 @@ typedef struct SpecRecipeKernels {
     bool latent_heads_blackwell;
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
     bool transposes_after_cast, saves_unquantized_inputs, fused_grad_accumulation, gradient_upcast,
-        recompute_stops_early, compiler, autocast, onehot_embedding;
+        recompute_stops_early, compiler, autocast, onehot_embedding, stacks_layers;
     double sm_elements_per_s, norm_weight_elements_per_s;
 } SpecRecipeKernels;
 
@@ -38,8 +38,8 @@ typedef struct SpecRecipeDataParallel {
     SpecDtype gradient_dtype, gradient_reduce_dtype;
     double bucket_bytes, first_bucket_bytes;
     bool cuts_layers, buckets_from_first, initial_broadcast;
-    bool reduces_at_end, gathers_at_end, reduce_scatter, zero1_all_reduces, zero1_overlap_shards,
-        hooks_reduce_unsharded, reduce_each_microbatch;
+    bool reduces_at_end, reduce_scatter, zero1_all_reduces, zero1_overlap_shards, hooks_reduce_unsharded,
+        reduce_each_microbatch;
     int prefetch_units;
     bool reshard_after_forward, regathers_recompute, gradient_cast;
     double gradient_copies, bucket_copies, gathered_copies;

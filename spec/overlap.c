@@ -49,8 +49,7 @@ unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t 
         !(zero == 3 && framework->data_parallel.gather_waits_for_gpu) &&
         (zero > 0 || !framework->data_parallel.hooks_reduce_unsharded))
         flags |= SPEC_OVERLAP_GRAD_REDUCE;
-    if (replicas > 1 && zero > 0 &&
-        (zero < 3 ? !framework->data_parallel.gathers_at_end : framework->data_parallel.prefetch_units > 0))
+    if (replicas > 1 && zero > 0 && (zero < 3 || framework->data_parallel.prefetch_units > 0))
         flags |= SPEC_OVERLAP_PARAM_GATHER;
     if (pipeline > 1 && framework->pipeline.p2p_blocking)
         flags |= SPEC_OVERLAP_PIPELINE;

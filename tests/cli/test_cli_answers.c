@@ -206,8 +206,8 @@ static void test_plan_rows(void)
 static void test_plan_words(void)
 {
     g_autofree char *path = cli_source("scenarios/examples/plan-sc21-175b.json");
-    CliRun near = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", "33.29 days", "--ideal"));
-    CliRun lived = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", "33.29 days"));
+    CliRun near = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", "33.313 days", "--ideal"));
+    CliRun lived = cli_run(NULL, CLI_WORDS("plan", path, "--deadline", "33.313 days"));
     CliRun odd = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "500"));
     CliRun both = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "500", "--deadline", "30 days"));
     cli_assert_done(&near, "near");

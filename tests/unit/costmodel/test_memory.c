@@ -126,8 +126,6 @@ static void generations(void)
         {"deepspeed", "2022-02", NULL},
         {"megatron-lm", "2021-04", NULL}, /* megatron-lm-2021 is named by its rows and has no last month */
         {"torchtitan-2024", "2024-12", NULL},
-        {"megatron-llama", "2023-08", "megatron-llama-2023-09"},
-        {"megatron-llama", "2023-10", NULL},
         {"no-such-framework", "2024-12", NULL},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++) {

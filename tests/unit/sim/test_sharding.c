@@ -128,6 +128,19 @@ static void passes_of_a_step(void)
     }
 }
 
+/* A loop over layers copies what products leave for the backward, and nothing where all of it runs again. */
+static void stacked_layers(void)
+{
+    static const char STACKS[] = "execution.framework.kernels.stacks_layers=true";
+    const Ran apart = RUN("parallel.zero=1"), stacked = RUN("parallel.zero=1", STACKS);
+    g_assert_cmpfloat(stacked.step_s, >, apart.step_s);
+    g_assert_cmpfloat(stacked.step_s, <, 1.1 * apart.step_s);
+    g_assert_cmpfloat(stacked.peak, ==, apart.peak);
+    const Ran again = RUN("parallel.zero=1", "training.recompute=full"),
+              same = RUN("parallel.zero=1", "training.recompute=full", STACKS);
+    g_assert_true(memcmp(&again, &same, sizeof same) == 0);
+}
+
 /* An overlapped ZeRO-1 that keeps shards alone is ZeRO-2 to the picosecond and byte; without overlap it is plain ZeRO-1. */
 static void overlapped_shards(void)
 {
@@ -141,12 +154,6 @@ static void overlapped_shards(void)
     const Ran without = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"param_gather\"]"),
               same = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"param_gather\"]", SHARDS);
     g_assert_true(memcmp(&without, &same, sizeof same) == 0);
-    const Ran late = RUN("parallel.zero=1", BUCKET, "execution.framework.data_parallel.gathers_at_end=true"),
-              asked = RUN("parallel.zero=1", BUCKET, "execution.overlap=[\"grad_reduce\"]");
-    g_assert_true(memcmp(&late, &asked, sizeof late) == 0);
-    const Ran units = RUN("execution.framework.data_parallel.gathers_at_end=true"),
-              given = RUN("parallel.zero=3");
-    g_assert_true(memcmp(&units, &given, sizeof units) == 0);
 }
 
 /* Breadth-first gathers and reduces once a chunk and pass, interleaving once a micro-batch: fewer bytes, less time, and a
@@ -328,6 +335,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/reshard", reshard);
     g_test_add_func("/sharding/accumulation", accumulation);
     g_test_add_func("/sharding/overlapped-shards", overlapped_shards);
+    g_test_add_func("/sharding/stacked-layers", stacked_layers);
     g_test_add_func("/sharding/passes-of-a-step", passes_of_a_step);
     g_test_add_func("/sharding/whole-chunks", whole_chunks);
     g_test_add_func("/sharding/broadcasts", broadcasts);
