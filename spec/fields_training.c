@@ -163,6 +163,10 @@ static const SpecField training_fields[] = {
                "Sequences that one pass works on, on each data-parallel rank."),
     SPEC_F_DOUBLE(SpecTraining, tokens, ORR_UNIT_TOKENS, 0, 1e18, "0", 0,
                   "Tokens of the whole training run, for days, cost and energy; 0: not given."),
+    SPEC_F_DOUBLE(
+        SpecTraining, samples, ORR_UNIT_NONE, 0, 1e15, "0", 0,
+        "Sequences of an epoch, dealt evenly to data-parallel ranks, as many to each as the most has: "
+        "its steps and time are reported; 0: not given."),
     SPEC_F_DOUBLE(SpecTraining, skipped_steps_frac, ORR_UNIT_FRAC, 0, 0.9, NULL, SPEC_FIELD_DERIVED,
                   "Share of the steps that loss scaling skips: their tokens train nothing."),
     SPEC_F_WORD(SpecTraining, precision, &spec_words_precision, "\"bf16\"", 0,
