@@ -53,7 +53,8 @@ CostHost cost_host(const Spec *spec)
 
 bool cost_offload_is_staged(const Spec *spec)
 {
-    return spec->parallel.zero < 3 && spec->offload.update == SPEC_UPDATE_BARRIER;
+    const SpecUpdateOrder order = spec->offload.update;
+    return spec->parallel.zero < 3 && (order == SPEC_UPDATE_BARRIER || order == SPEC_UPDATE_DELAYED);
 }
 
 bool cost_host_casts_weights(const Spec *spec)

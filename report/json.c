@@ -146,6 +146,17 @@ static void write_campaign(OrrJsonWriter *w, const Report *report)
         orr_jw_number(w, "waiting_kwh", report->waiting_kwh);
 }
 
+static void write_epoch(OrrJsonWriter *w, const Report *report)
+{
+    if (!(report->epoch_steps > 0))
+        return;
+    orr_jw_begin(w, "epoch", '{');
+    orr_jw_number(w, "samples_per_rank", report->epoch_rank_samples);
+    orr_jw_number(w, "steps", report->epoch_steps);
+    orr_jw_number(w, "seconds", report->epoch_s);
+    orr_jw_end(w, '}');
+}
+
 static void write_training(OrrJsonWriter *w, const Report *report)
 {
     orr_jw_begin(w, "training", '{');
@@ -207,6 +218,7 @@ void report_write_json(const Report *report, GString *out)
     report_input_json(report, w);
     report_jitter_json(report, w);
     write_training(w, report);
+    write_epoch(w, report);
     report_network_json(report, w);
     report_servers_json(report, w);
     write_campaign(w, report);

@@ -146,8 +146,9 @@ typedef struct Report {
         expert_busiest;  /* most work over the mean; rows of the busiest expert rank over it */
     double dropped_frac; /* of routed rows, that find their expert full */
     double days, gpu_hours, usd,
-        kwh;                  /* 0 when tokens (or prices) are not given; the last three of effective.days
+        kwh; /* 0 when tokens (or prices) are not given; the last three of effective.days
                                        * where they are told */
+    double epoch_rank_samples, epoch_steps, epoch_s; /* of training.samples: of a rank; 0: not given */
     double step_w, waiting_w; /* of all GPUs with hosts and PUE: over a step, and while none computes */
     double waiting_kwh;       /* of kwh: beyond steps, at that power; 0 without effective days */
     ReportEffective effective;

@@ -145,6 +145,19 @@ static void fill_campaign(Report *report)
     report->kwh = report->gpu_hours * watts / 1000;
 }
 
+/* Samples are dealt so that every rank has as many, some twice, and the last step may have fewer.
+ * Source: PyTorch, torch.utils.data.DistributedSampler */
+static void fill_epoch(Report *report)
+{
+    const SpecTraining *training = &report->spec->training;
+    const int ranks = MAX(1, report->spec->parallel.data);
+    if (training->samples <= 0)
+        return;
+    report->epoch_rank_samples = ceil(training->samples / ranks);
+    report->epoch_steps = ceil(report->epoch_rank_samples * ranks / training->global_batch);
+    report->epoch_s = report->epoch_steps * (double)report->step_ps * 1e-12;
+}
+
 /* Whose circle it is: the engine knows ranks and ops, not files. */
 static bool simulate(const Spec *spec, unsigned record, OrrArena *arena, Report *report, GError **error)
 {
@@ -254,6 +267,7 @@ bool report_run(const Spec *spec, const SpecSource *source, const ReportOptions 
         return false;
     report_balance_fill(arena, &report);
     fill_campaign(&report);
+    fill_epoch(&report);
     *ret_report = report;
     return true;
 }

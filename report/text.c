@@ -314,6 +314,18 @@ static void write_training(const Report *report, GString *out)
     report_effective_text(&report->effective, out);
 }
 
+static void write_epoch(const Report *report, GString *out)
+{
+    char steps[ORR_TEXT_SIZE], samples[ORR_TEXT_SIZE], seconds[ORR_TEXT_SIZE];
+    if (!(report->epoch_steps > 0))
+        return;
+    g_autofree char *line = g_strdup_printf(
+        "%s steps, %s; %s samples a data-parallel rank", report_page_whole(steps, report->epoch_steps),
+        orr_text_seconds(seconds, report->epoch_s), report_page_whole(samples, report->epoch_rank_samples));
+    g_string_append_c(out, '\n');
+    report_page_entry(out, "Epoch", LABEL_COLUMN, line);
+}
+
 static void write_conventions(const Report *report, GString *out)
 {
     char peak[ORR_TEXT_SIZE];
@@ -422,6 +434,7 @@ void report_write_text(const Report *report, GString *out)
     report_text_memory(report, out);
     report_text_offload(report, out);
     write_training(report, out);
+    write_epoch(report, out);
     write_conventions(report, out);
     write_stamp(report, out);
 }

@@ -95,9 +95,18 @@ static void update_all(RankBuilder *rb)
     }
 }
 
+/* Passes wait for copies, all or a part of each: none is left for the next step. */
+static bool copies_stop(const Chunk *chunk, const SimOffloadOrder *order)
+{
+    bool some_ahead = order->passes_wait;
+    for (int i = 0; i < chunk->stage->segment_count; i++)
+        some_ahead |= offload_of(chunk, i) != NULL && some(&offload_of(chunk, i)->grad_ahead);
+    return some_ahead;
+}
+
 /* Gradients whose copies end behind the last backward belong to the next step's start, where the host waits for them:
  * as many of the last pieces as leave the others room beside the backward, two at most, as many as have room on the GPU. */
-static int spilled_pieces(const Chunk *chunk)
+static int spilled_pieces(const Chunk *chunk, const SimOffloadOrder *order)
 {
     const int count = chunk->stage->segment_count;
     int64_t compute_ps = 0, all_ps = 0;
@@ -107,7 +116,7 @@ static int spilled_pieces(const Chunk *chunk)
         compute_ps = sim_sum(compute_ps, sim_work_duration_ps(&forward));
         all_ps = sim_sum(all_ps, sim_work_duration_ps(&backward));
     }
-    const int most = MIN(count, 2);
+    const int most = copies_stop(chunk, order) ? 0 : MIN(count, 2);
     for (int spilled = 0; spilled < most; spilled++) {
         int64_t now_ps = compute_ps, link_ps = 0;
         for (int i = 0; i < spilled; i++) {
@@ -134,7 +143,7 @@ static void start_delayed(RankBuilder *rb)
     int32_t last = SIM_NONE;
     for (int c = 0; c < rb->builder->chunks; c++) {
         Chunk *chunk = &rb->chunks[c];
-        chunk->spilled = spilled_pieces(chunk);
+        chunk->spilled = spilled_pieces(chunk, &rb->builder->plan->offload);
         for (int i = chunk->spilled - 1; i >= 0; i--) {
             const SimOffload *offload = offload_of(chunk, i);
             if (offload == NULL || !some(&offload->grad_out))

@@ -166,6 +166,10 @@ static const SpecField training_fields[] = {
         "What micro_batch \"auto\" of a run takes where it fits; the framework's recipes set it. 0: none."),
     SPEC_F_DOUBLE(SpecTraining, tokens, ORR_UNIT_TOKENS, 0, 1e18, "0", 0,
                   "Tokens of the whole training run, for days, cost and energy; 0: not given."),
+    SPEC_F_DOUBLE(
+        SpecTraining, samples, ORR_UNIT_NONE, 0, 1e15, "0", 0,
+        "Sequences of an epoch, dealt evenly to data-parallel ranks, as many to each as the most has: "
+        "its steps and time are reported; 0: not given."),
     SPEC_F_DOUBLE(SpecTraining, skipped_steps_frac, ORR_UNIT_FRAC, 0, 0.9, NULL, SPEC_FIELD_DERIVED,
                   "Share of the steps that loss scaling skips: their tokens train nothing."),
     SPEC_F_WORD(SpecTraining, precision, &spec_words_precision, "\"bf16\"", 0,

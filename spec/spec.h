@@ -187,6 +187,7 @@ typedef struct SpecTraining {
     int micro_batch_preferred;   /* of a framework's recipe, where micro_batch is "auto"; 0: none */
     int encoder_sequence_length; /* of models with an encoder; 0 without */
     double tokens;               /* of the whole training run; 0: not given */
+    double samples;              /* sequences of an epoch; 0: not given */
     double skipped_steps_frac;   /* steps whose update is dropped, and that are done again */
     SpecPrecision precision;
     SpecOptimizer optimizer;

@@ -81,13 +81,14 @@ static Spec random_spec(GRand *rand)
                                    .expert_tensor = 1};
     spec.execution.attention = coin(rand) ? SPEC_ATTENTION_UNFUSED : SPEC_ATTENTION_FLASH2;
     spec.execution.framework.kernels.fused_softmax = coin(rand);
+    spec.execution.framework.kernels.softmax_upcasts_fp32 = coin(rand);
     spec.execution.framework.kernels.fused_swiglu = coin(rand);
     return spec;
 }
 
 /* Bytes of one layer in 16 bits, T tokens of a rank, P of them where the sequence is split further, a heads, g of keys and
  * values, d wide: inputs of two blocks and of their norms 8 P h, masks 2 P h; queries, keys, values, attention's output;
- * scores and their mask, dropped out or not, with an fp32 softmax where it is eager, or 4 T a; then the MLP or the experts. */
+ * scores and their mask, dropped out or not, with an fp32 softmax where it is eager and casts, or 4 T a; then the MLP or the experts. */
 static double dense_bytes(const Spec *spec, const CostShape *shape)
 {
     const double width = spec->model.ffn_hidden / shape->tensor;
@@ -111,10 +112,11 @@ static double core_bytes(const Spec *spec, const CostShape *shape)
 {
     const double scores = shape->batch * shape->heads * shape->sequence / shape->context * shape->sequence;
     const bool dropout = spec->model.dropout_frac > 0;
+    const SpecRecipeKernels *kernels = &spec->execution.framework.kernels;
+    const bool wide = !kernels->fused_softmax && kernels->softmax_upcasts_fp32;
     const double eager = dropout ? 4 + 1 + 2 : 4 + 2, fused = dropout ? 2 + 1 + 2 : 2;
-    return spec->execution.attention == SPEC_ATTENTION_UNFUSED
-               ? scores * (spec->execution.framework.kernels.fused_softmax ? fused : eager)
-               : 4 * shape->tokens * shape->heads;
+    return spec->execution.attention == SPEC_ATTENTION_UNFUSED ? scores * (wide ? eager : fused)
+                                                               : 4 * shape->tokens * shape->heads;
 }
 
 static double layer_bytes(const Spec *spec, const CostShape *shape, int layer)

@@ -92,6 +92,39 @@ static void test_split(void)
     orr_arena_free(arena);
 }
 
+/* Ranks get as many samples each, and the last step of an epoch may have fewer; without samples nothing is said. */
+static void test_epoch(void)
+{
+    static const struct {
+        const char *data, *batch, *samples;
+        double each, steps;
+    } cases[] = {{"parallel.data=2", "training.global_batch=64", "training.samples=10000", 5000, 157},
+                 {"parallel.data=8", "training.global_batch=256", "training.samples=10000", 1250, 40},
+                 {"parallel.data=3", "training.global_batch=96", "training.samples=1023", 341, 11}};
+    OrrArena *arena = orr_arena_new();
+    const Report silent = run(DDP, NULL, arena);
+    g_assert_cmpfloat(silent.epoch_steps, ==, 0);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        char *nodes = g_strdup_printf("cluster.nodes=%s", strchr(cases[i].data, '=') + 1);
+        const char *const sets[] = {cases[i].data,
+                                    cases[i].batch,
+                                    cases[i].samples,
+                                    nodes,
+                                    "cluster.gpus_per_node=1",
+                                    "cluster.scale_up_domain_gpus=1",
+                                    NULL};
+        const Report report = run(DDP, sets, arena);
+        g_autoptr(GString) json = g_string_new(NULL);
+        report_write_json(&report, json);
+        g_assert_cmpfloat(report.epoch_rank_samples, ==, cases[i].each);
+        g_assert_cmpfloat(report.epoch_steps, ==, cases[i].steps);
+        g_assert_cmpfloat_with_epsilon(report.epoch_s, cases[i].steps * (double)report.step_ps * 1e-12, 1e-9);
+        g_assert_nonnull(strstr(json->str, "\"samples_per_rank\""));
+        g_free(nodes);
+    }
+    orr_arena_free(arena);
+}
+
 /* Rank 0's weights go to all replicas once: the report says so of DistributedDataParallel, and no step has it. */
 static void test_broadcast(void)
 {
@@ -266,6 +299,7 @@ int main(int argc, char **argv)
     g_test_add_func("/data-schemes/timelines", test_timelines);
     g_test_add_func("/data-schemes/split", test_split);
     g_test_add_func("/data-schemes/parameters", test_parameters);
+    g_test_add_func("/data-schemes/epoch", test_epoch);
     g_test_add_func("/data-schemes/broadcast", test_broadcast);
     g_test_add_func("/data-schemes/time-frac", test_time_frac);
     g_test_add_func("/data-schemes/buckets", test_buckets);
