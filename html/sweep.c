@@ -89,7 +89,7 @@ static void draw_roof(HtmlSvg *svg, double peak, double bytes_per_s)
 
 static void write_roofline(const HtmlSweep *sweep, GString *out)
 {
-    HtmlSvg svg = {.out = out, .width = 960, .height = 470, .left = 92, .right = 950, .top = 30, .bottom = 410};
+    HtmlSvg svg = {.out = out, .width = 960, .height = 470, .left = 92, .right = 920, .top = 30, .bottom = 410};
     Groups groups = {0};
     double best_peak = 0;
     svg.x0 = svg.y0 = INFINITY, svg.x1 = svg.y1 = -INFINITY;
@@ -264,7 +264,7 @@ static int most_ranks(const GArray *buses)
 
 static void write_buses(const HtmlSweep *sweep, GString *out)
 {
-    HtmlSvg svg = {.out = out, .width = 960, .height = 430, .left = 64, .right = 940, .top = 30, .bottom = 370};
+    HtmlSvg svg = {.out = out, .width = 960, .height = 430, .left = 64, .right = 920, .top = 30, .bottom = 370};
     Groups groups = {0};
     const int most = most_ranks(sweep->buses);
     svg.x0 = INFINITY, svg.x1 = -INFINITY;

@@ -131,11 +131,12 @@ static bool csv_table(const char *text, const char *name, OrrJsonWriter *w, GErr
             head = g_steal_pointer(&cells);
             if (column_of(head, "m") < 0 || column_of(head, "n") < 0 || column_of(head, "k") < 0 ||
                 (column_of(head, "time_us") < 0 && column_of(head, "tflops") < 0))
-                return orr_fail(error, ORR_ERROR_INPUT,
-                                "%s: is none of the formats read (a JSON table, nccl-tests', nvbandwidth's, "
-                                "mamf-finder's or cudnn-frontend's output, a CSV whose head "
-                                "line names m, n, k and time_us or tflops)",
-                                name);
+                return orr_fail(
+                    error, ORR_ERROR_INPUT,
+                    "%s: is none of the formats read (a JSON table, nccl-tests', nvbandwidth's, "
+                    "mamf-finder's, cudnn-frontend's or PyTorch sdpa.py's output, a CSV whose head "
+                    "line names m, n, k and time_us or tflops)",
+                    name);
             continue;
         }
         if (!csv_row(head, cells, name, i + 1, w, error))

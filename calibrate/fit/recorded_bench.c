@@ -26,6 +26,8 @@ static double number(const Csv *csv, const char *name)
 
 static const char *dtype_of(const char *word)
 {
+    if (g_str_has_prefix(word, "torch."))
+        word += strlen("torch.");
     return strcmp(word, "bfloat16") == 0 ? "bf16" : strcmp(word, "float16") == 0 ? "fp16" : word;
 }
 
@@ -90,6 +92,37 @@ static void attention_row(const Csv *csv, OrrJsonWriter *w, int *rows)
         attention_pass(csv, w, "bwd", number(csv, "bwd_time_ms"), rows);
     } else {
         attention_pass(csv, w, pass, number(csv, "time_ms"), rows);
+    }
+}
+
+/* PyTorch's benchmarks/transformer/sdpa.py: microseconds, and which of its kernels where that was chosen. What it chose by
+ * itself is not said: such rows are counted as of a kernel that is not modelled. */
+static void sdpa_row(const Csv *csv, OrrJsonWriter *w, int *rows)
+{
+    static const char *const passes[][2] = {{"fwd", "forward_time"}, {"bwd", "backward_time"}};
+    const char *backend = cell(csv, "backend");
+    for (size_t i = 0; i < G_N_ELEMENTS(passes) && number(csv, "q_seq_len") == number(csv, "kv_seq_len");
+         i++) {
+        const double us = number(csv, passes[i][1]);
+        if (!(us > 0))
+            continue;
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "source", "pytorch sdpa benchmark");
+        orr_jw_bool(w, "burst", true);
+        orr_jw_text(w, "kernel",
+                    strstr(backend, "CUDNN") != NULL             ? "cuDNN"
+                    : strstr(backend, "FLASH_ATTENTION") != NULL ? "FA2"
+                                                                 : "torch SDPA");
+        orr_jw_text(w, "pass", passes[i][0]);
+        orr_jw_number(w, "batch", number(csv, "batch_size"));
+        orr_jw_number(w, "seq", number(csv, "q_seq_len"));
+        orr_jw_number(w, "heads", number(csv, "num_heads"));
+        orr_jw_number(w, "head_dim", number(csv, "head_dim"));
+        orr_jw_bool(w, "causal", strcmp(cell(csv, "is_causal"), "True") == 0);
+        orr_jw_text(w, "dtype", dtype_of(cell(csv, "dtype")));
+        orr_jw_number(w, "time_us", us);
+        orr_jw_end(w, '}');
+        (*rows)++;
     }
 }
 
@@ -258,6 +291,8 @@ int cal_bench_text(const char *text, const char *name, OrrJsonWriter *w, GError 
     int rows;
     if (strstr(head, "q_seqlen") != NULL && strstr(head, "num_q_heads") != NULL)
         rows = csv_rows(lines, "attention_measurements", attention_row, w);
+    else if (strstr(head, "q_seq_len") != NULL && strstr(head, "forward_time") != NULL)
+        rows = csv_rows(lines, "attention_measurements", sdpa_row, w);
     else if (strstr(head, "norm_type") != NULL && strstr(head, "fwd_time_ms") != NULL)
         rows = csv_rows(lines, "memory_bound_measurements", norm_row, w);
     else if (strstr(text, "### causal=") != NULL)

@@ -2,6 +2,7 @@
  *
  * Read are, told by what they hold:
  *   cudnn-frontend, attention   CSV with q_seqlen, num_q_heads, attn_mask; a time each way in a row, or a pass a row
+ *   PyTorch, sdpa.py            CSV with q_seq_len, forward_time, backward_time
  *   cudnn-frontend, norms       CSV with norm_type, N, C, fwd_time_ms, bwd_time_ms
  *   flash-attention             lines "### causal=True, headdim=128, batch_size=2, seqlen=8192 ###", "Flash2 fwd: 400 TFLOPs/s"
  *   mamf-finder                 "794.5 TFLOPS @ 4096x4096x4096"

@@ -376,6 +376,11 @@ static const char sdpa_window[] =
     "profile_pass,deterministic_bwd,fwd_time_ms,bwd_time_ms,num_iterations,sliding_window_size,success,gpu_"
     "name\n"
     "cudnn,bfloat16,top_left,1,8192,8192,64,8,128,128,both,False,1.0,3.0,10,128,True,NVIDIA H200\n";
+static const char sdpa_torch[] =
+    "batch_size,num_heads,q_seq_len,kv_seq_len,embed_dim,is_causal,dtype,backend,head_dim,forward_time,"
+    "backward_time,forward_tflops,backward_tflops\n"
+    "8,16,8192,8192,2048,True,torch.bfloat16,SDPBackend.CUDNN_ATTENTION,128,3300.5,9900.25,330,275\n"
+    "1,16,128,128,2048,False,torch.bfloat16,,128,10,30,1,1\n";
 static const char sdpa_each[] =
     "config_name,model_name,backend,data_type,attn_mask,batch_size,q_seqlen,kv_seqlen,num_q_heads,num_kv_"
     "heads,"
@@ -414,6 +419,7 @@ static void test_benchmarks(void)
         {sdpa_both, "attention_measurements", "time_us", 4, 2000, 3000},
         {sdpa_window, "attention_measurements", "window", 2, 128, 128},
         {sdpa_each, "attention_measurements", "v_dim", 1, 128, 128},
+        {sdpa_torch, "attention_measurements", "time_us", 4, 3300.5, 30},
         {norms, "memory_bound_measurements", "bytes", 2, 268435456, 402653184},
         {flash, "attention_measurements", "tflops", 2, 400.5, 300.25},
         {mamf, "gemm_measurements", "tflops", 2, 730.1, 794.5},
@@ -432,7 +438,7 @@ static void test_benchmarks(void)
         const OrrJson *burst = orr_json_member(orr_json_first(list), "burst");
         g_assert_cmpint(burst != NULL, ==,
                         cases[i].text == sdpa_both || cases[i].text == sdpa_window ||
-                            cases[i].text == norms || cases[i].text == flash);
+                            cases[i].text == sdpa_torch || cases[i].text == norms || cases[i].text == flash);
         orr_json_free(doc);
     }
     OrrJsonDoc *doc = NULL;
