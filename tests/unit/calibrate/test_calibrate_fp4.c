@@ -61,6 +61,24 @@ static void test_rows(void)
     }
 }
 
+/* A dtype that names its donor follows the chip's own bf16 products all the same. */
+static void test_named_donor(void)
+{
+    GPtrArray *profiles = shipped();
+    CalProfile *profile = cal_profile_find(profiles, "b300-sxm-288gb"),
+               *donor = cal_profile_find(profiles, "gb200-nvl72");
+    const SpecGemmModel *own = profile->accelerator.model.gemm, *from = donor->accelerator.model.gemm;
+    GError *error = NULL;
+    cal_condition_get(profile, "aic-gemm", CAL_GEMM, SPEC_BF16)->rows = 1; /* as after a fit */
+    cal_condition_get(donor, "aic-gemm", CAL_GEMM, SPEC_BF16)->rows = 1;
+    cal_condition_get(donor, "aic-gemm", CAL_GEMM, SPEC_FP8)->rows = 1;
+    cal_derive_blocks(profile, profiles, &error);
+    g_assert_no_error(error);
+    fixture_within(own[SPEC_FP8].peak_frac,
+                   from[SPEC_FP8].peak_frac * own[SPEC_BF16].peak_frac / from[SPEC_BF16].peak_frac, 1e-9);
+    g_ptr_array_unref(profiles);
+}
+
 /* One chip under two power limits: the higher one is faster, by less than the limits' ratio. */
 static void test_same_chip(void)
 {
@@ -91,6 +109,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/calibrate/fp4/rows", test_rows);
+    g_test_add_func("/calibrate/fp4/named-donor", test_named_donor);
     g_test_add_func("/calibrate/fp4/same-chip", test_same_chip);
     g_test_add_func("/calibrate/fp4/loop-of-a-layer", test_loop_of_a_layer);
     return g_test_run();
