@@ -54,7 +54,8 @@ static void push_copied_transpose(CostOps *ops, CostModule module, double elemen
  *   delayed scaling      2 + 1 + t                t = 1 where products want both operands k-major (before Blackwell): a
  *   current scaling      2 (maximum) + 2 + 1 + t      transposed copy for the weight gradient
  *   scaled by blocks     2 + 2 (1 + 1/32)         along rows and along columns
- *   4 bits               2 (maxima) + 2 + 2 + 2 (1/2 + 1/16)    rows, and columns after a Hadamard transform
+ *   4 bits               2 (maxima) + 2 + 2 + 2 (1/2 + 1/16)    rows, and columns after a Hadamard transform; both in
+ *                        one kernel 2 + 2 + 2 (1/2 + 1/16)      (`fused_hadamard_cast`)
  *   4-bit integers       2 + 2 (Hadamard transform) + 2 + 2 + 2 (1/2)    then rows and columns, a scale each
  * Compiled casts find the maximum in the kernel that writes the tensor.
  * Source: [TransformerEngine], [torchao], [Xi2023] */
@@ -63,9 +64,10 @@ static CostMoved cast_moved(const CostShape *shape, int *ret_kernels)
     const SpecPrecision precision = shape->spec->training.precision;
     const bool compiled = shape->spec->execution.compiled;
     *ret_kernels = 1;
-    if (shape->linear_dtype == SPEC_FP4) {
-        *ret_kernels = 4;
-        return cost_both_ways(6, 2 * (0.5 + 1.0 / 16));
+    if (shape->linear_dtype == SPEC_FP4) { /* a kernel zeroes the maxima */
+        const bool fused = shape->spec->execution.framework.kernels.fused_hadamard_cast;
+        *ret_kernels = fused ? 3 : 4;
+        return cost_both_ways(fused ? 4 : 6, 2 * (0.5 + 1.0 / 16));
     }
     if (shape->linear_dtype == SPEC_INT4) {
         *ret_kernels = 3;

@@ -41,6 +41,8 @@ static const SpecField kernels_fields[] = {
                   "Speed of its row-wise scaled fp8 products over tensor-wise scaled ones."),
     SPEC_F_DOUBLE(SpecRecipeKernels, rowwise_long_gemm_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "The same of products that sum over 16,384 and more: weight gradients."),
+    FLAG(SpecRecipeKernels, fused_hadamard_cast,
+         "nvfp4 casts rows and, after their Hadamard transform, columns in one kernel; else in one each."),
     FLAG(SpecRecipeKernels, transposes_after_cast,
          "Before Blackwell, 8-bit operands that a product wants transposed are copied after "
          "their cast, weights too; else the cast writes both."),
