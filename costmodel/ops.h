@@ -220,7 +220,8 @@ void cost_push_maximum(const CostShape *shape, CostOps *ops, CostModule module, 
  * maxima); scaled as a whole they arrive cast and are transposed for the input's gradient. Source: [torchao] */
 void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
                            double weights);
-/* The transpose of what tensor ranks have gathered in 8 bits, for the weight gradient. */
+/* What the weight gradient needs of what tensor ranks have gathered narrow: 8 bits transposed, columns of 4 bits put in
+ * order. */
 void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module);
 /* Products of operands scaled by blocks want the scales in tiles: one small kernel an operand before each, over the
  * `groups` of a grouped product at once. Nothing for other recipes. */

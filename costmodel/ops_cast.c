@@ -176,13 +176,27 @@ void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule modu
     push_copied_transpose(ops, module, backward ? weights : 0, rowwise ? 2 : 1);
 }
 
+/* Columns of 4 bits lie transposed, so that what ranks gather is a block of columns after the other's: each block's rows
+ * are copied between the others', data and scales in a kernel each.
+ * Source: [TransformerEngine] distributed.py, _post_process_nvfp4_gather */
+static void push_interleave(const CostShape *shape, CostOps *ops, CostModule module)
+{
+    const double element = 0.5 + 1.0 / 16;
+    cost_push_memory(ops, "interleave", module, COST_MEMORY_ELEMENTWISE, shape->tokens * shape->hidden,
+                     cost_both_ways(element, element), 2);
+}
+
 /* Before Blackwell weight gradients want 8-bit operands with the tokens innermost: what was gathered is transposed, whole,
  * on every tensor rank. Block recipes cast along both before they gather. */
 void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module)
 {
-    if (scaled_whole(shape->spec->training.precision) && shape->sequence_parallel &&
-        shape->tensor_group.ranks > 1 && shape->spec->execution.framework.tensor.tensor_gather_8bit &&
-        wants_transposes(shape)) {
+    if (!shape->sequence_parallel || shape->tensor_group.ranks < 2 ||
+        !shape->spec->execution.framework.tensor.tensor_gather_8bit) {
+        return;
+    }
+    if (shape->linear_dtype == SPEC_FP4) {
+        push_interleave(shape, ops, module);
+    } else if (scaled_whole(shape->spec->training.precision) && wants_transposes(shape)) {
         cost_push_memory(ops, "transpose", module,
                          copies_transposes(shape) ? COST_MEMORY_PERMUTE : COST_MEMORY_CAST,
                          shape->tokens * shape->hidden, cost_both_ways(1, 1), 1);
