@@ -79,6 +79,22 @@ static void test_named_donor(void)
     g_ptr_array_unref(profiles);
 }
 
+/* What B300's presets hold is what their named donors lend. */
+static void test_attention_as_lent(void)
+{
+    GPtrArray *profiles = shipped();
+    CalProfile *profile = cal_profile_find(profiles, "b300-sxm-288gb");
+    const SpecAttentionModel *block = &profile->accelerator.model.attention[SPEC_ATTENTION_CUDNN], held = *block;
+    GError *error = NULL;
+    cal_derive_blocks(profile, profiles, &error);
+    g_assert_no_error(error);
+    fixture_within(block->half_dim, held.half_dim, 1e-3);
+    fixture_within(block->backward_half_dim, held.backward_half_dim, 1e-3);
+    fixture_within(block->power_frac, held.power_frac, 1e-3);
+    fixture_within(block->fp8_frac, held.fp8_frac, 1e-3);
+    g_ptr_array_unref(profiles);
+}
+
 /* One chip under two power limits: the higher one is faster, by less than the limits' ratio. */
 static void test_same_chip(void)
 {
@@ -110,6 +126,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/calibrate/fp4/rows", test_rows);
     g_test_add_func("/calibrate/fp4/named-donor", test_named_donor);
+    g_test_add_func("/calibrate/fp4/attention-as-lent", test_attention_as_lent);
     g_test_add_func("/calibrate/fp4/same-chip", test_same_chip);
     g_test_add_func("/calibrate/fp4/loop-of-a-layer", test_loop_of_a_layer);
     return g_test_run();
