@@ -135,6 +135,13 @@ double cost_attention_written_bytes(const CostAttention *attention)
                                : q * attention->v_head_dim * element_bytes;
 }
 
+static double block_scaled_frac(const CostAttention *attention, const SpecAttentionModel *model)
+{
+    if (!attention->block_scaled)
+        return 1;
+    return attention->backward ? model->backward_mxfp8_frac : model->mxfp8_frac;
+}
+
 double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention *attention)
 {
     g_assert(attention->kernel != SPEC_ATTENTION_UNFUSED);
@@ -152,7 +159,7 @@ double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention 
     double sms = fmax(1, accelerator->sm_count);
     double rate = peak / sms;
     if (attention->dtype == SPEC_FP8 && accelerator->peak_flops_per_s[SPEC_FP8] > 0)
-        rate *= model->fp8_frac;
+        rate *= model->fp8_frac * block_scaled_frac(attention, model);
     double bytes_per_s =
         accelerator->memory_bytes_per_s * cost_memory_bound_model(accelerator)->elementwise_frac;
     double c = compute_s(attention, model, rate, sms);

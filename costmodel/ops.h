@@ -230,6 +230,8 @@ void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, c
 /* The kernel of the attention core: `execution.attention`, but none where cuDNN does not train the model's heads on
  * Blackwell (`latent_heads_blackwell`).   Source: [TransformerEngine] fused_attn.cpp, dot_product_attention/utils.py */
 SpecAttention cost_attention_kernel(const Spec *spec);
+/* Fused attention in 8 bits whose operands have a scale for 32 elements: `mxfp8_attention`. */
+bool cost_core_block_scaled(const CostShape *shape);
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
 /* The ops of a forward list that write what the attention core reads. */
 typedef struct CostProjections {

@@ -43,6 +43,8 @@ static const SpecField kernels_fields[] = {
                   "The same of products that sum over 16,384 and more: weight gradients."),
     FLAG(SpecRecipeKernels, fused_hadamard_cast,
          "nvfp4 casts rows and, after their Hadamard transform, columns in one kernel; else in one each."),
+    FLAG(SpecRecipeKernels, mxfp8_attention,
+         "Under mxfp8, attention in 8 bits has a scale for 32 elements; else one a tensor."),
     FLAG(SpecRecipeKernels, transposes_after_cast,
          "Before Blackwell, 8-bit operands that a product wants transposed are copied after "
          "their cast, weights too; else the cast writes both."),

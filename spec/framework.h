@@ -19,8 +19,8 @@ typedef struct SpecRecipeKernels {
     double attention_speed_frac;
     bool latent_heads_blackwell;
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
-    bool fused_hadamard_cast, transposes_after_cast, saves_unquantized_inputs, fused_grad_accumulation,
-        gradient_upcast, recompute_stops_early, compiler, autocast, onehot_embedding;
+    bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
+        fused_grad_accumulation, gradient_upcast, recompute_stops_early, compiler, autocast, onehot_embedding;
     double sm_elements_per_s;
 } SpecRecipeKernels;
 

@@ -84,7 +84,8 @@ static void test_attention_as_lent(void)
 {
     GPtrArray *profiles = shipped();
     CalProfile *profile = cal_profile_find(profiles, "b300-sxm-288gb");
-    const SpecAttentionModel *block = &profile->accelerator.model.attention[SPEC_ATTENTION_CUDNN], held = *block;
+    const SpecAttentionModel *block = &profile->accelerator.model.attention[SPEC_ATTENTION_CUDNN],
+                             held = *block;
     GError *error = NULL;
     cal_derive_blocks(profile, profiles, &error);
     g_assert_no_error(error);
