@@ -149,6 +149,7 @@ static const char *read_attention(const OrrJson *node, CalRow *row)
                                  .heads = orr_json_number_of(node, "heads", 0),
                                  .qk_head_dim = orr_json_number_of(node, "head_dim", 0),
                                  .causal = serving || counts_full || flag_of(node, "causal"),
+                                 .window_tokens = fmax(0, orr_json_number_of(node, "window", 0)),
                                  .backward = strcmp(pass, "bwd") == 0};
     attention->kv_heads = orr_json_number_of(node, "kv_heads", attention->heads);
     attention->v_head_dim = orr_json_number_of(node, "v_dim", attention->qk_head_dim);

@@ -405,7 +405,8 @@ static void test_benchmarks(void)
         int rows;
         double first, last;
     } cases[] = {
-        {sdpa_both, "attention_measurements", "time_us", 2, 2000, 6000},
+        {sdpa_both, "attention_measurements", "time_us", 4, 2000, 3000},
+        {sdpa_both, "attention_measurements", "window", 4, -1, 128},
         {sdpa_each, "attention_measurements", "v_dim", 1, 128, 128},
         {norms, "memory_bound_measurements", "bytes", 2, 268435456, 402653184},
         {flash, "attention_measurements", "tflops", 2, 400.5, 300.25},

@@ -125,6 +125,28 @@ static void test_block_scaled(void)
     g_assert_cmpfloat(cost_attention_s(&accelerator, &wide), ==, wide_s);
 }
 
+/* A window saves what lies outside it, but for cuDNN's 8-bit backward, which takes what it takes without one. */
+static void test_window(void)
+{
+    SpecAccelerator accelerator = fixture_preset("gb300-nvl72");
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (int backward = 0; backward < 2; backward++) {
+            CostAttention a = head(16384);
+            a.kernel = SPEC_ATTENTION_CUDNN;
+            a.heads = a.kv_heads = 64;
+            a.causal = true;
+            a.dtype = narrow == 1 ? SPEC_FP8 : SPEC_BF16;
+            a.backward = backward == 1;
+            const double whole_s = cost_attention_s(&accelerator, &a);
+            a.window_tokens = 128;
+            const double window_s = cost_attention_s(&accelerator, &a);
+            if (narrow == 1 && backward == 1)
+                g_assert_cmpfloat(window_s, ==, whole_s);
+            else
+                g_assert_cmpfloat(window_s, <, 0.2 * whole_s);
+        }
+}
+
 static void test_monotone(void)
 {
     static const SpecAttention kernels[] = {SPEC_ATTENTION_FLASH2, SPEC_ATTENTION_FLASH3,
@@ -204,6 +226,7 @@ int main(int argc, char **argv)
     g_test_add_func("/attention/waves-by-hand", test_waves_by_hand);
     g_test_add_func("/attention/memory", test_memory);
     g_test_add_func("/attention/block-scaled", test_block_scaled);
+    g_test_add_func("/attention/window", test_window);
     g_test_add_func("/attention/monotone", test_monotone);
     g_test_add_func("/attention/published", test_published);
     return g_test_run();
