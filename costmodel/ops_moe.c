@@ -104,13 +104,40 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
     }
 }
 
+/* A router in fp32, forward and for either gradient:
+ *   tf32    16-bit operands to fp32 logits; TF32, its fp32 result cast to 16 bits (4 + 2 bytes an element of the hidden
+ *           size); the input cast (2 + 4), TF32
+ *   else    the input cast (2 + 4), fp32; fp32 and the result cast; fp32 of the copy that the forward kept
+ * Ignored: that autograd keeps the forward's copy, 4 bytes an element, in core 0.12.
+ * Source: [MegatronMoE] moe_utils.py, RouterGatingLinearFunction (core 0.13), router.py of core 0.12; [TransformerEngine] cublaslt_gemm.cu (TF32 where both operands are fp32) */
+static int push_router_fp32(const CostShape *shape, CostPass pass, double own, CostOps *ops)
+{
+    const bool tf32 = shape->spec->execution.framework.experts.router_tf32;
+    const bool forward = pass == COST_FORWARD, weight = pass == COST_BACKWARD_WEIGHT;
+    const double elements = own * shape->hidden, e = shape->element_bytes;
+    if (weight ? tf32 : forward && !tf32) {
+        cost_push_memory(ops, "router cast", COST_MODULE_ROUTER, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways(e, 4), 1);
+    }
+    const int gemm = cost_push_linear(shape, ops, "router", COST_MODULE_ROUTER, pass, own, shape->hidden,
+                                      shape->spec->model.moe.experts,
+                                      !tf32 ? SPEC_FP32 : (forward ? shape->activation_dtype : SPEC_TF32));
+    if (!forward && !weight) {
+        cost_push_memory(ops, "router cast", COST_MODULE_ROUTER, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways(4, e), 1);
+    }
+    return gemm;
+}
+
 static void push_router(const CostShape *shape, CostPass pass, int input, CostOps *ops)
 {
     const SpecMoe *moe = &shape->spec->model.moe;
     const CostModule module = COST_MODULE_ROUTER;
     const double own = own_tokens(shape), logits = own * moe->experts;
-    const int gemm = cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden, moe->experts,
-                                      shape->activation_dtype);
+    const bool fp32 = moe->router_fp32 && shape->element_bytes < 4;
+    const int gemm = fp32 ? push_router_fp32(shape, pass, own, ops)
+                          : cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden,
+                                             moe->experts, shape->activation_dtype);
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }

@@ -219,6 +219,9 @@ static const SpecTable context_table = {.name = "context",
 
 static const SpecField experts_fields[] = {
     FLAG(SpecRecipeExperts, grouped_experts, "One kernel works on all experts of a rank; else one each."),
+    FLAG(SpecRecipeExperts, router_tf32,
+         "A router in fp32 multiplies 16-bit operands forward and TF32 backward; else its input is cast and "
+         "all products are fp32."),
     FLAG(SpecRecipeExperts, fused_grouped_mlp,
          "mxfp8 experts on Blackwell: activation and casts run inside the products, which are one "
          "kernel for all experts of a rank."),
