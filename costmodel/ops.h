@@ -108,6 +108,7 @@ typedef struct CostOp {
             double rows;
             double
                 addressed; /* elements that are addressed one by one (views, broadcasts, mixed types); 0: streams */
+            bool beside; /* on a stream of its own: what runs there loses the SMs that it takes */
         } memory;
         struct {
             CostCollective collective;

@@ -353,6 +353,27 @@ typedef struct ExpertOps {
     int rows, in, activation, out; /* `rows` writes what `in` reads */
 } ExpertOps;
 
+static double kept_row_bytes(const CostShape *shape, double f)
+{
+    const double width = shape->spec->model.gated_mlp ? 2 : 1;
+    return cost_kept_element_bytes(shape) * (shape->hidden + f) + shape->element_bytes * width * f;
+}
+
+/* Buffers of a graph have room for more rows than come, so what is kept is copied out of them into pages, and back before
+ * the backward: a kernel each for two operands, their scales and the activation's input.
+ * Source: [MegatronMoE] paged_stash.py (its copies have a stream of their own, waited for by the next layer's experts) */
+static void push_stash(const CostShape *shape, CostOps *ops, CostPass pass, double rows, double f)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    if (pass != COST_BACKWARD_WEIGHT && execution->framework.experts.paged_stash && fused_mlp(shape) &&
+        dropless(shape) && strstr(execution->cuda_graph, "full_iteration") != NULL) {
+        const double each = kept_row_bytes(shape, f);
+        cost_push_memory(ops, "stash", COST_MODULE_MOE, COST_MEMORY_ELEMENTWISE, rows,
+                         cost_both_ways(each, each), 5);
+        ops->op[ops->count - 1].u.memory.beside = true;
+    }
+}
+
 static void keep_tensors(const CostShape *shape, const ExpertOps *at, double rows, double f, CostOps *ops)
 {
     const double x = cost_kept_element_bytes(shape), width = shape->spec->model.gated_mlp ? 2 : 1;
@@ -396,6 +417,7 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops
     if (eager_bias(shape)) {
         cost_push_output_bias(shape, ops, pass, rows * shape->hidden, experts_of_rank(shape));
     }
+    push_stash(shape, ops, pass, rows, f);
     push_padding(shape, ops, "unpad rows", pass, rows * shape->hidden);
     if (!weight) {
         push_slices(shape, ops, "sum rows", COST_REDUCE_SCATTER);

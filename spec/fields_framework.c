@@ -222,6 +222,9 @@ static const SpecField experts_fields[] = {
     FLAG(SpecRecipeExperts, router_tf32,
          "A router in fp32 multiplies 16-bit operands forward and TF32 backward; else its input is cast and "
          "all products are fp32."),
+    FLAG(SpecRecipeExperts, paged_stash,
+         "Under a CUDA graph of the whole iteration, what dropless fused experts keep is copied into pages "
+         "of what rows there are, and back for the backward, beside other layers."),
     FLAG(SpecRecipeExperts, fused_grouped_mlp,
          "mxfp8 experts on Blackwell: activation and casts run inside the products, which are one "
          "kernel for all experts of a rank."),

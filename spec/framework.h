@@ -65,7 +65,7 @@ typedef struct SpecRecipeContext {
 
 /* How a rank runs its experts. */
 typedef struct SpecRecipeExperts {
-    bool grouped_experts, fused_grouped_mlp, pads_expert_rows, router_tf32;
+    bool grouped_experts, fused_grouped_mlp, pads_expert_rows, router_tf32, paged_stash;
     int hybridep_sms;
     double host_sync_s;
 } SpecRecipeExperts;

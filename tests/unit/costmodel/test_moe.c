@@ -311,6 +311,36 @@ static void activation_inside_products(void)
     }
 }
 
+/* Pages: both copies of what fused dropless experts keep, in either pass, at half of their time; nowhere else. */
+static void paged_stash(void)
+{
+    for (int off = 0; off < 4; off++) {
+        Spec spec = make_spec(SPEC_DISPATCHER_HYBRIDEP, 64);
+        SpecExecution *execution = &spec.execution;
+        spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+        spec.training.precision = SPEC_PRECISION_MXFP8;
+        execution->framework.experts.fused_grouped_mlp = off != 1;
+        execution->framework.experts.paged_stash = off != 2;
+        g_strlcpy(execution->cuda_graph, off == 3 ? "local/['attn']" : "full_iteration",
+                  sizeof execution->cuda_graph);
+        for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+            const CostOps ops = moe_ops(&spec, (CostPass)pass);
+            const double row = (1 + 1.0 / 32) * (7168 + 2048) + 2 * 2 * 2048;
+            const bool copies = off == 0 && pass != COST_BACKWARD_WEIGHT;
+            CLOSE(bytes_of(&ops, "stash"), copies ? 2 * row * 4096 * 8 : 0, 1);
+            for (int k = 0; k < ops.count; k++)
+                if (strcmp(ops.op[k].name, "stash") == 0) {
+                    CostShape shape;
+                    CostOp alone = ops.op[k];
+                    cost_shape_init(&shape, &spec);
+                    alone.u.memory.beside = false;
+                    shape.accelerator.memory_bytes_per_s = 8e12;
+                    CLOSE(cost_op_s(&shape, &ops.op[k]) / cost_op_s(&shape, &alone), 0.5, 1e-12);
+                }
+        }
+    }
+}
+
 /* A router in fp32: the types of its products and the bytes of its casts, 2 + 4 an element each, by software and pass; and
  * as it was where it is off, or everything is fp32. */
 static void router_in_fp32(void)
@@ -454,6 +484,7 @@ int main(int argc, char **argv)
     g_test_add_func("/moe/copies-of-rows", copies_of_rows);
     g_test_add_func("/moe/activation-inside-products", activation_inside_products);
     g_test_add_func("/moe/biased-experts", biased_experts);
+    g_test_add_func("/moe/paged-stash", paged_stash);
     g_test_add_func("/moe/router-in-fp32", router_in_fp32);
     g_test_add_func("/moe/pyramid", pyramid);
     g_test_add_func("/moe/working-set", working_set);
