@@ -14,6 +14,7 @@ typedef struct CostAttention {
     double window_tokens; /* 0: none */
     bool backward;
     SpecDtype dtype;
+    bool block_scaled; /* 8 bits with a scale for 32 elements, not one a tensor */
 } CostAttention;
 
 /* FLOPs the kernel executes: 2 matmuls forward, 5 backward, masked blocks skipped. */

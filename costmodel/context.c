@@ -126,7 +126,8 @@ static int push_steps(const CostShape *shape, const CostContextPlan *plan, const
                                       .causal = steps.causal,
                                       .window_tokens = steps.window < steps.keys ? steps.window : 0,
                                       .backward = backward,
-                                      .dtype = shape->core_dtype};
+                                      .dtype = shape->core_dtype,
+                                      .block_scaled = cost_core_block_scaled(shape)};
     op->repeat = steps.count;
     op->kernels = (int)((backward ? 3 : 1) * steps.count);
     return ops->count - 1;

@@ -26,11 +26,10 @@ enum { TILES = sizeof tiles / sizeof *tiles, TILES_ONE_SM = 8 };
 static const double splits[] = {1, 2, 3, 4, 6, 8, 12, 16};
 enum { SPLITS = sizeof splits / sizeof *splits };
 
-#define K_STEP         64.0    /* main loops advance by blocks of k */
-#define EPILOGUE_TILE  32768.0 /* 256 x 128 outputs: the tile of SpecGemmShared.epilogue_s */
-#define MEMORY_SM_FRAC 0.5     /* share of the SMs that saturates DRAM */
-#define L2_REUSE_FRAC  0.7     /* of the L2 cache holds operands between waves */
-#define SPLIT_BYTES    8.0     /* fp32 partial sums, written once and read once */
+#define K_STEP        64.0    /* main loops advance by blocks of k */
+#define EPILOGUE_TILE 32768.0 /* 256 x 128 outputs: the tile of SpecGemmShared.epilogue_s */
+#define L2_REUSE_FRAC 0.7     /* of the L2 cache holds operands between waves */
+#define SPLIT_BYTES   8.0     /* fp32 partial sums, written once and read once */
 
 typedef struct Machine {
     const SpecGemmShared *shared;
@@ -134,7 +133,7 @@ static double tile_s(const Machine *machine, const CostGemm *gemm, const Tile *t
     double element_bytes = spec_dtype_bytes(gemm->dtype);
     double bytes = operand_bytes(machine, gemm, slots * tile->m * tile->n, element_bytes) +
                    gemm->m * gemm->n * gemm->groups * output_bytes(gemm);
-    double busy = fmin(1, fmin(slots, blocks) * tile->sms / (machine->sms * MEMORY_SM_FRAC));
+    double busy = fmin(1, fmin(slots, blocks) * tile->sms / (machine->sms * COST_MEMORY_SM_FRAC));
     double memory_s = bytes / (machine->bytes_per_s * busy);
     if (memory_s + reduce_s >= best_s)
         return INFINITY;

@@ -4,6 +4,8 @@
 
 #include "spec/spec.h"
 
+#define COST_MEMORY_SM_FRAC 0.5 /* share of the SMs that saturates DRAM */
+
 /* The dense peak of `dtype`, or of the type that its products run in where it has no path of its own. */
 double cost_dense_peak_flops_per_s(const SpecAccelerator *accelerator, SpecDtype dtype);
 

@@ -110,6 +110,7 @@ typedef struct CostOp {
                 addressed; /* elements that are addressed one by one (views, broadcasts, mixed types); 0: streams */
             double
                 sm_rate; /* those of them that an SM takes in a second; 0: the framework's sm_elements_per_s */
+            bool beside; /* on a stream of its own: what runs there loses the SMs that it takes */
         } memory;
         struct {
             CostCollective collective;
@@ -222,7 +223,8 @@ void cost_push_maximum(const CostShape *shape, CostOps *ops, CostModule module, 
  * maxima); scaled as a whole they arrive cast and are transposed for the input's gradient. Source: [torchao] */
 void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule module, CostPass pass,
                            double weights);
-/* The transpose of what tensor ranks have gathered in 8 bits, for the weight gradient. */
+/* What the weight gradient needs of what tensor ranks have gathered narrow: 8 bits transposed, columns of 4 bits put in
+ * order. */
 void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module);
 /* Products of operands scaled by blocks want the scales in tiles: one small kernel an operand before each, over the
  * `groups` of a grouped product at once. Nothing for other recipes. */
@@ -231,6 +233,8 @@ void cost_push_scales(const CostShape *shape, CostOps *ops, CostModule module, c
 /* The kernel of the attention core: `execution.attention`, but none where cuDNN does not train the model's heads on
  * Blackwell (`latent_heads_blackwell`).   Source: [TransformerEngine] fused_attn.cpp, dot_product_attention/utils.py */
 SpecAttention cost_attention_kernel(const Spec *spec);
+/* Fused attention in 8 bits whose operands have a scale for 32 elements: `mxfp8_attention`. */
+bool cost_core_block_scaled(const CostShape *shape);
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops);
 /* The ops of a forward list that write what the attention core reads. */
 typedef struct CostProjections {

@@ -29,6 +29,12 @@ static CostPairs pairs_of(const CostShape *shape, int layer)
     return pairs;
 }
 
+bool cost_core_block_scaled(const CostShape *shape)
+{
+    return shape->core_dtype == SPEC_FP8 && shape->spec->training.precision == SPEC_PRECISION_MXFP8 &&
+           shape->spec->execution.framework.kernels.mxfp8_attention;
+}
+
 static void push_fused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
@@ -49,6 +55,7 @@ static void push_fused_core(const CostShape *shape, int layer, bool backward, Co
         .window_tokens = pairs.window,
         .backward = backward,
         .dtype = shape->core_dtype,
+        .block_scaled = cost_core_block_scaled(shape),
     };
     op->kernels = backward ? 3 : 1; /* backward: dot(dO, O), main, and the dQ conversion */
     op->model_flops = per_pair * pairs.useful;

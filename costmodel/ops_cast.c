@@ -54,7 +54,8 @@ static void push_copied_transpose(CostOps *ops, CostModule module, double elemen
  *   delayed scaling      2 + 1 + t                t = 1 where products want both operands k-major (before Blackwell): a
  *   current scaling      2 (maximum) + 2 + 1 + t      transposed copy for the weight gradient
  *   scaled by blocks     2 + 2 (1 + 1/32)         along rows and along columns
- *   4 bits               2 (maxima) + 2 + 2 + 2 (1/2 + 1/16)    rows, and columns after a Hadamard transform
+ *   4 bits               2 (maxima) + 2 + 2 + 2 (1/2 + 1/16)    rows, and columns after a Hadamard transform; both in
+ *                        one kernel 2 + 2 + 2 (1/2 + 1/16)      (`fused_hadamard_cast`)
  *   4-bit integers       2 + 2 (Hadamard transform) + 2 + 2 + 2 (1/2)    then rows and columns, a scale each
  * Compiled casts find the maximum in the kernel that writes the tensor.
  * Source: [TransformerEngine], [torchao], [Xi2023] */
@@ -63,9 +64,10 @@ static CostMoved cast_moved(const CostShape *shape, int *ret_kernels)
     const SpecPrecision precision = shape->spec->training.precision;
     const bool compiled = shape->spec->execution.compiled;
     *ret_kernels = 1;
-    if (shape->linear_dtype == SPEC_FP4) {
-        *ret_kernels = 4;
-        return cost_both_ways(6, 2 * (0.5 + 1.0 / 16));
+    if (shape->linear_dtype == SPEC_FP4) { /* a kernel zeroes the maxima */
+        const bool fused = shape->spec->execution.framework.kernels.fused_hadamard_cast;
+        *ret_kernels = fused ? 3 : 4;
+        return cost_both_ways(fused ? 4 : 6, 2 * (0.5 + 1.0 / 16));
     }
     if (shape->linear_dtype == SPEC_INT4) {
         *ret_kernels = 3;
@@ -174,13 +176,27 @@ void cost_push_weight_cast(const CostShape *shape, CostOps *ops, CostModule modu
     push_copied_transpose(ops, module, backward ? weights : 0, rowwise ? 2 : 1);
 }
 
+/* Columns of 4 bits lie transposed, so that what ranks gather is a block of columns after the other's: each block's rows
+ * are copied between the others', data and scales in a kernel each.
+ * Source: [TransformerEngine] distributed.py, _post_process_nvfp4_gather */
+static void push_interleave(const CostShape *shape, CostOps *ops, CostModule module)
+{
+    const double element = 0.5 + 1.0 / 16;
+    cost_push_memory(ops, "interleave", module, COST_MEMORY_ELEMENTWISE, shape->tokens * shape->hidden,
+                     cost_both_ways(element, element), 2);
+}
+
 /* Before Blackwell weight gradients want 8-bit operands with the tokens innermost: what was gathered is transposed, whole,
  * on every tensor rank. Block recipes cast along both before they gather. */
 void cost_push_transpose(const CostShape *shape, CostOps *ops, CostModule module)
 {
-    if (scaled_whole(shape->spec->training.precision) && shape->sequence_parallel &&
-        shape->tensor_group.ranks > 1 && shape->spec->execution.framework.tensor.tensor_gather_8bit &&
-        wants_transposes(shape)) {
+    if (!shape->sequence_parallel || shape->tensor_group.ranks < 2 ||
+        !shape->spec->execution.framework.tensor.tensor_gather_8bit) {
+        return;
+    }
+    if (shape->linear_dtype == SPEC_FP4) {
+        push_interleave(shape, ops, module);
+    } else if (scaled_whole(shape->spec->training.precision) && wants_transposes(shape)) {
         cost_push_memory(ops, "transpose", module,
                          copies_transposes(shape) ? COST_MEMORY_PERMUTE : COST_MEMORY_CAST,
                          shape->tokens * shape->hidden, cost_both_ways(1, 1), 1);

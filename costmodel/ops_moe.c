@@ -104,13 +104,40 @@ static void push_shared_experts(const CostShape *shape, CostPass pass, CostOps *
     }
 }
 
+/* A router in fp32, forward and for either gradient:
+ *   tf32    16-bit operands to fp32 logits; TF32, its fp32 result cast to 16 bits (4 + 2 bytes an element of the hidden
+ *           size); the input cast (2 + 4), TF32
+ *   else    the input cast (2 + 4), fp32; fp32 and the result cast; fp32 of the copy that the forward kept
+ * Ignored: that autograd keeps the forward's copy, 4 bytes an element, in core 0.12.
+ * Source: [MegatronMoE] moe_utils.py, RouterGatingLinearFunction (core 0.13), router.py of core 0.12; [TransformerEngine] cublaslt_gemm.cu (TF32 where both operands are fp32) */
+static int push_router_fp32(const CostShape *shape, CostPass pass, double own, CostOps *ops)
+{
+    const bool tf32 = shape->spec->execution.framework.experts.router_tf32;
+    const bool forward = pass == COST_FORWARD, weight = pass == COST_BACKWARD_WEIGHT;
+    const double elements = own * shape->hidden, e = shape->element_bytes;
+    if (weight ? tf32 : forward && !tf32) {
+        cost_push_memory(ops, "router cast", COST_MODULE_ROUTER, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways(e, 4), 1);
+    }
+    const int gemm = cost_push_linear(shape, ops, "router", COST_MODULE_ROUTER, pass, own, shape->hidden,
+                                      shape->spec->model.moe.experts,
+                                      !tf32 ? SPEC_FP32 : (forward ? shape->activation_dtype : SPEC_TF32));
+    if (!forward && !weight) {
+        cost_push_memory(ops, "router cast", COST_MODULE_ROUTER, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways(4, e), 1);
+    }
+    return gemm;
+}
+
 static void push_router(const CostShape *shape, CostPass pass, int input, CostOps *ops)
 {
     const SpecMoe *moe = &shape->spec->model.moe;
     const CostModule module = COST_MODULE_ROUTER;
     const double own = own_tokens(shape), logits = own * moe->experts;
-    const int gemm = cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden, moe->experts,
-                                      shape->activation_dtype);
+    const bool fp32 = moe->router_fp32 && shape->element_bytes < 4;
+    const int gemm = fp32 ? push_router_fp32(shape, pass, own, ops)
+                          : cost_push_linear(shape, ops, "router", module, pass, own, shape->hidden,
+                                             moe->experts, shape->activation_dtype);
     if (pass == COST_BACKWARD_WEIGHT) {
         return;
     }
@@ -326,6 +353,27 @@ typedef struct ExpertOps {
     int rows, in, activation, out; /* `rows` writes what `in` reads */
 } ExpertOps;
 
+static double kept_row_bytes(const CostShape *shape, double f)
+{
+    const double width = shape->spec->model.gated_mlp ? 2 : 1;
+    return cost_kept_element_bytes(shape) * (shape->hidden + f) + shape->element_bytes * width * f;
+}
+
+/* Buffers of a graph have room for more rows than come, so what is kept is copied out of them into pages, and back before
+ * the backward: a kernel each for two operands, their scales and the activation's input.
+ * Source: [MegatronMoE] paged_stash.py (its copies have a stream of their own, waited for by the next layer's experts) */
+static void push_stash(const CostShape *shape, CostOps *ops, CostPass pass, double rows, double f)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    if (pass != COST_BACKWARD_WEIGHT && execution->framework.experts.paged_stash && fused_mlp(shape) &&
+        dropless(shape) && strstr(execution->cuda_graph, "full_iteration") != NULL) {
+        const double each = kept_row_bytes(shape, f);
+        cost_push_memory(ops, "stash", COST_MODULE_MOE, COST_MEMORY_ELEMENTWISE, rows,
+                         cost_both_ways(each, each), 5);
+        ops->op[ops->count - 1].u.memory.beside = true;
+    }
+}
+
 static void keep_tensors(const CostShape *shape, const ExpertOps *at, double rows, double f, CostOps *ops)
 {
     const double x = cost_kept_element_bytes(shape), width = shape->spec->model.gated_mlp ? 2 : 1;
@@ -369,6 +417,7 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops
     if (eager_bias(shape)) {
         cost_push_output_bias(shape, ops, pass, rows * shape->hidden, experts_of_rank(shape));
     }
+    push_stash(shape, ops, pass, rows, f);
     push_padding(shape, ops, "unpad rows", pass, rows * shape->hidden);
     if (!weight) {
         push_slices(shape, ops, "sum rows", COST_REDUCE_SCATTER);

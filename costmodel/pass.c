@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/kernels.h"
 #include "costmodel/spread.h"
 #include "costmodel/moe.h"
 #include "costmodel/pass.h"
@@ -74,7 +75,7 @@ static double once_s(const CostShape *shape, const CostOp *op)
         return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
                shape->spec->execution.framework.kernels.attention_speed_frac;
     case COST_OP_MEMORY:
-        return moves_s(shape, op);
+        return moves_s(shape, op) * (op->u.memory.beside ? COST_MEMORY_SM_FRAC : 1);
     default:
         return cost_collective_s(&shape->spec->cluster, &op->u.collective.collective);
     }

@@ -44,6 +44,10 @@ static const SpecField kernels_fields[] = {
                   "Speed of its row-wise scaled fp8 products over tensor-wise scaled ones."),
     SPEC_F_DOUBLE(SpecRecipeKernels, rowwise_long_gemm_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "The same of products that sum over 16,384 and more: weight gradients."),
+    FLAG(SpecRecipeKernels, fused_hadamard_cast,
+         "nvfp4 casts rows and, after their Hadamard transform, columns in one kernel; else in one each."),
+    FLAG(SpecRecipeKernels, mxfp8_attention,
+         "Under mxfp8, attention in 8 bits has a scale for 32 elements; else one a tensor."),
     FLAG(SpecRecipeKernels, transposes_after_cast,
          "Before Blackwell, 8-bit operands that a product wants transposed are copied after "
          "their cast, weights too; else the cast writes both."),
@@ -237,6 +241,12 @@ static const SpecTable context_table = {.name = "context",
 
 static const SpecField experts_fields[] = {
     FLAG(SpecRecipeExperts, grouped_experts, "One kernel works on all experts of a rank; else one each."),
+    FLAG(SpecRecipeExperts, router_tf32,
+         "A router in fp32 multiplies 16-bit operands forward and TF32 backward; else its input is cast and "
+         "all products are fp32."),
+    FLAG(SpecRecipeExperts, paged_stash,
+         "Under a CUDA graph of the whole iteration, what dropless fused experts keep is copied into pages "
+         "of what rows there are, and back for the backward, beside other layers."),
     FLAG(SpecRecipeExperts, fused_grouped_mlp,
          "mxfp8 experts on Blackwell: activation and casts run inside the products, which are one "
          "kernel for all experts of a rank."),

@@ -105,6 +105,8 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
       "Power of the dense peak at the boost clock, over what the power limit leaves.")                       \
     F(fp8_frac, FRAC, 0.05, 2, 0.65, "Efficiency over the fp8 peak against that over the 16-bit peak.")      \
     F(backward_fp8_frac, FRAC, 0, 2, 0, "The same of the backward; 0: as the forward.")                      \
+    F(mxfp8_frac, FRAC, 0.05, 2, 1, "Speed with a scale for 32 elements over one a tensor, forward.")        \
+    F(backward_mxfp8_frac, FRAC, 0.05, 2, 1, "The same, backward.")                                          \
     F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on them.")                            \
     F(fit_p90_frac, FRAC, 0, 10, 0, "90th percentile of it.")

@@ -44,6 +44,9 @@ static const SpecField moe_fields[] = {
                "Groups that the experts lie in, for group- or node-limited routing; 0: none."),
     SPEC_F_INT(SpecMoe, router_top_groups, 0, 1e5, "0", 0,
                "Groups that the experts of one token may come from; 0: all."),
+    SPEC_F_BOOL(SpecMoe, router_fp32, "false", 0,
+                "The router multiplies in fp32 (Megatron's moe_router_dtype; DeepSeek-V3 there); "
+                "execution.framework says on which units."),
 };
 static SPEC_TABLE(table_moe, "model.moe", "Mixture of experts.", moe_fields);
 

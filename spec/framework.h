@@ -19,8 +19,9 @@ typedef struct SpecRecipeKernels {
     double attention_speed_frac;
     bool latent_heads_blackwell;
     double rowwise_gemm_frac, rowwise_long_gemm_frac;
-    bool transposes_after_cast, saves_unquantized_inputs, fused_grad_accumulation, gradient_upcast,
-        recompute_stops_early, compiler, autocast, onehot_embedding, stacks_layers;
+    bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
+        fused_grad_accumulation, gradient_upcast, recompute_stops_early, compiler, autocast, onehot_embedding,
+        stacks_layers;
     double sm_elements_per_s, norm_weight_elements_per_s;
 } SpecRecipeKernels;
 
@@ -66,7 +67,7 @@ typedef struct SpecRecipeContext {
 
 /* How a rank runs its experts. */
 typedef struct SpecRecipeExperts {
-    bool grouped_experts, fused_grouped_mlp, pads_expert_rows;
+    bool grouped_experts, fused_grouped_mlp, pads_expert_rows, router_tf32, paged_stash;
     int hybridep_sms;
     double host_sync_s;
 } SpecRecipeExperts;

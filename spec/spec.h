@@ -52,6 +52,7 @@ typedef struct SpecMoe {
     double capacity_factor; /* 0: dropless */
     int router_groups;      /* experts lie in this many groups ...; 0: no groups */
     int router_top_groups;  /* ... and a token's experts come from at most this many of them */
+    bool router_fp32;       /* logits in fp32, not in the type of the activations */
 } SpecMoe;
 
 typedef struct SpecMla {

@@ -159,9 +159,10 @@ static bool derive_gemm(CalProfile *profile, GPtrArray *profiles, SpecDtype dtyp
         return false;
     if (donor != NULL && to->model.gemm[dtype].fit_rows <= 0)
         to->model.gemm[dtype] = carried_gemm(&donor->accelerator, to, dtype, dtype);
-    const CalProfile *model_donor = named_donor(profile, profiles, "model", "derived_from", &named, error);
-    if (model_donor != NULL && donor == NULL)
-        follow_own_bf16(profile, model_donor, dtype);
+    if (donor == NULL)
+        donor = named_donor(profile, profiles, "model", "derived_from", &named, error);
+    if (donor != NULL)
+        follow_own_bf16(profile, donor, dtype);
     donor = named_donor(profile, profiles, path, "layouts_from", &named, error);
     if (named && donor == NULL)
         return false;

@@ -23,6 +23,11 @@ static bool is_wide_backward(const CalRow *row)
     return row->attention.backward && row->attention.qk_head_dim + row->attention.v_head_dim > 256;
 }
 
+static bool is_block_scaled(const CalRow *row)
+{
+    return row->attention.block_scaled;
+}
+
 static bool is_fp8(const CalRow *row)
 {
     return row->attention.dtype == SPEC_FP8 && !row->attention.backward;
@@ -72,6 +77,10 @@ static void free_kernel(CalFit *fit, SpecAttentionModel *attention, int kernel)
     if (cal_fit_rows_with(fit, kernel, is_wide_backward) > 0)
         cal_fit_number(fit, &attention->backward_wide_frac, 0.3, 1.3);
     free_fp8(fit, attention, kernel);
+    if (cal_fit_rows_with(fit, kernel, is_block_scaled) > 0) {
+        cal_fit_number(fit, &attention->mxfp8_frac, 0.3, 1.2);
+        cal_fit_number(fit, &attention->backward_mxfp8_frac, 0.3, 1.2);
+    }
 }
 
 static void free_conditions(CalFit *fit, int kernel, const CalProfile *donor)

@@ -2,7 +2,7 @@
  *
  * One simplex over what all dtypes share and each dtype's own. The 4-bit block comes after: its serving rows
  * time another library's kernels, so that the rows of its own decide alone how fast it is, and without any the
- * 8-bit block's fractions stand.
+ * 8-bit block's fractions stand. Rows of [AzureBench] alone leave it as its donor lends it.
  */
 #include <math.h>
 #include <string.h>
@@ -34,14 +34,15 @@ static bool is_wider(const CalRow *row)
     return !is_fp4(row);
 }
 
-static bool is_pure(const CalRow *row)
-{
-    return !cal_row_is_serving(row);
-}
-
+/* Operands of unsaid scales: what they draw is less than what a training step's do. Source: [AzureBench] */
 static bool is_azure(const CalRow *row)
 {
     return strcmp(row->source, "azure") == 0;
+}
+
+static bool is_pure(const CalRow *row)
+{
+    return !cal_row_is_serving(row) && !is_azure(row);
 }
 
 /* Serving engines quantise the activations in the timed region. Source: [aiconfigurator] */
@@ -182,12 +183,25 @@ static void fit_wider(CalProfile *profile, const GPtrArray *rows, const CalProfi
     cal_fit_free(fit);
 }
 
-static void fit_fp4(CalProfile *profile, const GPtrArray *rows, double prior)
+/* Laying out the block scales is timed with the product, and the limit acts later. Source: [AzureBench] */
+static void free_azure(CalFit *fit)
+{
+    CalCondition *azure = cal_condition_get(fit->profile, "azure", CAL_GEMM, (int)SPEC_FP4);
+    azure->pass_s = 2e-6;
+    azure->power_scale = 0.5;
+    cal_fit_number(fit, &azure->pass_s, 1e-7, 1e-4);
+    cal_fit_number(fit, &azure->power_scale, 0.2, 1);
+    cal_fit_number(fit, &azure->speed_frac, 0.8, 1.3);
+}
+
+static void fit_fp4(CalProfile *profile, const GPtrArray *rows, const CalProfile *donor, double prior)
 {
     CalFit *fit = cal_fit_new(profile, rows, CAL_GEMM, is_fp4, prior);
     SpecGemmModel *gemm = profile->accelerator.model.gemm;
     if (fit->rows->len > 0) {
-        if (gemm[SPEC_FP8].peak_frac > 0)
+        const int azure = cal_fit_rows_with(fit, (int)SPEC_FP4, is_azure);
+        const bool lent = donor != NULL && donor->accelerator.model.gemm[SPEC_FP4].peak_frac > 0;
+        if (gemm[SPEC_FP8].peak_frac > 0 && (azure < (int)fit->rows->len || !lent))
             gemm[SPEC_FP4] = gemm[SPEC_FP8];
         if (cal_fit_rows_with(fit, (int)SPEC_FP4, is_pure) > 0) {
             cal_fit_number(fit, &gemm[SPEC_FP4].peak_frac, 0.2, 1.08);
@@ -195,12 +209,8 @@ static void fit_fp4(CalProfile *profile, const GPtrArray *rows, double prior)
         }
         if (cal_fit_rows_with(fit, (int)SPEC_FP4, is_weight) > 0)
             cal_fit_number(fit, &gemm[SPEC_FP4].backward_weight_frac, 0.5, 1.2);
-        if (cal_fit_rows_with(fit, (int)SPEC_FP4, is_azure) > 0) {
-            /* Laying out the block scales is timed with the product. Source: [AzureBench] */
-            CalCondition *azure = cal_condition_get(profile, "azure", CAL_GEMM, (int)SPEC_FP4);
-            azure->pass_s = 2e-6;
-            cal_fit_number(fit, &azure->pass_s, 1e-7, 1e-4);
-        }
+        if (azure > 0)
+            free_azure(fit);
         if (cal_fit_rows_with(fit, (int)SPEC_FP4, is_quantised) > 0) {
             CalCondition *engine = free_pass(fit, SPEC_FP4);
             engine->split_k = false;
@@ -241,6 +251,6 @@ void cal_fit_gemms(CalProfile *profile, const GPtrArray *rows, const CalProfile 
             gemm[cal_row_block(row)] = spec_gemm_model_default;
     }
     fit_wider(profile, rows, donor, prior);
-    fit_fp4(profile, rows, prior);
+    fit_fp4(profile, rows, donor, prior);
     lend_training_state(profile);
 }

@@ -176,7 +176,9 @@ static const char *read_attention(const OrrJson *node, CalRow *row)
         return "attention that does not say whether it is causal";
     if (!kernel_of(orr_json_text_of(node, "kernel", ""), row->accelerator, &attention->kernel))
         return "attention by a kernel that is not modelled";
-    if (!dtype_of(orr_json_text_of(node, "dtype", ""), &attention->dtype))
+    const char *dtype = orr_json_text_of(node, "dtype", "");
+    attention->block_scaled = strcmp(dtype, "mxfp8") == 0;
+    if (!dtype_of(attention->block_scaled ? "fp8" : dtype, &attention->dtype))
         return "attention of an unknown dtype";
     double flops = 2 * attention->batch * attention->heads * attention->q_tokens * attention->kv_tokens *
                    (attention->qk_head_dim + attention->v_head_dim) * (attention->backward ? 2.5 : 1) *

@@ -119,6 +119,59 @@ static void test_memory(void)
     fixture_within(cost_attention_s(&accelerator, &a), 128 * 128 * (7 * 2 + 4 + 10) / 0.5e6, 1e-3);
 }
 
+/* A scale for 32 elements costs what the block says, and nothing where it says 1, or in 16 bits. */
+static void test_block_scaled(void)
+{
+    SpecAccelerator accelerator = round_machine();
+    SpecAttentionModel *model = &accelerator.model.attention[SPEC_ATTENTION_CUDNN];
+    accelerator.peak_flops_per_s[SPEC_FP8] = 2 * accelerator.peak_flops_per_s[SPEC_BF16];
+    for (size_t i = 0; i < SPEC_ATTENTION_COUNT; i++) {
+        accelerator.model.attention[i].fp8_frac = 0.8;
+        accelerator.model.attention[i].mxfp8_frac = accelerator.model.attention[i].backward_mxfp8_frac = 1;
+    }
+    for (int backward = 0; backward < 2; backward++) {
+        CostAttention a = head(12800);
+        a.dtype = SPEC_FP8;
+        a.backward = backward == 1;
+        model = &accelerator.model.attention[a.kernel];
+        const double fixed_s = backward == 1 ? 7e-6 + 1e-6 : 5e-6 + 1e-6; /* latency and a tile */
+        const double plain_s = cost_attention_s(&accelerator, &a);
+        a.block_scaled = true;
+        g_assert_cmpfloat(cost_attention_s(&accelerator, &a), ==, plain_s);
+        model->mxfp8_frac = 0.9, model->backward_mxfp8_frac = 0.75;
+        fixture_within(cost_attention_s(&accelerator, &a) - fixed_s,
+                       (plain_s - fixed_s) / (backward == 1 ? 0.75 : 0.9), 1e-6);
+        model->mxfp8_frac = model->backward_mxfp8_frac = 1;
+    }
+    CostAttention wide = head(12800);
+    const double wide_s = cost_attention_s(&accelerator, &wide);
+    model->mxfp8_frac = 0.5;
+    wide.block_scaled = true;
+    g_assert_cmpfloat(cost_attention_s(&accelerator, &wide), ==, wide_s);
+}
+
+/* A window saves what lies outside it, but for cuDNN's 8-bit backward, which takes what it takes without one. */
+static void test_window(void)
+{
+    SpecAccelerator accelerator = fixture_preset("gb300-nvl72");
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (int backward = 0; backward < 2; backward++) {
+            CostAttention a = head(16384);
+            a.kernel = SPEC_ATTENTION_CUDNN;
+            a.heads = a.kv_heads = 64;
+            a.causal = true;
+            a.dtype = narrow == 1 ? SPEC_FP8 : SPEC_BF16;
+            a.backward = backward == 1;
+            const double whole_s = cost_attention_s(&accelerator, &a);
+            a.window_tokens = 128;
+            const double window_s = cost_attention_s(&accelerator, &a);
+            if (narrow == 1 && backward == 1)
+                g_assert_cmpfloat(window_s, ==, whole_s);
+            else
+                g_assert_cmpfloat(window_s, <, 0.2 * whole_s);
+        }
+}
+
 static void test_monotone(void)
 {
     static const SpecAttention kernels[] = {SPEC_ATTENTION_FLASH2, SPEC_ATTENTION_FLASH3,
@@ -200,6 +253,8 @@ int main(int argc, char **argv)
     g_test_add_func("/attention/waves-by-hand", test_waves_by_hand);
     g_test_add_func("/attention/eight-bits", test_eight_bits);
     g_test_add_func("/attention/memory", test_memory);
+    g_test_add_func("/attention/block-scaled", test_block_scaled);
+    g_test_add_func("/attention/window", test_window);
     g_test_add_func("/attention/monotone", test_monotone);
     g_test_add_func("/attention/published", test_published);
     return g_test_run();

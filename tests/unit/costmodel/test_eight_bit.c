@@ -69,6 +69,24 @@ static void attention(void)
     }
 }
 
+/* One scale a tensor, unless the precision is mxfp8 and the software attends in it. */
+static void attention_scales(void)
+{
+    for (int mx = 0; mx < 2; mx++)
+        for (int has = 0; has < 2; has++) {
+            g_autofree Spec *spec = g_new(Spec, 1);
+            g_autoptr(GError) error = NULL;
+            load(mx == 1 ? "mxfp8" : "fp8-cs", ",\"attention_8bit\":true", spec, &error);
+            g_assert_no_error(error);
+            spec->execution.framework.kernels.mxfp8_attention = has == 1;
+            CostShape shape;
+            CostOps ops = {0};
+            cost_shape_init(&shape, spec);
+            layer_ops(&shape, COST_FORWARD, &ops);
+            g_assert_cmpint(named(&ops, "attention")->u.attention.block_scaled, ==, mx == 1 && has == 1);
+        }
+}
+
 static void head(void)
 {
     for (int pass = COST_FORWARD; pass <= COST_BACKWARD_WEIGHT; pass++) {
@@ -101,6 +119,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/eight-bit/attention", attention);
+    g_test_add_func("/eight-bit/attention-scales", attention_scales);
     g_test_add_func("/eight-bit/head", head);
     g_test_add_func("/eight-bit/refused", refused);
     return g_test_run();

@@ -311,6 +311,66 @@ static void activation_inside_products(void)
     }
 }
 
+/* Pages: both copies of what fused dropless experts keep, in either pass, at half of their time; nowhere else. */
+static void paged_stash(void)
+{
+    for (int off = 0; off < 4; off++) {
+        Spec spec = make_spec(SPEC_DISPATCHER_HYBRIDEP, 64);
+        SpecExecution *execution = &spec.execution;
+        spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL;
+        spec.training.precision = SPEC_PRECISION_MXFP8;
+        execution->framework.experts.fused_grouped_mlp = off != 1;
+        execution->framework.experts.paged_stash = off != 2;
+        g_strlcpy(execution->cuda_graph, off == 3 ? "local/['attn']" : "full_iteration",
+                  sizeof execution->cuda_graph);
+        for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+            const CostOps ops = moe_ops(&spec, (CostPass)pass);
+            const double row = (1 + 1.0 / 32) * (7168 + 2048) + 2 * 2 * 2048;
+            const bool copies = off == 0 && pass != COST_BACKWARD_WEIGHT;
+            CLOSE(bytes_of(&ops, "stash"), copies ? 2 * row * 4096 * 8 : 0, 1);
+            for (int k = 0; k < ops.count; k++)
+                if (strcmp(ops.op[k].name, "stash") == 0) {
+                    CostShape shape;
+                    CostOp alone = ops.op[k];
+                    cost_shape_init(&shape, &spec);
+                    alone.u.memory.beside = false;
+                    shape.accelerator.memory_bytes_per_s = 8e12;
+                    CLOSE(cost_op_s(&shape, &ops.op[k]) / cost_op_s(&shape, &alone), 0.5, 1e-12);
+                }
+        }
+    }
+}
+
+/* A router in fp32: the types of its products and the bytes of its casts, 2 + 4 an element each, by software and pass; and
+ * as it was where it is off, or everything is fp32. */
+static void router_in_fp32(void)
+{
+    static const struct {
+        bool tf32;
+        SpecDtype dtype[COST_PASS_COUNT];
+        double bytes[COST_PASS_COUNT];
+    } cases[] = {{false, {SPEC_FP32, SPEC_FP32, SPEC_FP32}, {6, 6, 0}},
+                 {true, {SPEC_BF16, SPEC_TF32, SPEC_TF32}, {0, 6, 6}}};
+    for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
+        Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
+        const CostOps off = moe_ops(&spec, (CostPass)pass);
+        CLOSE(bytes_of(&off, "router cast"), 0, 0);
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+            spec.model.moe.router_fp32 = true;
+            spec.execution.framework.experts.router_tf32 = cases[i].tf32;
+            const CostOps ops = moe_ops(&spec, (CostPass)pass);
+            CLOSE(bytes_of(&ops, "router cast"), cases[i].bytes[pass] * 4096 * 7168, 1);
+            for (int k = 0; k < ops.count; k++)
+                if (strcmp(ops.op[k].name, "router") == 0)
+                    g_assert_cmpint(ops.op[k].u.gemm.dtype, ==, cases[i].dtype[pass]);
+            g_assert_cmpint(ops.count - off.count, ==, cases[i].bytes[pass] > 0 ? 1 : 0);
+        }
+        spec.training.precision = SPEC_PRECISION_FP32;
+        const CostOps wide = moe_ops(&spec, (CostPass)pass);
+        CLOSE(bytes_of(&wide, "router cast"), 0, 0);
+    }
+}
+
 /* Two kernels: twice the bandwidth changes nothing, half of the SMs doubles it, and without the rate they stream. */
 static void by_element(const Spec *spec, const CostOp *op)
 {
@@ -424,6 +484,8 @@ int main(int argc, char **argv)
     g_test_add_func("/moe/copies-of-rows", copies_of_rows);
     g_test_add_func("/moe/activation-inside-products", activation_inside_products);
     g_test_add_func("/moe/biased-experts", biased_experts);
+    g_test_add_func("/moe/paged-stash", paged_stash);
+    g_test_add_func("/moe/router-in-fp32", router_in_fp32);
     g_test_add_func("/moe/pyramid", pyramid);
     g_test_add_func("/moe/working-set", working_set);
     return g_test_run();

@@ -309,18 +309,21 @@ static void casts(void)
         SpecPrecision precision;
         SpecGeneration generation;
         double bytes;
-    } recipes[] = {{SPEC_PRECISION_BF16, SPEC_GENERATION_HOPPER, 0},
-                   {SPEC_PRECISION_FP8, SPEC_GENERATION_HOPPER, 4},
-                   {SPEC_PRECISION_FP8, SPEC_GENERATION_BLACKWELL, 3},
-                   {SPEC_PRECISION_FP8_CS, SPEC_GENERATION_HOPPER, 6},
-                   {SPEC_PRECISION_MXFP8, SPEC_GENERATION_BLACKWELL, 4.0625},
-                   {SPEC_PRECISION_NVFP4, SPEC_GENERATION_BLACKWELL, 7.125}};
+        bool fused;
+    } recipes[] = {{SPEC_PRECISION_BF16, SPEC_GENERATION_HOPPER, 0, false},
+                   {SPEC_PRECISION_FP8, SPEC_GENERATION_HOPPER, 4, false},
+                   {SPEC_PRECISION_FP8, SPEC_GENERATION_BLACKWELL, 3, false},
+                   {SPEC_PRECISION_FP8_CS, SPEC_GENERATION_HOPPER, 6, false},
+                   {SPEC_PRECISION_MXFP8, SPEC_GENERATION_BLACKWELL, 4.0625, false},
+                   {SPEC_PRECISION_NVFP4, SPEC_GENERATION_BLACKWELL, 7.125, false},
+                   {SPEC_PRECISION_NVFP4, SPEC_GENERATION_BLACKWELL, 5.125, true}};
     const double tokens = 8192, part = tokens / 4, forward = 2 * part * 4096 + tokens * (4096 + 14336) / 4,
                  backward = 2 * part * 4096 + tokens * (4096 + 2048 + 2 * 14336) / 4;
     for (size_t i = 0; i < G_N_ELEMENTS(recipes); i++) {
         Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
         spec.training.precision = recipes[i].precision;
         spec.cluster.accelerator.generation = recipes[i].generation;
+        spec.execution.framework.kernels.fused_hadamard_cast = recipes[i].fused;
         const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD),
                       back = fixture_layer_ops(&spec, COST_BACKWARD_INPUT),
                       weight = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);

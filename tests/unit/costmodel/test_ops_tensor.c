@@ -83,6 +83,14 @@ static void scales_of_gathered_tensors(void)
         CostShape shape;
         cost_shape_init(&shape, &spec);
         g_assert_true(cost_overlaps_tensor(&shape) == cases[i].overlaps);
+        ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT); /* two inputs and two output gradients */
+        const bool fp4 = cases[i].precision == SPEC_PRECISION_NVFP4;
+        g_assert_cmpint(count_named(&ops, "interleave"), ==, fp4 ? 4 : 0);
+        for (int k = 0; k < ops.count; k++) {
+            if (strcmp(ops.op[k].name, "interleave") == 0) {
+                g_assert_cmpfloat(cost_moved_bytes(&ops.op[k]), ==, 2 * elements * cases[i].element);
+            }
+        }
     }
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
     spec.execution.framework.tensor.reduces_maximum = true; /* of every cast, and of each once */
