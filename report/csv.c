@@ -1,8 +1,9 @@
 /* report/csv.c - the scalar keys of a report as one CSV row.
  *
  * Columns are the JSON keys, nested ones joined with a dot ("time.compute_s"); a value that the report
- * does not have is an empty cell. Lists (stages, profiles, defaults) stay in the JSON.
+ * does not have is an empty cell. Lists (stages, profiles, defaults, links) stay in the JSON.
  */
+#include "report/network.h"
 #include "report/parts.h"
 
 #include "base/text.h"
@@ -48,12 +49,45 @@ static void add_ps(CsvRow *row, char *key, int64_t ps)
     add_cell(row, key, g_strdup(text->str));
 }
 
+static void add_ps_if(CsvRow *row, const char *key, bool given, int64_t ps)
+{
+    if (given)
+        add_ps(row, g_strdup(key), ps);
+    else
+        add_text(row, key, "");
+}
+
 static void add_split(CsvRow *row, const Report *report)
 {
     ReportTime times[REPORT_TIME_COUNT];
     report_times(report->part_ps, report->bubble_ps, times);
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
         add_ps(row, g_strconcat("time.", times[i].key, NULL), times[i].ps);
+}
+
+/* The scalars of the network section; without it the cells are empty. */
+static void add_network(CsvRow *row, const Report *report)
+{
+    const TrafficSummary *network = &report->network;
+    add_text(row, "network.fidelity", network->on ? "flow" : "");
+    add_text(row, "network.topology", network->on ? network->topology : "");
+    add_text(row, "network.routing", network->on ? report_network_routing(report) : "");
+    add_ps_if(row, "network.uncontended_step_s", network->on, network->alone_ps);
+    add_ps_if(row, "network.contention_s", network->on, network->step_ps - network->alone_ps);
+    add_text(row, "network.folding_exact", !network->on ? "" : network->alike ? "true" : "false");
+    add_cell(row, g_strdup("network.shared_links"),
+             network->on ? g_strdup_printf("%d", network->shared_links) : g_strdup(""));
+    add_text(row, "network.shared_links_complete", !network->on ? "" : network->thinned ? "false" : "true");
+    for (int d = 0; d < TRAFFIC_DIMENSIONS; d++) {
+        const TrafficOfDimension *of = &network->dimensions[d];
+        const char *name = traffic_dimension_name((TrafficDimension)d);
+        g_autofree char *bytes = g_strdup_printf("network.dimensions.%s.bytes", name),
+                        *slowest = g_strdup_printf("network.dimensions.%s.slowest_times", name),
+                        *fastest = g_strdup_printf("network.dimensions.%s.fastest_times", name);
+        add_positive(row, bytes, network->on && of->across ? (double)of->bytes : 0);
+        add_positive(row, slowest, network->on && of->across ? of->slowest : 0);
+        add_positive(row, fastest, network->on && of->across ? of->fastest : 0);
+    }
 }
 
 static void add_report(CsvRow *row, const Report *report)
@@ -87,6 +121,7 @@ static void add_report(CsvRow *row, const Report *report)
     add_positive(row, "training.usd", report->usd);
     add_positive(row, "training.kwh", report->kwh);
     add_positive(row, "training.effective_days", report->effective.days);
+    add_network(row, report);
 }
 
 void report_write_csv(const Report *report, bool header, GString *out)

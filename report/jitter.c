@@ -410,9 +410,10 @@ bool report_jitter_fill(Report *report, OrrArena *arena, GError **error)
             error, ORR_ERROR_INPUT,
             "jitter: parameter servers draw their own (parallel.parameter_server.spread); leave one out");
     if (report->network.on)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "jitter: its steps are of closed forms, those of cluster.network of flows; leave one "
-                        "of them out");
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "jitter: groups that it lets drift apart do not meet on links as cluster.network.fidelity flow "
+            "takes them to; leave jitter out or give fidelity analytic");
     if (!sim_paces_fold(plan) && paces.ranks > MOST_RANKS)
         return orr_fail(
             error, ORR_ERROR_INPUT,

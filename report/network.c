@@ -7,7 +7,7 @@
 
 enum { LABEL_COLUMN = 14 };
 
-static const char *routing_of(const Report *report)
+const char *report_network_routing(const Report *report)
 {
     return spec_word(&spec_words_routing, (int)report->spec->cluster.network.routing);
 }
@@ -69,7 +69,8 @@ void report_network_text(const Report *report, GString *out)
     const TrafficSummary *network = &report->network;
     if (!network->on)
         return;
-    g_string_append_printf(out, "\nNetwork: %s, %s routing; flows\n", network->topology, routing_of(report));
+    g_string_append_printf(out, "\nNetwork: %s, %s routing; flows\n", network->topology,
+                           report_network_routing(report));
     text_contention(network, out);
     text_dimensions(network, out);
     text_links(network, out);
@@ -116,12 +117,14 @@ static void json_links(const TrafficSummary *network, OrrJsonWriter *w)
 void report_network_json(const Report *report, OrrJsonWriter *w)
 {
     const TrafficSummary *network = &report->network;
-    if (!network->on)
+    if (!network->on) {
+        orr_jw_null(w, "network");
         return;
+    }
     orr_jw_begin(w, "network", '{');
     orr_jw_text(w, "fidelity", "flow");
     orr_jw_text(w, "topology", network->topology);
-    orr_jw_text(w, "routing", routing_of(report));
+    orr_jw_text(w, "routing", report_network_routing(report));
     orr_jw_ps(w, "uncontended_step_s", network->alone_ps);
     orr_jw_ps(w, "contention_s", network->step_ps - network->alone_ps);
     orr_jw_bool(w, "folding_exact", network->alike);

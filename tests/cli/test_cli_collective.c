@@ -159,6 +159,33 @@ static void test_refused(void)
     }
 }
 
+/* Links of CXL and CCIX, shipped as files: rings over a switch take 14 (a + S/8B), two shots over pairs 2 (a + S/4B). */
+static void test_shipped_links(void)
+{
+    static const struct {
+        const char *file, *ranks, *algorithm;
+        double steps, hops, latency_s, part_bytes, bytes_per_s;
+    } rows[] = {{"cxl-2-switch", "8", "ring", 14, 2, 70e-9, 8 << 20, 63e9},
+                {"cxl-3-switch", "8", "ring", 14, 2, 70e-9, 8 << 20, 121e9},
+                {"ccix-pairs", "4", "direct", 2, 1, 150e-9, 16 << 20, 49.2e9}};
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *name = g_strdup_printf("scenarios/topologies/%s.json", rows[i].file),
+                        *path = cli_source(name);
+        CliRun run = cli_run(NULL, CLI_WORDS("collective", "--ranks", rows[i].ranks, "--bytes", "64MiB",
+                                             "--topology", path, "--fidelity", "flow", "--algorithm",
+                                             rows[i].algorithm, "--format", "csv"));
+        cli_assert_done(&run, rows[i].file);
+        g_auto(GStrv) lines = g_strsplit(run.out, "\n", 3);
+        g_auto(GStrv) keys = g_strsplit(lines[0], ",", -1), cells = g_strsplit(lines[1], ",", -1);
+        int column = 0;
+        while (strcmp(keys[column], "seconds") != 0)
+            column++;
+        const double step_s = rows[i].hops * rows[i].latency_s + rows[i].part_bytes / rows[i].bytes_per_s;
+        g_assert_cmpfloat_with_epsilon(g_ascii_strtod(cells[column], NULL), rows[i].steps * step_s, 1e-9);
+        cli_run_clear(&run);
+    }
+}
+
 static void test_lists(void)
 {
     CliRun run = cli_run(NULL, CLI_WORDS("list", "topologies", "--format", "csv"));
@@ -216,6 +243,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/collective/every-op", test_every_op);
     g_test_add_func("/cli/collective/refused", test_refused);
     g_test_add_func("/cli/collective/lists", test_lists);
+    g_test_add_func("/cli/collective/shipped-links", test_shipped_links);
     g_test_add_func("/cli/collective/tensor-over-nodes", test_tensor_over_nodes);
     return g_test_run();
 }

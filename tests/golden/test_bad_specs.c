@@ -1,5 +1,6 @@
 /* Wrong scenarios are refused in one sentence that names the file and the key: tests/cli/bad_scenarios.json lists
- * them. A case changes the good base scenario by overrides ("sets") or is a whole file ("text").
+ * them. A case changes the good base scenario by overrides ("sets") or is a whole file ("text"). What only building the
+ * fabric finds ("built") is the program's to refuse.
  */
 #include <glib/gstdio.h>
 #include <string.h>
@@ -88,7 +89,7 @@ static void test_bad(void)
     orr_json_free(good);
     int wrong = 0;
     for (const OrrJson *row = orr_json_first(cases); row != NULL; row = orr_json_next(row))
-        wrong += check_case(base, row, path);
+        wrong += orr_json_member(row, "built") == NULL && check_case(base, row, path);
     g_test_message("%d cases, %d wrong", orr_json_count(cases), wrong);
     g_assert_cmpint(orr_json_count(cases), >=, 150);
     g_assert_cmpint(wrong, ==, 0);
