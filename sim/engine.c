@@ -36,7 +36,7 @@ static inline void complete_instr(Engine *e, Slot *slot)
     while (*link != SIM_NONE) {
         int32_t index = *link;
         Slot *waiter = &e->slots[index];
-        if (sim_slot_instr(e, waiter)->wait_index < slot->pc) {
+        if (sim_slot_instr(e, waiter)->wait_count <= slot->pc) {
             *link = waiter->link_next;
             push_ready(e, index);
         } else {
@@ -122,14 +122,29 @@ static void join_collective(Engine *e, int32_t index, Slot *slot, const SimInstr
         start_collective(e, collective);
 }
 
-/* Walks on until the stream runs, waits or ends. */
-static void advance(Engine *e, int32_t index)
+/* True when the stream of slot `index` has to wait before its next instruction. */
+static inline bool must_wait(Engine *e, int32_t index, const SimInstr *instr)
+{
+    if (instr->wait_count == 0)
+        return false;
+    const int32_t target = sim_wait_target(e, index, instr);
+    g_assert(target != SIM_NONE);
+    if (e->slots[target].pc >= instr->wait_count)
+        return false;
+    wait_for(e, index, &e->slots[target]);
+    return true;
+}
+
+/* Walks on until the stream runs, waits or ends; `waited`: what its next instruction waits for has come. */
+static inline void advance(Engine *e, int32_t index, bool waited)
 {
     Slot *slot = &e->slots[index];
     const List list = e->lists[slot->list];
     sim_fetch(list.instrs + MIN(slot->pc + FETCH_AHEAD, list.count));
-    while (slot->pc < list.count) {
+    for (; slot->pc < list.count; waited = false) {
         const SimInstr *instr = &list.instrs[slot->pc];
+        if (!waited && must_wait(e, index, instr))
+            return;
         if (instr->kind == SIM_OP) {
             start_op(e, index, slot, instr);
             return;
@@ -138,23 +153,18 @@ static void advance(Engine *e, int32_t index)
             join_collective(e, index, slot, instr);
             return;
         }
-        int32_t target = sim_wait_target(e, index, instr);
-        g_assert(target != SIM_NONE);
-        if (e->slots[target].pc <= instr->wait_index) {
-            wait_for(e, index, &e->slots[target]);
-            return;
-        }
         complete_instr(e, slot);
     }
     slot->state = SLOT_DONE;
 }
 
+/* Slots whose wait is over go on. */
 static inline void advance_ready(Engine *e)
 {
     while (e->ready_first != SIM_NONE) {
         const int32_t index = e->ready_first;
         e->ready_first = e->slots[index].link_next;
-        advance(e, index);
+        advance(e, index, true);
     }
 }
 
@@ -190,7 +200,7 @@ static void end_op(Engine *e, int32_t index)
         account_beside(e, slot, work);
     slot->since_ps = e->now_ps;
     complete_instr(e, slot);
-    advance(e, index);
+    advance(e, index, false);
 }
 
 static inline void end_event(Engine *e, int32_t event)
@@ -262,7 +272,7 @@ static bool run(Engine *e, GError **error)
     int32_t event;
     sim_capacity_change(e);
     for (int32_t i = 0; i < e->slot_count; i++)
-        push_ready(e, i);
+        advance(e, i, false);
     advance_ready(e);
     sim_rate_settle(e);
     while (!e->clock_full && sim_eventq_pop(e->queue, &e->now_ps, &event)) {

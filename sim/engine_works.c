@@ -39,10 +39,9 @@ typedef struct {
 
 static void check_instr(const SimProgram *program, const SimInstr *instr)
 {
-    if (instr->kind == SIM_WAIT) {
-        g_assert(instr->wait_stream < SIM_MAX_STREAMS && instr->wait_class < program->classes);
+    g_assert(instr->wait_stream < SIM_MAX_STREAMS && instr->wait_class < program->classes);
+    if (instr->kind == SIM_WAIT)
         return;
-    }
     g_assert(instr->work >= 0 && instr->work < program->work_count && instr->mem < program->mem_count);
     g_assert(instr->kind == SIM_OP || instr->group < program->group_count);
 }

@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-/* At first what passes in one piece need: an op and a wait each on the compute stream, as many on both streams of
- * messages together. */
+/* At first what passes in one piece need: an op each on the compute stream, as many on both streams of messages
+ * together. */
 void sim_grow_list(RankBuilder *rb, SimStream stream)
 {
     InstrList *list = &rb->lists[stream];
     const int64_t passes = rb->builder->orders[rb->rank].count;
-    const int64_t first = (stream == SIM_STREAM_COMPUTE ? 2 * passes : passes) + 16;
+    const int64_t first = (stream == SIM_STREAM_COMPUTE ? passes : passes / 2) + 16;
     const int64_t capacity = list->capacity == 0 ? first : 2 * (int64_t)list->capacity;
     g_assert(capacity <= INT32_MAX);
     SimInstr *instrs = orr_arena_alloc(rb->builder->arena, sizeof(SimInstr) * (size_t)capacity);
@@ -31,7 +31,7 @@ void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t inde
              &(SimInstr){.kind = SIM_WAIT,
                          .wait_stream = (uint8_t)on,
                          .wait_class = SIM_NONE,
-                         .wait_index = index,
+                         .wait_count = index + 1,
                          .stage = SIM_NONE,
                          .microbatch = SIM_NONE});
 }
@@ -64,6 +64,7 @@ static void builder_init(Builder *b, const SimPlan *plan, OrrArena *arena)
     memset(b->caches, 0xff, sizeof(StageCache) * (size_t)b->stages);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const int64_t points = (int64_t)b->stages * b->microbatches;
+        g_assert(points <= INT32_MAX);
         b->ready[direction] = ORR_ARENA_NEW(arena, Point, points);
         memset(b->ready[direction], 0xff, sizeof(Point) * (size_t)points);
     }
@@ -192,11 +193,10 @@ static void resolve_waits(const Builder *b, int rank)
     int32_t position = b->unresolved[rank];
     while (position != SIM_NONE) {
         SimInstr *wait = &instrs[position];
-        const int direction = wait->tag;
-        const Point *point = &b->ready[direction][(int64_t)wait->stage * b->microbatches + wait->microbatch];
+        const Point *point = &b->ready[wait->wait_stream][wait->wait_class];
         g_assert(point->index >= 0);
-        position = wait->wait_index;
-        *wait = sim_wait_for(point);
+        position = wait->wait_count;
+        sim_set_wait(wait, point);
     }
 }
 

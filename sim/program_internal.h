@@ -136,26 +136,37 @@ SimMemDelta sim_stage_mem(const SimStage *stage, SimPass pass);
 /* program_order.c: every pass of every stage and micro-batch once, producers first. */
 bool sim_orders_check(const Builder *builder, GError **error);
 
-/* program.c: instructions. */
+/* program.c: instructions. An op or a collective takes the wait before it upon itself: nobody waits for a wait. */
 void sim_grow_list(RankBuilder *rb, SimStream stream);
 static inline int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr)
 {
     InstrList *list = &rb->lists[stream];
-    if (list->count == list->capacity)
+    const SimInstr *last = list->count > 0 ? &list->instrs[list->count - 1] : NULL;
+    SimInstr next = *instr;
+    if (last != NULL && last->kind == SIM_WAIT && instr->kind != SIM_WAIT) {
+        next.wait_stream = last->wait_stream;
+        next.wait_class = last->wait_class;
+        next.wait_count = last->wait_count;
+        list->count--;
+    } else if (list->count == list->capacity) {
         sim_grow_list(rb, stream);
-    list->instrs[list->count] = *instr;
+    }
+    list->instrs[list->count] = next;
     if (stream == SIM_STREAM_COMPUTE && instr->kind != SIM_WAIT)
         rb->last_compute = list->count;
     return list->count++;
 }
+static inline void sim_set_wait(SimInstr *instr, const Point *point)
+{
+    instr->wait_stream = point->stream;
+    instr->wait_class = point->rank;
+    instr->wait_count = point->index + 1;
+}
 static inline SimInstr sim_wait_for(const Point *point)
 {
-    return (SimInstr){.kind = SIM_WAIT,
-                      .wait_stream = point->stream,
-                      .wait_class = point->rank,
-                      .wait_index = point->index,
-                      .stage = SIM_NONE,
-                      .microbatch = SIM_NONE};
+    SimInstr wait = {.kind = SIM_WAIT, .stage = SIM_NONE, .microbatch = SIM_NONE};
+    sim_set_wait(&wait, point);
+    return wait;
 }
 /* `stream` goes on once `on` of the same rank has completed instruction `index`. */
 void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index);

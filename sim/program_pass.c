@@ -32,7 +32,8 @@ static void wait_for_input(RankBuilder *rb, const Pass *pass)
     const int producer = rb->chunks[pass->chunk].producer[direction];
     if (pass->pass == SIM_PASS_BACKWARD_WEIGHT || producer == SIM_NONE)
         return;
-    const Point *ready = &b->ready[direction][(int64_t)producer * b->microbatches + pass->microbatch];
+    const int64_t place = (int64_t)producer * b->microbatches + pass->microbatch;
+    const Point *ready = &b->ready[direction][place];
     if (ready->index != SIM_NONE) {
         const SimInstr wait = sim_wait_for(ready);
         sim_emit(rb, SIM_STREAM_COMPUTE, &wait);
@@ -40,10 +41,11 @@ static void wait_for_input(RankBuilder *rb, const Pass *pass)
     }
     b->unresolved[rb->rank] = sim_emit(rb, SIM_STREAM_COMPUTE,
                                        &(SimInstr){.kind = SIM_WAIT,
-                                                   .tag = (uint8_t)direction,
-                                                   .wait_index = b->unresolved[rb->rank],
-                                                   .stage = producer,
-                                                   .microbatch = pass->microbatch});
+                                                   .wait_stream = (uint8_t)direction,
+                                                   .wait_class = (int32_t)place,
+                                                   .wait_count = b->unresolved[rb->rank],
+                                                   .stage = SIM_NONE,
+                                                   .microbatch = SIM_NONE});
 }
 
 /* The last op of a pass was instruction `index`: its result is there, and leaves for the neighbour. */
