@@ -275,8 +275,10 @@ static bool run(Engine *e, GError **error)
         advance(e, i, false);
     advance_ready(e);
     sim_rate_settle(e);
+    const bool small = sim_eventq_is_small(e->slot_count);
     while (!e->clock_full && sim_eventq_pop(e->queue, &e->now_ps, &event)) {
-        fetch_next(e);
+        if (!small)
+            fetch_next(e);
         do {
             end_event(e, event);
         } while (sim_eventq_pop_at(e->queue, e->now_ps, &event));
