@@ -38,6 +38,7 @@ typedef struct { /* works and memory of whole passes; SIM_NONE: not made yet */
 typedef struct {
     SimInstr *instrs; /* in the arena */
     int32_t count, capacity;
+    bool ends_with_wait;
 } InstrList;
 
 typedef struct {
@@ -141,20 +142,26 @@ void sim_grow_list(RankBuilder *rb, SimStream stream);
 static inline int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr)
 {
     InstrList *list = &rb->lists[stream];
-    const SimInstr *last = list->count > 0 ? &list->instrs[list->count - 1] : NULL;
-    SimInstr next = *instr;
-    if (last != NULL && last->kind == SIM_WAIT && instr->kind != SIM_WAIT) {
-        next.wait_stream = last->wait_stream;
-        next.wait_class = last->wait_class;
-        next.wait_count = last->wait_count;
-        list->count--;
-    } else if (list->count == list->capacity) {
+    const bool behind_wait = list->ends_with_wait && instr->kind != SIM_WAIT;
+    if (!behind_wait && list->count == list->capacity)
         sim_grow_list(rb, stream);
+    SimInstr *at = &list->instrs[behind_wait ? list->count - 1 : list->count++];
+    if (!behind_wait) {
+        at->wait_stream = instr->wait_stream;
+        at->wait_class = instr->wait_class;
+        at->wait_count = instr->wait_count;
     }
-    list->instrs[list->count] = next;
+    at->kind = instr->kind;
+    at->tag = instr->tag;
+    at->group = instr->group;
+    at->work = instr->work;
+    at->mem = instr->mem;
+    at->stage = instr->stage;
+    at->microbatch = instr->microbatch;
+    list->ends_with_wait = instr->kind == SIM_WAIT;
     if (stream == SIM_STREAM_COMPUTE && instr->kind != SIM_WAIT)
-        rb->last_compute = list->count;
-    return list->count++;
+        rb->last_compute = list->count - 1;
+    return list->count - 1;
 }
 static inline void sim_set_wait(SimInstr *instr, const Point *point)
 {
