@@ -89,8 +89,7 @@ static int64_t bytes_in_tier(const Engine *e, const int64_t *bytes, int tier)
     return sum;
 }
 
-/* The level that held since the last change, up to now. */
-static void settle_level(Engine *e, int32_t index)
+static void note_level(Engine *e, int32_t index)
 {
     Rank *rank = &e->ranks[index];
     const int64_t *bytes = e->memory[index].bytes;
@@ -110,6 +109,14 @@ static void settle_level(Engine *e, int32_t index)
         for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
             level->bytes[kind] = bytes[kind];
     }
+}
+
+/* The level that held since the last change, up to now. */
+static inline void settle_level(Engine *e, int32_t index)
+{
+    const Rank *rank = &e->ranks[index];
+    if (rank->level_bytes > rank->peak_bytes || rank->level_ps == 0 || e->notes_levels)
+        note_level(e, index);
 }
 
 static void settle_tier(TierLevels *levels, int32_t instance)

@@ -153,6 +153,7 @@ typedef struct {
     bool mem_on_gpu[SIM_MAX_MEMS];
     int8_t mem_tier[SIM_MAX_MEMS];
     bool moves_host; /* some op takes or gives back memory of the host */
+    bool notes_levels; /* for that or for the record all levels count, not those above the peak alone */
     TierLevels tier_levels[SIM_MAX_TIERS];
     Collective *collectives;
     int32_t collective_count;

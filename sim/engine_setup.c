@@ -189,5 +189,6 @@ bool sim_engine_setup(Engine *e, GError **error)
     e->queue = sim_eventq_new(e->arena, events + 1);
     sim_eventq_announce(e->queue, e->slots, sizeof(Slot), e->slot_count);
     e->ready_first = e->ready_last = SIM_NONE;
+    e->notes_levels = e->moves_host || (e->record & SIM_RECORD_LEVELS);
     return true;
 }

@@ -387,6 +387,8 @@ bool sim_eventq_pop(SimEventq *q, int64_t *ret_time_ps, int32_t *ret_event)
 
 bool sim_eventq_pop_at(SimEventq *q, int64_t time_ps, int32_t *ret_event)
 {
+    if (q->near_at < q->near_end && q->near[q->near_at].time_ps != time_ps)
+        return false;
     int32_t event;
     while ((event = first_near(q)) == NONE) {
         const bool more = time_ps > q->near_last_ps && time_ps == q->wheel.base_ps &&

@@ -120,15 +120,18 @@ static void chunk_init(const Builder *b, Chunk *chunk, int stage_index)
     chunk->send[AGAINST_MODEL] = send_to(before, &chunk->stage->send_prev);
     chunk->send_work[ALONG_MODEL] = chunk->send_work[AGAINST_MODEL] = SIM_NONE;
     chunk->first_forward = chunk->last_grad = SIM_NONE;
-    bool gathers = false;
+    bool gathers = false, unsharded = false;
     for (int i = 0; i < chunk->stage->segment_count; i++) {
         const SimSegment *segment = &chunk->stage->segments[i];
         chunk->reduces |= sim_work_duration_ps(&segment->grad_reduce) > 0;
         gathers |= sim_work_duration_ps(&segment->param_gather) > 0 ||
                    (plan->zero == 3 && segment->gathered_param_bytes > 0);
+        unsharded |= segment->unsharded_grad_bytes > 0;
     }
     chunk->sharded = gathers && plan->zero == 3;
     const bool first = plan->offload.on && plan->offload.update == SIM_UPDATE_FIRST;
+    chunk->plain = !chunk->sharded && !unsharded && chunk->stage->offloaded == 0 && !plan->offload.on &&
+                   !plan->reduce_each_microbatch && plan->deferred_heads == 0;
     chunk->gathered_at_start = gathers && plan->zero < 3 && (plan->overlap_param_gather || first);
     chunk->start_gather = ORR_ARENA_NEW(b->arena, int32_t, chunk->stage->segment_count);
     chunk->grad_alive = ORR_ARENA_NEW(b->arena, bool, chunk->stage->segment_count);

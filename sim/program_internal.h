@@ -70,6 +70,7 @@ typedef struct {
     bool reduces;                     /* something to reduce */
     bool sharded;                     /* ZeRO-3 gathers around every use */
     bool gathered_at_start;           /* ZeRO-1/2, beside the first forward */
+    bool plain;                       /* its passes between first_forward and last_grad are ops of the whole stage */
     int32_t *start_gather;            /* [segments] instruction on the data stream */
     bool *grad_alive;                 /* [segments] unsharded gradient present */
     int32_t *copied, *fetched;        /* [segments] last copy to the host and back */
@@ -129,7 +130,14 @@ typedef struct {
 int32_t sim_intern_work(Builder *builder, SimStream stream, const SimWork *work);
 int32_t sim_intern_mem(Builder *builder, const SimMemDelta *mem); /* SIM_NONE when nothing moves */
 SimWork sim_segment_work(const SimSegment *segment, SimPass pass);
-int32_t sim_stage_work(Builder *builder, int stage, SimPass pass);
+int32_t sim_make_stage_work(Builder *builder, int stage, SimPass pass);
+static inline int32_t sim_stage_work(Builder *builder, int stage, SimPass pass)
+{
+    int32_t *work = &builder->caches[stage].work[pass];
+    if (*work == SIM_NONE)
+        *work = sim_make_stage_work(builder, stage, pass);
+    return *work;
+}
 /* Memory of a pass over one segment, or over a whole stage in one op with the same peak. */
 SimMemDelta sim_segment_mem(const SimSegment *segment, SimPass pass);
 SimMemDelta sim_stage_mem(const SimStage *stage, SimPass pass);
@@ -142,7 +150,7 @@ void sim_grow_list(RankBuilder *rb, SimStream stream);
 static inline int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr)
 {
     InstrList *list = &rb->lists[stream];
-    const bool behind_wait = list->ends_with_wait && instr->kind != SIM_WAIT;
+    const bool behind_wait = list->ends_with_wait && instr->kind != SIM_WAIT && instr->wait_count == 0;
     if (!behind_wait && list->count == list->capacity)
         sim_grow_list(rb, stream);
     SimInstr *at = &list->instrs[behind_wait ? list->count - 1 : list->count++];
