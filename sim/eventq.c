@@ -13,7 +13,7 @@
 #define SMALL_FILL  48  /* the same of a small queue, whose events need no fetching */
 #define NEAR_SPACE  256
 #define FEW_NEAR    24 /* searched from the end */
-#define FEW         8  /* sorted by insertion alone */
+#define FEW         24 /* sorted by insertion alone */
 #define FETCH_FIRST 16 /* instants ahead of the present: what they hold is fetched */
 
 typedef struct {
