@@ -1,7 +1,7 @@
 /* sim/engine.c - the loop: streams advance, wait, join; events end ops. */
 #include "sim/engine_internal.h"
 
-#define FETCH_AHEAD    12 /* instructions: lists of many streams are more than the hardware looks ahead in */
+#define FETCH_AHEAD 12 /* instructions: lists of many streams are more than the hardware looks ahead in */
 /* instants ahead */
 #define FETCH_LISTS  10
 #define FETCH_INSTRS 6

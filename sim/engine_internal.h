@@ -15,19 +15,20 @@
 
 #define SIM_NONE       (-1)
 #define SIM_CACHE_LINE 64
+#define SIM_HALF_LINE  32
 
 typedef enum { SLOT_READY, SLOT_RUNNING, SLOT_WAITING, SLOT_ARRIVED, SLOT_DONE } SlotState;
 
 typedef struct {
-    _Alignas(SIM_CACHE_LINE / 2) int64_t since_ps; /* when its op started; none is running: when the last one ended */
-    int32_t list;         /* in Engine.lists */
-    int32_t pc;           /* instructions completed */
+    _Alignas(SIM_HALF_LINE) int64_t since_ps; /* start of its op; none runs: end of the last one */
+    int32_t list;                             /* in Engine.lists */
+    int32_t pc;                               /* instructions completed */
     int32_t rank;
     int32_t link_next;    /* next in the list of waiters, or of slots ready to go on */
     int32_t first_waiter; /* slots waiting for this one */
     uint8_t state;        /* SlotState */
     uint8_t stream;
-    bool rated; /* the op's rate was another than full: Progress is in use. Of a collective's it says so itself */
+    bool rated; /* its own op had another rate than full: Progress is in use */
     bool holds; /* the op's shares are counted */
 } Slot;
 
@@ -43,7 +44,7 @@ typedef struct {
     int64_t duration_ps;                /* at full rate, of the slowest member so far */
     int32_t first_member, member_count; /* in Engine.members */
     int32_t arrived;
-    bool rated; /* as of a Slot */
+    bool rated; /* as a slot's */
 } Collective;
 
 /* Of an op whose rate is or was not the full one: what is left at update_ps, in ps at full rate; behind the point in
@@ -152,7 +153,7 @@ typedef struct {
     int mem_kinds, tiers;
     bool mem_on_gpu[SIM_MAX_MEMS];
     int8_t mem_tier[SIM_MAX_MEMS];
-    bool moves_host; /* some op takes or gives back memory of the host */
+    bool moves_host;   /* some op takes or gives back memory of the host */
     bool notes_levels; /* for that or for the record all levels count, not those above the peak alone */
     TierLevels tier_levels[SIM_MAX_TIERS];
     Collective *collectives;

@@ -70,7 +70,7 @@ typedef struct {
     bool reduces;                     /* something to reduce */
     bool sharded;                     /* ZeRO-3 gathers around every use */
     bool gathered_at_start;           /* ZeRO-1/2, beside the first forward */
-    bool plain;                       /* its passes between first_forward and last_grad are ops of the whole stage */
+    bool plain;                       /* passes between first_forward and last_grad are one op each */
     int32_t *start_gather;            /* [segments] instruction on the data stream */
     bool *grad_alive;                 /* [segments] unsharded gradient present */
     int32_t *copied, *fetched;        /* [segments] last copy to the host and back */
