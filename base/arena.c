@@ -80,6 +80,13 @@ static ArenaBlock *arena_block_new(size_t size)
     return block;
 }
 
+/* Who asked for much will ask for more: many middling allocations then share large blocks, and these large pages. */
+static void grow(OrrArena *arena)
+{
+    if (arena->next_size < ARENA_LAST_SIZE)
+        arena->next_size *= 2;
+}
+
 void *orr_arena_alloc(OrrArena *arena, size_t size)
 {
     g_assert(arena != NULL);
@@ -97,14 +104,14 @@ void *orr_arena_alloc(OrrArena *arena, size_t size)
         own->used = bytes;
         own->previous = top->previous;
         top->previous = own;
+        grow(arena);
         return own->bytes;
     }
     ArenaBlock *block = arena_block_new(MAX(arena->next_size, bytes));
     block->previous = top;
     block->used = bytes;
     arena->top = block;
-    if (arena->next_size < ARENA_LAST_SIZE)
-        arena->next_size *= 2;
+    grow(arena);
     return block->bytes;
 }
 

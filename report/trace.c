@@ -4,7 +4,7 @@
  * for memory, and an arrow from each send to the op that waited for it. Text goes out in pieces; neither the
  * document nor the levels of memory are held: those follow from the spans and what their instructions take and give.
  *
- * Arrows follow the program, not the names of ops: a SIM_WAIT for a send stream of another class is the
+ * Arrows follow the program, not the names of ops: a wait for a send stream of another class is the
  * end of an arrow, and the op behind the wait receives. The n-th span of a stream is the n-th instruction
  * of its list that is not a wait.
  */
@@ -222,11 +222,11 @@ static void write_arrows(TraceWriter *w, const SimResult *result, const ReportSp
         const SimList *list = &program->class_list[class].streams[stream];
         for (int64_t i = 0; i < list->count; i++) {
             const SimInstr *wait = &list->instrs[i];
-            if (wait->kind != SIM_WAIT || wait->wait_class < 0 || wait->wait_class == class ||
+            if (wait->wait_count == 0 || wait->wait_class < 0 || wait->wait_class == class ||
                 (wait->wait_stream != SIM_STREAM_SEND_NEXT && wait->wait_stream != SIM_STREAM_SEND_PREV))
                 continue;
             const int64_t sent =
-                before[wait->wait_class * SIM_MAX_STREAMS + wait->wait_stream][wait->wait_index];
+                before[wait->wait_class * SIM_MAX_STREAMS + wait->wait_stream][wait->wait_count - 1];
             for (int replica = 0; replica < program->replicas; replica++) {
                 const SimSpan *from = report_span_at(
                     result, spans, wait->wait_class * program->replicas + replica, wait->wait_stream, sent);

@@ -10,7 +10,7 @@ static int64_t completed_ps(const Check *c, int rank, const SimInstr *wait, bool
     int replicas = c->program->replicas;
     int other = wait->wait_class < 0 ? rank : wait->wait_class * replicas + rank % replicas;
     const SimList *list = sim_check_list(c, other, wait->wait_stream);
-    int64_t index = wait->wait_index;
+    int64_t index = wait->wait_count - 1;
     if (list->instrs[index].kind == SIM_WAIT)
         *exact = false;
     while (index >= 0 && list->instrs[index].kind == SIM_WAIT)
@@ -101,11 +101,12 @@ static bool check_stream(const Check *c, int rank, int stream, GroupMeetings *gr
     bool exact = true;
     for (int64_t i = 0; i < list->count; i++) {
         const SimInstr *instr = &list->instrs[i];
-        if (instr->kind == SIM_WAIT) {
+        if (instr->wait_count > 0) {
             int64_t over_ps = completed_ps(c, rank, instr, &exact);
             ready_ps = MAX(ready_ps, over_ps);
-            continue;
         }
+        if (instr->kind == SIM_WAIT)
+            continue;
         const SimSpan *span = sim_check_span(c, rank, stream, sim_check_ordinals(c, rank, stream)[i]);
         int64_t duration_ps = sim_check_duration_ps(c, rank, stream, instr);
         if (instr->kind == SIM_COLLECTIVE && groups[instr->group].list != NULL) {

@@ -1,12 +1,15 @@
 /* sim/engine.c - the loop: streams advance, wait, join; events end ops. */
 #include "sim/engine_internal.h"
 
-#define FETCH_AHEAD    12 /* instructions: lists of many streams are more than the hardware looks ahead in */
-#define FETCH_INSTANTS 8
+#define FETCH_AHEAD 12 /* instructions: lists of many streams are more than the hardware looks ahead in */
+/* instants ahead */
+#define FETCH_LISTS  10
+#define FETCH_INSTRS 6
+#define FETCH_WORKS  3
 
 static inline void push_ready(Engine *e, int32_t slot)
 {
-    e->slots[slot].op.state = SLOT_READY;
+    e->slots[slot].state = SLOT_READY;
     e->slots[slot].link_next = SIM_NONE;
     if (e->ready_first == SIM_NONE)
         e->ready_first = slot;
@@ -17,7 +20,7 @@ static inline void push_ready(Engine *e, int32_t slot)
 
 static inline void wait_for(Engine *e, int32_t index, Slot *target)
 {
-    e->slots[index].op.state = SLOT_WAITING;
+    e->slots[index].state = SLOT_WAITING;
     e->slots[index].link_next = SIM_NONE;
     int32_t *link = &target->first_waiter;
     while (*link != SIM_NONE)
@@ -33,7 +36,7 @@ static inline void complete_instr(Engine *e, Slot *slot)
     while (*link != SIM_NONE) {
         int32_t index = *link;
         Slot *waiter = &e->slots[index];
-        if (waiter->instrs[waiter->pc].wait_index < slot->pc) {
+        if (sim_slot_instr(e, waiter)->wait_count <= slot->pc) {
             *link = waiter->link_next;
             push_ready(e, index);
         } else {
@@ -55,103 +58,93 @@ static inline void push_full(Engine *e, int32_t event, int64_t duration_ps)
 static inline bool begin(Engine *e, int32_t index, Slot *slot, const SimInstr *instr, const WorkInfo *work,
                          int64_t duration_ps)
 {
-    slot->op.state = SLOT_RUNNING;
-    slot->op.start_ps = e->now_ps;
-    slot->work = instr->work;
-    slot->mem = instr->mem;
-    Rank *rank = &e->ranks[slot->rank];
-    if (!rank->started)
+    slot->state = SLOT_RUNNING;
+    slot->since_ps = e->now_ps;
+    if (e->program->skewed)
         sim_account_start(e, slot->rank);
-    if (slot->op.stream == SIM_STREAM_COMPUTE && !rank->computed) {
-        rank->computed = true;
+    if (slot->stream == SIM_STREAM_COMPUTE && !e->ranks[slot->rank].computed) {
+        e->ranks[slot->rank].computed = true;
         e->result.rank[slot->rank].first_start_ps = e->now_ps;
     }
     if (instr->mem >= 0)
         sim_account_memory(e, slot->rank, instr->mem, false);
-    slot->op.holds = duration_ps > 0 && work->share_count > 0;
-    return slot->op.holds && sim_rate_enter(e, index, slot->rank, work);
+    slot->holds = duration_ps > 0 && work->share_count > 0;
+    return slot->holds && sim_rate_enter(e, index, slot->rank, work);
 }
 
-/* How long the op of `slot` takes at full rate on its rank. */
-static inline int64_t own_duration_ps(const Engine *e, const Slot *slot, const WorkInfo *work)
+/* Puts the end of an op into the queue, or leaves it until the rates are settled when the instant is over. */
+static inline bool go_on(Engine *e, int32_t event, int64_t duration_ps, bool unsettled)
 {
-    if (e->program->rank_speed == NULL || !e->runs_kernels[slot->op.stream])
-        return work->duration_ps;
-    return sim_duration_at_speed_ps(work->duration_ps, work->compute_ps, e->program->rank_speed[slot->rank]);
-}
-
-/* Rates of the op wait for the instant to be over. */
-static inline void leave_unsettled(Engine *e, int32_t event, Op *op)
-{
-    op->rate = 0;
-    op->rated = true;
-    e->progress[event] = (Progress){.update_ps = e->now_ps, .left_ps = op->duration_ps};
+    if (unsettled)
+        e->progress[event] = (Progress){.update_ps = e->now_ps, .left_ps = duration_ps};
+    else
+        push_full(e, event, duration_ps);
+    return unsettled;
 }
 
 static inline void start_op(Engine *e, int32_t index, Slot *slot, const SimInstr *instr)
 {
     const WorkInfo *work = &e->works[instr->work];
-    const int64_t duration_ps = own_duration_ps(e, slot, work);
-    slot->collective = SIM_NONE;
-    slot->op.duration_ps = duration_ps;
-    slot->op.rate = SIM_FULL_RATE;
-    slot->op.rated = false;
-    if (begin(e, index, slot, instr, work, duration_ps))
-        leave_unsettled(e, index, &slot->op);
-    else
-        push_full(e, index, duration_ps);
+    const int64_t duration_ps = sim_duration_on_ps(e, slot, work);
+    slot->rated = go_on(e, index, duration_ps, begin(e, index, slot, instr, work, duration_ps));
 }
 
 static void start_collective(Engine *e, Collective *collective)
 {
     const int32_t event = e->slot_count + (int32_t)(collective - e->collectives);
-    Op *op = &collective->op;
     collective->arrived = 0;
-    op->start_ps = e->now_ps;
-    op->rate = SIM_FULL_RATE;
-    op->rated = false;
+    collective->start_ps = e->now_ps;
     bool unsettled = false;
     for (int32_t i = 0; i < collective->member_count; i++) {
         const int32_t index = e->members[collective->first_member + i];
         Slot *slot = &e->slots[index];
-        const SimInstr *instr = &slot->instrs[slot->pc];
-        const WorkInfo *work = &e->works[instr->work];
-        slot->op.duration_ps = work->duration_ps;
-        unsettled |= begin(e, index, slot, instr, work, op->duration_ps);
+        const SimInstr *instr = sim_slot_instr(e, slot);
+        unsettled |= begin(e, index, slot, instr, &e->works[instr->work], collective->duration_ps);
     }
-    if (unsettled)
-        leave_unsettled(e, event, op);
-    else
-        push_full(e, event, op->duration_ps);
+    collective->rated = go_on(e, event, collective->duration_ps, unsettled);
 }
 
 /* A collective lasts as long as the longest of its members' works. */
 static void join_collective(Engine *e, int32_t index, Slot *slot, const SimInstr *instr)
 {
-    int32_t first = e->first_collective[instr->group];
-    if (first == SIM_NONE) {
+    const int32_t at = sim_collective_of(e, slot, instr);
+    if (at == SIM_NONE) {
         start_op(e, index, slot, instr);
         return;
     }
-    int32_t instance = e->program->groups[instr->group].instance_of_rank[slot->rank];
-    g_assert(instance >= 0);
-    Collective *collective = &e->collectives[first + instance];
-    const int64_t duration_ps = own_duration_ps(e, slot, &e->works[instr->work]);
-    if (collective->arrived == 0 || duration_ps > collective->op.duration_ps)
-        collective->op.duration_ps = duration_ps;
-    slot->op.state = SLOT_ARRIVED;
-    slot->collective = first + instance;
+    g_assert(at >= e->first_collective[instr->group]);
+    Collective *collective = &e->collectives[at];
+    const int64_t duration_ps = sim_duration_on_ps(e, slot, &e->works[instr->work]);
+    if (collective->arrived == 0 || duration_ps > collective->duration_ps)
+        collective->duration_ps = duration_ps;
+    slot->state = SLOT_ARRIVED;
     if (++collective->arrived == collective->member_count)
         start_collective(e, collective);
 }
 
-/* Walks on until the stream runs, waits or ends. */
-static void advance(Engine *e, int32_t index)
+/* True when the stream of slot `index` has to wait before its next instruction. */
+static inline bool must_wait(Engine *e, int32_t index, const SimInstr *instr)
+{
+    if (instr->wait_count == 0)
+        return false;
+    const int32_t target = sim_wait_target(e, index, instr);
+    g_assert(target != SIM_NONE);
+    if (e->slots[target].pc >= instr->wait_count)
+        return false;
+    wait_for(e, index, &e->slots[target]);
+    return true;
+}
+
+/* Walks on until the stream runs, waits or ends; `waited`: what its next instruction waits for has come. */
+static inline void advance(Engine *e, int32_t index, bool waited)
 {
     Slot *slot = &e->slots[index];
-    sim_fetch(slot->instrs + MIN(slot->pc + FETCH_AHEAD, slot->count));
-    while (slot->pc < slot->count) {
-        const SimInstr *instr = &slot->instrs[slot->pc];
+    const List list = e->lists[slot->list];
+    sim_fetch(list.instrs + MIN(slot->pc + FETCH_AHEAD, list.count));
+    for (; slot->pc < list.count; waited = false) {
+        const SimInstr *instr = &list.instrs[slot->pc];
+        if (!waited && must_wait(e, index, instr))
+            return;
         if (instr->kind == SIM_OP) {
             start_op(e, index, slot, instr);
             return;
@@ -160,35 +153,30 @@ static void advance(Engine *e, int32_t index)
             join_collective(e, index, slot, instr);
             return;
         }
-        int32_t target = sim_wait_target(e, slot, instr);
-        g_assert(target != SIM_NONE);
-        if (e->slots[target].pc <= instr->wait_index) {
-            wait_for(e, index, &e->slots[target]);
-            return;
-        }
         complete_instr(e, slot);
     }
-    slot->op.state = SLOT_DONE;
+    slot->state = SLOT_DONE;
 }
 
+/* Slots whose wait is over go on. */
 static inline void advance_ready(Engine *e)
 {
     while (e->ready_first != SIM_NONE) {
         const int32_t index = e->ready_first;
         e->ready_first = e->slots[index].link_next;
-        advance(e, index);
+        advance(e, index, true);
     }
 }
 
 /* The op of a stream beside compute ended: who waited for it, and what it delayed. */
-static void account_beside(Engine *e, const Slot *slot)
+static void account_beside(Engine *e, const Slot *slot, const WorkInfo *work)
 {
-    const Slot *first = &e->slots[e->ranks[slot->rank].first_slot];
-    if (first->op.stream != SIM_STREAM_COMPUTE || first->op.state == SLOT_DONE)
-        sim_account_behind_compute(e, slot);
+    const Slot *first = slot - e->slot_of_stream[e->lists[slot->list].cls * SIM_MAX_STREAMS + slot->stream];
+    if (first->stream != SIM_STREAM_COMPUTE || first->state == SLOT_DONE)
+        sim_account_behind_compute(e, slot, work);
     for (int32_t w = slot->first_waiter; w != SIM_NONE; w = e->slots[w].link_next) {
-        if (e->slots[w].op.stream == SIM_STREAM_COMPUTE)
-            sim_account_wait(e, &e->slots[w], slot);
+        if (e->slots[w].stream == SIM_STREAM_COMPUTE)
+            sim_account_wait(e, &e->slots[w], slot, work);
     }
 }
 
@@ -196,21 +184,23 @@ static void account_beside(Engine *e, const Slot *slot)
 static void end_op(Engine *e, int32_t index)
 {
     Slot *slot = &e->slots[index];
-    if (slot->op.holds) {
-        slot->op.holds = false;
-        sim_rate_leave(e, index, slot->rank, sim_slot_work(e, slot));
+    const SimInstr *instr = sim_slot_instr(e, slot);
+    const WorkInfo *work = &e->works[instr->work];
+    if (slot->holds) {
+        slot->holds = false;
+        sim_rate_leave(e, index, slot->rank, work);
     }
-    if (slot->mem >= 0)
-        sim_account_memory(e, slot->rank, slot->mem, true);
-    e->ranks[slot->rank].end_ps = e->now_ps;
+    if (instr->mem >= 0)
+        sim_account_memory(e, slot->rank, instr->mem, true);
     if (e->record & SIM_RECORD_SPANS)
-        sim_account_span(e, slot);
-    if (slot->op.stream == SIM_STREAM_COMPUTE)
-        sim_account_compute(e, slot);
+        sim_account_span(e, slot, instr);
+    if (slot->stream == SIM_STREAM_COMPUTE)
+        sim_account_compute(e, slot, work);
     else
-        account_beside(e, slot);
+        account_beside(e, slot, work);
+    slot->since_ps = e->now_ps;
     complete_instr(e, slot);
-    advance(e, index);
+    advance(e, index, false);
 }
 
 static inline void end_event(Engine *e, int32_t event)
@@ -243,31 +233,35 @@ static inline const Slot *slot_ahead(const Engine *e, int32_t instants)
     return event >= 0 && event < e->slot_count ? &e->slots[event] : NULL;
 }
 
-/* What the events of the next instants will touch, while this one is worked on: the queue fetched their slots before. */
+/* What the events of the next instants will touch, while this one is worked on, each in time for what it leads to: the
+ * queue fetched their slots before. */
 static inline void fetch_next(const Engine *e)
 {
-    const Slot *slot = slot_ahead(e, FETCH_INSTANTS);
+    const Slot *slot = slot_ahead(e, FETCH_LISTS);
     if (slot != NULL) {
-        sim_fetch(&slot->instrs[slot->pc + 1]);
+        sim_fetch(&e->lists[slot->list]);
         sim_fetch(&e->ranks[slot->rank]);
         if (slot->first_waiter != SIM_NONE)
             sim_fetch(&e->slots[slot->first_waiter]);
     }
-    slot = slot_ahead(e, FETCH_INSTANTS / 2);
+    slot = slot_ahead(e, FETCH_INSTRS);
     if (slot != NULL) {
-        if (slot->pc + 1 < slot->count && slot->instrs[slot->pc + 1].kind == SIM_OP)
-            sim_fetch(&e->works[slot->instrs[slot->pc + 1].work]);
-        if (slot->first_waiter != SIM_NONE) {
-            const Slot *waiter = &e->slots[slot->first_waiter];
-            sim_fetch(&waiter->instrs[waiter->pc + 1]);
-        }
+        sim_fetch(sim_slot_instr(e, slot) + 1);
+        if (slot->first_waiter != SIM_NONE)
+            sim_fetch(sim_slot_instr(e, &e->slots[slot->first_waiter]) + 1);
+    }
+    slot = slot_ahead(e, FETCH_WORKS);
+    if (slot != NULL) {
+        const SimInstr *instr = sim_slot_instr(e, slot);
+        if (slot->pc + 1 < e->lists[slot->list].count && instr[1].kind == SIM_OP)
+            sim_fetch(&e->works[instr[1].work]);
     }
 }
 
 static bool all_done(const Engine *e)
 {
     for (int32_t i = 0; i < e->slot_count; i++) {
-        if (e->slots[i].op.state != SLOT_DONE)
+        if (e->slots[i].state != SLOT_DONE)
             return false;
     }
     return true;
@@ -278,11 +272,13 @@ static bool run(Engine *e, GError **error)
     int32_t event;
     sim_capacity_change(e);
     for (int32_t i = 0; i < e->slot_count; i++)
-        push_ready(e, i);
+        advance(e, i, false);
     advance_ready(e);
     sim_rate_settle(e);
+    const bool small = sim_eventq_is_small(e->slot_count);
     while (!e->clock_full && sim_eventq_pop(e->queue, &e->now_ps, &event)) {
-        fetch_next(e);
+        if (!small)
+            fetch_next(e);
         do {
             end_event(e, event);
         } while (sim_eventq_pop_at(e->queue, e->now_ps, &event));

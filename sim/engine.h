@@ -1,8 +1,8 @@
 /* sim/engine.h - the clockwork: ranks, streams, ops, collectives, resources, and the time that they take.
  *
  * CUDA's model. A rank has streams; a stream is a program counter walking an instruction list in order; an
- * instruction is an op of some duration, a collective that starts when its whole group has arrived, or a
- * wait for a point in another stream (of this rank or another). Ranks of one class (replicas of a pipeline
+ * instruction is an op of some duration or a collective that starts when its whole group has arrived, behind a
+ * wait for a point in another stream (of this rank or another) or without one. Ranks of one class (replicas of a pipeline
  * stage) share one list, so memory grows with ranks x streams. Time is int64_t picoseconds.
  *
  * Rates. An op holds shares of resources: rows of a table, each with a capacity and with instances that one rank,
@@ -185,19 +185,16 @@ typedef struct SimMemDelta {
 
 typedef enum { SIM_OP, SIM_COLLECTIVE, SIM_WAIT } SimInstrKind;
 
+/* First it waits, if it waits for anything; then it is an op, a collective, or nothing more (SIM_WAIT). */
 typedef struct SimInstr {
-    uint8_t kind;        /* SimInstrKind */
-    uint8_t tag;         /* SimTag */
-    uint8_t wait_stream; /* SIM_WAIT: stream waited for */
-    uint8_t group;       /* SIM_COLLECTIVE: index of SimGroups */
-    union {
-        int32_t work;       /* index into SimProgram.works */
-        int32_t wait_class; /* SIM_WAIT: class waited for (same replica index); -1: this rank */
-    };
-    union {
-        int32_t mem;        /* index into SimProgram.mems; -1: none */
-        int32_t wait_index; /* SIM_WAIT: satisfied once that stream has completed instruction wait_index */
-    };
+    uint8_t kind;              /* SimInstrKind */
+    uint8_t tag;               /* SimTag */
+    uint8_t group;             /* SIM_COLLECTIVE: index of SimGroups */
+    uint8_t wait_stream;       /* stream waited for */
+    int32_t wait_class;        /* class waited for (same replica index); -1: this rank */
+    int32_t wait_count;        /* until that stream has completed so many instructions; 0: no wait */
+    int32_t work;              /* index into SimProgram.works */
+    int32_t mem;               /* index into SimProgram.mems; -1: none */
     int32_t stage, microbatch; /* for traces; -1: none */
 } SimInstr;
 

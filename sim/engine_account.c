@@ -13,14 +13,14 @@ static inline void account_idle(Rank *rank, int64_t until_ps)
     }
 }
 
-/* In a skewed program what came before belongs to the rank's previous step. */
+/* What came before belongs to the rank's previous step. */
 void sim_account_start(Engine *e, int32_t index)
 {
     SimRankResult *result = &e->result.rank[index];
     Rank *rank = &e->ranks[index];
-    rank->started = true;
-    if (!e->program->skewed)
+    if (rank->started)
         return;
+    rank->started = true;
     result->start_ps = rank->accounted_ps = e->now_ps;
     rank->idle_ps = 0;
     for (int part = 0; part < SIM_PART_COUNT; part++)
@@ -36,18 +36,16 @@ static void account_exposed(Engine *e, int32_t index, int64_t start_ps, int part
     rank->accounted_ps = e->now_ps;
 }
 
-void sim_account_compute(Engine *e, const Slot *slot)
+void sim_account_compute(Engine *e, const Slot *slot, const WorkInfo *work)
 {
     Rank *rank = &e->ranks[slot->rank];
-    account_idle(rank, slot->op.start_ps);
-    const int64_t lasted_ps = e->now_ps - slot->op.start_ps;
-    if (lasted_ps != slot->op.duration_ps || e->program->rank_speed != NULL) {
-        const WorkInfo *work = sim_slot_work(e, slot);
-        const int64_t stretch_ps = lasted_ps - work->duration_ps;
+    account_idle(rank, slot->since_ps);
+    const int64_t stretch_ps = e->now_ps - slot->since_ps - work->duration_ps;
+    if (stretch_ps != 0) {
         e->result.rank[slot->rank].part_ps[work->stretch_part] += stretch_ps;
         e->result.rank[slot->rank].busy_ps += stretch_ps;
     }
-    rank->compute_end_ps = rank->accounted_ps = e->now_ps;
+    rank->accounted_ps = e->now_ps;
 }
 
 static bool is_communication(int part)
@@ -57,31 +55,30 @@ static bool is_communication(int part)
 }
 
 /* Another rank's work is no cost of this rank, only its messages are. */
-void sim_account_wait(Engine *e, const Slot *waiter, const Slot *producer)
+void sim_account_wait(Engine *e, const Slot *waiter, const Slot *producer, const WorkInfo *work)
 {
-    int part = sim_slot_work(e, producer)->main_part;
-    if (waiter->rank == producer->rank || is_communication(part))
-        account_exposed(e, waiter->rank, producer->op.start_ps, part);
+    if (waiter->rank == producer->rank || is_communication(work->main_part))
+        account_exposed(e, waiter->rank, producer->since_ps, work->main_part);
 }
 
 /* Time before the op's start goes to another op of the rank that was running then, the first started. */
-void sim_account_behind_compute(Engine *e, const Slot *slot)
+void sim_account_behind_compute(Engine *e, const Slot *slot, const WorkInfo *work)
 {
     Rank *rank = &e->ranks[slot->rank];
     const Slot *cover = NULL;
     for (int i = 0; i < rank->slot_count; i++) {
         const Slot *other = &e->slots[rank->first_slot + i];
-        if (other != slot && other->op.state == SLOT_RUNNING && other->op.start_ps < slot->op.start_ps &&
-            (cover == NULL || other->op.start_ps < cover->op.start_ps))
+        if (other != slot && other->state == SLOT_RUNNING && other->since_ps < slot->since_ps &&
+            (cover == NULL || other->since_ps < cover->since_ps))
             cover = other;
     }
-    if (cover != NULL && slot->op.start_ps > rank->accounted_ps) {
-        account_idle(rank, cover->op.start_ps);
+    if (cover != NULL && slot->since_ps > rank->accounted_ps) {
+        account_idle(rank, cover->since_ps);
         e->result.rank[slot->rank].part_ps[sim_slot_work(e, cover)->main_part] +=
-            slot->op.start_ps - rank->accounted_ps;
-        rank->accounted_ps = slot->op.start_ps;
+            slot->since_ps - rank->accounted_ps;
+        rank->accounted_ps = slot->since_ps;
     }
-    account_exposed(e, slot->rank, slot->op.start_ps, sim_slot_work(e, slot)->main_part);
+    account_exposed(e, slot->rank, slot->since_ps, work->main_part);
 }
 
 static int64_t bytes_in_tier(const Engine *e, const int64_t *bytes, int tier)
@@ -92,14 +89,13 @@ static int64_t bytes_in_tier(const Engine *e, const int64_t *bytes, int tier)
     return sum;
 }
 
-/* The level that held since the last change, up to now. */
-static void settle_level(Engine *e, int32_t index)
+static void note_level(Engine *e, int32_t index)
 {
-    const Rank *rank = &e->ranks[index];
+    Rank *rank = &e->ranks[index];
     const int64_t *bytes = e->memory[index].bytes;
     SimRankResult *result = &e->result.rank[index];
-    if (rank->level_bytes > result->peak_bytes || rank->level_ps == 0) {
-        result->peak_bytes = rank->level_bytes;
+    if (rank->level_bytes > rank->peak_bytes || rank->level_ps == 0) {
+        rank->peak_bytes = rank->level_bytes;
         result->peak_time_ps = rank->level_ps;
         for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
             result->at_peak_bytes[kind] = bytes[kind];
@@ -113,6 +109,14 @@ static void settle_level(Engine *e, int32_t index)
         for (int kind = 0; kind < SIM_MAX_MEMS; kind++)
             level->bytes[kind] = bytes[kind];
     }
+}
+
+/* The level that held since the last change, up to now. */
+static inline void settle_level(Engine *e, int32_t index)
+{
+    const Rank *rank = &e->ranks[index];
+    if (rank->level_bytes > rank->peak_bytes || rank->level_ps == 0 || e->notes_levels)
+        note_level(e, index);
 }
 
 static void settle_tier(TierLevels *levels, int32_t instance)
@@ -155,13 +159,12 @@ void sim_account_memory(Engine *e, int32_t index, int32_t mem, bool end)
         account_tiers(e, index, delta_bytes);
 }
 
-void sim_account_span(Engine *e, const Slot *slot)
+void sim_account_span(Engine *e, const Slot *slot, const SimInstr *instr)
 {
-    const SimInstr *instr = &slot->instrs[slot->pc];
-    e->result.spans[e->result.span_count++] = (SimSpan){.start_ps = slot->op.start_ps,
+    e->result.spans[e->result.span_count++] = (SimSpan){.start_ps = slot->since_ps,
                                                         .end_ps = e->now_ps,
                                                         .rank = slot->rank,
-                                                        .stream = slot->op.stream,
+                                                        .stream = slot->stream,
                                                         .tag = instr->tag,
                                                         .stage = instr->stage,
                                                         .microbatch = instr->microbatch,
@@ -187,8 +190,18 @@ static void add_sums(const Engine *e, int r)
     }
     rank->scale_up_bytes = sums->scale_up_bytes;
     rank->scale_out_bytes = sums->scale_out_bytes;
-    rank->end_ps = e->ranks[r].end_ps;
-    rank->last_end_ps = e->ranks[r].compute_end_ps;
+}
+
+/* The last ops of its streams, which are all done. */
+static void add_ends(const Engine *e, int r)
+{
+    SimRankResult *rank = &e->result.rank[r];
+    for (int i = 0; i < e->ranks[r].slot_count; i++) {
+        const Slot *slot = &e->slots[e->ranks[r].first_slot + i];
+        rank->end_ps = MAX(rank->end_ps, slot->since_ps);
+        if (slot->stream == SIM_STREAM_COMPUTE)
+            rank->last_end_ps = slot->since_ps;
+    }
 }
 
 void sim_account_finish(Engine *e)
@@ -197,6 +210,7 @@ void sim_account_finish(Engine *e)
     for (int r = 0; r < result->ranks; r++) {
         SimRankResult *rank = &result->rank[r];
         add_sums(e, r);
+        add_ends(e, r);
         result->ops += e->sums[e->ranks[r].cls].ops;
         result->end_ps = MAX(result->end_ps, rank->end_ps);
         if (rank->end_ps - rank->start_ps > result->step_ps) {
@@ -208,6 +222,7 @@ void sim_account_finish(Engine *e)
         account_idle(&e->ranks[r], result->rank[r].start_ps + result->step_ps);
         result->rank[r].idle_ps = e->ranks[r].idle_ps;
         settle_level(e, r);
+        result->rank[r].peak_bytes = e->ranks[r].peak_bytes;
         if (!e->moves_host)
             result->rank[r].host_peak_bytes = bytes_in_tier(e, e->memory[r].bytes, SIM_TIER_HOST);
         for (int kind = 0; kind < SIM_MAX_MEMS; kind++)

@@ -6,15 +6,16 @@ static void describe(const Engine *e, int32_t index, GString *text)
 {
     const Slot *slot = &e->slots[index];
     g_string_append_printf(text, "rank %d %s", slot->rank,
-                           sim_program_streams(e->program, NULL)[slot->op.stream].name);
+                           sim_program_streams(e->program, NULL)[slot->stream].name);
+    const List *list = &e->lists[slot->list];
     int32_t next = slot->pc;
-    while (next < slot->count && slot->instrs[next].kind == SIM_WAIT)
+    while (next < list->count && list->instrs[next].kind == SIM_WAIT)
         next++;
-    if (next == slot->count) {
-        g_string_append(text, slot->op.state == SLOT_DONE ? " (done)" : " (at its end)");
+    if (next == list->count) {
+        g_string_append(text, slot->state == SLOT_DONE ? " (done)" : " (at its end)");
         return;
     }
-    const SimInstr *instr = &slot->instrs[next];
+    const SimInstr *instr = &list->instrs[next];
     g_string_append_printf(text, " (%s", sim_tag_label((SimTag)instr->tag));
     if (instr->stage >= 0)
         g_string_append_printf(text, " of stage %d", instr->stage);
@@ -23,19 +24,26 @@ static void describe(const Engine *e, int32_t index, GString *text)
     g_string_append_c(text, ')');
 }
 
+/* The collective for whose other members the slot waits; SIM_NONE. */
+static int32_t joined_by(const Engine *e, int32_t index)
+{
+    const Slot *slot = &e->slots[index];
+    return slot->state == SLOT_ARRIVED ? sim_collective_of(e, slot, sim_slot_instr(e, slot)) : SIM_NONE;
+}
+
 /* What `index` waits for; SIM_NONE when that will never come from anyone. */
 static int32_t blocker_of(const Engine *e, int32_t index)
 {
     const Slot *slot = &e->slots[index];
-    if (slot->op.state == SLOT_WAITING)
-        return sim_wait_target(e, slot, &slot->instrs[slot->pc]);
-    if (slot->op.state != SLOT_ARRIVED)
+    if (slot->state == SLOT_WAITING)
+        return sim_wait_target(e, index, sim_slot_instr(e, slot));
+    if (slot->state != SLOT_ARRIVED)
         return SIM_NONE;
-    const Collective *collective = &e->collectives[slot->collective];
+    const int32_t joined = joined_by(e, index);
+    const Collective *collective = &e->collectives[joined];
     for (int32_t i = 0; i < collective->member_count; i++) {
         int32_t member = e->members[collective->first_member + i];
-        if (member == SIM_NONE || e->slots[member].op.state != SLOT_ARRIVED ||
-            e->slots[member].collective != slot->collective)
+        if (member == SIM_NONE || joined_by(e, member) != joined)
             return member;
     }
     return SIM_NONE;
@@ -46,7 +54,7 @@ static bool explain_standstill(const Engine *e, GError **error)
 {
     for (int32_t i = 0; e->instance_count > 0 && i < e->slot_count; i++) {
         const Slot *slot = &e->slots[i];
-        const WorkInfo *work = slot->op.state == SLOT_RUNNING ? sim_slot_work(e, slot) : NULL;
+        const WorkInfo *work = slot->state == SLOT_RUNNING ? sim_slot_work(e, slot) : NULL;
         for (int k = 0; work != NULL && k < work->share_count; k++) {
             const Share *share = &e->shares[work->first_share + k];
             const int32_t at = sim_instance_of(e, share, slot->rank);
@@ -69,7 +77,7 @@ void sim_engine_explain_deadlock(const Engine *e, GError **error)
     if (explain_standstill(e, error))
         return;
     int32_t at = 0;
-    while (e->slots[at].op.state == SLOT_DONE)
+    while (e->slots[at].state == SLOT_DONE)
         at++;
     /* Walk until the chain ends or has surely entered its cycle, then tell that. */
     int32_t last = at;
@@ -94,7 +102,7 @@ void sim_engine_explain_deadlock(const Engine *e, GError **error)
     }
     if (told == 8)
         g_string_append(text, ", and so on");
-    else if (!cycle && e->slots[at].op.state == SLOT_ARRIVED)
+    else if (!cycle && e->slots[at].state == SLOT_ARRIVED)
         g_string_append(text, ", whose group has a member that never joins");
     else if (!cycle)
         g_string_append(text, ", which never comes to it");

@@ -92,7 +92,8 @@ static int32_t add_op(Engine *e, int32_t slot_index)
 {
     Fair *fair = e->fair;
     const Slot *slot = &e->slots[slot_index];
-    const int32_t event = slot->collective == SIM_NONE ? slot_index : e->slot_count + slot->collective;
+    const int32_t joined = sim_collective_of(e, slot, sim_slot_instr(e, slot)),
+                  event = joined == SIM_NONE ? slot_index : e->slot_count + joined;
     if (fair->local_op[event] > 0)
         return fair->local_op[event] - 1;
     FairOp *op = &fair->ops[fair->op_count];
@@ -135,7 +136,7 @@ static void add_holders(Engine *e, int32_t instance, int32_t over)
         const Rank *rank = &e->ranks[(instance - row->first) / row->stride];
         for (int32_t s = rank->first_slot; s < rank->first_slot + rank->slot_count; s++) {
             const Slot *slot = &e->slots[s];
-            if (slot->op.state != SLOT_RUNNING || !slot->op.holds)
+            if (slot->state != SLOT_RUNNING || !slot->holds)
                 continue;
             const WorkInfo *work = sim_slot_work(e, slot);
             for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
@@ -296,7 +297,7 @@ static int32_t lone_holder(const Engine *e, int32_t instance)
     const Rank *rank = &e->ranks[(instance - row->first) / row->stride];
     for (int32_t s = rank->first_slot; s < rank->first_slot + rank->slot_count; s++) {
         const Slot *slot = &e->slots[s];
-        if (slot->op.state != SLOT_RUNNING || !slot->op.holds)
+        if (slot->state != SLOT_RUNNING || !slot->holds)
             continue;
         const WorkInfo *work = sim_slot_work(e, slot);
         for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
@@ -337,19 +338,20 @@ static bool settle_lone(Engine *e, int32_t instance)
 {
     const int32_t holder = lone_holder(e, instance);
     const Slot *slot = &e->slots[holder];
+    const int32_t joined = sim_collective_of(e, slot, sim_slot_instr(e, slot));
     int32_t rate = SIM_FULL_RATE;
-    if (slot->collective == SIM_NONE) {
+    if (joined == SIM_NONE) {
         if (!limit_rate(e, slot, &rate))
             return false;
         sim_rate_change(e, holder, rate);
         return true;
     }
-    const Collective *collective = &e->collectives[slot->collective];
+    const Collective *collective = &e->collectives[joined];
     for (int32_t i = 0; i < collective->member_count; i++) {
         if (!limit_rate(e, &e->slots[e->members[collective->first_member + i]], &rate))
             return false;
     }
-    sim_rate_change(e, e->slot_count + slot->collective, rate);
+    sim_rate_change(e, e->slot_count + joined, rate);
     return true;
 }
 

@@ -1,8 +1,9 @@
 /* sim/engine_internal.h - the engine's own state; only sim/engine*.c include it.
  *
  * A slot is a stream of a rank whose list is not empty. Slots of a rank are neighbours; ranks of a class are
- * neighbours. Everything lives in the run's arena and has its final size before the first event. What each event
- * touches (slots, the first part of ranks) fills whole cache lines; what only contention or memory need lies apart.
+ * neighbours. Everything lives in the run's arena and has its final size before the first event. A million ranks are
+ * larger than any cache, and then a run takes as long as the lines that it moves: a slot is half a line, what it shares
+ * with its replicas is read from their class, and what only contention or memory need lies apart.
  *
  * An op is known by its event: a slot's number, or slot_count + a collective's. Capacity events come behind both.
  */
@@ -14,36 +15,36 @@
 
 #define SIM_NONE       (-1)
 #define SIM_CACHE_LINE 64
+#define SIM_HALF_LINE  32
 
 typedef enum { SLOT_READY, SLOT_RUNNING, SLOT_WAITING, SLOT_ARRIVED, SLOT_DONE } SlotState;
 
-/* Of an op: a slot's own, or a collective. */
 typedef struct {
-    int64_t start_ps;
-    int64_t duration_ps; /* at full rate, by the rank's speed */
-    int32_t rate;        /* in 1/SIM_FULL_RATE; 0: not settled, or standing still */
-    bool rated;          /* its rate was another than full: Progress is in use */
-    uint8_t state;       /* SlotState, of a slot */
-    uint8_t stream;
-    bool holds; /* its shares are counted */
-} Op;
-
-typedef struct {
-    _Alignas(SIM_CACHE_LINE) Op op;
-    const SimInstr *instrs;
-    int32_t count;
-    int32_t pc; /* instructions completed */
+    _Alignas(SIM_HALF_LINE) int64_t since_ps; /* start of its op; none runs: end of the last one */
+    int32_t list;                             /* in Engine.lists */
+    int32_t pc;                               /* instructions completed */
     int32_t rank;
     int32_t link_next;    /* next in the list of waiters, or of slots ready to go on */
     int32_t first_waiter; /* slots waiting for this one */
-    int32_t collective;   /* that it has joined; SIM_NONE: the current op is its own */
-    int32_t work, mem;    /* of the current op */
+    uint8_t state;        /* SlotState */
+    uint8_t stream;
+    bool rated; /* its own op had another rate than full: Progress is in use */
+    bool holds; /* the op's shares are counted */
 } Slot;
 
+/* The instructions of a stream of a class. */
 typedef struct {
-    Op op;
+    const SimInstr *instrs;
+    int32_t count;
+    int32_t cls;
+} List;
+
+typedef struct {
+    int64_t start_ps;
+    int64_t duration_ps;                /* at full rate, of the slowest member so far */
     int32_t first_member, member_count; /* in Engine.members */
     int32_t arrived;
+    bool rated; /* as a slot's */
 } Collective;
 
 /* Of an op whose rate is or was not the full one: what is left at update_ps, in ps at full rate; behind the point in
@@ -51,6 +52,7 @@ typedef struct {
 typedef struct {
     int64_t update_ps, left_ps;
     int32_t left_frac;
+    int32_t rate; /* in 1/SIM_FULL_RATE; 0: not settled, or standing still */
 } Progress;
 
 typedef struct {
@@ -58,9 +60,8 @@ typedef struct {
     int32_t cls;
     int64_t accounted_ps; /* parts and idle time cover the compute stream up to here */
     int64_t idle_ps;
-    int64_t end_ps;                /* of the last op of any stream */
-    int64_t compute_end_ps;        /* of the last op of the compute stream */
     int64_t level_ps, level_bytes; /* memory since then, all kinds of the GPU */
+    int64_t peak_bytes;            /* the most that level_bytes was before */
     int16_t slot_count;
     bool started, computed;
 } Rank;
@@ -137,6 +138,7 @@ typedef struct {
     SimEventq *queue;
     Slot *slots;
     int32_t slot_count;
+    List *lists; /* of all classes, as slots of a rank are */
     Rank *ranks;
     RankMemory *memory; /* [ranks] */
     WorkInfo *works;
@@ -151,7 +153,8 @@ typedef struct {
     int mem_kinds, tiers;
     bool mem_on_gpu[SIM_MAX_MEMS];
     int8_t mem_tier[SIM_MAX_MEMS];
-    bool moves_host; /* some op takes or gives back memory of the host */
+    bool moves_host;   /* some op takes or gives back memory of the host */
+    bool notes_levels; /* for that or for the record all levels count, not those above the peak alone */
     TierLevels tier_levels[SIM_MAX_TIERS];
     Collective *collectives;
     int32_t collective_count;
@@ -190,9 +193,29 @@ void sim_setup_resources(Engine *engine);
 void sim_capacity_change(Engine *engine);
 
 /* engine_rate.c: shares and rates. */
+static inline const SimInstr *sim_slot_instr(const Engine *engine, const Slot *slot)
+{
+    return &engine->lists[slot->list].instrs[slot->pc];
+}
 static inline const WorkInfo *sim_slot_work(const Engine *engine, const Slot *slot)
 {
-    return &engine->works[slot->work];
+    return &engine->works[sim_slot_instr(engine, slot)->work];
+}
+/* How long a work takes at full rate on the slot's rank. */
+static inline int64_t sim_duration_on_ps(const Engine *engine, const Slot *slot, const WorkInfo *work)
+{
+    if (engine->program->rank_speed == NULL || !engine->runs_kernels[slot->stream])
+        return work->duration_ps;
+    return sim_duration_at_speed_ps(work->duration_ps, work->compute_ps,
+                                    engine->program->rank_speed[slot->rank]);
+}
+/* The collective that an instruction is for its rank; SIM_NONE: it is an op of its own. */
+static inline int32_t sim_collective_of(const Engine *engine, const Slot *slot, const SimInstr *instr)
+{
+    if (instr->kind != SIM_COLLECTIVE || engine->first_collective[instr->group] == SIM_NONE)
+        return SIM_NONE;
+    return engine->first_collective[instr->group] +
+           engine->program->groups[instr->group].instance_of_rank[slot->rank];
 }
 static inline int32_t sim_instance_of(const Engine *engine, const Share *share, int32_t rank)
 {
@@ -207,11 +230,6 @@ static inline int32_t sim_instance_of(const Engine *engine, const Share *share, 
 static inline int64_t sim_capacity_of(const Engine *engine, int row, int32_t instance)
 {
     return engine->capacities != NULL ? engine->capacities[instance] : engine->rows[row].capacity;
-}
-static inline Op *sim_op_of(const Engine *engine, int32_t event)
-{
-    return event < engine->slot_count ? &engine->slots[event].op
-                                      : &engine->collectives[event - engine->slot_count].op;
 }
 void sim_mark_instance(Engine *engine, int32_t instance);
 void sim_list_hold(Engine *engine, int32_t slot, int32_t share, int32_t instance, int *listed);
@@ -268,15 +286,16 @@ Fair *sim_fair_new(const Engine *engine);
 void sim_fair_settle(Engine *engine);
 
 /* engine_account.c: what time was spent on, and memory. */
-/* The first op of a rank starts. */
+/* An op of a rank starts in a skewed program; only its first one counts. */
 void sim_account_start(Engine *engine, int32_t rank);
-void sim_account_compute(Engine *engine, const Slot *slot);
+/* Its op of this work ended now. */
+void sim_account_compute(Engine *engine, const Slot *slot, const WorkInfo *work);
 /* The compute stream of `waiter`'s rank waited while `producer` ran an op until now. */
-void sim_account_wait(Engine *engine, const Slot *waiter, const Slot *producer);
+void sim_account_wait(Engine *engine, const Slot *waiter, const Slot *producer, const WorkInfo *work);
 /* An op of another stream ended after the rank's compute stream did. */
-void sim_account_behind_compute(Engine *engine, const Slot *slot);
+void sim_account_behind_compute(Engine *engine, const Slot *slot, const WorkInfo *work);
 void sim_account_memory(Engine *engine, int32_t rank, int32_t mem, bool end);
-void sim_account_span(Engine *engine, const Slot *slot);
+void sim_account_span(Engine *engine, const Slot *slot, const SimInstr *instr);
 void sim_account_finish(Engine *engine);
 
 /* engine_deadlock.c: one sentence naming the cycle, or the resource that never comes back. */
@@ -291,17 +310,17 @@ static inline void sim_fetch(const void *what)
 #endif
 }
 
-/* Slot of a stream of the rank that `slot` waits for; SIM_NONE when that rank has no such stream. */
-static inline int32_t sim_wait_target(const Engine *engine, const Slot *slot, const SimInstr *instr)
+/* Slot of a stream of the rank that slot `index` waits for; SIM_NONE when that rank has no such stream. */
+static inline int32_t sim_wait_target(const Engine *engine, int32_t index, const SimInstr *instr)
 {
-    const Rank *rank = &engine->ranks[slot->rank];
-    int cls = instr->wait_class < 0 ? rank->cls : instr->wait_class;
-    int local = engine->slot_of_stream[cls * SIM_MAX_STREAMS + instr->wait_stream];
+    const Slot *slot = &engine->slots[index];
+    const int own = engine->lists[slot->list].cls, cls = instr->wait_class < 0 ? own : instr->wait_class;
+    const int local = engine->slot_of_stream[cls * SIM_MAX_STREAMS + instr->wait_stream];
     if (local < 0)
         return SIM_NONE;
     if (instr->wait_class < 0)
-        return rank->first_slot + local;
-    int replica = slot->rank - rank->cls * engine->program->replicas;
+        return index - engine->slot_of_stream[cls * SIM_MAX_STREAMS + slot->stream] + local;
+    const int replica = slot->rank - own * engine->program->replicas;
     return engine->class_first_slot[cls] + replica * engine->class_slot_count[cls] + local;
 }
 

@@ -66,7 +66,7 @@ static void record_rate(Engine *e, int32_t slot, int32_t rate)
         result->rates = more;
     }
     result->rates[result->rate_count++] = (SimRateChange){
-        .time_ps = e->now_ps, .rank = e->slots[slot].rank, .rate = rate, .stream = e->slots[slot].op.stream};
+        .time_ps = e->now_ps, .rank = e->slots[slot].rank, .rate = rate, .stream = e->slots[slot].stream};
 }
 
 static void record_rates(Engine *e, int32_t event, int32_t rate)
@@ -80,21 +80,43 @@ static void record_rates(Engine *e, int32_t event, int32_t rate)
         record_rate(e, e->members[collective->first_member + i], rate);
 }
 
+/* Since when the op has run, and whether its rate was another than full. */
+static int64_t start_of(Engine *e, int32_t event, bool **ret_rated)
+{
+    if (event < e->slot_count) {
+        *ret_rated = &e->slots[event].rated;
+        return e->slots[event].since_ps;
+    }
+    Collective *collective = &e->collectives[event - e->slot_count];
+    *ret_rated = &collective->rated;
+    return collective->start_ps;
+}
+
+static int64_t duration_of(const Engine *e, int32_t event)
+{
+    if (event >= e->slot_count)
+        return e->collectives[event - e->slot_count].duration_ps;
+    const Slot *slot = &e->slots[event];
+    return sim_duration_on_ps(e, slot, sim_slot_work(e, slot));
+}
+
 void sim_rate_change(Engine *e, int32_t event, int32_t rate)
 {
-    Op *op = sim_op_of(e, event);
+    bool *rated;
+    const int64_t start_ps = start_of(e, event, &rated);
     Progress *p = &e->progress[event];
-    const bool begins = op->rate == 0 && op->start_ps == e->now_ps;
-    if ((e->record & SIM_RECORD_SPANS) && (begins ? rate != SIM_FULL_RATE : rate != op->rate))
+    const int32_t before = *rated ? p->rate : SIM_FULL_RATE;
+    const bool begins = before == 0 && start_ps == e->now_ps;
+    if ((e->record & SIM_RECORD_SPANS) && (begins ? rate != SIM_FULL_RATE : rate != before))
         record_rates(e, event, rate);
-    if (rate == op->rate)
+    if (rate == before)
         return;
-    if (op->rated)
-        progress(p, e->now_ps, op->rate);
+    if (*rated)
+        progress(p, e->now_ps, before);
     else
-        *p = (Progress){.update_ps = e->now_ps, .left_ps = op->duration_ps - (e->now_ps - op->start_ps)};
-    op->rate = rate;
-    op->rated = true;
+        *p = (Progress){.update_ps = e->now_ps, .left_ps = duration_of(e, event) - (e->now_ps - start_ps)};
+    p->rate = rate;
+    *rated = true;
     sim_eventq_remove(e->queue, event);
     if (rate == 0)
         return;

@@ -43,13 +43,19 @@ static void setup_classes(Engine *e)
     e->slot_of_stream = ORR_ARENA_NEW(e->arena, int8_t, program->classes * SIM_MAX_STREAMS);
     for (int c = 0; c < program->classes; c++) {
         e->class_first_slot[c] = e->slot_count;
-        for (int s = 0; s < SIM_MAX_STREAMS; s++) {
-            const int64_t count = program->class_list[c].streams[s].count;
-            g_assert(count <= INT32_MAX);
+        for (int s = 0; s < SIM_MAX_STREAMS; s++)
             e->slot_of_stream[c * SIM_MAX_STREAMS + s] =
-                count > 0 ? (int8_t)e->class_slot_count[c]++ : SIM_NONE;
-        }
+                program->class_list[c].streams[s].count > 0 ? (int8_t)e->class_slot_count[c]++ : SIM_NONE;
         e->slot_count += e->class_slot_count[c] * program->replicas;
+    }
+    e->lists = ORR_ARENA_NEW(e->arena, List, e->slot_count / program->replicas);
+    List *list = e->lists;
+    for (int i = 0; i < program->classes * SIM_MAX_STREAMS; i++) {
+        const SimList *from = &program->class_list[i / SIM_MAX_STREAMS].streams[i % SIM_MAX_STREAMS];
+        g_assert(from->count <= INT32_MAX);
+        if (from->count > 0)
+            *list++ =
+                (List){.instrs = from->instrs, .count = (int32_t)from->count, .cls = i / SIM_MAX_STREAMS};
     }
 }
 
@@ -72,6 +78,7 @@ static void setup_slots(Engine *e)
     e->memory = new_lines(e->arena, sizeof(RankMemory), ranks);
     e->slots = new_lines(e->arena, sizeof(Slot), e->slot_count);
     Slot *slot = e->slots;
+    int32_t list = 0; /* the first of the rank's class */
     for (int r = 0; r < ranks; r++) {
         const SimClass *cls = &program->class_list[r / program->replicas];
         Rank *rank = &e->ranks[r];
@@ -81,16 +88,15 @@ static void setup_slots(Engine *e)
         for (int s = 0; s < SIM_MAX_STREAMS; s++) {
             if (cls->streams[s].count == 0)
                 continue;
-            *slot = (Slot){.op = {.stream = (uint8_t)s},
-                           .instrs = cls->streams[s].instrs,
-                           .count = (int32_t)cls->streams[s].count,
+            *slot = (Slot){.list = list + (int32_t)(slot - e->slots) - rank->first_slot,
                            .rank = r,
                            .link_next = SIM_NONE,
                            .first_waiter = SIM_NONE,
-                           .collective = SIM_NONE};
+                           .stream = (uint8_t)s};
             slot++;
         }
         setup_memory(e, r, cls->static_bytes);
+        list += (r + 1) % program->replicas == 0 ? rank->slot_count : 0;
     }
 }
 
@@ -183,5 +189,6 @@ bool sim_engine_setup(Engine *e, GError **error)
     e->queue = sim_eventq_new(e->arena, events + 1);
     sim_eventq_announce(e->queue, e->slots, sizeof(Slot), e->slot_count);
     e->ready_first = e->ready_last = SIM_NONE;
+    e->notes_levels = e->moves_host || (e->record & SIM_RECORD_LEVELS);
     return true;
 }

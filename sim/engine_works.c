@@ -39,10 +39,9 @@ typedef struct {
 
 static void check_instr(const SimProgram *program, const SimInstr *instr)
 {
-    if (instr->kind == SIM_WAIT) {
-        g_assert(instr->wait_stream < SIM_MAX_STREAMS && instr->wait_class < program->classes);
+    g_assert(instr->wait_stream < SIM_MAX_STREAMS && instr->wait_class < program->classes);
+    if (instr->kind == SIM_WAIT)
         return;
-    }
     g_assert(instr->work >= 0 && instr->work < program->work_count && instr->mem < program->mem_count);
     g_assert(instr->kind == SIM_OP || instr->group < program->group_count);
 }
@@ -72,6 +71,7 @@ static bool read_stream(Reader *reader, int cls, int stream, GError **error)
     const SimList list = program->class_list[cls].streams[stream];
     ClassSums *sums = &e->sums[cls];
     int32_t used = 0;
+    int64_t ops = 0, changes = 0;
     for (int64_t i = 0; i < list.count; i++) {
         const SimInstr *instr = &list.instrs[i];
         check_instr(program, instr);
@@ -82,11 +82,13 @@ static bool read_stream(Reader *reader, int cls, int stream, GError **error)
             g_assert(*of_group == SIM_NONE || *of_group == stream);
             *of_group = (int8_t)stream;
         }
-        sums->ops++;
-        sums->changes += instr->mem < 0 ? 0 : 2;
+        ops++;
+        changes += instr->mem < 0 ? 0 : 2;
         if (reader->uses[instr->work]++ == 0)
             reader->used[used++] = instr->work;
     }
+    sums->ops += ops;
+    sums->changes += changes;
     bool ok = true;
     for (int32_t i = 0; i < used; i++) {
         const SimWork *work = &program->works[reader->used[i]];

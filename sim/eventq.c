@@ -10,9 +10,10 @@
 
 #define RECENT_BITS 8
 #define NEAR_FILL   128 /* a slot of so many instants or fewer is sorted, another divided */
+#define SMALL_FILL  48  /* the same of a small queue, whose events need no fetching */
 #define NEAR_SPACE  256
 #define FEW_NEAR    24 /* searched from the end */
-#define FEW         8  /* sorted by insertion alone */
+#define FEW         24 /* sorted by insertion alone */
 #define FETCH_FIRST 16 /* instants ahead of the present: what they hold is fetched */
 
 typedef struct {
@@ -32,6 +33,7 @@ struct SimEventq {
     size_t item_bytes;
     int32_t item_count;
     int32_t capacity, instant_space;
+    int32_t near_fill;
     int32_t free_instant, next_instant; /* list; all from next_instant on were never used */
     int64_t now_ps;                     /* of the last event popped */
     int64_t near_last_ps;               /* instants up to here are in `near`, later ones on the wheel */
@@ -50,6 +52,7 @@ SimEventq *sim_eventq_new(OrrArena *arena, int32_t capacity)
     q->events = ORR_ARENA_NEW(arena, Event, capacity);
     q->instants = ORR_ARENA_NEW(arena, Instant, q->instant_space);
     sim_wheel_init(&q->wheel, arena, q->instant_space);
+    q->near_fill = sim_eventq_is_small(capacity) ? SMALL_FILL : NEAR_FILL;
     q->free_instant = NONE;
     q->near_last_ps = NONE;
     for (int32_t i = 0; i < capacity; i++)
@@ -149,7 +152,7 @@ static void take_part(SimEventq *q, SimWheelSlot slot)
 {
     SimWheel *wheel = &q->wheel;
     SimWheelSlot part = {.first = slot.first, .last = slot.first};
-    for (part.count = SIM_WHEEL_CHUNK_ENTRIES; part.count + SIM_WHEEL_CHUNK_ENTRIES <= NEAR_FILL;
+    for (part.count = SIM_WHEEL_CHUNK_ENTRIES; part.count + SIM_WHEEL_CHUNK_ENTRIES <= q->near_fill;
          part.count += SIM_WHEEL_CHUNK_ENTRIES)
         part.last = wheel->chunks[part.last].next;
     const int digit = sim_wheel_digit_of(wheel->base_ps, 0);
@@ -170,7 +173,7 @@ static bool refill(SimEventq *q)
     q->near_at = q->near_end = 0;
     while (sim_wheel_first(wheel, &level, &digit)) {
         const SimWheelSlot slot = sim_wheel_take_first(wheel, level, digit);
-        if (slot.count <= NEAR_FILL) {
+        if (slot.count <= q->near_fill) {
             q->near_last_ps = wheel->base_ps | sim_wheel_low_bits(level);
             fill_near(q, slot, level);
             return true;
@@ -384,6 +387,8 @@ bool sim_eventq_pop(SimEventq *q, int64_t *ret_time_ps, int32_t *ret_event)
 
 bool sim_eventq_pop_at(SimEventq *q, int64_t time_ps, int32_t *ret_event)
 {
+    if (q->near_at < q->near_end && q->near[q->near_at].time_ps != time_ps)
+        return false;
     int32_t event;
     while ((event = first_near(q)) == NONE) {
         const bool more = time_ps > q->near_last_ps && time_ps == q->wheel.base_ps &&

@@ -20,6 +20,12 @@ typedef struct SimEventq SimEventq;
 
 SimEventq *sim_eventq_new(OrrArena *arena, int32_t capacity);
 
+/* So few events stay in the cache with all that belongs to them: nothing has to be fetched ahead. */
+static inline bool sim_eventq_is_small(int32_t capacity)
+{
+    return capacity <= 2048;
+}
+
 /* `items` holds something of `item_bytes` for each of the first `count` events: fetched into the cache shortly before
  * the event is popped. */
 void sim_eventq_announce(SimEventq *queue, const void *items, size_t item_bytes, int32_t count);

@@ -29,7 +29,7 @@ static void wait_for(PassWriter *w, SimStream stream, SimStream on)
     const SimInstr wait = {.kind = SIM_WAIT,
                            .wait_stream = (uint8_t)on,
                            .wait_class = NONE,
-                           .wait_index = w->last[on],
+                           .wait_count = w->last[on] + 1,
                            .stage = NONE,
                            .microbatch = NONE};
     g_array_append_val(w->instrs[stream], wait);

@@ -28,6 +28,7 @@ static void builder_init(Builder *b, const SimPlan *plan, OrrArena *arena)
     memset(b->caches, 0xff, sizeof(StageCache) * (size_t)b->stages);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const int64_t points = (int64_t)b->stages * b->microbatches;
+        g_assert(points <= INT32_MAX);
         b->ready[direction] = ORR_ARENA_NEW(arena, Point, points);
         memset(b->ready[direction], 0xff, sizeof(Point) * (size_t)points);
     }
@@ -83,15 +84,18 @@ static void chunk_init(const Builder *b, Chunk *chunk, int stage_index)
     chunk->send[AGAINST_MODEL] = send_to(before, &chunk->stage->send_prev);
     chunk->send_work[ALONG_MODEL] = chunk->send_work[AGAINST_MODEL] = SIM_NONE;
     chunk->first_forward = chunk->last_grad = SIM_NONE;
-    bool gathers = false;
+    bool gathers = false, unsharded = false;
     for (int i = 0; i < chunk->stage->segment_count; i++) {
         const SimSegment *segment = &chunk->stage->segments[i];
         chunk->reduces |= sim_work_duration_ps(&segment->grad_reduce) > 0;
         gathers |= sim_work_duration_ps(&segment->param_gather) > 0 ||
                    (plan->zero == 3 && segment->gathered_param_bytes > 0);
+        unsharded |= segment->unsharded_grad_bytes > 0;
     }
     chunk->sharded = gathers && plan->zero == 3;
     const bool first = plan->offload.on && plan->offload.update == SIM_UPDATE_FIRST;
+    chunk->plain = !chunk->sharded && !unsharded && chunk->stage->offloaded == 0 && !plan->offload.on &&
+                   !plan->reduce_each_microbatch && plan->deferred_heads == 0;
     chunk->gathered_at_start = gathers && plan->zero < 3 && (plan->overlap_param_gather || first);
     chunk->start_gather = ORR_ARENA_NEW(b->arena, int32_t, chunk->stage->segment_count);
     chunk->grad_alive = ORR_ARENA_NEW(b->arena, bool, chunk->stage->segment_count);
@@ -156,11 +160,10 @@ static void resolve_waits(const Builder *b, int rank)
     int32_t position = b->unresolved[rank];
     while (position != SIM_NONE) {
         SimInstr *wait = &instrs[position];
-        const int direction = wait->tag;
-        const Point *point = &b->ready[direction][(int64_t)wait->stage * b->microbatches + wait->microbatch];
+        const Point *point = &b->ready[wait->wait_stream][wait->wait_class];
         g_assert(point->index >= 0);
-        position = wait->wait_index;
-        *wait = sim_wait_for(point);
+        position = wait->wait_count;
+        sim_set_wait(wait, point);
     }
 }
 

@@ -1,13 +1,13 @@
 /* sim/program_emit.c - instructions onto the lists of a rank. */
 #include "sim/program_internal.h"
 
-/* At first what passes in one piece need: an op and a wait each on the compute stream, as many on both streams of
- * messages together. */
+/* At first what passes in one piece need: an op each on the compute stream, as many on both streams of messages
+ * together. */
 void sim_grow_list(RankBuilder *rb, SimStream stream)
 {
     InstrList *list = &rb->lists[stream];
     const int64_t passes = rb->builder->orders[rb->rank].count;
-    const int64_t first = (stream == SIM_STREAM_COMPUTE ? 2 * passes : passes) + 16;
+    const int64_t first = (stream == SIM_STREAM_COMPUTE ? passes : passes / 2) + 16;
     const int64_t capacity = list->capacity == 0 ? first : 2 * (int64_t)list->capacity;
     g_assert(capacity <= INT32_MAX);
     SimInstr *instrs = orr_arena_alloc(rb->builder->arena, sizeof(SimInstr) * (size_t)capacity);
@@ -27,7 +27,7 @@ void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t inde
              &(SimInstr){.kind = SIM_WAIT,
                          .wait_stream = (uint8_t)on,
                          .wait_class = SIM_NONE,
-                         .wait_index = index,
+                         .wait_count = index + 1,
                          .stage = SIM_NONE,
                          .microbatch = SIM_NONE});
 }

@@ -38,6 +38,7 @@ typedef struct { /* works and memory of whole passes; SIM_NONE: not made yet */
 typedef struct {
     SimInstr *instrs; /* in the arena */
     int32_t count, capacity;
+    bool ends_with_wait;
 } InstrList;
 
 typedef struct {
@@ -69,6 +70,7 @@ typedef struct {
     bool reduces;                     /* something to reduce */
     bool sharded;                     /* ZeRO-3 gathers around every use */
     bool gathered_at_start;           /* ZeRO-1/2, beside the first forward */
+    bool plain;                       /* passes between first_forward and last_grad are one op each */
     int32_t *start_gather;            /* [segments] instruction on the data stream */
     bool *grad_alive;                 /* [segments] unsharded gradient present */
     int32_t *copied, *fetched;        /* [segments] last copy to the host and back */
@@ -128,7 +130,14 @@ typedef struct {
 int32_t sim_intern_work(Builder *builder, SimStream stream, const SimWork *work);
 int32_t sim_intern_mem(Builder *builder, const SimMemDelta *mem); /* SIM_NONE when nothing moves */
 SimWork sim_segment_work(const SimSegment *segment, SimPass pass);
-int32_t sim_stage_work(Builder *builder, int stage, SimPass pass);
+int32_t sim_make_stage_work(Builder *builder, int stage, SimPass pass);
+static inline int32_t sim_stage_work(Builder *builder, int stage, SimPass pass)
+{
+    int32_t *work = &builder->caches[stage].work[pass];
+    if (*work == SIM_NONE)
+        *work = sim_make_stage_work(builder, stage, pass);
+    return *work;
+}
 /* Memory of a pass over one segment, or over a whole stage in one op with the same peak. */
 SimMemDelta sim_segment_mem(const SimSegment *segment, SimPass pass);
 SimMemDelta sim_stage_mem(const SimStage *stage, SimPass pass);
@@ -136,26 +145,43 @@ SimMemDelta sim_stage_mem(const SimStage *stage, SimPass pass);
 /* program_order.c: every pass of every stage and micro-batch once, producers first. */
 bool sim_orders_check(const Builder *builder, GError **error);
 
-/* program_emit.c: instructions. */
+/* program_emit.c: instructions. An op or a collective takes the wait before it upon itself: nobody waits for a wait. */
 void sim_grow_list(RankBuilder *rb, SimStream stream);
 static inline int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr)
 {
     InstrList *list = &rb->lists[stream];
-    if (list->count == list->capacity)
+    const bool behind_wait = list->ends_with_wait && instr->kind != SIM_WAIT && instr->wait_count == 0;
+    if (!behind_wait && list->count == list->capacity)
         sim_grow_list(rb, stream);
-    list->instrs[list->count] = *instr;
+    SimInstr *at = &list->instrs[behind_wait ? list->count - 1 : list->count++];
+    if (!behind_wait) {
+        at->wait_stream = instr->wait_stream;
+        at->wait_class = instr->wait_class;
+        at->wait_count = instr->wait_count;
+    }
+    at->kind = instr->kind;
+    at->tag = instr->tag;
+    at->group = instr->group;
+    at->work = instr->work;
+    at->mem = instr->mem;
+    at->stage = instr->stage;
+    at->microbatch = instr->microbatch;
+    list->ends_with_wait = instr->kind == SIM_WAIT;
     if (stream == SIM_STREAM_COMPUTE && instr->kind != SIM_WAIT)
-        rb->last_compute = list->count;
-    return list->count++;
+        rb->last_compute = list->count - 1;
+    return list->count - 1;
+}
+static inline void sim_set_wait(SimInstr *instr, const Point *point)
+{
+    instr->wait_stream = point->stream;
+    instr->wait_class = point->rank;
+    instr->wait_count = point->index + 1;
 }
 static inline SimInstr sim_wait_for(const Point *point)
 {
-    return (SimInstr){.kind = SIM_WAIT,
-                      .wait_stream = point->stream,
-                      .wait_class = point->rank,
-                      .wait_index = point->index,
-                      .stage = SIM_NONE,
-                      .microbatch = SIM_NONE};
+    SimInstr wait = {.kind = SIM_WAIT, .stage = SIM_NONE, .microbatch = SIM_NONE};
+    sim_set_wait(&wait, point);
+    return wait;
 }
 /* `stream` goes on once `on` of the same rank has completed instruction `index`. */
 void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index);

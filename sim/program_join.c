@@ -10,11 +10,11 @@ typedef struct Offsets {
     int16_t resources;
 } Offsets;
 
-/* Instruction `index` of a stream in its step `step`: from the second step on, streams first wait for compute. */
-static int32_t place_of(const SimClass *of, int stream, int step, int32_t index)
+/* `count` instructions of a stream in its step `step`: from the second step on, streams first wait for compute. */
+static int32_t count_until(const SimClass *of, int stream, int step, int32_t count)
 {
     const int64_t each = of->streams[stream].count + (stream != SIM_STREAM_COMPUTE);
-    return (int32_t)(step * each + index);
+    return (int32_t)(step * each + count);
 }
 
 static SimInstr wait_for_step(const SimClass *of, int step)
@@ -22,7 +22,7 @@ static SimInstr wait_for_step(const SimClass *of, int step)
     return (SimInstr){.kind = SIM_WAIT,
                       .wait_stream = SIM_STREAM_COMPUTE,
                       .wait_class = -1,
-                      .wait_index = place_of(of, SIM_STREAM_COMPUTE, step, -1),
+                      .wait_count = count_until(of, SIM_STREAM_COMPUTE, step, 0),
                       .stage = -1,
                       .microbatch = -1};
 }
@@ -30,12 +30,13 @@ static SimInstr wait_for_step(const SimClass *of, int step)
 static SimInstr moved(const SimProgram *part, int cls, const SimInstr *from, int step, const Offsets *at)
 {
     SimInstr instr = *from;
-    if (instr.kind == SIM_WAIT) {
+    if (instr.wait_count > 0) {
         const SimClass *on = &part->class_list[instr.wait_class < 0 ? cls : instr.wait_class];
-        instr.wait_index = place_of(on, instr.wait_stream, step, instr.wait_index);
+        instr.wait_count = count_until(on, instr.wait_stream, step, instr.wait_count);
         instr.wait_class += instr.wait_class < 0 ? 0 : at->classes;
-        return instr;
     }
+    if (instr.kind == SIM_WAIT)
+        return instr;
     instr.work += at->works;
     instr.mem += instr.mem < 0 ? 0 : at->mems;
     instr.group = (uint8_t)(instr.group + (instr.kind == SIM_COLLECTIVE ? at->groups : 0));

@@ -58,7 +58,7 @@ static void renumber(const SimKinds *kinds, OrrArena *arena, SimProgram *program
         for (int s = 0; s < SIM_MAX_STREAMS; s++)
             for (int64_t i = 0; i < from->streams[s].count; i++) {
                 SimInstr *instr = (SimInstr *)&from->streams[s].instrs[i];
-                if (instr->kind == SIM_WAIT && instr->wait_class >= 0)
+                if (instr->wait_count > 0 && instr->wait_class >= 0)
                     instr->wait_class = renumbered(kinds, instr->wait_class);
             }
         classes[renumbered(kinds, c)] = *from;

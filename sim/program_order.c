@@ -32,8 +32,8 @@ static bool neighbour_done(const Builder *b, const uint8_t *done, int rank, int 
            (done[(int64_t)neighbour * b->microbatches + microbatch] & what);
 }
 
-static bool check_pass(const Builder *b, uint8_t *done, int rank, SimPass pass, int chunk, int microbatch,
-                       GError **error)
+static bool check_pass(const Builder *b, uint8_t *done, int rank, const int *stage_of_chunk, SimPass pass,
+                       int chunk, int microbatch, GError **error)
 {
     if (chunk < 0 || chunk >= b->chunks || microbatch < 0 || microbatch >= b->microbatches) {
         orr_fail(error, ORR_ERROR_INPUT,
@@ -42,7 +42,7 @@ static bool check_pass(const Builder *b, uint8_t *done, int rank, SimPass pass, 
                  b->plan->schedule->name, rank, chunk, microbatch, b->chunks, b->microbatches);
         return false;
     }
-    int stage = sim_stage_of(b->plan->schedule->placement, b->ranks, b->chunks, rank, chunk);
+    const int stage = stage_of_chunk[chunk];
     uint8_t *mine = &done[(int64_t)stage * b->microbatches + microbatch];
     uint8_t makes = pass == SIM_PASS_FORWARD          ? DONE_FORWARD
                     : pass == SIM_PASS_BACKWARD       ? DONE_BACKWARD | DONE_WEIGHT
@@ -73,13 +73,16 @@ static bool check_pass(const Builder *b, uint8_t *done, int rank, SimPass pass, 
 static bool check_rank(const Builder *b, uint8_t *done, int rank, GError **error)
 {
     const SimOrder *order = &b->orders[rank];
+    int *stages = ORR_ARENA_NEW(b->arena, int, b->chunks);
+    for (int chunk = 0; chunk < b->chunks; chunk++)
+        stages[chunk] = sim_stage_of(b->plan->schedule->placement, b->ranks, b->chunks, rank, chunk);
     for (int64_t i = 0; i < order->count; i++) {
         const SimPassOp *op = &order->ops[i];
         bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
         SimPass first = pair ? SIM_PASS_FORWARD : (SimPass)op->pass;
-        if (!check_pass(b, done, rank, first, op->chunk, op->microbatch, error))
+        if (!check_pass(b, done, rank, stages, first, op->chunk, op->microbatch, error))
             return false;
-        if (pair && !check_pass(b, done, rank, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2, error))
+        if (pair && !check_pass(b, done, rank, stages, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2, error))
             return false;
     }
     return true;

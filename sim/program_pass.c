@@ -32,7 +32,8 @@ static void wait_for_input(RankBuilder *rb, const Pass *pass)
     const int producer = rb->chunks[pass->chunk].producer[direction];
     if (pass->pass == SIM_PASS_BACKWARD_WEIGHT || producer == SIM_NONE)
         return;
-    const Point *ready = &b->ready[direction][(int64_t)producer * b->microbatches + pass->microbatch];
+    const int64_t place = (int64_t)producer * b->microbatches + pass->microbatch;
+    const Point *ready = &b->ready[direction][place];
     if (ready->index != SIM_NONE) {
         const SimInstr wait = sim_wait_for(ready);
         sim_emit(rb, SIM_STREAM_COMPUTE, &wait);
@@ -40,10 +41,11 @@ static void wait_for_input(RankBuilder *rb, const Pass *pass)
     }
     b->unresolved[rb->rank] = sim_emit(rb, SIM_STREAM_COMPUTE,
                                        &(SimInstr){.kind = SIM_WAIT,
-                                                   .tag = (uint8_t)direction,
-                                                   .wait_index = b->unresolved[rb->rank],
-                                                   .stage = producer,
-                                                   .microbatch = pass->microbatch});
+                                                   .wait_stream = (uint8_t)direction,
+                                                   .wait_class = (int32_t)place,
+                                                   .wait_count = b->unresolved[rb->rank],
+                                                   .stage = SIM_NONE,
+                                                   .microbatch = SIM_NONE});
 }
 
 /* The last op of a pass was instruction `index`: its result is there, and leaves for the neighbour. */
@@ -62,10 +64,13 @@ static void pass_on_result(RankBuilder *rb, const Pass *pass, int32_t index)
     const SimStream stream = backward ? SIM_STREAM_SEND_PREV : SIM_STREAM_SEND_NEXT;
     if (chunk->send_work[direction] == SIM_NONE)
         chunk->send_work[direction] = sim_intern_work(b, stream, chunk->send[direction]);
-    sim_emit_wait(rb, stream, SIM_STREAM_COMPUTE, index);
+    rb->waited[stream][SIM_STREAM_COMPUTE] = index;
     ready->index = sim_emit(rb, stream,
                             &(SimInstr){.kind = SIM_OP,
                                         .tag = backward ? SIM_TAG_SEND_BACKWARD : SIM_TAG_SEND_FORWARD,
+                                        .wait_stream = SIM_STREAM_COMPUTE,
+                                        .wait_class = SIM_NONE,
+                                        .wait_count = index + 1,
                                         .work = chunk->send_work[direction],
                                         .mem = SIM_NONE,
                                         .stage = chunk->stage_index,
@@ -117,7 +122,7 @@ static bool moves_gradient(const Chunk *chunk, SimPass pass)
 static int32_t stage_mem(RankBuilder *rb, Chunk *chunk, const Pass *pass)
 {
     Builder *b = rb->builder;
-    if (moves_gradient(chunk, pass->pass)) {
+    if (!chunk->plain && moves_gradient(chunk, pass->pass)) {
         SimMemDelta mem = sim_stage_mem(chunk->stage, pass->pass);
         for (int i = 0; i < chunk->stage->segment_count; i++)
             count_gradient(rb, chunk, i, pass, &mem);
@@ -204,22 +209,30 @@ static int32_t emit_segment(RankBuilder *rb, Chunk *chunk, int i, const Pass *pa
     return index;
 }
 
+/* Nothing starts or arrives inside the pass. */
+static bool in_one_piece(const RankBuilder *rb, const Chunk *chunk, const Pass *pass)
+{
+    if (chunk->plain && pass->position != chunk->first_forward && pass->position != chunk->last_grad)
+        return true;
+    const bool gathered = pass->position == chunk->first_forward && chunk->gathered_at_start;
+    const bool offloads = chunk->stage->offloaded > 0 && pass->pass != SIM_PASS_BACKWARD_WEIGHT;
+    const bool leaves = leaves_head(rb, chunk, pass) || sim_update_splits(rb, chunk, pass);
+    return !gathered && !sim_reduces_after(rb, chunk, pass) && !offloads && !leaves &&
+           !(chunk->sharded && sim_pass_uses_weights(pass->pass));
+}
+
 static void emit_pass(RankBuilder *rb, const Pass *pass)
 {
     Builder *b = rb->builder;
     Chunk *chunk = &rb->chunks[pass->chunk];
     int segments = chunk->stage->segment_count;
     int32_t index = SIM_NONE;
-    bool reduce = sim_reduces_after(rb, chunk, pass);
-    bool gathered = pass->position == chunk->first_forward && chunk->gathered_at_start;
-    bool offloads = chunk->stage->offloaded > 0 && pass->pass != SIM_PASS_BACKWARD_WEIGHT;
     wait_for_input(rb, pass);
-    bool leaves = leaves_head(rb, chunk, pass) || sim_update_splits(rb, chunk, pass);
-    if (!gathered && !reduce && !offloads && !leaves &&
-        !(chunk->sharded && sim_pass_uses_weights(pass->pass))) {
+    if (in_one_piece(rb, chunk, pass)) {
         index = emit_compute(rb, pass->pass, sim_stage_work(b, chunk->stage_index, pass->pass),
                              stage_mem(rb, chunk, pass), chunk->stage_index, pass->microbatch);
     } else {
+        const bool reduce = sim_reduces_after(rb, chunk, pass);
         for (int i = 0; i < segments; i++)
             index =
                 emit_segment(rb, chunk, pass->pass == SIM_PASS_FORWARD ? i : segments - 1 - i, pass, reduce);

@@ -132,11 +132,8 @@ SimWork sim_segment_work(const SimSegment *segment, SimPass pass)
     return sum;
 }
 
-int32_t sim_stage_work(Builder *b, int stage, SimPass pass)
+int32_t sim_make_stage_work(Builder *b, int stage, SimPass pass)
 {
-    int32_t *cached = &b->caches[stage].work[pass];
-    if (*cached != SIM_NONE)
-        return *cached;
     const SimStage *plan = &b->plan->stages[stage];
     SimWork sum = {0};
     if (pass == SIM_PASS_FORWARD_BACKWARD) {
@@ -147,8 +144,7 @@ int32_t sim_stage_work(Builder *b, int stage, SimPass pass)
             add_work(&sum, &work);
         }
     }
-    *cached = sim_intern_work(b, SIM_STREAM_COMPUTE, &sum);
-    return *cached;
+    return sim_intern_work(b, SIM_STREAM_COMPUTE, &sum);
 }
 
 /* Activations that a pass over the segment gives back at its end. */

@@ -27,4 +27,6 @@ printf '%-34s %4s %10s %10s %13s %13s\n' 'orrery run' runs median goal 'max memo
 row 'gpt3-175b' 20 0.020 4294967296 "$examples/gpt3-175b.json"
 row 'llama3-405b-16k' 20 0.050 4294967296 "$examples/llama3-405b-16k.json"
 row 'llama3-405b-16k --unfold' 3 30 4294967296 "$examples/llama3-405b-16k.json" --unfold
+row 'llama3-405b-1m --unfold' 1 30 1000000000 "$examples/llama3-405b-16k.json" --unfold --quiet \
+    --set parallel.data=8192 --set training.global_batch=131072 --set cluster.nodes=131072
 exit $missed

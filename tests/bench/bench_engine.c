@@ -63,17 +63,20 @@ static SimProgram make_distinct(OrrArena *arena)
     SimWork *works = ORR_ARENA_NEW(arena, SimWork, 2 * RANKS);
     for (int r = 0; r < RANKS; r++) {
         SimInstr *compute = ORR_ARENA_NEW(arena, SimInstr, ROUNDS);
-        SimInstr *send = ORR_ARENA_NEW(arena, SimInstr, 2 * ROUNDS);
+        SimInstr *send = ORR_ARENA_NEW(arena, SimInstr, ROUNDS);
         works[2 * r] = fixture_work(SIM_PART_COMPUTE, fixture_random(random, 1000000, 2000000));
         works[2 * r + 1] = fixture_work(SIM_PART_PIPELINE_COMM, fixture_random(random, 100000, 900000));
         for (int i = 0; i < ROUNDS; i++) {
             compute[i] = (SimInstr){.kind = SIM_OP, .work = 2 * r, .mem = -1};
-            send[2 * i] = (SimInstr){
-                .kind = SIM_WAIT, .wait_stream = SIM_STREAM_COMPUTE, .wait_class = -1, .wait_index = i};
-            send[2 * i + 1] = (SimInstr){.kind = SIM_OP, .work = 2 * r + 1, .mem = -1};
+            send[i] = (SimInstr){.kind = SIM_OP,
+                                 .work = 2 * r + 1,
+                                 .mem = -1,
+                                 .wait_stream = SIM_STREAM_COMPUTE,
+                                 .wait_class = -1,
+                                 .wait_count = i + 1};
         }
         classes[r].streams[SIM_STREAM_COMPUTE] = (SimList){.instrs = compute, .count = ROUNDS};
-        classes[r].streams[SIM_STREAM_SEND_NEXT] = (SimList){.instrs = send, .count = 2 * ROUNDS};
+        classes[r].streams[SIM_STREAM_SEND_NEXT] = (SimList){.instrs = send, .count = ROUNDS};
     }
     g_rand_free(random);
     return (SimProgram){

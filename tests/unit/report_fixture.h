@@ -34,7 +34,7 @@ static inline SimInstr wait_for(int class, SimStream stream, int index)
     return (SimInstr){.kind = SIM_WAIT,
                       .wait_stream = (uint8_t)stream,
                       .wait_class = class,
-                      .wait_index = index,
+                      .wait_count = index + 1,
                       .stage = -1,
                       .microbatch = -1};
 }

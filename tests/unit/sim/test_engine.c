@@ -22,7 +22,7 @@
     }
 #define WAIT(cls, stream, at)                                                                                \
     {                                                                                                        \
-        .kind = SIM_WAIT, .wait_class = (cls), .wait_stream = (stream), .wait_index = (at)                   \
+        .kind = SIM_WAIT, .wait_class = (cls), .wait_stream = (stream), .wait_count = (at) + 1               \
     }
 #define LIST(array)                                                                                          \
     {                                                                                                        \

@@ -319,7 +319,7 @@ static void test_tiers(void)
         add_op(&ops, 1, SIM_STREAM_D2H, 100);
         ops.instrs[0][SIM_STREAM_D2H].mem = ops.instrs[1][SIM_STREAM_D2H].mem = 0;
         SimInstr later[] = {
-            {.kind = SIM_WAIT, .wait_class = 0, .wait_stream = SIM_STREAM_D2H, .wait_index = 0},
+            {.kind = SIM_WAIT, .wait_class = 0, .wait_stream = SIM_STREAM_D2H, .wait_count = 1},
             ops.instrs[1][SIM_STREAM_D2H]};
         if (!together)
             ops.classes[1].streams[SIM_STREAM_D2H] = (SimList){.instrs = later, .count = 2};
