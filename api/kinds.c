@@ -16,8 +16,16 @@ static bool read_price(const char *flag, const char *text, double *ret_usd, GErr
     return *ret_usd > 0 || orr_fail(error, ORR_ERROR_INPUT, "--%s: %s is not above 0", flag, text);
 }
 
-bool api_kind_read(const char *key, const char *word, const Spec *base, SpecCluster *ret_cluster,
-                   GError **error)
+/* Among GPUs that are all alike layers and micro-batches are dealt out evenly. */
+static void deal_evenly(SpecParallel *parallel)
+{
+    if (parallel->stage_layers_count == SPEC_AUTO)
+        parallel->stage_layers_count = 0;
+    if (parallel->replica_microbatches_count == SPEC_AUTO)
+        parallel->replica_microbatches_count = 0;
+}
+
+bool api_kind_read(const char *key, const char *word, const Spec *base, Spec *ret_spec, GError **error)
 {
     const char *at = strrchr(word, '@');
     g_autofree char *name = at != NULL ? g_strndup(word, (gsize)(at - word)) : g_strdup(word);
@@ -42,7 +50,9 @@ bool api_kind_read(const char *key, const char *word, const Spec *base, SpecClus
     if (cluster.pue <= 1) /* the facility's: its buildings do not change with the GPU */
         cluster.pue = base->cluster.pue;
     cluster.nodes = MAX(1, spec_gpus(base) / cluster.gpus_per_node);
-    *ret_cluster = cluster;
+    ret_spec->cluster = cluster;
+    if (cluster.group_count == 0)
+        deal_evenly(&ret_spec->parallel);
     return true;
 }
 

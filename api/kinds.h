@@ -5,12 +5,12 @@
 #include "base/error.h"
 #include "spec/spec.h"
 
-/* The cluster of a preset (`key` "cluster"), or the reference node of an accelerator (`key` "accelerator"), with as many
- * GPUs as `base` has and the price of a GPU-hour behind the "@". `key` names the flag in errors. */
-/* The same as JSON text, for a scenario's "cluster" (without nodes); g_free. */
-char *api_kind_json(const char *key, const char *word, const SpecCluster *cluster);
+/* `base` on the cluster of a preset (`key` "cluster"), or on the reference node of an accelerator (`key` "accelerator"), with
+ * as many GPUs as it has and the price of a GPU-hour behind the "@". `ret_spec` begins as a copy of `base`; layers and
+ * micro-batches that were to be dealt out by kinds of GPUs are even where all are alike. `key` names the flag in errors. */
+bool api_kind_read(const char *key, const char *word, const Spec *base, Spec *ret_spec, GError **error);
 
-bool api_kind_read(const char *key, const char *word, const Spec *base, SpecCluster *ret_cluster,
-                   GError **error);
+/* The cluster as JSON text, for a scenario's "cluster" (without nodes); g_free. */
+char *api_kind_json(const char *key, const char *word, const SpecCluster *cluster);
 
 #endif

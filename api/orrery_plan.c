@@ -166,7 +166,7 @@ static bool add_kinds(const char *key, const GPtrArray *words, const Spec *base,
         const char *word = g_ptr_array_index(words, i);
         g_autofree Spec *spec = g_memdup2(base, sizeof *base);
         PlanOptions own = *options;
-        if (!api_kind_read(key, word, base, &spec->cluster, error))
+        if (!api_kind_read(key, word, base, spec, error))
             return false;
         g_autofree char *cluster = api_kind_json(key, word, &spec->cluster);
         own.cluster_json = cluster;

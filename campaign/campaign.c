@@ -228,6 +228,29 @@ static bool choose_interval(Campaign *campaign, const char *where, GError **erro
 
 /* --- what there is to live through --- */
 
+/* Keys that say nothing, or nothing that could be, without another. */
+static bool check_pairs(const SpecFaults *faults, const char *where, GError **error)
+{
+    if (faults->replan && !faults->elastic)
+        return refuse(where, error, "faults.replan: true without elastic, so that the job waits; give both");
+    if (faults->manual_frac > 0 && !(faults->response_s > 0))
+        return refuse(where, error,
+                      "faults.manual_frac: %g of the failures wait for a person, but response_s does not say how "
+                      "long; give it, or 0",
+                      faults->manual_frac);
+    if (faults->repeat_frac > 0 && !(faults->manual_frac > 0))
+        return refuse(where, error,
+                      "faults.repeat_frac: %g of waits that manual_frac 0 leaves out; give both, or 0",
+                      faults->repeat_frac);
+    if (faults->given && faults->rollback_mtbf_s > 0 && faults->rollback_s > 0.9 * faults->rollback_mtbf_s)
+        return refuse(
+            where, error,
+            "faults.rollback_s: %g every %g s of training would throw away what it does; give less, or a "
+            "longer rollback_mtbf_s",
+            faults->rollback_s, faults->rollback_mtbf_s);
+    return true;
+}
+
 static bool prepare(Campaign *campaign, const char *where, GError **error)
 {
     const Spec *spec = campaign->report->spec;
@@ -257,17 +280,11 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
                       run->spares, spec->cluster.nodes);
     if (saves && !measure_checkpoint(campaign, where, &load_s, error))
         return false;
-    if (faults->replan && !faults->elastic)
-        return refuse(where, error, "faults.replan: true without elastic, so that the job waits; give both");
+    if (!check_pairs(faults, where, error))
+        return false;
     if (faults->elastic && !campaign_levels_fill(campaign->report, run, error))
         return false;
     const bool rolls_back = faults->given && faults->rollback_mtbf_s > 0 && faults->rollback_s > 0;
-    if (rolls_back && faults->rollback_s > 0.9 * faults->rollback_mtbf_s)
-        return refuse(
-            where, error,
-            "faults.rollback_s: %g every %g s of training would throw away what it does; give less, or a "
-            "longer rollback_mtbf_s",
-            faults->rollback_s, faults->rollback_mtbf_s);
     campaign->by_formula =
         run->spares < 0 && run->script_count == 0 && (run->store_every <= 0 || most <= 1) && !rolls_back;
     const double init_s = faults->init_s + faults->init_s_per_node * spec->cluster.nodes;
@@ -283,10 +300,10 @@ static bool prepare(Campaign *campaign, const char *where, GError **error)
     campaign->means.total_s += campaign->means.waiting_s;
     campaign->exact_s =
         campaign_total_s(&run->rates, run->interval_s, run->segments) + campaign->means.waiting_s;
-    if (campaign->exact_s > MOST_TIMES * campaign->work_s)
+    if (!(campaign->exact_s <= MOST_TIMES * campaign->work_s)) /* nor where it is beyond all numbers */
         return refuse(
             where, error,
-            "faults: with a failure every %.0f s, %.0f s of uptime between checkpoints and %.0f s of "
+            "faults: with a failure every %.6g s, %.6g s of uptime between checkpoints and %.6g s of "
             "restart the campaign would hardly end; give shorter intervals, faster storage or fewer GPUs",
             run->rates.mtbf_s, run->interval_s + run->rates.stall_s + run->rates.write_s,
             run->rates.restart_s);

@@ -132,7 +132,7 @@ static bool add_kind(const char *key, const char *word, const Spec *base, const 
     Plan plan;
     PlanOptions options = question->options;
     *spec = *base;
-    if (!api_kind_read(key, word, base, &spec->cluster, error))
+    if (!api_kind_read(key, word, base, spec, error))
         return false;
     g_autofree char *cluster = api_kind_json(key, word, &spec->cluster);
     options.cluster_json = cluster;

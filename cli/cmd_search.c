@@ -177,7 +177,7 @@ static bool add_kinds(const char *key, const char *list, const Spec *base, GPtrA
     for (char **word = words; *word != NULL; word++) {
         Spec *spec = g_memdup2(base, sizeof *base);
         g_ptr_array_add(kinds, spec);
-        if (!api_kind_read(key, g_strstrip(*word), base, &spec->cluster, error))
+        if (!api_kind_read(key, g_strstrip(*word), base, spec, error))
             return false;
     }
     return true;

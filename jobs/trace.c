@@ -7,6 +7,8 @@
 #include "base/draws.h"
 #include "base/error.h"
 
+#define LEAST_SPEED 1e-6
+
 enum { MOST_JOBS = 1000000, MOST_GPUS = 10000000, LARGEST_DRAWN = 64 };
 
 static void clear_job(void *data)
@@ -58,8 +60,10 @@ static bool number(const Reader *r, const OrrJson *object, const char *key, cons
     if (node == NULL)
         return refuse(r, "%s.%s: missing; give a number from %g to %g", path, key, low, high);
     const double value = orr_json_type(node) == ORR_JSON_NUMBER ? orr_json_number(node) : NAN;
-    if (!(value >= low && value <= high))
-        return refuse(r, "%s.%s: is no number from %g to %g; give one", path, key, low, high);
+    if (!(value >= low && value <= high)) {
+        g_autofree char *shown = orr_json_show(node);
+        return refuse(r, "%s.%s: %s is no number from %g to %g; give one", path, key, shown, low, high);
+    }
     *ret_value = value;
     return true;
 }
@@ -105,7 +109,11 @@ static bool read_pool(const Reader *r, const OrrJson *node, JobsTrace *trace)
         return refuse(r, "pools: more than %d kinds of GPU; leave some out", JOBS_KINDS);
     if (!known_keys(r, node, path, keys) || !whole(r, node, "gpus", path, 0, &gpus))
         return false;
-    trace->pools[trace->pool_count++] = (JobsPool){text_of(node, "name", path), gpus};
+    g_autofree char *name = text_of(node, "name", path);
+    for (int p = 0; p < trace->pool_count; p++)
+        if (g_str_equal(trace->pools[p].name, name))
+            return refuse(r, "%s.name: \"%.80s\" is pools[%d] as well; give each its own", path, name, p);
+    trace->pools[trace->pool_count++] = (JobsPool){g_steal_pointer(&name), gpus};
     return true;
 }
 
@@ -126,6 +134,9 @@ static bool read_speeds(const Reader *r, const OrrJson *node, const char *path, 
             return refuse(r, "%s.speed: no pool is called \"%.80s\"", path, orr_json_key(member));
         if (!number(r, node, trace->pools[pool].name, path, 0, 1e6, NAN, &job->speed[pool]))
             return false;
+        if (job->speed[pool] > 0 && job->speed[pool] < LEAST_SPEED)
+            return refuse(r, "%s.speed.%.80s: %g would never end; give at least %g, or 0 where it cannot run",
+                          path, trace->pools[pool].name, job->speed[pool], LEAST_SPEED);
     }
     return true;
 }
@@ -173,11 +184,12 @@ static int by_arrival(const void *a, const void *b)
 
 bool jobs_trace_read(const OrrJson *root, const char *where, JobsTrace *ret_trace, GError **error)
 {
-    static const char *const keys[] = {"pools", "jobs", "name", "comment", NULL};
+    static const char *const keys[] = {"pools", "jobs", "schema", "name", "comment", NULL};
     const Reader r = {where, error};
+    double schema = 1;
     JobsTrace trace;
     trace_init(&trace);
-    bool ok = known_keys(&r, root, "trace", keys);
+    bool ok = known_keys(&r, root, "trace", keys) && number(&r, root, "schema", "trace", 1, 1, 1, &schema);
     const OrrJson *pools = ok ? orr_json_member(root, "pools") : NULL,
                   *jobs = ok ? orr_json_member(root, "jobs") : NULL;
     if (ok && (pools == NULL || orr_json_type(pools) != ORR_JSON_LIST || orr_json_count(pools) == 0))

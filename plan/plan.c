@@ -328,9 +328,11 @@ static bool askable(const Spec *asked, const PlanOptions *options, GError **erro
                         "training.tokens=300e9");
     if (options->budget_usd > 0 && !(report_groups_mean(asked, REPORT_MEAN_USD_PER_HOUR) > 0))
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "cluster.usd_per_gpu_hour: missing for %s; a budget needs a price, as in --set "
-                        "cluster.usd_per_gpu_hour=2.5 or --accelerator NAME@2.5",
-                        asked->cluster.accelerator.name);
+                        "cluster.usd_per_gpu_hour: missing for %s; a budget needs a price, as in %s",
+                        asked->cluster.accelerator.name,
+                        asked->cluster.group_count > 0
+                            ? "\"usd_per_gpu_hour\": 2.5 in each entry of cluster.groups"
+                            : "--set cluster.usd_per_gpu_hour=2.5 or --accelerator NAME@2.5");
     return true;
 }
 

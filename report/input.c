@@ -5,6 +5,8 @@
 
 #include "report/page.h"
 
+#define LEAST_TOKENS_PER_S 1e-3
+
 enum { LABEL_COLUMN = 14 };
 
 /* A forward over a step, forward and backward: a backward is two products where a forward is one. */
@@ -65,6 +67,12 @@ bool report_input_fill(Report *report, GError **error)
             "data.eval_every_steps: %d, but data.eval_tokens is not given; give the tokens of one "
             "evaluation, or 0",
             data->eval_every_steps);
+    if (data->tokens_per_s > 0 && data->tokens_per_s < LEAST_TOKENS_PER_S)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "data.tokens_per_s: %g of a process that prepares input would never end; give at least "
+            "%g, or 0 for as many as it takes",
+            data->tokens_per_s, LEAST_TOKENS_PER_S);
     input->told = true;
     input->bytes_per_s = data->bytes_per_token * tokens / step_s;
     if (data->given)

@@ -133,6 +133,18 @@ static void set_groups(Edit *edit, const Spec *asked, const Spec *chosen)
     edit->ok = edit->ok && orr_json_set(edit->doc, "cluster.groups", list->str, edit->error);
 }
 
+/* What only a mixed cluster may say, of a scenario that has got another cluster. */
+static void drop_dealt(Edit *edit, const Spec *asked)
+{
+    static const char *const keys[] = {"stage_layers", "replica_microbatches"};
+    const OrrJson *parallel = orr_json_member(orr_json_root(edit->doc), "parallel");
+    for (gsize i = 0; i < G_N_ELEMENTS(keys) && asked->cluster.group_count == 0 && parallel != NULL; i++) {
+        const OrrJson *node = orr_json_member(parallel, keys[i]);
+        if (node != NULL && orr_json_type(node) == ORR_JSON_TEXT)
+            set(edit, "parallel.%s=null", keys[i]);
+    }
+}
+
 /* Layers and micro-batches that were dealt out to the GPUs of a mixed cluster. */
 static void set_dealt(Edit *edit, const Spec *asked, const Spec *chosen)
 {
@@ -169,6 +181,7 @@ static void set_choices(Edit *edit, const Spec *asked, const Spec *chosen)
         set(edit, "parallel.order=\"%s\"", is->order);
     set_recompute(edit, &asked->training.recompute, &chosen->training.recompute);
     set_overlap(edit, "execution.overlap", asked->execution.overlap, chosen->execution.overlap);
+    drop_dealt(edit, asked);
     set_dealt(edit, asked, chosen);
     set_groups(edit, asked, chosen);
 }

@@ -116,6 +116,12 @@ static bool check_power(const Check *check, const SpecAccelerator *accelerator)
                                "the clock; give %.0f to %g, or 0 for none",
                                cap, accelerator->name, accelerator->power_w, fixed * accelerator->power_w,
                                ceil(least), accelerator->power_w);
+    if (accelerator->idle_power_w > accelerator->power_w && accelerator->power_w > 0)
+        return spec_check_fail(
+            check,
+            "cluster.accelerator.idle_power_w: %g for \"%s\" is more than its power_w, %g; "
+            "give at most that, or 0 where it is not known",
+            accelerator->idle_power_w, accelerator->name, accelerator->power_w);
     return true;
 }
 

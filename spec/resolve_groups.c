@@ -1,6 +1,8 @@
 /* spec/resolve_groups.c - groups of a mixed cluster: each becomes an object of its own, the first one the cluster's base. */
 #include "spec/groups.h"
 
+#include <string.h>
+
 static bool fail(const char *where, GError **error, const char *problem)
 {
     return orr_fail(error, ORR_ERROR_INPUT,
@@ -23,6 +25,34 @@ static void put_below(OrrJsonDoc **cluster, const OrrJson *first, const char *wh
         const bool set = orr_json_set(*cluster, "nodes", text, NULL);
         g_assert(set);
     }
+}
+
+/* What the entries have of their own may stand beside them only as the first entry has it, as in a resolved scenario. */
+static bool check_beside(const OrrJson *cluster, const OrrJson *first, const char *where, GError **error)
+{
+    static const char *const own[] = {"accelerator",
+                                      "gpus_per_node",
+                                      "scale_up_domain_gpus",
+                                      "scale_up_bytes_per_s",
+                                      "scale_out_bytes_per_s_per_gpu",
+                                      "scale_out_latency_s",
+                                      "usd_per_gpu_hour",
+                                      "host_power_w_per_gpu",
+                                      "topology",
+                                      "collectives",
+                                      "calibration"};
+    for (gsize i = 0; i < G_N_ELEMENTS(own); i++) {
+        const OrrJson *beside = orr_json_member(cluster, own[i]), *theirs = orr_json_member(first, own[i]);
+        if (beside == NULL)
+            continue;
+        g_autofree char *left = orr_json_dump(beside), *right = theirs != NULL ? orr_json_dump(theirs) : NULL;
+        if (right == NULL || strcmp(left, right) != 0)
+            return orr_fail(error, ORR_ERROR_INPUT,
+                            "%s: cluster.%s: beside cluster.groups, whose entries have their own; give it in "
+                            "each entry, and leave cluster.preset out",
+                            where, own[i]);
+    }
+    return true;
 }
 
 bool spec_resolve_groups(OrrJsonDoc **cluster, const char *where, SpecResolveGroup resolve,
@@ -58,7 +88,8 @@ bool spec_resolve_groups(OrrJsonDoc **cluster, const char *where, SpecResolveGro
             orr_json_free(whole);
     }
     g_string_append_c(list, ']');
-    ok = ok && orr_json_set(*cluster, "groups", list->str, error);
+    ok = ok && check_beside(orr_json_root(*cluster), orr_json_root(first), where, error) &&
+         orr_json_set(*cluster, "groups", list->str, error);
     if (ok)
         put_below(cluster, orr_json_root(first), where, nodes);
     orr_json_free(first);

@@ -81,6 +81,36 @@ static void test_plan_side_by_side(void)
     cli_scratch_free(g_steal_pointer(&folder));
 }
 
+/* A mixed cluster beside plain ones, on which what was to be dealt out is even: rows hold scenarios that run. */
+static void test_plan_mixed(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/mixed-llama3-8b.json");
+    g_autofree char *folder = cli_scratch_new(), *saved = g_build_filename(folder, "row.json", NULL);
+    static const char *const kinds[] = {NULL, "dgx-h100@2"};
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        CliRun plan = cli_run(NULL, CLI_WORDS("plan", path, "--gpus", "32", "--format", "json",
+                                              kinds[i] != NULL ? "--cluster" : NULL, kinds[i]));
+        cli_assert_done(&plan, "mixed");
+        OrrJsonDoc *doc = parse(plan.out);
+        const OrrJson *row = orr_json_first(member(orr_json_root(doc), "rows"));
+        g_autofree char *text = orr_json_dump(member(row, "scenario"));
+        g_file_set_contents(saved, text, -1, NULL);
+        CliRun run = cli_run(NULL, CLI_WORDS("run", saved, "--format", "json"));
+        cli_assert_done(&run, "row");
+        OrrJsonDoc *report = parse(run.out);
+        g_assert_cmpfloat(orr_json_number(member(orr_json_root(report), "step_s")), ==,
+                          orr_json_number(member(row, "step_s")));
+        orr_json_free(report);
+        orr_json_free(doc);
+        cli_run_clear(&run);
+        cli_run_clear(&plan);
+    }
+    CliRun budget = cli_run(NULL, CLI_WORDS("plan", path, "--budget-usd", "1e5"));
+    cli_assert_refused(&budget, "budget", "each entry of cluster.groups");
+    cli_run_clear(&budget);
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
 static void test_plan_refused(void)
 {
     g_autofree char *path = cli_source(PLAN);
@@ -411,6 +441,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/plan/formats", test_plan_formats);
     g_test_add_func("/cli/plan/side-by-side", test_plan_side_by_side);
+    g_test_add_func("/cli/plan/mixed", test_plan_mixed);
     g_test_add_func("/cli/plan/refused", test_plan_refused);
     g_test_add_func("/cli/sweep/rows", test_sweep);
     g_test_add_func("/cli/sweep/refused", test_sweep_refused);

@@ -19,7 +19,8 @@ static JobsTrace read(const char *text)
 }
 
 #define FOUR                                                                                                 \
-    "{\"pools\":[{\"name\":\"a100\",\"gpus\":8}],\"jobs\":[{\"arrive_s\":0,\"seconds\":100,\"gpus\":6},"     \
+    "{\"schema\":1,\"pools\":[{\"name\":\"a100\",\"gpus\":8}],\"jobs\":[{\"arrive_s\":0,\"seconds\":100,"    \
+    "\"gpus\":6},"                                                                                           \
     "{\"arrive_s\":10,\"seconds\":50,\"gpus\":4},{\"arrive_s\":20,\"seconds\":30,\"gpus\":2},"               \
     "{\"arrive_s\":30,\"seconds\":100,\"gpus\":4,\"least_gpus\":2,\"most_gpus\":8}]}"
 
@@ -130,7 +131,14 @@ static void test_refused(void)
         {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":2,\"least_gpus\":4}]}",
          "must not fall"},
         {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":2,\"speed\":{\"b\":1}}]}",
-         "no pool is called"}};
+         "no pool is called"},
+        {"{\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":\"x\"}]}", "\"x\" is no number"},
+        {"{\"schema\":2,\"pools\":[{\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":1}]}", "schema"},
+        {"{\"pools\":[{\"name\":\"a\",\"gpus\":8},{\"name\":\"a\",\"gpus\":8}],\"jobs\":[{}]}",
+         "pools[0] as well"},
+        {"{\"pools\":[{\"name\":\"a\",\"gpus\":8}],\"jobs\":[{\"seconds\":1,\"gpus\":1,\"speed\":{\"a\":1e-"
+         "300}}]}",
+         "never end"}};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         JobsTrace trace;
         GError *error = NULL;

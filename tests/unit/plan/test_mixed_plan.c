@@ -66,7 +66,9 @@ static void test_rows(void)
         SpecSource source;
         g_autofree Spec *spec = scenario(MIXED, more[m], &source), *own = g_new0(Spec, 1);
         Plan result = plan(spec, gpus, 2);
-        const PlanPage page = {.spec = spec, .source = &source, .plans = &result, .count = 1};
+        const PlanOptions options = {.gpus = gpus, .gpus_count = 2};
+        const PlanPage page = {
+            .spec = spec, .source = &source, .options = &options, .plans = &result, .count = 1};
         g_autoptr(GString) json = g_string_new(NULL);
         GError *error = NULL;
         plan_write_json(&page, json, &error);

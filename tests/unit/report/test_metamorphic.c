@@ -58,7 +58,7 @@ static bool load(const char *text, Spec *ret_spec)
 
 typedef struct Outcome {
     int64_t step_ps, parts_ps, other_ps, compute_ps;
-    double tokens_per_s, mfu, hfu, days, gpu_hours, kwh, peak_bytes;
+    double bubble_frac, tokens_per_s, mfu, hfu, days, gpu_hours, kwh, peak_bytes;
     bool fits;
 } Outcome;
 
@@ -74,6 +74,7 @@ static Outcome run(const Spec *spec)
                        .parts_ps = report.bubble_ps,
                        .other_ps = report.part_ps[SIM_PART_OTHER],
                        .compute_ps = report.part_ps[SIM_PART_COMPUTE] + report.part_ps[SIM_PART_RECOMPUTE],
+                       .bubble_frac = report.bubble_frac,
                        .tokens_per_s = report.tokens_per_s,
                        .mfu = report.mfu,
                        .hfu = report.hfu,
@@ -112,8 +113,9 @@ static void check_arithmetic(const Spec *spec, const Outcome *was)
     assert_close(was->tokens_per_s, tokens / step_s);
     assert_close(was->days, spec->training.tokens / tokens * step_s / 86400);
     assert_close(was->gpu_hours, was->days * 24 * gpus);
-    assert_close(was->kwh, was->gpu_hours * (cluster->accelerator.power_w + cluster->host_power_w_per_gpu) *
-                               cluster->pue / 1000);
+    const double limit_w = cluster->accelerator.power_w, idle_w = cluster->accelerator.idle_power_w;
+    const double gpu_w = idle_w > 0 ? limit_w - was->bubble_frac * (limit_w - idle_w) : limit_w;
+    assert_close(was->kwh, was->gpu_hours * (gpu_w + cluster->host_power_w_per_gpu) * cluster->pue / 1000);
     g_assert_cmpfloat(was->mfu, <=, was->hfu * (1 + 1e-12));
     g_assert_cmpfloat(was->hfu, <, 1);
 }

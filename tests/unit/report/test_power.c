@@ -103,10 +103,11 @@ static void test_idle(void)
 
 static void test_refused(void)
 {
-    static const char *const bad[] = {"701", "100", "-5"};
+    static const char *const bad[] = {"power_cap_w=701", "power_cap_w=100", "power_cap_w=-5",
+                                      "idle_power_w=701"};
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autofree Spec *spec = g_new0(Spec, 1);
-        g_autofree char *set = g_strdup_printf("cluster.accelerator.power_cap_w=%s", bad[i]);
+        g_autofree char *set = g_strdup_printf("cluster.accelerator.%s", bad[i]);
         const char *const sets[] = {set, NULL};
         GError *error = NULL;
         static const char scenario[] =
@@ -115,7 +116,7 @@ static void test_refused(void)
             "length\":2048,\"global_batch\":256},\"parallel\":{\"tensor\":8,\"pipeline\":8}}";
         OrrJsonDoc *doc = orr_json_parse(scenario, strlen(scenario), "power", NULL);
         g_assert_false(spec_load_json(orr_json_root(doc), "power", sets, false, spec, NULL, &error));
-        g_assert_nonnull(strstr(error->message, "power_cap_w"));
+        g_assert_nonnull(strstr(error->message, i < 3 ? "power_cap_w" : "idle_power_w"));
         g_clear_error(&error);
         orr_json_free(doc);
     }

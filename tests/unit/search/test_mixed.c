@@ -283,6 +283,10 @@ static void test_refused(void)
         {"{\"groups\":[]}", "{}", "no list of groups"},
         {"{\"groups\":[{\"preset\":\"dgx-h100\"}]}", "{}", "how many nodes"},
         {"{\"groups\":[3]}", "{}", "no object"},
+        {"{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1}],\"accelerator\":{\"power_cap_w\":500}}", "{}",
+         "give it in each entry"},
+        {"{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1}],\"usd_per_gpu_hour\":2}", "{}",
+         "give it in each entry"},
         {"{\"groups\":[{\"preset\":\"dgx-h101\",\"nodes\":1}]}", "{}", "dgx-h101"},
         {"{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1},{\"preset\":\"dgx-h100\",\"nodes\":1,"
          "\"gpus_per_node\":4}]}",
