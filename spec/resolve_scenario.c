@@ -68,9 +68,10 @@ OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, co
     const Resolver resolver = {
         .where = where, .base_dir = base_dir, .profiles = profiles, .notes = notes, .error = error};
     if (orr_json_type(scenario) != ORR_JSON_OBJECT) {
+        g_autofree char *shown = orr_json_show(scenario);
         spec_resolver_fail(&resolver, "scenario",
-                           "is %s; give an object with model, cluster, training, parallel, execution",
-                           orr_json_type_name(scenario));
+                           "%s is %s; give an object with model, cluster, training, parallel, execution",
+                           shown, orr_json_type_name(scenario));
         return NULL;
     }
     OrrJsonDoc *doc = orr_json_copy(scenario, where);
