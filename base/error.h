@@ -24,4 +24,7 @@ typedef enum {
  * UTF-8 is replaced, so that a message is always one line. Returns false. */
 bool orr_fail(GError **error, OrrErrorCode code, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
+/* Between what a message lists; lines of their own on a terminal. */
+#define ORR_ALSO "; also "
+
 #endif

@@ -235,6 +235,30 @@ GString *orr_file_read(const char *path, size_t most_bytes, GError **error)
     return NULL;
 }
 
+/* What is wrong with it as text; NULL: nothing. */
+static const char *text_problem(const GString *text)
+{
+    const unsigned char *bytes = (const unsigned char *)text->str;
+    if (text->len >= 2 && ((bytes[0] == 0xff && bytes[1] == 0xfe) || (bytes[0] == 0xfe && bytes[1] == 0xff)))
+        return "is UTF-16 text; save the file as UTF-8";
+    if (text->len >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
+        return "begins with a byte order mark; save the file as plain UTF-8";
+    return memchr(bytes, 0, text->len) != NULL
+               ? "holds bytes of zero, so it is no text; is it the right file?"
+               : NULL;
+}
+
+GString *orr_text_read(const char *path, size_t most_bytes, GError **error)
+{
+    GString *text = orr_file_read(path, most_bytes, error);
+    const char *problem = text != NULL ? text_problem(text) : NULL;
+    if (problem == NULL)
+        return text;
+    orr_fail(error, ORR_ERROR_INPUT, "%s: %s", strcmp(path, "-") == 0 ? "standard input" : path, problem);
+    g_string_free(text, TRUE);
+    return NULL;
+}
+
 char *orr_hash_text(const char *data, size_t length)
 {
     char *hex = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)data, length);

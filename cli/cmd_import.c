@@ -65,7 +65,7 @@ static bool run(const CliArgs *common, GError **error)
 {
     enum { MOST_BYTES = 16 << 20 }; /* of a configuration or a script */
     const ImportArgs *args = (const ImportArgs *)common;
-    g_autoptr(GString) text = orr_file_read(common->words[0], MOST_BYTES, error), out = g_string_new(NULL),
+    g_autoptr(GString) text = orr_text_read(common->words[0], MOST_BYTES, error), out = g_string_new(NULL),
                        report = g_string_new(NULL);
     g_auto(ExchangeLoss) loss;
     exchange_loss_init(&loss);

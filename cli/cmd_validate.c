@@ -108,6 +108,21 @@ static bool write_defaults(const Ledger *stated, const ValidateArgs *args, GErro
     return cli_output_write(common->output, out, error);
 }
 
+/* What --set says fits no row at all: most likely it is misspelt. */
+static bool fits_some(const Ledger *ledger, char **sets, GError **error)
+{
+    const LedgerRow *first = NULL;
+    for (guint i = 0; i < ledger->rows->len; i++) {
+        const LedgerRow *row = ledger->rows->pdata[i];
+        if (row->skipped == NULL)
+            return true;
+        first = first != NULL ? first : row;
+    }
+    return sets == NULL || first == NULL ||
+           orr_fail(error, ORR_ERROR_INPUT, "--set %s: no row can be replayed with it; the first: %s",
+                    sets[0], first->skipped);
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const ValidateArgs *args = (const ValidateArgs *)common;
@@ -125,7 +140,8 @@ static bool run(const CliArgs *common, GError **error)
         if (row->note != NULL)
             cli_note(common->quiet, "orrery: %s; the row is replayed without it", row->note);
     }
-    const bool ok = args->defaults ? write_defaults(&ledger, args, error) : write_all(&ledger, args, error);
+    const bool ok = fits_some(&ledger, common->sets, error) &&
+                    (args->defaults ? write_defaults(&ledger, args, error) : write_all(&ledger, args, error));
     ledger_clear(&ledger);
     return ok;
 }

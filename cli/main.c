@@ -99,10 +99,12 @@ static void print_error(const GError *error)
         message = cut;
     }
     for (char *c = message; *c != '\0'; c++) {
-        if (g_ascii_iscntrl(*c) && !g_str_has_prefix(c, "\n  "))
+        if (g_ascii_iscntrl(*c))
             *c = ' ';
     }
-    fprintf(stderr, "orrery: %s\n", message);
+    g_auto(GStrv) parts = g_strsplit(message, ORR_ALSO, -1);
+    g_autofree char *lines = g_strjoinv("\n  and ", parts);
+    fprintf(stderr, "orrery: %s\n", lines);
 }
 
 int main(int argc, char **argv)

@@ -132,5 +132,8 @@ void cli_note(bool quiet, const char *format, ...)
     va_start(values, format);
     g_autofree char *message = g_strdup_vprintf(format, values);
     va_end(values);
+    for (char *c = message; *c != '\0'; c++)
+        if (g_ascii_iscntrl(*c) && *c != '\n') /* of a name or a path */
+            *c = ' ';
     fprintf(stderr, "%s\n", message);
 }

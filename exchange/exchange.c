@@ -74,7 +74,7 @@ bool exchange_export_refuse(GError **error, ExchangeFormat format, const char *k
     if (error == NULL || *error == NULL)
         return orr_fail(error, ORR_ERROR_INPUT, "%s: %s: %s; %s", format_list[format], key, value, hint);
     g_autofree char *before = (*error)->message;
-    (*error)->message = g_strdup_printf("%s\n  and %s: %s; %s", before, key, value, hint);
+    (*error)->message = g_strdup_printf("%s" ORR_ALSO "%s: %s; %s", before, key, value, hint);
     return false;
 }
 

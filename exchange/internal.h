@@ -33,7 +33,7 @@ void exchange_import_nanotron(ExchangeImport *import);
 
 /* training.recompute in a refusal: full of some of a stage's layers is told from full. */
 const char *export_recompute_shown(const Spec *spec);
-/* "megatron: parallel.schedule: zb-h1; <what would work>"; where `error` is set already, a line more in its message: checks
+/* "megatron: parallel.schedule: zb-h1; <what would work>"; where `error` is set already, one more in its message (ORR_ALSO): checks
  * go on, so that everything is said at once. Always false. */
 bool exchange_export_refuse(GError **error, ExchangeFormat format, const char *key, const char *value,
                             const char *hint);

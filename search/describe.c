@@ -86,6 +86,8 @@ char *search_describe(const SearchResult *result, SearchId id)
         g_string_append_printf(out, " (%s%s%s as layer)", parallel->embedding_as_layer ? "embedding" : "",
                                parallel->embedding_as_layer && parallel->loss_as_layer ? "+" : "",
                                parallel->loss_as_layer ? "loss" : "");
+    if (parallel->stage_layers_count > result->space->spec->parallel.stage_layers_count)
+        g_string_append(out, " (layers by recipe)");
     append_flags(out, spec_overlap(spec)); /* with what recipes switch on besides, as `run` shows */
     return g_string_free(out, FALSE);
 }

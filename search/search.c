@@ -122,41 +122,68 @@ static void run_survivors(Search *search, GArray *survivors)
     search_judge_survivors(search, survivors, at);
 }
 
-static void add_id(GArray *ids, SearchId id)
+/* Points on their way to the simulator: a space may hold more than memory does. */
+typedef struct Everything {
+    Search *search;
+    SearchId ids[RUN_BATCH];
+    int count;
+} Everything;
+
+static void flush(Everything *all)
 {
-    g_array_append_val(ids, id);
+    SearchResult *result = all->search->result;
+    search_simulate_batch(all->search, all->ids, all->count);
+    all->count = 0;
+    tell(all->search, (double)result->simulated / (double)MAX(1, result->points));
+}
+
+/* Every point of a partition; false when the time is over. */
+static bool run_partition(Everything *all, SearchId id, int recomputes, int policies)
+{
+    for (int e = 0; e < recomputes; e++) {
+        for (int i = 0; i < policies; i++) {
+            all->ids[all->count++] = (SearchId){id.group, id.partition, (int16_t)e, i};
+            if (all->count < RUN_BATCH)
+                continue;
+            flush(all);
+            if (search_over(all->search))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool run_group(Everything *all, int index, SpecRecompute *recomputes)
+{
+    SearchSpace *space = all->search->space;
+    const SearchGroup *group = &space->groups[index];
+    int policies = 0;
+    g_free(search_policies(space, group, &policies));
+    for (int d = 0; d < group->partitions->count; d++) {
+        const SearchPartition *partition = &group->partitions->partition[d];
+        const SearchId id = {.group = index, .partition = (int16_t)d};
+        if (search_partition_valid(space, group, partition) &&
+            !run_partition(all, id, search_recomputes(space, partition, recomputes), policies))
+            return false;
+    }
+    return true;
 }
 
 static void run_everything(Search *search)
 {
     SearchSpace *space = search->space;
+    SearchResult *result = search->result;
     g_autofree SpecRecompute *recomputes = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
-    GArray *ids = g_array_new(FALSE, FALSE, sizeof(SearchId));
-    for (int g = 0; g < space->group_count; g++) {
-        const SearchGroup *group = &space->groups[g];
-        int policies = 0;
-        g_free(search_policies(space, group, &policies));
-        for (int d = 0; d < group->partitions->count; d++) {
-            if (!search_partition_valid(space, group, &group->partitions->partition[d]))
-                continue;
-            const int count = search_recomputes(space, &group->partitions->partition[d], recomputes);
-            for (int e = 0; e < count; e++)
-                for (int i = 0; i < policies; i++)
-                    add_id(ids, (SearchId){g, (int16_t)d, (int16_t)e, i});
-        }
-    }
-    search->result->points = ids->len;
-    for (guint at = 0; at < ids->len; at += RUN_BATCH) {
-        search_simulate_batch(search, &g_array_index(ids, SearchId, at), (int)MIN(RUN_BATCH, ids->len - at));
-        tell(search, (double)at / ids->len);
-        if (search_over(search)) {
-            const int64_t left = (int64_t)ids->len - MIN((int64_t)ids->len, (int64_t)at + RUN_BATCH);
-            if (left > 0)
-                search_leave_open(search, left, 0);
-            break;
-        }
-    }
-    g_array_free(ids, TRUE);
+    Everything all = {.search = search};
+    bool going = true;
+    result->points = search_space_count(space);
+    for (int g = 0; g < space->group_count && going; g++)
+        going = run_group(&all, g, recomputes);
+    if (going)
+        flush(&all);
+    const int64_t left = result->points - result->simulated;
+    if (left > 0)
+        search_leave_open(search, left, 0);
 }
 
 /* Tables and the bounds of groups; false when the time is over before. */

@@ -23,6 +23,7 @@ typedef struct SearchPartition {
     const SimSchedule *order;
     int virtual_stages;
     unsigned as_layer; /* SearchCountedAsLayer */
+    bool by_recipe;    /* layers that a recipe of the software has for the number of stages */
     int stages;        /* of one copy of the model */
     int most_layers;
     int *first; /* [stages + 1]: first layer of each stage */

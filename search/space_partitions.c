@@ -29,7 +29,8 @@ static bool same_layers(const SearchPartition *a, const SearchPartition *b)
            memcmp(a->first, b->first, sizeof *a->first * (size_t)(a->stages + 1)) == 0;
 }
 
-static void add_partition(Divider *divider, SpecSchedule schedule, int virtual_stages, unsigned as_layer)
+static void add_partition(Divider *divider, SpecSchedule schedule, int virtual_stages, unsigned as_layer,
+                          bool own_way)
 {
     const SimSchedule *order = sim_schedule_at((int)schedule);
     SpecParallel *parallel = &divider->spec.parallel;
@@ -44,7 +45,10 @@ static void add_partition(Divider *divider, SpecSchedule schedule, int virtual_s
         parallel->virtual_stages = 1;
         partition.stages = parallel->pipeline;
     }
-    spec_recipes_take_split(parallel);
+    partition.by_recipe =
+        own_way && parallel->virtual_stages == virtual_stages && spec_recipes_take_split(parallel);
+    if (parallel->recipe_splits != NULL && !partition.by_recipe)
+        parallel->stage_layers_count = 0;
     if (partition.stages > SPEC_MAX_STAGES || !spec_stage_layers(&divider->spec, divider->counts, NULL))
         return;
     partition.first = ORR_ARENA_NEW(divider->space->arena, int, partition.stages + 1);
@@ -58,7 +62,7 @@ static void add_partition(Divider *divider, SpecSchedule schedule, int virtual_s
     g_array_append_val(divider->partitions, partition);
 }
 
-/* The scenario's own way to deal layers out first, then with the embedding or the head counted as layers. */
+/* The way that `run` would deal layers out first, a recipe's or the scenario's own, then with the embedding or the head counted as layers. */
 static void add_partitions(Divider *divider, SpecSchedule schedule, int virtual_stages)
 {
     const Spec *spec = divider->space->spec;
@@ -72,7 +76,7 @@ static void add_partitions(Divider *divider, SpecSchedule schedule, int virtual_
         const unsigned as_layer = as_is ^ i;
         divider->spec.parallel.embedding_as_layer = (as_layer & SEARCH_LAYER_EMBEDDING) != 0;
         divider->spec.parallel.loss_as_layer = (as_layer & SEARCH_LAYER_LOSS) != 0;
-        add_partition(divider, schedule, virtual_stages, as_layer);
+        add_partition(divider, schedule, virtual_stages, as_layer, i == 0);
     }
 }
 

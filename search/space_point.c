@@ -54,7 +54,9 @@ void search_apply_partition(const SearchPartition *partition, Spec *spec)
     spec->parallel.schedule = partition->schedule;
     spec->parallel.embedding_as_layer = (partition->as_layer & SEARCH_LAYER_EMBEDDING) != 0;
     spec->parallel.loss_as_layer = (partition->as_layer & SEARCH_LAYER_LOSS) != 0;
-    spec_recipes_take_split(&spec->parallel);
+    if (spec->parallel.recipe_splits != NULL &&
+        !(partition->by_recipe && spec_recipes_take_split(&spec->parallel)))
+        spec->parallel.stage_layers_count = 0;
 }
 
 void search_apply_policy(const SearchGroup *group, const SearchPolicy *policy, Spec *spec)

@@ -256,7 +256,7 @@ static OrrJsonDoc *read_json(const char *path, const char *name, GError **error)
 
 static OrrJsonDoc *read_csv(const char *path, const char *name, GError **error)
 {
-    g_autoptr(GString) whole = orr_file_read(path, MOST_FILE_BYTES, error);
+    g_autoptr(GString) whole = orr_text_read(path, MOST_FILE_BYTES, error);
     if (whole == NULL)
         return NULL;
     char *text = whole->str;

@@ -19,21 +19,23 @@ static bool check_member(const OrrJson *member, const char *where, GError **erro
     const char *key = orr_json_key(member);
     if (strcmp(key, "models") == 0 || strcmp(key, "accelerators") == 0 || strcmp(key, "precisions") == 0)
         return is_list_of_texts(member) ||
-               orr_fail(error, ORR_ERROR_INPUT, "%s: framework recipes: %s is %s; give a list of names",
-                        where, key, orr_json_type_name(member));
+               orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: execution.framework.recipes: %s is %s; give a list of names", where, key,
+                        orr_json_type_name(member));
     if (strcmp(key, "stages") == 0 || strcmp(key, "layers") == 0)
         return orr_json_type(member) == ORR_JSON_NUMBER ||
-               orr_fail(error, ORR_ERROR_INPUT, "%s: framework recipes: %s is %s; give a number", where, key,
-                        orr_json_type_name(member));
+               orr_fail(error, ORR_ERROR_INPUT, "%s: execution.framework.recipes: %s is %s; give a number",
+                        where, key, orr_json_type_name(member));
     if (strcmp(key, "scenario") == 0)
         return orr_json_type(member) == ORR_JSON_OBJECT ||
-               orr_fail(error, ORR_ERROR_INPUT, "%s: framework recipes: scenario is %s; give a part of one",
-                        where, orr_json_type_name(member));
-    return strcmp(key, "source") == 0 ||
-           orr_fail(error, ORR_ERROR_INPUT,
-                    "%s: framework recipes: no key \"%s\"; give models, layers, accelerators, precisions, "
-                    "stages, scenario or source",
-                    where, key);
+               orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: execution.framework.recipes: scenario is %s; give a part of one", where,
+                        orr_json_type_name(member));
+    return strcmp(key, "source") == 0 || orr_fail(error, ORR_ERROR_INPUT,
+                                                  "%s: execution.framework.recipes: no key \"%s\"; give "
+                                                  "models, layers, accelerators, precisions, "
+                                                  "stages, scenario or source",
+                                                  where, key);
 }
 
 bool spec_recipes_check(const OrrJson *recipes, const char *where, GError **error)
@@ -41,12 +43,13 @@ bool spec_recipes_check(const OrrJson *recipes, const char *where, GError **erro
     if (recipes == NULL)
         return true;
     if (orr_json_type(recipes) != ORR_JSON_LIST)
-        return orr_fail(error, ORR_ERROR_INPUT, "%s: framework recipes: %s; give a list of recipes", where,
-                        orr_json_type_name(recipes));
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: execution.framework.recipes: %s; give a list of recipes",
+                        where, orr_json_type_name(recipes));
     for (const OrrJson *recipe = orr_json_first(recipes); recipe != NULL; recipe = orr_json_next(recipe)) {
         if (orr_json_type(recipe) != ORR_JSON_OBJECT || orr_json_member(recipe, "scenario") == NULL)
-            return orr_fail(error, ORR_ERROR_INPUT,
-                            "%s: framework recipes: an entry without \"scenario\"; give what it sets", where);
+            return orr_fail(
+                error, ORR_ERROR_INPUT,
+                "%s: execution.framework.recipes: an entry without \"scenario\"; give what it sets", where);
         for (const OrrJson *at = orr_json_first(recipe); at != NULL; at = orr_json_next(at))
             if (!check_member(at, where, error))
                 return false;
@@ -193,18 +196,17 @@ const char *spec_recipes_splits(const OrrJson *scenario)
     return splits->len > 0 ? g_intern_string(splits->str) : NULL;
 }
 
-void spec_recipes_take_split(SpecParallel *parallel)
+bool spec_recipes_take_split(SpecParallel *parallel)
 {
     const char *at = parallel->recipe_splits;
-    if (at == NULL)
-        return;
     const int stages = parallel->pipeline * parallel->virtual_stages;
-    parallel->stage_layers_count = 0;
     for (char *end = NULL; at != NULL; at = strchr(at, ';'), at = at != NULL ? at + 1 : NULL) {
         if (strtol(at, &end, 10) != stages)
             continue;
+        parallel->stage_layers_count = 0;
         while (parallel->stage_layers_count < SPEC_MAX_STAGES && (*end == ':' || *end == ','))
             parallel->stage_layers[parallel->stage_layers_count++] = (int)strtol(end + 1, &end, 10);
-        return;
+        return true;
     }
+    return false;
 }

@@ -21,8 +21,8 @@ bool spec_recipes_apply(OrrJsonDoc **doc, const char *where, GPtrArray *notes, G
  * stages: "16:4,4,4,...;8:8,8,...", interned; NULL: none, or stage_layers are stated. */
 const char *spec_recipes_splits(const OrrJson *scenario);
 
-/* Gives `parallel`, whose pipeline and virtual stages are known, the layers that recipe_splits has for them, or none; does
- * nothing without recipe_splits. */
-void spec_recipes_take_split(SpecParallel *parallel);
+/* Gives `parallel`, whose pipeline and virtual stages are known, the layers that recipe_splits has for them; false, and
+ * nothing is changed, where it has none. */
+bool spec_recipes_take_split(SpecParallel *parallel);
 
 #endif

@@ -286,7 +286,8 @@ static bool normalise_inner(const Resolver *resolver, const char *kind, OrrJsonD
     if (node == NULL || orr_json_type(node) == ORR_JSON_NULL)
         return true;
     *ret_was_name = orr_json_type(node) == ORR_JSON_TEXT;
-    OrrJsonDoc *object = as_object(resolver, inner, node);
+    g_autofree char *path = g_strconcat("cluster.", inner, NULL); /* clusters alone have one */
+    OrrJsonDoc *object = as_object(resolver, path, node);
     if (object == NULL)
         return false;
     spec_resolver_put(doc, inner, orr_json_root(object));

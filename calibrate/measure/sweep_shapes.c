@@ -141,7 +141,7 @@ static void add_collective(Shapes *shapes, GStrv head, GStrv cells)
 GArray *cal_sweep_points_of(const char *path, const CalStamp *stamp, const CalSweepOptions *options,
                             GError **error)
 {
-    g_autoptr(GString) text = orr_file_read(path, MOST_FILE, error);
+    g_autoptr(GString) text = orr_text_read(path, MOST_FILE, error);
     if (text == NULL)
         return NULL;
     g_auto(GStrv) lines = g_strsplit(text->str, "\n", -1);
