@@ -13,3 +13,9 @@ SpecAttention cost_attention_kernel(const Spec *spec)
                ? SPEC_ATTENTION_UNFUSED
                : named;
 }
+
+bool cost_core_block_scaled(const CostShape *shape)
+{
+    return shape->core_dtype == SPEC_FP8 && shape->spec->training.precision == SPEC_PRECISION_MXFP8 &&
+           shape->spec->execution.framework.kernels.mxfp8_attention;
+}

@@ -29,12 +29,6 @@ static CostPairs pairs_of(const CostShape *shape, int layer)
     return pairs;
 }
 
-bool cost_core_block_scaled(const CostShape *shape)
-{
-    return shape->core_dtype == SPEC_FP8 && shape->spec->training.precision == SPEC_PRECISION_MXFP8 &&
-           shape->spec->execution.framework.kernels.mxfp8_attention;
-}
-
 static void push_fused_core(const CostShape *shape, int layer, bool backward, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;

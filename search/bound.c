@@ -61,14 +61,6 @@ int64_t search_bound_group_pairs(const SearchTables *tables, const SearchGroup *
     return MAX(side->exchange_ps, side->kernels_ps) * group->microbatches / group->pipeline;
 }
 
-const Spec *search_spec_of_rank(SearchWorker *worker, int rank)
-{
-    if (worker->kinds == 1)
-        return &worker->spec;
-    search_hardware_spec(&worker->spec, worker->kind_of_rank[rank], worker->own_spec);
-    return worker->own_spec;
-}
-
 /* As the GPUs of rank `owner` would send it. */
 static int64_t hop_by(SearchWorker *worker, int owner, int rank, int next)
 {

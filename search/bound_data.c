@@ -51,6 +51,14 @@ GHashTable *search_buckets_new(void)
     return g_hash_table_new_full(bucket_hash, bucket_equal, g_free, NULL);
 }
 
+const Spec *search_spec_of_rank(SearchWorker *worker, int rank)
+{
+    if (worker->kinds == 1)
+        return &worker->spec;
+    search_hardware_spec(&worker->spec, worker->kind_of_rank[rank], worker->own_spec);
+    return worker->own_spec;
+}
+
 static const Bucket *bucket_of(SearchWorker *worker, int rank, Params params)
 {
     const SpecParallel *parallel = &worker->spec.parallel;

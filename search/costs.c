@@ -121,11 +121,6 @@ static void fill_totals(int offset, void *data)
     orr_arena_free(scratch);
 }
 
-const double *search_tables_slowness(const SearchTables *tables, int index)
-{
-    return &tables->slowness[index * tables->kinds];
-}
-
 /* --- whole tables --- */
 
 /* Gives every layer the first row that says the same. */

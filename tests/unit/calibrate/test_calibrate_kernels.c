@@ -328,28 +328,6 @@ static void test_before_bf16(void)
     g_rmdir(folder);
 }
 
-/* Tables that presets were fitted to: 8 % at the median, 20 % at the 90th percentile. */
-static void test_shipped_tables(void)
-{
-    static const struct {
-        const char *file, *accelerator;
-        guint groups;
-    } tables[] = {{"deepbench.csv", NULL, 4}, {"cudnn_sdpa.csv", "gb300-nvl72", 1}};
-    g_autofree char *scenarios = orr_scenarios_dir(NULL);
-    for (size_t k = 0; k < G_N_ELEMENTS(tables); k++) {
-        g_autofree char *path = g_build_filename(scenarios, "tables", tables[k].file, NULL);
-        g_autoptr(GArray) groups = NULL;
-        GError *error = NULL;
-        cal_check_table(path, tables[k].accelerator, &groups, NULL, &error);
-        g_assert_no_error(error);
-        g_assert_cmpuint(groups->len, ==, tables[k].groups);
-        for (guint i = 0; i < groups->len; i++) {
-            g_assert_cmpfloat(g_array_index(groups, CalCheckGroup, i).median_frac, <=, 0.08);
-            g_assert_cmpfloat(g_array_index(groups, CalCheckGroup, i).p90_frac, <=, 0.20);
-        }
-    }
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -360,7 +338,6 @@ int main(int argc, char **argv)
     g_test_add_func("/calibrate/bursts", test_bursts);
     g_test_add_func("/calibrate/messages", test_messages);
     g_test_add_func("/calibrate/before-bf16", test_before_bf16);
-    g_test_add_func("/calibrate/shipped-tables", test_shipped_tables);
     g_test_add_func("/calibrate/reference-table", test_reference_table);
     return g_test_run();
 }

@@ -13,10 +13,17 @@
 #include "costmodel/memory_bound.h"
 #include "spec/load.h"
 
-/* Of the presets' own sources: 8 % at the median, 20 % at the 90th percentile. What others measured may be further off. */
+/* Tables that presets were fitted to, and how far off they may be. What others measured may be further off. */
+static const struct {
+    const char *file;
+    double median_frac, p90_frac;
+} fitted[] = {
+    {"cudnn-frontend.json", 0.06, 0.20},
+    {"cudnn_sdpa_mxfp8.csv", 0.08, 0.25}, /* two shares of the 8-bit fit, no kernel model of their own */
+    {"deepbench.csv", 0.08, 0.20}};
+
 static void check_errors(const char *path)
 {
-    static const char *const fitted[] = {"cudnn-frontend", "deepbench"};
     g_autoptr(GArray) groups = NULL;
     g_autoptr(GString) log = g_string_new(NULL);
     GError *error = NULL;
@@ -28,9 +35,9 @@ static void check_errors(const char *path)
         g_test_message("%s %s %s %s: %d rows, median %.3f, p90 %.3f", group->accelerator, group->kind,
                        group->block, group->source, group->rows, group->median_frac, group->p90_frac);
         for (size_t k = 0; k < G_N_ELEMENTS(fitted); k++)
-            if (strcmp(group->source, fitted[k]) == 0) {
-                g_assert_cmpfloat(group->median_frac, <=, strcmp(fitted[k], "deepbench") == 0 ? 0.08 : 0.06);
-                g_assert_cmpfloat(group->p90_frac, <=, 0.20);
+            if (g_str_has_suffix(path, fitted[k].file) && strchr(group->source, ' ') == NULL) {
+                g_assert_cmpfloat(group->median_frac, <=, fitted[k].median_frac);
+                g_assert_cmpfloat(group->p90_frac, <=, fitted[k].p90_frac);
             }
     }
 }
