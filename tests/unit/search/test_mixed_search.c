@@ -6,26 +6,7 @@
 #include "search/hardware.h"
 #include "search/walk.h"
 #include "tests/unit/search_fixture.h"
-
-static SearchResult find(const Spec *spec, bool exhaustive, int top)
-{
-    const SearchOptions options = {.exhaustive = exhaustive, .jobs = 2, .top = top};
-    SearchResult result;
-    GError *error = NULL;
-    search_run(spec, &options, &result, &error);
-    g_assert_no_error(error);
-    return result;
-}
-
-static void assert_same(const GArray *a, const GArray *b)
-{
-    g_assert_cmpuint(a->len, ==, b->len);
-    for (guint i = 0; i < a->len; i++) {
-        const SearchRun *x = &g_array_index(a, SearchRun, i), *y = &g_array_index(b, SearchRun, i);
-        g_assert_cmpint(search_id_compare(&x->id, &y->id), ==, 0);
-        g_assert_cmpint(x->step_ps, ==, y->step_ps);
-    }
-}
+#include "tests/unit/search_run_fixture.h"
 
 /* A random small space whose nodes are of two or three kinds: speeds, links and memories of their own. `memory`: cards are so
  * small that some points do not fit. */
@@ -73,14 +54,14 @@ static int64_t points_of(const Spec *spec)
 
 static void compare(const Spec *spec, int top, int64_t *points, int64_t *simulated, int *none_fit)
 {
-    SearchResult pruned = find(spec, false, top), all = find(spec, true, top);
+    SearchResult pruned = fixture_find(spec, false, 2, top), all = fixture_find(spec, true, 2, top);
     int64_t sum = pruned.simulated - pruned.seeds;
     for (int kind = 0; kind < SEARCH_BOUND_COUNT; kind++)
         sum += pruned.pruned[kind];
     g_assert_cmpint(sum, ==, pruned.points);
     g_assert_cmpint(pruned.points, ==, all.points);
     g_assert_cmpint(all.simulated, ==, all.points);
-    assert_same(pruned.best, all.best);
+    fixture_assert_same(pruned.best, all.best);
     *points += all.points;
     *simulated += pruned.simulated;
     *none_fit += all.best->len == 0;
@@ -154,24 +135,6 @@ static void check_point(SearchWorker *worker, SearchSpace *space, SearchId id, d
     *gap += 1 - (double)replay_ps / (double)run.step_ps;
 }
 
-static SearchId random_id(GRand *rand, SearchSpace *space)
-{
-    g_autofree SpecRecompute *recomputes = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
-    for (;;) {
-        SearchId id = {.group = g_rand_int_range(rand, 0, space->group_count)};
-        const SearchGroup *group = &space->groups[id.group];
-        id.partition = (int16_t)g_rand_int_range(rand, 0, group->partitions->count);
-        const SearchPartition *partition = &group->partitions->partition[id.partition];
-        if (!search_partition_valid(space, group, partition))
-            continue;
-        int policies = 0;
-        g_free(search_policies(space, group, &policies));
-        id.recompute = (int16_t)g_rand_int_range(rand, 0, search_recomputes(space, partition, recomputes));
-        id.policy = g_rand_int_range(rand, 0, policies);
-        return id;
-    }
-}
-
 static void test_bounds(void)
 {
     GRand *rand = g_rand_new_with_seed(20261123);
@@ -189,7 +152,7 @@ static void test_bounds(void)
             search_tables_fill(tables, 0, tables->count, 1, 0, 1);
             SearchWorker *worker = search_worker_new(space, tables);
             for (int k = 0; k < 48; k++, count++)
-                check_point(worker, space, random_id(rand, space), &gap);
+                check_point(worker, space, fixture_random_id(rand, space), &gap);
             search_worker_free(worker);
             search_tables_free(tables);
         }
@@ -215,7 +178,7 @@ static void test_alike(void)
         plain->cluster.group_count = 0;
         if (points_of(mixed) == 0)
             continue;
-        SearchResult a = find(mixed, false, 5), b = find(plain, false, 5);
+        SearchResult a = fixture_find(mixed, false, 2, 5), b = fixture_find(plain, false, 2, 5);
         g_assert_cmpuint(a.best->len, ==, b.best->len);
         for (guint k = 0; k < a.best->len; k++)
             g_assert_cmpint(g_array_index(a.best, SearchRun, k).step_ps, ==,

@@ -5,27 +5,7 @@
 #include "search/search.h"
 #include "search/walk.h"
 #include "tests/unit/search_fixture.h"
-
-static SearchResult find(const Spec *spec, bool exhaustive, int jobs)
-{
-    const SearchOptions options = {.exhaustive = exhaustive, .jobs = jobs};
-    SearchResult result;
-    GError *error = NULL;
-    search_run(spec, &options, &result, &error);
-    g_assert_no_error(error);
-    return result;
-}
-
-static void assert_same(const GArray *a, const GArray *b)
-{
-    g_assert_cmpuint(a->len, ==, b->len);
-    for (guint i = 0; i < a->len; i++) {
-        const SearchRun *x = &g_array_index(a, SearchRun, i), *y = &g_array_index(b, SearchRun, i);
-        g_assert_cmpint(search_id_compare(&x->id, &y->id), ==, 0);
-        g_assert_cmpint(x->step_ps, ==, y->step_ps);
-        g_assert_cmpfloat(x->reserved_bytes, ==, y->reserved_bytes);
-    }
-}
+#include "tests/unit/search_run_fixture.h"
 
 /* Every point is counted once: left out by one bound, or simulated. */
 static void assert_counts(const SearchResult *result)
@@ -51,12 +31,12 @@ static void test_exhaustive(void)
             continue;
         if (spaces % 2 == 1) /* so that memory decides too */
             spec->search.max_memory_frac = 0.02 + 0.15 * g_rand_double(rand);
-        SearchResult pruned = find(spec, false, 2), all = find(spec, true, 2);
+        SearchResult pruned = fixture_find(spec, false, 2, 0), all = fixture_find(spec, true, 2, 0);
         g_assert_cmpint(pruned.points, ==, count);
         g_assert_cmpint(all.points, ==, count);
         g_assert_cmpint(all.simulated, ==, count);
         assert_counts(&pruned);
-        assert_same(pruned.best, all.best);
+        fixture_assert_same(pruned.best, all.best);
         points += count;
         simulated += pruned.simulated;
         none_fit += all.best->len == 0;
@@ -97,9 +77,9 @@ static void test_whole_chunks(void)
         search_space_free(space);
         if (count == 0 || count > 2000)
             continue;
-        SearchResult pruned = find(spec, false, 2), all = find(spec, true, 2);
+        SearchResult pruned = fixture_find(spec, false, 2, 0), all = fixture_find(spec, true, 2, 0);
         assert_counts(&pruned);
-        assert_same(pruned.best, all.best);
+        fixture_assert_same(pruned.best, all.best);
         if (all.best->len > 0) {
             g_autofree Spec *best = g_new(Spec, 1);
             search_point_spec(all.space, g_array_index(all.best, SearchRun, 0).id, best);
@@ -119,10 +99,10 @@ static void test_threads(void)
     GRand *rand = g_rand_new_with_seed(11);
     for (int i = 0; i < 4; i++) {
         g_autofree Spec *spec = fixture_space(rand, 3 * i, false);
-        SearchResult one = find(spec, false, 1), three = find(spec, false, 3);
-        assert_same(one.best, three.best);
-        assert_same(one.pareto, three.pareto);
-        assert_same(one.misses, three.misses);
+        SearchResult one = fixture_find(spec, false, 1, 0), three = fixture_find(spec, false, 3, 0);
+        fixture_assert_same(one.best, three.best);
+        fixture_assert_same(one.pareto, three.pareto);
+        fixture_assert_same(one.misses, three.misses);
         g_assert_cmpint(one.simulated, ==, three.simulated);
         g_assert_cmpint(one.evaluated, ==, three.evaluated);
         g_assert_cmpint(memcmp(one.pruned, three.pruned, sizeof one.pruned), ==, 0);
@@ -205,7 +185,7 @@ static void test_offload(void)
     SearchSpace *space = search_space_new(spec);
     g_assert_cmpint(search_space_count(space), ==, 7 + 4 + 3); /* stages of 6, 3 and at most 2 layers */
     search_space_free(space);
-    SearchResult open = find(spec, true, 2);
+    SearchResult open = fixture_find(spec, true, 2, 0);
     double least = G_MAXDOUBLE;
     for (guint i = 0; i < open.pareto->len; i++)
         least = MIN(least, g_array_index(open.pareto, SearchRun, i).reserved_bytes);
@@ -215,10 +195,10 @@ static void test_offload(void)
     g_assert_true(search_has_auto(spec));
     for (int i = 0; i <= 8; i++) {
         spec->search.max_memory_bytes = least + (most - least) * i / 8 + 1;
-        SearchResult pruned = find(spec, false, 2), all = find(spec, true, 2);
+        SearchResult pruned = fixture_find(spec, false, 2, 0), all = fixture_find(spec, true, 2, 0);
         g_assert_cmpuint(all.best->len, >, 0);
         assert_counts(&pruned);
-        assert_same(pruned.best, all.best);
+        fixture_assert_same(pruned.best, all.best);
         for (guint b = 0; b < all.best->len; b++)
             g_assert_cmpfloat(g_array_index(all.best, SearchRun, b).reserved_bytes, <=,
                               spec->search.max_memory_bytes);
@@ -265,10 +245,10 @@ static void test_orders(void)
         if (!ok)
             continue;
         g_assert_true(search_has_auto(spec));
-        SearchResult pruned = find(spec, false, 2), all = find(spec, true, 2);
+        SearchResult pruned = fixture_find(spec, false, 2, 0), all = fixture_find(spec, true, 2, 0);
         g_assert_cmpint(all.points, ==, cases[i].points);
         assert_counts(&pruned);
-        assert_same(pruned.best, all.best);
+        fixture_assert_same(pruned.best, all.best);
         search_result_clear(&pruned);
         search_result_clear(&all);
     }
@@ -283,7 +263,7 @@ static void test_choose(void)
     g_assert_true(search_choose(spec, chosen, &error));
     g_assert_no_error(error);
     g_assert_false(search_has_auto(chosen));
-    SearchResult all = find(spec, true, 2);
+    SearchResult all = fixture_find(spec, true, 2, 0);
     SearchRun run;
     g_assert_true(search_simulate_spec(chosen, 1e12, &run));
     g_assert_cmpint(run.step_ps, ==, g_array_index(all.best, SearchRun, 0).step_ps);

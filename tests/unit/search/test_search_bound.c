@@ -5,6 +5,7 @@
 
 #include "search/walk.h"
 #include "tests/unit/search_fixture.h"
+#include "tests/unit/search_run_fixture.h"
 
 typedef struct Gap { /* sums of how far bounds are below the simulated value */
     double time, bytes, replay, replay_bytes;
@@ -63,24 +64,6 @@ static void check_point(SearchWorker *worker, SearchSpace *space, SearchId id, G
     gap->count++;
 }
 
-static SearchId random_id(GRand *rand, SearchSpace *space)
-{
-    g_autofree SpecRecompute *recomputes = g_new(SpecRecompute, (gsize)space->spec->model.layers + 16);
-    for (;;) {
-        SearchId id = {.group = g_rand_int_range(rand, 0, space->group_count)};
-        const SearchGroup *group = &space->groups[id.group];
-        id.partition = (int16_t)g_rand_int_range(rand, 0, group->partitions->count);
-        if (!search_partition_valid(space, group, &group->partitions->partition[id.partition]))
-            continue;
-        int policies = 0;
-        g_free(search_policies(space, group, &policies));
-        id.recompute = (int16_t)g_rand_int_range(
-            rand, 0, search_recomputes(space, &group->partitions->partition[id.partition], recomputes));
-        id.policy = g_rand_int_range(rand, 0, policies);
-        return id;
-    }
-}
-
 static void check_space(const Spec *spec, GRand *rand, int points, Gap *gaps)
 {
     SearchSpace *space = search_space_new(spec);
@@ -89,7 +72,7 @@ static void check_space(const Spec *spec, GRand *rand, int points, Gap *gaps)
         search_tables_fill(tables, 0, tables->count, 1, 0, 1);
         SearchWorker *worker = search_worker_new(space, tables);
         for (int k = 0; k < points; k++)
-            check_point(worker, space, random_id(rand, space), gaps);
+            check_point(worker, space, fixture_random_id(rand, space), gaps);
         search_worker_free(worker);
         search_tables_free(tables);
     }

@@ -5,6 +5,7 @@
 #include "search/limits.h"
 #include "search/walk.h"
 #include "tests/unit/search_fixture.h"
+#include "tests/unit/search_run_fixture.h"
 
 /* Two nodes of four GPUs; `more`: the `search` object and what follows it. */
 static Spec *scenario(const char *more)
@@ -28,16 +29,6 @@ static Spec *scenario(const char *more)
     return spec;
 }
 
-static SearchResult find(const Spec *spec, bool exhaustive)
-{
-    const SearchOptions options = {.exhaustive = exhaustive, .jobs = 2, .top = 100000};
-    SearchResult result;
-    GError *error = NULL;
-    search_run(spec, &options, &result, &error);
-    g_assert_no_error(error);
-    return result;
-}
-
 static Spec *point(const SearchResult *result, guint i)
 {
     Spec *spec = g_new(Spec, 1);
@@ -56,11 +47,11 @@ static void test_degrees(void)
         {"\"max_micro_batch_tokens\":4096", SEARCH_USER_MICRO_BATCH_TOKENS},
     };
     g_autofree Spec *open = scenario("\"search\":{\"tensor\":[1,2,4,8]}");
-    SearchResult all = find(open, true);
+    SearchResult all = fixture_find(open, true, 2, 100000);
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *more = g_strdup_printf("\"search\":{\"tensor\":[1,2,4,8],%s}", cases[i].search);
         g_autofree Spec *spec = scenario(more);
-        SearchResult limited = find(spec, true);
+        SearchResult limited = fixture_find(spec, true, 2, 100000);
         guint kept = 0;
         for (guint k = 0; k < all.best->len; k++) {
             g_autofree Spec *one = point(&all, k);
@@ -112,7 +103,8 @@ static void test_memory(void)
                      capacity = search_limits_capacity_bytes(spec, &field);
         g_assert_cmpstr(field, ==, cases[i].field);
         g_assert_cmpfloat(capacity, ==, cases[i].capacity > 0 ? cases[i].capacity : all + cases[i].capacity);
-        SearchResult pruned = find(spec, false), whole = find(spec, true);
+        SearchResult pruned = fixture_find(spec, false, 2, 100000),
+                     whole = fixture_find(spec, true, 2, 100000);
         g_assert_cmpuint(pruned.best->len, ==, whole.best->len);
         for (guint k = 0; k < pruned.best->len; k++) {
             const SearchRun *run = &g_array_index(pruned.best, SearchRun, k);
@@ -133,7 +125,7 @@ static void test_host(void)
 {
     g_autofree Spec *spec =
         scenario("\"offload\":{\"activation_layers\":1},\"search\":{\"max_host_bytes_per_node\":\"1 GB\"}");
-    SearchResult pruned = find(spec, false), whole = find(spec, true);
+    SearchResult pruned = fixture_find(spec, false, 2, 100000), whole = fixture_find(spec, true, 2, 100000);
     g_assert_cmpuint(whole.best->len, >, 0);
     g_assert_cmpint(whole.best->len, <, whole.points);
     g_assert_cmpuint(pruned.best->len, ==, whole.best->len);

@@ -8,6 +8,7 @@
 #include "search/search.h"
 #include "search/walk.h"
 #include "spec/load.h"
+#include "tests/unit/search_run_fixture.h"
 
 static Spec *loaded(const char *text, const char *const *sets)
 {
@@ -31,20 +32,10 @@ static const char small[] =
     "\"recompute\":\"auto\"},\"parallel\":{\"tensor\":\"auto\",\"pipeline\":\"auto\",\"data\":\"auto\","
     "\"zero\":\"auto\"},\"execution\":{\"framework\":\"deepspeed-2021\"},\"offload\":\"auto\"}";
 
-static SearchResult find(const Spec *spec, bool exhaustive)
-{
-    GError *error = NULL;
-    SearchResult result;
-    const SearchOptions options = {.exhaustive = exhaustive, .jobs = 2, .top = 8};
-    search_run(spec, &options, &result, &error);
-    g_assert_no_error(error);
-    return result;
-}
-
 /* The same points in the same order, whatever is left out. */
 static void assert_proved(const Spec *spec)
 {
-    SearchResult pruned = find(spec, false), all = find(spec, true);
+    SearchResult pruned = fixture_find(spec, false, 2, 8), all = fixture_find(spec, true, 2, 8);
     const GArray *a = pruned.best->len > 0 ? pruned.best : pruned.misses,
                  *b = all.best->len > 0 ? all.best : all.misses;
     g_assert_true(pruned.proved);
@@ -149,12 +140,12 @@ static void test_13b(void)
     memcpy(more, poor, sizeof poor);
     more[9] = "cluster.host.nvme_bytes=0";
     g_autofree Spec *spec = loaded(small, sets), *host = loaded(small, more), *chosen = g_new(Spec, 1);
-    SearchResult result = find(spec, false);
+    SearchResult result = fixture_find(spec, false, 2, 8);
     g_assert_cmpuint(result.best->len, >, 0);
     search_point_spec(result.space, g_array_index(result.best, SearchRun, 0).id, chosen);
     g_assert_true(spec_offloads_states(&chosen->offload));
     search_result_clear(&result);
-    result = find(host, false);
+    result = fixture_find(host, false, 2, 8);
     g_assert_cmpuint(result.best->len, ==, 0);
     search_result_clear(&result);
 }
