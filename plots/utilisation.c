@@ -1,6 +1,7 @@
 /* plots/utilisation.c - how busy a rank's GPU, the ways to the host and the host's cores are over the step.
  *
- * The step is cut into equal bins; a stream's value in a bin is the share of it in which its ops run. Of the GPU, only
+ * The step is cut into equal bins; a stream's value in a bin is the share of it in which its ops run, drawn as a mean over
+ * 5 % of the step. Of the GPU, only
  * kernels and its optimizer count: not communication inside a pass, nor waiting. Shown is the pipeline rank whose GPU works
  * most. Tested: unit/plots/test_plots.c
  */
@@ -72,15 +73,30 @@ void plot_busy(const Report *report, int bins, double *ret_busy[PLOT_BUSY_COUNT]
     }
 }
 
+enum { BINS = 240, SPREAD = BINS / 40 };
+
+/* The mean over a fortieth of the step before and behind each bin: layers that come and go beat with the bins otherwise. */
+static void smooth(const double *busy, double *ret_mean)
+{
+    for (int bin = 0; bin < BINS; bin++) {
+        const int from = MAX(0, bin - SPREAD), to = MIN(BINS - 1, bin + SPREAD);
+        ret_mean[bin] = 0;
+        for (int i = from; i <= to; i++)
+            ret_mean[bin] += busy[i] / (to - from + 1);
+    }
+}
+
 bool plot_utilisation(const Report *report, const PlotTarget *target, GError **error)
 {
-    enum { BINS = 240 };
-    double values[PLOT_BUSY_COUNT][BINS], *busy[PLOT_BUSY_COUNT], unit_s = 1, mean = 0;
+    double values[PLOT_BUSY_COUNT][BINS], means[PLOT_BUSY_COUNT][BINS], *busy[PLOT_BUSY_COUNT];
+    double unit_s = 1, mean = 0;
     const double end_s = (double)report->result.end_ps * 1e-12;
     PlotJob job;
     for (int row = 0; row < PLOT_BUSY_COUNT; row++)
         busy[row] = values[row];
     plot_busy(report, BINS, busy);
+    for (int row = 0; row < PLOT_BUSY_COUNT; row++)
+        smooth(values[row], means[row]);
     plot_job_init(&job, "utilisation");
     plot_set_text(&job, "unit", plot_time_unit(end_s, &unit_s));
     plot_set_number(&job, "step", end_s / unit_s);
@@ -97,11 +113,12 @@ bool plot_utilisation(const Report *report, const PlotTarget *target, GError **e
             g_ascii_formatd(number, sizeof number, "%.9g", (bin + 0.5) / BINS * end_s / unit_s));
         for (int row = 0; row < PLOT_BUSY_COUNT; row++)
             g_string_append_printf(job.csv, ",%s",
-                                   g_ascii_formatd(number, sizeof number, "%.5f", values[row][bin]));
+                                   g_ascii_formatd(number, sizeof number, "%.5f", means[row][bin]));
     }
     g_string_append_c(job.csv, '\n');
     plot_set_text(&job, "heading", report->spec->name);
-    g_autofree char *caption = g_strdup_printf("GPU busy %.0f %% of the step", 100 * mean);
+    g_autofree char *caption =
+        g_strdup_printf("GPU busy %.0f %% of the step; each point is the mean over 5 %% of it", 100 * mean);
     plot_set_text(&job, "caption", caption);
     const bool ok = plot_job_run(&job, target, error);
     plot_job_clear(&job);
