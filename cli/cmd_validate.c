@@ -123,9 +123,32 @@ static bool fits_some(const Ledger *ledger, char **sets, GError **error)
                     sets[0], first->skipped);
 }
 
+/* Views of the replayed runs: one at a time. */
+static bool shows_one(const ValidateArgs *args, GError **error)
+{
+    const struct {
+        const char *flag;
+        gboolean given;
+    } views[] = {{"--leave-one-out", args->leave_one_out},
+                 {"--reserve", args->reserve},
+                 {"--software-defaults", args->defaults},
+                 {"--few-shot", args->few_shot},
+                 {"--ablations", args->ablations}};
+    const char *first = NULL;
+    for (gsize i = 0; i < G_N_ELEMENTS(views); i++) {
+        if (views[i].given && first != NULL)
+            return orr_fail(error, ORR_ERROR_INPUT, "validate: %s and %s are two views; give one of them",
+                            first, views[i].flag);
+        first = views[i].given ? views[i].flag : first;
+    }
+    return true;
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const ValidateArgs *args = (const ValidateArgs *)common;
+    if (!shows_one(args, error))
+        return false;
     const CliOutput outputs[] = {{"--residuals", args->residuals, NULL}, {"the table", common->output, NULL}};
     const int skip = args->residuals == NULL ? 1 : 0;
     const int count = (int)g_strv_length(common->words);

@@ -118,6 +118,7 @@ static void test_wrong_use(void)
         {{"run", "."}, "."},
         {{"run", "/dev/null"}, "/dev/null"},
         {{"list", "modls"}, "did you mean models?"},
+        {{"validate", "x.json", "--reserve", "--few-shot"}, "--reserve and --few-shot are two views"},
         {{"list", "--set", "a=b"}, "--set"},
         {{"help", "rn"}, "did you mean run?"},
         {{"help", "parallel.zreo"}, "parallel.zero"},
