@@ -355,7 +355,7 @@ static bool settle_lone(Engine *e, int32_t instance)
     return true;
 }
 
-void sim_fair_settle(Engine *e)
+static void settle(Engine *e)
 {
     Fair *fair = e->fair;
     for (int32_t i = 0; i < e->dirty_count; i++) {
@@ -380,7 +380,7 @@ void sim_rate_settle(Engine *e)
 {
     if (e->dirty_count == 0)
         return;
-    sim_fair_settle(e);
+    settle(e);
     for (int32_t i = 0; i < e->dirty_count; i++)
         e->instances[e->dirty[i]].dirty = false;
     e->dirty_count = 0;

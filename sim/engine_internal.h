@@ -276,14 +276,13 @@ static inline void sim_rate_leave(Engine *engine, int32_t slot, int32_t rank, co
     }
 }
 
-/* After the last event of an instant: new rates, moved ends. */
-void sim_rate_settle(Engine *engine);
 /* The op goes on at `rate`; its end moves. */
 void sim_rate_change(Engine *engine, int32_t event, int32_t rate);
 
 /* engine_fair.c: max-min fair rates of everything that overfull instances connect to the dirty ones. */
 Fair *sim_fair_new(const Engine *engine);
-void sim_fair_settle(Engine *engine);
+/* After the last event of an instant: new rates, moved ends. */
+void sim_rate_settle(Engine *engine);
 
 /* engine_account.c: what time was spent on, and memory. */
 /* An op of a rank starts in a skewed program; only its first one counts. */
