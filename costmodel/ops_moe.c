@@ -305,6 +305,16 @@ static void push_counts(const CostShape *shape, CostOps *ops, CostPass pass)
                          COST_COMM_EXPERT, -1);
 }
 
+/* Rows padded to a capacity come in equal pieces, so Megatron orders them by expert as a view: rank and expert change
+ * places, and PyTorch copies what is no longer in one piece, an element at a time.
+ * Source: [MegatronMoE] token_dispatcher.py (drop_and_pad), [PyTorchEager] Loops.cuh */
+static bool reorders_view(const CostShape *shape)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    return !dropless(shape) && !execution->compiled &&
+           shape->spec->parallel.moe_dispatcher == SPEC_DISPATCHER_ALLTOALL;
+}
+
 /* Copies of rows around an exchange, each way. All-to-all: tokens to k rows in the order of ranks, and in the order of
  * experts on the other side where a rank has several. DeepEP and HybridEP: received tokens to rows, a pass of its own
  * (HybridEP's is a plain copy, 16 bytes a thread) unless HybridEP is asked to fuse it. Source: [DeepEP] csrc/hybrid_ep/extension/permute.cu, [MegatronMoE] fused_a2a.py
@@ -323,6 +333,12 @@ static void push_permute(const CostShape *shape, CostOps *ops, const char *name,
     const bool hybrid = spec->parallel.moe_dispatcher == SPEC_DISPATCHER_HYBRIDEP;
     if (spec->parallel.expert > 1 && (hybrid || spec->parallel.moe_dispatcher == SPEC_DISPATCHER_DEEPEP)) {
         few = unique, again = 0, kernels = PERMUTE_KERNELS;
+    }
+    if (again > 0 && reorders_view(shape)) {
+        cost_push_by_element(ops, "reorder", COST_MODULE_MOE,
+                             again * shape->hidden * spec->parallel.expert_tensor, 1,
+                             cost_both_ways(shape->element_bytes, shape->element_bytes), 1);
+        again = 0, kernels = PERMUTE_KERNELS;
     }
     cost_push_memory(ops, name, COST_MODULE_MOE,
                      hybrid && spec->parallel.expert > 1 ? COST_MEMORY_ELEMENTWISE : COST_MEMORY_PERMUTE,

@@ -276,7 +276,12 @@ static void copies_of_rows(void)
     ops = moe_ops(&spec, COST_FORWARD);
     CLOSE(bytes_of(&ops, "pad rows"), 0, 0);
     CLOSE(bytes_of(&ops, "rows of experts"), 0, 0);
+    CLOSE(bytes_of(&ops, "reorder"), 4 * rows, 0); /* once each way, as a view */
+    CLOSE(bytes_of(&ops, "permute") / rows, 1 + 1.0 / 8, 1e-12);
     spec.model.moe.capacity_factor = 0;
+    ops = moe_ops(&spec, COST_FORWARD);
+    CLOSE(bytes_of(&ops, "reorder"), 0, 0); /* a kernel of its own: with the permutation */
+    CLOSE(bytes_of(&ops, "permute") / rows, 3 + 1.0 / 8, 1e-12);
     spec.parallel.moe_dispatcher = SPEC_DISPATCHER_HYBRIDEP;
     ops = moe_ops(&spec, COST_FORWARD);
     CLOSE(bytes_of(&ops, "pad rows") + bytes_of(&ops, "probabilities"), 0, 0);
