@@ -346,8 +346,15 @@ static const SpecField optimizer_fields[] = {
     SPEC_F_DOUBLE(SpecRecipeOptimizer, host_weight_bytes, ORR_UNIT_BYTES, 0, 4, "0", 0,
                   "ZeRO-1 and 2: bytes of an updated weight on its way back to the GPU; 0: as wide as "
                   "weights."),
-    SPEC_F_BOOL(SpecRecipeOptimizer, host_scales_gradients, "false", 0,
-                "The host reads and writes its gradients once more to scale them."),
+    SPEC_F_DOUBLE(SpecRecipeOptimizer, host_shard_bytes, ORR_UNIT_BYTES, 0, 4, "0", 0,
+                  "ZeRO-3: bytes of a weight on its way from the host to its gather; 0: as wide as the "
+                  "gather. PyTorch's FSDP copies fp32 shards and casts them on the GPU."),
+    SPEC_F_DOUBLE(SpecRecipeOptimizer, host_scaling_bytes, ORR_UNIT_BYTES, 0, 100, "0", 0,
+                  "Bytes of a parameter that the host reads and writes to scale its gradient (8), and to "
+                  "take the norm of all (4)."),
+    SPEC_F_BOOL(SpecRecipeOptimizer, host_gradients_at_step, "false", 0,
+                "Gradients stay in the GPU's buffers until the optimizer's step copies them, so behind the "
+                "last backward; false: as they are made."),
     SPEC_F_BOOL(SpecRecipeOptimizer, host_casts_weights, "false", 0,
                 "The host casts updated weights into ordinary memory and waits for each tile's copy."),
 };
