@@ -164,7 +164,7 @@ static Params first_segment(const SearchWorker *worker, int index)
 {
     const SearchCosts *costs = worker->costs;
     const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
-    const SearchModelEnd *end = index == 0 ? &costs->first
+    const SearchModelEnd *end = index == 0                          ? &costs->first
                                 : worker->spec.model.mtp_layers > 0 ? &costs->mtp
                                                                     : &costs->last;
     if (index > 0 && to > from)

@@ -212,7 +212,7 @@ static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams 
     const bool again = spec->parallel.zero == 3 &&
                        spec->execution.framework.data_parallel.regathers_recompute &&
                        spec->training.recompute.mode == SPEC_RECOMPUTE_FULL;
-    out->weight_bytes = llround(count * cost_weight_wire_bytes(spec));
+    out->weight_bytes = llround(count / MAX(1, params->tiles) * cost_weight_wire_bytes(spec));
     out->fetch = copy_of(host, bytes, ROW_IN);
     out->backward_fetch = copy_of(host, (again ? 2 : 1) * bytes, ROW_IN);
     if (spec->offload.weights.tier == SPEC_TIER_NVME) {

@@ -344,17 +344,13 @@ static const SpecField optimizer_fields[] = {
                   "ZeRO-1 and 2: bytes of a parameter that the GPU reads and writes, for norm, overflow and "
                   "cast, before its gradient leaves."),
     SPEC_F_DOUBLE(SpecRecipeOptimizer, host_weight_bytes, ORR_UNIT_BYTES, 0, 4, "0", 0,
-                  "ZeRO-1 and 2: bytes of an updated weight on its way back to the GPU; 0: as wide as "
-                  "weights."),
+                  "ZeRO-1 and 2: bytes of an updated weight on its way back; 0: as wide as weights."),
     SPEC_F_DOUBLE(SpecRecipeOptimizer, host_shard_bytes, ORR_UNIT_BYTES, 0, 4, "0", 0,
-                  "ZeRO-3: bytes of a weight on its way from the host to its gather; 0: as wide as the "
-                  "gather. PyTorch's FSDP copies fp32 shards and casts them on the GPU."),
+                  "ZeRO-3: bytes of a weight on its way from the host to its gather; 0: as it is gathered."),
     SPEC_F_DOUBLE(SpecRecipeOptimizer, host_scaling_bytes, ORR_UNIT_BYTES, 0, 100, "0", 0,
-                  "Bytes of a parameter that the host reads and writes to scale its gradient (8), and to "
-                  "take the norm of all (4)."),
+                  "Bytes of a parameter that the host moves to scale its gradient (8), for a norm (4)."),
     SPEC_F_BOOL(SpecRecipeOptimizer, host_gradients_at_step, "false", 0,
-                "Gradients stay in the GPU's buffers until the optimizer's step copies them, so behind the "
-                "last backward; false: as they are made."),
+                "Gradients stay on the GPU until the optimizer's step; false: they leave as made."),
     SPEC_F_BOOL(SpecRecipeOptimizer, host_casts_weights, "false", 0,
                 "The host casts updated weights into ordinary memory and waits for each tile's copy."),
 };

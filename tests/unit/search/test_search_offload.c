@@ -118,8 +118,8 @@ static void test_dealt_buckets(void)
         for (gsize o = 0; o < G_N_ELEMENTS(overlaps); o++) {
             const char *const *sets =
                 SETS("offload=none", "execution.framework=megatron-core", "cluster.nodes=2",
-                     "cluster.gpus_per_node=2", "cluster.scale_out_bytes_per_s_per_gpu=2e8", overlaps[o], sizes[i],
-                     "execution.framework.data_parallel.buckets_from_first=true");
+                     "cluster.gpus_per_node=2", "cluster.scale_out_bytes_per_s_per_gpu=2e8", overlaps[o],
+                     sizes[i], "execution.framework.data_parallel.buckets_from_first=true");
             g_autofree Spec *spec = loaded(small, sets);
             assert_proved(spec);
             const double share = bounded(spec, tried);
