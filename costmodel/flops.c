@@ -23,8 +23,10 @@ typedef struct Sums {
 static void add_list(const CostOps *ops, double weight, Sums *sums)
 {
     for (int i = 0; i < ops->count; i++) {
-        sums->model += weight * ops->op[i].model_flops;
-        sums->full += weight * ops->op[i].full_flops;
+        const CostOp *op = &ops->op[i];
+        sums->model += op->again ? 0 : weight * op->model_flops;
+        sums->full += op->again ? 0 : weight * op->full_flops;
+        sums->recompute += op->again ? weight * op->model_flops : 0;
     }
 }
 

@@ -64,8 +64,9 @@ bool cost_host_casts_weights(const Spec *spec)
 
 double cost_host_scaling_bytes_per_parameter(const Spec *spec)
 {
-    const SpecRecipeOptimizer *recipe = &spec->execution.framework.optimizer;
-    return recipe->host_scales_gradients && spec->offload.update != SPEC_UPDATE_LAYERWISE ? 8 : 0;
+    return spec->offload.update != SPEC_UPDATE_LAYERWISE
+               ? spec->execution.framework.optimizer.host_scaling_bytes
+               : 0;
 }
 
 double cost_host_optimizer_bytes_per_parameter(const Spec *spec)
@@ -74,20 +75,15 @@ double cost_host_optimizer_bytes_per_parameter(const Spec *spec)
     return 2 * moments + 2 * 4 + 4 + (cost_host_casts_weights(spec) ? 6 : 0);
 }
 
-static double streamed_s(const Spec *spec, double parameters, double bytes)
-{
-    const double passes = fmax(1, spec->execution.framework.optimizer.host_optimizer_passes);
-    return passes * parameters * bytes / cost_host(spec).optimizer;
-}
-
 double cost_host_scaling_s(const Spec *spec, double parameters)
 {
-    return streamed_s(spec, parameters, cost_host_scaling_bytes_per_parameter(spec));
+    return parameters * cost_host_scaling_bytes_per_parameter(spec) / cost_host(spec).optimizer;
 }
 
 double cost_host_optimizer_s(const Spec *spec, double parameters)
 {
-    return streamed_s(spec, parameters, cost_host_optimizer_bytes_per_parameter(spec));
+    const double passes = fmax(1, spec->execution.framework.optimizer.host_optimizer_passes);
+    return passes * parameters * cost_host_optimizer_bytes_per_parameter(spec) / cost_host(spec).optimizer;
 }
 
 double cost_offload_gradient_bytes(const Spec *spec)
@@ -109,6 +105,12 @@ double cost_offload_weight_bytes(const Spec *spec)
     const double own =
         cost_offload_is_staged(spec) ? spec->execution.framework.optimizer.host_weight_bytes : 0;
     return spec->offload.fp32_transfer ? 4 : fmax(own, cost_weight_wire_bytes(spec));
+}
+
+double cost_offload_shard_bytes(const Spec *spec)
+{
+    const double own = spec->parallel.zero == 3 ? spec->execution.framework.optimizer.host_shard_bytes : 0;
+    return fmax(own, cost_weight_wire_bytes(spec));
 }
 
 double cost_offload_state_bytes(const Spec *spec)

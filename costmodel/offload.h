@@ -32,7 +32,7 @@ CostHost cost_host(const Spec *spec);
 
 /* Bytes that the optimizer streams through the host's memory a parameter, 28 for Adam: master and moments read and written
  * (24), gradient read and weight written in 16 bits, or the gradient alone in 32 [Ren2021] table 4. Software that casts
- * weights apart reads and writes those (6). One that scales gradients reads and writes them once more before that (8).
+ * weights apart reads and writes those (6). One that clips and scales gradients there moves them before that (host_scaling_bytes).
  * Source: [DeepSpeedOffload] */
 double cost_host_optimizer_bytes_per_parameter(const Spec *spec);
 double cost_host_scaling_bytes_per_parameter(const Spec *spec);
@@ -49,6 +49,7 @@ bool cost_host_casts_weights(const Spec *spec);
 double cost_offload_gradient_bytes(const Spec *spec);
 double cost_offload_gradient_return_bytes(const Spec *spec);
 double cost_offload_weight_bytes(const Spec *spec);
+double cost_offload_shard_bytes(const Spec *spec); /* of weights fetched before a gather */
 double cost_offload_state_bytes(const Spec *spec);
 
 /* Bytes that a layer's forward keeps for the backward of `modules` (bits of SpecRecomputeModule; 0: of all), less what

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "costmodel/moe.h"
-#include "costmodel/ops.h"
+#include "costmodel/ops_tiles.h"
 #include "costmodel/spread.h"
 #include "costmodel/tensor_grid.h"
 #include "costmodel/states.h"
@@ -132,6 +132,7 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
             pass == COST_FORWARD ? (const double[]){tokens, out, in} : (const double[]){tokens, in, out}, 1);
     }
     cost_push_autocast_weight(shape, ops, module, pass, in * out);
+    int gemm = ops->count;
     switch (pass) {
     case COST_FORWARD:
         cost_push_gemm(ops, name, module, pass, tokens, out, in, 1, dtype);
@@ -140,10 +141,11 @@ int cost_push_linear(const CostShape *shape, CostOps *ops, const char *name, Cos
         cost_push_gemm(ops, name, module, pass, tokens, in, out, 1, dtype);
         break;
     default:
-        return cost_push_weight_gradient(shape, ops, name, module, (const double[]){out, in, tokens}, 1,
-                                         dtype);
+        gemm =
+            cost_push_weight_gradient(shape, ops, name, module, (const double[]){out, in, tokens}, 1, dtype);
     }
-    return ops->count - 1;
+    cost_tile_linear(shape, ops, pass, gemm);
+    return gemm;
 }
 
 void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int gemm,
@@ -153,17 +155,18 @@ void cost_split_linear(const CostShape *shape, CostOps *ops, CostPass pass, int 
         return;
     }
     CostOp *op = &ops->op[gemm];
+    const int tiles = MAX(1, op->kernels);
     op->kernels = 0;
     for (int i = 0; i < COST_MAX_PARTS; i++) {
-        op->parts[i] = parts[i];
-        op->kernels += parts[i] > 0;
+        op->parts[i] = parts[i] / tiles;
+        op->kernels += parts[i] > 0 ? tiles : 0;
     }
     if (pass == COST_BACKWARD_INPUT) {
-        cost_push_maximum(shape, ops, op->module, op->kernels - 1);
+        cost_push_maximum(shape, ops, op->module, op->kernels / tiles - 1);
         /* two read, one written; compiled, the next kernel reads one more */
         const bool compiled = shape->spec->execution.compiled;
         const double e = shape->element_bytes;
-        const int sums = op->kernels - 1;
+        const int sums = op->kernels / tiles - 1;
         cost_push_memory(ops, "add input grads", op->module, COST_MEMORY_ELEMENTWISE,
                          sums * op->u.gemm.m * op->u.gemm.n,
                          compiled ? (CostMoved){.read = e} : cost_both_ways(2 * e, e), compiled ? 1 : sums);

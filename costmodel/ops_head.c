@@ -1,4 +1,6 @@
 /* costmodel/ops_head.c - final norm, LM head and loss: bytes that each kind of loss moves and keeps for a logit. */
+#include <math.h>
+
 #include "costmodel/activations.h"
 #include "costmodel/ops.h"
 
@@ -101,6 +103,17 @@ double cost_head_stranded_bytes(const CostShape *shape)
     return logit_bytes(shape->spec).hole * rank_logits(shape);
 }
 
+/* Share of the tokens whose logits are there at once: as many pieces as the vocabulary is wider than the model, their tokens
+ * a power of two.   Source: [Liger] fused_linear_cross_entropy.py */
+static double share_at_once(const CostShape *shape)
+{
+    const SpecModel *model = &shape->spec->model;
+    if (shape->spec->execution.framework.loss.kernel != SPEC_LOSS_CHUNKED)
+        return 1;
+    const double piece = ceil(shape->tokens / ceil((double)model->vocab / model->hidden));
+    return fmin(1, exp2(ceil(log2(piece))) / shape->tokens);
+}
+
 /* Compilers take the layers: the final norm stays eager. The loss is the last op of the list. */
 static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *ops)
 {
@@ -109,7 +122,8 @@ static void keep_head(const CostShape *shape, int gemm, CostPass pass, CostOps *
                upcasts = normed && shape->spec->execution.framework.kernels.norm_upcasts_fp32;
     const LogitBytes each = logit_bytes(shape->spec);
     const int loss = ops->count - 1;
-    ops->op[loss].temp_bytes = logits * (pass == COST_FORWARD ? each.forward_temp : each.backward_temp);
+    ops->op[loss].temp_bytes =
+        share_at_once(shape) * logits * (pass == COST_FORWARD ? each.forward_temp : each.backward_temp);
     if (pass != COST_FORWARD) {
         return;
     }

@@ -1,5 +1,5 @@
 /* costmodel/ops_mlp.c - the dense MLP of a layer. */
-#include "costmodel/ops.h"
+#include "costmodel/ops_tiles.h"
 
 /* Bytes an intermediate element costs in the activation kernel: read the linear's output (two halves when
  * gated), write the product. Eager code runs bias, activation and product apart. */
@@ -74,7 +74,7 @@ static void keep_tensors(const CostShape *shape, const MlpOps *at, CostOps *ops)
                                 .weight_grad = true});
 }
 
-void cost_ops_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops)
+static void push_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops)
 {
     const SpecModel *model = &shape->spec->model;
     const double f = model->ffn_hidden / shape->tensor, width = model->gated_mlp ? 2 * f : f;
@@ -103,4 +103,12 @@ void cost_ops_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops
     if (pass == COST_FORWARD) {
         keep_tensors(shape, &(MlpOps){input, in, activation, out}, ops);
     }
+}
+
+void cost_ops_mlp(const CostShape *shape, CostPass pass, int input, CostOps *ops)
+{
+    if (shape->spec->training.mlp_tiles > 1)
+        cost_tile_mlp(shape, pass, input, push_mlp, ops);
+    else
+        push_mlp(shape, pass, input, ops);
 }

@@ -141,35 +141,6 @@ static double first_limit(const SpecRecipeDataParallel *recipe)
     return recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : recipe->bucket_bytes;
 }
 
-/* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
-static Stage stage_buckets(SearchWorker *worker, int rank, int index)
-{
-    const SearchCosts *costs = worker->costs;
-    const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
-    const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last,
-                         *first = &costs->first, *mtp = &costs->mtp;
-    Filling filling = {.units = worker->spec.parallel.zero >= 3,
-                       .limit = first_limit(&worker->spec.execution.framework.data_parallel),
-                       .wire = cost_gradient_wire_bytes(&worker->spec)};
-    Stage stage = {.rank = rank, .one_link = true};
-    if (sim_deals_buckets(&worker->spec)) /* no bucket is known: nothing bounds them */
-        return stage;
-    if (index + 1 == worker->stages) {
-        fill_bucket(worker, &filling, last->dense, last->expert, last->matrices, &stage);
-        for (int i = 0; i < worker->spec.model.mtp_layers; i++)
-            fill_bucket(worker, &filling, mtp->dense, mtp->expert, mtp->matrices, &stage);
-    }
-    for (int layer = to - 1; layer >= from; layer--)
-        fill_bucket(worker, &filling, costs->dense[layer + 1] - costs->dense[layer],
-                    costs->expert[layer + 1] - costs->expert[layer],
-                    (int)(costs->matrices[layer + 1] - costs->matrices[layer]), &stage);
-    if (index == 0)
-        fill_bucket(worker, &filling, first->dense, first->expert, first->matrices, &stage);
-    if (filling.open)
-        close_bucket(worker, &filling.bucket, &stage);
-    return stage;
-}
-
 static Params stage_params(const SearchWorker *worker, int index)
 {
     const SearchCosts *costs = worker->costs;
@@ -186,6 +157,71 @@ static Params stage_params(const SearchWorker *worker, int index)
         add_params(&params, count * mtp->dense, count * mtp->expert, count * mtp->matrices);
     }
     return params;
+}
+
+/* The stage's first segment: the embedding, a layer, or of a stage without layers the end of the model. */
+static Params first_segment(const SearchWorker *worker, int index)
+{
+    const SearchCosts *costs = worker->costs;
+    const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
+    const SearchModelEnd *end = index == 0                          ? &costs->first
+                                : worker->spec.model.mtp_layers > 0 ? &costs->mtp
+                                                                    : &costs->last;
+    if (index > 0 && to > from)
+        return (Params){costs->dense[from + 1] - costs->dense[from],
+                        costs->expert[from + 1] - costs->expert[from],
+                        (int)(costs->matrices[from + 1] - costs->matrices[from])};
+    return (Params){end->dense, end->expert, end->matrices};
+}
+
+/* Durations of pieces are rounded one by one. */
+static int64_t rounded_down(int64_t ps)
+{
+    return ps - ps / 1000000 - (ps > 0);
+}
+
+/* Buckets dealt from the first tensor on: several take no less than one of all their bytes, whose start-up is one. The last
+ * to be whole begins in the first segment, and no tensor of that is in another. Tested: /search-offload/dealt-buckets */
+static Stage dealt_buckets(SearchWorker *worker, int rank, int index)
+{
+    const Bucket all = *bucket_of(worker, rank, stage_params(worker, index));
+    const Bucket last = *bucket_of(worker, rank, first_segment(worker, index));
+    const int64_t gather_ps = rounded_down(all.gather.ps);
+    return (Stage){.rank = rank,
+                   .reduce_ps = rounded_down(all.reduce.ps),
+                   .last_reduce_ps = rounded_down(MIN(last.reduce.ps, all.reduce.ps)),
+                   .gather_ps = gather_ps,
+                   .first_gather_ps = rounded_down(MIN(last.gather.ps, all.gather.ps)),
+                   .last_gather_ps = gather_ps};
+}
+
+/* Buckets fill from the stage's last segment to its first; under ZeRO-3 each segment is one. */
+static Stage stage_buckets(SearchWorker *worker, int rank, int index)
+{
+    const SearchCosts *costs = worker->costs;
+    const int from = worker->partition->first[index], to = worker->partition->first[index + 1];
+    const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last,
+                         *first = &costs->first, *mtp = &costs->mtp;
+    Filling filling = {.units = worker->spec.parallel.zero >= 3,
+                       .limit = first_limit(&worker->spec.execution.framework.data_parallel),
+                       .wire = cost_gradient_wire_bytes(&worker->spec)};
+    Stage stage = {.rank = rank, .one_link = true};
+    if (sim_deals_buckets(&worker->spec))
+        return dealt_buckets(worker, rank, index);
+    if (index + 1 == worker->stages) {
+        fill_bucket(worker, &filling, last->dense, last->expert, last->matrices, &stage);
+        for (int i = 0; i < worker->spec.model.mtp_layers; i++)
+            fill_bucket(worker, &filling, mtp->dense, mtp->expert, mtp->matrices, &stage);
+    }
+    for (int layer = to - 1; layer >= from; layer--)
+        fill_bucket(worker, &filling, costs->dense[layer + 1] - costs->dense[layer],
+                    costs->expert[layer + 1] - costs->expert[layer],
+                    (int)(costs->matrices[layer + 1] - costs->matrices[layer]), &stage);
+    if (index == 0)
+        fill_bucket(worker, &filling, first->dense, first->expert, first->matrices, &stage);
+    if (filling.open)
+        close_bucket(worker, &filling.bucket, &stage);
+    return stage;
 }
 
 static Params rank_params(const SearchWorker *worker, int rank)

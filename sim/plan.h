@@ -65,6 +65,7 @@ typedef struct SimOffloadOrder {
     SimUpdateOrder update;      /* docs/MODEL.md "Offload" */
     bool each_microbatch;       /* gradients leave on every micro-batch, else behind the last */
     bool passes_wait;           /* ... and passes for all of them */
+    bool gradients_at_step;     /* gradients leave behind the last reduction of all */
     bool one_at_a_time;         /* the host waits for a piece's copy before it updates the next */
     int window;                 /* layers of weights on the GPU at once; 0: all, or ZeRO-3 gathers them */
     int copy_ahead, read_ahead; /* uses by which fetches and reads may run before the gather */

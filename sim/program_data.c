@@ -29,7 +29,8 @@ void sim_emit_start_gathers(RankBuilder *rb)
 static void emit_late_reduces(RankBuilder *rb)
 {
     const SimPlan *plan = rb->builder->plan;
-    if (plan->overlap_grad_reduce || plan->reduce_each_microbatch)
+    const bool reduced = plan->overlap_grad_reduce || plan->reduce_each_microbatch;
+    if (reduced && !plan->offload.gradients_at_step)
         return;
     const SimOrder *order = &rb->builder->orders[rb->rank];
     for (int64_t i = 0; i < order->count; i++) {
@@ -39,7 +40,8 @@ static void emit_late_reduces(RankBuilder *rb)
         if (chunk->last_grad != i)
             continue;
         for (int segment = chunk->stage->segment_count - 1; segment >= 0; segment--) {
-            sim_emit_reduce(rb, chunk, segment, SIM_NONE);
+            if (!reduced)
+                sim_emit_reduce(rb, chunk, segment, SIM_NONE);
             sim_update_gradient(rb, chunk, segment, i, SIM_NONE);
         }
     }

@@ -308,7 +308,8 @@ void sim_update_gradient(RankBuilder *rb, Chunk *chunk, int i, int64_t position,
     const bool reduced = some(&chunk->stage->segments[i].grad_reduce);
     if (offload == NULL || !some(&offload->grad_out) || (!last && !plan->offload.each_microbatch))
         return;
-    const bool late = reduced && !plan->overlap_grad_reduce && !plan->reduce_each_microbatch;
+    const bool late = plan->offload.gradients_at_step ||
+                      (reduced && !plan->overlap_grad_reduce && !plan->reduce_each_microbatch);
     if (late != (microbatch == SIM_NONE))
         return; /* what is reduced at the end of the step is copied behind that */
     if (last && plan->offload.update == SIM_UPDATE_DELAYED && i < chunk->spilled)

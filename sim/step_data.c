@@ -1,6 +1,7 @@
 /* sim/step_data.c - data parallelism of a stage: gradient reductions and parameter gathers of its segments. */
 #include <math.h>
 
+#include "costmodel/ops_tiles.h"
 #include "costmodel/states.h"
 #include "sim/step_internal.h"
 
@@ -88,7 +89,8 @@ static int buckets_of(const Spec *spec, const StepParams *params, double wire_by
 /* One collective over dense and one over expert parameters, one after the other. */
 static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
 {
-    const int pieces = MAX(tensors_sent(spec, op, params), buckets_of(spec, params, wire_bytes));
+    const int pieces =
+        MAX(tensors_sent(spec, op, params), buckets_of(spec, params, wire_bytes)) * MAX(1, params->tiles);
     const int tensors = params->matrices - params->vectors;
     SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, params->dense * wire_bytes, tensors, pieces);
     const SimWork expert =
@@ -235,8 +237,10 @@ static void fill_units(const Step *step, int stage)
     SimStage *out = &step->plan->stages[stage];
     for (int i = 0; i < out->segment_count; i++) {
         SimSegment *segment = &out->segments[i];
-        const StepParams *params = &step->params[stage][i];
+        StepParams *params = &step->params[stage][i];
+        const bool layer = i >= out->first_layer && i < out->first_layer + out->layers;
         const double count = params->dense + params->expert;
+        params->tiles = layer ? cost_weight_tiles(step->spec) : 1;
         set_communication(step->spec, segment, params);
         const SpecFramework *framework = &step->spec->execution.framework;
         const int64_t gathered_ps = copies_ps(step->spec, framework->data_parallel.gathered_copies, count);
@@ -248,10 +252,13 @@ static void fill_units(const Step *step, int stage)
         if (cost_keeps_gathered(step->spec) ||
             cost_shards_by_chunk(
                 step->spec)) { /* the product's own gradient, before it is added to the sum */
-            segment->backward_temp_bytes += step_bytes(count * cost_weight_wire_bytes(step->spec));
+            segment->backward_temp_bytes +=
+                step_bytes(count / params->tiles * cost_weight_wire_bytes(step->spec));
         }
-        segment->gathered_param_bytes = step_bytes(count * cost_weight_wire_bytes(step->spec));
-        segment->unsharded_grad_bytes = step_bytes(count * cost_gradient_wire_bytes(step->spec));
+        segment->gathered_param_bytes =
+            step_bytes(count / params->tiles * cost_weight_wire_bytes(step->spec));
+        segment->unsharded_grad_bytes =
+            step_bytes(count / params->tiles * cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
         add_list_waits(step->spec, params, again, segment);
         step_apply_zeropp(step->spec, params, segment);

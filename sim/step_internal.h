@@ -13,6 +13,7 @@
 typedef struct StepParams {
     double dense, expert;
     int matrices, vectors; /* tensors; those of them with one dimension */
+    int tiles;             /* in which they are gathered and reduced, one after the other; 0: at once */
     int buckets; /* in which they are reduced, where that is dealt (step_deal_buckets); 0: by their bytes */
 } StepParams;
 

@@ -115,6 +115,7 @@ static bool streams_gradients(const Spec *spec)
 {
     const bool alone = cost_dense_replicas(spec) == 1 || spec->parallel.zero == 0;
     return spec->offload.gradients.tier != SPEC_TIER_GPU && host_share(spec) >= 1 &&
+           !spec->execution.framework.optimizer.host_gradients_at_step &&
            (alone || cost_reduces_each_microbatch(spec));
 }
 
@@ -206,11 +207,12 @@ static void fill_weight_in(const Spec *spec, const CostHost *host, const StepPar
 static void fill_fetch(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
 {
     const double fraction = spec->offload.weights.fraction;
-    const double bytes = owned(spec, params) * fraction * cost_weight_wire_bytes(spec);
+    const double count = owned(spec, params) * fraction;
+    const double bytes = count * cost_offload_shard_bytes(spec);
     const bool again = spec->parallel.zero == 3 &&
                        spec->execution.framework.data_parallel.regathers_recompute &&
                        spec->training.recompute.mode == SPEC_RECOMPUTE_FULL;
-    out->weight_bytes = llround(bytes);
+    out->weight_bytes = llround(count / MAX(1, params->tiles) * cost_weight_wire_bytes(spec));
     out->fetch = copy_of(host, bytes, ROW_IN);
     out->backward_fetch = copy_of(host, (again ? 2 : 1) * bytes, ROW_IN);
     if (spec->offload.weights.tier == SPEC_TIER_NVME) {
@@ -267,6 +269,8 @@ static void fill_order(const Spec *spec, SimPlan *plan, int window)
     plan->offload.passes_wait = gradients_stop(spec) && !reductions_overlap(spec) &&
                                 spec->execution.framework.optimizer.host_gradient_waits;
     plan->offload.one_at_a_time = cost_host_casts_weights(spec);
+    plan->offload.gradients_at_step = spec->execution.framework.optimizer.host_gradients_at_step &&
+                                      spec->offload.update != SPEC_UPDATE_LAYERWISE;
     plan->offload.window = MAX(plan->offload.window, window);
     if (spec->parallel.zero == 3 && spec->offload.weights.tier != SPEC_TIER_GPU) {
         plan->prefetch_units = depth > 0 ? MAX(plan->prefetch_units, 1) : 0;

@@ -405,6 +405,27 @@ static bool check_zero(const Check *check)
            spec_check_divides(check, "parallel.zero_group_gpus", group, "parallel.data", parallel->data);
 }
 
+/* Where products are cut for tensor parallelism already, their pieces would be cut again. */
+static bool check_tiles(const Check *check)
+{
+    const Spec *spec = check->spec;
+    const int weights = spec->parallel.weight_tiles, mlp = spec->training.mlp_tiles;
+    const bool pieces = (spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && spec->parallel.tensor != 1;
+    if (weights > 1 && spec_check_known(spec->parallel.zero) && spec->parallel.zero != 3)
+        return spec_check_fail(
+            check,
+            "parallel.weight_tiles: %d with zero %d, whose weights are whole on each rank; give "
+            "zero 3, or 1",
+            weights, spec->parallel.zero);
+    if (pieces && (weights > 1 || mlp > 1))
+        return spec_check_fail(
+            check,
+            "%s: %d with execution.overlap \"tensor\", which cuts the products too; give 1, or "
+            "leave \"tensor\" out",
+            weights > 1 ? "parallel.weight_tiles" : "training.mlp_tiles", MAX(weights, mlp));
+    return true;
+}
+
 static bool check_order(const Check *check)
 {
     GError *problem = NULL;
@@ -423,5 +444,5 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
            check_powers(&check) && check_product(&check) && check_tensor(&check) &&
            spec_check_expert(&check) && spec_check_router(&check) && check_context_mode(&check) &&
            check_batch(&check) && check_sequence(&check) && check_recompute(&check) && check_zero(&check) &&
-           check_order(&check) && spec_check_pipeline(&check);
+           check_tiles(&check) && check_order(&check) && spec_check_pipeline(&check);
 }

@@ -344,10 +344,13 @@ static const SpecField optimizer_fields[] = {
                   "ZeRO-1 and 2: bytes of a parameter that the GPU reads and writes, for norm, overflow and "
                   "cast, before its gradient leaves."),
     SPEC_F_DOUBLE(SpecRecipeOptimizer, host_weight_bytes, ORR_UNIT_BYTES, 0, 4, "0", 0,
-                  "ZeRO-1 and 2: bytes of an updated weight on its way back to the GPU; 0: as wide as "
-                  "weights."),
-    SPEC_F_BOOL(SpecRecipeOptimizer, host_scales_gradients, "false", 0,
-                "The host reads and writes its gradients once more to scale them."),
+                  "ZeRO-1 and 2: bytes of an updated weight on its way back; 0: as wide as weights."),
+    SPEC_F_DOUBLE(SpecRecipeOptimizer, host_shard_bytes, ORR_UNIT_BYTES, 0, 4, "0", 0,
+                  "ZeRO-3: bytes of a weight on its way from the host to its gather; 0: as it is gathered."),
+    SPEC_F_DOUBLE(SpecRecipeOptimizer, host_scaling_bytes, ORR_UNIT_BYTES, 0, 100, "0", 0,
+                  "Bytes of a parameter that the host moves to scale its gradient (8), for a norm (4)."),
+    SPEC_F_BOOL(SpecRecipeOptimizer, host_gradients_at_step, "false", 0,
+                "Gradients stay on the GPU until the optimizer's step; false: they leave as made."),
     SPEC_F_BOOL(SpecRecipeOptimizer, host_casts_weights, "false", 0,
                 "The host casts updated weights into ordinary memory and waits for each tile's copy."),
 };

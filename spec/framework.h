@@ -96,7 +96,9 @@ typedef struct SpecRecipeOptimizer {
     bool host_sums_return; /* ZeRO-1/2: 16-bit sums come back to the GPU, which adds and sends them again */
     double host_gradient_check_bytes; /* of a parameter that the GPU moves before its gradient may leave */
     double host_weight_bytes;         /* of an updated weight on its way back; 0: the weights' */
-    bool host_scales_gradients;       /* the host reads and writes all gradients to scale them */
+    double host_shard_bytes;     /* ZeRO-3: of a weight on its way to its gather; 0: as wide as the gather */
+    double host_scaling_bytes;   /* of a parameter that the host moves to clip and scale its gradient */
+    bool host_gradients_at_step; /* they stay where they are until the optimizer's step fetches them */
     bool host_casts_weights; /* the host casts them into ordinary memory, and waits for each tile's copy */
 } SpecRecipeOptimizer;
 

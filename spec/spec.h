@@ -192,6 +192,7 @@ typedef struct SpecTraining {
     double skipped_steps_frac;   /* steps whose update is dropped, and that are done again */
     SpecPrecision precision;
     SpecOptimizer optimizer;
+    int mlp_tiles; /* parts of the sequence that an MLP runs one after the other */
     SpecRecompute recompute, recompute_preferred; /* the latter with every_n_layers 0: nothing is */
     SpecDtype gradient_dtype;        /* storage of accumulated gradients; SPEC_AUTO: the framework's */
     SpecDtype gradient_reduce_dtype; /* on the wire; SPEC_AUTO: the framework's */
@@ -250,6 +251,7 @@ typedef struct SpecParallel {
     SpecServers servers;
     SpecCompression compression;
     int zero;            /* ZeRO stage 0-3 */
+    int weight_tiles;    /* ZeRO-3: parts of a layer's matrices, gathered one after the other */
     int zero_group_gpus; /* 0: shard over all data-parallel ranks */
     SpecSchedule schedule;
     char schedule_file[SPEC_NAME_SIZE * 2]; /* a file of op orders instead of a named schedule */

@@ -3,32 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "costmodel/offload.h"
-#include "report/report.h"
-
-static bool run_text(const char *text, const char *const *sets, bool unfold, Report *ret_report,
-                     OrrArena *arena, GError **error)
-{
-    const ReportOptions options = {.check = true, .unfold = unfold};
-    Spec *spec = ORR_ARENA_NEW(arena, Spec, 1);
-    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "here", error);
-    const bool ok = spec_load_json(orr_json_root(doc), "here", sets, false, spec, NULL, error) &&
-                    report_run(spec, NULL, &options, arena, ret_report, error);
-    orr_json_free(doc);
-    return ok;
-}
-
-static Report report_of(const char *text, const char *const *sets, OrrArena *arena)
-{
-    GError *error = NULL;
-    Report report;
-    run_text(text, sets, false, &report, arena, &error);
-    g_assert_no_error(error);
-    return report;
-}
-
-#define SETS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#include "tests/unit/checked_run_fixture.h"
 
 /* `layers` of 4,096 on one GPU of a DGX-2, activations recomputed. */
 #define V100(layers, batch, offload)                                                                         \
@@ -395,7 +371,7 @@ static void random_schemes(void)
 
 static void refused(void)
 {
-    static const char *const cases[][4] = {
+    static const char *const cases[][5] = {
         {"offload.optimizer.fraction", "a number from 0 to 1",
          "offload={\"optimizer\":{\"tier\":\"host\",\"fraction\":1.5}}"},
         {"offload.optimizer.tier", "no disks", "offload={\"optimizer\":{\"tier\":\"nvme\"}}",
@@ -409,6 +385,9 @@ static void refused(void)
         {"parallel.zero", "give 3", "offload.scheme=zero-infinity"},
         {"parallel.zero", "give 1 or more", "offload.scheme=zero-offload", "parallel.zero=0"},
         {"offload.scheme", "data 1", "offload.scheme=stronghold"},
+        {"parallel.weight_tiles", "give zero 3", "parallel.weight_tiles=4"},
+        {"training.mlp_tiles", "leave \"tensor\" out", "training.mlp_tiles=4",
+         "execution.overlap=[\"tensor\"]", "parallel.tensor=2"},
         {"offload.window_layers", "at most 32", "offload={\"scheme\":\"zero-offload\",\"window_layers\":40}"},
         {"offload.weights.tier", "give offload.optimizer tier host",
          "offload={\"weights\":{\"tier\":\"host\"},\"optimizer\":{\"tier\":\"gpu\"}}", "parallel.zero=3"},
@@ -419,7 +398,8 @@ static void refused(void)
         OrrArena *arena = orr_arena_new();
         GError *error = NULL;
         Report report;
-        g_assert_false(run_text(eight, SETS(cases[i][2], cases[i][3]), false, &report, arena, &error));
+        g_assert_false(
+            run_text(eight, SETS(cases[i][2], cases[i][3], cases[i][4]), false, &report, arena, &error));
         if (strstr(error->message, cases[i][0]) == NULL || strstr(error->message, cases[i][1]) == NULL)
             g_test_message("%s", error->message);
         g_assert_nonnull(strstr(error->message, cases[i][0]));
