@@ -7,6 +7,7 @@
 
 #include <glib.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/draws.h"
 
@@ -260,9 +261,9 @@ CampaignLife campaign_live(const CampaignRun *run, uint64_t seed, uint64_t repli
 typedef struct Crew {
     const CampaignRun *run;
     uint64_t seed;
-    int64_t count;
-    CampaignLife *lives;
-    gint next; /* atomic: a block of lives */
+    int64_t first, count; /* replicas */
+    CampaignLife *lives;  /* [count] */
+    gint next;            /* atomic: a block of lives */
 } Crew;
 
 enum { BLOCK = 16 };
@@ -275,20 +276,56 @@ static void *work(void *data)
         if (begin >= crew->count)
             return NULL;
         for (int64_t i = begin; i < MIN(begin + BLOCK, crew->count); i++)
-            crew->lives[i] = campaign_live(crew->run, crew->seed, (uint64_t)i);
+            crew->lives[i] = campaign_live(crew->run, crew->seed, (uint64_t)(crew->first + i));
     }
+}
+
+static void live_some(Crew *crew, int threads)
+{
+    const int wanted = threads > 0 ? threads : (int)g_get_num_processors();
+    const int helpers = (int)CLAMP((crew->count + BLOCK - 1) / BLOCK, 1, wanted) - 1;
+    g_autofree GThread **team = g_new0(GThread *, (gsize)helpers + 1);
+    int made = 0; /* where threads are short, fewer do the same work */
+    while (made < helpers && (team[made] = g_thread_try_new("campaign", work, crew, NULL)) != NULL)
+        made += 1;
+    work(crew);
+    for (int i = 0; i < made; i++)
+        g_thread_join(team[i]);
 }
 
 void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int threads, CampaignLife *lives)
 {
-    Crew crew = {run, seed, count, lives, 0};
-    const int wanted = threads > 0 ? threads : (int)g_get_num_processors();
-    const int helpers = (int)CLAMP((count + BLOCK - 1) / BLOCK, 1, wanted) - 1;
-    g_autofree GThread **team = g_new0(GThread *, (gsize)helpers + 1);
-    int made = 0; /* where threads are short, fewer do the same work */
-    while (made < helpers && (team[made] = g_thread_try_new("campaign", work, &crew, NULL)) != NULL)
-        made += 1;
-    work(&crew);
-    for (int i = 0; i < made; i++)
-        g_thread_join(team[i]);
+    Crew crew = {.run = run, .seed = seed, .count = count, .lives = lives};
+    live_some(&crew, threads);
+}
+
+/* The first replica of process `rank` of `ranks`. */
+static int64_t share(int64_t count, int rank, int ranks)
+{
+    return count / ranks * rank + MIN(rank, count % ranks);
+}
+
+void campaign_live_team(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
+                        const OrrTeam *team, CampaignLife *lives)
+{
+    if (team == NULL) {
+        campaign_live_all(run, seed, count, threads, lives);
+        return;
+    }
+    const int64_t first = share(count, team->rank, team->ranks);
+    Crew crew = {.run = run, .seed = seed, .first = first, .lives = lives + first};
+    crew.count = share(count, team->rank + 1, team->ranks) - first;
+    live_some(&crew, threads);
+    g_autofree GByteArray **all = g_new(GByteArray *, (gsize)team->ranks);
+    GByteArray *mine = g_byte_array_new();
+    g_byte_array_append(mine, (const guint8 *)crew.lives, (guint)((gsize)crew.count * sizeof *lives));
+    for (int r = 0; r < team->ranks; r++)
+        all[r] = g_byte_array_new();
+    team->exchange(team->data, mine, all);
+    for (int r = 0; r < team->ranks; r++) {
+        if (all[r]->len > 0)
+            memcpy(lives + share(count, r, team->ranks), all[r]->data, all[r]->len);
+        g_byte_array_free(all[r], TRUE);
+    }
+    g_byte_array_free(mine, TRUE);
 }

@@ -1,6 +1,7 @@
 /* campaign/replicas.h - a campaign lived through again and again, from failure to failure.
  *
- * Replica r draws its numbers from (seed, r, how many it has drawn): results are the same on any number of threads.
+ * Replica r draws its numbers from (seed, r, how many it has drawn): results are the same on any number of threads
+ * and processes.
  */
 #ifndef ORR_CAMPAIGN_REPLICAS_H
 #define ORR_CAMPAIGN_REPLICAS_H
@@ -10,6 +11,7 @@
 
 #include <glib.h>
 
+#include "base/team.h"
 #include "campaign/formulas.h"
 
 enum { CAMPAIGN_CAUSES = 8, CAMPAIGN_LEVELS = 8, CAMPAIGN_SCRIPTED = 64 };
@@ -69,5 +71,8 @@ CampaignLife campaign_live(const CampaignRun *run, uint64_t seed, uint64_t repli
 /* Lives 0 to count-1 into `lives`, on `threads` threads (0: all cores). */
 void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
                        CampaignLife *lives);
+/* The same on all processes of `team` (NULL: this one alone), each of which lives a part and has all in the end. */
+void campaign_live_team(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
+                        const OrrTeam *team, CampaignLife *lives);
 
 #endif
