@@ -13,8 +13,11 @@
 
 #include "base/team.h"
 #include "campaign/formulas.h"
+#include "spec/spec.h"
 
-enum { CAMPAIGN_CAUSES = 8, CAMPAIGN_LEVELS = 8, CAMPAIGN_SCRIPTED = 64 };
+enum { CAMPAIGN_CAUSES = 8, CAMPAIGN_LEVELS = 64, CAMPAIGN_SCRIPTED = 64 };
+
+#define CAMPAIGN_KINDS SPEC_MOST_GROUPS
 
 /* A failure is of cause i where its draw in (0, 1) is below causes[i].until and of none before. */
 typedef struct CampaignShare {
@@ -23,9 +26,9 @@ typedef struct CampaignShare {
     double rollback_s; /* of work before the last checkpoint that it costs */
 } CampaignShare;
 
-/* With up to `missing` nodes fewer the job goes on at `rate` of its full pace. */
+/* With up to missing[k] nodes of each kind fewer the job goes on at `rate` of its full pace. */
 typedef struct CampaignLevel {
-    int missing;
+    int missing[CAMPAIGN_KINDS];
     double rate;
 } CampaignLevel;
 
@@ -41,7 +44,8 @@ typedef struct CampaignRun {
     int cause_count;                       /* 0: failures take no nodes */
     double repair_s;                       /* that a node is away */
     int spares;                            /* -1: as many as it takes */
-    CampaignLevel levels[CAMPAIGN_LEVELS]; /* by rising `missing` */
+    int kinds, kind_nodes[CAMPAIGN_KINDS]; /* of a mixed cluster, of each of its kinds; 0 or 1: all are alike */
+    CampaignLevel levels[CAMPAIGN_LEVELS]; /* none is at least as good as another in all */
     int level_count;                       /* 0: it waits for its nodes */
     /* Checkpoints are copies at peers, which failures of several nodes take with them: then it is back to the last of each
      * `store_every` that went to storage. */

@@ -233,7 +233,7 @@ static void test_scripted(void)
     /* On half the nodes at a half of the pace until the other is back, 7,200 s behind the failure: two intervals, the first
      * checkpoint behind its return at 10,000 + 100 + 2 x 3,610 s, and a start with it. */
     run.spares = 0;
-    run.levels[0] = (CampaignLevel){1, .5};
+    run.levels[0] = (CampaignLevel){{1}, .5};
     run.level_count = 1;
     life = campaign_live(&run, 1, 0);
     assert_near(life.total_s, 10000 + 100 + 2 * 3610 + 100 + 13 * 1810, 1e-6);
@@ -298,8 +298,8 @@ static void test_random_lives(void)
         run.store_every = trial % 2 * g_rand_int_range(random, 1, 30);
         double waited_s[2] = {0};
         for (int elastic = 0; elastic < 2; elastic++) {
-            run.levels[0] = (CampaignLevel){4, .9};
-            run.levels[1] = (CampaignLevel){16, .5};
+            run.levels[0] = (CampaignLevel){{4}, .9};
+            run.levels[1] = (CampaignLevel){{16}, .5};
             run.level_count = 2 * elastic;
             for (uint64_t replica = 0; replica < 20; replica++) {
                 const CampaignLife life = campaign_live(&run, 3, replica);
