@@ -385,7 +385,8 @@ static void fill_spares(Campaign *campaign)
     g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)count);
     g_autofree double *days = g_new(double, (gsize)count), *away = g_new(double, (gsize)count);
     run.spares = -1;
-    campaign_live_all(&run, campaign->options.seed, count, campaign->options.threads, lives);
+    campaign_live_team(&run, campaign->options.seed, count, campaign->options.threads, campaign->options.team,
+                       lives);
     for (int64_t i = 0; i < count; i++)
         away[i] = (double)lives[i].nodes_away;
     const int most = (int)spread(away, count).p90;
@@ -394,7 +395,8 @@ static void fill_spares(Campaign *campaign)
         if (i > 0 && spares == campaign->spares_curve[campaign->spares_count - 1].spares)
             continue;
         run.spares = spares;
-        campaign_live_all(&run, campaign->options.seed, count, campaign->options.threads, lives);
+        campaign_live_team(&run, campaign->options.seed, count, campaign->options.threads, campaign->options.team,
+                       lives);
         for (int64_t k = 0; k < count; k++)
             days[k] = lives[k].total_s / DAY_S;
         const CampaignSpread all = spread(days, count);
@@ -445,7 +447,7 @@ bool campaign_run(const Report *report, const char *where, const CampaignOptions
     if (!campaign_prepare(report, where, options, &campaign, error))
         return false;
     g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)options->replicas);
-    campaign_live_all(&campaign.run, options->seed, options->replicas, options->threads, lives);
+    campaign_live_team(&campaign.run, options->seed, options->replicas, options->threads, options->team, lives);
     summarise(&campaign, lives);
     fill_events(&campaign);
     if (options->curve)

@@ -7,76 +7,32 @@
 
 #include <glib.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/draws.h"
-
-/* Nodes away, in the order in which they come back: repairs take all the same time. */
-typedef struct Away {
-    GArray *back_s;
-    guint first;
-} Away;
+#include "campaign/away.h"
 
 /* One replica on its way. */
 typedef struct Living {
     const CampaignRun *run;
     OrrDraws draws;
-    Away away;
+    OrrDraws places; /* which node fails; apart, so that nothing else depends on there being kinds of nodes */
+    CampaignAway away;
     double left;    /* segments */
     int scripted;   /* failures of the script that have been */
     GArray *events; /* CampaignEvent; NULL: not recorded */
     CampaignLife life;
 } Living;
 
-static guint away_count(const Away *away)
-{
-    return away->back_s->len - away->first;
-}
-
-static void return_nodes(Away *away, double now_s)
-{
-    while (away_count(away) > 0 && g_array_index(away->back_s, double, away->first) <= now_s)
-        away->first++;
-}
-
-/* Nodes that the job goes on without, at most. */
-static int most_missing(const CampaignRun *run)
-{
-    return run->level_count > 0 ? run->levels[run->level_count - 1].missing : 0;
-}
-
 /* `nodes` go now; seconds that the job waits for some to take their place. */
 static double lose_nodes(Living *l, int nodes)
 {
     const CampaignRun *run = l->run;
-    const double now_s = l->life.total_s, back_s = now_s + run->repair_s;
-    Away *away = &l->away;
-    return_nodes(away, now_s);
-    for (int i = 0; i < nodes; i++)
-        g_array_append_val(away->back_s, back_s);
-    const guint count = away_count(away);
-    l->life.nodes_away = MAX(l->life.nodes_away, (int64_t)count);
-    const guint allowed = (guint)(run->spares + most_missing(run));
-    if (run->spares < 0 || count <= allowed)
-        return 0;
-    const guint needed = away->first + count - allowed - 1; /* the one whose return fills the gap */
-    return fmax(0, g_array_index(away->back_s, double, needed) - now_s - run->detection_s);
-}
-
-/* The pace at which the job goes on with the nodes there are, and when a node's return allows a faster one. */
-static double pace(const Living *l, double *ret_faster_s)
-{
-    const CampaignRun *run = l->run;
-    const Away *away = &l->away;
-    const int missing = run->spares < 0 ? 0 : (int)away_count(away) - run->spares;
-    *ret_faster_s = INFINITY;
-    if (missing <= 0 || run->level_count == 0)
-        return 1;
-    int level = 0;
-    while (level + 1 < run->level_count && run->levels[level].missing < missing)
-        level++;
-    const int fewer = missing - (level > 0 ? run->levels[level - 1].missing : 0);
-    *ret_faster_s = g_array_index(away->back_s, double, away->first + (guint)fewer - 1) - l->life.total_s;
-    return run->levels[level].rate;
+    const double now_s = l->life.total_s;
+    campaign_away_return(&l->away, now_s);
+    campaign_away_lose(&l->away, run, nodes, now_s + run->repair_s, &l->places);
+    l->life.nodes_away = MAX(l->life.nodes_away, (int64_t)campaign_away_count(&l->away));
+    return fmax(0, campaign_away_until_s(&l->away, run) - now_s - run->detection_s);
 }
 
 /* `spent_s` of a restart: reading the checkpoint back, and the rest. */
@@ -156,7 +112,7 @@ static bool fail_once(Living *l, double lost_s)
         const CampaignEvent event = {.at_s = at_s,
                                      .cause = cause,
                                      .nodes = nodes,
-                                     .nodes_away = (int)away_count(&l->away),
+                                     .nodes_away = (int)campaign_away_count(&l->away),
                                      .lost_s = lost_s + life->lost_work_s - before_s,
                                      .waited_s = waited_s};
         g_array_append_val(l->events, event);
@@ -214,9 +170,10 @@ static void live(Living *l)
     const CampaignRun *run = l->run;
     double failure_s = next_failure_s(l);
     for (;;) {
-        double faster_s = INFINITY;
-        return_nodes(&l->away, l->life.total_s);
-        const double rate = pace(l, &faster_s);
+        double faster_at_s = INFINITY;
+        campaign_away_return(&l->away, l->life.total_s);
+        const double rate = campaign_away_pace(&l->away, run, &faster_at_s);
+        const double faster_s = faster_at_s - l->life.total_s;
         const double period_s = run->interval_s / rate + run->rates.stall_s;
         const double done_s = l->left * period_s + run->rates.write_s;
         /* Behind the checkpoint after a node's return the job starts again with it. */
@@ -244,11 +201,12 @@ CampaignLife campaign_live_events(const CampaignRun *run, uint64_t seed, uint64_
 {
     Living living = {.run = run,
                      .draws = orr_draws(seed, replica),
-                     .away = {g_array_new(FALSE, FALSE, sizeof(double)), 0},
+                     .places = orr_draws(~seed, replica),
+                     .away = campaign_away_new(),
                      .left = run->segments,
                      .events = events};
     live(&living);
-    g_array_free(living.away.back_s, TRUE);
+    campaign_away_clear(&living.away);
     return living.life;
 }
 
@@ -260,9 +218,9 @@ CampaignLife campaign_live(const CampaignRun *run, uint64_t seed, uint64_t repli
 typedef struct Crew {
     const CampaignRun *run;
     uint64_t seed;
-    int64_t count;
-    CampaignLife *lives;
-    gint next; /* atomic: a block of lives */
+    int64_t first, count; /* replicas */
+    CampaignLife *lives;  /* [count] */
+    gint next;            /* atomic: a block of lives */
 } Crew;
 
 enum { BLOCK = 16 };
@@ -275,20 +233,56 @@ static void *work(void *data)
         if (begin >= crew->count)
             return NULL;
         for (int64_t i = begin; i < MIN(begin + BLOCK, crew->count); i++)
-            crew->lives[i] = campaign_live(crew->run, crew->seed, (uint64_t)i);
+            crew->lives[i] = campaign_live(crew->run, crew->seed, (uint64_t)(crew->first + i));
     }
+}
+
+static void live_some(Crew *crew, int threads)
+{
+    const int wanted = threads > 0 ? threads : (int)g_get_num_processors();
+    const int helpers = (int)CLAMP((crew->count + BLOCK - 1) / BLOCK, 1, wanted) - 1;
+    g_autofree GThread **team = g_new0(GThread *, (gsize)helpers + 1);
+    int made = 0; /* where threads are short, fewer do the same work */
+    while (made < helpers && (team[made] = g_thread_try_new("campaign", work, crew, NULL)) != NULL)
+        made += 1;
+    work(crew);
+    for (int i = 0; i < made; i++)
+        g_thread_join(team[i]);
 }
 
 void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int threads, CampaignLife *lives)
 {
-    Crew crew = {run, seed, count, lives, 0};
-    const int wanted = threads > 0 ? threads : (int)g_get_num_processors();
-    const int helpers = (int)CLAMP((count + BLOCK - 1) / BLOCK, 1, wanted) - 1;
-    g_autofree GThread **team = g_new0(GThread *, (gsize)helpers + 1);
-    int made = 0; /* where threads are short, fewer do the same work */
-    while (made < helpers && (team[made] = g_thread_try_new("campaign", work, &crew, NULL)) != NULL)
-        made += 1;
-    work(&crew);
-    for (int i = 0; i < made; i++)
-        g_thread_join(team[i]);
+    Crew crew = {.run = run, .seed = seed, .count = count, .lives = lives};
+    live_some(&crew, threads);
+}
+
+/* The first replica of process `rank` of `ranks`. */
+static int64_t share(int64_t count, int rank, int ranks)
+{
+    return count / ranks * rank + MIN(rank, count % ranks);
+}
+
+void campaign_live_team(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
+                        const OrrTeam *team, CampaignLife *lives)
+{
+    if (team == NULL) {
+        campaign_live_all(run, seed, count, threads, lives);
+        return;
+    }
+    const int64_t first = share(count, team->rank, team->ranks);
+    Crew crew = {.run = run, .seed = seed, .first = first, .lives = lives + first};
+    crew.count = share(count, team->rank + 1, team->ranks) - first;
+    live_some(&crew, threads);
+    g_autofree GByteArray **all = g_new(GByteArray *, (gsize)team->ranks);
+    GByteArray *mine = g_byte_array_new();
+    g_byte_array_append(mine, (const guint8 *)crew.lives, (guint)((gsize)crew.count * sizeof *lives));
+    for (int r = 0; r < team->ranks; r++)
+        all[r] = g_byte_array_new();
+    team->exchange(team->data, mine, all);
+    for (int r = 0; r < team->ranks; r++) {
+        if (all[r]->len > 0)
+            memcpy(lives + share(count, r, team->ranks), all[r]->data, all[r]->len);
+        g_byte_array_free(all[r], TRUE);
+    }
+    g_byte_array_free(mine, TRUE);
 }

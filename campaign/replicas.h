@@ -1,6 +1,7 @@
 /* campaign/replicas.h - a campaign lived through again and again, from failure to failure.
  *
- * Replica r draws its numbers from (seed, r, how many it has drawn): results are the same on any number of threads.
+ * Replica r draws its numbers from (seed, r, how many it has drawn): results are the same on any number of threads
+ * and processes.
  */
 #ifndef ORR_CAMPAIGN_REPLICAS_H
 #define ORR_CAMPAIGN_REPLICAS_H
@@ -10,9 +11,13 @@
 
 #include <glib.h>
 
+#include "base/team.h"
 #include "campaign/formulas.h"
+#include "spec/spec.h"
 
-enum { CAMPAIGN_CAUSES = 8, CAMPAIGN_LEVELS = 8, CAMPAIGN_SCRIPTED = 64 };
+enum { CAMPAIGN_CAUSES = 8, CAMPAIGN_LEVELS = 64, CAMPAIGN_SCRIPTED = 64 };
+
+#define CAMPAIGN_KINDS SPEC_MOST_GROUPS
 
 /* A failure is of cause i where its draw in (0, 1) is below causes[i].until and of none before. */
 typedef struct CampaignShare {
@@ -21,9 +26,9 @@ typedef struct CampaignShare {
     double rollback_s; /* of work before the last checkpoint that it costs */
 } CampaignShare;
 
-/* With up to `missing` nodes fewer the job goes on at `rate` of its full pace. */
+/* With up to missing[k] nodes of each kind fewer the job goes on at `rate` of its full pace. */
 typedef struct CampaignLevel {
-    int missing;
+    int missing[CAMPAIGN_KINDS];
     double rate;
 } CampaignLevel;
 
@@ -39,7 +44,8 @@ typedef struct CampaignRun {
     int cause_count;                       /* 0: failures take no nodes */
     double repair_s;                       /* that a node is away */
     int spares;                            /* -1: as many as it takes */
-    CampaignLevel levels[CAMPAIGN_LEVELS]; /* by rising `missing` */
+    int kinds, kind_nodes[CAMPAIGN_KINDS]; /* of a mixed cluster, of each of its kinds; 0 or 1: all are alike */
+    CampaignLevel levels[CAMPAIGN_LEVELS]; /* none is at least as good as another in all */
     int level_count;                       /* 0: it waits for its nodes */
     /* Checkpoints are copies at peers, which failures of several nodes take with them: then it is back to the last of each
      * `store_every` that went to storage. */
@@ -69,5 +75,8 @@ CampaignLife campaign_live(const CampaignRun *run, uint64_t seed, uint64_t repli
 /* Lives 0 to count-1 into `lives`, on `threads` threads (0: all cores). */
 void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
                        CampaignLife *lives);
+/* The same on all processes of `team` (NULL: this one alone), each of which lives a part and has all in the end. */
+void campaign_live_team(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
+                        const OrrTeam *team, CampaignLife *lives);
 
 #endif

@@ -1,8 +1,11 @@
 /* cli/cmd_campaign.c - orrery campaign: weeks of training with failures, checkpoints and restarts. */
+#include <stdlib.h>
+
 #include "base/units.h"
 #include "campaign/campaign.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/team.h"
 #include "api/simulate.h"
 
 enum { MOST_REPLICAS = 1000000 };
@@ -49,24 +52,42 @@ static bool read_options(const CampaignArgs *args, CampaignOptions *options, GEr
     return true;
 }
 
-static bool run(const CliArgs *common, GError **error)
+/* Every process of a team has all the replicas in the end; `speaks`: this one writes. */
+static bool live(const CliArgs *common, const CampaignOptions *options, bool speaks, GError **error)
 {
     const ReportOptions report_options = {0};
-    CampaignOptions options = {0};
     Campaign campaign;
-    if (!read_options((const CampaignArgs *)common, &options, error))
-        return false;
     ApiSimulation *simulation = api_simulate(common->words[0], common->sets, &report_options, error);
     if (simulation == NULL)
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
-    const bool ok = campaign_run(&simulation->report, common->words[0], &options, &campaign, error);
+    const bool ok = campaign_run(&simulation->report, common->words[0], options, &campaign, error);
     if (ok && common->format == CLI_FORMAT_JSON)
         campaign_write_json(&campaign, out);
     else if (ok)
         campaign_write_text(&campaign, out);
     api_simulation_free(simulation);
-    return ok && cli_output_write(common->output, out, error);
+    return ok && (!speaks || cli_output_write(common->output, out, error));
+}
+
+/* Of several processes the first one speaks, and all of them fail alike. */
+static bool run(const CliArgs *common, GError **error)
+{
+    CampaignOptions options = {0};
+    CliTeam team;
+    if (!read_options((const CampaignArgs *)common, &options, error) || !cli_team_open(&team, error))
+        return false;
+    const bool several = team.processes > 1, speaks = !several || team.team.rank == 0;
+    if (several) {
+        options.team = &team.team;
+        options.threads =
+            options.threads > 0 ? options.threads : MAX(1, (int)g_get_num_processors() / team.on_node);
+    }
+    const bool ok = live(common, &options, speaks, error);
+    cli_team_close(&team);
+    if (!ok && !speaks)
+        exit(2);
+    return ok;
 }
 
 static const CliFlag flags[] = {
@@ -78,7 +99,7 @@ static const CliFlag flags[] = {
     {"timeline", CLI_FLAG_SWITCH, offsetof(CampaignArgs, timeline), NULL,
      "in text, the first interruptions of one campaign (JSON has 200)"},
     {"jobs", CLI_FLAG_TEXT, offsetof(CampaignArgs, jobs), "N",
-     "threads (default: all cores); the numbers are the same on any number"},
+     "threads, of each process (default: all cores); the numbers are the same on any number"},
 };
 
 const CliCommand cli_command_campaign = {
@@ -93,7 +114,7 @@ const CliCommand cli_command_campaign = {
         "Young's, Daly's and the exact renewal formula stand beside. What fails and what it costs is the "
         "scenario's "
         "\"faults\", a preset or rates; \"storage\" is where checkpoints go. Without \"faults\" the days are "
-        "those of 'run'.\n"
+        "those of 'run'. Under mpirun the processes share the replicas; the numbers stay the same.\n"
         "\n"
         "  orrery campaign scenarios/examples/campaign-llama3-405b.json\n"
         "  orrery campaign gpt3.json --set faults=llama3-2024 --set storage=tectonic --replicas 5000\n"

@@ -50,16 +50,15 @@ bool cli_team_open(CliTeam *ret_team, GError **error)
     *ret_team = (CliTeam){.processes = MAX(1, processes()), .on_node = processes_on_node()};
     if (ret_team->processes == 1)
         return true;
-    bool (*open_team)(SearchTeam *) = NULL;
+    bool (*open_team)(OrrTeam *) = NULL;
     ret_team->module = load_module();
     if (ret_team->module != NULL) /* POSIX: an object pointer that becomes a function's */
         *(void **)&open_team = dlsym(ret_team->module, "orr_mpi_open");
     if (open_team == NULL)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "%d processes were started, but this build has no MPI, so each would search everything; "
-            "install Open MPI (libopenmpi-dev) and build again, or run without mpirun",
-            ret_team->processes);
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%d processes were started, but this build has no MPI, so each would do everything; "
+                        "install Open MPI (libopenmpi-dev) and build again, or run without mpirun",
+                        ret_team->processes);
     if (!open_team(&ret_team->team))
         return orr_fail(error, ORR_ERROR_INPUT, "MPI could not be started in this process");
     return true;

@@ -1,13 +1,15 @@
-/* cli/team.h - the processes that `mpirun` started, as a search team. */
+/* cli/team.h - the processes that `mpirun` started, as a team. */
 #ifndef ORR_CLI_TEAM_H
 #define ORR_CLI_TEAM_H
 
-#include "search/search.h"
+#include <stdbool.h>
+
+#include "base/team.h"
 
 #define CLI_TEAM_PIECE (1u << 30) /* bytes of one broadcast */
 
 typedef struct CliTeam {
-    SearchTeam team;
+    OrrTeam team;
     int processes; /* 1: this one alone, and `team` is not set */
     int on_node;   /* of them on this machine */
     void *module;

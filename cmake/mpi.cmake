@@ -1,11 +1,11 @@
-# cli/mpi/: `mpirun -n K orrery search` on several processes. Built where CMake finds MPI, and never needed otherwise.
-option(ORRERY_MPI "search on several processes, where MPI is found" ON)
+# cli/mpi/: `mpirun -n K orrery search` and `orrery campaign` on several processes. Built where CMake finds MPI, and never needed otherwise.
+option(ORRERY_MPI "searches and campaigns on several processes, where MPI is found" ON)
 if(NOT ORRERY_MPI OR NOT TARGET orrery)
   return()
 endif()
 find_package(MPI QUIET COMPONENTS C)
 if(NOT MPI_C_FOUND)
-  message(STATUS "MPI: not found, searches run in one process")
+  message(STATUS "MPI: not found, searches and campaigns run in one process")
   return()
 endif()
 message(STATUS "MPI: ${MPI_C_LIBRARIES}")

@@ -190,7 +190,7 @@ static void run_everything(Search *search)
 static bool prepare(Search *search)
 {
     const int groups = search->space->group_count;
-    const SearchTeam *team = search->options->team;
+    const OrrTeam *team = search->options->team;
     search->group_ps = g_new0(int64_t, (gsize)MAX(1, groups));
     search->pairs_ps = g_new0(int64_t, (gsize)MAX(1, groups));
     search->order = g_new(int, (gsize)MAX(1, groups));

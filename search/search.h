@@ -8,6 +8,7 @@
 #ifndef ORR_SEARCH_SEARCH_H
 #define ORR_SEARCH_SEARCH_H
 
+#include "base/team.h"
 #include "campaign/effective.h"
 #include "ledger/residuals.h"
 #include "report/report.h"
@@ -26,14 +27,6 @@ typedef struct SearchRun {
     int64_t part_ps[SIM_PART_COUNT], bubble_ps; /* of the critical rank */
 } SearchRun;
 
-/* Processes that search together (search/team.h). */
-typedef struct SearchTeam {
-    int rank, ranks;
-    /* Every process gives its own bytes and appends those of all processes, by rank, to `all`. */
-    void (*exchange)(void *data, const GByteArray *mine, GByteArray **all);
-    void *data;
-} SearchTeam;
-
 typedef struct SearchOptions {
     int top;  /* how many of the best are proved and reported; 0: the scenario's search.top, or 5 */
     int jobs; /* threads; 0: all cores */
@@ -45,7 +38,7 @@ typedef struct SearchOptions {
     bool (*stop)(
         void *data); /* asked from all threads: stops with what is known, whatever that is; may be NULL */
     void *stop_data;
-    const SearchTeam *team; /* NULL: this process alone */
+    const OrrTeam *team; /* that searches together (search/team.h); NULL: this process alone */
     /* Called now and then from one thread, with shares of the work done; may be NULL. */
     void (*progress)(double done_frac, double elapsed_s, void *data);
     void *progress_data;

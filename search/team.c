@@ -39,13 +39,13 @@ static void take_list(Reader *reader, GArray *list)
 }
 
 typedef struct Exchange {
-    const SearchTeam *team;
+    const OrrTeam *team;
     GByteArray **all;
     Reader *readers;
 } Exchange;
 
 /* Exchanges `mine`, which it frees, and gives a reader of every process's bytes for close_all(). */
-static Exchange exchange(const SearchTeam *team, GByteArray *mine)
+static Exchange exchange(const OrrTeam *team, GByteArray *mine)
 {
     Exchange one = {
         .team = team, .all = g_new0(GByteArray *, team->ranks), .readers = g_new0(Reader, team->ranks)};
@@ -68,7 +68,7 @@ static void close_all(Exchange *one)
     g_free(one->readers);
 }
 
-void search_team_share_bounds(const SearchTeam *team, int64_t *bounds, const SearchGroup *groups, int count)
+void search_team_share_bounds(const OrrTeam *team, int64_t *bounds, const SearchGroup *groups, int count)
 {
     if (team == NULL)
         return;
@@ -82,7 +82,7 @@ void search_team_share_bounds(const SearchTeam *team, int64_t *bounds, const Sea
     close_all(&one);
 }
 
-void search_team_share_walks(const SearchTeam *team, SearchWalk *walks, const int *groups, int count,
+void search_team_share_walks(const OrrTeam *team, SearchWalk *walks, const int *groups, int count,
                              const SearchSpace *space)
 {
     if (team == NULL)
@@ -108,7 +108,7 @@ void search_team_share_walks(const SearchTeam *team, SearchWalk *walks, const in
     close_all(&one);
 }
 
-void search_team_share_runs(const SearchTeam *team, SearchRun *runs, bool *ran, int count)
+void search_team_share_runs(const OrrTeam *team, SearchRun *runs, bool *ran, int count)
 {
     if (team == NULL)
         return;
@@ -127,7 +127,7 @@ void search_team_share_runs(const SearchTeam *team, SearchRun *runs, bool *ran, 
     close_all(&one);
 }
 
-bool search_team_agree(const SearchTeam *team, bool word)
+bool search_team_agree(const OrrTeam *team, bool word)
 {
     if (team == NULL)
         return word;

@@ -10,19 +10,19 @@
 #include "search/walk.h"
 
 /* This process's share of what is numbered. */
-static inline bool search_team_mine(const SearchTeam *team, int index)
+static inline bool search_team_mine(const OrrTeam *team, int index)
 {
     return team == NULL || index % team->ranks == team->rank;
 }
 
 /* Bounds of `groups` [count]: each known to the process that holds the group's table. */
-void search_team_share_bounds(const SearchTeam *team, int64_t *bounds, const SearchGroup *groups, int count);
+void search_team_share_bounds(const OrrTeam *team, int64_t *bounds, const SearchGroup *groups, int count);
 /* Walks of `groups` [count]. */
-void search_team_share_walks(const SearchTeam *team, SearchWalk *walks, const int *groups, int count,
+void search_team_share_walks(const OrrTeam *team, SearchWalk *walks, const int *groups, int count,
                              const SearchSpace *space);
 /* Run i [count] is known to process i % ranks. */
-void search_team_share_runs(const SearchTeam *team, SearchRun *runs, bool *ran, int count);
+void search_team_share_runs(const OrrTeam *team, SearchRun *runs, bool *ran, int count);
 /* The first process's word for all. */
-bool search_team_agree(const SearchTeam *team, bool word);
+bool search_team_agree(const OrrTeam *team, bool word);
 
 #endif

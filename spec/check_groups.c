@@ -3,8 +3,6 @@
 
 static const char *not_yet(const Spec *spec)
 {
-    if (spec->faults.elastic)
-        return "faults.elastic";
     if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW)
         return "cluster.network.fidelity \"flow\"";
     if (spec->parallel.servers.servers > 0)

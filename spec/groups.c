@@ -1,13 +1,11 @@
 /* spec/groups.c - see groups.h: one group taken for all. */
 #include "spec/groups.h"
 
-void spec_group_alone(const Spec *spec, int group, Spec *ret_spec)
+/* What a cluster says of its nodes becomes that of group `own`. */
+static void take(Spec *spec, const SpecGroup *own)
 {
-    const SpecGroup *own = &spec->cluster.groups[group];
     const bool usual = spec->execution.attention == spec_default_attention(spec);
-    *ret_spec = *spec;
-    SpecCluster *cluster = &ret_spec->cluster;
-    cluster->group_count = 0;
+    SpecCluster *cluster = &spec->cluster;
     cluster->accelerator = own->accelerator;
     cluster->scale_up_domain_gpus = own->scale_up_domain_gpus;
     cluster->scale_up_bytes_per_s = own->scale_up_bytes_per_s;
@@ -18,7 +16,31 @@ void spec_group_alone(const Spec *spec, int group, Spec *ret_spec)
     cluster->topology = own->topology;
     cluster->collectives = own->collectives;
     if (usual)
-        ret_spec->execution.attention = spec_default_attention(ret_spec);
+        spec->execution.attention = spec_default_attention(spec);
+}
+
+void spec_group_alone(const Spec *spec, int group, Spec *ret_spec)
+{
+    *ret_spec = *spec;
+    take(ret_spec, &spec->cluster.groups[group]);
+    ret_spec->cluster.group_count = 0;
+}
+
+void spec_groups_keep(Spec *spec, const int *nodes)
+{
+    SpecCluster *cluster = &spec->cluster;
+    int count = 0;
+    cluster->nodes = 0;
+    for (int g = 0; g < cluster->group_count; g++) {
+        if (nodes[g] == 0)
+            continue;
+        cluster->groups[count] = cluster->groups[g];
+        cluster->groups[count++].nodes = nodes[g];
+        cluster->nodes += nodes[g];
+    }
+    g_assert(count > 0);
+    cluster->group_count = count;
+    take(spec, &cluster->groups[0]);
 }
 
 int spec_group_of_gpu(const Spec *spec, int64_t gpu)

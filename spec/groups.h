@@ -29,6 +29,9 @@ int spec_groups_unit(const SpecCluster *cluster);
  * it is none. */
 bool spec_set_nodes(SpecCluster *cluster, int nodes);
 
+/* Leaves nodes[g] of each group, some in all; groups of none go. */
+void spec_groups_keep(Spec *spec, const int *nodes);
+
 /* spec/resolve_groups.c: presets of the groups become their objects; what the cluster leaves out, but for its nodes, is of
  * the first of them. `cluster` is the document of a scenario's cluster; `resolve` makes one group's object whole. */
 typedef OrrJsonDoc *(*SpecResolveGroup)(const void *resolver, const OrrJson *node);

@@ -1,4 +1,4 @@
-/* cli/mpi/mpi_team.c - the processes of one `mpirun` as a search team. A module of its own, loaded when several processes
+/* cli/mpi/mpi_team.c - the processes of one `mpirun` as a team. A module of its own, loaded when several processes
  * were started, so that a build with MPI runs where there is none (cli/team.c). */
 #include <mpi.h>
 #include <string.h>
@@ -23,13 +23,13 @@ static void exchange_bytes(void *data, const GByteArray *mine, GByteArray **all)
     }
 }
 
-bool orr_mpi_open(SearchTeam *ret_team);
+bool orr_mpi_open(OrrTeam *ret_team);
 void orr_mpi_close(void);
 
-bool orr_mpi_open(SearchTeam *ret_team)
+bool orr_mpi_open(OrrTeam *ret_team)
 {
     int given = 0;
-    *ret_team = (SearchTeam){.ranks = 1, .exchange = exchange_bytes};
+    *ret_team = (OrrTeam){.ranks = 1, .exchange = exchange_bytes};
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS ||
         given < MPI_THREAD_FUNNELED)
         return false;

@@ -1,10 +1,11 @@
 #!/bin/sh
-# `mpirun -n K orrery search` prints what one process prints, apart from the seconds. Skipped (77) without mpirun or
-# without the module that CMake builds where it finds MPI.
+# `mpirun -n K orrery search` and `campaign` print what one process prints, apart from the seconds. Skipped (77)
+# without mpirun or without the module that CMake builds where it finds MPI.
 # usage: test_mpirun.sh ORRERY SCENARIOS
 set -eu
 orrery=$1
 scenario=$2/examples/gpt3-175b.json
+weeks=$2/examples/campaign-llama3-405b.json
 command -v mpirun >/dev/null || exit 77
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -15,9 +16,15 @@ search() {
     --set parallel.zero=auto --set training.micro_batch=auto --set training.recompute=auto --format json --quiet
 }
 
+campaign() {
+  "$@" "$orrery" campaign "$weeks" --replicas 101 --seed 7 --format json --quiet
+}
+
 if [ ! -f "$(dirname "$orrery")/orrery_mpi.so" ]; then
-  # A build without MPI says so instead of searching twice.
+  # A build without MPI says so instead of doing everything twice.
   if OMPI_COMM_WORLD_SIZE=2 "$orrery" search "$scenario" --set parallel.tensor=auto 2>"$folder/error"; then exit 1; fi
+  grep -q "this build has no MPI" "$folder/error"
+  if OMPI_COMM_WORLD_SIZE=2 "$orrery" campaign "$weeks" 2>"$folder/error"; then exit 1; fi
   grep -q "this build has no MPI" "$folder/error"
   exit 77
 fi
@@ -28,3 +35,12 @@ for ranks in 1 2 3 4; do
   search mpirun -n "$ranks" | grep -v '"seconds"' >"$folder/team"
   cmp "$folder/alone" "$folder/team"
 done
+campaign env >"$folder/alone"
+grep -q '"replicas": 101' "$folder/alone"
+for ranks in 1 2 3; do
+  campaign mpirun -n "$ranks" >"$folder/team"
+  cmp "$folder/alone" "$folder/team"
+done
+# A scenario that is refused is refused once, and all processes end.
+if mpirun -n 2 "$orrery" campaign "$weeks" --set faults.gpu_mtbf_s=-1 2>"$folder/error"; then exit 1; fi
+[ "$(grep -c "gpu_mtbf_s" "$folder/error")" -eq 1 ]

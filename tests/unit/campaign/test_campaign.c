@@ -5,6 +5,7 @@
 
 #include "campaign/campaign.h"
 #include "spec/load.h"
+#include "tests/unit/team_fixture.h"
 
 #define LLAMA_MTBF_S (54 * 86400.0 / 419)
 
@@ -165,6 +166,28 @@ static void test_threads(void)
     g_assert_true(memcmp(one, other, sizeof one) != 0);
 }
 
+static gpointer live_share(gpointer data)
+{
+    FixtureSeat *seat = data;
+    campaign_live_team(seat->given, 3, 101, 2, &seat->team, seat->result);
+    return NULL;
+}
+
+/* Processes that live parts of the replicas all have all of them, as one process has them. */
+static void test_team(void)
+{
+    const CampaignRun run = llama(10, 0, 600, 500, true);
+    CampaignLife alone[101], lives[FIXTURE_RANKS][101];
+    void *const places[] = {lives[0], lives[1], lives[2], lives[3]};
+    campaign_live_team(&run, 3, 101, 1, NULL, alone);
+    for (int ranks = 1; ranks <= FIXTURE_RANKS; ranks++) {
+        memset(lives, 0, sizeof lives);
+        fixture_team(ranks, live_share, &run, places);
+        for (int r = 0; r < ranks; r++)
+            g_assert_true(memcmp(lives[r], alone, sizeof alone) == 0);
+    }
+}
+
 /* No spare: each loss of a node waits for its repair less what detecting it took. One spare: for fewer. Enough: nobody. */
 static void test_spares(void)
 {
@@ -210,7 +233,7 @@ static void test_scripted(void)
     /* On half the nodes at a half of the pace until the other is back, 7,200 s behind the failure: two intervals, the first
      * checkpoint behind its return at 10,000 + 100 + 2 x 3,610 s, and a start with it. */
     run.spares = 0;
-    run.levels[0] = (CampaignLevel){1, .5};
+    run.levels[0] = (CampaignLevel){{1}, .5};
     run.level_count = 1;
     life = campaign_live(&run, 1, 0);
     assert_near(life.total_s, 10000 + 100 + 2 * 3610 + 100 + 13 * 1810, 1e-6);
@@ -275,8 +298,8 @@ static void test_random_lives(void)
         run.store_every = trial % 2 * g_rand_int_range(random, 1, 30);
         double waited_s[2] = {0};
         for (int elastic = 0; elastic < 2; elastic++) {
-            run.levels[0] = (CampaignLevel){4, .9};
-            run.levels[1] = (CampaignLevel){16, .5};
+            run.levels[0] = (CampaignLevel){{4}, .9};
+            run.levels[1] = (CampaignLevel){{16}, .5};
             run.level_count = 2 * elastic;
             for (uint64_t replica = 0; replica < 20; replica++) {
                 const CampaignLife life = campaign_live(&run, 3, replica);
@@ -301,6 +324,7 @@ int main(int argc, char **argv)
     g_test_add_func("/campaign/replicas-agree", test_replicas_agree);
     g_test_add_func("/campaign/means", test_means);
     g_test_add_func("/campaign/llama3", test_llama3);
+    g_test_add_func("/campaign/team", test_team);
     g_test_add_func("/campaign/threads", test_threads);
     g_test_add_func("/campaign/spares", test_spares);
     g_test_add_func("/campaign/scripted", test_scripted);

@@ -160,15 +160,15 @@ static void test_replan(void)
     }
     const CampaignRun *kept = &campaigns[0].run, *planned = &campaigns[1].run;
     g_assert_cmpint(kept->level_count, ==, 1);
-    g_assert_cmpint(kept->levels[0].missing, ==, 4);
+    g_assert_cmpint(kept->levels[0].missing[0], ==, 4);
     g_assert_cmpint(planned->level_count, >=, 2);
-    g_assert_cmpint(planned->levels[0].missing, <, 4);
+    g_assert_cmpint(planned->levels[0].missing[0], <, 4);
     for (int i = 0; i < planned->level_count; i++) {
         const CampaignLevel *level = &planned->levels[i];
-        if (level->missing <= 4)
+        if (level->missing[0] <= 4)
             g_assert_cmpfloat(level->rate, >=, kept->levels[0].rate);
         if (i > 0) {
-            g_assert_cmpint(level->missing, >, level[-1].missing);
+            g_assert_cmpint(level->missing[0], >, level[-1].missing[0]);
             g_assert_cmpfloat(level->rate, <, level[-1].rate);
         }
     }
@@ -224,7 +224,7 @@ static void test_two_by_two(void)
     const double period_s = campaign.run.interval_s + campaign.run.rates.stall_s;
     assert_near(campaign.lost_work_s, fmod(10000, period_s), 1e-6);
     g_assert_cmpint(campaign.run.level_count, >=, 1);
-    g_assert_cmpint(campaign.run.levels[0].missing, ==, 1);
+    g_assert_cmpint(campaign.run.levels[0].missing[0], ==, 1);
     g_assert_cmpfloat(campaign.run.levels[0].rate, <, .6); /* half of the GPUs, each as fast as before */
     g_assert_cmpfloat(campaign.run.levels[0].rate, >, .45);
     g_assert_cmpfloat(campaign.degraded_s, >, 0);

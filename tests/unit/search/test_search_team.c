@@ -6,55 +6,14 @@
 #include "search/search.h"
 #include "search/write_internal.h"
 #include "tests/unit/search_fixture.h"
-
-enum { MOST = 4 };
-
-/* All bring their bytes, all take them away, and only then the next exchange begins. */
-typedef struct Table {
-    GMutex mutex;
-    GCond cond;
-    int ranks, arrived, left;
-    const GByteArray *brought[MOST];
-} Table;
-
-typedef struct Seat {
-    Table *table;
-    SearchTeam team;
-    const Spec *spec;
-    SearchResult result;
-} Seat;
-
-static void exchange(void *data, const GByteArray *mine, GByteArray **all)
-{
-    Seat *seat = data;
-    Table *table = seat->table;
-    g_mutex_lock(&table->mutex);
-    while (table->left > 0)
-        g_cond_wait(&table->cond, &table->mutex);
-    table->brought[seat->team.rank] = mine;
-    table->arrived++;
-    if (table->arrived == table->ranks) {
-        table->left = table->ranks;
-        g_cond_broadcast(&table->cond);
-    }
-    while (table->left == 0)
-        g_cond_wait(&table->cond, &table->mutex);
-    for (int r = 0; r < table->ranks; r++)
-        g_byte_array_append(all[r], table->brought[r]->data, table->brought[r]->len);
-    if (--table->left == 0)
-        table->arrived = 0;
-    g_cond_broadcast(&table->cond);
-    while (table->left > 0) /* what was brought stays until all have it */
-        g_cond_wait(&table->cond, &table->mutex);
-    g_mutex_unlock(&table->mutex);
-}
+#include "tests/unit/team_fixture.h"
 
 static gpointer sit(gpointer data)
 {
-    Seat *seat = data;
+    FixtureSeat *seat = data;
     const SearchOptions options = {.jobs = 1, .team = &seat->team};
     GError *error = NULL;
-    search_run(seat->spec, &options, &seat->result, &error);
+    search_run(seat->given, &options, seat->result, &error);
     g_assert_no_error(error);
     return NULL;
 }
@@ -71,25 +30,15 @@ static char *answer_of(SearchResult *result)
 
 static void check_ranks(const Spec *spec, int ranks, const char *alone)
 {
-    Table table = {.ranks = ranks};
-    Seat seats[MOST];
-    GThread *threads[MOST];
-    g_mutex_init(&table.mutex);
-    g_cond_init(&table.cond);
+    SearchResult results[FIXTURE_RANKS];
+    void *const places[] = {&results[0], &results[1], &results[2], &results[3]};
+    G_STATIC_ASSERT(G_N_ELEMENTS(places) == FIXTURE_RANKS);
+    fixture_team(ranks, sit, spec, places);
     for (int r = 0; r < ranks; r++) {
-        seats[r] = (Seat){.table = &table, .spec = spec};
-        seats[r].team = (SearchTeam){.rank = r, .ranks = ranks, .exchange = exchange, .data = &seats[r]};
-        threads[r] = g_thread_new("rank", sit, &seats[r]);
-    }
-    for (int r = 0; r < ranks; r++)
-        g_thread_join(threads[r]);
-    for (int r = 0; r < ranks; r++) {
-        g_autofree char *answer = answer_of(&seats[r].result);
+        g_autofree char *answer = answer_of(&results[r]);
         g_assert_cmpstr(answer, ==, alone);
-        search_result_clear(&seats[r].result);
+        search_result_clear(&results[r]);
     }
-    g_mutex_clear(&table.mutex);
-    g_cond_clear(&table.cond);
 }
 
 static void test_team(void)
@@ -106,7 +55,7 @@ static void test_team(void)
         g_assert_no_error(error);
         g_autofree char *alone = answer_of(&result);
         search_result_clear(&result);
-        for (int ranks = 1; ranks <= MOST; ranks++)
+        for (int ranks = 1; ranks <= FIXTURE_RANKS; ranks++)
             check_ranks(spec, ranks, alone);
     }
     g_rand_free(rand);
