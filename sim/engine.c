@@ -66,8 +66,7 @@ static inline bool begin(Engine *e, int32_t index, Slot *slot, const SimInstr *i
         e->ranks[slot->rank].computed = true;
         e->result.rank[slot->rank].first_start_ps = e->now_ps;
     }
-    if (instr->mem >= 0)
-        sim_account_memory(e, slot->rank, instr->mem, false);
+    sim_account_memory(e, slot->rank, instr->mem, false);
     slot->holds = duration_ps > 0 && work->share_count > 0;
     return slot->holds && sim_rate_enter(e, index, slot->rank, work);
 }
@@ -122,12 +121,12 @@ static void join_collective(Engine *e, int32_t index, Slot *slot, const SimInstr
         start_collective(e, collective);
 }
 
-/* True when the stream of slot `index` has to wait before its next instruction. */
-static inline bool must_wait(Engine *e, int32_t index, const SimInstr *instr)
+/* True when the stream of slot `index` has to wait before this instruction. */
+static inline bool must_wait(Engine *e, int32_t index, const Slot *slot, const SimInstr *instr)
 {
     if (instr->wait_count == 0)
         return false;
-    const int32_t target = sim_wait_target(e, index, instr);
+    const int32_t target = sim_wait_target(e, slot, instr);
     g_assert(target != SIM_NONE);
     if (e->slots[target].pc >= instr->wait_count)
         return false;
@@ -135,25 +134,27 @@ static inline bool must_wait(Engine *e, int32_t index, const SimInstr *instr)
     return true;
 }
 
-/* Walks on until the stream runs, waits or ends; `waited`: what its next instruction waits for has come. */
-static inline void advance(Engine *e, int32_t index, bool waited)
+/* What an instruction does whose wait is over; false: nothing more, the stream goes on. */
+static inline bool does_work(Engine *e, int32_t index, Slot *slot, const SimInstr *instr)
 {
-    Slot *slot = &e->slots[index];
-    const List list = e->lists[slot->list];
-    sim_fetch(list.instrs + MIN(slot->pc + FETCH_AHEAD, list.count));
-    for (; slot->pc < list.count; waited = false) {
-        const SimInstr *instr = &list.instrs[slot->pc];
-        if (!waited && must_wait(e, index, instr))
-            return;
-        if (instr->kind == SIM_OP) {
-            start_op(e, index, slot, instr);
-            return;
-        }
-        if (instr->kind == SIM_COLLECTIVE) {
-            join_collective(e, index, slot, instr);
-            return;
-        }
+    if (instr->kind == SIM_OP)
+        start_op(e, index, slot, instr);
+    else if (instr->kind == SIM_COLLECTIVE)
+        join_collective(e, index, slot, instr);
+    else
         complete_instr(e, slot);
+    return instr->kind != SIM_WAIT;
+}
+
+/* Walks on from its next instruction until the stream runs, waits or ends. */
+static inline void advance(Engine *e, int32_t index, Slot *slot, const SimInstr *instr)
+{
+    const List *list = &e->lists[slot->list];
+    const SimInstr *end = list->instrs + list->count;
+    sim_fetch(instr + MIN(FETCH_AHEAD, end - instr));
+    for (; instr < end; instr++) {
+        if (must_wait(e, index, slot, instr) || does_work(e, index, slot, instr))
+            return;
     }
     slot->state = SLOT_DONE;
 }
@@ -163,15 +164,18 @@ static inline void advance_ready(Engine *e)
 {
     while (e->ready_first != SIM_NONE) {
         const int32_t index = e->ready_first;
-        e->ready_first = e->slots[index].link_next;
-        advance(e, index, true);
+        Slot *slot = &e->slots[index];
+        const SimInstr *instr = sim_slot_instr(e, slot);
+        e->ready_first = slot->link_next;
+        if (!does_work(e, index, slot, instr))
+            advance(e, index, slot, instr + 1);
     }
 }
 
 /* The op of a stream beside compute ended: who waited for it, and what it delayed. */
 static void account_beside(Engine *e, const Slot *slot, const WorkInfo *work)
 {
-    const Slot *first = slot - e->slot_of_stream[e->lists[slot->list].cls * SIM_MAX_STREAMS + slot->stream];
+    const Slot *first = slot - slot->place;
     if (first->stream != SIM_STREAM_COMPUTE || first->state == SLOT_DONE)
         sim_account_behind_compute(e, slot, work);
     for (int32_t w = slot->first_waiter; w != SIM_NONE; w = e->slots[w].link_next) {
@@ -190,8 +194,7 @@ static void end_op(Engine *e, int32_t index)
         slot->holds = false;
         sim_rate_leave(e, index, slot->rank, work);
     }
-    if (instr->mem >= 0)
-        sim_account_memory(e, slot->rank, instr->mem, true);
+    sim_account_memory(e, slot->rank, instr->mem, true);
     if (e->record & SIM_RECORD_SPANS)
         sim_account_span(e, slot, instr);
     if (slot->stream == SIM_STREAM_COMPUTE)
@@ -200,7 +203,7 @@ static void end_op(Engine *e, int32_t index)
         account_beside(e, slot, work);
     slot->since_ps = e->now_ps;
     complete_instr(e, slot);
-    advance(e, index, false);
+    advance(e, index, slot, instr + 1);
 }
 
 static inline void end_event(Engine *e, int32_t event)
@@ -258,6 +261,17 @@ static inline void fetch_next(const Engine *e)
     }
 }
 
+/* The next event, after the rates of the instant before it are settled; false: there is none. */
+static inline bool next_event(Engine *e, int32_t *ret_event)
+{
+    if (e->dirty_count > 0) {
+        if (sim_eventq_pop_at(e->queue, e->now_ps, ret_event))
+            return true;
+        sim_rate_settle(e);
+    }
+    return sim_eventq_pop(e->queue, &e->now_ps, ret_event);
+}
+
 static bool all_done(const Engine *e)
 {
     for (int32_t i = 0; i < e->slot_count; i++) {
@@ -272,17 +286,14 @@ static bool run(Engine *e, GError **error)
     int32_t event;
     sim_capacity_change(e);
     for (int32_t i = 0; i < e->slot_count; i++)
-        advance(e, i, false);
+        advance(e, i, &e->slots[i], sim_slot_instr(e, &e->slots[i]));
     advance_ready(e);
     sim_rate_settle(e);
     const bool small = sim_eventq_is_small(e->slot_count);
-    while (!e->clock_full && sim_eventq_pop(e->queue, &e->now_ps, &event)) {
-        if (!small)
+    for (int64_t before_ps = 0; !e->clock_full && next_event(e, &event); before_ps = e->now_ps) {
+        if (!small && e->now_ps != before_ps)
             fetch_next(e);
-        do {
-            end_event(e, event);
-        } while (sim_eventq_pop_at(e->queue, e->now_ps, &event));
-        sim_rate_settle(e);
+        end_event(e, event);
     }
     if (e->clock_full)
         return sim_fail_clock(error);

@@ -89,7 +89,7 @@ static int64_t bytes_in_tier(const Engine *e, const int64_t *bytes, int tier)
     return sum;
 }
 
-static void note_level(Engine *e, int32_t index)
+static G_GNUC_NO_INLINE void note_level(Engine *e, int32_t index)
 {
     Rank *rank = &e->ranks[index];
     const int64_t *bytes = e->memory[index].bytes;
@@ -125,7 +125,7 @@ static void settle_tier(TierLevels *levels, int32_t instance)
 }
 
 /* Tiers that several ranks share keep a level of their own. */
-static void account_tiers(Engine *e, int32_t rank, const int64_t *delta_bytes)
+static G_GNUC_NO_INLINE void account_tiers(Engine *e, int32_t rank, const int64_t *delta_bytes)
 {
     for (int kind = 0; kind < e->mem_kinds; kind++) {
         TierLevels *levels = &e->tier_levels[e->mem_tier[kind]];
@@ -141,7 +141,7 @@ static void account_tiers(Engine *e, int32_t rank, const int64_t *delta_bytes)
 }
 
 /* What is given and taken back at one instant, in whatever order, is one change. */
-void sim_account_memory(Engine *e, int32_t index, int32_t mem, bool end)
+void sim_account_change(Engine *e, int32_t index, int32_t mem, bool end)
 {
     Rank *rank = &e->ranks[index];
     const MemInfo *info = &e->mems[mem];

@@ -376,10 +376,8 @@ static void settle(Engine *e)
     }
 }
 
-void sim_rate_settle(Engine *e)
+void sim_rate_settle_dirty(Engine *e)
 {
-    if (e->dirty_count == 0)
-        return;
     settle(e);
     for (int32_t i = 0; i < e->dirty_count; i++)
         e->instances[e->dirty[i]].dirty = false;

@@ -28,9 +28,12 @@ typedef struct {
     int32_t first_waiter; /* slots waiting for this one */
     uint8_t state;        /* SlotState */
     uint8_t stream;
-    bool rated; /* its own op had another rate than full: Progress is in use */
-    bool holds; /* the op's shares are counted */
+    bool rated;        /* its own op had another rate than full: Progress is in use */
+    uint8_t place : 7; /* among the slots of its rank */
+    bool holds : 1;    /* the op's shares are counted */
 } Slot;
+
+_Static_assert(sizeof(Slot) == SIM_HALF_LINE, "a slot is half a line");
 
 /* The instructions of a stream of a class. */
 typedef struct {
@@ -114,6 +117,7 @@ typedef struct {
 typedef struct {
     int64_t start_bytes, end_bytes; /* of the GPU, together */
     bool shared;                    /* moves bytes of a tier that several ranks share */
+    bool at_start, at_end;          /* there is something to note: bytes move, or all levels are recorded */
 } MemInfo;
 
 typedef struct {
@@ -146,9 +150,8 @@ typedef struct {
     int32_t share_count;
     MemInfo *mems;
     ClassSums *sums;           /* [classes] */
-    int32_t *class_first_slot; /* slot of the class's first rank */
     int32_t *class_slot_count; /* a rank */
-    int8_t *slot_of_stream;    /* [class][SIM_MAX_STREAMS] -> slot within the rank; SIM_NONE */
+    int32_t *slot_of_stream;   /* [class][SIM_MAX_STREAMS] of the class's first rank; SIM_NONE */
     bool runs_kernels[SIM_MAX_STREAMS];
     int mem_kinds, tiers;
     bool mem_on_gpu[SIM_MAX_MEMS];
@@ -281,8 +284,14 @@ void sim_rate_change(Engine *engine, int32_t event, int32_t rate);
 
 /* engine_fair.c: max-min fair rates of everything that overfull instances connect to the dirty ones. */
 Fair *sim_fair_new(const Engine *engine);
-/* After the last event of an instant: new rates, moved ends. */
-void sim_rate_settle(Engine *engine);
+/* New rates, moved ends. */
+void sim_rate_settle_dirty(Engine *engine);
+/* After the last event of an instant. */
+static inline void sim_rate_settle(Engine *engine)
+{
+    if (engine->dirty_count > 0)
+        sim_rate_settle_dirty(engine);
+}
 
 /* engine_account.c: what time was spent on, and memory. */
 /* An op of a rank starts in a skewed program; only its first one counts. */
@@ -293,7 +302,12 @@ void sim_account_compute(Engine *engine, const Slot *slot, const WorkInfo *work)
 void sim_account_wait(Engine *engine, const Slot *waiter, const Slot *producer, const WorkInfo *work);
 /* An op of another stream ended after the rank's compute stream did. */
 void sim_account_behind_compute(Engine *engine, const Slot *slot, const WorkInfo *work);
-void sim_account_memory(Engine *engine, int32_t rank, int32_t mem, bool end);
+void sim_account_change(Engine *engine, int32_t rank, int32_t mem, bool end);
+static inline void sim_account_memory(Engine *engine, int32_t rank, int32_t mem, bool end)
+{
+    if (mem >= 0 && (end ? engine->mems[mem].at_end : engine->mems[mem].at_start))
+        sim_account_change(engine, rank, mem, end);
+}
 void sim_account_span(Engine *engine, const Slot *slot, const SimInstr *instr);
 void sim_account_finish(Engine *engine);
 
@@ -309,18 +323,16 @@ static inline void sim_fetch(const void *what)
 #endif
 }
 
-/* Slot of a stream of the rank that slot `index` waits for; SIM_NONE when that rank has no such stream. */
-static inline int32_t sim_wait_target(const Engine *engine, int32_t index, const SimInstr *instr)
+/* The slot that `slot` waits for: a stream of its own rank or of the same replica of another class; SIM_NONE when there
+ * is no such stream. */
+static inline int32_t sim_wait_target(const Engine *engine, const Slot *slot, const SimInstr *instr)
 {
-    const Slot *slot = &engine->slots[index];
     const int own = engine->lists[slot->list].cls, cls = instr->wait_class < 0 ? own : instr->wait_class;
-    const int local = engine->slot_of_stream[cls * SIM_MAX_STREAMS + instr->wait_stream];
-    if (local < 0)
+    const int32_t first = engine->slot_of_stream[cls * SIM_MAX_STREAMS + instr->wait_stream];
+    if (first < 0)
         return SIM_NONE;
-    if (instr->wait_class < 0)
-        return index - engine->slot_of_stream[cls * SIM_MAX_STREAMS + slot->stream] + local;
     const int replica = slot->rank - own * engine->program->replicas;
-    return engine->class_first_slot[cls] + replica * engine->class_slot_count[cls] + local;
+    return first + replica * engine->class_slot_count[cls];
 }
 
 #endif

@@ -38,14 +38,13 @@ static void setup_tables(Engine *e)
 static void setup_classes(Engine *e)
 {
     const SimProgram *program = e->program;
-    e->class_first_slot = ORR_ARENA_NEW(e->arena, int32_t, program->classes);
     e->class_slot_count = ORR_ARENA_NEW(e->arena, int32_t, program->classes);
-    e->slot_of_stream = ORR_ARENA_NEW(e->arena, int8_t, program->classes * SIM_MAX_STREAMS);
+    e->slot_of_stream = ORR_ARENA_NEW(e->arena, int32_t, program->classes * SIM_MAX_STREAMS);
     for (int c = 0; c < program->classes; c++) {
-        e->class_first_slot[c] = e->slot_count;
         for (int s = 0; s < SIM_MAX_STREAMS; s++)
-            e->slot_of_stream[c * SIM_MAX_STREAMS + s] =
-                program->class_list[c].streams[s].count > 0 ? (int8_t)e->class_slot_count[c]++ : SIM_NONE;
+            e->slot_of_stream[c * SIM_MAX_STREAMS + s] = program->class_list[c].streams[s].count > 0
+                                                             ? e->slot_count + e->class_slot_count[c]++
+                                                             : SIM_NONE;
         e->slot_count += e->class_slot_count[c] * program->replicas;
     }
     e->lists = ORR_ARENA_NEW(e->arena, List, e->slot_count / program->replicas);
@@ -88,7 +87,9 @@ static void setup_slots(Engine *e)
         for (int s = 0; s < SIM_MAX_STREAMS; s++) {
             if (cls->streams[s].count == 0)
                 continue;
-            *slot = (Slot){.list = list + (int32_t)(slot - e->slots) - rank->first_slot,
+            const int32_t place = (int32_t)(slot - e->slots) - rank->first_slot;
+            *slot = (Slot){.list = list + place,
+                           .place = (uint8_t)(place & (SIM_MAX_STREAMS - 1)),
                            .rank = r,
                            .link_next = SIM_NONE,
                            .first_waiter = SIM_NONE,
@@ -126,7 +127,8 @@ static int32_t *fill_group(Engine *e, int group, const int8_t *group_stream, int
         int stream = group_stream[rank->cls * SIM_MAX_GROUPS + group];
         e->members[instance->first_member + instance->member_count++] =
             stream < 0 ? SIM_NONE
-                       : rank->first_slot + e->slot_of_stream[rank->cls * SIM_MAX_STREAMS + stream];
+                       : e->slot_of_stream[rank->cls * SIM_MAX_STREAMS + stream] +
+                             r % program->replicas * rank->slot_count;
     }
     return member;
 }
@@ -189,6 +191,5 @@ bool sim_engine_setup(Engine *e, GError **error)
     e->queue = sim_eventq_new(e->arena, events + 1);
     sim_eventq_announce(e->queue, e->slots, sizeof(Slot), e->slot_count);
     e->ready_first = e->ready_last = SIM_NONE;
-    e->notes_levels = e->moves_host || (e->record & SIM_RECORD_LEVELS);
     return true;
 }

@@ -206,12 +206,17 @@ static void setup_mems(Engine *e)
         for (int kind = 0; kind < e->mem_kinds; kind++) {
             e->mems[i].start_bytes += e->mem_on_gpu[kind] ? mem->start_bytes[kind] : 0;
             e->mems[i].end_bytes += e->mem_on_gpu[kind] ? mem->end_bytes[kind] : 0;
+            e->mems[i].at_start |= mem->start_bytes[kind] != 0;
+            e->mems[i].at_end |= mem->end_bytes[kind] != 0;
             e->moves_host |= e->mem_tier[kind] == SIM_TIER_HOST &&
                              (mem->start_bytes[kind] != 0 || mem->end_bytes[kind] != 0);
             e->mems[i].shared |= e->tier_levels[e->mem_tier[kind]].instance_of_rank != NULL &&
                                  (mem->start_bytes[kind] != 0 || mem->end_bytes[kind] != 0);
         }
     }
+    e->notes_levels = e->moves_host || (e->record & SIM_RECORD_LEVELS);
+    for (int64_t i = 0; e->notes_levels && i < program->mem_count; i++)
+        e->mems[i].at_start = e->mems[i].at_end = true;
 }
 
 bool sim_setup_works(Engine *e, int8_t *group_stream, GError **error)

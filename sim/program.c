@@ -106,6 +106,36 @@ static void chunk_init(const Builder *b, Chunk *chunk, int stage_index)
     sim_update_init(b, chunk);
 }
 
+/* The first forward and the last weight gradient of each chunk: near the ends of the order, from where they are looked
+ * for. */
+static void find_ends(RankBuilder *rb)
+{
+    const SimOrder *order = &rb->builder->orders[rb->rank];
+    const int chunks = rb->builder->chunks;
+    int found = 0;
+    for (int64_t i = 0; i < order->count && found < chunks; i++) {
+        const SimPassOp *op = &order->ops[i];
+        Chunk *chunk = &rb->chunks[op->chunk];
+        const bool forward = op->pass == SIM_PASS_FORWARD_BACKWARD || op->pass == SIM_PASS_FORWARD;
+        if (!forward || chunk->first_forward != SIM_NONE)
+            continue;
+        chunk->first_forward = i;
+        rb->first_used[found++] = chunk;
+    }
+    rb->used_count = found;
+    found = 0;
+    for (int64_t i = order->count - 1; i >= 0 && found < chunks; i--) {
+        const SimPassOp *op = &order->ops[i];
+        const bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
+        Chunk *chunk = &rb->chunks[pair ? op->chunk2 : op->chunk];
+        if ((!pair && !sim_makes_weight_gradient((SimPass)op->pass)) || chunk->last_grad != SIM_NONE)
+            continue;
+        chunk->last_grad = i;
+        rb->last_graded[found++] = chunk;
+    }
+    rb->graded_count = found;
+}
+
 static void rank_init(RankBuilder *rb, Builder *b, int rank)
 {
     *rb = (RankBuilder){.builder = b,
@@ -121,21 +151,12 @@ static void rank_init(RankBuilder *rb, Builder *b, int rank)
     b->unresolved[rank] = SIM_NONE;
     memset(rb->waited, 0xff, sizeof rb->waited);
     rb->chunks = ORR_ARENA_NEW(b->arena, Chunk, b->chunks);
+    rb->first_used = ORR_ARENA_NEW(b->arena, Chunk *, b->chunks);
+    rb->last_graded = ORR_ARENA_NEW(b->arena, Chunk *, b->chunks);
     for (int c = 0; c < b->chunks; c++)
         chunk_init(b, &rb->chunks[c],
                    sim_stage_of(b->plan->schedule->placement, b->ranks, b->chunks, rank, c));
-    const SimOrder *order = &b->orders[rank];
-    for (int64_t i = 0; i < order->count; i++) {
-        const SimPassOp *op = &order->ops[i];
-        bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
-        Chunk *chunk = &rb->chunks[op->chunk];
-        if ((pair || op->pass == SIM_PASS_FORWARD) && chunk->first_forward == SIM_NONE)
-            chunk->first_forward = i;
-        if (pair)
-            rb->chunks[op->chunk2].last_grad = i;
-        else if (sim_makes_weight_gradient((SimPass)op->pass))
-            chunk->last_grad = i;
-    }
+    find_ends(rb);
 }
 
 static void write_rank(Builder *b, int rank)

@@ -18,11 +18,9 @@ static void emit_gathers(RankBuilder *rb, Chunk *chunk)
 /* The parameters that the previous step's optimizer left sharded, in the order of their first use. */
 void sim_emit_start_gathers(RankBuilder *rb)
 {
-    const SimOrder *order = &rb->builder->orders[rb->rank];
-    for (int64_t i = 0; i < order->count; i++) {
-        Chunk *chunk = &rb->chunks[order->ops[i].chunk];
-        if (chunk->gathered_at_start && chunk->first_forward == i)
-            emit_gathers(rb, chunk);
+    for (int c = 0; c < rb->used_count; c++) {
+        if (rb->first_used[c]->gathered_at_start)
+            emit_gathers(rb, rb->first_used[c]);
     }
 }
 
@@ -32,17 +30,12 @@ static void emit_late_reduces(RankBuilder *rb)
     const bool reduced = plan->overlap_grad_reduce || plan->reduce_each_microbatch;
     if (reduced && !plan->offload.gradients_at_step)
         return;
-    const SimOrder *order = &rb->builder->orders[rb->rank];
-    for (int64_t i = 0; i < order->count; i++) {
-        const SimPassOp *op = &order->ops[i];
-        bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
-        Chunk *chunk = &rb->chunks[pair ? op->chunk2 : op->chunk];
-        if (chunk->last_grad != i)
-            continue;
+    for (int c = rb->graded_count - 1; c >= 0; c--) {
+        Chunk *chunk = rb->last_graded[c];
         for (int segment = chunk->stage->segment_count - 1; segment >= 0; segment--) {
             if (!reduced)
                 sim_emit_reduce(rb, chunk, segment, SIM_NONE);
-            sim_update_gradient(rb, chunk, segment, i, SIM_NONE);
+            sim_update_gradient(rb, chunk, segment, chunk->last_grad, SIM_NONE);
         }
     }
 }

@@ -103,6 +103,9 @@ typedef struct {
     InstrList *lists; /* [streams] of the rank */
     bool together;    /* tensor and context ranks meet in each pass */
     Chunk *chunks;
+    Chunk **first_used,
+        **last_graded;            /* by first_forward, the earliest first; by last_grad, the latest first */
+    int used_count, graded_count; /* chunks without passes are in neither */
     Use *uses;
     int64_t use_count, next_use, next_gather;
     int64_t *run_first, run_count; /* [run_count + 1] first use of each run */

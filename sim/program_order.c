@@ -11,6 +11,20 @@ static const char *const PASS_NAMES[] = {
     [SIM_PASS_BACKWARD_WEIGHT] = "weight backward",
 };
 
+static const uint8_t MAKES[] = {
+    [SIM_PASS_FORWARD] = DONE_FORWARD,
+    [SIM_PASS_BACKWARD] = DONE_BACKWARD | DONE_WEIGHT,
+    [SIM_PASS_BACKWARD_INPUT] = DONE_BACKWARD,
+    [SIM_PASS_BACKWARD_WEIGHT] = DONE_WEIGHT,
+};
+
+static const uint8_t NEEDS[] = {
+    [SIM_PASS_FORWARD] = 0,
+    [SIM_PASS_BACKWARD] = DONE_FORWARD,
+    [SIM_PASS_BACKWARD_INPUT] = DONE_FORWARD,
+    [SIM_PASS_BACKWARD_WEIGHT] = DONE_FORWARD | DONE_BACKWARD,
+};
+
 static bool fail(const Builder *b, int rank, SimPass pass, int stage, int microbatch, const char *what,
                  GError **error)
 {
@@ -44,13 +58,7 @@ static bool check_pass(const Builder *b, uint8_t *done, int rank, const int *sta
     }
     const int stage = stage_of_chunk[chunk];
     uint8_t *mine = &done[(int64_t)stage * b->microbatches + microbatch];
-    uint8_t makes = pass == SIM_PASS_FORWARD          ? DONE_FORWARD
-                    : pass == SIM_PASS_BACKWARD       ? DONE_BACKWARD | DONE_WEIGHT
-                    : pass == SIM_PASS_BACKWARD_INPUT ? DONE_BACKWARD
-                                                      : DONE_WEIGHT;
-    uint8_t needs = pass == SIM_PASS_FORWARD           ? 0
-                    : pass == SIM_PASS_BACKWARD_WEIGHT ? DONE_FORWARD | DONE_BACKWARD
-                                                       : DONE_FORWARD;
+    const uint8_t makes = MAKES[pass], needs = NEEDS[pass];
     if (*mine & makes)
         return fail(b, rank, pass, stage, microbatch, "twice; list it once", error);
     if ((*mine & needs) != needs)
