@@ -116,8 +116,9 @@ static void each_row(Page *page, const OrrJson *root, const char *section,
 /* Of the stamp, what people ask first. */
 static void add_facts(Page *page, const OrrJson *stamp)
 {
-    static const char *const keys[] = {"device",   "date",  "gpus", "driver", "cuda",
-                                       "cublaslt", "cudnn", "nccl", "cpu",    "power_limit_w"};
+    static const char *const keys[] = {"device", "date",     "gpus",         "driver",
+                                       "cuda",   "cublaslt", "cudnn",        "transformer_engine",
+                                       "nccl",   "cpu",      "power_limit_w"};
     for (size_t i = 0; stamp != NULL && orr_json_type(stamp) == ORR_JSON_OBJECT && i < G_N_ELEMENTS(keys);
          i++) {
         const OrrJson *value = orr_json_member(stamp, keys[i]);

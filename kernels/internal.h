@@ -49,6 +49,10 @@ extern const KrnKernel krn_embedding, krn_embedding_backward, krn_cross_entropy,
 extern const KrnKernel krn_router;
 extern const KrnKernel krn_cast_fp8, krn_cast_bf16, krn_rope, krn_grad_norm;
 extern const KrnKernel krn_adam_fp32, krn_adam_mixed;
+extern const KrnKernel krn_te_rms_norm, krn_te_rms_norm_backward, krn_te_layer_norm,
+    krn_te_layer_norm_backward;
+extern const KrnKernel krn_te_swiglu, krn_te_swiglu_backward;
+extern const KrnKernel krn_te_cast_fp8, krn_te_cast_fp8_both, krn_te_cast_mxfp8;
 extern const KrnKernel krn_transformer_layer;
 
 #endif

@@ -111,6 +111,9 @@ KrnStatus krn_check(KrnContext *context, const KrnKernel *kernel, const KrnShape
 
 /* Version of the cuDNN that is loaded at the first question; false and "": there is none that can be used. */
 bool krn_dnn_version(KrnContext *context, char *text, size_t size);
+/* Version of the Transformer Engine that is loaded, as pip wrote it down beside it, else "2.4 or later"; false with a
+ * sentence: there is none that can be used. */
+bool krn_te_version(char *text, size_t size);
 /* Version of the cuBLASLt that is loaded: major.minor.patch. */
 void krn_gemm_version(char *text, size_t size);
 

@@ -41,6 +41,15 @@ static const KrnKernel *const kernels[] = {&krn_gemm,
                                            &krn_grad_norm,
                                            &krn_adam_fp32,
                                            &krn_adam_mixed,
+                                           &krn_te_rms_norm,
+                                           &krn_te_rms_norm_backward,
+                                           &krn_te_layer_norm,
+                                           &krn_te_layer_norm_backward,
+                                           &krn_te_swiglu,
+                                           &krn_te_swiglu_backward,
+                                           &krn_te_cast_fp8,
+                                           &krn_te_cast_fp8_both,
+                                           &krn_te_cast_mxfp8,
                                            &krn_copy,
                                            &krn_triad,
                                            &krn_transformer_layer};
@@ -333,7 +342,7 @@ KrnShape krn_small_shape(const KrnShape *shape)
     small.heads =
         shape->kv_heads > 0 ? at_most(2 * (shape->heads / shape->kv_heads), 8) : at_most(shape->heads, 2);
     small.kv_heads = shape->kv_heads > 0 ? small.heads / at_most(shape->heads / shape->kv_heads, 4) : 0;
-    small.rows = at_most(shape->rows, 48);
+    small.rows = at_most(shape->rows, 96); /* whole blocks of 32, no whole tile of 64 */
     small.cols = at_most(shape->cols, is_layer ? 256 : 4096);
     return small;
 }

@@ -11,6 +11,7 @@
 #define ROBUST_FRAC 0.05
 #define PRIOR       1e-4
 #define ROUNDS      6
+#define LIBRARY     "te_" /* the same by Transformer Engine */
 
 /* Beginnings of kernels' names. */
 static const struct {
@@ -46,8 +47,11 @@ bool cal_move_read(const OrrJson *node, CalMove *ret_move)
         return false;
     *ret_move = (CalMove){COST_MEMORY_COUNT, orr_json_number_of(node, "bytes", 0),
                           1e-6 * orr_json_number_of(node, "time_us", 0)};
+    const char *kernel = orr_json_text_of(node, "kernel", "");
+    if (g_str_has_prefix(kernel, LIBRARY))
+        kernel += strlen(LIBRARY);
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
-        if (g_str_has_prefix(orr_json_text_of(node, "kernel", ""), kinds[i].name))
+        if (g_str_has_prefix(kernel, kinds[i].name))
             ret_move->kind = kinds[i].move;
     return ret_move->kind != COST_MEMORY_COUNT && ret_move->bytes > 0 && ret_move->bytes < 1e18 &&
            ret_move->measured_s > 0;

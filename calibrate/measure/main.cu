@@ -3,8 +3,8 @@
  * `orrery calibrate fit` turns the table into a profile, on this machine or another. Exit status: 0 done, 2 wrong use or
  * surroundings in which nothing can be measured, said in one sentence.
  */
+#include "calibrate/measure/checks.h"
 #include "calibrate/measure/host_bench.h"
-#include "calibrate/measure/meter.cuh"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct Arguments {
     CalSweepOptions options;
     const char *folder;
     int gpu;
-    bool list, check, busy, help, quick;
+    bool list, check, busy, help, quick, try_library;
 };
 
 static const char usage[] =
@@ -74,7 +74,8 @@ static bool flag_of(const char *argument, Arguments *arguments)
     } flags[] = {{"--full", &arguments->options.full},   {"--quick", &arguments->quick},
                  {"--quiet", &arguments->options.quiet}, {"--list", &arguments->list},
                  {"--check", &arguments->check},         {"--busy", &arguments->busy},
-                 {"--help", &arguments->help},           {"-h", &arguments->help}};
+                 {"--help", &arguments->help},           {"-h", &arguments->help},
+                 {"--try", &arguments->try_library}};
     for (const auto &entry : flags)
         if (strcmp(argument, entry.name) == 0)
             return *entry.flag = true;
@@ -299,6 +300,8 @@ static bool open_meter(Meter *meter, const Arguments *arguments, CalStamp *stamp
             !arguments->options.quiet)
             fprintf(stderr,
                     "orrery-calibrate: no cuDNN 9: attention by our own kernel is a floor, not fitted\n");
+        if (meter->team.ranks == 1) /* the ranks of a team measure collectives alone */
+            cal_try_library(stamp, arguments->options.quiet);
         return true;
     }
     snprintf(reason, reason_size, "%s", krn_context_message(meter->context));
@@ -316,29 +319,6 @@ static void close_meter(Meter *meter)
         cudaStreamDestroy(meter->side);
     cal_nccl_unload(&meter->nccl);
     cal_nvml_unload(&meter->nvml);
-}
-
-/* Kernels alone, at small size; returns how many are wrong. */
-static int check_kernels(Meter *meter, const GArray *points)
-{
-    int wrong = 0;
-    for (guint i = 0; i < points->len; i++) {
-        const CalPoint *point = &g_array_index(points, CalPoint, i);
-        const KrnKernel *kernel = point->kind == CAL_POINT_KERNEL ? krn_find(point->name) : nullptr;
-        if (kernel == nullptr)
-            continue;
-        const KrnShape small = krn_small_shape(&point->shape);
-        double error = 1;
-        const KrnStatus status = krn_check(meter->context, kernel, &small, 1, &error);
-        const bool ok = status == KRN_OK && error <= kernel->tolerance_frac;
-        const bool absent = status == KRN_UNSUPPORTED; /* by this GPU or its libraries */
-        const char *word = ok ? "ok" : absent ? "skip" : "WRONG";
-        printf("%-5s %-60s %s%.3g\n", word, point->id,
-               status == KRN_OK ? "" : krn_context_message(meter->context), error);
-        wrong += !ok && !absent;
-    }
-    printf("%d wrong\n", wrong);
-    return wrong;
 }
 
 static void list_points(const GArray *points)
@@ -442,7 +422,7 @@ static int lead(Meter *meter, const Arguments *arguments, CalStamp *stamp)
     if (arguments->list)
         list_points(points);
     const int status = arguments->list    ? 0
-                       : arguments->check ? (check_kernels(meter, points) > 0 ? 1 : 0)
+                       : arguments->check ? (meter_check_kernels(meter, points) > 0 ? 1 : 0)
                                           : sweep(meter, stamp, points, &arguments->options);
     g_array_unref(points);
     meter_dismiss(meter);
@@ -490,6 +470,8 @@ int main(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
+    if (arguments.try_library)
+        return cal_try_kernels();
     Meter *meter = (Meter *)g_malloc0(sizeof *meter);
     char *folder = g_path_get_dirname(arguments.options.output);
     meter->folder = arguments.folder != nullptr ? arguments.folder : folder;

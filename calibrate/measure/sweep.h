@@ -53,8 +53,10 @@ typedef struct CalStamp {
     CalNics nics; /* of this node */
     CalGpuLimits limits;
     char cublaslt[32], cpu[128];
-    char cudnn[32]; /* empty: attention by our own kernel, a floor */
-    int cpus;       /* that this process may use */
+    char cudnn[32];              /* empty: attention by our own kernel, a floor */
+    char transformer_engine[32]; /* its version; empty: its kernels are our own */
+    char te_kernels[256];        /* that work here, a space between two */
+    int cpus;                    /* that this process may use */
     int sockets;
     double dram_bytes; /* of the node */
 } CalStamp;

@@ -13,6 +13,9 @@ typedef struct CalPlan {
 /* Where `only` allows it. */
 void cal_plan_add(CalPlan *plan, CalPoint point);
 
+/* The kernel that stands for one of our own: Transformer Engine's where it works on this GPU. NULL: nothing here does it. */
+const char *cal_mover(const CalStamp *stamp, const char *name);
+
 /* The products that this machine's GPU can do. */
 void cal_plan_products(CalPlan *plan);
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "calibrate/measure/sweep.h"
+#include "calibrate/measure/sweep_plan.h"
 
 #define MOST_FILE    (16u << 20)
 #define MOVE_COLUMNS 4096
@@ -83,7 +83,8 @@ static void add_move(Shapes *shapes, GStrv head, GStrv cells)
     size_t kind = 0;
     while (strstr(kernel, kinds[kind].word) == NULL)
         kind++;
-    CalPoint point = {.kind = CAL_POINT_KERNEL, .name = back ? kinds[kind].backward : kinds[kind].forward};
+    const char *own = back ? kinds[kind].backward : kinds[kind].forward;
+    CalPoint point = {.kind = CAL_POINT_KERNEL, .name = cal_mover(shapes->stamp, own)};
     const double rows = bytes / launches / kinds[kind].bytes[back] / MOVE_COLUMNS;
     if (!(rows >= 1) || rows > 1e8)
         return;

@@ -23,6 +23,7 @@ static void write_stamp(OrrJsonWriter *w, const CalStamp *stamp)
     orr_jw_text(w, "nccl", stamp->nccl);
     orr_jw_text(w, "cublaslt", stamp->cublaslt);
     orr_jw_text(w, "cudnn", stamp->cudnn);
+    orr_jw_text(w, "transformer_engine", stamp->transformer_engine);
     orr_jw_text(w, "cpu", stamp->cpu);
     orr_jw_int(w, "cpus", stamp->cpus);
     orr_jw_int(w, "sockets", stamp->sockets);

@@ -169,6 +169,13 @@ static void check_rows(KrnContext *context)
     }
     for (const char *name : {"cast_fp8", "rope"})
         check(context, name, "5 x 2560", rows(5, 2560, 0));
+    for (const char *name : {"te_rms_norm", "te_rms_norm_backward", "te_layer_norm", "te_layer_norm_backward", "te_swiglu",
+                             "te_swiglu_backward", "te_cast_fp8", "te_cast_fp8_both"}) {
+        check(context, name, "5 x 264", rows(5, 264, 0));
+        check(context, name, "70 x 512", rows(70, 512, 0)); /* another workspace, of the same size */
+    }
+    check(context, "te_cast_mxfp8", "160 x 96", rows(160, 96, 0));
+    check(context, "te_cast_mxfp8", "32 x 256", rows(32, 256, 0));
     KrnShape masked = rows(48, 24, 0);
     masked.causal = true;
     masked.head_dim = 64;
