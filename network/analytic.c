@@ -70,6 +70,8 @@ static bool message(Pass *pass, const NetMessage *m, int step, GError **error)
         if (!net_ground_route(g, m->from, m->to, i, &route, error))
             return false;
         load(pass, m, m->bytes / split + (i < m->bytes % split), step, &route);
+        if (g->log != NULL)
+            net_route_log_add(g->log, step, &route, net_routes_found(g->routes));
     }
     return true;
 }

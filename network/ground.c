@@ -34,3 +34,69 @@ bool net_ground_from_switch(NetGround *g, int from, int to, NetRoute *ret_route,
     ret_route->latency_ps = up.latency_ps;
     return true;
 }
+
+typedef struct Kept {
+    int64_t latency_ps;
+    int32_t first, hops;
+} Kept;
+
+struct NetRouteLog {
+    GArray *links, *kept; /* int32_t, Kept */
+    int64_t *first_of;    /* [steps] place of a step's first route; -1: none of its routes is kept */
+    int step, messages;   /* the step that is being written, and what it has so far */
+    int64_t found_before; /* routes found before it */
+};
+
+#define MOST_KEPT_LINKS (1 << 24) /* 64 MB */
+
+NetRouteLog *net_route_log_new(const NetRun *run, int steps)
+{
+    if (run->routing == NET_ROUTE_ADAPTIVE || run->routing == NET_ROUTE_E_ECMP || run->algorithm->streamed)
+        return NULL;
+    NetRouteLog *log = g_new0(NetRouteLog, 1);
+    log->links = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    log->kept = g_array_new(FALSE, FALSE, sizeof(Kept));
+    log->first_of = g_new(int64_t, MAX(steps, 1));
+    for (int s = 0; s < steps; s++)
+        log->first_of[s] = -1;
+    return log;
+}
+
+void net_route_log_free(NetRouteLog *log)
+{
+    if (log == NULL)
+        return;
+    g_array_free(log->links, TRUE);
+    g_array_free(log->kept, TRUE);
+    g_free(log->first_of);
+    g_free(log);
+}
+
+void net_route_log_add(NetRouteLog *log, int step, const NetRoute *route, int64_t found)
+{
+    if (log->step != step) {
+        const bool costly = 8 * (found - log->found_before) > log->messages;
+        log->step = step;
+        log->messages = 0;
+        log->found_before = found;
+        if (costly && log->links->len <= MOST_KEPT_LINKS)
+            log->first_of[step] = log->kept->len;
+    }
+    log->messages++;
+    if (log->first_of[step] < 0)
+        return;
+    const Kept kept = {route->latency_ps, (int32_t)log->links->len, route->hops};
+    g_array_append_val(log->kept, kept);
+    g_array_append_vals(log->links, route->links, (guint)route->hops);
+}
+
+bool net_route_log_find(const NetRouteLog *log, int step, int index, NetRoute *ret_route)
+{
+    if (log->first_of[step] < 0)
+        return false;
+    const Kept *kept = &g_array_index(log->kept, Kept, log->first_of[step] + index);
+    ret_route->latency_ps = kept->latency_ps;
+    ret_route->hops = kept->hops;
+    ret_route->links = &g_array_index(log->links, int32_t, kept->first);
+    return true;
+}

@@ -119,16 +119,26 @@ static void close_step(Walk *w, int index)
     w->open[index] = NULL;
 }
 
-static bool send_message(Walk *w, const NetMessage *m, int step, GError **error)
+static bool find_route(NetGround *g, const NetMessage *m, int step, int index, int flow, NetRoute *ret_route,
+                       GError **error)
+{
+    if (g->log != NULL && net_route_log_find(g->log, step, index, ret_route))
+        return true;
+    return net_ground_streams(g, m->from) ? net_ground_from_switch(g, m->from, m->to, ret_route, error)
+                                          : net_ground_route(g, m->from, m->to, flow, ret_route, error);
+}
+
+/* Message `index` of a step. */
+static bool send_message(Walk *w, const Open *open, int index, int step, GError **error)
 {
     NetGround *g = w->ground;
+    const NetMessage *m = &open->step.messages[index];
     const int split = net_route_flows(g->routes, g->vertex[m->from], g->vertex[m->to]);
     const bool streams = net_ground_streams(g, m->from);
     const int64_t bytes = streams ? 0 : m->bytes;
     for (int i = 0; i < split; i++) {
         NetRoute route;
-        if (!(streams ? net_ground_from_switch(g, m->from, m->to, &route, error)
-                      : net_ground_route(g, m->from, m->to, i, &route, error)))
+        if (!find_route(g, m, step, index, i, &route, error))
             return false;
         const int32_t slot = w->free_slots[--w->free_count];
         w->from[slot] = m->from;
@@ -148,7 +158,7 @@ static bool begin_step(Walk *w, int rank, GError **error)
         return true;
     const Open *open = open_step(w, w->at[rank]);
     for (int i = open->step.first_of[rank]; i < open->step.first_of[rank + 1]; i++)
-        if (!send_message(w, &open->step.messages[i], w->at[rank], error))
+        if (!send_message(w, open, i, w->at[rank], error))
             return false;
     return true;
 }
@@ -261,9 +271,10 @@ static bool run_both(NetGround *g, bool flows, GError **error)
         return false;
     const NetRun *run = g->run;
     g->routes = run->routes != NULL ? run->routes : net_routes_plain(run->topology, run->routing, run->seed);
+    NetResult *result = g->result;
+    g->log = flows ? net_route_log_new(run, result->step_count) : NULL;
     if (!net_analytic(g, error))
         return false;
-    NetResult *result = g->result;
     result->sent_least = INT64_MAX;
     for (int r = 0; r < run->shape.ranks; r++) {
         result->sent_least = MIN(result->sent_least, g->sent[r]);
@@ -289,6 +300,7 @@ bool net_run(const NetRun *run, bool flows, NetResult *ret_result, GError **erro
     const bool ok = run_both(&g, flows, error);
     if (g.routes != run->routes)
         net_routes_free(g.routes);
+    net_route_log_free(g.log);
     g_free(g.vertex);
     g_free(g.sent);
     g_free(g.most_messages);

@@ -10,6 +10,9 @@ typedef struct NetRoute {
     int64_t latency_ps, cap; /* cap: bytes/s of the slowest link */
 } NetRoute;
 
+/* Routes of messages in the order of steps, for whoever walks through them again. */
+typedef struct NetRouteLog NetRouteLog;
+
 typedef struct NetGround {
     const NetRun *run;
     NetResult *result;
@@ -19,7 +22,17 @@ typedef struct NetGround {
     int64_t *sent;      /* [ranks] bytes */
     int *most_messages; /* [ranks] in one step */
     int longest;        /* hops of the longest route so far */
+    NetRouteLog *log;   /* NULL: none is kept */
 } NetGround;
+
+/* Routes that stay the same and whose messages are not split can be kept. */
+NetRouteLog *net_route_log_new(const NetRun *run, int steps);
+void net_route_log_free(NetRouteLog *log);
+/* The route of the next message of a step; `found`: net_routes_found() by then. A step is kept where an eighth of those of the one
+ * before had to be found: else most are known when they are asked for again. */
+void net_route_log_add(NetRouteLog *log, int step, const NetRoute *route, int64_t found);
+/* That of message `index` of the step; false: it is not kept. Its cap is not either. */
+bool net_route_log_find(const NetRouteLog *log, int step, int index, NetRoute *ret_route);
 
 bool net_ground_route(NetGround *ground, int from, int to, int flow, NetRoute *ret_route, GError **error);
 

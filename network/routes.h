@@ -30,6 +30,9 @@ void net_routes_free(NetRoutes *routes);
  * there is no way, or one of more than NET_MAX_HOPS. */
 int net_route(NetRoutes *routes, int from, int to, int flow, const int32_t **ret_links);
 
+/* How many of the calls so far had to find their way; the others asked for one that was still known. */
+int64_t net_routes_found(const NetRoutes *routes);
+
 /* Flows that a message of the pair is split into. */
 int net_route_flows(const NetRoutes *routes, int from, int to);
 

@@ -7,6 +7,7 @@
 
 #include "base/draws.h"
 #include "sim/paced.h"
+#include "traffic/traffic.h"
 
 #define PI           3.14159265358979323846
 #define LEAST_SPEED  0.05
@@ -21,9 +22,10 @@ typedef struct Paces {
     const Report *report;
     OrrArena *arena;
     int ranks;
-    int *gpu_of_rank; /* [ranks] number of the GPU that a rank of the engine is, by parallel.order */
-    SimPace *fixed;   /* [ranks] for good */
-    int most_ranks;   /* to simulate in a step of folded replicas */
+    int *gpu_of_rank;          /* [ranks] number of the GPU that a rank of the engine is, by parallel.order */
+    SimPace *fixed;            /* [ranks] for good */
+    int most_ranks;            /* to simulate in a step of folded replicas */
+    const SimFurnish *furnish; /* links of a fabric; NULL: none */
 } Paces;
 
 /* --- which GPU a rank is --- */
@@ -259,9 +261,10 @@ static bool run_step(const Paces *paces, const SimPace *of_ranks, const bool *dr
                 columns[p * plan->data + d] = SIM_FULL_PACE;
         keep_slowest(paces->report, columns, MAX(REPORT_JITTER_KEPT, paces->most_ranks / plan->shape.ranks),
                      kept);
-        ok = sim_run_columns(plan, &paces->report->kinds, columns, kept, scratch, ret_step, error);
+        ok = sim_run_columns(plan, &paces->report->kinds, columns, kept, paces->furnish, scratch, ret_step,
+                             error);
     } else {
-        ok = sim_run_paces(plan, of_ranks, scratch, ret_step, error);
+        ok = sim_run_paces(plan, of_ranks, paces->furnish, scratch, ret_step, error);
     }
     orr_arena_free(scratch);
     return ok;
@@ -357,7 +360,8 @@ static bool run_alone(const Paces *paces, int64_t together_ps, double *ret_gain,
         bool *kept = ORR_ARENA_NEW(scratch, bool, plan->data);
         memset(kept, 0, sizeof *kept * (gsize)plan->data);
         kept[d] = true;
-        ok = sim_run_columns(plan, &paces->report->kinds, columns, kept, scratch, &step, error);
+        ok = sim_run_columns(plan, &paces->report->kinds, columns, kept, paces->furnish, scratch, &step,
+                             error);
         rates += ok ? share_of(paces->report, d) * (double)together_ps / (double)step.step_ps : 0;
     }
     orr_arena_free(scratch);
@@ -397,6 +401,57 @@ static bool run_remedies(const Paces *paces, ReportJitter *out, GError **error)
     return run_alone(paces, with.step_ps, &out->async_gain_frac, error);
 }
 
+/* --- on a fabric --- */
+
+typedef struct Fabric {
+    Traffic *traffic;
+    const SimPlan *plan;
+} Fabric;
+
+static bool add_links(void *user, SimProgram *program, OrrArena *arena, GError **error)
+{
+    const Fabric *fabric = user;
+    return traffic_furnish(fabric->traffic, fabric->plan, program, arena, error);
+}
+
+static bool run_all(Paces *paces, ReportJitter *out, GError **error)
+{
+    const Report *report = paces->report;
+    Fabric fabric = {.plan = &report->plan};
+    const SimFurnish furnish = {add_links, &fabric};
+    if (report->network.on) {
+        fabric.traffic = traffic_new(report->spec, NULL, error);
+        if (fabric.traffic == NULL)
+            return false;
+        paces->furnish = &furnish;
+    }
+    const bool ok =
+        fix_paces(paces, error) && run_steps(paces, out, error) && run_remedies(paces, out, error);
+    traffic_free(fabric.traffic);
+    paces->furnish = NULL;
+    return ok;
+}
+
+static bool supported(const Report *report, int ranks, GError **error)
+{
+    const SpecNetwork *network = &report->spec->cluster.network;
+    if (report->plan.servers != NULL)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "jitter: parameter servers draw their own (parallel.parameter_server.spread); leave one out");
+    if (report->network.on && network->job_count + network->traffic_count > 0)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "jitter: cluster.network.%s beside a step are simulated with ranks that are alike; "
+                        "leave one of the two out",
+                        network->job_count > 0 ? "jobs" : "traffic");
+    if (!sim_paces_fold(&report->plan) && ranks > MOST_RANKS)
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "jitter: with offloading every rank is simulated, and %d are too many; give at most %d GPUs",
+            ranks, MOST_RANKS);
+    return true;
+}
+
 bool report_jitter_fill(Report *report, OrrArena *arena, GError **error)
 {
     const Spec *spec = report->spec;
@@ -405,25 +460,12 @@ bool report_jitter_fill(Report *report, OrrArena *arena, GError **error)
         return true;
     Paces paces = {.report = report, .arena = arena, .most_ranks = RANKS_A_STEP};
     paces.ranks = plan->shape.ranks * plan->tensor * plan->context * plan->data;
-    if (plan->servers != NULL)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "jitter: parameter servers draw their own (parallel.parameter_server.spread); leave one out");
-    if (report->network.on)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "jitter: groups that it lets drift apart do not meet on links as cluster.network.fidelity flow "
-            "takes them to; leave jitter out or give fidelity analytic");
-    if (!sim_paces_fold(plan) && paces.ranks > MOST_RANKS)
-        return orr_fail(
-            error, ORR_ERROR_INPUT,
-            "jitter: with offloading every rank is simulated, and %d are too many; give at most %d GPUs",
-            paces.ranks, MOST_RANKS);
+    if (!supported(report, paces.ranks, error))
+        return false;
     paces.gpu_of_rank = ORR_ARENA_NEW(arena, int, paces.ranks);
     paces.fixed = ORR_ARENA_NEW(arena, SimPace, paces.ranks);
     number_gpus(plan, spec->parallel.order, paces.gpu_of_rank, paces.ranks);
-    if (!fix_paces(&paces, error) || !run_steps(&paces, &report->jitter, error) ||
-        !run_remedies(&paces, &report->jitter, error))
+    if (!run_all(&paces, &report->jitter, error))
         return false;
     report->jitter.lacks_frac = lacking(&paces);
     report->jitter.told = true;

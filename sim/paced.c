@@ -64,10 +64,12 @@ static void set_paces(SimPlan *plan, const SimPace *paces, int ranks, OrrArena *
     plan->capacity_events = events_of(paces, ranks, arena, &plan->capacity_event_count);
 }
 
-static bool run(const SimProgram *program, OrrArena *arena, SimPacedStep *ret_step, GError **error)
+static bool run(SimProgram *program, const SimFurnish *furnish, OrrArena *arena, SimPacedStep *ret_step,
+                GError **error)
 {
     SimResult result;
-    if (!sim_engine_run(program, 0, arena, &result, error))
+    if ((furnish != NULL && !furnish->add(furnish->user, program, arena, error)) ||
+        !sim_engine_run(program, 0, arena, &result, error))
         return false;
     *ret_step = (SimPacedStep){.step_ps = result.step_ps, .ranks = result.ranks};
     return true;
@@ -146,7 +148,7 @@ static bool build_mixed(const SimKinds *kinds, const SimPace *paces, const int *
 }
 
 bool sim_run_columns(const SimPlan *plan, const SimKinds *kinds, const SimPace *columns, const bool *kept,
-                     OrrArena *arena, SimPacedStep *ret_step, GError **error)
+                     const SimFurnish *furnish, OrrArena *arena, SimPacedStep *ret_step, GError **error)
 {
     g_assert(sim_paces_fold(plan));
     int *first = ORR_ARENA_NEW(arena, int, plan->data);
@@ -155,19 +157,20 @@ bool sim_run_columns(const SimPlan *plan, const SimKinds *kinds, const SimPace *
     SimProgram program;
     if (!(is_mixed(kinds) ? build_mixed(kinds, paces, first, count, arena, &program, error)
                           : build_alike(plan, paces, count, arena, &program, error)) ||
-        !run(&program, arena, ret_step, error))
+        !run(&program, furnish, arena, ret_step, error))
         return false;
     ret_step->kinds = count;
     return true;
 }
 
-bool sim_run_paces(const SimPlan *plan, const SimPace *paces, OrrArena *arena, SimPacedStep *ret_step,
-                   GError **error)
+bool sim_run_paces(const SimPlan *plan, const SimPace *paces, const SimFurnish *furnish, OrrArena *arena,
+                   SimPacedStep *ret_step, GError **error)
 {
     SimPlan slow = *plan;
     set_paces(&slow, paces, plan->shape.ranks * plan->tensor * plan->context * plan->data, arena);
     SimProgram program;
-    if (!sim_program_build(&slow, false, arena, &program, error) || !run(&program, arena, ret_step, error))
+    if (!sim_program_build(&slow, false, arena, &program, error) ||
+        !run(&program, furnish, arena, ret_step, error))
         return false;
     ret_step->kinds = plan->data;
     return true;

@@ -23,6 +23,12 @@ typedef struct SimPacedStep {
     int kinds;     /* of replicas */
 } SimPacedStep;
 
+/* What the program of such a step gets before it runs, as links that its ranks share. */
+typedef struct SimFurnish {
+    bool (*add)(void *user, SimProgram *program, OrrArena *arena, GError **error);
+    void *user;
+} SimFurnish;
+
 /* Whether a plan's replicas fold by their paces. */
 bool sim_paces_fold(const SimPlan *plan);
 
@@ -32,11 +38,11 @@ void sim_paces_of_columns(const SimPlan *plan, const SimPace *paces, SimPace *re
 
 /* A step of the data indices with kept[d] (NULL: all), their columns as above. `kinds`: what each replica of a mixed cluster
  * does instead of the plan; without kinds (NULL, or a count of 0) all do the
- * plan. */
+ * plan. `furnish` (NULL: nothing) is asked once. */
 bool sim_run_columns(const SimPlan *plan, const SimKinds *kinds, const SimPace *columns, const bool *kept,
-                     OrrArena *arena, SimPacedStep *ret_step, GError **error);
+                     const SimFurnish *furnish, OrrArena *arena, SimPacedStep *ret_step, GError **error);
 /* A step of every rank. */
-bool sim_run_paces(const SimPlan *plan, const SimPace *paces, OrrArena *arena, SimPacedStep *ret_step,
-                   GError **error);
+bool sim_run_paces(const SimPlan *plan, const SimPace *paces, const SimFurnish *furnish, OrrArena *arena,
+                   SimPacedStep *ret_step, GError **error);
 
 #endif

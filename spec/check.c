@@ -78,6 +78,26 @@ static bool check_model(const Check *check)
 
 /* --- cluster and precision --- */
 
+/* Timed alone, a collective meets no link and nobody on it. */
+static bool check_network(const Check *check)
+{
+    const SpecNetwork *network = &check->spec->cluster.network;
+    const struct {
+        const char *key;
+        int count;
+    } on_links[] = {{"failed_links", network->failed_link_count},
+                    {"traffic", network->traffic_count},
+                    {"jobs", network->job_count}};
+    for (gsize i = 0; i < G_N_ELEMENTS(on_links); i++)
+        if (network->fidelity != SPEC_FIDELITY_FLOW && on_links[i].count > 0)
+            return spec_check_fail(
+                check,
+                "cluster.network.%s: fidelity \"analytic\" times every collective as if "
+                "alone, on no link; give cluster.network.fidelity \"flow\", or leave %s out",
+                on_links[i].key, on_links[i].key);
+    return true;
+}
+
 static bool check_cluster(const Check *check)
 {
     const SpecCluster *cluster = &check->spec->cluster;
@@ -440,8 +460,8 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
 {
     const Check check = {spec, where, error};
     return spec_check_data(spec, where, error) && check_model(&check) && check_cluster(&check) &&
-           spec_check_groups(&check) && check_precision(&check) && check_8bit(&check) &&
-           check_powers(&check) && check_product(&check) && check_tensor(&check) &&
+           check_network(&check) && spec_check_groups(&check) && check_precision(&check) &&
+           check_8bit(&check) && check_powers(&check) && check_product(&check) && check_tensor(&check) &&
            spec_check_expert(&check) && spec_check_router(&check) && check_context_mode(&check) &&
            check_batch(&check) && check_sequence(&check) && check_recompute(&check) && check_zero(&check) &&
            check_tiles(&check) && check_order(&check) && spec_check_pipeline(&check);

@@ -214,12 +214,11 @@ static double used_of(const Rows *rows, const Work *work, const SimWork *what, c
     return used;
 }
 
-/* Shares of the new row behind those that the work has. Replicas hold equal parts, whether one stands for all or not. A
- * group never uses more than the link: its time says so. */
+/* Shares of the new row behind those that the work has. Replicas hold equal parts, and so do the likes that one of them
+ * stands for. A group never uses more than the link: its time says so. */
 static void hold(const Rows *rows, const Work *work, SimWork *what)
 {
     const TrafficParty *party = party_of(rows, work->cls);
-    const int64_t whole = rows->program->replicas > 1 ? 1 : party->replicas;
     const double most = party->plan != NULL ? 1 : 1000;
     int count = what->more_share_count;
     SimShare *shares = ORR_ARENA_NEW(rows->arena, SimShare, count + (int)rows->links->len);
@@ -227,7 +226,8 @@ static void hold(const Rows *rows, const Work *work, SimWork *what)
         memcpy(shares, what->more_shares, sizeof *shares * (size_t)count);
     for (guint l = 0; l < rows->links->len; l++) {
         const double used = used_of(rows, work, what, g_array_index(rows->links, GArray *, l));
-        const int64_t amount = (int64_t)((double)rows->capacity * MIN(used, most)) / party->replicas * whole;
+        const int64_t part = (int64_t)((double)rows->capacity * MIN(used, most)) / party->replicas,
+                      amount = part * party->replicas / rows->program->replicas;
         if (amount > 0)
             shares[count++] = (SimShare){.amount = amount,
                                          .resource = (int16_t)(rows->program->resource_count - 1),

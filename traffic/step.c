@@ -390,6 +390,17 @@ static bool never_over(const TrafficSummary *summary, GError **error)
     return true;
 }
 
+bool traffic_furnish(Traffic *traffic, const SimPlan *plan, SimProgram *program, OrrArena *arena,
+                     GError **error)
+{
+    const TrafficParty party = {.traffic = traffic,
+                                .plan = plan,
+                                .classes = program->classes,
+                                .replicas = plan->tensor * plan->context * plan->data};
+    TrafficSummary unread = {0};
+    return traffic_add_links(&party, 1, arena, program, false, &unread, error);
+}
+
 bool traffic_step(const Spec *spec, bool unfold, bool check, unsigned record, OrrArena *arena,
                   SimPlan *ret_plan, SimProgram *ret_program, SimResult *ret_result,
                   TrafficSummary *ret_summary, GError **error)

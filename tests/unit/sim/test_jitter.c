@@ -169,7 +169,7 @@ static void test_every_schedule(void)
                     speed[r] = r == slow ? (int32_t)(.9 * SIM_FULL_RATE) : SIM_FULL_RATE;
                 if (slow >= 0)
                     columns[slow * 3 + 1].speed = speed[slow];
-                sim_run_columns(&plan, NULL, columns, NULL, arena, &step, &error);
+                sim_run_columns(&plan, NULL, columns, NULL, NULL, arena, &step, &error);
                 g_assert_no_error(error);
                 g_assert_cmpint(step.kinds, ==, slow < 0 ? 1 : 2);
                 const int64_t expected = walk(&plan, speed, arena);
@@ -250,9 +250,9 @@ static void test_folded_is_unfolded(void)
                     pace->scale_out = g_rand_int_range(random, 100, SIM_WHOLE_RESOURCE);
             }
             sim_paces_of_columns(plan, paces, columns);
-            sim_run_columns(plan, NULL, columns, NULL, arena, &folded, &error);
+            sim_run_columns(plan, NULL, columns, NULL, NULL, arena, &folded, &error);
             g_assert_no_error(error);
-            sim_run_paces(plan, paces, arena, &all, &error);
+            sim_run_paces(plan, paces, NULL, arena, &all, &error);
             g_assert_no_error(error);
             if (trial == 0)
                 g_assert_cmpint(folded.step_ps, ==, report.step_ps);
@@ -370,6 +370,105 @@ static void test_refused(void)
     orr_arena_free(arena);
 }
 
+/* The scenario with more in its cluster. */
+static char *with_cluster(const char *text, const char *more)
+{
+    g_auto(GStrv) parts = g_strsplit(text, "},\"training\"", 2);
+    return g_strdup_printf("%s,%s},\"training\"%s", parts[0], more, parts[1]);
+}
+
+static ReportJitter jitter_on(const char *text, const char *jitter, int64_t *ret_step_ps)
+{
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    OrrArena *arena = orr_arena_new();
+    GError *error = NULL;
+    Report report = run_report(text, jitter, spec, arena);
+    report_jitter_fill(&report, arena, &error);
+    g_assert_no_error(error);
+    *ret_step_ps = report.step_ps;
+    orr_arena_free(arena);
+    return report.jitter;
+}
+
+#define CROWDED                                                                                              \
+    "\"oversubscription\":4,\"network\":{\"fidelity\":\"flow\",\"topology\":\"leaf-spine\",\"leaf_gpus\":8," \
+    "\"routing\":\"ecmp\",\"seed\":%d}"
+
+/* GPUs that are alike take the picoseconds of the step on the fabric, links that kinds share included; a slow one takes
+ * more. */
+static void test_on_flows(void)
+{
+    int missed = 0; /* steps that would be shorter without the links */
+    for (gsize s = 0; s < G_N_ELEMENTS(scenarios); s++)
+        for (int seed = 0; seed < 4; seed++) {
+            g_autofree char *more = g_strdup_printf(CROWDED, seed), *text = with_cluster(scenarios[s], more);
+            g_autofree Spec *spec = g_new0(Spec, 1);
+            OrrArena *arena = orr_arena_new();
+            GError *error = NULL;
+            const Report report = run_report(text, NULL, spec, arena);
+            g_assert_true(report.network.on);
+            SimPace *columns = ORR_ARENA_NEW(arena, SimPace, report.plan.shape.ranks * report.plan.data);
+            for (int c = 0; c < report.plan.shape.ranks * report.plan.data; c++)
+                columns[c] = SIM_FULL_PACE;
+            SimPacedStep bare;
+            sim_run_columns(&report.plan, NULL, columns, NULL, NULL, arena, &bare, &error);
+            g_assert_no_error(error);
+            missed += bare.step_ps < report.step_ps;
+            int64_t step_ps;
+            const ReportJitter none = jitter_on(text, "{}", &step_ps),
+                               zero = jitter_on(text,
+                                                "{\"rank_spread_frac\":0,\"slow\":[{\"rank\":3,\"frac\":0}]}",
+                                                &step_ps),
+                               slow = jitter_on(text, "{\"slow\":[{\"rank\":3,\"frac\":0.2}]}", &step_ps),
+                               slower = jitter_on(text, "{\"slow\":[{\"rank\":3,\"frac\":0.4}]}", &step_ps);
+            g_assert_cmpint(none.p50_ps, ==, report.step_ps);
+            g_assert_cmpint(zero.p99_ps, ==, report.step_ps);
+            g_assert_cmpint(slow.p50_ps, >, report.step_ps);
+            g_assert_cmpint(slower.p50_ps, >, slow.p50_ps);
+            orr_arena_free(arena);
+        }
+    g_assert_cmpint(missed, >, 0);
+}
+
+/* Where nobody shares a link, slow GPUs and NICs cost on flows what they cost without. */
+static void test_flows_alone(void)
+{
+    int alike = 0;
+    static const char *const slow[] = {"{\"slow\":[{\"rank\":5,\"frac\":0.15}]}",
+                                       "{\"slow\":[{\"nic\":2,\"frac\":0.5}]}",
+                                       "{\"rank_spread_frac\":0.03,\"step_noise_frac\":0.02,\"steps\":5}"};
+    for (gsize s = 0; s < G_N_ELEMENTS(scenarios); s++)
+        for (gsize i = 0; i < G_N_ELEMENTS(slow); i++) {
+            g_autofree char *text = with_cluster(scenarios[s], "\"network\":{\"fidelity\":\"flow\"}");
+            int64_t alone_ps, flow_ps;
+            const ReportJitter alone = jitter_on(scenarios[s], slow[i], &alone_ps),
+                               flow = jitter_on(text, slow[i], &flow_ps);
+            if (flow_ps != alone_ps) /* somebody shares a link */
+                continue;
+            alike++;
+            g_assert_cmpint(flow.p50_ps, ==, alone.p50_ps);
+            g_assert_cmpint(flow.worst_ps, ==, alone.worst_ps);
+        }
+    g_assert_cmpint(alike, >=, 6);
+}
+
+/* What a job sends besides is simulated with ranks that are alike. */
+static void test_flows_beside(void)
+{
+    g_autofree char *text =
+        with_cluster(scenarios[0], "\"network\":{\"fidelity\":\"flow\",\"traffic\":[{\"name\":"
+                                   "\"saved\",\"links\":\"fabric\",\"bytes_per_gpu\":1e9}]}");
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    OrrArena *arena = orr_arena_new();
+    GError *error = NULL;
+    Report report = run_report(text, "{}", spec, arena);
+    g_assert_false(report_jitter_fill(&report, arena, &error));
+    g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
+    g_assert_nonnull(strstr(error->message, "cluster.network.traffic beside"));
+    g_clear_error(&error);
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -378,5 +477,8 @@ int main(int argc, char **argv)
     g_test_add_func("/jitter/report", test_report);
     g_test_add_func("/jitter/large", test_large);
     g_test_add_func("/jitter/refused", test_refused);
+    g_test_add_func("/jitter/on-flows", test_on_flows);
+    g_test_add_func("/jitter/flows-alone", test_flows_alone);
+    g_test_add_func("/jitter/flows-beside", test_flows_beside);
     return g_test_run();
 }

@@ -96,9 +96,9 @@ static void test_folded(void)
             }
             sim_kinds_plan(spec, true, arena, &apart, &error);
             g_assert_no_error(error);
-            sim_run_columns(plan, &report.kinds, columns, NULL, arena, &folded, &error);
+            sim_run_columns(plan, &report.kinds, columns, NULL, NULL, arena, &folded, &error);
             g_assert_no_error(error);
-            sim_run_columns(plan, &apart, columns, NULL, arena, &all, &error);
+            sim_run_columns(plan, &apart, columns, NULL, NULL, arena, &all, &error);
             g_assert_no_error(error);
             if (trial == 0)
                 g_assert_cmpint(folded.step_ps, ==, report.step_ps);

@@ -373,6 +373,8 @@ static void any_step(void)
     g_assert_cmpint(free_going, >, 5);
 }
 
+#define ALONE NETWORK "fidelity=analytic;"
+
 static void sentences(void)
 {
     const struct {
@@ -398,12 +400,15 @@ static void sentences(void)
          "no vertex \"moon\""},
         {NETWORK "jobs=[\"missing.json\"]", "is no file"},
         {NETWORK "topology=torus", "give the sizes"},
+        {ALONE NETWORK "failed_links=[\"leaf0-spine0=0.5\"]", NETWORK "failed_links: fidelity \"analytic\""},
+        {ALONE NETWORK "traffic=[{\"bytes_per_gpu\":1e9}]", NETWORK "traffic: fidelity \"analytic\""},
+        {ALONE NETWORK "jobs=[{}]", NETWORK "jobs: fidelity \"analytic\""},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
-        const char *sets[] = {rows[i].set, NULL};
+        g_auto(GStrv) sets = g_strsplit(rows[i].set, ";", -1);
         GError *error = NULL;
         Run done;
-        g_assert_false(try_run(sets, false, &done, &error));
+        g_assert_false(try_run((const char *const *)sets, false, &done, &error));
         g_assert_error(error, ORR_ERROR, ORR_ERROR_INPUT);
         if (strstr(error->message, rows[i].says) == NULL)
             g_error("%s: %s", rows[i].set, error->message);

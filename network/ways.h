@@ -1,0 +1,52 @@
+/* network/ways.h - which links lead on from a vertex to a receiver over shortest ways, before anybody picks among them.
+ * Internal to the routes.
+ */
+#ifndef ORR_NETWORK_WAYS_H
+#define ORR_NETWORK_WAYS_H
+
+#include "network/topology.h"
+
+/* A link from a vertex to a relay. */
+typedef struct NetWay {
+    int32_t link, relay, weight;
+} NetWay;
+
+/* How a relay passes on to receivers of one kind, which hang on the same relays by the same weights. */
+typedef struct NetHop {
+    int32_t weight; /* of the shortest ways; G_MAXINT32: there is none */
+    int32_t list;   /* of links to relays that begin them: 1 + place in lists, -1 - link where it is one; 0: not asked yet */
+} NetHop;
+
+typedef struct NetEntry NetEntry;
+
+typedef struct NetWays {
+    const NetTopology *topology;
+    int32_t *relay; /* [vertices] number among those that pass messages on; -1: it does not */
+    int relay_count;
+    int32_t *way_of; /* [vertices + 1] links that work from each vertex to relays: ways[way_of[v]] .. */
+    NetWay *ways;
+    int most;          /* links from one vertex */
+    int32_t *picks;    /* [most] */
+    int32_t *kind;     /* [vertices] of a receiver: the first vertex of its kind; -1: not asked yet */
+    GHashTable *kinds; /* what receivers hang on -> 1 + the first of them */
+    NetHop **hops;     /* [vertices] of a kind: [relays]; NULL: none is kept */
+    int64_t hop_count;
+    GArray *lists;      /* int32_t: place of another list of the relay or -1, links, then they */
+    int32_t *last_list; /* [relays] place of its newest list; -1 */
+    NetHop straying;    /* the hop that was asked last where none is kept */
+    int32_t **to;       /* [relays]: weight of the shortest way of every relay to it; NULL: not asked yet */
+    NetEntry *entries;  /* of the receiver at hand */
+    int entry_count, entry_capacity;
+} NetWays;
+
+/* Borrows the topology. Free with net_ways_clear(). */
+void net_ways_init(NetWays *ways, const NetTopology *topology);
+void net_ways_clear(NetWays *ways);
+
+/* How relay v passes on to receivers like this one; valid until the next call. */
+const NetHop *net_hop_of(NetWays *ways, int v, int goal);
+
+/* The least weight of a link from v straight to the receiver; G_MAXINT32: there is none. */
+int32_t net_weight_straight(const NetWays *ways, int v, int goal);
+
+#endif
