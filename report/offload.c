@@ -5,8 +5,14 @@
 
 #include "report/page.h"
 
-/* Most bytes that the ranks of one node hold in a tier; ranks of a node are neighbours in their numbers. Of the disks what is
- * there when the GPU holds most, or at the end. */
+/* What a rank holds in its host's memory, or on the disks: there what is held when the GPU holds most, or at the end. */
+static double rank_bytes(const SimRankResult *result, bool disks)
+{
+    const int64_t nvme_bytes = MAX(result->final_bytes[SIM_MEM_NVME], result->at_peak_bytes[SIM_MEM_NVME]);
+    return disks ? (double)nvme_bytes : (double)result->host_peak_bytes;
+}
+
+/* Most bytes that the ranks of one node hold in a tier; ranks of a node are neighbours in their numbers. */
 static double node_bytes(const Report *report, const SimPlan *plan, bool disks)
 {
     const int node = report->spec->cluster.gpus_per_node;
@@ -18,9 +24,7 @@ static double node_bytes(const Report *report, const SimPlan *plan, bool disks)
         const SimRankResult *result =
             &report->result.rank[pipeline * simulated + rank % replicas % simulated];
         sum = rank % node == 0 ? 0 : sum;
-        const int64_t nvme_bytes =
-            MAX(result->final_bytes[SIM_MEM_NVME], result->at_peak_bytes[SIM_MEM_NVME]);
-        sum += disks ? (double)nvme_bytes : (double)result->host_peak_bytes;
+        sum += rank_bytes(result, disks);
         most = fmax(most, sum);
     }
     return most;
@@ -51,18 +55,47 @@ static bool holds_activations(const Report *report, const SimPlan *plan)
     return any && report->spec->cluster.host.dram_bytes > 0;
 }
 
-void report_offload_fill(const SimPlan *plan, Report *report)
+/* What the fullest node of all, by its own kind's room, holds of a tier, and that room. */
+static void fill_kinds(const Report *report, bool disks, double *ret_bytes, double *ret_capacity_bytes)
+{
+    const SpecCluster *cluster = &report->spec->cluster;
+    const SimKinds *kinds = &report->kinds;
+    const int each = report_ranks_a_stage(report);
+    for (int i = 0; i < kinds->ranks * kinds->count; i++) {
+        const int rank = i / kinds->count, kind = i % kinds->count;
+        const SimRankResult *result = &report->result.rank[rank * each + kind % each];
+        const SpecHost *host = &cluster->groups[kinds->kinds[kind].group_of_rank[rank]].host;
+        const double room = disks ? host->nvme_bytes : host->dram_bytes;
+        const double bytes = cluster->gpus_per_node * rank_bytes(result, disks);
+        if (i == 0 || bytes * *ret_capacity_bytes > *ret_bytes * room) {
+            *ret_bytes = bytes;
+            *ret_capacity_bytes = room;
+        }
+    }
+}
+
+static void fill_bytes(const SimPlan *plan, const Report *report, ReportOffload *out)
 {
     const SpecHost *host = &report->spec->cluster.host;
+    if (report->kinds.count > 0) {
+        fill_kinds(report, false, &out->host_bytes, &out->host_capacity_bytes);
+        fill_kinds(report, true, &out->nvme_bytes, &out->nvme_capacity_bytes);
+        return;
+    }
+    out->host_bytes = node_bytes(report, plan, false);
+    out->host_capacity_bytes = host->dram_bytes;
+    out->nvme_bytes = node_bytes(report, plan, true);
+    out->nvme_capacity_bytes = host->nvme_bytes;
+}
+
+void report_offload_fill(const SimPlan *plan, Report *report)
+{
     ReportOffload *out = &report->offload;
     out->on = plan->offload.on || report->spec->offload.activations.tier == SPEC_TIER_NVME ||
               holds_activations(report, plan);
     if (!out->on)
         return;
-    out->host_bytes = node_bytes(report, plan, false);
-    out->host_capacity_bytes = host->dram_bytes;
-    out->nvme_bytes = node_bytes(report, plan, true);
-    out->nvme_capacity_bytes = host->nvme_bytes;
+    fill_bytes(plan, report, out);
     out->host_fits = out->host_bytes <= out->host_capacity_bytes;
     out->nvme_fits = out->nvme_bytes <= out->nvme_capacity_bytes;
     out->in_busy_frac = busy_frac(report, SIM_STREAM_H2D);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "sim/kinds.h"
+#include "sim/shares.h"
 #include "sim/step.h"
 #include "spec/groups.h"
 #include "spec/placement.h"
@@ -11,6 +12,7 @@ typedef struct Mixer {
     OrrArena *arena;
     int ranks, data;
     int *group_of; /* [pipeline rank x data + data rank] */
+    SimPlan *base; /* the first plan: all have its units of what a node shares */
 } Mixer;
 
 /* --- who lies where --- */
@@ -107,27 +109,63 @@ static void mix(const SimPlan *const *of_group, const int *group_of_rank, OrrAre
     }
 }
 
-/* The plan of `replica`'s kind. */
-static bool plan_kind(const Mixer *mixer, int replica, SimKind *kind, GError **error)
+/* Who shares a host with a replica's GPUs does the same at any instant: the replicas of each node are of one kind. */
+static bool shares_alike(const Mixer *mixer, int replica, const SimPlan *plan, GError **error)
+{
+    const int each = plan->tensor * plan->context, sharers = sim_plan_sharers(plan);
+    const int replicas = MAX(1, sharers / each), first = replica / replicas * replicas;
+    bool same = each * plan->data % sharers == 0;
+    for (int d = first; same && d < MIN(first + replicas, mixer->data); d++)
+        same = alike(mixer, first, d);
+    return same ||
+           orr_fail(
+               error, ORR_ERROR_INPUT,
+               "offload: in cluster.groups the %d GPUs that share a host are to be of one pipeline rank, "
+               "in replicas whose other ranks are of the same kinds and that take as many micro-batches; "
+               "give larger tensor degrees, groups or data degrees in whole nodes, or offload none",
+               sharers);
+}
+
+/* What one group does of `replica`'s kind, with `window` layers of weights on the GPU; 0: as many as it takes. */
+static bool plan_group(Mixer *mixer, int replica, int group, int window, SimPlan *plan, GError **error)
 {
     const Spec *spec = mixer->spec;
-    const SimPlan *of_group[SPEC_MOST_GROUPS] = {NULL};
-    int *groups = ORR_ARENA_NEW(mixer->arena, int, mixer->ranks);
     g_autofree Spec *alone = g_new(Spec, 1);
+    spec_group_alone(spec, group, alone);
+    alone->parallel.replica_microbatches_count = 0;
+    alone->training.global_batch =
+        microbatches_of(mixer, replica) * spec->training.micro_batch * spec->parallel.data;
+    if (window > 0)
+        alone->offload.window_layers = window;
+    if (!sim_step_plan(alone, mixer->arena, plan, error) || !sim_step_fits_clock(alone, plan, error) ||
+        !shares_alike(mixer, replica, plan, error))
+        return false;
+    sim_plan_own_shares(plan, mixer->arena);
+    if (mixer->base == NULL)
+        *(mixer->base = ORR_ARENA_NEW(mixer->arena, SimPlan, 1)) = *plan;
+    sim_plan_rescale(plan, mixer->base);
+    return true;
+}
+
+/* The plan of `replica`'s kind. */
+static bool plan_kind(Mixer *mixer, int replica, SimKind *kind, GError **error)
+{
+    SimPlan *of_group[SPEC_MOST_GROUPS] = {NULL};
+    int *groups = ORR_ARENA_NEW(mixer->arena, int, mixer->ranks), window = 0;
     for (int p = 0; p < mixer->ranks; p++) {
         const int group = groups[p] = mixer->group_of[p * mixer->data + replica];
         if (of_group[group] != NULL)
             continue;
-        SimPlan *plan = ORR_ARENA_NEW(mixer->arena, SimPlan, 1);
-        spec_group_alone(spec, group, alone);
-        alone->parallel.replica_microbatches_count = 0;
-        alone->training.global_batch =
-            microbatches_of(mixer, replica) * spec->training.micro_batch * spec->parallel.data;
-        if (!sim_step_plan(alone, mixer->arena, plan, error) || !sim_step_fits_clock(alone, plan, error))
+        of_group[group] = ORR_ARENA_NEW(mixer->arena, SimPlan, 1);
+        if (!plan_group(mixer, replica, group, 0, of_group[group], error))
             return false;
-        of_group[group] = plan;
+        window = MAX(window, of_group[group]->offload.window);
     }
-    mix(of_group, groups, mixer->arena, &kind->plan);
+    for (int g = 0; g < SPEC_MOST_GROUPS; g++) /* one window for all: the largest that any of them takes */
+        if (of_group[g] != NULL && of_group[g]->offload.window != window &&
+            !plan_group(mixer, replica, g, window, of_group[g], error))
+            return false;
+    mix((const SimPlan *const *)of_group, groups, mixer->arena, &kind->plan);
     kind->group_of_rank = groups;
     return true;
 }
@@ -139,7 +177,7 @@ static bool meets_each_microbatch(const SimPlan *plan)
 }
 
 /* Kinds as replicas bring them; kind_of: [data]. */
-static bool sort_replicas(const Mixer *mixer, bool apart, GArray *kinds, int *kind_of, GError **error)
+static bool sort_replicas(Mixer *mixer, bool apart, GArray *kinds, int *kind_of, GError **error)
 {
     g_autoptr(GArray) first = g_array_new(FALSE, FALSE, sizeof(int)); /* replica of each kind */
     for (int d = 0; d < mixer->data; d++) {

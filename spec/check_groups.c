@@ -7,8 +7,8 @@ static const char *not_yet(const Spec *spec)
         return "cluster.network.fidelity \"flow\"";
     if (spec->parallel.servers.servers > 0)
         return "parallel.parameter_server";
-    if (spec_offloads_states(&spec->offload) || spec->offload.activation_layers > 0)
-        return "offload";
+    if (spec->jitter.given && spec_offloads(&spec->offload))
+        return "jitter and offload at once";
     return spec->model.list.text != NULL ? "a model that is a list of layers" : NULL;
 }
 

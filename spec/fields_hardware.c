@@ -114,7 +114,8 @@ static bool read_group(SpecReadContext *context, const OrrJson *item, SpecGroup 
                              .usd_per_gpu_hour = own->usd_per_gpu_hour,
                              .host_power_w_per_gpu = own->host_power_w_per_gpu,
                              .topology = own->topology,
-                             .collectives = own->collectives};
+                             .collectives = own->collectives,
+                             .host = own->host};
     g_strlcpy(ret_group->name, own->name[0] != '\0' ? own->name : own->accelerator.name,
               sizeof ret_group->name);
     return true;

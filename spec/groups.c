@@ -15,6 +15,7 @@ static void take(Spec *spec, const SpecGroup *own)
     cluster->host_power_w_per_gpu = own->host_power_w_per_gpu;
     cluster->topology = own->topology;
     cluster->collectives = own->collectives;
+    cluster->host = own->host;
     if (usual)
         spec->execution.attention = spec_default_attention(spec);
 }

@@ -184,32 +184,47 @@ typedef struct Named {
     const SpecOffloadPart *part;
 } Named;
 
-static bool check_tier(const Spec *spec, const Named *named, GError **error)
+/* A kind of nodes. */
+typedef struct Node {
+    const SpecAccelerator *accelerator;
+    const SpecHost *host;
+    const char *name;
+} Node;
+
+static Node node_of(const SpecCluster *cluster, int group)
 {
-    const SpecHost *host = &spec->cluster.host;
+    const SpecGroup *own = &cluster->groups[group];
+    if (cluster->group_count > 0)
+        return (Node){&own->accelerator, &own->host, own->name};
+    return (Node){&cluster->accelerator, &cluster->host,
+                  cluster->name[0] != '\0' ? cluster->name : "the cluster"};
+}
+
+static bool check_tier(const Node *node, const Named *named, GError **error)
+{
+    const SpecHost *host = node->host;
     const SpecTier tier = named->part->tier;
     const char *word = spec_word(&spec_words_tier, (int)tier);
-    const char *where = spec->cluster.name[0] != '\0' ? spec->cluster.name : "the cluster";
     if (tier == SPEC_TIER_GPU)
         return true;
-    if (spec->cluster.accelerator.host_link_bytes_per_s <= 0)
+    if (node->accelerator->host_link_bytes_per_s <= 0)
         return orr_fail(
             error, ORR_ERROR_INPUT,
             "offload.%s.tier: %s, but host_link_bytes_per_s of %s is not known; give it, or tier gpu",
-            named->key, word, spec->cluster.accelerator.name);
+            named->key, word, node->accelerator->name);
     if (host->dram_bytes <= 0 || host->dram_bytes_per_s <= 0 || host->cores <= 0)
         return orr_fail(
             error, ORR_ERROR_INPUT,
             "offload.%s.tier: %s, but the host of %s is not described; give cluster.host.dram_bytes, "
             "dram_bytes_per_s, cores and sockets, or tier gpu",
-            named->key, word, where);
+            named->key, word, node->name);
     if (tier == SPEC_TIER_NVME &&
         (host->nvme_bytes <= 0 || host->nvme_read_bytes_per_s <= 0 || host->nvme_write_bytes_per_s <= 0))
         return orr_fail(
             error, ORR_ERROR_INPUT,
             "offload.%s.tier: nvme, but nodes of %s have no disks; give cluster.host.nvme_bytes and its "
             "rates, or tier host",
-            named->key, where);
+            named->key, node->name);
     return true;
 }
 
@@ -218,12 +233,16 @@ static bool check_tiers(const Spec *spec, GError **error)
     const SpecOffload *offload = &spec->offload;
     const Named parts[] = {{"optimizer", &offload->optimizer},
                            {"gradients", &offload->gradients},
-                           {"weights", &offload->weights}};
-    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
-        if (!check_tier(spec, &parts[i], error))
-            return false;
-    const Named activations = {"activations", &offload->activations};
-    return offload->activations.tier != SPEC_TIER_NVME || check_tier(spec, &activations, error);
+                           {"weights", &offload->weights},
+                           {"activations", &offload->activations}};
+    for (int g = 0; g < MAX(1, spec->cluster.group_count); g++) {
+        const Node node = node_of(&spec->cluster, g);
+        for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+            if ((parts[i].part != &offload->activations || parts[i].part->tier == SPEC_TIER_NVME) &&
+                !check_tier(&node, &parts[i], error))
+                return false;
+    }
+    return true;
 }
 
 static bool check_software(const Spec *spec, GError **error)

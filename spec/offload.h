@@ -103,6 +103,12 @@ static inline bool spec_offloads_states(const SpecOffload *offload)
     return (int)offload->scheme > SPEC_OFFLOAD_NONE; /* "auto" is none yet */
 }
 
+/* Anything leaves the GPU, or may. */
+static inline bool spec_offloads(const SpecOffload *offload)
+{
+    return (int)offload->scheme != SPEC_OFFLOAD_NONE || offload->activation_layers != 0;
+}
+
 /* What the scheme's row says of all that the scenario leaves open; `layers` of the model. */
 void spec_offload_complete(SpecOffload *offload, int layers);
 

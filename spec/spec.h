@@ -135,6 +135,7 @@ typedef struct SpecGroup {
     double usd_per_gpu_hour, host_power_w_per_gpu;
     SpecTopology topology;
     SpecCollectiveModel collectives;
+    SpecHost host;
 } SpecGroup;
 
 typedef struct SpecCluster {

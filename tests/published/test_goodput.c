@@ -50,6 +50,11 @@ static const Row rows[] = {
      117.5 * DAY_S / (1.5 * 117.5 / 7 + 5), 1800, 3 * HOUR_S, 40, 5 / (1.5 * 117.5 / 7 + 5),
      (35 + 2 * 7.5) / 5 * HOUR_S, 0, 0, 109.1 / (117.5 - 1 - .73), false, true,
      "the length of a restart is not told: half an hour"},
+    /* Jobs of 2,048 to 4,096 GPUs spent over nine tenths of their time in training, on average, with the hourly checkpoints that the paper assumes, whose
+     * writes do not stop training, and restarts of 5 to 20 minutes. 6.5 failures a thousand node-days; 384 nodes, and as many days
+     * of running as make the mean of many jobs. */
+    {"RSC-1, 2,048 to 4,096 A100, mean", "[Kokolis2024]", 60, DAY_S / (384 * 6.5e-3), 12.5 * 60, HOUR_S, 0, 0,
+     0, 0, 0, .9, true, true, ""},
     /* 33 days of computing in 56, less the two for which the cluster was deleted. Some 90 restarts, 8 of them by themselves,
      * between Christmas and New Year. Until the buffer of spare machines came (6 December: 40 restarts in 16 days, and ten in
      * the six before) each took a replacement by hand, which "can take hours" (2 to 5) and "more often than not" brought the
@@ -99,7 +104,7 @@ static void test_table(void)
             g_assert_true(inside);
         held += row->held;
     }
-    g_assert_cmpint(held, >=, 5);
+    g_assert_cmpint(held, >=, 6);
 }
 
 int main(int argc, char **argv)

@@ -14,11 +14,6 @@ static Spec *mixed_space(GRand *rand, int number, bool few, bool memory)
 {
     Spec *spec = fixture_space(rand, number, few);
     SpecCluster *cluster = &spec->cluster;
-    while (spec->offload.activation_layers != 0) { /* refused beside groups */
-        g_free(spec);
-        spec = fixture_space(rand, ++number, few);
-        cluster = &spec->cluster;
-    }
     cluster->group_count = g_rand_int_range(rand, 2, 4);
     cluster->nodes = 0;
     for (int g = 0; g < cluster->group_count; g++) {
@@ -31,7 +26,8 @@ static Spec *mixed_space(GRand *rand, int number, bool few, bool memory)
                            .scale_out_bytes_per_s_per_gpu = cluster->scale_out_bytes_per_s_per_gpu,
                            .scale_out_latency_s = cluster->scale_out_latency_s,
                            .topology = cluster->topology,
-                           .collectives = cluster->collectives};
+                           .collectives = cluster->collectives,
+                           .host = cluster->host};
         g_snprintf(own->name, sizeof own->name, "kind%d", g);
         for (int dtype = 0; dtype < SPEC_DTYPE_COUNT; dtype++)
             own->accelerator.peak_flops_per_s[dtype] *= g == 0 ? 1 : g_rand_double_range(rand, .2, 1.5);
@@ -116,6 +112,31 @@ static void test_dealt(void)
     g_rand_free(rand);
 }
 
+/* Schemes of offloading "auto", hosts of two kinds; where a host's GPUs are not all of one kind the simulator refuses. */
+static void test_offload(void)
+{
+    static const char text[] =
+        "{\"model\":{\"name\":\"m\",\"layers\":8,\"hidden\":1024,\"heads\":16,\"kv_heads\":16,"
+        "\"ffn_hidden\":4096,\"vocab\":32000},\"cluster\":{\"groups\":[{\"preset\":\"dgx-h100\",\"nodes\":1},"
+        "{\"preset\":\"dgx-a100-80gb\",\"nodes\":1,\"host\":{\"dram_bytes_per_s\":1e11}}]},"
+        "\"parallel\":{\"tensor\":\"auto\",\"pipeline\":\"auto\",\"data\":\"auto\",\"zero\":\"auto\"},"
+        "\"offload\":{\"scheme\":\"auto\"},\"training\":{\"sequence_length\":1024,\"global_batch\":32,"
+        "\"micro_batch\":1,\"recompute\":\"full\"},\"execution\":{\"framework\":\"deepspeed\"}}";
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    GError *error = NULL;
+    int64_t points = 0, simulated = 0;
+    int none_fit = 0;
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "offload", &error);
+    g_assert_no_error(error);
+    spec_load_json(orr_json_root(doc), "offload", NULL, true, spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    compare(spec, 3, &points, &simulated, &none_fit);
+    g_test_message("%" G_GINT64_FORMAT " points, %" G_GINT64_FORMAT " simulated", points, simulated);
+    g_assert_cmpint(simulated, <, points);
+    g_assert_cmpint(none_fit, ==, 0);
+}
+
 /* --- bounds --- */
 
 static void check_point(SearchWorker *worker, SearchSpace *space, SearchId id, double *gap)
@@ -192,6 +213,7 @@ static void test_alike(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/mixed-search/offload", test_offload);
     g_test_add_func("/mixed-search/exhaustive", test_exhaustive);
     g_test_add_func("/mixed-search/dealt", test_dealt);
     g_test_add_func("/mixed-search/bounds", test_bounds);
