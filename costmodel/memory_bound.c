@@ -20,6 +20,9 @@
 #define ROW_LOAD_ELEMENTS  128.0 /* 32 lanes x 4 */
 /* A load that misses the L2 cache: 479 cycles on H100 [Luo2024], more on the two dies of Blackwell (estimate). */
 #define MEMORY_TRIP_S 0.4e-6
+/* A load that hits it: 262 cycles on H100 [Luo2024]; the same on Blackwell (estimate). */
+#define CACHE_TRIP_S     0.15e-6
+#define SM_BLOCKS_OF_128 16 /* 2,048 threads */
 
 double cost_row_warps_s(const SpecAccelerator *accelerator, double rows, double row_elements)
 {
@@ -29,6 +32,12 @@ double cost_row_warps_s(const SpecAccelerator *accelerator, double rows, double 
     const double blocks = fmax(1, floor(SM_REGISTERS / (ROW_BLOCK_THREADS * registers)));
     const double warps = fmax(1, accelerator->sm_count) * fmin(16, blocks) * ROW_BLOCK_THREADS / 32;
     return rows / warps * ceil(row_elements / ROW_LOAD_ELEMENTS) * MEMORY_TRIP_S;
+}
+
+double cost_walk_s(const SpecAccelerator *accelerator, double blocks, double loads)
+{
+    const double at_once = SM_BLOCKS_OF_128 * fmax(1, accelerator->sm_count);
+    return blocks <= 0 ? 0 : fmax(1, blocks / at_once) * loads * CACHE_TRIP_S;
 }
 
 double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMemoryKernel move, double bytes)

@@ -25,4 +25,9 @@ double cost_memory_bound_s(const SpecAccelerator *accelerator, CostMemoryKernel 
  * Source: [TransformerEngine] scaled_masked_softmax.cu, forward      Tested: unit/costmodel/test_memory_bound.c */
 double cost_row_warps_s(const SpecAccelerator *accelerator, double rows, double row_elements);
 
+/* Seconds of a kernel whose blocks of 128 threads wait for `loads` of the L2 cache each, one after the other: sixteen
+ * blocks at once on an SM, and no less than one block takes. 0 for no loads.
+ * Source: [TransformerEngine] triton/permutation.py      Tested: unit/costmodel/test_memory_bound.c */
+double cost_walk_s(const SpecAccelerator *accelerator, double blocks, double loads);
+
 #endif

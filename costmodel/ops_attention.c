@@ -3,27 +3,49 @@
 #include "costmodel/ops.h"
 #include "costmodel/params.h"
 
-/* Latent attention's position, eagerly; reads + writes of the rotated part of the queries:
- *   forward   even and odd dimensions put apart 1 + 1, x cos 1 + 1, halves swapped 1.5 + 1.5, x sin 1 + 1, sum 2 + 1,
- *             joined with nothing 1 + 1
- *   backward  joined 3 + 4 (each part into zeros of the whole, one of them empty; their sum), x sin 1 + 1, x cos 1 + 1,
- *             swapped 1.5 + 1.5, sum 2 + 1, even and odd into zeros 1 + 3, sum 2 + 1
- * and the whole queries are put together once each way. Source: [MegatronCore] rope_utils.py, multi_latent_attention.py */
-static const CostMoved mla_rope = {.read = 7.5, .written = 6.5},
-                       mla_rope_backward = {.read = 11.5, .written = 12.5};
-#define MLA_ROPE_KERNELS          9
-#define MLA_ROPE_BACKWARD_KERNELS 16
+/* Latent attention's position, eagerly. Out of views or broadcast, so element by element, either way: x cos 1, x sin 1,
+ * half negated 0.5, halves together 1, even and odd dimensions put apart or back 1, of the rotated part of the queries;
+ * and the whole queries together. Streams, reads + writes of the rotated part:
+ *   forward   sum 2 + 1, joined with nothing 1 + 1
+ *   backward  joined 3 + 4 (each part into zeros of the whole, one of them empty; their sum), sum 2 + 1, zeros for even
+ *             and odd 0 + 2 and their sum 2 + 1
+ * Source: [MegatronCore] rope_utils.py, multi_latent_attention.py of core 0.12; [PyTorchEager] */
+#define MLA_ROPE_ADDRESSED 4.5
+static const CostMoved mla_rope = {.read = 3, .written = 2}, mla_rope_backward = {.read = 7, .written = 8};
 
 static void push_mla_rope(const CostShape *shape, CostPass pass, CostOps *ops)
 {
     const SpecMla *mla = &shape->spec->model.mla;
     const double whole = mla->qk_nope_head_dim + mla->qk_rope_head_dim, rotated = mla->qk_rope_head_dim;
     const bool forward = pass == COST_FORWARD;
-    const CostMoved turned = forward ? mla_rope : mla_rope_backward;
-    cost_push_memory(ops, "rope", COST_MODULE_MLA_UP, COST_MEMORY_ELEMENTWISE,
+    const CostMoved streamed = forward ? mla_rope : mla_rope_backward;
+    const double of_all = shape->tokens * shape->heads, e = shape->element_bytes;
+    const double addressed = MLA_ROPE_ADDRESSED * rotated + whole;
+    cost_push_by_element(ops, "rotate", COST_MODULE_MLA_UP, of_all, addressed,
+                         cost_both_ways(addressed * e, addressed * e), forward ? 6 : 7);
+    cost_push_memory(ops, "rope", COST_MODULE_MLA_UP, COST_MEMORY_ELEMENTWISE, of_all * rotated * e,
+                     cost_both_ways(streamed.read, streamed.written), forward ? 3 : 9);
+}
+
+static bool eager_mla_rope(const CostShape *shape)
+{
+    const SpecExecution *execution = &shape->spec->execution;
+    return execution->framework.kernels.fused_rope && !execution->framework.kernels.fused_mla_rope &&
+           !execution->compiled;
+}
+
+/* Keys put together from their two halves, values apart from them: views, where no kernel rotates as well. */
+static void push_keys_and_values(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecMla *mla = &shape->spec->model.mla;
+    const double two = mla->qk_nope_head_dim + mla->v_head_dim, put = two + mla->qk_rope_head_dim;
+    const bool forward = pass == COST_FORWARD;
+    cost_push_memory(ops, "keys and values", COST_MODULE_MLA_UP, COST_MEMORY_ELEMENTWISE,
                      shape->tokens * shape->heads * shape->element_bytes,
-                     cost_both_ways(rotated * turned.read + whole, rotated * turned.written + whole),
-                     forward ? MLA_ROPE_KERNELS : MLA_ROPE_BACKWARD_KERNELS);
+                     cost_both_ways(forward ? two : put, forward ? put : two), 2);
+    if (eager_mla_rope(shape)) {
+        ops->op[ops->count - 1].u.memory.addressed = shape->tokens * shape->heads * (forward ? put : two);
+    }
 }
 
 /* Cosines and sines with an attention factor (YaRN) are not for Transformer Engine's kernel. Queries and keys apart, bytes
@@ -50,7 +72,7 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
     }
     const bool mla = model->mla.kv_lora_rank > 0;
     const bool fused = execution->framework.kernels.fused_rope || execution->compiled;
-    if (mla && fused && !execution->compiled && !execution->framework.kernels.fused_mla_rope) {
+    if (mla && eager_mla_rope(shape)) {
         push_mla_rope(shape, pass, ops);
         return;
     }
@@ -133,12 +155,8 @@ static CostProjections push_mla_projections(const CostShape *shape, CostPass pas
         keep_latents(shape, query, kv, ops);
     }
     push_rope(shape, pass, shape->heads * mla->qk_rope_head_dim, ops);
-    if (pass != COST_BACKWARD_WEIGHT) { /* keys put together from their two halves, values apart from them */
-        const double two = mla->qk_nope_head_dim + mla->v_head_dim, put = qk + mla->v_head_dim;
-        const bool forward = pass == COST_FORWARD;
-        cost_push_memory(ops, "keys and values", up, COST_MEMORY_ELEMENTWISE,
-                         shape->tokens * shape->heads * shape->element_bytes,
-                         cost_both_ways(forward ? two : put, forward ? put : two), 2);
+    if (pass != COST_BACKWARD_WEIGHT) {
+        push_keys_and_values(shape, pass, ops);
     }
     return (CostProjections){
         .last = kv[2], .query = query[2], .key = kv[2], .value = kv[2], .spread = COST_OUTSIDE};

@@ -315,11 +315,28 @@ static bool reorders_view(const CostShape *shape)
            shape->spec->parallel.moe_dispatcher == SPEC_DISPATCHER_ALLTOALL;
 }
 
+#define PERMUTE_BLOCK                                                                                        \
+    1024 /* elements of the hidden size that a walk serves, the most that its tuning tries */
+
+/* Until release 2.6 a block of Transformer Engine's permutation looks at every expert to find the few of its token, for
+ * each piece of the hidden size anew; only the gradient of weighed rows looks once.
+ * Source: [TransformerEngine] triton/permutation.py of 2.3, pull request 1927 */
+static void walk_experts(const CostShape *shape, CostOps *ops, CostPass pass, bool spreads)
+{
+    const bool once = pass == COST_BACKWARD_INPUT && spreads;
+    if (shape->spec->execution.framework.experts.permute_walks_experts) {
+        CostOp *op = &ops->op[ops->count - 1];
+        op->u.memory.walks = own_tokens(shape);
+        op->u.memory.walk_loads =
+            shape->spec->model.moe.experts * (once ? 1 : ceil(shape->hidden / PERMUTE_BLOCK));
+    }
+}
+
 /* Copies of rows around an exchange, each way. All-to-all: tokens to k rows in the order of ranks, and in the order of
  * experts on the other side where a rank has several. DeepEP and HybridEP: received tokens to rows, a pass of its own
  * (HybridEP's is a plain copy, 16 bytes a thread) unless HybridEP is asked to fuse it. Source: [DeepEP] csrc/hybrid_ep/extension/permute.cu, [MegatronMoE] fused_a2a.py
  *   all-to-all (1 + 1/k) + 2 [experts > 1]    DeepEP, HybridEP 1 + u    rows; u = unique rows over rows */
-static void push_permute(const CostShape *shape, CostOps *ops, const char *name, bool spreads)
+static void push_permute(const CostShape *shape, CostOps *ops, const char *name, CostPass pass, bool spreads)
 {
     const Spec *spec = shape->spec;
     const SpecMoe *moe = &spec->model.moe;
@@ -346,6 +363,7 @@ static void push_permute(const CostShape *shape, CostOps *ops, const char *name,
                      spreads ? cost_both_ways(few + again, rows + again)
                              : cost_both_ways(rows + again, few + again),
                      kernels);
+    walk_experts(shape, ops, pass, spreads);
 }
 
 /* Bytes of a token on its way to the experts; gradients take 16 bits. Source: [DeepSeekV3] section 3.3.2 (scales of 4
@@ -412,7 +430,7 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops
     push_shared_experts(shape, pass, ops);
     if (!weight) {
         push_counts(shape, ops, pass);
-        push_permute(shape, ops, "permute", true);
+        push_permute(shape, ops, "permute", pass, true);
         push_exchange(shape, ops, "dispatch", dispatch_bytes(shape, pass));
         push_slices(shape, ops, "gather rows", COST_ALL_GATHER);
     }
@@ -438,6 +456,6 @@ void cost_ops_moe(const CostShape *shape, CostPass pass, int input, CostOps *ops
     if (!weight) {
         push_slices(shape, ops, "sum rows", COST_REDUCE_SCATTER);
         push_exchange(shape, ops, "combine", shape->hidden * shape->element_bytes);
-        push_permute(shape, ops, "unpermute", false);
+        push_permute(shape, ops, "unpermute", pass, false);
     }
 }

@@ -45,7 +45,7 @@ static double products_s(const CostShape *shape, const CostOp *op)
     return seconds;
 }
 
-/* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row. Where each element is addressed
+/* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row or blocks for a walk. Where each element is addressed
  * by itself, instructions set the pace: `sm_elements_per_s` of the framework on every SM, however fast the memory is. */
 static double moves_s(const CostShape *shape, const CostOp *op)
 {
@@ -53,7 +53,8 @@ static double moves_s(const CostShape *shape, const CostOp *op)
     const double streams_s =
         fmax(op->kernels *
                  cost_memory_bound_s(accelerator, op->u.memory.kernel, cost_moved_bytes(op) / op->kernels),
-             cost_row_warps_s(accelerator, op->u.memory.rows, op->u.memory.row_elements));
+             fmax(cost_row_warps_s(accelerator, op->u.memory.rows, op->u.memory.row_elements),
+                  cost_walk_s(accelerator, op->u.memory.walks, op->u.memory.walk_loads)));
     const double elements_per_s =
         accelerator->sm_count * (op->u.memory.sm_rate > 0
                                      ? op->u.memory.sm_rate

@@ -253,6 +253,9 @@ static const SpecField experts_fields[] = {
     FLAG(SpecRecipeExperts, pads_expert_rows,
          "8- and 4-bit experts: rows are copied to pad each expert's to what the products want, and "
          "back, unless HybridEP lands them padded."),
+    FLAG(SpecRecipeExperts, permute_walks_experts,
+         "The fused permutation looks at every expert for each token and piece of the hidden size "
+         "(Transformer Engine before 2.6)."),
     SPEC_F_INT(SpecRecipeExperts, hybridep_sms, 1, 1024, "16", 0,
                "SMs that HybridEP's kernels hold while they run (moe_hybridep_num_sms)."),
     TIME_S(SpecRecipeExperts, host_sync_s,

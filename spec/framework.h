@@ -67,7 +67,8 @@ typedef struct SpecRecipeContext {
 
 /* How a rank runs its experts. */
 typedef struct SpecRecipeExperts {
-    bool grouped_experts, fused_grouped_mlp, pads_expert_rows, router_tf32, paged_stash;
+    bool grouped_experts, fused_grouped_mlp, pads_expert_rows, router_tf32, paged_stash,
+        permute_walks_experts;
     int hybridep_sms;
     double host_sync_s;
 } SpecRecipeExperts;

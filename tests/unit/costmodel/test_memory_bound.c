@@ -35,6 +35,17 @@ static void test_row_warps(void)
     g_assert_cmpfloat(cost_row_warps_s(&accelerator, 1e6, 0), ==, 0);
 }
 
+/* Sixteen blocks an SM at once; no less than one block's walk. */
+static void test_walks(void)
+{
+    SpecAccelerator accelerator = fixture_round();
+    accelerator.sm_count = 100;
+    fixture_within(cost_walk_s(&accelerator, 4000, 1792), 4000 / 1600.0 * 1792 * 0.15e-6, 1e-12);
+    fixture_within(cost_walk_s(&accelerator, 10, 1792), 1792 * 0.15e-6, 1e-12);
+    g_assert_cmpfloat(cost_walk_s(&accelerator, 0, 1792), ==, 0);
+    g_assert_cmpfloat(cost_walk_s(&accelerator, 4000, 0), ==, 0);
+}
+
 static void test_presets(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(fixture_presets); i++) {
@@ -70,6 +81,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory-bound/by-hand", test_by_hand);
     g_test_add_func("/memory-bound/row-warps", test_row_warps);
+    g_test_add_func("/memory-bound/walks", test_walks);
     g_test_add_func("/memory-bound/presets", test_presets);
     g_test_add_func("/memory-bound/streams", test_streams);
     return g_test_run();

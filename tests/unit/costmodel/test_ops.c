@@ -201,7 +201,8 @@ static void latent_attention_falls_back(void)
     g_assert_cmpint(cost_attention_kernel(&spec), ==, SPEC_ATTENTION_CUDNN);
 }
 
-/* Eager rotary position of latent attention: 14 passes over the rotated 64 dimensions and two over all 192. */
+/* Eager rotary position of latent attention: 14 passes over the rotated 64 dimensions and two over all 192, of which nine
+ * and both address each element by itself, as do keys and values out of views. */
 static void latent_rope(void)
 {
     Spec spec = make_spec(1, false, SPEC_ATTENTION_CUDNN);
@@ -212,11 +213,17 @@ static void latent_rope(void)
     const double dims = 2 * 4096.0 * 32 * 2; /* bytes of one dimension of all heads and tokens */
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rope")), ==, dims * 64 * 2);
+    g_assert_cmpfloat(named(&ops, "keys and values")->u.memory.addressed, ==, 0);
     spec.execution.framework.kernels.fused_mla_rope = false;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rope")), ==, dims * (64 * 14 + 192 * 2));
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rope")), ==, dims * 64 * 5);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rotate")), ==, dims * (64 * 9 + 192 * 2));
+    g_assert_cmpfloat(named(&ops, "rotate")->u.memory.addressed, ==, dims / 2 * (64 * 4.5 + 192));
+    g_assert_cmpfloat(named(&ops, "keys and values")->u.memory.addressed, ==, dims / 2 * (192 + 128));
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rope")), ==, dims * (64 * 24 + 192 * 2));
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rope")), ==, dims * 64 * 15);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "rotate")), ==, dims * (64 * 9 + 192 * 2));
+    g_assert_cmpfloat(named(&ops, "keys and values")->u.memory.addressed, ==, dims / 2 * (128 + 128));
 }
 
 /* A 16-bit gradient added to an fp32 sum: 2 + 4 + 4 bytes a weight; copied to fp32 first, 4 + 4 more. */
