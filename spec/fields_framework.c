@@ -155,7 +155,8 @@ static const SpecField data_parallel_fields[] = {
     FLAG(SpecRecipeDataParallel, gradient_cast,
          "ZeRO-3: a gradient reduced in a wider type is cast in a pass of its own before it is scaled."),
     SPEC_F_DOUBLE(SpecRecipeDataParallel, gradient_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
-                  "ZeRO-3: times an unsharded gradient is read and written between product and wire."),
+                  "ZeRO-3, and where gradients are reduced on every micro-batch: times an unsharded gradient is "
+                  "read and written between product and wire."),
     SPEC_F_DOUBLE(
         SpecRecipeDataParallel, bucket_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
         "ZeRO-0 to 2: times all gradients are read and written around their reduction, once a step: "
