@@ -80,10 +80,12 @@ static void push_rope(const CostShape *shape, CostPass pass, double width, CostO
         push_scaled_rope(shape, pass, shape->tokens * width, ops);
         return;
     }
-    /* eager, query and key apart: to fp32 complex (2+4), multiply (4+4), back (4+2) */
-    const double bytes = (fused ? 1 : 5) * shape->element_bytes;
+    /* eager, query and key apart: to fp32 complex (2+4), multiply (4+4), back (4+2); a join copies all of it, and backward
+     * the gradient of the empty part is cleared whole and added */
+    const double joins = !execution->framework.kernels.rope_joins ? 0 : (pass == COST_FORWARD ? 1 : 2);
+    const double bytes = (fused ? 1 : 5 + joins) * shape->element_bytes;
     cost_push_memory(ops, "rope", COST_MODULE_ATTENTION_PROJECTION, COST_MEMORY_ELEMENTWISE,
-                     shape->tokens * width, cost_both_ways(bytes, bytes), fused ? 2 : 6);
+                     shape->tokens * width, cost_both_ways(bytes, bytes), fused ? 2 : 6 + 2 * (int)joins);
 }
 
 /* Queries and keys, products of `gemm`, each normed over its heads: the norm's backward reads what came in. */
@@ -177,6 +179,21 @@ static int push_repeat(const CostShape *shape, CostPass pass, CostOps *ops)
     return ops->count - 1;
 }
 
+/* The bias of `width` columns: added to the product's output, and its gradient's sum over tokens. */
+static void push_qkv_bias(const CostShape *shape, CostPass pass, double width, CostOps *ops)
+{
+    const SpecBiases biases = shape->spec->model.biases;
+    const SpecExecution *execution = &shape->spec->execution;
+    if (!execution->framework.kernels.qkv_bias_apart || execution->compiled || pass == COST_BACKWARD_INPUT ||
+        (biases != SPEC_BIASES_ALL && biases != SPEC_BIASES_QKV))
+        return;
+    const double e = shape->element_bytes;
+    const bool forward = pass == COST_FORWARD;
+    cost_push_memory(ops, forward ? "qkv bias" : "qkv bias grad", COST_MODULE_ATTENTION_PROJECTION,
+                     forward ? COST_MEMORY_ELEMENTWISE : COST_MEMORY_NORM, shape->tokens * width,
+                     cost_both_ways(e, forward ? e : 0), 1);
+}
+
 static CostProjections push_projections(const CostShape *shape, CostPass pass, int input, CostOps *ops)
 {
     const double width = (shape->heads + 2 * shape->kv_heads) * shape->head_dim;
@@ -191,6 +208,7 @@ static CostProjections push_projections(const CostShape *shape, CostPass pass, i
     if (pass == COST_FORWARD) {
         keep_input(shape, input, gemm, ops);
     }
+    push_qkv_bias(shape, pass, width, ops);
     push_qk_norm(shape, pass, gemm, ops);
     push_rope(shape, pass, (shape->heads + shape->kv_heads) * shape->head_dim, ops);
     const int spread = push_repeat(shape, pass, ops);

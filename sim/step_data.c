@@ -273,6 +273,17 @@ static void complete_bucket(const Spec *spec, const StepParams *bucket, double w
         segment->unsharded_grad_bytes = step_bytes((bucket->dense + bucket->expert) * wire);
 }
 
+/* What leaves with every micro-batch is copied on its way in every one, as under ZeRO-3. */
+static void copy_gradients(const Step *step, int stage)
+{
+    SimStage *out = &step->plan->stages[stage];
+    for (int i = 0; i < out->segment_count && cost_reduces_each_microbatch(step->spec); i++) {
+        const StepParams *params = &step->params[stage][i];
+        sim_work_spend(&out->segments[i].backward_weight, SIM_PART_COMPUTE,
+                       copies_ps(step->spec, gradient_passes(step->spec), params->dense + params->expert));
+    }
+}
+
 /* Buckets fill in the order in which gradients become ready: from the last segment to the first. The
  * segment that completes a bucket carries its reduction and, being its first in forward order, its gather. */
 static void fill_buckets(const Step *step, int stage)
@@ -330,9 +341,12 @@ void step_fill_data(Step *step, int stage)
     }
     if (step->spec->parallel.zero >= 3) {
         fill_units(step, stage);
-    } else if (sim_deals_buckets(step->spec)) {
+        return;
+    }
+    if (sim_deals_buckets(step->spec)) {
         deal_buckets(step, stage);
     } else {
         fill_buckets(step, stage);
     }
+    copy_gradients(step, stage);
 }

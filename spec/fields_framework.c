@@ -15,6 +15,8 @@ static const SpecField kernels_fields[] = {
     FLAG(SpecRecipeKernels, fused_swiglu, "The gated activation is one kernel."),
     FLAG(SpecRecipeKernels, fused_dropout_add, "Bias, dropout and residual are one kernel."),
     FLAG(SpecRecipeKernels, fused_rope, "Rotary position is one kernel."),
+    FLAG(SpecRecipeKernels, rope_joins, "Unfused rotation copies dimensions to those that do not turn."),
+    FLAG(SpecRecipeKernels, qkv_bias_apart, "The bias of queries, keys and values has its own kernels."),
     SPEC_F_BOOL(
         SpecRecipeKernels, fused_mla_rope, "true", 0,
         "Rotary position of latent attention, whose queries and keys are rotated in part, is one kernel."),
@@ -69,8 +71,7 @@ static const SpecField kernels_fields[] = {
         "for each column; 0: as fast as streams."),
     FLAG(SpecRecipeKernels, autocast,
          "Weights and the residual stream stay in fp32; linear layers cast their inputs and weights to 16 "
-         "bits "
-         "as they run (torch.autocast), and weights travel in fp32."),
+         "bits as they run (torch.autocast), and weights travel in fp32."),
     FLAG(SpecRecipeKernels, onehot_embedding,
          "Tokens are looked up by a product of one-hot rows with the table (Mesh-TensorFlow, T5X, Pax)."),
     FLAG(SpecRecipeKernels, stacks_layers,
@@ -155,7 +156,7 @@ static const SpecField data_parallel_fields[] = {
     FLAG(SpecRecipeDataParallel, gradient_cast,
          "ZeRO-3: a gradient reduced in a wider type is cast in a pass of its own before it is scaled."),
     SPEC_F_DOUBLE(SpecRecipeDataParallel, gradient_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
-                  "ZeRO-3: times an unsharded gradient is read and written between product and wire."),
+                  "Times a gradient reduced on every micro-batch is copied between product and wire."),
     SPEC_F_DOUBLE(
         SpecRecipeDataParallel, bucket_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
         "ZeRO-0 to 2: times all gradients are read and written around their reduction, once a step: "
@@ -165,9 +166,8 @@ static const SpecField data_parallel_fields[] = {
     FLAG(SpecRecipeDataParallel, gathers_each_tensor,
          "ZeRO-3: one collective for each tensor, not one for each unit."),
     FLAG(SpecRecipeDataParallel, gathers_by_broadcast,
-         "Every rank owns whole tensors and broadcasts them, one owner after the other, instead of an "
-         "all-gather of "
-         "everybody's shards (the first ZeRO-3, InternEvo's ZeRO-1; ZeRO++ has gathers of its own)."),
+         "Every rank broadcasts the whole tensors that it owns, one owner after the other, instead of an "
+         "all-gather of shards (the first ZeRO-3, InternEvo's ZeRO-1; ZeRO++ has gathers of its own)."),
     FLAG(
         SpecRecipeDataParallel, gather_waits_for_gpu,
         "ZeRO-3: the host waits for all of the GPU's work before each gather: reductions run beside nothing, "
@@ -465,10 +465,10 @@ static const SpecField framework_fields[] = {
     SPEC_F_NAME(
         SpecFramework, until, "\"\"",
         "NAME-YEAR.json, an earlier generation of NAME: its last month; validate gives it to older rows."),
-    SPEC_F_NAME(SpecFramework, software, "\"\"",
-                "Words by which execution.framework_text names it, as in \"DeepSpeed + Hugging Face; "
-                "Accelerate\": all "
-                "words between + of one entry between ;. validate gives the profile to such rows."),
+    SPEC_F_NAME(
+        SpecFramework, software, "\"\"",
+        "Words by which execution.framework_text names it (\"DeepSpeed + Hugging Face; Accelerate\"): all "
+        "between + of one entry between ;. validate gives the profile to such rows."),
     {.key = "recipes",
      .type = SPEC_TYPE_CUSTOM,
      .flags = SPEC_FIELD_DERIVED,

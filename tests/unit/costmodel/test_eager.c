@@ -103,6 +103,33 @@ static void scaled_rope(void)
     g_assert_cmpfloat(moved(&ops, "rotate"), ==, 0);
 }
 
+/* A join copies what was turned; backward its empty part is cleared and added: 2 and 4 more of 2 bytes. */
+static void joined_rope(void)
+{
+    Spec spec = make_spec(1, false);
+    const double rotated = TOKENS * (QUERIES + KEYS);
+    spec.execution.framework.kernels.rope_joins = true;
+    const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "rope"), ==, 24 * rotated);
+    const CostOps back = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(moved(&back, "rope"), ==, 28 * rotated);
+}
+
+/* A bias is read with the product's output and written over it, its gradient summed once. */
+static void bias_apart(void)
+{
+    Spec spec = make_spec(1, false);
+    const double width = TOKENS * (QUERIES + 2 * KEYS);
+    spec.model.biases = SPEC_BIASES_QKV;
+    for (int apart = 0; apart < 2; apart++) {
+        spec.execution.framework.kernels.qkv_bias_apart = apart;
+        const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+        g_assert_cmpfloat(moved(&ops, "qkv bias"), ==, apart * 4 * width);
+        const CostOps back = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+        g_assert_cmpfloat(moved(&back, "qkv bias grad"), ==, apart * 2 * width);
+    }
+}
+
 /* FLOPs stay; products of 1,024 and 4,096 columns take longer than one of 6,144. */
 static void kept_apart(void)
 {
@@ -453,6 +480,8 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/chains", chains);
     g_test_add_func("/eager/norm-weights", norm_weights);
     g_test_add_func("/eager/scaled-rope", scaled_rope);
+    g_test_add_func("/eager/joined-rope", joined_rope);
+    g_test_add_func("/eager/bias-apart", bias_apart);
     g_test_add_func("/eager/kept-apart", kept_apart);
     g_test_add_func("/eager/kept-apart-takes-longer", kept_apart_takes_longer);
     g_test_add_func("/eager/rowwise-sums-of-parts", rowwise_sums_of_parts);

@@ -327,6 +327,25 @@ static void zero1_all_reduces(void)
     g_assert_cmpfloat(RUN("parallel.zero=2", narrow, whole).sent, ==, RUN("parallel.zero=2", narrow).sent);
 }
 
+/* ZeRO-2 that reduces every micro-batch copies its gradients in every one; reduced once, or whole below, it does not. */
+static void copies_each_microbatch(void)
+{
+    static const char two[] = "execution.framework.data_parallel.gradient_copies=2",
+                      none[] = "execution.framework.data_parallel.gradient_copies=0",
+                      each[] = "execution.framework.data_parallel.reduce_each_microbatch=true",
+                      once[] = "execution.framework.data_parallel.reduce_each_microbatch=false";
+    const double copies = RUN("parallel.zero=2", "execution.overlap=[]", each, two).step_s -
+                          RUN("parallel.zero=2", "execution.overlap=[]", each, none).step_s;
+    /* two of 2 B read and written, 12 layers and both tables, in 4 micro-batches */
+    const double moved = 4 * 2 * 4 * (12 * (4 * 4096.0 * 4096 + 3 * 4096.0 * 14336) + 2 * 4096.0 * 32000);
+    g_assert_cmpfloat(copies, >, moved / 3.35e12);
+    g_assert_cmpfloat(copies, <, 1.3 * moved / 3.35e12);
+    g_assert_cmpfloat(RUN("parallel.zero=2", once, two).step_s, ==,
+                      RUN("parallel.zero=2", once, none).step_s);
+    g_assert_cmpfloat(RUN("parallel.zero=1", each, two).step_s, ==,
+                      RUN("parallel.zero=1", each, none).step_s);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -334,6 +353,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sharding/prefetch", prefetch);
     g_test_add_func("/sharding/reshard", reshard);
     g_test_add_func("/sharding/accumulation", accumulation);
+    g_test_add_func("/sharding/copies-each-microbatch", copies_each_microbatch);
     g_test_add_func("/sharding/overlapped-shards", overlapped_shards);
     g_test_add_func("/sharding/stacked-layers", stacked_layers);
     g_test_add_func("/sharding/passes-of-a-step", passes_of_a_step);
