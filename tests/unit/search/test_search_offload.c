@@ -128,6 +128,18 @@ static void test_dealt_buckets(void)
         }
 }
 
+/* Layers in tiles cost the search what they cost a run. */
+static void test_tiles(void)
+{
+    bool tried[SPEC_OFFLOAD_SCHEME_COUNT] = {false};
+    g_autofree Spec *spec =
+        loaded(small, SETS("parallel.zero=3", "parallel.weight_tiles=4", "training.mlp_tiles=4",
+                           "search.offload=[\"none\",\"zero3-offload\"]"));
+    assert_proved(spec);
+    bounded(spec, tried);
+    g_assert_true(tried[SPEC_OFFLOAD_NONE] && tried[SPEC_OFFLOAD_ZERO3_OFFLOAD]);
+}
+
 static void test_bounds(void)
 {
     bool tried[SPEC_OFFLOAD_SCHEME_COUNT] = {false};
@@ -191,6 +203,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/search-offload/dealt-buckets", test_dealt_buckets);
     g_test_add_func("/search-offload/exhaustive", test_exhaustive);
+    g_test_add_func("/search-offload/tiles", test_tiles);
     g_test_add_func("/search-offload/bounds", test_bounds);
     g_test_add_func("/search-offload/13b", test_13b);
     g_test_add_func("/search-offload/named", test_named);
