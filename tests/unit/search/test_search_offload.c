@@ -117,14 +117,21 @@ static void test_dealt_buckets(void)
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++)
         for (gsize o = 0; o < G_N_ELEMENTS(overlaps); o++) {
             const char *const *sets =
-                SETS("offload=none", "execution.framework=megatron-core", "cluster.nodes=2",
-                     "cluster.gpus_per_node=2", "cluster.scale_out_bytes_per_s_per_gpu=2e8", overlaps[o],
-                     sizes[i], "execution.framework.data_parallel.buckets_from_first=true");
-            g_autofree Spec *spec = loaded(small, sets);
+                SETS("offload=none", "execution.framework=megatron-core", "parallel.tensor=1",
+                     "parallel.zero=1", "parallel.pipeline=1", "cluster.nodes=2", "cluster.gpus_per_node=2",
+                     "cluster.scale_up_domain_gpus=2", "cluster.scale_out_bytes_per_s_per_gpu=2e8",
+                     overlaps[o], sizes[i], "execution.framework.data_parallel.buckets_from_first=true");
+            g_autofree Spec *spec = loaded(small, sets),
+                            *open = loaded(small, SETS("offload=none", "execution.framework=megatron-core",
+                                                       overlaps[o], sizes[i],
+                                                       "execution.framework.data_parallel.buckets_from_first="
+                                                       "true"));
             assert_proved(spec);
+            assert_proved(open);
+            bounded(open, tried);
             const double share = bounded(spec, tried);
             g_test_message("%s, %s: bounds are %.2f of the runs", sizes[i], overlaps[o], share);
-            g_assert_cmpfloat(share, >, 0.7);
+            g_assert_cmpfloat(share, >, 0.9); /* 0.03 of the passes alone */
         }
 }
 
