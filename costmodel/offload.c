@@ -119,11 +119,32 @@ double cost_offload_state_bytes(const Spec *spec)
     return fmax(recipe.master, 4) + recipe.moments * cost_optimizer_moments_ratio(spec->training.optimizer);
 }
 
-static unsigned bit_of(CostModule module)
+static int first_of(const CostOps *ops, CostModule module, CostOpKind kind)
 {
-    switch (module) {
+    int i = 0;
+    while (i < ops->count && (ops->op[i].module != module || ops->op[i].kind != kind))
+        i++;
+    return i;
+}
+
+static int core_of(const CostOps *ops)
+{
+    int i = 0;
+    while (i < ops->count && ops->op[i].module != COST_MODULE_ATTENTION_CORE)
+        i++;
+    return i;
+}
+
+/* Modules, as recomputation and as Megatron-Core's offloading name them, that an op of the forward belongs to.
+ * Source: [MegatronOffload] */
+static unsigned bits_of(const CostOps *forward, int index)
+{
+    const bool before_core = index < core_of(forward);
+    switch (forward->op[index].module) {
     case COST_MODULE_NORM:
-        return SPEC_MODULE_LAYERNORM;
+        return SPEC_MODULE_LAYERNORM | (before_core ? SPEC_MODULE_ATTN_NORM : SPEC_MODULE_MLP_NORM);
+    case COST_MODULE_ATTENTION_PROJECTION:
+        return before_core ? SPEC_MODULE_QKV_LINEAR : SPEC_MODULE_ATTN_PROJ;
     case COST_MODULE_MLA_UP:
         return SPEC_MODULE_MLA_UP_PROJ;
     case COST_MODULE_ATTENTION_CORE:
@@ -134,6 +155,8 @@ static unsigned bit_of(CostModule module)
     case COST_MODULE_MOE_ACTIVATION:
         return SPEC_MODULE_MOE_ACT | SPEC_MODULE_MOE;
     case COST_MODULE_MOE:
+        return SPEC_MODULE_MOE |
+               (index == first_of(forward, COST_MODULE_MOE, COST_OP_GEMM) ? SPEC_MODULE_EXPERT_FC1 : 0u);
     case COST_MODULE_ROUTER:
         return SPEC_MODULE_MOE;
     case COST_MODULE_SHARED_EXPERT:
@@ -152,7 +175,7 @@ double cost_offload_module_bytes(const CostShape *shape, int layer, int layer_in
     const CostOps *forward = &graph.pass[COST_FORWARD];
     for (int i = 0; i < forward->kept_count; i++) {
         const CostTensor *tensor = &forward->kept[i];
-        const bool leaves = modules == 0 || (bit_of(forward->op[tensor->kept_by].module) & modules) != 0;
+        const bool leaves = modules == 0 || (bits_of(forward, tensor->kept_by) & modules) != 0;
         bytes += leaves && !cost_drops_tensor(shape->spec, forward, tensor, extent) ? tensor->bytes : 0;
     }
     return bytes;

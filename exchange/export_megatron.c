@@ -57,6 +57,8 @@ static bool wanted(const Spec *spec, MegatronWhen when, int value)
         return spec->model.moe.experts > 0;
     case MEGATRON_MLA:
         return spec->model.mla.kv_lora_rank > 0 && value > 0;
+    case MEGATRON_WHOLE_LAYERS:
+        return value > 0 && spec->offload.activations.modules == 0;
     }
     g_assert_not_reached();
 }
@@ -278,6 +280,35 @@ static void put_fsdp(const Export *export, const char *strategy)
             "the prediction has it");
 }
 
+static void put_list(const Export *export, const char *name, const OrrWords *words, unsigned bits)
+{
+    g_autoptr(GString) text = g_string_new(export->bridge ? "[" : NULL);
+    const char *between = "";
+    for (int i = 0; i < words->count; i++)
+        if ((bits & (1u << i)) != 0) {
+            g_string_append_printf(text, "%s%s", between, orr_word(words, i));
+            between = export->bridge ? "," : " ";
+        }
+    if (export->bridge)
+        g_string_append_c(text, ']');
+    settings_raw(export->out, name, text->str);
+}
+
+/* Whole layers, or what some modules of all layers read. */
+static void put_activations(const Export *export)
+{
+    const SpecOffload *offload = &export->spec->offload;
+    const unsigned modules = offload->activations.modules;
+    if (offload->activation_layers > 0 && modules == 0)
+        put_switch(export, NULL, "model.cpu_offloading", true);
+    if (offload->activation_layers > 0 && modules != 0) {
+        put_switch(export, "fine-grained-activation-offloading", "model.fine_grained_activation_offloading",
+                   true);
+        put_list(export, name_of(export, "offload-modules", "model.offload_modules"),
+                 &spec_words_offload_module, modules);
+    }
+}
+
 static bool put_data(const Export *export)
 {
     static const char *const strategies[4] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
@@ -285,8 +316,7 @@ static bool put_data(const Export *export)
     const unsigned overlap = spec_overlap(export->spec);
     put_switch(export, "sequence-parallel", "model.sequence_parallel",
                parallel->sequence_parallel == 1 && parallel->tensor > 1);
-    if (export->spec->offload.activation_layers > 0)
-        put_switch(export, NULL, "model.cpu_offloading", true);
+    put_activations(export);
     if (!says_offload(export))
         return false;
     if (spec_offloads_states(&export->spec->offload)) {
@@ -359,26 +389,11 @@ static bool put_precision(const Export *export)
                   "give bf16, fp16, fp8, fp8-cs, fp8-blockwise, mxfp8 or nvfp4");
 }
 
-static void put_modules(const Export *export, unsigned modules)
-{
-    g_autoptr(GString) text = g_string_new(export->bridge ? "[" : NULL);
-    int count = 0;
-    for (int i = 0; i < spec_words_module.count; i++)
-        if ((modules & (1u << i)) != 0)
-            g_string_append_printf(text, "%s%s",
-                                   count++ == 0     ? ""
-                                   : export->bridge ? ","
-                                                    : " ",
-                                   orr_word(&spec_words_module, i));
-    if (export->bridge)
-        g_string_append_c(text, ']');
-    settings_raw(export->out, name_of(export, "recompute-modules", "model.recompute_modules"), text->str);
-}
-
 static bool put_recompute(const Export *export)
 {
     const SpecRecompute *recompute = &export->spec->training.recompute;
-    const char *granularity = name_of(export, "recompute-granularity", "model.recompute_granularity");
+    const char *granularity = name_of(export, "recompute-granularity", "model.recompute_granularity"),
+               *modules = name_of(export, "recompute-modules", "model.recompute_modules");
     switch (recompute->mode) {
     case SPEC_RECOMPUTE_NONE:
         if (export->bridge)
@@ -386,11 +401,11 @@ static bool put_recompute(const Export *export)
         return true;
     case SPEC_RECOMPUTE_SELECTIVE:
         settings_text(export->out, granularity, "selective");
-        put_modules(export, SPEC_MODULE_CORE_ATTN);
+        put_list(export, modules, &spec_words_module, SPEC_MODULE_CORE_ATTN);
         return true;
     case SPEC_RECOMPUTE_MODULES:
         settings_text(export->out, granularity, "selective");
-        put_modules(export, recompute->modules);
+        put_list(export, modules, &spec_words_module, recompute->modules);
         return true;
     case SPEC_RECOMPUTE_FULL:
         settings_text(export->out, granularity, "full");

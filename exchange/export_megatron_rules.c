@@ -73,6 +73,12 @@ static bool check_split(const Spec *spec, bool bridge, GError **error)
     return none_broken(rules, G_N_ELEMENTS(rules), bridge, error);
 }
 
+/* --offload-modules.   Source: [MegatronOffload] */
+#define MEGATRON_OFFLOADS                                                                                    \
+    ((unsigned)(SPEC_MODULE_ATTN_NORM | SPEC_MODULE_QKV_LINEAR | SPEC_MODULE_CORE_ATTN |                     \
+                SPEC_MODULE_ATTN_PROJ | SPEC_MODULE_MLP_NORM | SPEC_MODULE_EXPERT_FC1 |                      \
+                SPEC_MODULE_MOE_ACT))
+
 /* Experts, sharding, offloading, recomputation. */
 static bool check_training(const Spec *spec, bool bridge, GError **error)
 {
@@ -92,7 +98,10 @@ static bool check_training(const Spec *spec, bool bridge, GError **error)
          "give adam or sgd: Megatron-FSDP (ZeRO 2 and 3) has no other"},
         {fsdp && bridge && g_str_equal(parallel->order, "tp-cp-ep-pp-dp"), "parallel.order", parallel->order,
          "give tp-cp-ep-dp-pp: Megatron-FSDP (ZeRO 2 and 3) has no other"},
-        {spec->offload.activation_layers > 0 &&
+        {(spec->offload.activations.modules & ~MEGATRON_OFFLOADS) != 0, "offload.activations.modules",
+         "that Megatron-Core does not offload",
+         "give attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1 or moe_act"},
+        {spec->offload.activation_layers > 0 && spec->offload.activations.modules == 0 &&
              (parallel->pipeline > 1 || recompute->mode != SPEC_RECOMPUTE_NONE ||
               spec->offload.activation_layers >= model->layers),
          "offload.activation_layers", "with a pipeline, recomputation or all layers",

@@ -95,6 +95,21 @@ static void take_recompute(const MegatronNames *names)
     }
 }
 
+/* Of all layers of a stage, what the modules read. */
+static void take_fine_offload(const MegatronNames *names)
+{
+    ExchangeImport *import = names->import;
+    bool on = false;
+    const char *modules = megatron_text(names, "offload-modules", "model.offload_modules");
+    if (!megatron_switch(names, "fine-grained-activation-offloading",
+                         "model.fine_grained_activation_offloading", &on) ||
+        !on || modules == NULL)
+        return;
+    g_autofree char *list = module_list(modules);
+    exchange_import_native(import, "offload.activations.tier", "host");
+    exchange_import_native(import, "offload.activations.modules", list);
+}
+
 static void take_attention(const MegatronNames *names)
 {
     const char *backend = megatron_text(names, "attention-backend", "model.attention_backend");
@@ -174,6 +189,7 @@ void megatron_take_training(const MegatronNames *names)
                   (int)G_N_ELEMENTS(megatron_optimizers), &spec_words_optimizer, "training.optimizer");
     take_precision(names);
     take_recompute(names);
+    take_fine_offload(names);
     take_attention(names);
     exchange_import_steps(import, names->bridge ? "train.train_iters" : "train-iters");
     const int sequence = exchange_import_doc_int(import, "training.sequence_length", 0);

@@ -52,7 +52,7 @@ const MegatronInt megatron_ints[] = {
     {"decoder-last-pipeline-num-layers", "model.num_layers_in_last_pipeline_stage",
      "parallel.last_stage_layers", AT(parallel.last_stage_layers), MEGATRON_POSITIVE},
     {"cpu-offloading-num-layers", "model.cpu_offloading_num_layers", "offload.activation_layers",
-     AT(offload.activation_layers), MEGATRON_POSITIVE},
+     AT(offload.activation_layers), MEGATRON_WHOLE_LAYERS},
 };
 const int megatron_int_count = (int)G_N_ELEMENTS(megatron_ints);
 

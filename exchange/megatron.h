@@ -6,7 +6,13 @@
 #include "exchange/internal.h"
 
 /* When a number is written. */
-typedef enum { MEGATRON_ALWAYS, MEGATRON_POSITIVE, MEGATRON_MOE, MEGATRON_MLA } MegatronWhen;
+typedef enum {
+    MEGATRON_ALWAYS,
+    MEGATRON_POSITIVE,
+    MEGATRON_MOE,
+    MEGATRON_MLA,
+    MEGATRON_WHOLE_LAYERS
+} MegatronWhen;
 
 typedef struct MegatronInt {
     const char *flag;   /* of Megatron-LM */

@@ -431,12 +431,12 @@ static bool check_tiles(const Check *check)
     const Spec *spec = check->spec;
     const int weights = spec->parallel.weight_tiles, mlp = spec->training.mlp_tiles;
     const bool pieces = (spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && spec->parallel.tensor != 1;
-    if (weights > 1 && spec_check_known(spec->parallel.zero) && spec->parallel.zero != 3)
+    if (weights > 1 && spec->parallel.zero != 3)
         return spec_check_fail(
             check,
-            "parallel.weight_tiles: %d with zero %d, whose weights are whole on each rank; give "
-            "zero 3, or 1",
-            weights, spec->parallel.zero);
+            "parallel.weight_tiles: %d with another zero than 3, whose weights are whole on "
+            "each rank; give zero 3, or 1",
+            weights);
     if (pieces && (weights > 1 || mlp > 1))
         return spec_check_fail(
             check,

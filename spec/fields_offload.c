@@ -61,9 +61,11 @@ static const SpecField activation_fields[] = {
     {.key = "modules",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecOffloadPart, modules),
-     .words = &spec_words_module,
+     .words = &spec_words_offload_module,
      .default_text = "[]",
-     .help = "Modules whose saved tensors leave; empty: all of the layer."},
+     .help = "Modules whose saved tensors leave, as Megatron-Core's --offload-modules: what they read; "
+             "empty: all "
+             "of the layer."},
     SPEC_F_DOUBLE(
         SpecOffloadPart, resident_bytes, ORR_UNIT_BYTES, 0, 1e18, NULL, SPEC_FIELD_DERIVED,
         "Dynamic evicting: of a micro-batch's activations in a stage, tensors leave by bytes x time to bring "

@@ -21,6 +21,8 @@ WORDS(recompute, "a recomputation mode", "none", "selective", "full", "selective
       "modules");
 WORDS(module, "a module to recompute", "layernorm", "mla_up_proj", "moe_act", "mlp", "core_attn", "moe",
       "shared_experts");
+WORDS(offload_module, "a module whose tensors can leave", "layernorm", "mla_up_proj", "moe_act", "mlp",
+      "core_attn", "moe", "shared_experts", "attn_norm", "qkv_linear", "attn_proj", "mlp_norm", "expert_fc1");
 WORDS(states, "a recipe of model states", "megatron-fp32-grads", "megatron-fp16-grads", "megatron-fp32",
       "zero-fp16", "bf16-fp32-acc", "fsdp-bf16", "fsdp-mixed", "deepspeed", "fp32-adam", "fp32-adam-notes",
       "mixed-12", "deepseek-v3", "fp8-primary", "megatron-bf16-grads", "custom");

@@ -78,6 +78,12 @@ typedef enum { /* bits */
                SPEC_MODULE_CORE_ATTN = 16,
                SPEC_MODULE_MOE = 32,
                SPEC_MODULE_SHARED_EXPERTS = 64,
+               /* of offloading alone: what these read, as Megatron-Core names them */
+               SPEC_MODULE_ATTN_NORM = 128,
+               SPEC_MODULE_QKV_LINEAR = 256,
+               SPEC_MODULE_ATTN_PROJ = 512,
+               SPEC_MODULE_MLP_NORM = 1024,
+               SPEC_MODULE_EXPERT_FC1 = 2048,
 } SpecRecomputeModule;
 
 /* Bytes a parameter of weights, gradients, master copy and moments: costmodel/states.h has the table. */
@@ -241,13 +247,14 @@ typedef OrrWords SpecWords;
 #define spec_words_schedule sim_schedule_words
 
 extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, spec_words_dtype,
-    spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module, spec_words_states,
-    spec_words_dispatcher, spec_words_attention, spec_words_overlap, spec_words_generation,
-    spec_words_topology, spec_words_loss, spec_words_router, spec_words_context, spec_words_tensor,
-    spec_words_tier, spec_words_offload, spec_words_data_scheme, spec_words_server_placement,
-    spec_words_server_scheme, spec_words_server_mode, spec_words_spread, spec_words_compression,
-    spec_words_shared_by, spec_words_checkpoint, spec_words_tuner, spec_words_fidelity, spec_words_routing,
-    spec_words_network_algorithm, spec_words_traffic_links, spec_words_slow_part;
+    spec_words_precision, spec_words_optimizer, spec_words_recompute, spec_words_module,
+    spec_words_offload_module, spec_words_states, spec_words_dispatcher, spec_words_attention,
+    spec_words_overlap, spec_words_generation, spec_words_topology, spec_words_loss, spec_words_router,
+    spec_words_context, spec_words_tensor, spec_words_tier, spec_words_offload, spec_words_data_scheme,
+    spec_words_server_placement, spec_words_server_scheme, spec_words_server_mode, spec_words_spread,
+    spec_words_compression, spec_words_shared_by, spec_words_checkpoint, spec_words_tuner,
+    spec_words_fidelity, spec_words_routing, spec_words_network_algorithm, spec_words_traffic_links,
+    spec_words_slow_part;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -197,6 +197,13 @@ static void test_left_to_others(void)
     doc = import("{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":1}}", said);
     assert_at(doc, "execution.framework", "\"deepspeed\"");
     orr_json_free(doc);
+    doc =
+        import("run --num-layers 32 --hidden-size 512 --fine-grained-activation-offloading --offload-modules "
+               "core_attn expert_fc1",
+               said);
+    assert_at(doc, "offload.activations.tier", "\"host\"");
+    assert_at(doc, "offload.activations.modules", "[\"core_attn\",\"expert_fc1\"]");
+    orr_json_free(doc);
     g_string_truncate(said, 0);
     doc = import("run --num-layers $LAYERS --hidden-size 512 --use-flash-attn --recompute-activations", said);
     g_assert_nonnull(strstr(said->str, "num-layers: $LAYERS is not set in the file"));

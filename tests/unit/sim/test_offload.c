@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "costmodel/offload.h"
 #include "report/report.h"
 #include "tests/unit/sim_fixture.h"
 
@@ -168,12 +169,51 @@ static void refused(void)
     }
 }
 
+/* What leaves with each of Megatron-Core's names, of a layer of Llama 3 8B (16-bit tensors of 8,192 tokens, 4,096 wide, 8 of 32
+ * heads for keys and values): inputs of norms and linears, query, key and value. Together with the MLP's they are all. */
+static void modules(void)
+{
+    static const struct {
+        unsigned bits;
+        double tensors; /* of 8,192 x 4,096 x 2 bytes */
+    } cases[] = {{SPEC_MODULE_ATTN_NORM, 1},
+                 {SPEC_MODULE_QKV_LINEAR, 1},
+                 {SPEC_MODULE_CORE_ATTN, 1.5},
+                 {SPEC_MODULE_ATTN_PROJ, 1},
+                 {SPEC_MODULE_MLP_NORM, 1},
+                 {SPEC_MODULE_LAYERNORM, 2},
+                 {SPEC_MODULE_CORE_ATTN | SPEC_MODULE_ATTN_PROJ, 2.5}};
+    static const char text[] = "{\"model\":\"llama3-8b\",\"cluster\":\"dgx-h100\",\"training\":{\"sequence_"
+                               "length\":8192,\"global_batch\":8},"
+                               "\"execution\":{\"framework\":\"megatron-core\"}}";
+    GError *error = NULL;
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    OrrJsonDoc *doc = orr_json_parse(text, strlen(text), "here", &error);
+    g_assert_no_error(error);
+    spec_load_json(orr_json_root(doc), "here", NULL, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    orr_json_free(doc);
+    CostShape shape;
+    cost_shape_init(&shape, spec);
+    const double tensor = 8192 * 4096.0 * 2;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
+        g_assert_cmpfloat_with_epsilon(cost_offload_module_bytes(&shape, 0, 0, cases[i].bits) / tensor,
+                                       cases[i].tensors, 0.02);
+    const unsigned attention =
+        SPEC_MODULE_LAYERNORM | SPEC_MODULE_QKV_LINEAR | SPEC_MODULE_CORE_ATTN | SPEC_MODULE_ATTN_PROJ;
+    g_assert_cmpfloat_with_epsilon(cost_offload_module_bytes(&shape, 0, 0, attention | SPEC_MODULE_MLP) /
+                                       cost_offload_module_bytes(&shape, 0, 0, 0),
+                                   1, 1e-12);
+    g_assert_cmpfloat(cost_offload_module_bytes(&shape, 0, 0, SPEC_MODULE_EXPERT_FC1), <=, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/offload/recurrence", recurrence);
     g_test_add_func("/offload/closed-forms", closed_forms);
     g_test_add_func("/offload/scenarios", scenarios);
+    g_test_add_func("/offload/modules", modules);
     g_test_add_func("/offload/refused", refused);
     return g_test_run();
 }
