@@ -7,10 +7,11 @@ enum { MOST_KEPT = 256 };
 typedef struct Kept {
     PresetGiven given;
     GArray *files; /* PresetFile */
+    gint holders;  /* the last one frees it */
 } Kept;
 
 static GMutex lock;
-static GHashTable *table; /* path of the preset's file -> Kept in a counted box */
+static GHashTable *table; /* path of the preset's file -> Kept */
 
 static void clear_file(gpointer file)
 {
@@ -38,16 +39,14 @@ void preset_given_clear(PresetGiven *given)
     given->doc = NULL;
 }
 
-static void clear_kept(gpointer box)
+static void release(gpointer data)
 {
-    Kept *kept = box;
+    Kept *kept = data;
+    if (!g_atomic_int_dec_and_test(&kept->holders))
+        return;
     preset_given_clear(&kept->given);
     g_array_unref(kept->files);
-}
-
-static void release(gpointer box)
-{
-    g_atomic_rc_box_release_full(box, clear_kept);
+    g_free(kept);
 }
 
 static gpointer copy_text(gconstpointer text, gpointer unused)
@@ -82,7 +81,7 @@ bool preset_kept(const char *path, PresetGiven *ret_given)
     g_mutex_lock(&lock);
     Kept *kept = table != NULL ? g_hash_table_lookup(table, path) : NULL;
     if (kept != NULL)
-        g_atomic_rc_box_acquire(kept);
+        g_atomic_int_inc(&kept->holders);
     g_mutex_unlock(&lock);
     if (kept == NULL)
         return false;
@@ -98,7 +97,8 @@ void preset_keep(const char *path, const PresetGiven *given, const GArray *files
     for (guint i = 0; i < files->len; i++)
         if (!orr_file_stamp_settled(&g_array_index(files, PresetFile, i).stamp))
             return;
-    Kept *kept = g_atomic_rc_box_new0(Kept);
+    Kept *kept = g_new0(Kept, 1);
+    kept->holders = 1;
     kept->given = copy_given(given);
     kept->files = preset_files_new();
     for (guint i = 0; i < files->len; i++) {

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "spec/resolve.h"
+#include "spec/texts.h"
 
 typedef struct Folder {
     char *root, *faults, *path;
@@ -133,11 +134,27 @@ static void test_stamps(Folder *folder, gconstpointer unused)
     g_assert_false(orr_file_stamp_settled(&fresh));
 }
 
+/* Texts of a scenario live as long as its source, at one address while two hold them. */
+static void test_texts(Folder *folder, gconstpointer unused)
+{
+    (void)folder;
+    (void)unused;
+    GPtrArray *one = spec_texts_new(), *two = spec_texts_new();
+    const char *text = spec_keep_text(one, "a fabric of this test alone");
+    g_assert_true(spec_keep_text(two, "a fabric of this test alone") == text);
+    g_assert_true(spec_keep_text(one, "another") != text);
+    g_ptr_array_unref(one);
+    g_assert_cmpstr(g_ptr_array_index(two, 0), ==, "a fabric of this test alone");
+    g_ptr_array_unref(two);
+    g_assert_cmpstr(spec_keep_text(NULL, "a fabric of this test alone"), ==, "a fabric of this test alone");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add("/spec/preset_kept/changes", Folder, NULL, set_up, test_changes_are_seen, tear_down);
     g_test_add("/spec/preset_kept/threads", Folder, NULL, set_up, test_threads, tear_down);
     g_test_add("/spec/preset_kept/stamps", Folder, NULL, set_up, test_stamps, tear_down);
+    g_test_add("/spec/texts", Folder, NULL, set_up, test_texts, tear_down);
     return g_test_run();
 }
