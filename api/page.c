@@ -18,6 +18,24 @@ static void profile_clear(void *data)
     g_free(profile->source);
 }
 
+/* A source for all, or lines "field: source". */
+static char *source_text(const OrrJson *source)
+{
+    if (source == NULL || orr_json_type(source) == ORR_JSON_NULL)
+        return g_strdup("");
+    if (orr_json_type(source) == ORR_JSON_TEXT)
+        return g_strdup(orr_json_text(source));
+    g_autoptr(GString) text = g_string_new(NULL);
+    const bool object = orr_json_type(source) == ORR_JSON_OBJECT;
+    for (const OrrJson *field = object ? orr_json_first(source) : NULL; field != NULL;
+         field = orr_json_next(field)) {
+        g_autofree char *shown = orr_json_type(field) == ORR_JSON_TEXT ? g_strdup(orr_json_text(field))
+                                                                       : orr_json_dump(field);
+        g_string_append_printf(text, "%s%s: %s", text->len > 0 ? "\n" : "", orr_json_key(field), shown);
+    }
+    return g_strdup(text->str);
+}
+
 /* What the profile's file says in "source"; empty where it cannot be read any more. */
 static char *read_source(const char *name)
 {
@@ -27,9 +45,8 @@ static char *read_source(const char *name)
     if (path == NULL || !g_file_get_contents(path, &text, NULL, NULL))
         return g_strdup("");
     OrrJsonDoc *doc = orr_json_parse(text, strlen(text), name, NULL);
-    char *source = g_strdup(doc != NULL ? orr_json_text_of(orr_json_root(doc), "source", "") : "");
-    if (doc != NULL)
-        orr_json_free(doc);
+    char *source = source_text(doc != NULL ? orr_json_member(orr_json_root(doc), "source") : NULL);
+    orr_json_free(doc);
     return source;
 }
 

@@ -259,6 +259,36 @@ GString *orr_text_read(const char *path, size_t most_bytes, GError **error)
     return NULL;
 }
 
+OrrFileStamp orr_file_stamp(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return (OrrFileStamp){0};
+#ifdef __APPLE__
+    const struct timespec modified = info.st_mtimespec, changed = info.st_ctimespec;
+#else
+    const struct timespec modified = info.st_mtim, changed = info.st_ctim;
+#endif
+    return (OrrFileStamp){.device = (uint64_t)info.st_dev,
+                          .inode = (uint64_t)info.st_ino,
+                          .size_bytes = info.st_size,
+                          .modified_ns = modified.tv_sec * INT64_C(1000000000) + modified.tv_nsec,
+                          .changed_ns = changed.tv_sec * INT64_C(1000000000) + changed.tv_nsec};
+}
+
+bool orr_file_stamp_same(const OrrFileStamp *a, const OrrFileStamp *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size_bytes == b->size_bytes &&
+           a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
+}
+
+bool orr_file_stamp_settled(const OrrFileStamp *stamp)
+{
+    enum { COARSEST_CLOCK_S = 2 }; /* of file systems in use: FAT's */
+    const int64_t latest = MAX(stamp->modified_ns, stamp->changed_ns) / 1000;
+    return stamp->inode != 0 && g_get_real_time() - latest > COARSEST_CLOCK_S * G_USEC_PER_SEC;
+}
+
 char *orr_hash_text(const char *data, size_t length)
 {
     char *hex = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)data, length);

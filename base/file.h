@@ -2,6 +2,8 @@
 #ifndef ORR_BASE_FILE_H
 #define ORR_BASE_FILE_H
 
+#include <stdint.h>
+
 #include "base/error.h"
 
 /* The whole of a file, "-" standard input, of at most `most_bytes`; endless ones end there too, with an error; so does
@@ -20,6 +22,16 @@ typedef struct OrrSink OrrSink;
 OrrSink *orr_sink_open(const char *path, GError **error);
 bool orr_sink_write(OrrSink *sink, const char *data, size_t length, GError **error);
 bool orr_sink_close(OrrSink *sink, bool keep, GError **error); /* frees it */
+
+/* Which version of a file there is; all zero: none. */
+typedef struct OrrFileStamp {
+    uint64_t device, inode;
+    int64_t size_bytes, modified_ns, changed_ns;
+} OrrFileStamp;
+OrrFileStamp orr_file_stamp(const char *path);
+bool orr_file_stamp_same(const OrrFileStamp *a, const OrrFileStamp *b);
+/* True of a file that is there and was last written long enough ago for its next version to have another stamp. */
+bool orr_file_stamp_settled(const OrrFileStamp *stamp);
 
 /* SHA-256 of `data` in hex, first 16 digits; g_free. */
 char *orr_hash_text(const char *data, size_t length);

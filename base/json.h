@@ -56,8 +56,12 @@ char *orr_json_dump(const OrrJson *node); /* g_free */
 /* Editing, before loading: sets root member "a.b.c" to `value_text` (JSON when it parses as JSON, else
  * text), creating objects on the way. Fails when the path crosses a non-object. */
 bool orr_json_set(OrrJsonDoc *doc, const char *path, const char *value_text, GError **error);
+/* The same with a document, which is freed. The objects above "a.b.c" have to be there. */
+void orr_json_take(OrrJsonDoc *doc, const char *path, OrrJsonDoc *value);
 /* Members of `over` replace or extend those of `base`, objects recursively; the result is a new document. */
 OrrJsonDoc *orr_json_merge(const OrrJson *base, const OrrJson *over, const char *name);
+/* The same into `base` itself. */
+void orr_json_merge_into(OrrJsonDoc *base, const OrrJson *over);
 /* A document holding a copy of one node. */
 OrrJsonDoc *orr_json_copy(const OrrJson *node, const char *name);
 /* Member `key` of the root object removed, if there. */

@@ -73,6 +73,18 @@ bool orr_json_set(OrrJsonDoc *doc, const char *path, const char *value_text, GEr
     return true;
 }
 
+void orr_json_take(OrrJsonDoc *doc, const char *path, OrrJsonDoc *value)
+{
+    g_auto(GStrv) keys = g_strsplit(path, ".", JSON_MAX_DEPTH);
+    cJSON *object = doc->root;
+    guint last = 0;
+    for (; keys[last + 1] != NULL; last++)
+        object = cJSON_GetObjectItemCaseSensitive(object, keys[last]);
+    g_assert(cJSON_IsObject(object));
+    put_member(object, keys[last], g_steal_pointer(&value->root));
+    orr_json_free(value);
+}
+
 static void merge_into(cJSON *object, const cJSON *over)
 {
     for (const cJSON *member = over->child; member != NULL; member = member->next) {
@@ -90,6 +102,12 @@ OrrJsonDoc *orr_json_merge(const OrrJson *base, const OrrJson *over, const char 
     OrrJsonDoc *doc = orr_json_copy(base, name);
     merge_into(doc->root, json_item(over));
     return doc;
+}
+
+void orr_json_merge_into(OrrJsonDoc *base, const OrrJson *over)
+{
+    g_assert(cJSON_IsObject(base->root) && orr_json_type(over) == ORR_JSON_OBJECT);
+    merge_into(base->root, json_item(over));
 }
 
 OrrJsonDoc *orr_json_copy(const OrrJson *node, const char *name)

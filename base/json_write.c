@@ -19,9 +19,15 @@ static void new_line(OrrJsonWriter *w)
 
 static void append_quoted(GString *out, const char *value)
 {
-    g_autofree char *valid = g_utf8_make_valid(value, -1);
+    g_autofree char *mended = g_utf8_validate(value, -1, NULL) ? NULL : g_utf8_make_valid(value, -1);
     g_string_append_c(out, '"');
-    for (const char *at = valid; *at != '\0'; at++) {
+    for (const char *at = mended != NULL ? mended : value; *at != '\0'; at++) {
+        const char *plain = at;
+        while ((unsigned char)*at >= 0x20u && *at != '"' && *at != '\\')
+            at++;
+        g_string_append_len(out, plain, at - plain);
+        if (*at == '\0')
+            break;
         const unsigned char c = (unsigned char)*at;
         if (c == '"' || c == '\\') {
             g_string_append_c(out, '\\');
@@ -30,10 +36,8 @@ static void append_quoted(GString *out, const char *value)
             g_string_append(out, "\\n");
         } else if (c == '\t') {
             g_string_append(out, "\\t");
-        } else if (c < 0x20u) {
-            g_string_append_printf(out, "\\u%04x", (unsigned)c);
         } else {
-            g_string_append_c(out, *at);
+            g_string_append_printf(out, "\\u%04x", (unsigned)c);
         }
     }
     g_string_append_c(out, '"');
@@ -87,6 +91,11 @@ void orr_jw_number(OrrJsonWriter *w, const char *key, double value)
     static const char *const formats[] = {"%.15g", "%.16g", "%.17g"};
     if (!isfinite(value)) {
         orr_jw_null(w, key);
+        return;
+    }
+    const bool whole = !(value < trunc(value)) && !(value > trunc(value));
+    if (whole && fabs(value) < 1e15 && !signbit(value)) { /* as %.15g writes it */
+        orr_jw_int(w, key, (int64_t)value);
         return;
     }
     char number[40];

@@ -191,28 +191,41 @@ void orr_text_bar(GString *out, double frac, int width)
 }
 
 /* Edit distance where a swap of neighbours counts one; -1 when a text is too long to be a key. */
-static int edit_distance(const char *a, const char *b)
+enum { LONGEST = 64 };
+
+static void lower(const char *word, int length, char *ret_low)
 {
-    enum { LONGEST = 64 };
-    const int la = (int)strlen(a), lb = (int)strlen(b);
-    if (la > LONGEST || lb > LONGEST)
+    for (int i = 0; i < length; i++)
+        ret_low[i] = g_ascii_tolower(word[i]);
+}
+
+/* -1: more than `most`, or too long to say. */
+static int edit_distance(const char *first, const char *second, int most)
+{
+    const int la = (int)strlen(first), lb = (int)strlen(second);
+    if (la > LONGEST || lb > LONGEST || ABS(la - lb) > most)
         return -1;
+    char a[LONGEST], b[LONGEST];
+    lower(first, la, a);
+    lower(second, lb, b);
     int rows[3][LONGEST + 1];
     for (int j = 0; j <= lb; j++)
         rows[0][j] = j;
     for (int i = 1; i <= la; i++) {
         int *row = rows[i % 3];
         const int *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
-        row[0] = i;
+        int least = row[0] = i;
         for (int j = 1; j <= lb; j++) {
-            const int change = g_ascii_tolower(a[i - 1]) != g_ascii_tolower(b[j - 1]);
+            const int change = a[i - 1] != b[j - 1];
             row[j] = MIN(MIN(above[j] + 1, row[j - 1] + 1), above[j - 1] + change);
-            if (i > 1 && j > 1 && g_ascii_tolower(a[i - 1]) == g_ascii_tolower(b[j - 2]) &&
-                g_ascii_tolower(a[i - 2]) == g_ascii_tolower(b[j - 1]))
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 row[j] = MIN(row[j], two_above[j - 2] + 1);
+            least = MIN(least, row[j]);
         }
+        if (least > most + 1) /* a swap reaches over one row, by one */
+            return -1;
     }
-    return rows[la % 3][lb];
+    return rows[la % 3][lb] <= most ? rows[la % 3][lb] : -1;
 }
 
 const char *orr_nearest(const char *word, const char *const *candidates, int count)
@@ -221,9 +234,9 @@ const char *orr_nearest(const char *word, const char *const *candidates, int cou
     int best_distance = 0;
     const int length = (int)strlen(word);
     for (int i = 0; i < count; i++) {
-        const int distance = edit_distance(word, candidates[i]);
         const int allowed = MAX(1, MIN(length, (int)strlen(candidates[i])) / 3);
-        if (distance >= 0 && distance <= allowed && (best == NULL || distance < best_distance)) {
+        const int distance = edit_distance(word, candidates[i], allowed);
+        if (distance >= 0 && (best == NULL || distance < best_distance)) {
             best = candidates[i];
             best_distance = distance;
         }

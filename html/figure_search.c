@@ -52,18 +52,44 @@ static void draw_cell(HtmlSvg *svg, const HtmlCell *cell, double x, double y, do
                   text);
 }
 
+typedef struct HeatMap {
+    const GArray *cells;         /* HtmlCell */
+    GArray *tensors, *pipelines; /* int: the degrees that there are */
+    const SpecParallel *own;
+    double most; /* MFU */
+} HeatMap;
+
+static void draw_heat_map(HtmlSvg *svg, const HeatMap *map)
+{
+    html_svg_begin(svg, "heat map of MFU", false);
+    for (guint i = 0; i < map->cells->len; i++) {
+        const HtmlCell *cell = &g_array_index(map->cells, HtmlCell, i);
+        const double x = html_svg_x(svg, place(map->pipelines, cell->pipeline)),
+                     y = svg->top + 44 * place(map->tensors, cell->tensor);
+        draw_cell(svg, cell, x + 1, y + 1, (svg->right - svg->left) / map->pipelines->len - 2, 42, map->most,
+                  cell->tensor == map->own->tensor && cell->pipeline == map->own->pipeline);
+    }
+    for (guint i = 0; i < map->tensors->len; i++) {
+        g_autofree char *name = g_strdup_printf("tensor %d", g_array_index(map->tensors, int, i));
+        html_svg_text(svg, svg->left - 8, svg->top + 44 * i + 27, "end", "tick", name);
+    }
+    for (guint i = 0; i < map->pipelines->len; i++) {
+        g_autofree char *name = g_strdup_printf("%d", g_array_index(map->pipelines, int, i));
+        html_svg_text(svg, html_svg_x(svg, i + 0.5), svg->bottom + 18, "middle", "tick", name);
+    }
+    html_svg_text(svg, (svg->left + svg->right) / 2, svg->bottom + 40, "middle", "unit", "pipeline");
+}
+
 void html_heat_map(const HtmlInput *input, GString *out)
 {
-    const GArray *cells = input->cells;
     g_autoptr(GArray) tensors = g_array_new(FALSE, FALSE, sizeof(int));
     g_autoptr(GArray) pipelines = g_array_new(FALSE, FALSE, sizeof(int));
-    const SpecParallel *parallel = &input->report->spec->parallel;
-    double most = 0;
-    for (guint i = 0; i < cells->len; i++) {
-        const HtmlCell *cell = &g_array_index(cells, HtmlCell, i);
+    HeatMap map = {input->cells, tensors, pipelines, &input->report->spec->parallel, 0};
+    for (guint i = 0; i < map.cells->len; i++) {
+        const HtmlCell *cell = &g_array_index(map.cells, HtmlCell, i);
         place(tensors, cell->tensor);
         place(pipelines, cell->pipeline);
-        most = cell->found && cell->fits ? fmax(most, cell->mfu) : most;
+        map.most = cell->found && cell->fits ? fmax(map.most, cell->mfu) : map.most;
     }
     HtmlSvg svg = {.out = out,
                    .width = 960,
@@ -75,30 +101,18 @@ void html_heat_map(const HtmlInput *input, GString *out)
                    .x0 = 0,
                    .x1 = pipelines->len,
                    .y0 = 0,
-                   .y1 = 1};
+                   .y1 = 1},
+            narrow;
+    html_svg_for_screens(&svg, &narrow);
     html_figure_begin(
         &svg, "heatmap", "Tensor and pipeline parallelism: the best MFU of each pair",
         "Each cell is the fastest configuration that fits with these two degrees, all else free; the frame "
         "is this scenario's.",
         false);
-    html_svg_begin(&svg, "heat map of MFU", false);
-    for (guint i = 0; i < cells->len; i++) {
-        const HtmlCell *cell = &g_array_index(cells, HtmlCell, i);
-        const double x = html_svg_x(&svg, place(pipelines, cell->pipeline)),
-                     y = svg.top + 44 * place(tensors, cell->tensor);
-        draw_cell(&svg, cell, x + 1, y + 1, (svg.right - svg.left) / pipelines->len - 2, 42, most,
-                  cell->tensor == parallel->tensor && cell->pipeline == parallel->pipeline);
-    }
-    for (guint i = 0; i < tensors->len; i++) {
-        g_autofree char *name = g_strdup_printf("tensor %d", g_array_index(tensors, int, i));
-        html_svg_text(&svg, svg.left - 8, svg.top + 44 * i + 27, "end", "tick", name);
-    }
-    for (guint i = 0; i < pipelines->len; i++) {
-        g_autofree char *name = g_strdup_printf("%d", g_array_index(pipelines, int, i));
-        html_svg_text(&svg, html_svg_x(&svg, i + 0.5), svg.bottom + 18, "middle", "tick", name);
-    }
-    html_svg_text(&svg, (svg.left + svg.right) / 2, svg.bottom + 40, "middle", "unit", "pipeline");
-    html_figure_end(&svg);
+    draw_heat_map(&svg, &map);
+    html_svg_end(&svg);
+    draw_heat_map(&narrow, &map);
+    html_figure_end(&narrow);
 }
 
 static void mark(HtmlSvg *svg, double x, double y, const char *class, const char *title)
@@ -107,6 +121,24 @@ static void mark(HtmlSvg *svg, double x, double y, const char *class, const char
                            html_svg_x(svg, x), html_svg_y(svg, y));
     html_escape(svg->out, title);
     g_string_append(svg->out, "</title></circle>\n");
+}
+
+static void draw_front(HtmlSvg *svg, const HtmlInput *input)
+{
+    const Report *report = input->report;
+    html_svg_begin(svg, "step time against memory", false);
+    html_svg_axis_y(svg, "GiB reserved");
+    html_svg_line(svg, svg->left, html_svg_y(svg, report->capacity_bytes / GIB), svg->right,
+                  html_svg_y(svg, report->capacity_bytes / GIB), "limit");
+    for (guint i = 0; i < input->front->len; i++) {
+        const HtmlPoint *point = &g_array_index(input->front, HtmlPoint, i);
+        g_autofree char *title =
+            g_strdup_printf("%s: %.4g s, MFU %.1f %%, %.1f GiB", point->words, point->step_s,
+                            point->mfu * 100, point->reserved_bytes / GIB);
+        mark(svg, point->step_s, point->reserved_bytes / GIB, "searched", title);
+    }
+    mark(svg, (double)report->step_ps * 1e-12, report->reserved_bytes / GIB, "mine", "this scenario");
+    html_svg_axis_x(svg, "seconds a step");
 }
 
 void html_front(const HtmlInput *input, GString *out)
@@ -121,25 +153,16 @@ void html_front(const HtmlInput *input, GString *out)
         largest = fmax(largest, point->reserved_bytes / GIB);
     }
     const double margin = fmax(0.06 * (slowest - fastest), 0.02 * slowest);
-    HtmlSvg svg = html_plot(out, 400, fmax(fastest - margin, 0), slowest + margin, largest * 1.08);
+    HtmlSvg svg = html_plot(out, 400, fmax(fastest - margin, 0), slowest + margin, largest * 1.08), narrow;
+    html_svg_for_screens(&svg, &narrow);
     html_figure_begin(
         &svg, "front", "Time against memory",
         "Configurations of this model on this cluster that no other beats in both, and this scenario.",
         false);
     html_legend(out, (const char *const[]){"#0072B2", "#D55E00"},
                 (const char *const[]){"searched", "this scenario"}, 2);
-    html_svg_begin(&svg, "step time against memory", false);
-    html_svg_axis_y(&svg, "GiB reserved");
-    html_svg_line(&svg, svg.left, html_svg_y(&svg, report->capacity_bytes / GIB), svg.right,
-                  html_svg_y(&svg, report->capacity_bytes / GIB), "limit");
-    for (guint i = 0; i < input->front->len; i++) {
-        const HtmlPoint *point = &g_array_index(input->front, HtmlPoint, i);
-        g_autofree char *title =
-            g_strdup_printf("%s: %.4g s, MFU %.1f %%, %.1f GiB", point->words, point->step_s,
-                            point->mfu * 100, point->reserved_bytes / GIB);
-        mark(&svg, point->step_s, point->reserved_bytes / GIB, "searched", title);
-    }
-    mark(&svg, own_s, own_gib, "mine", "this scenario");
-    html_svg_axis_x(&svg, "seconds a step");
-    html_figure_end(&svg);
+    draw_front(&svg, input);
+    html_svg_end(&svg);
+    draw_front(&narrow, input);
+    html_figure_end(&narrow);
 }

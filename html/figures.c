@@ -36,38 +36,48 @@ static const char *colour_of(const char *label)
 
 /* --- from the peak to the MFU --- */
 
+enum { WATERFALL_ROW = 30 };
+
+static void draw_waterfall(HtmlSvg *svg, const HtmlCsv *csv)
+{
+    const int low = html_csv_column(csv, "low_percent"), high = html_csv_column(csv, "high_percent");
+    const int label = html_csv_column(csv, "label"), shown = html_csv_column(csv, "shown");
+    html_svg_begin(svg, "waterfall of losses", false);
+    for (int i = 0; i < csv->rows; i++) {
+        const double x = html_svg_x(svg, html_csv_number(csv, i, low));
+        const double end = html_svg_x(svg, html_csv_number(csv, i, high)), y = svg->top + i * WATERFALL_ROW;
+        html_svg_rect(svg, x, y + 4, MAX(end - x, 0.5), WATERFALL_ROW - 8,
+                      colour_of(html_csv_text(csv, i, label)), NULL);
+        html_svg_text(svg, svg->left - 10, y + 19, "end", "label", html_csv_text(csv, i, label));
+        html_svg_text(svg, end + 6, y + 19, "start", "value", html_csv_text(csv, i, shown));
+    }
+    html_svg_axis_x(svg, "% of the dense peak");
+}
+
 void html_waterfall(const Report *report, GString *out)
 {
     g_autoptr(GString) text = plot_bars(report, NULL);
     HtmlCsv csv = html_csv_read(text);
-    const int low = html_csv_column(&csv, "low_percent"), high = html_csv_column(&csv, "high_percent");
-    const int label = html_csv_column(&csv, "label"), shown = html_csv_column(&csv, "shown");
-    const double row_height = 30;
     HtmlSvg svg = {.out = out,
                    .width = 960,
-                   .height = 20 + row_height * csv.rows + 44,
+                   .height = 20 + WATERFALL_ROW * csv.rows + 44,
                    .left = 140,
                    .right = 890,
                    .top = 10,
-                   .bottom = 14 + row_height * csv.rows,
+                   .bottom = 14 + WATERFALL_ROW * csv.rows,
                    .x0 = 0,
                    .x1 = 100,
                    .y0 = 0,
-                   .y1 = 1};
+                   .y1 = 1},
+            narrow;
+    html_svg_for_screens(&svg, &narrow);
     html_figure_begin(
         &svg, "waterfall", "From the peak to the MFU",
         "Shares of the accelerator's dense peak, means over ranks; losses and MFU add up to 100 %.", false);
-    html_svg_begin(&svg, "waterfall of losses", false);
-    for (int i = 0; i < csv.rows; i++) {
-        const double x = html_svg_x(&svg, html_csv_number(&csv, i, low));
-        const double end = html_svg_x(&svg, html_csv_number(&csv, i, high)), y = svg.top + i * row_height;
-        html_svg_rect(&svg, x, y + 4, MAX(end - x, 0.5), row_height - 8,
-                      colour_of(html_csv_text(&csv, i, label)), NULL);
-        html_svg_text(&svg, svg.left - 10, y + 19, "end", "label", html_csv_text(&csv, i, label));
-        html_svg_text(&svg, end + 6, y + 19, "start", "value", html_csv_text(&csv, i, shown));
-    }
-    html_svg_axis_x(&svg, "% of the dense peak");
-    html_figure_end(&svg);
+    draw_waterfall(&svg, &csv);
+    html_svg_end(&svg);
+    draw_waterfall(&narrow, &csv);
+    html_figure_end(&narrow);
     html_csv_clear(&csv);
 }
 
@@ -192,39 +202,48 @@ static void levels_figure(const Report *report, double top_gib, GString *out)
     plot_levels_clear(&levels);
 }
 
+static void draw_stages(HtmlSvg *svg, const HtmlCsv *csv, double capacity_gib)
+{
+    const double roomy = svg->width / 60; /* labels that have room */
+    int every = 1;
+    while (csv->rows / every > roomy)
+        every *= 2;
+    html_svg_begin(svg, "memory by stage", false);
+    html_svg_axis_y(svg, "GiB");
+    for (int row = 0; row < csv->rows; row++) {
+        const double x = html_svg_x(svg, row + 0.11), width = html_svg_x(svg, row + 0.89) - x;
+        double level = 0;
+        for (int kind = 0; kind < MEMORY_KINDS; kind++) {
+            const double gib = html_csv_number(csv, row, html_csv_column(csv, memory_columns[kind]));
+            g_autofree char *title = g_strdup_printf("rank %d: %s %.2f GiB", row, memory_labels[kind], gib);
+            html_svg_rect(svg, x, html_svg_y(svg, level + gib), width,
+                          html_svg_y(svg, level) - html_svg_y(svg, level + gib), memory_colours[kind], title);
+            level += gib;
+        }
+        if (row % every == 0)
+            html_svg_text(svg, x + width / 2, svg->bottom + 18, "middle", "tick", html_csv_text(csv, row, 0));
+    }
+    capacity_line(svg, capacity_gib);
+    html_svg_line(svg, svg->left, svg->bottom, svg->right, svg->bottom, "axis");
+    html_svg_text(svg, (svg->left + svg->right) / 2, svg->bottom + 38, "middle", "unit", "pipeline rank");
+}
+
 static void stages_figure(const Report *report, double top_gib, GString *out)
 {
     g_autoptr(GString) text = plot_stages(report);
     HtmlCsv csv = html_csv_read(text);
-    HtmlSvg svg = html_plot(out, 340, 0, csv.rows, top_gib);
-    const int every = csv.rows > 64 ? 8 : csv.rows > 32 ? 4 : csv.rows > 16 ? 2 : 1;
+    HtmlSvg svg = html_plot(out, 340, 0, csv.rows, top_gib), narrow;
+    html_svg_for_screens(&svg, &narrow);
     html_figure_begin(
         &svg, "stages", "Memory of every stage at its peak",
         "What fills one GPU of each pipeline rank when it is fullest; reserved besides: allocator and "
         "context.",
         false);
     html_legend(out, memory_colours, memory_labels, MEMORY_KINDS);
-    html_svg_begin(&svg, "memory by stage", false);
-    html_svg_axis_y(&svg, "GiB");
-    for (int row = 0; row < csv.rows; row++) {
-        const double x = html_svg_x(&svg, row + 0.11), width = html_svg_x(&svg, row + 0.89) - x;
-        double level = 0;
-        for (int kind = 0; kind < MEMORY_KINDS; kind++) {
-            const double gib = html_csv_number(&csv, row, html_csv_column(&csv, memory_columns[kind]));
-            g_autofree char *title = g_strdup_printf("rank %d: %s %.2f GiB", row, memory_labels[kind], gib);
-            html_svg_rect(&svg, x, html_svg_y(&svg, level + gib), width,
-                          html_svg_y(&svg, level) - html_svg_y(&svg, level + gib), memory_colours[kind],
-                          title);
-            level += gib;
-        }
-        if (row % every == 0)
-            html_svg_text(&svg, x + width / 2, svg.bottom + 18, "middle", "tick",
-                          html_csv_text(&csv, row, 0));
-    }
-    capacity_line(&svg, report->capacity_bytes / GIB);
-    html_svg_line(&svg, svg.left, svg.bottom, svg.right, svg.bottom, "axis");
-    html_svg_text(&svg, (svg.left + svg.right) / 2, svg.bottom + 38, "middle", "unit", "pipeline rank");
-    html_figure_end(&svg);
+    draw_stages(&svg, &csv, report->capacity_bytes / GIB);
+    html_svg_end(&svg);
+    draw_stages(&narrow, &csv, report->capacity_bytes / GIB);
+    html_figure_end(&narrow);
     html_csv_clear(&csv);
 }
 

@@ -214,7 +214,7 @@ static void write_changes(const Explanation *explanation, GString *out)
         const ExplainChange *change = &g_array_index(explanation->changes, ExplainChange, i);
         if (change->gain_frac < 0.0005)
             continue;
-        g_string_append(out, "<tr><td>");
+        g_string_append(out, "<tr><td class=\"long\">");
         for (gsize set = 0; set < G_N_ELEMENTS(change->set) && change->set[set] != NULL; set++)
             text(out, "%s%s", set > 0 ? ", " : "", change->set[set]);
         g_string_append_printf(
@@ -304,25 +304,36 @@ static void write_list(GString *out, const char *summary, const GPtrArray *texts
     g_string_append(out, "</p></details>\n");
 }
 
+/* One source for all of a profile, or a line a field: "memory_bytes: ...". */
+static void write_source(const char *source, GString *out)
+{
+    g_auto(GStrv) lines = g_strsplit(source, "\n", -1);
+    for (int i = 0; lines[i] != NULL; i++) {
+        if (lines[i][0] == '\0')
+            continue;
+        g_string_append(out, "<dd>");
+        html_escape(out, lines[i]);
+        g_string_append(out, "</dd>\n");
+    }
+}
+
 static void write_assumptions(const HtmlInput *input, GString *out)
 {
     const Report *report = input->report;
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     spec_notes(report->spec, notes);
     g_string_append(
-        out, "<h2>What this rests on</h2>\n<div class=\"scroll\"><table><tr><th>profile</th><th>source</th>"
-             "<th>hash</th></tr>\n");
+        out, "<h2>What this rests on</h2>\n<p>Profiles, the hash of what they hold, and their sources.</p>\n<dl>\n");
     for (guint i = 0; i < input->profiles->len; i++) {
         const HtmlProfile *profile = &g_array_index(input->profiles, HtmlProfile, i);
-        g_string_append(out, "<tr><td><code>");
+        g_string_append(out, "<dt><code>");
         html_escape(out, profile->name);
-        g_string_append(out, "</code></td><td>");
-        html_escape(out, profile->source);
-        g_string_append(out, "</td><td><code>");
+        g_string_append(out, "</code> <code class=\"hash\">");
         html_escape(out, profile->hash);
-        g_string_append(out, "</code></td></tr>\n");
+        g_string_append(out, "</code></dt>\n");
+        write_source(profile->source, out);
     }
-    g_string_append(out, "</table></div>\n");
+    g_string_append(out, "</dl>\n");
     for (guint i = 0; i < notes->len; i++) {
         g_string_append(out, "<p>Note: ");
         html_escape(out, g_ptr_array_index(notes, i));

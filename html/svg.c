@@ -58,6 +58,16 @@ HtmlSvg html_plot(GString *out, double height, double x0, double x1, double y1)
                      .y1 = y1};
 }
 
+void html_svg_for_screens(HtmlSvg *wide, HtmlSvg *ret_narrow)
+{
+    const double less = wide->width / 2;
+    wide->screens = HTML_DESKS;
+    *ret_narrow = *wide;
+    ret_narrow->screens = HTML_PHONES;
+    ret_narrow->width -= less;
+    ret_narrow->right -= less;
+}
+
 void html_figure_begin(HtmlSvg *svg, const char *id, const char *heading, const char *caption, bool zoom)
 {
     GString *out = svg->out;
@@ -91,16 +101,23 @@ void html_legend(GString *out, const char *const *colours, const char *const *la
 
 void html_svg_begin(HtmlSvg *svg, const char *label, bool zoom)
 {
+    static const char *const screens[] = {"", " desks", " phones"};
     GString *out = svg->out;
-    g_string_append_printf(out, "<div class=\"wide\"><svg class=\"plot%s\" role=\"img\" aria-label=\"",
-                           zoom ? " zooms" : "");
+    g_string_append_printf(out, "<div class=\"wide%s\"><svg class=\"plot%s\" role=\"img\" aria-label=\"",
+                           screens[svg->screens], zoom ? " zooms" : "");
     html_escape(out, label);
     g_string_append_printf(out, "\" viewBox=\"0 0 %.0f %.0f\">\n", svg->width, svg->height);
 }
 
+void html_svg_end(HtmlSvg *svg)
+{
+    g_string_append(svg->out, "</svg></div>\n");
+}
+
 void html_figure_end(HtmlSvg *svg)
 {
-    g_string_append(svg->out, "</svg></div></figure>\n");
+    html_svg_end(svg);
+    g_string_append(svg->out, "</figure>\n");
 }
 
 double html_svg_x(const HtmlSvg *svg, double x)

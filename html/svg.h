@@ -5,12 +5,19 @@
 #include <glib.h>
 #include <stdbool.h>
 
+/* Where a drawing is shown. */
+typedef enum { HTML_ALL_SCREENS, HTML_DESKS, HTML_PHONES } HtmlScreens;
+
 typedef struct HtmlSvg {
     GString *out;
     double width, height;
     double left, right, top, bottom; /* edges of the plot area */
     double x0, x1, y0, y1;           /* data at left, right, bottom, top */
+    HtmlScreens screens;
 } HtmlSvg;
+
+/* The same figure for a phone: as high, half as wide, what is beside the plot area as it was. */
+void html_svg_for_screens(HtmlSvg *wide, HtmlSvg *ret_narrow);
 
 /* A plot with an axis on the left: `height` in SVG units, data from x0 to x1 across and from 0 up to y1. */
 HtmlSvg html_plot(GString *out, double height, double x0, double x1, double y1);
@@ -25,6 +32,9 @@ void html_figure_begin(HtmlSvg *svg, const char *id, const char *heading, const 
 /* The legend, a colour and a label each, comes before the SVG. */
 void html_legend(GString *out, const char *const *colours, const char *const *labels, int count);
 void html_svg_begin(HtmlSvg *svg, const char *label, bool zoom);
+/* Between the drawings of one figure. */
+void html_svg_end(HtmlSvg *svg);
+/* After the last one. */
 void html_figure_end(HtmlSvg *svg);
 
 double html_svg_x(const HtmlSvg *svg, double x);

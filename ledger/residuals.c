@@ -56,6 +56,7 @@ const char *ledger_class_name(LedgerClass kind)
 LedgerResiduals *ledger_residuals_new(void)
 {
     LedgerResiduals *residuals = g_new(LedgerResiduals, 1);
+    residuals->holders = 1;
     residuals->sources = g_ptr_array_new_with_free_func(g_free);
     residuals->rows = g_array_new(FALSE, FALSE, sizeof(LedgerResidual));
     residuals->memory = g_array_new(FALSE, FALSE, sizeof(LedgerMemoryResidual));
@@ -66,7 +67,7 @@ LedgerResiduals *ledger_residuals_new(void)
 
 void ledger_residuals_free(LedgerResiduals *residuals)
 {
-    if (residuals == NULL)
+    if (residuals == NULL || !g_atomic_int_dec_and_test(&residuals->holders))
         return;
     g_ptr_array_unref(residuals->sources);
     g_array_unref(residuals->rows);
@@ -363,11 +364,51 @@ bool ledger_residuals_read(const char *path, LedgerResiduals **ret_residuals, GE
     return ok;
 }
 
+/* The shipped ones as they were read last: a list for all threads, which nobody changes. */
+static GMutex kept_lock;
+static LedgerResiduals *kept;
+static char *kept_path;
+static OrrFileStamp kept_stamp;
+
+static LedgerResiduals *hold_kept(const char *path, const OrrFileStamp *stamp)
+{
+    LedgerResiduals *held = NULL;
+    g_mutex_lock(&kept_lock);
+    if (kept != NULL && strcmp(kept_path, path) == 0 && orr_file_stamp_same(&kept_stamp, stamp)) {
+        held = kept;
+        g_atomic_int_inc(&held->holders);
+    }
+    g_mutex_unlock(&kept_lock);
+    return held;
+}
+
+static void keep(LedgerResiduals *residuals, const char *path, const OrrFileStamp *stamp)
+{
+    if (!orr_file_stamp_settled(stamp))
+        return;
+    g_atomic_int_inc(&residuals->holders);
+    g_mutex_lock(&kept_lock);
+    ledger_residuals_free(kept);
+    g_free(kept_path);
+    kept = residuals;
+    kept_path = g_strdup(path);
+    kept_stamp = *stamp;
+    g_mutex_unlock(&kept_lock);
+}
+
 bool ledger_residuals_shipped(LedgerResiduals **ret_residuals, GError **error)
 {
     g_autofree char *folder = orr_scenarios_dir(NULL);
     g_autofree char *path = folder != NULL ? g_build_filename(folder, "residuals.json", NULL) : NULL;
     *ret_residuals = NULL;
-    return path == NULL || !g_file_test(path, G_FILE_TEST_EXISTS) ||
-           ledger_residuals_read(path, ret_residuals, error);
+    if (path == NULL || !g_file_test(path, G_FILE_TEST_EXISTS))
+        return true;
+    const OrrFileStamp stamp = orr_file_stamp(path);
+    *ret_residuals = hold_kept(path, &stamp);
+    if (*ret_residuals != NULL)
+        return true;
+    if (!ledger_residuals_read(path, ret_residuals, error))
+        return false;
+    keep(*ret_residuals, path, &stamp);
+    return true;
 }

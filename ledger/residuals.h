@@ -48,6 +48,7 @@ typedef struct LedgerResiduals {
     GHashTable
         *judging; /* sources that only judge: blind sets, whose times are not written. Read from a file: those
                           * of which it has memory and no times */
+    gint holders; /* the last one frees it */
 } LedgerResiduals;
 
 LedgerResiduals *ledger_residuals_new(void);
@@ -72,7 +73,8 @@ LedgerResidual ledger_residual_of(const Report *report);
 
 void ledger_residuals_write(const LedgerResiduals *residuals, GString *out);
 bool ledger_residuals_read(const char *path, LedgerResiduals **ret_residuals, GError **error);
-/* Those beside the presets; *ret_residuals NULL when there is no such file. */
+/* Those beside the presets, shared by all who ask, so const; freed like others. *ret_residuals NULL when there is no
+ * such file. */
 bool ledger_residuals_shipped(LedgerResiduals **ret_residuals, GError **error);
 
 #endif

@@ -4,13 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-/* "sc21_megatron" of "sc21_megatron.json" with the number of its runs. */
+/* "sc21 megatron" of "sc21_megatron.json" with the number of its runs. */
 static void name_source(PlotJob *job, int source, const char *file, int runs)
 {
     g_autofree char *key = g_strdup_printf("name%d", source);
     const int length = (int)strlen(file) - (g_str_has_suffix(file, ".json") ? 5 : 0);
     g_autofree char *text = g_strdup_printf("%.*s (%d)", length, file, runs);
-    plot_set_text(job, key, text);
+    plot_set_text(job, key, g_strdelimit(text, "_", ' '));
 }
 
 static void append_point(GString *csv, const PlotMeasured *point)

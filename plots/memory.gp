@@ -22,9 +22,9 @@ set rmargin at screen 0.52
 set ylabel 'GiB' textcolor rgb ink
 set xrange [0:step]
 set xlabel 'time (' . unit . ')' textcolor rgb ink
-# Told apart by hue and, where they cross, by dash: dark first, light last.
+# Told apart by hue and dash, neighbours most (Tol's muted colours); none looks like the capacity's.
 dash(i) = i % 2 ? 1 : 5
-lines = '#332288 #0072B2 #009E73 #E69F00 #D55E00 #CC79A7 #56B4E9'
+lines = '#332288 #56B4E9 #117733 #DDAA33 #CC6677 #AA4499 #44AA99'
 set key at screen 0.065, screen 1.0 - 66.0/height left top horizontal reverse Left samplen 1.6 maxrows 2 textcolor rgb ink
 plot for [i=1:line_count] data using (of(word(line_names, i))):'total_gib' with steps lw 2 dt dash(i) lc rgb word(lines, i) \
          title 'rank ' . word(line_names, i), \

@@ -1,7 +1,7 @@
 # plots/topology.gp - a fabric. Columns of `data`: link, from, to, x0, y0, x1, y1, gb_per_s, across (0 or 1): links are
 # drawn in straight pieces. Columns of `extra`: name, x, y, kind (gpu | switch), label (blank: none), side
 # (plain | below | turned: where the label is).
-width = 1400
+width = 1200
 height = tall < 380 ? 380 : tall > 1400 ? 1400 : int(tall)
 load style
 set datafile columnheaders

@@ -41,9 +41,11 @@ bool plot_workers(const Report *report, const PlotTarget *target, GError **error
         append_op(job.csv, op->worker, band, (double)op->start_ps * 1e-12 / unit_s,
                   (double)op->end_ps * 1e-12 / unit_s, kinds[op->kind]);
     }
+    static const char *const modes[] = {"synchronous", "asynchronous", "with bounded staleness"};
     g_autofree char *caption =
-        g_strdup_printf("%s, %s: the first %d iterations of %d workers", report_servers_scheme(report),
-                        report_servers_mode(report), SIM_SERVERS_SHOWN_ITERATIONS, lanes);
+        g_strdup_printf("scheme %s, updates %s: the first %d iterations of %d worker%s",
+                        report_servers_scheme(report), modes[report->spec->parallel.servers.mode],
+                        SIM_SERVERS_SHOWN_ITERATIONS, lanes, lanes == 1 ? "" : "s");
     plot_set_text(&job, "heading", report->spec->name);
     plot_set_text(&job, "caption", caption);
     plot_set_number(&job, "lanes", lanes);

@@ -3,13 +3,15 @@
 #include <string.h>
 
 #include "spec/fields_internal.h"
+#include "spec/texts.h"
 
 /* A generator's name, or an object of nodes and links (a path has become what its file says). */
 static bool read_topology(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
     const char **topology = target;
     if (orr_json_type(node) == ORR_JSON_TEXT) {
-        *topology = orr_json_text(node)[0] != '\0' ? g_intern_string(orr_json_text(node)) : NULL;
+        *topology =
+            orr_json_text(node)[0] != '\0' ? spec_keep_text(context->texts, orr_json_text(node)) : NULL;
         return true;
     }
     if (orr_json_type(node) != ORR_JSON_OBJECT)
@@ -18,7 +20,7 @@ static bool read_topology(SpecReadContext *context, const OrrJson *node, void *t
             "is no topology; give a name of 'orrery list topologies', the path of a file of nodes "
             "and links, or such an object");
     g_autofree char *text = orr_json_dump(node);
-    *topology = g_intern_string(text);
+    *topology = spec_keep_text(context->texts, text);
     return true;
 }
 
@@ -116,7 +118,7 @@ static bool read_jobs(SpecReadContext *context, const OrrJson *node, void *targe
         if (orr_json_type(item) != ORR_JSON_OBJECT)
             return spec_read_fail(context, item, error, "is no scenario, nor the path of one (.json)");
         g_autofree char *text = orr_json_dump(item);
-        network->jobs[network->job_count++] = g_intern_string(text);
+        network->jobs[network->job_count++] = spec_keep_text(context->texts, text);
     }
     return true;
 }

@@ -18,7 +18,7 @@ static bool read_schedule(SpecReadContext *context, const OrrJson *node, void *t
     }
     if (orr_json_type(node) == ORR_JSON_OBJECT) {
         parallel->schedule = SPEC_SCHEDULE_FILE;
-        return spec_orders_take(node, parallel, error);
+        return spec_orders_take(node, context->texts, parallel, error);
     }
     SpecWords words = spec_words_schedule;
     words.what = "a pipeline schedule, nor the path of a file of op orders (.json or .csv)";

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "spec/fields_internal.h"
+#include "spec/texts.h"
 
 #define MOST_LAYERS 100000
 
@@ -66,7 +67,7 @@ bool spec_layer_list_take(SpecReadContext *context, const OrrJson *list, SpecMod
         return spec_read_fail(context, NULL, error,
                               "lists no layer with parameters; give at least one with \"parameters\"");
     model->layers = (int)count;
-    model->list.text = g_intern_string(text->str);
+    model->list.text = spec_keep_text(context->texts, text->str);
     return true;
 }
 

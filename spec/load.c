@@ -8,6 +8,7 @@
 #include "spec/read.h"
 #include "spec/recipes.h"
 #include "spec/resolve.h"
+#include "spec/texts.h"
 
 void spec_source_clear(SpecSource *source)
 {
@@ -17,6 +18,7 @@ void spec_source_clear(SpecSource *source)
     g_clear_pointer(&source->profiles, g_ptr_array_unref);
     g_clear_pointer(&source->notes, g_ptr_array_unref);
     g_clear_pointer(&source->defaulted, g_ptr_array_unref);
+    g_clear_pointer(&source->texts, g_ptr_array_unref);
 }
 
 static void source_init(SpecSource *source)
@@ -55,6 +57,7 @@ static bool read_spec(const OrrJson *resolved, const char *where, bool allow_aut
 {
     SpecReadContext context;
     spec_read_context_init(&context, where, &spec_table_scenario, allow_auto, source->defaulted);
+    context.texts = source->texts;
     const bool ok = spec_read_table(&context, &spec_table_scenario, resolved, spec, error);
     spec_read_context_clear(&context);
     return ok && spec_complete_noted(spec, where, source->defaulted, error) && spec_check(spec, where, error);
@@ -84,7 +87,7 @@ static bool check_collectives(const OrrJson *asked, const OrrJson *resolved, con
 }
 
 /* `bare`: the resolved scenario before its recipes. What is refused at a precision is kept as "". */
-static void keep_precisions(const OrrJsonDoc *bare, const char *where, Spec *spec)
+static void keep_precisions(const OrrJsonDoc *bare, const char *where, GPtrArray *texts, Spec *spec)
 {
     for (int i = 0; i < spec_words_precision.count; i++) {
         if ((spec->search.precision & 1u << i) == 0 || i == (int)spec->training.precision)
@@ -94,7 +97,7 @@ static void keep_precisions(const OrrJsonDoc *bare, const char *where, Spec *spe
         const bool ok = orr_json_set(doc, "training.precision", word, NULL) &&
                         spec_recipes_apply(&doc, where, NULL, NULL);
         g_autofree char *text = ok ? orr_json_dump(orr_json_root(doc)) : g_strdup("");
-        spec->search.at_precision[i] = g_intern_string(text);
+        spec->search.at_precision[i] = spec_keep_text(texts, text);
         g_autofree Spec *trial = g_new0(Spec, 1);
         if (!spec_load_at_precision(spec, (SpecPrecision)i, trial))
             spec->search.at_precision[i] = "";
@@ -126,6 +129,7 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
             return false;
     SpecSource source;
     source_init(&source);
+    source.texts = ret_source != NULL ? spec_texts_new() : NULL;
     OrrJsonDoc *resolved =
         spec_resolve_scenario(orr_json_root(doc), where, base_dir, source.profiles, source.notes, error);
     Spec *spec = g_new0(Spec, 1);
@@ -139,7 +143,7 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
              check_collectives(orr_json_root(doc), orr_json_root(resolved), where, error);
     }
     if (ok && spec->search.precision != 0)
-        keep_precisions(bare, where, spec);
+        keep_precisions(bare, where, source.texts, spec);
     orr_json_free(bare);
     if (ok) {
         g_autofree char *text = orr_json_dump(orr_json_root(resolved));

@@ -18,12 +18,15 @@ typedef struct SpecSource {
     GPtrArray *defaulted; /* char*: "training.optimizer=adam" every field that was defaulted */
     GPtrArray *notes;     /* char*: what a Hugging Face configuration says and a model has no field for */
     char *folder;         /* that paths in it start from; NULL: from where the user stands */
+    GPtrArray
+        *texts; /* interned: what the Spec and copies of it point to: lists of layers, fabrics, orders */
 } SpecSource;
 
+/* Before this the Specs that were loaded with it are done with. */
 void spec_source_clear(SpecSource *source);
 
 /* Loads scenario file `path` with `sets` ("key.path=value", may be NULL, NULL-terminated).
- * `ret_source` may be NULL. With `allow_auto` false a field that is "auto" is an error that names it. */
+ * `ret_source` may be NULL: texts that the Spec points to then stay until the process ends. With `allow_auto` false a field that is "auto" is an error that names it. */
 bool spec_load_file(const char *path, const char *const *sets, bool allow_auto, Spec *ret_spec,
                     SpecSource *ret_source, GError **error);
 

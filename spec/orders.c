@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "spec/texts.h"
 
 #define MOST_MICROBATCHES 1000000
 #define MOST_FILE_BYTES   ((gsize)64 << 20)
@@ -275,7 +276,7 @@ OrrJsonDoc *spec_orders_read_file(const char *path, const char *name, GError **e
     return g_str_has_suffix(path, ".csv") ? read_csv(path, name, error) : read_json(path, name, error);
 }
 
-bool spec_orders_take(const OrrJson *object, SpecParallel *parallel, GError **error)
+bool spec_orders_take(const OrrJson *object, GPtrArray *texts, SpecParallel *parallel, GError **error)
 {
     const OrrJson *file = orr_json_member(object, "file"), *list = orr_json_member(object, "orders");
     const char *name = file != NULL && orr_json_type(file) == ORR_JSON_TEXT ? orr_json_text(file) : "orders";
@@ -300,7 +301,7 @@ bool spec_orders_take(const OrrJson *object, SpecParallel *parallel, GError **er
     const bool ok = spec_orders_parse(text->str, name, arena, &table, error);
     if (ok) {
         parallel->orders = table.orders;
-        parallel->orders.text = g_intern_string(text->str);
+        parallel->orders.text = spec_keep_text(texts, text->str);
         g_strlcpy(parallel->schedule_file, name, sizeof parallel->schedule_file);
     }
     orr_arena_free(arena);

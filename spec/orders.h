@@ -49,7 +49,7 @@ bool spec_is_orders_path(const char *text);
  * `name`: what the scenario calls it. */
 OrrJsonDoc *spec_orders_read_file(const char *path, const char *name, GError **error);
 
-/* Reads that object: name and orders of `parallel`, its text interned. */
-bool spec_orders_take(const OrrJson *object, SpecParallel *parallel, GError **error);
+/* Reads that object: name and orders of `parallel`, its text interned and held by `texts` (spec/texts.h). */
+bool spec_orders_take(const OrrJson *object, GPtrArray *texts, SpecParallel *parallel, GError **error);
 
 #endif

@@ -140,16 +140,19 @@ static bool fail_form(const SpecReadContext *context, const SpecField *field, co
 bool spec_read_int(const SpecReadContext *context, const OrrJson *node, double min, double max,
                    int *ret_value, GError **error)
 {
+    const bool number = orr_json_type(node) == ORR_JSON_NUMBER;
+    const double value = number ? orr_json_number(node) : 0;
+    const bool whole = !(value < floor(value)) && !(value > floor(value));
+    if (number && whole && value >= min && value <= max) {
+        *ret_value = (int)value;
+        return true;
+    }
     g_autofree char *form = number_form("a whole number", min, max);
-    if (orr_json_type(node) != ORR_JSON_NUMBER)
+    if (!number)
         return spec_read_fail(context, node, error, "is %s; give %s", orr_json_type_name(node), form);
-    const double value = orr_json_number(node);
-    if (value < floor(value) || value > floor(value))
+    if (!whole)
         return spec_read_fail(context, node, error, "is not whole; give %s", form);
-    if (value < min || value > max)
-        return spec_read_fail(context, node, error, "is out of range; give %s", form);
-    *ret_value = (int)value;
-    return true;
+    return spec_read_fail(context, node, error, "is out of range; give %s", form);
 }
 
 /* Rates below are slips of the unit: no GPU does less than a GFLOP/s, no link carries less than a MB/s. */
@@ -201,15 +204,15 @@ bool spec_read_word(const SpecReadContext *context, const SpecWords *words, cons
                     int *ret_value, GError **error)
 {
     const char *text = orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : NULL;
-    g_autofree const char **list = g_new(const char *, (gsize)words->count);
-    for (int i = 0; i < words->count; i++)
-        list[i] = orr_word(words, i);
     for (int i = 0; text != NULL && i < words->count; i++) {
-        if (strcmp(list[i], text) == 0) {
+        if (strcmp(orr_word(words, i), text) == 0) {
             *ret_value = i;
             return true;
         }
     }
+    g_autofree const char **list = g_new(const char *, (gsize)words->count);
+    for (int i = 0; i < words->count; i++)
+        list[i] = orr_word(words, i);
     const char *near = text != NULL ? orr_nearest(text, list, words->count) : NULL;
     if (near != NULL)
         return spec_read_fail(context, node, error, "is not %s; did you mean \"%s\"?", words->what, near);

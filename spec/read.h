@@ -18,7 +18,9 @@ struct SpecReadContext {
     bool allow_auto;      /* else "auto" is an error that names the key */
     bool partial;         /* absent fields are left alone, presets may be names: checks one preset's file */
     GPtrArray *defaulted; /* char* "training.optimizer=adam"; NULL: not collected */
-    int quiet;            /* above 0: inside fitted blocks, whose defaults are not collected */
+    GPtrArray
+        *texts; /* holds what the target points to (spec/texts.h); NULL: that stays until the process ends */
+    int quiet;  /* above 0: inside fitted blocks, whose defaults are not collected */
 };
 
 void spec_read_context_init(SpecReadContext *context, const char *where, const SpecTable *all,

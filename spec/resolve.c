@@ -86,6 +86,14 @@ static char *preset_path(const Resolver *resolver, const char *kind, const char 
     return NULL;
 }
 
+static void add_once(GPtrArray *lines, const char *line)
+{
+    for (guint i = 0; i < lines->len; i++)
+        if (strcmp(g_ptr_array_index(lines, i), line) == 0)
+            return;
+    g_ptr_array_add(lines, g_strdup(line));
+}
+
 /* The name in error and stamp: what was written, without the folder of presets. */
 void spec_resolver_add_profile(const Resolver *resolver, const char *kind, const char *name,
                                const OrrJson *object)
@@ -95,14 +103,8 @@ void spec_resolver_add_profile(const Resolver *resolver, const char *kind, const
     g_autofree char *text = orr_json_dump(object);
     g_autofree char *hash = orr_hash_text(text, strlen(text));
     g_autofree char *shown = spec_is_path(name) ? g_strdup(name) : g_strconcat(kind, "/", name, NULL);
-    char *line = g_strconcat(shown, " ", hash, NULL);
-    for (guint i = 0; i < resolver->profiles->len; i++) {
-        if (strcmp(g_ptr_array_index(resolver->profiles, i), line) == 0) {
-            g_free(line);
-            return;
-        }
-    }
-    g_ptr_array_add(resolver->profiles, line);
+    g_autofree char *line = g_strconcat(shown, " ", hash, NULL);
+    add_once(resolver->profiles, line);
 }
 
 /* Keys and values of one preset's file, so that messages name that file; what is absent may come from elsewhere. */
@@ -146,6 +148,97 @@ static char *renamed_to(const OrrJson *root)
     return name != NULL && orr_json_type(name) == ORR_JSON_TEXT ? g_strdup(orr_json_text(name)) : NULL;
 }
 
+static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const char *key, const char *name);
+
+/* A Hugging Face configuration as a model; what it says that a model has no field for is noted. */
+static OrrJsonDoc *import_model(const Resolver *resolver, const char *name, const char *path,
+                                const OrrJson *root)
+{
+    g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(g_free),
+                         harmless = g_ptr_array_new_with_free_func(g_free);
+    OrrJsonDoc *imported = spec_import_hf_said(root, path, changes, harmless, resolver->error);
+    for (guint i = 0; resolver->notes != NULL && i < changes->len; i++)
+        g_ptr_array_add(resolver->notes, g_strdup_printf("%s: not in the prediction: %s", name,
+                                                         (const char *)g_ptr_array_index(changes, i)));
+    return imported;
+}
+
+/* The object of a preset's file, which may start from another preset; `doc` may be changed. */
+static OrrJsonDoc *resolve_file(const Resolver *resolver, const char *kind, const char *path, OrrJsonDoc *doc)
+{
+    if (orr_json_type(orr_json_root(doc)) != ORR_JSON_OBJECT) {
+        orr_fail(resolver->error, ORR_ERROR_INPUT, "%s: the file holds %s; it must hold one object", path,
+                 orr_json_type_name(orr_json_root(doc)));
+        return NULL;
+    }
+    if (strcmp(kind, "calibrations") == 0)
+        return orr_json_copy(orr_json_root(doc), orr_json_name(doc));
+    if (!group_keys(resolver, kind, doc, path, kind) ||
+        !check_preset(path, kind, orr_json_root(doc), resolver->error))
+        return NULL;
+    g_autofree char *folder = g_path_get_dirname(path);
+    Resolver inside = *resolver;
+    inside.where = path;
+    inside.base_dir = folder;
+    inside.depth++;
+    return spec_resolver_object(&inside, kind, kind, orr_json_root(doc), NULL);
+}
+
+static OrrJsonDoc *read_file(const Resolver *resolver, const char *kind, const char *key, const char *name,
+                             const char *path)
+{
+    if (resolver->files != NULL)
+        preset_files_add(resolver->files, path);
+    OrrJsonDoc *doc = orr_json_read_file(path, resolver->error), *resolved = NULL;
+    if (doc == NULL)
+        return NULL;
+    g_autofree char *renamed = renamed_to(orr_json_root(doc));
+    if (renamed != NULL) {
+        Resolver again = *resolver;
+        again.depth++;
+        resolved = read_preset(&again, kind, key, renamed);
+    } else {
+        spec_resolver_add_profile(resolver, kind, name, orr_json_root(doc));
+        resolved = strcmp(kind, "models") == 0 && spec_is_hf_config(orr_json_root(doc))
+                       ? import_model(resolver, name, path, orr_json_root(doc))
+                       : resolve_file(resolver, kind, path, doc);
+    }
+    orr_json_free(doc);
+    return resolved;
+}
+
+/* What was said while a preset was resolved, to whoever asks now. The object; the rest is freed. */
+static OrrJsonDoc *pass_on(const Resolver *resolver, PresetGiven *given)
+{
+    for (guint i = 0; resolver->profiles != NULL && i < given->profiles->len; i++)
+        add_once(resolver->profiles, g_ptr_array_index(given->profiles, i));
+    for (guint i = 0; resolver->notes != NULL && i < given->notes->len; i++)
+        g_ptr_array_add(resolver->notes, g_strdup(g_ptr_array_index(given->notes, i)));
+    OrrJsonDoc *doc = g_steal_pointer(&given->doc);
+    preset_given_clear(given);
+    return doc;
+}
+
+/* A shipped preset, from memory when it was asked for before and its files are as they were. */
+static OrrJsonDoc *shipped_preset(const Resolver *resolver, const char *kind, const char *key,
+                                  const char *name, const char *path)
+{
+    PresetGiven given = {0};
+    if (preset_kept(path, &given))
+        return pass_on(resolver, &given);
+    given = (PresetGiven){.profiles = g_ptr_array_new_with_free_func(g_free),
+                          .notes = g_ptr_array_new_with_free_func(g_free)};
+    g_autoptr(GArray) files = preset_files_new();
+    Resolver noting = *resolver;
+    noting.profiles = given.profiles;
+    noting.notes = given.notes;
+    noting.files = files;
+    given.doc = read_file(&noting, kind, key, name, path);
+    if (given.doc != NULL)
+        preset_keep(path, &given, files);
+    return pass_on(resolver, &given);
+}
+
 static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const char *key, const char *name)
 {
     if (resolver->depth >= MAX_PRESET_DEPTH) {
@@ -156,49 +249,8 @@ static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const
     g_autofree char *path = preset_path(resolver, kind, key, name);
     if (path == NULL)
         return NULL;
-    OrrJsonDoc *doc = orr_json_read_file(path, resolver->error);
-    if (doc == NULL)
-        return NULL;
-    g_autofree char *renamed = renamed_to(orr_json_root(doc));
-    if (renamed != NULL) {
-        Resolver again = *resolver;
-        again.depth++;
-        orr_json_free(doc);
-        return read_preset(&again, kind, key, renamed);
-    }
-    spec_resolver_add_profile(resolver, kind, name, orr_json_root(doc));
-    if (strcmp(kind, "models") == 0 && spec_is_hf_config(orr_json_root(doc))) {
-        g_autoptr(GPtrArray) changes = g_ptr_array_new_with_free_func(g_free),
-                             harmless = g_ptr_array_new_with_free_func(g_free);
-        OrrJsonDoc *imported =
-            spec_import_hf_said(orr_json_root(doc), path, changes, harmless, resolver->error);
-        for (guint i = 0; resolver->notes != NULL && i < changes->len; i++)
-            g_ptr_array_add(resolver->notes, g_strdup_printf("%s: not in the prediction: %s", name,
-                                                             (const char *)g_ptr_array_index(changes, i)));
-        orr_json_free(doc);
-        return imported;
-    }
-    if (orr_json_type(orr_json_root(doc)) != ORR_JSON_OBJECT) {
-        orr_fail(resolver->error, ORR_ERROR_INPUT, "%s: the file holds %s; it must hold one object", path,
-                 orr_json_type_name(orr_json_root(doc)));
-        orr_json_free(doc);
-        return NULL;
-    }
-    if (strcmp(kind, "calibrations") == 0)
-        return doc;
-    if (!group_keys(resolver, kind, doc, path, kind) ||
-        !check_preset(path, kind, orr_json_root(doc), resolver->error)) {
-        orr_json_free(doc);
-        return NULL;
-    }
-    g_autofree char *folder = g_path_get_dirname(path);
-    Resolver inside = *resolver;
-    inside.where = path;
-    inside.base_dir = folder;
-    inside.depth++;
-    OrrJsonDoc *resolved = spec_resolver_object(&inside, kind, kind, orr_json_root(doc), NULL);
-    orr_json_free(doc);
-    return resolved;
+    return resolver->depth == 0 && !spec_is_path(name) ? shipped_preset(resolver, kind, key, name, path)
+                                                       : read_file(resolver, kind, key, name, path);
 }
 
 /* --- objects that start from presets --- */
@@ -221,21 +273,6 @@ static OrrJsonDoc *as_object(const Resolver *resolver, const char *key, const Or
     return doc;
 }
 
-static OrrJsonDoc *merge_and_free(OrrJsonDoc *base, const OrrJson *over)
-{
-    OrrJsonDoc *merged = orr_json_merge(orr_json_root(base), over, orr_json_name(base));
-    orr_json_free(base);
-    return merged;
-}
-
-/* Puts `node` at the top-level key of a document. */
-void spec_resolver_put(OrrJsonDoc *doc, const char *key, const OrrJson *node)
-{
-    g_autofree char *value = orr_json_dump(node);
-    const bool set = orr_json_set(doc, key, value, NULL);
-    g_assert(set);
-}
-
 /* {"model": calibration's block ...}: what goes between a preset of this kind and its overrides. */
 static OrrJsonDoc *calibrated_members(const char *kind, const OrrJson *calibration)
 {
@@ -253,7 +290,7 @@ static OrrJsonDoc *calibrated_members(const char *kind, const OrrJson *calibrati
             continue;
         if (doc == NULL)
             doc = orr_json_parse("{}", 2, "calibration", NULL);
-        spec_resolver_put(doc, members[i].key, block);
+        orr_json_take(doc, members[i].key, orr_json_copy(block, "calibration"));
     }
     return doc;
 }
@@ -290,8 +327,7 @@ static bool normalise_inner(const Resolver *resolver, const char *kind, OrrJsonD
     OrrJsonDoc *object = as_object(resolver, path, node);
     if (object == NULL)
         return false;
-    spec_resolver_put(doc, inner, orr_json_root(object));
-    orr_json_free(object);
+    orr_json_take(doc, inner, object);
     return true;
 }
 
@@ -330,8 +366,8 @@ OrrJsonDoc *spec_resolver_object(const Resolver *resolver, const char *kind, con
     OrrJsonDoc *block = strcmp(kind, "frameworks") == 0 ? framework_block(orr_json_root(base), calibration)
                                                         : calibrated_members(kind, calibration);
     if (block != NULL)
-        base = merge_and_free(base, orr_json_root(block));
-    base = merge_and_free(base, orr_json_root(over));
+        orr_json_merge_into(base, orr_json_root(block));
+    orr_json_merge_into(base, orr_json_root(over));
     orr_json_free(block);
     orr_json_free(over);
     return base;
@@ -399,8 +435,7 @@ static OrrJsonDoc *resolve_alike(const Resolver *resolver, const OrrJson *node)
             orr_json_free(cluster);
             cluster = NULL;
         } else {
-            spec_resolver_put(cluster, "accelerator", orr_json_root(object));
-            orr_json_free(object);
+            orr_json_take(cluster, "accelerator", object);
         }
     }
     orr_json_free(calibration);

@@ -35,15 +35,11 @@ static bool resolve_place(const Place *place, OrrJsonDoc *doc, const char *where
     if (!named) {
         OrrJsonDoc *over = orr_json_copy(node, where);
         orr_json_remove(over, "preset");
-        OrrJsonDoc *merged = orr_json_merge(orr_json_root(base), orr_json_root(over), where);
+        orr_json_merge_into(base, orr_json_root(over));
         orr_json_free(over);
-        orr_json_free(base);
-        base = merged;
     }
-    g_autofree char *value = orr_json_dump(orr_json_root(base));
-    const bool ok = orr_json_set(doc, place->key, value, error);
-    orr_json_free(base);
-    return ok;
+    orr_json_take(doc, place->key, base);
+    return true;
 }
 
 bool spec_resolve_faults(OrrJsonDoc *doc, const char *where, const char *base_dir, GPtrArray *profiles,

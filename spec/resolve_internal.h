@@ -3,13 +3,15 @@
 #ifndef ORR_SPEC_RESOLVE_INTERNAL_H
 #define ORR_SPEC_RESOLVE_INTERNAL_H
 
+#include "spec/preset_kept.h"
 #include "spec/resolve.h"
 
 typedef struct Resolver {
     const char *where;
     const char *base_dir;
     GPtrArray *profiles, *notes;
-    int depth; /* presets that start from presets */
+    GArray *files; /* PresetFile: what was read; may be NULL */
+    int depth;     /* presets that start from presets */
     GError **error;
 } Resolver;
 
@@ -25,6 +27,4 @@ OrrJsonDoc *spec_resolver_object(const Resolver *resolver, const char *kind, con
 /* A cluster's calibration; NULL in *ret_doc when it has none. */
 bool spec_resolver_calibration(const Resolver *resolver, const OrrJson *cluster, OrrJsonDoc **ret_doc);
 OrrJsonDoc *spec_resolver_cluster(const Resolver *resolver, const OrrJson *node);
-void spec_resolver_put(OrrJsonDoc *doc, const char *key, const OrrJson *node);
-
 #endif

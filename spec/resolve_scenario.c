@@ -29,8 +29,7 @@ static bool resolve_framework(const Resolver *resolver, OrrJsonDoc *doc)
     orr_json_free(calibration);
     if (object == NULL)
         return false;
-    spec_resolver_put(doc, "execution.framework", orr_json_root(object));
-    orr_json_free(object);
+    orr_json_take(doc, "execution.framework", object);
     return true;
 }
 
@@ -57,8 +56,7 @@ static bool resolve_orders(const Resolver *resolver, OrrJsonDoc *doc)
     if (orders == NULL)
         return false;
     spec_resolver_add_profile(resolver, "schedules", name, orr_json_root(orders));
-    spec_resolver_put(doc, "parallel.schedule", orr_json_root(orders));
-    orr_json_free(orders);
+    orr_json_take(doc, "parallel.schedule", orders);
     return true;
 }
 
@@ -80,16 +78,14 @@ OrrJsonDoc *spec_resolve_scenario(const OrrJson *scenario, const char *where, co
         OrrJsonDoc *object = spec_resolver_object(&resolver, "models", "model", model, NULL);
         if (object == NULL)
             goto failed;
-        spec_resolver_put(doc, "model", orr_json_root(object));
-        orr_json_free(object);
+        orr_json_take(doc, "model", object);
     }
     const OrrJson *cluster = orr_json_member(orr_json_root(doc), "cluster");
     if (cluster != NULL && orr_json_type(cluster) != ORR_JSON_NULL) {
         OrrJsonDoc *object = spec_resolver_cluster(&resolver, cluster);
         if (object == NULL)
             goto failed;
-        spec_resolver_put(doc, "cluster", orr_json_root(object));
-        orr_json_free(object);
+        orr_json_take(doc, "cluster", object);
     }
     if (!resolve_framework(&resolver, doc) || !resolve_orders(&resolver, doc) ||
         !spec_resolve_faults(doc, where, base_dir, profiles, error))

@@ -65,7 +65,8 @@ typedef struct SpecMla {
 
 /* A network that is no transformer: its layers in forward order, of one sample. spec/layer_list.h reads the text. */
 typedef struct SpecLayerList {
-    const char *text; /* a line a layer, interned: lives as long as the program; NULL: a transformer */
+    const char *
+        text; /* a line a layer, interned, as long-lived as what it was loaded with (SpecSource); NULL: a transformer */
 } SpecLayerList;
 
 typedef struct SpecModel {
@@ -211,7 +212,7 @@ typedef struct SpecTraining {
 
 /* Op orders from a file; spec/orders.h reads the text. */
 typedef struct SpecOrders {
-    const char *text; /* a line a rank, interned: lives as long as the program; NULL: no file */
+    const char *text; /* a line a rank, interned likewise; NULL: no file */
     int ranks, chunks, microbatches;
     SimPlacement placement;
 } SpecOrders;

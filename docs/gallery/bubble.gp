@@ -7,7 +7,8 @@ set yrange [0:]
 set key top right reverse Left samplen 2 textcolor rgb ink
 names = "gpipe 1f1b interleaved zb-h1 zb-v dualpipev"
 array colours[6] = ['#56B4E9', '#0072B2', '#009E73', '#E69F00', '#D55E00', '#CC79A7']
+shown = "GPipe 1F1B interleaved ZB-H1 ZB-V DualPipeV"
 dash(i) = i == 2 ? 2 : 1
 colour(i) = colours[i]
 plot for [i=1:6] data using (stringcolumn(1) eq word(names, i) ? column(2) : NaN):3 with linespoints lw 2 pt 7 ps 1.2 \
-     dt dash(i) lc rgb colour(i) title word(names, i)
+     dt dash(i) lc rgb colour(i) title word(shown, i)

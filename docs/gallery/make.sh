@@ -52,13 +52,13 @@ PLOT
             awk -F, -v name="${schedule%:*}" 'NR > 1 && $2 != "" { printf "%s,%d,%.4f\n", name, $1, $2 * 100 }'
     done
 } > "$out/bubble.csv"
-draw bubble "Pipeline bubble against micro-batches" "GPT-3 175B, tensor 8, pipeline 8, A100; interleaved with three chunks a rank"
+draw bubble "Pipeline bubble against micro-batches" "GPT-3 175B on 64 A100s, tensor 8, pipeline 8; interleaved with three chunks a rank"
 
 # What training a model must hold against what a GPU has; the year of each, and where it is from, in years.csv.
 join_years() { # kind, bytes a unit of the list
     "$orrery" list "$1s" --format csv | awk -F, -v kind="$1" -v bytes="$2" '
-        NR == FNR { if ($1 == kind) { year[$2] = $3; label[$2] = $4 } next }
-        $1 in year { printf "%s,%s,%.4g,%s\n", year[$1], $1, $2 * bytes / 1073741824, label[$1] }' $here/years.csv -
+        NR == FNR { if ($1 == kind) { year[$2] = $3; label[$2] = $4; shown[$2] = $5 } next }
+        $1 in year { printf "%s,%s,%.4g,%s\n", year[$1], shown[$1], $2 * bytes / 1073741824, label[$1] }' $here/years.csv -
 }
 { echo "year,name,gib,label"; join_years model 16; } > "$out/years.csv"
 { echo "year,name,gib,label"; join_years accelerator 1; } > "$out/years-extra.csv"
@@ -201,3 +201,4 @@ workers() { # name, then scenario and flags
 workers sync $examples/ps_async_stragglers.json --set parallel.parameter_server.mode=sync --set name="ResNet-50 on 8 workers, sync"
 workers async $examples/ps_async_stragglers.json --set name="ResNet-50 on 8 workers, async"
 workers wfbp $examples/ps_wfbp_3layer.json --set name="Three layers, wait-free backpropagation"
+$here/shots.sh "$orrery" "$out"

@@ -54,7 +54,7 @@ _STYLE = """<style>.orrery svg{max-width:100%;height:auto;font:12px sans-serif}.
 .orrery .mb{font-size:11px}.orrery .light{fill:#fff}.orrery .idle{fill:#8883}.orrery .axis{stroke:currentColor}
 .orrery .grid{stroke:#8884}.orrery .limit{stroke:#d55e00;stroke-dasharray:7 5}.orrery .legend{display:flex;
 flex-wrap:wrap;gap:0 14px;list-style:none;padding:0}.orrery .legend svg{width:.8em;margin-right:.4em}
-.orrery .zoom{display:none}.orrery table td{text-align:left;padding:2px 12px 2px 0}</style>"""
+.orrery .zoom,.orrery .phones{display:none}.orrery table td{text-align:left;padding:2px 12px 2px 0}</style>"""
 
 
 class Report(Answer):

@@ -62,7 +62,20 @@ static void test_figures(void)
             g_autofree char *id = g_strdup_printf("<figure id=\"%s\">", figures[figure]);
             g_assert_cmpint(count(html, id), ==, 1);
         }
+        g_assert_cmpint(count(html, "class=\"wide phones\""), ==,
+                        4); /* drawn twice, to be read at either width */
+        g_assert_cmpint(count(html, "class=\"wide desks\""), ==, 4);
     }
+}
+
+/* Every profile has a hash and a source, also where its file has one for each field. */
+static void test_sources(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/deepseek-v3-pair.json");
+    g_autofree char *html = page(CLI_WORDS(path, "--no-search"));
+    g_assert_cmpint(count(html, "<dt><code>"), >=, 3);
+    g_assert_null(strstr(html, "</dt>\n<dt>"));
+    g_assert_nonnull(strstr(html, "<dd>peak_flops_per_s: as the H100 SXM [MlEngineering]"));
 }
 
 /* Numbers of the page are those of `run`. */
@@ -222,6 +235,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/report/figures", test_figures);
+    g_test_add_func("/report/sources", test_sources);
     g_test_add_func("/report/same-numbers", test_same_numbers);
     g_test_add_func("/report/side-by-side", test_side_by_side);
     g_test_add_func("/report/hostile-name", test_hostile_name);

@@ -64,7 +64,7 @@ static void test_orders_file(void)
     OrrJsonDoc *doc = spec_orders_read_file(path, path, &error);
     g_assert_no_error(error);
     SpecParallel *parallel = g_new0(SpecParallel, 1);
-    spec_orders_take(orr_json_root(doc), parallel, &error);
+    spec_orders_take(orr_json_root(doc), NULL, parallel, &error);
     g_assert_no_error(error);
     OrrArena *arena = orr_arena_new();
     SpecOrderTable table;
