@@ -205,6 +205,7 @@ static const SpecField tensor_fields[] = {
          "Queries, keys, values, gate and up each exchange their common input for themselves: sequence "
          "parallelism gathers it and scatters its gradient once for each, without it the gradient is reduced "
          "once for each (separate_projections)."),
+    FLAG(SpecRecipeTensor, cuts_latents, "Latent attention's down-projections are cut over tensor ranks."),
     FLAG(SpecRecipeTensor, keeps_gathered_input,
          "Sequence parallelism: the gathered input of a linear is kept for its "
          "backward; else gathered again."),
