@@ -152,6 +152,14 @@ static double block_scaled_frac(const CostAttention *attention, const SpecAttent
     return attention->backward ? model->backward_mxfp8_frac : model->mxfp8_frac;
 }
 
+double cost_attention_early_frac(const SpecAccelerator *accelerator, const CostAttention *attention)
+{
+    const SpecAttentionModel *model = &accelerator->model.attention[attention->kernel];
+    const bool cudnn = attention->kernel == SPEC_ATTENTION_CUDNN;
+    const double frac = attention->backward ? model->backward_early_frac : model->early_frac;
+    return cudnn && frac > 0 ? frac : 1;
+}
+
 double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention *attention)
 {
     g_assert(attention->kernel != SPEC_ATTENTION_UNFUSED);

@@ -28,4 +28,7 @@ double cost_attention_written_bytes(const CostAttention *attention);
 /* Seconds on the GPU, launch gap excluded. */
 double cost_attention_s(const SpecAccelerator *accelerator, const CostAttention *attention);
 
+/* Speed of the same on cuDNN before 9.17, over the block's; 1 for other kernels. */
+double cost_attention_early_frac(const SpecAccelerator *accelerator, const CostAttention *attention);
+
 #endif

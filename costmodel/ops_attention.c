@@ -291,6 +291,28 @@ void cost_push_attention_rest(const CostShape *shape, int layer, CostPass pass, 
     }
 }
 
+/* Down-projections cut over tensor ranks gather the block's input each for itself (that of queries beside the one that
+ * every block has); their parts are put together, scattered along the sequence and gathered again by what projects up.
+ * Backward the parts' gradients are gathered, the up-projections' scattered.
+ * Source: [MegatronCore] multi_latent_attention.py, gpt_layer_specs.py of core 0.12 (TEColumnParallelLinear) */
+static void push_cut_latents(const CostShape *shape, CostPass pass, const CostProjections *in, CostOps *ops)
+{
+    const SpecMla *mla = &shape->spec->model.mla;
+    const CostModule module = COST_MODULE_ATTENTION_PROJECTION;
+    if (!shape->spec->execution.framework.tensor.cuts_latents || mla->kv_lora_rank == 0 ||
+        mla->q_lora_rank == 0 || !shape->sequence_parallel) {
+        return;
+    }
+    cost_push_tensor_in(shape, ops, pass, module, in->query);
+    const double widths[] = {mla->q_lora_rank, mla->kv_lora_rank + mla->qk_rope_head_dim};
+    for (size_t i = 0; pass != COST_BACKWARD_WEIGHT && i < 2 * G_N_ELEMENTS(widths); i++) {
+        const bool scatters = pass == COST_BACKWARD_INPUT && i % 2 == 1;
+        cost_push_collective(ops, "latents", module, scatters ? COST_REDUCE_SCATTER : COST_ALL_GATHER,
+                             shape->tokens * widths[i / 2] * shape->element_bytes, shape->tensor_group,
+                             COST_COMM_TENSOR, -1);
+    }
+}
+
 void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOps *ops)
 {
     const int input = cost_push_block_norm(shape, ops, pass, "layer input", COST_OUTSIDE);
@@ -298,5 +320,6 @@ void cost_ops_attention(const CostShape *shape, int layer, CostPass pass, CostOp
     cost_push_autocast_input(shape, ops, pass, COST_MODULE_ATTENTION_PROJECTION, 3);
     const CostProjections in = push_projections(shape, pass, input, ops);
     cost_push_tensor_in(shape, ops, pass, COST_MODULE_ATTENTION_PROJECTION, in.last);
+    push_cut_latents(shape, pass, &in, ops);
     cost_push_attention_rest(shape, layer, pass, &in, ops);
 }

@@ -66,6 +66,13 @@ static double moves_s(const CostShape *shape, const CostOp *op)
     return fmax(streams_s, empty_s + op->u.memory.addressed / elements_per_s);
 }
 
+static double attention_frac(const CostShape *shape, const CostOp *op)
+{
+    const SpecRecipeKernels *kernels = &shape->spec->execution.framework.kernels;
+    return kernels->attention_speed_frac *
+           (kernels->early_cudnn ? cost_attention_early_frac(&shape->accelerator, &op->u.attention) : 1);
+}
+
 static double once_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
@@ -73,8 +80,7 @@ static double once_s(const CostShape *shape, const CostOp *op)
     case COST_OP_GEMM:
         return shape->slowest * products_s(shape, op);
     case COST_OP_ATTENTION:
-        return shape->slowest * cost_attention_s(accelerator, &op->u.attention) /
-               shape->spec->execution.framework.kernels.attention_speed_frac;
+        return shape->slowest * cost_attention_s(accelerator, &op->u.attention) / attention_frac(shape, op);
     case COST_OP_MEMORY:
         return moves_s(shape, op) * (op->u.memory.beside ? COST_MEMORY_SM_FRAC : 1);
     default:

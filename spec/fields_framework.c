@@ -38,6 +38,7 @@ static const SpecField kernels_fields[] = {
          "Queries, keys and values, and the two inputs of a gated MLP, are a linear layer each."),
     SPEC_F_DOUBLE(SpecRecipeKernels, attention_speed_frac, ORR_UNIT_FRAC, 0.05, 2, "1", 0,
                   "Speed of its attention kernel over the generation that execution.attention names."),
+    FLAG(SpecRecipeKernels, early_cudnn, "cuDNN before 9.17: accelerator.model.attention.cudnn.early_frac."),
     SPEC_F_BOOL(
         SpecRecipeKernels, latent_heads_blackwell, "true", 0,
         "The framework's cuDNN (9.11 and later) trains latent attention's heads of 192 and 128 dimensions on "
@@ -76,8 +77,7 @@ static const SpecField kernels_fields[] = {
          "Tokens are looked up by a product of one-hot rows with the table (Mesh-TensorFlow, T5X, Pax)."),
     FLAG(SpecRecipeKernels, stacks_layers,
          "Layers are one compiled loop: what their products make and the backward needs is copied into a "
-         "buffer "
-         "that stacks all layers', and out of it again (lax.scan)."),
+         "buffer that stacks all layers', and out of it again (lax.scan)."),
     FLAG(SpecRecipeKernels, compiler,
          "The software can hand the model to a compiler: what execution.compiled \"auto\" becomes."),
 };
@@ -206,6 +206,7 @@ static const SpecField tensor_fields[] = {
          "Queries, keys, values, gate and up each exchange their common input for themselves: sequence "
          "parallelism gathers it and scatters its gradient once for each, without it the gradient is reduced "
          "once for each (separate_projections)."),
+    FLAG(SpecRecipeTensor, cuts_latents, "Latent attention's down-projections are cut over tensor ranks."),
     FLAG(SpecRecipeTensor, keeps_gathered_input,
          "Sequence parallelism: the gathered input of a linear is kept for its "
          "backward; else gathered again."),

@@ -52,6 +52,7 @@ typedef struct SpecAttentionModel {
     double fp8_frac;                      /* efficiency over the fp8 peak against that over the 16-bit peak */
     double backward_fp8_frac;             /* the same of the backward; 0: as the forward */
     double mxfp8_frac, backward_mxfp8_frac; /* speed with a scale for 32 elements over one a tensor */
+    double early_frac, backward_early_frac; /* speed of the library before its kernels of this block */
     double fit_rows, fit_median_frac, fit_p90_frac;
 } SpecAttentionModel;
 

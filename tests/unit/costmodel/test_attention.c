@@ -119,6 +119,25 @@ static void test_memory(void)
     fixture_within(cost_attention_s(&accelerator, &a), 128 * 128 * (7 * 2 + 4 + 10) / 0.5e6, 1e-3);
 }
 
+/* An early library is the block's word for each pass; it says so of cuDNN alone, and 0 is no word. */
+static void test_early_library(void)
+{
+    SpecAccelerator accelerator = round_machine();
+    for (int backward = 0; backward < 2; backward++) {
+        CostAttention a = head(12800);
+        a.backward = backward == 1;
+        for (int kernel = SPEC_ATTENTION_FLASH2; kernel <= SPEC_ATTENTION_CUDNN; kernel++) {
+            SpecAttentionModel *model = &accelerator.model.attention[kernel];
+            a.kernel = (SpecAttention)kernel;
+            model->early_frac = model->backward_early_frac = 0;
+            g_assert_cmpfloat(cost_attention_early_frac(&accelerator, &a), ==, 1);
+            model->early_frac = 0.9, model->backward_early_frac = 0.8;
+            const double frac = kernel == SPEC_ATTENTION_CUDNN ? (backward == 1 ? 0.8 : 0.9) : 1;
+            g_assert_cmpfloat(cost_attention_early_frac(&accelerator, &a), ==, frac);
+        }
+    }
+}
+
 /* A scale for 32 elements costs what the block says, and nothing where it says 1, or in 16 bits. */
 static void test_block_scaled(void)
 {
@@ -253,6 +272,7 @@ int main(int argc, char **argv)
     g_test_add_func("/attention/waves-by-hand", test_waves_by_hand);
     g_test_add_func("/attention/eight-bits", test_eight_bits);
     g_test_add_func("/attention/memory", test_memory);
+    g_test_add_func("/attention/early-library", test_early_library);
     g_test_add_func("/attention/block-scaled", test_block_scaled);
     g_test_add_func("/attention/window", test_window);
     g_test_add_func("/attention/monotone", test_monotone);

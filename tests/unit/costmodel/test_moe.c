@@ -290,29 +290,6 @@ static void copies_of_rows(void)
     CLOSE(bytes_of(&ops, "permute") / (rows * (1 + unique)), 1, 1e-12);
 }
 
-/* Seven pieces of 1,024 of 7,168 elements look at 256 experts each, but once for the gradient of weighed rows. */
-static void permute_walks(void)
-{
-    Spec spec = make_spec(SPEC_DISPATCHER_ALLTOALL, 64);
-    for (int walks = 0; walks < 2; walks++) {
-        spec.execution.framework.experts.permute_walks_experts = walks == 1;
-        for (int pass = COST_FORWARD; pass <= COST_BACKWARD_INPUT; pass++) {
-            const CostOps ops = moe_ops(&spec, (CostPass)pass);
-            double loads[2] = {0};
-            for (int i = 0; i < ops.count; i++) {
-                const CostOp *op = &ops.op[i];
-                const bool spreads = strcmp(op->name, "permute") == 0;
-                if (spreads || strcmp(op->name, "unpermute") == 0) {
-                    loads[spreads] = op->u.memory.walk_loads;
-                    CLOSE(op->u.memory.walks, walks * 4096, 0);
-                }
-            }
-            CLOSE(loads[0], walks * 7 * 256, 0);
-            CLOSE(loads[1], walks * (pass == COST_FORWARD ? 7 : 1) * 256, 0);
-        }
-    }
-}
-
 /* One kernel an expert layer, and nothing between its products. */
 static void activation_inside_products(void)
 {
@@ -510,7 +487,6 @@ int main(int argc, char **argv)
     g_test_add_func("/moe/overlapped", overlapped);
     g_test_add_func("/moe/host", host);
     g_test_add_func("/moe/copies-of-rows", copies_of_rows);
-    g_test_add_func("/moe/permute-walks", permute_walks);
     g_test_add_func("/moe/activation-inside-products", activation_inside_products);
     g_test_add_func("/moe/biased-experts", biased_experts);
     g_test_add_func("/moe/paged-stash", paged_stash);

@@ -51,6 +51,30 @@ static int count_named(const CostOps *ops, const char *name)
     return count;
 }
 
+/* Latents of 1536 and 512 + 64 travel twice each way, the block's input once more; nowhere else. */
+static void cut_latents(void)
+{
+    const double tokens = 8192.0, latents = tokens * (1536 + 512 + 64) * 2, whole = tokens * 4096 * 2;
+    for (int on = 0; on < 2; on++) {
+        Spec spec = make_spec(4, true, SPEC_ATTENTION_CUDNN);
+        spec.model.mla = (SpecMla){.q_lora_rank = 1536,
+                                   .kv_lora_rank = 512,
+                                   .qk_nope_head_dim = 128,
+                                   .qk_rope_head_dim = 64,
+                                   .v_head_dim = 128};
+        spec.execution.framework.tensor.cuts_latents = on == 1;
+        const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
+                      backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+        g_assert_cmpint(count_named(&forward, "latents"), ==, 4 * on);
+        g_assert_cmpint(count_named(&forward, "gather"), ==, 2 + on);
+        g_assert_cmpfloat(gathered(&forward), ==, (2 + on) * whole + on * 2 * latents);
+        g_assert_cmpint(count_named(&backward, "latents"), ==, 4 * on);
+        spec.model.mla = (SpecMla){0};
+        const CostOps plain = fixture_layer_ops(&spec, COST_FORWARD);
+        g_assert_cmpint(count_named(&plain, "latents"), ==, 0);
+    }
+}
+
 /* Blocks are scaled along rows for one product and along columns for the other, so a gradient that both read travels
  * twice; one scale for the whole tensor asks all ranks for the maximum first. 4 bits are never cut in pieces. */
 static void scales_of_gathered_tensors(void)
@@ -179,6 +203,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/ops/own-part-hides-gathers", own_part_hides_gathers);
     g_test_add_func("/ops/gathers-of-frameworks", gathers_of_frameworks);
+    g_test_add_func("/ops/cut-latents", cut_latents);
     g_test_add_func("/ops/scales-of-gathered-tensors", scales_of_gathered_tensors);
     g_test_add_func("/ops/static-products-hide-nothing", static_products_hide_nothing);
     return g_test_run();
