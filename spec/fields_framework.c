@@ -104,8 +104,7 @@ static const SpecField host_fields[] = {
          "Hosts compare collectives (collective_check_hop_s) in runs with several pipeline ranks alone."),
     TIME_S(SpecRecipeHost, kernel_gap_s, "Idle time of the GPU between two dependent kernels."),
     TIME_S(SpecRecipeHost, collective_gap_s,
-           "Streams and ranks wait for each other around a tensor, context or expert "
-           "collective that nothing hides."),
+           "Streams and ranks wait for each other around a tensor, context or expert collective."),
     TIME_S(SpecRecipeHost, step_overhead_s, "Data loading, logging and checks, once a step."),
     TIME_S(SpecRecipeHost, microbatch_overhead_s,
            "Bookkeeping of the schedule, once per micro-batch and pass."),
@@ -159,8 +158,7 @@ static const SpecField data_parallel_fields[] = {
                   "Times a gradient reduced on every micro-batch is copied between product and wire."),
     SPEC_F_DOUBLE(
         SpecRecipeDataParallel, bucket_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
-        "ZeRO-0 to 2: times all gradients are read and written around their reduction, once a step: "
-        "joined, checked, scaled, copied back."),
+        "ZeRO-0 to 2: times all gradients are copied around their reduction, once a step, to join or scale."),
     SPEC_F_DOUBLE(SpecRecipeDataParallel, gathered_copies, ORR_UNIT_NONE, 0, 10, "0", 0,
                   "ZeRO-3: times gathered weights are read and written before their use."),
     FLAG(SpecRecipeDataParallel, gathers_each_tensor,
@@ -225,8 +223,7 @@ static const SpecTable tensor_table = {.name = "tensor",
 
 static const SpecField context_fields[] = {
     FLAG(SpecRecipeContext, repeats_kv,
-         "Keys and values are copied to every query head before attention, and so before context "
-         "ranks exchange them."),
+         "Keys and values are copied to every query head before attention and what context ranks exchange."),
     FLAG(SpecRecipeContext, traced_exchange_waits,
          "A compiled model waits for each exchange of context ranks where it starts; else compute hides it."),
     SPEC_F_DOUBLE(SpecRecipeContext, context_merge_bytes, ORR_UNIT_BYTES, 0, 1000, "8", 0,

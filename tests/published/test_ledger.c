@@ -169,9 +169,9 @@ static void sources(void)
     static const Bound BOUNDS[] = {
         {"korthikanti_table5", 0.05, 0, 0},       {"vtrain_multi", 0.08, 0, 0},
         {"vtrain_single", 0.08, 0, 0.9},          {"mosaic_mpt", 0.055, 0, 0},
-        {"simumax_b200", 0.06, 0.02, 0},          {"nemo_launcher_a100", 0.06, 0, 0},
+        {"simumax_b200", 0.06, 0.02, 0},          {"nemo_launcher_a100", 0.05, 0, 0},
         {"zero_bubble", 0.065, 0.04, 1},          {"sc21_megatron", 0.06, 0, 0},
-        {"bloom_176b_prequel", 0.08, 0.06, 0.65}, {"mt_nlg", 0.11, 0, 0},
+        {"bloom_176b_prequel", 0.06, 0.06, 0.65}, {"mt_nlg", 0.11, 0, 0},
         {"dgxc_benchmarking", 0.06, 0.04, 0.75},  {"torchtitan", 0.06, 0.06, 0.9},
         {"nanotron_playbook", 0.11, 0.05, 0},
     };
