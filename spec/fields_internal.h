@@ -55,6 +55,8 @@
 #define SPEC_TABLE(variable, title, text, list)                                                              \
     const SpecTable variable = {.name = title, .help = text, .fields = list, .count = (int)G_N_ELEMENTS(list)}
 
+extern const SpecTable spec_table_recipe_optimizer;
+
 /* spec/moe.c: reads a list of layers with experts into the SpecMoe at `target`. */
 extern const SpecTable spec_table_moe_run;
 bool spec_moe_read_runs(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
