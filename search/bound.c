@@ -94,6 +94,28 @@ static int64_t least_recompute_ps(const SearchWorker *worker, const SpecRecomput
     return least_ps;
 }
 
+/* The least that a layer takes of a micro-batch, on each kind of GPUs: both passes, and again what all layers do again. */
+static void least_layers(const SearchWorker *worker, const SpecRecompute *recompute, int64_t *ret_layer_ps)
+{
+    const bool some = recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0;
+    const bool none =
+        recompute->mode == SPEC_RECOMPUTE_NONE || recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER || some;
+    for (int kind = 0; kind < worker->kinds; kind++) {
+        const SearchCosts *costs = &worker->own_costs[kind];
+        const int64_t *again =
+            costs->recompute_ps[recompute->mode == SPEC_RECOMPUTE_FULL           ? SEARCH_RECOMPUTED_ALL
+                                : recompute->mode == SPEC_RECOMPUTE_SELECTIVE_OP ? SEARCH_RECOMPUTED_OP
+                                                                                 : SEARCH_RECOMPUTED_SOME];
+        ret_layer_ps[kind] = INT64_MAX;
+        for (int i = 0; i < worker->space->spec->model.layers; i++) {
+            const int64_t passes_ps = costs->forward_ps[i + 1] - costs->forward_ps[i] +
+                                      costs->input_ps[i + 1] - costs->input_ps[i] + costs->weight_ps[i + 1] -
+                                      costs->weight_ps[i];
+            ret_layer_ps[kind] = MIN(ret_layer_ps[kind], passes_ps + (none ? 0 : again[i + 1] - again[i]));
+        }
+    }
+}
+
 int64_t search_bound_loose(SearchWorker *worker, const SearchPartition *partition,
                            const SpecRecompute *recompute, const SearchPolicy *policy)
 {
@@ -105,7 +127,12 @@ int64_t search_bound_loose(SearchWorker *worker, const SearchPartition *partitio
                        spec_deferred_heads(&worker->spec) == 0;
     if (search_partition_pairs(partition))
         return search_bound_group_pairs(worker->tables, group);
-    const int64_t group_ps = search_bound_group(worker->tables, group);
+    int64_t layer_ps[SPEC_MOST_GROUPS];
+    least_layers(worker, recompute, layer_ps);
+    const int64_t dealt_ps = partition->order->placement == SIM_PLACE_BIDIRECTIONAL
+                                 ? 0
+                                 : search_hardware_deal_bound(worker->tables, group, layer_ps, even);
+    const int64_t group_ps = MAX(search_bound_group(worker->tables, group), dealt_ps);
     return !whole ? group_ps
                   : MAX(group_ps, search_hardware_fill_bound(worker->tables, group,
                                                              least_recompute_ps(worker, recompute), even));

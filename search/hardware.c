@@ -1,6 +1,8 @@
 /* search/hardware.c - see hardware.h. */
 #include "search/hardware.h"
 
+#include <math.h>
+
 #include "sim/kinds.h"
 #include "spec/groups.h"
 #include "spec/placement.h"
@@ -164,4 +166,48 @@ int64_t search_hardware_fill_bound(const SearchTables *tables, const SearchGroup
                  each_ps = (totals->shared_ps + again / sharing.most_slowness) / sharing.speed;
     return rounded((double)(totals->chain_ps + totals->weight_ps) + again +
                    (sharing.microbatches - sharing.replicas) * each_ps);
+}
+
+/* Whole layers, one by one to the rank that is done with one more first: no other way keeps the slowest rank shorter. */
+static double least_slowest_ps(int layers, int ranks, const int *kinds, int stride, const int64_t *layer_ps)
+{
+    g_autofree int *own = g_new0(int, (gsize)ranks);
+    double slowest_ps = 0;
+    for (int i = 0; i < layers; i++) {
+        int least = 0;
+        double least_ps = G_MAXDOUBLE;
+        for (int p = 0; p < ranks; p++) {
+            const double ps = (own[p] + 1) * (double)layer_ps[kinds[p * stride]];
+            if (ps < least_ps) {
+                least = p;
+                least_ps = ps;
+            }
+        }
+        own[least]++;
+        slowest_ps = fmax(slowest_ps, least_ps);
+    }
+    return slowest_ps;
+}
+
+int64_t search_hardware_deal_bound(const SearchTables *tables, const SearchGroup *group,
+                                   const int64_t *layer_ps, bool even)
+{
+    const Spec *spec = tables->space->spec;
+    if (spec->cluster.group_count == 0 || spec->parallel.stage_layers_count != SPEC_AUTO)
+        return 0;
+    const bool all = spec->parallel.replica_microbatches_count != 0 && !even;
+    g_autofree int *kinds = kinds_of(tables->space, group);
+    g_assert(kinds != NULL);
+    double rate = 0, most_ps = 0, ps = 0;
+    for (int d = 0; d < group->data; d++) {
+        bool same = d > 0; /* as the one before */
+        for (int p = 0; same && p < group->pipeline; p++)
+            same = kinds[p * group->data + d] == kinds[p * group->data + d - 1];
+        if (!same)
+            ps = least_slowest_ps(spec->model.layers, group->pipeline, &kinds[d], group->data, layer_ps);
+        most_ps = fmax(most_ps, ps);
+        rate += ps > 0 ? 1 / ps : INFINITY;
+    }
+    return all ? rounded(spec->training.global_batch / group->micro_batch / rate)
+               : rounded(group->microbatches * most_ps);
 }

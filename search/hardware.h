@@ -8,6 +8,8 @@
  *   T >= M W / S                           S = sum over GPUs (one of each tensor and context group) of 1 / r
  *   T >= C + A + (M - D) (W + A / R) / S    one stage a rank, passes whole: a micro-batch fills and drains the pipeline
  *
+ *   T >= M / sum over replicas of 1 / s       s = the least that the slowest rank takes for its whole layers, dealt out best
+ *
  * M micro-batches over D replicas. A kind takes r <= R times as long for the whole model as the best one (any r would do);
  * W is the sum over layers and ends of their least c / r, C of their least c, with c their times on each kind; A is what runs
  * again in the backward at least. A micro-batch keeps rank p at least r_p w_p + a_p, where the w_p add up to W and the a_p
@@ -55,5 +57,9 @@ int64_t search_hardware_bound(const SearchTables *tables, const SearchGroup *gro
 /* The second, with `again_ps` for A. `even`: replicas meet in each micro-batch, and take as many. */
 int64_t search_hardware_fill_bound(const SearchTables *tables, const SearchGroup *group, int64_t again_ps,
                                    bool even);
+
+/* The third, where layers are dealt out: layer_ps[kind] is the least that one takes of a micro-batch. */
+int64_t search_hardware_deal_bound(const SearchTables *tables, const SearchGroup *group,
+                                   const int64_t *layer_ps, bool even);
 
 #endif
