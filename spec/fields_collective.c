@@ -78,8 +78,9 @@ static const SpecField collective_fields[] = {
       "1: across nodes only SIMPLE, as where the network keeps no order of stores."),
     F(amd_cpu, NONE, 1, "1: hosts with AMD CPUs, for NCCL's choice only."),
     F(sharp, NONE, 1, "1: the network's switches sum (SHARP), so that NVLink-SHARP spans nodes."),
-    SPEC_F_WORD(SpecCollectiveModel, tuner, &spec_words_tuner, "\"nccl\"", 0,
-                "Who names NCCL's algorithm: nccl, or the regions of AWS's plug-in for p5."),
+    SPEC_F_WORD(
+        SpecCollectiveModel, tuner, &spec_words_tuner, "\"nccl\"", 0,
+        "Who names NCCL's algorithm: nccl, or the regions of AWS's plug-in for p5, p5en or p6 (B200)."),
     F(net_sm_frac, FRAC, 1, "SM and memory share of collectives that only cross nodes."),
     NOTE("source", "Where the measurements come from."),
     NOTE("derived_from", "The profile whose fit was carried over, and why."),

@@ -9,7 +9,7 @@
     static const char *const name##_list[] = {__VA_ARGS__};                                                  \
     const SpecWords spec_words_##name = {description, name##_list, (int)G_N_ELEMENTS(name##_list), 0}
 
-WORDS(tuner, "a tuner of NCCL", "nccl", "aws-p5");
+WORDS(tuner, "a tuner of NCCL", "nccl", "aws-p5", "aws-p5en", "aws-p6");
 WORDS(norm, "a normalisation", "layernorm", "rmsnorm", "none");
 WORDS(biases, "a choice of biases", "none", "all", "mlp", "qkv");
 WORDS(position, "a position encoding", "learned", "rope", "alibi", "relative", "none");

@@ -232,7 +232,7 @@ typedef enum {
 } SpecCheckpointMode;
 
 /* Who names NCCL's algorithm: its own estimates, or a plug-in's regions first. */
-typedef enum { SPEC_TUNER_NCCL, SPEC_TUNER_AWS_P5 } SpecTuner;
+typedef enum { SPEC_TUNER_NCCL, SPEC_TUNER_AWS_P5, SPEC_TUNER_AWS_P5EN, SPEC_TUNER_AWS_P6 } SpecTuner;
 
 /* One closed list of words, in enum order (for bit sets: word i stands for bit i). */
 typedef OrrWords SpecWords;

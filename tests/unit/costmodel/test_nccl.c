@@ -124,6 +124,49 @@ static void test_plugin_regions(void)
     }
 }
 
+/* Those of p5en and p6 lie on logarithms: points inside, and beside an edge that is straight there and not on bytes. */
+static void test_regions_of_logarithms(void)
+{
+    static const struct {
+        SpecTuner tuner;
+        CostCollectiveOp op;
+        int nodes;
+        double bytes;
+        CostNcclAlgorithm algorithm;
+        CostNcclProtocol protocol;
+    } told[] = {
+        {SPEC_TUNER_AWS_P5EN, COST_ALL_REDUCE, 4, 131072, COST_NCCL_TREE, COST_NCCL_LL},
+        {SPEC_TUNER_AWS_P5EN, COST_ALL_REDUCE, 4, 8388608, COST_NCCL_TREE, COST_NCCL_LL128},
+        {SPEC_TUNER_AWS_P5EN, COST_ALL_REDUCE, 4, 67108864, COST_NCCL_RING, COST_NCCL_LL128},
+        {SPEC_TUNER_AWS_P5EN, COST_ALL_REDUCE, 4, 4294967296, COST_NCCL_RING, COST_NCCL_SIMPLE},
+        {SPEC_TUNER_AWS_P5EN, COST_ALL_REDUCE, 16, 1073741824, COST_NCCL_NVLS_TREE, COST_NCCL_SIMPLE},
+        /* the ring's edge from 509,607,936 bytes and 32 ranks to 7,516,192,768 and 256: at 88 ranks it is at
+         * 1.89e9, where a plane of bytes would have 2.26e9 */
+        {SPEC_TUNER_AWS_P5EN, COST_ALL_REDUCE, 11, 1.8e9, COST_NCCL_NVLS_TREE, COST_NCCL_SIMPLE},
+        {SPEC_TUNER_AWS_P5EN, COST_ALL_REDUCE, 11, 2.1e9, COST_NCCL_RING, COST_NCCL_SIMPLE},
+        {SPEC_TUNER_AWS_P5EN, COST_ALL_GATHER, 4, 786432, COST_NCCL_RING, COST_NCCL_LL},
+        {SPEC_TUNER_AWS_P5EN, COST_REDUCE_SCATTER, 4, 67108864, COST_NCCL_RING, COST_NCCL_LL128},
+        {SPEC_TUNER_AWS_P6, COST_ALL_REDUCE, 4, 8388608, COST_NCCL_TREE, COST_NCCL_LL128},
+        {SPEC_TUNER_AWS_P6, COST_ALL_REDUCE, 4, 67108864, COST_NCCL_RING, COST_NCCL_LL128},
+        {SPEC_TUNER_AWS_P6, COST_ALL_REDUCE, 4, 1073741824, COST_NCCL_RING, COST_NCCL_SIMPLE},
+        {SPEC_TUNER_AWS_P6, COST_ALL_REDUCE, 64, 1073741824, COST_NCCL_NVLS_TREE, COST_NCCL_SIMPLE},
+        {SPEC_TUNER_AWS_P6, COST_ALL_GATHER, 8, 1e6, COST_NCCL_RING, COST_NCCL_LL},
+        {SPEC_TUNER_AWS_P6, COST_REDUCE_SCATTER, 8, 8e9, COST_NCCL_RING, COST_NCCL_SIMPLE},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(told); i++) {
+        CostNcclQuery q = hopper_node(told[i].op, told[i].bytes);
+        q.ranks = 8 * told[i].nodes, q.nodes = told[i].nodes, q.tuner = told[i].tuner;
+        CostNcclAlgorithm algorithm;
+        CostNcclProtocol protocol;
+        g_assert_true(cost_nccl_region(&q, &algorithm, &protocol));
+        if (algorithm != told[i].algorithm || protocol != told[i].protocol)
+            g_error("%d nodes, %g bytes: %s %s", told[i].nodes, told[i].bytes,
+                    cost_nccl_algorithm_name(algorithm), cost_nccl_protocol_name(protocol));
+        q.ranks = 16, q.nodes = 2; /* the plug-in leaves two nodes to NCCL */
+        g_assert_false(cost_nccl_region(&q, &algorithm, &protocol));
+    }
+}
+
 /* NCCL halves a tree's chunk from the step of its buffer, 576,000 bytes, when the tree grows too deep for the message. */
 static void test_tree_chunks(void)
 {
@@ -225,6 +268,7 @@ int main(int argc, char **argv)
     g_test_add_func("/nccl/all-gather-switches", test_all_gather_switches);
     g_test_add_func("/nccl/messages-and-channels", test_messages_and_channels);
     g_test_add_func("/nccl/plugin-regions", test_plugin_regions);
+    g_test_add_func("/nccl/regions-of-logarithms", test_regions_of_logarithms);
     g_test_add_func("/nccl/tree-chunks", test_tree_chunks);
     g_test_add_func("/nccl/net-graphs", test_net_graphs);
     g_test_add_func("/nccl/told-latency", test_told_latency);
