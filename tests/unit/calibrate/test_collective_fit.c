@@ -132,23 +132,71 @@ static OrrJsonDoc *measured(void)
     return doc;
 }
 
+static const char *const presets[] = {
+    "a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm5-141gb", "b200-sxm-180gb",    "b300-sxm-288gb",
+    "gb200-nvl72",    "gb300-nvl72",    "v100-sxm2-32gb",  "rtx-pro-6000-pcie", "l40s-pcie"};
+
 /* Presets against all rows of one node that show the GPU and not the host. */
 static void test_presets(void)
 {
-    static const char *const names[] = {
-        "a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm5-141gb", "b200-sxm-180gb",    "b300-sxm-288gb",
-        "gb200-nvl72",    "gb300-nvl72",    "v100-sxm2-32gb",  "rtx-pro-6000-pcie", "l40s-pcie"};
     OrrJsonDoc *doc = measured();
-    for (guint i = 0; doc && i < G_N_ELEMENTS(names); i++) {
+    for (guint i = 0; doc && i < G_N_ELEMENTS(presets); i++) {
         GString *log = g_string_new(NULL);
         CalCollectiveErrors errors;
         GError *error = NULL;
-        cal_check_collectives(orr_json_root(doc), names[i], log, &errors, &error);
+        cal_check_collectives(orr_json_root(doc), presets[i], log, &errors, &error);
         g_assert_no_error(error);
         g_assert_cmpint(errors.rows, >, 20);
         g_assert_cmpfloat(errors.median_frac, <=, 0.08);
         g_string_free(log, TRUE);
     }
+    orr_json_free(doc);
+}
+
+/* All those rows together: the middle one, and how far the rows of each size are off. */
+static void test_inside_nodes(void)
+{
+    enum { BANDS = 5 };
+    static const double most_bytes[BANDS] = {65536, 1 << 20, 1 << 24, 1 << 28, INFINITY};
+    OrrJsonDoc *doc = measured();
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(double)), *bands[BANDS];
+    for (int b = 0; b < BANDS; b++)
+        bands[b] = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; doc && i < G_N_ELEMENTS(presets); i++) {
+        SpecAccelerator gpu;
+        SpecCluster cluster;
+        g_autoptr(GArray) rows = NULL;
+        g_assert_true(spec_load_accelerator(presets[i], &gpu, NULL));
+        cal_reference_cluster(&gpu, &cluster);
+        g_assert_true(cal_collective_rows(orr_json_root(doc), &cluster, &rows, NULL));
+        for (guint r = 0; r < rows->len; r++) {
+            const CalCollectiveRow *row = &g_array_index(rows, CalCollectiveRow, r);
+            if (row->across || row->launch_bound || row->coarse)
+                continue;
+            const double error = cal_collective_error(&cluster, row);
+            int band = 0;
+            while (row->collective.bytes > most_bytes[band])
+                band++;
+            g_array_append_val(all, error);
+            g_array_append_val(bands[band], error);
+        }
+    }
+    for (int b = 0; b < BANDS; b++) {
+        const double *errors = (const double *)(const void *)bands[b]->data;
+        g_test_message("up to %g bytes: %u rows, median %.2f %%, P90 %.1f %%", most_bytes[b], bands[b]->len,
+                       100 * cal_abs_quantile(errors, (int)bands[b]->len, .5),
+                       100 * cal_abs_quantile(errors, (int)bands[b]->len, .9));
+        g_array_unref(bands[b]);
+    }
+    const double *errors = (const double *)(const void *)all->data;
+    const double median = cal_abs_quantile(errors, (int)all->len, .5);
+    g_test_message("%u rows inside a node: median %.2f %%, P90 %.1f %%", all->len, 100 * median,
+                   100 * cal_abs_quantile(errors, (int)all->len, .9));
+    if (doc) {
+        g_assert_cmpint((int)all->len, >, 2000);
+        g_assert_cmpfloat(median, <=, 0.04);
+    }
+    g_array_unref(all);
     orr_json_free(doc);
 }
 
@@ -331,6 +379,7 @@ int main(int argc, char **argv)
     g_test_add_func("/collective-fit/one-process", test_one_process);
     g_test_add_func("/collective-fit/refuses", test_refuses);
     g_test_add_func("/collective-fit/presets", test_presets);
+    g_test_add_func("/collective-fit/inside-nodes", test_inside_nodes);
     g_test_add_func("/collective-fit/kept-back", test_kept_back);
     g_test_add_func("/collective-fit/across-nodes", test_across_nodes);
     g_test_add_func("/collective-fit/published-rows", test_published_rows);
