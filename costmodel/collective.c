@@ -349,9 +349,11 @@ static double nvls_s(const Ground *g)
            latency = in->offset_s + in->nvls_latency_s;
     if (g->k > 1) {
         const bool sharp = g->choice.algorithm == COST_NCCL_NVLS;
-        double net = g->rails * g->nic_bytes_per_s * (g->k == 2 ? 2 : g->across->nvls_tree_frac);
+        const double nics =
+            MIN(g->rails, NVLS_MOST_HEADS); /* heads alone send between nodes [NCCL] connect.cc */
+        double net = nics * g->nic_bytes_per_s * (g->k == 2 ? 2 : g->across->nvls_tree_frac);
         if (sharp) /* sums in the network's switches: nothing of it meets, and NCCL counts a NIC's rate once */
-            net = g->rails * g->nic_alone_bytes_per_s;
+            net = nics * g->nic_alone_bytes_per_s;
         wire = MAX(wire, g->wire_bytes / net);
         double chunk =
             cost_nccl_nvls_tree_chunk_bytes(g->query.bytes, net_channels(g) * g->p, NVLS_CHUNK_BYTES);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "costmodel/collective.h"
+#include "costmodel/nccl.h"
 
 static void within(double got, double want, double tolerance_frac)
 {
@@ -234,6 +235,22 @@ static void test_uneven(void)
     }
 }
 
+/* Of a domain of 72 the 32 heads of NVLink-SHARP send between domains: slow NICs carry 2 S / 32 at least. */
+static void test_heads_have_nics(void)
+{
+    SpecCluster c = cluster();
+    const double bytes = 16e9;
+    c.gpus_per_node = 4, c.scale_up_domain_gpus = 72, c.nodes = 360;
+    for (double nic = 1e9; nic <= 8e9; nic *= 2) {
+        c.scale_out_bytes_per_s_per_gpu = nic;
+        const CostCollective all = {COST_ALL_REDUCE, bytes, GROUP(1440, 72, 1)},
+                             half = {COST_ALL_REDUCE, bytes, GROUP(640, 32, 1)};
+        const double seconds = cost_collective_by_s(&c, &all, COST_NCCL_NVLS_TREE);
+        g_assert_cmpfloat(seconds, >=, 2 * bytes / (32 * nic));
+        within(seconds, cost_collective_by_s(&c, &half, COST_NCCL_NVLS_TREE), 0.01);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -249,5 +266,6 @@ int main(int argc, char **argv)
     g_test_add_func("/collective/alone-on-a-mesh", test_alone_on_a_mesh);
     g_test_add_func("/collective/sm-share", test_sm_share);
     g_test_add_func("/collective/uneven", test_uneven);
+    g_test_add_func("/collective/heads-have-nics", test_heads_have_nics);
     return g_test_run();
 }
