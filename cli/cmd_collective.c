@@ -226,7 +226,7 @@ static bool run(const CliArgs *common, GError **error)
 static const CliFlag flags[] = {
     TEXT("op", op, "OP", "all-reduce (default), all-gather ...: `orrery list collectives`"),
     TEXT("bytes", bytes, "SIZES", "256MiB (default), 1MiB,4MiB or 8..8GiB (doubling)"),
-    TEXT("ranks", ranks, "COUNT", "GPUs that take part"),
+    TEXT("ranks", ranks, "COUNT", "GPUs that take part; default, on a file of nodes and links, all of them"),
     TEXT("cluster", cluster, "NAME", "a cluster's preset; it grows to as many nodes as the ranks need"),
     TEXT("algorithm", algorithm, "NAME", "this algorithm; default the fastest of all for each size"),
     TEXT("library", library, "NAME",

@@ -133,17 +133,22 @@ static bool read_file(const char *path, NetTopology *topology, GError **error)
     return ok;
 }
 
-static bool build(const char *name, const NetFabric *fabric, NetTopology *topology, GError **error)
+/* Of nodes and links: a path, or a name in scenarios/topologies. NULL: it is a generator's. */
+static char *file_of(const char *name)
 {
     if (strchr(name, '/') != NULL || g_str_has_suffix(name, ".json"))
-        return read_file(name, topology, error);
-    g_autofree char *scenarios = orr_scenarios_dir(NULL);
-    g_autofree char *file = g_strconcat(name, ".json", NULL);
+        return g_strdup(name);
+    g_autofree char *scenarios = orr_scenarios_dir(NULL), *file = g_strconcat(name, ".json", NULL);
     g_autofree char *path =
         scenarios != NULL ? g_build_filename(scenarios, "topologies", file, NULL) : g_strdup(file);
-    if (g_file_test(path, G_FILE_TEST_EXISTS))
-        return read_file(path, topology, error);
-    return net_topology_build(name, fabric, topology, error);
+    return g_file_test(path, G_FILE_TEST_EXISTS) ? g_steal_pointer(&path) : NULL;
+}
+
+static bool build(const char *name, const NetFabric *fabric, NetTopology *topology, GError **error)
+{
+    g_autofree char *path = file_of(name);
+    return path != NULL ? read_file(path, topology, error)
+                        : net_topology_build(name, fabric, topology, error);
 }
 
 static bool fail_links(char **words, NetTopology *topology, GError **error)
@@ -167,6 +172,7 @@ static bool fail_links(char **words, NetTopology *topology, GError **error)
     return true;
 }
 
+/* `ranks` 0: all GPUs of the file of nodes and links. */
 static bool read_fabric(const CollectiveArgs *args, CollectiveCase *c, int ranks, GError **error)
 {
     NetFabric fabric = {.gpus = ranks, .gpus_per_node = ranks};
@@ -195,6 +201,10 @@ static bool read_fabric(const CollectiveArgs *args, CollectiveCase *c, int ranks
         cube(ranks, &fabric);
     if (!build(name, &fabric, &c->topology, error) || !fail_links(args->fail, &c->topology, error))
         return false;
+    ranks = ranks > 0 ? ranks : c->topology.gpus;
+    if (ranks < 2)
+        return orr_fail(error, ORR_ERROR_INPUT, "%s has %d GPU; a collective takes two", c->topology.name,
+                        ranks);
     if (ranks > c->topology.gpus)
         return orr_fail(error, ORR_ERROR_INPUT, "--ranks: %d are more than the %d GPUs of %s", ranks,
                         c->topology.gpus, c->topology.name);
@@ -290,12 +300,13 @@ bool cli_collective_read(const CollectiveArgs *args, CollectiveCase *c, GError *
     if (!net_op_find(op, &c->op))
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--op: no collective is called \"%s\"; `orrery list collectives` names them", op);
-    if (args->ranks == NULL)
+    g_autofree char *file = args->topology != NULL ? file_of(args->topology) : NULL;
+    const bool wired = file != NULL;
+    if (args->ranks == NULL && (!wired || args->cluster != NULL))
         return orr_fail(error, ORR_ERROR_INPUT, "--ranks is needed: how many GPUs take part");
-    if (!whole_number("ranks", args->ranks, 2, NET_MAX_RANKS, &ranks, error))
+    if (args->ranks != NULL && !whole_number("ranks", args->ranks, 2, NET_MAX_RANKS, &ranks, error))
         return false;
-    if (args->cluster == NULL && args->rate == NULL &&
-        (args->topology == NULL || !g_str_has_suffix(args->topology, ".json")))
+    if (args->cluster == NULL && args->rate == NULL && !wired)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "which machine? give --cluster NAME, a --topology FILE.json, or --rate and --latency "
                         "of plain ports");

@@ -136,7 +136,7 @@ complete -c orrery -n '__fish_seen_subcommand_from validate' -l quiet -d 'no not
 complete -c orrery -n '__fish_seen_subcommand_from validate' -l help -d 'show this help'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l op -x -d 'all-reduce (default), all-gather ...: `orrery list collectives`'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l bytes -x -d '256MiB (default), 1MiB,4MiB or 8..8GiB (doubling)'
-complete -c orrery -n '__fish_seen_subcommand_from collective' -l ranks -x -d 'GPUs that take part'
+complete -c orrery -n '__fish_seen_subcommand_from collective' -l ranks -x -d 'GPUs that take part; default, on a file of nodes and links, all of them'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l cluster -x -d 'a cluster\'s preset; it grows to as many nodes as the ranks need'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l algorithm -x -d 'this algorithm; default the fastest of all for each size'
 complete -c orrery -n '__fish_seen_subcommand_from collective' -l library -x -d 'only algorithms of nccl, rccl, msccl, gloo, hccl, accl or tccl are tried'

@@ -159,6 +159,24 @@ static void test_refused(void)
     }
 }
 
+/* Every file of nodes and links by its name alone: all its GPUs take part. */
+static void test_shipped_names(void)
+{
+    static const struct {
+        const char *name;
+        int ranks;
+    } rows[] = {
+        {"ccix-pairs", 4}, {"cube-mesh", 8}, {"cxl-2-switch", 8}, {"cxl-3-switch", 8}, {"two-boards", 6}};
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        CliRun run = cli_run(NULL, CLI_WORDS("collective", "--topology", rows[i].name, "--bytes", "1MiB",
+                                             "--algorithm", "ring"));
+        g_autofree char *over = g_strdup_printf("over %d ranks", rows[i].ranks);
+        g_assert_cmpint(run.status, ==, 0);
+        g_assert_nonnull(strstr(run.out, over));
+        cli_run_clear(&run);
+    }
+}
+
 /* Links of CXL and CCIX, shipped as files: rings over a switch take 14 (a + S/8B), two shots over pairs 2 (a + S/4B). */
 static void test_shipped_links(void)
 {
@@ -244,6 +262,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/collective/refused", test_refused);
     g_test_add_func("/cli/collective/lists", test_lists);
     g_test_add_func("/cli/collective/shipped-links", test_shipped_links);
+    g_test_add_func("/cli/collective/shipped-names", test_shipped_names);
     g_test_add_func("/cli/collective/tensor-over-nodes", test_tensor_over_nodes);
     return g_test_run();
 }
