@@ -1,90 +1,17 @@
-/* exchange/exchange.c - the formats, and what export and import have in common. */
+/* exchange/exchange.c - export to a format and import from it, around what its row does. */
 #include "exchange/exchange.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "exchange/internal.h"
+#include "exchange/export.h"
+#include "exchange/formats.h"
 #include "spec/import_hf.h"
 #include "spec/load.h"
 #include "spec/notes.h"
 #include "spec/resolve.h"
 
-typedef struct FormatRow {
-    SettingsSyntax syntax;
-    ExchangeExporter export;
-    ExchangeImporter import;
-    const char *title;
-    const char *array;         /* of shell words */
-    const char *frameworks[6]; /* profiles of that software begin so */
-} FormatRow;
-
-static const FormatRow rows[EXCHANGE_FORMAT_COUNT] = {
-    [EXCHANGE_FORMAT_MEGATRON] = {SETTINGS_FLAGS,
-                                  exchange_export_megatron,
-                                  exchange_import_megatron,
-                                  "Megatron-LM: torchrun ... pretrain_gpt.py \"${MEGATRON_ARGS[@]}\"",
-                                  "MEGATRON_ARGS",
-                                  {"megatron", "nemo-megatron"}},
-    [EXCHANGE_FORMAT_MEGATRON_BRIDGE] =
-        {SETTINGS_DOTLIST,
-         exchange_export_megatron_bridge,
-         exchange_import_megatron_bridge,
-         "Megatron-Bridge: overrides of a recipe, RECIPE.py \"${BRIDGE_OVERRIDES[@]}\"",
-         "BRIDGE_OVERRIDES",
-         {"megatron", "nemo-megatron"}},
-    [EXCHANGE_FORMAT_DEEPSPEED] = {SETTINGS_JSON,
-                                   exchange_export_deepspeed,
-                                   exchange_import_deepspeed,
-                                   "",
-                                   "",
-                                   {"deepspeed", "megatron-deepspeed", "transformers-deepspeed"}},
-    [EXCHANGE_FORMAT_TORCHTITAN] = {SETTINGS_TOML,
-                                    exchange_export_torchtitan,
-                                    exchange_import_torchtitan,
-                                    "torchtitan job configuration (TOML, torchtitan 0.2)",
-                                    "",
-                                    {"torchtitan"}},
-    [EXCHANGE_FORMAT_NANOTRON] = {SETTINGS_YAML,
-                                  exchange_export_nanotron,
-                                  exchange_import_nanotron,
-                                  "nanotron configuration",
-                                  "",
-                                  {"nanotron"}},
-};
-
-static const char *const format_list[] = {"megatron",   "megatron-bridge", "deepspeed",
-                                          "torchtitan", "nanotron",        "hf"};
-const SpecWords exchange_words_format = {"a format", format_list, (int)G_N_ELEMENTS(format_list), 0};
-G_STATIC_ASSERT(G_N_ELEMENTS(format_list) == EXCHANGE_FORMAT_COUNT);
-
 /* --- export --- */
-
-const char *export_recompute_shown(const Spec *spec)
-{
-    const SpecRecompute *recompute = &spec->training.recompute;
-    return recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0
-               ? "full on some of the layers"
-               : spec_word(&spec_words_recompute, (int)recompute->mode);
-}
-
-bool exchange_export_refuse(GError **error, ExchangeFormat format, const char *key, const char *value,
-                            const char *hint)
-{
-    if (error == NULL || *error == NULL)
-        return orr_fail(error, ORR_ERROR_INPUT, "%s: %s: %s; %s", format_list[format], key, value, hint);
-    g_autofree char *before = (*error)->message;
-    (*error)->message = g_strdup_printf("%s" ORR_ALSO "%s: %s; %s", before, key, value, hint);
-    return false;
-}
-
-const char *exchange_pair_word(const ExchangeWordPair *pairs, int count, int value)
-{
-    for (int i = 0; i < count; i++)
-        if (pairs[i].value == value)
-            return pairs[i].word;
-    return NULL;
-}
 
 static bool listed(const GPtrArray *keys, const char *section, const char *key)
 {
@@ -121,18 +48,6 @@ static char *companion_of(const OrrJson *scenario, const GPtrArray *native)
     return g_string_free(text, FALSE);
 }
 
-OrrJsonDoc *exchange_read_back(const Settings *settings, ExchangeFormat format, const OrrJson *start,
-                               GPtrArray *native)
-{
-    g_autoptr(GPtrArray) unasked = g_ptr_array_new_with_free_func(g_free);
-    ExchangeImport import = {.in = settings,
-                             .doc = orr_json_copy(start, "scenario"),
-                             .path = "scenario",
-                             .native = native != NULL ? native : unasked};
-    rows[format].import(&import);
-    return import.doc;
-}
-
 /* What none of the formats can say. */
 static bool exports_data(const Spec *spec, ExchangeFormat format, GError **error)
 {
@@ -157,29 +72,25 @@ static bool exports_data(const Spec *spec, ExchangeFormat format, GError **error
     return true;
 }
 
-const char *const *exchange_frameworks_of(ExchangeFormat format)
-{
-    return rows[format].frameworks;
-}
-
 bool exchange_export_settings(const Spec *spec, ExchangeFormat format, Settings *out, GError **error)
 {
-    if (format >= EXCHANGE_FORMAT_COUNT || rows[format].export == NULL)
+    const ExchangeFormatRow *row = exchange_format_row(format);
+    if (row == NULL)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "export: hf is a model's description, not a training configuration; give one of "
                         "megatron, megatron-bridge, deepspeed, torchtitan, nanotron");
     const SpecFramework *framework = &spec->execution.framework;
     const SpecSchedule schedule = spec->parallel.schedule;
     bool own = false; /* the profile is of this very software */
-    for (gsize i = 0; rows[format].frameworks[i] != NULL; i++)
-        own = own || g_str_has_prefix(framework->name, rows[format].frameworks[i]);
+    for (gsize i = 0; row->frameworks[i] != NULL; i++)
+        own = own || g_str_has_prefix(framework->name, row->frameworks[i]);
     if (own && spec->parallel.pipeline > 1 && !spec_framework_has_schedule(framework, schedule)) {
         g_autofree char *names = spec_framework_schedules(framework);
         g_autofree char *hint = g_strdup_printf("%s has %s", framework->name, names);
         return exchange_export_refuse(error, format, "parallel.schedule",
                                       spec_word(&spec_words_schedule, (int)schedule), hint);
     }
-    return exports_data(spec, format, error) && rows[format].export(spec, out, error);
+    return exports_data(spec, format, error) && row->export(spec, out, error);
 }
 
 /* The comment: what the file does not say itself, found by reading it back. */
@@ -205,8 +116,9 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
     if (ok && scenario != NULL)
         add_companion(spec, scenario, format, &settings, loss);
     if (ok) {
-        g_autofree char *title = g_strdup_printf("%s; written by orrery " ORRERY_VERSION, rows[format].title);
-        settings_write(&settings, rows[format].syntax, title, rows[format].array, out);
+        const ExchangeFormatRow *row = exchange_format_row(format);
+        g_autofree char *title = g_strdup_printf("%s; written by orrery " ORRERY_VERSION, row->title);
+        settings_write(&settings, row->syntax, title, row->array, out);
     }
     settings_clear(&settings);
     return ok;
@@ -332,20 +244,22 @@ OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, i
     }
     if (kind == EXCHANGE_FORMAT_HF)
         return import_hf(text, length, path, base, loss, error);
+    const ExchangeFormatRow *row = exchange_format_row((ExchangeFormat)kind);
     Settings settings;
     settings_init(&settings);
     ExchangeImport import = {.in = &settings, .path = path, .loss = loss};
-    if (settings_read(text, length, path, rows[kind].syntax, &settings, loss->changes, error)) {
+    if (settings_read(text, length, path, row->syntax, &settings, loss->changes, error)) {
         g_autoptr(GPtrArray) native = g_ptr_array_new_with_free_func(g_free);
         import.native = native;
         import.doc = starting_doc(&settings, base, path, loss);
-        rows[kind].import(&import);
+        row->import(&import);
         sort_unused(&import);
         if (!any_used(&settings)) {
             const bool scenario = kind == EXCHANGE_FORMAT_DEEPSPEED && holds(text, length, "\"model\"") &&
                                   holds(text, length, "\"training\"");
             orr_fail(error, ORR_ERROR_INPUT, "%s: holds nothing that a %s configuration says; %s", path,
-                     format_list[kind], scenario ? "a scenario needs no import" : "is it one?");
+                     spec_word(&exchange_words_format, kind),
+                     scenario ? "a scenario needs no import" : "is it one?");
             orr_json_free(import.doc);
             import.doc = NULL;
         }

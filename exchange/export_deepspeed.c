@@ -2,7 +2,7 @@
  * reference. The pipeline, the sequence split and the model are the training script's: they stay in "orrery". */
 #include <math.h>
 
-#include "exchange/internal.h"
+#include "exchange/export.h"
 
 static void put_optimizer(const Spec *spec, Settings *out)
 {

@@ -2,7 +2,7 @@
  * under Slurm. Sources: torchrun's documentation; the frameworks' own examples name script and environment. */
 #include <string.h>
 
-#include "exchange/internal.h"
+#include "exchange/formats.h"
 
 static const char *const launch_list[] = {"sbatch", "torchrun"};
 const SpecWords exchange_words_launch = {"a launcher", launch_list, (int)G_N_ELEMENTS(launch_list), 0};

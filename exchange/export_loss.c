@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "exchange/internal.h"
+#include "exchange/formats.h"
 #include "spec/load.h"
 
 /* Whether the scenario means the same without the field. */
@@ -102,7 +102,7 @@ static void say_figures(const OrrJson *object, const char *prefix, ExchangeLoss 
 static void compare_framework(const Spec *spec, const OrrJson *scenario, ExchangeFormat format,
                               ExchangeLoss *loss)
 {
-    const char *const *names = exchange_frameworks_of(format);
+    const char *const *names = exchange_format_row(format)->frameworks;
     const OrrJson *given = at(scenario, "execution", "framework");
     bool known = false;
     for (gsize i = 0; names[i] != NULL; i++)

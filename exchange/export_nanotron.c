@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "exchange/internal.h"
+#include "exchange/export.h"
 
 static bool refuse(GError **error, const char *key, const char *value, const char *hint)
 {

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "exchange/internal.h"
+#include "exchange/import.h"
 #include "spec/load.h"
 #include "spec/resolve.h"
 

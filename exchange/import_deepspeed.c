@@ -1,7 +1,7 @@
 /* exchange/import_deepspeed.c - DeepSpeed's ds_config.json into a scenario. */
 #include <string.h>
 
-#include "exchange/internal.h"
+#include "exchange/import.h"
 
 /* "auto" is filled in by the trainer that reads the file, from arguments of its own. */
 static void warn_auto(const ExchangeImport *import)

@@ -1,7 +1,7 @@
 /* exchange/import_nanotron.c - a nanotron configuration into a scenario. */
 #include <string.h>
 
-#include "exchange/internal.h"
+#include "exchange/import.h"
 
 static void take_model(ExchangeImport *import)
 {

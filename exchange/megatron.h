@@ -3,7 +3,8 @@
 #ifndef ORR_EXCHANGE_MEGATRON_H
 #define ORR_EXCHANGE_MEGATRON_H
 
-#include "exchange/internal.h"
+#include "exchange/export.h"
+#include "exchange/import.h"
 
 /* When a number is written. */
 typedef enum {

@@ -2,7 +2,8 @@
 #ifndef ORR_EXCHANGE_TORCHTITAN_H
 #define ORR_EXCHANGE_TORCHTITAN_H
 
-#include "exchange/internal.h"
+#include "exchange/export.h"
+#include "exchange/import.h"
 
 /* Models that torchtitan 0.2 has of its own (torchtitan/models) and that are presets here. */
 #define TORCHTITAN_MODELS 10

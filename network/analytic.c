@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "network/flows.h"
-#include "network/replay_internal.h"
+#include "network/ground.h"
 
 typedef struct Port {
     int64_t bytes, begin_ps;

@@ -1,5 +1,5 @@
 /* network/ground.c - the routes that a replay stands on. */
-#include "network/replay_internal.h"
+#include "network/ground.h"
 
 bool net_ground_route(NetGround *g, int from, int to, int flow, NetRoute *ret_route, GError **error)
 {

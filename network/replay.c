@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "network/flows.h"
-#include "network/replay_internal.h"
+#include "network/ground.h"
 
 int net_central_switch(const NetTopology *t, const int32_t *gpus, int count)
 {

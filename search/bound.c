@@ -3,7 +3,7 @@
 
 #include "costmodel/placement.h"
 #include "costmodel/states.h"
-#include "search/bound_internal.h"
+#include "search/bound_parts.h"
 #include "search/orders.h"
 
 SearchWorker *search_worker_new(SearchSpace *space, SearchTables *tables)

@@ -6,7 +6,7 @@
 
 #include "costmodel/placement.h"
 #include "costmodel/states.h"
-#include "search/bound_internal.h"
+#include "search/bound_parts.h"
 #include "sim/step.h"
 
 /* A bucket's durations, kept once. */

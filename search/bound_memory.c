@@ -4,7 +4,7 @@
  * is a lower bound of the peak. Schedules whose order follows the times at hand count one micro-batch.
  * Tested: unit/search/test_search_bound.c
  */
-#include "search/bound_internal.h"
+#include "search/bound_parts.h"
 
 static SearchRecomputed recomputed_of(SpecRecomputeMode mode)
 {

@@ -13,7 +13,7 @@
  * What the order says (W_r, k, pairs) is read off it; of orders that follow the times at hand the least of all is taken.
  * Tested: unit/search/test_search_bound.c
  */
-#include "search/bound_internal.h"
+#include "search/bound_parts.h"
 
 static int64_t back_ps(const SearchWorker *worker, int stage)
 {

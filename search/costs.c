@@ -6,7 +6,7 @@
 #include "search/hardware.h"
 #include "search/parallel.h"
 #include "search/probe.h"
-#include "search/space_internal.h"
+#include "search/space_parts.h"
 
 /* A table as it is kept: layers that cost the same share a row. */
 struct SearchTable {

@@ -93,10 +93,5 @@ void search_tables_free(SearchTables *tables);
 void search_costs_init(SearchCosts *costs, OrrArena *arena, int layers);
 /* Of one kind of GPUs. Thread-safe; the answer does not depend on who asks first. */
 void search_tables_unpack(SearchTables *tables, int index, int kind, SearchCosts *costs);
-/* What each kind of GPUs takes for the whole model over the best one: [kinds], 1 or more. */
-static inline const double *search_tables_slowness(const SearchTables *tables, int index)
-{
-    return &tables->slowness[index * tables->kinds];
-}
 
 #endif

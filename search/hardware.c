@@ -90,7 +90,7 @@ bool search_hardware_allows(const SearchSpace *space, const SearchGroup *group)
 
 static int slowest_replica(const SearchTables *tables, const SearchGroup *group, const int *kinds)
 {
-    const double *slowness = search_tables_slowness(tables, group->costs);
+    const double *slowness = search_hardware_slowness(tables, group->costs);
     double most = -1;
     int slowest = 0;
     for (int d = 0; d < group->data; d++) {
@@ -126,7 +126,7 @@ typedef struct Sharing {
 static Sharing sharing_of(const SearchTables *tables, const SearchGroup *group, bool even)
 {
     const Spec *spec = tables->space->spec;
-    const double *slowness = search_tables_slowness(tables, group->costs);
+    const double *slowness = search_hardware_slowness(tables, group->costs);
     const bool all = spec->parallel.replica_microbatches_count != 0 && !even;
     g_autofree int *kinds = kinds_of(tables->space, group);
     g_assert(kinds != NULL);

@@ -27,6 +27,12 @@ static inline int search_hardware_count(const Spec *spec)
     return MAX(1, spec->cluster.group_count);
 }
 
+/* What each kind of GPUs takes for the whole model over the best one: [kinds], 1 or more. */
+static inline const double *search_hardware_slowness(const SearchTables *tables, int index)
+{
+    return &tables->slowness[index * tables->kinds];
+}
+
 /* The spec as if every GPU were of one kind; a copy where they are. */
 void search_hardware_spec(const Spec *spec, int kind, Spec *ret_spec);
 

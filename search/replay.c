@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "search/bound_internal.h"
+#include "search/bound_parts.h"
 #include "search/orders.h"
 
 typedef struct Rank {

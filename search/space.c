@@ -6,7 +6,7 @@
 #include "search/hardware.h"
 #include "search/limits.h"
 #include "search/orders.h"
-#include "search/space_internal.h"
+#include "search/space_parts.h"
 #include "spec/load.h"
 #include "spec/moe.h"
 #include "spec/placement.h"

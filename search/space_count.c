@@ -1,7 +1,7 @@
 /* search/space_count.c - how many points a space has, without walking them. */
 #include <string.h>
 
-#include "search/space_internal.h"
+#include "search/space_parts.h"
 
 /* All that the number of a group's points depends on, and the number. */
 typedef struct Count {

@@ -1,7 +1,7 @@
 /* search/space_partitions.c - schedules, and the ways to deal layers out to stages, that the "auto" fields allow. */
 #include <string.h>
 
-#include "search/space_internal.h"
+#include "search/space_parts.h"
 #include "spec/load.h"
 #include "spec/recipes.h"
 

@@ -1,7 +1,7 @@
 /* search/space_point.c - a point of a space as a scenario. */
 #include <string.h>
 
-#include "search/space_internal.h"
+#include "search/space_parts.h"
 #include "spec/recipes.h"
 
 const Spec *search_at_precision(const SearchSpace *space, int precision)

@@ -1,5 +1,5 @@
 /* search/space_policies.c - recomputation, and policies of data parallelism and messages, that the "auto" fields allow. */
-#include "search/space_internal.h"
+#include "search/space_parts.h"
 
 int search_recomputes(const SearchSpace *space, const SearchPartition *partition,
                       SpecRecompute *ret_recomputes)

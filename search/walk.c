@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "search/bound_internal.h"
+#include "search/bound_parts.h"
 #include "search/limits.h"
 #include "search/mixed.h"
 

@@ -1,7 +1,7 @@
 /* sim/check.c - does a recorded run keep what any run must keep? This part: every instruction ran once, in
  * order, and no two ops overlap on a stream. It recomputes everything from spans and never looks at the
  * engine's own state. */
-#include "sim/check_internal.h"
+#include "sim/checked_run.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* sim/check_account.c - the figures of each rank follow from its spans: time adds up, bytes and memory too. */
-#include "sim/check_internal.h"
+#include "sim/checked_run.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

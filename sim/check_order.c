@@ -1,6 +1,6 @@
 /* sim/check_order.c - every op starts exactly when its stream, its waits and its group let it: not earlier,
  * and, since the engine never dawdles, not later. */
-#include "sim/check_internal.h"
+#include "sim/checked_run.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* sim/check_rates.c - every op does its work at the rates it had, no resource is used beyond its capacity at any instant,
  * and no tier holds more than fits. Recomputed from spans, rate changes and levels. */
-#include "sim/check_internal.h"
+#include "sim/checked_run.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

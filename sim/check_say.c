@@ -1,7 +1,7 @@
 /* sim/check_say.c - what the checks of a run say, and how long an op of theirs should take. */
 #include <stdarg.h>
 
-#include "sim/check_internal.h"
+#include "sim/checked_run.h"
 
 bool sim_check_fail(GError **error, const char *format, ...)
 {

@@ -1,5 +1,7 @@
 /* sim/engine.c - the loop: streams advance, wait, join; events end ops. */
-#include "sim/engine_internal.h"
+#include "sim/engine_account.h"
+#include "sim/engine_fair.h"
+#include "sim/engine_rate.h"
 
 #define FETCH_AHEAD 12 /* instructions: lists of many streams are more than the hardware looks ahead in */
 /* instants ahead */

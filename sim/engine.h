@@ -25,6 +25,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "sim/picoseconds.h"
 
 /* Rows of sim_standard_streams(). A program with more streams appends rows behind them. The compute stream is the one
  * whose time is accounted for. */
@@ -324,19 +325,6 @@ const SimMemKind *sim_standard_mem_kinds(int *ret_count);
 const SimStreamRow *sim_program_streams(const SimProgram *program, int *ret_count);
 const SimTier *sim_program_tiers(const SimProgram *program, int *ret_count);
 const SimMemKind *sim_program_mem_kinds(const SimProgram *program, int *ret_count);
-
-/* Sums and products of picoseconds and bytes that stop at INT64_MAX, which the clock refuses. Factors are not negative. */
-static inline int64_t sim_sum(int64_t a, int64_t b)
-{
-    if (b > 0 && a > INT64_MAX - b)
-        return INT64_MAX;
-    return b < 0 && a < INT64_MIN - b ? INT64_MIN : a + b;
-}
-
-static inline int64_t sim_product(int64_t a, int64_t b)
-{
-    return b > 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
-}
 
 /* Sum of the parts, INT64_MAX where that is more. */
 int64_t sim_work_duration_ps(const SimWork *work);

@@ -1,6 +1,6 @@
 /* sim/engine_account.c - what each rank's time was spent on, and how its memory moved; all on the way. What every run
  * of a program spends (the ops' own parts and bytes) is summed once a class in engine_works.c. */
-#include "sim/engine_internal.h"
+#include "sim/engine_account.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* sim/engine_deadlock.c - says who waits for whom when nothing can go on. */
-#include "sim/engine_internal.h"
+#include "sim/engine_state.h"
 
 /* The stream and the next op that it would run. */
 static void describe(const Engine *e, int32_t index, GString *text)

@@ -9,7 +9,9 @@
  * one share an op, or the same amount on every link of a route, this is max-min fairness of flows. An instance that
  * is not overfull constrains nobody, so only overfull ones connect: what changes is what is solved.
  */
-#include "sim/engine_internal.h"
+#include "sim/engine_fair.h"
+
+#include "sim/engine_rate.h"
 
 typedef struct {
     int32_t event;
@@ -376,7 +378,7 @@ static void settle(Engine *e)
     }
 }
 
-void sim_rate_settle_dirty(Engine *e)
+void sim_rate_settle(Engine *e)
 {
     settle(e);
     for (int32_t i = 0; i < e->dirty_count; i++)

@@ -1,5 +1,5 @@
 /* sim/engine_rate.c - a change of rate moves an op's end; what is to be settled is noted. */
-#include "sim/engine_internal.h"
+#include "sim/engine_rate.h"
 
 void sim_mark_instance(Engine *e, int32_t index)
 {

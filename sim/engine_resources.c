@@ -1,5 +1,6 @@
 /* sim/engine_resources.c - instances of resources, where their holders are noted, and capacities that change. */
-#include "sim/engine_internal.h"
+#include "sim/engine_fair.h"
+#include "sim/engine_rate.h"
 
 /* Instances of rows which each rank has for itself are neighbours by rank. */
 static void setup_rows(Engine *e)

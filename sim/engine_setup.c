@@ -1,5 +1,5 @@
 /* sim/engine_setup.c - lays out ranks, streams and communicators in the arena before the first event. */
-#include "sim/engine_internal.h"
+#include "sim/engine_state.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* sim/engine_works.c - what is known of a program before it runs: how long its works last, what each class spends in
  * all, and which resources could ever be overfull. Shares of the others cost nothing: they are left out. */
-#include "sim/engine_internal.h"
+#include "sim/engine_state.h"
 
 bool sim_fail_clock(GError **error)
 {

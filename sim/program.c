@@ -1,7 +1,7 @@
 /* sim/program.c - a plan becomes instruction lists: one class a pipeline rank, written in the order of its
  * schedule. Which passes, sends, gathers and reductions there are is said in program_pass.c, program_data.c
  * and program_sharded.c. */
-#include "sim/program_internal.h"
+#include "sim/program_emit.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* sim/program_data.c - parameter gathers outside ZeRO-3, and the end of the step: last reductions,
  * embedding and norm reductions, optimizer, overhead. */
-#include "sim/program_internal.h"
+#include "sim/program_emit.h"
+#include "sim/program_works.h"
 
 static void emit_gathers(RankBuilder *rb, Chunk *chunk)
 {

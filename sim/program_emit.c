@@ -1,5 +1,5 @@
 /* sim/program_emit.c - instructions onto the lists of a rank. */
-#include "sim/program_internal.h"
+#include "sim/program_emit.h"
 
 /* At first what passes in one piece need: an op each on the compute stream, as many on both streams of messages
  * together. */

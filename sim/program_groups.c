@@ -4,7 +4,7 @@
  * Folded, the members of a communicator inside one pipeline rank are one simulated rank; communicators across
  * pipeline ranks stay what they are.
  */
-#include "sim/program_internal.h"
+#include "sim/program_builder.h"
 
 static SimGroups new_groups(OrrArena *arena, int ranks, int instances)
 {

@@ -1,6 +1,6 @@
 /* sim/program_kinds.c - programs of the kinds of replicas as one, which meet where gradients do. */
 #include "sim/kinds.h"
-#include "sim/program_internal.h"
+#include "sim/program_builder.h"
 #include "sim/program_join.h"
 
 /* Number of a class of the joined program, kind after kind, as pipeline rank x kinds + kind. */

@@ -6,7 +6,8 @@
  * is the next layer's and little is hidden.
  * Source: [TransformerEngine] cpu_offload.py, DefaultOffloadSynchronizer     Tested: unit/sim/test_offload.c
  */
-#include "sim/program_internal.h"
+#include "sim/program_emit.h"
+#include "sim/program_works.h"
 
 static SimMem kept_in(const SimStage *stage)
 {

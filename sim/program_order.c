@@ -1,6 +1,6 @@
 /* sim/program_order.c - is an order of passes one that a training step could follow? Orders may come from
  * outside, so the messages name rank, pass, stage and micro-batch. */
-#include "sim/program_internal.h"
+#include "sim/program_builder.h"
 
 enum { DONE_FORWARD = 1, DONE_BACKWARD = 2, DONE_WEIGHT = 4 };
 

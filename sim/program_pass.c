@@ -4,7 +4,8 @@
  * it; then it is one op a segment, backwards in reverse. A message of no duration is left out: the receiver
  * waits for the sender's op itself.
  */
-#include "sim/program_internal.h"
+#include "sim/program_emit.h"
+#include "sim/program_works.h"
 
 static SimTag tag_of(SimPass pass)
 {

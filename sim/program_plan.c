@@ -1,5 +1,5 @@
 /* sim/program_plan.c - the order of each rank: given, generated from the shape, or chosen by the plan's times and bytes. */
-#include "sim/program_internal.h"
+#include "sim/program_works.h"
 
 static int64_t pass_ps(const SimStage *stage, SimPass pass)
 {

@@ -1,5 +1,6 @@
 /* sim/program_reduce.c - collectives of data-parallel ranks, and when gradients are reduced. */
-#include "sim/program_internal.h"
+#include "sim/program_emit.h"
+#include "sim/program_works.h"
 
 int32_t sim_emit_comm(RankBuilder *rb, SimStream stream, SimTag tag, Group group, const SimWork *work,
                       int32_t mem, int stage, int32_t microbatch)

@@ -5,7 +5,7 @@
  * 1/n: the row becomes one that the rank has for itself, of that capacity. A row whose instances span pipeline ranks, which
  * do different things at one instant, does not fold, however large it is: such a plan is simulated rank by rank.
  */
-#include "sim/program_internal.h"
+#include "sim/program_builder.h"
 
 static const SimPlanResource standard_resources[SIM_RESOURCE_COUNT] = {
     [SIM_RESOURCE_SM] = {"SMs", SIM_WHOLE_RESOURCE, 1},

@@ -11,7 +11,8 @@
  *   backward, own queues:      T = b + (L - 1) max(b, g, r) + r
  * g gather, r reduce-scatter, f and b compute. Source: PyTorch FSDP, [LamyPoirier2022]     Tested: unit/sim/test_program_sharded.c, test_sharding.c
  */
-#include "sim/program_internal.h"
+#include "sim/program_emit.h"
+#include "sim/program_works.h"
 
 bool sim_pass_uses_weights(SimPass pass)
 {

@@ -8,7 +8,8 @@
  * F, B passes, D, U, H all copies out, updates, copies in, d, u, h those of one piece, for d, u, h of at most a piece's
  * backward.     Source: [Ren2021], [SuperOffload]     Tested: unit/sim/test_offload_order.c
  */
-#include "sim/program_internal.h"
+#include "sim/program_emit.h"
+#include "sim/program_works.h"
 
 #include <string.h>
 

@@ -7,7 +7,8 @@
  *   forward of L equal layers of f, copies of t:  w = 1: f + (L - 1)(t + f)     hidden from (w - 1) f >= t on, for t <= f
  * Source: [Stronghold]     Tested: unit/sim/test_offload_order.c
  */
-#include "sim/program_internal.h"
+#include "sim/program_emit.h"
+#include "sim/program_works.h"
 
 static bool is_layer(const Chunk *chunk, int segment)
 {

@@ -1,5 +1,5 @@
 /* sim/program_works.c - durations and memory of passes, summed over segments and kept once each. */
-#include "sim/program_internal.h"
+#include "sim/program_works.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* sim/servers.c - workers, servers and the clock of a run over parameter servers. */
 #include <math.h>
 
-#include "sim/servers_internal.h"
+#include "sim/servers_state.h"
 
 double sim_servers_optimum_s(int workers, int servers, double bytes, double bytes_per_s)
 {

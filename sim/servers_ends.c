@@ -1,7 +1,7 @@
 /* sim/servers_ends.c - what begins at a worker or a server: a pass of a layer, a sum, an update, a copy inside the machine. */
 #include <math.h>
 
-#include "sim/servers_internal.h"
+#include "sim/servers_state.h"
 
 void servers_at(Servers *s, int32_t event, int64_t delay_ps)
 {

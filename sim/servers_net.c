@@ -1,7 +1,7 @@
 /* sim/servers_net.c - connections between workers and servers: who goes next, and how fast. */
 #include <math.h>
 
-#include "sim/servers_internal.h"
+#include "sim/servers_state.h"
 
 /* --- parts that wait --- */
 

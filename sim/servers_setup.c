@@ -1,7 +1,7 @@
 /* sim/servers_setup.c - what a run over parameter servers starts from: layers cut into parts, parts dealt to servers. */
 #include <math.h>
 
-#include "sim/servers_internal.h"
+#include "sim/servers_state.h"
 
 /* Parts of a layer: 0 where it has nothing to send. */
 static int parts_of(const SimServerPlan *plan, const SimServerLayer *layer)

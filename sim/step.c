@@ -5,7 +5,7 @@
 #include "costmodel/encoder.h"
 #include "costmodel/memory_bound.h"
 #include "costmodel/states.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 #include "spec/load.h"
 
 /* What the receivers of 1/t each do to have the whole tensor. DeepSpeed's PartitionedTensor [DeepSpeedPipe] fills a buffer with

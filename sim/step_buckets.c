@@ -6,7 +6,7 @@
  */
 #include "costmodel/states.h"
 #include "sim/buckets.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 /* Tensors of a stage in forward order. */
 typedef struct Tensors {

@@ -1,7 +1,7 @@
 /* sim/step_clock.c - does a plan fit the clock of the simulator? Durations stop growing at the clock's end instead of
  * wrapping round. */
 #include "costmodel/flops.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 #define LONGEST_PS ((int64_t)(STEP_LONGEST_S * 1e12))
 

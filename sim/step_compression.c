@@ -15,7 +15,7 @@
 
 #include "costmodel/memory_bound.h"
 #include "costmodel/states.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 #define BLOCK       256.0
 #define INDEX_BYTES 4.0

@@ -3,7 +3,7 @@
 
 #include "costmodel/ops_tiles.h"
 #include "costmodel/states.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 /* A collective of `bytes` over `group`; cut in `pieces` of equal size when each tensor goes by itself. */
 static SimWork in_pieces(const Spec *spec, CostCollectiveOp op, double bytes, CostGroup group, int pieces)

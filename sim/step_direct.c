@@ -9,7 +9,7 @@
 
 #include "costmodel/states.h"
 #include "sim/direct_mix.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 static double read_bytes(const Step *step, int stage, int piece)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "costmodel/offload.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 typedef struct Victim {
     double cost; /* bytes x seconds */

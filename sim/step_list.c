@@ -3,7 +3,7 @@
 
 #include "costmodel/layer_list.h"
 #include "costmodel/spread.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 /* Weights and a bias or the two vectors of a norm. */
 #define TENSORS 2

@@ -3,7 +3,7 @@
 
 #include "costmodel/offload.h"
 #include "costmodel/states.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 /* Rows behind the standard ones. */
 enum { ROW_IN = SIM_RESOURCE_COUNT, ROW_OUT, ROW_BOTH_WAYS, ROW_DRAM, ROW_READ, ROW_WRITE, ROW_COUNT };

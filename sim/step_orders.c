@@ -1,7 +1,7 @@
 /* sim/step_orders.c - which schedule a plan follows: one of the table, or op orders that came with the Spec. */
 #include <math.h>
 
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 #include "spec/orders.h"
 
 static const uint8_t PASSES[] = {

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "costmodel/states.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 static StepParams params_of_rank(const Step *step, int rank)
 {

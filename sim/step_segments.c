@@ -3,7 +3,7 @@
 
 #include "costmodel/encoder.h"
 #include "costmodel/offload.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 static void set_memory(SimSegment *segment, const CostActivations *activations)
 {

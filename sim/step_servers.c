@@ -8,7 +8,7 @@
 
 #include "costmodel/activations.h"
 #include "costmodel/states.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 /* Iterations that are left out: until queues of several layers repeat themselves, or workers have drifted apart. */
 enum { WARM = 6, WARM_DRIFTING = 20, MOST_TRANSFERS = 20000000 };

@@ -1,7 +1,7 @@
 /* sim/step_work.c - seconds and bytes of the cost model as works of a program. */
 #include <math.h>
 
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 int64_t step_ps(double seconds)
 {

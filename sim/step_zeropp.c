@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "costmodel/states.h"
-#include "sim/step_internal.h"
+#include "sim/step_fill.h"
 
 #define BLOCK_VALUES    256.0 /* of one scale of 4 bytes: DeepSpeed's default group */
 #define QUANTIZED_BYTES (1 + 4 / BLOCK_VALUES)

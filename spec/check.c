@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "spec/check_data.h"
-#include "spec/check_internal.h"
+#include "spec/checks.h"
 #include "spec/load.h"
 #include "spec/placement.h"
 

@@ -1,5 +1,5 @@
 /* spec/check_groups.c - what a mixed cluster needs: nodes that add up, GPUs a node that agree, and features that know of it. */
-#include "spec/check_internal.h"
+#include "spec/checks.h"
 
 static const char *not_yet(const Spec *spec)
 {

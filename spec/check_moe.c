@@ -1,5 +1,5 @@
 /* spec/check_moe.c - what has to fit together about experts: of the model, over the ranks, and how tokens reach them. */
-#include "spec/check_internal.h"
+#include "spec/checks.h"
 #include "spec/moe.h"
 
 /* Parts of by_layer: as many layers as have experts, or a pattern that repeats in them. */

@@ -1,7 +1,7 @@
 /* spec/check_pipeline.c - contradictions of schedules, orders and layouts, of offloading and of a search's limits. */
 #include <string.h>
 
-#include "spec/check_internal.h"
+#include "spec/checks.h"
 #include "spec/placement.h"
 
 static bool check_norm(const Check *check)

@@ -1,7 +1,7 @@
 /* spec/check_say.c - what the checks of a scenario say. */
 #include <stdarg.h>
 
-#include "spec/check_internal.h"
+#include "spec/checks.h"
 
 bool spec_check_fail(const Check *check, const char *format, ...)
 {

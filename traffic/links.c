@@ -62,28 +62,28 @@ static GArray **loads_of_links(const NetTopology *t, const GArray *users)
     return on;
 }
 
-typedef struct Kept {
+typedef struct SharedLink {
     GArray *loads;
     double sum;
     int link;
-} Kept;
+} SharedLink;
 
 static int by_sum(const void *a, const void *b)
 {
-    const Kept *x = a, *y = b;
+    const SharedLink *x = a, *y = b;
     return x->sum != y->sum ? (x->sum < y->sum) - (x->sum > y->sum) : x->link - y->link;
 }
 
 GArray *traffic_shared_links(const NetTopology *t, const GArray *users, TrafficSummary *summary)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(Kept));
+    g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(SharedLink));
     GArray *chosen = g_array_new(FALSE, FALSE, sizeof(GArray *)), **on = loads_of_links(t, users);
     g_array_set_clear_func(chosen, free_loads);
     for (int l = 0; l < t->link_count; l++) {
         if (on[l] == NULL)
             continue;
-        const Kept one = {on[l], sum_of(users, on[l]), l};
+        const SharedLink one = {on[l], sum_of(users, on[l]), l};
         const bool alone = on[l]->len < 2 && user_of(users, on[l], 0)->dimension != TRAFFIC_BESIDE;
         if (!alone && one.sum > 1 + 1e-9 && !is_own_port(t, l, users, on[l]) &&
             g_hash_table_add(seen, text_of(on[l])))
@@ -92,7 +92,7 @@ GArray *traffic_shared_links(const NetTopology *t, const GArray *users, TrafficS
     g_array_sort(kept, by_sum);
     summary->thinned = kept->len > MOST_LINKS;
     for (guint i = 0; i < MIN(kept->len, MOST_LINKS); i++) {
-        GArray *loads = g_array_copy(g_array_index(kept, Kept, i).loads);
+        GArray *loads = g_array_copy(g_array_index(kept, SharedLink, i).loads);
         g_array_append_val(chosen, loads);
     }
     for (int l = 0; l < t->link_count; l++)

@@ -3,7 +3,7 @@
 #define ORR_TESTS_SEARCH_RUN_FIXTURE_H
 
 #include "search/search.h"
-#include "search/space_internal.h"
+#include "search/space_parts.h"
 
 /* Free with search_result_clear. */
 static inline SearchResult fixture_find(const Spec *spec, bool exhaustive, int jobs, int top)

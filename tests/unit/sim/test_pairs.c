@@ -2,7 +2,7 @@
  * passes, or as their exchanges where these are longer; stages that differ show whose passes are counted. */
 #include <string.h>
 
-#include "sim/program_internal.h"
+#include "sim/program_works.h"
 #include "sim/step.h"
 #include "spec/load.h"
 

@@ -1,10 +1,10 @@
-/* sim/program_internal.h - what a program is made from while it is built; only sim/program*.c include it.
+/* sim/program_builder.h - what a program is made from while it is built; only sim/program*.c include it.
  *
  * A Builder lives for one sim_program_build(). Instruction lists are written where they stay, in the arena; a wait for a
  * rank that is not written yet is filled in once all ranks are.
  */
-#ifndef ORR_SIM_PROGRAM_INTERNAL_H
-#define ORR_SIM_PROGRAM_INTERNAL_H
+#ifndef ORR_SIM_PROGRAM_BUILDER_H
+#define ORR_SIM_PROGRAM_BUILDER_H
 
 #include "sim/plan.h"
 
@@ -128,68 +128,8 @@ typedef struct {
     int32_t microbatch;
 } Pass;
 
-/* program_works.c: durations and memory, each kept once. */
-/* As an op of `stream`: on the compute stream work that is on no network is kernels, which want all SMs. */
-int32_t sim_intern_work(Builder *builder, SimStream stream, const SimWork *work);
-int32_t sim_intern_mem(Builder *builder, const SimMemDelta *mem); /* SIM_NONE when nothing moves */
-SimWork sim_segment_work(const SimSegment *segment, SimPass pass);
-int32_t sim_make_stage_work(Builder *builder, int stage, SimPass pass);
-static inline int32_t sim_stage_work(Builder *builder, int stage, SimPass pass)
-{
-    int32_t *work = &builder->caches[stage].work[pass];
-    if (*work == SIM_NONE)
-        *work = sim_make_stage_work(builder, stage, pass);
-    return *work;
-}
-/* Memory of a pass over one segment, or over a whole stage in one op with the same peak. */
-SimMemDelta sim_segment_mem(const SimSegment *segment, SimPass pass);
-SimMemDelta sim_stage_mem(const SimStage *stage, SimPass pass);
-
 /* program_order.c: every pass of every stage and micro-batch once, producers first. */
 bool sim_orders_check(const Builder *builder, GError **error);
-
-/* program_emit.c: instructions. An op or a collective takes the wait before it upon itself: nobody waits for a wait. */
-void sim_grow_list(RankBuilder *rb, SimStream stream);
-static inline int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr)
-{
-    InstrList *list = &rb->lists[stream];
-    const bool behind_wait = list->ends_with_wait && instr->kind != SIM_WAIT && instr->wait_count == 0;
-    if (!behind_wait && list->count == list->capacity)
-        sim_grow_list(rb, stream);
-    SimInstr *at = &list->instrs[behind_wait ? list->count - 1 : list->count++];
-    if (!behind_wait) {
-        at->wait_stream = instr->wait_stream;
-        at->wait_class = instr->wait_class;
-        at->wait_count = instr->wait_count;
-    }
-    at->kind = instr->kind;
-    at->tag = instr->tag;
-    at->group = instr->group;
-    at->work = instr->work;
-    at->mem = instr->mem;
-    at->stage = instr->stage;
-    at->microbatch = instr->microbatch;
-    list->ends_with_wait = instr->kind == SIM_WAIT;
-    if (stream == SIM_STREAM_COMPUTE && instr->kind != SIM_WAIT)
-        rb->last_compute = list->count - 1;
-    return list->count - 1;
-}
-static inline void sim_set_wait(SimInstr *instr, const Point *point)
-{
-    instr->wait_stream = point->stream;
-    instr->wait_class = point->rank;
-    instr->wait_count = point->index + 1;
-}
-static inline SimInstr sim_wait_for(const Point *point)
-{
-    SimInstr wait = {.kind = SIM_WAIT, .stage = SIM_NONE, .microbatch = SIM_NONE};
-    sim_set_wait(&wait, point);
-    return wait;
-}
-/* `stream` goes on once `on` of the same rank has completed instruction `index`. */
-void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index);
-bool sim_makes_weight_gradient(SimPass pass);
-SimStream sim_reduce_stream(const SimPlan *plan);
 
 /* program_reduce.c */
 /* A collective of `group`, alone on its rank where it has one member; returns its index. */

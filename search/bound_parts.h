@@ -1,6 +1,6 @@
-/* search/bound_internal.h - shared by search/bound*.c. */
-#ifndef ORR_SEARCH_BOUND_INTERNAL_H
-#define ORR_SEARCH_BOUND_INTERNAL_H
+/* search/bound_parts.h - shared by search/bound*.c. */
+#ifndef ORR_SEARCH_BOUND_PARTS_H
+#define ORR_SEARCH_BOUND_PARTS_H
 
 #include "search/bound.h"
 #include "search/hardware.h"

@@ -1,6 +1,6 @@
-/* spec/check_internal.h - what the spec/check*.c files share. */
-#ifndef ORR_SPEC_CHECK_INTERNAL_H
-#define ORR_SPEC_CHECK_INTERNAL_H
+/* spec/checks.h - what the spec/check*.c files share. */
+#ifndef ORR_SPEC_CHECKS_H
+#define ORR_SPEC_CHECKS_H
 
 #include "spec/load.h"
 

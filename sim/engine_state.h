@@ -1,4 +1,4 @@
-/* sim/engine_internal.h - the engine's own state; only sim/engine*.c include it.
+/* sim/engine_state.h - the engine's own state; only sim/engine* includes it.
  *
  * A slot is a stream of a rank whose list is not empty. Slots of a rank are neighbours; ranks of a class are
  * neighbours. Everything lives in the run's arena and has its final size before the first event. A million ranks are
@@ -7,8 +7,8 @@
  *
  * An op is known by its event: a slot's number, or slot_count + a collective's. Capacity events come behind both.
  */
-#ifndef ORR_SIM_ENGINE_INTERNAL_H
-#define ORR_SIM_ENGINE_INTERNAL_H
+#ifndef ORR_SIM_ENGINE_STATE_H
+#define ORR_SIM_ENGINE_STATE_H
 
 #include "sim/engine.h"
 #include "sim/eventq.h"
@@ -195,7 +195,6 @@ void sim_setup_resources(Engine *engine);
 /* Capacity events of this instant, and the next one into the queue. */
 void sim_capacity_change(Engine *engine);
 
-/* engine_rate.c: shares and rates. */
 static inline const SimInstr *sim_slot_instr(const Engine *engine, const Slot *slot)
 {
     return &engine->lists[slot->list].instrs[slot->pc];
@@ -234,83 +233,6 @@ static inline int64_t sim_capacity_of(const Engine *engine, int row, int32_t ins
 {
     return engine->capacities != NULL ? engine->capacities[instance] : engine->rows[row].capacity;
 }
-void sim_mark_instance(Engine *engine, int32_t instance);
-void sim_list_hold(Engine *engine, int32_t slot, int32_t share, int32_t instance, int *listed);
-void sim_unlist_hold(Engine *engine, int32_t slot, int32_t instance, int *listed);
-
-/* The op of a slot starts to hold its shares; true when rates must be settled before its end is known. */
-static inline bool sim_rate_enter(Engine *engine, int32_t slot, int32_t rank, const WorkInfo *work)
-{
-    bool unsettled = false;
-    int listed = 0;
-    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
-        const Share *share = &engine->shares[i];
-        const int32_t at = sim_instance_of(engine, share, rank);
-        if (at < 0)
-            continue;
-        Instance *instance = &engine->instances[at];
-        if (share->listed)
-            sim_list_hold(engine, slot, i, at, &listed);
-        instance->free -= share->amount;
-        instance->fair_count += share->mode == SIM_SHARE_FAIR;
-        if (instance->free < 0) {
-            sim_mark_instance(engine, at);
-            unsettled |= share->mode == SIM_SHARE_FAIR;
-        }
-    }
-    return unsettled;
-}
-
-static inline void sim_rate_leave(Engine *engine, int32_t slot, int32_t rank, const WorkInfo *work)
-{
-    int listed = 0;
-    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
-        const Share *share = &engine->shares[i];
-        const int32_t at = sim_instance_of(engine, share, rank);
-        if (at < 0)
-            continue;
-        Instance *instance = &engine->instances[at];
-        if (share->listed)
-            sim_unlist_hold(engine, slot, at, &listed);
-        if (instance->free < 0)
-            sim_mark_instance(engine, at);
-        instance->free += share->amount;
-        instance->fair_count -= share->mode == SIM_SHARE_FAIR;
-    }
-}
-
-/* The op goes on at `rate`; its end moves. */
-void sim_rate_change(Engine *engine, int32_t event, int32_t rate);
-
-/* engine_fair.c: max-min fair rates of everything that overfull instances connect to the dirty ones. */
-Fair *sim_fair_new(const Engine *engine);
-/* New rates, moved ends. */
-void sim_rate_settle_dirty(Engine *engine);
-/* After the last event of an instant. */
-static inline void sim_rate_settle(Engine *engine)
-{
-    if (engine->dirty_count > 0)
-        sim_rate_settle_dirty(engine);
-}
-
-/* engine_account.c: what time was spent on, and memory. */
-/* An op of a rank starts in a skewed program; only its first one counts. */
-void sim_account_start(Engine *engine, int32_t rank);
-/* Its op of this work ended now. */
-void sim_account_compute(Engine *engine, const Slot *slot, const WorkInfo *work);
-/* The compute stream of `waiter`'s rank waited while `producer` ran an op until now. */
-void sim_account_wait(Engine *engine, const Slot *waiter, const Slot *producer, const WorkInfo *work);
-/* An op of another stream ended after the rank's compute stream did. */
-void sim_account_behind_compute(Engine *engine, const Slot *slot, const WorkInfo *work);
-void sim_account_change(Engine *engine, int32_t rank, int32_t mem, bool end);
-static inline void sim_account_memory(Engine *engine, int32_t rank, int32_t mem, bool end)
-{
-    if (mem >= 0 && (end ? engine->mems[mem].at_end : engine->mems[mem].at_start))
-        sim_account_change(engine, rank, mem, end);
-}
-void sim_account_span(Engine *engine, const Slot *slot, const SimInstr *instr);
-void sim_account_finish(Engine *engine);
-
 /* engine_deadlock.c: one sentence naming the cycle, or the resource that never comes back. */
 void sim_engine_explain_deadlock(const Engine *engine, GError **error);
 

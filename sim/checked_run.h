@@ -1,6 +1,6 @@
-/* sim/check_internal.h - what the parts of sim_run_check() share. */
-#ifndef ORR_SIM_CHECK_INTERNAL_H
-#define ORR_SIM_CHECK_INTERNAL_H
+/* sim/checked_run.h - what the parts of sim_run_check() share. */
+#ifndef ORR_SIM_CHECKED_RUN_H
+#define ORR_SIM_CHECKED_RUN_H
 
 #include "sim/engine.h"
 

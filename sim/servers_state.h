@@ -1,6 +1,6 @@
-/* sim/servers_internal.h - the state of a run over parameter servers; only sim/servers*.c include it. */
-#ifndef ORR_SIM_SERVERS_INTERNAL_H
-#define ORR_SIM_SERVERS_INTERNAL_H
+/* sim/servers_state.h - the state of a run over parameter servers; only sim/servers*.c include it. */
+#ifndef ORR_SIM_SERVERS_STATE_H
+#define ORR_SIM_SERVERS_STATE_H
 
 #include "sim/eventq.h"
 #include "sim/servers.h"

@@ -1,10 +1,10 @@
-/* exchange/internal.h - what the exporters and importers of spec/export_*.c and spec/import_*.c share.
+/* exchange/import.h - what importers share, and what there are.
  *
  * An importer moves settings into a scenario document. A value is native (the file says it), or implied (what the
  * framework does when nobody says otherwise: taken only where the document is silent).
  */
-#ifndef ORR_EXCHANGE_INTERNAL_H
-#define ORR_EXCHANGE_INTERNAL_H
+#ifndef ORR_EXCHANGE_IMPORT_H
+#define ORR_EXCHANGE_IMPORT_H
 
 #include "exchange/exchange.h"
 #include "exchange/settings.h"
@@ -17,33 +17,11 @@ typedef struct ExchangeImport {
     ExchangeLoss *loss; /* NULL: not asked for */
 } ExchangeImport;
 
-typedef bool (*ExchangeExporter)(const Spec *spec, Settings *out, GError **error);
-typedef void (*ExchangeImporter)(ExchangeImport *import);
-
-bool exchange_export_megatron(const Spec *spec, Settings *out, GError **error);
-bool exchange_export_megatron_bridge(const Spec *spec, Settings *out, GError **error);
-bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error);
-bool exchange_export_torchtitan(const Spec *spec, Settings *out, GError **error);
-bool exchange_export_nanotron(const Spec *spec, Settings *out, GError **error);
 void exchange_import_megatron(ExchangeImport *import);
 void exchange_import_megatron_bridge(ExchangeImport *import);
 void exchange_import_deepspeed(ExchangeImport *import);
 void exchange_import_torchtitan(ExchangeImport *import);
 void exchange_import_nanotron(ExchangeImport *import);
-
-/* training.recompute in a refusal: full of some of a stage's layers is told from full. */
-const char *export_recompute_shown(const Spec *spec);
-/* "megatron: parallel.schedule: zb-h1; <what would work>"; where `error` is set already, one more in its message (ORR_ALSO): checks
- * go on, so that everything is said at once. Always false. */
-bool exchange_export_refuse(GError **error, ExchangeFormat format, const char *key, const char *value,
-                            const char *hint);
-/* Full recomputation and the like are the same in every framework that has it; the words of `schedule` that a
- * framework has, as its own words: fails for others. */
-typedef struct ExchangeWordPair {
-    int value;
-    const char *word;
-} ExchangeWordPair;
-const char *exchange_pair_word(const ExchangeWordPair *pairs, int count, int value);
 
 /* The text of setting `key`, or NULL; bare switches are "true". */
 const char *exchange_import_text(const ExchangeImport *import, const char *key);
@@ -75,16 +53,5 @@ bool exchange_import_is_placeholder(const ExchangeImport *import, const char *ke
 void exchange_import_steps(ExchangeImport *import, const char *key);
 /* A value as a JSON text. */
 char *exchange_json_text(const char *value);
-
-/* What a reading back of the exported settings does not give: exchange/export_loss.c. */
-void exchange_export_loss(const Spec *spec, const OrrJson *scenario, ExchangeFormat format,
-                          const Settings *settings, const GPtrArray *native, ExchangeLoss *loss);
-/* Reads settings into a copy of `start`, as an import of that format does; `native` may be NULL. */
-OrrJsonDoc *exchange_read_back(const Settings *settings, ExchangeFormat format, const OrrJson *start,
-                               GPtrArray *native);
-/* The settings that a format writes for `spec`; `out` is initialised. */
-bool exchange_export_settings(const Spec *spec, ExchangeFormat format, Settings *out, GError **error);
-/* Profile whose software a format configures: names that begin so. */
-const char *const *exchange_frameworks_of(ExchangeFormat format);
 
 #endif

@@ -1,6 +1,6 @@
-/* network/replay_internal.h - what the two ways to time a collective share. Internal. */
-#ifndef ORR_NETWORK_REPLAY_INTERNAL_H
-#define ORR_NETWORK_REPLAY_INTERNAL_H
+/* network/ground.h - what the two ways to time a collective share. Internal. */
+#ifndef ORR_NETWORK_GROUND_H
+#define ORR_NETWORK_GROUND_H
 
 #include "network/replay.h"
 

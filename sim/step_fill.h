@@ -1,6 +1,6 @@
-/* sim/step_internal.h - shared by the files that fill a SimPlan. */
-#ifndef ORR_SIM_STEP_INTERNAL_H
-#define ORR_SIM_STEP_INTERNAL_H
+/* sim/step_fill.h - shared by the files that fill a SimPlan. */
+#ifndef ORR_SIM_STEP_FILL_H
+#define ORR_SIM_STEP_FILL_H
 
 #include "costmodel/activations.h"
 #include "costmodel/layers.h"

@@ -1,6 +1,6 @@
-/* search/space_internal.h - what the files that list a space share. */
-#ifndef ORR_SEARCH_SPACE_INTERNAL_H
-#define ORR_SEARCH_SPACE_INTERNAL_H
+/* search/space_parts.h - what the files that list a space share. */
+#ifndef ORR_SEARCH_SPACE_PARTS_H
+#define ORR_SEARCH_SPACE_PARTS_H
 
 #include "search/space.h"
 

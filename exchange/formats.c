@@ -1,0 +1,55 @@
+/* exchange/formats.c - the table of formats, and settings read back by their own row. */
+#include "exchange/formats.h"
+
+#include "exchange/export.h"
+
+static const ExchangeFormatRow rows[EXCHANGE_FORMAT_COUNT] = {
+    [EXCHANGE_FORMAT_MEGATRON] = {SETTINGS_FLAGS,
+                                  exchange_export_megatron,
+                                  exchange_import_megatron,
+                                  "Megatron-LM: torchrun ... pretrain_gpt.py \"${MEGATRON_ARGS[@]}\"",
+                                  "MEGATRON_ARGS",
+                                  {"megatron", "nemo-megatron"}},
+    [EXCHANGE_FORMAT_MEGATRON_BRIDGE] =
+        {SETTINGS_DOTLIST,
+         exchange_export_megatron_bridge,
+         exchange_import_megatron_bridge,
+         "Megatron-Bridge: overrides of a recipe, RECIPE.py \"${BRIDGE_OVERRIDES[@]}\"",
+         "BRIDGE_OVERRIDES",
+         {"megatron", "nemo-megatron"}},
+    [EXCHANGE_FORMAT_DEEPSPEED] = {SETTINGS_JSON,
+                                   exchange_export_deepspeed,
+                                   exchange_import_deepspeed,
+                                   "",
+                                   "",
+                                   {"deepspeed", "megatron-deepspeed", "transformers-deepspeed"}},
+    [EXCHANGE_FORMAT_TORCHTITAN] = {SETTINGS_TOML,
+                                    exchange_export_torchtitan,
+                                    exchange_import_torchtitan,
+                                    "torchtitan job configuration (TOML, torchtitan 0.2)",
+                                    "",
+                                    {"torchtitan"}},
+    [EXCHANGE_FORMAT_NANOTRON] = {SETTINGS_YAML,
+                                  exchange_export_nanotron,
+                                  exchange_import_nanotron,
+                                  "nanotron configuration",
+                                  "",
+                                  {"nanotron"}},
+};
+
+const ExchangeFormatRow *exchange_format_row(ExchangeFormat format)
+{
+    return format < EXCHANGE_FORMAT_COUNT && rows[format].export != NULL ? &rows[format] : NULL;
+}
+
+OrrJsonDoc *exchange_read_back(const Settings *settings, ExchangeFormat format, const OrrJson *start,
+                               GPtrArray *native)
+{
+    g_autoptr(GPtrArray) unasked = g_ptr_array_new_with_free_func(g_free);
+    ExchangeImport import = {.in = settings,
+                             .doc = orr_json_copy(start, "scenario"),
+                             .path = "scenario",
+                             .native = native != NULL ? native : unasked};
+    rows[format].import(&import);
+    return import.doc;
+}
