@@ -60,10 +60,6 @@ static bool read_wanted(const RunArgs *args, MemoryWanted *ret_wanted, GError **
                  args->by != NULL ? "--by" : "--steps");
         return false;
     }
-    if (args->by != NULL && args->steps != NULL) {
-        orr_fail(error, ORR_ERROR_INPUT, "--by %s: of the peak, not over time; leave out --steps", args->by);
-        return false;
-    }
     if (wanted.parts && strcmp(args->by, "tensor") == 0) {
         wanted.by = REPORT_MEMORY_BY_TENSOR;
     } else if (wanted.parts && strcmp(args->by, "layer") != 0) {
@@ -172,7 +168,7 @@ static bool stream_ranks(const char *flag, const char *path, const RunArgs *args
 static void write_memory(const Report *report, const MemoryWanted *wanted, GString *out)
 {
     if (wanted->parts)
-        report_write_memory_parts(report, wanted->by, out);
+        report_write_memory_parts(report, wanted->by, wanted->steps, out);
     else
         report_write_memory(report, wanted->steps, out);
 }
@@ -310,7 +306,9 @@ static const CliFlag flags[] = {
     {"memory", CLI_FLAG_SHOWN, offsetof(RunArgs, memory), "FILE",
      "also write the memory of every rank over time as CSV; without FILE behind the text"},
     {"by", CLI_FLAG_TEXT, offsetof(RunArgs, by), "WHAT",
-     "--memory: what each pipeline rank's peak is made of instead, by layer or by tensor"},
+     "--memory: what each pipeline rank's peak is made of instead, by layer or by tensor; with --steps, what "
+     "it holds "
+     "of each from change to change"},
     {"steps", CLI_FLAG_TEXT, offsetof(RunArgs, steps), "N",
      "--memory: over the first N steps of training; the first one lacks the optimizer's moments"},
     {"memory-snapshot", CLI_FLAG_FILE, offsetof(RunArgs, snapshot), "FILE",
@@ -347,6 +345,7 @@ const CliCommand cli_command_run = {
         "  orrery run gpt3.json --format json --output report.json --trace trace.json.gz\n"
         "  orrery run gpt3.json --memory --by layer\n"
         "  orrery run gpt3.json --memory memory.csv --steps 4\n"
+        "  orrery run gpt3.json --memory layers.csv --steps 2 --by layer\n"
         "  orrery search gpt3.json --set parallel.tensor=auto --save - --output search.txt | orrery run -\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,

@@ -21,7 +21,7 @@ complete -c orrery -n '__fish_seen_subcommand_from run' -l ranks -x -d '--trace,
 complete -c orrery -n '__fish_seen_subcommand_from run' -l from -x -d '--trace: only what runs after, as "1.5 s"'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l to -x -d '--trace: only what runs before'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l memory -r -d 'also write the memory of every rank over time as CSV; without FILE behind the text'
-complete -c orrery -n '__fish_seen_subcommand_from run' -l by -x -d '--memory: what each pipeline rank\'s peak is made of instead, by layer or by tensor'
+complete -c orrery -n '__fish_seen_subcommand_from run' -l by -x -d '--memory: what each pipeline rank\'s peak is made of instead, by layer or by tensor; with --steps, what it holds of each from change to change'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l steps -x -d '--memory: over the first N steps of training; the first one lacks the optimizer\'s moments'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l memory-snapshot -r -d 'also write every allocation and free of the step, in the shape of PyTorch\'s memory snapshots, as JSON; as gzip where FILE ends in .gz'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l kernels -r -d 'also write every kernel and collective of a layer, the embedding and the head as CSV: size, seconds, FLOP/s'

@@ -1,15 +1,18 @@
-/* report/memory_parts.c - what the memory of each pipeline rank is made of at its peak, by layer or by tensor, as CSV.
+/* report/memory_parts.c - what the memory of each pipeline rank is made of, by layer or by tensor, as CSV: at its peak, or
+ * over the first steps, where a line is what changed.
  *
  * States go by the parameters of each piece; kept tensors are those of the graph, for every micro-batch that lies between
  * its forward and its backward at that moment. What else is alive then (parts of a pass that is under way, buffers of what
- * crosses stages, gathered weights, workspace) is the rank's own line of its kind, so that the lines of a rank add up to its
- * peak. Activations that wait on the host are not in it.
+ * crosses stages, gathered weights, workspace) is the rank's own line of its kind, so that the lines of a rank add up to
+ * what it holds. Activations that wait on the host are not in it.
  */
 #include <math.h>
+#include <string.h>
 
 #include "costmodel/activations.h"
 #include "costmodel/layers.h"
 #include "costmodel/states.h"
+#include "report/memory_walk.h"
 #include "report/parts.h"
 
 /* Micro-batches of a stage on a rank whose forward has begun: with all that is kept, and with what weight gradients need. */
@@ -17,20 +20,51 @@ typedef struct Alive {
     int all, for_weights;
 } Alive;
 
+/* A forward begins or a backward ends. */
+typedef struct Turn {
+    int64_t ps;
+    int stage, microbatch;
+    gint8 state; /* of the micro-batch on the stage: 1 forward begun, 2 input gradient done, 3 gone */
+} Turn;
+
+/* Where the walk along one pipeline rank's step has come to. */
+typedef struct RankParts {
+    GArray *turns; /* Turn, by time */
+    guint next;
+    gint8 *state;  /* [stages][microbatches] */
+    Alive *alive;  /* [stages] */
+    GArray *shown; /* int64_t: bytes of each line as it was written last */
+    int step;
+} RankParts;
+
 typedef struct Parts {
     const Report *report;
     CostShape shape;
     ReportMemoryBy by;
     GString *out;
+    bool over_time;
+    RankParts *ranks; /* [pipeline ranks] */
     int rank, stage;
-    int64_t rest[SIM_MEM_COUNT]; /* of the rank's peak, not in a line yet */
+    int64_t time_ps;
+    bool lacks_moments;
+    guint line;                  /* of the rank */
+    int64_t rest[SIM_MEM_COUNT]; /* of what the rank holds, not in a line yet */
 } Parts;
 
 static void write_line(Parts *parts, int stage, const char *layer, const char *tensor, SimMem kind, int alive,
                        int64_t bytes)
 {
-    if (bytes == 0)
+    GArray *shown = parts->ranks[parts->rank].shown;
+    if (parts->line == shown->len)
+        g_array_set_size(shown, shown->len + 1);
+    int64_t *before = &g_array_index(shown, int64_t, parts->line++);
+    parts->rest[kind] -= bytes;
+    if (*before == bytes)
         return;
+    *before = bytes;
+    if (parts->over_time)
+        g_string_append_printf(parts->out, "%" G_GINT64_FORMAT ".%012" G_GINT64_FORMAT ",",
+                               parts->time_ps / 1000000000000, parts->time_ps % 1000000000000);
     g_string_append_printf(parts->out, "%d,", parts->rank);
     if (stage >= 0)
         g_string_append_printf(parts->out, "%d", stage);
@@ -38,34 +72,74 @@ static void write_line(Parts *parts, int stage, const char *layer, const char *t
     if (alive > 0)
         g_string_append_printf(parts->out, "%d", alive);
     g_string_append_printf(parts->out, ",%" G_GINT64_FORMAT "\n", bytes);
-    parts->rest[kind] -= bytes;
 }
 
-static Alive alive_at(const Report *report, int rank, int stage, int64_t time_ps)
+static int by_time(const void *a, const void *b)
 {
-    const int simulated = rank * report_ranks_a_stage(report), count = report->plan.shape.microbatches;
-    g_autofree gint8 *state =
-        g_new0(gint8, MAX(1, count)); /* 1 forward begun, 2 input gradient done, 3 gone */
+    const Turn *x = a, *y = b;
+    return (x->ps > y->ps) - (x->ps < y->ps);
+}
+
+static RankParts rank_parts(const Report *report, int rank)
+{
+    const int simulated = rank * report_ranks_a_stage(report), count = report->plan.shape.microbatches,
+              stages = report->plan.shape.ranks * report->plan.shape.chunks;
+    const RankParts parts = {.turns = g_array_new(FALSE, FALSE, sizeof(Turn)),
+                             .state = g_new0(gint8, (gsize)stages * (gsize)MAX(1, count)),
+                             .alive = g_new0(Alive, stages),
+                             .shown = g_array_new(FALSE, TRUE, sizeof(int64_t))};
     for (int64_t i = 0; i < report->result.span_count; i++) {
         const SimSpan *span = &report->result.spans[i];
-        if (span->rank != simulated || span->stage != stage || span->microbatch < 0 ||
-            span->microbatch >= count)
+        const bool forward = span->tag == SIM_TAG_FORWARD, input = span->tag == SIM_TAG_BACKWARD_INPUT,
+                   backward = span->tag == SIM_TAG_BACKWARD || span->tag == SIM_TAG_BACKWARD_WEIGHT;
+        if (span->rank != simulated || span->stage < 0 || span->microbatch < 0 || span->microbatch >= count ||
+            !(forward || input || backward))
             continue;
-        gint8 *of = &state[span->microbatch];
-        if (span->tag == SIM_TAG_FORWARD && span->start_ps <= time_ps)
-            *of = MAX(*of, 1);
-        else if (span->tag == SIM_TAG_BACKWARD_INPUT && span->end_ps <= time_ps)
-            *of = MAX(*of, 2);
-        else if ((span->tag == SIM_TAG_BACKWARD || span->tag == SIM_TAG_BACKWARD_WEIGHT) &&
-                 span->end_ps <= time_ps)
-            *of = 3;
+        const Turn turn = {.ps = forward ? span->start_ps : span->end_ps,
+                           .stage = span->stage,
+                           .microbatch = span->microbatch,
+                           .state = forward ? 1
+                                    : input ? 2
+                                            : 3};
+        g_array_append_val(parts.turns, turn);
     }
-    Alive alive = {0, 0};
-    for (int i = 0; i < count; i++) {
-        alive.all += state[i] == 1;
-        alive.for_weights += state[i] == 2;
+    g_array_sort(parts.turns, by_time);
+    return parts;
+}
+
+static void rank_parts_clear(RankParts *parts)
+{
+    g_array_free(parts->turns, TRUE);
+    g_array_free(parts->shown, TRUE);
+    g_free(parts->state);
+    g_free(parts->alive);
+}
+
+/* From the beginning of a step. */
+static void restart(const Report *report, RankParts *parts, int step)
+{
+    const gsize stages = (gsize)report->plan.shape.ranks * (gsize)report->plan.shape.chunks;
+    parts->next = 0;
+    parts->step = step;
+    memset(parts->state, 0, stages * (gsize)MAX(1, report->plan.shape.microbatches));
+    memset(parts->alive, 0, stages * sizeof *parts->alive);
+}
+
+static void advance(const Report *report, RankParts *parts, int64_t in_step_ps)
+{
+    for (; parts->next < parts->turns->len; parts->next++) {
+        const Turn *turn = &g_array_index(parts->turns, Turn, parts->next);
+        if (turn->ps > in_step_ps)
+            return;
+        Alive *alive = &parts->alive[turn->stage];
+        gint8 *state = &parts->state[(gsize)turn->stage * (gsize)report->plan.shape.microbatches +
+                                     (gsize)turn->microbatch];
+        alive->all -= *state == 1;
+        alive->for_weights -= *state == 2;
+        *state = MAX(*state, turn->state);
+        alive->all += *state == 1;
+        alive->for_weights += *state == 2;
     }
-    return alive;
 }
 
 /* `buffered`: what comes in lies in a buffer of what crosses stages, and is no tensor of its own. */
@@ -95,7 +169,8 @@ static void write_states(Parts *parts, const char *layer, const SimSegment *segm
     const CostStates states = cost_states(parts->report->spec, segment->dense_params, segment->expert_params);
     write_line(parts, parts->stage, layer, "", SIM_MEM_WEIGHTS, 0, llround(states.weights_bytes));
     write_line(parts, parts->stage, layer, "", SIM_MEM_GRADIENTS, 0, llround(states.gradients_bytes));
-    write_line(parts, parts->stage, layer, "", SIM_MEM_OPTIMIZER, 0, llround(states.optimizer_bytes));
+    write_line(parts, parts->stage, layer, "", SIM_MEM_OPTIMIZER, 0,
+               llround(states.optimizer_bytes - (parts->lacks_moments ? states.moments_bytes : 0)));
 }
 
 /* One segment of a stage: the embedding, a layer, a multi-token module with its head, or the head. */
@@ -137,35 +212,73 @@ static void write_segment(Parts *parts, const SimStage *stage, int index, int fi
     }
 }
 
-static void write_rank(Parts *parts)
+/* What pipeline rank `parts->rank` holds of each kind of memory, `bytes` in all. */
+static void write_rank(Parts *parts, const int64_t *bytes)
 {
     const SimPlan *plan = &parts->report->plan;
-    const SimRankResult *result = &parts->report->result.rank[parts->rank * parts->report->program.replicas];
     const int model_stages = sim_plan_model_stages(plan);
+    parts->line = 0;
     for (int kind = 0; kind < SIM_MEM_COUNT; kind++)
-        parts->rest[kind] = kind == SIM_MEM_HOST ? 0 : result->at_peak_bytes[kind];
+        parts->rest[kind] = kind == SIM_MEM_HOST ? 0 : bytes[kind];
     for (int chunk = 0; chunk < plan->shape.chunks; chunk++) {
         const int stage = sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks,
                                        parts->rank, chunk);
-        const Alive alive = alive_at(parts->report, parts->rank, stage, result->peak_time_ps);
         int first_layer = 0;
         for (int i = 0; i < stage % model_stages; i++)
             first_layer += plan->stages[i].layers;
         parts->stage = stage;
         for (int i = 0; i < plan->stages[stage].segment_count; i++)
-            write_segment(parts, &plan->stages[stage], i, first_layer, alive);
+            write_segment(parts, &plan->stages[stage], i, first_layer,
+                          parts->ranks[parts->rank].alive[stage]);
     }
     for (int kind = 0; kind < SIM_MEM_GPU_COUNT; kind++)
         write_line(parts, -1, "", "", (SimMem)kind, 0, parts->rest[kind]);
 }
 
-void report_write_memory_parts(const Report *report, ReportMemoryBy by, GString *out)
+static void write_moment(const Report *report, const ReportMoment *moment, void *data)
 {
-    Parts parts = {.report = report, .by = by, .out = out};
+    Parts *parts = data;
+    const int each = report_ranks_a_stage(report);
+    if (moment->level->rank % each != 0)
+        return;
+    RankParts *rank = &parts->ranks[moment->level->rank / each];
+    int64_t bytes[SIM_MAX_MEMS];
+    memcpy(bytes, moment->level->bytes, sizeof bytes);
+    bytes[SIM_MEM_OPTIMIZER] -= moment->missing_bytes;
+    if (rank->step != moment->step)
+        restart(report, rank, moment->step);
+    advance(report, rank, moment->in_step_ps);
+    parts->rank = moment->level->rank / each;
+    parts->time_ps = moment->in_step_ps + moment->step * report->result.step_ps;
+    parts->lacks_moments = moment->lacks_moments;
+    write_rank(parts, bytes);
+}
+
+static void write_peak(Parts *parts, int rank)
+{
+    const Report *report = parts->report;
+    const SimRankResult *result = &report->result.rank[rank * report_ranks_a_stage(report)];
+    advance(report, &parts->ranks[rank], result->peak_time_ps);
+    parts->rank = rank;
+    write_rank(parts, result->at_peak_bytes);
+}
+
+void report_write_memory_parts(const Report *report, ReportMemoryBy by, int steps, GString *out)
+{
+    const int ranks = report->plan.shape.ranks;
+    Parts parts = {
+        .report = report, .by = by, .out = out, .over_time = steps > 0, .ranks = g_new0(RankParts, ranks)};
     cost_shape_init(&parts.shape, report->spec);
-    g_string_append(out, "rank,stage,layer,kind,tensor,microbatches,bytes\n");
-    for (int rank = 0; rank < report->plan.shape.ranks; rank++) {
-        parts.rank = rank;
-        write_rank(&parts);
+    for (int rank = 0; rank < ranks; rank++)
+        parts.ranks[rank] = rank_parts(report, rank);
+    g_string_append_printf(out, "%srank,stage,layer,kind,tensor,microbatches,bytes\n",
+                           parts.over_time ? "time_s," : "");
+    if (parts.over_time)
+        report_walk_memory(report, steps, write_moment, &parts);
+    for (int rank = 0; rank < ranks; rank++) {
+        if (!parts.over_time)
+            write_peak(&parts, rank);
+        rank_parts_clear(&parts.ranks[rank]);
     }
+    g_free(parts.ranks);
 }

@@ -204,9 +204,10 @@ void report_write_snapshot(const Report *report, const ReportTraceAsk *ask);
 /* time_s, rank, and bytes of each memory kind, one line a change. `steps` 0: of a step like all but the first; else of the
  * first so many, which needs spans recorded too. */
 void report_write_memory(const Report *report, int steps, GString *out);
-/* What a pipeline rank's memory is made of at its peak, by layer or by tensor. Needs spans recorded. */
+/* What a pipeline rank's memory is made of, by layer or by tensor: at its peak, or, with `steps`, line by line as it changes
+ * over the first so many steps of training. Needs spans recorded. */
 typedef enum { REPORT_MEMORY_BY_LAYER, REPORT_MEMORY_BY_TENSOR } ReportMemoryBy;
-void report_write_memory_parts(const Report *report, ReportMemoryBy by, GString *out);
+void report_write_memory_parts(const Report *report, ReportMemoryBy by, int steps, GString *out);
 /* Every kernel and collective of each kind of layer, the embedding and the head, of one micro-batch on one rank: alone, in
  * seconds, with size, FLOPs and bytes. */
 void report_write_kernels(const Report *report, GString *out);

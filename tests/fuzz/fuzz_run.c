@@ -40,7 +40,8 @@ static void write_all(Report *report)
     require(g_utf8_validate(out->str, (gssize)out->len, NULL));
     report_write_csv(report, true, out);
     report_write_kernels(report, out);
-    report_write_memory_parts(report, REPORT_MEMORY_BY_LAYER, out);
+    report_write_memory_parts(report, REPORT_MEMORY_BY_LAYER, 0, out);
+    report_write_memory_parts(report, REPORT_MEMORY_BY_LAYER, 1, out);
     const ReportTraceAsk trace = {.to_ps = G_MAXINT64, .put = put_text, .data = out};
     report_write_trace(report, &trace);
 }

@@ -1,6 +1,7 @@
 /* tests/unit/report/test_memory_report.c - run --memory by layer, by tensor and over the first steps: lines add up
  * to the peaks. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/report.h"
@@ -26,7 +27,7 @@ static Report run(const char *const *sets, OrrArena *arena)
 static double sum(const Report *report, ReportMemoryBy by, int rank, const char *layer, const char *kind)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    report_write_memory_parts(report, by, text);
+    report_write_memory_parts(report, by, 0, text);
     g_auto(GStrv) lines = g_strsplit(text->str, "\n", -1);
     double total = 0;
     for (int i = 1; lines[i] != NULL && lines[i][0] != '\0'; i++) {
@@ -131,11 +132,69 @@ static void first_steps(void)
     orr_arena_free(arena);
 }
 
+/* "time,rank" of a line, and the rest of it. */
+static char *split_line(char *line, int cells)
+{
+    char *end = line;
+    for (int i = 0; i < cells; i++)
+        end = strchr(end, ',') + 1;
+    end[-1] = '\0';
+    return end;
+}
+
+/* Whatever changes: after the lines of an instant those of a rank add up to what the timeline says that it holds then. */
+static void check_over_time(const Report *report, ReportMemoryBy by)
+{
+    g_autoptr(GString) plain = g_string_new(NULL), parts = g_string_new(NULL);
+    report_write_memory(report, 2, plain);
+    report_write_memory_parts(report, by, 2, parts);
+    g_auto(GStrv) totals = g_strsplit(plain->str, "\n", -1), lines = g_strsplit(parts->str, "\n", -1);
+    g_autoptr(GHashTable) held = g_hash_table_new(g_str_hash, g_str_equal),
+                          last = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (int i = 1; totals[i] != NULL && totals[i][0] != '\0'; i++) {
+        const char *rest = split_line(totals[i], 2);
+        g_hash_table_insert(held, totals[i], (void *)rest);
+    }
+    g_autofree double *sums = g_new0(double, report->stage_count);
+    int checked = 0;
+    for (int i = 1; lines[i] != NULL && lines[i][0] != '\0'; i++) {
+        char *rest = split_line(lines[i], 2), *bytes = strrchr(rest, ',');
+        const int rank = atoi(strchr(lines[i], ',') + 1);
+        *bytes++ = '\0';
+        *strrchr(rest, ',') = '\0'; /* micro-batches */
+        char *key = g_strdup_printf("%d,%s", rank, rest);
+        const char *before = g_hash_table_lookup(last, key);
+        sums[rank] += g_ascii_strtod(bytes, NULL) - (before != NULL ? g_ascii_strtod(before, NULL) : 0);
+        g_hash_table_insert(last, key, bytes);
+        if (lines[i + 1] != NULL && g_str_has_prefix(lines[i + 1], lines[i]))
+            continue;
+        const char *of_kinds = g_hash_table_lookup(held, lines[i]);
+        g_assert_nonnull(of_kinds);
+        g_auto(GStrv) cells = g_strsplit(of_kinds, ",", -1);
+        g_assert_cmpfloat(sums[rank], ==, g_ascii_strtod(cells[5], NULL));
+        checked++;
+    }
+    g_assert_cmpint(checked, >=, 4 * report->plan.shape.microbatches);
+}
+
+static void over_time(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(SCENARIOS); i++) {
+        OrrArena *arena = orr_arena_new();
+        const Report report = run(SCENARIOS[i], arena);
+        check_over_time(&report, REPORT_MEMORY_BY_LAYER);
+        if (i == 0)
+            check_over_time(&report, REPORT_MEMORY_BY_TENSOR);
+        orr_arena_free(arena);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/memory-report/adds-up", adds_up);
     g_test_add_func("/memory-report/pipeline", pipeline);
     g_test_add_func("/memory-report/first-steps", first_steps);
+    g_test_add_func("/memory-report/over-time", over_time);
     return g_test_run();
 }
