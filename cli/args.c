@@ -13,7 +13,8 @@ static const struct {
      {"set", CLI_FLAG_TEXTS, offsetof(CliArgs, sets), "KEY=VALUE",
       "override a field of the scenario, as in --set parallel.tensor=4 (repeatable)"}},
     {CLI_TAKES_FORMAT,
-     {"format", CLI_FLAG_TEXT, offsetof(CliArgs, format_text), "FORMAT", "text (default), json or csv"}},
+     {"format", CLI_FLAG_TEXT, offsetof(CliArgs, format_text), "FORMAT",
+      "how the answer is written (default: text)"}},
     {CLI_TAKES_OUTPUT,
      {"output", CLI_FLAG_FILE, offsetof(CliArgs, output), "FILE",
       "write there instead of to standard output"}},
@@ -22,7 +23,27 @@ static const struct {
     {0, {"help", CLI_FLAG_SWITCH, offsetof(CliArgs, help), NULL, "show this help"}},
 };
 
-static const char *const format_words[] = {"text", "json", "csv"};
+static const char *const format_list[] = {"text", "json", "csv"};
+static const OrrWords format_words = {"a format", format_list, (int)G_N_ELEMENTS(format_list), 0};
+
+const OrrWords *cli_formats(const CliCommand *command)
+{
+    return command->formats != NULL ? command->formats : &format_words;
+}
+
+char *cli_format_list(const CliCommand *command, const char *between)
+{
+    const OrrWords *words = cli_formats(command);
+    GString *list = g_string_new(NULL);
+    for (int i = 0; i < words->count; i++)
+        g_string_append_printf(list, "%s%s", i > 0 ? between : "", orr_word(words, i));
+    return g_string_free(list, FALSE);
+}
+
+char *cli_flag_value(const CliCommand *command, const CliFlag *flag)
+{
+    return strcmp(flag->name, "format") == 0 ? cli_format_list(command, "|") : g_strdup(flag->value);
+}
 
 CliFlag *cli_all_flags(const CliCommand *command, int *ret_count)
 {
@@ -96,6 +117,24 @@ static bool option_error(GError **error, const CliCommand *command, const CliFla
                        command->name);
 }
 
+static bool check_format(const CliCommand *command, CliArgs *args, GError **error)
+{
+    const OrrWords *words = cli_formats(command);
+    g_autofree const char **list = g_new0(const char *, (gsize)words->count);
+    for (int i = 0; i < words->count; i++) {
+        list[i] = orr_word(words, i);
+        if (strcmp(args->format_text, list[i]) == 0) {
+            args->format = (CliFormat)i;
+            return true;
+        }
+    }
+    const char *nearest = orr_nearest(args->format_text, list, words->count);
+    g_autofree char *all = cli_format_list(command, ", ");
+    return input_error(error, command, "--format %s: formats are %s%s%s%s", args->format_text, all,
+                       nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
+                       nearest != NULL ? "?" : "");
+}
+
 static bool check_texts(const CliCommand *command, const CliFlag *flags, int count, CliArgs *args,
                         GError **error)
 {
@@ -109,16 +148,7 @@ static bool check_texts(const CliCommand *command, const CliFlag *flags, int cou
     }
     if (args->format_text == NULL)
         return true;
-    for (int i = 0; i < (int)G_N_ELEMENTS(format_words); i++) {
-        if (strcmp(args->format_text, format_words[i]) == 0) {
-            args->format = (CliFormat)i;
-            return true;
-        }
-    }
-    const char *nearest = orr_nearest(args->format_text, format_words, (int)G_N_ELEMENTS(format_words));
-    return input_error(error, command, "--format %s: formats are text, json and csv%s%s%s", args->format_text,
-                       nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
-                       nearest != NULL ? "?" : "");
+    return check_format(command, args, error);
 }
 
 static bool check_words(const CliCommand *command, const CliArgs *args, GError **error)

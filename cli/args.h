@@ -4,6 +4,12 @@
 
 #include "cli/commands.h"
 
+/* The words of the command's --format, and the same with `between` between them; g_free. */
+const OrrWords *cli_formats(const CliCommand *command);
+char *cli_format_list(const CliCommand *command, const char *between);
+/* What stands behind a flag in its command's help, "FILE" or "text|json|csv"; NULL for a switch; g_free. */
+char *cli_flag_value(const CliCommand *command, const CliFlag *flag);
+
 /* All flags of a command, the common ones first; g_free. */
 CliFlag *cli_all_flags(const CliCommand *command, int *ret_count);
 

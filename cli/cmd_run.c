@@ -20,22 +20,6 @@ typedef struct RunArgs {
     gboolean unfold, check, verbose, timeline, ideal;
 } RunArgs;
 
-static void write_report(const Report *report, CliFormat format, GString *out)
-{
-    switch (format) {
-    case CLI_FORMAT_TEXT:
-        report_write_text(report, out);
-        return;
-    case CLI_FORMAT_JSON:
-        report_write_json(report, out);
-        return;
-    case CLI_FORMAT_CSV:
-        report_write_csv(report, true, out);
-        return;
-    }
-    g_assert_not_reached();
-}
-
 static unsigned recording(const RunArgs *args)
 {
     const bool spans = args->timeline || args->trace != NULL || args->snapshot != NULL || args->by != NULL ||
@@ -280,7 +264,7 @@ static bool run(const CliArgs *common, GError **error)
     }
     if (args->kernels != NULL)
         report_write_kernels(report, kernels);
-    write_report(report, common->format, text);
+    report_write(report, (int)common->format, text);
     if (args->timeline)
         plot_terminal(report, timeline_width(), paints(common->output), text);
     if (behind)
@@ -348,6 +332,7 @@ const CliCommand cli_command_run = {
         "  orrery run gpt3.json --memory layers.csv --steps 2 --by layer\n"
         "  orrery search gpt3.json --set parallel.tensor=auto --save - --output search.txt | orrery run -\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
+    .formats = &report_words_format,
     .flags = flags,
     .flag_count = (int)G_N_ELEMENTS(flags),
     .min_words = 1,

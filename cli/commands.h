@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/words.h"
 
 typedef enum { CLI_FORMAT_TEXT, CLI_FORMAT_JSON, CLI_FORMAT_CSV } CliFormat;
 
@@ -55,10 +56,11 @@ typedef enum { CLI_TAKES_SET = 1, CLI_TAKES_FORMAT = 2, CLI_TAKES_OUTPUT = 4, CL
 
 typedef struct CliCommand {
     const char *name;
-    const char *usage;   /* the words behind the name: "SCENARIO.json" */
-    const char *summary; /* one line */
-    const char *help;    /* paragraphs: what it does, examples */
-    unsigned takes;      /* CliTakes: which of the common flags */
+    const char *usage;       /* the words behind the name: "SCENARIO.json" */
+    const char *summary;     /* one line */
+    const char *help;        /* paragraphs: what it does, examples */
+    unsigned takes;          /* CliTakes: which of the common flags */
+    const OrrWords *formats; /* words of --format, in the order of CliFormat at first; NULL: those alone */
     const CliFlag *flags;
     int flag_count;
     int min_words, max_words; /* max -1: any number */

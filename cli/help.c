@@ -44,9 +44,9 @@ void cli_help_command(const CliCommand *command, GString *out)
     int count = 0;
     g_autofree CliFlag *flags = cli_all_flags(command, &count);
     for (int i = 0; i < count; i++) {
-        g_autofree char *label =
-            g_strdup_printf("  --%s%s%s", flags[i].name, flags[i].value != NULL ? " " : "",
-                            flags[i].value != NULL ? flags[i].value : "");
+        g_autofree char *value = cli_flag_value(command, &flags[i]);
+        g_autofree char *label = g_strdup_printf("  --%s%s%s", flags[i].name, value != NULL ? " " : "",
+                                                 value != NULL ? value : "");
         report_page_entry(out, label, COLUMN, flags[i].help);
     }
 }

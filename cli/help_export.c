@@ -24,13 +24,14 @@ static void append_roff(GString *out, const char *text)
     }
 }
 
-static void append_man_flag(GString *out, const CliFlag *flag)
+static void append_man_flag(GString *out, const CliCommand *command, const CliFlag *flag)
 {
+    g_autofree char *value = cli_flag_value(command, flag);
     g_string_append(out, ".TP\n.B ");
     g_autofree char *name = g_strdup_printf("--%s", flag->name);
     append_roff(out, name);
-    if (flag->value != NULL)
-        g_string_append_printf(out, " \\fI%s\\fR", flag->value);
+    if (value != NULL)
+        g_string_append_printf(out, " \\fI%s\\fR", value);
     g_string_append_c(out, '\n');
     append_roff(out, flag->help);
     g_string_append_c(out, '\n');
@@ -77,7 +78,7 @@ void cli_help_man(GString *out)
         int flag_count = 0;
         g_autofree CliFlag *flags = cli_all_flags(command, &flag_count);
         for (int j = 0; j < flag_count; j++)
-            append_man_flag(out, &flags[j]);
+            append_man_flag(out, command, &flags[j]);
     }
     g_string_append(
         out, ".SH EXIT STATUS\n.TP\n.B 0\ndone; a configuration that does not fit in memory is a result\n"
@@ -116,6 +117,21 @@ static void append_plain_values(GString *out)
     g_string_append_len(out, seen->str + strlen(apart), (gssize)(seen->len - strlen(apart) - 1));
 }
 
+/* Those of all commands, each once. */
+static void append_formats(GString *out)
+{
+    int count = 0;
+    const CliCommand *const *commands = cli_commands(&count);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (int i = 0; i < count; i++) {
+        const OrrWords *words = cli_formats(commands[i]);
+        for (int w = 0; w < words->count; w++)
+            if (g_hash_table_add(seen, (gpointer)orr_word(words, w)))
+                g_string_append_printf(out, "%s%s", g_hash_table_size(seen) > 1 ? " " : "",
+                                       orr_word(words, w));
+    }
+}
+
 void cli_help_bash(GString *out)
 {
     int count = 0;
@@ -130,7 +146,9 @@ void cli_help_bash(GString *out)
     g_string_append(out, "--version'\n"
                          "    else\n"
                          "        case $before in\n"
-                         "        --format) words='text json csv' ;;\n"
+                         "        --format) words='");
+    append_formats(out);
+    g_string_append(out, "' ;;\n"
                          "        --set) words=$(orrery help --keys 2>/dev/null) ;;\n        ");
     append_plain_values(out);
     g_string_append(out, ") return ;;\n"

@@ -21,8 +21,6 @@ static void append_quoted(GString *out, const char *text, const char *also)
 
 static const char *zsh_values(const CliFlag *flag)
 {
-    if (strcmp(flag->name, "format") == 0)
-        return ":format:(text json csv)";
     if (strcmp(flag->name, "set") == 0)
         return ":key=value:_orrery_keys";
     if (cli_flag_is_file(flag))
@@ -39,7 +37,12 @@ static void append_zsh_command(GString *out, const CliCommand *command)
         g_string_append_printf(out, "            '%s--%s[", flags[i].kind == CLI_FLAG_TEXTS ? "*" : "",
                                flags[i].name);
         append_quoted(out, flags[i].help, "[]:");
-        g_string_append_printf(out, "]%s' \\\n", zsh_values(&flags[i]));
+        if (strcmp(flags[i].name, "format") == 0) {
+            g_autofree char *list = cli_format_list(command, " ");
+            g_string_append_printf(out, "]:format:(%s)' \\\n", list);
+        } else {
+            g_string_append_printf(out, "]%s' \\\n", zsh_values(&flags[i]));
+        }
     }
     const bool lists = strcmp(command->name, "list") == 0, helps = strcmp(command->name, "help") == 0;
     g_string_append_printf(
@@ -96,8 +99,9 @@ static void append_fish_flag(GString *out, const CliCommand *command, const CliF
 {
     g_string_append_printf(out, "complete -c orrery -n '__fish_seen_subcommand_from %s' -l %s", command->name,
                            flag->name);
+    g_autofree char *list = cli_format_list(command, " ");
     if (strcmp(flag->name, "format") == 0)
-        g_string_append(out, " -xa 'text json csv'");
+        g_string_append_printf(out, " -xa '%s'", list);
     else if (strcmp(flag->name, "set") == 0)
         g_string_append(out, " -xa '(orrery help --keys 2>/dev/null)='");
     else if (flag->kind != CLI_FLAG_SWITCH)

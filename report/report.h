@@ -183,6 +183,10 @@ static inline int report_ranks_a_stage(const Report *report)
 /* "fits", "at the edge", "does not fit" */
 const char *report_memory_word(ReportMemory verdict);
 
+/* The whole report in a format of the table (report/formats.c): words, text first, and what writes it. */
+extern const OrrWords report_words_format;
+void report_write(const Report *report, int format, GString *out);
+
 void report_write_text(const Report *report, GString *out);
 void report_write_json(const Report *report, GString *out);
 void report_write_csv(const Report *report, bool header, GString *out);

@@ -102,7 +102,7 @@ static void test_wrong_use(void)
         {{"run", "a.json", "--fromat=json"}, "did you mean --format?"},
         {{"run", "a.json", "--wibble"}, "--wibble"},
         {{"run", "a.json", "-x"}, "-x"},
-        {{"run", "a.json", "--format", "xml"}, "text, json and csv"},
+        {{"run", "a.json", "--format", "xml"}, "text, json, csv"},
         {{"run", "a.json", "--format", "jsn"}, "did you mean json?"},
         {{"run", "a.json", "--format"}, "--format"},
         {{"run", "a.json", "--output", ""}, "--output is empty"},
