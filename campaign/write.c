@@ -103,6 +103,7 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     const bool fails = !isinf(campaign->run.rates.mtbf_s);
     orr_jw_init(&w, out, false);
     orr_jw_begin(&w, NULL, '{');
+    orr_jw_int(&w, "schema", 1);
     orr_jw_text(&w, "scenario", campaign->report->spec->name);
     orr_jw_int(&w, "gpus", campaign->report->gpus);
     orr_jw_int(&w, "replicas", campaign->options.replicas);

@@ -272,6 +272,7 @@ void ledger_write_json(const Ledger *ledger, GString *out)
     OrrJsonWriter w;
     orr_jw_init(&w, out, false);
     orr_jw_begin(&w, NULL, '{');
+    orr_jw_int(&w, "schema", 1);
     orr_jw_begin(&w, "rows", '[');
     for (guint i = 0; i < ledger->rows->len; i++) {
         json_row(&w, ledger->rows->pdata[i]);

@@ -226,6 +226,48 @@ static void test_plan_tells_tight_counts(void)
     cli_scratch_free(folder);
 }
 
+/* What does not fit is told with what does. */
+static void test_explain_tells_what_fits(void)
+{
+    char *folder = with_llama();
+    CliRun full = cli_run(folder, CLI_WORDS("explain", "a.json", "--set", "parallel.zero=3")),
+           none = cli_run(folder, CLI_WORDS("explain", "a.json", "--set", "parallel.zero=0"));
+    assert_says(&full, "full", "training.recompute=full fits, in");
+    assert_says(&none, "none", "no single change makes it fit");
+    g_assert_null(strstr(full.out, "rules out"));
+    cli_run_clear(&full);
+    cli_run_clear(&none);
+    cli_scratch_free(folder);
+}
+
+/* JSON of every command says its schema. */
+static void test_json_says_its_schema(void)
+{
+    static const char *const words[] = {"run",
+                                        "explain",
+                                        "plan",
+                                        "search --set parallel.tensor=auto",
+                                        "compare",
+                                        "sweep --vary training.micro_batch=1",
+                                        "campaign --replicas 2"};
+    char *folder = with_llama();
+    for (gsize i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_autofree char *line =
+            g_strdup_printf("%s a.json %s --format json --quiet --set training.recompute=full", words[i],
+                            strcmp(words[i], "compare") == 0 ? "a.json" : "");
+        g_auto(GStrv) list = g_strsplit(line, " ", -1);
+        g_autoptr(GPtrArray) said = g_ptr_array_new();
+        for (char **word = list; *word != NULL; word++)
+            if ((*word)[0] != '\0')
+                g_ptr_array_add(said, *word);
+        g_ptr_array_add(said, NULL);
+        CliRun run = cli_run(folder, (const char *const *)said->pdata);
+        assert_says(&run, words[i], "{\n  \"schema\": 1,");
+        cli_run_clear(&run);
+    }
+    cli_scratch_free(folder);
+}
+
 static int count_of(const char *text, const char *word)
 {
     int count = 0;
@@ -273,6 +315,8 @@ int main(int argc, char **argv)
     g_test_add_func("/walk/import-auto", test_import_auto_precision);
     g_test_add_func("/walk/model-alone", test_model_alone_is_a_model);
     g_test_add_func("/walk/plan-tight", test_plan_tells_tight_counts);
+    g_test_add_func("/walk/explain", test_explain_tells_what_fits);
+    g_test_add_func("/walk/schema", test_json_says_its_schema);
     g_test_add_func("/walk/clones", test_search_page_has_no_clones);
     g_test_add_func("/walk/campaign", test_campaign_names_what_is_assumed);
     return g_test_run();
