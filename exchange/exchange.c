@@ -329,8 +329,8 @@ static void warn_software(const ExchangeImport *import, const OrrJson *base, Exc
             return;
     exchange_import_warn(import,
                          "execution.framework: %.60s is the base's, the file is for %s; give --set "
-                         "execution.framework=%s if that runs it",
-                         orr_json_text(named), format_list[format], own[0]);
+                         "execution.framework=NAME of what runs it (orrery list frameworks)",
+                         orr_json_text(named), format_list[format]);
 }
 
 OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, int format,
