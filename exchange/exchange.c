@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exchange/internal.h"
+#include "exchange/megatron.h"
 #include "spec/import_hf.h"
 #include "spec/load.h"
 #include "spec/notes.h"
@@ -205,7 +206,10 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
     if (ok && scenario != NULL)
         add_companion(spec, scenario, format, &settings, loss);
     if (ok) {
-        g_autofree char *title = g_strdup_printf("%s; written by orrery " ORRERY_VERSION, rows[format].title);
+        g_autofree char *needs = format == EXCHANGE_FORMAT_MEGATRON ? megatron_needs(&settings) : NULL;
+        g_autofree char *title =
+            g_strdup_printf("%s; written by orrery " ORRERY_VERSION "%s%s", rows[format].title,
+                            needs != NULL ? "; " : "", needs != NULL ? needs : "");
         settings_write(&settings, rows[format].syntax, title, rows[format].array, out);
     }
     settings_clear(&settings);

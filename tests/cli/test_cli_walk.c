@@ -205,6 +205,29 @@ static void test_model_alone_is_a_model(void)
     cli_scratch_free(folder);
 }
 
+/* A launch says the release of Megatron-Core that its options came with. */
+static void test_export_says_its_release(void)
+{
+    static const char *const rows[][2] = {
+        {"parallel.loss_as_layer=true",
+         "needs Megatron-Core 0.11 or later (--account-for-loss-in-pipeline-split"},
+        {"training.recompute=selective", "needs Megatron-Core 0.12 or later (--recompute-modules)"},
+        {"parallel.zero=3", "needs Megatron-Core 0.14 or later (--use-megatron-fsdp)"}};
+    char *folder = with_llama();
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        CliRun run =
+            cli_run(folder, CLI_WORDS("export", "a.json", "--to", "megatron", "--quiet", "--set",
+                                      "execution.framework=megatron-core", "--set", "parallel.tensor=8",
+                                      "--set", i < 1 ? "parallel.pipeline=3" : "parallel.pipeline=1", "--set",
+                                      "cluster.nodes=63", "--set", "training.global_batch=504", "--set",
+                                      "execution.overlap=[]", "--set", "parallel.sequence_parallel=true",
+                                      "--set", rows[i][0]));
+        assert_says(&run, rows[i][0], rows[i][1]);
+        cli_run_clear(&run);
+    }
+    cli_scratch_free(folder);
+}
+
 /* --- answers --- */
 
 /* Fewer GPUs that keep the deadline and only lack sure memory are told beside the answer. */
@@ -314,6 +337,7 @@ int main(int argc, char **argv)
     g_test_add_func("/walk/import-cluster", test_import_knows_the_cluster);
     g_test_add_func("/walk/import-auto", test_import_auto_precision);
     g_test_add_func("/walk/model-alone", test_model_alone_is_a_model);
+    g_test_add_func("/walk/release", test_export_says_its_release);
     g_test_add_func("/walk/plan-tight", test_plan_tells_tight_counts);
     g_test_add_func("/walk/explain", test_explain_tells_what_fits);
     g_test_add_func("/walk/schema", test_json_says_its_schema);
