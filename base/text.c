@@ -100,56 +100,151 @@ static void append_cell(GString *out, const char *cell)
     }
 }
 
-static void print_row(const OrrTable *table, GString *out, int indent, int row, const int *widths,
-                      const bool *right)
+/* How a table is laid out: widths of its columns, which of them are of numbers, and room for the last, which wraps. */
+typedef struct Layout {
+    int *widths;
+    bool *right;
+    int last_width; /* 0: as wide as it is */
+} Layout;
+
+static bool aligns_right(const OrrTable *table, int row, int column, const bool *right)
 {
-    append_repeated(out, " ", indent);
-    for (int column = 0; column < table->columns; column++) {
-        const char *cell = table_cell(table, row, column);
-        const bool header = table->has_header && row == 0;
-        const bool align_right = header ? right[column] : looks_numeric(cell);
-        const int pad = widths[column] - text_width(cell);
-        if (align_right)
-            append_repeated(out, " ", pad);
-        append_cell(out, cell);
-        if (column + 1 == table->columns)
-            break;
-        if (!align_right)
-            append_repeated(out, " ", pad);
-        g_string_append(out, "  ");
-    }
+    return table->has_header && row == 0 ? right[column] : looks_numeric(table_cell(table, row, column));
+}
+
+static void end_line(GString *out)
+{
     while (out->len > 0 && out->str[out->len - 1] == ' ')
         g_string_truncate(out, out->len - 1);
     g_string_append_c(out, '\n');
 }
 
-void orr_table_print(const OrrTable *table, GString *out, int indent)
+/* A cell's words in lines of at most `width`, the next ones `column` cells from the left; a longer word stays whole. */
+static void append_wrapped(GString *out, const char *cell, int width, int column)
+{
+    g_auto(GStrv) words = g_strsplit(cell, " ", -1);
+    int at = 0;
+    for (char **word = words; *word != NULL; word++) {
+        const int wide = text_width(*word);
+        if (at > 0 && at + 1 + wide > width) {
+            end_line(out);
+            append_repeated(out, " ", column);
+            at = 0;
+        } else if (at > 0) {
+            g_string_append_c(out, ' ');
+            at++;
+        }
+        append_cell(out, *word);
+        at += wide;
+    }
+}
+
+/* The columns of `columns`, numbers of the table's. */
+static void print_row(const OrrTable *table, GString *out, int indent, int row, const Layout *layout,
+                      const int *columns, int count)
+{
+    int at = indent;
+    append_repeated(out, " ", indent);
+    for (int i = 0; i < count; i++) {
+        const int column = columns[i];
+        const char *cell = table_cell(table, row, column);
+        const bool right = aligns_right(table, row, column, layout->right);
+        const int pad = layout->widths[column] - text_width(cell);
+        if (column + 1 == table->columns && layout->last_width > 0) {
+            append_wrapped(out, cell, layout->last_width, at);
+            break;
+        }
+        if (right)
+            append_repeated(out, " ", pad);
+        append_cell(out, cell);
+        if (i + 1 == count)
+            break;
+        if (!right)
+            append_repeated(out, " ", pad);
+        g_string_append(out, "  ");
+        at += layout->widths[column] + 2;
+    }
+    end_line(out);
+}
+
+static void print_columns(const OrrTable *table, GString *out, int indent, const Layout *layout,
+                          const int *columns, int count)
+{
+    for (int row = 0; row < table_rows(table); row++) {
+        print_row(table, out, indent, row, layout, columns, count);
+        if (row > 0 || !table->has_header)
+            continue;
+        append_repeated(out, " ", indent);
+        for (int i = 0; i < count; i++) {
+            const bool wrapped = columns[i] + 1 == table->columns && layout->last_width > 0;
+            append_repeated(out, "-", wrapped ? layout->last_width : layout->widths[columns[i]]);
+            g_string_append(out, i + 1 < count ? "  " : "\n");
+        }
+    }
+}
+
+static void measure(const OrrTable *table, Layout *layout)
 {
     const int rows = table_rows(table), first = table->has_header ? 1 : 0;
-    g_autofree int *widths = g_new0(int, (gsize)table->columns);
-    g_autofree bool *right = g_new0(bool, (gsize)table->columns);
     for (int column = 0; column < table->columns; column++) {
         int numeric = 0, filled = 0;
         for (int row = 0; row < rows; row++) {
             const char *cell = table_cell(table, row, column);
-            widths[column] = MAX(widths[column], text_width(cell));
+            layout->widths[column] = MAX(layout->widths[column], text_width(cell));
             if (row >= first && cell[0] != '\0') {
                 filled++;
                 numeric += looks_numeric(cell);
             }
         }
-        right[column] = filled > 0 && numeric == filled;
+        layout->right[column] = filled > 0 && numeric == filled;
     }
-    for (int row = 0; row < rows; row++) {
-        print_row(table, out, indent, row, widths, right);
-        if (row > 0 || !table->has_header)
-            continue;
-        append_repeated(out, " ", indent);
-        for (int column = 0; column < table->columns; column++) {
-            append_repeated(out, "-", widths[column]);
-            g_string_append(out, column + 1 < table->columns ? "  " : "\n");
+}
+
+/* Parts one below the other, each beginning with the columns that say what a row is. */
+static void print_parts(const OrrTable *table, GString *out, int indent, int width, Layout *layout)
+{
+    enum { LEAST = 16 }; /* of a last column that wraps */
+    const int last = table->columns - 1,
+              keys = layout->widths[0] <= 2 && last > 1 ? 2 : 1; /* a mark before */
+    const bool wraps = table->has_header && table_cell(table, 0, last)[0] != '\0' && !layout->right[last];
+    g_autofree int *columns = g_new(int, (gsize)table->columns);
+    int next = keys;
+    do {
+        int count = 0, at = indent;
+        for (; count < keys; count++) {
+            columns[count] = count;
+            at += layout->widths[count] + 2;
         }
-    }
+        if (next > keys)
+            g_string_append_c(out, '\n');
+        for (; next <= last; next++) {
+            const bool fits = at + layout->widths[next] <= width;
+            if (!fits && next == last && wraps && at + LEAST <= width)
+                layout->last_width = width - at;
+            else if (!fits && count > keys)
+                break;
+            columns[count++] = next;
+            at += layout->widths[next] + 2;
+        }
+        print_columns(table, out, indent, layout, columns, count);
+    } while (next <= last);
+}
+
+void orr_table_print_within(const OrrTable *table, GString *out, int indent, int width)
+{
+    g_autofree int *widths = g_new0(int, (gsize)table->columns);
+    g_autofree bool *right = g_new0(bool, (gsize)table->columns);
+    Layout layout = {.widths = widths, .right = right};
+    int total = indent - 2;
+    measure(table, &layout);
+    for (int column = 0; column < table->columns; column++)
+        total += widths[column] + 2;
+    print_parts(table, out, indent, width > 0 && table->columns > 1 ? width : MAX(total, 1), &layout);
+}
+
+void orr_table_print(const OrrTable *table, GString *out, int indent)
+{
+    orr_table_print_within(table, out, indent, 0);
 }
 
 void orr_table_csv(const OrrTable *table, GString *out)

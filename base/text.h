@@ -10,6 +10,9 @@ typedef struct OrrTable OrrTable;
 OrrTable *orr_table_new(const char *const *headers, int columns); /* headers NULL: none */
 void orr_table_row(OrrTable *table, const char *const *cells);    /* copies */
 void orr_table_print(const OrrTable *table, GString *out, int indent);
+/* The same in lines of at most `width` (0: any): a last column of text wraps, columns that find no room stand in a further
+ * part below, which begins with the first column again. */
+void orr_table_print_within(const OrrTable *table, GString *out, int indent, int width);
 void orr_table_csv(const OrrTable *table, GString *out); /* RFC 4180 quoting */
 void orr_table_free(OrrTable *table);
 

@@ -103,6 +103,7 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     const bool fails = !isinf(campaign->run.rates.mtbf_s);
     orr_jw_init(&w, out, false);
     orr_jw_begin(&w, NULL, '{');
+    orr_jw_int(&w, "schema", 1);
     orr_jw_text(&w, "scenario", campaign->report->spec->name);
     orr_jw_int(&w, "gpus", campaign->report->gpus);
     orr_jw_int(&w, "replicas", campaign->options.replicas);
@@ -179,7 +180,10 @@ static void write_interruptions(const Campaign *campaign, GString *out)
         return;
     }
     if (isinf(campaign->run.rates.mtbf_s)) {
-        entry(out, "  Interruptions", "none: the scenario says nothing that fails (faults)");
+        entry(out, "  Interruptions",
+              "none: the scenario says nothing that fails; --set faults=%s --set storage=%s are what run and "
+              "plan assume",
+              CAMPAIGN_ASSUMED_FAULTS, CAMPAIGN_ASSUMED_STORAGE);
         return;
     }
     g_string_printf(line, "%.0f (%.0f to %.0f), one every %s:", campaign->interruptions.mean,
@@ -285,7 +289,7 @@ static void write_timeline_text(const Campaign *campaign, GString *out)
                                                      orr_text_seconds(text[4], event->waited_s)});
     }
     g_string_append(out, "\nInterruptions of the first campaign\n");
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 

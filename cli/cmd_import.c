@@ -35,8 +35,9 @@ static OrrJsonDoc *import(const ImportArgs *args, const GString *text, ExchangeL
     if (args->base != NULL && (base = orr_json_read_file(args->base, error)) == NULL)
         return NULL;
     const char *path = strcmp(args->common.words[0], "-") == 0 ? "standard input" : args->common.words[0];
-    doc = exchange_import(text->str, text->len, path, format, base != NULL ? orr_json_root(base) : NULL, loss,
-                          error);
+    doc =
+        exchange_import_knowing(text->str, text->len, path, format, base != NULL ? orr_json_root(base) : NULL,
+                                (const char *const *)args->common.sets, loss, error);
     for (char **set = args->common.sets; doc != NULL && set != NULL && *set != NULL; set++)
         if (!spec_resolve_set(doc, *set, error)) {
             orr_json_free(doc);

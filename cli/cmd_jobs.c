@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "jobs/trace.h"
+#include "report/page.h"
 #include "report/report.h"
 
 enum { DRAWN_JOBS = 10000, POOLS = 2, MODELS = 3, POOL_GPUS = 256, DOUBLINGS = 9 };
@@ -79,7 +80,8 @@ static bool run(const CliArgs *common, GError **error)
         return orr_fail(error, ORR_ERROR_INPUT, "jobs: --format csv is not there; give text or json");
     if ((common->words == NULL || common->words[0] == NULL) == (args->seed == NULL))
         return orr_fail(error, ORR_ERROR_INPUT,
-                        "jobs: give a trace's file, or --seed for one that is drawn, not both");
+                        args->seed == NULL ? "jobs: give a trace's file, or --seed for one that is drawn"
+                                           : "jobs: give a trace's file or --seed, not both");
     if (args->seed != NULL && !g_ascii_string_to_unsigned(args->seed, 10, 0, G_MAXINT64, &seed, NULL))
         return orr_fail(error, ORR_ERROR_INPUT, "--seed: \"%s\" is no whole number", args->seed);
     if (args->count != NULL && !g_ascii_string_to_unsigned(args->count, 10, 1, 200000, &count, NULL))
@@ -93,7 +95,7 @@ static bool run(const CliArgs *common, GError **error)
     if (common->format == CLI_FORMAT_JSON)
         jobs_write_json(&trace, results, JOBS_POLICIES, out);
     else
-        jobs_write_text(&trace, results, JOBS_POLICIES, out);
+        jobs_write_text(&trace, results, JOBS_POLICIES, report_page_columns(), out);
     jobs_trace_clear(&trace);
     return cli_output_write(common->output, out, error);
 }

@@ -62,7 +62,7 @@ static void write_text(const GArray *fields, const GArray *rows, GString *out)
         g_ptr_array_add(cells, row->reason != NULL ? row->reason : (char *)"");
         orr_table_row(table, (const char *const *)cells->pdata);
     }
-    orr_table_print(table, out, 0);
+    report_page_table(table, out, 0);
     orr_table_free(table);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "report/page.h"
 #include "base/units.h"
 #include "calibrate/fit/recorded.h"
 #include "cli/collective.h"
@@ -120,7 +121,7 @@ static void write_text(const GArray *rows, double median, GString *out)
         const char *const line[] = {net_op_name(c->op), cells[0], cells[1], cells[2], cells[3], cells[4]};
         orr_table_row(table, line);
     }
-    orr_table_print(table, out, 0);
+    report_page_table(table, out, 0);
     orr_table_free(table);
     g_string_append_printf(out, "\n%u rows, median error %.1f %%\n", rows->len, 100 * median);
     half_text(rows, false, out);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "report/page.h"
 #include "base/units.h"
 #include "cli/collective.h"
 #include "network/proof.h"
@@ -63,7 +64,7 @@ static void sizes_text(const CollectivePage *page, GString *out)
                                     cells[4], choice->str,          time,     rate};
         orr_table_row(table, line);
     }
-    orr_table_print(table, out, 0);
+    report_page_table(table, out, 0);
     orr_table_free(table);
 }
 
@@ -74,45 +75,53 @@ static void reasons_text(const CollectiveRow *row, GString *out)
         g_string_append(out, "\nNCCL has no tuner for this: LL up to 16 KiB a peer, SIMPLE above.\n");
         return;
     }
-    g_string_append(out,
-                    row->choice.by_plugin
-                        ? "\nThe cluster's tuner plug-in picks by size and ranks. NCCL's own estimates (us):"
-                        : "\nNCCL's own estimates (us), the smallest is picked:");
+    g_autoptr(GString) line =
+        g_string_new(row->choice.by_plugin
+                         ? "The cluster's tuner plug-in picks by size and ranks. NCCL's own estimates (us):"
+                         : "NCCL's own estimates (us), the smallest is picked:");
     for (int a = 0; a < COST_NCCL_ALGORITHM_COUNT; a++) {
         for (int p = 0; p < COST_NCCL_PROTOCOL_COUNT; p++) {
             const double seconds =
                 cost_nccl_estimate_s(&row->query, (CostNcclAlgorithm)a, (CostNcclProtocol)p);
             if (isfinite(seconds))
-                g_string_append_printf(out, " %s %s %.1f;", cost_nccl_algorithm_name((CostNcclAlgorithm)a),
+                g_string_append_printf(line, " %s %s %.1f;", cost_nccl_algorithm_name((CostNcclAlgorithm)a),
                                        cost_nccl_protocol_name((CostNcclProtocol)p), seconds * 1e6);
         }
     }
-    g_string_overwrite(out, out->len - 1, "\n");
+    g_string_truncate(line, line->len - 1);
+    g_string_append_c(out, '\n');
+    report_page_entry(out, "", 0, line->str);
 }
 
 static void one_text(const CollectivePage *page, const CollectiveRow *row, GString *out)
 {
     char least[ORR_TEXT_SIZE], most[ORR_TEXT_SIZE], text[ORR_TEXT_SIZE];
-    g_string_append_printf(out, "\n%s: %s\n  T = %s\n", row->algorithm->name, row->algorithm->help,
-                           row->algorithm->formula);
-    g_string_append_printf(out, "  %d steps, %" G_GINT64_FORMAT " messages, %s to %s sent by a rank\n",
-                           row->result.step_count, row->result.messages,
-                           orr_text_bytes(least, (double)row->result.sent_least),
-                           orr_text_bytes(most, (double)row->result.sent_most));
+    g_autofree char *title = g_strdup_printf("%s: %s", row->algorithm->name, row->algorithm->help),
+                    *formula = g_strdup_printf("T = %s", row->algorithm->formula),
+                    *work =
+                        g_strdup_printf("%d steps, %" G_GINT64_FORMAT " messages, %s to %s sent by a rank",
+                                        row->result.step_count, row->result.messages,
+                                        orr_text_bytes(least, (double)row->result.sent_least),
+                                        orr_text_bytes(most, (double)row->result.sent_most));
+    g_string_append_c(out, '\n');
+    report_page_entry(out, "", 0, title);
+    report_page_entry(out, "", 2, formula);
+    report_page_entry(out, "", 2, work);
     if (row->algorithm->chunks(&page->c->run.shape) != 1 && row->segments > 1)
         g_string_append_printf(out, "  %d segments\n", row->segments);
     if (row->result.flow_ps >= 0) {
         const NetTopology *t = &page->c->topology;
         const int l = row->result.fullest_link;
+        g_autoptr(GString) line = g_string_new(NULL);
         g_string_append_printf(
-            out, "  contention costs %s: %s alone",
+            line, "contention costs %s: %s alone",
             orr_text_seconds(text, (double)(row->result.flow_ps - row->result.analytic_ps) * 1e-12),
             orr_text_seconds(least, (double)row->result.analytic_ps * 1e-12));
         if (l >= 0)
-            g_string_append_printf(out, "; the fullest link, %s to %s, carries %s",
+            g_string_append_printf(line, "; the fullest link, %s to %s, carries %s",
                                    t->vertices[t->links[l].from].name, t->vertices[t->links[l].to].name,
                                    orr_text_bytes(most, (double)row->result.fullest_link_bytes));
-        g_string_append_c(out, '\n');
+        report_page_entry(out, "", 2, line->str);
     }
     if (row->has_library)
         reasons_text(row, out);
@@ -134,7 +143,7 @@ static void trace_text(const CollectiveRow *row, GString *out)
         orr_table_row(table, line);
     }
     g_string_append_c(out, '\n');
-    orr_table_print(table, out, 0);
+    report_page_table(table, out, 0);
     orr_table_free(table);
 }
 
@@ -142,13 +151,16 @@ void cli_collective_text(const CollectivePage *page, GString *out)
 {
     const CollectiveCase *c = page->c;
     char width[ORR_TEXT_SIZE];
-    g_string_append_printf(out, "%s over %d ranks on %s (%d GPUs", net_op_name(c->op), c->run.shape.ranks,
+    g_autoptr(GString) title = g_string_new(NULL);
+    g_string_append_printf(title, "%s over %d ranks on %s (%d GPUs", net_op_name(c->op), c->run.shape.ranks,
                            c->topology.name, c->topology.gpus);
     if (c->topology.gpus <= 1024)
-        g_string_append_printf(out, ", bisection %s",
+        g_string_append_printf(title, ", bisection %s",
                                orr_text_si(width, net_bisection_bytes_per_s(&c->topology), "B/s"));
-    g_string_append_printf(out, "), %s, routing %s\n\n", c->flows ? "flows" : "analytic",
+    g_string_append_printf(title, "), %s, routing %s", c->flows ? "flows" : "analytic",
                            net_routing_name(c->run.routing));
+    report_page_entry(out, "", 0, title->str);
+    g_string_append_c(out, '\n');
     sizes_text(page, out);
     if (page->count == 1)
         one_text(page, &page->rows[0], out);
@@ -273,7 +285,7 @@ static void show_step(const NetHoldings *holdings, int step, void *data)
             g_ptr_array_add(cells, net_held_text(holdings, show->algorithm, rank, chunk));
         orr_table_row(table, (const char *const *)cells->pdata);
     }
-    orr_table_print(table, show->out, 2);
+    report_page_table(table, show->out, 2);
     orr_table_free(table);
 }
 

@@ -1,5 +1,6 @@
 /* cli/listing.c - a listing as text, JSON or CSV. */
 #include "cli/listing.h"
+#include "report/page.h"
 
 #include <math.h>
 #include <string.h>
@@ -171,7 +172,7 @@ static void write_table(const CliListing *listing, bool page, GString *out)
         orr_table_row(table, (const char *const *)texts);
     }
     if (page)
-        orr_table_print(table, out, 0);
+        report_page_table(table, out, 0);
     else
         orr_table_csv(table, out);
     orr_table_free(table);

@@ -12,6 +12,7 @@
 #include "cli/help.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/stack.h"
 
 enum { EXIT_DONE = 0, EXIT_INTERNAL = 1, EXIT_INPUT = 2 };
 
@@ -107,7 +108,7 @@ static void print_error(const GError *error)
     fprintf(stderr, "orrery: %s\n", lines);
 }
 
-int main(int argc, char **argv)
+static int run_all(int argc, char **argv)
 {
     signal(SIGXFSZ, SIG_IGN); /* so is a file larger than allowed */
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), met in cli/output.c */
@@ -119,4 +120,9 @@ int main(int argc, char **argv)
         return EXIT_DONE;
     print_error(error);
     return g_error_matches(error, ORR_ERROR, ORR_ERROR_INTERNAL) ? EXIT_INTERNAL : EXIT_INPUT;
+}
+
+int main(int argc, char **argv)
+{
+    return cli_with_stack(run_all, argc, argv);
 }

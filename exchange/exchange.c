@@ -6,6 +6,7 @@
 
 #include "exchange/export.h"
 #include "exchange/formats.h"
+#include "exchange/megatron.h"
 #include "spec/import_hf.h"
 #include "spec/load.h"
 #include "spec/notes.h"
@@ -117,7 +118,10 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
         add_companion(spec, scenario, format, &settings, loss);
     if (ok) {
         const ExchangeFormatRow *row = exchange_format_row(format);
-        g_autofree char *title = g_strdup_printf("%s; written by orrery " ORRERY_VERSION, row->title);
+        g_autofree char *needs = format == EXCHANGE_FORMAT_MEGATRON ? megatron_needs(&settings) : NULL;
+        g_autofree char *title =
+            g_strdup_printf("%s; written by orrery " ORRERY_VERSION "%s%s", row->title,
+                            needs != NULL ? "; " : "", needs != NULL ? needs : "");
         settings_write(&settings, row->syntax, title, row->array, out);
     }
     settings_clear(&settings);
@@ -227,8 +231,33 @@ static bool any_used(const Settings *settings)
     return false;
 }
 
+/* The software of `base` where it is another than the file's, which would not run it. */
+static void warn_software(const ExchangeImport *import, const OrrJson *base, ExchangeFormat format)
+{
+    const OrrJson *named = exchange_import_at(import, "execution.framework");
+    const OrrJson *preset = exchange_import_at(import, "execution.framework.preset");
+    const char *const *own = exchange_format_row(format)->frameworks;
+    named = preset != NULL ? preset : named;
+    if (base == NULL || named == NULL || orr_json_type(named) != ORR_JSON_TEXT)
+        return;
+    for (const char *const *word = own; *word != NULL; word++)
+        if (g_str_has_prefix(orr_json_text(named), *word))
+            return;
+    exchange_import_warn(import,
+                         "execution.framework: %.60s is the base's, the file is for %s; give --set "
+                         "execution.framework=NAME of what runs it (orrery list frameworks)",
+                         orr_json_text(named), spec_word(&exchange_words_format, (int)format));
+}
+
 OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, int format,
                             const OrrJson *base, ExchangeLoss *loss, GError **error)
+{
+    return exchange_import_knowing(text, length, path, format, base, NULL, loss, error);
+}
+
+OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char *path, int format,
+                                    const OrrJson *base, const char *const *sets, ExchangeLoss *loss,
+                                    GError **error)
 {
     if (base != NULL && orr_json_type(base) != ORR_JSON_OBJECT) {
         orr_fail(error, ORR_ERROR_INPUT, "--base: is %s; give a scenario", orr_json_type_name(base));
@@ -252,7 +281,10 @@ OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, i
         g_autoptr(GPtrArray) native = g_ptr_array_new_with_free_func(g_free);
         import.native = native;
         import.doc = starting_doc(&settings, base, path, loss);
+        for (const char *const *pair = sets; pair != NULL && *pair != NULL; pair++)
+            (void)spec_resolve_set(import.doc, *pair, NULL); /* who gave it says what is wrong with it */
         row->import(&import);
+        warn_software(&import, base, (ExchangeFormat)kind);
         sort_unused(&import);
         if (!any_used(&settings)) {
             const bool scenario = kind == EXCHANGE_FORMAT_DEEPSPEED && holds(text, length, "\"model\"") &&

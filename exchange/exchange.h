@@ -43,5 +43,10 @@ bool exchange_export_launch(const Spec *spec, ExchangeFormat format, ExchangeLau
  * `format` -1: told from the text. `base` (may be NULL) instead of the comment. `loss`: what was not carried over. */
 OrrJsonDoc *exchange_import(const char *text, size_t length, const char *path, int format,
                             const OrrJson *base, ExchangeLoss *loss, GError **error);
+/* The same knowing `sets` ("key.path=value", NULL-terminated, may be NULL) from the start, so that a cluster which they
+ * name tells the data-parallel degree; what the file says lies above them. */
+OrrJsonDoc *exchange_import_knowing(const char *text, size_t length, const char *path, int format,
+                                    const OrrJson *base, const char *const *sets, ExchangeLoss *loss,
+                                    GError **error);
 
 #endif

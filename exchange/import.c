@@ -151,6 +151,21 @@ int exchange_import_doc_int(const ExchangeImport *import, const char *key, int f
     return fabs(value) <= 1e9 ? (int)value : fallback;
 }
 
+int exchange_import_data(const ExchangeImport *import)
+{
+    const int data = exchange_import_doc_int(import, "parallel.data", 0);
+    const OrrJson *node = exchange_import_at(import, "cluster");
+    g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
+    if (data > 0 || node == NULL || orr_json_type(node) != ORR_JSON_OBJECT ||
+        !spec_load_cluster_json(node, import->path, cluster, NULL))
+        return data;
+    const int64_t gpus = (int64_t)cluster->nodes * cluster->gpus_per_node;
+    const int64_t split = (int64_t)exchange_import_doc_int(import, "parallel.tensor", 1) *
+                          exchange_import_doc_int(import, "parallel.context", 1) *
+                          exchange_import_doc_int(import, "parallel.pipeline", 1);
+    return cluster->group_count == 0 && split > 0 && gpus % split == 0 ? (int)(gpus / split) : 0;
+}
+
 void exchange_import_move(ExchangeImport *import, const char *from, const char *key)
 {
     int value = 0;

@@ -39,6 +39,8 @@ void exchange_import_move(ExchangeImport *import, const char *from, const char *
 /* What the document says at a key path, or NULL. */
 const OrrJson *exchange_import_at(const ExchangeImport *import, const char *key);
 int exchange_import_doc_int(const ExchangeImport *import, const char *key, int fallback);
+/* Data-parallel ranks: the document's, or what its cluster's GPUs leave beside the other degrees; 0: not known. */
+int exchange_import_data(const ExchangeImport *import);
 /* Layers of the document's model: its own, or its preset's; 0: unknown. */
 int exchange_import_layers(const ExchangeImport *import);
 /* One word in or out of execution.overlap; the others stay as the document has them. */

@@ -133,7 +133,7 @@ static void take_offload(ExchangeImport *import)
 static void take_batch(ExchangeImport *import)
 {
     int batch = 0, micro = 0, steps = 1;
-    const int data = exchange_import_doc_int(import, "parallel.data", 0);
+    const int data = exchange_import_data(import);
     warn_auto(import);
     const bool has_batch = exchange_import_int(import, "train_batch_size", &batch);
     const bool has_micro = exchange_import_int(import, "train_micro_batch_size_per_gpu", &micro);
@@ -149,7 +149,8 @@ static void take_batch(ExchangeImport *import)
         exchange_import_native_int(import, "training.global_batch", micro * steps * data);
     } else if (has_micro) {
         exchange_import_warn(import, "train_batch_size: missing, and parallel.data is not known; give "
-                                     "--set training.global_batch=N");
+                                     "--set cluster.preset=NAME and cluster.nodes=N, or "
+                                     "training.global_batch=N");
     }
 }
 
@@ -169,6 +170,18 @@ static void take_optimizer(ExchangeImport *import)
     exchange_import_warn(import, "optimizer.type: \"%s\" is none that a scenario has; passed over", type);
 }
 
+/* Whether the trainer fills in what decides: 16 bits are then no statement of the file, and neither are 32. */
+static bool fills_precision(const ExchangeImport *import)
+{
+    static const char *const keys[] = {"fp16.enabled", "bf16.enabled"};
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const Setting *setting = settings_find(import->in, keys[i]);
+        if (setting != NULL && g_strcmp0(setting->value, "auto") == 0)
+            return true;
+    }
+    return false;
+}
+
 static void take_precision(ExchangeImport *import)
 {
     const OrrJson *now = exchange_import_at(import, "training.precision");
@@ -179,7 +192,8 @@ static void take_precision(ExchangeImport *import)
                       exchange_import_text(import, "bf16.enabled") != NULL;
     const bool fp16 = exchange_import_bool(import, "fp16.enabled", false);
     const bool bf16 = exchange_import_bool(import, "bf16.enabled", false);
-    if (!told || (bf16 && narrow) || (!bf16 && !fp16 && strcmp(word, "tf32") == 0))
+    if (!told || (!bf16 && !fp16 && fills_precision(import)) || (bf16 && narrow) ||
+        (!bf16 && !fp16 && strcmp(word, "tf32") == 0))
         return;
     exchange_import_native(import, "training.precision", bf16 ? "bf16" : fp16 ? "fp16" : "fp32");
 }
@@ -247,10 +261,10 @@ void exchange_import_deepspeed(ExchangeImport *import)
     exchange_import_harmless(import, run_only, G_N_ELEMENTS(run_only));
     exchange_import_implied(import, "execution.framework",
                             filled_by_trainer(import->in) ? "transformers-deepspeed" : "deepspeed");
+    exchange_import_move(import, "tensor_parallel.autotp_size", "parallel.tensor");
     take_batch(import);
     take_optimizer(import);
     take_precision(import);
     take_zero(import);
     take_offload(import);
-    exchange_import_move(import, "tensor_parallel.autotp_size", "parallel.tensor");
 }

@@ -302,7 +302,7 @@ static void take_instances(const MegatronNames *names)
     if (!exchange_import_int(names->import, key, &instances) || instances <= 1 ||
         exchange_import_at(names->import, "parallel.zero_group_gpus") != NULL)
         return;
-    const int data = exchange_import_doc_int(names->import, "parallel.data", 0);
+    const int data = exchange_import_data(names->import);
     if (data > 0 && data % instances == 0)
         exchange_import_native_int(names->import, "parallel.zero_group_gpus", data / instances);
     else

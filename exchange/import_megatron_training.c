@@ -178,6 +178,18 @@ static void take_framework(const MegatronNames *names)
     exchange_import_implied(names->import, "execution.framework", framework);
 }
 
+/* Without --global-batch-size a step is one micro-batch a data-parallel rank. */
+static void take_batch(const MegatronNames *names)
+{
+    ExchangeImport *import = names->import;
+    const int micro = exchange_import_doc_int(import, "training.micro_batch", 0);
+    const int data = exchange_import_data(import);
+    if (names->bridge || micro <= 0 || data <= 0 || (double)micro * data > 1e9)
+        return;
+    g_autofree char *batch = g_strdup_printf("%d", micro * data);
+    exchange_import_implied(import, "training.global_batch", batch);
+}
+
 void megatron_take_training(const MegatronNames *names)
 {
     ExchangeImport *import = names->import;
@@ -191,6 +203,7 @@ void megatron_take_training(const MegatronNames *names)
     take_recompute(names);
     take_fine_offload(names);
     take_attention(names);
+    take_batch(names);
     exchange_import_steps(import, names->bridge ? "train.train_iters" : "train-iters");
     const int sequence = exchange_import_doc_int(import, "training.sequence_length", 0);
     char *end = NULL;

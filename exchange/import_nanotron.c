@@ -57,6 +57,8 @@ static void take_parallelism(ExchangeImport *import)
     if (mode != NULL)
         exchange_import_native_bool(import, "parallel.sequence_parallel",
                                     g_ascii_strcasecmp(mode, "REDUCE_SCATTER") == 0);
+    else if (exchange_import_doc_int(import, "parallel.tensor", 1) > 1) /* ALL_REDUCE */
+        exchange_import_implied(import, "parallel.sequence_parallel", "false");
     if (exchange_import_text(import, "parallelism.tp_linear_async_communication") != NULL &&
         exchange_import_doc_int(import, "parallel.tensor", 1) > 1)
         exchange_import_overlap(
@@ -70,14 +72,15 @@ static void take_parallelism(ExchangeImport *import)
 
 static void take_training(ExchangeImport *import)
 {
-    int micro = 0, steps = 0, data = 0;
+    int micro = 0, steps = 0;
+    const int data = exchange_import_data(import);
     const char *type = exchange_import_text(import, "model.dtype");
     const char *optimizer = exchange_import_text(import, "optimizer.optimizer_factory.name");
     exchange_import_move(import, "tokens.sequence_length", "training.sequence_length");
     exchange_import_move(import, "tokens.micro_batch_size", "training.micro_batch");
     if (exchange_import_int(import, "tokens.micro_batch_size", &micro) &&
-        exchange_import_int(import, "tokens.batch_accumulation_per_replica", &steps) &&
-        exchange_import_int(import, "parallelism.dp", &data) && (double)micro * steps * data <= 1e9)
+        exchange_import_int(import, "tokens.batch_accumulation_per_replica", &steps) && data > 0 &&
+        (double)micro * steps * data <= 1e9)
         exchange_import_native_int(import, "training.global_batch", micro * steps * data);
     if (type != NULL)
         exchange_import_native(import, "training.precision",

@@ -38,7 +38,7 @@ static void take_batch(ExchangeImport *import)
     const bool has_global = exchange_import_int(import, "training.global_batch_size", &global) && global > 0;
     const bool has_micro =
         exchange_import_int(import, "parallelism.pipeline_parallel_microbatch_size", &micro);
-    const int data = shard > 0 ? replicate * shard : exchange_import_doc_int(import, "parallel.data", 0);
+    const int data = shard > 0 ? replicate * shard : exchange_import_data(import);
     if (has_global)
         exchange_import_native_int(import, "training.global_batch", global);
     else if (has_local && data > 0 && (double)local * data <= 1e9)
@@ -46,7 +46,7 @@ static void take_batch(ExchangeImport *import)
     else if (has_local)
         exchange_import_warn(
             import, "training.global_batch_size: missing, and the data-parallel degree is not known; "
-                    "give --set training.global_batch=N");
+                    "give --set cluster.preset=NAME and cluster.nodes=N, or training.global_batch=N");
     if (pipelined)
         exchange_import_native_int(import, "training.micro_batch", has_micro ? micro : 1);
     else if (has_local)

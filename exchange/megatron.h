@@ -37,6 +37,10 @@ bool megatron_check(const Spec *spec, bool bridge, GError **error);
 /* CUDA_DEVICE_MAX_CONNECTIONS as those checks want it. */
 void megatron_environment(const Spec *spec, Settings *out);
 
+/* "needs Megatron-Core 0.12 or later (--recompute-modules)": the release that the newest of the options came with; NULL:
+ * any since 0.5; g_free. */
+char *megatron_needs(const Settings *settings);
+
 extern const MegatronInt megatron_ints[];
 extern const int megatron_int_count;
 extern const MegatronSwitch megatron_switches[];

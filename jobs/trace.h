@@ -20,7 +20,8 @@ bool jobs_trace_read(const OrrJson *root, const char *where, JobsTrace *ret_trac
 void jobs_trace_draw(const JobsPool *pools, int pool_count, const JobsPaces *models, int model_count,
                      int count, double load, uint64_t seed, JobsTrace *ret_trace);
 
-void jobs_write_text(const JobsTrace *trace, const JobsResult *results, int count, GString *out);
+/* A table in lines of at most `width`; 0: any. */
+void jobs_write_text(const JobsTrace *trace, const JobsResult *results, int count, int width, GString *out);
 void jobs_write_json(const JobsTrace *trace, const JobsResult *results, int count, GString *out);
 
 #endif

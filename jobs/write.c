@@ -3,7 +3,7 @@
 #include "base/units.h"
 #include "jobs/trace.h"
 
-void jobs_write_text(const JobsTrace *trace, const JobsResult *results, int count, GString *out)
+void jobs_write_text(const JobsTrace *trace, const JobsResult *results, int count, int width, GString *out)
 {
     enum { COLUMNS = 8 };
     static const char *const headers[COLUMNS] = {"policy",   "busy",         "makespan",        "mean wait",
@@ -27,7 +27,7 @@ void jobs_write_text(const JobsTrace *trace, const JobsResult *results, int coun
                                               orr_text_seconds(text[5], result->wait_s.most),
                                               orr_text_seconds(text[6], result->completion_s.mean), text[7]});
     }
-    orr_table_print(table, out, 2);
+    orr_table_print_within(table, out, 2, width);
     orr_table_free(table);
 }
 

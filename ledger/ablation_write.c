@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/text.h"
+#include "report/page.h"
 #include "base/units.h"
 #include "ledger/ablation.h"
 
@@ -56,7 +57,7 @@ static void write_groups(const Ledger *ledger, const LedgerAblations *found, GSt
                                       cell[2],      cell[3],       cell[4]};
         orr_table_row(table, cells);
     }
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 
@@ -74,7 +75,7 @@ static void write_steps(const LedgerAblations *found, GString *out)
         const char *cells[COLUMNS] = {step->from->id, step->to->id, change, measured, predicted};
         orr_table_row(table, cells);
     }
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 

@@ -1,5 +1,6 @@
 /* ledger/defaults_write.c - a ledger beside the same rows that name their software and nothing else of it. */
 #include "base/json.h"
+#include "report/page.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "ledger/validate.h"
@@ -30,7 +31,7 @@ void ledger_write_defaults_text(const Ledger *stated, const Ledger *defaults, GS
         add_row(table, a->file, a->all.rows, a->all.mape, b->all.mape);
     }
     add_row(table, "mean of the sources", stated->overall.rows, stated->macro_mape, defaults->macro_mape);
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 

@@ -1,5 +1,6 @@
 /* ledger/few_shot.c - see few_shot.h. */
 #include "ledger/few_shot.h"
+#include "report/page.h"
 
 #include <math.h>
 #include <string.h>
@@ -165,7 +166,7 @@ void ledger_write_few_shot_text(const Ledger *ledger, GString *out)
             cells[k] = cell[k];
         orr_table_row(table, cells);
     }
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 

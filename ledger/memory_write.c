@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "report/page.h"
 #include "base/units.h"
 #include "ledger/validate.h"
 
@@ -67,7 +68,7 @@ static void write_groups(const GArray *groups, GString *out)
         orr_table_row(table, (const char *[COLUMNS]){group->framework, cell[0], cell[1], cell[2], cell[3],
                                                      cell[4], cell[5], cell[6], cell[7]});
     }
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 

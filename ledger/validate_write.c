@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "report/page.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "ledger/validate.h"
@@ -72,7 +73,7 @@ static void write_sources(const Ledger *ledger, GString *out)
         stats_row(table, source->file, &source->all, source->full.mape);
     }
     stats_row(table, "all rows", &ledger->overall, NAN);
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 
@@ -96,7 +97,7 @@ static void write_rows(const Ledger *ledger, GString *out)
                                memory ? signed_percent(text[5], row->memory_error_frac) : "-"};
         orr_table_row(table, cells);
     }
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 
@@ -139,9 +140,10 @@ void ledger_write_text(const Ledger *ledger, bool every_row, GString *out)
                                signed_percent(bias, ledger->overall_experts.bias));
     }
     if (ledger->overall.interval_rows > 0) {
-        g_string_append_printf(
-            out, "  coverage: runs inside the %.0f %% interval that run prints: %s of %d\n",
-            100 * LEDGER_COVERAGE, percent(text, ledger->overall.coverage), ledger->overall.interval_rows);
+        g_autofree char *line = g_strdup_printf(
+            "coverage: runs inside the %.0f %% interval that run prints: %s of %d", 100 * LEDGER_COVERAGE,
+            percent(text, ledger->overall.coverage), ledger->overall.interval_rows);
+        report_page_entry(out, "", 2, line);
     }
     write_skipped(ledger, out);
 }
@@ -173,7 +175,7 @@ void ledger_write_left_out(const Ledger *ledger, GString *out)
         left_out_row(table, source->file, &source->all);
     }
     left_out_row(table, "all runs", &ledger->overall);
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
     g_string_append_printf(out,
                            "\n  coverage: %s of %d runs, %s as a mean of the sources\n"
@@ -270,6 +272,7 @@ void ledger_write_json(const Ledger *ledger, GString *out)
     OrrJsonWriter w;
     orr_jw_init(&w, out, false);
     orr_jw_begin(&w, NULL, '{');
+    orr_jw_int(&w, "schema", 1);
     orr_jw_begin(&w, "rows", '[');
     for (guint i = 0; i < ledger->rows->len; i++) {
         json_row(&w, ledger->rows->pdata[i]);

@@ -99,6 +99,29 @@ static void append_fewer(GString *line, const PlanPoint *fewer, double deadline_
         g_string_append_printf(line, "; %s GPUs would take %.1f days", gpus, plan_days(fewer));
 }
 
+/* The fewest GPUs that would keep the deadline, were their memory surer: fewer than the answer's. */
+static void append_tight(GString *line, const Plan *plan, double deadline_s)
+{
+    char gpus[ORR_TEXT_SIZE];
+    for (int i = 0; i < plan->chosen; i++) {
+        const PlanPoint *point = point_at(plan, i);
+        const bool edge = point->fits && point->memory_verdict == REPORT_MEMORY_EDGE;
+        if (point->reason != NULL || plan_days(point) * DAY_S > deadline_s || (point->fits && !edge) ||
+            point->gpus >= point_at(plan, plan->chosen)->gpus)
+            continue;
+        g_string_append_printf(line, "; %s GPUs would keep it too, in %.1f days, but ",
+                               report_page_whole(gpus, point->gpus), plan_days(point));
+        if (!edge)
+            g_string_append_printf(line, "lack %.1f GiB of memory", point->short_bytes / GIB);
+        else if (isnan(point->memory_odds))
+            g_string_append(line, "their memory is at the edge");
+        else
+            g_string_append_printf(line, "fit with odds of %.0f %% only", 100 * point->memory_odds);
+        g_string_append(line, " (training.recompute=auto may make room)");
+        return;
+    }
+}
+
 static const PlanPoint *cheapest_that_fits(const Plan *plan)
 {
     const PlanPoint *best = NULL;
@@ -159,6 +182,8 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
         const PlanPoint *fewer = page->options->deadline_s > 0 ? fewer_that_fits(plan) : NULL;
         if (fewer != NULL && plan_days(fewer) * DAY_S > page->options->deadline_s)
             append_fewer(line, fewer, page->options->deadline_s);
+        if (page->options->deadline_s > 0)
+            append_tight(line, plan, page->options->deadline_s);
         if (chosen->fits && chosen->memory_verdict == REPORT_MEMORY_EDGE)
             g_string_append_printf(line, "; memory: at the edge");
     } else if (fastest != NULL && (page->options->deadline_s > 0 || page->options->budget_usd > 0)) {
@@ -321,7 +346,7 @@ static void write_points(const Plan *plan, GString *out)
         write_row(plan, i, &list, table);
     }
     g_string_append_c(out, '\n');
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
     if (rows < (int)plan->points->len)
         g_string_append_printf(out, "  %d of %u GPU counts shown; --format csv has all\n", rows,
@@ -354,7 +379,7 @@ static void write_terms(const PlanTextbook *textbook, const PlanPoint *point, GS
     }
     g_snprintf(text, sizeof text, "%.2f", point->days);
     orr_table_row(table, (const char *[COLUMNS]){"simulated", text});
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 
@@ -439,7 +464,7 @@ static void write_side_by_side(const PlanPage *page, GString *out)
         orr_table_row(table, (const char *[COLUMNS]){name, cell[1], cell[2], cell[3], cell[4], cell[5],
                                                      cell[6], cell[7], cell[8]});
     }
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 

@@ -121,7 +121,7 @@ static void write_summary(const Comparison *comparison, GString *out)
         orr_table_row(table, (const char *[COLUMNS]){row->label, cell[0], cell[1], cell[2]});
     }
     g_string_append_c(out, '\n');
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 
@@ -160,7 +160,7 @@ static void write_section(GArray *rows, const char *total, double unit, int deci
             share_cell(cell[3], (row->b - row->a) / (sum_b - sum_a));
         orr_table_row(table, (const char *[COLUMNS]){row->label, cell[0], cell[1], cell[2], cell[3]});
     }
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 
@@ -211,7 +211,8 @@ static void write_fields(const Comparison *comparison, GString *out)
         g_string_append(out, "\nNo field differs\n");
         return;
     }
-    g_string_append(out, "\nFields that differ, and the step of A with B's value of that field alone\n");
+    g_string_append_c(out, '\n');
+    report_page_entry(out, "", 0, "Fields that differ, and the step of A with B's value of that field alone");
     OrrTable *table = orr_table_new((const char *const[]){"", "A", "B", "A's step with it alone"}, COLUMNS);
     for (guint i = 0; i < comparison->fields->len; i++) {
         const CompareField *field = &g_array_index(comparison->fields, CompareField, i);
@@ -224,7 +225,7 @@ static void write_fields(const Comparison *comparison, GString *out)
                                     : g_strdup("");
         orr_table_row(table, (const char *[COLUMNS]){field->key, field->a, field->b, alone});
     }
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 

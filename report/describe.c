@@ -1,5 +1,6 @@
 /* report/describe.c - see describe.h. */
 #include "report/describe.h"
+#include "spec/notes.h"
 
 #include <string.h>
 
@@ -14,7 +15,8 @@ static void append_degree(GString *out, const char *name, int degree)
 static void append_parallel(GString *out, const Spec *spec)
 {
     const SpecParallel *parallel = &spec->parallel;
-    g_string_append_printf(out, "tp%d%s", parallel->tensor, parallel->sequence_parallel == 1 ? " sp" : "");
+    g_string_append_printf(out, "tp%d%s", parallel->tensor,
+                           parallel->tensor > 1 && parallel->sequence_parallel == 1 ? " sp" : "");
     append_degree(out, "cp", parallel->context);
     g_string_append_printf(out, " pp%d", parallel->pipeline);
     append_degree(out, "vpp", parallel->virtual_stages);
@@ -42,9 +44,8 @@ char *report_configuration(const Spec *spec)
     const SpecRecompute *recompute = &spec->training.recompute;
     GString *out = g_string_new(NULL);
     append_parallel(out, spec);
-    g_string_append_printf(out, " recompute %s", spec_word(&spec_words_recompute, (int)recompute->mode));
-    if (recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0)
-        g_string_append_printf(out, "/%d", recompute->layers);
+    g_autofree char *again = spec_recompute_words(recompute);
+    g_string_append_printf(out, " recompute %s", again);
     if (spec->offload.activation_layers > 0)
         g_string_append_printf(out, " offload %d", spec->offload.activation_layers);
     g_string_append_printf(out, " %s%s", spec_word(&spec_words_attention, (int)cost_attention_kernel(spec)),

@@ -73,7 +73,7 @@ void report_effective_text(const ReportEffective *effective, GString *out)
         if (report_life_shown(effective, part))
             write_row(effective, part, table);
     write_row(effective, REPORT_LIFE_COUNT, table);
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
     g_autofree char *goodput =
         g_strdup_printf("%.1f %%, %.0f interruptions", 100 * effective->goodput, effective->interruptions);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/kernels.h"
+#include "spec/notes.h"
 
 #define MORE 1.1 /* of a resource */
 
@@ -175,13 +176,16 @@ static void try_degrees(Trial *trial)
 static void try_recompute(Trial *trial)
 {
     static const SpecRecomputeMode modes[] = {SPEC_RECOMPUTE_NONE, SPEC_RECOMPUTE_SELECTIVE,
-                                              SPEC_RECOMPUTE_FULL};
+                                              SPEC_RECOMPUTE_SELECTIVE_OP, SPEC_RECOMPUTE_FULL};
     const SpecRecompute *was = &trial->report->spec->training.recompute;
     for (gsize i = 0; i < G_N_ELEMENTS(modes); i++) {
         if (modes[i] == was->mode && was->layers == 0)
             continue;
         begin(trial);
         trial->spec->training.recompute = (SpecRecompute){.mode = modes[i], .every_n_layers = 1};
+        if (!spec_framework_has_recompute(&trial->spec->execution.framework,
+                                          &trial->spec->training.recompute))
+            continue;
         try_set(trial,
                 g_strdup_printf("training.recompute=%s", spec_word(&spec_words_recompute, (int)modes[i])));
     }

@@ -81,7 +81,24 @@ static void write_changes(const Explanation *explanation, int *number, GString *
                  explanation->tried);
 }
 
-/* What memory rules out. */
+/* Of the changes the fastest that fits, of a scenario that does not. */
+static void append_fitting(const Explanation *explanation, GString *line)
+{
+    char step[ORR_TEXT_SIZE];
+    const ExplainChange *first =
+        explanation->changes->len > 0 ? &g_array_index(explanation->changes, ExplainChange, 0) : NULL;
+    if (first == NULL || !first->fits) {
+        g_string_append(line,
+                        "; no single change makes it fit: search with training.recompute and the degrees "
+                        "\"auto\"");
+        return;
+    }
+    g_autofree char *words = set_words(first);
+    g_string_append_printf(line, "; %s fits%s, in %s", words, first->edge ? " at the edge" : "",
+                           orr_text_seconds(step, (double)first->step_ps * 1e-12));
+}
+
+/* What memory rules out, or what would make room. */
 static void write_memory(const Explanation *explanation, int *number, GString *out)
 {
     const Report *report = explanation->report;
@@ -98,7 +115,9 @@ static void write_memory(const Explanation *explanation, int *number, GString *o
     if (!isnan(report->memory_odds) && report->memory_verdict == REPORT_MEMORY_EDGE)
         g_string_append_printf(line, " (odds %.0f %%)", 100 * report->memory_odds);
     g_autofree char *words = best != NULL ? set_words(best) : NULL;
-    if (best != NULL)
+    if (report->memory_verdict == REPORT_MEMORY_NONE)
+        append_fitting(explanation, line);
+    else if (best != NULL)
         g_string_append_printf(line, "; it rules out %s, which would bring %.1f %%", words,
                                100 * best->gain_frac);
     sentence(out, number, "%s.", line->str);

@@ -190,7 +190,7 @@ void report_groups_text(const Report *report, GString *out)
         orr_table_row(table, (const char *[COLUMNS]){group->name, cells[1], cells[2], cells[3], cells[4],
                                                      cells[5], cells[6], cells[7]});
     }
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
 }
 

@@ -6,18 +6,30 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-int report_page_width(void)
+enum { LEAST = 60, MOST = 140 }; /* columns of a page on a terminal */
+
+int report_page_columns(void)
 {
-    enum { LEAST = 60, MOST = 140 };
     struct winsize size = {0};
     gint64 columns = 0;
     if (isatty(STDOUT_FILENO) == 0)
-        return REPORT_PAGE_WIDTH;
+        return 0;
     const char *given = g_getenv("COLUMNS");
     if (given == NULL || !g_ascii_string_to_signed(given, 10, 1, 100000, &columns, NULL))
         columns =
             ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : REPORT_PAGE_WIDTH;
-    return (int)CLAMP(columns, LEAST, MOST);
+    return (int)MAX(columns, LEAST);
+}
+
+int report_page_width(void)
+{
+    const int columns = report_page_columns();
+    return columns > 0 ? MIN(columns, MOST) : REPORT_PAGE_WIDTH;
+}
+
+void report_page_table(const OrrTable *table, GString *out, int indent)
+{
+    orr_table_print_within(table, out, indent, report_page_columns());
 }
 
 static void append_spaces(GString *out, int count)

@@ -4,12 +4,19 @@
 
 #include <stdint.h>
 
+#include "base/text.h"
 #include "base/units.h"
 
 #define REPORT_PAGE_WIDTH 100
 
 /* Columns of the terminal that standard output is, 60 to 140 ($COLUMNS before what it says itself); 100 where it is none. */
 int report_page_width(void);
+
+/* Prints a table as orr_table_print() does, in parts where the terminal is too narrow; on anything else as wide as it is. */
+void report_page_table(const OrrTable *table, GString *out, int indent);
+
+/* Columns of the terminal that standard output is, $COLUMNS before what it says itself; 0 where it is none. */
+int report_page_columns(void);
 
 /* "  label     text ...": breaks between words at the page width, continues under the text. Control
  * characters become '?'. `column` is where the text begins. */

@@ -15,7 +15,7 @@
 #include "report/text_memory.h"
 #include "spec/notes.h"
 
-enum { LABEL_COLUMN = 14, BAR_WIDTH = 40 };
+enum { LABEL_COLUMN = 14, BAR_WIDTH = 40, BESIDE_BAR = 38 };
 
 #define GIB 1073741824.0
 
@@ -32,7 +32,7 @@ static char *layout_line(const Spec *spec)
     const SpecParallel *parallel = &spec->parallel;
     GString *line = g_string_new(NULL);
     append_degree(line, "tp", parallel->tensor, true);
-    if (parallel->sequence_parallel == 1)
+    if (parallel->tensor > 1 && parallel->sequence_parallel == 1)
         g_string_append(line, " sp");
     append_degree(line, "cp", parallel->context, false);
     append_degree(line, "pp", parallel->pipeline, true);
@@ -83,10 +83,10 @@ static char *training_line(const Spec *spec)
     const SpecTraining *training = &spec->training;
     const SpecExecution *execution = &spec->execution;
     GString *line = g_string_new(NULL);
+    g_autofree char *again = spec_recompute_words(&training->recompute);
     g_string_append_printf(line, "%s, %s, recompute %s",
                            spec_word(&spec_words_precision, (int)training->precision),
-                           spec_word(&spec_words_optimizer, (int)training->optimizer),
-                           spec_word(&spec_words_recompute, (int)training->recompute.mode));
+                           spec_word(&spec_words_optimizer, (int)training->optimizer), again);
     g_string_append_printf(line, "; %s%s%s attention", execution->framework.name,
                            execution->framework.name[0] != '\0' ? ", " : "",
                            spec_word(&spec_words_attention, (int)cost_attention_kernel(spec)));
@@ -210,25 +210,38 @@ static char *occupied(const Report *report)
     return g_strdup_printf("%.1f of %.1f GiB", bytes / GIB, report->capacity_bytes / GIB);
 }
 
+/* `first` and `second` in a frame, beside each other where the page has room. */
+static void write_box(const char *first, const char *second, GString *out)
+{
+    const glong widths[] = {g_utf8_strlen(first, -1), g_utf8_strlen(second, -1)};
+    const bool one = widths[0] + widths[1] + 12 <= report_page_width();
+    const glong width = one ? widths[0] + 4 + widths[1] : MAX(widths[0], widths[1]);
+    g_string_append(out, "\n  \u250c");
+    for (glong i = -4; i < width; i++)
+        g_string_append(out, "\u2500");
+    g_string_append(out, "\u2510\n");
+    if (one)
+        g_string_append_printf(out, "  \u2502  %s    %s  \u2502\n", first, second);
+    else
+        g_string_append_printf(out, "  \u2502  %s%*s  \u2502\n  \u2502  %s%*s  \u2502\n", first,
+                               (int)(width - widths[0]), "", second, (int)(width - widths[1]), "");
+    g_string_append(out, "  \u2514");
+    for (glong i = -4; i < width; i++)
+        g_string_append(out, "\u2500");
+    g_string_append(out, "\u2518\n\n");
+}
+
 static void write_headline(const Report *report, GString *out)
 {
     char step[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE];
     static const char *const verdicts[] = {"DOES NOT FIT", "AT THE EDGE", "fits"};
     g_autofree char *held = occupied(report);
-    g_autoptr(GString) line = g_string_new(NULL);
-    g_string_printf(line, "STEP %s    MFU %.1f %%    %s %s/s    %s (%s)",
-                    orr_text_seconds(step, (double)report->step_ps * 1e-12), report->mfu * 100.0,
-                    report_page_whole(tokens, report_items_of(report, report->tokens_per_s)),
-                    report_items(report), verdicts[report->memory_verdict], held);
-    const glong width = g_utf8_strlen(line->str, -1) + 4;
-    g_string_append(out, "\n  \u250c");
-    for (glong i = 0; i < width; i++)
-        g_string_append(out, "\u2500");
-    g_string_append_printf(out, "\u2510\n  \u2502  %s  \u2502\n  \u2514", line->str);
-    for (glong i = 0; i < width; i++)
-        g_string_append(out, "\u2500");
-    g_string_append(out, "\u2518\n\n");
-
+    g_autofree char *rates = g_strdup_printf(
+        "STEP %s    MFU %.1f %%    %s %s/s", orr_text_seconds(step, (double)report->step_ps * 1e-12),
+        report->mfu * 100.0, report_page_whole(tokens, report_items_of(report, report->tokens_per_s)),
+        report_items(report));
+    g_autofree char *memory = g_strdup_printf("%s (%s)", verdicts[report->memory_verdict], held);
+    write_box(rates, memory, out);
     const double items_per_s = report_items_of(report, report->tokens_per_s_per_gpu);
     g_autofree char *speed = g_strdup_printf(
         "%s %s/s, %s of model FLOPs; MFU %.1f %%, HFU %.1f %%",
@@ -270,10 +283,11 @@ static void write_time(const Report *report, GString *out)
         g_snprintf(percent, sizeof percent, "%.1f %%", (double)(sum ? PER_MILLE : share[i]) / 10.0);
         g_autoptr(GString) bar = g_string_new(NULL);
         if (!sum)
-            orr_text_bar(bar, (double)times[i].ps / (double)report->step_ps, BAR_WIDTH);
+            orr_text_bar(bar, (double)times[i].ps / (double)report->step_ps,
+                         CLAMP(report_page_width() - BESIDE_BAR, 8, BAR_WIDTH));
         orr_table_row(table, (const char *[COLUMNS]){sum ? "step" : times[i].label, time, percent, bar->str});
     }
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
     if (report->program.classes > 1)
         g_string_append_printf(out, "  Pipeline bubble, mean over ranks: %.1f %% of the step\n",

@@ -264,13 +264,15 @@ void report_text_memory(const Report *report, GString *out)
             fmax(scale_bytes, fmax(report->stages[i].capacity_bytes, report->stages[i].reserved_bytes));
 
     char capacity[ORR_TEXT_SIZE];
-    g_string_append_printf(out,
-                           "\nMemory of one GPU of each pipeline stage at its peak, in GiB, against %s\n",
-                           orr_text_bytes(capacity, report->capacity_bytes));
+    g_autofree char *title =
+        g_strdup_printf("Memory of one GPU of each pipeline stage at its peak, in GiB, against %s",
+                        orr_text_bytes(capacity, report->capacity_bytes));
+    g_string_append_c(out, '\n');
+    report_page_entry(out, "", 0, title);
     OrrTable *table = orr_table_new(headers, COLUMNS);
     for (int i = 0; i < shown; i++)
         add_stage_row(table, report, &rows[i], scale_bytes);
-    orr_table_print(table, out, 2);
+    report_page_table(table, out, 2);
     orr_table_free(table);
     report_page_entry(
         out, "", 2,

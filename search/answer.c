@@ -117,7 +117,7 @@ static int families_proved(const Search *search)
     return proved;
 }
 
-static bool same_family(const SpecParallel *a, const SpecParallel *b)
+bool search_same_family(const SpecParallel *a, const SpecParallel *b)
 {
     return a->tensor == b->tensor && a->context == b->context && a->pipeline == b->pipeline &&
            a->expert == b->expert && a->zero == b->zero;
@@ -132,7 +132,7 @@ static void find_families(SearchResult *result, const GArray *runs, int top)
         bool known = !run->fits;
         search_point_spec(result->space, run->id, spec);
         for (guint k = 0; k < seen->len && !known; k++)
-            known = same_family(&g_array_index(seen, SpecParallel, k), &spec->parallel);
+            known = search_same_family(&g_array_index(seen, SpecParallel, k), &spec->parallel);
         if (known)
             continue;
         g_array_append_val(seen, spec->parallel);

@@ -1,5 +1,6 @@
 /* search/describe.c - a point and its bounds in words. */
 #include "search/write_internal.h"
+#include "spec/notes.h"
 
 static const struct {
     const char *key, *words;
@@ -19,14 +20,6 @@ const char *search_bound_key(SearchBoundKind kind)
 const char *search_bound_words(SearchBoundKind kind)
 {
     return bounds[kind].words;
-}
-
-char *search_recompute_words(const SpecRecompute *recompute)
-{
-    const char *mode = spec_word(&spec_words_recompute, (int)recompute->mode);
-    if (recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0)
-        return g_strdup_printf("%s/%d", mode, recompute->layers);
-    return g_strdup(mode);
 }
 
 static void append_degree(GString *out, const char *name, int degree)
@@ -51,9 +44,10 @@ char *search_describe(const SearchResult *result, SearchId id)
     g_autofree Spec *spec = g_new(Spec, 1);
     search_point_spec(result->space, id, spec);
     const SpecParallel *parallel = &spec->parallel;
-    g_autofree char *recompute = search_recompute_words(&spec->training.recompute);
+    g_autofree char *recompute = spec_recompute_words(&spec->training.recompute);
     GString *out = g_string_new(NULL);
-    g_string_append_printf(out, "tp%d%s", parallel->tensor, parallel->sequence_parallel == 1 ? " sp" : "");
+    g_string_append_printf(out, "tp%d%s", parallel->tensor,
+                           parallel->tensor > 1 && parallel->sequence_parallel == 1 ? " sp" : "");
     append_degree(out, "cp", parallel->context);
     g_string_append_printf(out, " pp%d", parallel->pipeline);
     append_degree(out, "vpp", parallel->virtual_stages);

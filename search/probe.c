@@ -233,13 +233,13 @@ static void probe_recomputed(const SearchSpace *space, Probe *probe, Spec *spec,
     const SpecRecompute *own = &space->spec->training.recompute;
     if (modes == 0) {
         modes = 1u << own->mode;
-        if (own->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER)
-            modes = 1u << SPEC_RECOMPUTE_FULL;
         if (own->mode == SPEC_RECOMPUTE_MODULES) {
             some = *own;
             modes = 1u << SPEC_RECOMPUTE_SELECTIVE;
         }
     }
+    if (modes & 1u << SPEC_RECOMPUTE_SELECTIVE_LAYER)
+        modes |= 1u << SPEC_RECOMPUTE_FULL;
     probe->again = SEARCH_RECOMPUTED_NONE;
     probe_once(probe, spec, none);
     if (!whole)

@@ -69,10 +69,20 @@ static void set_truth(Edit *edit, const char *key, int asked, int chosen)
 
 static void set_recompute(Edit *edit, const SpecRecompute *asked, const SpecRecompute *chosen)
 {
-    if (asked->mode == chosen->mode && asked->layers == chosen->layers)
-        return;
     const char *mode = spec_word(&spec_words_recompute, (int)chosen->mode);
-    if (chosen->layers > 0)
+    if (asked->mode == chosen->mode && asked->layers == chosen->layers &&
+        asked->every_n_layers == chosen->every_n_layers && asked->modules == chosen->modules)
+        return;
+    if (chosen->mode == SPEC_RECOMPUTE_MODULES) {
+        g_autoptr(GString) list = g_string_new(NULL);
+        for (int i = 0; i < spec_words_module.count; i++)
+            if ((chosen->modules & 1u << i) != 0)
+                g_string_append_printf(list, "%s\"%s\"", list->len > 0 ? "," : "",
+                                       orr_word(&spec_words_module, i));
+        set(edit, "training.recompute={\"mode\":\"%s\",\"modules\":[%s]}", mode, list->str);
+    } else if (chosen->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER)
+        set(edit, "training.recompute={\"mode\":\"%s\",\"every_n_layers\":%d}", mode, chosen->every_n_layers);
+    else if (chosen->layers > 0)
         set(edit, "training.recompute={\"mode\":\"%s\",\"layers\":%d}", mode, chosen->layers);
     else
         set(edit, "training.recompute=\"%s\"", mode);

@@ -316,8 +316,10 @@ static unsigned modes_of(const Spec *spec)
         1u << SPEC_RECOMPUTE_NONE | 1u << SPEC_RECOMPUTE_SELECTIVE | 1u << SPEC_RECOMPUTE_FULL;
     if ((int)spec->training.recompute.mode != SPEC_AUTO)
         return 0;
-    const unsigned asked = spec->search.recompute & (known | 1u << SPEC_RECOMPUTE_SELECTIVE_OP);
-    return asked != 0 ? asked : known;
+    const unsigned all = known | 1u << SPEC_RECOMPUTE_SELECTIVE_OP | 1u << SPEC_RECOMPUTE_SELECTIVE_LAYER;
+    const unsigned asked = spec->search.recompute & all;
+    const unsigned has = spec->execution.framework.kernels.recompute_modes & all;
+    return asked != 0 ? asked : has != 0 ? has : known;
 }
 
 /* The scenario's order, or those that are tried, the first of equal ones for all. */

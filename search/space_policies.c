@@ -15,9 +15,16 @@ int search_recomputes(const SearchSpace *space, const SearchPartition *partition
     for (gsize i = 0; i < G_N_ELEMENTS(WHOLE); i++)
         if (space->recompute & 1u << WHOLE[i])
             ret_recomputes[count++] = (SpecRecompute){.mode = WHOLE[i], .every_n_layers = 1};
+    static const int EVERY[] = {8, 4, 3, 2};
+    for (gsize i = 0; i < G_N_ELEMENTS(EVERY); i++)
+        if (space->recompute & 1u << SPEC_RECOMPUTE_SELECTIVE_LAYER && EVERY[i] <= spec->model.layers)
+            ret_recomputes[count++] =
+                (SpecRecompute){SPEC_RECOMPUTE_SELECTIVE_LAYER, .every_n_layers = EVERY[i]};
     if ((space->recompute & 1u << SPEC_RECOMPUTE_FULL) == 0)
         return count;
-    for (int layers = 1; layers < partition->most_layers; layers++)
+    const bool partial = spec->execution.framework.kernels.recompute_partial ||
+                         search_restricted(&spec->search.recompute_layers);
+    for (int layers = 1; partial && layers < partition->most_layers; layers++)
         if (search_allowed(&spec->search.recompute_layers, layers))
             ret_recomputes[count++] =
                 (SpecRecompute){.mode = SPEC_RECOMPUTE_FULL, .layers = layers, .every_n_layers = 1};

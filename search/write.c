@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "spec/notes.h"
 #include "costmodel/params.h"
 #include "ledger/interval.h"
 #include "ledger/memory.h"
@@ -26,13 +27,14 @@ static void write_int(OrrJsonWriter *w, const char *key, int asked, int value)
 static void write_recompute(OrrJsonWriter *w, const SpecRecompute *recompute)
 {
     const char *mode = spec_word(&spec_words_recompute, (int)recompute->mode);
-    if (recompute->layers == 0) {
+    const bool every = recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER;
+    if (recompute->layers == 0 && !every) {
         orr_jw_text(w, "recompute", mode);
         return;
     }
     orr_jw_begin(w, "recompute", '{');
     orr_jw_text(w, "mode", mode);
-    orr_jw_int(w, "layers", recompute->layers);
+    orr_jw_int(w, every ? "every_n_layers" : "layers", every ? recompute->every_n_layers : recompute->layers);
     orr_jw_end(w, '}');
 }
 
@@ -383,7 +385,7 @@ void search_write_csv(const SearchResult *result, GString *out)
         const SearchRun *run = &g_array_index(result->best, SearchRun, i);
         search_point_spec(result->space, run->id, spec);
         const SpecParallel *p = &spec->parallel;
-        g_autofree char *recompute = search_recompute_words(&spec->training.recompute);
+        g_autofree char *recompute = spec_recompute_words(&spec->training.recompute);
         g_autoptr(GString) line = g_string_new(NULL);
         char mfu[G_ASCII_DTOSTR_BUF_SIZE], reserved[G_ASCII_DTOSTR_BUF_SIZE];
         g_string_append_printf(line, "%u,%" G_GINT64_FORMAT ".%012" G_GINT64_FORMAT ",%s,%s,", i + 1,

@@ -17,7 +17,4 @@ void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const Sp
 double search_effective_days(const SearchResult *result, const Spec *spec, const SearchRun *run);
 void search_write_certificate(OrrJsonWriter *w, const SearchResult *result);
 
-/* "full on 3 layers"; g_free. */
-char *search_recompute_words(const SpecRecompute *recompute);
-
 #endif

@@ -156,11 +156,12 @@ static void append_interval(GString *out, const SearchResult *result, const Sear
     const bool ran = result->residuals != NULL && report_run(spec, NULL, &options, arena, &report, NULL);
     if (ran)
         ledger_interval_fill(result->residuals, arena, &report);
-    if (ran && report.interval_coverage > 0)
-        g_string_append_printf(out, "%*s%s to %s (%.0f %% of comparable published runs)\n", POINT_COLUMN, "",
-                               orr_text_seconds(low, report.interval_low_s),
-                               orr_text_seconds(high, report.interval_high_s),
-                               100 * report.interval_coverage);
+    if (ran && report.interval_coverage > 0) {
+        g_autofree char *line = g_strdup_printf(
+            "%s to %s (%.0f %% of comparable published runs)", orr_text_seconds(low, report.interval_low_s),
+            orr_text_seconds(high, report.interval_high_s), 100 * report.interval_coverage);
+        report_page_entry(out, "", POINT_COLUMN, line);
+    }
     orr_arena_free(arena);
 }
 
@@ -185,9 +186,11 @@ static void append_campaign(GString *out, const SearchResult *result, const Sear
 {
     g_autofree char *words = campaign_words(result->space->spec, run->step_ps);
     char tokens[ORR_TEXT_SIZE];
-    if (words[0] != '\0')
-        g_string_append_printf(out, "%*s%s for %s tokens\n", POINT_COLUMN, "", words,
-                               orr_text_count(tokens, result->space->spec->training.tokens));
+    if (words[0] != '\0') {
+        g_autofree char *line = g_strdup_printf("%s for %s tokens", words,
+                                                orr_text_count(tokens, result->space->spec->training.tokens));
+        report_page_entry(out, "", POINT_COLUMN, line);
+    }
 }
 
 static bool same_run(const SearchRun *a, const SearchRun *b)
@@ -263,9 +266,10 @@ static void append_best(GString *out, const SearchResult *result)
         }
         append_interval(out, result, run);
         char tokens[ORR_TEXT_SIZE];
-        g_string_append_printf(out, "%*sMFU %.1f %%, bubble %.1f %%, %s tokens/s a GPU\n", POINT_COLUMN, "",
-                               100 * run->mfu, 100 * run->bubble_frac,
-                               report_page_whole(tokens, run->tokens_per_s_per_gpu));
+        g_autofree char *rates =
+            g_strdup_printf("MFU %.1f %%, bubble %.1f %%, %s tokens/s a GPU", 100 * run->mfu,
+                            100 * run->bubble_frac, report_page_whole(tokens, run->tokens_per_s_per_gpu));
+        report_page_entry(out, "", POINT_COLUMN, rates);
         append_campaign(out, result, run);
     }
     append_neighbours(out, result);
@@ -288,21 +292,35 @@ static void append_memory(GString *out, const SearchResult *result)
         append_entry(out, "memory", "all %s of a GPU, nothing kept free", orr_text_bytes(all, whole_bytes));
 }
 
-/* Of those that trade time for memory, each clearly smaller than the one before it. */
+/* Whether two runs are of one layout family. */
+static bool same_layout(const SearchResult *result, const SearchRun *a, const SearchRun *b)
+{
+    g_autofree Spec *specs = g_new(Spec, 2);
+    search_point_spec(result->space, a->id, &specs[0]);
+    search_point_spec(result->space, b->id, &specs[1]);
+    return search_same_family(&specs[0].parallel, &specs[1].parallel);
+}
+
+/* Of those that trade time for memory, each clearly smaller than the one before it: neighbours of one layout by more,
+ * and always the smallest. */
 static void append_front(GString *out, const SearchResult *result)
 {
-    const double step_bytes = 0.03 * search_hardware_most_bytes(result->space->spec);
-    double last_bytes = G_MAXDOUBLE;
+    const double whole_bytes = search_hardware_most_bytes(result->space->spec);
+    const SearchRun *shown = NULL;
     if (result->pareto->len == 0)
         return;
-    g_string_append(
-        out, "\nPareto        step      memory: faster or smaller than all others that were simulated\n");
+    g_string_append(out, report_page_width() < 88
+                             ? "\nPareto        step      memory\n"
+                             : "\nPareto        step      memory: faster or smaller than "
+                               "all others that were simulated\n");
     for (guint i = 0; i < result->pareto->len; i++) {
         const SearchRun *run = &g_array_index(result->pareto, SearchRun, i);
-        if (run->reserved_bytes > last_bytes - step_bytes)
+        const bool last = i + 1 == result->pareto->len;
+        const double step_frac = shown != NULL && !last && same_layout(result, shown, run) ? 0.2 : 0.03;
+        if (shown != NULL && run->reserved_bytes > shown->reserved_bytes - step_frac * whole_bytes)
             continue;
         append_point(out, "    ", result, run);
-        last_bytes = run->reserved_bytes;
+        shown = run;
     }
 }
 
@@ -312,9 +330,15 @@ static void append_misses(GString *out, const SearchResult *result)
     char bytes[ORR_TEXT_SIZE];
     if (result->misses->len == 0)
         return;
-    g_string_append(out, "\nNearest configurations that would not be slower and do not fit\n");
+    g_string_append_c(out, '\n');
+    report_page_entry(out, "", 0, "Nearest configurations that would not be slower and do not fit");
     for (guint i = 0; i < result->misses->len; i++) {
         const SearchRun *run = &g_array_index(result->misses, SearchRun, i);
+        bool known = false; /* the nearest of its layout stands for the others */
+        for (guint k = 0; k < i && !known; k++)
+            known = same_layout(result, &g_array_index(result->misses, SearchRun, k), run);
+        if (known)
+            continue;
         const bool edge = !run->short_of_host && !run->short_of_tier &&
                           spec->search.reserve_memory_bytes > 0 &&
                           run->reserved_bytes <= search_hardware_most_bytes(spec);

@@ -230,8 +230,8 @@ static bool check_batch(const Check *check)
             check,
             "training.micro_batch: %d does not divide the %d sequences of a data-parallel rank "
             "(global_batch %d / "
-            "data %d); give one of %s",
-            micro, share, global, data, list);
+            "data %d); give %s%s",
+            micro, share, global, data, share > 1 ? "one of " : "", list);
     }
     g_autofree char *list = spec_check_divisors(global);
     return spec_check_fail(

@@ -314,6 +314,32 @@ static void complete_servers(const Completion *completion, Spec *spec)
     set_int(completion, "parallel.parameter_server.iterations", &servers->iterations, drifts ? 200 : 4);
 }
 
+static void complete_sequence_parallel(const Completion *completion, Spec *spec)
+{
+    SpecParallel *parallel = &spec->parallel;
+    if (parallel->sequence_parallel != SPEC_UNSET)
+        return;
+    parallel->sequence_parallel =
+        parallel->tensor != 1 && spec->execution.framework.defaults.sequence_parallel ? 1 : 0;
+    note(completion, "parallel.sequence_parallel", parallel->sequence_parallel == 1 ? "true" : "false");
+}
+
+/* What the software does as it stands, as far as it has it; with nobody to share with, or servers, nothing is sharded. */
+static void complete_zero(const Completion *completion, Spec *spec)
+{
+    SpecParallel *parallel = &spec->parallel;
+    const SpecFramework *framework = &spec->execution.framework;
+    if (parallel->zero != SPEC_UNSET)
+        return;
+    const bool alone =
+        (parallel->data == 1 && parallel->context == 1) || parallel->data_scheme != SPEC_DATA_ALLREDUCE;
+    const int most = spec_most_zero(framework, parallel->pipeline == 1 ? 1 : 2);
+    parallel->zero = alone ? 0 : MIN(framework->defaults.zero, most);
+    char text[16];
+    g_snprintf(text, sizeof text, "%d", parallel->zero);
+    note(completion, "parallel.zero", text);
+}
+
 /* A framework that keeps half-precision gradients in the model's type sums them in fp32 when the model is not
  * fp16: bf16 sums lose small terms, and Megatron refuses them. */
 static SpecDtype gradient_dtype(SpecPrecision precision, SpecDtype framework)
@@ -420,6 +446,8 @@ bool spec_complete_noted(Spec *spec, const char *where, GPtrArray *notes, GError
         return false;
     complete_expert_tensor(spec);
     complete_servers(&completion, spec);
+    complete_zero(&completion, spec);
+    complete_sequence_parallel(&completion, spec);
     if ((int)spec->parallel.moe_dispatcher == SPEC_UNSET) {
         spec->parallel.moe_dispatcher = spec->execution.framework.defaults.moe_dispatcher;
         if (spec->model.moe.experts > 0)

@@ -62,6 +62,15 @@ static const SpecField kernels_fields[] = {
          "Without that, a 16-bit gradient is copied to fp32 before it is added to an fp32 sum."),
     FLAG(SpecRecipeKernels, recompute_stops_early,
          "Full recomputation ends with the last tensor that the backward needs."),
+    {.key = "recompute_modes",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecRecipeKernels, recompute_modes),
+     .words = &spec_words_recompute,
+     .default_text = "[]",
+     .help = "Modes of recomputation that the software has an option for: what training.recompute \"auto\" "
+             "chooses from unless search.recompute says otherwise; empty: any."},
+    SPEC_F_BOOL(SpecRecipeKernels, recompute_partial, "true", 0,
+                "\"full\" may be of some of a stage's layers (Megatron's block method); else of all."),
     SPEC_F_DOUBLE(
         SpecRecipeKernels, sm_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "2.5e9", 0,
         "Elements a second that one SM takes in PyTorch's kernels on views, broadcasts and mixed types, "
@@ -345,52 +354,6 @@ static const SpecTable allocator_table = {.name = "allocator",
                                           .fields = allocator_fields,
                                           .count = (int)G_N_ELEMENTS(allocator_fields)};
 
-static const SpecField defaults_fields[] = {
-    SPEC_F_WORD(SpecRecipeDefaults, attention, &spec_words_attention, "\"flash2\"", 0,
-                "Kernels of the attention core of scenarios that do not say."),
-    SPEC_F_WORD(SpecRecipeDefaults, attention_since_hopper, &spec_words_attention, NULL, SPEC_FIELD_DERIVED,
-                "The same on Hopper and Blackwell; default: as elsewhere."),
-    SPEC_F_WORD(SpecRecipeDefaults, attention_since_blackwell, &spec_words_attention, NULL,
-                SPEC_FIELD_DERIVED, "The same on Blackwell; default: as on Hopper."),
-    SPEC_F_WORD(SpecRecipeDefaults, moe_dispatcher, &spec_words_dispatcher, "\"alltoall\"", 0,
-                "What carries tokens to experts, of scenarios that do not say."),
-    SPEC_F_WORD(SpecRecipeDefaults, context_mode, &spec_words_context, "\"ring\"", 0,
-                "How context ranks exchange keys and values, of scenarios that do not say."),
-    {.key = "overlap",
-     .type = SPEC_TYPE_WORD_SET,
-     .offset = offsetof(SpecRecipeDefaults, overlap),
-     .words = &spec_words_overlap,
-     .default_text = "[]",
-     .help = "Communication that runs beside compute, of scenarios that do not say."},
-    {.key = "overlap_zero3",
-     .type = SPEC_TYPE_WORD_SET,
-     .offset = offsetof(SpecRecipeDefaults, overlap_zero3),
-     .words = &spec_words_overlap,
-     .flags = SPEC_FIELD_DERIVED,
-     .help = "The same under ZeRO-3; default: as elsewhere."},
-    SPEC_F_BOOL(SpecRecipeDefaults, compiled, "false", 0,
-                "Whether a compiler fuses element-wise kernels, of scenarios that do not say."),
-    {.key = "recipe_overlap",
-     .type = SPEC_TYPE_WORD_SET,
-     .offset = offsetof(SpecRecipeDefaults, recipe_overlap),
-     .words = &spec_words_overlap,
-     .default_text = "[]",
-     .help = "What its recipes overlap besides in runs that overlap grad_reduce and param_gather: pipeline, "
-             "where stages are interleaved; tensor, of models without experts and a sequence split over "
-             "tensor ranks "
-             "of one node with NVLink inside alone."},
-    FLAG(SpecRecipeDefaults, slices_experts,
-         "Experts are cut by the tensor degree where parallel.expert_tensor is left out; else they are whole "
-         "as soon as "
-         "parallel.expert is above 1."),
-    SPEC_F_DOUBLE(SpecRecipeDefaults, dropout_frac, ORR_UNIT_FRAC, 0, 0.999, "0", 0,
-                  "Dropout of models that do not say."),
-};
-static const SpecTable defaults_table = {.name = "defaults",
-                                         .help = "What a scenario that does not say gets from this software.",
-                                         .fields = defaults_fields,
-                                         .count = (int)G_N_ELEMENTS(defaults_fields)};
-
 /* They act on scenarios before these are read (spec/recipes.h). */
 static bool read_recipes(SpecReadContext *context, const OrrJson *node, void *target, GError **error)
 {
@@ -433,7 +396,7 @@ static const SpecField framework_fields[] = {
     SPEC_F_OBJECT(SpecFramework, loss, loss_table, 0, "How logits and loss are computed."),
     SPEC_F_OBJECT(SpecFramework, allocator, allocator_table, 0,
                   "What is reserved or allocated beside tensors of the model."),
-    SPEC_F_OBJECT(SpecFramework, defaults, defaults_table, 0,
+    SPEC_F_OBJECT(SpecFramework, defaults, spec_table_recipe_defaults, 0,
                   "What a scenario that does not say gets from this software."),
 };
 const SpecTable spec_table_framework = {.name = "framework",

@@ -59,6 +59,8 @@ extern const SpecTable spec_table_recipe_optimizer;
 
 /* spec/moe.c: reads a list of layers with experts into the SpecMoe at `target`. */
 extern const SpecTable spec_table_moe_run;
+/* spec/fields_framework_defaults.c: the group "defaults" of a recipe. */
+extern const SpecTable spec_table_recipe_defaults;
 bool spec_moe_read_runs(SpecReadContext *context, const OrrJson *node, void *target, GError **error);
 
 /* spec/layer_list.c: reads a list of layers into `model`, whose `layers` becomes their number. */

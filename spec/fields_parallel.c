@@ -142,9 +142,9 @@ static const SpecField parallel_fields[] = {
     {.key = "sequence_parallel",
      .type = SPEC_TYPE_TRISTATE,
      .offset = offsetof(SpecParallel, sequence_parallel),
-     .default_text = "false",
-     .flags = SPEC_FIELD_AUTO,
-     .help = "Norms, dropout and residuals are split along the sequence over the tensor-parallel ranks."},
+     .flags = SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
+     .help = "Norms, dropout and residuals are split along the sequence over the tensor-parallel ranks; "
+             "default the framework's, mostly false."},
     SPEC_F_INT(SpecParallel, context, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO,
                "Context-parallel degree: the sequence is split over this many ranks."),
     SPEC_F_INT(SpecParallel, pipeline, 1, DEGREE_MAX, "1", SPEC_FIELD_AUTO, "Pipeline-parallel degree p."),
@@ -173,9 +173,9 @@ static const SpecField parallel_fields[] = {
         SpecParallel, expert_tensor, 1, DEGREE_MAX, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
         "Tensor-parallel degree of experts; default 1 (experts are whole) where expert is above 1, else "
         "tensor."),
-    SPEC_F_INT(SpecParallel, zero, 0, 3, "0", SPEC_FIELD_AUTO,
+    SPEC_F_INT(SpecParallel, zero, 0, 3, NULL, SPEC_FIELD_AUTO | SPEC_FIELD_DERIVED,
                "ZeRO stage: 1 shards optimizer states over data-parallel ranks, 2 gradients too, 3 weights "
-               "too (FSDP)."),
+               "too (FSDP); default the framework's, 0 on one rank."),
     SPEC_F_INT(SpecParallel, zero_group_gpus, 0, DEGREE_MAX, "0", SPEC_FIELD_AUTO,
                "Shard within groups of this many data-parallel ranks (HSDP); 0: over all."),
     SPEC_F_INT(

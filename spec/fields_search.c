@@ -98,7 +98,8 @@ static const SpecField search_fields[] = {
         "parallel.schedule; default (empty): the framework's, or every one but zb-auto, which takes longer "
         "to simulate and may be named here."),
     WORD_SET(recompute, &spec_words_recompute,
-             "training.recompute; default (empty): none, selective and full; selective-op may be named too."),
+             "training.recompute; default (empty): what the framework has of none, selective, selective-op, "
+             "selective-layer (every 8th, 4th, 3rd or 2nd) and full."),
     WORD_SET(offload, &spec_words_offload,
              "offload.scheme; default (empty): none and those that the framework has and the node's tiers "
              "allow; where host and GPU share the update, by ratios of 0.2, 0.4, 0.6 and 0.8."),

@@ -22,6 +22,8 @@ typedef struct SpecRecipeKernels {
     bool fused_hadamard_cast, mxfp8_attention, transposes_after_cast, saves_unquantized_inputs,
         fused_grad_accumulation, gradient_upcast, recompute_stops_early, compiler, autocast, onehot_embedding,
         stacks_layers;
+    unsigned recompute_modes; /* bits of SpecRecomputeMode */
+    bool recompute_partial;
     double sm_elements_per_s, norm_weight_elements_per_s;
 } SpecRecipeKernels;
 
@@ -125,7 +127,8 @@ typedef struct SpecRecipeDefaults {
     SpecMoeDispatcher moe_dispatcher;
     SpecContextMode context_mode;
     unsigned overlap, overlap_zero3, recipe_overlap; /* bits of SpecOverlap */
-    bool compiled, slices_experts;
+    bool compiled, slices_experts, sequence_parallel;
+    int zero;
     double dropout_frac;
 } SpecRecipeDefaults;
 

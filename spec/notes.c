@@ -7,6 +7,24 @@ bool spec_framework_has_schedule(const SpecFramework *framework, SpecSchedule sc
            (framework->pipeline.schedules & 1u << schedule) != 0;
 }
 
+bool spec_framework_has_recompute(const SpecFramework *framework, const SpecRecompute *recompute)
+{
+    const unsigned modes = framework->kernels.recompute_modes;
+    const bool partial = recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0;
+    return (modes == 0 || (modes & 1u << recompute->mode) != 0) &&
+           (!partial || framework->kernels.recompute_partial);
+}
+
+char *spec_recompute_words(const SpecRecompute *recompute)
+{
+    const char *mode = spec_word(&spec_words_recompute, (int)recompute->mode);
+    if (recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER)
+        return g_strdup_printf("%s/%d", mode, recompute->every_n_layers);
+    if (recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0)
+        return g_strdup_printf("%s/%d", mode, recompute->layers);
+    return g_strdup(mode);
+}
+
 char *spec_framework_schedules(const SpecFramework *framework)
 {
     GString *names = g_string_new(NULL);
@@ -31,6 +49,26 @@ static void note_zero(const Spec *spec, GPtrArray *notes)
                                         pipelined ? " under a pipeline" : "", most));
 }
 
+static void note_recompute(const Spec *spec, GPtrArray *notes)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const SpecRecompute *recompute = &spec->training.recompute;
+    g_autoptr(GString) names = g_string_new(NULL);
+    if (spec_framework_has_recompute(framework, recompute))
+        return;
+    const bool partial = recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0;
+    for (int i = 0; i < spec_words_recompute.count; i++)
+        if (framework->kernels.recompute_modes == 0 || (framework->kernels.recompute_modes & 1u << i) != 0)
+            g_string_append_printf(
+                names, "%s%s%s", names->len > 0 ? ", " : "", spec_word(&spec_words_recompute, i),
+                i == SPEC_RECOMPUTE_FULL && !framework->kernels.recompute_partial ? " of all layers" : "");
+    g_ptr_array_add(notes,
+                    g_strdup_printf("%s has no recompute %s%s (it has %s): the step is what it would take, "
+                                    "nothing launches it",
+                                    framework->name, spec_word(&spec_words_recompute, (int)recompute->mode),
+                                    partial ? " of some layers" : "", names->str));
+}
+
 void spec_notes(const Spec *spec, GPtrArray *notes)
 {
     const SpecFramework *framework = &spec->execution.framework;
@@ -43,6 +81,7 @@ void spec_notes(const Spec *spec, GPtrArray *notes)
                                    framework->name, spec_word(&spec_words_schedule, (int)schedule), names));
     }
     note_zero(spec, notes);
+    note_recompute(spec, notes);
 }
 
 void spec_source_notes(const SpecSource *source, GPtrArray *notes)

@@ -9,6 +9,10 @@
 
 /* True also where the profile names no schedules, and for op orders from a file. */
 bool spec_framework_has_schedule(const SpecFramework *framework, SpecSchedule schedule);
+/* True also where the profile names no modes. `recompute` full of some of a stage's layers is told from full. */
+bool spec_framework_has_recompute(const SpecFramework *framework, const SpecRecompute *recompute);
+/* "full", "full/61" of so many layers of a stage, "selective-layer/2" of every second; g_free. */
+char *spec_recompute_words(const SpecRecompute *recompute);
 /* "1f1b, interleaved"; g_free. */
 char *spec_framework_schedules(const SpecFramework *framework);
 

@@ -148,6 +148,20 @@ static char *renamed_to(const OrrJson *root)
     return name != NULL && orr_json_type(name) == ORR_JSON_TEXT ? g_strdup(orr_json_text(name)) : NULL;
 }
 
+/* What `import` prints of a model alone stands for the model in it. */
+static OrrJsonDoc *unwrapped(const char *kind, OrrJsonDoc *doc, const char *path)
+{
+    const OrrJson *root = orr_json_root(doc);
+    const OrrJson *model = orr_json_type(root) == ORR_JSON_OBJECT && strcmp(kind, "models") == 0
+                               ? orr_json_member(root, "model")
+                               : NULL;
+    if (model == NULL || orr_json_type(model) != ORR_JSON_OBJECT)
+        return doc;
+    OrrJsonDoc *inner = orr_json_copy(model, path);
+    orr_json_free(doc);
+    return inner;
+}
+
 static OrrJsonDoc *read_preset(const Resolver *resolver, const char *kind, const char *key, const char *name);
 
 /* A Hugging Face configuration as a model; what it says that a model has no field for is noted. */
@@ -192,6 +206,7 @@ static OrrJsonDoc *read_file(const Resolver *resolver, const char *kind, const c
     OrrJsonDoc *doc = orr_json_read_file(path, resolver->error), *resolved = NULL;
     if (doc == NULL)
         return NULL;
+    doc = unwrapped(kind, doc, path);
     g_autofree char *renamed = renamed_to(orr_json_root(doc));
     if (renamed != NULL) {
         Resolver again = *resolver;

@@ -78,7 +78,7 @@ static void test_little_stack(void)
     static const char *const words[] = {"run $F", "explain $F", "plan $F --gpus 1024",
                                         "search $F --set training.micro_batch=auto"};
     for (gsize i = 0; i < G_N_ELEMENTS(words); i++) {
-        g_autofree char *line = g_strconcat("ulimit -s 192; $B ", words[i], NULL);
+        g_autofree char *line = g_strconcat("ulimit -s 64; $B ", words[i], NULL);
         CliRun run = shell(NULL, line);
         cli_assert_done(&run, line);
         cli_run_clear(&run);
@@ -121,9 +121,9 @@ static void test_pipes(void)
 
 /* --- width --- */
 
-static int longest_on_terminal(unsigned short columns)
+/* Longest line that the program, called with `words` (the first is its name), writes to a terminal of so many columns. */
+static int longest_on_terminal(unsigned short columns, const char *const *words)
 {
-    g_autofree char *path = cli_source(EXAMPLE);
     const int master = posix_openpt(O_RDWR | O_NOCTTY);
     const struct winsize size = {.ws_row = 40, .ws_col = columns};
     g_assert_cmpint(master, >=, 0);
@@ -135,7 +135,7 @@ static int longest_on_terminal(unsigned short columns)
     if (child == 0) {
         unsetenv("COLUMNS");
         dup2(slave, STDOUT_FILENO);
-        execl(g_getenv("ORRERY_BINARY"), "orrery", "run", path, "--verbose", (char *)NULL);
+        execv(g_getenv("ORRERY_BINARY"), (char *const *)words);
         _exit(127);
     }
     close(slave);
@@ -157,8 +157,31 @@ static int longest_on_terminal(unsigned short columns)
 static void test_width(void)
 {
     char *folder = cli_scratch_new();
-    const int narrow = longest_on_terminal(88), wide = longest_on_terminal(130);
-    g_assert_cmpint(narrow, <=, 88);
+    g_autofree char *path = cli_source(EXAMPLE),
+                    *data = cli_source("scenarios/measurements/llama3_table4.json");
+    const char *const *pages[] = {
+        CLI_WORDS("orrery", "run", path, "--verbose"),
+        CLI_WORDS("orrery", "explain", path),
+        CLI_WORDS("orrery", "plan", path, "--gpus", "512,1024", "--set", "cluster.usd_per_gpu_hour=2",
+                  "--quiet"),
+        CLI_WORDS("orrery", "compare", path, path),
+        CLI_WORDS("orrery", "sweep", path, "--vary", "training.micro_batch=1,7", "--quiet"),
+        CLI_WORDS("orrery", "search", path, "--set", "training.recompute=auto", "--quiet"),
+        CLI_WORDS("orrery", "collective", "--ranks", "64", "--bytes", "1MiB,1GiB", "--cluster", "dgx-h100"),
+        CLI_WORDS("orrery", "collective", "--ranks", "64", "--cluster", "dgx-h100"),
+        CLI_WORDS("orrery", "list", "models"),
+        CLI_WORDS("orrery", "list", "schedules"),
+        CLI_WORDS("orrery", "validate", data, "--rows", "--quiet"),
+        CLI_WORDS("orrery", "jobs", "--seed", "2", "--count", "30"),
+    };
+    static const unsigned short widths[] = {60, 80, 88};
+    for (gsize i = 0; i < G_N_ELEMENTS(pages); i++)
+        for (gsize w = 0; w < G_N_ELEMENTS(widths); w++) {
+            const int longest = longest_on_terminal(widths[w], pages[i]);
+            if (longest > widths[w])
+                g_error("%s on %d columns: a line of %d", pages[i][1], widths[w], longest);
+        }
+    const int wide = longest_on_terminal(130, pages[0]);
     g_assert_cmpint(wide, >, 100);
     g_assert_cmpint(wide, <=, 130);
     CliRun pipe = shell(folder, "COLUMNS=60 $B run $F --verbose");

@@ -2,8 +2,9 @@
 # tests/fuzz/run.sh BUILD SECONDS [NAME...] - runs each fuzzer of BUILD (preset fuzz) for SECONDS, or those named, and
 # prints a line a door: how often it was entered, how many inputs were new, what was found. Exit 1: something was found.
 #
-# What grows is kept in BUILD/corpus/NAME, so that a later run goes on from there; an input that breaks something lies
-# beside BUILD/NAME.log as BUILD/NAME-crash-*, -timeout-*, -leak-* or -oom-*.
+# What grows is kept in BUILD/corpus/NAME, which begins with tests/fuzz/corpus/NAME.tar.xz, so that a later run goes on
+# from there; an input that breaks something lies beside BUILD/NAME.log as BUILD/NAME-crash-*, -timeout-*, -leak-* or
+# -oom-*.
 set -u
 
 [ $# -ge 2 ] || {
@@ -28,6 +29,9 @@ for name in "$@"; do
     log=$build/$name.log
     words=$tests/dictionaries/$name.dict
     [ -f "$words" ] || words=
+    if [ ! -d "$corpus" ] && [ -f "$tests/corpus/$name.tar.xz" ]; then
+        mkdir -p "$corpus" && tar -C "$corpus" -xJf "$tests/corpus/$name.tar.xz"
+    fi
     mkdir -p "$corpus" "$build/scratch"
     TMPDIR=$build/scratch ORRERY_SCENARIOS=$scenarios "$build/tests/fuzz/$name" -max_total_time="$seconds" \
         -timeout=60 -rss_limit_mb=4096 -print_final_stats=1 -verbosity=1 "-artifact_prefix=$build/$name-" \

@@ -98,6 +98,18 @@ static void test_table(void)
                     "  gpt   13.75 s  a,b\n"
                     "  caf\u00e9   4.2 ms  say \"hi\"\n");
     g_string_truncate(out, 0);
+    orr_table_print_within(table, out, 2, 24);
+    g_assert_cmpstr(out->str, ==,
+                    "  name     time\n"
+                    "  ----  -------\n"
+                    "  gpt   13.75 s\n"
+                    "  caf\u00e9   4.2 ms\n"
+                    "\n"
+                    "  name  note\n"
+                    "  ----  --------\n"
+                    "  gpt   a,b\n"
+                    "  caf\u00e9  say \"hi\"\n");
+    g_string_truncate(out, 0);
     orr_table_csv(table, out);
     g_assert_cmpstr(out->str, ==,
                     "name,time,note\ngpt,13.75 s,\"a,b\"\ncaf\u00e9,4.2 ms,\"say \"\"hi\"\"\"\n");
