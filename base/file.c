@@ -300,9 +300,11 @@ char *orr_hash_text(const char *data, size_t length)
 static char *own_file(void)
 {
     Dl_info info;
-    return dladdr(__func__, &info) != 0 && info.dli_fname != NULL
+    if (dladdr(__func__, &info) == 0 || info.dli_fname == NULL)
+        return NULL;
+    return strchr(info.dli_fname, '/') != NULL
                ? g_canonicalize_filename(info.dli_fname, NULL)
-               : NULL;
+               : g_find_program_in_path(info.dli_fname); /* as it was called */
 }
 
 /* Presets as installations place them as seen from a file, which is freed. NULL: none. */

@@ -139,13 +139,15 @@ def sweep(scenario: Scenario, vary: Mapping[str, Iterable[Any]], set: Sets = Non
 def list(kind: str) -> List[str]:
     """Names of the presets: "models", "accelerators", "clusters", "frameworks", "faults", "storage", "examples" ..."""
     with Handle() as handle:
-        return json.loads(handle.call("list", kind))
+        names: List[str] = json.loads(handle.call("list", kind))
+    return names
 
 
 def preset(kind: str, name: str) -> Dict[str, Any]:
     """A preset as a dict; an example is a whole scenario."""
     with Handle() as handle:
-        return json.loads(handle.call("preset", kind, name))
+        found: Dict[str, Any] = json.loads(handle.call("preset", kind, name))
+    return found
 
 
 def help(key: str) -> str:

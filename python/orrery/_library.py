@@ -56,7 +56,7 @@ _LIBRARY = _open()
 
 
 def version() -> str:
-    return _LIBRARY.orr_version().decode()
+    return str(_LIBRARY.orr_version(), "utf-8")
 
 
 def text_of(value: Any) -> str:
@@ -122,7 +122,7 @@ class Handle:
         given = [argument.encode() if isinstance(argument, str) else argument for argument in arguments]
         answer = getattr(_LIBRARY, "orr_" + name)(self._handle, *given)
         self._check(answer is not None)
-        return answer.decode()
+        return str(answer, "utf-8")
 
     def ask(self, name: str, options: Mapping[str, Any]) -> str:
         given = {key: value for key, value in options.items() if value is not None}
