@@ -119,9 +119,8 @@ bool exchange_export(const Spec *spec, const OrrJson *scenario, ExchangeFormat f
     if (ok) {
         const ExchangeFormatRow *row = exchange_format_row(format);
         g_autofree char *needs = format == EXCHANGE_FORMAT_MEGATRON ? megatron_needs(&settings) : NULL;
-        g_autofree char *title =
-            g_strdup_printf("%s; written by orrery " ORRERY_VERSION "%s%s", row->title,
-                            needs != NULL ? "; " : "", needs != NULL ? needs : "");
+        g_autofree char *title = g_strdup_printf("%s; written by orrery " ORRERY_VERSION "%s%s", row->title,
+                                                 needs != NULL ? "; " : "", needs != NULL ? needs : "");
         settings_write(&settings, row->syntax, title, row->array, out);
     }
     settings_clear(&settings);

@@ -283,8 +283,8 @@ static void less_of_end(SearchModelEnd *end, const SearchModelEnd *other)
     less_of_split(&end->back, &other->back);
 }
 
-/* Where ZeRO-2 and 3 reduce after every micro-batch, the other stages add to a gradient. That is another weight gradient,
- * and behind a longer one the host hides more of its own time: each pass counts with the less of both. */
+/* Where ZeRO-2 and 3 reduce after every micro-batch, the other stages add to a gradient and copy none on its way. That is
+ * another weight gradient, and behind a longer one the host hides more of its own time: each pass counts with the less of both. */
 static void probe_other_zero(const SearchSpace *space, Probe *probe, Spec *spec, bool whole)
 {
     SearchCosts other = {.overhead_ps = probe->costs->overhead_ps};
@@ -316,7 +316,7 @@ void search_probe(const SearchSpace *space, const SearchGroup *group, int kind, 
     probe_spec(space, group, kind, spec);
     costs.overhead_ps = llround(spec->execution.framework.host.microbatch_overhead_s * 1e12);
     probe_recomputed(space, &probe, spec, whole);
-    if (spec->execution.framework.data_parallel.reduce_each_microbatch && spec_microbatches(spec) > 1)
+    if (spec->execution.framework.data_parallel.reduce_each_microbatch)
         probe_other_zero(space, &probe, spec, whole);
     costs.hop_inside_ps = sim_step_hop_ps(spec, true);
     costs.hop_across_ps = sim_step_hop_ps(spec, false);
