@@ -180,8 +180,8 @@ static const SpecField parallel_fields[] = {
                "Shard within groups of this many data-parallel ranks (HSDP); 0: over all."),
     SPEC_F_INT(
         SpecParallel, weight_tiles, 1, 65536, "1", 0,
-        "ZeRO-3: parts that each matrix of a layer is cut in along its output, gathered, used and dropped "
-        "one after the other (memory-centric tiling [Rajbhandari2021])."),
+        "ZeRO-3: parts that each matrix of a layer but experts' is cut in along its output, gathered, used and "
+        "dropped one after the other (memory-centric tiling [Rajbhandari2021])."),
     {.key = "schedule",
      .type = SPEC_TYPE_CUSTOM,
      .offset = offsetof(SpecParallel, schedule),
