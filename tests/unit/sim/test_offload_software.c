@@ -35,6 +35,24 @@ static void other_hosts(void)
     orr_arena_free(arena);
 }
 
+/* A host that cannot hold the states is a result on a fabric too, with every check on; one that can is held to its capacity. */
+static void host_on_a_fabric(void)
+{
+    static const char text[] =
+        "{\"model\":\"llama3-8b\",\"cluster\":\"dgx-h100\",\"training\":{\"sequence_length\":8192,\"global_"
+        "batch\":8,"
+        "\"recompute\":\"full\"},\"parallel\":{\"zero\":1},\"execution\":{\"framework\":\"megatron-core\"},"
+        "\"offload\":{\"scheme\":\"zero-offload\"}}";
+    OrrArena *arena = orr_arena_new();
+    static const char flow[] = "cluster.network.fidelity=flow", little[] = "cluster.host.dram_bytes=1e9";
+    const Report alone = report_of(text, SETS(little), arena),
+                 fabric = report_of(text, SETS(little, flow), arena),
+                 enough = report_of(text, SETS(flow), arena);
+    g_assert_true(!alone.fits && !fabric.fits && !fabric.offload.host_fits && enough.offload.host_fits);
+    g_assert_cmpfloat_with_epsilon(fabric.offload.host_bytes, alone.offload.host_bytes, 1);
+    orr_arena_free(arena);
+}
+
 #define ONE_LAYER(hidden, heads, ffn)                                                                        \
     "{\"model\":{\"name\":\"wide\",\"layers\":1,\"hidden\":" hidden ",\"heads\":" heads                      \
     ",\"ffn_hidden\":" ffn ",\"vocab\":50257,\"tied_embeddings\":true,\"max_positions\":1024},"              \
@@ -136,6 +154,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/offload-software/other-hosts", other_hosts);
+    g_test_add_func("/offload-software/host-on-a-fabric", host_on_a_fabric);
     g_test_add_func("/offload-software/tiles", tiles);
     g_test_add_func("/offload-software/tiles-and-experts", experts_stay_whole);
     g_test_add_func("/offload-software/tiles-and-sums", sums_stay_whole);
