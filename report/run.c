@@ -213,14 +213,8 @@ static bool possible(const Report *report, GError **error)
 static bool check(const Report *report, OrrArena *arena, GError **error)
 {
     SimProgram program = report->program;
-    if (report->offload.on && !(report->offload.host_fits && report->offload.nvme_fits)) {
-        SimTier *tiers = ORR_ARENA_NEW(arena, SimTier, program.tier_count);
-        for (int i = 0; i < program.tier_count; i++) {
-            tiers[i] = program.tiers[i];
-            tiers[i].capacity_bytes = 0;
-        }
-        program.tiers = tiers;
-    }
+    if (report->offload.on && !(report->offload.host_fits && report->offload.nvme_fits))
+        sim_program_unbounded(&program, arena);
     return sim_run_check(&program, &report->result, error);
 }
 

@@ -214,9 +214,9 @@ static int64_t bytes_in_tier(const SimProgram *program, const int64_t *bytes, in
     return sum;
 }
 
-static bool check_tier(const Check *c, int tier, const SimTier *row, GError **error)
+/* [instances] Most bytes that each instance of a tier holds. */
+static int64_t *tier_peaks(const Check *c, int tier, const SimTier *row, int32_t *ret_instances)
 {
-    const SimProgram *program = c->program;
     const SimResult *result = c->result;
     const int32_t instances = row->instance_of_rank != NULL ? row->instances : result->ranks;
     int64_t *of_rank = ORR_ARENA_NEW(c->arena, int64_t, result->ranks);
@@ -227,7 +227,7 @@ static bool check_tier(const Check *c, int tier, const SimTier *row, GError **er
         const SimLevel *level = &result->levels[i];
         const int32_t at = row->instance_of_rank != NULL ? row->instance_of_rank[level->rank] : level->rank;
         if (at >= 0) {
-            const int64_t bytes = bytes_in_tier(program, level->bytes, tier);
+            const int64_t bytes = bytes_in_tier(c->program, level->bytes, tier);
             held[at] += bytes - of_rank[level->rank];
             of_rank[level->rank] = bytes;
         }
@@ -236,21 +236,54 @@ static bool check_tier(const Check *c, int tier, const SimTier *row, GError **er
         for (; first <= i; first++) {
             const int32_t rank = result->levels[first].rank;
             const int32_t own = row->instance_of_rank != NULL ? row->instance_of_rank[rank] : rank;
-            if (own < 0)
-                continue;
-            peak[own] = MAX(peak[own], held[own]);
-            if (row->capacity_bytes > 0 && held[own] > row->capacity_bytes)
-                return sim_check_fail(
-                    error, "%s %d holds %" PRId64 " bytes at %" PRId64 " ps, more than its %" PRId64,
-                    row->name, own, held[own], level->time_ps, row->capacity_bytes);
+            if (own >= 0)
+                peak[own] = MAX(peak[own], held[own]);
         }
     }
-    for (int32_t i = 0; result->tier_peak_bytes[tier] != NULL && i < instances; i++) {
-        if (peak[i] != result->tier_peak_bytes[tier][i])
+    *ret_instances = instances;
+    return peak;
+}
+
+static bool check_tier(const Check *c, int tier, const SimTier *row, GError **error)
+{
+    int32_t instances = 0;
+    const int64_t *reported = c->result->tier_peak_bytes[tier], *peak = tier_peaks(c, tier, row, &instances);
+    for (int32_t i = 0; i < instances; i++) {
+        if (row->capacity_bytes > 0 && peak[i] > row->capacity_bytes)
+            return sim_check_fail(error, "%s %d holds %" PRId64 " bytes, more than its %" PRId64, row->name,
+                                  i, peak[i], row->capacity_bytes);
+        if (reported != NULL && peak[i] != reported[i])
             return sim_check_fail(error, "%s %d reports a peak of %" PRId64 " bytes, its levels say %" PRId64,
-                                  row->name, i, result->tier_peak_bytes[tier][i], peak[i]);
+                                  row->name, i, reported[i], peak[i]);
     }
     return true;
+}
+
+void sim_program_unbounded(SimProgram *program, OrrArena *arena)
+{
+    SimTier *tiers = ORR_ARENA_NEW(arena, SimTier, program->tier_count);
+    for (int i = 0; i < program->tier_count; i++) {
+        tiers[i] = program->tiers[i];
+        tiers[i].capacity_bytes = 0;
+    }
+    program->tiers = tiers;
+}
+
+bool sim_run_overfills(const SimProgram *program, const SimResult *result)
+{
+    const Check check = {.program = program, .result = result, .arena = orr_arena_new()};
+    bool over = false;
+    int tiers = 0;
+    const SimTier *rows = sim_program_tiers(program, &tiers);
+    for (int tier = 0; tier < tiers; tier++) {
+        int32_t instances = 0;
+        const int64_t *peak =
+            rows[tier].capacity_bytes > 0 ? tier_peaks(&check, tier, &rows[tier], &instances) : NULL;
+        for (int32_t i = 0; i < instances; i++)
+            over = over || peak[i] > rows[tier].capacity_bytes;
+    }
+    orr_arena_free(check.arena);
+    return over;
 }
 
 bool sim_check_tiers(const Check *c, GError **error)

@@ -317,6 +317,10 @@ bool sim_engine_run(const SimProgram *program, unsigned record, OrrArena *arena,
  * at the rates it had, no tier is above its capacity. Needs spans and levels recorded. The message names the first
  * violation. */
 bool sim_run_check(const SimProgram *program, const SimResult *result, GError **error);
+/* Whether a tier holds more than its capacity at some instant: "does not fit", which is a result. Needs levels recorded. */
+bool sim_run_overfills(const SimProgram *program, const SimResult *result);
+/* The program with tiers of any size, for the check of such a run. */
+void sim_program_unbounded(SimProgram *program, OrrArena *arena);
 
 /* The standard tables, and those of a program. */
 const SimStreamRow *sim_standard_streams(int *ret_count);

@@ -89,12 +89,11 @@ static int buckets_of(const Spec *spec, const StepParams *params, double wire_by
 /* One collective over dense and one over expert parameters, one after the other. */
 static SimWork both(const Spec *spec, CostCollectiveOp op, const StepParams *params, double wire_bytes)
 {
-    const int pieces =
-        MAX(tensors_sent(spec, op, params), buckets_of(spec, params, wire_bytes)) * MAX(1, params->tiles);
-    const int tensors = params->matrices - params->vectors;
+    const int whole = MAX(tensors_sent(spec, op, params), buckets_of(spec, params, wire_bytes));
+    const int pieces = whole * MAX(1, params->tiles), tensors = params->matrices - params->vectors;
     SimWork work = over_replicas(spec, op, COST_RANKS_REPLICAS, params->dense * wire_bytes, tensors, pieces);
     const SimWork expert =
-        over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, params->expert * wire_bytes, tensors, pieces);
+        over_replicas(spec, op, COST_RANKS_EXPERT_REPLICAS, params->expert * wire_bytes, tensors, whole);
     step_add_work(&work, &expert);
     add_lists(spec, op, params, wire_bytes,
               cost_shard_degree(spec, cost_group(spec, COST_RANKS_REPLICAS).ranks), pieces, &work);
@@ -231,6 +230,12 @@ static void add_list_waits(const Spec *spec, const StepParams *params, bool agai
     sim_work_spend(&segment->recompute, SIM_PART_DATA_COMM, segment->backward_gathers_apart ? host_ps : 0);
 }
 
+/* Parameters of a unit that are gathered at once: one tile of each matrix, but experts, whose products are grouped. */
+static double parameters_at_once(const StepParams *params)
+{
+    return params->dense / MAX(1, params->tiles) + params->expert;
+}
+
 /* ZeRO-3: every segment is a unit, gathered and reduced by itself. */
 static void fill_units(const Step *step, int stage)
 {
@@ -241,6 +246,7 @@ static void fill_units(const Step *step, int stage)
         const bool layer = i >= out->first_layer && i < out->first_layer + out->layers;
         const double count = params->dense + params->expert;
         params->tiles = layer ? cost_weight_tiles(step->spec) : 1;
+        const double at_once = parameters_at_once(params);
         set_communication(step->spec, segment, params);
         const SpecFramework *framework = &step->spec->execution.framework;
         const int64_t gathered_ps = copies_ps(step->spec, framework->data_parallel.gathered_copies, count);
@@ -252,13 +258,12 @@ static void fill_units(const Step *step, int stage)
         if (cost_keeps_gathered(step->spec) ||
             cost_shards_by_chunk(
                 step->spec)) { /* the product's own gradient, before it is added to the sum */
-            segment->backward_temp_bytes +=
-                step_bytes(count / params->tiles * cost_weight_wire_bytes(step->spec));
+            segment->backward_temp_bytes += step_bytes(at_once * cost_weight_wire_bytes(step->spec));
         }
-        segment->gathered_param_bytes =
-            step_bytes(count / params->tiles * cost_weight_wire_bytes(step->spec));
-        segment->unsharded_grad_bytes =
-            step_bytes(count / params->tiles * cost_gradient_wire_bytes(step->spec));
+        segment->gathered_param_bytes = step_bytes(at_once * cost_weight_wire_bytes(step->spec));
+        segment->unsharded_grad_bytes = /* whole ones wait for the last micro-batch */
+            step_bytes((cost_reduces_each_microbatch(step->spec) ? at_once : count) *
+                       cost_gradient_wire_bytes(step->spec));
         gather_again(step->spec, segment);
         add_list_waits(step->spec, params, again, segment);
         step_apply_zeropp(step->spec, params, segment);

@@ -431,12 +431,22 @@ static bool check_tiles(const Check *check)
     const Spec *spec = check->spec;
     const int weights = spec->parallel.weight_tiles, mlp = spec->training.mlp_tiles;
     const bool pieces = (spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && spec->parallel.tensor != 1;
+    const int context = spec_check_known(spec->parallel.context) ? MAX(1, spec->parallel.context) : 1;
+    const int tokens = spec->training.sequence_length / context;
     if (weights > 1 && spec->parallel.zero != 3)
         return spec_check_fail(
             check,
             "parallel.weight_tiles: %d with another zero than 3, whose weights are whole on "
             "each rank; give zero 3, or 1",
             weights);
+    if (weights > spec->model.hidden)
+        return spec_check_fail(check,
+                               "parallel.weight_tiles: %d of matrices with %d outputs; give at most %d",
+                               weights, spec->model.hidden, spec->model.hidden);
+    if (mlp > 1 && mlp > tokens)
+        return spec_check_fail(check,
+                               "training.mlp_tiles: %d of the %d tokens of a context rank; give at most %d",
+                               mlp, tokens, tokens);
     if (pieces && (weights > 1 || mlp > 1))
         return spec_check_fail(
             check,

@@ -178,10 +178,10 @@ static const SpecField parallel_fields[] = {
                "too (FSDP); default the framework's, 0 on one rank."),
     SPEC_F_INT(SpecParallel, zero_group_gpus, 0, DEGREE_MAX, "0", SPEC_FIELD_AUTO,
                "Shard within groups of this many data-parallel ranks (HSDP); 0: over all."),
-    SPEC_F_INT(
-        SpecParallel, weight_tiles, 1, 65536, "1", 0,
-        "ZeRO-3: parts that each matrix of a layer is cut in along its output, gathered, used and dropped "
-        "one after the other (memory-centric tiling [Rajbhandari2021])."),
+    SPEC_F_INT(SpecParallel, weight_tiles, 1, 4096, "1", 0,
+               "ZeRO-3: parts that each matrix of a layer but experts' is cut in along its output, gathered, "
+               "used and "
+               "dropped one after the other (memory-centric tiling [Rajbhandari2021])."),
     {.key = "schedule",
      .type = SPEC_TYPE_CUSTOM,
      .offset = offsetof(SpecParallel, schedule),

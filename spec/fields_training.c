@@ -188,7 +188,7 @@ static const SpecField training_fields[] = {
         "set "
         "it."),
     SPEC_F_INT(
-        SpecTraining, mlp_tiles, 1, 65536, "1", 0,
+        SpecTraining, mlp_tiles, 1, 4096, "1", 0,
         "Parts of the sequence that a dense MLP runs one after the other, each of them once more in the "
         "backward: only its input stays (TiledMLP [ALST])."),
     SPEC_F_CUSTOM(SpecTraining, gradient_dtype, read_framework_dtype, "\"framework\"", 0,

@@ -40,6 +40,7 @@ static bool check_beside(const OrrJson *cluster, const OrrJson *first, const cha
                                       "host_power_w_per_gpu",
                                       "topology",
                                       "collectives",
+                                      "host",
                                       "calibration"};
     for (gsize i = 0; i < G_N_ELEMENTS(own); i++) {
         const OrrJson *beside = orr_json_member(cluster, own[i]), *theirs = orr_json_member(first, own[i]);

@@ -35,6 +35,24 @@ static void other_hosts(void)
     orr_arena_free(arena);
 }
 
+/* A host that cannot hold the states is a result on a fabric too, with every check on; one that can is held to its capacity. */
+static void host_on_a_fabric(void)
+{
+    static const char text[] =
+        "{\"model\":\"llama3-8b\",\"cluster\":\"dgx-h100\",\"training\":{\"sequence_length\":8192,\"global_"
+        "batch\":8,"
+        "\"recompute\":\"full\"},\"parallel\":{\"zero\":1},\"execution\":{\"framework\":\"megatron-core\"},"
+        "\"offload\":{\"scheme\":\"zero-offload\"}}";
+    OrrArena *arena = orr_arena_new();
+    static const char flow[] = "cluster.network.fidelity=flow", little[] = "cluster.host.dram_bytes=1e9";
+    const Report alone = report_of(text, SETS(little), arena),
+                 fabric = report_of(text, SETS(little, flow), arena),
+                 enough = report_of(text, SETS(flow), arena);
+    g_assert_true(!alone.fits && !fabric.fits && !fabric.offload.host_fits && enough.offload.host_fits);
+    g_assert_cmpfloat_with_epsilon(fabric.offload.host_bytes, alone.offload.host_bytes, 1);
+    orr_arena_free(arena);
+}
+
 #define ONE_LAYER(hidden, heads, ffn)                                                                        \
     "{\"model\":{\"name\":\"wide\",\"layers\":1,\"hidden\":" hidden ",\"heads\":" heads                      \
     ",\"ffn_hidden\":" ffn ",\"vocab\":50257,\"tied_embeddings\":true,\"max_positions\":1024},"              \
@@ -71,6 +89,43 @@ static void tiles(void)
     orr_arena_free(arena);
 }
 
+/* Experts' products are grouped, not in tiles: their weights and gradients are there whole, whatever becomes of the attention's
+ * 42 million of a layer's 1.45 billion parameters, in two units at once. */
+static void experts_stay_whole(void)
+{
+    static const char text[] =
+        "{\"model\":\"mixtral-8x7b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":8},"
+        "\"training\":{\"sequence_length\":4096,\"global_batch\":64,\"recompute\":\"full\"},"
+        "\"parallel\":{\"zero\":3},\"execution\":{\"framework\":\"torchtitan\"}}";
+    OrrArena *arena = orr_arena_new();
+    const Report whole = report_of(text, NULL, arena),
+                 tiled = report_of(text, SETS("parallel.weight_tiles=16"), arena);
+    const double attention = 2.5 * 4096 * 4096, each = 4 + 4;
+    g_assert_cmpfloat(tiled.stages[0].peak_bytes, <, whole.stages[0].peak_bytes);
+    g_assert_cmpfloat(tiled.stages[0].peak_bytes, >, whole.stages[0].peak_bytes - 2 * each * attention);
+    g_assert_cmpint(tiled.part_ps[SIM_PART_COMPUTE], >, whole.part_ps[SIM_PART_COMPUTE]);
+    orr_arena_free(arena);
+}
+
+/* Gradients that are reduced behind the last micro-batch wait whole, 4 B a parameter of all layers, whatever tiles they came
+ * from. */
+static void sums_stay_whole(void)
+{
+    static const char text[] =
+        "{\"model\":\"llama3-8b\",\"cluster\":\"dgx-h100\",\"training\":{\"sequence_length\":4096,"
+        "\"global_batch\":32,\"recompute\":\"full\"},\"parallel\":{\"zero\":3},\"execution\":{\"framework\":"
+        "\"torchtitan\"}}";
+    static const char late[] = "execution.framework.data_parallel.reduce_each_microbatch=false";
+    OrrArena *arena = orr_arena_new();
+    const Report whole = report_of(text, SETS(late), arena),
+                 tiled = report_of(text, SETS(late, "parallel.weight_tiles=16"), arena),
+                 early = report_of(text, SETS("parallel.weight_tiles=16"), arena);
+    g_assert_cmpfloat_with_epsilon(tiled.stages[0].gradients_bytes / whole.stages[0].gradients_bytes, 1,
+                                   0.02);
+    g_assert_cmpfloat(early.stages[0].gradients_bytes, <, tiled.stages[0].gradients_bytes / 2);
+    orr_arena_free(arena);
+}
+
 static const char long_sequence[] =
     "{\"model\":\"llama3-8b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":1},"
     "\"training\":{\"sequence_length\":8192,\"global_batch\":1,\"micro_batch\":1,\"recompute\":\"full\"},"
@@ -99,7 +154,10 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/offload-software/other-hosts", other_hosts);
+    g_test_add_func("/offload-software/host-on-a-fabric", host_on_a_fabric);
     g_test_add_func("/offload-software/tiles", tiles);
+    g_test_add_func("/offload-software/tiles-and-experts", experts_stay_whole);
+    g_test_add_func("/offload-software/tiles-and-sums", sums_stay_whole);
     g_test_add_func("/offload-software/mlp-tiles", mlp_tiles);
     return g_test_run();
 }
