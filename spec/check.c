@@ -395,12 +395,17 @@ static bool check_context_mode(const Check *check)
     return true;
 }
 
+static bool is_zero_plus(const SpecParallel *parallel)
+{
+    return parallel->quantized_weight_gather || parallel->secondary_weight_shard ||
+           parallel->quantized_gradient_reduce;
+}
+
 static bool check_zero(const Check *check)
 {
     const SpecParallel *parallel = &check->spec->parallel;
     const int group = parallel->zero_group_gpus;
-    const bool plus = parallel->quantized_weight_gather || parallel->secondary_weight_shard ||
-                      parallel->quantized_gradient_reduce;
+    const bool plus = is_zero_plus(parallel);
     if (plus && spec_check_known(parallel->zero) && parallel->zero != 3)
         return spec_check_fail(check,
                                "parallel.zero: %d with quantized_weight_gather, secondary_weight_shard or "
@@ -438,6 +443,13 @@ static bool check_tiles(const Check *check)
             check,
             "parallel.weight_tiles: %d with another zero than 3, whose weights are whole on "
             "each rank; give zero 3, or 1",
+            weights);
+    if (weights > 1 && is_zero_plus(&spec->parallel))
+        return spec_check_fail(
+            check,
+            "parallel.weight_tiles: %d with ZeRO++, which gathers and reduces whole layers; "
+            "give 1, or leave quantized_weight_gather, secondary_weight_shard and "
+            "quantized_gradient_reduce out",
             weights);
     if (weights > spec->model.hidden)
         return spec_check_fail(check,
