@@ -399,8 +399,7 @@ static bool check_zero(const Check *check)
 {
     const SpecParallel *parallel = &check->spec->parallel;
     const int group = parallel->zero_group_gpus;
-    const bool plus = parallel->quantized_weight_gather || parallel->secondary_weight_shard ||
-                      parallel->quantized_gradient_reduce;
+    const bool plus = spec_is_zero_plus(parallel);
     if (plus && spec_check_known(parallel->zero) && parallel->zero != 3)
         return spec_check_fail(check,
                                "parallel.zero: %d with quantized_weight_gather, secondary_weight_shard or "
@@ -425,37 +424,6 @@ static bool check_zero(const Check *check)
            spec_check_divides(check, "parallel.zero_group_gpus", group, "parallel.data", parallel->data);
 }
 
-/* Where products are cut for tensor parallelism already, their pieces would be cut again. */
-static bool check_tiles(const Check *check)
-{
-    const Spec *spec = check->spec;
-    const int weights = spec->parallel.weight_tiles, mlp = spec->training.mlp_tiles;
-    const bool pieces = (spec->execution.overlap & SPEC_OVERLAP_TENSOR) != 0 && spec->parallel.tensor != 1;
-    const int context = spec_check_known(spec->parallel.context) ? MAX(1, spec->parallel.context) : 1;
-    const int tokens = spec->training.sequence_length / context;
-    if (weights > 1 && spec->parallel.zero != 3)
-        return spec_check_fail(
-            check,
-            "parallel.weight_tiles: %d with another zero than 3, whose weights are whole on "
-            "each rank; give zero 3, or 1",
-            weights);
-    if (weights > spec->model.hidden)
-        return spec_check_fail(check,
-                               "parallel.weight_tiles: %d of matrices with %d outputs; give at most %d",
-                               weights, spec->model.hidden, spec->model.hidden);
-    if (mlp > 1 && mlp > tokens)
-        return spec_check_fail(check,
-                               "training.mlp_tiles: %d of the %d tokens of a context rank; give at most %d",
-                               mlp, tokens, tokens);
-    if (pieces && (weights > 1 || mlp > 1))
-        return spec_check_fail(
-            check,
-            "%s: %d with execution.overlap \"tensor\", which cuts the products too; give 1, or "
-            "leave \"tensor\" out",
-            weights > 1 ? "parallel.weight_tiles" : "training.mlp_tiles", MAX(weights, mlp));
-    return true;
-}
-
 static bool check_order(const Check *check)
 {
     GError *problem = NULL;
@@ -474,5 +442,5 @@ bool spec_check(const Spec *spec, const char *where, GError **error)
            check_8bit(&check) && check_powers(&check) && check_product(&check) && check_tensor(&check) &&
            spec_check_expert(&check) && spec_check_router(&check) && check_context_mode(&check) &&
            check_batch(&check) && check_sequence(&check) && check_recompute(&check) && check_zero(&check) &&
-           check_tiles(&check) && check_order(&check) && spec_check_pipeline(&check);
+           spec_check_tiles(&check) && check_order(&check) && spec_check_pipeline(&check);
 }

@@ -29,6 +29,16 @@ bool spec_check_moe(const Check *check);
 bool spec_check_expert(const Check *check);
 bool spec_check_router(const Check *check);
 
+/* ZeRO++, or a part of it. */
+static inline bool spec_is_zero_plus(const SpecParallel *parallel)
+{
+    return parallel->quantized_weight_gather || parallel->secondary_weight_shard ||
+           parallel->quantized_gradient_reduce;
+}
+
+/* spec/check_tiles.c: parallel.weight_tiles, training.mlp_tiles. */
+bool spec_check_tiles(const Check *check);
+
 /* spec/check_groups.c: a cluster of several kinds of nodes. */
 bool spec_check_groups(const Check *check);
 
