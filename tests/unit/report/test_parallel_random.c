@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "report/report.h"
+#include "tests/unit/draws.h"
 
 #define ROUNDS 8000 /* ORRERY_ROUNDS and ORRERY_SEED in the environment: others */
 
@@ -214,7 +215,7 @@ static void unfolded(const char *text, int64_t step_ps)
 static void combinations(void)
 {
     const char *wanted = g_getenv("ORRERY_ROUNDS"), *seed = g_getenv("ORRERY_SEED");
-    const int rounds = wanted != NULL ? atoi(wanted) : ROUNDS;
+    const int rounds = wanted != NULL ? atoi(wanted) : DRAWS(ROUNDS);
     GRand *rand = g_rand_new_with_seed(seed != NULL ? (guint32)atoi(seed) : 20260101);
     int ran = 0, refused = 0;
     for (int round = 0; round < rounds; round++) {

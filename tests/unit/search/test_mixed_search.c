@@ -5,6 +5,7 @@
 #include "search/choose.h"
 #include "search/hardware.h"
 #include "search/walk.h"
+#include "tests/unit/draws.h"
 #include "tests/unit/search_fixture.h"
 #include "tests/unit/search_run_fixture.h"
 
@@ -172,7 +173,7 @@ static void test_bounds(void)
             SearchTables *tables = search_tables_new(space);
             search_tables_fill(tables, 0, tables->count, 1, 0, 1);
             SearchWorker *worker = search_worker_new(space, tables);
-            for (int k = 0; k < 48; k++, count++)
+            for (int k = 0; k < DRAWS(48); k++, count++)
                 check_point(worker, space, fixture_random_id(rand, space), &gap);
             search_worker_free(worker);
             search_tables_free(tables);
@@ -180,7 +181,7 @@ static void test_bounds(void)
         search_space_free(space);
     }
     g_test_message("%d points, bounds below by %.1f %%", count, 100 * gap / count);
-    g_assert_cmpint(count, >, 700);
+    g_assert_cmpint(count, >, DRAWS(700));
     g_rand_free(rand);
 }
 

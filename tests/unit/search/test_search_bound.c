@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "search/walk.h"
+#include "tests/unit/draws.h"
 #include "tests/unit/search_fixture.h"
 #include "tests/unit/search_run_fixture.h"
 
@@ -95,7 +96,7 @@ static void test_bounds(void)
 {
     GRand *rand = g_rand_new_with_seed(20260101);
     Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
-    for (int i = 0; i < 80; i++) {
+    for (int i = 0; i < DRAWS(80); i++) {
         g_autofree Spec *spec = fixture_space(rand, i, false);
         check_space(spec, rand, 120, gaps);
     }
@@ -110,11 +111,11 @@ static void test_hosts(void)
     for (gsize f = 0; f < G_N_ELEMENTS(frameworks); f++) {
         GRand *rand = g_rand_new_with_seed(20260101);
         Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
-        for (int i = 0; i < 24; i++) {
+        for (int i = 0; i < DRAWS(24); i++) {
             g_autofree Spec *spec = fixture_space_of(rand, i, false, frameworks[f]);
             check_space(spec, rand, 60, gaps);
         }
-        g_assert_cmpint(gaps[sim_schedule_index("1f1b")].count, >, 100);
+        g_assert_cmpint(gaps[sim_schedule_index("1f1b")].count, >, DRAWS(100));
         g_rand_free(rand);
     }
 }
@@ -124,7 +125,7 @@ static void test_pairs(void)
 {
     GRand *rand = g_rand_new_with_seed(5);
     Gap gaps[SPEC_SCHEDULE_FILE] = {{0}};
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < DRAWS(60); i++) {
         g_autofree Spec *spec = fixture_space(rand, 4 * i + 3, false);
         spec->parallel.schedule = (SpecSchedule)SPEC_AUTO;
         spec->search.schedule = 1u << sim_schedule_index("dualpipe") | 1u << sim_schedule_index("dualpipev");
@@ -133,8 +134,8 @@ static void test_pairs(void)
         check_space(spec, rand, 60, gaps);
     }
     print_gaps(gaps);
-    g_assert_cmpint(gaps[sim_schedule_index("dualpipe")].count, >, 100);
-    g_assert_cmpint(gaps[sim_schedule_index("dualpipev")].count, >, 100);
+    g_assert_cmpint(gaps[sim_schedule_index("dualpipe")].count, >, DRAWS(100));
+    g_assert_cmpint(gaps[sim_schedule_index("dualpipev")].count, >, DRAWS(100));
     g_rand_free(rand);
 }
 
