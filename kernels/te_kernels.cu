@@ -132,17 +132,13 @@ static int forward_buffers(const KrnShape *s, KrnBuffer *b)
     return 6;
 }
 
+/* Those of norm.cu, but that the weight gradient is bf16 and not added to; dbeta comes behind. */
 static int backward_buffers(const KrnShape *s, KrnBuffer *b)
 {
-    krn_set(&b[0], KRN_INPUT, KRN_BF16, s->rows * s->cols, -1, 1);
-    krn_set(&b[1], KRN_INPUT, KRN_BF16, s->cols, 0.5, 1.5);
-    krn_set(&b[2], KRN_INPUT, KRN_F32, s->rows, -0.1f, 0.1f);
-    krn_set(&b[3], KRN_INPUT, KRN_F32, s->rows, 0.5, 2);
-    krn_set(&b[4], KRN_INPUT, KRN_BF16, s->rows * s->cols, -1, 1);
-    krn_set(&b[5], KRN_OUTPUT, KRN_BF16, s->rows * s->cols, 0, 0);
+    const int count = krn_rms_norm_backward.buffers(s, b);
     krn_set(&b[6], KRN_OUTPUT, KRN_BF16, s->cols, 0, 0);
-    krn_set(&b[7], KRN_SCRATCH, KRN_BF16, s->cols, 0, 0); /* dbeta */
-    return 8;
+    krn_set(&b[count], KRN_SCRATCH, KRN_BF16, s->cols, 0, 0);
+    return count + 1;
 }
 
 typedef struct Norm {
