@@ -63,15 +63,16 @@ static bool find_all(TeLibrary *te)
     return true;
 }
 
-/* The library calls CUDA's compiler at run time without naming it; its Python loads that one before. */
+/* The library calls CUDA's compiler at run time without naming it, so that one comes first, as its Python does it. Bound as
+ * called: of the hundreds of functions that it wants of cuBLASLt and cuDNN, a few newer than the user's are not our
+ * business. */
 static void *open_library()
 {
     static const char *const compilers[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
-    void *file = dlopen(library_name(), RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; i < sizeof compilers / sizeof *compilers && file == nullptr; i++)
-        if (dlopen(compilers[i], RTLD_NOW | RTLD_GLOBAL) != nullptr)
-            file = dlopen(library_name(), RTLD_NOW | RTLD_LOCAL);
-    return file;
+    void *compiler = nullptr;
+    for (size_t i = 0; i < sizeof compilers / sizeof *compilers && compiler == nullptr; i++)
+        compiler = dlopen(compilers[i], RTLD_NOW | RTLD_GLOBAL);
+    return dlopen(library_name(), RTLD_LAZY | RTLD_LOCAL);
 }
 
 bool te_load(TeLibrary *ret_library, char *why, size_t size)

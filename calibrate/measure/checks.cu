@@ -103,19 +103,35 @@ static void read_child(const char *said, CalStamp *stamp, char *reason, size_t r
     g_strfreev(lines);
 }
 
+/* Of what a child that broke off wrote on stderr: what an exception said ("  what():  ..."), else the last line. */
+static void last_words(const char *complained, char *words, size_t size)
+{
+    char **lines = g_strsplit(complained != nullptr ? complained : "", "\n", -1);
+    for (int i = 0; lines[i] != nullptr; i++) {
+        const char *what = strstr(lines[i], "what():");
+        const char *line = what != nullptr ? what + strlen("what():") : lines[i];
+        if (line[0] != '\0')
+            g_strlcpy(words, line + strspn(line, " "), size);
+        if (what != nullptr)
+            break;
+    }
+    g_strfreev(lines);
+}
+
 /* False: there is no next child to start. */
-static bool run_child(CalStamp *stamp, char *after, size_t after_size, char *reason, size_t reason_size)
+static bool run_child(CalStamp *stamp, char *after, size_t after_size, char *reason, size_t reason_size,
+                      char *words, size_t words_size)
 {
     char try_option[] = "--try";
     char *self = g_file_read_link("/proc/self/exe", nullptr), *said = nullptr;
     char *argv[] = {self, try_option, nullptr};
     char **environment = g_environ_setenv(g_get_environ(), AFTER, after, TRUE);
-    char died[64] = "";
+    char died[64] = "", *complained = nullptr;
     int status = 0;
     if (after[0] == '\0')
         environment = g_environ_unsetenv(environment, AFTER);
-    const bool began = self != nullptr && g_spawn_sync(nullptr, argv, environment, G_SPAWN_STDERR_TO_DEV_NULL,
-                                                       nullptr, nullptr, &said, nullptr, &status, nullptr);
+    const bool began = self != nullptr && g_spawn_sync(nullptr, argv, environment, G_SPAWN_DEFAULT, nullptr,
+                                                       nullptr, &said, &complained, &status, nullptr);
     if (began)
         read_child(said, stamp, reason, reason_size, died, sizeof died);
     const bool broken = began && status != 0 && died[0] != '\0';
@@ -123,8 +139,11 @@ static bool run_child(CalStamp *stamp, char *after, size_t after_size, char *rea
         g_snprintf(reason + strlen(reason), reason_size - strlen(reason), "%s%s",
                    reason[0] != '\0' ? ", " : "", died);
         g_strlcpy(after, died, after_size);
+        if (words[0] == '\0')
+            last_words(complained, words, words_size);
     }
     g_free(said);
+    g_free(complained);
     g_free(self);
     g_strfreev(environment);
     return broken;
@@ -132,9 +151,9 @@ static bool run_child(CalStamp *stamp, char *after, size_t after_size, char *rea
 
 void cal_try_library(CalStamp *stamp, bool quiet)
 {
-    char after[64] = "", reason[256] = "";
+    char after[64] = "", reason[256] = "", words[256] = "";
     stamp->te_kernels[0] = '\0';
-    while (run_child(stamp, after, sizeof after, reason, sizeof reason))
+    while (run_child(stamp, after, sizeof after, reason, sizeof reason, words, sizeof words))
         ;
     if (stamp->te_kernels[0] == '\0' ||
         !krn_te_version(stamp->transformer_engine, sizeof stamp->transformer_engine)) {
@@ -144,7 +163,7 @@ void cal_try_library(CalStamp *stamp, bool quiet)
                     "orrery-calibrate: norms, SwiGLU and casts by our own kernels: Transformer Engine %s\n",
                     reason[0] != '\0' ? reason : "takes none of them");
     } else if (after[0] != '\0' && !quiet) {
-        fprintf(stderr, "orrery-calibrate: Transformer Engine breaks off at %s: by our own kernels\n",
-                reason);
+        fprintf(stderr, "orrery-calibrate: Transformer Engine breaks off at %s: by our own kernels%s%s\n",
+                reason, words[0] != '\0' ? "; it said: " : "", words);
     }
 }

@@ -12,6 +12,8 @@
 #include "base/units.h"
 
 #define SAY_EVERY_US 10000000 /* progress in a log */
+#define CHANGED_FRAC 0.05     /* while a point was repeated: counted */
+#define STRANGE_FRAC 0.25     /* and said at once: more than a power limit does */
 
 /* --- journal --- */
 
@@ -153,6 +155,7 @@ typedef struct Progress {
     bool terminal, quiet;
     gint64 start_us, said_us; /* of the last line that was printed where there is no terminal */
     guint total, before;      /* points in all, and already in the journal */
+    guint outlying, drifting; /* points with many outliers; that changed while they were repeated */
 } Progress;
 
 /* A line that is written over on a terminal, one every SAY_EVERY_US in a log. */
@@ -206,12 +209,24 @@ static void tell(Progress *progress, guint done, const CalPoint *point, const Ca
     if (sample->tolerance_frac > 0 && !(sample->error_frac <= sample->tolerance_frac))
         say(progress, "%s: WRONG, off by %.3g where %.3g is allowed", point->id, sample->error_frac,
             sample->tolerance_frac);
-    if (10 * summary.outliers > sample->count)
-        say(progress, "%s: %d of %d repeats are outliers", point->id, summary.outliers, sample->count);
-    if (fabs(summary.drift_frac) > 0.05)
-        say(progress, "%s: became %.1f %% %s while it was repeated (clock drift)", point->id,
+    progress->outlying += 10 * summary.outliers > sample->count;
+    progress->drifting += fabs(summary.drift_frac) > CHANGED_FRAC;
+    if (fabs(summary.drift_frac) > STRANGE_FRAC)
+        say(progress, "%s: became %.1f %% %s while it was repeated", point->id,
             100 * fabs(summary.drift_frac), summary.drift_frac > 0 ? "slower" : "faster");
     show(progress, done, text);
+}
+
+/* A chip at its power limit slows down while a product is repeated: at every third point, which is no news a line. */
+static void tell_spread(const Progress *progress)
+{
+    const guint measured = progress->total - progress->before;
+    if (progress->drifting > 0 || progress->outlying > 0)
+        say(progress,
+            "of %u points %u changed by more than %.0f %% while they were repeated, and %u have many "
+            "outliers: "
+            "usual at the power limit; each row says its own (drift_frac, outliers, clock_limits)",
+            measured, progress->drifting, 100 * CHANGED_FRAC, progress->outlying);
 }
 
 /* Median of a finished point, from its line; 0: not there. */
@@ -332,7 +347,7 @@ bool cal_sweep_run(const CalMeter *meter, const CalStamp *stamp, const GArray *p
         return false;
     bool ok = journal_open(&journal, stamp, options, error);
     Progress progress = {
-        isatty(STDERR_FILENO) == 1, options->quiet, g_get_monotonic_time(), 0, points->len, 0};
+        isatty(STDERR_FILENO) == 1, options->quiet, g_get_monotonic_time(), 0, points->len, 0, 0, 0};
     if (ok) {
         progress.before = journal.lines->len;
         if (progress.before > 0)
@@ -357,6 +372,7 @@ bool cal_sweep_run(const CalMeter *meter, const CalStamp *stamp, const GArray *p
         ok = orr_file_write(options->output, out->str, out->len, error);
     }
     if (ok) {
+        tell_spread(&progress);
         say(&progress, "%s: %u points", options->output, points->len);
         unlink(journal.path);
     } else if (progress.terminal && !progress.quiet) {
