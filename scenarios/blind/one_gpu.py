@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times training steps of plain PyTorch loops on one GPU: how the rows of fourth.json were measured.
+"""Times training steps of plain PyTorch loops on one GPU: how the rows of fourth.json and fifth.json were measured.
 
 usage: one_gpu.py [--80] OUT.json [NAME...]     all runs (those for 80 GB), or those whose name holds a NAME
 
@@ -18,6 +18,9 @@ MODELS = {
     "llama-1b": dict(layers=16, hidden=2048, heads=32, kv=8, ffn=8192, vocab=128256, gated=True, norm="rmsnorm", tied=True),
     "llama-3b": dict(layers=28, hidden=3072, heads=24, kv=8, ffn=8192, vocab=128256, gated=True, norm="rmsnorm", tied=True),
     "llama-8b-8l": dict(layers=8, hidden=4096, heads=32, kv=8, ffn=14336, vocab=128256, gated=True, norm="rmsnorm", tied=False),
+    "qwen-1.7b": dict(layers=28, hidden=2048, heads=16, kv=8, ffn=6144, vocab=151936, gated=True, norm="rmsnorm", tied=True),
+    "gpt-2.7b": dict(layers=32, hidden=2560, heads=32, kv=32, ffn=10240, vocab=50304, gated=False, norm="layernorm", tied=True),
+    "llama-13b-4l": dict(layers=4, hidden=5120, heads=40, kv=40, ffn=13824, vocab=32000, gated=True, norm="rmsnorm", tied=False),
 }
 # name, loop, model, micro-batch, micro-batches, sequence, compiled, recompute
 RUNS = [
@@ -67,9 +70,16 @@ RUNS_80 = [
     ("fsdp2", "llama-8b-8l", 1, 1, 4096, False, "none"),
     ("fsdp2", "llama-8b-8l", 1, 1, 4096, True, "none"),
     ("fsdp2", "llama-8b-8l", 1, 1, 16384, False, "full"),
-    ("hf", "llama-1b", 1, 1, 2048, False, "none"),
+    # fifth.json:
     ("hf", "llama-1b", 2, 1, 4096, False, "none"),
     ("hf", "llama-1b", 4, 1, 4096, False, "full"),
+    ("ddp", "qwen-1.7b", 2, 1, 2048, False, "none"),
+    ("ddp", "llama-13b-4l", 2, 1, 4096, False, "none"),
+    ("ddp", "llama-13b-4l", 2, 1, 4096, True, "none"),
+    ("fsdp2", "gpt-2.7b", 2, 1, 2048, False, "none"),
+    ("fsdp2", "qwen-1.7b", 2, 1, 4096, True, "none"),
+    ("fsdp2", "llama-13b-4l", 1, 1, 16384, False, "none"),
+    ("hf", "llama-1b", 1, 1, 2048, False, "none"),
 ]
 def name_of(run):
     loop, model, micro, n, seq, compiled, recompute = run
