@@ -270,6 +270,9 @@ void cost_push_unfused_bias(const CostShape *shape, CostOps *ops, double element
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width);
 /* The norm of the residual stream. */
 void cost_push_stream_norm(const CostShape *shape, CostOps *ops, CostPass pass);
+
+/* Whether an eager norm runs as a chain of kernels, with fp32 passes (RMSNorm; a layer norm is one kernel). */
+bool cost_norm_spelled_out(const Spec *spec);
 /* Under autocast: the stream cast for `linears` linear layers that read it, each for itself where they are apart and
  * nothing compiles them; and the cast of a linear layer's weights before its product, of their gradient behind it. Nothing
  * where the stream is as wide as activations.   Source: [PyTorchAutocast] */

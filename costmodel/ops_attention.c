@@ -184,11 +184,12 @@ static void push_qkv_bias(const CostShape *shape, CostPass pass, double width, C
 {
     const SpecBiases biases = shape->spec->model.biases;
     const SpecExecution *execution = &shape->spec->execution;
-    if (!execution->framework.kernels.qkv_bias_apart || execution->compiled || pass == COST_BACKWARD_INPUT ||
-        (biases != SPEC_BIASES_ALL && biases != SPEC_BIASES_QKV))
+    const SpecRecipeKernels *kernels = &execution->framework.kernels;
+    const bool forward = pass == COST_FORWARD;
+    if (!(kernels->qkv_bias_apart || (kernels->bias_in_product && !forward)) || execution->compiled ||
+        pass == COST_BACKWARD_INPUT || (biases != SPEC_BIASES_ALL && biases != SPEC_BIASES_QKV))
         return;
     const double e = shape->element_bytes;
-    const bool forward = pass == COST_FORWARD;
     cost_push_memory(ops, forward ? "qkv bias" : "qkv bias grad", COST_MODULE_ATTENTION_PROJECTION,
                      forward ? COST_MEMORY_ELEMENTWISE : COST_MEMORY_NORM, shape->tokens * width,
                      cost_both_ways(e, forward ? e : 0), 1);

@@ -19,7 +19,10 @@ void cost_push_activation(const CostShape *shape, CostOps *ops, CostPass pass, C
     const double inputs = gated ? 2 : 1;
     double read = inputs + (backward ? 1 : 0), written = backward ? inputs : 1; /* elements */
     int kernels = 1;
-    if (!fused) { /* gated backward: two products of 2 + 1, the activation's 2 + 1, and copies of both halves */
+    if (!fused &&
+        (model->gated_mlp ||
+         !execution->framework.kernels
+              .bias_in_product)) { /* gated backward: two products of 2 + 1, the activation's 2 + 1, and copies of both halves */
         const double copies = gated && backward ? 2 * execution->framework.kernels.gate_backward_copies : 0;
         read += (gated && backward ? 3 : 1) + copies;
         written += 1 + copies;

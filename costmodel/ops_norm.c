@@ -18,6 +18,12 @@ static const CostMoved wide_norm = {.read = 16, .written = 12},
 #define WIDE_NORM_KERNELS          6
 #define WIDE_NORM_BACKWARD_KERNELS 16
 
+/* PyTorch's layer norm is one kernel forward. Source: aten/src/ATen/native/cuda/layer_norm_kernel.cu */
+bool cost_norm_spelled_out(const Spec *spec)
+{
+    return spec->execution.framework.kernels.norm_upcasts_fp32 && spec->model.norm == SPEC_NORM_RMSNORM;
+}
+
 /* The gradient of the input streams. That of the weight sums each column over all tokens, by instructions and not by bytes:
  * what an SM takes in a second is alike on H200, GB200 and GB300 (PyTorch 3.4, 3.8, 4.0e9, compiled 4.5, 4.6, 4.7e9), where
  * bandwidths differ by 1.6. Source: [cudnn-frontend] norms; a test holds its rows. */
@@ -40,7 +46,7 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
     if (shape->spec->model.norm == SPEC_NORM_NONE || pass == COST_BACKWARD_WEIGHT) {
         return;
     }
-    const bool eager = execution->framework.kernels.norm_upcasts_fp32 && !execution->compiled;
+    const bool eager = cost_norm_spelled_out(shape->spec) && !execution->compiled;
     const bool wide = in > shape->element_bytes;
     if (pass == COST_FORWARD) { /* read x, write y */
         const CostMoved each = wide ? wide_norm : eager_norm;
@@ -82,7 +88,7 @@ int cost_push_block_norm(const CostShape *shape, CostOps *ops, CostPass pass, co
     if (pass == COST_FORWARD) {
         cost_keep(ops, (CostTensor){name, elements * shape->stream_bytes, input, .kept_by = norm,
                                     .weight_grad = true});
-        if (execution->framework.kernels.norm_upcasts_fp32 && !execution->compiled) {
+        if (cost_norm_spelled_out(shape->spec) && !execution->compiled) {
             const double each = shape->stream_bytes > shape->element_bytes ? 0 : shape->element_bytes;
             cost_keep(ops, (CostTensor){"norm in fp32", 4 * elements, .written_by = norm, .kept_by = norm});
             cost_keep(ops, (CostTensor){"norm before its weight", each * elements, .written_by = norm,
@@ -100,11 +106,12 @@ int cost_push_residual(const CostShape *shape, CostOps *ops, CostPass pass, cons
         shape->spec->execution.framework.kernels.fused_dropout_add || shape->spec->execution.compiled;
     const double elements = shape->part_tokens * shape->hidden, e = shape->element_bytes,
                  r = shape->stream_bytes;
-    const bool dropout = model->dropout_frac > 0, bias = model->biases == SPEC_BIASES_ALL;
+    const bool dropout = model->dropout_frac > 0, bias = model->biases == SPEC_BIASES_ALL,
+               added = bias && !shape->spec->execution.framework.kernels.bias_in_product;
     if (pass == COST_FORWARD) {
-        const double apart = fused ? 0 : (dropout ? e : 0) + (bias ? e : 0); /* passes of their own */
+        const double apart = fused ? 0 : (dropout ? e : 0) + (added ? e : 0); /* passes of their own */
         const CostMoved each = cost_both_ways(e + r + apart, r + apart + (dropout ? 1 : 0));
-        const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (bias ? 1 : 0);
+        const int kernels = fused ? 1 : 1 + (dropout ? 1 : 0) + (added ? 1 : 0);
         cost_push_memory(ops, "residual", COST_MODULE_RESIDUAL, COST_MEMORY_ELEMENTWISE, elements, each,
                          kernels);
         cost_keep(ops, (CostTensor){mask, dropout ? elements : 0, ops->count - 1, .kept_by = ops->count - 1});

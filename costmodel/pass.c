@@ -66,11 +66,13 @@ static double moves_s(const CostShape *shape, const CostOp *op)
     return fmax(streams_s, empty_s + op->u.memory.addressed / elements_per_s);
 }
 
+/* What an interface adds to FlashAttention's kernels; cuDNN's are the same behind all. */
 static double attention_frac(const CostShape *shape, const CostOp *op)
 {
     const SpecRecipeKernels *kernels = &shape->spec->execution.framework.kernels;
-    return kernels->attention_speed_frac *
-           (kernels->early_cudnn ? cost_attention_early_frac(&shape->accelerator, &op->u.attention) : 1);
+    if (op->u.attention.kernel != SPEC_ATTENTION_CUDNN)
+        return kernels->attention_speed_frac;
+    return kernels->early_cudnn ? cost_attention_early_frac(&shape->accelerator, &op->u.attention) : 1;
 }
 
 static double once_s(const CostShape *shape, const CostOp *op)

@@ -16,6 +16,9 @@ static const SpecField kernels_fields[] = {
     FLAG(SpecRecipeKernels, fused_dropout_add, "Bias, dropout and residual are one kernel."),
     FLAG(SpecRecipeKernels, fused_rope, "Rotary position is one kernel."),
     FLAG(SpecRecipeKernels, rope_joins, "Unfused rotation copies dimensions to those that do not turn."),
+    FLAG(SpecRecipeKernels, bias_in_product,
+         "Products add the bias themselves, and its gradient is a sum of its own (PyTorch's F.linear since "
+         "1.12)."),
     FLAG(SpecRecipeKernels, qkv_bias_apart, "The bias of queries, keys and values has its own kernels."),
     SPEC_F_BOOL(
         SpecRecipeKernels, fused_mla_rope, "true", 0,

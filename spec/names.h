@@ -223,7 +223,8 @@ typedef enum {
     SPEC_LOSS_COMPILED, /* compiled with the model: 16-bit logits and their gradient; eager when the run is */
     SPEC_LOSS_XENTROPY, /* Apex's kernel, as flash-attn ships it: the forward keeps the logits and one sum a row */
     SPEC_LOSS_UNFUSED_SHIFTED, /* fp32 logits that the model returns, and a copy of them without the last token */
-    SPEC_LOSS_UNFUSED_16BIT, /* PyTorch's cross-entropy of 16-bit logits, which nobody casts */
+    SPEC_LOSS_UNFUSED_16BIT,    /* PyTorch's cross-entropy of 16-bit logits, which nobody casts */
+    SPEC_LOSS_UNFUSED_AUTOCAST, /* the same under torch.autocast, which casts what log-softmax gives */
 } SpecLoss;
 
 typedef enum { SPEC_SHARED_BY_ALL, SPEC_SHARED_BY_NODE } SpecSharedBy;

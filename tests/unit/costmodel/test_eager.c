@@ -48,9 +48,33 @@ static void chains(void)
     g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 92 * TOKENS * HIDDEN);
     g_assert_cmpfloat(moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
     g_assert_cmpfloat(moved(&ops, "activation"), ==, 18 * TOKENS * FFN); /* three kernels of 4 + 2 */
+    spec.model.norm = SPEC_NORM_LAYERNORM;                               /* one kernel */
+    ops = fixture_layer_ops(&spec, COST_FORWARD);
+    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
+    spec.model.norm = SPEC_NORM_RMSNORM;
     spec.execution.compiled = true;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
     g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
+}
+
+/* A product that adds its bias saves the passes that read and write its output; the gradients are sums of their own. */
+static void bias_in_products(void)
+{
+    Spec spec = make_spec(1, false);
+    spec.model.biases = SPEC_BIASES_ALL;
+    spec.model.gated_mlp = false;
+    const double residual = 2 * 4.0 * TOKENS * HIDDEN, activation = 4.0 * TOKENS * FFN,
+                 width = TOKENS * (QUERIES + 2 * KEYS);
+    const CostOps apart = fixture_layer_ops(&spec, COST_FORWARD),
+                  apart_back = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    spec.execution.framework.kernels.bias_in_product = true;
+    const CostOps inside = fixture_layer_ops(&spec, COST_FORWARD),
+                  inside_back = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
+    g_assert_cmpfloat(moved(&apart, "residual") - moved(&inside, "residual"), ==, residual);
+    g_assert_cmpfloat(moved(&apart, "activation") - moved(&inside, "activation"), ==, activation);
+    g_assert_cmpfloat(moved(&inside_back, "qkv bias grad") - moved(&apart_back, "qkv bias grad"), ==,
+                      2 * width);
+    g_assert_cmpfloat(moved(&inside, "qkv bias"), ==, 0);
 }
 
 /* The gradient of a norm's weight as a kernel of its own moves what both moved together, takes as long where it streams, and else
@@ -287,32 +311,6 @@ static void casts(void)
     g_assert_cmpfloat(moved(&ops, "cast transpose") + moved(&ops, "transpose"), ==, 0);
 }
 
-/* Two rows an SM are in flight: the L2 cache holds all, or half of them for softmax's further passes. */
-static void loss_reads_rows_again(void)
-{
-    Spec spec = make_spec(1, false);
-    CostShape shape;
-    spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
-    spec.execution.framework.loss.logit_metrics = 1;
-    spec.cluster.accelerator.sm_count = 100;
-    const double rows = 200, row_bytes = 4 * 128256.0, logits = TOKENS * 128256;
-    for (int half = 0; half < 2; half++) {
-        spec.cluster.accelerator.l2_bytes = rows * row_bytes / (half ? 2 : 1);
-        cost_shape_init(&shape, &spec);
-        CostOps forward = {.count = 0}, backward = {.count = 0};
-        cost_ops_head(&shape, COST_FORWARD, &forward);
-        cost_ops_head(&shape, COST_BACKWARD_INPUT, &backward);
-        g_assert_cmpfloat(moved(&forward, "loss"), ==, (half ? 18 : 14) * logits);
-        g_assert_cmpfloat(moved(&forward, "metrics"), ==, (half ? 18 : 14) * logits);
-        g_assert_cmpfloat(moved(&backward, "loss"), ==, (half ? 24 : 22) * logits);
-        spec.execution.framework.loss.kernel = SPEC_LOSS_XENTROPY; /* rows half as long */
-        forward.count = 0;
-        cost_ops_head(&shape, COST_FORWARD, &forward);
-        g_assert_cmpfloat(moved(&forward, "loss"), ==, 2 * logits);
-        spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
-    }
-}
-
 static double maxima(const Spec *spec, CostPass pass)
 {
     const CostOps ops = fixture_layer_ops(spec, pass);
@@ -478,6 +476,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/eager/chains", chains);
+    g_test_add_func("/eager/bias-in-products", bias_in_products);
     g_test_add_func("/eager/norm-weights", norm_weights);
     g_test_add_func("/eager/scaled-rope", scaled_rope);
     g_test_add_func("/eager/joined-rope", joined_rope);
@@ -488,7 +487,6 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/parts-wait-for-their-sum", parts_wait_for_their_sum);
     g_test_add_func("/eager/repeated", repeated);
     g_test_add_func("/eager/casts", casts);
-    g_test_add_func("/eager/loss-reads-rows-again", loss_reads_rows_again);
     g_test_add_func("/eager/maxima", maxima_are_agreed);
     g_test_add_func("/eager/gathers-each", gathers_each);
     g_test_add_func("/eager/gathers-logits", gathers_logits);

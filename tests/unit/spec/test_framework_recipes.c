@@ -51,6 +51,8 @@ static void test_defaults(void)
         {"torchtitan", "dgx-h100", "3", SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER,
          SPEC_ATTENTION_FLASH2, 1},
         {"pytorch-fsdp2", "dgx-b200", "3", SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER,
+         SPEC_ATTENTION_CUDNN, 0},
+        {"pytorch-fsdp2-2025", "dgx-h100", "3", SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER,
          SPEC_ATTENTION_FLASH2, 0},
         {"megatron-core", "dgx-h100", "1", SPEC_OVERLAP_GRAD_REDUCE | SPEC_OVERLAP_PARAM_GATHER,
          SPEC_ATTENTION_CUDNN, 0},

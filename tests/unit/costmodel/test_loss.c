@@ -1,0 +1,89 @@
+/* tests/unit/costmodel/test_loss.c - bytes that PyTorch's cross-entropies move, counted by hand. */
+#include <string.h>
+
+#include "costmodel/ops.h"
+#include "tests/unit/layer_fixture.h"
+
+static const double TOKENS = 2 * 4096.0;
+
+static Spec make_spec(int tensor, bool compiled)
+{
+    Spec spec = {0};
+    spec.model = fixture_llama(128256, true);
+    spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = 8;
+    spec.cluster.nodes = 1;
+    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    spec.training = (SpecTraining){
+        .sequence_length = 4096, .global_batch = 8, .micro_batch = 2, .precision = SPEC_PRECISION_BF16};
+    spec.parallel = fixture_degrees(tensor, tensor > 1);
+    spec.execution.attention = SPEC_ATTENTION_FLASH2;
+    spec.execution.compiled = compiled;
+    return spec;
+}
+
+static double moved(const CostOps *ops, const char *name)
+{
+    double sum = 0;
+    for (int i = 0; i < ops->count; i++) {
+        if (ops->op[i].kind == COST_OP_MEMORY && strcmp(ops->op[i].name, name) == 0) {
+            sum += cost_moved_bytes(&ops->op[i]);
+        }
+    }
+    return sum;
+}
+
+/* Two rows an SM are in flight: the L2 cache holds all, or half of them for softmax's further passes. */
+static void loss_reads_rows_again(void)
+{
+    Spec spec = make_spec(1, false);
+    CostShape shape;
+    spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
+    spec.execution.framework.loss.logit_metrics = 1;
+    spec.cluster.accelerator.sm_count = 100;
+    const double rows = 200, row_bytes = 4 * 128256.0, logits = TOKENS * 128256;
+    for (int half = 0; half < 2; half++) {
+        spec.cluster.accelerator.l2_bytes = rows * row_bytes / (half ? 2 : 1);
+        cost_shape_init(&shape, &spec);
+        CostOps forward = {.count = 0}, backward = {.count = 0};
+        cost_ops_head(&shape, COST_FORWARD, &forward);
+        cost_ops_head(&shape, COST_BACKWARD_INPUT, &backward);
+        g_assert_cmpfloat(moved(&forward, "loss"), ==, (half ? 12 : 8) * logits);
+        g_assert_cmpfloat(moved(&forward, "loss copies"), ==, 6 * logits);
+        g_assert_cmpfloat(moved(&forward, "metrics"), ==, (half ? 18 : 14) * logits);
+        g_assert_cmpfloat(moved(&backward, "loss"), ==, (half ? 14 : 12) * logits);
+        g_assert_cmpfloat(moved(&backward, "loss copies"), ==, 10 * logits);
+        spec.execution.framework.loss.kernel = SPEC_LOSS_XENTROPY; /* rows half as long */
+        forward.count = 0;
+        cost_ops_head(&shape, COST_FORWARD, &forward);
+        g_assert_cmpfloat(moved(&forward, "loss"), ==, 2 * logits);
+        spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
+    }
+}
+
+/* What torch.autocast casts is what log-softmax wrote in 16 bits (2 + 2, then 2 + 4); backward zeros (4), the gradient back to
+ * 16 bits (4 + 2) and log-softmax's (2 + 2 + 2). */
+static void autocast(void)
+{
+    Spec spec = make_spec(1, false);
+    CostShape shape;
+    spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED_AUTOCAST;
+    spec.cluster.accelerator.sm_count = 100;
+    spec.cluster.accelerator.l2_bytes = 1e12;
+    cost_shape_init(&shape, &spec);
+    const double logits = TOKENS * 128256;
+    CostOps forward = {.count = 0}, backward = {.count = 0};
+    cost_ops_head(&shape, COST_FORWARD, &forward);
+    cost_ops_head(&shape, COST_BACKWARD_INPUT, &backward);
+    g_assert_cmpfloat(moved(&forward, "loss"), ==, 4 * logits);
+    g_assert_cmpfloat(moved(&forward, "loss copies"), ==, 6 * logits);
+    g_assert_cmpfloat(moved(&backward, "loss"), ==, 6 * logits);
+    g_assert_cmpfloat(moved(&backward, "loss copies"), ==, 10 * logits);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/loss/reads-rows-again", loss_reads_rows_again);
+    g_test_add_func("/loss/autocast", autocast);
+    return g_test_run();
+}
