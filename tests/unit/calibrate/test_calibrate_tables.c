@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "calibrate/fit/check.h"
 #include "calibrate/fit/fit_kernels.h"
+#include "calibrate/fit/held_out.h"
 #include "calibrate/fit/lint.h"
 #include "calibrate/fit/recorded.h"
 #include "costmodel/memory_bound.h"
@@ -158,11 +159,40 @@ static void test_sent_back(void)
     }
 }
 
+/* The profile that is shipped, fitted to a sweep of one H200: layers that the sweep timed whole, which no fit reads, come out within
+ * 3 %. */
+static void test_measured_layers(void)
+{
+    static const char cluster_text[] =
+        "{\"accelerator\":\"h200-sxm5-141gb\",\"gpus_per_node\":1,\"nodes\":1,"
+        "\"scale_out_bytes_per_s_per_gpu\":5e10,\"calibration\":\"h200-2026-11\"}";
+    g_autofree char *scenarios = orr_scenarios_dir(NULL),
+                    *path = g_build_filename(scenarios, "tables", "h200-orrery.json", NULL);
+    g_autoptr(GString) log = g_string_new(NULL);
+    g_autofree SpecCluster *cluster = g_new0(SpecCluster, 1);
+    GError *error = NULL;
+    OrrJsonDoc *table = NULL, *doc = orr_json_parse(cluster_text, strlen(cluster_text), "here", &error);
+    g_assert_no_error(error);
+    g_assert_true(cal_recorded_open(path, NULL, &table, log, &error));
+    spec_load_cluster_json(orr_json_root(doc), "here", cluster, &error);
+    g_assert_no_error(error);
+    cal_layers_beside(orr_json_root(table), &cluster->accelerator, log);
+    int layers = 0;
+    for (const char *at = strstr(log->str, "measured ("); at != NULL; at = strstr(at + 1, "measured (")) {
+        g_assert_cmpfloat(fabs(g_ascii_strtod(at + strlen("measured ("), NULL)), <=, 3);
+        layers++;
+    }
+    g_assert_cmpint(layers, ==, 3);
+    orr_json_free(doc);
+    orr_json_free(table);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tables/shipped", test_shipped);
     g_test_add_func("/tables/backward-norms", test_backward_norms);
     g_test_add_func("/tables/sent-back", test_sent_back);
+    g_test_add_func("/tables/measured-layers", test_measured_layers);
     return g_test_run();
 }
