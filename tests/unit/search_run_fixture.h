@@ -2,6 +2,7 @@
 #ifndef ORR_TESTS_SEARCH_RUN_FIXTURE_H
 #define ORR_TESTS_SEARCH_RUN_FIXTURE_H
 
+#include "search/costs.h"
 #include "search/search.h"
 #include "search/space_parts.h"
 
@@ -44,6 +45,13 @@ static inline SearchId fixture_random_id(GRand *rand, SearchSpace *space)
         id.policy = g_rand_int_range(rand, 0, policies);
         return id;
     }
+}
+
+/* The totals of a group's table: of a random space thousands are possible, and few points are drawn. */
+static inline void fixture_fill_table(SearchTables *tables, const SearchGroup *group)
+{
+    if (tables->totals[group->costs].chain_ps == 0)
+        search_tables_fill(tables, group->costs, 1, 1, 0, 1);
 }
 
 #endif

@@ -240,62 +240,81 @@ struct Index {
     int64_t i[4];
 };
 
-Index index_at(const Object *tensor, int64_t number)
-{
-    Index index;
-    for (int d = 3; d >= 0; d--) {
-        index.i[d] = number % dim(tensor, d);
-        number /= dim(tensor, d);
-    }
-    return index;
-}
+/* A tensor's attributes, looked up once for all of its elements. */
+struct Tensor {
+    int type = 0;
+    int64_t dims[4] = {}, strides[4] = {}, count = 0;
+    void *memory = nullptr;              /* of one that is outside the kernel */
+    std::vector<float> *inner = nullptr; /* of one that is inside */
 
-/* An element that may be asked for beyond a dimension of one, or of a group's shared heads. */
-float get(Values *values, const Object *tensor, const Index &index, int64_t heads)
-{
-    const int64_t uid = value<int64_t>(tensor, DNN_TENSOR_UID);
-    int64_t offset = 0, dense = 0;
-    for (int d = 0; d < 4; d++) {
-        int64_t i = index.i[d];
-        if (dim(tensor, d) == 1)
-            i = 0;
-        else if (d == 1 && dim(tensor, 1) < heads)
-            i = i * dim(tensor, 1) / heads;
-        offset += i * stride(tensor, d);
-        dense = dense * dim(tensor, d) + i;
+    Tensor(Values *values, const Object *object)
+    {
+        if (object == nullptr)
+            return;
+        const int64_t uid = value<int64_t>(object, DNN_TENSOR_UID);
+        type = value<int>(object, DNN_TENSOR_TYPE);
+        count = elements(object);
+        for (int d = 0; d < 4; d++) {
+            dims[d] = dim(object, d);
+            strides[d] = stride(object, d);
+        }
+        if (value<bool>(object, DNN_TENSOR_VIRTUAL))
+            inner = &values->inner[uid];
+        else
+            memory = values->memory.at(uid);
     }
-    if (value<bool>(tensor, DNN_TENSOR_VIRTUAL))
-        return values->inner.at(uid)[(size_t)dense];
-    return load(value<int>(tensor, DNN_TENSOR_TYPE), values->memory.at(uid), offset);
-}
-
-void put(Values *values, const Object *tensor, int64_t number, float x)
-{
-    const int64_t uid = value<int64_t>(tensor, DNN_TENSOR_UID);
-    const int type = value<int>(tensor, DNN_TENSOR_TYPE);
-    const Index index = index_at(tensor, number);
-    if (value<bool>(tensor, DNN_TENSOR_VIRTUAL)) {
-        std::vector<float> &inner = values->inner[uid];
-        inner.resize((size_t)elements(tensor));
-        inner[(size_t)number] = rounded(type, x);
-        return;
+    Index index(int64_t number) const
+    {
+        Index index;
+        for (int d = 3; d >= 0; d--) {
+            index.i[d] = number % dims[d];
+            number /= dims[d];
+        }
+        return index;
     }
-    int64_t offset = 0;
-    for (int d = 0; d < 4; d++)
-        offset += index.i[d] * stride(tensor, d);
-    store(type, values->memory.at(uid), offset, x);
-}
+    int64_t offset(const Index &index) const
+    {
+        int64_t offset = 0;
+        for (int d = 0; d < 4; d++)
+            offset += index.i[d] * strides[d];
+        return offset;
+    }
+    /* An element that may be asked for beyond a dimension of one, or of a group's shared heads. */
+    float get(const Index &index, int64_t heads) const
+    {
+        Index own = index;
+        int64_t dense = 0;
+        for (int d = 0; d < 4; d++) {
+            if (dims[d] == 1)
+                own.i[d] = 0;
+            else if (d == 1 && dims[1] < heads)
+                own.i[d] = own.i[d] * dims[1] / heads;
+            dense = dense * dims[d] + own.i[d];
+        }
+        return inner != nullptr ? inner->at((size_t)dense) : load(type, memory, offset(own));
+    }
+    void put(int64_t number, float x) const
+    {
+        if (inner != nullptr) {
+            inner->resize((size_t)count);
+            (*inner)[(size_t)number] = rounded(type, x);
+        } else {
+            store(type, memory, offset(index(number)), x);
+        }
+    }
+};
 
 void run_matmul(Values *values, const Object *op)
 {
-    const Object *a = at(op, DNN_OP_MATMUL_A), *b = at(op, DNN_OP_MATMUL_B), *c = at(op, DNN_OP_MATMUL_C);
-    for (int64_t n = 0; n < elements(c); n++) {
-        const Index i = index_at(c, n);
+    const Tensor a(values, at(op, DNN_OP_MATMUL_A)), b(values, at(op, DNN_OP_MATMUL_B)),
+        c(values, at(op, DNN_OP_MATMUL_C));
+    for (int64_t n = 0; n < c.count; n++) {
+        const Index i = c.index(n);
         double sum = 0;
-        for (int64_t k = 0; k < dim(a, 3); k++)
-            sum += (double)get(values, a, Index{{i.i[0], i.i[1], i.i[2], k}}, dim(c, 1)) *
-                   get(values, b, Index{{i.i[0], i.i[1], k, i.i[3]}}, dim(c, 1));
-        put(values, c, n, (float)sum);
+        for (int64_t k = 0; k < a.dims[3]; k++)
+            sum += (double)a.get(Index{{i.i[0], i.i[1], i.i[2], k}}, c.dims[1]) *
+                   b.get(Index{{i.i[0], i.i[1], k, i.i[3]}}, c.dims[1]);
+        c.put(n, (float)sum);
     }
 }
 
@@ -325,58 +344,51 @@ float applied(int way, float x, float b, float t)
 
 void run_pointwise(Values *values, const Object *op)
 {
-    const Object *way = at(op, DNN_OP_POINTWISE_WAY), *x = at(op, DNN_OP_POINTWISE_X), *b = at(op, DNN_OP_POINTWISE_B),
-                 *t = at(op, DNN_OP_POINTWISE_T), *y = at(op, DNN_OP_POINTWISE_Y);
+    const Object *way = at(op, DNN_OP_POINTWISE_WAY), *b_object = at(op, DNN_OP_POINTWISE_B),
+                 *t_object = at(op, DNN_OP_POINTWISE_T);
+    const Tensor x(values, at(op, DNN_OP_POINTWISE_X)), b(values, b_object), t(values, t_object),
+        y(values, at(op, DNN_OP_POINTWISE_Y));
     const int mode = value<int>(way, DNN_POINTWISE_MODE);
-    for (int64_t n = 0; n < elements(y); n++) {
-        const Index i = index_at(y, n);
-        if (mode == DNN_INDEX) {
-            put(values, y, n, (float)i.i[value<int64_t>(way, DNN_POINTWISE_AXIS)]);
-            continue;
-        }
-        put(values, y, n,
-            applied(mode, get(values, x, i, 0), b != nullptr ? get(values, b, i, 0) : 0,
-                    t != nullptr ? get(values, t, i, 0) : 0));
+    const int64_t axis = value<int64_t>(way, DNN_POINTWISE_AXIS);
+    for (int64_t n = 0; n < y.count; n++) {
+        const Index i = y.index(n);
+        if (mode == DNN_INDEX)
+            y.put(n, (float)i.i[axis]);
+        else
+            y.put(n, applied(mode, x.get(i, 0), b_object != nullptr ? b.get(i, 0) : 0,
+                             t_object != nullptr ? t.get(i, 0) : 0));
     }
 }
 
 void run_reduction(Values *values, const Object *op)
 {
-    const Object *x = at(op, DNN_OP_REDUCTION_X), *y = at(op, DNN_OP_REDUCTION_Y);
+    const Tensor x(values, at(op, DNN_OP_REDUCTION_X)), y(values, at(op, DNN_OP_REDUCTION_Y));
     const int way = value<int>(at(op, DNN_OP_REDUCTION_WAY), DNN_REDUCTION_OPERATOR);
-    std::vector<float> sums((size_t)elements(y), way == DNN_MAX ? -INFINITY : 0.0f);
-    for (int64_t n = 0; n < elements(x); n++) {
-        const Index i = index_at(x, n);
+    std::vector<float> sums((size_t)y.count, way == DNN_MAX ? -INFINITY : 0.0f);
+    for (int64_t n = 0; n < x.count; n++) {
+        const Index i = x.index(n);
         int64_t to = 0;
         for (int d = 0; d < 4; d++)
-            to = to * dim(y, d) + (dim(y, d) == 1 ? 0 : i.i[d] * dim(y, d) / dim(x, d));
-        const float v = get(values, x, i, 0);
+            to = to * y.dims[d] + (y.dims[d] == 1 ? 0 : i.i[d] * y.dims[d] / x.dims[d]);
+        const float v = x.get(i, 0);
         float *sum = &sums[(size_t)to];
         *sum = way == DNN_MAX ? fmaxf(*sum, v) : way == DNN_ABS_MAX ? fmaxf(*sum, fabsf(v)) : *sum + v;
     }
-    for (int64_t n = 0; n < elements(y); n++)
-        put(values, y, n, sums[(size_t)n]);
+    for (int64_t n = 0; n < y.count; n++)
+        y.put(n, sums[(size_t)n]);
 }
 
 /* The same memory, read by other strides. */
 void run_reshape(Values *values, const Object *op)
 {
-    const Object *x = at(op, DNN_OP_RESHAPE_X), *y = at(op, DNN_OP_RESHAPE_Y);
+    const Tensor x(values, at(op, DNN_OP_RESHAPE_X)), y(values, at(op, DNN_OP_RESHAPE_Y));
     std::unordered_map<int64_t, float> by_offset;
-    for (int64_t n = 0; n < elements(x); n++) {
-        const Index i = index_at(x, n);
-        int64_t offset = 0;
-        for (int d = 0; d < 4; d++)
-            offset += i.i[d] * stride(x, d);
-        by_offset[offset] = get(values, x, i, 0);
+    for (int64_t n = 0; n < x.count; n++) {
+        const Index i = x.index(n);
+        by_offset[x.offset(i)] = x.get(i, 0);
     }
-    for (int64_t n = 0; n < elements(y); n++) {
-        const Index i = index_at(y, n);
-        int64_t offset = 0;
-        for (int d = 0; d < 4; d++)
-            offset += i.i[d] * stride(y, d);
-        put(values, y, n, by_offset.at(offset));
-    }
+    for (int64_t n = 0; n < y.count; n++)
+        y.put(n, by_offset.at(y.offset(y.index(n))));
 }
 
 /* Every tensor of the graph in memory has its pointer. */

@@ -20,9 +20,24 @@ struct Barrier {
     unsigned arrived, generation;
 };
 
+/* Jumps and not swapcontext, which asks the kernel for the signals' mask each time: four times as fast. No frame is left
+ * behind by them. The address sanitizer cannot know that, and makes a system call and clears the stack's shadow at every
+ * jump that it sees: twenty times as slow. It sees none of the compiler's own. */
+#if defined(__SANITIZE_ADDRESS__) && defined(__x86_64__)
+typedef void *Place[5];
+#define SET_PLACE(place) __builtin_setjmp(place)
+#define GO_TO(place)     __builtin_longjmp(place, 1)
+#define JUMPS            __attribute__((noinline, no_sanitize_address))
+#else
+typedef jmp_buf Place;
+#define SET_PLACE(place) _setjmp(place)
+#define GO_TO(place)     _longjmp(place, 1)
+#define JUMPS            __attribute__((noinline))
+#endif
+
 struct Fiber {
     ucontext_t context; /* where it began; it lives on through all blocks */
-    jmp_buf place;      /* where it stands */
+    Place place;        /* where it stands */
     std::vector<char> stack;
     bool begun, done, parked; /* parked: at the block's barrier, until its generation changes */
     unsigned generation;
@@ -38,22 +53,21 @@ static std::vector<Fiber> fibers(MAX_THREADS); /* contexts point into themselves
 static std::vector<Warp> warps;
 static Barrier block_barrier;
 static unsigned current, alive;
-static jmp_buf scheduler;
+static Place scheduler;
 static const std::function<void()> *body_now;
 
-/* Jumps and not swapcontext, which asks the kernel for the signals' mask each time: four times as fast. */
-static void yield()
+JUMPS static void yield()
 {
-    if (_setjmp(fibers[current].place) == 0)
-        _longjmp(scheduler, 1);
+    if (SET_PLACE(fibers[current].place) == 0)
+        GO_TO(scheduler);
 }
 
-__attribute__((noinline)) static void go_on(Fiber *fiber)
+JUMPS static void go_on(Fiber *fiber)
 {
-    if (_setjmp(scheduler) != 0)
+    if (SET_PLACE(scheduler) != 0)
         return;
     if (fiber->begun)
-        _longjmp(fiber->place, 1);
+        GO_TO(fiber->place);
     fiber->begun = true;
     setcontext(&fiber->context);
 }

@@ -38,8 +38,9 @@ static void check_point(SearchWorker *worker, SearchSpace *space, SearchId id, G
     spec_check(spec, "point", &error);
     g_assert_no_error(error);
     g_assert_true(search_simulate(space, id, capacity, &run));
-    search_bound_point(worker, id, &least_ps, &least_bytes);
     const SearchGroup *group = &space->groups[id.group];
+    fixture_fill_table(worker->tables, group);
+    search_bound_point(worker, id, &least_ps, &least_bytes);
     g_assert_cmpint(search_partition_pairs(&group->partitions->partition[id.partition])
                         ? search_bound_group_pairs(worker->tables, group)
                         : search_bound_group(worker->tables, group),
@@ -70,7 +71,6 @@ static void check_space(const Spec *spec, GRand *rand, int points, Gap *gaps)
     SearchSpace *space = search_space_new(spec);
     if (search_space_count(space) > 0) {
         SearchTables *tables = search_tables_new(space);
-        search_tables_fill(tables, 0, tables->count, 1, 0, 1);
         SearchWorker *worker = search_worker_new(space, tables);
         for (int k = 0; k < points; k++)
             check_point(worker, space, fixture_random_id(rand, space), gaps);
