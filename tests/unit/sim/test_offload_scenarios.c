@@ -388,6 +388,8 @@ static void refused(void)
         {"parallel.weight_tiles", "give zero 3", "parallel.weight_tiles=4"},
         {"training.mlp_tiles", "leave \"tensor\" out", "training.mlp_tiles=4",
          "execution.overlap=[\"tensor\"]", "parallel.tensor=2"},
+        {"training.mlp_tiles", "give 1, or a model without experts", "training.mlp_tiles=4",
+         "model=mixtral-8x7b"},
         {"offload.window_layers", "at most 32", "offload={\"scheme\":\"zero-offload\",\"window_layers\":40}"},
         {"offload.weights.tier", "give offload.optimizer tier host",
          "offload={\"weights\":{\"tier\":\"host\"},\"optimizer\":{\"tier\":\"gpu\"}}", "parallel.zero=3"},
