@@ -26,7 +26,8 @@ static const SimOffload *offload_of(const Chunk *chunk, int segment)
 void sim_update_init(const Builder *b, Chunk *chunk)
 {
     const int count = chunk->stage->segment_count;
-    int32_t **const lists[] = {&chunk->grad_left, &chunk->weight_in, &chunk->updated};
+    int32_t **const lists[] = {&chunk->grad_left, &chunk->weight_in, &chunk->updated, &chunk->states_read,
+                               &chunk->states_written};
     for (size_t l = 0; l < G_N_ELEMENTS(lists); l++) {
         *lists[l] = ORR_ARENA_NEW(b->arena, int32_t, count);
         memset(*lists[l], 0xff, sizeof(int32_t) * (size_t)count);
@@ -45,21 +46,44 @@ static int32_t emit(RankBuilder *rb, SimStream stream, SimTag tag, const SimWork
                                 .microbatch = microbatch});
 }
 
+static void wait_if(RankBuilder *rb, SimStream stream, SimStream other, int32_t index)
+{
+    if (index != SIM_NONE)
+        sim_emit_wait(rb, stream, other, index);
+}
+
+/* The host has buffers of three tiles at most: one that comes, one at work, one that goes. With none beside another:
+ *   read 1, update 1, write 1, read 2 ...      reads beside: read 2 runs with update 1      writes beside: write 1 with update 2
+ * Source: [DeepSpeedAio] partitioned_optimizer_swapper.py, pipelined_optimizer_swapper.py */
+static void read_states(RankBuilder *rb, Chunk *chunk, int i)
+{
+    const SimOffloadOrder *order = &rb->builder->plan->offload;
+    const int before = order->reads_beside ? 0 : 1; /* the last update but one, or the last */
+    wait_if(rb, SIM_STREAM_NVME_READ, SIM_STREAM_HOST, rb->hosts[before]);
+    if (!order->writes_beside)
+        wait_if(rb, SIM_STREAM_NVME_READ, SIM_STREAM_NVME_WRITE, rb->writes[before]);
+    chunk->states_read[i] = emit(rb, SIM_STREAM_NVME_READ, SIM_TAG_OFFLOAD, &offload_of(chunk, i)->state_in,
+                                 NULL, chunk, SIM_NONE);
+    sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_NVME_READ, chunk->states_read[i]);
+    wait_if(rb, SIM_STREAM_HOST, SIM_STREAM_NVME_WRITE, rb->writes[order->writes_beside ? 0 : 1]);
+}
+
 /* The host updates a piece, with its states from the disks and back, and the GPU gets the new weights. */
 static void update_piece(RankBuilder *rb, Chunk *chunk, int i)
 {
     const SimOffload *offload = offload_of(chunk, i);
     if (offload == NULL || !some(&offload->update))
         return;
-    if (some(&offload->state_in)) {
-        const int32_t read =
-            emit(rb, SIM_STREAM_NVME_READ, SIM_TAG_OFFLOAD, &offload->state_in, NULL, chunk, SIM_NONE);
-        sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_NVME_READ, read);
-    }
+    if (some(&offload->state_in))
+        read_states(rb, chunk, i);
     chunk->updated[i] = emit(rb, SIM_STREAM_HOST, SIM_TAG_OPTIMIZER, &offload->update, NULL, chunk, SIM_NONE);
+    rb->hosts[0] = rb->hosts[1];
+    rb->hosts[1] = chunk->updated[i];
     if (some(&offload->state_out)) {
         sim_emit_wait(rb, SIM_STREAM_NVME_WRITE, SIM_STREAM_HOST, chunk->updated[i]);
-        emit(rb, SIM_STREAM_NVME_WRITE, SIM_TAG_OFFLOAD, &offload->state_out, NULL, chunk, SIM_NONE);
+        rb->writes[0] = rb->writes[1];
+        rb->writes[1] = chunk->states_written[i] =
+            emit(rb, SIM_STREAM_NVME_WRITE, SIM_TAG_OFFLOAD, &offload->state_out, NULL, chunk, SIM_NONE);
     }
 }
 
@@ -348,6 +372,8 @@ void sim_update_barrier(RankBuilder *rb)
         sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_COMPUTE, rb->last_compute);
     if (rb->left[1] != SIM_NONE)
         sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_D2H, rb->left[1]);
+    wait_if(rb, SIM_STREAM_NVME_READ, SIM_STREAM_COMPUTE, rb->last_compute);
+    wait_if(rb, SIM_STREAM_NVME_READ, SIM_STREAM_D2H, rb->left[1]);
     update_all(rb);
 }
 
@@ -360,10 +386,10 @@ void sim_update_end(RankBuilder *rb)
         Chunk *chunk = &rb->chunks[c];
         for (int i = 0; i < chunk->stage->segment_count; i++) {
             weight_in(rb, chunk, i);
-            if (chunk->updated[i] != SIM_NONE)
-                sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_HOST, chunk->updated[i]);
-            if (chunk->weight_in[i] != SIM_NONE)
-                sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, chunk->weight_in[i]);
+            wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_NVME_READ, chunk->states_read[i]);
+            wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_HOST, chunk->updated[i]);
+            wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_NVME_WRITE, chunk->states_written[i]);
+            wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, chunk->weight_in[i]);
         }
     }
 }

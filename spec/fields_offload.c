@@ -82,6 +82,10 @@ static const SpecField aio_fields[] = {
     SPEC_F_INT(SpecAio, threads, 1, 1024, "1", 0, "Threads of a process that ask."),
     SPEC_F_BOOL(SpecAio, overlap_events, "true", 0,
                 "A request that is done makes room for the next one; false: all of a queue are waited for."),
+    SPEC_F_BOOL(SpecAio, pipeline_read, "false", 0,
+                "States of the next tile are read beside the update of one (DeepSpeed's pipeline_read)."),
+    SPEC_F_BOOL(SpecAio, pipeline_write, "false", 0,
+                "States of the last tile are written beside the update of one (DeepSpeed's pipeline_write)."),
 };
 static SPEC_TABLE(table_aio, "offload.aio", "How a process asks the disks.", aio_fields);
 

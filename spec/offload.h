@@ -63,6 +63,7 @@ typedef struct SpecAio {
     int queue_depth, threads;
     bool
         overlap_events; /* a request that is done makes room for the next; else all of a queue are waited for */
+    bool pipeline_read, pipeline_write; /* states of the next tile come, of the last go, beside an update */
 } SpecAio;
 
 #define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */

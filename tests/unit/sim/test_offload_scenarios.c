@@ -395,6 +395,8 @@ static void refused(void)
          "offload={\"weights\":{\"tier\":\"host\"},\"optimizer\":{\"tier\":\"gpu\"}}", "parallel.zero=3"},
         {"offload.gradients.tier", "give offload.optimizer tier host",
          "offload={\"gradients\":{\"tier\":\"host\"},\"optimizer\":{\"tier\":\"gpu\"}}"},
+        {"offload.gradients.tier", "give offload.optimizer tier nvme",
+         "offload={\"gradients\":{\"tier\":\"nvme\"},\"optimizer\":{\"tier\":\"host\"}}"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         OrrArena *arena = orr_arena_new();
