@@ -156,6 +156,9 @@ static bool check(const Spec *spec, GError **error)
     if (parallel->tensor > spec->model.kv_heads)
         ok = refuse(error, "parallel.tensor", "above the key and value heads",
                     "give at most as many (AutoTP)");
+    if (spec->offload.overlap_update)
+        ok = refuse(error, "offload.overlap_update", "true",
+                    "give false: its gradients leave beside the backward");
     if (spec->offload.activation_layers > 0)
         ok = refuse(error, "offload.activation_layers", "above 0",
                     "give none: checkpoints are offloaded by the script");

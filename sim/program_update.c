@@ -98,24 +98,45 @@ static void weight_in(RankBuilder *rb, Chunk *chunk, int i)
         emit(rb, SIM_STREAM_H2D, SIM_TAG_OFFLOAD, &offload->weight_in, NULL, chunk, SIM_NONE);
 }
 
+static void scale_piece(RankBuilder *rb, const Chunk *chunk, int i)
+{
+    const SimOffload *offload = offload_of(chunk, i);
+    if (offload != NULL && some(&offload->scale))
+        emit(rb, SIM_STREAM_HOST, SIM_TAG_OPTIMIZER, &offload->scale, NULL, chunk, SIM_NONE);
+}
+
+static void update_and_return(RankBuilder *rb, Chunk *chunk, int i)
+{
+    const SimOffloadOrder *order = &rb->builder->plan->offload;
+    update_piece(rb, chunk, i);
+    if (order->update != SIM_UPDATE_FIRST)
+        weight_in(rb, chunk, i);
+    if (order->one_at_a_time)
+        wait_if(rb, SIM_STREAM_HOST, SIM_STREAM_H2D, chunk->weight_in[i]);
+}
+
 static void update_all(RankBuilder *rb)
 {
     for (int c = 0; c < rb->builder->chunks; c++) {
         Chunk *chunk = &rb->chunks[c];
-        for (int i = 0; i < chunk->stage->segment_count; i++) {
-            const SimOffload *offload = offload_of(chunk, i);
-            if (offload != NULL && some(&offload->scale))
-                emit(rb, SIM_STREAM_HOST, SIM_TAG_OPTIMIZER, &offload->scale, NULL, chunk, SIM_NONE);
-        }
+        for (int i = 0; i < chunk->stage->segment_count; i++)
+            scale_piece(rb, chunk, i);
     }
     for (int c = 0; c < rb->builder->chunks; c++) {
+        for (int i = 0; i < rb->chunks[c].stage->segment_count; i++)
+            update_and_return(rb, &rb->chunks[c], i);
+    }
+}
+
+/* Each piece behind its own copy, in the order in which they left: the last first. */
+static void update_as_they_leave(RankBuilder *rb)
+{
+    for (int c = rb->builder->chunks - 1; c >= 0; c--) {
         Chunk *chunk = &rb->chunks[c];
-        for (int i = 0; i < chunk->stage->segment_count; i++) {
-            update_piece(rb, chunk, i);
-            if (rb->builder->plan->offload.update != SIM_UPDATE_FIRST)
-                weight_in(rb, chunk, i);
-            if (rb->builder->plan->offload.one_at_a_time && chunk->weight_in[i] != SIM_NONE)
-                sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_H2D, chunk->weight_in[i]);
+        for (int i = chunk->stage->segment_count - 1; i >= 0; i--) {
+            wait_if(rb, SIM_STREAM_HOST, SIM_STREAM_D2H, chunk->grad_left[i]);
+            scale_piece(rb, chunk, i);
+            update_and_return(rb, chunk, i);
         }
     }
 }
@@ -359,8 +380,8 @@ void sim_update_gradients_gone(RankBuilder *rb)
 {
     const SimOffloadOrder *order = &rb->builder->plan->offload;
     const bool waits = order->update == SIM_UPDATE_BARRIER || order->update == SIM_UPDATE_FIRST;
-    if (order->on && waits && rb->left[1] != SIM_NONE)
-        sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, rb->left[1]);
+    if (order->on && waits && !order->update_beside_copies)
+        wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, rb->left[1]);
 }
 
 void sim_update_barrier(RankBuilder *rb)
@@ -368,29 +389,40 @@ void sim_update_barrier(RankBuilder *rb)
     const SimOffloadOrder *order = &rb->builder->plan->offload;
     if (!order->on || order->update != SIM_UPDATE_BARRIER)
         return;
-    if (rb->last_compute != SIM_NONE)
-        sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_COMPUTE, rb->last_compute);
-    if (rb->left[1] != SIM_NONE)
-        sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_D2H, rb->left[1]);
+    wait_if(rb, SIM_STREAM_HOST, SIM_STREAM_COMPUTE, rb->last_compute);
+    if (order->update_beside_copies) {
+        update_as_they_leave(rb);
+        return;
+    }
+    wait_if(rb, SIM_STREAM_HOST, SIM_STREAM_D2H, rb->left[1]);
     wait_if(rb, SIM_STREAM_NVME_READ, SIM_STREAM_COMPUTE, rb->last_compute);
     wait_if(rb, SIM_STREAM_NVME_READ, SIM_STREAM_D2H, rb->left[1]);
     update_all(rb);
 }
 
+/* The step ends with the last of them; in this order each wait says what it is for. */
+static void wait_for_piece(RankBuilder *rb, Chunk *chunk, int i)
+{
+    weight_in(rb, chunk, i);
+    if (rb->builder->plan->offload.update_beside_copies)
+        wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, chunk->grad_left[i]);
+    wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_NVME_READ, chunk->states_read[i]);
+    wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_HOST, chunk->updated[i]);
+    wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_NVME_WRITE, chunk->states_written[i]);
+    wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, chunk->weight_in[i]);
+}
+
 void sim_update_end(RankBuilder *rb)
 {
     const SimOffloadOrder *order = &rb->builder->plan->offload;
+    const int chunks = rb->builder->chunks;
     if (!order->on || order->update == SIM_UPDATE_FIRST || order->update == SIM_UPDATE_DELAYED)
         return;
-    for (int c = 0; c < rb->builder->chunks; c++) {
-        Chunk *chunk = &rb->chunks[c];
-        for (int i = 0; i < chunk->stage->segment_count; i++) {
-            weight_in(rb, chunk, i);
-            wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_NVME_READ, chunk->states_read[i]);
-            wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_HOST, chunk->updated[i]);
-            wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_NVME_WRITE, chunk->states_written[i]);
-            wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, chunk->weight_in[i]);
-        }
+    for (int c = 0; c < chunks; c++) {
+        Chunk *chunk = &rb->chunks[order->update_beside_copies ? chunks - 1 - c : c];
+        const int count = chunk->stage->segment_count;
+        for (int i = 0; i < count; i++)
+            wait_for_piece(rb, chunk, order->update_beside_copies ? count - 1 - i : i);
     }
 }
 

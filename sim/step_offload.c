@@ -269,6 +269,7 @@ static void fill_order(const Spec *spec, SimPlan *plan, int window)
     plan->offload.passes_wait = gradients_stop(spec) && !reductions_overlap(spec) &&
                                 spec->execution.framework.optimizer.host_gradient_waits;
     plan->offload.one_at_a_time = cost_host_casts_weights(spec);
+    plan->offload.update_beside_copies = spec->offload.overlap_update;
     plan->offload.reads_beside = spec->offload.aio.pipeline_read;
     plan->offload.writes_beside = spec->offload.aio.pipeline_write;
     plan->offload.gradients_at_step = spec->execution.framework.optimizer.host_gradients_at_step &&

@@ -120,6 +120,11 @@ static const SpecField offload_fields[] = {
         SpecOffload, prefetch_depth, 0, 3, NULL, SPEC_FIELD_DERIVED,
         "ZeRO-3 with weights off the GPU: what runs ahead of its use: 1 gathers, 2 copies too, 3 disks too; "
         "default: the scheme's."),
+    SPEC_F_BOOL(
+        SpecOffload, overlap_update, "false", 0,
+        "Where gradients leave at the step: the host updates each piece once its own has left, beside "
+        "the copies of the others (Megatron-Core's --overlap-cpu-optimizer-d2h-h2d); false: once all "
+        "have."),
     SPEC_F_BOOL(SpecOffload, pinned, "true", 0, "The host's buffers are page-locked."),
     SPEC_F_INT(SpecOffload, threads, 0, 65536, "0", 0,
                "Threads of a process's optimizer on the host (OMP_NUM_THREADS; torchrun sets 1 where nobody "

@@ -315,6 +315,19 @@ bool spec_offload_available(const Spec *spec)
     return !spec_offloads_states(&spec->offload) || (check_software(spec, NULL) && check_tiers(spec, NULL));
 }
 
+/* Gradients that left beside the backward have no copies behind it that an update could run beside. */
+static bool check_overlap(const Spec *spec, GError **error)
+{
+    const bool late = spec->execution.framework.optimizer.host_gradients_at_step &&
+                      spec->offload.update == SPEC_UPDATE_BARRIER;
+    return !spec->offload.overlap_update || (late && spec->offload.optimizer.tier != SPEC_TIER_NVME) ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "offload.overlap_update: true, but %s; give false, or software whose gradients leave at "
+                    "the step, such as megatron-core with scheme zero-offload",
+                    late ? "states come from the disks tile by tile (offload.aio.pipeline_read)"
+                         : "gradients do not leave at the step");
+}
+
 static bool check_evicting(const Spec *spec, GError **error)
 {
     const SpecOffload *offload = &spec->offload;
@@ -343,5 +356,6 @@ bool spec_offload_check(const Spec *spec, GError **error)
         return false;
     if (!spec_offloads_states(&spec->offload))
         return true;
-    return check_software(spec, error) && check_tiers(spec, error) && check_degrees(spec, error);
+    return check_software(spec, error) && check_tiers(spec, error) && check_degrees(spec, error) &&
+           check_overlap(spec, error);
 }

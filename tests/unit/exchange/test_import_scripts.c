@@ -206,6 +206,15 @@ static void test_left_to_others(void)
     assert_at(doc, "offload.activations.tier", "\"host\"");
     assert_at(doc, "offload.activations.modules", "[\"core_attn\",\"expert_fc1\"]");
     orr_json_free(doc);
+    doc = import(
+        "run --num-layers 32 --hidden-size 512 --optimizer-cpu-offload --overlap-cpu-optimizer-d2h-h2d",
+        said);
+    assert_at(doc, "offload.scheme", "\"zero-offload\"");
+    assert_at(doc, "offload.overlap_update", "true");
+    orr_json_free(doc);
+    doc = import("run --num-layers 32 --hidden-size 512 --overlap-cpu-optimizer-d2h-h2d", said);
+    assert_at(doc, "offload", "nothing"); /* no copies to overlap */
+    orr_json_free(doc);
     g_string_truncate(said, 0);
     doc = import("run --num-layers $LAYERS --hidden-size 512 --use-flash-attn --recompute-activations", said);
     g_assert_nonnull(strstr(said->str, "num-layers: $LAYERS is not set in the file"));

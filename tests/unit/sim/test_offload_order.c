@@ -127,6 +127,31 @@ static void from_the_disks(void)
     g_rand_free(rand);
 }
 
+/* Gradients that leave behind the last backward, of d a piece: updates wait for all of them, or each for its own.
+ *   all  n d + max(n u + h, u + n h)      own  d + u + h + (n - 1) max(d, u, h) */
+static void at_the_step(void)
+{
+    GRand *rand = g_rand_new_with_seed(16);
+    for (int round = 0; round < 200; round++) {
+        OrrArena *arena = orr_arena_new();
+        SimOffload *offloads = NULL;
+        const int64_t d = fixture_random(rand, 1, 9), u = fixture_random(rand, 1, 9),
+                      h = fixture_random(rand, 1, 9), n = fixture_random(rand, 1, 12);
+        const Shape shape = {(int)n, 1, 2, (double)d, (double)u, (double)h};
+        SimPlan plan = plan_of(arena, &shape, SIM_UPDATE_BARRIER, &offloads);
+        plan.offload.each_microbatch = false;
+        plan.offload.gradients_at_step = true;
+        const int64_t all_ps = fixture_run(&plan, false, arena, NULL).step_ps;
+        g_assert_cmpint(all_ps, ==, S * (3 * n + n * d + MAX(n * u + h, u + n * h)));
+        plan.offload.update_beside_copies = true;
+        const int64_t own_ps = fixture_run(&plan, false, arena, NULL).step_ps;
+        g_assert_cmpint(own_ps, ==, S * (3 * n + d + u + h + (n - 1) * MAX(MAX(d, u), h)));
+        g_assert_cmpint(own_ps, <=, all_ps);
+        orr_arena_free(arena);
+    }
+    g_rand_free(rand);
+}
+
 /* Gradients that stop the passes: all of each copy or a share of it, behind a check; the host scales before it updates;
  * sums of micro-batches come back to the GPU. Ten layers of 1 s and 2 s, copies of 1 s, updates of half. */
 static void staged(void)
@@ -392,6 +417,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/offload-order/staged", staged);
     g_test_add_func("/offload-order/from-the-disks", from_the_disks);
+    g_test_add_func("/offload-order/at-the-step", at_the_step);
     g_test_add_func("/offload-order/orders", orders);
     g_test_add_func("/offload-order/barrier-form", barrier_form);
     g_test_add_func("/offload-order/windows", windows);

@@ -395,6 +395,8 @@ static void refused(void)
          "offload={\"weights\":{\"tier\":\"host\"},\"optimizer\":{\"tier\":\"gpu\"}}", "parallel.zero=3"},
         {"offload.gradients.tier", "give offload.optimizer tier host",
          "offload={\"gradients\":{\"tier\":\"host\"},\"optimizer\":{\"tier\":\"gpu\"}}"},
+        {"offload.overlap_update", "gradients do not leave at the step",
+         "offload={\"scheme\":\"zero-offload\",\"overlap_update\":true}"},
         {"offload.gradients.tier", "give offload.optimizer tier nvme",
          "offload={\"gradients\":{\"tier\":\"nvme\"},\"optimizer\":{\"tier\":\"host\"}}"},
     };
