@@ -15,13 +15,28 @@ static SimWork work_of(SimPart part, double seconds)
     return work;
 }
 
-/* A rate as the rows count it: in bytes/s, or the power of two of them in which the host's fastest part can be said. */
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t divisor = a;
+    for (int64_t rest = b; rest != 0;) {
+        const int64_t next = divisor % rest;
+        divisor = rest;
+        rest = next;
+    }
+    return a / divisor * b;
+}
+
+/* A rate as the rows count it: in bytes/s, or the power of two of them in which the host's fastest part can be said; a
+ * multiple of all that share, so that what one of them gets is a whole number, folded or not. */
 static int64_t amount_of(const CostHost *host, double rate)
 {
     const double ways = fmax(fmax(host->root, host->both_ways), fmax(host->nvme_read, host->nvme_write));
     const double fastest = fmax(ways, fmax(host->dram, host->optimizer));
     const double over = fastest / (double)(SIM_MAX_CAPACITY / 2);
-    return llround(fmax(1, over > 1 ? ldexp(rate, -(int)ceil(log2(over))) : rate));
+    const int64_t sharers =
+        common_multiple(host->root_gpus, common_multiple(host->socket_gpus, host->node_gpus));
+    const double amount = over > 1 ? ldexp(rate, -(int)ceil(log2(over))) : rate;
+    return llround(fmax(1, amount / (double)sharers)) * sharers;
 }
 
 /* Bytes between GPU and host: through a port that others may share, and through the socket's memory. */
@@ -76,6 +91,7 @@ static void fill_resources(Step *step, const CostHost *host)
     rows[ROW_WRITE] = (SimPlanResource){"disk writes", amount_of(host, host->nvme_write), host->node_gpus};
     plan->resources = rows;
     plan->resource_count = ROW_COUNT;
+    plan->rate_grain = 1; /* many share a row, and a 1,024th of a copy's rate may be all that one gets */
 }
 
 /* What a node holds below its GPUs: its own capacity, of all its ranks. */

@@ -319,7 +319,8 @@ static void gains(void)
     orr_arena_free(arena);
 }
 
-/* Any scheme on any shape: every invariant holds, nothing that is off the GPU is on it. */
+/* Any scheme on any shape: every invariant holds, nothing that is off the GPU is on it; and a memory that all wait for, at a
+ * rate that divides by nothing, serves ranks that stand for others as it serves each of them. */
 static void random_schemes(void)
 {
     static const char *const schemes[] = {"zero-offload",  "zero-offload-dpu", "twin-flow",
@@ -356,10 +357,16 @@ static void random_schemes(void)
             : g_rand_boolean(rand) ? ",\"aio\":{\"block_bytes\":8192,\"overlap_events\":false}"
                                    : "");
         GError *error = NULL;
-        Report report;
-        if (!run_text(text, NULL, false, &report, arena, &error))
-            g_test_message("%s", text);
+        Report report, slow, each;
+        g_autofree char *memory = g_strdup_printf("cluster.host.dram_bytes_per_s=%.0f",
+                                                  1e8 * pow(10, g_rand_double_range(rand, 0, 2)));
+        if (!run_text(text, NULL, false, &report, arena, &error) ||
+            !run_text(text, SETS(memory), false, &slow, arena, &error) ||
+            !run_text(text, SETS(memory), true, &each, arena, &error))
+            g_test_message("%s %s", text, memory);
         g_assert_no_error(error);
+        g_assert_cmpint(slow.step_ps, ==, each.step_ps);
+        g_assert_cmpint(slow.step_ps, >, report.step_ps);
         g_assert_true(report.offload.on);
         g_assert_cmpfloat(report.offload.host_bytes, >, 0);
         if (strcmp(scheme, "twin-flow") != 0)
