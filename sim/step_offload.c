@@ -72,7 +72,7 @@ static SimWork disk_work(const CostHost *host, double bytes, int row)
     if (bytes <= 0)
         return work;
     sim_work_hold(&work, row, SIM_SHARE_FAIR, amount_of(host, rate));
-    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, amount_of(host, fmin(rate, host->dram)));
+    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, amount_of(host, rate));
     return work;
 }
 

@@ -359,7 +359,7 @@ static void random_schemes(void)
         GError *error = NULL;
         Report report, slow, each;
         g_autofree char *memory = g_strdup_printf("cluster.host.dram_bytes_per_s=%.0f",
-                                                  1e8 * pow(10, g_rand_double_range(rand, 0, 2)));
+                                                  1e7 * pow(10, g_rand_double_range(rand, 0, 3)));
         if (!run_text(text, NULL, false, &report, arena, &error) ||
             !run_text(text, SETS(memory), false, &slow, arena, &error) ||
             !run_text(text, SETS(memory), true, &each, arena, &error))
@@ -374,6 +374,25 @@ static void random_schemes(void)
         orr_arena_free(arena);
     }
     g_rand_free(rand);
+}
+
+/* Disks that could give much more than the memory before them takes: a read at a part of their rate draws that part of it from
+ * the memory too, and never more than there is, whoever is simulated. */
+static void small_shares(void)
+{
+    static const char text[] =
+        "{\"model\":{\"layers\":4,\"hidden\":1024,\"heads\":8,\"vocab\":32000},\"cluster\":{\"preset\":"
+        "\"aws-p5en\",\"host\":{\"dram_bytes_per_s\":193695089.7}},\"training\":{\"sequence_length\":4096,"
+        "\"global_batch\":64,\"micro_batch\":1},\"parallel\":{\"zero\":3},\"execution\":{\"framework\":"
+        "\"deepspeed\"},\"offload\":{\"scheme\":\"zero-infinity\",\"aio\":{\"block_bytes\":1048576,"
+        "\"queue_depth\":1}}}";
+    OrrArena *arena = orr_arena_new();
+    GError *error = NULL;
+    Report each;
+    run_text(text, NULL, true, &each, arena, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(report_of(text, NULL, arena).step_ps, ==, each.step_ps);
+    orr_arena_free(arena);
 }
 
 static void refused(void)
@@ -430,6 +449,7 @@ int main(int argc, char **argv)
     g_test_add_func("/offload-scenarios/ten-billion", ten_billion);
     g_test_add_func("/offload-scenarios/one-titan", one_titan);
     g_test_add_func("/offload-scenarios/trillion", trillion_parameters);
+    g_test_add_func("/offload-scenarios/small-shares", small_shares);
     g_test_add_func("/offload-scenarios/requests", requests);
     g_test_add_func("/offload-scenarios/host-adam", host_adam);
     g_test_add_func("/offload-scenarios/shared-node", shared_node);
