@@ -60,15 +60,49 @@ static void more_host(Spec *spec)
         *seconds[i] /= MORE;
 }
 
+/* Of the optimizer on the host, whichever of the two it waits for, and of all that is copied there. */
+static void more_host_memory(Spec *spec)
+{
+    SpecCluster *cluster = &spec->cluster;
+    for (int g = -1; g < cluster->group_count; g++) {
+        SpecHost *host = g < 0 ? &cluster->host : &cluster->groups[g].host;
+        host->dram_bytes_per_s *= MORE;
+        host->core_bytes_per_s *= MORE;
+    }
+}
+
+static void more_host_link(Spec *spec)
+{
+    SpecCluster *cluster = &spec->cluster;
+    for (int g = -1; g < cluster->group_count; g++) {
+        (g < 0 ? &cluster->host : &cluster->groups[g].host)->pcie_root_bytes_per_s *= MORE;
+        (g < 0 ? &cluster->accelerator : &cluster->groups[g].accelerator)->host_link_bytes_per_s *= MORE;
+    }
+}
+
+static void more_disks(Spec *spec)
+{
+    SpecCluster *cluster = &spec->cluster;
+    for (int g = -1; g < cluster->group_count; g++) {
+        SpecHost *host = g < 0 ? &cluster->host : &cluster->groups[g].host;
+        host->nvme_read_bytes_per_s *= MORE;
+        host->nvme_write_bytes_per_s *= MORE;
+    }
+}
+
 static const struct {
     const char *key, *words;
     void (*more)(Spec *spec);
+    bool below; /* the GPUs' memory: for what leaves it */
 } resources[] = {
-    {"compute", "compute (FLOP/s)", more_compute},
-    {"hbm", "memory bandwidth", more_hbm},
-    {"scale_up", "links within a node", more_scale_up},
-    {"scale_out", "the network between nodes", more_scale_out},
-    {"host", "the host (launches, gaps, overhead)", more_host},
+    {"compute", "compute (FLOP/s)", more_compute, false},
+    {"hbm", "memory bandwidth", more_hbm, false},
+    {"scale_up", "links within a node", more_scale_up, false},
+    {"scale_out", "the network between nodes", more_scale_out, false},
+    {"host", "the host (launches, gaps, overhead)", more_host, false},
+    {"host_memory", "the host's memory and cores", more_host_memory, true},
+    {"host_link", "links to the host", more_host_link, true},
+    {"disks", "the nodes' disks", more_disks, true},
 };
 
 static int compare_binds(gconstpointer a, gconstpointer b)
@@ -84,6 +118,8 @@ static void find_binds(const Report *report, GArray *binds)
     const ExplainBind bubble = {"bubble", "the pipeline bubble", (double)report->bubble_ps / step};
     for (gsize i = 0; i < G_N_ELEMENTS(resources); i++) {
         Report faster;
+        if (resources[i].below && !spec_offloads(&report->spec->offload))
+            continue;
         *spec = *report->spec;
         resources[i].more(spec);
         if (!simulate(spec, &faster))
