@@ -90,19 +90,40 @@ static void more_disks(Spec *spec)
     }
 }
 
+/* A server whose NIC is not given has a worker's: of one node that is its GPUs' link to the host. */
+static void more_servers(Spec *spec)
+{
+    SpecServers *servers = &spec->parallel.servers;
+    servers->nic_bytes_per_s *= MORE;
+    servers->flow_bytes_per_s *= MORE;
+    servers->sum_bytes_per_s *= MORE;
+    servers->update_bytes_per_s *= MORE;
+}
+
+static bool goes_below(const Spec *spec)
+{
+    return spec_offloads(&spec->offload) || spec->parallel.data_scheme == SPEC_DATA_PARAMETER_SERVER;
+}
+
+static bool has_servers(const Spec *spec)
+{
+    return spec->parallel.data_scheme == SPEC_DATA_PARAMETER_SERVER;
+}
+
 static const struct {
     const char *key, *words;
     void (*more)(Spec *spec);
-    bool below; /* the GPUs' memory: for what leaves it */
+    bool (*there)(const Spec *spec); /* NULL: everywhere */
 } resources[] = {
-    {"compute", "compute (FLOP/s)", more_compute, false},
-    {"hbm", "memory bandwidth", more_hbm, false},
-    {"scale_up", "links within a node", more_scale_up, false},
-    {"scale_out", "the network between nodes", more_scale_out, false},
-    {"host", "the host (launches, gaps, overhead)", more_host, false},
-    {"host_memory", "the host's memory and cores", more_host_memory, true},
-    {"host_link", "links to the host", more_host_link, true},
-    {"disks", "the nodes' disks", more_disks, true},
+    {"compute", "compute (FLOP/s)", more_compute, NULL},
+    {"hbm", "memory bandwidth", more_hbm, NULL},
+    {"scale_up", "links within a node", more_scale_up, NULL},
+    {"scale_out", "the network between nodes", more_scale_out, NULL},
+    {"host", "the host (launches, gaps, overhead)", more_host, NULL},
+    {"host_memory", "the host's memory and cores", more_host_memory, goes_below},
+    {"host_link", "links to the host", more_host_link, goes_below},
+    {"disks", "the nodes' disks", more_disks, goes_below},
+    {"servers", "the servers' connections and sums", more_servers, has_servers},
 };
 
 static int compare_binds(gconstpointer a, gconstpointer b)
@@ -118,7 +139,7 @@ static void find_binds(const Report *report, GArray *binds)
     const ExplainBind bubble = {"bubble", "the pipeline bubble", (double)report->bubble_ps / step};
     for (gsize i = 0; i < G_N_ELEMENTS(resources); i++) {
         Report faster;
-        if (resources[i].below && !spec_offloads(&report->spec->offload))
+        if (resources[i].there != NULL && !resources[i].there(report->spec))
             continue;
         *spec = *report->spec;
         resources[i].more(spec);

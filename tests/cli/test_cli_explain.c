@@ -111,6 +111,19 @@ static void test_binds_below(void)
     orr_json_free(doc);
 }
 
+/* Of a list of layers there are no kernels to name; what its servers' connections take is among what binds. */
+static void test_layer_list(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/ps_sharded.json");
+    CliRun text = cli_run(NULL, CLI_WORDS("explain", path));
+    g_assert_null(strstr(text.out, "are ."));
+    g_assert_null(strstr(text.out, "qkv"));
+    CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
+    OrrJsonDoc *doc = json_of(&run, "layers");
+    g_assert_cmpint(orr_json_count(at(orr_json_root(doc), "binds")), ==, 10);
+    orr_json_free(doc);
+}
+
 /* The kernels' shares of the loss are all of it. */
 static void test_kernels(void)
 {
@@ -150,6 +163,7 @@ int main(int argc, char **argv)
     g_test_add_func("/explain/changes-run", test_changes_run);
     g_test_add_func("/explain/binds", test_binds);
     g_test_add_func("/explain/binds-below", test_binds_below);
+    g_test_add_func("/explain/layer-list", test_layer_list);
     g_test_add_func("/explain/kernels", test_kernels);
     g_test_add_func("/explain/page", test_page);
     return g_test_run();
