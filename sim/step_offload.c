@@ -188,8 +188,8 @@ static void fill_gradient(const Spec *spec, const CostHost *host, const StepPara
 static void fill_update(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
 {
     const double count = owned(spec, params) * host_share(spec);
-    /* a round trip's way back is on the other direction of the link and no longer than its way out */
-    const double gradient = count * cost_offload_gradient_bytes(spec);
+    const double gradient =
+        count * (cost_offload_gradient_bytes(spec) - cost_offload_gradient_return_bytes(spec));
     const double states = count * cost_offload_state_bytes(spec);
     const double weights = count * cost_weight_wire_bytes(spec);
     const double scaling_s = cost_host_scaling_s(spec, count); /* else with each piece */

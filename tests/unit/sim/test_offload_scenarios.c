@@ -120,6 +120,10 @@ static void trillion_parameters(void)
     g_assert_cmpfloat(off.parameters, >, 1e12);
     g_assert_true(off.fits);
     g_assert_cmpfloat(off.offload.nvme_bytes, >, 0);
+    /* a node's disks: fp32 states and gradients, 16-bit weights for three passes; states, gradients, weights */
+    const double node_s = off.parameters / 32 / 25.6e9, step_s = (double)off.step_ps * 1e-12;
+    g_assert_cmpfloat_with_epsilon(off.offload.read_busy_frac * step_s / node_s, 12 + 4 + 3 * 2, 0.05);
+    g_assert_cmpfloat_with_epsilon(off.offload.write_busy_frac * step_s / node_s, 12 + 4 + 2, 0.05);
     g_assert_false(report_of(trillion, SETS("offload=none"), arena).fits);
     const Report cramped = report_of(trillion, SETS("cluster.host.nvme_bytes=100e9"), arena);
     g_assert_false(cramped.fits || cramped.offload.nvme_fits);
