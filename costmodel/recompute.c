@@ -107,8 +107,9 @@ bool cost_recomputes_op(const Spec *spec, const CostOps *ops, int index)
 
 /* The first op of a layer that no tensor of its backward depends on: behind the last that writes one, and what its reader
  * does first (casts). So without dropout a dense MLP's output linear and what follows do not run again. Combining experts
- * needs their outputs, for the gradient of the weights. Source: [PyTorchCheckpoint] */
-static int first_not_needed(const CostOps *forward)
+ * needs their outputs, for the gradient of the weights. Tiles of an MLP are one function, whose input is kept as it returns.
+ * Source: [PyTorchCheckpoint] */
+static int first_not_needed(const CostOps *forward, bool tiled)
 {
     int first = 0;
     for (int i = 0; i < forward->kept_count; i++) {
@@ -116,8 +117,12 @@ static int first_not_needed(const CostOps *forward)
         first = MAX(first, tensor->kept_by + (tensor->written_by == tensor->kept_by ? 1 : 0));
     }
     for (int i = 0; i < forward->count; i++) {
-        if (forward->op[i].module == COST_MODULE_MOE) {
+        const CostModule module = forward->op[i].module;
+        if (module == COST_MODULE_MOE) {
             return forward->count;
+        }
+        if (tiled && (module == COST_MODULE_MLP_LINEAR || module == COST_MODULE_MLP_ACTIVATION)) {
+            first = i + 1;
         }
     }
     return first;
@@ -129,7 +134,8 @@ bool cost_runs_again(const Spec *spec, const CostOps *forward, int index, CostRe
         return cost_recomputes_op(spec, forward, index);
     }
     const bool early = spec->execution.framework.kernels.recompute_stops_early;
-    return extent == COST_RECOMPUTE_OP_ALL && (!early || index < first_not_needed(forward));
+    return extent == COST_RECOMPUTE_OP_ALL &&
+           (!early || index < first_not_needed(forward, spec->training.mlp_tiles > 1));
 }
 
 /* Of linear layers that are apart those alone that run again. */

@@ -67,6 +67,10 @@ static void put_offload(const Spec *spec, Settings *out)
     if (!spec_offloads_states(offload))
         return;
     put_tier(spec, "offload_optimizer", offload->optimizer.tier, out);
+    if (offload->optimizer.tier == SPEC_TIER_NVME) {
+        settings_bool(out, "zero_optimization.offload_optimizer.pipeline_read", offload->aio.pipeline_read);
+        settings_bool(out, "zero_optimization.offload_optimizer.pipeline_write", offload->aio.pipeline_write);
+    }
     if (offload->ratio < 1 && offload->optimizer.tier != SPEC_TIER_GPU)
         settings_raw(out, "zero_optimization.offload_optimizer.ratio",
                      g_ascii_formatd(text, sizeof text, "%.15g", offload->ratio));
@@ -152,6 +156,9 @@ static bool check(const Spec *spec, GError **error)
     if (parallel->tensor > spec->model.kv_heads)
         ok = refuse(error, "parallel.tensor", "above the key and value heads",
                     "give at most as many (AutoTP)");
+    if (spec->offload.overlap_update)
+        ok = refuse(error, "offload.overlap_update", "true",
+                    "give false: its gradients leave beside the backward");
     if (spec->offload.activation_layers > 0)
         ok = refuse(error, "offload.activation_layers", "above 0",
                     "give none: checkpoints are offloaded by the script");

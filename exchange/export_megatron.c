@@ -254,18 +254,6 @@ static void put_gradients(const Export *export)
         settings_text(export->out, "grad-reduce-in-bf16", NULL);
 }
 
-/* Its hybrid optimizer keeps a share of the states on the host; weights and other orders it has not. */
-static bool says_offload(const Export *export)
-{
-    const SpecOffload *offload = &export->spec->offload;
-    const bool own = offload->optimizer.tier == SPEC_TIER_HOST && offload->weights.tier == SPEC_TIER_GPU &&
-                     offload->update == SPEC_UPDATE_BARRIER && !offload->direct;
-    if (!spec_offloads_states(offload) || own)
-        return true;
-    return refuse(export, "offload.scheme", spec_word(&spec_words_offload, (int)offload->scheme),
-                  "give zero-offload or twin-flow");
-}
-
 /* What Megatron-FSDP asks for besides; its weight gradients are not added inside the GEMM. */
 static void put_fsdp(const Export *export, const char *strategy)
 {
@@ -317,16 +305,17 @@ static bool put_data(const Export *export)
     put_switch(export, "sequence-parallel", "model.sequence_parallel",
                parallel->sequence_parallel == 1 && parallel->tensor > 1);
     put_activations(export);
-    if (!says_offload(export))
-        return false;
     if (spec_offloads_states(&export->spec->offload)) {
+        const SpecOffload *offload = &export->spec->offload;
         char text[G_ASCII_DTOSTR_BUF_SIZE];
         put_switch(export, "optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", true);
-        g_ascii_formatd(text, sizeof text, "%.15g", export->spec->offload.ratio);
+        g_ascii_formatd(text, sizeof text, "%.15g", offload->ratio);
         if (export->bridge)
             settings_raw(export->out, "optimizer.optimizer_offload_fraction", text);
         else
             settings_text(export->out, "optimizer-offload-fraction", text);
+        put_switch(export, "overlap-cpu-optimizer-d2h-h2d", "optimizer.overlap_cpu_optimizer_d2h_h2d",
+                   offload->overlap_update);
     }
     put_switch(export, "use-distributed-optimizer", "ddp.use_distributed_optimizer", parallel->zero > 0);
     put_switch(export, "use-megatron-fsdp", "ddp.use_megatron_fsdp", parallel->zero > 1);

@@ -127,10 +127,22 @@ static bool check_training(const Spec *spec, bool bridge, GError **error)
     return none_broken(rules, G_N_ELEMENTS(rules), bridge, error);
 }
 
+/* Its hybrid optimizer keeps a share of the states on the host; weights and other orders it has not. */
+static bool check_offload(const Spec *spec, bool bridge, GError **error)
+{
+    const SpecOffload *offload = &spec->offload;
+    const bool own = offload->optimizer.tier == SPEC_TIER_HOST && offload->weights.tier == SPEC_TIER_GPU &&
+                     offload->update == SPEC_UPDATE_BARRIER && !offload->direct;
+    const Rule rule = {spec_offloads_states(offload) && !own, "offload.scheme",
+                       spec_word(&spec_words_offload, (int)offload->scheme),
+                       "give zero-offload or twin-flow"};
+    return none_broken(&rule, 1, bridge, error);
+}
+
 bool megatron_check(const Spec *spec, bool bridge, GError **error)
 {
-    const bool split = check_split(spec, bridge, error);
-    return check_training(spec, bridge, error) && split;
+    const bool split = check_split(spec, bridge, error), offload = check_offload(spec, bridge, error);
+    return check_training(spec, bridge, error) && split && offload;
 }
 
 void megatron_environment(const Spec *spec, Settings *out)

@@ -55,8 +55,6 @@ static void read_tuning(const ExchangeImport *import)
     static const char *const keys[] = {"zero_optimization.offload_optimizer.buffer_count",
                                        "zero_optimization.offload_optimizer.fast_init",
                                        "zero_optimization.offload_optimizer.nvme_path",
-                                       "zero_optimization.offload_optimizer.pipeline_read",
-                                       "zero_optimization.offload_optimizer.pipeline_write",
                                        "zero_optimization.offload_param.buffer_count",
                                        "zero_optimization.offload_param.buffer_size",
                                        "zero_optimization.offload_param.max_in_cpu",
@@ -101,6 +99,18 @@ static void take_aio(ExchangeImport *import, bool disks)
                                 exchange_import_bool(import, "aio.overlap_events", true));
 }
 
+/* States that do not go to the disks have no way there to be beside an update. */
+static void take_pipelines(ExchangeImport *import, bool disks)
+{
+    static const char *const keys[][2] = {
+        {"zero_optimization.offload_optimizer.pipeline_read", "offload.aio.pipeline_read"},
+        {"zero_optimization.offload_optimizer.pipeline_write", "offload.aio.pipeline_write"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
+        if (exchange_import_bool(import, keys[i][0], false) && disks)
+            exchange_import_native_bool(import, keys[i][1], true);
+}
+
 static void take_offload(ExchangeImport *import)
 {
     const char *states = tier_of(import, "offload_optimizer"), *weights = tier_of(import, "offload_param");
@@ -120,11 +130,10 @@ static void take_offload(ExchangeImport *import)
                                                               : "zero-offload");
     exchange_import_native(import, "offload.optimizer.tier", states != NULL ? states : "gpu");
     exchange_import_native(import, "offload.weights.tier", weights != NULL ? weights : "gpu");
-    if (states == NULL)
-        exchange_import_native(import, "offload.gradients.tier", "gpu");
     exchange_import_native_bool(import, "offload.pinned", pinned);
     take_number(import, "zero_optimization.offload_optimizer.ratio", "offload.ratio");
     take_number(import, "zero_optimization.sub_group_size", "offload.subgroup_parameters");
+    take_pipelines(import, g_strcmp0(states, "nvme") == 0);
     take_aio(import, disks);
 }
 

@@ -312,6 +312,26 @@ static void take_instances(const MegatronNames *names)
             instances);
 }
 
+/* The optimizer on the host; that its copies overlap says nothing where there are none. */
+static void take_host_optimizer(const MegatronNames *names)
+{
+    bool value = false;
+    const bool overlaps = megatron_switch(names, "overlap-cpu-optimizer-d2h-h2d",
+                                          "optimizer.overlap_cpu_optimizer_d2h_h2d", &value) &&
+                          value;
+    if (!megatron_switch(names, "optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", &value) || !value)
+        return;
+    const char *fraction =
+        megatron_text(names, "optimizer-offload-fraction", "optimizer.optimizer_offload_fraction");
+    char *end = NULL;
+    const double ratio = fraction != NULL ? g_ascii_strtod(fraction, &end) : 1;
+    exchange_import_native(names->import, "offload.scheme", ratio < 1 ? "twin-flow" : "zero-offload");
+    if (fraction != NULL && end != fraction && *end == '\0')
+        exchange_import_native(names->import, "offload.ratio", fraction);
+    if (overlaps)
+        exchange_import_native_bool(names->import, "offload.overlap_update", true);
+}
+
 static void take_data(const MegatronNames *names)
 {
     const struct {
@@ -356,15 +376,7 @@ static void take_data(const MegatronNames *names)
     if (megatron_switch(names, "use-tp-pp-dp-mapping", "dist.use_tp_pp_dp_mapping", &value) && value)
         exchange_import_native(names->import, "parallel.order", "tp-cp-ep-pp-dp");
     megatron_text(names, "cpu-offloading", "model.cpu_offloading"); /* the number of layers says it too */
-    if (megatron_switch(names, "optimizer-cpu-offload", "optimizer.optimizer_cpu_offload", &value) && value) {
-        const char *fraction =
-            megatron_text(names, "optimizer-offload-fraction", "optimizer.optimizer_offload_fraction");
-        char *end = NULL;
-        const double ratio = fraction != NULL ? g_ascii_strtod(fraction, &end) : 1;
-        exchange_import_native(names->import, "offload.scheme", ratio < 1 ? "twin-flow" : "zero-offload");
-        if (fraction != NULL && end != fraction && *end == '\0')
-            exchange_import_native(names->import, "offload.ratio", fraction);
-    }
+    take_host_optimizer(names);
     megatron_text(names, "ckpt-format", "checkpoint.ckpt_format");
     megatron_text(names, "no-gradient-accumulation-fusion",
                   "model.gradient_accumulation_fusion"); /* take_framework */

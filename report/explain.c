@@ -60,15 +60,70 @@ static void more_host(Spec *spec)
         *seconds[i] /= MORE;
 }
 
+/* Of the optimizer on the host, whichever of the two it waits for, and of all that is copied there. */
+static void more_host_memory(Spec *spec)
+{
+    SpecCluster *cluster = &spec->cluster;
+    for (int g = -1; g < cluster->group_count; g++) {
+        SpecHost *host = g < 0 ? &cluster->host : &cluster->groups[g].host;
+        host->dram_bytes_per_s *= MORE;
+        host->core_bytes_per_s *= MORE;
+    }
+}
+
+static void more_host_link(Spec *spec)
+{
+    SpecCluster *cluster = &spec->cluster;
+    for (int g = -1; g < cluster->group_count; g++) {
+        (g < 0 ? &cluster->host : &cluster->groups[g].host)->pcie_root_bytes_per_s *= MORE;
+        (g < 0 ? &cluster->accelerator : &cluster->groups[g].accelerator)->host_link_bytes_per_s *= MORE;
+    }
+}
+
+static void more_disks(Spec *spec)
+{
+    SpecCluster *cluster = &spec->cluster;
+    for (int g = -1; g < cluster->group_count; g++) {
+        SpecHost *host = g < 0 ? &cluster->host : &cluster->groups[g].host;
+        host->nvme_read_bytes_per_s *= MORE;
+        host->nvme_write_bytes_per_s *= MORE;
+    }
+}
+
+/* A server whose NIC is not given has a worker's: of one node that is its GPUs' link to the host. */
+static void more_servers(Spec *spec)
+{
+    SpecServers *servers = &spec->parallel.servers;
+    servers->nic_bytes_per_s *= MORE;
+    servers->flow_bytes_per_s *= MORE;
+    servers->sum_bytes_per_s *= MORE;
+    servers->update_bytes_per_s *= MORE;
+}
+
+static bool goes_below(const Spec *spec)
+{
+    return spec_offloads(&spec->offload) || spec->parallel.data_scheme == SPEC_DATA_PARAMETER_SERVER;
+}
+
+static bool has_servers(const Spec *spec)
+{
+    return spec->parallel.data_scheme == SPEC_DATA_PARAMETER_SERVER;
+}
+
 static const struct {
     const char *key, *words;
     void (*more)(Spec *spec);
+    bool (*there)(const Spec *spec); /* NULL: everywhere */
 } resources[] = {
-    {"compute", "compute (FLOP/s)", more_compute},
-    {"hbm", "memory bandwidth", more_hbm},
-    {"scale_up", "links within a node", more_scale_up},
-    {"scale_out", "the network between nodes", more_scale_out},
-    {"host", "the host (launches, gaps, overhead)", more_host},
+    {"compute", "compute (FLOP/s)", more_compute, NULL},
+    {"hbm", "memory bandwidth", more_hbm, NULL},
+    {"scale_up", "links within a node", more_scale_up, NULL},
+    {"scale_out", "the network between nodes", more_scale_out, NULL},
+    {"host", "the host (launches, gaps, overhead)", more_host, NULL},
+    {"host_memory", "the host's memory and cores", more_host_memory, goes_below},
+    {"host_link", "links to the host", more_host_link, goes_below},
+    {"disks", "the nodes' disks", more_disks, goes_below},
+    {"servers", "the servers' connections and sums", more_servers, has_servers},
 };
 
 static int compare_binds(gconstpointer a, gconstpointer b)
@@ -84,6 +139,8 @@ static void find_binds(const Report *report, GArray *binds)
     const ExplainBind bubble = {"bubble", "the pipeline bubble", (double)report->bubble_ps / step};
     for (gsize i = 0; i < G_N_ELEMENTS(resources); i++) {
         Report faster;
+        if (resources[i].there != NULL && !resources[i].there(report->spec))
+            continue;
         *spec = *report->spec;
         resources[i].more(spec);
         if (!simulate(spec, &faster))

@@ -141,7 +141,11 @@ static void write_kernels(const Explanation *explanation, const ExplainLoss *lar
             g_string_append_printf(list, "%s%s %.0f\u00a0%%", list->len > 0 ? ", " : "", kernel->name,
                                    100 * share);
     }
-    if (g_str_equal(largest->label, "kernel loss"))
+    if (list->len == 0) /* waiting, or what has no kernels */
+        sentence(out, number, "The largest loss is %s, %.1f %% of the step.",
+                 g_str_equal(largest->label, "kernel loss") ? "kernels below peak" : largest->label,
+                 100 * largest->frac);
+    else if (g_str_equal(largest->label, "kernel loss"))
         sentence(out, number,
                  "The largest loss, kernels below peak (%.1f %% of the step), is made of %s; run --kernels "
                  "has each.",

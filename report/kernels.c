@@ -175,6 +175,8 @@ void report_visit_kernels(const Report *report, ReportKernelVisitor visit, void 
 {
     CostShape shape;
     Piece pieces[COST_LAYER_GROUPS + 3];
+    if (report->spec->model.list.text != NULL)
+        return; /* costs of layers, which nobody took apart */
     const int count = list_pieces(report, pieces);
     cost_shape_init(&shape, report->spec);
     for (int i = 0; i < count; i++) {

@@ -3,6 +3,7 @@
 
 #include "report/offload.h"
 
+#include "costmodel/offload.h"
 #include "report/page.h"
 
 /* What a rank holds in its host's memory, or on the disks: there what is held when the GPU holds most, or at the end. */
@@ -30,8 +31,9 @@ static double node_bytes(const Report *report, const SimPlan *plan, bool disks)
     return most;
 }
 
-/* Share of the step that the ops of a stream would be busy at full rate, on the busiest pipeline rank. */
-static double busy_frac(const Report *report, SimStream stream)
+/* Share of the step for which a way is busy at full rate: with the stream of the busiest pipeline rank, as often as there are
+ * ranks that share it, of which one alone may not fill it. */
+static double busy_frac(const Report *report, SimStream stream, int sharers, double own, double whole)
 {
     const SimProgram *program = &report->program;
     double most_ps = 0;
@@ -43,7 +45,19 @@ static double busy_frac(const Report *report, SimStream stream)
                 busy_ps += (double)sim_work_duration_ps(&program->works[list->instrs[i].work]);
         most_ps = fmax(most_ps, busy_ps);
     }
-    return most_ps / (double)report->step_ps;
+    return fmin(1, most_ps / (double)report->step_ps * sharers * (whole > 0 ? own / whole : 1));
+}
+
+static void fill_busy(const Report *report, ReportOffload *out)
+{
+    const CostHost host = cost_host(report->spec);
+    out->in_busy_frac = busy_frac(report, SIM_STREAM_H2D, host.root_gpus, host.copy, host.root);
+    out->out_busy_frac = busy_frac(report, SIM_STREAM_D2H, host.root_gpus, host.copy, host.root);
+    out->host_busy_frac = busy_frac(report, SIM_STREAM_HOST, host.socket_gpus, host.optimizer, host.dram);
+    out->read_busy_frac =
+        busy_frac(report, SIM_STREAM_NVME_READ, host.node_gpus, host.own_read, host.nvme_read);
+    out->write_busy_frac =
+        busy_frac(report, SIM_STREAM_NVME_WRITE, host.node_gpus, host.own_write, host.nvme_write);
 }
 
 /* Activations that wait in a host whose memory is known: they have to fit there. */
@@ -98,11 +112,7 @@ void report_offload_fill(const SimPlan *plan, Report *report)
     fill_bytes(plan, report, out);
     out->host_fits = out->host_bytes <= out->host_capacity_bytes;
     out->nvme_fits = out->nvme_bytes <= out->nvme_capacity_bytes;
-    out->in_busy_frac = busy_frac(report, SIM_STREAM_H2D);
-    out->out_busy_frac = busy_frac(report, SIM_STREAM_D2H);
-    out->host_busy_frac = busy_frac(report, SIM_STREAM_HOST);
-    out->read_busy_frac = busy_frac(report, SIM_STREAM_NVME_READ);
-    out->write_busy_frac = busy_frac(report, SIM_STREAM_NVME_WRITE);
+    fill_busy(report, out);
     out->window_layers = plan->offload.window;
     out->direct_layers = 0;
     for (int s = 0; s < plan->shape.ranks * plan->shape.chunks; s++) {
@@ -142,9 +152,9 @@ void report_text_offload(const Report *report, GString *out)
                                                       : "activations");
     write_tier("Host memory", offload->host_bytes, offload->host_capacity_bytes, offload->host_fits, out);
     write_tier("Disks", offload->nvme_bytes, offload->nvme_capacity_bytes, offload->nvme_fits, out);
-    g_string_append_printf(
-        out, "  Busy at full rate: copies to the host %.1f %%, to the GPU %.1f %%, host %.1f %%",
-        100 * offload->out_busy_frac, 100 * offload->in_busy_frac, 100 * offload->host_busy_frac);
+    g_string_append_printf(out, "  Busy: to the host %.1f %%, to the GPUs %.1f %%, host %.1f %%",
+                           100 * offload->out_busy_frac, 100 * offload->in_busy_frac,
+                           100 * offload->host_busy_frac);
     if (offload->read_busy_frac > 0 || offload->write_busy_frac > 0)
         g_string_append_printf(out, ", disk reads %.1f %%, writes %.1f %%", 100 * offload->read_busy_frac,
                                100 * offload->write_busy_frac);

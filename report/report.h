@@ -29,7 +29,7 @@ typedef enum {
     REPORT_MEMORY_FITS
 } ReportMemory;
 
-/* Bytes of a node's memory and disks, and how busy the ways to them are: shares of the step at full rate. */
+/* Bytes of a node's memory and disks, and how busy the ways to them are, with all GPUs that share them: shares of the step. */
 typedef struct ReportOffload {
     bool on, host_fits, nvme_fits;
     double host_bytes, host_capacity_bytes, nvme_bytes, nvme_capacity_bytes;

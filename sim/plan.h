@@ -66,7 +66,10 @@ typedef struct SimOffloadOrder {
     bool each_microbatch;       /* gradients leave on every micro-batch, else behind the last */
     bool passes_wait;           /* ... and passes for all of them */
     bool gradients_at_step;     /* gradients leave behind the last reduction of all */
+    bool update_beside_copies;  /* behind the norm a piece is updated once its own gradient has left */
     bool one_at_a_time;         /* the host waits for a piece's copy before it updates the next */
+    bool reads_beside;          /* the next piece's states come from the disks beside an update ... */
+    bool writes_beside;         /* ... and the last one's go back; else one after the other */
     int window;                 /* layers of weights on the GPU at once; 0: all, or ZeRO-3 gathers them */
     int copy_ahead, read_ahead; /* uses by which fetches and reads may run before the gather */
 } SimOffloadOrder;

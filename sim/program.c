@@ -146,6 +146,8 @@ static void rank_init(RankBuilder *rb, Builder *b, int rank)
                         .reduced = {SIM_NONE, SIM_NONE},
                         .reduced_stage = SIM_NONE,
                         .left = {SIM_NONE, SIM_NONE},
+                        .hosts = {SIM_NONE, SIM_NONE},
+                        .writes = {SIM_NONE, SIM_NONE},
                         .last_in = SIM_NONE,
                         .direct = SIM_NONE};
     b->unresolved[rank] = SIM_NONE;

@@ -75,8 +75,8 @@ typedef struct {
     bool *grad_alive;                 /* [segments] unsharded gradient present */
     int32_t *copied, *fetched;        /* [segments] last copy to the host and back */
     int32_t *grad_left, *weight_in;   /* [segments] last copies of gradient and updated weights */
-    int32_t *updated;                 /* [segments] the host's update */
-    int spilled;                      /* first segments whose gradients leave in the next step */
+    int32_t *states_read, *updated, *states_written; /* [segments] disks, the host's update, disks */
+    int spilled; /* first segments whose gradients leave in the next step */
 } Chunk;
 
 /* ZeRO-3: one use of a segment's weights by a pass. */
@@ -113,6 +113,7 @@ typedef struct {
     int32_t reduced[2];            /* the last two reductions, or the last of two chunks in a row; SIM_NONE */
     int reduced_stage;             /* of the last */
     int32_t left[2];               /* the last two copies of gradients to the host */
+    int32_t hosts[2], writes[2];   /* the last two updates on the host; their states' ways to the disks */
     int32_t last_in, direct;       /* last copy of weights; last forward that read directly */
     bool directs;                  /* the op being written does */
     WindowUse *window_uses;

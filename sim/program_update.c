@@ -26,7 +26,8 @@ static const SimOffload *offload_of(const Chunk *chunk, int segment)
 void sim_update_init(const Builder *b, Chunk *chunk)
 {
     const int count = chunk->stage->segment_count;
-    int32_t **const lists[] = {&chunk->grad_left, &chunk->weight_in, &chunk->updated};
+    int32_t **const lists[] = {&chunk->grad_left, &chunk->weight_in, &chunk->updated, &chunk->states_read,
+                               &chunk->states_written};
     for (size_t l = 0; l < G_N_ELEMENTS(lists); l++) {
         *lists[l] = ORR_ARENA_NEW(b->arena, int32_t, count);
         memset(*lists[l], 0xff, sizeof(int32_t) * (size_t)count);
@@ -45,21 +46,44 @@ static int32_t emit(RankBuilder *rb, SimStream stream, SimTag tag, const SimWork
                                 .microbatch = microbatch});
 }
 
+static void wait_if(RankBuilder *rb, SimStream stream, SimStream other, int32_t index)
+{
+    if (index != SIM_NONE)
+        sim_emit_wait(rb, stream, other, index);
+}
+
+/* The host has buffers of three tiles at most: one that comes, one at work, one that goes. With none beside another:
+ *   read 1, update 1, write 1, read 2 ...      reads beside: read 2 runs with update 1      writes beside: write 1 with update 2
+ * Source: [DeepSpeedAio] partitioned_optimizer_swapper.py, pipelined_optimizer_swapper.py */
+static void read_states(RankBuilder *rb, Chunk *chunk, int i)
+{
+    const SimOffloadOrder *order = &rb->builder->plan->offload;
+    const int before = order->reads_beside ? 0 : 1; /* the last update but one, or the last */
+    wait_if(rb, SIM_STREAM_NVME_READ, SIM_STREAM_HOST, rb->hosts[before]);
+    if (!order->writes_beside)
+        wait_if(rb, SIM_STREAM_NVME_READ, SIM_STREAM_NVME_WRITE, rb->writes[before]);
+    chunk->states_read[i] = emit(rb, SIM_STREAM_NVME_READ, SIM_TAG_OFFLOAD, &offload_of(chunk, i)->state_in,
+                                 NULL, chunk, SIM_NONE);
+    sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_NVME_READ, chunk->states_read[i]);
+    wait_if(rb, SIM_STREAM_HOST, SIM_STREAM_NVME_WRITE, rb->writes[order->writes_beside ? 0 : 1]);
+}
+
 /* The host updates a piece, with its states from the disks and back, and the GPU gets the new weights. */
 static void update_piece(RankBuilder *rb, Chunk *chunk, int i)
 {
     const SimOffload *offload = offload_of(chunk, i);
     if (offload == NULL || !some(&offload->update))
         return;
-    if (some(&offload->state_in)) {
-        const int32_t read =
-            emit(rb, SIM_STREAM_NVME_READ, SIM_TAG_OFFLOAD, &offload->state_in, NULL, chunk, SIM_NONE);
-        sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_NVME_READ, read);
-    }
+    if (some(&offload->state_in))
+        read_states(rb, chunk, i);
     chunk->updated[i] = emit(rb, SIM_STREAM_HOST, SIM_TAG_OPTIMIZER, &offload->update, NULL, chunk, SIM_NONE);
+    rb->hosts[0] = rb->hosts[1];
+    rb->hosts[1] = chunk->updated[i];
     if (some(&offload->state_out)) {
         sim_emit_wait(rb, SIM_STREAM_NVME_WRITE, SIM_STREAM_HOST, chunk->updated[i]);
-        emit(rb, SIM_STREAM_NVME_WRITE, SIM_TAG_OFFLOAD, &offload->state_out, NULL, chunk, SIM_NONE);
+        rb->writes[0] = rb->writes[1];
+        rb->writes[1] = chunk->states_written[i] =
+            emit(rb, SIM_STREAM_NVME_WRITE, SIM_TAG_OFFLOAD, &offload->state_out, NULL, chunk, SIM_NONE);
     }
 }
 
@@ -74,24 +98,45 @@ static void weight_in(RankBuilder *rb, Chunk *chunk, int i)
         emit(rb, SIM_STREAM_H2D, SIM_TAG_OFFLOAD, &offload->weight_in, NULL, chunk, SIM_NONE);
 }
 
+static void scale_piece(RankBuilder *rb, const Chunk *chunk, int i)
+{
+    const SimOffload *offload = offload_of(chunk, i);
+    if (offload != NULL && some(&offload->scale))
+        emit(rb, SIM_STREAM_HOST, SIM_TAG_OPTIMIZER, &offload->scale, NULL, chunk, SIM_NONE);
+}
+
+static void update_and_return(RankBuilder *rb, Chunk *chunk, int i)
+{
+    const SimOffloadOrder *order = &rb->builder->plan->offload;
+    update_piece(rb, chunk, i);
+    if (order->update != SIM_UPDATE_FIRST)
+        weight_in(rb, chunk, i);
+    if (order->one_at_a_time)
+        wait_if(rb, SIM_STREAM_HOST, SIM_STREAM_H2D, chunk->weight_in[i]);
+}
+
 static void update_all(RankBuilder *rb)
 {
     for (int c = 0; c < rb->builder->chunks; c++) {
         Chunk *chunk = &rb->chunks[c];
-        for (int i = 0; i < chunk->stage->segment_count; i++) {
-            const SimOffload *offload = offload_of(chunk, i);
-            if (offload != NULL && some(&offload->scale))
-                emit(rb, SIM_STREAM_HOST, SIM_TAG_OPTIMIZER, &offload->scale, NULL, chunk, SIM_NONE);
-        }
+        for (int i = 0; i < chunk->stage->segment_count; i++)
+            scale_piece(rb, chunk, i);
     }
     for (int c = 0; c < rb->builder->chunks; c++) {
+        for (int i = 0; i < rb->chunks[c].stage->segment_count; i++)
+            update_and_return(rb, &rb->chunks[c], i);
+    }
+}
+
+/* Each piece behind its own copy, in the order in which they left: the last first. */
+static void update_as_they_leave(RankBuilder *rb)
+{
+    for (int c = rb->builder->chunks - 1; c >= 0; c--) {
         Chunk *chunk = &rb->chunks[c];
-        for (int i = 0; i < chunk->stage->segment_count; i++) {
-            update_piece(rb, chunk, i);
-            if (rb->builder->plan->offload.update != SIM_UPDATE_FIRST)
-                weight_in(rb, chunk, i);
-            if (rb->builder->plan->offload.one_at_a_time && chunk->weight_in[i] != SIM_NONE)
-                sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_H2D, chunk->weight_in[i]);
+        for (int i = chunk->stage->segment_count - 1; i >= 0; i--) {
+            wait_if(rb, SIM_STREAM_HOST, SIM_STREAM_D2H, chunk->grad_left[i]);
+            scale_piece(rb, chunk, i);
+            update_and_return(rb, chunk, i);
         }
     }
 }
@@ -335,8 +380,8 @@ void sim_update_gradients_gone(RankBuilder *rb)
 {
     const SimOffloadOrder *order = &rb->builder->plan->offload;
     const bool waits = order->update == SIM_UPDATE_BARRIER || order->update == SIM_UPDATE_FIRST;
-    if (order->on && waits && rb->left[1] != SIM_NONE)
-        sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, rb->left[1]);
+    if (order->on && waits && !order->update_beside_copies)
+        wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, rb->left[1]);
 }
 
 void sim_update_barrier(RankBuilder *rb)
@@ -344,27 +389,40 @@ void sim_update_barrier(RankBuilder *rb)
     const SimOffloadOrder *order = &rb->builder->plan->offload;
     if (!order->on || order->update != SIM_UPDATE_BARRIER)
         return;
-    if (rb->last_compute != SIM_NONE)
-        sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_COMPUTE, rb->last_compute);
-    if (rb->left[1] != SIM_NONE)
-        sim_emit_wait(rb, SIM_STREAM_HOST, SIM_STREAM_D2H, rb->left[1]);
+    wait_if(rb, SIM_STREAM_HOST, SIM_STREAM_COMPUTE, rb->last_compute);
+    if (order->update_beside_copies) {
+        update_as_they_leave(rb);
+        return;
+    }
+    wait_if(rb, SIM_STREAM_HOST, SIM_STREAM_D2H, rb->left[1]);
+    wait_if(rb, SIM_STREAM_NVME_READ, SIM_STREAM_COMPUTE, rb->last_compute);
+    wait_if(rb, SIM_STREAM_NVME_READ, SIM_STREAM_D2H, rb->left[1]);
     update_all(rb);
+}
+
+/* The step ends with the last of them; in this order each wait says what it is for. */
+static void wait_for_piece(RankBuilder *rb, Chunk *chunk, int i)
+{
+    weight_in(rb, chunk, i);
+    if (rb->builder->plan->offload.update_beside_copies)
+        wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_D2H, chunk->grad_left[i]);
+    wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_NVME_READ, chunk->states_read[i]);
+    wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_HOST, chunk->updated[i]);
+    wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_NVME_WRITE, chunk->states_written[i]);
+    wait_if(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, chunk->weight_in[i]);
 }
 
 void sim_update_end(RankBuilder *rb)
 {
     const SimOffloadOrder *order = &rb->builder->plan->offload;
+    const int chunks = rb->builder->chunks;
     if (!order->on || order->update == SIM_UPDATE_FIRST || order->update == SIM_UPDATE_DELAYED)
         return;
-    for (int c = 0; c < rb->builder->chunks; c++) {
-        Chunk *chunk = &rb->chunks[c];
-        for (int i = 0; i < chunk->stage->segment_count; i++) {
-            weight_in(rb, chunk, i);
-            if (chunk->updated[i] != SIM_NONE)
-                sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_HOST, chunk->updated[i]);
-            if (chunk->weight_in[i] != SIM_NONE)
-                sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, chunk->weight_in[i]);
-        }
+    for (int c = 0; c < chunks; c++) {
+        Chunk *chunk = &rb->chunks[order->update_beside_copies ? chunks - 1 - c : c];
+        const int count = chunk->stage->segment_count;
+        for (int i = 0; i < count; i++)
+            wait_for_piece(rb, chunk, order->update_beside_copies ? count - 1 - i : i);
     }
 }
 

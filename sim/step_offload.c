@@ -15,13 +15,28 @@ static SimWork work_of(SimPart part, double seconds)
     return work;
 }
 
-/* A rate as the rows count it: in bytes/s, or the power of two of them in which the host's fastest part can be said. */
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t divisor = a;
+    for (int64_t rest = b; rest != 0;) {
+        const int64_t next = divisor % rest;
+        divisor = rest;
+        rest = next;
+    }
+    return a / divisor * b;
+}
+
+/* A rate as the rows count it: in bytes/s, or the power of two of them in which the host's fastest part can be said; a
+ * multiple of all that share, so that what one of them gets is a whole number, folded or not. */
 static int64_t amount_of(const CostHost *host, double rate)
 {
     const double ways = fmax(fmax(host->root, host->both_ways), fmax(host->nvme_read, host->nvme_write));
     const double fastest = fmax(ways, fmax(host->dram, host->optimizer));
     const double over = fastest / (double)(SIM_MAX_CAPACITY / 2);
-    return llround(fmax(1, over > 1 ? ldexp(rate, -(int)ceil(log2(over))) : rate));
+    const int64_t sharers =
+        common_multiple(host->root_gpus, common_multiple(host->socket_gpus, host->node_gpus));
+    const double amount = over > 1 ? ldexp(rate, -(int)ceil(log2(over))) : rate;
+    return llround(fmax(1, amount / (double)sharers)) * sharers;
 }
 
 /* Bytes between GPU and host: through a port that others may share, and through the socket's memory. */
@@ -57,7 +72,7 @@ static SimWork disk_work(const CostHost *host, double bytes, int row)
     if (bytes <= 0)
         return work;
     sim_work_hold(&work, row, SIM_SHARE_FAIR, amount_of(host, rate));
-    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, amount_of(host, fmin(rate, host->dram)));
+    sim_work_hold(&work, ROW_DRAM, SIM_SHARE_FAIR, amount_of(host, rate));
     return work;
 }
 
@@ -76,6 +91,7 @@ static void fill_resources(Step *step, const CostHost *host)
     rows[ROW_WRITE] = (SimPlanResource){"disk writes", amount_of(host, host->nvme_write), host->node_gpus};
     plan->resources = rows;
     plan->resource_count = ROW_COUNT;
+    plan->rate_grain = 1; /* many share a row, and a 1,024th of a copy's rate may be all that one gets */
 }
 
 /* What a node holds below its GPUs: its own capacity, of all its ranks. */
@@ -172,8 +188,8 @@ static void fill_gradient(const Spec *spec, const CostHost *host, const StepPara
 static void fill_update(const Spec *spec, const CostHost *host, const StepParams *params, SimOffload *out)
 {
     const double count = owned(spec, params) * host_share(spec);
-    /* a round trip's way back is on the other direction of the link and no longer than its way out */
-    const double gradient = count * cost_offload_gradient_bytes(spec);
+    const double gradient =
+        count * (cost_offload_gradient_bytes(spec) - cost_offload_gradient_return_bytes(spec));
     const double states = count * cost_offload_state_bytes(spec);
     const double weights = count * cost_weight_wire_bytes(spec);
     const double scaling_s = cost_host_scaling_s(spec, count); /* else with each piece */
@@ -269,6 +285,9 @@ static void fill_order(const Spec *spec, SimPlan *plan, int window)
     plan->offload.passes_wait = gradients_stop(spec) && !reductions_overlap(spec) &&
                                 spec->execution.framework.optimizer.host_gradient_waits;
     plan->offload.one_at_a_time = cost_host_casts_weights(spec);
+    plan->offload.update_beside_copies = spec->offload.overlap_update;
+    plan->offload.reads_beside = spec->offload.aio.pipeline_read;
+    plan->offload.writes_beside = spec->offload.aio.pipeline_write;
     plan->offload.gradients_at_step = spec->execution.framework.optimizer.host_gradients_at_step &&
                                       spec->offload.update != SPEC_UPDATE_LAYERWISE;
     plan->offload.window = MAX(plan->offload.window, window);

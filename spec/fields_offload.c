@@ -82,6 +82,10 @@ static const SpecField aio_fields[] = {
     SPEC_F_INT(SpecAio, threads, 1, 1024, "1", 0, "Threads of a process that ask."),
     SPEC_F_BOOL(SpecAio, overlap_events, "true", 0,
                 "A request that is done makes room for the next one; false: all of a queue are waited for."),
+    SPEC_F_BOOL(SpecAio, pipeline_read, "false", 0,
+                "States of the next tile are read beside the update of one (DeepSpeed's pipeline_read)."),
+    SPEC_F_BOOL(SpecAio, pipeline_write, "false", 0,
+                "States of the last tile are written beside the update of one (DeepSpeed's pipeline_write)."),
 };
 static SPEC_TABLE(table_aio, "offload.aio", "How a process asks the disks.", aio_fields);
 
@@ -116,6 +120,11 @@ static const SpecField offload_fields[] = {
         SpecOffload, prefetch_depth, 0, 3, NULL, SPEC_FIELD_DERIVED,
         "ZeRO-3 with weights off the GPU: what runs ahead of its use: 1 gathers, 2 copies too, 3 disks too; "
         "default: the scheme's."),
+    SPEC_F_BOOL(
+        SpecOffload, overlap_update, "false", 0,
+        "Where gradients leave at the step: the host updates each piece once its own has left, beside "
+        "the copies of the others (Megatron-Core's --overlap-cpu-optimizer-d2h-h2d); false: once all "
+        "have."),
     SPEC_F_BOOL(SpecOffload, pinned, "true", 0, "The host's buffers are page-locked."),
     SPEC_F_INT(SpecOffload, threads, 0, 65536, "0", 0,
                "Threads of a process's optimizer on the host (OMP_NUM_THREADS; torchrun sets 1 where nobody "

@@ -190,7 +190,7 @@ static const SpecField training_fields[] = {
     SPEC_F_INT(
         SpecTraining, mlp_tiles, 1, 4096, "1", 0,
         "Parts of the sequence that a dense MLP runs one after the other, each of them once more in the "
-        "backward: only its input stays (TiledMLP [ALST])."),
+        "backward: only its input stays (TiledMLP [ALST]); not with experts."),
     SPEC_F_CUSTOM(SpecTraining, gradient_dtype, read_framework_dtype, "\"framework\"", 0,
                   FRAMEWORK_DTYPE_FORM, FRAMEWORK_DTYPE_SCHEMA, NULL, "Storage of accumulated gradients."),
     SPEC_F_CUSTOM(SpecTraining, gradient_reduce_dtype, read_framework_dtype, "\"framework\"", 0,

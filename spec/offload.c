@@ -69,7 +69,7 @@ static const SpecOffloadRow rows[SPEC_OFFLOAD_SCHEME_COUNT] = {
         {.help = "ZeRO-3 with shards on the node's disks: disks, copies and gathers run "
                  "three, two and one piece ahead [Rajbhandari2021]",
          .optimizer = SPEC_TIER_NVME,
-         .gradients = SPEC_TIER_HOST,
+         .gradients = SPEC_TIER_NVME,
          .weights = SPEC_TIER_NVME,
          .update = SPEC_UPDATE_BARRIER,
          .ratio = 1,
@@ -124,7 +124,8 @@ void spec_offload_complete(SpecOffload *offload, int layers)
     const SpecOffloadRow *row = spec_offload_row(offload->scheme);
     const bool activations = leaves(&offload->activations);
     complete_part(&offload->optimizer, row->optimizer);
-    complete_part(&offload->gradients, row->gradients);
+    complete_part(&offload->gradients,
+                  MIN(row->gradients, offload->optimizer.tier)); /* no lower than states */
     complete_part(&offload->weights, row->weights);
     if (offload->activation_layers == SPEC_UNSET)
         offload->activation_layers = activations ? SPEC_OFFLOAD_ALL : 0;
@@ -292,11 +293,13 @@ static bool check_degrees(const Spec *spec, GError **error)
             "offload.weights.tier: %s, but the optimizer's states are on the GPU, which updates weights "
             "there; give offload.optimizer tier host",
             spec_word(&spec_words_tier, (int)offload->weights.tier));
-    if (offload->gradients.tier != SPEC_TIER_GPU && offload->optimizer.tier == SPEC_TIER_GPU)
+    if (offload->gradients.tier > offload->optimizer.tier)
         return orr_fail(
             error, ORR_ERROR_INPUT,
-            "offload.gradients.tier: %s, but the optimizer's states are on the GPU and need them there; "
-            "give offload.optimizer tier host",
+            "offload.gradients.tier: %s, but the optimizer's states are on the %s and need them there; "
+            "give offload.optimizer tier %s",
+            spec_word(&spec_words_tier, (int)offload->gradients.tier),
+            offload->optimizer.tier == SPEC_TIER_GPU ? "GPU" : "host",
             spec_word(&spec_words_tier, (int)offload->gradients.tier));
     if (offload->window_layers > spec->model.layers)
         return orr_fail(
@@ -310,6 +313,19 @@ static bool check_degrees(const Spec *spec, GError **error)
 bool spec_offload_available(const Spec *spec)
 {
     return !spec_offloads_states(&spec->offload) || (check_software(spec, NULL) && check_tiers(spec, NULL));
+}
+
+/* Gradients that left beside the backward have no copies behind it that an update could run beside. */
+static bool check_overlap(const Spec *spec, GError **error)
+{
+    const bool late = spec->execution.framework.optimizer.host_gradients_at_step &&
+                      spec->offload.update == SPEC_UPDATE_BARRIER;
+    return !spec->offload.overlap_update || (late && spec->offload.optimizer.tier != SPEC_TIER_NVME) ||
+           orr_fail(error, ORR_ERROR_INPUT,
+                    "offload.overlap_update: true, but %s; give false, or software whose gradients leave at "
+                    "the step, such as megatron-core with scheme zero-offload",
+                    late ? "states come from the disks tile by tile (offload.aio.pipeline_read)"
+                         : "gradients do not leave at the step");
 }
 
 static bool check_evicting(const Spec *spec, GError **error)
@@ -340,5 +356,6 @@ bool spec_offload_check(const Spec *spec, GError **error)
         return false;
     if (!spec_offloads_states(&spec->offload))
         return true;
-    return check_software(spec, error) && check_tiers(spec, error) && check_degrees(spec, error);
+    return check_software(spec, error) && check_tiers(spec, error) && check_degrees(spec, error) &&
+           check_overlap(spec, error);
 }

@@ -63,6 +63,7 @@ typedef struct SpecAio {
     int queue_depth, threads;
     bool
         overlap_events; /* a request that is done makes room for the next; else all of a queue are waited for */
+    bool pipeline_read, pipeline_write; /* states of the next tile come, of the last go, beside an update */
 } SpecAio;
 
 #define SPEC_OFFLOAD_ALL 100000 /* until the model is known: all of its layers */
@@ -73,13 +74,14 @@ typedef struct SpecOffload {
     SpecOffloadPart optimizer, gradients, weights, activations;
     SpecUpdateOrder update;
     bool direct; /* kernels may read weights where they lie, in the host's memory; the best mix is chosen */
-    bool fp32_transfer; /* gradients and weights cross in fp32: the GPU casts */
-    int delayed_update; /* 0, 1; SPEC_UNSET: the scheme's */
-    double ratio;       /* of the optimizer's parameters that the host updates; the GPU the rest */
-    int window_layers;  /* layers of weights on the GPU at once; 0: the fewest that hide the copies */
-    int prefetch_depth; /* ZeRO-3: levels that run ahead: gather 1, copy 2, disks 3 */
-    bool pinned;        /* the host's buffers are page-locked */
-    int threads;        /* of a process's optimizer on the host; 0: the cores of its part of the socket */
+    bool fp32_transfer;  /* gradients and weights cross in fp32: the GPU casts */
+    int delayed_update;  /* 0, 1; SPEC_UNSET: the scheme's */
+    double ratio;        /* of the optimizer's parameters that the host updates; the GPU the rest */
+    int window_layers;   /* layers of weights on the GPU at once; 0: the fewest that hide the copies */
+    int prefetch_depth;  /* ZeRO-3: levels that run ahead: gather 1, copy 2, disks 3 */
+    bool pinned;         /* the host's buffers are page-locked */
+    bool overlap_update; /* behind the norm the host updates a piece once its own gradient has left */
+    int threads;         /* of a process's optimizer on the host; 0: the cores of its part of the socket */
     double subgroup_parameters; /* parameters of one tile that goes to the disks and back */
     SpecAio aio;
 } SpecOffload;

@@ -98,6 +98,32 @@ static void test_binds(void)
     orr_json_free(run_doc);
 }
 
+/* What lies below the GPUs' memory binds where something leaves it: there the host's update is half of the step. */
+static void test_binds_below(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/superoffload_gh200.json");
+    CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
+    OrrJsonDoc *doc = json_of(&run, "binds");
+    const OrrJson *binds = at(orr_json_root(doc), "binds"), *first = orr_json_first(binds);
+    g_assert_cmpint(orr_json_count(binds), ==, 9);
+    g_assert_cmpstr(orr_json_text(at(first, "what")), ==, "host_memory");
+    g_assert_cmpfloat(orr_json_number(at(first, "step_frac")), >, 0.5);
+    orr_json_free(doc);
+}
+
+/* Of a list of layers there are no kernels to name; what its servers' connections take is among what binds. */
+static void test_layer_list(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/ps_sharded.json");
+    CliRun text = cli_run(NULL, CLI_WORDS("explain", path));
+    g_assert_null(strstr(text.out, "are ."));
+    g_assert_null(strstr(text.out, "qkv"));
+    CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
+    OrrJsonDoc *doc = json_of(&run, "layers");
+    g_assert_cmpint(orr_json_count(at(orr_json_root(doc), "binds")), ==, 10);
+    orr_json_free(doc);
+}
+
 /* The kernels' shares of the loss are all of it. */
 static void test_kernels(void)
 {
@@ -136,6 +162,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/explain/changes-run", test_changes_run);
     g_test_add_func("/explain/binds", test_binds);
+    g_test_add_func("/explain/binds-below", test_binds_below);
+    g_test_add_func("/explain/layer-list", test_layer_list);
     g_test_add_func("/explain/kernels", test_kernels);
     g_test_add_func("/explain/page", test_page);
     return g_test_run();

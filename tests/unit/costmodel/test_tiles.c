@@ -96,6 +96,26 @@ static void mlp(void)
     g_assert_cmpfloat(temp, <, before.temp - 0.98 * inner);
 }
 
+/* A recomputation that stops early ends with the sum before the MLP's output linear, where nothing drops out; behind it where
+ * the MLP runs in tiles, whose function keeps its input when it returns. */
+static void stops_early(void)
+{
+    for (int tiles = 1; tiles <= 8; tiles *= 8) {
+        Spec spec = tiled(tiles, 1);
+        spec.execution.framework.kernels.recompute_stops_early = true;
+        const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
+        int outs = 0;
+        for (int i = 0; i < ops.count; i++) {
+            if (!g_str_equal(ops.op[i].name, "mlp out"))
+                continue;
+            outs++;
+            g_assert_cmpint(cost_runs_again(&spec, &ops, i, COST_RECOMPUTE_OP_ALL), ==, tiles > 1);
+            g_assert_false(cost_runs_again(&spec, &ops, ops.count - 1, COST_RECOMPUTE_OP_ALL));
+        }
+        g_assert_cmpint(outs, ==, 1);
+    }
+}
+
 static void weights(void)
 {
     const Spec whole = tiled(1, 1);
@@ -121,6 +141,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tiles/one-is-none", one_is_none);
     g_test_add_func("/tiles/mlp", mlp);
+    g_test_add_func("/tiles/stops-early", stops_early);
     g_test_add_func("/tiles/weights", weights);
     return g_test_run();
 }

@@ -182,13 +182,15 @@ static void test_left_to_others(void)
     orr_json_free(doc);
     doc = import(
         "{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":3,\"offload_optimizer\":{\"device\":"
-        "\"nvme\"}},"
+        "\"nvme\",\"pipeline_read\":true,\"pipeline_write\":false}},"
         "\"aio\":{\"block_size\":131072,\"thread_count\":2,\"overlap_events\":false,\"single_submit\":true}}",
         said);
     assert_at(doc, "offload.aio.block_bytes", "131072");
     assert_at(doc, "offload.aio.queue_depth", "nothing"); /* DeepSpeed's default is the field's */
     assert_at(doc, "offload.aio.threads", "2");
     assert_at(doc, "offload.aio.overlap_events", "false");
+    assert_at(doc, "offload.aio.pipeline_read", "true");
+    assert_at(doc, "offload.aio.pipeline_write", "nothing"); /* false is the field's default */
     orr_json_free(doc);
     doc = import(
         "{\"train_batch_size\":8,\"zero_optimization\":{\"stage\":1},\"aio\":{\"block_size\":131072}}", said);
@@ -203,6 +205,15 @@ static void test_left_to_others(void)
                said);
     assert_at(doc, "offload.activations.tier", "\"host\"");
     assert_at(doc, "offload.activations.modules", "[\"core_attn\",\"expert_fc1\"]");
+    orr_json_free(doc);
+    doc = import(
+        "run --num-layers 32 --hidden-size 512 --optimizer-cpu-offload --overlap-cpu-optimizer-d2h-h2d",
+        said);
+    assert_at(doc, "offload.scheme", "\"zero-offload\"");
+    assert_at(doc, "offload.overlap_update", "true");
+    orr_json_free(doc);
+    doc = import("run --num-layers 32 --hidden-size 512 --overlap-cpu-optimizer-d2h-h2d", said);
+    assert_at(doc, "offload", "nothing"); /* no copies to overlap */
     orr_json_free(doc);
     g_string_truncate(said, 0);
     doc = import("run --num-layers $LAYERS --hidden-size 512 --use-flash-attn --recompute-activations", said);

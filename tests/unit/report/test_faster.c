@@ -184,9 +184,10 @@ static void every_node_rate(const Spec *spec, const char *where, Count *count)
         }
 }
 
-/* Where more is asked of a node's DRAM than it has, its users share it max-min fair: a part that becomes faster takes a
- * larger share, and may take it from whom the step waits for. Who is served when is then no longer held fixed, and the step
- * may be slower by less than a hundredth. With a DRAM that serves all of them nothing is. */
+/* Where more is asked of a node's DRAM than it has, or of a link whose two ways slow each other, its users share it max-min
+ * fair: a part that becomes faster takes a larger share, and may take it from whom the step waits for. Who is served when is
+ * then no longer held fixed, and the step may be slower by less than a hundredth. With a DRAM that serves all of them, and
+ * ways apart, nothing is. */
 #define SHARED_FRAC        0.01
 #define PLENTY_BYTES_PER_S 1e13
 
@@ -203,8 +204,10 @@ static void every_node(bool plenty)
             g_autofree char *where = g_strdup_printf("%s, %s", name, node_layouts[l][0]);
             if (!load_node(name, node_layouts[l][1], spec))
                 continue;
-            if (plenty)
+            if (plenty) {
                 spec->cluster.host.dram_bytes_per_s = PLENTY_BYTES_PER_S;
+                spec->cluster.host.duplex_frac = 1;
+            }
             count.scenarios++;
             loaded[l]++;
             every_node_rate(spec, where, &count);

@@ -94,6 +94,64 @@ static void barrier_form(void)
     g_rand_free(rand);
 }
 
+/* States on the disks, read r, updated u, written w a tile: one after the other, or beside each other as the software says.
+ *   none  n (r + u + w)      reads  r + (n - 1) max(r, u + w) + u + w      writes  r + u + (n - 1) max(r + u, w) + w
+ *   both  r + u + w + (n - 1) max(r, u, w) */
+static void from_the_disks(void)
+{
+    GRand *rand = g_rand_new_with_seed(15);
+    for (int round = 0; round < 200; round++) {
+        OrrArena *arena = orr_arena_new();
+        const int64_t r = fixture_random(rand, 1, 9), u = fixture_random(rand, 1, 9),
+                      w = fixture_random(rand, 1, 9), layers = fixture_random(rand, 1, 12);
+        const Shape shape = {(int)layers, 1, 2, 1, (double)u, 0};
+        const int64_t passes = 3 * layers + 1, one = r + u + w;
+        const int64_t more_s[] = {one, MAX(r, u + w), MAX(r + u, w), MAX(MAX(r, u), w)};
+        for (int beside = 0; beside < 4; beside++) {
+            SimOffload *offloads = NULL;
+            SimPlan plan = plan_of(arena, &shape, SIM_UPDATE_BARRIER, &offloads);
+            plan.offload.reads_beside = (beside & 1) != 0;
+            plan.offload.writes_beside = (beside & 2) != 0;
+            for (int i = 0; i < shape.layers; i++) {
+                offloads[i].state_in = seconds(SIM_PART_OFFLOAD, (double)r);
+                offloads[i].state_out = seconds(SIM_PART_OFFLOAD, (double)w);
+            }
+            const SimResult result = fixture_run(&plan, false, arena, NULL);
+            g_assert_cmpint(result.step_ps, ==, S * (passes + one + (layers - 1) * more_s[beside]));
+            g_assert_cmpint(result.rank[0].part_ps[SIM_PART_OFFLOAD] +
+                                result.rank[0].part_ps[SIM_PART_OPTIMIZER],
+                            ==, result.step_ps - S * 3 * layers); /* no bubble */
+        }
+        orr_arena_free(arena);
+    }
+    g_rand_free(rand);
+}
+
+/* Gradients that leave behind the last backward, of d a piece: updates wait for all of them, or each for its own.
+ *   all  n d + max(n u + h, u + n h)      own  d + u + h + (n - 1) max(d, u, h) */
+static void at_the_step(void)
+{
+    GRand *rand = g_rand_new_with_seed(16);
+    for (int round = 0; round < 200; round++) {
+        OrrArena *arena = orr_arena_new();
+        SimOffload *offloads = NULL;
+        const int64_t d = fixture_random(rand, 1, 9), u = fixture_random(rand, 1, 9),
+                      h = fixture_random(rand, 1, 9), n = fixture_random(rand, 1, 12);
+        const Shape shape = {(int)n, 1, 2, (double)d, (double)u, (double)h};
+        SimPlan plan = plan_of(arena, &shape, SIM_UPDATE_BARRIER, &offloads);
+        plan.offload.each_microbatch = false;
+        plan.offload.gradients_at_step = true;
+        const int64_t all_ps = fixture_run(&plan, false, arena, NULL).step_ps;
+        g_assert_cmpint(all_ps, ==, S * (3 * n + n * d + MAX(n * u + h, u + n * h)));
+        plan.offload.update_beside_copies = true;
+        const int64_t own_ps = fixture_run(&plan, false, arena, NULL).step_ps;
+        g_assert_cmpint(own_ps, ==, S * (3 * n + d + u + h + (n - 1) * MAX(MAX(d, u), h)));
+        g_assert_cmpint(own_ps, <=, all_ps);
+        orr_arena_free(arena);
+    }
+    g_rand_free(rand);
+}
+
 /* Gradients that stop the passes: all of each copy or a share of it, behind a check; the host scales before it updates;
  * sums of micro-batches come back to the GPU. Ten layers of 1 s and 2 s, copies of 1 s, updates of half. */
 static void staged(void)
@@ -358,6 +416,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/offload-order/staged", staged);
+    g_test_add_func("/offload-order/from-the-disks", from_the_disks);
+    g_test_add_func("/offload-order/at-the-step", at_the_step);
     g_test_add_func("/offload-order/orders", orders);
     g_test_add_func("/offload-order/barrier-form", barrier_form);
     g_test_add_func("/offload-order/windows", windows);

@@ -120,6 +120,10 @@ static void trillion_parameters(void)
     g_assert_cmpfloat(off.parameters, >, 1e12);
     g_assert_true(off.fits);
     g_assert_cmpfloat(off.offload.nvme_bytes, >, 0);
+    /* a node's disks: fp32 states and gradients, 16-bit weights for three passes; states, gradients, weights */
+    const double node_s = off.parameters / 32 / 25.6e9, step_s = (double)off.step_ps * 1e-12;
+    g_assert_cmpfloat_with_epsilon(off.offload.read_busy_frac * step_s / node_s, 12 + 4 + 3 * 2, 0.05);
+    g_assert_cmpfloat_with_epsilon(off.offload.write_busy_frac * step_s / node_s, 12 + 4 + 2, 0.05);
     g_assert_false(report_of(trillion, SETS("offload=none"), arena).fits);
     const Report cramped = report_of(trillion, SETS("cluster.host.nvme_bytes=100e9"), arena);
     g_assert_false(cramped.fits || cramped.offload.nvme_fits);
@@ -319,7 +323,8 @@ static void gains(void)
     orr_arena_free(arena);
 }
 
-/* Any scheme on any shape: every invariant holds, nothing that is off the GPU is on it. */
+/* Any scheme on any shape: every invariant holds, nothing that is off the GPU is on it; and a memory that all wait for, at a
+ * rate that divides by nothing, serves ranks that stand for others as it serves each of them. */
 static void random_schemes(void)
 {
     static const char *const schemes[] = {"zero-offload",  "zero-offload-dpu", "twin-flow",
@@ -356,10 +361,16 @@ static void random_schemes(void)
             : g_rand_boolean(rand) ? ",\"aio\":{\"block_bytes\":8192,\"overlap_events\":false}"
                                    : "");
         GError *error = NULL;
-        Report report;
-        if (!run_text(text, NULL, false, &report, arena, &error))
-            g_test_message("%s", text);
+        Report report, slow, each;
+        g_autofree char *memory = g_strdup_printf("cluster.host.dram_bytes_per_s=%.0f",
+                                                  1e7 * pow(10, g_rand_double_range(rand, 0, 3)));
+        if (!run_text(text, NULL, false, &report, arena, &error) ||
+            !run_text(text, SETS(memory), false, &slow, arena, &error) ||
+            !run_text(text, SETS(memory), true, &each, arena, &error))
+            g_test_message("%s %s", text, memory);
         g_assert_no_error(error);
+        g_assert_cmpint(slow.step_ps, ==, each.step_ps);
+        g_assert_cmpint(slow.step_ps, >, report.step_ps);
         g_assert_true(report.offload.on);
         g_assert_cmpfloat(report.offload.host_bytes, >, 0);
         if (strcmp(scheme, "twin-flow") != 0)
@@ -367,6 +378,25 @@ static void random_schemes(void)
         orr_arena_free(arena);
     }
     g_rand_free(rand);
+}
+
+/* Disks that could give much more than the memory before them takes: a read at a part of their rate draws that part of it from
+ * the memory too, and never more than there is, whoever is simulated. */
+static void small_shares(void)
+{
+    static const char text[] =
+        "{\"model\":{\"layers\":4,\"hidden\":1024,\"heads\":8,\"vocab\":32000},\"cluster\":{\"preset\":"
+        "\"aws-p5en\",\"host\":{\"dram_bytes_per_s\":193695089.7}},\"training\":{\"sequence_length\":4096,"
+        "\"global_batch\":64,\"micro_batch\":1},\"parallel\":{\"zero\":3},\"execution\":{\"framework\":"
+        "\"deepspeed\"},\"offload\":{\"scheme\":\"zero-infinity\",\"aio\":{\"block_bytes\":1048576,"
+        "\"queue_depth\":1}}}";
+    OrrArena *arena = orr_arena_new();
+    GError *error = NULL;
+    Report each;
+    run_text(text, NULL, true, &each, arena, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(report_of(text, NULL, arena).step_ps, ==, each.step_ps);
+    orr_arena_free(arena);
 }
 
 static void refused(void)
@@ -388,11 +418,17 @@ static void refused(void)
         {"parallel.weight_tiles", "give zero 3", "parallel.weight_tiles=4"},
         {"training.mlp_tiles", "leave \"tensor\" out", "training.mlp_tiles=4",
          "execution.overlap=[\"tensor\"]", "parallel.tensor=2"},
+        {"training.mlp_tiles", "give 1, or a model without experts", "training.mlp_tiles=4",
+         "model=mixtral-8x7b"},
         {"offload.window_layers", "at most 32", "offload={\"scheme\":\"zero-offload\",\"window_layers\":40}"},
         {"offload.weights.tier", "give offload.optimizer tier host",
          "offload={\"weights\":{\"tier\":\"host\"},\"optimizer\":{\"tier\":\"gpu\"}}", "parallel.zero=3"},
         {"offload.gradients.tier", "give offload.optimizer tier host",
          "offload={\"gradients\":{\"tier\":\"host\"},\"optimizer\":{\"tier\":\"gpu\"}}"},
+        {"offload.overlap_update", "gradients do not leave at the step",
+         "offload={\"scheme\":\"zero-offload\",\"overlap_update\":true}"},
+        {"offload.gradients.tier", "give offload.optimizer tier nvme",
+         "offload={\"gradients\":{\"tier\":\"nvme\"},\"optimizer\":{\"tier\":\"host\"}}"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         OrrArena *arena = orr_arena_new();
@@ -417,6 +453,7 @@ int main(int argc, char **argv)
     g_test_add_func("/offload-scenarios/ten-billion", ten_billion);
     g_test_add_func("/offload-scenarios/one-titan", one_titan);
     g_test_add_func("/offload-scenarios/trillion", trillion_parameters);
+    g_test_add_func("/offload-scenarios/small-shares", small_shares);
     g_test_add_func("/offload-scenarios/requests", requests);
     g_test_add_func("/offload-scenarios/host-adam", host_adam);
     g_test_add_func("/offload-scenarios/shared-node", shared_node);
