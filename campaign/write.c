@@ -107,6 +107,7 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     orr_jw_text(&w, "scenario", campaign->report->spec->name);
     orr_jw_int(&w, "gpus", campaign->report->gpus);
     orr_jw_int(&w, "replicas", campaign->options.replicas);
+    orr_jw_bool(&w, "partial", campaign->options.replicas < campaign->asked_replicas);
     orr_jw_int(&w, "seed", (int64_t)campaign->options.seed);
     orr_jw_number(&w, "step_s", (double)campaign->report->step_ps * 1e-12);
     orr_jw_number(&w, "ideal_days", campaign->ideal_s / DAY_S);
@@ -318,4 +319,7 @@ void campaign_write_text(const Campaign *campaign, GString *out)
     entry(out, "  Replicas", "%lld, seed %llu; standard error of the mean %.3f days",
           (long long)campaign->options.replicas, (unsigned long long)campaign->options.seed,
           campaign->days_error);
+    if (campaign->options.replicas < campaign->asked_replicas)
+        entry(out, "  Partial", "stopped after %lld of %lld replicas; days by spares are left out",
+              (long long)campaign->options.replicas, (long long)campaign->asked_replicas);
 }

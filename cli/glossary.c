@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cli/help.h"
 #include "report/page.h"
 
 /* `also`: other words for it, apart by spaces where they are one word each. `key`: the field that sets it, or "". */
@@ -208,11 +209,11 @@ static bool is_called(const char *also, const char *asked)
 static void append_term(gsize index, GString *out)
 {
     g_string_append_printf(out, "%s\n", terms[index].word);
-    report_page_entry(out, "", 4, terms[index].text);
+    report_page_entry_within(out, "", 4, terms[index].text, cli_help_width());
     if (terms[index].key[0] != '\0') {
         g_autofree char *see =
             g_strdup_printf("Set by %s (orrery help %s).", terms[index].key, terms[index].key);
-        report_page_entry(out, "", 4, see);
+        report_page_entry_within(out, "", 4, see, cli_help_width());
     }
 }
 

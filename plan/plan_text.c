@@ -154,6 +154,10 @@ static void append_why_none(const Plan *plan, GString *line)
 {
     char text[ORR_TEXT_SIZE];
     int below = 0, above = 0;
+    if (plan->points->len == 0 && plan->partial) {
+        g_string_printf(line, "none yet: stopped before the first GPU count was simulated");
+        return;
+    }
     if (!all_refused(plan)) {
         g_string_printf(line, "none: no GPU count looked at fits in memory");
         return;
@@ -196,6 +200,8 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
     } else {
         append_why_none(plan, line);
     }
+    if (plan->partial && plan->points->len > 0)
+        g_string_append(line, "; stopped before all GPU counts were simulated");
     report_page_entry(out, "  Answer", LABEL_COLUMN, line->str);
     const PlanPoint *told = chosen != NULL ? chosen : fastest;
     if (told != NULL && (told->effective.told || told->effective.why_not != NULL)) {
@@ -476,6 +482,10 @@ void plan_write_text(const PlanPage *page, GString *out)
     if (page->count > 1)
         write_side_by_side(page, out);
     g_string_append_c(out, '\n');
+    if (page->partial)
+        report_page_entry(out, "  Partial", LABEL_COLUMN,
+                          "stopped; this is what was known by then, and a better answer may be among what is "
+                          "missing");
     report_page_entry(
         out, "  Assumes", LABEL_COLUMN,
         page->options->assumed == NULL
