@@ -70,6 +70,12 @@ static const struct {
     {"expert parallelism", "ep",
      "Each rank holds some experts of every mixture-of-experts layer; tokens travel to them.",
      "parallel.expert"},
+    {"fine-tuning", "finetuning sft lora qlora peft adapters rlhf dpo grpo",
+     "Training goes on from weights that exist. With all weights it is a training run like any other: give "
+     "its "
+     "sequences and training.tokens. Not simulated: LoRA and other adapters, preference and reinforcement "
+     "learning.",
+     "training.tokens"},
     {"FlashAttention", "flash2 flash3", "Attention in one kernel that keeps scores on the chip.",
      "execution.attention"},
     {"fp8", "mxfp8 nvfp4",
@@ -162,6 +168,12 @@ static const struct {
      "parallel.sequence_parallel"},
     {"SM", "streaming multiprocessor compute unit",
      "A GPU's unit of work; collectives may take some away from compute.", "accelerator.sm_count"},
+    {"spot instance", "spot preemptible preemption",
+     "A node that its owner may take back: a failure of a node in a campaign. Give faults.node_mtbf_s, what "
+     "a "
+     "restart takes (faults.detection_s, reschedule_s, init_s), faults.spares or elastic, and the price in "
+     "cluster.usd_per_gpu_hour.",
+     "faults.node_mtbf_s"},
     {"straggler", "", "A slow rank, for which all others wait.", "accelerator.speed_spread_frac"},
     {"tensor parallelism", "tp",
      "Each matrix is split over ranks, which exchange activations twice a layer and pass.",
