@@ -245,7 +245,7 @@ static unsigned attention_choices(const Spec *spec)
     for (int kernel = 0; kernel < SPEC_ATTENTION_COUNT; kernel++) {
         if (search_hardware_fitted(spec, (SpecAttention)kernel))
             fitted |= 1u << kernel;
-        if (spec_framework_has_attention(&execution->framework, (SpecAttention)kernel))
+        if (spec_has_attention(spec, (SpecAttention)kernel))
             has |= 1u << kernel;
     }
     return (fitted & has) != 0 ? fitted & has : fitted;
@@ -313,7 +313,8 @@ static void list_groups(SearchSpace *space)
             SearchGroup group = {.tensor = tensors.value[i], .sequence_parallel = sp};
             const bool wanted = parallel->sequence_parallel == SPEC_AUTO ? sp == 0 || group.tensor > 1
                                                                          : parallel->sequence_parallel == sp;
-            if (!wanted || !model_allows_tensor(&spec->model, group.tensor))
+            if (!wanted || !model_allows_tensor(&spec->model, group.tensor) ||
+                !spec_makes_grid(parallel, group.tensor))
                 continue;
             for (int j = 0; j < contexts.count; j++) {
                 group.context = contexts.value[j];

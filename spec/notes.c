@@ -15,10 +15,15 @@ bool spec_framework_has_recompute(const SpecFramework *framework, const SpecReco
            (!partial || framework->kernels.recompute_partial);
 }
 
-bool spec_framework_has_attention(const SpecFramework *framework, SpecAttention attention)
+static unsigned attention_cores(const Spec *spec)
 {
-    const unsigned has = framework->kernels.attention_cores;
-    return has == 0 || (has & 1u << attention) != 0;
+    const unsigned has = spec->execution.framework.kernels.attention_cores;
+    return has != 0 ? has | 1u << spec_default_attention(spec) : ~0u;
+}
+
+bool spec_has_attention(const Spec *spec, SpecAttention attention)
+{
+    return (attention_cores(spec) & 1u << attention) != 0;
 }
 
 bool spec_framework_has_dispatcher(const SpecFramework *framework, SpecMoeDispatcher dispatcher)
@@ -78,9 +83,9 @@ static void note_choices(const Spec *spec, GPtrArray *notes)
     if (spec->parallel.pipeline > 1 && !spec_framework_has_schedule(framework, spec->parallel.schedule))
         note_missing(framework, "schedule", &spec_words_schedule, (int)spec->parallel.schedule,
                      framework->pipeline.schedules, notes);
-    if (spec->model.heads > 0 && !spec_framework_has_attention(framework, attention))
-        note_missing(framework, "attention", &spec_words_attention, (int)attention,
-                     framework->kernels.attention_cores, notes);
+    if (spec->model.heads > 0 && !spec_has_attention(spec, attention))
+        note_missing(framework, "attention", &spec_words_attention, (int)attention, attention_cores(spec),
+                     notes);
     if (spec->model.moe.experts > 0 && spec->parallel.expert > 1 &&
         !spec_framework_has_dispatcher(framework, dispatcher))
         note_missing(framework, "dispatcher", &spec_words_dispatcher, (int)dispatcher,

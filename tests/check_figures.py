@@ -27,6 +27,10 @@ class Replay:
         self.published, self.second, self.third = (self._run(orrery, [path]) for path in blind)
         text = subprocess.run([orrery, "validate", *ledger, *blind, "--software-defaults"], capture_output=True, text=True,
                               check=True).stdout
+        reserve = subprocess.run([orrery, "validate", *ledger, *blind, "--reserve"], capture_output=True, text=True,
+                                 check=True).stdout
+        self.reserve = [number for line in ("predicted \\+ seen: +", "predicted \\+ reserve: +", "sources alone: +")
+                        for number in re.search(line + r"(\d+) of (\d+)", reserve).groups()]
         found = re.findall(r"^ *(\w+)\.json +\d+ +([0-9.]+) % +([0-9.]+) %", text, re.MULTILINE)
         self.defaults = {name: (stated, bare) for name, stated, bare in found}
 
@@ -73,6 +77,11 @@ FIGURES = [
      lambda r: [percent(mean(abs(row["error_frac"]) for row in both(r))),
                 percent(mean(row["error_frac"] for row in both(r)), True)]),
     (BLIND, r"boards had their links and power; ([-+0-9]+) to ([-+0-9]+) % today", swissai_8b),
+    ("docs/REPORT.md", r"Today (\d+) rows have a memory\. (\d+) measured at most",
+     lambda r: [r.reserve[1], r.reserve[0]]),
+    ("docs/REPORT.md", r"of the (\d+) whose peak is of tensors alone, in a configuration that is published too, (\d+) stay",
+     lambda r: [r.reserve[3], r.reserve[2]]),
+    ("docs/REPORT.md", r"within prediction and reserve \((\d+) with a reserve", lambda r: [r.reserve[4]]),
     (DEFAULTS, r"torchtitan \(([0-9.]+) and ([0-9.]+) %\)", lambda r: r.defaults["torchtitan"]),
     (DEFAULTS, r"sc21 \(([0-9.]+) and ([0-9.]+)\)", lambda r: r.defaults["sc21_megatron"]),
     (DEFAULTS, r"bridge \(([0-9.]+) and ([0-9.]+)\)", lambda r: r.defaults["megatron_bridge"]),

@@ -99,7 +99,7 @@ static void test_changes_are_offered(void)
     static const struct {
         const char *framework, *lacks[5];
     } rows[] = {
-        {"execution.framework=torchtitan", {"flash3", "unfused", "expert", "selective\"", NULL}},
+        {"execution.framework=torchtitan", {"flash3", "unfused", "cudnn", "expert", "selective\""}},
         {"execution.framework=nanotron", {"flash3", "cudnn", "compiled=true", "zb-", "zero=2"}},
         {"execution.framework=deepspeed",
          {"breadth-first", "interleaved", "compiled=true", "pipeline\"", NULL}},

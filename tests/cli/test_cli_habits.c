@@ -217,7 +217,7 @@ static void test_glossary(void)
                 {"zero bubble", "weights' gradients"}, {"vpp", "chunks"},
                 {"reduce-scatter", "the sum"},         {"parallel.zero", "ZeRO stage"},
                 {"zero", "Data-parallel ranks share"}, {"lora", "Not simulated:"},
-                {"sft", "training run"},          {"spot", "faults.node_mtbf_s"}};
+                {"sft", "With all weights"},           {"spot", "faults.node_mtbf_s"}};
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         CliRun run = cli_run(NULL, CLI_WORDS("help", rows[i].word));
         cli_assert_done(&run, rows[i].word);

@@ -259,6 +259,34 @@ static void test_last_comma(void)
     cli_scratch_free(g_steal_pointer(&folder));
 }
 
+/* A search over tensor degrees takes those that make a grid, and experts have none. */
+static void test_grids(void)
+{
+    static const struct {
+        const char *scheme, *layout;
+    } rows[] = {{"2d", " tp4 "}, {"2.5d", " tp8 "}, {"3d", " tp8 "}};
+    g_autofree char *folder = cli_scratch_new(), *path = g_build_filename(folder, "x.json", NULL);
+    g_assert_true(g_file_set_contents(
+        path,
+        "{\"model\":\"llama3-70b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":4},\"training\":{"
+        "\"sequence_length\":4096,\"global_batch\":32,\"recompute\":\"full\"},\"parallel\":{\"tensor\":"
+        "\"auto\","
+        "\"tensor_depth\":2}}",
+        -1, NULL));
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *set = g_strconcat("parallel.tensor_scheme=", rows[i].scheme, NULL);
+        CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--set", set)),
+               experts = cli_run(NULL, CLI_WORDS("run", path, "--set", set, "--set", "model=mixtral-8x7b"));
+        cli_assert_done(&run, rows[i].scheme);
+        if (strstr(run.out, rows[i].layout) == NULL)
+            g_error("%s: %s", rows[i].scheme, run.out);
+        cli_assert_refused(&experts, rows[i].scheme, "with experts");
+        cli_run_clear(&run);
+        cli_run_clear(&experts);
+    }
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
 /* What a recipe-launched Megatron-Core does where a scenario does not say, and a launch by bare flags does not. */
 static void test_megatron_defaults(void)
 {
@@ -292,5 +320,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/user/campaign-answers", test_campaign_answers);
     g_test_add_func("/cli/user/last-comma", test_last_comma);
     g_test_add_func("/cli/user/megatron-defaults", test_megatron_defaults);
+    g_test_add_func("/cli/user/grids", test_grids);
     return g_test_run();
 }
