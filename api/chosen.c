@@ -116,14 +116,14 @@ bool api_choose(const Spec *asked, Spec *ret_spec, GPtrArray *chosen, GError **e
         return false;
     const double reserve_bytes = ledger_reserve_bytes(residuals, NULL, asked);
     ledger_residuals_free(residuals);
-    return api_choose_reserved(asked, reserve_bytes, ret_spec, chosen, error);
+    return api_choose_reserved(asked, reserve_bytes, NULL, ret_spec, chosen, error);
 }
 
-bool api_choose_reserved(const Spec *asked, double reserve_bytes, Spec *ret_spec, GPtrArray *chosen,
-                         GError **error)
+bool api_choose_reserved(const Spec *asked, double reserve_bytes, const OrrStop *stop, Spec *ret_spec,
+                         GPtrArray *chosen, GError **error)
 {
     Spec spec = *asked;
-    if (search_has_auto(asked) && !search_choose_reserved(asked, reserve_bytes, &spec, error))
+    if (search_has_auto(asked) && !search_choose_reserved(asked, reserve_bytes, stop, &spec, error))
         return false;
     if (search_mixed_asked(asked)) {
         if (!search_mixed_choose(&spec, error))

@@ -55,8 +55,7 @@ static bool search(OrrHandle *handle, const SearchAsk *ask, Spec *spec, const Sp
                                    .jobs = (int)ask->jobs,
                                    .max_seconds = ask->max_seconds,
                                    .exhaustive = ask->exhaustive,
-                                   .stop = search_stopped,
-                                   .stop_data = &watch,
+                                   .stop = {search_stopped, &watch},
                                    .progress = search_progress,
                                    .progress_data = &watch};
     if (!search_has_auto(spec))

@@ -8,12 +8,12 @@
 #include "report/jitter.h"
 
 static bool report(const ReportOptions *options, const LedgerReserveAsk *reserve,
-                   const LedgerResiduals *residuals, const Spec *asked, ApiSimulation *simulation,
-                   GError **error)
+                   const LedgerResiduals *residuals, const OrrStop *stop, const Spec *asked,
+                   ApiSimulation *simulation, GError **error)
 {
     const double reserve_bytes = ledger_reserve_bytes(residuals, reserve, asked);
     if (!ledger_reserve_check(reserve, asked, error) ||
-        !api_choose_reserved(asked, reserve_bytes, &simulation->spec, simulation->chosen, error) ||
+        !api_choose_reserved(asked, reserve_bytes, stop, &simulation->spec, simulation->chosen, error) ||
         !report_run(&simulation->spec, &simulation->source, options, simulation->arena, &simulation->report,
                     error))
         return false;
@@ -43,14 +43,14 @@ void api_shipped_clear(ApiShipped *shipped)
 
 /* `residuals` NULL: read when the scenario is known to be good. */
 static bool simulate(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
-                     const ReportOptions *options, const LedgerResiduals *residuals,
+                     const ReportOptions *options, const LedgerResiduals *residuals, const OrrStop *stop,
                      ApiSimulation *simulation, GError **error)
 {
     g_autofree Spec *asked = g_new(Spec, 1);
     LedgerResiduals *read = NULL;
     bool ok = api_input_load(input, sets, asked, &simulation->source, error) &&
               (residuals != NULL || ledger_residuals_shipped(&read, error));
-    if (ok && !report(options, reserve, residuals != NULL ? residuals : read, asked, simulation, error)) {
+    if (ok && !report(options, reserve, residuals != NULL ? residuals : read, stop, asked, simulation, error)) {
         g_prefix_error(error, "%s: ", input->path);
         ok = false;
     }
@@ -59,13 +59,14 @@ static bool simulate(const ApiInput *input, char **sets, const LedgerReserveAsk 
 }
 
 ApiSimulation *api_simulate_shipped(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
-                                    const ReportOptions *options, const ApiShipped *shipped, GError **error)
+                                    const ReportOptions *options, const ApiShipped *shipped,
+                                    const OrrStop *stop, GError **error)
 {
     ApiSimulation *simulation = g_new0(ApiSimulation, 1);
     simulation->arena = orr_arena_new();
     simulation->chosen = g_ptr_array_new_with_free_func(g_free);
-    if (simulate(input, sets, reserve, options, shipped != NULL ? shipped->residuals : NULL, simulation,
-                 error))
+    if (simulate(input, sets, reserve, options, shipped != NULL ? shipped->residuals : NULL, stop,
+                 simulation, error))
         return simulation;
     api_simulation_free(simulation);
     return NULL;
@@ -74,7 +75,7 @@ ApiSimulation *api_simulate_shipped(const ApiInput *input, char **sets, const Le
 ApiSimulation *api_simulate_input(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
                                   const ReportOptions *options, GError **error)
 {
-    return api_simulate_shipped(input, sets, reserve, options, NULL, error);
+    return api_simulate_shipped(input, sets, reserve, options, NULL, NULL, error);
 }
 
 ApiSimulation *api_simulate_reserved(const char *path, char **sets, const LedgerReserveAsk *reserve,

@@ -3,6 +3,7 @@
 #define ORR_API_SIMULATE_H
 
 #include "api/input.h"
+#include "base/stop.h"
 #include "campaign/effective.h"
 #include "ledger/memory.h"
 #include "report/report.h"
@@ -35,9 +36,10 @@ ApiSimulation *api_simulate_reserved(const char *path, char **sets, const Ledger
 /* The same from wherever the scenario is. */
 ApiSimulation *api_simulate_input(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
                                   const ReportOptions *options, GError **error);
-/* The same with what ships already read. */
+/* The same with what ships already read; what is chosen ends early when `stop` (may be NULL) says so. */
 ApiSimulation *api_simulate_shipped(const ApiInput *input, char **sets, const LedgerReserveAsk *reserve,
-                                    const ReportOptions *options, const ApiShipped *shipped, GError **error);
+                                    const ReportOptions *options, const ApiShipped *shipped,
+                                    const OrrStop *stop, GError **error);
 /* Days with what fails in them into the report, and the costs of those; `where` names the scenario in errors. */
 bool api_simulation_live(const char *where, ApiSimulation *simulation, GError **error);
 bool api_simulation_live_shipped(const char *where, ApiSimulation *simulation, const ApiShipped *shipped,

@@ -95,7 +95,7 @@ static ApiSweepRow simulate_row(const ApiSweepAsk *ask, const ApiShipped *shippe
     GPtrArray *sets = sets_of(ask, row.values);
     GError *error = NULL;
     ApiSimulation *simulation =
-        api_simulate_shipped(&ask->input, (char **)sets->pdata, NULL, &options, shipped, &error);
+        api_simulate_shipped(&ask->input, (char **)sets->pdata, NULL, &options, shipped, &ask->stop, &error);
     if (simulation != NULL &&
         (ask->ideal || api_simulation_live_shipped(ask->input.path, simulation, shipped, &error)))
         fill_row(&simulation->report, &row);
@@ -115,8 +115,14 @@ static void *work(void *data)
     while (!sweep->stopped && sweep->next < sweep->rows->len) {
         const guint index = sweep->next++;
         g_mutex_unlock(&sweep->lock);
-        const ApiSweepRow row = simulate_row(sweep->ask, &sweep->shipped, index);
+        ApiSweepRow row = simulate_row(sweep->ask, &sweep->shipped, index);
+        const bool over = orr_stop_asked(&sweep->ask->stop); /* what "auto" became may not be the best */
         g_mutex_lock(&sweep->lock);
+        sweep->stopped = sweep->stopped || over;
+        if (over) {
+            row_clear(&row);
+            break;
+        }
         g_array_index(sweep->rows, ApiSweepRow, index) = row;
         sweep->done++;
         if (sweep->ask->progress != NULL &&
@@ -142,31 +148,48 @@ static void run_all(Sweep *sweep)
     g_mutex_clear(&sweep->lock);
 }
 
-static bool count_runs(const GArray *fields, guint *ret_count, GError **error)
+guint64 api_sweep_count(const GArray *fields)
 {
     guint64 total = 1;
-    for (guint i = 0; i < fields->len; i++) {
+    for (guint i = 0; i < fields->len && total <= API_SWEEP_MOST; i++)
         total *= g_array_index(fields, ApiVary, i).values->len;
-        if (total > API_SWEEP_MOST)
-            return orr_fail(error, ORR_ERROR_INPUT, "--vary: more than %d combinations; vary fewer values",
-                            API_SWEEP_MOST);
+    return total;
+}
+
+/* Rows that were not simulated go. */
+static void keep_done(GArray *rows)
+{
+    guint kept = 0;
+    for (guint i = 0; i < rows->len; i++) {
+        ApiSweepRow *row = &g_array_index(rows, ApiSweepRow, i);
+        if (row->values != NULL && kept++ < i) {
+            g_array_index(rows, ApiSweepRow, kept - 1) = *row;
+            memset(row, 0, sizeof *row);
+        }
     }
-    *ret_count = (guint)total;
-    return true;
+    g_array_set_size(rows, kept);
 }
 
 static GArray *sweep_document(const ApiSweepAsk *ask, GError **error)
 {
-    guint count = 0;
+    const guint64 total = api_sweep_count(ask->fields);
     Sweep sweep = {.ask = ask};
-    if (!count_runs(ask->fields, &count, error) || !api_shipped_load(!ask->ideal, &sweep.shipped, error))
+    if (total > API_SWEEP_MOST) {
+        orr_fail(error, ORR_ERROR_INPUT, "--vary: more than %d combinations; vary fewer values",
+                 API_SWEEP_MOST);
+        return NULL;
+    }
+    const guint count = (guint)total;
+    if (!api_shipped_load(!ask->ideal, &sweep.shipped, error))
         return NULL;
     sweep.rows = g_array_sized_new(FALSE, TRUE, sizeof(ApiSweepRow), count);
     g_array_set_clear_func(sweep.rows, row_clear);
     g_array_set_size(sweep.rows, count);
     run_all(&sweep);
     api_shipped_clear(&sweep.shipped);
-    if (sweep.stopped && sweep.done < count) {
+    if (orr_stop_asked(&ask->stop)) {
+        keep_done(sweep.rows);
+    } else if (sweep.stopped && sweep.done < count) {
         orr_fail(error, ORR_ERROR_INPUT, "sweep: stopped after %u of %u runs", sweep.done, count);
         g_array_unref(g_steal_pointer(&sweep.rows));
     }

@@ -32,11 +32,15 @@ typedef struct ApiSweepAsk {
     /* Told after every run, by one thread at a time, which need not be the caller's; false: no more. May be NULL. */
     bool (*progress)(double done_frac, void *data);
     void *progress_data;
+    OrrStop stop; /* ends with the rows that are done */
 } ApiSweepAsk;
 
-/* ApiSweepRow, one for every combination, in order and whatever the threads; one that is refused has its reason.
- * NULL with an error when there are too many, the file is no JSON, or `progress` ended it. */
+/* ApiSweepRow, one for every combination, in order and whatever the threads; one that is refused has its reason. Fewer
+ * than api_sweep_count() where `stop` ended it. NULL with an error when there are too many, the file is no JSON, or
+ * `progress` ended it. */
 GArray *api_sweep(const ApiSweepAsk *ask, GError **error);
+/* Combinations of `fields`. */
+guint64 api_sweep_count(const GArray *fields);
 
 /* Fields that are varied twice or contain one another are an error; `fields` as above. */
 bool api_sweep_fields_check(const GArray *fields, GError **error);

@@ -82,6 +82,7 @@ void api_sweep_json(const GArray *fields, const GArray *rows, GString *out)
     orr_jw_begin(&writer, NULL, '{');
     orr_jw_int(&writer, "schema", 1);
     orr_jw_text(&writer, "version", ORRERY_VERSION);
+    orr_jw_bool(&writer, "partial", rows->len < api_sweep_count(fields));
     orr_jw_begin(&writer, "rows", '[');
     for (guint i = 0; i < rows->len; i++) {
         orr_jw_begin(&writer, NULL, '{');

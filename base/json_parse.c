@@ -175,6 +175,17 @@ static bool parse_number(JsonParser *parser, cJSON **ret_item)
     return true;
 }
 
+/* A comma, with something behind it: the habit of other formats to end a list with one is told by name. */
+static bool pass_comma(JsonParser *parser, char end)
+{
+    const char *comma = parser->at++;
+    skip_space(parser);
+    if (!at_char(parser, end))
+        return true;
+    g_autofree char *message = g_strdup_printf("a comma with nothing behind it but '%c'; take it out", end);
+    return fail_at(parser, comma, message);
+}
+
 static bool parse_list(JsonParser *parser, cJSON *list)
 {
     parser->at++;
@@ -195,7 +206,8 @@ static bool parse_list(JsonParser *parser, cJSON *list)
         }
         if (!at_char(parser, ','))
             return fail_expected(parser, "',' or ']' in a list");
-        parser->at++;
+        if (!pass_comma(parser, ']'))
+            return false;
     }
 }
 
@@ -242,7 +254,8 @@ static bool parse_object(JsonParser *parser, cJSON *object)
         }
         if (!at_char(parser, ','))
             return fail_expected(parser, "',' or '}' in an object");
-        parser->at++;
+        if (!pass_comma(parser, '}'))
+            return false;
     }
 }
 

@@ -415,7 +415,7 @@ static void fill_events(Campaign *campaign)
 bool campaign_prepare(const Report *report, const char *where, const CampaignOptions *options,
                       Campaign *ret_campaign, GError **error)
 {
-    Campaign campaign = {.report = report, .options = *options};
+    Campaign campaign = {.report = report, .options = *options, .asked_replicas = options->replicas};
     campaign.ideal_s = (options->ideal_days > 0 ? options->ideal_days : report->days) * DAY_S;
     if (!(campaign.ideal_s > 0))
         return refuse(where, error,
@@ -447,10 +447,13 @@ bool campaign_run(const Report *report, const char *where, const CampaignOptions
     if (!campaign_prepare(report, where, options, &campaign, error))
         return false;
     g_autofree CampaignLife *lives = g_new(CampaignLife, (gsize)options->replicas);
-    campaign_live_team(&campaign.run, options->seed, options->replicas, options->threads, options->team, lives);
+    campaign.options.replicas =
+        campaign_live_until(&campaign.run, options->seed, options->replicas, options->threads, options->team,
+                            &options->stop, lives);
+    const bool whole = campaign.options.replicas == options->replicas;
     summarise(&campaign, lives);
     fill_events(&campaign);
-    if (options->curve)
+    if (options->curve && whole)
         fill_spares(&campaign);
     *ret_campaign = campaign;
     return true;

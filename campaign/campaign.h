@@ -17,6 +17,7 @@ typedef struct CampaignOptions {
     bool timeline;     /* text has the first interruptions of one campaign */
     bool curve;        /* also days over the number of spare nodes */
     double ideal_days; /* of training, in place of those that the scenario's tokens take; 0: those */
+    OrrStop stop;      /* ends with the replicas that are done; of one process alone */
 } CampaignOptions;
 
 /* Over replicas. */
@@ -40,7 +41,8 @@ enum { CAMPAIGN_SPARES = 9, CAMPAIGN_EVENTS = 200 };
 
 typedef struct Campaign {
     const Report *report;
-    CampaignOptions options;
+    CampaignOptions options; /* replicas: those that were lived */
+    int64_t asked_replicas;  /* more than were lived: stopped */
     CampaignRun run;
     double ideal_s;
     double slow_s, input_s, eval_s,

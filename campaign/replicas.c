@@ -220,7 +220,8 @@ typedef struct Crew {
     uint64_t seed;
     int64_t first, count; /* replicas */
     CampaignLife *lives;  /* [count] */
-    gint next;            /* atomic: a block of lives */
+    const OrrStop *stop;  /* may be NULL */
+    gint next;            /* atomic: a block of lives; all before it are lived in the end */
 } Crew;
 
 enum { BLOCK = 16 };
@@ -228,7 +229,9 @@ enum { BLOCK = 16 };
 static void *work(void *data)
 {
     Crew *crew = data;
-    for (;;) {
+    for (bool first = true;; first = false) {
+        if (!first && orr_stop_asked(crew->stop))
+            return NULL;
         const int64_t begin = (int64_t)g_atomic_int_add(&crew->next, 1) * BLOCK;
         if (begin >= crew->count)
             return NULL;
@@ -252,8 +255,19 @@ static void live_some(Crew *crew, int threads)
 
 void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int threads, CampaignLife *lives)
 {
-    Crew crew = {.run = run, .seed = seed, .count = count, .lives = lives};
+    campaign_live_until(run, seed, count, threads, NULL, NULL, lives);
+}
+
+int64_t campaign_live_until(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
+                            const OrrTeam *team, const OrrStop *stop, CampaignLife *lives)
+{
+    Crew crew = {.run = run, .seed = seed, .count = count, .lives = lives, .stop = stop};
+    if (team != NULL) {
+        campaign_live_team(run, seed, count, threads, team, lives);
+        return count;
+    }
     live_some(&crew, threads);
+    return MIN(count, (int64_t)g_atomic_int_get(&crew.next) * BLOCK);
 }
 
 /* The first replica of process `rank` of `ranks`. */

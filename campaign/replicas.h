@@ -11,6 +11,7 @@
 
 #include <glib.h>
 
+#include "base/stop.h"
 #include "base/team.h"
 #include "campaign/formulas.h"
 #include "spec/spec.h"
@@ -78,5 +79,9 @@ void campaign_live_all(const CampaignRun *run, uint64_t seed, int64_t count, int
 /* The same on all processes of `team` (NULL: this one alone), each of which lives a part and has all in the end. */
 void campaign_live_team(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
                         const OrrTeam *team, CampaignLife *lives);
+/* The same until `stop` (may be NULL) says so, which a team of several processes does not ask: how many of the first lives
+ * are there, at least one. */
+int64_t campaign_live_until(const CampaignRun *run, uint64_t seed, int64_t count, int threads,
+                            const OrrTeam *team, const OrrStop *stop, CampaignLife *lives);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "campaign/campaign.h"
 #include "campaign/effective.h"
+#include "report/groups.h"
 #include "report/page.h"
 
 enum { LABEL_COLUMN = 18 };
@@ -80,6 +81,14 @@ static double energy_kwh(const Campaign *campaign, double *ret_waiting)
     return campaign_kwh(campaign->report, part_days, campaign->days.mean, ret_waiting);
 }
 
+/* Of the mean days, of the job's own nodes; *ret_usd 0: no price. */
+static double gpu_hours(const Campaign *campaign, double *ret_usd)
+{
+    const double hours = campaign->days.mean * 24 * campaign->report->gpus;
+    *ret_usd = hours * report_groups_mean(campaign->report->spec, REPORT_MEAN_USD_PER_HOUR);
+    return hours;
+}
+
 static void write_checkpoint(const Campaign *campaign, OrrJsonWriter *w)
 {
     const SpecCheckpoint *checkpoint = &campaign->report->spec->faults.checkpoint;
@@ -107,6 +116,7 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     orr_jw_text(&w, "scenario", campaign->report->spec->name);
     orr_jw_int(&w, "gpus", campaign->report->gpus);
     orr_jw_int(&w, "replicas", campaign->options.replicas);
+    orr_jw_bool(&w, "partial", campaign->options.replicas < campaign->asked_replicas);
     orr_jw_int(&w, "seed", (int64_t)campaign->options.seed);
     orr_jw_number(&w, "step_s", (double)campaign->report->step_ps * 1e-12);
     orr_jw_number(&w, "ideal_days", campaign->ideal_s / DAY_S);
@@ -127,7 +137,9 @@ void campaign_write_json(const Campaign *campaign, GString *out)
     orr_jw_number(&w, "degraded_s", campaign->degraded_s);
     orr_jw_end(&w, '}');
     write_checkpoint(campaign, &w);
-    double waiting_kwh = 0;
+    double waiting_kwh = 0, usd = 0;
+    orr_jw_number(&w, "gpu_hours", gpu_hours(campaign, &usd));
+    write_positive(&w, "usd", usd);
     write_positive(&w, "kwh", energy_kwh(campaign, &waiting_kwh));
     write_positive(&w, "waiting_kwh", waiting_kwh);
     orr_jw_number(&w, "mtbf_s", campaign->run.rates.mtbf_s);
@@ -247,6 +259,22 @@ static void write_checkpoint_text(const Campaign *campaign, GString *out)
               campaign->availability_s);
 }
 
+static void write_cost(const Campaign *campaign, GString *out)
+{
+    char hours[ORR_TEXT_SIZE], dollars[ORR_TEXT_SIZE], low[ORR_TEXT_SIZE], high[ORR_TEXT_SIZE];
+    double usd = 0;
+    report_page_whole(hours, gpu_hours(campaign, &usd));
+    if (!(usd > 0)) {
+        entry(out, "  Cost", "%s GPU-hours (cluster.usd_per_gpu_hour is not given)", hours);
+        return;
+    }
+    const CampaignSpread *days = &campaign->days;
+    entry(out, "  Cost", "%s USD (%s to %s in eight of ten), %s GPU-hours%s",
+          report_page_whole(dollars, usd), report_page_whole(low, usd * days->p10 / days->mean),
+          report_page_whole(high, usd * days->p90 / days->mean), hours,
+          campaign->run.spares != 0 && campaign->run.cause_count > 0 ? "; without what spare nodes cost" : "");
+}
+
 static void write_energy(const Campaign *campaign, GString *out)
 {
     char kwh[ORR_TEXT_SIZE], waiting[ORR_TEXT_SIZE];
@@ -305,17 +333,27 @@ void campaign_write_text(const Campaign *campaign, GString *out)
     write_lost(campaign, out);
     write_checkpoint_text(campaign, out);
     if (!isinf(campaign->run.rates.mtbf_s)) {
-        entry(out, "  Restart", "%s after each failure",
-              orr_text_seconds(restart, campaign->run.rates.restart_s));
+        const SpecFaults *faults = &campaign->report->spec->faults;
+        const bool instant = !(faults->detection_s > 0) && !(faults->reschedule_s > 0) &&
+                             !(faults->init_s > 0) && !(faults->init_s_per_node > 0);
+        entry(out, "  Restart", "%s after each failure%s",
+              orr_text_seconds(restart, campaign->run.rates.restart_s),
+              instant ? "; nothing says how long a failure goes unseen, a new node and a start take "
+                        "(faults.detection_s, reschedule_s, init_s), so these count as nothing"
+                      : "");
         entry(out, "  By formula", "%.2f days, goodput %.2f %% (exact%s); %.2f %% to first order",
               campaign->exact_s / DAY_S, 100 * campaign->exact_frac,
               campaign->by_formula ? "" : ", where nobody waits for nodes and no copies are lost",
               100 * campaign->first_order_frac);
     }
+    write_cost(campaign, out);
     write_energy(campaign, out);
     write_curve_text(campaign, out);
     write_timeline_text(campaign, out);
     entry(out, "  Replicas", "%lld, seed %llu; standard error of the mean %.3f days",
           (long long)campaign->options.replicas, (unsigned long long)campaign->options.seed,
           campaign->days_error);
+    if (campaign->options.replicas < campaign->asked_replicas)
+        entry(out, "  Partial", "stopped after %lld of %lld replicas; days by spares are left out",
+              (long long)campaign->options.replicas, (long long)campaign->asked_replicas);
 }

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "campaign/campaign.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/team.h"
 #include "api/simulate.h"
@@ -53,21 +54,29 @@ static bool read_options(const CampaignArgs *args, CampaignOptions *options, GEr
 }
 
 /* Every process of a team has all the replicas in the end; `speaks`: this one writes. */
-static bool live(const CliArgs *common, const CampaignOptions *options, bool speaks, GError **error)
+static bool live(const CliArgs *common, CampaignOptions *options, bool speaks, GError **error)
 {
+    CliInterrupt interrupt;
     const ReportOptions report_options = {0};
     Campaign campaign;
     ApiSimulation *simulation = api_simulate(common->words[0], common->sets, &report_options, error);
     if (simulation == NULL)
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
+    if (options->team == NULL) { /* before, nothing is known that could be told */
+        cli_interrupt_hold(&interrupt);
+        options->stop = cli_interrupt_stop(&interrupt);
+    }
     const bool ok = campaign_run(&simulation->report, common->words[0], options, &campaign, error);
     if (ok && common->format == CLI_FORMAT_JSON)
         campaign_write_json(&campaign, out);
     else if (ok)
         campaign_write_text(&campaign, out);
     api_simulation_free(simulation);
-    return ok && (!speaks || cli_output_write(common->output, out, error));
+    const bool written = ok && (!speaks || cli_output_write(common->output, out, error));
+    if (written && campaign.options.replicas < campaign.asked_replicas)
+        exit(CLI_EXIT_INTERRUPTED);
+    return written;
 }
 
 /* Of several processes the first one speaks, and all of them fail alike. */
@@ -114,7 +123,8 @@ const CliCommand cli_command_campaign = {
         "Young's, Daly's and the exact renewal formula stand beside. What fails and what it costs is the "
         "scenario's "
         "\"faults\", a preset or rates; \"storage\" is where checkpoints go. Without \"faults\" the days are "
-        "those of 'run'. Under mpirun the processes share the replicas; the numbers stay the same.\n"
+        "those of 'run'. Ctrl-C ends with the replicas that are done (exit status 130). Under mpirun the "
+        "processes share the replicas; the numbers stay the same.\n"
         "\n"
         "  orrery campaign scenarios/examples/campaign-llama3-405b.json\n"
         "  orrery campaign gpt3.json --set faults=llama3-2024 --set storage=tectonic --replicas 5000\n"

@@ -360,6 +360,14 @@ static const ListKind kinds[] = {
     {"jitter", "GPUs and nodes slower than others", COLUMNS(jitter_columns), fill_presets, NULL, NULL},
 };
 
+char *cli_list_kinds(const char *between)
+{
+    const char *names[G_N_ELEMENTS(kinds) + 1] = {NULL};
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)
+        names[i] = kinds[i].name;
+    return g_strjoinv(between, (char **)names);
+}
+
 static const ListKind *find_kind(const char *word, GError **error)
 {
     const char *names[G_N_ELEMENTS(kinds)];
@@ -369,10 +377,9 @@ static const ListKind *find_kind(const char *word, GError **error)
         names[i] = kinds[i].name;
     }
     const char *nearest = orr_nearest(word, names, (int)G_N_ELEMENTS(names));
-    g_autofree char *hint = nearest != NULL
-                                ? g_strdup_printf("did you mean %s?", nearest)
-                                : g_strdup("models, accelerators, peaks, clusters, frameworks, schedules, "
-                                           "collectives, topologies, faults and storage can be listed");
+    g_autofree char *all = cli_list_kinds(", ");
+    g_autofree char *hint = nearest != NULL ? g_strdup_printf("did you mean %s?", nearest)
+                                            : g_strdup_printf("%s can be listed", all);
     g_set_error(error, ORR_ERROR, ORR_ERROR_INPUT, "list: nothing is called \"%s\"; %s", word, hint);
     return NULL;
 }
@@ -409,11 +416,12 @@ static bool run(const CliArgs *args, GError **error)
 
 const CliCommand cli_command_list = {
     .name = "list",
-    .usage =
-        "[models|accelerators|peaks|clusters|frameworks|schedules|collectives|topologies|faults|storage]",
+    .usage = "[KIND]",
     .summary = "presets, schedules and collectives, with key figures and sources",
     .help =
-        "Lists what a scenario can name. A source in brackets is a key of docs/SOURCES.md; \"unverified\" "
+        "Lists what a scenario can name: models, accelerators (and peaks, their data sheets), clusters, "
+        "frameworks, schedules, collectives, topologies, faults, storage, jitter; without a kind these. A "
+        "source in brackets is a key of docs/SOURCES.md; \"unverified\" "
         "counts "
         "the figures whose source could not be confirmed. --format json gives the source of every figure in "
         "full. The bus factor of a collective is bus bandwidth over algorithm bandwidth for n ranks.\n"

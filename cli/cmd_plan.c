@@ -1,10 +1,12 @@
 /* cli/cmd_plan.c - orrery plan: GPUs for a deadline or a budget, days for GPUs. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "api/kinds.h"
 #include "cli/output.h"
 #include "api/vary.h"
@@ -23,6 +25,7 @@ typedef struct PlanArgs {
 typedef struct Question {
     PlanOptions options;
     GArray *gpus; /* int; NULL: not given */
+    bool partial; /* stopped before all was simulated */
 } Question;
 
 static bool read_quantity(const char *flag, const char *text, OrrUnit unit, double *ret_value, GError **error)
@@ -125,8 +128,8 @@ static bool read_question(const PlanArgs *args, Question *question, GError **err
 
 /* --- kinds of GPU --- */
 
-static bool add_kind(const char *key, const char *word, const Spec *base, const Question *question,
-                     GArray *plans, GError **error)
+static bool add_kind(const char *key, const char *word, const Spec *base, Question *question, GArray *plans,
+                     GError **error)
 {
     g_autofree Spec *spec = g_new(Spec, 1);
     Plan plan;
@@ -138,27 +141,34 @@ static bool add_kind(const char *key, const char *word, const Spec *base, const 
     options.cluster_json = cluster;
     if (!plan_run(spec, &options, &plan, error))
         return false;
+    question->partial = question->partial || plan.partial;
     g_array_append_val(plans, plan);
     return true;
 }
 
-static bool add_kinds(const char *key, const char *list, const Spec *base, const Question *question,
-                      GArray *plans, GError **error)
+static bool add_kinds(const char *key, const char *list, const Spec *base, Question *question, GArray *plans,
+                      GError **error)
 {
     g_auto(GStrv) words = g_strsplit(list != NULL ? list : "", ",", -1);
-    for (char **word = words; *word != NULL; word++)
+    for (char **word = words; *word != NULL; word++) {
+        if (plans->len > 0 && orr_stop_asked(&question->options.stop)) {
+            question->partial = true;
+            break;
+        }
         if (!add_kind(key, g_strstrip(*word), base, question, plans, error))
             return false;
+    }
     return true;
 }
 
-static bool run_plans(const PlanArgs *args, const Spec *base, const Question *question, GArray *plans,
+static bool run_plans(const PlanArgs *args, const Spec *base, Question *question, GArray *plans,
                       GError **error)
 {
     if (args->accelerators == NULL && args->clusters == NULL) {
         Plan plan;
         if (!plan_run(base, &question->options, &plan, error))
             return false;
+        question->partial = plan.partial;
         g_array_append_val(plans, plan);
         return true;
     }
@@ -170,7 +180,7 @@ static bool run_plans(const PlanArgs *args, const Spec *base, const Question *qu
 
 static bool draw(const PlanArgs *args, const PlanPage *page, GError **error)
 {
-    if (args->plot == NULL)
+    if (args->plot == NULL || page->partial) /* curves over half of the counts would mislead */
         return true;
     g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(PlotScalingPoint));
     for (int i = 0; i < page->count; i++) {
@@ -233,6 +243,9 @@ static bool run(const CliArgs *common, GError **error)
     ok = ok && (args->ideal || campaign_assumed_load(&assumed, error));
     question.options.assumed = args->ideal ? NULL : &assumed;
     question.options.progress_data = timer;
+    CliInterrupt interrupt;
+    cli_interrupt_hold(&interrupt);
+    question.options.stop = cli_interrupt_stop(&interrupt);
     ok = ok && read_question(args, &question, error) &&
          spec_load_file(common->words[0], (const char *const *)common->sets, true, spec, &source, error) &&
          run_plans(args, spec, &question, plans, error);
@@ -241,13 +254,16 @@ static bool run(const CliArgs *common, GError **error)
                                .source = &source,
                                .options = &question.options,
                                .plans = (const Plan *)(void *)plans->data,
-                               .count = (int)plans->len};
+                               .count = (int)plans->len,
+                               .partial = question.partial};
         ok = draw(args, &page, error) && write_page(common, &page, error);
     }
     ledger_residuals_free(residuals);
     spec_source_clear(&source);
     if (question.gpus != NULL)
         g_array_free(question.gpus, TRUE);
+    if (ok && question.partial)
+        exit(CLI_EXIT_INTERRUPTED);
     return ok;
 }
 
@@ -288,7 +304,9 @@ const CliCommand cli_command_plan = {
         "how many GPUs a deadline needs, what a budget buys, or how long the scenario's own cluster takes; "
         "the "
         "textbook estimate 6 P T / (X t) stands beside it with what explains the difference. Tokens, price, "
-        "power and PUE are scenario fields (training.tokens, cluster.usd_per_gpu_hour, cluster.pue).\n"
+        "power and PUE are scenario fields (training.tokens, cluster.usd_per_gpu_hour, cluster.pue). Ctrl-C "
+        "ends "
+        "with the GPU counts that are done (exit status 130).\n"
         "\n"
         "  orrery plan scenarios/examples/plan-sc21-175b.json --deadline \"30 days\"\n"
         "  orrery plan gpt3.json --set cluster.usd_per_gpu_hour=1.8 --budget-usd 2e6\n"

@@ -260,8 +260,7 @@ static bool run(const CliArgs *common, GError **error)
     CliInterrupt interrupt = {0};
     if (!several) { /* mpirun ends its processes itself */
         cli_interrupt_hold(&interrupt);
-        options.stop = cli_interrupt_seen;
-        options.stop_data = &interrupt;
+        options.stop = cli_interrupt_stop(&interrupt);
     }
     const bool ok = load_and_search(args, &options, error);
     cli_team_close(&team);

@@ -1,11 +1,13 @@
 /* cli/cmd_sweep.c - orrery sweep: a tidy table of runs, one row for every combination of values. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "api/sweep.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "report/page.h"
 
@@ -64,6 +66,10 @@ static void write_text(const GArray *fields, const GArray *rows, GString *out)
     }
     report_page_table(table, out, 0);
     orr_table_free(table);
+    const guint64 all = api_sweep_count(fields);
+    if (rows->len < all)
+        g_string_append_printf(out, "Partial: stopped after %u of %" G_GUINT64_FORMAT " runs\n", rows->len,
+                               all);
 }
 
 /* --- the command --- */
@@ -92,7 +98,8 @@ static bool show_progress(double done_frac, void *data)
     return true;
 }
 
-static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, GError **error)
+static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, CliInterrupt *interrupt,
+                             GError **error)
 {
     guint64 jobs = 0;
     if (args->jobs != NULL && !g_ascii_string_to_unsigned(args->jobs, 10, 1, 4096, &jobs, NULL)) {
@@ -107,13 +114,19 @@ static GArray *simulate_rows(const SweepArgs *args, const GArray *fields, GError
                              .ideal = args->ideal,
                              .threads = (int)jobs,
                              .progress = terminal ? show_progress : NULL,
-                             .progress_data = &progress};
+                             .progress_data = &progress,
+                             .stop = cli_interrupt_stop(interrupt)};
     return api_sweep(&ask, error);
 }
 
 /* Where no combination runs, the scenario or a key is wrong. */
-static bool any_ran(const SweepArgs *args, const GArray *rows, GError **error)
+static bool any_ran(const SweepArgs *args, const GArray *fields, const GArray *rows, GError **error)
 {
+    const guint64 all = api_sweep_count(fields);
+    if (rows->len < all) { /* the others might */
+        cli_note(false, "orrery: sweep: stopped after %u of %" G_GUINT64_FORMAT " runs", rows->len, all);
+        return true;
+    }
     for (guint i = 0; i < rows->len; i++)
         if (g_array_index(rows, ApiSweepRow, i).reason == NULL)
             return true;
@@ -127,8 +140,10 @@ static bool run(const CliArgs *common, GError **error)
     g_autoptr(GArray) fields = api_vary_fields();
     if (!read_fields(args, fields, error))
         return false;
-    g_autoptr(GArray) rows = simulate_rows(args, fields, error);
-    if (rows == NULL || !any_ran(args, rows, error))
+    CliInterrupt interrupt;
+    cli_interrupt_hold(&interrupt);
+    g_autoptr(GArray) rows = simulate_rows(args, fields, &interrupt, error);
+    if (rows == NULL || !any_ran(args, fields, rows, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
     if (common->format == CLI_FORMAT_JSON)
@@ -137,7 +152,10 @@ static bool run(const CliArgs *common, GError **error)
         api_sweep_csv(fields, rows, out);
     else
         write_text(fields, rows, out);
-    return cli_output_write(common->output, out, error);
+    const bool ok = cli_output_write(common->output, out, error);
+    if (ok && rows->len < api_sweep_count(fields))
+        exit(CLI_EXIT_INTERRUPTED);
+    return ok;
 }
 
 static const CliFlag flags[] = {
@@ -157,7 +175,8 @@ const CliCommand cli_command_sweep = {
         "time and its parts, throughput, MFU, memory, days of computing and, with failures, checkpoints and "
         "restarts in them, effective days, which the costs are of. A combination that cannot run keeps its "
         "row, with the "
-        "reason in the last column. Where tensor, pipeline or nodes vary, leave parallel.data out of the "
+        "reason in the last column. Ctrl-C ends with the rows that are done (exit status 130). Where tensor, "
+        "pipeline or nodes vary, leave parallel.data out of the "
         "scenario or add --set parallel.data=auto.\n"
         "\n"
         "  orrery sweep gpt3.json --vary training.micro_batch=1..8\n"

@@ -80,4 +80,7 @@ const CliCommand *cli_command_find(const char *name);
 /* Names of all commands, NULL-terminated; g_free the array only. */
 const char **cli_command_names(void);
 
+/* What `list` lists, with `between` between them; g_free. */
+char *cli_list_kinds(const char *between);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cli/help.h"
 #include "report/page.h"
 
 /* `also`: other words for it, apart by spaces where they are one word each. `key`: the field that sets it, or "". */
@@ -69,6 +70,12 @@ static const struct {
     {"expert parallelism", "ep",
      "Each rank holds some experts of every mixture-of-experts layer; tokens travel to them.",
      "parallel.expert"},
+    {"fine-tuning", "finetuning sft lora qlora peft adapters rlhf dpo grpo",
+     "Training goes on from weights that exist. With all weights it is a training run like any other: give "
+     "its "
+     "sequences and training.tokens. Not simulated: LoRA and other adapters, preference and reinforcement "
+     "learning.",
+     "training.tokens"},
     {"FlashAttention", "flash2 flash3", "Attention in one kernel that keeps scores on the chip.",
      "execution.attention"},
     {"fp8", "mxfp8 nvfp4",
@@ -161,6 +168,12 @@ static const struct {
      "parallel.sequence_parallel"},
     {"SM", "streaming multiprocessor compute unit",
      "A GPU's unit of work; collectives may take some away from compute.", "accelerator.sm_count"},
+    {"spot instance", "spot preemptible preemption",
+     "A node that its owner may take back: a failure of a node in a campaign. Give faults.node_mtbf_s, what "
+     "a "
+     "restart takes (faults.detection_s, reschedule_s, init_s), faults.spares or elastic, and the price in "
+     "cluster.usd_per_gpu_hour.",
+     "faults.node_mtbf_s"},
     {"straggler", "", "A slow rank, for which all others wait.", "accelerator.speed_spread_frac"},
     {"tensor parallelism", "tp",
      "Each matrix is split over ranks, which exchange activations twice a layer and pass.",
@@ -208,11 +221,11 @@ static bool is_called(const char *also, const char *asked)
 static void append_term(gsize index, GString *out)
 {
     g_string_append_printf(out, "%s\n", terms[index].word);
-    report_page_entry(out, "", 4, terms[index].text);
+    report_page_entry_within(out, "", 4, terms[index].text, cli_help_width());
     if (terms[index].key[0] != '\0') {
         g_autofree char *see =
             g_strdup_printf("Set by %s (orrery help %s).", terms[index].key, terms[index].key);
-        report_page_entry(out, "", 4, see);
+        report_page_entry_within(out, "", 4, see, cli_help_width());
     }
 }
 

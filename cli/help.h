@@ -4,6 +4,8 @@
 
 #include "cli/commands.h"
 
+/* Columns of help: a terminal's own; 80, which every terminal has, where it goes to a file or a pager. */
+int cli_help_width(void);
 void cli_help_overview(GString *out);
 void cli_help_command(const CliCommand *command, GString *out);
 /* man(7) source of orrery.1. */

@@ -161,9 +161,11 @@ void cli_help_bash(GString *out)
         append_bash_flags(out, flags, flag_count);
         g_string_append(out, "' ;;\n");
     }
-    g_string_append(out, "            list:*) words='models accelerators clusters frameworks schedules "
-                         "collectives topologies faults storage' ;;\n"
-                         "            help:*) words='");
+    g_autofree char *kinds = cli_list_kinds(" ");
+    g_string_append_printf(out,
+                           "            list:*) words='%s' ;;\n"
+                           "            help:*) words='",
+                           kinds);
     for (int i = 0; i < count; i++)
         g_string_append_printf(out, "%s%s", i > 0 ? " " : "", commands[i]->name);
     g_string_append(out, " '$(orrery help --keys 2>/dev/null) ;;\n"

@@ -45,11 +45,12 @@ static void append_zsh_command(GString *out, const CliCommand *command)
         }
     }
     const bool lists = strcmp(command->name, "list") == 0, helps = strcmp(command->name, "help") == 0;
-    g_string_append_printf(
-        out, "            '*:word:%s' ;;\n",
-        lists   ? "(models accelerators clusters frameworks schedules collectives topologies faults storage)"
-        : helps ? "_orrery_keys"
-                : "_files");
+    g_autofree char *kinds = cli_list_kinds(" ");
+    g_string_append_printf(out, "            '*:word:%s%s%s' ;;\n", lists ? "(" : "",
+                           lists   ? kinds
+                           : helps ? "_orrery_keys"
+                                   : "_files",
+                           lists ? ")" : "");
 }
 
 void cli_help_zsh(GString *out)
@@ -124,10 +125,10 @@ void cli_help_fish(GString *out)
         for (int j = 0; j < flag_count; j++)
             append_fish_flag(out, commands[i], &flags[j]);
     }
-    g_string_append(
+    g_autofree char *kinds = cli_list_kinds(" ");
+    g_string_append_printf(
         out,
-        "complete -c orrery -n '__fish_seen_subcommand_from list' -fa 'models accelerators clusters "
-        "frameworks "
-        "schedules collectives topologies faults storage'\n"
-        "complete -c orrery -n '__fish_seen_subcommand_from help' -fa '(orrery help --keys 2>/dev/null)'\n");
+        "complete -c orrery -n '__fish_seen_subcommand_from list' -fa '%s'\n"
+        "complete -c orrery -n '__fish_seen_subcommand_from help' -fa '(orrery help --keys 2>/dev/null)'\n",
+        kinds);
 }

@@ -19,7 +19,7 @@ void cli_interrupt_hold(CliInterrupt *interrupt)
 }
 
 /* One thread takes it off the queue and lets the next one through. */
-bool cli_interrupt_seen(void *data)
+static bool seen(void *data)
 {
     CliInterrupt *interrupt = data;
     sigset_t pending;
@@ -34,4 +34,9 @@ bool cli_interrupt_seen(void *data)
         pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     }
     return true;
+}
+
+OrrStop cli_interrupt_stop(CliInterrupt *interrupt)
+{
+    return (OrrStop){seen, interrupt};
 }

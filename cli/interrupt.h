@@ -6,6 +6,8 @@
 
 #include <glib.h>
 
+#include "base/stop.h"
+
 #define CLI_EXIT_INTERRUPTED 130 /* 128 + SIGINT, as shells say */
 
 typedef struct CliInterrupt {
@@ -14,7 +16,7 @@ typedef struct CliInterrupt {
 
 /* From here on SIGINT waits until it is asked for; before other threads are made. */
 void cli_interrupt_hold(CliInterrupt *interrupt);
-/* Whether it came, to a `CliInterrupt *`; from any thread. */
-bool cli_interrupt_seen(void *interrupt);
+/* Asks whether it came. */
+OrrStop cli_interrupt_stop(CliInterrupt *interrupt);
 
 #endif

@@ -174,6 +174,24 @@ static void take_precision(ExchangeImport *import)
         exchange_import_native(import, "training.precision", strcmp(param, "float32") == 0 ? "fp32" : "bf16");
 }
 
+/* Settings of a number format that nothing turns on: float8 would be expected and bf16 is what runs. */
+static void warn_idle_format(const ExchangeImport *import)
+{
+    static const char *const formats[][2] = {
+        {"float8", "quantize.linear.float8.recipe_name"},
+        {"float8", "quantize.linear.float8.enable_fsdp_float8_all_gather"},
+        {"mx", "quantize.linear.mx.recipe_name"}};
+    const char *converters = exchange_import_text(import, "model.converters");
+    for (gsize i = 0; i < G_N_ELEMENTS(formats); i++)
+        if (exchange_import_text(import, formats[i][1]) != NULL &&
+            (converters == NULL || strstr(converters, formats[i][0]) == NULL)) {
+            exchange_import_warn(import,
+                                 "%s: model.converters does not name quantize.linear.%s, so that it is off",
+                                 formats[i][1], formats[i][0]);
+            return;
+        }
+}
+
 /* Whether the file shards parameters: FSDP2 overlaps its collectives by itself, and has no switch for it. */
 static void take_overlap(ExchangeImport *import)
 {
@@ -250,5 +268,6 @@ void exchange_import_torchtitan(ExchangeImport *import)
         exchange_import_implied(import, "execution.compiled", "false");
     exchange_import_implied(import, "execution.framework", "torchtitan");
     take_overlap(import);
+    warn_idle_format(import);
     warn_changes(import);
 }

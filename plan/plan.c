@@ -111,7 +111,7 @@ static bool simulate(const Spec *spread, const PlanOptions *options, OrrArena *a
 {
     const ReportOptions plain = {0};
     const double reserve_bytes = ledger_reserve_bytes(options->residuals, &options->reserve, spread);
-    if (!search_choose_reserved(spread, reserve_bytes, spec, error) ||
+    if (!search_choose_reserved(spread, reserve_bytes, &options->stop, spec, error) ||
         (search_mixed_asked(spec) && !search_mixed_choose(spec, error)) || !spec_check(spec, "plan", error) ||
         !report_run(spec, NULL, &plain, arena, report, error) || !report_jitter_fill(report, arena, error) ||
         !report_input_fill(report, error))
@@ -271,6 +271,18 @@ static void tell(const PlanOptions *options, int done, int total)
         options->progress(done, total, options->progress_data);
 }
 
+/* Simulates a count into place `at`; false where it was stopped, since what "auto" became may not be the best. */
+static bool insert_count(const Spec *asked, int gpus, const PlanOptions *options, guint at, GArray *entries)
+{
+    PlanEntry entry = simulate_count(asked, gpus, options);
+    if (orr_stop_asked(&options->stop)) {
+        point_clear(&entry.point);
+        return false;
+    }
+    g_array_insert_val(entries, at, entry);
+    return true;
+}
+
 /* Where degrees are searched anew at every count, two counts beyond the first that keeps the deadline say how it goes on;
  * the rest would take minutes. */
 static bool enough(const GArray *entries, const Spec *asked, const PlanOptions *options)
@@ -281,31 +293,30 @@ static bool enough(const GArray *entries, const Spec *asked, const PlanOptions *
     return options->gpus == NULL && options->deadline_s > 0 && !plan_degrees_known(asked) && kept > 2;
 }
 
-static void simulate_counts(const Spec *asked, const PlanOptions *options, GArray *entries)
+static bool simulate_counts(const Spec *asked, const PlanOptions *options, GArray *entries)
 {
     g_autoptr(GArray) counts = plan_counts(asked, options);
     tell(options, 0, (int)counts->len);
     for (guint i = 0; i < counts->len && !enough(entries, asked, options); i++) {
         const int gpus = g_array_index(counts, int, i);
-        if (!hopeless(asked, gpus, options)) {
-            const PlanEntry entry = simulate_count(asked, gpus, options);
-            g_array_append_val(entries, entry);
-        }
+        if (!hopeless(asked, gpus, options) && !insert_count(asked, gpus, options, entries->len, entries))
+            return false;
         tell(options, (int)i + 1, (int)counts->len);
     }
+    return true;
 }
 
 /* Halves the stretch between the last count that misses and the first that keeps, where counts lie between. */
-static void refine(const Spec *asked, const PlanOptions *options, GArray *entries)
+static bool refine(const Spec *asked, const PlanOptions *options, GArray *entries)
 {
     enum { MOST = 6 };
     if (options->gpus != NULL || !(options->deadline_s > 0))
-        return;
+        return true;
     guint above = 0;
     while (above < entries->len && !keeps(&g_array_index(entries, PlanEntry, above).point, options))
         above++;
     if (above == 0 || above == entries->len)
-        return;
+        return true;
     for (int i = 0; i < MOST; i++) {
         const int low = g_array_index(entries, PlanEntry, above - 1).point.gpus;
         const int high = g_array_index(entries, PlanEntry, above).point.gpus;
@@ -313,11 +324,12 @@ static void refine(const Spec *asked, const PlanOptions *options, GArray *entrie
         if (middle == 0)
             break;
         tell(options, i, MOST);
-        const PlanEntry entry = simulate_count(asked, middle, options);
-        g_array_insert_val(entries, above, entry);
-        above += keeps(&entry.point, options) ? 0 : 1;
+        if (!insert_count(asked, middle, options, above, entries))
+            return false;
+        above += keeps(&g_array_index(entries, PlanEntry, above).point, options) ? 0 : 1;
     }
     tell(options, MOST, MOST);
+    return true;
 }
 
 static bool askable(const Spec *asked, const PlanOptions *options, GError **error)
@@ -365,8 +377,7 @@ bool plan_run(const Spec *asked, const PlanOptions *options, Plan *ret_plan, GEr
     plan.asked = g_memdup2(asked, sizeof *asked);
     plan.cluster_json = g_strdup(options->cluster_json);
     g_autoptr(GArray) entries = g_array_new(FALSE, TRUE, sizeof(PlanEntry));
-    simulate_counts(asked, options, entries);
-    refine(asked, options, entries);
+    plan.partial = !simulate_counts(asked, options, entries) || !refine(asked, options, entries);
     g_autofree PlanParts *parts = g_new0(PlanParts, entries->len + 1);
     for (guint i = 0; i < entries->len; i++) {
         const PlanEntry *entry = &g_array_index(entries, PlanEntry, i);

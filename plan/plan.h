@@ -61,6 +61,7 @@ typedef struct Plan {
     GArray *points;              /* PlanPoint, by rising GPU count */
     int chosen;                  /* index of the answer; -1: no point does it */
     int fastest;                 /* index of the fastest that fits; -1: none fits */
+    bool partial;                /* stopped: counts are missing */
     char *cluster_json; /* what stands for the scenario's cluster in a row's scenario; NULL: that itself */
     Spec *asked;        /* with this kind of GPU */
     PlanTextbook textbook;
@@ -78,6 +79,7 @@ typedef struct PlanOptions {
     const LedgerResiduals *residuals; /* of measured runs, for the days' interval; may be NULL */
     void (*progress)(int done, int total, void *data); /* may be NULL */
     void *progress_data;
+    OrrStop stop; /* ends with the counts that are done */
 } PlanOptions;
 
 /* Plans `asked` ("auto" fields are chosen anew at every point). With a deadline the answer is the fewest GPUs that
@@ -99,6 +101,7 @@ typedef struct PlanPage {
     const PlanOptions *options;
     const Plan *plans;
     int count;
+    bool partial; /* stopped: counts of some plan, or whole plans behind these, are missing */
 } PlanPage;
 
 void plan_write_text(const PlanPage *page, GString *out);

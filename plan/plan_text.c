@@ -155,7 +155,9 @@ static void append_why_none(const Plan *plan, GString *line)
     char text[ORR_TEXT_SIZE];
     int below = 0, above = 0;
     if (!all_refused(plan)) {
-        g_string_printf(line, "none: no GPU count looked at fits in memory");
+        g_string_append(line, plan->partial && plan->points->len == 0
+                                  ? "none yet: stopped before the first GPU count was simulated"
+                                  : "none: no GPU count looked at fits in memory");
         return;
     }
     const PlanPoint *first = point_at(plan, 0);
@@ -196,6 +198,8 @@ static void write_answer(const PlanPage *page, const Plan *plan, GString *out)
     } else {
         append_why_none(plan, line);
     }
+    if (plan->partial && plan->points->len > 0)
+        g_string_append(line, "; stopped before all GPU counts were simulated");
     report_page_entry(out, "  Answer", LABEL_COLUMN, line->str);
     const PlanPoint *told = chosen != NULL ? chosen : fastest;
     if (told != NULL && (told->effective.told || told->effective.why_not != NULL)) {
@@ -476,16 +480,17 @@ void plan_write_text(const PlanPage *page, GString *out)
     if (page->count > 1)
         write_side_by_side(page, out);
     g_string_append_c(out, '\n');
+    if (page->partial)
+        report_page_entry(out, "  Partial", LABEL_COLUMN,
+                          "stopped; a better answer may be among what is missing");
     report_page_entry(
         out, "  Assumes", LABEL_COLUMN,
         page->options->assumed == NULL
-            ? "no failures, restarts or checkpoints (--ideal); days are days of computing; scale is "
-              "tokens/s a "
-              "GPU over the best row's"
+            ? "no failures, restarts or checkpoints (--ideal); days are days of computing; scale is tokens/s "
+              "a GPU over the best row's"
             : "days are days of computing; effective days have failures, checkpoints and restarts in them "
-              "(from "
-              "64 GPUs on, or with faults of the scenario), and deadlines and costs go by them; scale is "
-              "tokens/s a GPU over the best row's");
+              "(from 64 GPUs on, or with faults of the scenario), and deadlines and costs go by them; scale "
+              "is tokens/s a GPU over the best row's");
     g_autofree char *stamp =
         page->source != NULL && page->source->scenario_hash != NULL
             ? g_strdup_printf("orrery " ORRERY_VERSION ", scenario %s", page->source->scenario_hash)

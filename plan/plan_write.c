@@ -169,6 +169,7 @@ bool plan_write_json(const PlanPage *page, GString *out, GError **error)
     orr_jw_number(w, "tokens", page->spec->training.tokens);
     write_positive(w, "deadline_s", page->options->deadline_s);
     write_positive(w, "budget_usd", page->options->budget_usd);
+    orr_jw_bool(w, "partial", page->partial);
     orr_jw_begin(w, "assumed", '{');
     const bool ideal = page->options->assumed == NULL;
     orr_jw_text(w, "failures", ideal ? "none" : CAMPAIGN_ASSUMED_FAULTS);

@@ -158,8 +158,20 @@ static void find_binds(const Report *report, GArray *binds)
 typedef struct Trial {
     const Report *report;
     Explanation *explanation;
-    Spec *spec; /* the scenario, changed by the caller before try() */
+    Spec *spec;       /* the scenario, changed by the caller before try() */
+    GPtrArray *lacks; /* char*: what the scenario itself asks of its software in vain */
 } Trial;
+
+/* Whether the software has all of trial->spec, but for what it already lacked. */
+static bool is_offered(const Trial *trial)
+{
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    spec_notes(trial->spec, notes);
+    for (guint i = 0; i < notes->len; i++)
+        if (!g_ptr_array_find_with_equal_func(trial->lacks, notes->pdata[i], g_str_equal, NULL))
+            return false;
+    return true;
+}
 
 static void begin(Trial *trial)
 {
@@ -185,8 +197,9 @@ static void try_set(Trial *trial, char *set)
         parallel->virtual_stages = 1;
         change.set[count++] = g_strdup("parallel.virtual_stages=1");
     }
-    if (!simulate(trial->spec, &report)) {
-        trial->explanation->refused++;
+    const bool offered = is_offered(trial);
+    if (!offered || !simulate(trial->spec, &report)) {
+        trial->explanation->refused += offered ? 1 : 0;
         for (int i = 0; i < count; i++)
             g_free(change.set[i]);
         return;
@@ -240,9 +253,6 @@ static void try_recompute(Trial *trial)
             continue;
         begin(trial);
         trial->spec->training.recompute = (SpecRecompute){.mode = modes[i], .every_n_layers = 1};
-        if (!spec_framework_has_recompute(&trial->spec->execution.framework,
-                                          &trial->spec->training.recompute))
-            continue;
         try_set(trial,
                 g_strdup_printf("training.recompute=%s", spec_word(&spec_words_recompute, (int)modes[i])));
     }
@@ -251,10 +261,7 @@ static void try_recompute(Trial *trial)
 static void try_sharding(Trial *trial)
 {
     const SpecParallel *was = &trial->report->spec->parallel;
-    const SpecRecipeDataParallel *software = &trial->report->spec->execution.framework.data_parallel;
-    const int most =
-        was->pipeline > 1 ? MIN(software->most_zero, software->most_zero_in_pipeline) : software->most_zero;
-    for (int zero = 0; zero <= most; zero++) {
+    for (int zero = 0; zero <= 3; zero++) {
         if (zero == was->zero)
             continue;
         begin(trial);
@@ -272,13 +279,10 @@ static void try_sharding(Trial *trial)
 static void try_schedules(Trial *trial)
 {
     const Spec *spec = trial->report->spec;
-    const unsigned has = spec->execution.framework.pipeline.schedules;
     if (spec->parallel.pipeline < 2 || spec->parallel.schedule_file[0] != '\0')
         return;
     for (int schedule = 0; schedule < spec_words_schedule.count; schedule++) {
-        if (schedule == (int)spec->parallel.schedule ||
-            !sim_schedule_is_candidate(sim_schedule_at(schedule)) ||
-            (has != 0 && (has & 1u << schedule) == 0))
+        if (schedule == (int)spec->parallel.schedule || !sim_schedule_is_candidate(sim_schedule_at(schedule)))
             continue;
         begin(trial);
         trial->spec->parallel.schedule = (SpecSchedule)schedule;
@@ -300,7 +304,8 @@ static void try_execution(Trial *trial)
     }
     begin(trial);
     trial->spec->execution.compiled = !spec->execution.compiled;
-    try_set(trial, g_strdup_printf("execution.compiled=%s", spec->execution.compiled ? "false" : "true"));
+    if (spec->execution.compiled || spec->execution.framework.kernels.compiler)
+        try_set(trial, g_strdup_printf("execution.compiled=%s", spec->execution.compiled ? "false" : "true"));
     for (int bit = 0; bit < spec_words_overlap.count; bit++) {
         const unsigned overlap = spec->execution.overlap ^ 1u << bit;
         g_autoptr(GString) list = g_string_new(NULL);
@@ -425,7 +430,9 @@ Explanation report_explain(const Report *report)
                                .kernels = g_array_new(FALSE, FALSE, sizeof(ExplainKernel)),
                                .collectives = g_array_new(FALSE, FALSE, sizeof(ExplainKernel))};
     g_autofree Spec *spec = g_new(Spec, 1);
-    Trial trial = {report, &explanation, spec};
+    g_autoptr(GPtrArray) lacks = g_ptr_array_new_with_free_func(g_free);
+    Trial trial = {report, &explanation, spec, lacks};
+    spec_notes(report->spec, lacks);
     Sum sum = {explanation.kernels, explanation.collectives, cost_peak_flops_per_s(report->spec)};
     g_array_set_clear_func(explanation.changes, clear_change);
     find_binds(report, explanation.binds);

@@ -64,8 +64,12 @@ static int word_width(const char *word)
 
 void report_page_entry(GString *out, const char *label, int column, const char *text)
 {
+    report_page_entry_within(out, label, column, text, report_page_width());
+}
+
+void report_page_entry_within(GString *out, const char *label, int column, const char *text, int width)
+{
     const gsize start = out->len;
-    const int width = report_page_width();
     g_string_append(out, label);
     const int label_width = (int)g_utf8_strlen(out->str + start, -1);
     if (label_width > 0 && label_width >= column) { /* a long label has a line of its own */

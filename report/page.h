@@ -21,6 +21,8 @@ int report_page_columns(void);
 /* "  label     text ...": breaks between words at the page width, continues under the text. Control
  * characters become '?'. `column` is where the text begins. */
 void report_page_entry(GString *out, const char *label, int column, const char *text);
+/* The same within `width` columns. */
+void report_page_entry_within(GString *out, const char *label, int column, const char *text, int width);
 
 /* "1,536": a whole number with grouped digits, in a buffer of ORR_TEXT_SIZE. */
 const char *report_page_whole(char *text, double value);

@@ -24,7 +24,7 @@ static void return_worker(Search *search, SearchWorker *worker)
 static bool hurries(const Search *search)
 {
     const SearchOptions *options = search->options;
-    if (options->stop != NULL && options->stop(options->stop_data))
+    if (orr_stop_asked(&options->stop))
         return true;
     return options->max_seconds > 0 && search->found &&
            g_timer_elapsed(search->timer, NULL) > options->max_seconds;
@@ -33,7 +33,7 @@ static bool hurries(const Search *search)
 bool search_over(const Search *search)
 {
     const SearchOptions *options = search->options;
-    return (options->max_seconds > 0 || options->stop != NULL) &&
+    return (options->max_seconds > 0 || options->stop.asked != NULL) &&
            search_team_agree(options->team, hurries(search));
 }
 

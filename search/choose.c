@@ -44,10 +44,11 @@ static unsigned schedules_to_choose_from(void)
 }
 
 /* *ret_fits false: the one that lacks the fewest bytes. */
-static bool choose_freely(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool *ret_fits,
-                          GError **error)
+static bool choose_freely(const Spec *spec, double reserve_bytes, const OrrStop *stop, Spec *ret_spec,
+                          bool *ret_fits, GError **error)
 {
-    const SearchOptions options = {.top = 1, .best_only = true};
+    const SearchOptions options = {
+        .top = 1, .best_only = true, .stop = stop != NULL ? *stop : (OrrStop){NULL, NULL}};
     SearchResult result;
     *ret_spec = *spec;
     ret_spec->search.reserve_memory_bytes = reserve_bytes;
@@ -57,7 +58,11 @@ static bool choose_freely(const Spec *spec, double reserve_bytes, Spec *ret_spec
     if (!search_run(ret_spec, &options, &result, error))
         return false;
     const GArray *runs = result.best->len > 0 ? result.best : result.misses;
-    g_assert(runs->len > 0);
+    g_assert(runs->len > 0 || stop != NULL);
+    if (runs->len == 0) {
+        search_result_clear(&result);
+        return orr_fail(error, ORR_ERROR_INPUT, "stopped before anything was known");
+    }
     *ret_fits = result.best->len > 0;
     search_point_spec(result.space, g_array_index(runs, SearchRun, 0).id, ret_spec);
     search_result_clear(&result);
@@ -89,31 +94,34 @@ static bool take_preferred(Spec *spec)
 }
 
 /* What is "auto" is the recipe's where all that it prefers fits together. */
-static bool choose(const Spec *spec, double reserve_bytes, Spec *ret_spec, bool *ret_fits, GError **error)
+static bool choose(const Spec *spec, double reserve_bytes, const OrrStop *stop, Spec *ret_spec,
+                   bool *ret_fits, GError **error)
 {
     g_autofree Spec *trial = g_memdup2(spec, sizeof *spec);
     if (take_preferred(trial)) {
         g_autoptr(GError) none = NULL; /* a preferred layout need not divide these GPUs or this batch */
-        if (choose_freely(trial, reserve_bytes, ret_spec, ret_fits, &none) && *ret_fits)
+        if (choose_freely(trial, reserve_bytes, stop, ret_spec, ret_fits, &none) && *ret_fits)
             return true;
     }
-    return choose_freely(spec, reserve_bytes, ret_spec, ret_fits, error);
+    return choose_freely(spec, reserve_bytes, stop, ret_spec, ret_fits, error);
 }
 
-bool search_choose_reserved(const Spec *spec, double reserve_bytes, Spec *ret_spec, GError **error)
+bool search_choose_reserved(const Spec *spec, double reserve_bytes, const OrrStop *stop, Spec *ret_spec,
+                            GError **error)
 {
     bool fits = false;
     *ret_spec = *spec;
     if (!search_has_auto(spec)) /* also what no search has bounds for: orders from a file */
         return true;
     const double most = search_hardware_most_bytes(spec);
-    const bool ok = choose(spec, MIN(reserve_bytes, most), ret_spec, &fits, error);
-    return !ok || fits || reserve_bytes <= 0 ? ok : choose(spec, 0, ret_spec, &fits, error);
+    const bool ok = choose(spec, MIN(reserve_bytes, most), stop, ret_spec, &fits, error);
+    return !ok || fits || reserve_bytes <= 0 ? ok : choose(spec, 0, stop, ret_spec, &fits, error);
 }
 
 bool search_choose(const Spec *spec, Spec *ret_spec, GError **error)
 {
     bool fits = false;
     *ret_spec = *spec;
-    return !search_has_auto(spec) || choose(spec, spec->search.reserve_memory_bytes, ret_spec, &fits, error);
+    return !search_has_auto(spec) ||
+           choose(spec, spec->search.reserve_memory_bytes, NULL, ret_spec, &fits, error);
 }

@@ -8,6 +8,7 @@
 #define ORR_SEARCH_CHOOSE_H
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "spec/spec.h"
 
 /* True when some field of the spec is SPEC_AUTO. */
@@ -16,7 +17,9 @@ bool search_has_auto(const Spec *spec);
 /* Copies `spec` with every auto field chosen. Fails when no assignment is valid. */
 bool search_choose(const Spec *spec, Spec *ret_spec, GError **error);
 
-/* The same with `reserve_bytes` of the GPU's memory kept free; where nothing fits then, as if none were. */
-bool search_choose_reserved(const Spec *spec, double reserve_bytes, Spec *ret_spec, GError **error);
+/* The same with `reserve_bytes` of the GPU's memory kept free; where nothing fits then, as if none were. Ends early, with
+ * what it has or a failure, when `stop` (may be NULL) says so. */
+bool search_choose_reserved(const Spec *spec, double reserve_bytes, const OrrStop *stop, Spec *ret_spec,
+                            GError **error);
 
 #endif

@@ -8,6 +8,7 @@
 #ifndef ORR_SEARCH_SEARCH_H
 #define ORR_SEARCH_SEARCH_H
 
+#include "base/stop.h"
 #include "base/team.h"
 #include "campaign/effective.h"
 #include "ledger/residuals.h"
@@ -32,12 +33,10 @@ typedef struct SearchOptions {
     int jobs; /* threads; 0: all cores */
     bool exhaustive;
     const CampaignAssumed
-        *assumed;       /* costs of several machines are those of effective days; NULL: of compute days */
-    bool best_only;     /* no sensitivity, and no misses when something fits */
-    double max_seconds; /* stops with what is known by then, as soon as anything that fits is; 0: no limit */
-    bool (*stop)(
-        void *data); /* asked from all threads: stops with what is known, whatever that is; may be NULL */
-    void *stop_data;
+        *assumed;        /* costs of several machines are those of effective days; NULL: of compute days */
+    bool best_only;      /* no sensitivity, and no misses when something fits */
+    double max_seconds;  /* stops with what is known by then, as soon as anything that fits is; 0: no limit */
+    OrrStop stop;        /* stops with what is known, whatever that is */
     const OrrTeam *team; /* that searches together (search/team.h); NULL: this process alone */
     /* Called now and then from one thread, with shares of the work done; may be NULL. */
     void (*progress)(double done_frac, double elapsed_s, void *data);

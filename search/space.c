@@ -9,6 +9,7 @@
 #include "search/space_parts.h"
 #include "spec/load.h"
 #include "spec/moe.h"
+#include "spec/notes.h"
 #include "spec/placement.h"
 
 #define MAX_VALUES           512
@@ -169,8 +170,9 @@ static void add_dispatchers(SearchSpace *space, GArray *groups, SearchGroup grou
     const Spec *spec = space->spec;
     const int own = (int)search_at_precision(space, group.precision)->parallel.moe_dispatcher;
     const unsigned asked =
-        spec->search.moe_dispatcher != 0
-            ? spec->search.moe_dispatcher
+        spec->search.moe_dispatcher != 0 ? spec->search.moe_dispatcher
+        : spec->execution.framework.experts.dispatchers != 0
+            ? spec->execution.framework.experts.dispatchers
             : 1u << SPEC_DISPATCHER_ALLTOALL | 1u << SPEC_DISPATCHER_DEEPEP | 1u << SPEC_DISPATCHER_HYBRIDEP;
     if (own != SPEC_AUTO) {
         group.dispatcher = own;
@@ -230,6 +232,25 @@ static void add_precisions(SearchSpace *space, GArray *groups, SearchGroup group
     }
 }
 
+/* Bits of the attention kernels: the scenario's, those asked for, or those of the software that were fitted for the
+ * accelerator; of all software where it has none of these. */
+static unsigned attention_choices(const Spec *spec)
+{
+    const SpecExecution *execution = &spec->execution;
+    unsigned fitted = 1u << SPEC_ATTENTION_UNFUSED, has = 0;
+    if ((int)execution->attention != SPEC_AUTO)
+        return 1u << execution->attention;
+    if (spec->search.attention != 0)
+        return spec->search.attention;
+    for (int kernel = 0; kernel < SPEC_ATTENTION_COUNT; kernel++) {
+        if (search_hardware_fitted(spec, (SpecAttention)kernel))
+            fitted |= 1u << kernel;
+        if (spec_has_attention(spec, (SpecAttention)kernel))
+            has |= 1u << kernel;
+    }
+    return (fitted & has) != 0 ? fitted & has : fitted;
+}
+
 /* Overlap flags inside a pass, and kernels. */
 static void add_kernels(SearchSpace *space, GArray *groups, SearchGroup group)
 {
@@ -240,16 +261,12 @@ static void add_kernels(SearchSpace *space, GArray *groups, SearchGroup group)
         bits |= SPEC_OVERLAP_TENSOR;
     if (spec->model.moe.experts > 0 && spec->parallel.expert != 1)
         bits |= SPEC_OVERLAP_EXPERT;
-    if (spec->search.overlap != 0)
-        bits &= spec->search.overlap;
+    bits &= spec->search.overlap != 0 ? spec->search.overlap : spec_framework_overlaps(&execution->framework);
     const unsigned own = SPEC_OVERLAP_TENSOR | SPEC_OVERLAP_EXPERT;
     const bool flags_auto = (execution->overlap & SPEC_OVERLAP_AUTO) != 0;
+    const unsigned kernels = attention_choices(spec);
     for (int kernel = 0; kernel < SPEC_ATTENTION_COUNT; kernel++) {
-        const bool fitted =
-            kernel == SPEC_ATTENTION_UNFUSED || search_hardware_fitted(spec, (SpecAttention)kernel);
-        if ((int)execution->attention != SPEC_AUTO ? (int)execution->attention != kernel
-            : spec->search.attention != 0          ? (spec->search.attention & 1u << kernel) == 0
-                                                   : !fitted)
+        if ((kernels & 1u << kernel) == 0)
             continue;
         group.attention = kernel;
         for (unsigned subset = 0; subset <= own; subset++) {
@@ -296,7 +313,8 @@ static void list_groups(SearchSpace *space)
             SearchGroup group = {.tensor = tensors.value[i], .sequence_parallel = sp};
             const bool wanted = parallel->sequence_parallel == SPEC_AUTO ? sp == 0 || group.tensor > 1
                                                                          : parallel->sequence_parallel == sp;
-            if (!wanted || !model_allows_tensor(&spec->model, group.tensor))
+            if (!wanted || !model_allows_tensor(&spec->model, group.tensor) ||
+                !spec_makes_grid(parallel, group.tensor))
                 continue;
             for (int j = 0; j < contexts.count; j++) {
                 group.context = contexts.value[j];

@@ -1,6 +1,8 @@
 /* search/space_policies.c - recomputation, and policies of data parallelism and messages, that the "auto" fields allow. */
 #include "search/space_parts.h"
 
+#include "spec/notes.h"
+
 int search_recomputes(const SearchSpace *space, const SearchPartition *partition,
                       SpecRecompute *ret_recomputes)
 {
@@ -60,8 +62,8 @@ static void add_policies(const SearchSpace *space, const SearchGroup *group, int
     }
     const int64_t replicas = (int64_t)group->data * group->context;
     unsigned bits = spec_overlap_choices(&spec->execution.framework, zero, replicas, group->pipeline);
-    if (spec->search.overlap != 0)
-        bits &= spec->search.overlap;
+    bits &= spec->search.overlap != 0 ? spec->search.overlap
+                                      : spec_framework_overlaps(&spec->execution.framework);
     for (unsigned subset = 0; subset <= own; subset++)
         if ((subset & ~bits) == 0) {
             policy.overlap = subset;

@@ -230,8 +230,11 @@ static bool write_point(Writing *writing, const SearchResult *result, const Sear
     OrrJsonWriter *w = writing->w;
     search_point_dealt(result->space, run->id, writing->scratch);
     orr_jw_begin(w, NULL, '{');
-    if (style == REPORTS)
+    if (style == REPORTS) {
         orr_jw_bool(w, "recommended", recommended);
+        orr_jw_ps(w, "step_s", run->step_ps);
+        orr_jw_number(w, "mfu", run->mfu);
+    }
     search_write_choice(w, writing->result->space->spec, writing->scratch);
     if (style == MISSES)
         write_short(w, result->space->spec, run);

@@ -326,26 +326,30 @@ static bool check_product(const Check *check)
     return true;
 }
 
-/* Ranks of a grid: a square, a square times its depth, a cube. */
+bool spec_makes_grid(const SpecParallel *parallel, int tensor)
+{
+    const SpecTensorScheme scheme = parallel->tensor_scheme;
+    for (int64_t q = 1; q <= tensor; q++)
+        if ((scheme == SPEC_TENSOR_2D   ? q * q
+             : scheme == SPEC_TENSOR_3D ? q * q * q
+                                        : q * q * parallel->tensor_depth) == tensor)
+            return true;
+    return scheme == SPEC_TENSOR_1D;
+}
+
 static bool check_tensor_grid(const Check *check)
 {
     const SpecParallel *parallel = &check->spec->parallel;
     const SpecModel *model = &check->spec->model;
-    const int scheme = (int)parallel->tensor_scheme, depth = parallel->tensor_depth,
-              tensor = parallel->tensor;
+    const int scheme = (int)parallel->tensor_scheme, tensor = parallel->tensor;
     if (scheme == SPEC_TENSOR_1D)
         return true;
     if (model->moe.experts > 0 || model->mla.kv_lora_rank > 0)
         return spec_check_fail(
             check, "parallel.tensor_scheme: %s with experts or latent attention; give 1d, or a dense model",
             spec_word(&spec_words_tensor, scheme));
-    for (int q = 1; q <= tensor; q++) {
-        const int64_t square = (int64_t)q * q;
-        if ((scheme == SPEC_TENSOR_2D   ? square
-             : scheme == SPEC_TENSOR_3D ? square * q
-                                        : square * depth) == tensor)
-            return true;
-    }
+    if (!spec_check_known(tensor) || spec_makes_grid(parallel, tensor))
+        return true;
     return spec_check_fail(check, "parallel.tensor: %d ranks make no %s grid; give %s", tensor,
                            spec_word(&spec_words_tensor, scheme),
                            scheme == SPEC_TENSOR_2D ? "a square such as 4 or 16"
@@ -360,7 +364,7 @@ static bool check_tensor(const Check *check)
     const int tensor = check->spec->parallel.tensor;
     const bool dense = model->moe.experts == 0 || model->moe.dense_layers > 0 || model->moe.layer_step > 1;
     if (!spec_check_known(tensor))
-        return true;
+        return check_tensor_grid(check);
     if (!spec_check_divides(check, "parallel.tensor", tensor, "model.heads", model->heads))
         return false;
     if (model->mla.kv_lora_rank == 0 && model->kv_heads % tensor != 0 && tensor % model->kv_heads != 0)

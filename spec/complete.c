@@ -314,13 +314,25 @@ static void complete_servers(const Completion *completion, Spec *spec)
     set_int(completion, "parallel.parameter_server.iterations", &servers->iterations, drifts ? 200 : 4);
 }
 
+/* Whether tensor ranks could share the tokens of each sequence evenly; so far as degrees are known. */
+static bool shares_sequences(const Spec *spec)
+{
+    const SpecParallel *parallel = &spec->parallel;
+    const int context = MAX(1, parallel->context), tensor = MAX(1, parallel->tensor);
+    return parallel->tensor_scheme == SPEC_TENSOR_1D &&
+           spec->training.sequence_length / context % tensor == 0 &&
+           spec->training.encoder_sequence_length % tensor == 0;
+}
+
 static void complete_sequence_parallel(const Completion *completion, Spec *spec)
 {
     SpecParallel *parallel = &spec->parallel;
     if (parallel->sequence_parallel != SPEC_UNSET)
         return;
-    parallel->sequence_parallel =
-        parallel->tensor != 1 && spec->execution.framework.defaults.sequence_parallel ? 1 : 0;
+    parallel->sequence_parallel = parallel->tensor != 1 && shares_sequences(spec) &&
+                                          spec->execution.framework.defaults.sequence_parallel
+                                      ? 1
+                                      : 0;
     note(completion, "parallel.sequence_parallel", parallel->sequence_parallel == 1 ? "true" : "false");
 }
 

@@ -72,6 +72,20 @@ static const SpecField kernels_fields[] = {
      .default_text = "[]",
      .help = "Modes of recomputation that the software has an option for: what training.recompute \"auto\" "
              "chooses from unless search.recompute says otherwise; empty: any."},
+    {.key = "attention_cores",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecRecipeKernels, attention_cores),
+     .words = &spec_words_attention,
+     .default_text = "[]",
+     .help = "Kernels of the attention core that the software can be told to take: what "
+             "execution.attention \"auto\" chooses from unless search.attention says otherwise; empty: any."},
+    {.key = "overlaps",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecRecipeKernels, overlaps),
+     .words = &spec_words_overlap,
+     .default_text = "[]",
+     .help = "Communication that the software can run beside compute: what execution.overlap \"auto\" "
+             "chooses from unless search.overlap says otherwise; empty: any."},
     SPEC_F_BOOL(SpecRecipeKernels, recompute_partial, "true", 0,
                 "\"full\" may be of some of a stage's layers (Megatron's block method); else of all."),
     SPEC_F_DOUBLE(
@@ -250,6 +264,13 @@ static const SpecTable context_table = {.name = "context",
                                         .count = (int)G_N_ELEMENTS(context_fields)};
 
 static const SpecField experts_fields[] = {
+    {.key = "dispatchers",
+     .type = SPEC_TYPE_WORD_SET,
+     .offset = offsetof(SpecRecipeExperts, dispatchers),
+     .words = &spec_words_dispatcher,
+     .default_text = "[]",
+     .help = "What can carry tokens to experts: what parallel.moe_dispatcher \"auto\" chooses from unless "
+             "search.moe_dispatcher says otherwise; empty: any."},
     FLAG(SpecRecipeExperts, grouped_experts, "One kernel works on all experts of a rank; else one each."),
     FLAG(SpecRecipeExperts, router_tf32,
          "A router in fp32 multiplies 16-bit operands forward and TF32 backward; else its input is cast and "

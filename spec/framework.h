@@ -23,6 +23,8 @@ typedef struct SpecRecipeKernels {
         fused_grad_accumulation, gradient_upcast, recompute_stops_early, compiler, autocast, onehot_embedding,
         stacks_layers;
     unsigned recompute_modes; /* bits of SpecRecomputeMode */
+    unsigned attention_cores; /* bits of SpecAttention */
+    unsigned overlaps;        /* bits of SpecOverlap */
     bool recompute_partial;
     double sm_elements_per_s, norm_weight_elements_per_s;
 } SpecRecipeKernels;
@@ -71,6 +73,7 @@ typedef struct SpecRecipeContext {
 typedef struct SpecRecipeExperts {
     bool grouped_experts, fused_grouped_mlp, pads_expert_rows, router_tf32, paged_stash,
         permute_walks_experts;
+    unsigned dispatchers; /* bits of SpecMoeDispatcher */
     int hybridep_sms;
     double host_sync_s;
 } SpecRecipeExperts;

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "spec/read.h"
 
-enum { WIDTH = 96 };
+enum { WIDTH = 80 };
 
 /* Names under which a table is asked for directly. */
 typedef struct Root {

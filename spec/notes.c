@@ -15,6 +15,29 @@ bool spec_framework_has_recompute(const SpecFramework *framework, const SpecReco
            (!partial || framework->kernels.recompute_partial);
 }
 
+static unsigned attention_cores(const Spec *spec)
+{
+    const unsigned has = spec->execution.framework.kernels.attention_cores;
+    return has != 0 ? has | 1u << spec_default_attention(spec) : ~0u;
+}
+
+bool spec_has_attention(const Spec *spec, SpecAttention attention)
+{
+    return (attention_cores(spec) & 1u << attention) != 0;
+}
+
+bool spec_framework_has_dispatcher(const SpecFramework *framework, SpecMoeDispatcher dispatcher)
+{
+    const unsigned has = framework->experts.dispatchers;
+    return has == 0 || (has & 1u << dispatcher) != 0;
+}
+
+unsigned spec_framework_overlaps(const SpecFramework *framework)
+{
+    const unsigned has = framework->kernels.overlaps;
+    return has != 0 ? has : ~0u;
+}
+
 char *spec_recompute_words(const SpecRecompute *recompute)
 {
     const char *mode = spec_word(&spec_words_recompute, (int)recompute->mode);
@@ -25,14 +48,51 @@ char *spec_recompute_words(const SpecRecompute *recompute)
     return g_strdup(mode);
 }
 
-char *spec_framework_schedules(const SpecFramework *framework)
+/* Words of a set of bits; g_free. */
+static char *list_words(const OrrWords *words, unsigned bits)
 {
     GString *names = g_string_new(NULL);
-    for (int i = 0; i < spec_words_schedule.count; i++)
-        if ((framework->pipeline.schedules & 1u << i) != 0)
-            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "",
-                                   spec_word(&spec_words_schedule, i));
+    for (int i = 0; i < words->count; i++)
+        if ((bits & 1u << i) != 0)
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", orr_word(words, i));
     return g_string_free(names, FALSE);
+}
+
+char *spec_framework_schedules(const SpecFramework *framework)
+{
+    return list_words(&spec_words_schedule, framework->pipeline.schedules);
+}
+
+/* "torchtitan has no attention flash3 (it has flash2, cudnn): ..." */
+static void note_missing(const SpecFramework *framework, const char *what, const OrrWords *words, int word,
+                         unsigned has, GPtrArray *notes)
+{
+    g_autofree char *names = list_words(words, has);
+    g_ptr_array_add(notes, g_strdup_printf("%s has no %s %s (it has %s): the step is what it would take, "
+                                           "nothing launches it",
+                                           framework->name, what, orr_word(words, word), names));
+}
+
+/* What the software can be told to do, in words of a set. */
+static void note_choices(const Spec *spec, GPtrArray *notes)
+{
+    const SpecFramework *framework = &spec->execution.framework;
+    const SpecAttention attention = spec->execution.attention;
+    const SpecMoeDispatcher dispatcher = spec->parallel.moe_dispatcher;
+    const unsigned overlaps = spec_framework_overlaps(framework);
+    if (spec->parallel.pipeline > 1 && !spec_framework_has_schedule(framework, spec->parallel.schedule))
+        note_missing(framework, "schedule", &spec_words_schedule, (int)spec->parallel.schedule,
+                     framework->pipeline.schedules, notes);
+    if (spec->model.heads > 0 && !spec_has_attention(spec, attention))
+        note_missing(framework, "attention", &spec_words_attention, (int)attention, attention_cores(spec),
+                     notes);
+    if (spec->model.moe.experts > 0 && spec->parallel.expert > 1 &&
+        !spec_framework_has_dispatcher(framework, dispatcher))
+        note_missing(framework, "dispatcher", &spec_words_dispatcher, (int)dispatcher,
+                     framework->experts.dispatchers, notes);
+    for (int i = 0; i < spec_words_overlap.count; i++)
+        if ((spec->execution.overlap & 1u << i) != 0 && (overlaps & 1u << i) == 0)
+            note_missing(framework, "overlap of", &spec_words_overlap, i, overlaps, notes);
 }
 
 static void note_zero(const Spec *spec, GPtrArray *notes)
@@ -71,15 +131,7 @@ static void note_recompute(const Spec *spec, GPtrArray *notes)
 
 void spec_notes(const Spec *spec, GPtrArray *notes)
 {
-    const SpecFramework *framework = &spec->execution.framework;
-    const SpecSchedule schedule = spec->parallel.schedule;
-    if (spec->parallel.pipeline > 1 && !spec_framework_has_schedule(framework, schedule)) {
-        g_autofree char *names = spec_framework_schedules(framework);
-        g_ptr_array_add(
-            notes, g_strdup_printf("%s has no schedule %s (it has %s): the step is what it would take, "
-                                   "nothing launches it",
-                                   framework->name, spec_word(&spec_words_schedule, (int)schedule), names));
-    }
+    note_choices(spec, notes);
     note_zero(spec, notes);
     note_recompute(spec, notes);
 }

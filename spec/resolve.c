@@ -29,6 +29,12 @@ bool spec_resolver_fail(const Resolver *resolver, const char *key, const char *f
 
 /* --- presets --- */
 
+static char **with_end(GPtrArray *names)
+{
+    g_ptr_array_add(names, NULL);
+    return (char **)names->pdata;
+}
+
 static bool fail_no_preset(const Resolver *resolver, const char *kind, const char *key, const char *name)
 {
     g_autoptr(GPtrArray) names = spec_preset_names(kind, resolver->error);
@@ -48,10 +54,13 @@ static bool fail_no_preset(const Resolver *resolver, const char *kind, const cha
     if (near != NULL)
         return spec_resolver_fail(resolver, key, "\"%.80s\" is none of the %s; did you mean \"%s\"?", name,
                                   kind, near);
+    enum { FEW = 8 }; /* are told */
+    g_autofree char *all = names->len <= FEW ? g_strjoinv(", ", with_end(names)) : NULL;
     return spec_resolver_fail(
         resolver, key,
-        "\"%.80s\" is none of the %s; give the name of a file of scenarios/%s, or a path ending in .json",
-        name, kind, kind);
+        "\"%.80s\" is none of the %s%s%s%s; give %s of scenarios/%s, or a path ending in .json", name, kind,
+        all != NULL ? " (" : "", all != NULL ? all : "", all != NULL ? ")" : "",
+        all != NULL ? "one" : "the name of a file", kind);
 }
 
 /* File of a preset; NULL with an error that names the nearest. */

@@ -390,6 +390,8 @@ unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t 
 int spec_prefetch_units(const Spec *spec);
 /* With weight gradients apart, ranks step on the norm of what they know and check it in the next step. */
 bool spec_validates_later(const Spec *spec);
+/* Whether so many tensor ranks make a grid of the scheme: a square, a square times its depth, a cube; 1d takes any. */
+bool spec_makes_grid(const SpecParallel *parallel, int tensor);
 /* The attention kernel that the software uses unless told otherwise, on GPUs of the cluster's generation. */
 SpecAttention spec_default_attention(const Spec *spec);
 /* The largest ZeRO stage that the software has. */

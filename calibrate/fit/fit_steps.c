@@ -308,10 +308,11 @@ static void cross_validate(Bench *bench, int folds, double *residual)
 static bool check_steps(const GPtrArray *steps, GError **error)
 {
     if (steps->len < CAL_LEAST_STEPS)
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "%u measured steps are too few to tell a factor and check it; give %d or more, of "
-                        "different sizes",
-                        steps->len, CAL_LEAST_STEPS);
+        return orr_fail(
+            error, ORR_ERROR_INPUT,
+            "%u measured steps are too few to tell a factor and check it; give %d or more, of "
+            "different sizes, or correct single runs by them: orrery run SCENARIO --own-runs FILE",
+            steps->len, CAL_LEAST_STEPS);
     const CalStep *first = g_ptr_array_index(steps, 0);
     const SpecCollectiveModel links = cal_effective_collectives(&first->spec.cluster);
     for (guint i = 1; i < steps->len; i++) {

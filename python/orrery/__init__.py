@@ -78,17 +78,21 @@ def search(scenario: Scenario, set: Sets = None, *, top: Optional[int] = None, j
             "memory_reserve": memory_reserve})))
 
 
+def _several(values: Any) -> Optional[List[Any]]:
+    """A list of one where one is given."""
+    return None if values is None else [values] if isinstance(values, (str, int)) else builtins.list(values)
+
+
 def plan(scenario: Scenario, set: Sets = None, *, deadline: Optional[str] = None, budget_usd: Optional[float] = None,
-         gpus: Optional[Sequence[int]] = None, batch_range: Optional[Tuple[int, int]] = None,
-         accelerators: Optional[Sequence[str]] = None, clusters: Optional[Sequence[str]] = None,
+         gpus: "int | Sequence[int] | None" = None, batch_range: Optional[Tuple[int, int]] = None,
+         accelerators: "str | Sequence[str] | None" = None, clusters: "str | Sequence[str] | None" = None,
          memory_reserve: Optional[str] = None, progress: bool = False, **fields: Any) -> Plan:
     """How many GPUs a deadline ("30 days") or a budget needs; days, cost and energy of each number of GPUs."""
     with _Bar("planning", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
         return Plan(json.loads(handle.ask("plan", {
-            "deadline": deadline, "budget_usd": budget_usd, "gpus": None if gpus is None else builtins.list(gpus),
+            "deadline": deadline, "budget_usd": budget_usd, "gpus": _several(gpus),
             "batch_range": None if batch_range is None else builtins.list(batch_range),
-            "accelerators": None if accelerators is None else builtins.list(accelerators),
-            "clusters": None if clusters is None else builtins.list(clusters), "memory_reserve": memory_reserve})))
+            "accelerators": _several(accelerators), "clusters": _several(clusters), "memory_reserve": memory_reserve})))
 
 
 def explain(scenario: Scenario, set: Sets = None, *, memory_reserve: Optional[str] = None, **fields: Any) -> Answer:
@@ -124,7 +128,8 @@ def sweep(scenario: Scenario, vary: Mapping[str, Iterable[Any]], set: Sets = Non
           progress: bool = False, **fields: Any) -> Any:
     """Runs every combination of the values of `vary`, on all cores: a pandas.DataFrame where pandas is installed, else a
     list of dicts. A combination that Orrery refuses is a row with its sentence in `error`."""
-    values = {key: builtins.list(given) for key, given in vary.items()}
+    values = {key: builtins.list(given) if not isinstance(given, (str, int, float)) else [given]
+              for key, given in vary.items()}
     points = [dict(zip(values, chosen)) for chosen in itertools.product(*values.values())]
     with _Bar("sweeping", progress) as tell, Handle(scenario, _sets(set, fields), tell) as handle:
         told = json.loads(handle.ask("sweep", {"vary": values, "jobs": jobs}))["rows"]

@@ -75,6 +75,7 @@ def test_search(gpt3):
     for part, values in found.scenario().items():
         winner[part] = {**winner.get(part, {}), **values}
     assert orrery.run(winner).step_s == pytest.approx(found.best[0].report.step_s, abs=1e-12)
+    assert found.best[0].step_s == found.best[0].report.step_s and found.best[0].mfu == found.best[0].report.mfu
 
 
 def test_progress_and_stop(gpt3):
@@ -95,6 +96,9 @@ def test_progress_and_stop(gpt3):
 def test_plan(gpt3):
     plan = orrery.plan(gpt3, deadline="40 days")
     assert any(row["gpus"] == 1024 for row in plan.rows)
+    assert [row.gpus for row in orrery.plan(gpt3, gpus=512).rows] == [512]
+    assert len(orrery.plan(gpt3, gpus=512, clusters="dgx-h100").rows) == 1
+    assert not plan.partial
     assert len(orrery.plan(gpt3, gpus=[512, 1024], clusters=["dgx-a100-80gb", "dgx-h100"]).rows) >= 4
 
 

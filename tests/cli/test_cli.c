@@ -42,6 +42,52 @@ static void test_overview(void)
     cli_run_clear(&flag);
 }
 
+static void check_narrow(const char *const *words)
+{
+    CliRun run = cli_run(NULL, words);
+    cli_assert_done(&run, words[0]);
+    g_auto(GStrv) lines = g_strsplit(run.out, "\n", -1);
+    for (char **line = lines; *line != NULL; line++)
+        if (g_utf8_strlen(*line, -1) > 80)
+            g_error("%s %s: %ld columns: %s", words[0], words[1] != NULL ? words[1] : "",
+                    g_utf8_strlen(*line, -1), *line);
+    cli_run_clear(&run);
+}
+
+/* What every terminal shows without breaking it. */
+static void test_help_is_narrow(void)
+{
+    static const char *const topics[] = {"scenario", "framework", "accelerator", "measurement", "cluster",
+                                         "mfu",      "busbw",     "1F1B",        "all-to-all",  "--keys"};
+    g_autofree char *names = cli_shell("$1 help | sed -n 's/^  \\([a-z][a-z]*\\)  .*/\\1/p'", NULL);
+    g_auto(GStrv) commands = g_strsplit(g_strstrip(names), "\n", -1);
+    g_assert_cmpuint(g_strv_length(commands), >, 15);
+    for (char **name = commands; *name != NULL; name++)
+        if (!g_str_equal(*name, "try") && !g_str_equal(*name, "more"))
+            check_narrow(CLI_WORDS(*name, "--help"));
+    for (gsize i = 0; i < G_N_ELEMENTS(topics); i++)
+        check_narrow(CLI_WORDS("help", topics[i]));
+    check_narrow(CLI_WORDS("--help"));
+}
+
+/* Whatever can be listed stands in the help of list, in its refusal and in the completions. */
+static void test_kinds_of_list(void)
+{
+    g_autofree char *names = cli_shell("$1 list | sed -n '3,$s/ .*//p'", NULL);
+    g_auto(GStrv) kinds = g_strsplit(g_strstrip(names), "\n", -1);
+    const char *const *places[] = {CLI_WORDS("help", "--bash"), CLI_WORDS("help", "--zsh"),
+                                   CLI_WORDS("help", "--fish"), CLI_WORDS("list", "--help"),
+                                   CLI_WORDS("list", "xyz")};
+    g_assert_cmpuint(g_strv_length(kinds), >, 9);
+    for (gsize i = 0; i < G_N_ELEMENTS(places); i++) {
+        CliRun run = cli_run(NULL, places[i]);
+        for (char **kind = kinds; *kind != NULL; kind++)
+            if (strstr(run.out, *kind) == NULL && strstr(run.err, *kind) == NULL)
+                g_error("%s %s: no %s", places[i][0], places[i][1], *kind);
+        cli_run_clear(&run);
+    }
+}
+
 static void test_help_of_fields(void)
 {
     CliRun run = cli_run(NULL, CLI_WORDS("help", "parallel.zero"));
@@ -409,6 +455,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/version", test_version);
     g_test_add_func("/cli/overview", test_overview);
+    g_test_add_func("/cli/help/narrow", test_help_is_narrow);
+    g_test_add_func("/cli/list/kinds", test_kinds_of_list);
     g_test_add_func("/cli/help-of-fields", test_help_of_fields);
     g_test_add_func("/cli/generated-files-are-fresh", test_generated_files_are_fresh);
     g_test_add_func("/cli/wrong-use", test_wrong_use);

@@ -116,6 +116,74 @@ static void test_interrupt(void)
     g_assert_nonnull(strstr(text, "Best "));
 }
 
+/* What a stopped command says, and the key of its JSON. */
+static void check_stopped(const char *const *words, const char *expect, bool json)
+{
+    Child child = start(words, NULL);
+    g_autofree char *text = NULL;
+    g_usleep(is_sanitized() ? 9000000 : 1500000);
+    kill(child.pid, SIGINT);
+    g_assert_cmpint(finish(&child, is_sanitized() ? 90 : 20, &text), ==, 130);
+    if (strstr(text, expect) == NULL)
+        g_error("%s: no \"%s\" in:\n%s", words[0], expect, text);
+    if (json)
+        orr_json_free(cli_parse(text, words[0]));
+}
+
+/* plan, sweep and campaign tell what is done, say that it is part of what was asked, and exit as search does. */
+static void test_partial(void)
+{
+    g_autofree char *plan = cli_source("scenarios/examples/plan-sc21-175b.json");
+    g_autofree char *faults = cli_source("scenarios/examples/campaign-llama3-405b.json");
+    const struct {
+        const char *expect;
+        bool json;
+        const char *words[20];
+    } rows[] = {
+        {"  Partial ",
+         false,
+         {"plan", plan, "--set", "parallel.tensor=auto", "--set", "parallel.pipeline=auto", "--set",
+          "parallel.data=auto", "--set", "training.recompute=auto", "--set", "parallel.schedule=auto"}},
+        {"\"partial\": true",
+         true,
+         {"plan", plan, "--format", "json", "--cluster", "dgx-h100,dgx-a100-80gb,dgx-b200", "--set",
+          "parallel.tensor=auto", "--set", "parallel.pipeline=auto", "--set", "parallel.data=auto", "--set",
+          "parallel.schedule=auto"}},
+        {"Partial: stopped after ",
+         false,
+         {"sweep", plan, "--quiet", "--vary", "training.global_batch=1500..1e6", "--vary",
+          "parallel.virtual_stages=1,2,3,4,6,12", "--vary", "training.sequence_length=128..65536", "--set",
+          "training.recompute=auto", "--set", "parallel.tensor=auto"}},
+        {"\"partial\": true",
+         true,
+         {"sweep", plan, "--quiet", "--format", "json", "--vary", "training.global_batch=1500..1e6", "--vary",
+          "parallel.virtual_stages=1,2,3,4,6,12", "--vary", "training.sequence_length=128..65536", "--set",
+          "training.recompute=auto", "--set", "parallel.tensor=auto"}},
+        {"  Partial ", false, {"campaign", faults, "--replicas", "1000000"}},
+        {"\"partial\": true", true, {"campaign", faults, "--replicas", "1000000", "--format", "json"}},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++)
+        check_stopped(rows[i].words, rows[i].expect, rows[i].json);
+}
+
+/* Without a stop they say so too. */
+static void test_whole(void)
+{
+    g_autofree char *plan = cli_source("scenarios/examples/plan-sc21-175b.json");
+    g_autofree char *faults = cli_source("scenarios/examples/campaign-llama3-405b.json");
+    const char *const *rows[] = {
+        CLI_WORDS("plan", plan, "--gpus", "1024", "--format", "json"),
+        CLI_WORDS("sweep", plan, "--vary", "training.micro_batch=1,2", "--format", "json"),
+        CLI_WORDS("campaign", faults, "--replicas", "20", "--format", "json"),
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        CliRun run = cli_run(NULL, rows[i]);
+        cli_assert_done(&run, rows[i][0]);
+        g_assert_nonnull(strstr(run.out, "\"partial\": false"));
+        cli_run_clear(&run);
+    }
+}
+
 /* Another user who may have one process: no thread can be made. */
 static void test_no_threads(void)
 {
@@ -145,6 +213,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/anytime/limit", test_limit);
     g_test_add_func("/cli/anytime/interrupt", test_interrupt);
+    g_test_add_func("/cli/anytime/partial", test_partial);
+    g_test_add_func("/cli/anytime/whole", test_whole);
     g_test_add_func("/cli/anytime/no-threads", test_no_threads);
     return g_test_run();
 }

@@ -37,6 +37,7 @@ static void test_refused(void)
     cli_run_clear(&run);
     run = cli_run(NULL, CLI_WORDS("calibrate", "fit", few, "--accelerator", "b200-sxm-180gb"));
     cli_assert_refused(&run, "none of that accelerator", "0 measured steps are too few");
+    g_assert_nonnull(strstr(run.err, "--own-runs FILE"));
     cli_run_clear(&run);
     run = cli_run(NULL, CLI_WORDS("calibrate", "check", few));
     cli_assert_refused(&run, "steps are no table", "orrery validate");

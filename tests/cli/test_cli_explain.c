@@ -69,6 +69,61 @@ static void test_changes_run(void)
     }
 }
 
+/* Of a run with these settings: what the scenario asks of its software in vain. */
+static int notes_with(const char *path, const char *framework, const OrrJson *sets)
+{
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    static char *const run_words[] = {"--format", "json", "--set"};
+    g_ptr_array_add(words, (gpointer) "run");
+    g_ptr_array_add(words, (gpointer)path);
+    g_ptr_array_add(words, run_words[0]);
+    g_ptr_array_add(words, run_words[1]);
+    g_ptr_array_add(words, run_words[2]);
+    g_ptr_array_add(words, (gpointer)framework);
+    for (const OrrJson *set = sets != NULL ? orr_json_first(sets) : NULL; set != NULL;
+         set = orr_json_next(set)) {
+        g_ptr_array_add(words, run_words[2]);
+        g_ptr_array_add(words, (gpointer)orr_json_text(set));
+    }
+    g_ptr_array_add(words, NULL);
+    CliRun run = cli_run(NULL, (const char *const *)words->pdata);
+    OrrJsonDoc *doc = json_of(&run, framework);
+    const int count = orr_json_count(at(orr_json_root(doc), "notes"));
+    orr_json_free(doc);
+    return count;
+}
+
+/* What is suggested is something that the software offers: no run of it says that it lacks what was suggested. */
+static void test_changes_are_offered(void)
+{
+    static const struct {
+        const char *framework, *lacks[5];
+    } rows[] = {
+        {"execution.framework=torchtitan", {"flash3", "unfused", "cudnn", "expert", "selective\""}},
+        {"execution.framework=nanotron", {"flash3", "cudnn", "compiled=true", "zb-", "zero=2"}},
+        {"execution.framework=deepspeed",
+         {"breadth-first", "interleaved", "compiled=true", "pipeline\"", NULL}},
+        {"execution.framework=megatron-lm-2021", {"flash2", "flash3", "cudnn", "compiled=true", NULL}}};
+    g_autofree char *path = cli_source("scenarios/examples/llama3-70b-h100.json");
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const int lacks = notes_with(path, rows[i].framework, NULL);
+        CliRun run =
+            cli_run(NULL, CLI_WORDS("explain", path, "--set", rows[i].framework, "--format", "json"));
+        OrrJsonDoc *doc = json_of(&run, rows[i].framework);
+        const OrrJson *changes = at(orr_json_root(doc), "changes");
+        g_assert_cmpint(orr_json_count(changes), >=, 3);
+        for (const OrrJson *change = orr_json_first(changes); change != NULL;
+             change = orr_json_next(change)) {
+            g_autofree char *set = orr_json_dump(at(change, "set"));
+            for (int k = 0; k < (int)G_N_ELEMENTS(rows[i].lacks) && rows[i].lacks[k] != NULL; k++)
+                if (strstr(set, rows[i].lacks[k]) != NULL && strstr(set, "overlap") == NULL)
+                    g_error("%s: %s", rows[i].framework, set);
+            g_assert_cmpint(notes_with(path, rows[i].framework, at(change, "set")), <=, lacks);
+        }
+        orr_json_free(doc);
+    }
+}
+
 /* A tenth more of what binds saves what the shares say; more peak on the command line is more peak inside. */
 static void test_binds(void)
 {
@@ -161,6 +216,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/explain/changes-run", test_changes_run);
+    g_test_add_func("/explain/changes-are-offered", test_changes_are_offered);
     g_test_add_func("/explain/binds", test_binds);
     g_test_add_func("/explain/binds-below", test_binds_below);
     g_test_add_func("/explain/layer-list", test_layer_list);

@@ -216,7 +216,8 @@ static void test_glossary(void)
     } rows[] = {{"mfu", "FLOPs that the model needs"}, {"MFU", "dense peak"},
                 {"zero bubble", "weights' gradients"}, {"vpp", "chunks"},
                 {"reduce-scatter", "the sum"},         {"parallel.zero", "ZeRO stage"},
-                {"zero", "Data-parallel ranks share"}};
+                {"zero", "Data-parallel ranks share"}, {"lora", "Not simulated:"},
+                {"sft", "With all weights"},           {"spot", "faults.node_mtbf_s"}};
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         CliRun run = cli_run(NULL, CLI_WORDS("help", rows[i].word));
         cli_assert_done(&run, rows[i].word);

@@ -210,6 +210,101 @@ static void test_configuration_as_model(void)
     cli_scratch_free(folder);
 }
 
+/* A campaign with a price says what it costs; one whose failures cost no restart says so; few presets are named. */
+static void test_campaign_answers(void)
+{
+    g_autofree char *path = cli_source("scenarios/examples/campaign-llama3-405b.json");
+    const char *const price[] = {"campaign", path, "--replicas", "20", "--set", "cluster.usd_per_gpu_hour=2",
+                                 NULL};
+    CliRun text = cli_run(NULL, price), free = cli_run(NULL, CLI_WORDS("campaign", path, "--replicas", "20")),
+           json = cli_run(NULL, CLI_WORDS("campaign", path, "--replicas", "20", "--format", "json", "--set",
+                                          "cluster.usd_per_gpu_hour=2")),
+           instant = cli_run(NULL, CLI_WORDS("campaign", path, "--replicas", "20", "--set",
+                                             "faults={\"node_mtbf_s\":\"900 days\"}")),
+           spot = cli_run(NULL, CLI_WORDS("campaign", path, "--set", "faults=spot"));
+    cli_assert_done(&text, "campaign");
+    cli_assert_done(&json, "campaign as JSON");
+    cli_assert_done(&instant, "campaign without restarts");
+    g_assert_nonnull(strstr(text.out, "  Cost "));
+    g_assert_nonnull(strstr(text.out, " USD ("));
+    g_assert_nonnull(strstr(free.out, "cluster.usd_per_gpu_hour is not given"));
+    g_assert_null(strstr(free.out, "count as nothing"));
+    g_assert_nonnull(strstr(instant.out, "detection_s"));
+    OrrJsonDoc *doc = cli_parse(json.out, "campaign");
+    const OrrJson *root = orr_json_root(doc);
+    const double hours = orr_json_number(orr_json_member(root, "gpu_hours"));
+    const double days = orr_json_number(orr_json_member(orr_json_member(root, "days"), "mean"));
+    g_assert_cmpfloat_with_epsilon(hours, days * 24 * 16384, 1e-6 * hours);
+    g_assert_cmpfloat_with_epsilon(orr_json_number(orr_json_member(root, "usd")), 2 * hours, 1e-6 * hours);
+    cli_assert_refused(&spot, "spot", "llama3-2024, rsc-1, rsc-2");
+    orr_json_free(doc);
+    cli_run_clear(&text);
+    cli_run_clear(&free);
+    cli_run_clear(&json);
+    cli_run_clear(&instant);
+    cli_run_clear(&spot);
+}
+
+/* JSON as YAML and Python have it: a comma at the end. */
+static void test_last_comma(void)
+{
+    static const char *const texts[] = {"{\"model\": \"llama3-8b\",\n}", "{\"a\": [1, 2, ],\n \"b\": 1}"};
+    g_autofree char *folder = cli_scratch_new(), *path = g_build_filename(folder, "x.json", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_assert_true(g_file_set_contents(path, texts[i], -1, NULL));
+        CliRun run = cli_run(NULL, CLI_WORDS("run", path));
+        cli_assert_refused(&run, texts[i], "a comma with nothing behind it");
+        cli_run_clear(&run);
+    }
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
+/* A search over tensor degrees takes those that make a grid, and experts have none. */
+static void test_grids(void)
+{
+    static const struct {
+        const char *scheme, *layout;
+    } rows[] = {{"2d", " tp4 "}, {"2.5d", " tp8 "}, {"3d", " tp8 "}};
+    g_autofree char *folder = cli_scratch_new(), *path = g_build_filename(folder, "x.json", NULL);
+    g_assert_true(g_file_set_contents(
+        path,
+        "{\"model\":\"llama3-70b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":4},\"training\":{"
+        "\"sequence_length\":4096,\"global_batch\":32,\"recompute\":\"full\"},\"parallel\":{\"tensor\":"
+        "\"auto\","
+        "\"tensor_depth\":2}}",
+        -1, NULL));
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *set = g_strconcat("parallel.tensor_scheme=", rows[i].scheme, NULL);
+        CliRun run = cli_run(NULL, CLI_WORDS("run", path, "--set", set)),
+               experts = cli_run(NULL, CLI_WORDS("run", path, "--set", set, "--set", "model=mixtral-8x7b"));
+        cli_assert_done(&run, rows[i].scheme);
+        if (strstr(run.out, rows[i].layout) == NULL)
+            g_error("%s: %s", rows[i].scheme, run.out);
+        cli_assert_refused(&experts, rows[i].scheme, "with experts");
+        cli_run_clear(&run);
+        cli_run_clear(&experts);
+    }
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
+/* What a recipe-launched Megatron-Core does where a scenario does not say, and a launch by bare flags does not. */
+static void test_megatron_defaults(void)
+{
+    g_autofree char *folder = cli_scratch_new(), *path = g_build_filename(folder, "x.json", NULL);
+    g_assert_true(g_file_set_contents(
+        path,
+        "{\"model\":\"llama3-70b\",\"cluster\":{\"preset\":\"dgx-h100\",\"nodes\":8},\"training\":{"
+        "\"sequence_length\":8192,\"global_batch\":128},\"parallel\":{\"tensor\":8}}",
+        -1, NULL));
+    CliRun recipes = cli_run(NULL, CLI_WORDS("run", path, "--set", "execution.framework=megatron-core")),
+           flags = cli_run(NULL, CLI_WORDS("run", path, "--set", "execution.framework=megatron-lm"));
+    g_assert_nonnull(strstr(recipes.out, "tp8 sp pp1 dp8 zero1"));
+    g_assert_nonnull(strstr(flags.out, "tp8 pp1 dp8 zero0"));
+    cli_run_clear(&recipes);
+    cli_run_clear(&flags);
+    cli_scratch_free(g_steal_pointer(&folder));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -222,5 +317,9 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/user/presets", test_presets_by_their_beginning);
     g_test_add_func("/cli/user/configuration-as-model", test_configuration_as_model);
     g_test_add_func("/cli/user/own-runs", test_own_runs);
+    g_test_add_func("/cli/user/campaign-answers", test_campaign_answers);
+    g_test_add_func("/cli/user/last-comma", test_last_comma);
+    g_test_add_func("/cli/user/megatron-defaults", test_megatron_defaults);
+    g_test_add_func("/cli/user/grids", test_grids);
     return g_test_run();
 }

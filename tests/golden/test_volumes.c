@@ -168,8 +168,10 @@ static void shapes_sent_ahead(void)
  * three quarters. One at a time, a forward and its gradient take twice as long between two ranks. */
 static void deepspeed_pipe(void)
 {
-    static const char *const CUT = "\"tensor\":4,\"pipeline\":2,\"virtual_stages\":2,\"data\":1",
-                             *const TWO = "\"pipeline\":2,\"data\":4,\"zero\":0";
+    static const char
+        *const CUT = "\"tensor\":4,\"sequence_parallel\":false,\"pipeline\":2,\"virtual_stages\":2,"
+                     "\"data\":1",
+               *const TWO = "\"pipeline\":2,\"data\":4,\"zero\":0";
     const double m = TOKENS * HIDDEN * 2;
     const Counted cut =
         count(1, "", CUT, ",\"global_batch\":2", DEEPSPEED_PIPE(",\"p2p_partitioned_tensors\":true"));
@@ -230,7 +232,8 @@ static void zeropp(void)
 static void tensor_and_sequence(void)
 {
     const double m = TOKENS * HIDDEN * 2, ring = 7.0 / 8;
-    const Counted plain = count(1, "", "\"tensor\":8,\"data\":1", ",\"global_batch\":1", MEGATRON),
+    const Counted plain = count(1, "", "\"tensor\":8,\"data\":1,\"sequence_parallel\":false",
+                                ",\"global_batch\":1", MEGATRON),
                   sequence = count(1, "", "\"tensor\":8,\"data\":1,\"sequence_parallel\":true",
                                    ",\"global_batch\":1", MEGATRON);
     NEAR(sequence.up - (2 * LAYERS + 1) * ring * m, plain.up);

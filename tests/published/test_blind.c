@@ -22,17 +22,22 @@ static char *path_of(const char *name)
     return path;
 }
 
-static Ledger replay(const char *name)
+static Ledger replay_with(const char *name, const char *const *sets)
 {
     char *path = path_of(name);
     const char *const paths[] = {path};
     Ledger ledger;
     GError *error = NULL;
-    const bool ok = ledger_replay(paths, 1, NULL, search_choose, NULL, NULL, &ledger, &error);
+    const bool ok = ledger_replay(paths, 1, sets, search_choose, NULL, NULL, &ledger, &error);
     g_assert_no_error(error);
     g_assert_true(ok);
     g_free(path);
     return ledger;
+}
+
+static Ledger replay(const char *name)
+{
+    return replay_with(name, NULL);
 }
 
 static void print_table(const Ledger *ledger)
@@ -146,6 +151,20 @@ static void check_sum(const char *name, const char *expected)
     g_free(path);
 }
 
+/* Rows that name their software and nothing else of it: within 3 points of what they are as stated. */
+static void software_defaults(void)
+{
+    static const char *const names[] = {"published.json", "second.json", "third.json"};
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        Ledger stated = replay(names[i]), defaults = replay_with(names[i], ledger_defaults_sets);
+        printf("%s: %.1f %% as stated, %.1f %% by defaults\n", names[i], 100 * stated.overall.mape,
+               100 * defaults.overall.mape);
+        g_assert_cmpfloat(defaults.overall.mape, <=, stated.overall.mape + 0.03);
+        ledger_clear(&stated);
+        ledger_clear(&defaults);
+    }
+}
+
 static void as_written(void)
 {
     check_sum("second.json", SECOND_SHA256);
@@ -162,6 +181,7 @@ int main(int argc, char **argv)
     g_test_add_func("/blind/third", third_set);
     g_test_add_func("/blind/fourth", fourth_set);
     g_test_add_func("/blind/fifth", fifth_set);
+    g_test_add_func("/blind/software-defaults", software_defaults);
     g_test_add_func("/blind/as-written", as_written);
     g_test_add_func("/blind/memory-reserve", memory_reserve);
     return g_test_run();

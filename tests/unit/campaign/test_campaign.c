@@ -166,6 +166,30 @@ static void test_threads(void)
     g_assert_true(memcmp(one, other, sizeof one) != 0);
 }
 
+/* Stopped after some questions: the lives that are there are the first of all. */
+static bool lose_patience(void *data)
+{
+    return g_atomic_int_add((gint *)data, -1) <= 0;
+}
+
+static void test_stop(void)
+{
+    const CampaignRun run = llama(10, 0, 600, 500, true);
+    CampaignLife whole[200], cut[200];
+    campaign_live_all(&run, 3, 200, 1, whole);
+    for (int threads = 1; threads <= 3; threads++)
+        for (gint patience = 0; patience < 5; patience++) {
+            gint left = patience;
+            const OrrStop stop = {lose_patience, &left};
+            const int64_t count = campaign_live_until(&run, 3, 200, threads, NULL, &stop, cut);
+            g_assert_cmpint(count, >, 0);
+            g_assert_cmpint(count, <, 200);
+            g_assert_true(memcmp(whole, cut, (gsize)count * sizeof *cut) == 0);
+        }
+    g_assert_cmpint(campaign_live_until(&run, 3, 200, 2, NULL, NULL, cut), ==, 200);
+    g_assert_true(memcmp(whole, cut, sizeof cut) == 0);
+}
+
 static gpointer live_share(gpointer data)
 {
     FixtureSeat *seat = data;
@@ -326,6 +350,7 @@ int main(int argc, char **argv)
     g_test_add_func("/campaign/llama3", test_llama3);
     g_test_add_func("/campaign/team", test_team);
     g_test_add_func("/campaign/threads", test_threads);
+    g_test_add_func("/campaign/stop", test_stop);
     g_test_add_func("/campaign/spares", test_spares);
     g_test_add_func("/campaign/scripted", test_scripted);
     g_test_add_func("/campaign/peers", test_peers);

@@ -282,6 +282,26 @@ static void test_refusals(void)
     }
 }
 
+/* A number format that nothing turns on is told. */
+static void test_idle_format(void)
+{
+    static const struct {
+        const char *text;
+        bool told;
+    } cases[] = {{"[quantize.linear.float8]\nenable_fsdp_float8_all_gather = true\n", true},
+                 {"[quantize.linear.mx]\nrecipe_name = \"mxfp8_cublas\"\n", true},
+                 {"[model]\nconverters = [\"quantize.linear.float8\"]\n[quantize.linear.float8]\n"
+                  "enable_fsdp_float8_all_gather = true\n",
+                  false}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(ExchangeLoss) loss;
+        exchange_loss_init(&loss);
+        orr_json_free(imported(cases[i].text, EXCHANGE_FORMAT_TORCHTITAN, &loss));
+        g_autofree char *changes = joined(loss.changes);
+        g_assert_true((strstr(changes, "so that it is off") != NULL) == cases[i].told);
+    }
+}
+
 static void test_demands(void)
 {
     static const struct {
@@ -449,6 +469,7 @@ int main(int argc, char **argv)
     g_test_add_func("/exchange-loss/values", test_values);
     g_test_add_func("/exchange-loss/hostile", test_hostile);
     g_test_add_func("/exchange-loss/refusals", test_refusals);
+    g_test_add_func("/exchange-loss/idle-format", test_idle_format);
     g_test_add_func("/exchange-loss/demands", test_demands);
     g_test_add_func("/exchange-loss/exports", test_exports);
     g_test_add_func("/exchange-loss/launch", test_launch);

@@ -18,10 +18,8 @@ static bool lose_patience(void *data)
 
 static SearchResult find(const Spec *spec, double max_seconds, Patience *patience)
 {
-    const SearchOptions options = {.jobs = 2,
-                                   .max_seconds = max_seconds,
-                                   .stop = patience != NULL ? lose_patience : NULL,
-                                   .stop_data = patience};
+    const SearchOptions options = {
+        .jobs = 2, .max_seconds = max_seconds, .stop = {patience != NULL ? lose_patience : NULL, patience}};
     SearchResult result;
     GError *error = NULL;
     search_run(spec, &options, &result, &error);
@@ -160,8 +158,7 @@ static SearchResult seeds_of(const Spec *spec)
     gint told = 0;
     const SearchOptions options = {.jobs = 2,
                                    .best_only = true,
-                                   .stop = has_progress,
-                                   .stop_data = &told,
+                                   .stop = {has_progress, &told},
                                    .progress = note_progress,
                                    .progress_data = &told};
     SearchResult result;
