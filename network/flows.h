@@ -3,7 +3,7 @@
  * A flow waits for its latency, then moves its bytes at a rate that max-min fairness gives it among all that are under
  * way. When flows come or go, rates are settled once an instant and only for flows that a crowded link joins with
  * them: a link that can serve all its flows at what their slowest link allows binds nobody. Ends move with rates. Same
- * input, same order, to the picosecond. Memory is allocated by net_flows_new() alone.
+ * input, same order, to the picosecond. The arena owns all memory; lists of links grow in it to the most flows at once.
  */
 #ifndef ORR_NETWORK_FLOWS_H
 #define ORR_NETWORK_FLOWS_H
@@ -23,10 +23,11 @@ void net_flows_start(NetFlows *flows, int32_t slot, const int32_t *links, int ho
 /* The next flow that ends, and when; its slot is free again. False: none is under way. */
 bool net_flows_next(NetFlows *flows, int64_t *ret_time_ps, int32_t *ret_slot);
 
-/* [links] flows on each link now, those that wait for their latency included. */
-const int32_t *net_flows_on(const NetFlows *flows);
-/* [links] bytes that each link has carried. */
-const int64_t *net_flows_carried(const NetFlows *flows);
+/* [links] flows on each link, those that wait for their latency included: counted from the first call on, which comes
+ * before any flow starts. */
+const int32_t *net_flows_on(NetFlows *flows);
+/* Bytes that a link has carried. */
+int64_t net_flows_carried(const NetFlows *flows, int32_t link);
 
 /* Nothing takes longer, and nobody begins later (46 days): the clock has room for both. */
 #define NET_LONGEST_PS ((int64_t)4000000000000000000)

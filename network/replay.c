@@ -204,15 +204,16 @@ static bool walk(Walk *w, GError **error)
     return true;
 }
 
-static void fullest(NetGround *g, const int64_t *carried)
+static void fullest(NetGround *g, const NetFlows *flows)
 {
     double most = 0;
     for (int l = 0; l < g->run->topology->link_count; l++) {
-        const double load = (double)carried[l] / (double)MAX(g->run->topology->links[l].bytes_per_s, 1);
+        const int64_t carried = net_flows_carried(flows, l);
+        const double load = (double)carried / (double)MAX(g->run->topology->links[l].bytes_per_s, 1);
         if (load > most) {
             most = load;
             g->result->fullest_link = l;
-            g->result->fullest_link_bytes = carried[l];
+            g->result->fullest_link_bytes = carried;
         }
     }
 }
@@ -251,7 +252,7 @@ bool net_replay_flows(NetGround *g, GError **error)
     }
     const bool ok = walk(&w, error);
     if (ok)
-        fullest(g, net_flows_carried(w.flows));
+        fullest(g, w.flows);
     for (int s = 0; !ok && s < g->result->step_count; s++)
         if (w.open[s] != NULL)
             close_step(&w, s);

@@ -112,7 +112,7 @@ static int pick_first(NetRoutes *routes, int v, int goal)
     for (int i = ways->way_of[v]; i < ways->way_of[v + 1]; i++) {
         const NetWay *way = &ways->ways[i];
         const int next = routes->topology->links[way->link].to;
-        const int32_t rest = next == goal ? 0 : net_hop_of(ways, next, goal)->weight;
+        const int32_t rest = next == goal ? 0 : (int32_t)net_hop_of(ways, next, goal)->weight;
         if (rest == G_MAXINT32 || rest + way->weight > least)
             continue;
         if (rest + way->weight < least)
@@ -133,7 +133,7 @@ static int pick_all(NetRoutes *routes, int v, int goal, const int32_t **ret_link
     const NetHop hop = *net_hop_of(ways, v, goal);
     const int32_t *list = hop.list < 0 ? NULL : &g_array_index(ways->lists, int32_t, hop.list + 1);
     const int count = list == NULL ? 1 : list[-1];
-    const int straight = ways->relay[goal] < 0 ? pick_last(routes, v, goal, hop.weight, count) - count : 0;
+    const int straight = hop.straight ? pick_last(routes, v, goal, (int32_t)hop.weight, count) - count : 0;
     if (list == NULL)
         routes->picks[0] = -1 - hop.list;
     else if (straight == 0)

@@ -211,23 +211,25 @@ static int32_t list_of(NetWays *ways, int32_t relay, int count)
 /* Fills the picks with the links of a relay to relays that begin shortest ways, in their order. */
 static NetHop find_hop(NetWays *ways, int v, int goal)
 {
-    NetHop hop = {.weight = net_weight_straight(ways, v, goal)};
+    const int32_t straight = net_weight_straight(ways, v, goal);
+    int32_t weight = straight;
     int count = 0;
     look_at(ways, goal);
     for (const NetWay *way = ways->ways + ways->way_of[v]; way < ways->ways + ways->way_of[v + 1]; way++) {
         const int32_t rest = weight_of(ways, way->relay);
-        if (rest == G_MAXINT32 || rest + way->weight > hop.weight)
+        if (rest == G_MAXINT32 || rest + way->weight > weight)
             continue;
-        if (rest + way->weight < hop.weight)
+        if (rest + way->weight < weight)
             count = 0;
-        hop.weight = rest + way->weight;
+        weight = rest + way->weight;
         ways->picks[count++] = way->link;
     }
-    hop.list = list_of(ways, ways->relay[v], count);
-    return hop;
+    return (NetHop){.weight = (uint32_t)weight & G_MAXINT32,
+                    .straight = straight == weight && ways->relay[goal] < 0,
+                    .list = list_of(ways, ways->relay[v], count)};
 }
 
-const NetHop *net_hop_of(NetWays *ways, int v, int goal)
+const NetHop *net_hop_find(NetWays *ways, int v, int goal)
 {
     const int32_t kind = kind_of(ways, goal), relay = ways->relay[v];
     if (ways->hops[kind] == NULL && ways->hop_count + ways->relay_count <= MOST_HOPS) {

@@ -13,7 +13,8 @@ typedef struct NetWay {
 
 /* How a relay passes on to receivers of one kind, which hang on the same relays by the same weights. */
 typedef struct NetHop {
-    int32_t weight; /* of the shortest ways; G_MAXINT32: there is none */
+    uint32_t weight : 31;  /* of the shortest ways; G_MAXINT32: there is none */
+    uint32_t straight : 1; /* some of them end with the next link */
     int32_t list;   /* of links to relays that begin them: 1 + place in lists, -1 - link where it is one; 0: not asked yet */
 } NetHop;
 
@@ -44,7 +45,13 @@ void net_ways_init(NetWays *ways, const NetTopology *topology);
 void net_ways_clear(NetWays *ways);
 
 /* How relay v passes on to receivers like this one; valid until the next call. */
-const NetHop *net_hop_of(NetWays *ways, int v, int goal);
+const NetHop *net_hop_find(NetWays *ways, int v, int goal);
+static inline const NetHop *net_hop_of(NetWays *ways, int v, int goal)
+{
+    const int32_t kind = ways->kind[goal];
+    const NetHop *hop = kind < 0 || ways->hops[kind] == NULL ? NULL : &ways->hops[kind][ways->relay[v]];
+    return hop != NULL && hop->list != 0 ? hop : net_hop_find(ways, v, goal);
+}
 
 /* The least weight of a link from v straight to the receiver; G_MAXINT32: there is none. */
 int32_t net_weight_straight(const NetWays *ways, int v, int goal);

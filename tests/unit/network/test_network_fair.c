@@ -113,14 +113,17 @@ static double next_end(const NetTopology *t, Plain *flows, double now_s, int *re
 typedef struct Draw {
     const char *fabric;
     bool staggered,
-        equal; /* flows begin one after another; all have the same bytes, so that many end together */
+        equal;     /* flows begin one after another; all have the same bytes, so that many end together */
+    int receivers; /* 0: all */
 } Draw;
 
 static void start_all(const Draw *draw, uint64_t seed, NetFlows *flows, NetRoutes *routes, Plain *plain)
 {
     GRand *random = g_rand_new_with_seed((guint32)seed);
     for (int i = 0; i < MANY; i++) {
-        const int from = g_rand_int_range(random, 0, 32), to = (from + g_rand_int_range(random, 1, 32)) % 32;
+        const int few = draw->receivers, from = g_rand_int_range(random, few, 32);
+        const int to =
+            few > 0 ? g_rand_int_range(random, 0, few) : (from + g_rand_int_range(random, 1, 32)) % 32;
         const int bytes = draw->equal ? 100000000 : g_rand_int_range(random, 1000000, 1000000000);
         const int64_t begin_ps = draw->staggered ? g_rand_int_range(random, 0, 100) * (int64_t)1000000007 : 0;
         plain[i] = (Plain){.left = bytes, .from_s = (double)begin_ps * 1e-12};
@@ -167,9 +170,10 @@ static void by_the_book(const Draw *draw, uint64_t seed)
 
 static void max_min_by_the_book(void)
 {
-    static const Draw draws[] = {{"leaf-spine", false, false}, {"leaf-spine", true, false},
-                                 {"leaf-spine", true, true},   {"rail", true, false},
-                                 {"torus", false, false},      {"torus", true, true}};
+    static const Draw draws[] = {
+        {"leaf-spine", false, false, 0}, {"leaf-spine", true, false, 0}, {"leaf-spine", true, true, 0},
+        {"leaf-spine", true, false, 3},  {"rail", true, false, 0},       {"rail", false, false, 1},
+        {"torus", false, false, 0},      {"torus", true, true, 0},       {"torus", true, false, 2}};
     for (guint d = 0; d < G_N_ELEMENTS(draws); d++)
         for (uint64_t seed = 1; seed <= 25; seed++)
             by_the_book(&draws[d], seed);
