@@ -1,6 +1,7 @@
 /* costmodel/ops_layer.c - whole layers, what lies before the first of them, and multi-token modules. */
 #include "costmodel/encoder.h"
 #include "costmodel/ops.h"
+#include "costmodel/states.h"
 #include "costmodel/params.h"
 
 static void push_moe(const CostShape *shape, int layer, CostPass pass, int input, CostOps *ops)
@@ -60,6 +61,33 @@ void cost_graph(const CostShape *shape, CostListOps list, CostGraph *graph)
     }
 }
 
+/* Up to so many tokens one kernel sums their gradient rows into the table, beyond it a chain that sorts them first.
+ * Source: [PyTorchEmbedding] */
+#define UNSORTED_TOKENS       3072
+#define SORTED_LOOKUP_KERNELS 8
+
+/* Gradient rows summed into the table's: where the sum of earlier micro-batches lies, or in a table that is cleared anew
+ * in every micro-batch and added to the sum, the first one too, by a pass of its own: no GEMM makes it.
+ * Source: [PyTorchEmbedding]; Megatron-Core's distributed_data_parallel.py (main_grad.add_) */
+static void push_table_gradient(const CostShape *shape, CostOps *ops)
+{
+    const double table = (double)shape->spec->model.vocab / shape->tensor * shape->hidden;
+    const double rows = shape->tokens * shape->hidden, e = shape->stream_bytes;
+    const double own = cost_weight_wire_bytes(shape->spec), sum = shape->accumulate_fp32 ? 4 : own;
+    const CostModule module = COST_MODULE_EMBEDDING;
+    if (!shape->spec->execution.framework.kernels.table_gradient) {
+        cost_push_memory(ops, "token rows grad", module, COST_MEMORY_PERMUTE, rows, cost_both_ways(e + 4, 4),
+                         2);
+        return;
+    }
+    cost_push_memory(ops, "clear table grad", module, COST_MEMORY_ELEMENTWISE, table,
+                     (CostMoved){.written = own}, 1);
+    cost_push_memory(ops, "token rows grad", module, COST_MEMORY_PERMUTE, rows, cost_both_ways(e + own, own),
+                     shape->tokens > UNSORTED_TOKENS ? SORTED_LOOKUP_KERNELS : 1);
+    cost_push_memory(ops, "add table grad", module, COST_MEMORY_ELEMENTWISE, table,
+                     cost_both_ways(own + sum, sum), 1);
+}
+
 /* Rows of the table, or their product with one-hot rows of the vocabulary, written and read; backward the table's gradient
  * likewise. Neither counts as FLOPs of the model. */
 static void push_lookup(const CostShape *shape, CostPass pass, CostOps *ops)
@@ -68,8 +96,11 @@ static void push_lookup(const CostShape *shape, CostPass pass, CostOps *ops)
     const CostModule module = COST_MODULE_EMBEDDING;
     const bool forward = pass == COST_FORWARD;
     if (!shape->spec->execution.framework.kernels.onehot_embedding) {
-        cost_push_memory(ops, forward ? "token rows" : "token rows grad", module, COST_MEMORY_PERMUTE,
-                         elements, forward ? cost_both_ways(e, e) : cost_both_ways(e + 4, 4), 2);
+        if (forward)
+            cost_push_memory(ops, "token rows", module, COST_MEMORY_PERMUTE, elements, cost_both_ways(e, e),
+                             2);
+        else
+            push_table_gradient(shape, ops);
         return;
     }
     const double vocab = shape->spec->model.vocab / shape->tensor, width = shape->element_bytes;
@@ -83,26 +114,33 @@ static void push_lookup(const CostShape *shape, CostPass pass, CostOps *ops)
 
 /* Lookup reads a row and writes it; with a sharded vocabulary the partial rows are summed over the tensor
  * ranks. Backward scatters the gradient rows into the table's gradient. */
-static void push_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
+static void push_token_rows(const CostShape *shape, CostPass pass, CostOps *ops)
 {
-    const SpecModel *model = &shape->spec->model;
-    const double elements = shape->tokens * shape->hidden, e = shape->stream_bytes;
+    const double bytes = shape->tokens * shape->hidden * shape->stream_bytes;
     const CostModule module = COST_MODULE_EMBEDDING;
     if (pass == COST_FORWARD) {
         push_lookup(shape, pass, ops);
         cost_push_collective(ops, "reduce rows", module,
-                             shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, elements * e,
+                             shape->sequence_parallel ? COST_REDUCE_SCATTER : COST_ALL_REDUCE, bytes,
                              shape->tensor_group, COST_COMM_TENSOR, -1);
-        if (model->position == SPEC_POSITION_LEARNED) {
-            cost_push_memory(ops, "position rows", module, COST_MEMORY_ELEMENTWISE,
-                             shape->part_tokens * shape->hidden, cost_both_ways(2 * e, e), 1);
-        }
     } else if (pass == COST_BACKWARD_WEIGHT) {
         if (shape->sequence_parallel) {
-            cost_push_collective(ops, "gather rows", module, COST_ALL_GATHER, elements * e,
-                                 shape->tensor_group, COST_COMM_TENSOR, -1);
+            cost_push_collective(ops, "gather rows", module, COST_ALL_GATHER, bytes, shape->tensor_group,
+                                 COST_COMM_TENSOR, -1);
         }
         push_lookup(shape, pass, ops);
+    }
+}
+
+static void push_embedding(const CostShape *shape, CostPass pass, CostOps *ops)
+{
+    const SpecModel *model = &shape->spec->model;
+    const double e = shape->stream_bytes;
+    const CostModule module = COST_MODULE_EMBEDDING;
+    push_token_rows(shape, pass, ops);
+    if (pass == COST_FORWARD && model->position == SPEC_POSITION_LEARNED) {
+        cost_push_memory(ops, "position rows", module, COST_MEMORY_ELEMENTWISE,
+                         shape->part_tokens * shape->hidden, cost_both_ways(2 * e, e), 1);
     }
     if (model->embedding_norm) {
         cost_push_stream_norm(shape, ops, pass);
@@ -145,6 +183,7 @@ static void keep_join(const CostShape *shape, int norm, int input, int gemm, Cos
 
 void cost_ops_mtp(const CostShape *shape, CostPass pass, CostOps *ops)
 {
+    push_token_rows(shape, pass, ops);
     const int norm = ops->count;
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);
     cost_push_norm(shape, ops, pass, shape->part_tokens, shape->hidden);

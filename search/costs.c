@@ -270,7 +270,7 @@ typedef struct TableKey {
 static TableKey key_of(const SearchSpace *space, const SearchGroup *group)
 {
     const bool alike = search_placed_alike(space, group);
-    const bool apart = group->pipeline > 1 && search_meets_in_pipelines(space->spec);
+    const bool apart = group->pipeline > 1 && search_pipelines_apart(space->spec);
     return (TableKey){{group->precision, group->tensor, group->sequence_parallel, group->context,
                        group->expert, group->expert_tensor, group->micro_batch, group->attention,
                        (int)group->overlap, group->microbatches > 1, alike ? 0 : group->data,

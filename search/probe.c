@@ -156,10 +156,11 @@ bool search_placed_alike(const SearchSpace *space, const SearchGroup *group)
     return strcmp(order, ALIKE_ORDERS[0]) == 0 || strcmp(order, ALIKE_ORDERS[1]) == 0;
 }
 
-bool search_meets_in_pipelines(const Spec *spec)
+bool search_pipelines_apart(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    return framework->pipeline.p2p_host_s > 0 || framework->host.collective_checks_pipelines_only;
+    return framework->pipeline.p2p_host_s > 0 || framework->host.collective_checks_pipelines_only ||
+           spec->model.tied_embeddings;
 }
 
 /* The group's own degrees; each stage has a segment, the first and last their end. */
@@ -187,8 +188,8 @@ static int probe_microbatches(const SearchGroup *group, const Spec *spec)
     return hides ? CLAMP(G_MAXINT / (group->micro_batch * spec->parallel.data), 2, 1 << 16) : 2;
 }
 
-/* Two stages, unless host and GPU meet in pipelines alone and the group is none, and enough micro-batches that gradients
- * accumulate as they do at the group. */
+/* Two stages, unless the group is no pipeline and pipelines are apart, and enough micro-batches that gradients accumulate as
+ * they do at the group. */
 static void probe_spec(const SearchSpace *space, const SearchGroup *group, int kind, Spec *ret_spec)
 {
     const SpecFramework *framework = &space->spec->execution.framework;
@@ -206,7 +207,7 @@ static void probe_spec(const SearchSpace *space, const SearchGroup *group, int k
     parallel->stage_layers_count = parallel->first_stage_layers = parallel->last_stage_layers = 0;
     parallel->replica_microbatches_count = 0;
     parallel->embedding_as_layer = parallel->loss_as_layer = parallel->mtp_as_layer = false;
-    const bool one = group->pipeline == 1 && search_meets_in_pipelines(space->spec);
+    const bool one = group->pipeline == 1 && search_pipelines_apart(space->spec);
     parallel->pipeline = ret_spec->model.layers > 1 && !one ? 2 : 1;
     parallel->data = MAX(1, ret_spec->cluster.scale_up_domain_gpus);
     if (search_placed_alike(space, group))

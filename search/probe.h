@@ -29,7 +29,8 @@ void search_probe(const SearchSpace *space, const SearchGroup *group, int kind, 
 /* Whether a group's probe holds for every data and pipeline degree. */
 bool search_placed_alike(const SearchSpace *space, const SearchGroup *group);
 
-/* Whether passes take longer where there is a pipeline: hosts that wait for messages or check collectives there alone. */
-bool search_meets_in_pipelines(const Spec *spec);
+/* Whether passes take longer where there is a pipeline: hosts that wait for messages or check collectives there alone, and a
+ * last stage with a copy of a tied table of its own. */
+bool search_pipelines_apart(const Spec *spec);
 
 #endif

@@ -77,6 +77,8 @@ bool step_compresses(const Spec *spec);
 void step_fill_rank(Step *step, int rank);
 /* Buffers of a stage hold what crosses its boundaries for all micro-batches of the step. */
 bool step_keeps_boundaries(const Spec *spec);
+/* Whether multi-token modules bring a copy of the embedding's table to the last stage: untied, and on another rank than the first. */
+bool step_copies_table(const Step *step);
 /* sim/step_list.c: the one stage of a list of layers. */
 void step_fill_list(Step *step);
 /* sim/step_servers.c: once everything else is filled in, what another data_scheme does. */

@@ -18,12 +18,22 @@ static StepParams params_of_rank(const Step *step, int rank)
     return sum;
 }
 
-/* First and last pipeline rank sum the gradients of their copies of a tied table. */
+bool step_copies_table(const Step *step)
+{
+    int rank, chunk;
+    sim_place_of(step->plan->schedule->placement, step->plan->shape.ranks, step->plan->shape.chunks,
+                 step->stages - 1, &rank, &chunk);
+    return rank > 0 && step->spec->model.mtp_layers > 0 && !step->spec->model.tied_embeddings;
+}
+
+/* First and last pipeline rank sum the gradients of their copies of a table that is tied, or that a multi-token module
+ * behind the last layer looks its tokens up in. Source: [MegatronCore] finalize_model_grads.py */
 static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
 {
     const Spec *spec = step->spec;
     const int last = step->plan->shape.ranks - 1;
-    if (!spec->model.tied_embeddings || last == 0 || (rank != 0 && rank != last)) {
+    const bool copies = (spec->model.tied_embeddings && last > 0) || step_copies_table(step);
+    if (!copies || (rank != 0 && rank != last)) {
         return;
     }
     const double bytes = (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor *

@@ -147,9 +147,13 @@ static CostActivations add_mtp_head(Step *step, SimSegment *segment)
     return cost_activations(&step->shape, &head, COST_RECOMPUTE_OP_NONE);
 }
 
-static void fill_mtp(Step *step, int stage, SimSegment *segment, StepParams *params)
+/* The first module of the last stage brings the copy of the table that all of them and a tied head use. */
+static void fill_mtp(Step *step, int stage, bool first, SimSegment *segment, StepParams *params)
 {
-    const CostParams counts = cost_part_params(&step->spec->model, COST_PART_MTP, 0);
+    CostParams counts = cost_part_params(&step->spec->model, COST_PART_MTP, 0);
+    if (first && step_copies_table(step)) {
+        counts.tensor_sharded += (double)step->spec->model.vocab * step->spec->model.hidden;
+    }
     const CostRecomputeExtent extent = cost_recompute_extent(step->spec, step->layers[stage]);
     CostActivations activations = add_mtp_module(step, extent, segment);
     const CostActivations logits = add_mtp_head(step, segment);
@@ -235,7 +239,7 @@ void step_fill_stage(Step *step, int stage, int first_layer)
         step->params[stage][next] = kind->params;
     }
     for (int i = 0; i < mtp; i++, next++) {
-        fill_mtp(step, stage, &out->segments[next], &step->params[stage][next]);
+        fill_mtp(step, stage, i == 0, &out->segments[next], &step->params[stage][next]);
     }
     if (stage == last) {
         fill_head(step, &out->segments[next], &step->params[stage][next]);

@@ -101,6 +101,10 @@ static const SpecField kernels_fields[] = {
          "bits as they run (torch.autocast), and weights travel in fp32."),
     FLAG(SpecRecipeKernels, onehot_embedding,
          "Tokens are looked up by a product of one-hot rows with the table (Mesh-TensorFlow, T5X, Pax)."),
+    FLAG(SpecRecipeKernels, table_gradient,
+         "Every micro-batch makes a gradient of the whole embedding table, cleared first and then added to "
+         "the sum of earlier ones (PyTorch's embedding behind a buffer of gradients, as in Megatron); off: "
+         "rows are added where the sum lies."),
     FLAG(SpecRecipeKernels, stacks_layers,
          "Layers are one compiled loop: what their products make and the backward needs is copied into a "
          "buffer that stacks all layers', and out of it again (lax.scan)."),

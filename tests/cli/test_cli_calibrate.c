@@ -6,7 +6,7 @@
 static void test_steps(void)
 {
     g_autofree char *folder = cli_scratch_new(),
-                    *rows = cli_source("scenarios/measurements/simumax_b200.json");
+                    *rows = cli_source("scenarios/measurements/zero_bubble.json");
     g_autofree char *scenario = cli_source("scenarios/examples/gpt3-175b.json");
     CliRun run = cli_run(folder, CLI_WORDS("calibrate", "fit", rows, "--output", "profile.json"));
     g_assert_cmpint(run.status, ==, 0);
@@ -15,9 +15,9 @@ static void test_steps(void)
     g_assert_nonnull(strstr(run.err, "rows that a fit has not seen:"));
     g_assert_nonnull(strstr(run.err, "as it is: "));
     cli_run_clear(&run);
-    CliRun plain =
-        cli_run(folder, CLI_WORDS("run", scenario, "--set", "cluster.preset=dgx-b200", "--format", "csv"));
-    run = cli_run(folder, CLI_WORDS("run", scenario, "--set", "cluster.preset=dgx-b200", "--set",
+    CliRun plain = cli_run(
+        folder, CLI_WORDS("run", scenario, "--set", "cluster.preset=dgx-a100-80gb", "--format", "csv"));
+    run = cli_run(folder, CLI_WORDS("run", scenario, "--set", "cluster.preset=dgx-a100-80gb", "--set",
                                     "cluster.calibration=profile.json", "--format", "csv"));
     cli_assert_done(&plain, "plain");
     cli_assert_done(&run, "calibrated");

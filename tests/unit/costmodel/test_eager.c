@@ -429,28 +429,6 @@ static void autocast(void)
     g_assert_cmpfloat(moved(&ops, "autocast weight"), ==, 0);
 }
 
-/* Two products of tokens x vocabulary x hidden, which nobody counts as FLOPs. */
-static void one_hot(void)
-{
-    Spec spec = make_spec(1, false);
-    CostShape shape;
-    for (int on = 0; on < 2; on++) {
-        spec.execution.framework.kernels.onehot_embedding = on;
-        cost_shape_init(&shape, &spec);
-        CostOps forward = {.count = 0}, backward = {.count = 0};
-        cost_ops_embedding(&shape, COST_FORWARD, &forward);
-        cost_ops_embedding(&shape, COST_BACKWARD_WEIGHT, &backward);
-        const CostOp *first = &forward.op[on], *second = &backward.op[on];
-        g_assert_cmpint(first->kind, ==, on ? COST_OP_GEMM : COST_OP_MEMORY);
-        g_assert_cmpfloat(first->model_flops + second->model_flops, ==, 0);
-        if (on) {
-            g_assert_cmpfloat(first->u.gemm.m * first->u.gemm.n * first->u.gemm.k, ==,
-                              TOKENS * 128256 * HIDDEN);
-            g_assert_cmpfloat(second->u.gemm.k, ==, TOKENS);
-        }
-    }
-}
-
 /* Without sequence parallelism the input's gradient is reduced once for each that reads it, and each keeps its own. */
 static void exchanged_apart(void)
 {
@@ -491,7 +469,6 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/gathers-each", gathers_each);
     g_test_add_func("/eager/gathers-logits", gathers_logits);
     g_test_add_func("/eager/autocast", autocast);
-    g_test_add_func("/eager/one-hot", one_hot);
     g_test_add_func("/eager/exchanged-apart", exchanged_apart);
     return g_test_run();
 }

@@ -104,6 +104,50 @@ static void accumulation(void)
     }
 }
 
+static SimPlan planned(const char *const *sets, Spec *spec, OrrArena *arena)
+{
+    SimPlan plan;
+    GError *error = NULL;
+    load(sets, spec);
+    g_assert_true(sim_step_plan(spec, arena, &plan, &error));
+    g_assert_no_error(error);
+    return plan;
+}
+
+static double parameters_of(const SimPlan *plan)
+{
+    double sum = 0;
+    for (int stage = 0; stage < plan->shape.ranks * plan->shape.chunks; stage++)
+        for (int i = 0; i < plan->stages[stage].segment_count; i++)
+            sum += plan->stages[stage].segments[i].dense_params;
+    return sum;
+}
+
+/* A multi-token module looks its tokens up in a copy of the table where the last stage is another rank's than the first: the
+ * stage holds it, and both ends sum its gradient, as they do of a tied one. Orders that come back to the first rank need none. */
+#define ENDS "parallel.zero=1", "parallel.pipeline=4", "execution.framework=torchtitan"
+static void multi_token_table(void)
+{
+    const double table = 32000.0 * 4096;
+    OrrArena *arena = orr_arena_new();
+    g_autofree Spec *spec = g_new(Spec, 1);
+    const SimPlan without = planned((const char *const[]){ENDS, NULL}, spec, arena),
+                  with = planned((const char *const[]){ENDS, "model.mtp_layers=1", NULL}, spec, arena),
+                  back =
+                      planned((const char *const[]){ENDS, "model.mtp_layers=1", "parallel.virtual_stages=2",
+                                                    "parallel.schedule=zb-v", NULL},
+                              spec, arena),
+                  tied =
+                      planned((const char *const[]){ENDS, "model.tied_embeddings=true", NULL}, spec, arena);
+    g_assert_cmpint(sim_work_duration_ps(&without.ranks[0].embedding_reduce), ==, 0);
+    g_assert_cmpint(sim_work_duration_ps(&back.ranks[0].embedding_reduce), ==, 0);
+    g_assert_cmpint(sim_work_duration_ps(&with.ranks[0].embedding_reduce), >, 0);
+    g_assert_cmpint(sim_work_duration_ps(&with.ranks[3].embedding_reduce), ==,
+                    sim_work_duration_ps(&tied.ranks[3].embedding_reduce));
+    g_assert_cmpfloat(parameters_of(&with), ==, parameters_of(&back) + table);
+    orr_arena_free(arena);
+}
+
 /* Copies around the reduction of gradients cost as often as they are made, and nothing where units shard them; an
  * optimizer that streams its arrays more often takes longer by that, wherever they lie. */
 static void passes_of_a_step(void)
@@ -350,6 +394,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sharding/stages", stages);
+    g_test_add_func("/sharding/multi-token-table", multi_token_table);
     g_test_add_func("/sharding/prefetch", prefetch);
     g_test_add_func("/sharding/reshard", reshard);
     g_test_add_func("/sharding/accumulation", accumulation);
