@@ -150,6 +150,10 @@ static const SpecField data_parallel_fields[] = {
     SPEC_F_WORD(SpecRecipeDataParallel, gradient_reduce_dtype, &spec_words_dtype, "\"fp32\"", 0,
                 "Gradients on the wire."),
     SIZE(SpecRecipeDataParallel, bucket_bytes, "Gradient and parameter bucket; 0: one bucket."),
+    SIZE(SpecRecipeDataParallel, bucket_rank_bytes,
+         "A bucket is at least this times the replicas over which it is reduced (Megatron-LM since April "
+         "2024: "
+         "larger buckets where many ranks share them)."),
     SIZE(SpecRecipeDataParallel, first_bucket_bytes,
          "The bucket that fills first, with the last layers' gradients (PyTorch: 1 MiB); 0: as the others."),
     FLAG(
@@ -160,6 +164,12 @@ static const SpecField data_parallel_fields[] = {
          "Tensors are dealt to buckets from the first layer's on, and one that would overflow a bucket opens "
          "the next: the last layers have what is left; first_bucket_bytes and cuts_layers say nothing then. "
          "Not with ZeRO-3, nor with states off the GPU."),
+    FLAG(SpecRecipeDataParallel, buckets_of_tensors,
+         "Buckets fill from the last tensor on, and the tensor that fills one closes it, in the middle of a "
+         "layer too "
+         "(Megatron-Core); first_bucket_bytes and cuts_layers say nothing then. Not with ZeRO-3, experts, "
+         "nor with "
+         "states off the GPU."),
     FLAG(SpecRecipeDataParallel, initial_broadcast,
          "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
          "report "
@@ -245,6 +255,10 @@ static const SpecField tensor_fields[] = {
          "8- and 4-bit recipes cast activations before tensor ranks gather them."),
     FLAG(SpecRecipeTensor, reduces_maximum,
          "Tensor ranks all-reduce the maximum of each tensor that an 8-bit recipe scales as a whole."),
+    FLAG(SpecRecipeTensor, shares_maxima,
+         "Delayed scales (precision fp8): behind each pass of a chunk all ranks of its stage agree on the "
+         "maxima of "
+         "its casts (Transformer Engine: reduce_amax)."),
 };
 static const SpecTable tensor_table = {.name = "tensor",
                                        .help = "How tensor-parallel ranks exchange activations.",
