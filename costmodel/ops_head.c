@@ -4,8 +4,8 @@
 #include "costmodel/activations.h"
 #include "costmodel/ops.h"
 
-/* Share of a row of logits that softmax's later passes find no more in the L2 cache: two blocks of 1,024 threads an SM
- * each hold a row. Source: [PyTorchSoftmax] */
+/* Share of a row of logits that a later pass finds no more in the L2 cache: two blocks of 1,024 threads an SM each hold a
+ * row. */
 static double row_missed_frac(const SpecAccelerator *accelerator, double row_bytes)
 {
     const double in_flight = 2.0 * accelerator->sm_count * row_bytes;
@@ -19,24 +19,24 @@ static double loss_vocab(const CostShape *shape)
     return shape->spec->model.vocab / ranks;
 }
 
-/* Bytes moved for each logit by the loss. Unfused PyTorch: to fp32 (2+4), log-softmax (4+4, and
- * two more reads), gather; backward zeros of the gather (4), softmax's (4+4+4, and one more read) and back to 16 bits (4+2).
+/* Bytes moved for each logit by the loss. Unfused PyTorch: to fp32 (2+4), log-softmax (4+4),
+ * gather; backward zeros of the gather (4), softmax's (4+4+4) and back to 16 bits (4+2). Its kernels pass over a row two
+ * and three times, but times on H200 and H100 grow with these bytes alone. Source: [PyTorchSoftmax]
  * Megatron's vocabulary-parallel, a plain stream each: to fp32 (2+4), maximum (4), subtract (4+4), exp (4+4), sum (4),
  * divide (4+4); backward scale (4+4) and back to 16 bits (4+2). Fused: one pass each way. */
 static CostMoved loss_moved(const CostShape *shape, SpecLoss loss, bool backward)
 {
     const double vocab = loss_vocab(shape);
-    const double missed = row_missed_frac(&shape->accelerator, 4 * vocab),
-                 missed_16bit = row_missed_frac(&shape->accelerator, 2 * vocab);
+    const double missed_16bit = row_missed_frac(&shape->accelerator, 2 * vocab);
     switch (loss) {
     case SPEC_LOSS_UNFUSED:
-        return backward ? cost_both_ways(12 + 4 * missed, 10) : cost_both_ways(6 + 8 * missed, 8);
+        return backward ? cost_both_ways(12, 10) : cost_both_ways(6, 8);
     case SPEC_LOSS_UNFUSED_SHIFTED: /* a copy (4+4); backward its gradient into zeros (4, 4+4) */
-        return backward ? cost_both_ways(16 + 4 * missed, 18) : cost_both_ways(10 + 8 * missed, 12);
-    case SPEC_LOSS_UNFUSED_16BIT: /* log-softmax, two more reads; zeros of the gather, softmax's, one more read */
-        return backward ? cost_both_ways(4 + 2 * missed_16bit, 4) : cost_both_ways(2 + 4 * missed_16bit, 2);
+        return backward ? cost_both_ways(16, 18) : cost_both_ways(10, 12);
+    case SPEC_LOSS_UNFUSED_16BIT: /* log-softmax; zeros of the gather, softmax's */
+        return backward ? cost_both_ways(4, 4) : cost_both_ways(2, 2);
     case SPEC_LOSS_UNFUSED_AUTOCAST: /* 16 bits to fp32 behind log-softmax; zeros in fp32, back to 16 bits before it */
-        return backward ? cost_both_ways(8 + 2 * missed_16bit, 8) : cost_both_ways(4 + 4 * missed_16bit, 6);
+        return backward ? cost_both_ways(8, 8) : cost_both_ways(4, 6);
     case SPEC_LOSS_VOCAB_PARALLEL:
         return backward ? cost_both_ways(8, 6) : cost_both_ways(22, 16);
     case SPEC_LOSS_VOCAB_PARALLEL_COMPILED: /* cast; subtract, exp, sum and copy back; divide. Scatter, copy, cast */
