@@ -38,7 +38,8 @@ static void test_zero_is_the_softwares(void)
     } rows[] = {{"torchtitan", "tp1 pp1 dp512 zero3"},    {"pytorch-fsdp2", "tp1 pp1 dp512 zero3"},
                 {"pytorch-fsdp1", "tp1 pp1 dp512 zero3"}, {"transformers-fsdp", "tp1 pp1 dp512 zero3"},
                 {"meta-llama3", "tp1 pp1 dp512 zero2"},   {"pytorch-ddp", "tp1 pp1 dp512 zero0"},
-                {"generic", "tp1 pp1 dp512 zero0"},       {"megatron-core", "tp1 pp1 dp512 zero0"}};
+                {"generic", "tp1 pp1 dp512 zero0"},       {"megatron-lm", "tp1 pp1 dp512 zero0"},
+                {"megatron-core", "tp1 pp1 dp512 zero1"}};
     char *folder = with_llama();
     for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
         g_autofree char *set = g_strconcat("execution.framework=", rows[i].framework, NULL);

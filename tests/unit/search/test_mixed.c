@@ -237,7 +237,7 @@ static void test_memory(void)
                           "\"nodes\":1,\"accelerator\":"
                           "{\"memory_bytes\":3e9}}]}";
     /* every replica holds all of it: the smallest card decides */
-    load(spec, cluster, "{\"tensor\":2,\"pipeline\":1,\"data\":8}");
+    load(spec, cluster, "{\"tensor\":2,\"pipeline\":1,\"data\":8,\"zero\":0}");
     const Report data = run(spec, false, arena);
     g_assert_false(data.fits);
     g_assert_cmpfloat(data.capacity_bytes, ==, 3e9);

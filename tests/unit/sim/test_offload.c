@@ -150,7 +150,7 @@ static void scenarios(void)
 
 static void refused(void)
 {
-    static const char *const cases[][3] = {{"offload=optimizer", "offload", NULL},
+    static const char *const cases[][3] = {{"offload=optimizer", "offload", "parallel.zero=0"},
                                            {"offload=params", "offload", NULL},
                                            {"offload={\"activation_layers\":17}", "16 layers", NULL},
                                            {"offload={\"tier\":\"nvme\"}", "tier", NULL},
