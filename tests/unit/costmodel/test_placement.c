@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "costmodel/placement.h"
 #include "spec/placement.h"
+#include "tests/unit/draws.h"
 
 static const char *const ORDERS[] = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "dp-tp-cp-ep-pp", "pp-tp-cp-ep-dp",
                                      "cp-tp-ep-dp-pp", "ep-dp-tp-cp-pp", "dp-pp-ep-cp-tp"};
@@ -26,19 +27,19 @@ static Spec job(const char *order, int node, int domain, int tensor, int context
     return spec;
 }
 
-/* Index of `rank` along the dimension that `name` names, ranks dealt out digit by digit. */
+/* Index of `rank` along the dimension that `name` names, ranks dealt out digit by digit. First letters tell dimensions
+ * apart. */
 static int digit(const Spec *spec, bool experts, const char *name, int rank)
 {
     const SpecParallel *p = &spec->parallel;
     const int all = p->tensor * p->context * p->data;
     for (const char *text = p->order; *text != '\0'; text += text[2] == '-' ? 3 : 2) {
-        const int size = strncmp(text, "tp", 2) == 0   ? (experts ? p->expert_tensor : p->tensor)
-                         : strncmp(text, "cp", 2) == 0 ? (experts ? 1 : p->context)
-                         : strncmp(text, "ep", 2) == 0 ? (experts ? p->expert : 1)
-                         : strncmp(text, "dp", 2) == 0
-                             ? (experts ? all / (p->expert * p->expert_tensor) : p->data)
-                             : p->pipeline;
-        if (strncmp(text, name, 2) == 0)
+        const int size = *text == 't'   ? (experts ? p->expert_tensor : p->tensor)
+                         : *text == 'c' ? (experts ? 1 : p->context)
+                         : *text == 'e' ? (experts ? p->expert : 1)
+                         : *text == 'd' ? (experts ? all / (p->expert * p->expert_tensor) : p->data)
+                                        : p->pipeline;
+        if (*text == *name)
             return rank % size;
         rank /= size;
     }
@@ -146,7 +147,7 @@ static void random_jobs(void)
 {
     GRand *rand = g_rand_new_with_seed(5);
     int tried = 0, uneven = 0;
-    while (tried < 1500) {
+    while (tried < DRAWS(1500)) {
         const int tensor = PICK(rand, SIZES), context = g_rand_int_range(rand, 1, 4),
                   data = PICK(rand, SIZES), pipeline = g_rand_int_range(rand, 1, 5),
                   gpus = tensor * context * data * pipeline;
@@ -176,7 +177,7 @@ static void random_jobs(void)
         }
         tried++;
     }
-    g_assert_cmpint(uneven, >, 100);
+    g_assert_cmpint(uneven, >, DRAWS(100));
     g_rand_free(rand);
 }
 

@@ -3,10 +3,11 @@
 #include "exchange/exchange.h"
 #include "search/choose.h"
 #include "spec/load.h"
+#include "tests/unit/draws.h"
 #include "tests/unit/exchange_fixture.h"
 #include "tests/unit/rules_fixture.h"
 
-enum { FORMATS = EXCHANGE_FORMAT_NANOTRON + 1, WINNERS = 40, DRAWN = 20, MOST_TRIES = 4000 };
+enum { FORMATS = EXCHANGE_FORMAT_NANOTRON + 1, WINNERS = DRAWS(40), DRAWN = DRAWS(20), MOST_TRIES = 4000 };
 
 static const char *const frameworks[FORMATS] = {"megatron-core", "megatron-core", "deepspeed", "torchtitan",
                                                 "nanotron"};
