@@ -77,7 +77,10 @@ static void add_network(CsvRow *row, const Report *report)
     add_text(row, "network.folding_exact", !network->on ? "" : network->alike ? "true" : "false");
     add_cell(row, g_strdup("network.shared_links"),
              network->on ? g_strdup_printf("%d", network->shared_links) : g_strdup(""));
-    add_text(row, "network.shared_links_complete", !network->on ? "" : network->thinned ? "false" : "true");
+    add_text(row, "network.shared_links_complete",
+             !network->on                  ? ""
+             : network->left_out_links > 0 ? "false"
+                                           : "true");
     for (int d = 0; d < TRAFFIC_DIMENSIONS; d++) {
         const TrafficOfDimension *of = &network->dimensions[d];
         const char *name = traffic_dimension_name((TrafficDimension)d);

@@ -78,6 +78,23 @@ static void draw_slow_nodes(const SpecJitter *jitter, int nodes, bool *slow)
     }
 }
 
+/* Exchanges inside passes keep their pace: a slow scale-up port needs its rank beside it that says what passes lack. */
+static bool link_counts(const SpecSlow *slow, const Spec *spec, GError **error)
+{
+    bool passes = spec->parallel.tensor == 1 && spec->parallel.context == 1 && spec->parallel.expert == 1;
+    for (int i = 0; i < spec->jitter.slow_count; i++) {
+        const SpecSlow *beside = &spec->jitter.slow[i];
+        passes = passes || (beside->part == SPEC_SLOW_RANK && beside->index == slow->index);
+    }
+    return slow->part != SPEC_SLOW_LINK || passes ||
+           orr_fail(
+               error, ORR_ERROR_INPUT,
+               "jitter.slow: link %d does not slow what tensor, context and expert ranks exchange in their "
+               "passes; give {\"rank\": %d, \"frac\": ...} beside it, the speed that its passes lack, or "
+               "cluster.network.failed_links on flows",
+               slow->index, slow->index);
+}
+
 static bool apply_slow(const SpecSlow *slow, Paces *paces, GError **error)
 {
     const SpecCluster *cluster = &paces->report->spec->cluster;
@@ -85,6 +102,8 @@ static bool apply_slow(const SpecSlow *slow, Paces *paces, GError **error)
     if (slow->index >= most)
         return orr_fail(error, ORR_ERROR_INPUT, "jitter.slow: %s %d is not there; give 0 to %d",
                         spec_word(&spec_words_slow_part, (int)slow->part), slow->index, most - 1);
+    if (!link_counts(slow, paces->report->spec, error))
+        return false;
     for (int r = 0; r < paces->ranks; r++) {
         SimPace *pace = &paces->fixed[r];
         const int gpu = paces->gpu_of_rank[r];

@@ -52,6 +52,18 @@ static void text_links(const TrafficSummary *network, GString *out)
         report_page_entry(out, "  Busiest", LABEL_COLUMN, line->str);
 }
 
+static void text_left_out(const TrafficSummary *network, GString *out)
+{
+    if (network->left_out_links == 0)
+        return;
+    g_autofree char *line =
+        g_strdup_printf("%d kinds of links are shared in time, the fullest; %d more are not: everybody at "
+                        "once would ask at most "
+                        "%.2f times what the fullest of those carries",
+                        network->shared_links, network->left_out_links, 1 + network->left_out_frac);
+    report_page_entry(out, "  Left out", LABEL_COLUMN, line);
+}
+
 static void text_beside(const TrafficSummary *network, GString *out)
 {
     for (int i = 0; i < network->beside_count; i++) {
@@ -74,6 +86,7 @@ void report_network_text(const Report *report, GString *out)
     text_contention(network, out);
     text_dimensions(network, out);
     text_links(network, out);
+    text_left_out(network, out);
     text_beside(network, out);
 }
 
@@ -129,7 +142,9 @@ void report_network_json(const Report *report, OrrJsonWriter *w)
     orr_jw_ps(w, "contention_s", network->step_ps - network->alone_ps);
     orr_jw_bool(w, "folding_exact", network->alike);
     orr_jw_int(w, "shared_links", network->shared_links);
-    orr_jw_bool(w, "shared_links_complete", !network->thinned);
+    orr_jw_bool(w, "shared_links_complete", network->left_out_links == 0);
+    orr_jw_int(w, "shared_links_left_out", network->left_out_links);
+    orr_jw_number(w, "left_out_times", network->left_out_links > 0 ? 1 + network->left_out_frac : 0);
     json_dimensions(network, w);
     json_links(network, w);
     if (network->beside_count > 0) {

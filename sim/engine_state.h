@@ -79,7 +79,7 @@ typedef struct {
     int64_t compute_ps; /* of it: what the rank's speed scales */
     int64_t weight;     /* amount of its first fair share */
     int32_t first_share;
-    uint8_t share_count;
+    uint16_t share_count;
     uint8_t main_part, stretch_part; /* SimPart: longest; the one that a slowed op grows */
 } WorkInfo;
 

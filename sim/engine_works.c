@@ -169,14 +169,14 @@ static void setup_shares(Engine *e)
     int32_t count = 0;
     for (int64_t i = 0; i < program->work_count; i++) {
         const int own = share_count(e, &program->works[i]);
-        g_assert(own <= UINT8_MAX && count < INT32_MAX - UINT8_MAX);
+        g_assert(own <= UINT16_MAX && count < INT32_MAX - UINT16_MAX);
         const SimShare *share;
         for (int k = 0; (share = sim_work_share(&program->works[i], k)) != NULL; k++) {
             if (share->mode == SIM_SHARE_FAIR && e->works[i].weight == 0)
                 e->works[i].weight = share->amount;
         }
         e->works[i].first_share = count;
-        e->works[i].share_count = (uint8_t)own;
+        e->works[i].share_count = (uint16_t)own;
         count += own;
     }
     e->shares = ORR_ARENA_NEW(e->arena, Share, count);

@@ -68,7 +68,8 @@ static const SpecField jitter_fields[] = {
      .help =
          "Single parts and the speed that each lacks: \"rank\" (a GPU) or \"node\" (its GPUs) in computing, "
          "\"nic\" or \"link\" (the scale-up port) of a rank in what stages and replicas send; exchanges of "
-         "tensor, context and expert ranks are part of the passes and keep their pace."},
+         "tensor, context and expert ranks are part of the passes and keep their pace, so that a link there "
+         "wants its rank beside it."},
     SPEC_F_INT(SpecJitter, seed, 0, 1e9, "1", 0, "Of the draws."),
     SPEC_F_INT(SpecJitter, steps, 1, 10000, "100", 0, "Steps that are simulated where they differ."),
 };

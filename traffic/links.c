@@ -4,7 +4,7 @@
 
 #include "traffic/rows.h"
 
-#define MOST_LINKS 200 /* instances; an op holds at most as many shares */
+#define MOST_LINKS 1000 /* instances; an op holds at most as many shares */
 
 static const TrafficUser *user_of(const GArray *users, const GArray *loads, guint index)
 {
@@ -74,6 +74,29 @@ static int by_sum(const void *a, const void *b)
     return x->sum != y->sum ? (x->sum < y->sum) - (x->sum > y->sum) : x->link - y->link;
 }
 
+/* No load of `a` is more than that of `b`: whenever `a` is full `b` is too, so that it binds nobody. Both by user. */
+static bool is_below(const GArray *a, const GArray *b)
+{
+    guint at = 0;
+    for (guint i = 0; i < a->len; i++) {
+        const TrafficLoad *load = &g_array_index(a, TrafficLoad, i);
+        while (at < b->len && g_array_index(b, TrafficLoad, at).user < load->user)
+            at++;
+        if (at == b->len || g_array_index(b, TrafficLoad, at).user != load->user ||
+            g_array_index(b, TrafficLoad, at).load < load->load)
+            return false;
+    }
+    return true;
+}
+
+static bool binds(const GArray *kept, guint index)
+{
+    for (guint k = 0; k < index; k++)
+        if (is_below(g_array_index(kept, SharedLink, index).loads, g_array_index(kept, SharedLink, k).loads))
+            return false;
+    return true;
+}
+
 GArray *traffic_shared_links(const NetTopology *t, const GArray *users, TrafficSummary *summary)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -90,8 +113,14 @@ GArray *traffic_shared_links(const NetTopology *t, const GArray *users, TrafficS
             g_array_append_val(kept, one);
     }
     g_array_sort(kept, by_sum);
-    summary->thinned = kept->len > MOST_LINKS;
-    for (guint i = 0; i < MIN(kept->len, MOST_LINKS); i++) {
+    for (guint i = 0; i < kept->len; i++) {
+        if (!binds(kept, i))
+            continue;
+        if (chosen->len == MOST_LINKS) {
+            summary->left_out_links++;
+            summary->left_out_frac = MAX(summary->left_out_frac, g_array_index(kept, SharedLink, i).sum - 1);
+            continue;
+        }
         GArray *loads = g_array_copy(g_array_index(kept, SharedLink, i).loads);
         g_array_append_val(chosen, loads);
     }

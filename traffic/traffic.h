@@ -65,7 +65,8 @@ typedef struct TrafficSummary {
     TrafficLink busiest[TRAFFIC_BUSIEST];
     int busiest_count;
     int shared_links; /* kinds of links that are resources of the engine */
-    bool thinned;     /* there were more than that */
+    int left_out_links;   /* kinds that are not, for there are too many */
+    double left_out_frac; /* by so much everybody together could be too much for the fullest of those */
     int beside_count; /* jobs and traffic beside */
     struct {
         char name[64];

@@ -139,7 +139,8 @@ static void test_csv_is_the_json(void)
                                          .step_ps = 3 * MS + 1,
                                          .alone_ps = 2 * MS,
                                          .shared_links = 6,
-                                         .thinned = true};
+                                         .left_out_links = 3,
+                                         .left_out_frac = 0.25};
     f->report.network.dimensions[TRAFFIC_DATA] =
         (TrafficOfDimension){.across = true, .slowest = 2.5, .fastest = 1, .bytes = 536870912};
     csv_is_the_json(f);

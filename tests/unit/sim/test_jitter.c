@@ -360,14 +360,20 @@ static void test_refused(void)
         g_clear_error(&error);
         orr_json_free(doc);
     }
-    g_autofree Spec *spec = g_new0(Spec, 1);
-    OrrArena *arena = orr_arena_new();
-    GError *error = NULL;
-    Report report = run_report(scenarios[0], "{\"slow\":[{\"node\":4,\"frac\":0.1}]}", spec, arena);
-    g_assert_false(report_jitter_fill(&report, arena, &error));
-    g_assert_nonnull(strstr(error->message, "node 4 is not there; give 0 to 3"));
-    g_clear_error(&error);
-    orr_arena_free(arena);
+    static const char *const late[][2] = {
+        {"{\"slow\":[{\"node\":4,\"frac\":0.1}]}", "node 4 is not there; give 0 to 3"},
+        {"{\"slow\":[{\"link\":1,\"frac\":0.1}]}", "link 1 does not slow what tensor"},
+        {"{\"slow\":[{\"link\":1,\"frac\":0.1},{\"rank\":2,\"frac\":0.1}]}", "give {\"rank\": 1"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(late); i++) {
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        OrrArena *arena = orr_arena_new();
+        GError *error = NULL;
+        Report report = run_report(scenarios[0], late[i][0], spec, arena);
+        g_assert_false(report_jitter_fill(&report, arena, &error));
+        g_assert_nonnull(strstr(error->message, late[i][1]));
+        g_clear_error(&error);
+        orr_arena_free(arena);
+    }
 }
 
 /* The scenario with more in its cluster. */

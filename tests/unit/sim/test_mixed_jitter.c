@@ -49,11 +49,11 @@ static void assert_near(double a, double b)
 
 static void test_alike(void)
 {
-    static const char *const jitters[] = {
-        "{}", "{\"slow\":[{\"rank\":13,\"frac\":0.1}]}",
-        "{\"rank_spread_frac\":0.02,\"step_noise_frac\":0.01,\"steps\":5}",
-        "{\"slow\":[{\"nic\":9,\"frac\":0.5},{\"link\":20,\"frac\":0.3}],\"slow_nodes_frac\":0.25,"
-        "\"slow_nodes_by_frac\":0.1}"};
+    static const char *const jitters[] = {"{}", "{\"slow\":[{\"rank\":13,\"frac\":0.1}]}",
+                                          "{\"rank_spread_frac\":0.02,\"step_noise_frac\":0.01,\"steps\":5}",
+                                          "{\"slow\":[{\"nic\":9,\"frac\":0.5},{\"link\":20,\"frac\":0.3},{"
+                                          "\"rank\":20,\"frac\":0.01}],\"slow_nodes_frac\":0.25,"
+                                          "\"slow_nodes_by_frac\":0.1}"};
     for (gsize s = 0; s < G_N_ELEMENTS(shapes); s++)
         for (gsize j = 0; j < G_N_ELEMENTS(jitters); j++) {
             g_autofree Spec *left = g_new0(Spec, 1), *right = g_new0(Spec, 1);
