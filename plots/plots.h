@@ -25,7 +25,15 @@ bool plot_memory(const Report *report, const PlotTarget *target, GError **error)
 bool plot_waterfall(const Report *report, const PlotTarget *target, GError **error);
 
 /* Who is busy when: the GPU with kernels, the ways to and from the host and its disks, the host's optimizer. */
-typedef enum { PLOT_BUSY_GPU, PLOT_BUSY_OUT, PLOT_BUSY_IN, PLOT_BUSY_HOST, PLOT_BUSY_COUNT } PlotBusy;
+typedef enum {
+    PLOT_BUSY_GPU,
+    PLOT_BUSY_OUT,
+    PLOT_BUSY_IN,
+    PLOT_BUSY_HOST,
+    PLOT_BUSY_READ, /* from here on only where there are disks in the step */
+    PLOT_BUSY_WRITE,
+    PLOT_BUSY_COUNT
+} PlotBusy;
 /* Shares of each of `bins` equal parts of the step, 0 to 1, of the rank that computes most; needs spans. */
 void plot_busy(const Report *report, int bins, double *ret_busy[PLOT_BUSY_COUNT]);
 bool plot_utilisation(const Report *report, const PlotTarget *target, GError **error);

@@ -1,24 +1,23 @@
 /* plots/utilisation.c - how busy a rank's GPU, the ways to the host and the host's cores are over the step.
  *
  * The step is cut into equal bins; a stream's value in a bin is the share of it in which its ops run, drawn as a mean over
- * 5 % of the step. Of the GPU, only
- * kernels and its optimizer count: not communication inside a pass, nor waiting. Shown is the pipeline rank whose GPU works
- * most. Tested: unit/plots/test_plots.c
+ * 5 % of the step. Of the GPU, only kernels and its optimizer count: not communication inside a pass, nor waiting. Shown is
+ * the pipeline rank whose GPU works most. Tested: unit/plots/test_plots.c
  */
 #include <math.h>
 
 #include "plots/driver.h"
 
-typedef struct Row {
+static const struct {
     const char *label;
-    SimStream streams[2];
-} Row;
-
-static const Row rows[PLOT_BUSY_COUNT] = {
-    [PLOT_BUSY_GPU] = {"GPU", {SIM_STREAM_COMPUTE, SIM_STREAM_COMPUTE}},
-    [PLOT_BUSY_OUT] = {"copies to the host", {SIM_STREAM_D2H, SIM_STREAM_NVME_WRITE}},
-    [PLOT_BUSY_IN] = {"copies to the GPU", {SIM_STREAM_H2D, SIM_STREAM_NVME_READ}},
-    [PLOT_BUSY_HOST] = {"host's optimizer", {SIM_STREAM_HOST, SIM_STREAM_HOST}},
+    SimStream stream;
+} rows[PLOT_BUSY_COUNT] = {
+    [PLOT_BUSY_GPU] = {"GPU", SIM_STREAM_COMPUTE},
+    [PLOT_BUSY_OUT] = {"copies to the host", SIM_STREAM_D2H},
+    [PLOT_BUSY_IN] = {"copies to the GPU", SIM_STREAM_H2D},
+    [PLOT_BUSY_HOST] = {"host's optimizer", SIM_STREAM_HOST},
+    [PLOT_BUSY_READ] = {"disk reads", SIM_STREAM_NVME_READ},
+    [PLOT_BUSY_WRITE] = {"disk writes", SIM_STREAM_NVME_WRITE},
 };
 
 /* Of an op's time, what the row counts. */
@@ -68,7 +67,7 @@ void plot_busy(const Report *report, int bins, double *ret_busy[PLOT_BUSY_COUNT]
     for (int64_t i = 0; i < report->result.span_count; i++) {
         const SimSpan *span = &report->result.spans[i];
         for (int row = 0; span->rank == rank && row < PLOT_BUSY_COUNT; row++)
-            if (span->stream == rows[row].streams[0] || span->stream == rows[row].streams[1])
+            if (span->stream == rows[row].stream)
                 add_span(report, span, (PlotBusy)row, bin_ps, bins, ret_busy[row]);
     }
 }
@@ -86,9 +85,20 @@ static void smooth(const double *busy, double *ret_mean)
     }
 }
 
+static int rows_shown(const Report *report)
+{
+    for (int64_t i = 0; i < report->result.span_count; i++) {
+        const int stream = report->result.spans[i].stream;
+        if (stream == SIM_STREAM_NVME_READ || stream == SIM_STREAM_NVME_WRITE)
+            return PLOT_BUSY_COUNT;
+    }
+    return PLOT_BUSY_READ;
+}
+
 bool plot_utilisation(const Report *report, const PlotTarget *target, GError **error)
 {
     double values[PLOT_BUSY_COUNT][BINS], means[PLOT_BUSY_COUNT][BINS], *busy[PLOT_BUSY_COUNT];
+    const int shown = rows_shown(report);
     double unit_s = 1, mean = 0;
     const double end_s = (double)report->result.end_ps * 1e-12;
     PlotJob job;
@@ -100,8 +110,9 @@ bool plot_utilisation(const Report *report, const PlotTarget *target, GError **e
     plot_job_init(&job, "utilisation");
     plot_set_text(&job, "unit", plot_time_unit(end_s, &unit_s));
     plot_set_number(&job, "step", end_s / unit_s);
+    plot_set_number(&job, "disks", shown > PLOT_BUSY_READ);
     g_string_append(job.csv, "time");
-    for (int row = 0; row < PLOT_BUSY_COUNT; row++) {
+    for (int row = 0; row < shown; row++) {
         g_string_append_c(job.csv, ',');
         plot_csv_text(job.csv, rows[row].label);
     }
@@ -111,7 +122,7 @@ bool plot_utilisation(const Report *report, const PlotTarget *target, GError **e
         g_string_append_printf(
             job.csv, "\n%s",
             g_ascii_formatd(number, sizeof number, "%.9g", (bin + 0.5) / BINS * end_s / unit_s));
-        for (int row = 0; row < PLOT_BUSY_COUNT; row++)
+        for (int row = 0; row < shown; row++)
             g_string_append_printf(job.csv, ",%s",
                                    g_ascii_formatd(number, sizeof number, "%.5f", means[row][bin]));
     }

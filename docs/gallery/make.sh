@@ -189,6 +189,8 @@ keep "$work" utilisation
 "$orrery" plot $examples/zero_offload_10b_v100.json --what utilisation --quiet --output "$work" --set offload.scheme=none \
     --set name="10B on one V100 as if it had room: nothing offloaded" > /dev/null
 mv "$work/utilisation.png" "$out/utilisation-none.png"
+"$orrery" plot $examples/zero_infinity_1t_512.json --what utilisation --quiet --output "$work" > /dev/null
+mv "$work/utilisation.png" "$out/utilisation-disks.png"
 "$orrery" plot $examples/campaign-llama3-405b.json --what goodput,interval,spares,interruptions --quiet --output "$work" > /dev/null
 for figure in goodput interval spares interruptions; do keep "$work" $figure; done
 "$orrery" plot $examples/stragglers-llama3-405b.json --what stragglers --quiet --output "$work" > /dev/null

@@ -91,11 +91,41 @@ static void test_busy(void)
     g_assert_cmpfloat(means[3], >, means[1]);
 }
 
+/* Disks have rows of their own: where states lie there, reads, updates and writes of one tile after the other fill what the
+ * passes leave of the step. */
+static void test_busy_disks(void)
+{
+    enum { BINS = 200 };
+    OrrArena *arena = orr_arena_new();
+    GError *error = NULL;
+    Spec *spec = ORR_ARENA_NEW(arena, Spec, 1);
+    Report report;
+    double values[PLOT_BUSY_COUNT][BINS], *busy[PLOT_BUSY_COUNT];
+    g_autofree char *path =
+        g_build_filename(ORRERY_SOURCE_SCENARIOS, "examples", "zero_infinity_1t_512.json", NULL);
+    const ReportOptions options = {.record = SIM_RECORD_SPANS};
+    spec_load_file(path, NULL, false, spec, NULL, &error);
+    g_assert_no_error(error);
+    report_run(spec, NULL, &options, arena, &report, &error);
+    g_assert_no_error(error);
+    for (int row = 0; row < PLOT_BUSY_COUNT; row++)
+        busy[row] = values[row];
+    plot_busy(&report, BINS, busy);
+    const int late = BINS - 10; /* behind the passes */
+    g_assert_cmpfloat(values[PLOT_BUSY_GPU][late], ==, 0);
+    g_assert_cmpfloat(values[PLOT_BUSY_READ][late], >, 0.2);
+    g_assert_cmpfloat(values[PLOT_BUSY_WRITE][late], >, 0.2);
+    g_assert_cmpfloat_with_epsilon(
+        values[PLOT_BUSY_READ][late] + values[PLOT_BUSY_WRITE][late] + values[PLOT_BUSY_HOST][late], 1, 0.01);
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plots/losses/add-up", test_losses_add_up);
     g_test_add_func("/plots/losses/by-hand", test_losses_by_hand);
     g_test_add_func("/plots/busy", test_busy);
+    g_test_add_func("/plots/busy-disks", test_busy_disks);
     return g_test_run();
 }
