@@ -24,6 +24,9 @@ LedgerTraits ledger_traits(const Report *report)
     LedgerTraits traits;
     for (int i = 0; i < LEDGER_TRAIT_SIZES; i++)
         traits.size[i] = log(fmax(sizes[i], 1e-6));
+    for (int i = 0; i < LEDGER_TRAIT_SHARES; i++)
+        traits.share[i] = (double)(i < SIM_PART_COUNT ? report->part_ps[i] : report->bubble_ps) /
+                          fmax((double)report->step_ps, 1);
     for (int i = 0; i < LEDGER_TRAIT_WORDS; i++)
         traits.word[i] = words[i];
     return traits;
@@ -38,6 +41,10 @@ double ledger_likeness(const LedgerTraits *a, const LedgerTraits *b)
     int words = 0;
     for (int i = 0; i < LEDGER_TRAIT_SIZES; i++) {
         const double away = (a->size[i] - b->size[i]) / log(lengths[i]);
+        squares += away * away;
+    }
+    for (int i = 0; i < LEDGER_TRAIT_SHARES; i++) {
+        const double away = (a->share[i] - b->share[i]) / LEDGER_OWN_SHARE;
         squares += away * away;
     }
     for (int i = 0; i < LEDGER_TRAIT_WORDS; i++)

@@ -2,12 +2,14 @@
  *
  *   r = log(measured / predicted) of a run is, to its place (cluster and software), u + v(x) + e
  *     u: what all runs of the place share; v: what runs of like configuration share; e: a run's own noise
- *     cov(v(x), v(y)) = LOCAL^2 exp(-d^2 / 2) WORD^w,  d^2 = sum over sizes of (log ratio / log LENGTH)^2,
+ *     cov(v(x), v(y)) = LOCAL^2 exp(-d^2 / 2) WORD^w,  d^2 = sum over sizes of (log ratio / log LENGTH)^2
+ *     + sum over the parts of a step of (difference of their shares / SHARE)^2,
  *     LENGTH of each size its own: kernels and exchanges change with the degrees, little with more replicas,
- *     w the words in which the two configurations differ
+ *     w the words in which the two configurations differ. Shares, because what is predicted wrongly is a part: runs
+ *     in which it takes as much of the step err alike
  *   corrected = predicted exp(E[r | own runs]);  the ledger's interval shrinks by sqrt(var[r | own runs] / var[r])
  * Source: simple kriging, Matheron 1963; Rasmussen and Williams, Gaussian Processes, eq. 2.25 and 2.26. The three
- * deviations, the lengths and WORD are those with which the places of the ledger and the blind sets predict themselves best,
+ * deviations, the lengths, SHARE and WORD are those with which the places of the ledger and the blind sets predict themselves best,
  * rounded; either half of the places alone gains as much by them, and the curve is flat around them (docs/accuracy/own-runs.md, "Your own runs").
  * Tested: unit/ledger/test_own.c, published/test_few_shot.c
  */
@@ -20,13 +22,15 @@
 #define LEDGER_OWN_LOCAL  0.14 /* of v */
 #define LEDGER_OWN_NOISE  0.04 /* of e */
 #define LEDGER_OWN_WORD   0.5  /* what is left of the likeness where one word differs */
+#define LEDGER_OWN_SHARE  0.25 /* a part that takes so much more of the step is one deviation away */
 
-enum { LEDGER_TRAIT_SIZES = 8, LEDGER_TRAIT_WORDS = 7 };
+enum { LEDGER_TRAIT_SIZES = 8, LEDGER_TRAIT_WORDS = 7, LEDGER_TRAIT_SHARES = SIM_PART_COUNT + 1 };
 
 /* What makes two runs of one place alike. */
 typedef struct LedgerTraits {
-    double size[LEDGER_TRAIT_SIZES]; /* logarithms */
-    guint word[LEDGER_TRAIT_WORDS];  /* hashes */
+    double size[LEDGER_TRAIT_SIZES];   /* logarithms */
+    double share[LEDGER_TRAIT_SHARES]; /* of the predicted step: its parts, last the bubble */
+    guint word[LEDGER_TRAIT_WORDS];    /* hashes */
 } LedgerTraits;
 
 LedgerTraits ledger_traits(const Report *report);

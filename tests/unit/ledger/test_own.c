@@ -6,7 +6,7 @@
 
 static LedgerTraits traits_at(double size)
 {
-    LedgerTraits traits = {{0}, {0}};
+    LedgerTraits traits = {{0}, {0}, {0}};
     traits.size[0] = log(size);
     return traits;
 }
@@ -33,6 +33,35 @@ static void one_run(void)
                                    0.2 * (shared + local * exp(-0.5)) / (shared + local + noise), 1e-12);
     there.word[0] = 1;
     g_assert_cmpfloat_with_epsilon(ledger_likeness(&run.traits, &there), LEDGER_OWN_WORD * exp(-0.5), 1e-12);
+}
+
+/* A tenth of the step that is bubble instead of compute. */
+static void other_shares(void)
+{
+    LedgerTraits here = traits_at(8), there = traits_at(8);
+    here.share[SIM_PART_COMPUTE] = 1;
+    there.share[SIM_PART_COMPUTE] = 0.9;
+    there.share[SIM_PART_COUNT] = 0.1;
+    g_assert_cmpfloat_with_epsilon(ledger_likeness(&here, &there),
+                                   exp(-0.01 / (LEDGER_OWN_SHARE * LEDGER_OWN_SHARE)), 1e-12);
+    g_assert_cmpfloat(ledger_likeness(&here, &here), ==, 1);
+}
+
+/* Shares are those of the step: all of them together make one. */
+static void shares_of_a_report(void)
+{
+    Report report = {.step_ps = 8, .bubble_ps = 2};
+    g_autofree Spec *spec = g_new0(Spec, 1);
+    report.spec = spec;
+    report.part_ps[SIM_PART_COMPUTE] = 5;
+    report.part_ps[SIM_PART_DATA_COMM] = 1;
+    const LedgerTraits traits = ledger_traits(&report);
+    double sum = 0;
+    for (int i = 0; i < LEDGER_TRAIT_SHARES; i++)
+        sum += traits.share[i];
+    g_assert_cmpfloat(sum, ==, 1);
+    g_assert_cmpfloat(traits.share[SIM_PART_DATA_COMM], ==, 0.125);
+    g_assert_cmpfloat(traits.share[SIM_PART_COUNT], ==, 0.25);
 }
 
 /* Many measurements of one configuration leave its own noise alone. */
@@ -79,6 +108,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/own/nothing-known", nothing_known);
     g_test_add_func("/own/one-run", one_run);
+    g_test_add_func("/own/other-shares", other_shares);
+    g_test_add_func("/own/shares-of-a-report", shares_of_a_report);
     g_test_add_func("/own/many-runs", many_runs);
     g_test_add_func("/own/fills-a-report", fills_a_report);
     return g_test_run();
