@@ -16,6 +16,7 @@ typedef struct Sum {
 typedef struct Sums {
     Sum (*of)[LEDGER_CLASS_COUNT + 1];
     int sources;
+    double alike; /* correlation of two runs of one source */
 } Sums;
 
 static void add(Sum *sum, double value)
@@ -25,7 +26,34 @@ static void add(Sum *sum, double value)
     sum->rows += 1;
 }
 
-static Sums sums_of(const LedgerResiduals *residuals)
+/* Intraclass correlation of the runs of all sources but one, from their analysis of variance; 1 where no source has two
+ * runs. Source: [Fisher1925] */
+static double alikeness(const Sums *sums, int without)
+{
+    double total = 0, within = 0, between = 0, rows = 0, squared_rows = 0;
+    int sources = 0;
+    for (int s = 0; s < sums->sources; s++) {
+        const Sum *sum = &sums->of[s][LEDGER_CLASS_COUNT];
+        if (s == without || sum->rows == 0)
+            continue;
+        const double of_mean = sum->value * sum->value / sum->rows;
+        within += sum->square - of_mean;
+        between += of_mean;
+        total += sum->value;
+        rows += sum->rows;
+        squared_rows += (double)sum->rows * sum->rows;
+        sources += 1;
+    }
+    if (sources < 2 || rows <= sources)
+        return 1;
+    within /= rows - sources;
+    between = (between - total * total / rows) / (sources - 1);
+    const double a_source = (rows - squared_rows / rows) / (sources - 1); /* runs of one, on average */
+    const double all = between + (a_source - 1) * within;
+    return all > 0 ? fmin(fmax((between - within) / all, 0), 1) : 1;
+}
+
+static Sums sums_of(const LedgerResiduals *residuals, int without)
 {
     Sums sums = {.sources = (int)residuals->sources->len};
     sums.of = g_malloc0_n((gsize)sums.sources, sizeof *sums.of);
@@ -34,18 +62,30 @@ static Sums sums_of(const LedgerResiduals *residuals)
         add(&sums.of[row->source][row->kind], row->log_ratio);
         add(&sums.of[row->source][LEDGER_CLASS_COUNT], row->log_ratio);
     }
+    sums.alike = alikeness(&sums, without);
     return sums;
 }
 
-/* Mean squares of the sources in one column, without two of them: their sum and their number. */
-static double mean_squares(const Sums *sums, int column, int without, int without_too, int *ret_sources)
+/* What runs of one source count for: as many as independent ones would say as much of a mean. Source: [Kish1965] */
+static double weight_of(const Sums *sums, int rows)
+{
+    return rows / (1 + (rows - 1) * sums->alike);
+}
+
+/* Mean squares of the sources in one column, without two of them, times their weights: their sum, that of the weights, and
+ * their number. */
+static double mean_squares(const Sums *sums, int column, int without, int without_too, double *ret_weight,
+                           int *ret_sources)
 {
     double total = 0;
+    *ret_weight = 0;
     *ret_sources = 0;
     for (int s = 0; s < sums->sources; s++) {
         const Sum *sum = &sums->of[s][column];
         if (s != without && s != without_too && sum->rows > 0) {
-            total += sum->square / sum->rows;
+            const double weight = weight_of(sums, sum->rows);
+            total += weight * sum->square / sum->rows;
+            *ret_weight += weight;
             *ret_sources += 1;
         }
     }
@@ -55,11 +95,12 @@ static double mean_squares(const Sums *sums, int column, int without, int withou
 static void fill_spreads(const Sums *sums, int without, int without_too, double spread[LEDGER_CLASS_COUNT])
 {
     int all = 0, own = 0;
-    const double pool = mean_squares(sums, LEDGER_CLASS_COUNT, without, without_too, &all);
-    const double one_more = all > 0 ? pool / all : 0;
+    double all_weight = 0, own_weight = 0;
+    const double pool = mean_squares(sums, LEDGER_CLASS_COUNT, without, without_too, &all_weight, &all);
     for (int kind = 0; kind < LEDGER_CLASS_COUNT; kind++) {
-        const double squares = mean_squares(sums, kind, without, without_too, &own);
-        spread[kind] = fmax(sqrt((squares + one_more) / (own + 1)), 1e-9);
+        const double squares = mean_squares(sums, kind, without, without_too, &own_weight, &own);
+        const double square = all > 0 ? (squares + pool / all) / (own_weight + all_weight / all) : 0;
+        spread[kind] = fmax(sqrt(square), 1e-9);
     }
 }
 
@@ -91,7 +132,8 @@ static double covering(GArray *scores)
 static double factor(const LedgerResiduals *residuals, const Sums *sums, int left_out)
 {
     int sources = 0;
-    (void)mean_squares(sums, LEDGER_CLASS_COUNT, left_out, -1, &sources);
+    double weight = 0;
+    (void)mean_squares(sums, LEDGER_CLASS_COUNT, left_out, -1, &weight, &sources);
     if (sources < LEDGER_MIN_SOURCES)
         return NAN;
     double(*spread)[LEDGER_CLASS_COUNT] = g_malloc0_n((gsize)sums->sources, sizeof *spread);
@@ -102,8 +144,9 @@ static double factor(const LedgerResiduals *residuals, const Sums *sums, int lef
         const LedgerResidual *row = ledger_residual(residuals, i);
         if (row->source == left_out)
             continue;
+        const int rows = sums->of[row->source][LEDGER_CLASS_COUNT].rows;
         const Score score = {fabs(row->log_ratio) / spread[row->source][row->kind],
-                             1.0 / sums->of[row->source][LEDGER_CLASS_COUNT].rows};
+                             weight_of(sums, rows) / rows};
         g_array_append_val(scores, score);
     }
     const double z = covering(scores);
@@ -115,7 +158,7 @@ static double factor(const LedgerResiduals *residuals, const Sums *sums, int lef
 LedgerSpread ledger_spread(const LedgerResiduals *residuals, int left_out)
 {
     LedgerSpread spread = {.z = NAN};
-    const Sums sums = sums_of(residuals);
+    const Sums sums = sums_of(residuals, left_out);
     fill_spreads(&sums, left_out, -1, spread.spread);
     for (int s = 0; s < sums.sources; s++) {
         for (int kind = 0; s != left_out && kind < LEDGER_CLASS_COUNT; kind++)
@@ -128,7 +171,7 @@ LedgerSpread ledger_spread(const LedgerResiduals *residuals, int left_out)
 
 double ledger_bias(const LedgerResiduals *residuals, LedgerClass kind, int left_out)
 {
-    const Sums sums = sums_of(residuals);
+    const Sums sums = sums_of(residuals, left_out);
     double bias = 0;
     for (int column = (int)kind;; column = LEDGER_CLASS_COUNT) {
         double total = 0;

@@ -1,11 +1,14 @@
 /* ledger/interval.h - the interval around a prediction, from how far published runs lay from theirs.
  *
- *   spread_c = sqrt( (sum over the sources of class c of mean r^2, + mean over all sources of mean r^2)
- *                    / (sources of class c + 1) )
+ *   spread_c = sqrt( (sum over the sources of class c of w mean r^2, + mean over all sources of w mean r^2)
+ *                    / (sum over the sources of class c of w + mean w of all sources) )
+ *   w = n / (1 + (n - 1) rho)
  *   interval = predicted * exp(+- z * spread_c)
- *     r = log(measured / predicted); the second term lets all classes together count as one more source of
- *     each; z covers LEDGER_COVERAGE of the published runs, each source weighing the same, when the spreads
- *     that judge a source are computed without it
+ *     r = log(measured / predicted); n runs of a source (in class c, or in all); rho the intraclass correlation of r, how
+ *     alike runs of one source err: 1 makes sources weigh the same, 0 runs. The second term lets all classes
+ *     together count as one more source of each; z covers LEDGER_COVERAGE of the published runs, each
+ *     weighing w / n of its source, when the spreads that judge a source are computed without it
+ * Source: rho [Fisher1925], w [Kish1965]
  * Ignores: that a class is biased (its bias widens the interval, it does not move it: the bias of some sources
  * does not predict that of another).
  * Tested: unit/ledger/test_interval.c, published/test_ledger.c

@@ -37,28 +37,31 @@ static LedgerResiduals *three_sources(void)
     return residuals;
 }
 
-/* Mean squares: a 0.01, b 0.04, c 0.09; all 0.14 / 3. */
+/* Mean squares: a 0.01, b 0.04, c 0.09. Analysis of variance: 0.06375 between sources, 0.02 within, 1.25 runs a source, so
+ * two runs of one are alike by 7/11 and a's count for 11/9. */
 static void test_spread_by_hand(void)
 {
     LedgerResiduals *residuals = three_sources();
     const LedgerSpread spread = ledger_spread(residuals, -1);
-    close_to(spread.spread[LEDGER_CLASS_DENSE], sqrt((0.05 + 0.14 / 3) / 3));
-    close_to(spread.spread[LEDGER_CLASS_EXPERTS], sqrt((0.09 + 0.14 / 3) / 2));
-    close_to(spread.spread[LEDGER_CLASS_SHARDED], sqrt(0.14 / 3));
+    const double a = 11.0 / 9, pool = (a * 0.01 + 0.13) / 3, more = (a + 2) / 3;
+    close_to(spread.spread[LEDGER_CLASS_DENSE], sqrt((a * 0.01 + 0.04 + pool) / (a + 1 + more)));
+    close_to(spread.spread[LEDGER_CLASS_EXPERTS], sqrt((0.09 + pool) / (1 + more)));
+    close_to(spread.spread[LEDGER_CLASS_SHARDED], sqrt(pool / more));
     g_assert_cmpint(spread.runs[LEDGER_CLASS_DENSE], ==, 3);
     g_assert_cmpint(spread.runs[LEDGER_CLASS_SHARDED], ==, 0);
-    /* Scores, each with its source left out: a 0.1 / sqrt((0.04 + 0.065) / 2), b 0.2 / sqrt((0.01 + 0.05) / 2),
-     * c 0.3 / sqrt(0.025). Three sources weigh the same: nine tenths of them need the worst. */
-    close_to(spread.z, 0.3 / sqrt(0.025));
+    /* Scores, each with its source left out; nine tenths of the weight need the worst, c's, judged by a and b alone. */
+    close_to(spread.z, 0.3 / sqrt((a * 0.01 + 0.04) / (a + 1)));
     ledger_residuals_free(residuals);
 }
 
+/* Without c: 0.08 / 3 between sources, 0.02 within, 4/3 runs a source, so two runs of one are alike by a fifth. */
 static void test_left_out(void)
 {
     LedgerResiduals *residuals = three_sources();
     const LedgerSpread without = ledger_spread(residuals, 2);
-    close_to(without.spread[LEDGER_CLASS_DENSE], sqrt((0.05 + 0.025) / 3));
-    close_to(without.spread[LEDGER_CLASS_EXPERTS], sqrt(0.025));
+    const double a = 2 / 1.2;
+    close_to(without.spread[LEDGER_CLASS_EXPERTS], sqrt((a * 0.01 + 0.04) / (a + 1)));
+    close_to(without.spread[LEDGER_CLASS_DENSE], without.spread[LEDGER_CLASS_EXPERTS]);
     g_assert_cmpint(without.runs[LEDGER_CLASS_EXPERTS], ==, 0);
     g_assert_true(isnan(without.z)); /* two sources say nothing about a third */
     close_to(ledger_bias(residuals, LEDGER_CLASS_DENSE, -1), 0.1);
@@ -67,19 +70,34 @@ static void test_left_out(void)
     ledger_residuals_free(residuals);
 }
 
-/* A source says no more by listing every run twice. */
+/* Where all runs of a source err by as much, it says no more by listing them ten times. */
 static void test_sources_weigh_the_same(void)
 {
-    LedgerResiduals *residuals = three_sources();
-    add(residuals, "d", LEDGER_CLASS_DENSE, 0.05);
-    const LedgerSpread once = ledger_spread(residuals, -1);
-    add(residuals, "a", LEDGER_CLASS_DENSE, 0.1);
-    add(residuals, "a", LEDGER_CLASS_DENSE, -0.1);
-    const LedgerSpread twice = ledger_spread(residuals, -1);
-    close_to(twice.z, once.z);
-    for (int kind = 0; kind < LEDGER_CLASS_COUNT; kind++) {
-        close_to(twice.spread[kind], once.spread[kind]);
+    static const double means[] = {0.1, -0.2, 0.05, 0.15};
+    LedgerSpread spread[2];
+    for (int round = 0; round < 2; round++) {
+        LedgerResiduals *residuals = ledger_residuals_new();
+        for (int source = 0; source < 4; source++)
+            for (int i = 0; i < (round == 1 && source == 1 ? 20 : 2); i++)
+                add(residuals, (const char *[]){"a", "b", "c", "d"}[source], LEDGER_CLASS_DENSE,
+                    means[source]);
+        spread[round] = ledger_spread(residuals, -1);
+        ledger_residuals_free(residuals);
     }
+    close_to(spread[0].z, spread[1].z);
+    close_to(spread[0].spread[LEDGER_CLASS_DENSE], spread[1].spread[LEDGER_CLASS_DENSE]);
+    close_to(spread[0].spread[LEDGER_CLASS_DENSE], sqrt((0.01 + 0.04 + 0.0025 + 0.0225) / 4));
+}
+
+/* Where sources have nothing of their own, runs weigh the same, whoever published them. */
+static void test_runs_weigh_the_same(void)
+{
+    LedgerResiduals *residuals = ledger_residuals_new();
+    for (int i = 0; i < 10; i++)
+        add(residuals, "many", LEDGER_CLASS_DENSE, i % 2 == 0 ? 0.1 : -0.1);
+    for (int i = 0; i < 2; i++)
+        add(residuals, "few", LEDGER_CLASS_DENSE, i % 2 == 0 ? 0.3 : -0.3);
+    close_to(ledger_spread(residuals, -1).spread[LEDGER_CLASS_DENSE], sqrt((10 * 0.01 + 2 * 0.09) / 12));
     ledger_residuals_free(residuals);
 }
 
@@ -312,6 +330,7 @@ int main(int argc, char **argv)
     g_test_add_func("/interval/spread-by-hand", test_spread_by_hand);
     g_test_add_func("/interval/left-out", test_left_out);
     g_test_add_func("/interval/sources-weigh-the-same", test_sources_weigh_the_same);
+    g_test_add_func("/interval/runs-weigh-the-same", test_runs_weigh_the_same);
     g_test_add_func("/interval/covers-unseen-source", test_covers_unseen_source);
     g_test_add_func("/interval/class", test_class);
     g_test_add_func("/interval/report", test_report);
