@@ -103,6 +103,14 @@ static double hook_bucket_bytes(const Spec *spec)
     return hooks ? cost_weight_wire_bytes(spec) : 0;
 }
 
+double cost_bucket_bytes(const Spec *spec)
+{
+    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
+    if (recipe->bucket_bytes <= 0 || (recipe->buckets_of_tensors && !cost_overlaps_grad_reduce(spec)))
+        return 0;
+    return fmax(recipe->bucket_bytes, recipe->bucket_rank_bytes * cost_dense_replicas(spec));
+}
+
 double cost_passing_gradient_bytes(const Spec *spec)
 {
     const double gradients = cost_recipe(spec).gradients;

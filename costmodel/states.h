@@ -53,6 +53,9 @@ bool cost_shards_by_chunk(const Spec *spec);
 bool cost_reduces_each_microbatch(const Spec *spec);
 /* Gradients are reduced beside the last backward: execution.overlap says so, or at ZeRO-0 the framework's own hooks. */
 bool cost_overlaps_grad_reduce(const Spec *spec);
+/* Bytes that fill a bucket of gradients; 0: one holds all. Buckets of tensors are for overlap alone: without it there is
+ * one. Source: [MegatronCore] distributed_data_parallel.py */
+double cost_bucket_bytes(const Spec *spec);
 /* Whether a rank keeps its shard of reduced gradients alone: ZeRO-2 and 3, and an overlapped ZeRO-1 that does so. */
 bool cost_shards_gradients(const Spec *spec);
 

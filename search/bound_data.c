@@ -132,13 +132,14 @@ static void fill_bucket(SearchWorker *worker, Filling *filling, double dense, do
     filling->open = !filling->units && (filling->limit <= 0 || bytes < filling->limit);
     if (!filling->open) {
         close_bucket(worker, bucket, stage);
-        filling->limit = worker->spec.execution.framework.data_parallel.bucket_bytes;
+        filling->limit = cost_bucket_bytes(&worker->spec);
     }
 }
 
-static double first_limit(const SpecRecipeDataParallel *recipe)
+static double first_limit(const Spec *spec)
 {
-    return recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : recipe->bucket_bytes;
+    const double first = spec->execution.framework.data_parallel.first_bucket_bytes;
+    return first > 0 ? first : cost_bucket_bytes(spec);
 }
 
 static Params stage_params(const SearchWorker *worker, int index)
@@ -180,8 +181,8 @@ static int64_t rounded_down(int64_t ps)
     return ps - ps / 1000000 - (ps > 0);
 }
 
-/* Buckets dealt from the first tensor on: several take no less than one of all their bytes, whose start-up is one. The last
- * to be whole begins in the first segment, and no tensor of that is in another. Tested: /search-offload/dealt-buckets */
+/* Buckets of tensors: several take no less than one of all their bytes, whose start-up is one. Those that hold tensors of the
+ * first segment are whole after it alone. Tested: /search-offload/dealt-buckets */
 static Stage dealt_buckets(SearchWorker *worker, int rank, int index)
 {
     const Bucket all = *bucket_of(worker, rank, stage_params(worker, index));
@@ -203,7 +204,7 @@ static Stage stage_buckets(SearchWorker *worker, int rank, int index)
     const SearchModelEnd *last = worker->ranks == 1 ? &costs->tied_last : &costs->last,
                          *first = &costs->first, *mtp = &costs->mtp;
     Filling filling = {.units = worker->spec.parallel.zero >= 3,
-                       .limit = first_limit(&worker->spec.execution.framework.data_parallel),
+                       .limit = first_limit(&worker->spec),
                        .wire = cost_gradient_wire_bytes(&worker->spec)};
     Stage stage = {.rank = rank, .one_link = true};
     if (sim_deals_buckets(&worker->spec))

@@ -1,4 +1,4 @@
-/* sim/buckets.h - gradients dealt to buckets from the first tensor on, as picotron's BucketManager deals them. */
+/* sim/buckets.h - gradients dealt to buckets tensor by tensor: from the first on, as picotron does, or from the last. */
 #ifndef ORR_SIM_BUCKETS_H
 #define ORR_SIM_BUCKETS_H
 
@@ -7,5 +7,10 @@
  * ret_offset: elements of its bucket before it. Returns how many buckets there are (0 of no tensors).
  * Source: [Picotron] data_parallel/bucket.py      Tested: unit/sim/test_buckets.c */
 int sim_deal_buckets(const double *elements, int count, double most, int *ret_bucket, double *ret_offset);
+
+/* Fills buckets from the last of `count` tensors on: the tensor with which one holds `least` elements closes it (0: one
+ * bucket). ret_bucket as above, from 0 in the order of the tensors. Returns how many buckets there are.
+ * Source: [MegatronCore] param_and_grad_buffer.py      Tested: unit/sim/test_buckets.c */
+int sim_fill_buckets(const double *elements, int count, double least, int *ret_bucket);
 
 #endif

@@ -1,8 +1,10 @@
-/* sim/step_buckets.c - buckets that are dealt from a stage's first tensor on: which segment completes which of them.
+/* sim/step_buckets.c - buckets that hold tensors: which segment completes which of them.
  *
  * Backwards run from the last segment to the first, so a bucket is whole once the segment of its first tensor has been through
- * its own. The last layers' bucket holds what is left and may be small; the first bucket is full and comes last.
- * Source: [Picotron] data_parallel/bucket.py, data_parallel.py      Tested: unit/sim/test_buckets.c
+ * its own. Dealt from the stage's first tensor on, the last layers' bucket holds what is left and may be small; the first
+ * bucket is full and comes last. Filled from the last tensor on, the first layers' bucket holds what is left.
+ * Source: [Picotron] data_parallel/bucket.py, data_parallel.py; [MegatronCore] param_and_grad_buffer.py
+ * Tested: unit/sim/test_buckets.c
  */
 #include "costmodel/states.h"
 #include "sim/buckets.h"
@@ -68,13 +70,15 @@ static Tensors tensors_of(const Step *step, int stage)
 
 void step_deal_buckets(const Step *step, int stage, StepParams *ret_complete)
 {
-    const double bytes = step->spec->execution.framework.data_parallel.bucket_bytes;
+    const double size = cost_bucket_bytes(step->spec) / cost_gradient_wire_bytes(step->spec);
     const Tensors tensors = tensors_of(step, stage);
     int *bucket = ORR_ARENA_NEW(step->arena, int, tensors.count);
     int *begins = ORR_ARENA_NEW(step->arena, int, tensors.count); /* [buckets] segment of the first tensor */
     double *offset = ORR_ARENA_NEW(step->arena, double, tensors.count);
-    sim_deal_buckets(tensors.elements, tensors.count, bytes / cost_gradient_wire_bytes(step->spec), bucket,
-                     offset);
+    if (step->spec->execution.framework.data_parallel.buckets_from_first)
+        sim_deal_buckets(tensors.elements, tensors.count, size, bucket, offset);
+    else
+        sim_fill_buckets(tensors.elements, tensors.count, size, bucket);
     int seen = -1; /* the last segment whose tensors have been met */
     for (int k = 0; k < tensors.count; k++) {
         const int segment = tensors.segment[k];

@@ -111,7 +111,9 @@ static int64_t bucket_checks_ps(const Spec *spec, const StepParams *params)
 
 bool sim_deals_buckets(const Spec *spec)
 {
-    return spec->execution.framework.data_parallel.buckets_from_first && spec->parallel.zero < 3 &&
+    const SpecRecipeDataParallel *recipe = &spec->execution.framework.data_parallel;
+    const bool by_tensor = recipe->buckets_of_tensors && spec->model.moe.experts == 0;
+    return (recipe->buckets_from_first || by_tensor) && spec->parallel.zero < 3 &&
            !spec_offloads_states(&spec->offload);
 }
 
@@ -295,7 +297,8 @@ static void fill_buckets(const Step *step, int stage)
 {
     SimStage *out = &step->plan->stages[stage];
     const SpecRecipeDataParallel *recipe = &step->spec->execution.framework.data_parallel;
-    double limit = recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : recipe->bucket_bytes;
+    double limit =
+        recipe->first_bucket_bytes > 0 ? recipe->first_bucket_bytes : cost_bucket_bytes(step->spec);
     const double wire = cost_gradient_wire_bytes(step->spec);
     StepParams bucket = {0};
     for (int i = out->segment_count - 1; i >= 0; i--) {
@@ -303,7 +306,7 @@ static void fill_buckets(const Step *step, int stage)
         const bool full = limit > 0 && (bucket.dense + bucket.expert) * wire >= limit;
         if (full || i == 0) {
             complete_bucket(step->spec, &bucket, wire, &out->segments[i]);
-            limit = recipe->bucket_bytes;
+            limit = cost_bucket_bytes(step->spec);
             bucket = (StepParams){0};
         }
     }

@@ -146,6 +146,10 @@ static const SpecField data_parallel_fields[] = {
     SPEC_F_WORD(SpecRecipeDataParallel, gradient_reduce_dtype, &spec_words_dtype, "\"fp32\"", 0,
                 "Gradients on the wire."),
     SIZE(SpecRecipeDataParallel, bucket_bytes, "Gradient and parameter bucket; 0: one bucket."),
+    SIZE(SpecRecipeDataParallel, bucket_rank_bytes,
+         "A bucket is at least this times the replicas over which it is reduced (Megatron-LM since April "
+         "2024: "
+         "larger buckets where many ranks share them)."),
     SIZE(SpecRecipeDataParallel, first_bucket_bytes,
          "The bucket that fills first, with the last layers' gradients (PyTorch: 1 MiB); 0: as the others."),
     FLAG(
@@ -156,6 +160,12 @@ static const SpecField data_parallel_fields[] = {
          "Tensors are dealt to buckets from the first layer's on, and one that would overflow a bucket opens "
          "the next: the last layers have what is left; first_bucket_bytes and cuts_layers say nothing then. "
          "Not with ZeRO-3, nor with states off the GPU."),
+    FLAG(SpecRecipeDataParallel, buckets_of_tensors,
+         "Buckets fill from the last tensor on, and the tensor that fills one closes it, in the middle of a "
+         "layer too "
+         "(Megatron-Core); first_bucket_bytes and cuts_layers say nothing then. Not with ZeRO-3, experts, "
+         "nor with "
+         "states off the GPU."),
     FLAG(SpecRecipeDataParallel, initial_broadcast,
          "Before the first step rank 0 broadcasts its weights to all replicas (DistributedDataParallel); the "
          "report "

@@ -41,8 +41,8 @@ typedef struct SpecRecipeHost {
 /* How gradients are reduced and sharded weights gathered. */
 typedef struct SpecRecipeDataParallel {
     SpecDtype gradient_dtype, gradient_reduce_dtype;
-    double bucket_bytes, first_bucket_bytes;
-    bool cuts_layers, buckets_from_first, initial_broadcast;
+    double bucket_bytes, bucket_rank_bytes, first_bucket_bytes;
+    bool cuts_layers, buckets_from_first, buckets_of_tensors, initial_broadcast;
     bool reduces_at_end, reduce_scatter, zero1_all_reduces, zero1_overlap_shards, hooks_reduce_unsharded,
         reduce_each_microbatch;
     int prefetch_units;

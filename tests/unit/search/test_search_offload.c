@@ -105,9 +105,9 @@ static double bounded(const Spec *spec, bool ret_tried[SPEC_OFFLOAD_SCHEME_COUNT
     return bounds / runs;
 }
 
-/* Buckets that are dealt from the first tensor on: bounds hold, say of the reductions what one of all bytes takes, and nothing
- * that they leave out was the best. A slow network makes reductions most of the step. */
-static void test_dealt_buckets(void)
+/* Buckets of tensors, dealt from the first on or filled from the last: bounds hold, say of the reductions what one of all
+ * bytes takes, and nothing that they leave out was the best. A slow network makes reductions most of the step. */
+static void test_buckets_of(const char *deal)
 {
     static const char *const sizes[] = {"execution.framework.data_parallel.bucket_bytes=1e5",
                                         "execution.framework.data_parallel.bucket_bytes=25e6",
@@ -120,12 +120,10 @@ static void test_dealt_buckets(void)
                 SETS("offload=none", "execution.framework=megatron-core", "parallel.tensor=1",
                      "parallel.zero=1", "parallel.pipeline=1", "cluster.nodes=2", "cluster.gpus_per_node=2",
                      "cluster.scale_up_domain_gpus=2", "cluster.scale_out_bytes_per_s_per_gpu=2e8",
-                     overlaps[o], sizes[i], "execution.framework.data_parallel.buckets_from_first=true");
+                     overlaps[o], sizes[i], deal);
             g_autofree Spec *spec = loaded(small, sets),
                             *open = loaded(small, SETS("offload=none", "execution.framework=megatron-core",
-                                                       overlaps[o], sizes[i],
-                                                       "execution.framework.data_parallel.buckets_from_first="
-                                                       "true"));
+                                                       overlaps[o], sizes[i], deal));
             assert_proved(spec);
             assert_proved(open);
             bounded(open, tried);
@@ -133,6 +131,16 @@ static void test_dealt_buckets(void)
             g_test_message("%s, %s: bounds are %.2f of the runs", sizes[i], overlaps[o], share);
             g_assert_cmpfloat(share, >, 0.9); /* 0.03 of the passes alone */
         }
+}
+
+static void test_dealt_buckets(void)
+{
+    test_buckets_of("execution.framework.data_parallel.buckets_from_first=true");
+}
+
+static void test_filled_buckets(void)
+{
+    test_buckets_of("execution.framework.data_parallel.buckets_of_tensors=true");
 }
 
 /* Layers in tiles cost the search what they cost a run. */
@@ -209,6 +217,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/search-offload/dealt-buckets", test_dealt_buckets);
+    g_test_add_func("/search-offload/filled-buckets", test_filled_buckets);
     g_test_add_func("/search-offload/exhaustive", test_exhaustive);
     g_test_add_func("/search-offload/tiles", test_tiles);
     g_test_add_func("/search-offload/bounds", test_bounds);

@@ -1,4 +1,4 @@
-/* tests/unit/sim/test_buckets.c - buckets dealt from the first tensor on: published offsets, what holds for any sizes, which
+/* tests/unit/sim/test_buckets.c - buckets of tensors, dealt from the first on and filled from the last: published offsets, what holds for any sizes, which
  * layer completes which bucket, and what is the same where one bucket holds all. */
 #include <string.h>
 
@@ -41,6 +41,45 @@ static void any_sizes(void)
             g_assert_cmpint(bucket[i] - bucket[i - 1], ==, opens);
             g_assert_cmpfloat(offset[i], ==, opens ? 0 : end);
             g_assert_true(opens ? end + elements[i] > most : end + elements[i] <= most);
+        }
+    }
+    g_rand_free(rand);
+}
+
+/* From the last tensor on, buckets of 7: 3 and 5 fill one, 2 and 2 and 10 the next, 4 and 3 a third; 5 is left. */
+static void filled(void)
+{
+    static const double elements[] = {5, 3, 4, 10, 2, 2, 5, 3};
+    static const int buckets[] = {0, 1, 1, 2, 2, 2, 3, 3}, four[] = {0, 0, 0, 0};
+    int bucket[8];
+    g_assert_cmpint(sim_fill_buckets(elements, 8, 7, bucket), ==, 4);
+    g_assert_true(memcmp(bucket, buckets, sizeof bucket) == 0);
+    g_assert_cmpint(sim_fill_buckets(elements, 4, 0, bucket), ==, 1);
+    g_assert_true(memcmp(bucket, four, sizeof four) == 0);
+    g_assert_cmpint(sim_fill_buckets(elements, 0, 7, bucket), ==, 0);
+}
+
+/* Any sizes: order is kept, every bucket but the first is full, and none was before its first tensor. */
+static void filled_any_sizes(void)
+{
+    GRand *rand = g_rand_new_with_seed(11);
+    for (int round = 0; round < 300; round++) {
+        double elements[40];
+        int bucket[40];
+        const int count = g_rand_int_range(rand, 1, 41), least = g_rand_int_range(rand, 1, 60);
+        for (int i = 0; i < count; i++)
+            elements[i] = g_rand_int_range(rand, 1, 30);
+        const int buckets = sim_fill_buckets(elements, count, least, bucket);
+        g_assert_cmpint(bucket[0], ==, 0);
+        g_assert_cmpint(bucket[count - 1], ==, buckets - 1);
+        double held = 0;
+        for (int i = count - 1; i >= 0; i--) {
+            const bool closes = i == 0 || bucket[i - 1] < bucket[i];
+            g_assert_cmpint(i == 0 ? 0 : bucket[i] - bucket[i - 1], ==, i > 0 && closes);
+            g_assert_cmpfloat(held, <, least);
+            held += elements[i];
+            g_assert_true(!closes || i == 0 || held >= least);
+            held = closes ? 0 : held;
         }
     }
     g_rand_free(rand);
@@ -113,11 +152,46 @@ static void transformers(void)
     orr_arena_free(arena);
 }
 
+/* Megatron-Core: more buckets than layers complete where a bucket ends inside a layer; larger ones over more ranks; one, where
+ * nothing overlaps. With one bucket it is no other step than with buckets of layers. */
+static void megatron(void)
+{
+    static const char text[] =
+        "{\"model\":\"gpt2-xl\",\"cluster\":{\"preset\":\"dgx-a100-80gb\",\"nodes\":1},"
+        "\"training\":{\"sequence_length\":1024,\"global_batch\":16,\"micro_batch\":2,\"precision\":\"bf16\"}"
+        ","
+        "\"parallel\":{\"data\":8,\"zero\":1},\"execution\":{\"framework\":\"megatron-core\"}}";
+    static const char overlap[] = "execution.overlap=[\"grad_reduce\",\"param_gather\"]",
+                      size[] = "execution.framework.data_parallel.bucket_bytes=90e6",
+                      whole[] = "execution.framework.data_parallel.bucket_bytes=0",
+                      layers[] = "execution.framework.data_parallel.buckets_of_tensors=false",
+                      ranks[] = "execution.framework.data_parallel.bucket_rank_bytes=1e9";
+    OrrArena *arena = orr_arena_new();
+    const Report some = run(text, SETS(overlap, size), arena),
+                 late = run(text, SETS("execution.overlap=[]"), arena),
+                 one = run(text, SETS(overlap, whole), arena),
+                 many_ranks = run(text, SETS(overlap, size, ranks), arena);
+    int reductions = 0, after = 0, large = 0;
+    for (int i = 0; i < some.plan.stages[0].segment_count; i++) {
+        reductions += sim_work_duration_ps(&some.plan.stages[0].segments[i].grad_reduce) > 0;
+        after += sim_work_duration_ps(&late.plan.stages[0].segments[i].grad_reduce) > 0;
+        large += sim_work_duration_ps(&many_ranks.plan.stages[0].segments[i].grad_reduce) > 0;
+    }
+    g_assert_cmpint(reductions, >, 20);
+    g_assert_cmpint(after, ==, 1);
+    g_assert_cmpint(large, ==, 1);
+    g_assert_cmpint(one.step_ps, ==, run(text, SETS(overlap, whole, layers), arena).step_ps);
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/buckets/offsets", offsets);
     g_test_add_func("/buckets/any-sizes", any_sizes);
+    g_test_add_func("/buckets/filled", filled);
+    g_test_add_func("/buckets/filled-any-sizes", filled_any_sizes);
+    g_test_add_func("/buckets/megatron", megatron);
     g_test_add_func("/buckets/layers-of-a-list", layers_of_a_list);
     g_test_add_func("/buckets/transformers", transformers);
     return g_test_run();
