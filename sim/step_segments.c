@@ -166,6 +166,31 @@ static void add_microbatch_overhead(const Spec *spec, SimSegment *segment)
     sim_work_spend(&segment->backward_input, SIM_PART_OTHER, overhead_ps);
 }
 
+/* Of a product: maxima of its input, weight and output, or of its output's gradient. Four products a layer. */
+#define MAXIMA_BYTES (4 * 3 * 4.0)
+
+/* Delayed scales: behind a pass of a chunk the maxima of its casts are joined, agreed on by all ranks of the stage, and made
+ * into scales: a reduction that nothing hides, and a kernel before and after. Ignored: that replicas wait for each other.
+ * Source: [TransformerEngine] quantization.py, reduce_and_update_fp8_tensors() */
+static void add_shared_maxima(const Spec *spec, SimStage *stage)
+{
+    const int ranks = cost_group(spec, COST_RANKS_ALL).ranks / spec->parallel.pipeline;
+    if (!spec->execution.framework.tensor.shares_maxima || spec->training.precision != SPEC_PRECISION_FP8 ||
+        ranks < 2 || stage->layers == 0)
+        return;
+    SimWork work =
+        step_collective(spec,
+                        &(CostCollective){.op = COST_ALL_REDUCE,
+                                          .bytes = stage->layers * MAXIMA_BYTES,
+                                          .group = cost_group_part(spec, COST_RANKS_ALL, 1, ranks)},
+                        SIM_PART_TENSOR_COMM);
+    sim_work_spend(&work, SIM_PART_COMPUTE,
+                   step_ps(2 * cost_memory_bound_s(&spec->cluster.accelerator, COST_MEMORY_ELEMENTWISE,
+                                                   stage->layers * MAXIMA_BYTES)));
+    step_add_work(&stage->segments[0].forward, &work);
+    step_add_work(&stage->segments[0].backward_input, &work);
+}
+
 /* A copy between GPU and host runs at this share of the link's rate: 55.6 of 63 GB/s, PCIe 5 x16, pinned memory.
  * Source: [nvbandwidth] */
 #define COPY_FRAC 0.88
@@ -257,6 +282,7 @@ void step_fill_stage(Step *step, int stage, int first_layer)
     offload_layers(step, first_layer, out);
     add_first_checks(step, stage, out);
     add_microbatch_overhead(step->spec, &out->segments[0]);
+    add_shared_maxima(step->spec, out);
 }
 
 /* A backward that leaves the product out still reduces the input's gradient, beside nothing. What comes later gathers

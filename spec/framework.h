@@ -59,7 +59,7 @@ typedef struct SpecRecipeDataParallel {
 typedef struct SpecRecipeTensor {
     bool chunked_tensor_overlap, local_chunk_gemms, overlap_tensor_backward, keeps_gathered_input;
     double tensor_layout_copies;
-    bool tensor_gather_8bit, reduces_maximum, gathers_each_projection, cuts_latents;
+    bool tensor_gather_8bit, reduces_maximum, shares_maxima, gathers_each_projection, cuts_latents;
 } SpecRecipeTensor;
 
 /* How context-parallel ranks exchange keys and values. */
