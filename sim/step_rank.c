@@ -26,14 +26,13 @@ bool step_copies_table(const Step *step)
     return rank > 0 && step->spec->model.mtp_layers > 0 && !step->spec->model.tied_embeddings;
 }
 
-/* First and last pipeline rank sum the gradients of their copies of a table that is tied, or that a multi-token module
- * behind the last layer looks its tokens up in. Source: [MegatronCore] finalize_model_grads.py */
+/* First and last pipeline rank sum the gradients of their copies of a tied table. Ignored: that Megatron sums those of a
+ * multi-token module's copy too. */
 static void fill_embedding_reduce(const Step *step, int rank, SimRankPlan *out)
 {
     const Spec *spec = step->spec;
     const int last = step->plan->shape.ranks - 1;
-    const bool copies = (spec->model.tied_embeddings && last > 0) || step_copies_table(step);
-    if (!copies || (rank != 0 && rank != last)) {
+    if (!spec->model.tied_embeddings || last == 0 || (rank != 0 && rank != last)) {
         return;
     }
     const double bytes = (double)spec->model.vocab * spec->model.hidden / spec->parallel.tensor *

@@ -9,8 +9,8 @@
 #define EDGE       8192
 #define MAX_EVENTS 200
 #define WINDOW_S   0.06 /* both run side by side for at least this long */
-#define ROUNDS     3    /* the product alone, then beside: as often */
-#define HEAT       3 /* windows of the product first, so that the power limit holds the clock in all rounds alike */
+#define ROUNDS     2    /* the product alone, then beside: as often; a full sweep comes by again */
+#define HEAT       1    /* window of the product first, after which the power limit holds the clock */
 
 struct Other {
     Meter *meter;

@@ -10,7 +10,7 @@
 #define LEAST_REPEATS   10
 #define LEAST_CALLS     8   /* of a collective: connecting, checking, timing */
 #define SUSTAINED_TIMES 100 /* calibrate/measure/together.cu */
-#define BESIDE_WINDOWS  11
+#define BESIDE_WINDOWS  7
 #define BESIDE_S        0.06
 
 double cal_point_seconds(const CalSweepOptions *options)
