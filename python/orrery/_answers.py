@@ -66,7 +66,7 @@ class Report(Answer):
 
     def __repr__(self) -> str:
         fits = "fits" if self["fits"] else "does not fit"
-        return (f"<Report {self['scenario']!r}: step {self['step_s']:.6g} s, MFU {100 * self['mfu']:.1f} %, "
+        return (f"<Report {self['scenario']!r}: step {self['step_s']:.4g} s, MFU {100 * self['mfu']:.1f} %, "
                 f"{self['gpus']} GPUs, {fits}>")
 
     def timeline(self, width: int = 100) -> str:
