@@ -173,6 +173,7 @@ static void test_layer_list(void)
     CliRun text = cli_run(NULL, CLI_WORDS("explain", path));
     g_assert_null(strstr(text.out, "are ."));
     g_assert_null(strstr(text.out, "qkv"));
+    cli_run_clear(&text);
     CliRun run = cli_run(NULL, CLI_WORDS("explain", path, "--format", "json"));
     OrrJsonDoc *doc = json_of(&run, "layers");
     g_assert_cmpint(orr_json_count(at(orr_json_root(doc), "binds")), ==, 10);
