@@ -1,4 +1,5 @@
 /* network/flows.c - flows in time: they begin, keep the rates that filling gives them, and end. */
+#include "base/prefetch.h"
 #include "network/flows.h"
 
 #include <math.h>
@@ -224,25 +225,16 @@ static bool happen(NetFlows *f, int32_t slot)
     return true;
 }
 
-static inline void fetch(const void *what)
-{
-#if defined __GNUC__
-    __builtin_prefetch(what);
-#else
-    (void)what;
-#endif
-}
-
 /* What the next events will read. */
 static void fetch_ahead(const NetFlows *f)
 {
     const int32_t later = sim_eventq_ahead(f->queue, 3), next = sim_eventq_ahead(f->queue, 1);
     if (later >= 0) {
-        fetch(&f->flows[later]);
-        fetch(&f->path[(size_t)later << f->shift]);
+        orr_prefetch(&f->flows[later]);
+        orr_prefetch(&f->path[(size_t)later << f->shift]);
     }
     for (int h = 0; next >= 0 && h < f->flows[next].hops; h++)
-        fetch(&f->links[f->path[((size_t)next << f->shift) + (size_t)h]]);
+        orr_prefetch(&f->links[f->path[((size_t)next << f->shift) + (size_t)h]]);
 }
 
 bool net_flows_next(NetFlows *f, int64_t *ret_time_ps, int32_t *ret_slot)

@@ -1,4 +1,5 @@
 /* sim/eventq.c - a wheel of instants, a sorted row of those that come next, a list of events at each. */
+#include "base/prefetch.h"
 #include "sim/eventq.h"
 
 #include <glib.h>
@@ -69,19 +70,10 @@ void sim_eventq_announce(SimEventq *q, const void *items, size_t item_bytes, int
     q->item_count = count;
 }
 
-static inline void fetch(const void *what)
-{
-#if defined __GNUC__
-    __builtin_prefetch(what);
-#else
-    (void)what;
-#endif
-}
-
 static inline void fetch_item(const SimEventq *q, int32_t event)
 {
     if (event < q->item_count)
-        fetch(q->items + (size_t)event * q->item_bytes);
+        orr_prefetch(q->items + (size_t)event * q->item_bytes);
 }
 
 static inline void free_instant(SimEventq *q, int32_t instant)
@@ -137,7 +129,7 @@ static void fill_near(SimEventq *q, SimWheelSlot slot, int level)
     for (int32_t c = slot.first; c != NONE; c = sim_wheel_free_chunk(wheel, c)) {
         for (int32_t i = 0; i < wheel->chunks[c].count; i++) {
             const SimWheelEntry entry = wheel->chunks[c].entries[i];
-            fetch(&q->instants[entry.instant]);
+            orr_prefetch(&q->instants[entry.instant]);
             q->near[few ? next++ : place[sim_wheel_digit_of(entry.time_ps, level - 1)]++] = entry;
         }
     }
@@ -380,7 +372,7 @@ bool sim_eventq_pop(SimEventq *q, int64_t *ret_time_ps, int32_t *ret_event)
     const int32_t later = sim_eventq_ahead(q, FETCH_FIRST);
     if (later != NONE) {
         fetch_item(q, later);
-        fetch(&q->events[later]);
+        orr_prefetch(&q->events[later]);
     }
     return true;
 }

@@ -259,6 +259,8 @@ def main():
         sys.exit(__doc__)
     out, names = arguments[0], arguments[1:]
     rows = []
+    if names and not any(n in name_of(run) for run in runs for n in names):
+        sys.exit(f"one_gpu.py: no run's name holds {' or '.join(names)}; they are: {', '.join(map(name_of, runs))}")
     for run in runs:
         if names and not any(n in name_of(run) for n in names):
             continue
@@ -283,6 +285,9 @@ def main():
         os.remove(out + ".row")
 
 if len(sys.argv) > 1 and not sys.argv[-1].startswith("-"):
-    import torch  # once, before the forks; CUDA begins in each child
+    try:
+        import torch  # once, before the forks; CUDA begins in each child
+    except ModuleNotFoundError:
+        sys.exit("one_gpu.py: PyTorch is not installed for this Python; run it with one that has it")
 
 main()

@@ -10,57 +10,32 @@
 
 static const double TOKENS = 2 * 4096.0, HIDDEN = 4096, QUERIES = 4096, KEYS = 1024, FFN = 14336;
 
-static Spec make_spec(int tensor, bool compiled)
-{
-    Spec spec = {0};
-    spec.model = fixture_llama(128256, true);
-    spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = 8;
-    spec.cluster.nodes = 1;
-    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
-    spec.training = (SpecTraining){
-        .sequence_length = 4096, .global_batch = 8, .micro_batch = 2, .precision = SPEC_PRECISION_BF16};
-    spec.parallel = fixture_degrees(tensor, tensor > 1);
-    spec.execution.attention = SPEC_ATTENTION_FLASH2;
-    spec.execution.compiled = compiled;
-    return spec;
-}
-
-static double moved(const CostOps *ops, const char *name)
-{
-    double sum = 0;
-    for (int i = 0; i < ops->count; i++) {
-        if (ops->op[i].kind == COST_OP_MEMORY && strcmp(ops->op[i].name, name) == 0) {
-            sum += cost_moved_bytes(&ops->op[i]);
-        }
-    }
-    return sum;
-}
-
 static void chains(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     spec.execution.framework.kernels.norm_upcasts_fp32 = true;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 36 * TOKENS * HIDDEN);
-    g_assert_cmpfloat(moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
-    g_assert_cmpfloat(moved(&ops, "activation"), ==, 10 * TOKENS * FFN); /* silu 2 + 2, product 4 + 2 */
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 36 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(fixture_moved(&ops, "activation"), ==,
+                      10 * TOKENS * FFN); /* silu 2 + 2, product 4 + 2 */
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 92 * TOKENS * HIDDEN);
-    g_assert_cmpfloat(moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
-    g_assert_cmpfloat(moved(&ops, "activation"), ==, 18 * TOKENS * FFN); /* three kernels of 4 + 2 */
-    spec.model.norm = SPEC_NORM_LAYERNORM;                               /* one kernel */
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 92 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(fixture_moved(&ops, "activation"), ==, 18 * TOKENS * FFN); /* three kernels of 4 + 2 */
+    spec.model.norm = SPEC_NORM_LAYERNORM;                                       /* one kernel */
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
     spec.model.norm = SPEC_NORM_RMSNORM;
     spec.execution.compiled = true;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 4 * TOKENS * HIDDEN);
 }
 
 /* A product that adds its bias saves the passes that read and write its output; the gradients are sums of their own. */
 static void bias_in_products(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     spec.model.biases = SPEC_BIASES_ALL;
     spec.model.gated_mlp = false;
     const double residual = 2 * 4.0 * TOKENS * HIDDEN, activation = 4.0 * TOKENS * FFN,
@@ -70,18 +45,20 @@ static void bias_in_products(void)
     spec.execution.framework.kernels.bias_in_product = true;
     const CostOps inside = fixture_layer_ops(&spec, COST_FORWARD),
                   inside_back = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(moved(&apart, "residual") - moved(&inside, "residual"), ==, residual);
-    g_assert_cmpfloat(moved(&apart, "activation") - moved(&inside, "activation"), ==, activation);
-    g_assert_cmpfloat(moved(&inside_back, "qkv bias grad") - moved(&apart_back, "qkv bias grad"), ==,
-                      2 * width);
-    g_assert_cmpfloat(moved(&inside, "qkv bias"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&apart, "residual") - fixture_moved(&inside, "residual"), ==, residual);
+    g_assert_cmpfloat(fixture_moved(&apart, "activation") - fixture_moved(&inside, "activation"), ==,
+                      activation);
+    g_assert_cmpfloat(fixture_moved(&inside_back, "qkv bias grad") -
+                          fixture_moved(&apart_back, "qkv bias grad"),
+                      ==, 2 * width);
+    g_assert_cmpfloat(fixture_moved(&inside, "qkv bias"), ==, 0);
 }
 
 /* The gradient of a norm's weight as a kernel of its own moves what both moved together, takes as long where it streams, and else
  * what the SMs take; a chain of kernels in fp32 has it already. */
 static void norm_weights(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     spec.cluster.accelerator = (SpecAccelerator){.sm_count = 100, .memory_bytes_per_s = 1e12};
     spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
     double *const rate = &spec.execution.framework.kernels.norm_weight_elements_per_s;
@@ -95,69 +72,70 @@ static void norm_weights(void)
         for (int k = 0; k < ops.count; k++)
             if (g_str_has_prefix(ops.op[k].name, "norm"))
                 seconds[i] += cost_op_s(&shape, &ops.op[k]);
-        g_assert_cmpfloat(moved(&ops, "norm") + moved(&ops, "norm weight"), ==, 2 * 10 * TOKENS * HIDDEN);
-        g_assert_cmpfloat(moved(&ops, "norm weight"), ==, i == 0 ? 0 : 2 * 4 * TOKENS * HIDDEN);
+        g_assert_cmpfloat(fixture_moved(&ops, "norm") + fixture_moved(&ops, "norm weight"), ==,
+                          2 * 10 * TOKENS * HIDDEN);
+        g_assert_cmpfloat(fixture_moved(&ops, "norm weight"), ==, i == 0 ? 0 : 2 * 4 * TOKENS * HIDDEN);
     }
     g_assert_cmpfloat(fabs(seconds[1] / seconds[0] - 1), <, 1e-12);
     g_assert_cmpfloat(seconds[2], >, 2 * TOKENS * HIDDEN / (100 * 1e8));
     spec.execution.framework.kernels.norm_upcasts_fp32 = true;
     const CostOps chain = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(moved(&chain, "norm weight"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&chain, "norm weight"), ==, 0);
 }
 
 /* A scaled rotation is unfused where plain ones are one kernel: 7 and 3 elements of 2 bytes forward, 5 and 5 backward; MLA's
  * has its own kernel, and a compiler does not mind. */
 static void scaled_rope(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     spec.execution.framework.kernels.fused_rope = true;
     const double rotated = TOKENS * (QUERIES + KEYS);
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "rope"), ==, 4 * rotated);
-    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 4 * rotated);
+    g_assert_cmpfloat(fixture_moved(&ops, "rotate"), ==, 0);
     spec.model.rope_scaled = true;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 14 * rotated);
-    g_assert_cmpfloat(moved(&ops, "rope"), ==, 6 * rotated);
+    g_assert_cmpfloat(fixture_moved(&ops, "rotate"), ==, 14 * rotated);
+    g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 6 * rotated);
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 10 * rotated);
-    g_assert_cmpfloat(moved(&ops, "rope"), ==, 10 * rotated);
+    g_assert_cmpfloat(fixture_moved(&ops, "rotate"), ==, 10 * rotated);
+    g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 10 * rotated);
     spec.execution.compiled = true;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(moved(&ops, "rotate"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&ops, "rotate"), ==, 0);
 }
 
 /* A join copies what was turned; backward its empty part is cleared and added: 2 and 4 more of 2 bytes. */
 static void joined_rope(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     const double rotated = TOKENS * (QUERIES + KEYS);
     spec.execution.framework.kernels.rope_joins = true;
     const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "rope"), ==, 24 * rotated);
+    g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 24 * rotated);
     const CostOps back = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(moved(&back, "rope"), ==, 28 * rotated);
+    g_assert_cmpfloat(fixture_moved(&back, "rope"), ==, 28 * rotated);
 }
 
 /* A bias is read with the product's output and written over it, its gradient summed once. */
 static void bias_apart(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     const double width = TOKENS * (QUERIES + 2 * KEYS);
     spec.model.biases = SPEC_BIASES_QKV;
     for (int apart = 0; apart < 2; apart++) {
         spec.execution.framework.kernels.qkv_bias_apart = apart;
         const CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-        g_assert_cmpfloat(moved(&ops, "qkv bias"), ==, apart * 4 * width);
+        g_assert_cmpfloat(fixture_moved(&ops, "qkv bias"), ==, apart * 4 * width);
         const CostOps back = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-        g_assert_cmpfloat(moved(&back, "qkv bias grad"), ==, apart * 2 * width);
+        g_assert_cmpfloat(fixture_moved(&back, "qkv bias grad"), ==, apart * 2 * width);
     }
 }
 
 /* FLOPs stay; products of 1,024 and 4,096 columns take longer than one of 6,144. */
 static void kept_apart(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     for (int pass = 0; pass < COST_PASS_COUNT; pass++) {
         spec.execution.framework.kernels.separate_projections = false;
         const CostOps one = fixture_layer_ops(&spec, (CostPass)pass);
@@ -178,7 +156,7 @@ static void kept_apart(void)
         g_assert_cmpint(kernels[1], ==, 7);
         /* three sums of two gradients: read both, write one */
         const double sums = pass == COST_BACKWARD_INPUT ? 3 * 6 * TOKENS * HIDDEN : 0;
-        g_assert_cmpfloat(moved(&apart, "add input grads"), ==, sums);
+        g_assert_cmpfloat(fixture_moved(&apart, "add input grads"), ==, sums);
     }
 }
 
@@ -196,7 +174,7 @@ static double products_s(const Spec *spec, CostPass pass)
 
 static void kept_apart_takes_longer(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     spec.cluster.accelerator.sm_count = 132;
     spec.cluster.accelerator.l2_bytes = 50e6;
     spec.cluster.accelerator.memory_bytes_per_s = 3.3e12;
@@ -213,7 +191,7 @@ static void kept_apart_takes_longer(void)
 /* Gate and up sum over 14,336 each when they hand their input a gradient, not over both: no long sum there. */
 static void rowwise_sums_of_parts(void)
 {
-    Spec spec = make_spec(1, true);
+    Spec spec = fixture_spec(1, true);
     spec.cluster.accelerator.sm_count = 132;
     spec.cluster.accelerator.memory_bytes_per_s = 3.3e12;
     spec.cluster.accelerator.peak_flops_per_s[SPEC_FP8] = 1979e12;
@@ -242,7 +220,7 @@ static double kept(const Spec *spec)
 /* The gradients that gate and up hand to their input. */
 static void parts_wait_for_their_sum(void)
 {
-    Spec spec = make_spec(1, true);
+    Spec spec = fixture_spec(1, true);
     CostShape shape;
     double bytes[2];
     for (int apart = 0; apart < 2; apart++) {
@@ -255,13 +233,13 @@ static void parts_wait_for_their_sum(void)
 
 static void repeated(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     const double before = kept(&spec);
     spec.execution.framework.context.repeats_kv = true;
     const CostOps forward = fixture_layer_ops(&spec, COST_FORWARD),
                   backward = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(moved(&forward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
-    g_assert_cmpfloat(moved(&backward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(fixture_moved(&forward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
+    g_assert_cmpfloat(fixture_moved(&backward, "repeat keys"), ==, 2 * 2 * TOKENS * (QUERIES + KEYS));
     g_assert_cmpfloat(kept(&spec) - before, ==, 2 * 2 * TOKENS * (QUERIES - KEYS));
     spec.execution.compiled = true; /* spread again in the backward */
     const double compiled = kept(&spec);
@@ -270,13 +248,13 @@ static void repeated(void)
     spec.execution.framework.context.repeats_kv = true;
     spec.model.kv_heads = 32;
     const CostOps whole = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&whole, "repeat keys"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&whole, "repeat keys"), ==, 0);
 }
 
 /* Elements: 1/8 of a rank's hidden activations before a gather, whole behind it. */
 static void casts(void)
 {
-    Spec spec = make_spec(8, true);
+    Spec spec = fixture_spec(8, true);
     SpecFramework *framework = &spec.execution.framework;
     const double part = TOKENS / 8 * HIDDEN, heads = TOKENS * QUERIES / 8, ffn = TOKENS * FFN / 8;
     const double out = TOKENS * (QUERIES + 2 * KEYS) / 8, gate = 2 * ffn;
@@ -284,31 +262,32 @@ static void casts(void)
     framework->tensor.tensor_gather_8bit = true;
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "cast"), ==, 4 * (2 * part + heads + ffn));
-    g_assert_cmpfloat(moved(&ops, "weight cast"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&ops, "cast"), ==, 4 * (2 * part + heads + ffn));
+    g_assert_cmpfloat(fixture_moved(&ops, "weight cast"), ==, 0);
     framework->kernels.transposes_after_cast =
         true; /* copies for the weight gradient; "transpose" of what is gathered */
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * part + heads + ffn));
-    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&ops, "cast"), ==, 3 * (2 * part + heads + ffn));
+    g_assert_cmpfloat(fixture_moved(&ops, "cast transpose"), ==, 0);
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * part + out + gate));
-    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 2 * weights);
+    g_assert_cmpfloat(fixture_moved(&ops, "cast"), ==, 3 * (2 * part + out + gate));
+    g_assert_cmpfloat(fixture_moved(&ops, "cast transpose"), ==, 2 * weights);
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 2 * (heads + ffn + out + gate));
-    g_assert_cmpfloat(moved(&ops, "transpose"), ==, 2 * 4 * 8 * part);
+    g_assert_cmpfloat(fixture_moved(&ops, "cast transpose"), ==, 2 * (heads + ffn + out + gate));
+    g_assert_cmpfloat(fixture_moved(&ops, "transpose"), ==, 2 * 4 * 8 * part);
     spec.training.precision = SPEC_PRECISION_FP8_ROWWISE;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "cast"), ==, 3 * (2 * 8 * part + heads + ffn));
-    g_assert_cmpfloat(moved(&ops, "weight cast"), ==, 3 * weights);
+    g_assert_cmpfloat(fixture_moved(&ops, "cast"), ==, 3 * (2 * 8 * part + heads + ffn));
+    g_assert_cmpfloat(fixture_moved(&ops, "weight cast"), ==, 3 * weights);
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(moved(&ops, "cast"), ==, 2 * (4 * 8 * part + heads + ffn + out + gate));
-    g_assert_cmpfloat(moved(&ops, "cast transpose"), ==, 3 * (4 * 8 * part + heads + ffn + out + gate));
-    g_assert_cmpfloat(moved(&ops, "transpose"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&ops, "cast"), ==, 2 * (4 * 8 * part + heads + ffn + out + gate));
+    g_assert_cmpfloat(fixture_moved(&ops, "cast transpose"), ==,
+                      3 * (4 * 8 * part + heads + ffn + out + gate));
+    g_assert_cmpfloat(fixture_moved(&ops, "transpose"), ==, 0);
     spec.cluster.accelerator.generation = SPEC_GENERATION_BLACKWELL; /* products take either order */
     spec.training.precision = SPEC_PRECISION_FP8_TENSORWISE;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(moved(&ops, "cast transpose") + moved(&ops, "transpose"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&ops, "cast transpose") + fixture_moved(&ops, "transpose"), ==, 0);
 }
 
 static double maxima(const Spec *spec, CostPass pass)
@@ -323,7 +302,7 @@ static double maxima(const Spec *spec, CostPass pass)
 
 static void maxima_are_agreed(void)
 {
-    Spec spec = make_spec(8, true);
+    Spec spec = fixture_spec(8, true);
     spec.execution.framework.tensor.reduces_maximum = spec.execution.framework.kernels.separate_projections =
         true;
     g_assert_cmpfloat(maxima(&spec, COST_FORWARD), ==, 0);
@@ -349,7 +328,7 @@ static double crossed(const CostOps *ops, const char *name)
  * row-parallel layers exchange stays, and so does everything where the projections are one product. */
 static void gathers_each(void)
 {
-    Spec spec = make_spec(4, false), apart = spec;
+    Spec spec = fixture_spec(4, false), apart = spec;
     const double whole = 2 * TOKENS * HIDDEN;
     apart.execution.framework.tensor.gathers_each_projection = true;
     for (int split = 0; split < 2; split++) {
@@ -370,7 +349,7 @@ static void gathers_each(void)
 /* All logits on every rank: gathered once, and the loss moves as much as on one rank. */
 static void gathers_logits(void)
 {
-    Spec spec = make_spec(4, false), alone = make_spec(1, false);
+    Spec spec = fixture_spec(4, false), alone = fixture_spec(1, false);
     spec.execution.framework.loss = (SpecRecipeLoss){.kernel = SPEC_LOSS_UNFUSED, .gathers_logits = true};
     alone.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED;
     CostShape shape, one;
@@ -381,13 +360,13 @@ static void gathers_logits(void)
     cost_ops_head(&one, COST_FORWARD, &whole);
     g_assert_cmpfloat(crossed(&ops, "gather logits"), ==, 2 * TOKENS * 128256);
     g_assert_cmpfloat(crossed(&ops, "loss reduce"), ==, 0);
-    g_assert_cmpfloat(moved(&ops, "loss"), ==, moved(&whole, "loss"));
+    g_assert_cmpfloat(fixture_moved(&ops, "loss"), ==, fixture_moved(&whole, "loss"));
     spec.execution.framework.loss.gathers_logits = false;
     ops = (CostOps){.count = 0};
     cost_shape_init(&shape, &spec);
     cost_ops_head(&shape, COST_FORWARD, &ops);
     g_assert_cmpfloat(crossed(&ops, "gather logits"), ==, 0);
-    g_assert_cmpfloat(moved(&ops, "loss"), <, moved(&whole, "loss") / 3);
+    g_assert_cmpfloat(fixture_moved(&ops, "loss"), <, fixture_moved(&whole, "loss") / 3);
 }
 
 static double kept_as(const CostOps *ops, const char *name)
@@ -403,36 +382,36 @@ static double kept_as(const CostOps *ops, const char *name)
  * and 2 + 4 back), every weight once forward and its gradient back. In fp32 training there is nothing to cast. */
 static void autocast(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     spec.execution.framework.kernels.norm_upcasts_fp32 =
         spec.execution.framework.kernels.separate_projections = true;
     const CostOps plain = fixture_layer_ops(&spec, COST_FORWARD);
     spec.execution.framework.kernels.autocast = true;
     const double stream = TOKENS * HIDDEN, weights = HIDDEN * (2 * QUERIES + 2 * KEYS) + 3 * HIDDEN * FFN;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 28 * stream);
-    g_assert_cmpfloat(moved(&ops, "autocast"), ==, 5 * 6 * stream);
-    g_assert_cmpfloat(moved(&ops, "autocast weight"), ==, 6 * weights);
-    g_assert_cmpfloat(moved(&ops, "residual"), ==, 2 * 10 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 28 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "autocast"), ==, 5 * 6 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "autocast weight"), ==, 6 * weights);
+    g_assert_cmpfloat(fixture_moved(&ops, "residual"), ==, 2 * 10 * stream);
     g_assert_cmpfloat(kept_as(&ops, "layer input"), ==, 2 * kept_as(&plain, "layer input"));
     g_assert_cmpfloat(kept_as(&ops, "qkv input"), ==, 3 * kept_as(&plain, "qkv input"));
     g_assert_cmpfloat(kept_as(&ops, "weight cast"), ==, 2 * weights);
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 92 * stream);
-    g_assert_cmpfloat(moved(&ops, "autocast"), ==, 5 * 6 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 92 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "autocast"), ==, 5 * 6 * stream);
     spec.execution.compiled = true; /* the norm casts what it writes: 4 + 2 */
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "norm"), ==, 2 * 6 * stream);
-    g_assert_cmpfloat(moved(&ops, "autocast"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 6 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "autocast"), ==, 0);
     spec.training.precision = SPEC_PRECISION_FP32;
     ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(moved(&ops, "autocast weight"), ==, 0);
+    g_assert_cmpfloat(fixture_moved(&ops, "autocast weight"), ==, 0);
 }
 
 /* Without sequence parallelism the input's gradient is reduced once for each that reads it, and each keeps its own. */
 static void exchanged_apart(void)
 {
-    Spec spec = make_spec(4, false);
+    Spec spec = fixture_spec(4, false);
     spec.parallel.sequence_parallel = 0;
     spec.execution.framework.kernels.separate_projections = true;
     double bytes[2], input[2];

@@ -1,41 +1,14 @@
 /* tests/unit/costmodel/test_embedding.c - lookups of tokens and the gradient of their table, bytes and products counted by
  * hand. */
-#include <string.h>
-
 #include "costmodel/ops.h"
 #include "tests/unit/layer_fixture.h"
 
 static const double TOKENS = 2 * 4096.0, HIDDEN = 4096;
 
-static Spec make_spec(int tensor)
-{
-    Spec spec = {0};
-    spec.model = fixture_llama(128256, true);
-    spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = 8;
-    spec.cluster.nodes = 1;
-    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
-    spec.training = (SpecTraining){
-        .sequence_length = 4096, .global_batch = 8, .micro_batch = 2, .precision = SPEC_PRECISION_BF16};
-    spec.parallel = fixture_degrees(tensor, tensor > 1);
-    spec.execution.attention = SPEC_ATTENTION_FLASH2;
-    return spec;
-}
-
-static double moved(const CostOps *ops, const char *name)
-{
-    double sum = 0;
-    for (int i = 0; i < ops->count; i++) {
-        if (ops->op[i].kind == COST_OP_MEMORY && strcmp(ops->op[i].name, name) == 0) {
-            sum += cost_moved_bytes(&ops->op[i]);
-        }
-    }
-    return sum;
-}
-
 /* Two products of tokens x vocabulary x hidden, which nobody counts as FLOPs. */
 static void one_hot(void)
 {
-    Spec spec = make_spec(1);
+    Spec spec = fixture_spec(1, false);
     CostShape shape;
     for (int on = 0; on < 2; on++) {
         spec.execution.framework.kernels.onehot_embedding = on;
@@ -61,22 +34,24 @@ static void table_gradient(void)
     const double vocab = 128256;
     for (int tensor = 1; tensor <= 2; tensor++) {
         for (int fp32 = 0; fp32 < 2; fp32++) {
-            Spec spec = make_spec(tensor);
+            Spec spec = fixture_spec(tensor, false);
             CostShape shape;
             CostOps off = {.count = 0}, ops = {.count = 0}, module = {.count = 0};
             cost_shape_init(&shape, &spec);
             cost_ops_embedding(&shape, COST_BACKWARD_WEIGHT, &off);
-            g_assert_cmpfloat(moved(&off, "clear table grad") + moved(&off, "add table grad"), ==, 0);
+            g_assert_cmpfloat(fixture_moved(&off, "clear table grad") + fixture_moved(&off, "add table grad"),
+                              ==, 0);
             spec.execution.framework.kernels.table_gradient = true;
             spec.training.gradient_dtype = fp32 ? SPEC_FP32 : SPEC_BF16;
             cost_shape_init(&shape, &spec);
             cost_ops_embedding(&shape, COST_BACKWARD_WEIGHT, &ops);
-            g_assert_cmpfloat(moved(&ops, "clear table grad"), ==, 2 * vocab / tensor * HIDDEN);
-            g_assert_cmpfloat(moved(&ops, "add table grad"), ==,
+            g_assert_cmpfloat(fixture_moved(&ops, "clear table grad"), ==, 2 * vocab / tensor * HIDDEN);
+            g_assert_cmpfloat(fixture_moved(&ops, "add table grad"), ==,
                               (2 + (shape.accumulate_fp32 ? 8 : 4)) * vocab / tensor * HIDDEN);
-            g_assert_cmpfloat(moved(&ops, "token rows grad"), ==, 6 * TOKENS * HIDDEN);
+            g_assert_cmpfloat(fixture_moved(&ops, "token rows grad"), ==, 6 * TOKENS * HIDDEN);
             cost_ops_mtp(&shape, COST_BACKWARD_WEIGHT, &module);
-            g_assert_cmpfloat(moved(&module, "add table grad"), ==, moved(&ops, "add table grad"));
+            g_assert_cmpfloat(fixture_moved(&module, "add table grad"), ==,
+                              fixture_moved(&ops, "add table grad"));
         }
     }
 }

@@ -1,43 +1,15 @@
 /* tests/unit/costmodel/test_loss.c - bytes that PyTorch's cross-entropies move, counted by hand. */
-#include <string.h>
-
 #include "costmodel/ops.h"
 #include "tests/unit/layer_fixture.h"
 
 static const double TOKENS = 2 * 4096.0;
-
-static Spec make_spec(int tensor, bool compiled)
-{
-    Spec spec = {0};
-    spec.model = fixture_llama(128256, true);
-    spec.cluster.gpus_per_node = spec.cluster.scale_up_domain_gpus = 8;
-    spec.cluster.nodes = 1;
-    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
-    spec.training = (SpecTraining){
-        .sequence_length = 4096, .global_batch = 8, .micro_batch = 2, .precision = SPEC_PRECISION_BF16};
-    spec.parallel = fixture_degrees(tensor, tensor > 1);
-    spec.execution.attention = SPEC_ATTENTION_FLASH2;
-    spec.execution.compiled = compiled;
-    return spec;
-}
-
-static double moved(const CostOps *ops, const char *name)
-{
-    double sum = 0;
-    for (int i = 0; i < ops->count; i++) {
-        if (ops->op[i].kind == COST_OP_MEMORY && strcmp(ops->op[i].name, name) == 0) {
-            sum += cost_moved_bytes(&ops->op[i]);
-        }
-    }
-    return sum;
-}
 
 /* PyTorch's log-softmax counts each pass over a row once: what H200 and H100 take for 32,000, 50,304 and 128,256 columns grows
  * with the bytes, not with the rows that the L2 cache no longer holds. flash-attn's kernel reads rows of 16 bits again: half
  * of them where the cache holds half. */
 static void rows_read_again(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     CostShape shape;
     spec.execution.framework.loss.logit_metrics = 1;
     spec.cluster.accelerator.sm_count = 100;
@@ -49,15 +21,15 @@ static void rows_read_again(void)
         CostOps forward = {.count = 0}, backward = {.count = 0};
         cost_ops_head(&shape, COST_FORWARD, &forward);
         cost_ops_head(&shape, COST_BACKWARD_INPUT, &backward);
-        g_assert_cmpfloat(moved(&forward, "loss"), ==, 8 * logits);
-        g_assert_cmpfloat(moved(&forward, "loss copies"), ==, 6 * logits);
-        g_assert_cmpfloat(moved(&forward, "metrics"), ==, 14 * logits);
-        g_assert_cmpfloat(moved(&backward, "loss"), ==, 12 * logits);
-        g_assert_cmpfloat(moved(&backward, "loss copies"), ==, 10 * logits);
+        g_assert_cmpfloat(fixture_moved(&forward, "loss"), ==, 8 * logits);
+        g_assert_cmpfloat(fixture_moved(&forward, "loss copies"), ==, 6 * logits);
+        g_assert_cmpfloat(fixture_moved(&forward, "metrics"), ==, 14 * logits);
+        g_assert_cmpfloat(fixture_moved(&backward, "loss"), ==, 12 * logits);
+        g_assert_cmpfloat(fixture_moved(&backward, "loss copies"), ==, 10 * logits);
         spec.execution.framework.loss.kernel = SPEC_LOSS_XENTROPY;
         forward.count = 0;
         cost_ops_head(&shape, COST_FORWARD, &forward);
-        g_assert_cmpfloat(moved(&forward, "loss"), ==, (half ? 3 : 2) * logits);
+        g_assert_cmpfloat(fixture_moved(&forward, "loss"), ==, (half ? 3 : 2) * logits);
     }
 }
 
@@ -65,7 +37,7 @@ static void rows_read_again(void)
  * 16 bits (4 + 2) and log-softmax's (2 + 2 + 2). */
 static void autocast(void)
 {
-    Spec spec = make_spec(1, false);
+    Spec spec = fixture_spec(1, false);
     CostShape shape;
     spec.execution.framework.loss.kernel = SPEC_LOSS_UNFUSED_AUTOCAST;
     spec.cluster.accelerator.sm_count = 100;
@@ -75,10 +47,10 @@ static void autocast(void)
     CostOps forward = {.count = 0}, backward = {.count = 0};
     cost_ops_head(&shape, COST_FORWARD, &forward);
     cost_ops_head(&shape, COST_BACKWARD_INPUT, &backward);
-    g_assert_cmpfloat(moved(&forward, "loss"), ==, 4 * logits);
-    g_assert_cmpfloat(moved(&forward, "loss copies"), ==, 6 * logits);
-    g_assert_cmpfloat(moved(&backward, "loss"), ==, 6 * logits);
-    g_assert_cmpfloat(moved(&backward, "loss copies"), ==, 10 * logits);
+    g_assert_cmpfloat(fixture_moved(&forward, "loss"), ==, 4 * logits);
+    g_assert_cmpfloat(fixture_moved(&forward, "loss copies"), ==, 6 * logits);
+    g_assert_cmpfloat(fixture_moved(&backward, "loss"), ==, 6 * logits);
+    g_assert_cmpfloat(fixture_moved(&backward, "loss copies"), ==, 10 * logits);
 }
 
 int main(int argc, char **argv)
