@@ -73,6 +73,10 @@ static bool check_column(const OrrJson *cell, const char *columns, const char *w
     if (orr_json_type(cell) == ORR_JSON_NUMBER && !flag && !(orr_json_number(cell) > 0))
         return orr_fail(error, ORR_ERROR_INPUT, "%s: \"%s\" is %g; a size, a rate or a time is above 0",
                         where, key, orr_json_number(cell));
+    if (orr_json_type(cell) == ORR_JSON_NUMBER && strcmp(key, "time_us") == 0 &&
+        !cal_recorded_is_time(orr_json_number(cell)))
+        return orr_fail(error, ORR_ERROR_INPUT, "%s: \"time_us\" is %g; microseconds from 0.05 to 3.6e9",
+                        where, orr_json_number(cell));
     return true;
 }
 

@@ -157,6 +157,11 @@ typedef struct Namer {
     int left_out[CAL_LEFT_OUT_COUNT];
 } Namer;
 
+bool cal_recorded_is_time(double us)
+{
+    return us >= 0.05 && us <= 3.6e9;
+}
+
 /* Why nothing may be learnt from a row; CAL_LEFT_OUT_COUNT: it is as good as any. */
 static CalLeftOut left_out(const OrrJson *row, const char *section)
 {
@@ -165,20 +170,25 @@ static CalLeftOut left_out(const OrrJson *row, const char *section)
         return CAL_LEFT_OUT_WRONG;
     if (unsteady != NULL && orr_json_type(unsteady) == ORR_JSON_BOOL && orr_json_bool(unsteady))
         return CAL_LEFT_OUT_UNSTEADY;
+    const OrrJson *time = orr_json_member(row, "time_us");
+    if (time != NULL && orr_json_type(time) == ORR_JSON_NUMBER &&
+        !cal_recorded_is_time(orr_json_number(time)))
+        return CAL_LEFT_OUT_NO_TIME;
     const double gpus = orr_json_number_of(row, "gpus", 0);
     return strcmp(section, "collective_measurements") == 0 && gpus >= 1 && gpus < 2 ? CAL_LEFT_OUT_ALONE
                                                                                     : CAL_LEFT_OUT_COUNT;
 }
 
 /* What a sweep says of itself, and what was left out at the door: members of the document that is handed on. */
-static const char *const left_out_keys[CAL_LEFT_OUT_COUNT] = {"wrong", "unsteady", "alone"};
+static const char *const left_out_keys[CAL_LEFT_OUT_COUNT] = {"wrong", "unsteady", "alone", "no_time"};
 
 void cal_recorded_left_out(const OrrJson *root, GString *log)
 {
     static const char *const why[CAL_LEFT_OUT_COUNT] = {
         "the kernel's answer was wrong when it was timed (\"correct\": false)",
         "the clocks did not hold while they were timed (\"unsteady\": true)",
-        "a collective of one GPU crosses no link"};
+        "a collective of one GPU crosses no link",
+        "a time below 50 ns or above an hour is no kernel's (\"time_us\")"};
     const OrrJson *counts = orr_json_member(root, "left_out");
     for (int i = 0; log != NULL && counts != NULL && i < CAL_LEFT_OUT_COUNT; i++) {
         const double rows = orr_json_number_of(counts, left_out_keys[i], 0);

@@ -16,8 +16,12 @@ typedef enum {
     CAL_LEFT_OUT_WRONG,    /* "correct": false, the kernel computed something else */
     CAL_LEFT_OUT_UNSTEADY, /* "unsteady": true, measured while the clocks did not hold */
     CAL_LEFT_OUT_ALONE,    /* a collective of one GPU */
+    CAL_LEFT_OUT_NO_TIME,  /* a time that nothing takes: cal_recorded_is_time() */
     CAL_LEFT_OUT_COUNT
 } CalLeftOut;
+
+/* Whether a kernel, copy or exchange can take so many microseconds: from 50 ns to an hour. */
+bool cal_recorded_is_time(double us);
 
 /* How many rows of a table that cal_recorded_open() gave were left out, a line a reason. */
 void cal_recorded_left_out(const OrrJson *root, GString *log);

@@ -441,12 +441,15 @@ static void test_one_gpu(void)
     g_assert_nonnull(at);
     g_autofree char *with = g_strdup_printf(
         "%.*s\"collective_measurements\": [{\"gpu\": \"NVIDIA H200\", \"nodes\": 1, \"gpus\": 1, \"op\": "
-        "\"all_reduce\", \"bytes\": 1024, \"time_us\": 5}], %s",
+        "\"all_reduce\", \"bytes\": 1024, \"time_us\": 5}, {\"gpu\": \"NVIDIA H200\", \"nodes\": 1, "
+        "\"gpus\": 8, \"op\": "
+        "\"all_reduce\", \"bytes\": 1024, \"time_us\": 1e-300}], %s",
         (int)(at - text), text, at);
     g_assert_true(g_file_set_contents(path, with, -1, NULL));
     cal_fit_table(path, NULL, NULL, NULL, json, log, &error);
     g_assert_no_error(error);
     g_assert_nonnull(strstr(log->str, "left out 1 rows: a collective of one GPU crosses no link"));
+    g_assert_nonnull(strstr(log->str, "left out 1 rows: a time below 50 ns"));
     g_unlink(path);
     g_rmdir(folder);
 }

@@ -139,6 +139,9 @@ static void test_sent_back(void)
          "column \"dtpe\" is not known there; did you mean dtype"},
         {"{\"gemm_measurements\": [{\"source\": \"mine\", \"gpu\": \"h200-sxm5-141gb\", \"m\": -64}]}",
          "row 1: \"m\" is -64; a size, a rate or a time is above 0"},
+        {"{\"gemm_measurements\": [{\"source\": \"mine\", \"gpu\": \"h200-sxm5-141gb\", \"time_us\": "
+         "1e-300}]}",
+         "\"time_us\" is 1e-300; microseconds from 0.05 to 3.6e9"},
         {"{\"gemm_measurements\": [5]}", "a row is an object of columns"},
         {"[]", "a table is an object of sections"},
     };
