@@ -50,6 +50,7 @@ static void fill_row(const Report *report, ApiSweepRow *row)
     row->bubble_frac = report->bubble_frac;
     row->peak_bytes = report->peak_bytes;
     row->reserved_bytes = report->reserved_bytes;
+    row->occupied_bytes = report_occupied_bytes(report);
     row->short_bytes = report->short_bytes;
     row->days = report->days;
     row->effective_days = report->effective.told ? report->effective.days : 0;

@@ -51,7 +51,7 @@ static void write_text(const GArray *fields, const GArray *rows, GString *out)
             g_snprintf(cell[1], ORR_TEXT_SIZE, "%.4g", row->tokens_per_s_per_gpu);
             g_snprintf(cell[2], ORR_TEXT_SIZE, "%.1f %%", row->mfu * 100);
             g_snprintf(cell[3], ORR_TEXT_SIZE, "%.1f %%", row->bubble_frac * 100);
-            g_snprintf(cell[4], ORR_TEXT_SIZE, "%.1f GiB%s", row->reserved_bytes / GIB,
+            g_snprintf(cell[4], ORR_TEXT_SIZE, "%.1f GiB%s", row->occupied_bytes / GIB,
                        row->fits ? "" : ", does not fit");
             if (row->days > 0)
                 g_snprintf(cell[5], ORR_TEXT_SIZE, "%.1f", row->days);

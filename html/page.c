@@ -39,6 +39,7 @@ static void write_answer(const Report *report, GString *out)
 {
     const Spec *spec = report->spec;
     char step[ORR_TEXT_SIZE], count[ORR_TEXT_SIZE], days[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE];
+    g_autofree char *occupied = report_occupied(report);
     g_string_append(out, "<p class=\"lead\">");
     text(out, "%s on %s %s GPUs takes %s a step: MFU %.1f %%, %s %s/s.", spec->model.name,
          report_page_whole(count, report->gpus), spec->cluster.accelerator.name,
@@ -52,12 +53,7 @@ static void write_answer(const Report *report, GString *out)
              orr_text_seconds(days, report->effective.days * 86400));
     g_string_append_printf(out, " <span class=\"%s\">",
                            report->memory_verdict == REPORT_MEMORY_FITS ? "good" : "bad");
-    if (report->fits)
-        text(out, "Memory: %s, %.1f of %.1f GiB.", report_memory_word(report->memory_verdict),
-             fmin(report->reserved_bytes, report->capacity_bytes) / GIB, report->capacity_bytes / GIB);
-    else
-        text(out, "It does not fit: %.1f GiB are missing on a GPU of %.1f GiB.", report->short_bytes / GIB,
-             report->capacity_bytes / GIB);
+    text(out, "Memory: %s, %s.", report_memory_word(report->memory_verdict), occupied);
     g_string_append(out, "</span></p>\n");
 }
 
@@ -103,8 +99,8 @@ static void write_cards(const Report *report, GString *out)
     card(out, orr_text_si(value, report->model_flops_per_s_per_gpu, "FLOP/s"), "model FLOPs a GPU");
     g_snprintf(value, sizeof value, "%.1f %%", report->bubble_frac * 100);
     card(out, value, "bubble, mean over ranks");
-    g_snprintf(value, sizeof value, "%.1f GiB", report->needed_bytes / GIB);
-    card(out, value, "needed on the fullest GPU");
+    g_snprintf(value, sizeof value, "%.1f GiB", report_occupied_bytes(report) / GIB);
+    card(out, value, "of the fullest GPU's memory");
     if (report->days > 0) {
         card(out, orr_text_seconds(value, report->days * 86400), "of compute for the whole run");
         if (report->effective.told)

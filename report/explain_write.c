@@ -103,15 +103,13 @@ static void write_memory(const Explanation *explanation, int *number, GString *o
 {
     const Report *report = explanation->report;
     const ExplainChange *best = NULL;
-    char needed[ORR_TEXT_SIZE], capacity[ORR_TEXT_SIZE];
+    g_autofree char *occupied = report_occupied(report);
     for (guint i = 0; i < explanation->changes->len && best == NULL; i++) {
         const ExplainChange *change = &g_array_index(explanation->changes, ExplainChange, i);
         best = !change->fits && change->gain_frac >= LEAST_GAIN ? change : NULL;
     }
     g_autoptr(GString) line = g_string_new(NULL);
-    g_string_printf(line, "Memory: %s, %s of %s", report_memory_word(report->memory_verdict),
-                    orr_text_bytes(needed, report->needed_bytes),
-                    orr_text_bytes(capacity, report->capacity_bytes));
+    g_string_printf(line, "Memory: %s, %s", report_memory_word(report->memory_verdict), occupied);
     if (!isnan(report->memory_odds) && report->memory_verdict == REPORT_MEMORY_EDGE)
         g_string_append_printf(line, " (odds %.0f %%)", 100 * report->memory_odds);
     g_autofree char *words = best != NULL ? set_words(best) : NULL;

@@ -1,6 +1,8 @@
 /* report/parts.c - the words of every report. */
 #include "report/parts.h"
 
+#define GIB 1073741824.0
+
 typedef struct PartWord {
     int part; /* SimPart; -1: the bubble */
     const char *key, *label;
@@ -64,6 +66,24 @@ const char *report_memory_word(ReportMemory verdict)
 {
     static const char *const words[] = {"does not fit", "at the edge", "fits"};
     return words[verdict];
+}
+
+double report_occupied_bytes(const Report *report)
+{
+    return report->reserved_bytes <= report->capacity_bytes ? report->reserved_bytes : report->needed_bytes;
+}
+
+char *report_occupied(const Report *report)
+{
+    const ReportOffload *below = &report->offload;
+    if (below->on && !below->host_fits)
+        return g_strdup_printf("host: %.1f of %.1f GiB a node", below->host_bytes / GIB,
+                               below->host_capacity_bytes / GIB);
+    if (below->on && !below->nvme_fits)
+        return g_strdup_printf("disks: %.1f of %.1f GiB a node", below->nvme_bytes / GIB,
+                               below->nvme_capacity_bytes / GIB);
+    return g_strdup_printf("%.1f of %.1f GiB", report_occupied_bytes(report) / GIB,
+                           report->capacity_bytes / GIB);
 }
 
 const char *report_items(const Report *report)

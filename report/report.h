@@ -182,6 +182,10 @@ static inline int report_ranks_a_stage(const Report *report)
 
 /* "fits", "at the edge", "does not fit" */
 const char *report_memory_word(ReportMemory verdict);
+/* How full the fullest GPU is, everywhere in print: with what the allocator holds besides, or without where that alone would
+ * not fit. In words, "31.2 of 79.1 GiB", of the tier of a node where that is too small; g_free. */
+double report_occupied_bytes(const Report *report);
+char *report_occupied(const Report *report);
 
 /* The whole report in a format of the table (report/formats.c): words, text first, and what writes it. */
 extern const OrrWords report_words_format;

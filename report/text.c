@@ -195,21 +195,6 @@ static void write_interval(const Report *report, GString *out)
     report_page_entry(out, "  Outside", LABEL_COLUMN, outside->str);
 }
 
-/* "31.2 of 79.1 GiB" of a GPU, or of the tier of a node that is too small. */
-static char *occupied(const Report *report)
-{
-    const ReportOffload *below = &report->offload;
-    if (below->on && !below->host_fits)
-        return g_strdup_printf("host: %.1f of %.1f GiB a node", below->host_bytes / GIB,
-                               below->host_capacity_bytes / GIB);
-    if (below->on && !below->nvme_fits)
-        return g_strdup_printf("disks: %.1f of %.1f GiB a node", below->nvme_bytes / GIB,
-                               below->nvme_capacity_bytes / GIB);
-    const double bytes =
-        report->reserved_bytes <= report->capacity_bytes ? report->reserved_bytes : report->needed_bytes;
-    return g_strdup_printf("%.1f of %.1f GiB", bytes / GIB, report->capacity_bytes / GIB);
-}
-
 /* `first` and `second` in a frame, beside each other where the page has room. */
 static void write_box(const char *first, const char *second, GString *out)
 {
@@ -235,7 +220,7 @@ static void write_headline(const Report *report, GString *out)
 {
     char step[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE], rate[ORR_TEXT_SIZE];
     static const char *const verdicts[] = {"DOES NOT FIT", "AT THE EDGE", "fits"};
-    g_autofree char *held = occupied(report);
+    g_autofree char *held = report_occupied(report);
     g_autofree char *rates = g_strdup_printf(
         "STEP %s    MFU %.1f %%    %s %s/s", orr_text_seconds(step, (double)report->step_ps * 1e-12),
         report->mfu * 100.0, report_page_whole(tokens, report_items_of(report, report->tokens_per_s)),

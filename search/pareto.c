@@ -62,11 +62,8 @@ static void list_machines(const Spec *const *kinds, int count, SearchPareto *fro
 /* Effective over compute days of the whole run, less 1; 0 where no failures are modelled, or their days are not known. */
 static double beyond_computing(const SearchMachine *machine, const SearchRun *run)
 {
-    const SpecTraining *training = &machine->spec->training;
-    const double step_tokens = (double)training->global_batch * training->sequence_length;
-    const double days = training->tokens / step_tokens * (double)run->step_ps * 1e-12 / 86400;
-    const double effective = search_effective_days(&machine->result, machine->spec, run);
-    return isnan(effective) || !(days > 0) ? 0 : effective / days - 1;
+    const SearchCampaign campaign = search_campaign(&machine->result, machine->spec, run);
+    return isnan(campaign.effective_days) ? 0 : campaign.effective_days / campaign.days - 1;
 }
 
 static SearchParetoPoint point_of(SearchPareto *front, int index, const SearchRun *run)

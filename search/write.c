@@ -1,13 +1,10 @@
 /* search/write.c - a search's answer as JSON and CSV; docs/SEARCH.md has the meaning of every key. */
-#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "spec/notes.h"
-#include "costmodel/params.h"
 #include "ledger/interval.h"
 #include "ledger/memory.h"
-#include "report/groups.h"
 #include "report/parts.h"
 #include "search/hardware.h"
 #include "search/limits.h"
@@ -157,41 +154,18 @@ typedef struct Writing {
     Spec *scratch;
 } Writing;
 
-double search_effective_days(const SearchResult *result, const Spec *spec, const SearchRun *run)
+/* Of the scenario's tokens: at one number of GPUs all follow the step. */
+static void write_campaign(OrrJsonWriter *w, const SearchCampaign *campaign)
 {
-    const double step_tokens = (double)spec->training.global_batch * spec->training.sequence_length;
-    Report report = {.spec = spec,
-                     .gpus = spec_gpus(spec),
-                     .step_ps = run->step_ps,
-                     .bubble_frac = run->bubble_frac,
-                     .parameters = cost_parameters(&spec->model, 0, false)};
-    report.days = spec->training.tokens / step_tokens * (double)run->step_ps * 1e-12 / 86400;
-    if (result->assumed == NULL || !(report.days > 0))
-        return NAN;
-    OrrArena *arena = orr_arena_new();
-    const bool ok = campaign_effective_fill(result->assumed, "search", arena, &report, NULL);
-    const double days = ok && report.effective.told ? report.effective.days : NAN;
-    orr_arena_free(arena);
-    return days;
-}
-
-/* Of the scenario's tokens: at one number of GPUs both follow the step. */
-static void write_cost(OrrJsonWriter *w, const Spec *spec, int64_t step_ps, double bubble_frac)
-{
-    const SpecTraining *training = &spec->training;
-    const double step_tokens = (double)training->global_batch * training->sequence_length;
-    const double seconds = training->tokens / step_tokens * (double)step_ps * 1e-12;
-    const double hours = seconds / 3600 * spec_gpus(spec);
-    if (training->tokens <= 0)
+    if (!(campaign->days > 0))
         return;
-    orr_jw_number(w, "days", seconds / 86400);
-    orr_jw_number(w, "gpu_hours", hours);
-    const double usd_per_hour = report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR);
-    if (usd_per_hour > 0)
-        orr_jw_number(w, "usd", hours * usd_per_hour);
-    const double watts = report_groups_mean_w(spec, bubble_frac);
-    if (watts > 0)
-        orr_jw_number(w, "kwh", hours * watts * fmax(1, spec->cluster.pue) / 1000);
+    orr_jw_number(w, "days", campaign->days);
+    orr_jw_number(w, "gpu_hours", campaign->gpu_hours);
+    if (campaign->usd > 0)
+        orr_jw_number(w, "usd", campaign->usd);
+    if (campaign->kwh > 0)
+        orr_jw_number(w, "kwh", campaign->kwh);
+    orr_jw_number(w, "effective_days", campaign->effective_days);
 }
 
 void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const Spec *spec,
@@ -205,9 +179,8 @@ void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const Sp
     orr_jw_number(w, "reserved_bytes", run->reserved_bytes);
     if (run->host_bytes > 0)
         orr_jw_number(w, "host_bytes", run->host_bytes);
-    write_cost(w, spec, run->step_ps, run->bubble_frac);
-    if (spec->training.tokens > 0)
-        orr_jw_number(w, "effective_days", search_effective_days(result, spec, run));
+    const SearchCampaign campaign = search_campaign(result, spec, run);
+    write_campaign(w, &campaign);
     report_times(run->part_ps, run->bubble_ps, times);
     orr_jw_begin(w, "time", '{');
     for (int i = 0; i < REPORT_TIME_COUNT; i++)
@@ -341,9 +314,8 @@ bool search_write_json(const SearchResult *result, const SpecSource *source, GSt
 /* Two cells, empty where the scenario does not say its tokens or what fails. */
 static void append_days(GString *line, const SearchResult *result, const Spec *spec, const SearchRun *run)
 {
-    const double step_tokens = (double)spec->training.global_batch * spec->training.sequence_length;
-    const double days = spec->training.tokens / step_tokens * (double)run->step_ps * 1e-12 / 86400;
-    const double effective = search_effective_days(result, spec, run);
+    const SearchCampaign campaign = search_campaign(result, spec, run);
+    const double days = campaign.days, effective = campaign.effective_days;
     char text[G_ASCII_DTOSTR_BUF_SIZE];
     g_string_append_printf(line, ",%s", days > 0 ? g_ascii_formatd(text, sizeof text, "%.4f", days) : "");
     g_string_append_printf(line, ",%s",

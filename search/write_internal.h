@@ -13,8 +13,14 @@ const char *search_bound_words(SearchBoundKind kind);
 void search_write_choice(OrrJsonWriter *w, const Spec *asked, const Spec *chosen);
 void search_write_figures(OrrJsonWriter *w, const SearchResult *result, const Spec *spec,
                           const SearchRun *run);
-/* Days of the scenario's tokens with what fails in them; NAN: without tokens, or not asked for. */
-double search_effective_days(const SearchResult *result, const Spec *spec, const SearchRun *run);
+/* Of the scenario's tokens; all 0 without them. */
+typedef struct SearchCampaign {
+    double days;                /* of computing */
+    double effective_days;      /* with what fails in them; NAN: not asked for, or not known */
+    double gpu_hours, usd, kwh; /* of the effective days where they are known */
+} SearchCampaign;
+
+SearchCampaign search_campaign(const SearchResult *result, const Spec *spec, const SearchRun *run);
 void search_write_certificate(OrrJsonWriter *w, const SearchResult *result);
 
 #endif

@@ -165,32 +165,23 @@ static void append_interval(GString *out, const SearchResult *result, const Sear
     orr_arena_free(arena);
 }
 
-/* "12.3 days of computing, 4.5 M USD for 1 T tokens": without what fails; of the scenario's tokens; empty where none are given. */
-static char *campaign_words(const Spec *spec, int64_t step_ps)
-{
-    const SpecTraining *training = &spec->training;
-    char time[ORR_TEXT_SIZE], usd[ORR_TEXT_SIZE], hours_text[ORR_TEXT_SIZE];
-    if (training->tokens <= 0)
-        return g_strdup("");
-    const double steps = training->tokens / ((double)training->global_batch * training->sequence_length);
-    const double seconds = steps * (double)step_ps * 1e-12, hours = seconds / 3600 * spec_gpus(spec);
-    const double usd_per_hour = report_groups_mean(spec, REPORT_MEAN_USD_PER_HOUR);
-    if (usd_per_hour > 0)
-        return g_strdup_printf("%s of computing, %s USD", orr_text_seconds(time, seconds),
-                               report_page_whole(usd, hours * usd_per_hour));
-    return g_strdup_printf("%s of computing, %s GPU-hours", orr_text_seconds(time, seconds),
-                           report_page_whole(hours_text, hours));
-}
-
+/* "12.5 days (12.3 days of computing), 4,500,000 USD for 1 T tokens", as `run` and `plan` have them; of the scenario's
+ * tokens; nothing where none are given. */
 static void append_campaign(GString *out, const SearchResult *result, const SearchRun *run)
 {
-    g_autofree char *words = campaign_words(result->space->spec, run->step_ps);
-    char tokens[ORR_TEXT_SIZE];
-    if (words[0] != '\0') {
-        g_autofree char *line = g_strdup_printf("%s for %s tokens", words,
-                                                orr_text_count(tokens, result->space->spec->training.tokens));
-        report_page_entry(out, "", POINT_COLUMN, line);
-    }
+    const Spec *spec = result->space->spec;
+    const SearchCampaign campaign = search_campaign(result, spec, run);
+    char days[ORR_TEXT_SIZE], computing[ORR_TEXT_SIZE], cost[ORR_TEXT_SIZE], tokens[ORR_TEXT_SIZE];
+    if (!(campaign.days > 0))
+        return;
+    orr_text_seconds(computing, campaign.days * 86400);
+    orr_text_seconds(days, campaign.effective_days * 86400);
+    const bool effective = campaign.effective_days > 0;
+    g_autofree char *line = g_strdup_printf(
+        "%s%s%s of computing%s, %s %s for %s tokens", effective ? days : "", effective ? " (" : "", computing,
+        effective ? ")" : "", report_page_whole(cost, campaign.usd > 0 ? campaign.usd : campaign.gpu_hours),
+        campaign.usd > 0 ? "USD" : "GPU-hours", orr_text_count(tokens, spec->training.tokens));
+    report_page_entry(out, "", POINT_COLUMN, line);
 }
 
 static bool same_run(const SearchRun *a, const SearchRun *b)

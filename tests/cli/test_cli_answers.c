@@ -144,7 +144,7 @@ static void test_search_page(void)
     cli_assert_done(&run, "page");
     g_assert_null(strstr(run.out, "e+0"));
     g_assert_nonnull(strstr(run.out, " USD for 1 T tokens"));
-    g_assert_nonnull(strstr(run.out, " days of computing, "));
+    g_assert_nonnull(strstr(run.out, " days of computing), "));
     g_auto(GStrv) lines = g_strsplit(run.out, "\n", -1);
     for (char **line = lines; *line != NULL; line++)
         g_assert_cmpint(g_utf8_strlen(*line, -1), <=, 100);
