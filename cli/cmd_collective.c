@@ -79,11 +79,41 @@ static void keep_faster(CollectiveRow *row, CollectiveRow *candidate)
     *row = *candidate;
 }
 
+/* What NCCL's tuner picks there, as a row of the table; NULL: not known, or no row. */
+static const char *tuned(const CollectiveCase *c, int64_t bytes)
+{
+    static const char *const rows[COST_NCCL_ALGORITHM_COUNT] = {
+        [COST_NCCL_TREE] = "double-binary-tree",
+        [COST_NCCL_RING] = "ring",
+        [COST_NCCL_NVLS] = "nvls",
+        [COST_NCCL_PAT] = "pat",
+    };
+    const NetLibrary *last = c->library;
+    CollectiveRow row = {.bytes = bytes};
+    while (last->base != NULL)
+        last = last->base;
+    if (strcmp(last->name, "nccl") == 0)
+        ask_library(c, &row);
+    const char *name = row.has_library ? rows[row.choice.algorithm] : NULL;
+    const NetAlgorithm *algorithm = name != NULL ? net_algorithm_find(c->op, name, NULL) : NULL;
+    return algorithm != NULL && net_algorithm_refuses(algorithm, &c->run.shape) == NULL ? name : NULL;
+}
+
+/* The library's choice; of those that it weighs what its tuner picks, or all where that is not known. */
+static bool library_takes(const CollectiveCase *c, const NetAlgorithm *a, int64_t bytes)
+{
+    const NetSituation situation = cli_collective_situation(c, bytes);
+    if (!net_library_has(c->library, a, &situation))
+        return false;
+    const char *name = net_library_choice(c->library, &situation) == NULL ? tuned(c, bytes) : NULL;
+    return name == NULL || strcmp(name, a->name) == 0;
+}
+
 /* What sums in the network is tried without being named only where the machine is known to do it. */
-static bool worth_trying(const CollectiveCase *c, const NetAlgorithm *a)
+static bool worth_trying(const CollectiveCase *c, const NetAlgorithm *a, int64_t bytes)
 {
     if (a->op != c->op || net_algorithm_refuses(a, &c->run.shape) != NULL ||
-        (c->library != NULL && !net_library_has(c->library, a)))
+        (c->library != NULL && !library_takes(c, a, bytes)))
         return false;
     const bool nvls = c->has_cluster && c->cluster.accelerator.model.collectives.nvls_channels > 0 &&
                       c->run.shape.ranks <= c->topology.gpus_per_node;
@@ -107,7 +137,7 @@ static bool affordable(const CollectiveCase *c, const NetAlgorithm *a, bool flow
 }
 
 /* What was too long to be tried, for people. */
-static void note_left_out(const CollectiveCase *c, const CollectiveArgs *args, guint sizes)
+static void note_left_out(const CollectiveCase *c, const CollectiveArgs *args, guint sizes, int64_t bytes)
 {
     int count = 0;
     const NetAlgorithm *table = net_algorithms(&count);
@@ -115,7 +145,7 @@ static void note_left_out(const CollectiveCase *c, const CollectiveArgs *args, g
     const double most_s = trial_s(NET_WORK_MOST_SECONDS / sizes);
     const bool by_flows = c->flows && c->run.shape.ranks <= MOST_RANKS_BY_FLOWS;
     for (int i = 0; args->algorithm == NULL && i < count; i++)
-        if (worth_trying(c, &table[i]) && !affordable(c, &table[i], by_flows, most_s, NULL))
+        if (worth_trying(c, &table[i], bytes) && !affordable(c, &table[i], by_flows, most_s, NULL))
             g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", table[i].name);
     if (names->len > 0)
         cli_note(args->common.quiet, "orrery: too long to be tried: %s; --algorithm NAME asks for one",
@@ -137,7 +167,7 @@ static bool fill_row(const CollectiveCase *c, const char *name, double most_s, C
     const bool by_flows = c->flows && c->run.shape.ranks <= MOST_RANKS_BY_FLOWS;
     g_autoptr(GError) too_much = NULL;
     for (int i = 0; i < count; i++) {
-        if (asked != NULL ? &table[i] != asked : !worth_trying(c, &table[i]))
+        if (asked != NULL ? &table[i] != asked : !worth_trying(c, &table[i], row->bytes))
             continue;
         if (!affordable(c, &table[i], asked != NULL ? c->flows : by_flows,
                         asked != NULL ? most_s : trial_s(most_s), too_much == NULL ? &too_much : NULL))
@@ -181,7 +211,7 @@ static bool fill_rows(const CollectiveArgs *args, const CollectiveCase *c, GArra
         if (!ok)
             return false;
     }
-    note_left_out(c, args, sizes->len);
+    note_left_out(c, args, sizes->len, g_array_index(rows, CollectiveRow, rows->len - 1).bytes);
     return true;
 }
 
@@ -195,7 +225,8 @@ static bool run_case(const CollectiveArgs *args, GString *out, GError **error)
     CollectivePage page = {.c = &c,
                            .rows = (const CollectiveRow *)(void *)rows->data,
                            .count = (int)rows->len,
-                           .trace = args->trace};
+                           .trace = args->trace,
+                           .named = args->algorithm != NULL};
     if (ok && args->show_data) {
         ok = page.proved = cli_collective_show(&c, &page.rows[0], data, error);
         page.data = data;
@@ -230,7 +261,7 @@ static const CliFlag flags[] = {
     TEXT("cluster", cluster, "NAME", "a cluster's preset; it grows to as many nodes as the ranks need"),
     TEXT("algorithm", algorithm, "NAME", "this algorithm; default the fastest of all for each size"),
     TEXT("library", library, "NAME",
-         "only algorithms of nccl, rccl, msccl, gloo, hccl, accl or tccl are tried"),
+         "what nccl, rccl, msccl, gloo, hccl, accl or tccl takes there: `orrery list libraries`"),
     TEXT("fidelity", fidelity, "WORD",
          "analytic (default), or flow: messages share the links of their routes"),
     {"topology", CLI_FLAG_FILE, offsetof(CollectiveArgs, topology), "NAME|FILE",
@@ -271,6 +302,7 @@ const CliCommand cli_command_collective = {
         "  orrery collective --op all-reduce --bytes 256MiB --ranks 64 --cluster dgx-h100\n"
         "  orrery collective --bytes 8..8GiB --ranks 8 --cluster dgx-h100 --format csv\n"
         "  orrery collective --ranks 4 --rate 50GB/s --latency 5us --bytes 1GB --algorithm ring --show-data\n"
+        "  orrery collective --ranks 64 --bytes 1MiB --cluster dgx-h100 --library gloo\n"
         "  orrery collective --cluster dgx-h200 --compare all_reduce_perf.txt\n",
     .takes = CLI_TAKES_SET | CLI_TAKES_FORMAT | CLI_TAKES_OUTPUT | CLI_TAKES_QUIET,
     .flags = flags,

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "costmodel/params.h"
+#include "network/libraries.h"
 #include "network/topology.h"
 #include "schedule/schedule.h"
 #include "spec/load.h"
@@ -286,6 +287,42 @@ static bool fill_collectives(const ListKind *kind, CliListing *listing, GError *
     return true;
 }
 
+static const CliColumn library_columns[] = {
+    {"name", "library", CLI_SHOW_TEXT},      {"op", "collective", CLI_SHOW_TEXT},
+    {"when", "when", CLI_SHOW_TEXT},         {"algorithm", "algorithm", CLI_SHOW_TEXT},
+    {"decision", "decision", CLI_SHOW_TEXT}, {"note", "note", CLI_SHOW_TEXT},
+    {"source", "source", CLI_SHOW_TEXT},
+};
+
+/* In order, the first that applies and is taken decides; last a line for what is left to another library. */
+static bool fill_libraries(const ListKind *kind, CliListing *listing, GError **error)
+{
+    (void)kind;
+    (void)error;
+    int count = 0;
+    const NetLibrary *libraries = net_libraries(&count);
+    for (const NetLibrary *library = libraries; library < libraries + count; library++) {
+        for (int i = 0; i < library->rule_count; i++) {
+            const NetLibraryRule *rule = &library->rules[i];
+            g_autofree char *when = net_library_when(rule);
+            const char *const cells[] = {library->name,
+                                         net_op_name(rule->op),
+                                         when,
+                                         rule->algorithm,
+                                         rule->chosen ? "taken" : "weighed",
+                                         rule->note,
+                                         library->source};
+            for (gsize cell = 0; cell < G_N_ELEMENTS(cells); cell++)
+                cli_listing_text(listing, cells[cell]);
+        }
+        const char *const rest[] = {library->name, "all others", "else",         NULL,
+                                    "taken",       NULL,         library->source};
+        for (gsize cell = 0; library->base != NULL && cell < G_N_ELEMENTS(rest); cell++)
+            cli_listing_text(listing, cell == 3 ? library->base->name : rest[cell]);
+    }
+    return true;
+}
+
 static const CliColumn jitter_columns[] = {
     {"name", "name", CLI_SHOW_TEXT},
     {"slow_nodes_frac", "slow nodes", CLI_SHOW_TEXT},
@@ -352,6 +389,8 @@ static const ListKind kinds[] = {
     {"schedules", "pipeline schedules", COLUMNS(schedule_columns), fill_schedules, NULL, NULL},
     {"collectives", "collective operations and their algorithms", COLUMNS(collective_columns),
      fill_collectives, NULL, NULL},
+    {"libraries", "what communication libraries take, by operation, ranks, nodes and size",
+     COLUMNS(library_columns), fill_libraries, NULL, NULL},
     {"topologies", "fabrics: what joins GPUs and nodes", COLUMNS(topology_columns), fill_topologies, NULL,
      NULL},
     {"faults", "what fails: mean time between failures of one part", COLUMNS(faults_columns), fill_presets,
@@ -420,11 +459,13 @@ const CliCommand cli_command_list = {
     .summary = "presets, schedules and collectives, with key figures and sources",
     .help =
         "Lists what a scenario can name: models, accelerators (and peaks, their data sheets), clusters, "
-        "frameworks, schedules, collectives, topologies, faults, storage, jitter; without a kind these. A "
+        "frameworks, schedules, collectives, libraries, topologies, faults, storage, jitter; without a kind "
+        "these. A "
         "source in brackets is a key of docs/SOURCES.md; \"unverified\" "
         "counts "
         "the figures whose source could not be confirmed. --format json gives the source of every figure in "
-        "full. The bus factor of a collective is bus bandwidth over algorithm bandwidth for n ranks.\n"
+        "full. Of a library's lines the first that is taken decides; what is weighed is left to a tuner or a "
+        "user. The bus factor of a collective is bus bandwidth over algorithm bandwidth for n ranks.\n"
         "\n"
         "  orrery list models\n"
         "  orrery list accelerators --format csv\n",

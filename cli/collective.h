@@ -28,13 +28,15 @@ typedef struct CollectiveCase {
     bool flows;
     NetReduction reduction;
     int segments;              /* 0: the best power of two */
-    const NetLibrary *library; /* whose algorithms are tried; NULL: all */
+    const NetLibrary *library; /* whose choice is shown; NULL: the fastest of all */
 } CollectiveCase;
 
 bool cli_collective_read(const CollectiveArgs *args, CollectiveCase *ret_case, GError **error);
 void cli_collective_clear(CollectiveCase *c);
 /* "8..8GiB", "1MiB,4MiB": doubles, in bytes. */
 bool cli_collective_sizes(const char *text, bool none_allowed, GArray *sizes, GError **error);
+/* What a library would decide by. */
+NetSituation cli_collective_situation(const CollectiveCase *c, int64_t bytes);
 /* A cluster preset with `gpus` GPUs or more. */
 bool cli_collective_cluster(const char *name, char **sets, int gpus, SpecCluster *ret_cluster,
                             GError **error);
@@ -61,6 +63,7 @@ typedef struct CollectivePage {
     const CollectiveRow *rows;
     int count;
     bool proved, trace;
+    bool named;          /* the algorithm was asked for */
     const GString *data; /* of --show-data; NULL */
 } CollectivePage;
 

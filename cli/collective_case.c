@@ -323,6 +323,12 @@ bool cli_collective_read(const CollectiveArgs *args, CollectiveCase *c, GError *
     return true;
 }
 
+NetSituation cli_collective_situation(const CollectiveCase *c, int64_t bytes)
+{
+    const int each = MAX(c->topology.gpus_per_node, 1), ranks = c->run.shape.ranks;
+    return (NetSituation){.op = c->op, .ranks = ranks, .nodes = (ranks + each - 1) / each, .bytes = bytes};
+}
+
 void cli_collective_clear(CollectiveCase *c)
 {
     net_routes_free(c->run.routes);

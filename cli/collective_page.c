@@ -93,6 +93,25 @@ static void reasons_text(const CollectiveRow *row, GString *out)
     report_page_entry(out, "", 0, line->str);
 }
 
+static const NetLibraryRule *choice_of(const CollectivePage *page, const CollectiveRow *row)
+{
+    const NetSituation situation = cli_collective_situation(page->c, row->bytes);
+    return net_library_choice(page->c->library, &situation);
+}
+
+static void library_text(const CollectivePage *page, const CollectiveRow *row, GString *out)
+{
+    const NetLibrary *library = page->c->library;
+    const NetLibraryRule *rule = choice_of(page, row);
+    g_autofree char *when = rule != NULL ? net_library_when(rule) : NULL;
+    g_autofree char *line =
+        rule != NULL
+            ? g_strdup_printf("%s takes it: %s%s%s %s", library->name, when, rule->note != NULL ? "; " : "",
+                              rule->note != NULL ? rule->note : "", library->source)
+            : g_strdup_printf("%s weighs it among others %s", library->name, library->source);
+    report_page_entry(out, "", 2, line);
+}
+
 static void one_text(const CollectivePage *page, const CollectiveRow *row, GString *out)
 {
     char least[ORR_TEXT_SIZE], most[ORR_TEXT_SIZE], text[ORR_TEXT_SIZE];
@@ -107,6 +126,8 @@ static void one_text(const CollectivePage *page, const CollectiveRow *row, GStri
     report_page_entry(out, "", 0, title);
     report_page_entry(out, "", 2, formula);
     report_page_entry(out, "", 2, work);
+    if (page->c->library != NULL && !page->named)
+        library_text(page, row, out);
     if (row->algorithm->chunks(&page->c->run.shape) != 1 && row->segments > 1)
         g_string_append_printf(out, "  %d segments\n", row->segments);
     if (row->result.flow_ps >= 0) {
@@ -187,6 +208,13 @@ static void row_json(const CollectivePage *page, const CollectiveRow *row, OrrJs
     orr_jw_ps(w, "contention_s",
               row->result.flow_ps >= 0 ? row->result.flow_ps - row->result.analytic_ps : 0);
     orr_jw_int(w, "segments", row->segments);
+    if (page->c->library != NULL && !page->named) {
+        orr_jw_begin(w, "library", '{');
+        orr_jw_text(w, "name", page->c->library->name);
+        orr_jw_bool(w, "chosen", choice_of(page, row) != NULL);
+        orr_jw_text(w, "source", page->c->library->source);
+        orr_jw_end(w, '}');
+    }
     if (!row->has_library)
         return;
     orr_jw_begin(w, "nccl", '{');

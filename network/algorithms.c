@@ -74,6 +74,9 @@ static const NetAlgorithm table[] = {
     {NET_BROADCAST, "linear", "(n-1)(a + S/B)", "the root to one after the other", 0, 0, net_steps_others,
      net_chunks_one, net_linear_broadcast_sends, NULL, false},
 
+    {NET_BROADCAST, "scatter-ring", "(lg+n-1) a + 2(n-1)/n S/B", "parts down a tree, then around a ring", 0, 0,
+     net_scatter_ring_steps, net_chunks_ranks, net_scatter_ring_sends, NULL, false},
+
     {NET_REDUCE, "binomial", "lg (a + S/B)", "who still holds a part halves every step", 0, 0, net_steps_log,
      net_chunks_one, net_binomial_reduce_sends, NULL, false},
     {NET_REDUCE, "pipelined", "(n-2+s)(a + S/(sB))", "a chain, in segments", 0, 0, net_steps_chain,
@@ -82,6 +85,12 @@ static const NetAlgorithm table[] = {
      net_chunks_one, net_direct_reduce_sends, NULL, false},
     {NET_REDUCE, "linear", "(n-1)(a + S/B)", "one after the other to the root", 0, 0, net_steps_others,
      net_chunks_one, net_linear_reduce_sends, NULL, false},
+
+    {NET_REDUCE, "halving-gather", "2 lg a + 2(n-1)/n S/B; unless n is a power of 2 two steps and S/B more",
+     "reduce-scatter by halving, the parts up a tree", 0, 0, net_halving_gather_steps, net_chunks_ranks,
+     net_halving_gather_sends, NULL, false},
+    {NET_REDUCE, "ring-gather", "n a + 2(n-1)/n S/B", "reduce-scatter around a ring, then all parts at once", 0,
+     0, net_ring_gather_steps, net_chunks_ranks, net_ring_gather_sends, NULL, false},
 
     {NET_SCATTER, "binomial", "lg a + (n-1)/n S/B", "halves of what is left, down a tree", 0, 0,
      net_steps_log, net_chunks_ranks, net_binomial_scatter_sends, NULL, false},
@@ -150,12 +159,19 @@ static const NetAlgorithm table[] = {
      net_double_tree_chunks, net_double_tree_sends, NULL, false},
     {NET_ALL_REDUCE, "direct", "2 (a + (n-1)/n S/B)", "two-shot: everyone sums one part and hands it out", 0,
      0, net_steps_two, net_chunks_ranks, net_direct_all_reduce_sends, NULL, false},
+    {NET_ALL_REDUCE, "one-shot", "a + (n-1) S/B", "everyone hands all it has to everyone", 0, 0, net_steps_one,
+     net_chunks_one, net_one_shot_sends, NULL, false},
     {NET_ALL_REDUCE, "hierarchical-leader", "2(g-2+s)(a1 + S/(sB1)) + 2(k-1)(a2 + S/(kB2))",
      "chains to a leader of each node, a ring of leaders, chains back", 2, 2, net_leader_steps,
      net_leader_chunks, net_leader_sends, NULL, false},
     {NET_ALL_REDUCE, "hierarchical-rails", "2(g-1)(a1 + S/(gB1)) + 2(k-1)(a2 + S/(nB2))",
      "reduce-scatter in the node, all-reduce along every rail, all-gather in the node", 2, 2,
      net_dims_steps_twice, net_chunks_ranks, net_dims_all_reduce_sends, NULL, false},
+    {NET_ALL_REDUCE, "hierarchical-halving",
+     "2(g-1)(a1 + S/(gB1)) + 2 lg k a2 + 2(k-1)/k S/(gB2); unless k is a power of 2 for 2^j below it, and 2 (a2 "
+     "+ S/(gB2)) more",
+     "reduce-scatter in the node, halving and doubling along every rail, all-gather in the node", 2, 2,
+     net_rails_halving_steps, net_rails_halving_chunks, net_rails_halving_sends, NULL, false},
     {NET_ALL_REDUCE, "torus-2d", "2(X-1)(a + S/(XB1)) + 2(Y-1)(a + S/(XYB2))",
      "reduce-scatter along rows, all-reduce along columns, all-gather along rows", 2, 2, net_dims_steps_twice,
      net_chunks_ranks, net_dims_all_reduce_sends, NULL, false},

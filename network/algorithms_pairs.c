@@ -70,6 +70,14 @@ NET_GENERATOR(net_direct_all_reduce_sends)
         net_direct_all_gather_sends(shape, rank, step, sends);
 }
 
+/* "One-shot": everyone hands all it has to everyone, who sums it all. */
+NET_GENERATOR(net_one_shot_sends)
+{
+    (void)step;
+    for (int d = 1; d < shape->ranks; d++)
+        net_send(sends, later(shape, rank, d), 0, 1, 1, true);
+}
+
 NET_GENERATOR(net_direct_all_to_all_sends)
 {
     (void)step;

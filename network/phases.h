@@ -63,6 +63,7 @@ NET_GENERATOR(net_direct_gather_sends);
 NET_GENERATOR(net_direct_all_gather_sends);
 NET_GENERATOR(net_direct_reduce_scatter_sends);
 NET_GENERATOR(net_direct_all_reduce_sends);
+NET_GENERATOR(net_one_shot_sends);
 NET_GENERATOR(net_direct_all_to_all_sends);
 NET_GENERATOR(net_linear_broadcast_sends);
 NET_GENERATOR(net_linear_reduce_sends);
@@ -115,5 +116,16 @@ int net_nvls_switches(const NetShape *shape);
 int net_sharp_steps(const NetShape *shape);
 int net_sharp_switches(const NetShape *shape);
 NET_GENERATOR(net_sharp_sends);
+
+/* algorithms_joined.c: one after another */
+int net_scatter_ring_steps(const NetShape *shape);
+NET_GENERATOR(net_scatter_ring_sends);
+int net_halving_gather_steps(const NetShape *shape);
+NET_GENERATOR(net_halving_gather_sends);
+int net_ring_gather_steps(const NetShape *shape);
+NET_GENERATOR(net_ring_gather_sends);
+int net_rails_halving_steps(const NetShape *shape);
+int64_t net_rails_halving_chunks(const NetShape *shape);
+NET_GENERATOR(net_rails_halving_sends);
 
 #endif

@@ -408,8 +408,8 @@ static void test_full_disk(void)
 
 static void test_list(void)
 {
-    static const char *const kinds[] = {"models",    "accelerators", "clusters", "frameworks",
-                                        "schedules", "collectives",  "peaks",    NULL};
+    static const char *const kinds[] = {"models",      "accelerators", "clusters",  "frameworks", "schedules",
+                                        "collectives", "peaks",        "libraries", NULL};
     for (gsize i = 0; kinds[i] != NULL; i++) {
         CliRun json = cli_run(NULL, CLI_WORDS("list", kinds[i], "--format", "json"));
         CliRun csv = cli_run(NULL, CLI_WORDS("list", kinds[i], "--format", "csv"));

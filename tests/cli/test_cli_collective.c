@@ -51,6 +51,33 @@ static void test_library(void)
     cli_run_clear(&run);
 }
 
+/* What a library takes turns at its sizes; one that weighs without a tuner says so. */
+static void test_library_choice(void)
+{
+    CliRun run =
+        cli_run(NULL, CLI_WORDS("collective", "--ranks", "8", "--cluster", "dgx-h100", "--bytes",
+                                "32KiB,33KiB,260KiB,64MiB", "--library", "msccl", "--format", "csv"));
+    cli_assert_done(&run, "msccl");
+    g_auto(GStrv) lines = g_strsplit(run.out, "\n", -1);
+    static const char *const expected[] = {",one-shot,", ",direct,", ",ring,", ",nvls,"};
+    for (gsize i = 0; i < G_N_ELEMENTS(expected); i++)
+        g_assert_nonnull(strstr(lines[i + 1], expected[i]));
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("collective", "--ranks", "48", "--cluster", "dgx-h100", "--bytes", "1MiB",
+                                  "--library", "hccl"));
+    cli_assert_done(&run, "hccl");
+    g_assert_nonnull(strstr(run.out, "hccl takes it: on 2 to 7 nodes [HCCL]"));
+    cli_run_clear(&run);
+    run = cli_run(NULL, CLI_WORDS("collective", "--ranks", "16", "--rate", "1GB/s", "--library", "rccl",
+                                  "--format", "json"));
+    OrrJsonDoc *doc = json(&run);
+    const OrrJson *library = orr_json_member(orr_json_root(doc), "library");
+    g_assert_cmpstr(orr_json_text_of(library, "name", ""), ==, "rccl");
+    g_assert_false(orr_json_bool(orr_json_member(library, "chosen")));
+    orr_json_free(doc);
+    cli_run_clear(&run);
+}
+
 static void test_flows(void)
 {
     CliRun run = cli_run(NULL, CLI_WORDS("collective", "--ranks", "6", "--topology", "two-boards", "--rate",
@@ -256,6 +283,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/collective/vectors", test_vectors);
     g_test_add_func("/cli/collective/library", test_library);
+    g_test_add_func("/cli/collective/library-choice", test_library_choice);
     g_test_add_func("/cli/collective/flows", test_flows);
     g_test_add_func("/cli/collective/compare", test_compare);
     g_test_add_func("/cli/collective/every-op", test_every_op);

@@ -1,6 +1,7 @@
 /* tests/unit/network/test_network_algorithms.c - every algorithm: who holds what in the end, steps, bytes, and the
  * steps of four GPUs one by one. */
 #include <math.h>
+#include <string.h>
 
 #include "network/libraries.h"
 #include "network/proof.h"
@@ -132,6 +133,8 @@ static void steps_and_bytes(void)
         {"halving-doubling-naive", NET_ALL_REDUCE, 6, 3 * m},
         {"binomial", NET_ALL_REDUCE, 6, 3 * m},
         {"direct", NET_ALL_REDUCE, 2, 2 * 7 * m / 8},
+        {"one-shot", NET_ALL_REDUCE, 1, 7 * m},
+        {"hierarchical-halving", NET_ALL_REDUCE, 2 * 3 + 2, 2 * 7 * m / 8},
         {"hierarchical-rails", NET_ALL_REDUCE, 8, 2 * 7 * m / 8},
         {"torus-2d", NET_ALL_REDUCE, 8, 2 * 7 * m / 8},
         {"nvls", NET_ALL_REDUCE, 2, m},
@@ -148,6 +151,9 @@ static void steps_and_bytes(void)
         {"binomial", NET_SCATTER, 3, 7 * m / 8},
         {"binomial", NET_BROADCAST, 3, 3 * m},
         {"pipelined", NET_BROADCAST, 8 - 2 + 4, m},
+        {"scatter-ring", NET_BROADCAST, 3 + 7, 2 * 7 * m / 8},
+        {"halving-gather", NET_REDUCE, 3 + 3, 7 * m / 8 + 4 * m / 8},
+        {"ring-gather", NET_REDUCE, 8, 7 * m / 8 + m / 8},
         {"dissemination", NET_BARRIER, 3, 0},
         {"direct", NET_COPY, 1, m},
         {"direct", NET_SIGNAL, 1, 0},
@@ -239,25 +245,67 @@ static void uneven_bytes(void)
     g_assert_cmpint(net_piece_bytes(ring, &shape, 1003, &strided), ==, 3 * 143 + 1);
 }
 
-/* Every algorithm of a library is a row of the table. */
+/* Every algorithm of a library is a row of the table, and a rule that can decide says when. */
 static void libraries(void)
 {
     int count = 0;
     const NetLibrary *list = net_libraries(&count);
     for (int i = 0; i < count; i++) {
-        for (const char *const *name = list[i].algorithms; *name != NULL; name++) {
-            g_auto(GStrv) words = g_strsplit(*name, " ", 2);
-            NetOp op;
+        for (const NetLibraryRule *rule = list[i].rules; rule < list[i].rules + list[i].rule_count; rule++) {
             GError *error = NULL;
-            g_assert_true(net_op_find(words[0], &op));
-            const NetAlgorithm *algorithm = net_algorithm_find(op, words[1], &error);
+            const NetAlgorithm *algorithm = net_algorithm_find(rule->op, rule->algorithm, &error);
             g_assert_no_error(error);
-            g_assert_true(net_library_has(&list[i], algorithm));
+            const NetSituation situation = {.op = rule->op,
+                                            .ranks = MAX(rule->least_ranks, 2),
+                                            .nodes = MAX(rule->least_nodes, 1),
+                                            .bytes = rule->least_bytes};
+            const NetLibraryRule *choice = net_library_choice(&list[i], &situation);
+            g_assert_true(net_library_has(&list[i], algorithm, &situation) ||
+                          (choice != NULL && choice != rule));
+            g_autofree char *when = net_library_when(rule);
+            g_assert_true(*when != '\0');
         }
         g_assert_true(net_library_find(list[i].name, NULL) == &list[i]);
-        g_assert_false(net_library_has(&list[i], net_algorithm_find(NET_ALL_REDUCE, "butterfly", NULL)));
+        const NetSituation any = {.op = NET_ALL_REDUCE, .ranks = 8, .nodes = 1, .bytes = 1};
+        g_assert_false(
+            net_library_has(&list[i], net_algorithm_find(NET_ALL_REDUCE, "butterfly", NULL), &any));
     }
     g_assert_null(net_library_find("mpi", NULL));
+}
+
+/* Where the choice turns, a byte, a rank and a node to either side. */
+static void library_choices(void)
+{
+    static const struct {
+        const char *library;
+        NetSituation at;
+        const char *algorithm; /* NULL: several are weighed */
+    } rows[] = {
+        {"gloo", {NET_ALL_REDUCE, 7, 3, 1}, "ring"},
+        {"gloo", {NET_BARRIER, 7, 3, 0}, "dissemination"},
+        {"msccl", {NET_ALL_REDUCE, 8, 1, 32768}, "one-shot"},
+        {"msccl", {NET_ALL_REDUCE, 8, 1, 32769}, "direct"},
+        {"msccl", {NET_ALL_REDUCE, 8, 1, 266239}, "direct"},
+        {"msccl", {NET_ALL_REDUCE, 8, 1, 266240}, "ring"},
+        {"msccl", {NET_ALL_REDUCE, 8, 1, 20971521}, NULL},
+        {"msccl", {NET_ALL_REDUCE, 7, 1, 32768}, NULL},
+        {"msccl", {NET_ALL_GATHER, 8, 1, 33554431}, "direct"},
+        {"msccl", {NET_ALL_GATHER, 8, 1, 33554432}, "ring"},
+        {"rccl", {NET_ALL_REDUCE, 8, 1, 16777216}, "direct"},
+        {"rccl", {NET_ALL_REDUCE, 8, 1, 16777217}, NULL},
+        {"rccl", {NET_ALL_REDUCE, 16, 2, 1}, NULL},
+        {"hccl", {NET_ALL_REDUCE, 32, 4, 1}, "hierarchical-halving"},
+        {"hccl", {NET_ALL_REDUCE, 48, 6, 1}, "hierarchical-rails"},
+        {"hccl", {NET_ALL_REDUCE, 72, 9, 1}, "hierarchical-halving"},
+        {"accl", {NET_ALL_REDUCE, 8, 1, 1}, "ring"},
+        {"accl", {NET_ALL_TO_ALL, 8, 1, 1}, "direct"},
+        {"tccl", {NET_BROADCAST, 8, 1, 1}, "pipelined"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const NetLibraryRule *choice =
+            net_library_choice(net_library_find(rows[i].library, NULL), &rows[i].at);
+        g_assert_cmpstr(choice != NULL ? choice->algorithm : NULL, ==, rows[i].algorithm);
+    }
 }
 
 int main(int argc, char **argv)
@@ -270,5 +318,6 @@ int main(int argc, char **argv)
     g_test_add_func("/network/algorithms/four-gpus", four_gpus);
     g_test_add_func("/network/algorithms/uneven", uneven_bytes);
     g_test_add_func("/network/libraries", libraries);
+    g_test_add_func("/network/library-choices", library_choices);
     return g_test_run();
 }
