@@ -140,14 +140,17 @@ int32_t sim_emit_comm(RankBuilder *rb, SimStream stream, SimTag tag, Group group
 void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int segment, int32_t microbatch);
 /* Whether a reduction starts inside or right after the pass. */
 bool sim_reduces_after(const RankBuilder *rb, const Chunk *chunk, const Pass *pass);
+/* ZeRO-1/2, beside the forwards: at the start of the step ... */
+void sim_emit_start_gathers(RankBuilder *rb);
+/* ... or before the pass at `position`, behind the wait for its input: the chunk's gathers where they begin with its use. */
+void sim_emit_gathers_on_use(RankBuilder *rb, Chunk *chunk, int64_t position);
 
 /* program_pass.c */
 void sim_emit_pass_op(RankBuilder *rb, int64_t position, const SimPassOp *op);
 /* The LM head's weight gradients that its backwards left out, and the reduction that had to wait for them. */
 void sim_emit_deferred_head(RankBuilder *rb);
 
-/* program_data.c: data-parallel communication and the end of the step. */
-void sim_emit_start_gathers(RankBuilder *rb);
+/* program_data.c: the end of the step. */
 void sim_emit_step_end(RankBuilder *rb);
 
 /* program_sharded.c: ZeRO-3. */

@@ -1,29 +1,7 @@
-/* sim/program_data.c - parameter gathers outside ZeRO-3, and the end of the step: last reductions,
- * embedding and norm reductions, optimizer, overhead. */
+/* sim/program_data.c - the end of the step: last reductions, embedding and norm reductions, optimizer, gathers behind it,
+ * overhead. */
 #include "sim/program_emit.h"
 #include "sim/program_works.h"
-
-static void emit_gathers(RankBuilder *rb, Chunk *chunk)
-{
-    for (int i = 0; i < chunk->stage->segment_count; i++) {
-        const SimWork *gather = &chunk->stage->segments[i].param_gather;
-        if (sim_work_duration_ps(gather) == 0)
-            continue;
-        if (chunk->weight_in[i] != SIM_NONE)
-            sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_H2D, chunk->weight_in[i]);
-        chunk->start_gather[i] = sim_emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER,
-                                               gather, SIM_NONE, chunk->stage_index, SIM_NONE);
-    }
-}
-
-/* The parameters that the previous step's optimizer left sharded, in the order of their first use. */
-void sim_emit_start_gathers(RankBuilder *rb)
-{
-    for (int c = 0; c < rb->used_count; c++) {
-        if (rb->first_used[c]->gathered_at_start)
-            emit_gathers(rb, rb->first_used[c]);
-    }
-}
 
 static void emit_late_reduces(RankBuilder *rb)
 {

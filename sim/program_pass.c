@@ -229,6 +229,7 @@ static void emit_pass(RankBuilder *rb, const Pass *pass)
     int segments = chunk->stage->segment_count;
     int32_t index = SIM_NONE;
     wait_for_input(rb, pass);
+    sim_emit_gathers_on_use(rb, chunk, pass->position);
     if (in_one_piece(rb, chunk, pass)) {
         index = emit_compute(rb, pass->pass, sim_stage_work(b, chunk->stage_index, pass->pass),
                              stage_mem(rb, chunk, pass), chunk->stage_index, pass->microbatch);
@@ -246,12 +247,13 @@ static void emit_pair(RankBuilder *rb, const Pass *forward, const Pass *backward
 {
     Builder *b = rb->builder;
     Chunk *ahead = &rb->chunks[forward->chunk], *back = &rb->chunks[backward->chunk];
+    wait_for_input(rb, forward);
+    wait_for_input(rb, backward);
+    sim_emit_gathers_on_use(rb, ahead, forward->position);
     for (int i = 0; forward->position == ahead->first_forward && i < ahead->stage->segment_count; i++) {
         if (ahead->start_gather[i] != SIM_NONE)
             sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_DATA, ahead->start_gather[i]);
     }
-    wait_for_input(rb, forward);
-    wait_for_input(rb, backward);
     SimMemDelta mem = sim_stage_mem(ahead->stage, SIM_PASS_FORWARD);
     SimMemDelta other = sim_stage_mem(back->stage, SIM_PASS_BACKWARD);
     for (int i = 0; i < back->stage->segment_count; i++)

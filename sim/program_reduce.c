@@ -1,4 +1,5 @@
-/* sim/program_reduce.c - collectives of data-parallel ranks, and when gradients are reduced. */
+/* sim/program_reduce.c - collectives of data-parallel ranks: when gradients are reduced, and when parameters are gathered
+ * outside ZeRO-3. */
 #include "sim/program_emit.h"
 #include "sim/program_works.h"
 
@@ -45,4 +46,46 @@ void sim_emit_reduce(RankBuilder *rb, Chunk *chunk, int i, int32_t microbatch)
         rb->reduced[0] = rb->reduced[1];
     rb->reduced[1] = index;
     rb->reduced_stage = chunk->stage_index;
+}
+
+static void emit_gathers(RankBuilder *rb, Chunk *chunk)
+{
+    for (int i = 0; i < chunk->stage->segment_count; i++) {
+        const SimWork *gather = &chunk->stage->segments[i].param_gather;
+        if (sim_work_duration_ps(gather) == 0)
+            continue;
+        if (chunk->weight_in[i] != SIM_NONE)
+            sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_H2D, chunk->weight_in[i]);
+        chunk->start_gather[i] = sim_emit_comm(rb, SIM_STREAM_DATA, SIM_TAG_PARAM_GATHER, GROUP_GATHER,
+                                               gather, SIM_NONE, chunk->stage_index, SIM_NONE);
+    }
+}
+
+/* The parameters that the previous step's optimizer left sharded, in the order of their first use. */
+void sim_emit_start_gathers(RankBuilder *rb)
+{
+    if (rb->builder->plan->gathers_on_use)
+        return;
+    for (int c = 0; c < rb->used_count; c++) {
+        if (rb->first_used[c]->gathered_at_start)
+            emit_gathers(rb, rb->first_used[c]);
+    }
+}
+
+/* An op of no duration marks when the chunk's input is there: nobody waits for a wait. */
+void sim_emit_gathers_on_use(RankBuilder *rb, Chunk *chunk, int64_t position)
+{
+    if (!rb->builder->plan->gathers_on_use || !chunk->gathered_at_start || position != chunk->first_forward)
+        return;
+    const SimWork nothing = {0};
+    const int32_t reached =
+        sim_emit(rb, SIM_STREAM_COMPUTE,
+                 &(SimInstr){.kind = SIM_OP,
+                             .tag = SIM_TAG_PARAM_GATHER,
+                             .work = sim_intern_work(rb->builder, SIM_STREAM_COMPUTE, &nothing),
+                             .mem = SIM_NONE,
+                             .stage = chunk->stage_index,
+                             .microbatch = SIM_NONE});
+    sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_COMPUTE, reached);
+    emit_gathers(rb, chunk);
 }

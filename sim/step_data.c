@@ -132,7 +132,8 @@ static void set_communication(const Spec *spec, SimSegment *segment, const StepP
                                                  : both(spec, scatter ? COST_REDUCE_SCATTER : COST_ALL_REDUCE,
                                                         params, cost_gradient_wire_bytes(spec));
     sim_work_spend(&segment->grad_reduce, SIM_PART_DATA_COMM, zero == 0 ? bucket_checks_ps(spec, params) : 0);
-    if (zero >= 1) {
+    const bool outside = zero < 3 && framework->data_parallel.gathers_begin == SPEC_GATHERS_VALIDATION;
+    if (zero >= 1 && !outside) {
         segment->param_gather = both(spec, COST_ALL_GATHER, params, cost_weight_wire_bytes(spec));
     }
 }

@@ -217,6 +217,10 @@ static const SpecField data_parallel_fields[] = {
                   "Times that such a tensor is read or written besides the wire: cleared, copied."),
     FLAG(SpecRecipeDataParallel, pipeline_keeps_params,
          "ZeRO-3 under a pipeline: weights are gathered and gradients reduced once a step."),
+    SPEC_F_WORD(SpecRecipeDataParallel, gathers_begin, &spec_words_gathers, "\"step\"", 0,
+                "ZeRO-1/2: when gathers of parameters beside the forwards begin: all with the step, so where "
+                "stages are interleaved alone, a chunk's with its first use, or outside the step, with a "
+                "validation behind each one."),
     SPEC_F_INT(SpecRecipeDataParallel, most_zero, 0, 3, "3", 0,
                "Largest ZeRO stage that the software has: what parallel.zero \"auto\" goes up to unless "
                "search.zero says otherwise."),

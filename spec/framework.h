@@ -51,6 +51,7 @@ typedef struct SpecRecipeDataParallel {
     bool gathers_each_tensor, gathers_by_broadcast, gather_waits_for_gpu;
     double tensor_list_rank_host_s, tensor_list_copies;
     bool pipeline_keeps_params;
+    SpecGathersBegin gathers_begin;
     int most_zero, most_zero_in_pipeline;
     int plain_zero;
 } SpecRecipeDataParallel;

@@ -227,6 +227,14 @@ typedef enum {
     SPEC_LOSS_UNFUSED_AUTOCAST, /* the same under torch.autocast, which casts what log-softmax gives */
 } SpecLoss;
 
+/* When ZeRO-1/2's gathers beside the forwards begin. */
+typedef enum {
+    SPEC_GATHERS_STEP,                /* with the step, on every pipeline rank */
+    SPEC_GATHERS_STEP_IF_INTERLEAVED, /* so where pipeline ranks have several chunks, else with the first use */
+    SPEC_GATHERS_USE,                 /* a chunk's with its first forward */
+    SPEC_GATHERS_VALIDATION,          /* not in the step: behind each one a validation gathers */
+} SpecGathersBegin;
+
 typedef enum { SPEC_SHARED_BY_ALL, SPEC_SHARED_BY_NODE } SpecSharedBy;
 
 typedef enum { SPEC_SLOW_RANK, SPEC_SLOW_NODE, SPEC_SLOW_NIC, SPEC_SLOW_LINK } SpecSlowPart;
@@ -255,7 +263,7 @@ extern const SpecWords spec_words_norm, spec_words_biases, spec_words_position, 
     spec_words_server_placement, spec_words_server_scheme, spec_words_server_mode, spec_words_spread,
     spec_words_compression, spec_words_shared_by, spec_words_checkpoint, spec_words_tuner,
     spec_words_fidelity, spec_words_routing, spec_words_network_algorithm, spec_words_traffic_links,
-    spec_words_slow_part;
+    spec_words_slow_part, spec_words_gathers;
 
 /* The word of a value; "auto" for SPEC_AUTO. */
 const char *spec_word(const SpecWords *words, int value);

@@ -32,14 +32,26 @@ unsigned spec_overlap(const Spec *spec)
     return named | besides;
 }
 
+/* 1F1B and its like, one chunk a rank. */
+static bool is_not_interleaved(const Spec *spec)
+{
+    return (spec_schedule_traits(spec) & SIM_TRAIT_USUAL) != 0 && spec->parallel.virtual_stages <= 1;
+}
+
 bool spec_waits_for_sends(const Spec *spec)
 {
     const SpecFramework *framework = &spec->execution.framework;
-    const bool hides =
-        (spec_overlap(spec) & SPEC_OVERLAP_PIPELINE) != 0 &&
-        !(framework->pipeline.p2p_overlap_needs_chunks &&
-          (spec_schedule_traits(spec) & SIM_TRAIT_USUAL) != 0 && spec->parallel.virtual_stages <= 1);
+    const bool hides = (spec_overlap(spec) & SPEC_OVERLAP_PIPELINE) != 0 &&
+                       !(framework->pipeline.p2p_overlap_needs_chunks && is_not_interleaved(spec));
     return framework->pipeline.p2p_blocking && !hides;
+}
+
+bool spec_gathers_on_use(const Spec *spec)
+{
+    const SpecGathersBegin begin = spec->execution.framework.data_parallel.gathers_begin;
+    return spec->parallel.pipeline > 1 &&
+           (begin == SPEC_GATHERS_USE ||
+            (begin == SPEC_GATHERS_STEP_IF_INTERLEAVED && is_not_interleaved(spec)));
 }
 
 unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t replicas, int pipeline)

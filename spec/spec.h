@@ -384,6 +384,10 @@ int spec_deferred_heads(const Spec *spec);
 
 /* Whether compute waits for the messages that it sends to the next pipeline rank. */
 bool spec_waits_for_sends(const Spec *spec);
+/* Whether a pipeline rank's gathers beside the forwards wait for the first forward of their chunk: software dispatches them
+ * from hooks unless all ranks start theirs together, which Megatron does with interleaved stages alone.
+ * Source: [MegatronCore] param_and_grad_buffer.py (finish_param_sync), arguments.py (align_param_gather) */
+bool spec_gathers_on_use(const Spec *spec);
 /* Flags of execution.overlap that change a step with this ZeRO stage on so many replicas and pipeline ranks. */
 unsigned spec_overlap_choices(const SpecFramework *framework, int zero, int64_t replicas, int pipeline);
 /* ZeRO-3: units of parameters that are gathered before compute asks for them. */

@@ -45,6 +45,42 @@ static void test_param_gather(void)
     }
 }
 
+/* A pipeline fills past one gather where all ranks begin theirs with the step, past one a rank where each begins with its
+ * first use; later chunks' are then on the way round as well. */
+static void test_gathers_on_use(void)
+{
+    for (int ranks = 1; ranks <= 4; ranks++) {
+        for (int64_t g = 1; g <= 31; g += 10) {
+            OrrArena *arena = orr_arena_new();
+            const int microbatches = 6;
+            SimPlan plan =
+                fixture_plan(arena, &(Pipeline){"1f1b", ranks, 1, microbatches, 0, 10, 10, 10, 0, 0});
+            fixture_set_data_comm(&plan, g, 0);
+            plan.zero = 1;
+            plan.overlap_param_gather = true;
+            const int64_t passes_ps = (microbatches + ranks - 1) * 30;
+            g_assert_cmpint(fixture_run(&plan, false, arena, NULL).step_ps, ==, passes_ps + g);
+            plan.gathers_on_use = true;
+            g_assert_cmpint(fixture_run(&plan, false, arena, NULL).step_ps, ==, passes_ps + ranks * g);
+            orr_arena_free(arena);
+        }
+    }
+    for (int chunks = 2; chunks <= 3; chunks++) {
+        OrrArena *arena = orr_arena_new();
+        SimPlan plan = fixture_plan(arena, &(Pipeline){"interleaved", 4, chunks, 8, 4, 10, 10, 10, 0, 0});
+        fixture_set_data_comm(&plan, 100, 0);
+        plan.zero = 1;
+        plan.overlap_param_gather = true;
+        const int64_t aligned_ps = fixture_run(&plan, false, arena, NULL).step_ps;
+        plan.gathers_on_use = true;
+        const int64_t on_use_ps = fixture_run(&plan, false, arena, NULL).step_ps;
+        g_assert_cmpint(on_use_ps, >=, 4 * chunks * 110);
+        g_assert_cmpint(on_use_ps - aligned_ps, >, 2 * chunks * 100);
+        g_assert_cmpint(on_use_ps - aligned_ps, <=, 4 * chunks * 100);
+        orr_arena_free(arena);
+    }
+}
+
 /* Embedding gradients wait for the last of the two ranks, the norm for all, the optimizer for the norm. */
 static void test_step_end(void)
 {
@@ -210,6 +246,7 @@ static SimPlan random_plan(GRand *random, OrrArena *arena, bool rates)
     plan.zero = (int)fixture_random(random, 0, 3);
     plan.overlap_grad_reduce = fixture_random(random, 0, 1);
     plan.overlap_param_gather = fixture_random(random, 0, 1);
+    plan.gathers_on_use = plan.overlap_param_gather && fixture_random(random, 0, 1);
     plan.reduce_each_microbatch = plan.zero >= 2 && fixture_random(random, 0, 1);
     plan.reshard_after_forward = fixture_random(random, 0, 1);
     plan.reshard_after_backward = fixture_random(random, 0, 1);
@@ -384,6 +421,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/program/grad-reduce", test_grad_reduce);
     g_test_add_func("/program/param-gather", test_param_gather);
+    g_test_add_func("/program/gathers-on-use", test_gathers_on_use);
     g_test_add_func("/program/step-end", test_step_end);
     g_test_add_func("/program/expanded-and-collapsed", test_expanded_and_collapsed);
     g_test_add_func("/program/messages", test_messages);

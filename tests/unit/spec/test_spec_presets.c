@@ -97,6 +97,35 @@ static void test_messages(void)
     }
 }
 
+/* Megatron aligns gathers of interleaved stages alone; software without hooks on first uses begins them with the step. */
+static void test_gathers(void)
+{
+    static const struct {
+        const char *framework;
+        SpecGathersBegin begin; /* STEP: the framework's own */
+        const char *schedule;
+        int pipeline;
+        bool on_use;
+    } cases[] = {{"megatron-core", SPEC_GATHERS_STEP, "1f1b", 4, true},
+                 {"megatron-core", SPEC_GATHERS_STEP, "1f1b", 1, false},
+                 {"megatron-core", SPEC_GATHERS_STEP, "interleaved", 4, false},
+                 {"megatron-core", SPEC_GATHERS_STEP, "dualpipe", 4, false},
+                 {"megatron-core", SPEC_GATHERS_USE, "interleaved", 4, true},
+                 {"megatron-core", SPEC_GATHERS_VALIDATION, "1f1b", 4, false},
+                 {"megatron-core-2026", SPEC_GATHERS_STEP, "1f1b", 4, true},
+                 {"torchtitan", SPEC_GATHERS_STEP, "1f1b", 4, false}};
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree Spec *spec = g_new0(Spec, 1);
+        g_assert_true(spec_load_framework(cases[i].framework, &spec->execution.framework, NULL));
+        if (cases[i].begin != SPEC_GATHERS_STEP)
+            spec->execution.framework.data_parallel.gathers_begin = cases[i].begin;
+        spec->parallel.schedule = sim_schedule_index(cases[i].schedule);
+        spec->parallel.virtual_stages = g_str_equal(cases[i].schedule, "interleaved") ? 2 : 1;
+        spec->parallel.pipeline = cases[i].pipeline;
+        g_assert_true(spec_gathers_on_use(spec) == cases[i].on_use);
+    }
+}
+
 static void test_examples(void)
 {
     g_autofree char *root = orr_scenarios_dir(NULL);
@@ -154,6 +183,7 @@ int main(int argc, char **argv)
     g_test_add_func("/spec/presets/all", test_presets);
     g_test_add_func("/spec/presets/examples", test_examples);
     g_test_add_func("/spec/presets/messages", test_messages);
+    g_test_add_func("/spec/presets/gathers", test_gathers);
     g_test_add_func("/spec/presets/boards", test_boards);
     return g_test_run();
 }
