@@ -39,6 +39,22 @@ static const SpecHfFamily families[] = {
     {.type = "gpt_neox", .biases = "all", .plain_mlp = true, .layernorm = true},
     {.type = "falcon", .plain_mlp = true, .layernorm = true, .tied = true},
     {.type = "nemotron", .plain_mlp = true, .layernorm = true},
+    {.type = "granite"},
+    {.type = "seed_oss", .biases = "qkv"},
+    {.type = "smollm3", .tied = true},
+    {.type = "internlm2", .biases = "none"},
+    {.type = "exaone4", .qk_norm = true},
+    {.type = "starcoder2", .biases = "all", .plain_mlp = true, .layernorm = true, .tied = true},
+    {.type = "cohere", .layernorm = true, .tied = true, .parallel = true},
+    {.type = "minimax_m2", .kind = SPEC_HF_MIXTRAL},
+    {.type = "ernie4_5_moe", .kind = SPEC_HF_GLM_MOE, .tied = true},
+    {.type = "deepseek_v32", .kind = SPEC_HF_DEEPSEEK},
+    {.type = "qwen2_vl", .biases = "qkv"},
+    {.type = "qwen2_vl_text", .biases = "qkv"},
+    {.type = "qwen2_5_vl", .biases = "qkv"},
+    {.type = "qwen2_5_vl_text", .biases = "qkv"},
+    {.type = "qwen3_vl_text", .qk_norm = true},
+    {.type = "qwen3_vl_moe_text", .kind = SPEC_HF_QWEN_MOE, .qk_norm = true},
 };
 
 bool spec_is_hf_config(const OrrJson *root)
@@ -76,6 +92,7 @@ static const char *recurrent_layers(const SpecHf *import, const char *type)
 static void enter_text_model(SpecHf *import)
 {
     const OrrJson *text = orr_json_member(import->config, "text_config");
+    import->flat_towers = text == NULL && orr_json_member(import->config, "vision_config") != NULL;
     if (text == NULL || orr_json_type(text) != ORR_JSON_OBJECT)
         return;
     const OrrJson *type = orr_json_member(import->config, "model_type");
@@ -90,7 +107,7 @@ static const SpecHfFamily *find_family(SpecHf *import, const char **ret_apart)
     const OrrJson *node = spec_hf_find(import, "model_type");
     const char *type = node != NULL && orr_json_type(node) == ORR_JSON_TEXT ? orr_json_text(node) : "";
     const char *lacks = recurrent_layers(import, type);
-    *ret_apart = strcmp(type, "gpt2") == 0 || spec_hf_has_encoder(type) ? type : NULL;
+    *ret_apart = spec_hf_is_gpt2(type) || spec_hf_has_encoder(type) ? type : NULL;
     if (lacks != NULL) {
         import->failed = true;
         orr_fail(
@@ -104,10 +121,12 @@ static const SpecHfFamily *find_family(SpecHf *import, const char **ret_apart)
         if (strcmp(families[i].type, type) == 0)
             return &families[i];
     if (*ret_apart == NULL) {
-        g_autoptr(GString) text = g_string_new("one of gpt2");
+        g_autoptr(GString) text = g_string_new("one of ");
+        spec_hf_name_gpt2(text);
         for (guint i = 0; i < G_N_ELEMENTS(families); i++)
             g_string_append_printf(text, ", %s", families[i].type);
         spec_hf_name_encoders(text);
+        g_string_append(text, ", or write the model's own keys (orrery help model)");
         spec_hf_fail(import, "model_type", node, text->str);
     }
     return NULL;
@@ -172,7 +191,7 @@ OrrJsonDoc *spec_import_hf_said(const OrrJson *root, const char *path, GPtrArray
     if (apart != NULL && spec_hf_has_encoder(apart))
         spec_hf_encoder(&import, apart);
     else if (apart != NULL)
-        spec_hf_gpt2(&import);
+        spec_hf_gpt2(&import, apart);
     else
         spec_hf_llama(&import, family);
     orr_jw_end(&import.out, '}');

@@ -5,24 +5,58 @@
 #include <math.h>
 #include <string.h>
 
-void spec_hf_gpt2(SpecHf *import)
+static const char *const gpt2_kin[] = {"gpt2", "bloom", "opt"};
+
+bool spec_hf_is_gpt2(const char *type)
 {
-    const int64_t hidden = spec_hf_whole(import, "n_embd|hidden_size", -1);
+    for (gsize i = 0; i < G_N_ELEMENTS(gpt2_kin); i++)
+        if (strcmp(type, gpt2_kin[i]) == 0)
+            return true;
+    return false;
+}
+
+void spec_hf_name_gpt2(GString *text)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(gpt2_kin); i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", gpt2_kin[i]);
+}
+
+/* What OPT's smallest and its 350M have that a model has no field for. */
+static void say_opt(SpecHf *import, int64_t hidden)
+{
+    const int64_t width = spec_hf_whole(import, "word_embed_proj_dim", hidden);
+    if (width != hidden)
+        spec_hf_change(import, "word_embed_proj_dim: %d: embeddings are simulated as wide as the layers",
+                       (int)width);
+    if (!spec_hf_flag(import, "do_layer_norm_before", true))
+        spec_hf_change(import, "do_layer_norm_before: norms behind each block are simulated before it");
+}
+
+void spec_hf_gpt2(SpecHf *import, const char *type)
+{
+    const bool bloom = strcmp(type, "bloom") == 0;
+    const int64_t hidden = spec_hf_whole(import, "n_embd|hidden_size|n_embed", -1);
     spec_hf_put_required(import, "layers", "n_layer|num_hidden_layers");
     spec_hf_put(import, "hidden", hidden);
     spec_hf_put_required(import, "heads", "n_head|num_attention_heads");
-    spec_hf_put(import, "ffn_hidden", spec_hf_whole(import, "n_inner", 4 * MAX(hidden, 0)));
+    spec_hf_put(import, "ffn_hidden", spec_hf_whole(import, "n_inner|ffn_dim", 4 * MAX(hidden, 0)));
     spec_hf_put_required(import, "vocab", "vocab_size");
     spec_hf_put(import, "max_positions",
-                spec_hf_whole(import, "n_positions|n_ctx|max_position_embeddings", 1024));
+                spec_hf_whole(import, "n_positions|n_ctx|max_position_embeddings|seq_length",
+                              strcmp(type, "gpt2") == 0 ? 1024 : 2048));
     orr_jw_bool(&import->out, "gated_mlp", false);
     orr_jw_bool(&import->out, "tied_embeddings", spec_hf_flag(import, "tie_word_embeddings", true));
     orr_jw_text(&import->out, "norm", "layernorm");
     orr_jw_bool(&import->out, "biases", true);
-    orr_jw_text(&import->out, "position", "learned");
-    const OrrJson *dropout = spec_hf_find(import, "resid_pdrop");
+    orr_jw_text(&import->out, "position", bloom ? "alibi" : "learned");
+    orr_jw_bool(&import->out, "embedding_norm", bloom);
+    const OrrJson *dropout = spec_hf_find(import, strcmp(type, "gpt2") == 0  ? "resid_pdrop"
+                                                  : strcmp(type, "opt") == 0 ? "dropout"
+                                                                             : "hidden_dropout");
     if (dropout != NULL && orr_json_type(dropout) == ORR_JSON_NUMBER)
         orr_jw_number(&import->out, "dropout_frac", orr_json_number(dropout));
+    if (strcmp(type, "opt") == 0)
+        say_opt(import, hidden);
 }
 
 static void import_biases(SpecHf *import, const SpecHfFamily *family)
@@ -80,7 +114,11 @@ static void import_window(SpecHf *import)
     if (window <= 0 || !spec_hf_flag(import, "use_sliding_window", true))
         return;
     int64_t every = 1;
-    const int64_t pattern = spec_hf_whole(import, "sliding_window_pattern", family_pattern(import));
+    const OrrJson *letters =
+        spec_hf_find(import, "sliding_window_pattern"); /* "LLLG" beside a list of layers */
+    const int64_t pattern = letters != NULL && orr_json_type(letters) == ORR_JSON_TEXT
+                                ? (int64_t)strlen(orr_json_text(letters))
+                                : spec_hf_whole(import, "sliding_window_pattern", family_pattern(import));
     const OrrJson *types = spec_hf_find(import, "layer_types");
     if (types != NULL && orr_json_type(types) == ORR_JSON_LIST) {
         int sliding = 0, count = 0;
@@ -193,26 +231,29 @@ static void import_hunyuan_moe(SpecHf *import)
 
 static void import_moe(SpecHf *import, SpecHfKind kind)
 {
-    const int64_t experts = spec_hf_whole(import, "n_routed_experts|num_experts|num_local_experts", -1);
+    const int64_t experts =
+        spec_hf_whole(import, "n_routed_experts|num_experts|num_local_experts|moe_num_experts", -1);
     const int64_t expert_ffn = spec_hf_whole(
         import, kind == SPEC_HF_LLAMA4 ? "intermediate_size" : "moe_intermediate_size|intermediate_size", -1);
     const int64_t shared_ffn = spec_hf_whole(import, "shared_expert_intermediate_size", 0);
-    const int64_t shared =
-        spec_hf_whole(import, "n_shared_experts", shared_ffn > 0 || kind == SPEC_HF_LLAMA4 ? 1 : 0);
+    const int64_t shared = spec_hf_whole(import, "n_shared_experts|moe_num_shared_experts",
+                                         shared_ffn > 0 || kind == SPEC_HF_LLAMA4 ? 1 : 0);
     orr_jw_begin(&import->out, "moe", '{');
     spec_hf_put(import, "experts", experts);
-    spec_hf_put_required(import, "top_k", "num_experts_per_tok|experts_per_token");
+    spec_hf_put_required(import, "top_k", "num_experts_per_tok|experts_per_token|moe_k");
     spec_hf_put(import, "expert_ffn_hidden", expert_ffn);
     spec_hf_put(import, "shared_experts", shared);
     if (shared_ffn > 0)
         spec_hf_put(import, "shared_expert_ffn_hidden", shared_ffn);
     spec_hf_put(import, "dense_layers",
                 kind == SPEC_HF_DEEPSEEK || kind == SPEC_HF_GLM_MOE
-                    ? spec_hf_whole(import, "first_k_dense_replace", 0)
+                    ? spec_hf_whole(import, "first_k_dense_replace|moe_layer_start_index", 0)
                     : leading_layers(import, "mlp_only_layers"));
     spec_hf_put(
         import, "layer_step",
-        MAX(1, spec_hf_whole(import, "moe_layer_freq|decoder_sparse_step|interleave_moe_layer_step", 1)));
+        MAX(1, spec_hf_whole(
+                   import, "moe_layer_freq|decoder_sparse_step|interleave_moe_layer_step|moe_layer_interval",
+                   1)));
     import_groups(import);
     orr_jw_end(&import->out, '}');
 }
@@ -260,6 +301,32 @@ static void import_heads(SpecHf *import, const SpecHfFamily *family, int64_t hid
                 spec_hf_whole(import, head_key, family->head_dim > 0 ? family->head_dim : divided));
 }
 
+/* Keys that mean something else than a layer of the model that a scenario has. */
+static void say_besides(SpecHf *import)
+{
+    static const struct {
+        const char *key, *with; /* other keys of the same thing, "|" between them */
+        const char *means;
+    } rows[] = {
+        {"index_topk", "index_head_dim|index_n_heads",
+         "attention to chosen keys is simulated as full attention, without the indexer that chooses them"},
+        {"num_mtp_modules", "use_mtp|mtp_transformer_layers",
+         "layers that predict further tokens are left out; model.mtp_layers has them"},
+        {"quantization_config", "",
+         "is how published weights are stored; training.precision says in what they are trained"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_auto(GStrv) others = g_strsplit(rows[i].with, "|", -1);
+        for (int k = 0; others[k] != NULL; k++)
+            spec_hf_find(import, others[k]);
+        if (spec_hf_find(import, rows[i].key) != NULL)
+            spec_hf_change(import, "%s: %s", rows[i].key, rows[i].means);
+    }
+    if (import->flat_towers)
+        spec_hf_change(import,
+                       "vision_config: the text model alone; towers for pictures or sound are left out");
+}
+
 static void say_layers(SpecHf *import, const SpecHfFamily *family)
 {
     static const char *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
@@ -277,6 +344,7 @@ static void say_layers(SpecHf *import, const SpecHfFamily *family)
     for (gsize i = 0; i < G_N_ELEMENTS(caps); i++)
         if (spec_hf_real(import->config, caps[i], 0) > 0 && spec_hf_find(import, caps[i]) != NULL)
             spec_hf_change(import, "%s: logits are capped; the kernel for it is not simulated", caps[i]);
+    say_besides(import);
     static const char *const parts[] = {"partial_rotary_factor", "rotary_pct"};
     for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
         if (spec_hf_find(import, parts[i]) != NULL && spec_hf_real(import->config, parts[i], 1) < 1)
@@ -316,7 +384,7 @@ void spec_hf_llama(SpecHf *import, const SpecHfFamily *family)
     orr_jw_text(&import->out, "position", "rope");
     orr_jw_bool(&import->out, "qk_norm",
                 family->qk_norm ||
-                    (family->kind == SPEC_HF_GLM_MOE && spec_hf_flag(import, "use_qk_norm", false)));
+                    (family->kind != SPEC_HF_LLAMA4 && spec_hf_flag(import, "use_qk_norm", false)));
     orr_jw_bool(&import->out, "rope_scaled", scales_rope(import));
     orr_jw_number(&import->out, "dropout_frac", dropout(import));
     spec_hf_put(import, "mtp_layers", spec_hf_whole(import, "num_nextn_predict_layers", 0));

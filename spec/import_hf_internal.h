@@ -13,6 +13,7 @@ typedef struct SpecHf {
     GPtrArray *harmless; /* char*: keys that change no step; NULL: not asked for */
     OrrJsonWriter out;
     GError **error;
+    bool flat_towers; /* the text model's keys stand beside those of a tower for pictures */
     bool failed;
 } SpecHf;
 
@@ -55,8 +56,10 @@ double spec_hf_real(const OrrJson *object, const char *key, double fallback);
 void spec_hf_put(SpecHf *import, const char *key, int64_t value);
 void spec_hf_put_required(SpecHf *import, const char *key, const char *from);
 
-/* import_hf_families.c: GPT-2, and Llama with its kin. */
-void spec_hf_gpt2(SpecHf *import);
+/* import_hf_families.c: GPT-2 with BLOOM and OPT, whose names are told apart and listed, and Llama with its kin. */
+bool spec_hf_is_gpt2(const char *type);
+void spec_hf_name_gpt2(GString *text);
+void spec_hf_gpt2(SpecHf *import, const char *type);
 void spec_hf_llama(SpecHf *import, const SpecHfFamily *family);
 
 /* import_hf_encoder.c: BART, mBART, Marian, Pegasus, Blenderbot, T5, mT5, UMT5. Whether "model_type" names one of these, its

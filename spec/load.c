@@ -121,6 +121,37 @@ bool spec_load_at_precision(const Spec *spec, SpecPrecision precision, Spec *ret
     return ok;
 }
 
+/* Behind what failed: the other mistakes that the reader sees in the file as it stands, presets left as names. */
+static void tell_others(const OrrJson *scenario, const char *where, bool allow_auto, GError **error)
+{
+    enum { MOST = 8 };
+    if (error == NULL || *error == NULL || orr_json_type(scenario) != ORR_JSON_OBJECT)
+        return;
+    g_autofree Spec *scratch = g_new0(Spec, 1);
+    g_autoptr(GPtrArray) mistakes = g_ptr_array_new_with_free_func(g_free);
+    SpecReadContext context;
+    spec_read_context_init(&context, where, &spec_table_scenario, allow_auto, NULL);
+    context.partial = true;
+    context.mistakes = mistakes;
+    spec_read_table(&context, &spec_table_scenario, scenario, scratch, NULL);
+    spec_read_context_clear(&context);
+    g_autoptr(GString) all = g_string_new((*error)->message);
+    g_autofree char *file = g_strconcat(where, ": ", NULL);
+    guint told = 0;
+    for (guint i = 0; i < mistakes->len; i++) {
+        const char *mistake = g_ptr_array_index(mistakes, i);
+        if (strncmp(mistake, (*error)->message, strcspn(mistake, ";")) == 0)
+            continue; /* what stopped the reader */
+        if (++told <= MOST)
+            g_string_append_printf(all, ORR_ALSO "%s",
+                                   mistake + (g_str_has_prefix(mistake, file) ? strlen(file) : 0));
+    }
+    if (told > MOST)
+        g_string_append_printf(all, ORR_ALSO "%u more", told - MOST);
+    g_free((*error)->message);
+    (*error)->message = g_strdup(all->str);
+}
+
 static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const char *const *sets,
                  bool allow_auto, Spec *ret_spec, SpecSource *ret_source, GError **error)
 {
@@ -158,6 +189,8 @@ static bool load(OrrJsonDoc *doc, const char *where, const char *base_dir, const
         spec_source_clear(&source);
     g_free(spec);
     orr_json_free(resolved);
+    if (!ok)
+        tell_others(orr_json_root(doc), where, allow_auto, error);
     return ok;
 }
 

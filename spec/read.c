@@ -409,7 +409,7 @@ static bool fail_unknown(SpecReadContext *context, const SpecTable *table, const
     const gsize length = path_enter(context, key);
     if (near != NULL) {
         spec_read_fail(context, NULL, error, "unknown key (value %s); did you mean \"%s\"?", shown, near);
-    } else if (table->count > MOST_KEYS_LISTED) {
+    } else if (table->count > MOST_KEYS_LISTED || context->mistakes != NULL) {
         spec_read_fail(context, NULL, error, "unknown key (value %s); 'orrery help %s' lists its %d keys",
                        shown, table->name, table->count);
     } else {
@@ -424,15 +424,40 @@ static bool fail_unknown(SpecReadContext *context, const SpecTable *table, const
     return false;
 }
 
+/* True where reading goes on: nothing was wrong, or what was is kept with the others. */
+static bool goes_on(SpecReadContext *context, bool ok, GError *problem, GError **error)
+{
+    if (ok)
+        return true;
+    if (context->mistakes == NULL) {
+        g_propagate_error(error, problem);
+        return false;
+    }
+    g_ptr_array_add(context->mistakes, g_strdup(problem->message));
+    g_error_free(problem);
+    return true;
+}
+
+/* Left to the reader that stops at the first mistake: what has rules of its own, recipes that may have keys of before. */
+static bool passed_over(const SpecReadContext *context, const SpecField *field)
+{
+    return context->mistakes != NULL &&
+           (field->type == SPEC_TYPE_CUSTOM || (field->table != NULL && field->table->in_groups));
+}
+
 bool spec_read_table(SpecReadContext *context, const SpecTable *table, const OrrJson *object, void *target,
                      GError **error)
 {
     if (orr_json_type(object) != ORR_JSON_OBJECT)
         return spec_read_fail(context, object, error, "is %s; give an object with the keys of %s",
                               orr_json_type_name(object), table->name);
-    for (const OrrJson *member = orr_json_first(object); member != NULL; member = orr_json_next(member))
-        if (spec_table_find(table, orr_json_key(member)) == NULL)
-            return fail_unknown(context, table, member, error);
+    for (const OrrJson *member = orr_json_first(object); member != NULL; member = orr_json_next(member)) {
+        GError *problem = NULL;
+        const bool ok = spec_table_find(table, orr_json_key(member)) != NULL ||
+                        fail_unknown(context, table, member, &problem);
+        if (!goes_on(context, ok, problem, error))
+            return false;
+    }
     for (int i = 0; i < table->count; i++) {
         const SpecField *field = &table->fields[i];
         const OrrJson *node = orr_json_member(object, field->key);
@@ -440,12 +465,13 @@ bool spec_read_table(SpecReadContext *context, const SpecTable *table, const Orr
         const gsize length = path_enter(context, field->key);
         const bool absent = node == NULL || orr_json_type(node) == ORR_JSON_NULL;
         bool ok = true;
-        if (!absent)
-            ok = read_value(context, field, node, place, error);
+        GError *problem = NULL;
+        if (!absent && !passed_over(context, field))
+            ok = read_value(context, field, node, place, &problem);
         else if (!context->partial)
-            ok = read_absent(context, field, place, error);
+            ok = read_absent(context, field, place, &problem);
         path_leave(context, length);
-        if (!ok)
+        if (!goes_on(context, ok, problem, error))
             return false;
     }
     return true;

@@ -20,7 +20,9 @@ struct SpecReadContext {
     GPtrArray *defaulted; /* char* "training.optimizer=adam"; NULL: not collected */
     GPtrArray
         *texts; /* holds what the target points to (spec/texts.h); NULL: that stays until the process ends */
-    int quiet;  /* above 0: inside fitted blocks, whose defaults are not collected */
+    GPtrArray
+        *mistakes; /* char*: what is wrong is kept here and reading goes on; NULL: the first one fails */
+    int quiet;     /* above 0: inside fitted blocks, whose defaults are not collected */
 };
 
 void spec_read_context_init(SpecReadContext *context, const char *where, const SpecTable *all,

@@ -54,10 +54,12 @@ static const BadFile files[] = {
     {"packed", "\x1f\x8b\x08\0abc", 7},
 };
 
-/* One line for people, and nothing else. */
+/* A line for people, one more for each further mistake, and nothing else. */
 static void assert_sentence(const CliRun *run, const char *name)
 {
     const char *end = strchr(run->err, '\n');
+    while (end != NULL && g_str_has_prefix(end, "\n  and "))
+        end = strchr(end + 1, '\n');
     if (run->status != 2 || run->out[0] != '\0' || !g_str_has_prefix(run->err, "orrery: ") || end == NULL ||
         end[1] != '\0' || strchr(run->err, '\x1b') != NULL)
         g_test_message("%s: exit %d: %s%s", name, run->status, run->out, run->err);

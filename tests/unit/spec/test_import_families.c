@@ -105,6 +105,66 @@ static const Family families[] = {
      "\"num_attention_heads\":24,\"num_key_value_heads\":8,\"head_dim\":128,\"vocab_size\":256000,\"hidden_"
      "act\":\"relu2\","
      "\"norm_eps\":1e-05,\"partial_rotary_factor\":0.5}"},
+    {"ibm-granite/granite-3.1-8b-base", 8170848256, 1e-3,
+     "{\"model_type\":\"granite\",\"hidden_size\":4096,\"num_hidden_layers\":40,\"num_attention_heads\":32,"
+     "\"num_key_value_heads\":8,\"intermediate_size\":12800,\"vocab_size\":49155,\"tie_word_embeddings\":"
+     "true,"
+     "\"embedding_multiplier\":12.0,\"residual_multiplier\":0.22,\"logits_scaling\":16.0}"},
+    {"ByteDance-Seed/Seed-OSS-36B-Base", 36151104512, 1e-3,
+     "{\"model_type\":\"seed_oss\",\"hidden_size\":5120,\"num_hidden_layers\":64,\"num_attention_heads\":80,"
+     "\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":27648,\"vocab_size\":155136,"
+     "\"attention_bias\":true,\"attention_out_bias\":false}"},
+    {"HuggingFaceTB/SmolLM3-3B", 3075098624, 1e-3,
+     "{\"model_type\":\"smollm3\",\"hidden_size\":2048,\"num_hidden_layers\":36,\"num_attention_heads\":16,"
+     "\"num_key_value_heads\":4,\"intermediate_size\":11008,\"vocab_size\":128256,\"no_rope_layer_interval\":"
+     "4}"},
+    {"internlm/internlm2-7b", 7737708544, 1e-3,
+     "{\"model_type\":\"internlm2\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"num_attention_heads\":32,"
+     "\"num_key_value_heads\":8,\"intermediate_size\":14336,\"vocab_size\":92544,\"bias\":false}"},
+    {"LGAI-EXAONE/EXAONE-4.0-32B", 32.0e9, 2e-3,
+     "{\"model_type\":\"exaone4\",\"hidden_size\":5120,\"num_hidden_layers\":64,\"num_attention_heads\":40,"
+     "\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":27392,\"vocab_size\":102400,"
+     "\"sliding_window\":4096,\"sliding_window_pattern\":\"LLLG\"}"},
+    {"bigcode/starcoder2-15b", 15957889024, 1e-3,
+     "{\"model_type\":\"starcoder2\",\"hidden_size\":6144,\"num_hidden_layers\":40,\"num_attention_heads\":"
+     "48,"
+     "\"num_key_value_heads\":4,\"intermediate_size\":24576,\"vocab_size\":49152,\"use_bias\":true,"
+     "\"sliding_window\":4096,\"norm_type\":\"layer_norm\",\"tie_word_embeddings\":false}"},
+    {"bigcode/starcoder2-3b", 3030371328, 1e-3,
+     "{\"model_type\":\"starcoder2\",\"hidden_size\":3072,\"num_hidden_layers\":30,\"num_attention_heads\":"
+     "24,"
+     "\"num_key_value_heads\":2,\"intermediate_size\":12288,\"vocab_size\":49152,\"use_bias\":true,"
+     "\"sliding_window\":4096}"},
+    {"CohereForAI/c4ai-command-r-v01", 34980831232, 1e-3,
+     "{\"model_type\":\"cohere\",\"hidden_size\":8192,\"num_hidden_layers\":40,\"num_attention_heads\":64,"
+     "\"num_key_value_heads\":64,\"intermediate_size\":22528,\"vocab_size\":256000,\"logit_scale\":0.0625,"
+     "\"use_qk_norm\":false}"},
+    {"bigscience/bloom-7b1", 7069016064, 1e-3,
+     "{\"model_type\":\"bloom\",\"n_embed\":4096,\"n_layer\":30,\"num_attention_heads\":32,\"vocab_size\":"
+     "250880,"
+     "\"hidden_dropout\":0.0,\"apply_residual_connection_post_layernorm\":false}"},
+    {"facebook/opt-1.3b", 1315758080, 1e-3,
+     "{\"model_type\":\"opt\",\"hidden_size\":2048,\"num_hidden_layers\":24,\"num_attention_heads\":32,"
+     "\"ffn_dim\":8192,\"vocab_size\":50272,\"word_embed_proj_dim\":2048,\"do_layer_norm_before\":true,"
+     "\"max_position_embeddings\":2048}"},
+    {"baidu/ERNIE-4.5-21B-A3B-Base-PT", 21.83e9, 2e-3,
+     "{\"model_type\":\"ernie4_5_moe\",\"hidden_size\":2560,\"num_hidden_layers\":28,\"num_attention_heads\":"
+     "20,"
+     "\"num_key_value_heads\":4,\"intermediate_size\":12288,\"moe_intermediate_size\":1536,\"moe_num_"
+     "experts\":64,"
+     "\"moe_k\":6,\"moe_layer_start_index\":1,\"moe_layer_interval\":1,\"moe_num_shared_experts\":2,"
+     "\"vocab_size\":103424,\"use_bias\":false}"},
+    {"MiniMaxAI/MiniMax-M2", 228.7e9, 2e-3,
+     "{\"model_type\":\"minimax_m2\",\"hidden_size\":3072,\"num_hidden_layers\":62,\"num_attention_heads\":"
+     "48,"
+     "\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":1536,\"num_local_experts\":256,"
+     "\"num_experts_per_tok\":8,\"vocab_size\":200064,\"use_qk_norm\":true,\"use_mtp\":true,"
+     "\"num_mtp_modules\":3,\"mtp_transformer_layers\":1,\"rotary_dim\":64}"},
+    {"Qwen/Qwen2.5-VL-72B-Instruct, text alone", 72.7e9, 2e-3,
+     "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":8192,\"num_hidden_layers\":80,\"num_attention_heads\":"
+     "64,"
+     "\"num_key_value_heads\":8,\"intermediate_size\":29568,\"vocab_size\":152064,\"vision_config\":{"
+     "\"depth\":32}}"},
 };
 
 typedef struct Said {
@@ -181,6 +241,21 @@ static void test_said(void)
          "64,"
          "\"num_hidden_layers\":6,\"vocab_size\":64,\"sliding_window\":32,\"torch_dtype\":\"bfloat16\"}",
          "one layer in so many sees everything", "torch_dtype"},
+        {"{\"model_type\":\"deepseek_v32\",\"hidden_size\":64,\"num_attention_heads\":1,\"intermediate_"
+         "size\":64,"
+         "\"num_hidden_layers\":6,\"vocab_size\":64,\"kv_lora_rank\":8,\"qk_nope_head_dim\":8,\"qk_rope_head_"
+         "dim\":8,"
+         "\"v_head_dim\":8,\"index_topk\":2048,\"index_n_heads\":64,\"ep_size\":1}",
+         "without the indexer", "ep_size"},
+        {"{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":64,\"num_attention_heads\":1,\"intermediate_size\":"
+         "64,"
+         "\"num_hidden_layers\":6,\"vocab_size\":64,\"vision_config\":{\"depth\":3},\"quantization_config\":{"
+         "}}",
+         "vision_config: the text model alone", "vision_config"},
+        {"{\"model_type\":\"opt\",\"hidden_size\":64,\"num_attention_heads\":1,\"num_hidden_layers\":6,"
+         "\"vocab_size\":64,"
+         "\"word_embed_proj_dim\":32,\"do_layer_norm_before\":false,\"torch_dtype\":\"float16\"}",
+         "word_embed_proj_dim: 32", "torch_dtype"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         Said said;

@@ -164,7 +164,7 @@ static void test_refused(void)
         const char *text, *message;
     } cases[] = {
         {"{\"model_type\":\"bert\",\"hidden_size\":8}",
-         "config.json: model_type: \"bert\"; give one of gpt2, llama"},
+         "config.json: model_type: \"bert\"; give one of gpt2, bloom, opt, llama"},
         {"{\"model_type\":\"mamba\",\"hidden_size\":8}",
          "config.json: mamba: has layers of state-space or linear attention"},
         {"{\"model_type\":\"qwen3_next\",\"hidden_size\":8}",
