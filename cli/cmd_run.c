@@ -16,7 +16,8 @@
 
 typedef struct RunArgs {
     CliArgs common;
-    char *trace, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks, *from, *to, *snapshot;
+    char *trace, *memory, *by, *steps, *kernels, *memory_reserve, *own_runs, *ranks, *from, *to, *snapshot,
+        *links;
     gboolean unfold, check, verbose, timeline, ideal;
 } RunArgs;
 
@@ -214,12 +215,31 @@ static bool is_behind(const RunArgs *args)
            (report == NULL || strcmp(report, "-") == 0) && args->common.format == CLI_FORMAT_TEXT;
 }
 
+/* What --kernels and --links ask for, where the scenario has such a thing. */
+static bool write_lists(const RunArgs *args, const Report *report, GString *kernels, GString *links,
+                        GError **error)
+{
+    if (args->kernels != NULL && report->spec->model.list.text != NULL)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "run: --kernels lists the kernels of a transformer; "
+                        "model.layers is a list of layers: leave --kernels out");
+    if (args->links != NULL && !report->network.on)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "run: --links lists the links of a fabric; add --set cluster.network.fidelity=flow");
+    if (args->kernels != NULL)
+        report_write_kernels(report, kernels);
+    if (args->links != NULL)
+        report_write_links(report, links);
+    return true;
+}
+
 static bool run(const CliArgs *common, GError **error)
 {
     const RunArgs *args = (const RunArgs *)common;
-    g_autoptr(GString) memory = g_string_new(NULL), kernels = g_string_new(NULL), text = g_string_new(NULL);
+    g_autoptr(GString) memory = g_string_new(NULL), kernels = g_string_new(NULL), links = g_string_new(NULL),
+                       text = g_string_new(NULL);
     const int traces = (args->trace != NULL) + (args->snapshot != NULL); /* written first, piece by piece */
-    CliOutput outputs[5];
+    CliOutput outputs[6];
     int count = 0;
     if (args->trace != NULL)
         outputs[count++] = (CliOutput){"--trace", args->trace, NULL};
@@ -230,6 +250,8 @@ static bool run(const CliArgs *common, GError **error)
         outputs[count++] = (CliOutput){"--memory", args->memory, memory};
     if (args->kernels != NULL)
         outputs[count++] = (CliOutput){"--kernels", args->kernels, kernels};
+    if (args->links != NULL)
+        outputs[count++] = (CliOutput){"--links", args->links, links};
     outputs[count++] = (CliOutput){"the report", common->output, text};
     LedgerReserveAsk reserve;
     MemoryWanted wanted;
@@ -242,7 +264,10 @@ static bool run(const CliArgs *common, GError **error)
         !read_window(args, &window, error) || !cli_outputs_check(outputs, count, error))
         return false;
 
-    const ReportOptions options = {.unfold = args->unfold, .check = args->check, .record = recording(args)};
+    const ReportOptions options = {.unfold = args->unfold,
+                                   .check = args->check,
+                                   .links = args->links != NULL,
+                                   .record = recording(args)};
     ApiSimulation *simulation =
         api_simulate_reserved(common->words[0], common->sets, &reserve, &options, error);
     if (simulation == NULL)
@@ -256,14 +281,10 @@ static bool run(const CliArgs *common, GError **error)
     simulation->report.verbose = args->verbose;
     if (args->memory != NULL)
         write_memory(report, &wanted, memory);
-    if (args->kernels != NULL && report->spec->model.list.text != NULL) {
+    if (!write_lists(args, report, kernels, links, error)) {
         api_simulation_free(simulation);
-        return orr_fail(error, ORR_ERROR_INPUT,
-                        "run: --kernels lists the kernels of a transformer; "
-                        "model.layers is a list of layers: leave --kernels out");
+        return false;
     }
-    if (args->kernels != NULL)
-        report_write_kernels(report, kernels);
     report_write(report, (int)common->format, text);
     if (args->timeline)
         plot_terminal(report, timeline_width(), paints(common->output), text);
@@ -302,6 +323,8 @@ static const CliFlag flags[] = {
     {"kernels", CLI_FLAG_FILE, offsetof(RunArgs, kernels), "FILE",
      "also write every kernel and collective of a layer, the embedding and the head as CSV: size, seconds, "
      "FLOP/s"},
+    {"links", CLI_FLAG_FILE, offsetof(RunArgs, links), "FILE",
+     "on a fabric (cluster.network.fidelity flow), also write what every link carries as CSV"},
     {"own-runs", CLI_FLAG_FILE, offsetof(RunArgs, own_runs), "FILE",
      "correct the step time by measured runs of your own, from one on (orrery help measurement)"},
     CLI_FLAG_MEMORY_RESERVE(RunArgs),

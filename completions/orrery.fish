@@ -25,6 +25,7 @@ complete -c orrery -n '__fish_seen_subcommand_from run' -l by -x -d '--memory: w
 complete -c orrery -n '__fish_seen_subcommand_from run' -l steps -x -d '--memory: over the first N steps of training; the first one lacks the optimizer\'s moments'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l memory-snapshot -r -d 'also write every allocation and free of the step, in the shape of PyTorch\'s memory snapshots, as JSON; as gzip where FILE ends in .gz'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l kernels -r -d 'also write every kernel and collective of a layer, the embedding and the head as CSV: size, seconds, FLOP/s'
+complete -c orrery -n '__fish_seen_subcommand_from run' -l links -r -d 'on a fabric (cluster.network.fidelity flow), also write what every link carries as CSV'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l own-runs -r -d 'correct the step time by measured runs of your own, from one on (orrery help measurement)'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l memory-reserve -x -d 'memory of a GPU to keep free, as 0.1 or "8 GiB" (default: what 98 % of published runs took beyond their prediction)'
 complete -c orrery -n '__fish_seen_subcommand_from run' -l unfold -d 'simulate every rank on its own instead of one of each kind (same answer, slower)'

@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "report/page.h"
 
-enum { LABEL_COLUMN = 14 };
+enum { LABEL_COLUMN = 14, TIERS_IN_TEXT = 8 };
 
 const char *report_network_routing(const Report *report)
 {
@@ -52,6 +52,36 @@ static void text_links(const TrafficSummary *network, GString *out)
         report_page_entry(out, "  Busiest", LABEL_COLUMN, line->str);
 }
 
+static void add_tier(const TrafficTier *tier, OrrTable *table)
+{
+    char cells[5][ORR_TEXT_SIZE];
+    g_autofree char *name = g_strdup_printf("%s-%s", tier->from, tier->to);
+    report_page_whole(cells[0], tier->links);
+    report_page_whole(cells[1], tier->used);
+    orr_text_si(cells[2], tier->bytes, "B");
+    g_snprintf(cells[3], ORR_TEXT_SIZE, "%.2f\u00a0%%", 100 * tier->busy_frac);
+    g_snprintf(cells[4], ORR_TEXT_SIZE, "%.2f\u00a0%%", 100 * tier->busiest_frac);
+    const char *const line[] = {name, cells[0], cells[1], cells[2], cells[3], cells[4]};
+    orr_table_row(table, line);
+}
+
+/* The kinds of links that carry something, the fullest; those inside a domain are closed forms and carry nothing. */
+static void text_tiers(const TrafficSummary *network, GString *out)
+{
+    const char *const headers[] = {"tier", "links", "used", "carries", "busy, mean", "busiest"};
+    OrrTable *table = orr_table_new(headers, 6);
+    int used = 0;
+    for (int i = 0; i < network->tier_count; i++)
+        if (network->tiers[i].used > 0 && ++used <= TIERS_IN_TEXT)
+            add_tier(&network->tiers[i], table);
+    if (used > 0)
+        report_page_table(table, out, 2);
+    orr_table_free(table);
+    if (used > TIERS_IN_TEXT)
+        g_string_append_printf(out, "  and %d more tiers: --format json, or --links FILE for every link\n",
+                               used - TIERS_IN_TEXT);
+}
+
 static void text_left_out(const TrafficSummary *network, GString *out)
 {
     if (network->left_out_links == 0)
@@ -88,6 +118,7 @@ void report_network_text(const Report *report, GString *out)
     text_links(network, out);
     text_left_out(network, out);
     text_beside(network, out);
+    text_tiers(network, out);
 }
 
 static void json_dimensions(const TrafficSummary *network, OrrJsonWriter *w)
@@ -106,6 +137,35 @@ static void json_dimensions(const TrafficSummary *network, OrrJsonWriter *w)
     orr_jw_end(w, '}');
 }
 
+static void json_by_dimension(const double *bytes, OrrJsonWriter *w)
+{
+    for (TrafficDimension d = 0; d < TRAFFIC_DIMENSIONS; d++) {
+        g_autofree char *key = g_strconcat(traffic_dimension_name(d), "_bytes", NULL);
+        if (bytes[d] > 0)
+            orr_jw_number(w, key, bytes[d]);
+    }
+}
+
+static void json_tiers(const TrafficSummary *network, OrrJsonWriter *w)
+{
+    orr_jw_begin(w, "tiers", '[');
+    for (int i = 0; i < network->tier_count; i++) {
+        const TrafficTier *tier = &network->tiers[i];
+        orr_jw_begin(w, NULL, '{');
+        orr_jw_text(w, "from", tier->from);
+        orr_jw_text(w, "to", tier->to);
+        orr_jw_int(w, "links", tier->links);
+        orr_jw_int(w, "links_used", tier->used);
+        orr_jw_number(w, "bytes_per_s", tier->bytes_per_s);
+        orr_jw_number(w, "bytes", tier->bytes);
+        orr_jw_number(w, "busy_frac", tier->busy_frac);
+        orr_jw_number(w, "busiest_frac", tier->busiest_frac);
+        json_by_dimension(tier->by_dimension, w);
+        orr_jw_end(w, '}');
+    }
+    orr_jw_end(w, ']');
+}
+
 static void json_links(const TrafficSummary *network, OrrJsonWriter *w)
 {
     orr_jw_begin(w, "busiest_links", '[');
@@ -117,11 +177,7 @@ static void json_links(const TrafficSummary *network, OrrJsonWriter *w)
         orr_jw_number(w, "bytes_per_s", link->bytes_per_s);
         orr_jw_number(w, "bytes", link->bytes);
         orr_jw_number(w, "busy_frac", link->busy_frac);
-        for (int d = 0; d < TRAFFIC_DIMENSIONS; d++) {
-            g_autofree char *key = g_strconcat(traffic_dimension_name((TrafficDimension)d), "_bytes", NULL);
-            if (link->by_dimension[d] > 0)
-                orr_jw_number(w, key, link->by_dimension[d]);
-        }
+        json_by_dimension(link->by_dimension, w);
         orr_jw_end(w, '}');
     }
     orr_jw_end(w, ']');
@@ -146,6 +202,7 @@ void report_network_json(const Report *report, OrrJsonWriter *w)
     orr_jw_int(w, "shared_links_left_out", network->left_out_links);
     orr_jw_number(w, "left_out_times", network->left_out_links > 0 ? 1 + network->left_out_frac : 0);
     json_dimensions(network, w);
+    json_tiers(network, w);
     json_links(network, w);
     if (network->beside_count > 0) {
         orr_jw_begin(w, "beside", '[');
@@ -159,4 +216,31 @@ void report_network_json(const Report *report, OrrJsonWriter *w)
         orr_jw_end(w, ']');
     }
     orr_jw_end(w, '}');
+}
+
+void report_write_links(const Report *report, GString *out)
+{
+    enum { FIXED = 5, COLUMNS = FIXED + TRAFFIC_DIMENSIONS };
+    const TrafficSummary *network = &report->network;
+    const char *headers[COLUMNS] = {"from", "to", "bytes_per_s", "bytes", "busy_frac"};
+    char names[TRAFFIC_DIMENSIONS][ORR_TEXT_SIZE], cells[COLUMNS][ORR_TEXT_SIZE];
+    for (TrafficDimension d = 0; d < TRAFFIC_DIMENSIONS; d++) {
+        g_snprintf(names[d], ORR_TEXT_SIZE, "%s_bytes", traffic_dimension_name(d));
+        headers[FIXED + d] = names[d];
+    }
+    OrrTable *table = orr_table_new(headers, COLUMNS);
+    for (int i = 0; i < network->link_count; i++) {
+        const TrafficLink *link = &network->links[i];
+        const char *line[COLUMNS] = {link->from, link->to};
+        g_snprintf(cells[2], ORR_TEXT_SIZE, "%.0f", link->bytes_per_s);
+        g_snprintf(cells[3], ORR_TEXT_SIZE, "%.0f", link->bytes);
+        g_ascii_formatd(cells[4], ORR_TEXT_SIZE, "%.9g", link->busy_frac);
+        for (TrafficDimension d = 0; d < TRAFFIC_DIMENSIONS; d++)
+            g_snprintf(cells[FIXED + d], ORR_TEXT_SIZE, "%.0f", link->by_dimension[d]);
+        for (int c = 2; c < COLUMNS; c++)
+            line[c] = cells[c];
+        orr_table_row(table, line);
+    }
+    orr_table_csv(table, out);
+    orr_table_free(table);
 }

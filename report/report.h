@@ -167,6 +167,7 @@ typedef struct Report {
 typedef struct ReportOptions {
     bool unfold, check;
     bool analytic;   /* whatever cluster.network.fidelity says: what a search proves its answer about */
+    bool links;      /* what every link of a fabric carries, for report_write_links() */
     unsigned record; /* SimRecord, in addition to what the report itself needs */
 } ReportOptions;
 
@@ -219,5 +220,8 @@ void report_write_memory_parts(const Report *report, ReportMemoryBy by, int step
 /* Every kernel and collective of each kind of layer, the embedding and the head, of one micro-batch on one rank: alone, in
  * seconds, with size, FLOPs and bytes. */
 void report_write_kernels(const Report *report, GString *out);
+/* Every link of the fabric that carries something in the step: from, to, tier, rate, bytes, part of the step that it is busy,
+ * bytes by dimension. Needs ReportOptions.links; only the header without a fabric. */
+void report_write_links(const Report *report, GString *out);
 
 #endif

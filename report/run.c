@@ -223,8 +223,8 @@ static bool plan_and_run(const ReportOptions *options, unsigned record, OrrArena
 {
     const Spec *spec = report->spec;
     if (spec->cluster.network.fidelity == SPEC_FIDELITY_FLOW && !options->analytic)
-        return traffic_step(spec, options->unfold, options->check, record, arena, &report->plan,
-                            &report->program, &report->result, &report->network, error);
+        return traffic_step(spec, options->unfold, options->check, options->links, record, arena,
+                            &report->plan, &report->program, &report->result, &report->network, error);
     if (!traffic_names_topology(spec, error))
         return false;
     if (spec->cluster.group_count > 0) {

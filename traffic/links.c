@@ -170,37 +170,7 @@ static bool conserved(const NetTopology *t, const double *bytes, GError **error)
     return true;
 }
 
-static void summarise_link(const NetTopology *t, const double *bytes, int l, TrafficLink *out)
-{
-    *out = (TrafficLink){.bytes_per_s = (double)t->links[l].bytes_per_s};
-    g_strlcpy(out->from, t->vertices[t->links[l].from].name, sizeof out->from);
-    g_strlcpy(out->to, t->vertices[t->links[l].to].name, sizeof out->to);
-    for (int d = 0; d < TRAFFIC_DIMENSIONS; d++) {
-        out->by_dimension[d] = bytes[(gsize)d * (gsize)t->link_count + (gsize)l];
-        out->bytes += out->by_dimension[d];
-    }
-}
-
-/* The links that take longest for what they carry; of equal ones the first. */
-static void find_busiest(const NetTopology *t, const double *bytes, TrafficSummary *summary)
-{
-    TrafficLink *busiest = summary->busiest;
-    for (int l = 0; l < t->link_count; l++) {
-        TrafficLink link;
-        summarise_link(t, bytes, l, &link);
-        int at = summary->busiest_count;
-        while (at > 0 && link.bytes / link.bytes_per_s >
-                             busiest[at - 1].bytes / busiest[at - 1].bytes_per_s * (1 + 1e-12))
-            at--;
-        if (link.bytes <= 0 || at == TRAFFIC_BUSIEST)
-            continue;
-        summary->busiest_count = MIN(summary->busiest_count + 1, TRAFFIC_BUSIEST);
-        memmove(&busiest[at + 1], &busiest[at], sizeof link * (size_t)(summary->busiest_count - at - 1));
-        busiest[at] = link;
-    }
-}
-
-bool traffic_summarise(const NetTopology *t, const GArray *users, int replicas, bool check,
+bool traffic_summarise(const NetTopology *t, const GArray *users, int replicas, bool check, OrrArena *arena,
                        TrafficSummary *summary, GError **error)
 {
     g_autofree double *bytes = carried(t, users);
@@ -220,6 +190,6 @@ bool traffic_summarise(const NetTopology *t, const GArray *users, int replicas, 
         of->bytes += llround(user->bytes * replicas);
         summary->alike = summary->alike && user->meeting->fastest >= user->meeting->out * (1 - 1e-9);
     }
-    find_busiest(t, bytes, summary);
+    traffic_summarise_links(t, bytes, arena, summary);
     return true;
 }

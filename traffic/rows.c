@@ -330,7 +330,8 @@ static bool add_links(Rows *rows, bool check, TrafficSummary *summary, GError **
         write_works(rows);
         write_lists(rows);
     }
-    return traffic_summarise(own->traffic->topology, rows->users, own->replicas, check, summary, error);
+    return traffic_summarise(own->traffic->topology, rows->users, own->replicas, check, rows->arena, summary,
+                             error);
 }
 
 bool traffic_add_links(const TrafficParty *parties, int count, OrrArena *arena, SimProgram *program,

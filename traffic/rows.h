@@ -39,6 +39,12 @@ bool traffic_add_links(const TrafficParty *parties, int count, OrrArena *arena, 
 GArray *traffic_shared_links(const NetTopology *topology, const GArray *users, TrafficSummary *summary);
 /* What the first party's users send, into the summary; with `check` no switch may send other than it gets. */
 bool traffic_summarise(const NetTopology *topology, const GArray *users, int replicas, bool check,
-                       TrafficSummary *summary, GError **error);
+                       OrrArena *arena, TrafficSummary *summary, GError **error);
+
+/* tiers.c: busiest links, tiers and, where they are asked for, all links that carry something. `bytes` are
+ * [dimension x links + link]; the parts of a step are seconds until traffic_finish_links() knows the step. */
+void traffic_summarise_links(const NetTopology *topology, const double *bytes, OrrArena *arena,
+                             TrafficSummary *summary);
+void traffic_finish_links(TrafficSummary *summary, double step_s);
 
 #endif

@@ -29,6 +29,7 @@ typedef struct Scene {
     int count;
     OrrArena *arena;
     bool check;
+    bool all_links;
 } Scene;
 
 static void scene_clear(Scene *scene)
@@ -359,7 +360,8 @@ static bool run(Scene *scene, unsigned record, SimProgram *program, SimResult *r
     const Party *own = &scene->parties[0];
     int64_t until_ps = own->alone_ps;
     for (;;) {
-        const TrafficSummary fresh = {.on = true, .alone_ps = own->alone_ps};
+        const TrafficSummary fresh = {
+            .on = true, .alone_ps = own->alone_ps, .all_links = scene->all_links};
         *summary = fresh;
         if (!choose_times(scene, until_ps, error) || !join(scene, program, summary, error) ||
             !sim_engine_run(program, record | (scene->check ? SIM_RECORD_SPANS | SIM_RECORD_LEVELS : 0u),
@@ -385,9 +387,7 @@ static void finish_summary(const Scene *scene, const SimResult *result, TrafficS
     const double step_s = (double)result->step_ps * 1e-12;
     summary->step_ps = result->step_ps;
     g_strlcpy(summary->topology, traffic_links(scene->parties[0].traffic)->name, sizeof summary->topology);
-    for (int i = 0; i < summary->busiest_count; i++)
-        summary->busiest[i].busy_frac =
-            step_s > 0 ? summary->busiest[i].bytes / summary->busiest[i].bytes_per_s / step_s : 0;
+    traffic_finish_links(summary, step_s);
 }
 
 static bool never_over(const TrafficSummary *summary, GError **error)
@@ -410,7 +410,7 @@ bool traffic_furnish(Traffic *traffic, const SimPlan *plan, SimProgram *program,
     return traffic_add_links(&party, 1, arena, program, false, &unread, error);
 }
 
-bool traffic_step(const Spec *spec, bool unfold, bool check, unsigned record, OrrArena *arena,
+bool traffic_step(const Spec *spec, bool unfold, bool check, bool all_links, unsigned record, OrrArena *arena,
                   SimPlan *ret_plan, SimProgram *ret_program, SimResult *ret_result,
                   TrafficSummary *ret_summary, GError **error)
 {
@@ -418,6 +418,7 @@ bool traffic_step(const Spec *spec, bool unfold, bool check, unsigned record, Or
     Party *own = &scene->parties[0];
     scene->arena = arena;
     scene->check = check;
+    scene->all_links = all_links;
     scene->count = 1;
     own->spec = g_memdup2(spec, sizeof *spec);
     own->name = spec->name;

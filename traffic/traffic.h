@@ -54,6 +54,15 @@ typedef struct TrafficLink {
     double by_dimension[TRAFFIC_DIMENSIONS]; /* bytes */
 } TrafficLink;
 
+/* All links from one kind of vertex to another: gpu-leaf, leaf-spine. */
+typedef struct TrafficTier {
+    char from[24], to[24];
+    int links, used;                         /* used: it carries something */
+    double bytes_per_s, bytes;               /* of all together */
+    double busy_frac, busiest_frac;          /* of the step: in the mean of all links; of the busiest one */
+    double by_dimension[TRAFFIC_DIMENSIONS]; /* bytes */
+} TrafficTier;
+
 #define TRAFFIC_BUSIEST 5
 
 typedef struct TrafficSummary {
@@ -64,6 +73,11 @@ typedef struct TrafficSummary {
     TrafficOfDimension dimensions[TRAFFIC_DIMENSIONS];
     TrafficLink busiest[TRAFFIC_BUSIEST];
     int busiest_count;
+    TrafficTier *tiers; /* [tier_count], that with the busiest link first */
+    int tier_count;
+    bool all_links; /* asked for: */
+    TrafficLink *links; /* [link_count], in the fabric's order, those that carry something */
+    int link_count;
     int shared_links; /* kinds of links that are resources of the engine */
     int left_out_links;   /* kinds that are not, for there are too many */
     double left_out_frac; /* by so much everybody together could be too much for the fullest of those */
@@ -76,8 +90,9 @@ typedef struct TrafficSummary {
 
 /* What a step of a complete Spec whose cluster.network.fidelity is flow comes to: its plan, its program with the links that
  * ops hold (and other jobs' classes behind its own), and the result of its own ranks. With `check` every invariant is
- * verified: those of the engine, bytes conserved at every switch, no link above its rate. All lives in `arena`. */
-bool traffic_step(const Spec *spec, bool unfold, bool check, unsigned record, OrrArena *arena,
+ * verified: those of the engine, bytes conserved at every switch, no link above its rate. With `all_links` the summary lists
+ * every link that carries something. All lives in `arena`. */
+bool traffic_step(const Spec *spec, bool unfold, bool check, bool all_links, unsigned record, OrrArena *arena,
                   SimPlan *ret_plan, SimProgram *ret_program, SimResult *ret_result,
                   TrafficSummary *ret_summary, GError **error);
 

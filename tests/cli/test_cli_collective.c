@@ -1,5 +1,6 @@
 /* tests/cli/test_cli_collective.c - orrery collective as users meet it. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -231,6 +232,26 @@ static void test_shipped_links(void)
     }
 }
 
+/* Every link of a step as CSV, and its tiers in the report; a step without a fabric has none. */
+static void test_links(void)
+{
+    g_autofree char *example = cli_source("scenarios/examples/network-two-jobs.json"),
+                    *path = g_build_filename(g_get_tmp_dir(), "orrery-links.csv", NULL), *csv = NULL;
+    CliRun run = cli_run(NULL, CLI_WORDS("run", example, "--links", path));
+    cli_assert_done(&run, "links");
+    g_assert_nonnull(strstr(run.out, "leaf-spine     32    32"));
+    cli_run_clear(&run);
+    g_assert_true(g_file_get_contents(path, &csv, NULL, NULL));
+    g_assert_true(g_str_has_prefix(csv, "from,to,bytes_per_s,bytes,busy_frac,tensor_bytes,"));
+    g_assert_nonnull(strstr(csv, "\nleaf0,spine"));
+    remove(path);
+    run = cli_run(NULL, CLI_WORDS("run", example, "--links", path, "--set",
+                                  "cluster.network.fidelity=analytic", "--set", "cluster.network.jobs=[]"));
+    cli_assert_refused(&run, "links", "cluster.network.fidelity=flow");
+    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+    cli_run_clear(&run);
+}
+
 static void test_lists(void)
 {
     CliRun run = cli_run(NULL, CLI_WORDS("list", "topologies", "--format", "csv"));
@@ -283,6 +304,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/collective/vectors", test_vectors);
     g_test_add_func("/cli/collective/library", test_library);
+    g_test_add_func("/cli/collective/links", test_links);
     g_test_add_func("/cli/collective/library-choice", test_library_choice);
     g_test_add_func("/cli/collective/flows", test_flows);
     g_test_add_func("/cli/collective/compare", test_compare);

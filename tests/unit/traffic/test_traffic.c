@@ -34,7 +34,7 @@ static void run_clear(Run *run)
 
 static bool try_run(const char *const *sets, bool unfold, Run *run, GError **error)
 {
-    const ReportOptions options = {.unfold = unfold, .check = true};
+    const ReportOptions options = {.unfold = unfold, .check = true, .links = true};
     OrrJsonDoc *doc = orr_json_parse(BASE, strlen(BASE), "base", NULL);
     run->spec = g_new0(Spec, 1);
     run->arena = orr_arena_new();
@@ -207,6 +207,25 @@ static void hashed(void)
     g_assert_cmpfloat(split, >=, 1);
 }
 
+/* A leaf-spine of 2:1: every byte that a leaf sends up comes down again, and fills those links twice as much. */
+static void tiers(void)
+{
+    Run two = run("cluster.oversubscription=2;" NETWORK "topology=leaf-spine;" NETWORK "leaf_gpus=8", false);
+    const TrafficSummary *network = &two.report.network;
+    const TrafficTier *up = NULL, *port = NULL;
+    for (int i = 0; i < network->tier_count; i++) {
+        const TrafficTier *tier = &network->tiers[i];
+        up = strcmp(tier->from, "leaf") == 0 && strcmp(tier->to, "spine") == 0 ? tier : up;
+        port = strcmp(tier->from, "gpu") == 0 && strcmp(tier->to, "leaf") == 0 ? tier : port;
+    }
+    g_assert_true(up != NULL && port != NULL);
+    g_assert_cmpint(port->links, ==, 32);
+    g_assert_cmpfloat_with_epsilon(up->bytes, port->bytes, 1e-9 * up->bytes);
+    g_assert_cmpfloat_with_epsilon(up->bytes_per_s, port->bytes_per_s / 2, 1);
+    g_assert_cmpfloat_with_epsilon(up->busy_frac, 2 * port->busy_frac, 1e-9);
+    run_clear(&two);
+}
+
 static void unfolded(void)
 {
     const char *shape = "parallel.tensor=2;parallel.pipeline=2;parallel.data=8;training.global_batch=32;"
@@ -344,6 +363,28 @@ static char *random_sets(GRand *rand)
                            g_rand_int_range(rand, 0, 1000), 8 << g_rand_int_range(rand, 0, 2));
 }
 
+/* Tiers hold what their links do, none of it left out; the busiest link is the busiest tier's. */
+static void tiers_add_up(const TrafficSummary *network)
+{
+    double of_links = 0, of_tiers = 0;
+    int used = 0;
+    for (int i = 0; i < network->link_count; i++) {
+        of_links += network->links[i].bytes;
+        g_assert_cmpfloat(network->links[i].busy_frac, <=, network->tiers[0].busiest_frac * (1 + 1e-9));
+    }
+    for (int i = 0; i < network->tier_count; i++) {
+        const TrafficTier *tier = &network->tiers[i];
+        of_tiers += tier->bytes;
+        used += tier->used;
+        g_assert_cmpfloat(tier->busy_frac, <=, tier->busiest_frac * (1 + 1e-9));
+        g_assert_cmpint(tier->used, <=, tier->links);
+    }
+    g_assert_cmpint(used, ==, network->link_count);
+    g_assert_cmpfloat_with_epsilon(of_tiers, of_links, 1e-9 * of_links);
+    if (network->busiest_count > 0)
+        g_assert_cmpfloat_with_epsilon(network->busiest[0].busy_frac, network->tiers[0].busiest_frac, 1e-12);
+}
+
 static void any_step(void)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(14);
@@ -355,6 +396,7 @@ static void any_step(void)
         const TrafficSummary *network = &flow.report.network;
         const int64_t analytic_ps = step_of(analytic);
         bool shared = network->shared_links > 0;
+        tiers_add_up(network);
         g_assert_cmpint(network->alone_ps, ==, analytic_ps);
         g_assert_cmpint(flow.report.step_ps, >=, analytic_ps);
         for (int d = 0; d < TRAFFIC_DIMENSIONS; d++) {
@@ -451,6 +493,7 @@ int main(int argc, char **argv)
     g_test_add_func("/traffic/jobs", jobs);
     g_test_add_func("/traffic/storage", storage);
     g_test_add_func("/traffic/hashed", hashed);
+    g_test_add_func("/traffic/tiers", tiers);
     g_test_add_func("/traffic/unfolded", unfolded);
     g_test_add_func("/traffic/paused", paused);
     g_test_add_func("/traffic/random-streams", random_streams);
