@@ -202,7 +202,7 @@ static OrrJsonDoc *import_hf(const char *text, size_t length, const char *path, 
 /* Settings that no importer looked at: those known to change no step, and all others. */
 static void sort_unused(const ExchangeImport *import)
 {
-    enum { MOST = 40 };
+    enum { MOST = 100 };
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GString) names = g_string_new(NULL);
     int said = 0;

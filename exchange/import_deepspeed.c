@@ -139,6 +139,18 @@ static void take_offload(ExchangeImport *import)
 
 /* train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x data: two of the first three
  * give the third where the data-parallel degree is known. */
+static void check_steps(const ExchangeImport *import, int batch, int micro, int steps, int data)
+{
+    const int64_t rank = (int64_t)micro * steps;
+    if (rank <= 0 || batch <= 0 || (data <= 0 && batch % rank == 0) || (data > 0 && batch == rank * data))
+        return;
+    g_autofree char *ranks = data > 0 ? g_strdup_printf("%d", data) : g_strdup("any number of");
+    exchange_import_warn(import,
+                         "gradient_accumulation_steps: %d x %d sequences x %s data-parallel ranks are not "
+                         "train_batch_size %d: DeepSpeed refuses that; the batch is taken",
+                         steps, micro, ranks, batch);
+}
+
 static void take_batch(ExchangeImport *import)
 {
     int batch = 0, micro = 0, steps = 1;
@@ -151,6 +163,8 @@ static void take_batch(ExchangeImport *import)
         exchange_import_native_int(import, "training.micro_batch", micro);
     if (has_batch) {
         exchange_import_native_int(import, "training.global_batch", batch);
+        if (has_micro && has_steps)
+            check_steps(import, batch, micro, steps, data);
         if (!has_micro && has_steps && data > 0 && steps > 0 && batch % ((int64_t)steps * data) == 0)
             exchange_import_native_int(import, "training.micro_batch",
                                        (int)(batch / ((int64_t)steps * data)));

@@ -57,6 +57,8 @@ static void take_experts(const MegatronNames *names, bool had_model)
     const char *backend =
         megatron_text(names, "moe-flex-dispatcher-backend", "model.moe_flex_dispatcher_backend");
     int shared = 0;
+    if (!names->bridge) /* before --moe-flex-dispatcher-backend; without "flex" it is nothing */
+        exchange_import_bool(names->import, "moe-enable-deepep", false);
     take_layer_freq(names);
     take_number(names, "moe-expert-capacity-factor", "model.moe_expert_capacity_factor",
                 "model.moe.capacity_factor");
@@ -94,6 +96,9 @@ static void take_older_model(const MegatronNames *names)
         return;
     if (position != NULL && strcmp(position, "alibi") == 0)
         exchange_import_native(names->import, "model.position", "alibi");
+    else if (exchange_import_bool(names->import, "use-rotary-position-embeddings", false) && position == NULL)
+        exchange_import_native(names->import, "model.position", "rope");
+    exchange_import_bool(names->import, "no-position-embedding", false); /* what rope means */
     if (exchange_import_bool(names->import, "embed-layernorm", false))
         exchange_import_native(names->import, "model.embedding_norm", "true");
     exchange_import_move(names->import, "model-parallel-size", "parallel.tensor");

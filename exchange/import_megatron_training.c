@@ -116,7 +116,8 @@ static void take_attention(const MegatronNames *names)
     const OrrJson *now = exchange_import_at(names->import, "execution.attention");
     const bool flash =
         now != NULL && orr_json_type(now) == ORR_JSON_TEXT && g_str_has_prefix(orr_json_text(now), "flash");
-    if (backend == NULL && !names->bridge && exchange_import_bool(names->import, "use-flash-attn", false))
+    const bool older = !names->bridge && exchange_import_bool(names->import, "use-flash-attn", false);
+    if (backend == NULL && older)
         backend = "flash";
     if (backend == NULL)
         return;
@@ -126,6 +127,16 @@ static void take_attention(const MegatronNames *names)
         exchange_import_native(names->import, "execution.attention", "cudnn");
     else if (strcmp(backend, "flash") == 0 && !flash)
         exchange_import_native(names->import, "execution.attention", "flash2");
+}
+
+/* Transformer Engine's layers are what the profile has. */
+static void take_layers(const MegatronNames *names)
+{
+    const char *layers = megatron_text(names, "transformer-impl", "model.transformer_impl");
+    if (layers != NULL && strcmp(layers, "transformer_engine") != 0)
+        exchange_import_warn(names->import,
+                             "transformer-impl: \"%.40s\": layers are simulated as Transformer Engine's",
+                             layers);
 }
 
 /* Whether weight-gradient GEMMs add to the gradient, as they do unless told otherwise. */
@@ -203,6 +214,7 @@ void megatron_take_training(const MegatronNames *names)
     take_recompute(names);
     take_fine_offload(names);
     take_attention(names);
+    take_layers(names);
     take_batch(names);
     exchange_import_steps(import, names->bridge ? "train.train_iters" : "train-iters");
     const int sequence = exchange_import_doc_int(import, "training.sequence_length", 0);

@@ -1,7 +1,7 @@
 /* exchange/settings_read.c - settings from shell words, TOML, YAML and JSON. */
 #include <string.h>
 
-#include "exchange/settings.h"
+#include "exchange/settings_flow.h"
 #include "exchange/shell.h"
 
 #define COMPANION_MARK "# orrery-scenario: "
@@ -114,28 +114,6 @@ static void cut_comment(char *line)
     }
 }
 
-static char *unquote(const char *text)
-{
-    const size_t length = strlen(text);
-    if (length >= 2 && text[0] == '\'' && text[length - 1] == '\'')
-        return g_strndup(text + 1, length - 2);
-    if (length < 2 || text[0] != '"' || text[length - 1] != '"')
-        return g_strdup(text);
-    OrrJsonDoc *doc = orr_json_parse(text, length, "text", NULL);
-    char *plain = doc != NULL && orr_json_type(orr_json_root(doc)) == ORR_JSON_TEXT
-                      ? g_strdup(orr_json_text(orr_json_root(doc)))
-                      : g_strndup(text + 1, length - 2);
-    orr_json_free(doc);
-    return plain;
-}
-
-static void add_value(Settings *settings, const char *prefix, const char *key, const char *text)
-{
-    g_autofree char *value = unquote(text), *name = unquote(key);
-    g_autofree char *path = prefix[0] != '\0' ? g_strconcat(prefix, ".", name, NULL) : g_strdup(name);
-    settings_text(settings, path, value);
-}
-
 /* TOML's 8_192, 0x2000, 0o20000, 0b1 and 1_000.5 as decimals; NULL: not a number of that kind. */
 static char *toml_number(const char *text)
 {
@@ -161,6 +139,23 @@ static char *toml_number(const char *text)
     return g_string_free(plain, FALSE);
 }
 
+/* The value that begins at line *at, with the lines that belong to it; *at becomes the last of them. g_free. */
+static char *whole_value(char **lines, guint *at, const char *first)
+{
+    enum { MOST = 1 << 16 };
+    g_autoptr(GString) value = g_string_new(first);
+    const bool text = value->str[0] != '[' && value->str[0] != '{';
+    while (settings_goes_on(value->str) && lines[*at + 1] != NULL && value->len < MOST) {
+        char *line = lines[++*at];
+        if (!text)
+            cut_comment(line);
+        g_string_append_printf(value, "%s%s", text ? "\n" : " ", text ? line : g_strstrip(line));
+        while (value->len > 0 && g_ascii_isspace(value->str[value->len - 1]))
+            g_string_truncate(value, value->len - 1);
+    }
+    return g_strdup(value->str);
+}
+
 static void read_toml(char **lines, Settings *settings, GPtrArray *problems)
 {
     g_autofree char *section = g_strdup("");
@@ -172,16 +167,37 @@ static void read_toml(char **lines, Settings *settings, GPtrArray *problems)
             continue;
         if (line[0] == '[' && g_str_has_suffix(line, "]")) {
             g_free(section);
-            section = g_strndup(line + 1, strlen(line) - 2);
+            section = g_strstrip(g_strndup(line + 1, strlen(line) - 2));
         } else if (equals != NULL && equals != line) {
             *equals = '\0';
-            const char *value = g_strstrip(equals + 1);
+            const char *key = g_strstrip(line);
+            g_autofree char *value = whole_value(lines, &i, g_strstrip(equals + 1));
             g_autofree char *number = toml_number(value);
-            add_value(settings, section, g_strstrip(line), number != NULL ? number : value);
+            g_autofree char *name = settings_unquote(key);
+            g_autofree char *path =
+                section[0] != '\0' ? g_strconcat(section, ".", name, NULL) : g_strdup(name);
+            if (!settings_flow(settings, path, value, '='))
+                settings_add(settings, section, key, number != NULL ? number : value);
         } else {
             problem(problems, i + 1, "neither a [section] nor a key = value");
         }
     }
+}
+
+/* YAML 1.1 as PyYAML reads it: yes, no, on, off are booleans, ~ is nothing; "&name" before a value names it. */
+static const char *yaml_value(const char *text)
+{
+    static const char *const yes[] = {"yes", "Yes", "YES", "on", "On", "ON"}, *const no[] = {"no",  "No",
+                                                                                             "NO",  "off",
+                                                                                             "Off", "OFF"};
+    if (text[0] == '&') {
+        text += strcspn(text, " ");
+        text += strspn(text, " ");
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(yes); i++)
+        if (strcmp(text, yes[i]) == 0 || strcmp(text, no[i]) == 0)
+            return strcmp(text, yes[i]) == 0 ? "true" : "false";
+    return strcmp(text, "~") == 0 ? "null" : text;
 }
 
 typedef struct YamlLevel {
@@ -210,18 +226,19 @@ static void read_yaml(char **lines, Settings *settings, GPtrArray *problems)
             continue;
         }
         *colon = '\0';
-        const char *value = g_strstrip(colon + 1);
+        g_autofree char *whole = whole_value(lines, &i, yaml_value(g_strstrip(colon + 1)));
+        const char *value = whole;
         while (depth > 0 && indent < levels[depth].indent)
             depth--;
         if (indent > levels[depth].indent && prefix->len > levels[depth].path_length && depth + 1 < DEEPEST)
             levels[++depth] = (YamlLevel){indent, prefix->len};
         g_string_truncate(prefix, levels[depth].path_length);
-        if (value[0] != '\0') {
-            add_value(settings, prefix->str, line, value);
-            continue;
-        }
-        g_autofree char *name = unquote(line);
-        g_string_append_printf(prefix, "%s%s", prefix->len > 0 ? "." : "", name);
+        g_autofree char *name = settings_unquote(line);
+        g_autofree char *path = prefix->len > 0 ? g_strconcat(prefix->str, ".", name, NULL) : g_strdup(name);
+        if (value[0] == '\0')
+            g_string_assign(prefix, path);
+        else if (strcmp(value, "null") != 0 && !settings_flow(settings, path, value, ':'))
+            settings_add(settings, prefix->str, line, value);
     }
 }
 

@@ -139,7 +139,7 @@ static bool arithmetic(GHashTable *variables, const char *text, gsize length, GS
 
 /* --- expansions --- */
 
-/* ${...}: text[at] is '{'. False: only a run could tell. */
+/* ${...}: text[at] is '{'. ${NAME:=value} sets the variable. False: only a run could tell. */
 static bool braces(GHashTable *variables, const char *text, gsize at, gsize end, int depth, GString *out)
 {
     const char *inside = text + at + 1;
@@ -158,12 +158,18 @@ static bool braces(GHashTable *variables, const char *text, gsize at, gsize end,
     const bool colon = rest[0] == ':';
     rest += colon;
     left -= colon;
-    if (left == 0 || (rest[0] != '-' && rest[0] != '='))
+    if (left == 0 || strchr("-=?+", rest[0]) == NULL)
         return false;
-    if (value != NULL && (value[0] != '\0' || !colon))
+    const bool set = value != NULL && (value[0] != '\0' || !colon), other = rest[0] == '+';
+    const gsize before = out->len;
+    if (set && !other)
         g_string_append(out, value);
-    else
+    else if (!set && rest[0] == '?')
+        return false; /* the script would end there */
+    else if (set == other)
         expand_all(variables, rest + 1, left - 1, depth, out);
+    if (!set && rest[0] == '=')
+        g_hash_table_insert(variables, g_strndup(inside, name), g_strdup(out->str + before));
     return true;
 }
 

@@ -64,6 +64,21 @@ static void test_imports(void)
         {"{\"train_batch_size\":8,\"train_micro_batch_size_per_gpu\":1,\"zero_optimization\":{\"stage\":2,"
          "\"reduce_bucket_size\":100,\"allgather_bucket_size\":200}}",
          "one bucket size", NULL, EXCHANGE_FORMAT_DEEPSPEED},
+        {"{\"train_batch_size\":256,\"train_micro_batch_size_per_gpu\":4,\"gradient_accumulation_steps\":3}",
+         "DeepSpeed refuses that", NULL, EXCHANGE_FORMAT_DEEPSPEED},
+        {"{\"train_batch_size\":256,\"train_micro_batch_size_per_gpu\":4,\"gradient_accumulation_steps\":8}",
+         NULL, NULL, EXCHANGE_FORMAT_DEEPSPEED},
+        {"--num-layers 2 --micro-batch-size 1 --transformer-impl transformer_engine --attention-backend "
+         "fused "
+         "--use-flash-attn --moe-token-dispatcher-type flex --moe-enable-deepep",
+         NULL, NULL, EXCHANGE_FORMAT_MEGATRON},
+        {"--num-layers 2 --micro-batch-size 1 --transformer-impl local", "simulated as Transformer Engine's",
+         NULL, EXCHANGE_FORMAT_MEGATRON},
+        {"--num-layers 2 --micro-batch-size 1 --profile-step-start 4 --manual-gc", NULL, "profile-step-start",
+         EXCHANGE_FORMAT_MEGATRON},
+        {"parallelism:\n  dp: 2\ncheckpoints: ~\nmodel:\n  model_config: {frobnicate: {a: 1}, hidden_size: "
+         "8}\n",
+         "model.model_config.frobnicate.a", NULL, EXCHANGE_FORMAT_NANOTRON},
         {"[training]\nseq_len = 8_192\n[metrics]\nlog_freq = 1\n", NULL, "metrics.log_freq",
          EXCHANGE_FORMAT_TORCHTITAN},
         {"[training]\nseq_len = 8192\n[parallelism]\nfrobnicate = 1\n", "parallelism.frobnicate", NULL,

@@ -19,6 +19,9 @@ static void test_words(void)
         {"X=3 # three\n--a $X --b ${X}4 --c '$X'", "X=3|/|--a|3|--b|34|--c|$X"},
         {"X=${1:-\"7\"}\n--a $X", "X=7|/|--a|7"},
         {"X=${HERE:-${THERE-5}}\n--a $X", "X=5|/|--a|5"},
+        {": \"${T:=4}\" ${P=2}\n--a $T --b $P", ":|4|2|/|--a|4|--b|2"},
+        {"T=8\n: ${T:=4}\n--a ${T:?none} --b ${U:?none} --c ${T:+1} --d${U:+2}",
+         "T=8|/|:|8|/|--a|8|--b|${U:?none}|--c|1|--d"},
         {"N=4\nG=8\n--w $(($N*G)) --v $(( ${N} + (G - 2) / 3 ))", "N=4|/|G=8|/|--w|32|--v|6"},
         {"--w $((N/0)) --v $((", "--w|$((N/0))|--v|$(("},
         {"--a $NOWHERE --b $1 --c $(hostname -s) --d `date`",
@@ -225,6 +228,43 @@ static void test_left_to_others(void)
     orr_json_free(doc);
 }
 
+/* What TOML, YAML and bash allow and few files use means what it means there. */
+static void test_syntax(void)
+{
+    static const struct {
+        const char *text, *key, *want;
+        int format;
+    } cases[] = {
+        {"[training]\nseq_len = 2048\n[model]\nname = 'llama3'\nflavor = \"\"\"8B\"\"\"\n", "model",
+         "\"llama3-8b\"", EXCHANGE_FORMAT_TORCHTITAN},
+        {"[ model ]\nname = \"llama3\"\nflavor = '''\n8B'''\n[training]\nseq_len = 2048\n", "model",
+         "\"llama3-8b\"", EXCHANGE_FORMAT_TORCHTITAN},
+        {"[training]\nseq_len = 2048\n[model]\nconverters = [\n  \"float8\", # one\n]\n[float8]\nrecipe_name "
+         "= "
+         "\"rowwise\"\n",
+         "training.precision", "\"fp8-rowwise\"", EXCHANGE_FORMAT_TORCHTITAN},
+        {"training = { seq_len = 2048, local_batch_size = 3 }\n[parallelism]\ntensor_parallel_degree = 2\n",
+         "training.micro_batch", "3", EXCHANGE_FORMAT_TORCHTITAN},
+        {"parallelism: &p {dp: 2, tp: 2, tp_mode: REDUCE_SCATTER,\n  tp_linear_async_communication: true}\n"
+         "tokens: {sequence_length: 1024, micro_batch_size: 1}\n",
+         "parallel.tensor", "2", EXCHANGE_FORMAT_NANOTRON},
+        {"parallelism: &p\n  dp: 2\n  tp: 2\n  tp_linear_async_communication: yes\n", "execution.overlap",
+         "[\"tensor\"]", EXCHANGE_FORMAT_NANOTRON},
+        {"--num-layers 2 --hidden-size 64 --use-rotary-position-embeddings --no-position-embedding",
+         "model.position", "\"rope\"", EXCHANGE_FORMAT_MEGATRON},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(ExchangeLoss) loss;
+        GError *error = NULL;
+        exchange_loss_init(&loss);
+        OrrJsonDoc *doc = exchange_import(cases[i].text, strlen(cases[i].text), "file", cases[i].format, NULL,
+                                          &loss, &error);
+        g_assert_no_error(error);
+        assert_at(doc, cases[i].key, cases[i].want);
+        orr_json_free(doc);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -233,5 +273,6 @@ int main(int argc, char **argv)
     g_test_add_func("/import/arrays", test_arrays);
     g_test_add_func("/import/texts", test_texts);
     g_test_add_func("/import/left-to-others", test_left_to_others);
+    g_test_add_func("/import/syntax", test_syntax);
     return g_test_run();
 }
