@@ -37,7 +37,7 @@ static void load(Pass *pass, const NetMessage *m, int64_t bytes, int step, const
 {
     const NetGround *g = pass->ground;
     const NetLink *links = g->run->topology->links;
-    const int64_t begin = pass->ready[m->from] + route->latency_ps;
+    const int64_t begin = MAX(pass->ready[m->from], pass->ready[m->to]) + route->latency_ps;
     int64_t end = begin;
     if (bytes > 0 && route->hops > 0) {
         const int32_t first = route->links[0], last = route->links[route->hops - 1];

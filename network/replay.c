@@ -76,6 +76,8 @@ static bool place_ranks(NetGround *g, GError **error)
 typedef struct Open {
     NetStep step;
     int32_t *awaited; /* [ranks] messages on their way or not sent yet */
+    int32_t *held;    /* [ranks] message to a rank that is not there yet: the last one, 1 + its index; 0: none */
+    int32_t *before;  /* [messages] the one held before it, in the same way */
     int inside;       /* ranks that are not through */
 } Open;
 
@@ -84,7 +86,7 @@ typedef struct Walk {
     NetFlows *flows;
     Open **open;  /* [steps] */
     int *at;      /* [ranks] step that a rank is in */
-    int *sending; /* [ranks] flows of that step under way */
+    int *sending; /* [ranks] flows of that step under way, messages that are held */
     int32_t *free_slots;
     int free_count;
     int32_t *from, *to, *step_of; /* [slots] */
@@ -99,6 +101,8 @@ static Open *open_step(Walk *w, int index)
     Open *open = g_new0(Open, 1);
     net_step_fill(&open->step, g->run->algorithm, &g->run->shape, g->run->bytes, index);
     open->awaited = g_new0(int32_t, g->ranks);
+    open->held = g_new0(int32_t, g->ranks);
+    open->before = g_new(int32_t, MAX(open->step.count, 1));
     for (int i = 0; i < open->step.count; i++) {
         const NetMessage *m = &open->step.messages[i];
         open->awaited[m->to] += net_route_flows(g->routes, g->vertex[m->from], g->vertex[m->to]);
@@ -115,6 +119,8 @@ static void close_step(Walk *w, int index)
     trace->end_ps = w->now_ps;
     net_step_clear(&open->step);
     g_free(open->awaited);
+    g_free(open->held);
+    g_free(open->before);
     g_free(open);
     w->open[index] = NULL;
 }
@@ -152,15 +158,40 @@ static bool send_message(Walk *w, const Open *open, int index, int step, GError 
     return true;
 }
 
+/* What waits for a rank to be in this step. */
+static bool send_held(Walk *w, Open *open, int rank, GError **error)
+{
+    int32_t next = open->held[rank];
+    open->held[rank] = 0;
+    while (next > 0) {
+        const int index = next - 1;
+        next = open->before[index];
+        w->sending[open->step.messages[index].from]--;
+        if (!send_message(w, open, index, w->at[rank], error))
+            return false;
+    }
+    return true;
+}
+
+/* A message begins when its sender and its receiver are both in its step. */
 static bool begin_step(Walk *w, int rank, GError **error)
 {
-    if (w->at[rank] == w->ground->result->step_count)
+    const int at = w->at[rank];
+    if (at == w->ground->result->step_count)
         return true;
-    const Open *open = open_step(w, w->at[rank]);
-    for (int i = open->step.first_of[rank]; i < open->step.first_of[rank + 1]; i++)
-        if (!send_message(w, open, i, w->at[rank], error))
-            return false;
-    return true;
+    Open *open = open_step(w, at);
+    for (int i = open->step.first_of[rank]; i < open->step.first_of[rank + 1]; i++) {
+        const int to = open->step.messages[i].to;
+        if (w->at[to] == at) {
+            if (!send_message(w, open, i, at, error))
+                return false;
+            continue;
+        }
+        open->before[i] = open->held[to];
+        open->held[to] = i + 1;
+        w->sending[rank]++;
+    }
+    return send_held(w, open, rank, error);
 }
 
 /* Moves a rank on as far as it can go now. */

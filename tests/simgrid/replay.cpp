@@ -2,7 +2,7 @@
  *
  * Reads a file: ranks, steps, links; each link's rate in bytes/s; the number of messages; of each its step,
  * sender, receiver, bytes, latency in seconds, hops and links. A rank begins a step when all that it sent and got in the
- * steps before is through. Prints the seconds of the whole. Latencies are slept before a flow begins and links have
+ * steps before is through, a message when both its ends are in its step. Prints the seconds of the whole. Latencies are slept before a flow begins and links have
  * none: SimGrid would weigh flows by the latency of their route.
  */
 #include <cstdio>
@@ -23,12 +23,14 @@ struct Message {
 static std::vector<Message> messages;
 static std::vector<std::vector<std::vector<int>>> sent_in; /* [rank][step] */
 static std::vector<std::vector<int>> expected;             /* [rank][step] */
-static std::vector<std::vector<sg4::SemaphorePtr>> through;
+static std::vector<std::vector<sg4::SemaphorePtr>> through, there; /* there: a receiver is in the step */
+static std::vector<std::vector<int>> sent_to;                      /* [rank][step] */
 static std::vector<sg4::Host *> ends; /* two a message, so that each has a route of its own */
 
 static void carry(int index)
 {
     const Message &m = messages[static_cast<size_t>(index)];
+    there[static_cast<size_t>(m.to)][static_cast<size_t>(m.step)]->acquire();
     sg4::this_actor::sleep_for(m.latency_s);
     if (m.bytes > 0 && !m.links.empty())
         sg4::Comm::sendto(ends[2 * static_cast<size_t>(index)], ends[2 * static_cast<size_t>(index) + 1],
@@ -41,6 +43,8 @@ static void rank_body(int rank)
 {
     const auto r = static_cast<size_t>(rank);
     for (size_t step = 0; step < expected[r].size(); step++) {
+        for (int i = 0; i < sent_to[r][step]; i++)
+            there[r][step]->release();
         for (int index : sent_in[r][step])
             sg4::Actor::create("message", sg4::this_actor::get_host(), carry, index);
         for (int i = 0; i < expected[r][step]; i++)
@@ -72,7 +76,9 @@ int main(int argc, char **argv)
     input >> message_count;
     sent_in.assign(ranks, std::vector<std::vector<int>>(steps));
     expected.assign(ranks, std::vector<int>(steps, 0));
+    sent_to.assign(ranks, std::vector<int>(steps, 0));
     through.resize(ranks);
+    there.resize(ranks);
     auto *nowhere = zone->create_host("ranks", 1e9)->seal();
     for (size_t i = 0; i < message_count; i++) {
         Message m;
@@ -94,12 +100,15 @@ int main(int argc, char **argv)
         sent_in[static_cast<size_t>(m.from)][static_cast<size_t>(m.step)].push_back(static_cast<int>(i));
         expected[static_cast<size_t>(m.from)][static_cast<size_t>(m.step)]++;
         expected[static_cast<size_t>(m.to)][static_cast<size_t>(m.step)]++;
+        sent_to[static_cast<size_t>(m.to)][static_cast<size_t>(m.step)]++;
         messages.push_back(m);
     }
     zone->seal();
     for (size_t r = 0; r < ranks; r++) {
-        for (size_t s = 0; s < steps; s++)
+        for (size_t s = 0; s < steps; s++) {
             through[r].push_back(sg4::Semaphore::create(0));
+            there[r].push_back(sg4::Semaphore::create(0));
+        }
         sg4::Actor::create("rank", nowhere, rank_body, static_cast<int>(r));
     }
     engine.run();

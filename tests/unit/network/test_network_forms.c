@@ -1,0 +1,150 @@
+/* tests/unit/network/test_network_forms.c - closed forms of flat algorithms, by what steps send over plain ports. */
+#include <math.h>
+
+#include "network/replay.h"
+#include "tests/unit/network_fixture.h"
+
+static double one(int n)
+{
+    (void)n;
+    return 1;
+}
+
+static double two(int n)
+{
+    (void)n;
+    return 2;
+}
+
+static double lg(int n)
+{
+    return net_log2_up(n);
+}
+
+static double lg_twice(int n)
+{
+    return 2 * lg(n);
+}
+
+static double all(int n)
+{
+    return n;
+}
+
+static double others(int n)
+{
+    return n - 1;
+}
+
+static double others_twice(int n)
+{
+    return 2 * others(n);
+}
+
+static double part(int n)
+{
+    return others(n) / n;
+}
+
+static double part_twice(int n)
+{
+    return 2 * part(n);
+}
+
+static double tree_and_ring(int n)
+{
+    return lg(n) + others(n);
+}
+
+static double none(int n)
+{
+    (void)n;
+    return 0;
+}
+
+/* T = latencies a + wire S/B, as `orrery list collectives` prints it. */
+static const struct {
+    NetOp op;
+    const char *name;
+    double (*latencies)(int n), (*wire)(int n);
+    bool powers; /* other numbers of ranks fold: steps and bytes more */
+} rows[] = {
+    {NET_SEND_RECV, "direct", one, one, false},
+    {NET_BROADCAST, "binomial", lg, lg, false},
+    {NET_BROADCAST, "direct", one, others, false},
+    {NET_BROADCAST, "linear", others, others, false},
+    {NET_BROADCAST, "scatter-ring", tree_and_ring, part_twice, false},
+    {NET_REDUCE, "binomial", lg, lg, false},
+    {NET_REDUCE, "direct", one, others, false},
+    {NET_REDUCE, "linear", others, others, false},
+    {NET_REDUCE, "halving-gather", lg_twice, part_twice, true},
+    {NET_REDUCE, "ring-gather", all, part_twice, false},
+    {NET_SCATTER, "binomial", lg, part, false},
+    {NET_SCATTER, "linear", others, part, false},
+    {NET_SCATTER, "direct", one, part, false},
+    {NET_GATHER, "binomial", lg, part, false},
+    {NET_GATHER, "linear", others, part, false},
+    {NET_GATHER, "direct", one, part, false},
+    {NET_ALL_GATHER, "ring", others, part, false},
+    {NET_ALL_GATHER, "recursive-doubling", lg, part, true},
+    {NET_ALL_GATHER, "bruck", lg, part, false},
+    {NET_ALL_GATHER, "pat", lg, part, false},
+    {NET_ALL_GATHER, "pairwise", others, part, false},
+    {NET_ALL_GATHER, "direct", one, part, false},
+    {NET_REDUCE_SCATTER, "ring", others, part, false},
+    {NET_REDUCE_SCATTER, "recursive-halving", lg, part, true},
+    {NET_REDUCE_SCATTER, "pat", lg, part, false},
+    {NET_REDUCE_SCATTER, "pairwise", others, part, false},
+    {NET_REDUCE_SCATTER, "direct", one, part, false},
+    {NET_ALL_REDUCE, "ring", others_twice, part_twice, false},
+    {NET_ALL_REDUCE, "halving-doubling-naive", lg_twice, lg_twice, false},
+    {NET_ALL_REDUCE, "recursive-halving-doubling", lg_twice, part_twice, true},
+    {NET_ALL_REDUCE, "butterfly", lg, lg, true},
+    {NET_ALL_REDUCE, "binomial", lg_twice, lg_twice, false},
+    {NET_ALL_REDUCE, "direct", two, part_twice, false},
+    {NET_ALL_REDUCE, "one-shot", one, others, false},
+    {NET_ALL_REDUCE, "nvls", two, one, false},
+    {NET_ALL_TO_ALL, "pairwise", others, part, false},
+    {NET_ALL_TO_ALL, "direct", one, part, false},
+    {NET_BARRIER, "dissemination", lg, none, false},
+    {NET_COPY, "direct", one, one, false},
+    {NET_SIGNAL, "direct", one, none, false},
+    {NET_SIGNAL, "binomial", lg, none, false},
+    {NET_WAIT, "direct", one, none, false},
+    {NET_WAIT, "binomial", lg, none, false},
+};
+
+/* Every flat algorithm without segments, both ways. */
+static void closed_forms(void)
+{
+    for (int n = 2; n <= 17; n++) {
+        NetTopology t = star(n, 50 * GB, 5000000);
+        const NetShape shape = {.ranks = n, .dims = {n}, .dim_count = 1, .segments = 1};
+        for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+            if (rows[i].powers && net_power_below(n) != n)
+                continue;
+            const double bytes = 5000.0 * 12252240; /* that every n up to 17 divides */
+            const NetRun run = {.algorithm = net_algorithm_find(rows[i].op, rows[i].name, NULL),
+                                .shape = shape,
+                                .bytes = net_op_moves_data(rows[i].op) ? (int64_t)bytes : 0,
+                                .topology = &t};
+            NetResult r = {0};
+            g_assert_true(net_run(&run, true, &r, NULL));
+            const double form = rows[i].latencies(n) * 5e-6 + rows[i].wire(n) * bytes / (50.0 * (double)GB);
+            if (fabs((double)r.analytic_ps * 1e-12 / form - 1) > 1e-9)
+                g_error("%s %s over %d: %g s, not %g", net_op_name(rows[i].op), rows[i].name, n,
+                        (double)r.analytic_ps * 1e-12, form);
+            g_assert_cmpint(r.flow_ps, ==,
+                            r.analytic_ps); /* a port is one message's at a time, or evenly shared */
+            net_result_clear(&r);
+        }
+        net_topology_clear(&t);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/network/closed-forms", closed_forms);
+    return g_test_run();
+}
