@@ -15,11 +15,29 @@ static bool stays(const Spec *spec, const CostOps *forward, const CostTensor *te
     return module == COST_MODULE_ATTENTION_CORE && forward->op[tensor->kept_by].module != module;
 }
 
+/* What stands between attention and MLP: the second half's input. Its residual writes it, and another op reads it again. */
+static bool is_between(const CostOps *forward, const CostTensor *tensor)
+{
+    return tensor->written_by != COST_OUTSIDE &&
+           forward->op[tensor->written_by].module == COST_MODULE_RESIDUAL &&
+           forward->op[tensor->kept_by].module != COST_MODULE_RESIDUAL;
+}
+
+/* Ops of the first half, which runs again apart from the others; all where a layer has no halves. */
+static int first_half(const Spec *spec, const CostOps *forward)
+{
+    for (int i = 0; spec->training.recompute.halves && i < forward->kept_count; i++)
+        if (is_between(forward, &forward->kept[i]))
+            return forward->kept[i].written_by;
+    return forward->count;
+}
+
 bool cost_drops_tensor(const Spec *spec, const CostOps *forward, const CostTensor *tensor,
                        CostRecomputeExtent extent)
 {
     if (tensor->written_by == COST_OUTSIDE || extent != COST_RECOMPUTE_OP_SOME) {
-        return tensor->written_by != COST_OUTSIDE && extent == COST_RECOMPUTE_OP_ALL;
+        return tensor->written_by != COST_OUTSIDE && extent == COST_RECOMPUTE_OP_ALL &&
+               !(spec->training.recompute.halves && is_between(forward, tensor));
     }
     return !stays(spec, forward, tensor) &&
            cost_recomputes_product(spec, forward, tensor->written_by, tensor->product);
@@ -35,22 +53,39 @@ static double temp_bytes(const CostOps *ops)
     return most;
 }
 
+int cost_checkpoint_parts(const CostShape *shape, CostRecomputeExtent extent)
+{
+    const bool divided = shape->spec->training.recompute.partitioned && !shape->sequence_parallel;
+    return divided && extent == COST_RECOMPUTE_OP_ALL ? shape->spec->parallel.tensor : 1;
+}
+
+double cost_kept_bytes(const CostShape *shape, const CostTensor *tensor, CostRecomputeExtent extent)
+{
+    return tensor->bytes / cost_checkpoint_parts(shape, extent);
+}
+
 CostActivations cost_activations(const CostShape *shape, const CostGraph *graph, CostRecomputeExtent extent)
 {
     const CostOps *forward = &graph->pass[COST_FORWARD];
     CostActivations sum = {.forward_temp_bytes = temp_bytes(forward),
                            .backward_temp_bytes = fmax(temp_bytes(&graph->pass[COST_BACKWARD_INPUT]),
                                                        temp_bytes(&graph->pass[COST_BACKWARD_WEIGHT]))};
+    const int half = extent == COST_RECOMPUTE_OP_ALL ? first_half(shape->spec, forward) : forward->count;
+    double again[2] = {0}, whole[2] = {0};
     for (int i = 0; i < forward->kept_count; i++) {
         const CostTensor *tensor = &forward->kept[i];
+        const bool second = tensor->written_by >= half;
         if (cost_drops_tensor(shape->spec, forward, tensor, extent)) {
-            sum.backward_temp_bytes += tensor->bytes;
-            sum.forward_temp_bytes += tensor->bytes;
+            again[second] += tensor->bytes;
         } else {
-            sum.kept_bytes += tensor->bytes;
-            sum.input_only_bytes += tensor->weight_grad ? 0 : tensor->bytes;
+            const double kept = cost_kept_bytes(shape, tensor, extent);
+            sum.kept_bytes += kept;
+            sum.input_only_bytes += tensor->weight_grad ? 0 : kept;
+            whole[second] += tensor->bytes - kept;
         }
     }
+    sum.forward_temp_bytes += fmax(again[0], again[1]);
+    sum.backward_temp_bytes += fmax(again[0] + whole[0], again[1] + whole[1]);
     return sum;
 }
 

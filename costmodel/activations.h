@@ -22,6 +22,12 @@ CostActivations cost_activations(const CostShape *shape, const CostGraph *graph,
 bool cost_drops_tensor(const Spec *spec, const CostOps *forward, const CostTensor *tensor,
                        CostRecomputeExtent extent);
 
+/* Ranks that a layer's input is divided over while it waits for its recomputation (training.recompute.partitioned), 1 where
+ * nothing is or sequence parallelism has done so; and bytes of a kept tensor on one of them.
+ * Source: [DeepSpeedCheckpoints] get_partition_size(), get_full_inputs() */
+int cost_checkpoint_parts(const CostShape *shape, CostRecomputeExtent extent);
+double cost_kept_bytes(const CostShape *shape, const CostTensor *tensor, CostRecomputeExtent extent);
+
 /* Of what a layer keeps, the bytes that a loop over layers copies into a buffer of all layers and out of it again: what
  * products of a library made, which cannot write there themselves; 0 without such a loop (stacks_layers).
  * Source: lax.scan stacks residuals by dynamic updates of a slice, which XLA's GPU backend fuses with element-wise

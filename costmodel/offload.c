@@ -51,6 +51,13 @@ CostHost cost_host(const Spec *spec)
                       .node_gpus = gpus};
 }
 
+bool cost_checkpoints_wait(const Spec *spec)
+{
+    const SpecRecomputeMode mode = spec->training.recompute.mode;
+    return spec->execution.framework.kernels.pageable_checkpoints &&
+           (mode == SPEC_RECOMPUTE_FULL || mode == SPEC_RECOMPUTE_SELECTIVE_LAYER);
+}
+
 bool cost_offload_is_staged(const Spec *spec)
 {
     const SpecUpdateOrder order = spec->offload.update;
@@ -176,7 +183,9 @@ double cost_offload_module_bytes(const CostShape *shape, int layer, int layer_in
     for (int i = 0; i < forward->kept_count; i++) {
         const CostTensor *tensor = &forward->kept[i];
         const bool leaves = modules == 0 || (bits_of(forward, tensor->kept_by) & modules) != 0;
-        bytes += leaves && !cost_drops_tensor(shape->spec, forward, tensor, extent) ? tensor->bytes : 0;
+        bytes += leaves && !cost_drops_tensor(shape->spec, forward, tensor, extent)
+                     ? cost_kept_bytes(shape, tensor, extent)
+                     : 0;
     }
     return bytes;
 }
@@ -190,7 +199,7 @@ int cost_offload_tensors(const CostShape *shape, int layer, int layer_in_stage, 
     const CostOps *forward = &graph.pass[COST_FORWARD];
     for (int i = 0; i < forward->kept_count; i++) {
         if (!cost_drops_tensor(shape->spec, forward, &forward->kept[i], extent)) {
-            ret_bytes[count++] = forward->kept[i].bytes;
+            ret_bytes[count++] = cost_kept_bytes(shape, &forward->kept[i], extent);
         }
     }
     return count;

@@ -52,6 +52,9 @@ double cost_offload_weight_bytes(const Spec *spec);
 double cost_offload_shard_bytes(const Spec *spec); /* of weights fetched before a gather */
 double cost_offload_state_bytes(const Spec *spec);
 
+/* Layers' inputs that wait for recomputation are copied from and to ordinary memory, on the stream of the passes.
+ * Source: [DeepSpeedCheckpoints] */
+bool cost_checkpoints_wait(const Spec *spec);
 /* Bytes that a layer's forward keeps for the backward of `modules` (bits of SpecRecomputeModule; 0: of all), less what
  * recomputation makes again. */
 double cost_offload_module_bytes(const CostShape *shape, int layer, int layer_in_stage, unsigned modules);

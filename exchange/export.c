@@ -9,9 +9,9 @@ G_STATIC_ASSERT(G_N_ELEMENTS(format_list) == EXCHANGE_FORMAT_COUNT);
 const char *export_recompute_shown(const Spec *spec)
 {
     const SpecRecompute *recompute = &spec->training.recompute;
-    return recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0
-               ? "full on some of the layers"
-               : spec_word(&spec_words_recompute, (int)recompute->mode);
+    return recompute->mode == SPEC_RECOMPUTE_FULL && recompute->layers > 0 ? "full on some of the layers"
+           : recompute->partitioned                                        ? "partitioned"
+                                    : spec_word(&spec_words_recompute, (int)recompute->mode);
 }
 
 bool exchange_export_refuse(GError **error, ExchangeFormat format, const char *key, const char *value,

@@ -111,6 +111,21 @@ static bool refuse(GError **error, const char *key, const char *value, const cha
     return exchange_export_refuse(error, EXCHANGE_FORMAT_DEEPSPEED, key, value, hint);
 }
 
+/* What cpu_checkpointing sends away: the inputs of all layers, each whole, to the host. */
+static bool check_checkpoints(const Spec *spec, GError **error)
+{
+    const SpecOffload *offload = &spec->offload;
+    const SpecOffloadPart *part = &offload->activations;
+    if (offload->activation_layers == 0)
+        return true;
+    if (spec->training.recompute.mode == SPEC_RECOMPUTE_FULL && part->tier == SPEC_TIER_HOST &&
+        offload->activation_layers >= spec->model.layers && part->fraction >= 1 && part->modules == 0 &&
+        !part->evicts)
+        return true;
+    return refuse(error, "offload.activations", "of other than checkpoints of all layers",
+                  "give training.recompute \"full\" and offload.activations {\"tier\": \"host\"}, or none");
+}
+
 /* A ds_config.json says precision, batch, optimizer, ZeRO and tensor ranks. Anything else that a scenario splits or
  * casts would be another run. */
 static bool check(const Spec *spec, GError **error)
@@ -159,10 +174,7 @@ static bool check(const Spec *spec, GError **error)
     if (spec->offload.overlap_update)
         ok = refuse(error, "offload.overlap_update", "true",
                     "give false: its gradients leave beside the backward");
-    if (spec->offload.activation_layers > 0)
-        ok = refuse(error, "offload.activation_layers", "above 0",
-                    "give none: checkpoints are offloaded by the script");
-    return ok;
+    return check_checkpoints(spec, error) && ok;
 }
 
 /* What the script has to build and switch on for this to be the scenario's run. */
@@ -176,6 +188,15 @@ static void leave_to_script(const Spec *spec, Settings *out)
                             "(model.gradient_checkpointing_enable() of transformers)");
     if (spec->model.moe.experts > 0)
         settings_leave(out, "model.moe: expert layers are the training script's");
+}
+
+static void put_checkpoints(const Spec *spec, Settings *out)
+{
+    const bool parts = spec->training.recompute.partitioned, host = spec->offload.activation_layers > 0;
+    if (parts || host)
+        settings_bool(out, "activation_checkpointing.partition_activations", parts);
+    if (host)
+        settings_bool(out, "activation_checkpointing.cpu_checkpointing", true);
 }
 
 bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error)
@@ -195,6 +216,7 @@ bool exchange_export_deepspeed(const Spec *spec, Settings *out, GError **error)
     put_zero(spec, out);
     put_offload(spec, out);
     put_aio(&spec->offload, out);
+    put_checkpoints(spec, out);
     if (spec->parallel.tensor > 1)
         settings_int(out, "tensor_parallel.autotp_size", spec->parallel.tensor);
     leave_to_script(spec, out);

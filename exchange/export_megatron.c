@@ -402,6 +402,8 @@ static bool put_recompute(const Export *export)
                  recompute->layers > 0 ? "block" : "uniform");
         put_int(export, "recompute-num-layers", "model.recompute_num_layers",
                 recompute->layers > 0 ? recompute->layers : 1);
+        if (recompute->partitioned)
+            put_switch(export, "distribute-saved-activations", "model.distribute_saved_activations", true);
         return true;
     case SPEC_RECOMPUTE_SELECTIVE_OP:
     case SPEC_RECOMPUTE_SELECTIVE_LAYER:

@@ -40,7 +40,8 @@ static bool has_execution(const Spec *spec, GError **error)
     if (parallel->pipeline > 1 &&
         (parallel->virtual_stages > 1 || (strcmp(schedule, "1f1b") != 0 && strcmp(schedule, "gpipe") != 0)))
         ok = refuse(error, "parallel.schedule", schedule, "give 1f1b or gpipe, without virtual stages");
-    if (mode != SPEC_RECOMPUTE_NONE && (mode != SPEC_RECOMPUTE_FULL || training->recompute.layers > 0))
+    if (mode != SPEC_RECOMPUTE_NONE &&
+        (mode != SPEC_RECOMPUTE_FULL || training->recompute.layers > 0 || training->recompute.partitioned))
         ok = refuse(error, "training.recompute", export_recompute_shown(spec),
                     "give none or full on all layers");
     if (training->precision != SPEC_PRECISION_BF16 && training->precision != SPEC_PRECISION_FP16 &&

@@ -185,7 +185,7 @@ static bool put_recompute(const Spec *spec, Settings *out, GError **error)
         : recompute->mode == SPEC_RECOMPUTE_SELECTIVE_OP || recompute->mode == SPEC_RECOMPUTE_SELECTIVE_LAYER
             ? "selective"
             : NULL;
-    if (mode == NULL)
+    if (mode == NULL || recompute->partitioned)
         return refuse(error, "training.recompute", export_recompute_shown(spec),
                       "give none, full on all layers, selective-op or selective-layer");
     settings_text(out, "activation_checkpoint.mode", mode);

@@ -137,6 +137,25 @@ static void take_offload(ExchangeImport *import)
     take_aio(import, disks);
 }
 
+/* The script calls checkpoint(): a block that divides inputs or sends them to the host says that it does.
+ * Source: [DeepSpeedCheckpoints] */
+static void take_checkpoints(ExchangeImport *import)
+{
+    static const char *const run_only[] = {"activation_checkpointing.contiguous_memory_optimization",
+                                           "activation_checkpointing.number_checkpoints",
+                                           "activation_checkpointing.synchronize_checkpoint_boundary",
+                                           "activation_checkpointing.profile"};
+    const bool parts = exchange_import_bool(import, "activation_checkpointing.partition_activations", false);
+    const bool host = exchange_import_bool(import, "activation_checkpointing.cpu_checkpointing", false);
+    exchange_import_harmless(import, run_only, G_N_ELEMENTS(run_only));
+    if (parts)
+        exchange_import_native(import, "training.recompute", "{\"mode\":\"full\",\"partitioned\":true}");
+    else if (host)
+        exchange_import_native(import, "training.recompute", "full");
+    if (host)
+        exchange_import_native(import, "offload.activations.tier", "host");
+}
+
 /* train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x data: two of the first three
  * give the third where the data-parallel degree is known. */
 static void check_steps(const ExchangeImport *import, int batch, int micro, int steps, int data)
@@ -290,4 +309,5 @@ void exchange_import_deepspeed(ExchangeImport *import)
     take_precision(import);
     take_zero(import);
     take_offload(import);
+    take_checkpoints(import);
 }

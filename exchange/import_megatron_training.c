@@ -69,6 +69,8 @@ static void take_recompute(const MegatronNames *names)
     const char *method = megatron_text(names, "recompute-method", "model.recompute_method");
     const char *modules = megatron_text(names, "recompute-modules", "model.recompute_modules");
     int layers = 1;
+    bool parts = false;
+    megatron_switch(names, "distribute-saved-activations", "model.distribute_saved_activations", &parts);
     exchange_import_int(import, names->bridge ? "model.recompute_num_layers" : "recompute-num-layers",
                         &layers);
     if (granularity == NULL && names->bridge)
@@ -82,8 +84,10 @@ static void take_recompute(const MegatronNames *names)
     }
     if (granularity == NULL || strcmp(granularity, "null") == 0) {
         exchange_import_native(import, "training.recompute", "none");
-    } else if (strcmp(granularity, "full") == 0 && g_strcmp0(method, "block") == 0) {
-        g_autofree char *value = g_strdup_printf("{\"mode\":\"full\",\"layers\":%d}", layers);
+    } else if (strcmp(granularity, "full") == 0 && (g_strcmp0(method, "block") == 0 || parts)) {
+        const int first = g_strcmp0(method, "block") == 0 ? layers : 0;
+        g_autofree char *value = g_strdup_printf("{\"mode\":\"full\",\"layers\":%d%s}", first,
+                                                 parts ? ",\"partitioned\":true" : "");
         exchange_import_native(import, "training.recompute", value);
     } else if (strcmp(granularity, "full") == 0) {
         exchange_import_native(import, "training.recompute", "full");

@@ -153,7 +153,7 @@ static void write_tensors(Parts *parts, const char *layer, const CostGraph *grap
         const bool elsewhere = buffered && tensor->written_by == COST_OUTSIDE;
         if (!elsewhere && !cost_drops_tensor(parts->shape.spec, forward, tensor, extent))
             write_line(parts, parts->stage, layer, tensor->name, SIM_MEM_ACTIVATIONS, count,
-                       llround(count * tensor->bytes));
+                       llround(count * cost_kept_bytes(&parts->shape, tensor, extent)));
     }
 }
 

@@ -101,6 +101,7 @@ typedef struct SimStage {
     int first_layer, layers; /* the segments that are transformer layers */
     int offloaded;           /* the first of them, whose activations wait on the host ... */
     bool offloaded_to_disks; /* ... or on its disks */
+    bool copies_wait;        /* what leaves is copied on the stream of the passes */
     int64_t passed_bytes;    /* of the first segment's activations, what came in for all layers */
     SimWork send_next;       /* activation to the next stage (its rank's NIC or scale-up link) */
     SimWork send_prev;       /* gradient to the previous stage */

@@ -3,7 +3,7 @@
  * Of L layers the first N leave. Layer l is copied out behind its forward and its place on the GPU is taken by layer
  * L - N + l, whose forward waits for the copy; it is fetched into the place that the backward of layer L - N + l leaves, so
  * that a micro-batch never holds more than L - N layers (one more while it is worked on). Where N is L or L - 1 the place
- * is the next layer's and little is hidden.
+ * is the next layer's and little is hidden. Where copies wait they are part of the passes' own stream.
  * Source: [TransformerEngine] cpu_offload.py, DefaultOffloadSynchronizer     Tested: unit/sim/test_offload.c
  */
 #include "sim/program_emit.h"
@@ -49,10 +49,23 @@ static void fetch(RankBuilder *rb, Chunk *chunk, int index, int32_t microbatch)
     SimMemDelta mem = {0};
     mem.start_bytes[SIM_MEM_ACTIVATIONS] = segment->leaving_bytes;
     mem.end_bytes[kept_in(chunk->stage)] = -segment->leaving_bytes;
+    if (chunk->stage->copies_wait) {
+        emit_copy(rb, SIM_STREAM_COMPUTE, chunk, &segment->copy_back, &mem, microbatch);
+        return;
+    }
     if (rb->last_compute != SIM_NONE)
         sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_COMPUTE, rb->last_compute);
     sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_D2H, chunk->copied[index]);
     chunk->fetched[index] = emit_copy(rb, SIM_STREAM_H2D, chunk, &segment->copy_back, &mem, microbatch);
+}
+
+/* Layers whose copies wait leave and come back by themselves: nobody takes their place. */
+static void bring_back(RankBuilder *rb, Chunk *chunk, int index, const Pass *pass)
+{
+    const int here = index - chunk->stage->first_layer;
+    const bool backward = pass->pass != SIM_PASS_FORWARD && pass->pass != SIM_PASS_BACKWARD_WEIGHT;
+    if (backward && here >= 0 && here < chunk->stage->offloaded && leaves(chunk->stage, here))
+        fetch(rb, chunk, index, pass->microbatch);
 }
 
 void sim_offload_before(RankBuilder *rb, Chunk *chunk, int index, const Pass *pass, SimMemDelta *mem)
@@ -61,6 +74,10 @@ void sim_offload_before(RankBuilder *rb, Chunk *chunk, int index, const Pass *pa
     const int here = index - stage->first_layer;
     if (stage->offloaded == 0 || pass->pass == SIM_PASS_BACKWARD_WEIGHT)
         return;
+    if (stage->copies_wait) {
+        bring_back(rb, chunk, index, pass);
+        return;
+    }
     for (int layer = stage->offloaded - 1; layer >= 0; layer--) {
         const int other = stage->first_layer + layer;
         if (!leaves(stage, layer))
@@ -86,6 +103,11 @@ void sim_offload_after(RankBuilder *rb, Chunk *chunk, int index, const Pass *pas
     const bool last = stage->first_layer + successor_of(stage, here) >= stage->segment_count;
     SimMemDelta mem = {0};
     mem.start_bytes[kept_in(stage)] = segment->leaving_bytes;
+    if (stage->copies_wait) {
+        mem.end_bytes[SIM_MEM_ACTIVATIONS] = -segment->leaving_bytes;
+        emit_copy(rb, SIM_STREAM_COMPUTE, chunk, &segment->copy_out, &mem, pass->microbatch);
+        return;
+    }
     mem.end_bytes[SIM_MEM_ACTIVATIONS] = last ? -segment->leaving_bytes : 0;
     sim_emit_wait(rb, SIM_STREAM_D2H, SIM_STREAM_COMPUTE, compute_index);
     chunk->copied[index] = emit_copy(rb, SIM_STREAM_D2H, chunk, &segment->copy_out, &mem, pass->microbatch);

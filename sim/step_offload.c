@@ -301,12 +301,13 @@ static void fill_order(const Spec *spec, SimPlan *plan, int window)
 static void share_activations(const Spec *spec, const CostHost *host, SimStage *stage)
 {
     const bool disks = spec->offload.activations.tier == SPEC_TIER_NVME;
+    const double copy = cost_checkpoints_wait(spec) ? host->ordinary : host->copy;
     stage->offloaded_to_disks = disks;
     for (int i = 0; i < stage->offloaded; i++) {
         SimSegment *segment = &stage->segments[stage->first_layer + i];
         const double bytes = (double)segment->leaving_bytes;
-        const double out = disks ? fmin(host->copy, host->own_write) : host->copy;
-        const double in = disks ? fmin(host->copy, host->own_read) : host->copy;
+        const double out = disks ? fmin(copy, host->own_write) : copy;
+        const double in = disks ? fmin(copy, host->own_read) : copy;
         segment->copy_out = copy_at(host, bytes, out, ROW_OUT);
         segment->copy_back = copy_at(host, bytes, in, ROW_IN);
         if (disks && bytes > 0) {

@@ -61,6 +61,26 @@ static void add_stacking(const Step *step, const CostOps *forward, CostRecompute
     sim_work_spend(&segment->backward_input, SIM_PART_COMPUTE, copy_ps);
 }
 
+/* Parts of a layer's input are made whole before it runs again, beside nothing. Source: [DeepSpeedCheckpoints] */
+static void add_gather(const Step *step, const CostGraph *graph, CostRecomputeExtent extent,
+                       SimSegment *segment)
+{
+    const int parts = cost_checkpoint_parts(&step->shape, extent);
+    const CostOps *forward = &graph->pass[COST_FORWARD];
+    double bytes = 0;
+    for (int i = 0; i < forward->kept_count; i++)
+        bytes +=
+            cost_drops_tensor(step->spec, forward, &forward->kept[i], extent) ? 0 : forward->kept[i].bytes;
+    if (parts < 2)
+        return;
+    const SimWork work = step_collective(
+        step->spec,
+        &(CostCollective){
+            .op = COST_ALL_GATHER, .bytes = bytes, .group = cost_group(step->spec, COST_RANKS_TENSOR)},
+        SIM_PART_TENSOR_COMM);
+    step_add_work(&segment->recompute, &work);
+}
+
 static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, StepLayerKind *kind)
 {
     SimSegment *segment = &kind->segment;
@@ -83,6 +103,7 @@ static void fill_layer_kind(const Step *step, int layer, int layer_in_stage, Ste
         step_add_time(works[pass], &times[pass], SIM_PART_COMPUTE);
     }
     step_add_time(&segment->recompute, &again, SIM_PART_RECOMPUTE);
+    add_gather(step, &graph, extent, segment);
     const CostActivations activations = cost_activations(&step->shape, &graph, extent);
     const CostParams params = cost_part_params(&step->spec->model, COST_PART_LAYER, layer);
     set_memory(segment, &activations);
@@ -204,10 +225,13 @@ static void offload_layers(const Step *step, int first_layer, SimStage *stage)
 {
     const Spec *spec = step->spec;
     const SpecOffloadPart *part = &spec->offload.activations;
-    const double rate = spec->cluster.accelerator.host_link_bytes_per_s * COPY_FRAC;
+    const bool waits = cost_checkpoints_wait(spec);
+    const double rate = spec->cluster.accelerator.host_link_bytes_per_s *
+                        (waits ? spec->cluster.host.pageable_frac : COPY_FRAC);
     const bool evicts = part->tier != SPEC_TIER_GPU && part->evicts;
     stage->offloaded = evicts ? step_evict(step, first_layer, rate, stage)
                               : MIN(spec->offload.activation_layers, stage->layers);
+    stage->copies_wait = waits;
     for (int i = 0; i < stage->offloaded; i++) {
         SimSegment *segment = &stage->segments[stage->first_layer + i];
         if (!evicts)

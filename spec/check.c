@@ -288,6 +288,13 @@ static bool check_recompute(const Check *check)
             check,
             "training.recompute.modules: given with mode \"%s\"; give mode \"modules\", or leave them out",
             spec_word(&spec_words_recompute, (int)recompute->mode));
+    if ((recompute->partitioned || recompute->halves) && recompute->mode != SPEC_RECOMPUTE_FULL &&
+        recompute->mode != SPEC_RECOMPUTE_SELECTIVE_LAYER)
+        return spec_check_fail(check,
+                               "training.recompute.%s: given with mode \"%s\"; give mode \"full\" or "
+                               "\"selective-layer\", which keep the inputs of layers, or leave it out",
+                               recompute->partitioned ? "partitioned" : "halves",
+                               spec_word(&spec_words_recompute, (int)recompute->mode));
     if (check->spec->offload.activation_layers > layers)
         return spec_check_fail(check,
                                "offload.activation_layers: %d is more than the %d layers; give at most %d",

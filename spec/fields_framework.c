@@ -65,6 +65,9 @@ static const SpecField kernels_fields[] = {
          "Without that, a 16-bit gradient is copied to fp32 before it is added to an fp32 sum."),
     FLAG(SpecRecipeKernels, recompute_stops_early,
          "Full recomputation ends with the last tensor that the backward needs."),
+    FLAG(
+        SpecRecipeKernels, pageable_checkpoints,
+        "Inputs of recomputed layers wait in ordinary memory of the host, and passes wait for their copies."),
     {.key = "recompute_modes",
      .type = SPEC_TYPE_WORD_SET,
      .offset = offsetof(SpecRecipeKernels, recompute_modes),

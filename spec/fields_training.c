@@ -17,6 +17,12 @@ static const SpecField recompute_fields[] = {
      .words = &spec_words_module,
      .default_text = "[]",
      .help = "modules: what is recomputed."},
+    SPEC_F_BOOL(SpecRecompute, partitioned, "false", 0,
+                "Tensor ranks keep a part each of a layer's input, gathered again before its backward "
+                "(partition_activations of DeepSpeed, --distribute-saved-activations of Megatron)."),
+    SPEC_F_BOOL(SpecRecompute, halves, "false", 0,
+                "Attention and MLP run again apart, and each keeps its input (--split-transformers of "
+                "DeepSpeed's Megatron-LM)."),
 };
 static SPEC_TABLE(table_recompute, "training.recompute", "Activation recomputation.", recompute_fields);
 

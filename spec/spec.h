@@ -167,6 +167,8 @@ typedef struct SpecRecompute {
     int layers;         /* full on this many layers of each stage; 0: all */
     int every_n_layers; /* selective-layer: every n-th layer is fully recomputed */
     unsigned modules;   /* modules: bits of SpecRecomputeModule */
+    bool partitioned;   /* inputs of whole layers are divided over the tensor ranks */
+    bool halves;        /* attention and MLP of a whole layer run again apart */
 } SpecRecompute;
 
 /* Bytes a parameter of each state; 0: the state does not exist. */

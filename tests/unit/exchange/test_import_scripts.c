@@ -265,6 +265,31 @@ static void test_syntax(void)
     }
 }
 
+/* Checkpoints that are divided over tensor ranks, and that wait on the host. */
+static void test_checkpoints(void)
+{
+    g_autoptr(GString) said = g_string_new(NULL);
+    OrrJsonDoc *doc =
+        import("{\"train_batch_size\":8,\"activation_checkpointing\":{\"partition_activations\":true,"
+               "\"cpu_checkpointing\":true,\"number_checkpoints\":4}}",
+               said);
+    assert_at(doc, "training.recompute.mode", "\"full\"");
+    assert_at(doc, "training.recompute.partitioned", "true");
+    assert_at(doc, "offload.activations.tier", "\"host\"");
+    orr_json_free(doc);
+    doc = import("{\"train_batch_size\":8,\"activation_checkpointing\":{\"partition_activations\":false}}",
+                 said);
+    assert_at(doc, "training.recompute", "nothing");
+    orr_json_free(doc);
+    doc = import(
+        "run --num-layers 32 --hidden-size 512 --recompute-granularity full --recompute-method uniform "
+        "--recompute-num-layers 1 --distribute-saved-activations",
+        said);
+    assert_at(doc, "training.recompute.partitioned", "true");
+    assert_at(doc, "training.recompute.layers", "0");
+    orr_json_free(doc);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -274,5 +299,6 @@ int main(int argc, char **argv)
     g_test_add_func("/import/texts", test_texts);
     g_test_add_func("/import/left-to-others", test_left_to_others);
     g_test_add_func("/import/syntax", test_syntax);
+    g_test_add_func("/import/checkpoints", test_checkpoints);
     return g_test_run();
 }

@@ -150,6 +150,42 @@ static void mlp_tiles(void)
     orr_arena_free(arena);
 }
 
+/* DeepSpeed's checkpoints on the host, by hand: each layer's input of 2 B s b h goes out and comes back through ordinary memory,
+ * beside nothing. A quarter of it with 4 tensor ranks that share it, gathered again; twice as much in halves, whose backwards
+ * hold less at once. */
+static void checkpoints(void)
+{
+    static const char text[] =
+        "{\"model\":\"gpt3-6.7b\",\"cluster\":{\"preset\":\"dgx-2\",\"gpus_per_node\":4},\"training\":{"
+        "\"sequence_length\":2048,\"global_batch\":4,\"micro_batch\":4,\"precision\":\"fp16\","
+        "\"recompute\":\"full\"},\"parallel\":{\"tensor\":4,\"sequence_parallel\":false},"
+        "\"execution\":{\"framework\":\"deepspeed\"}}";
+    static const char parts[] = "training.recompute={\"mode\":\"full\",\"partitioned\":true}",
+                      halves[] =
+                          "training.recompute={\"mode\":\"full\",\"partitioned\":true,\"halves\":true}",
+                      host[] = "offload.activations={\"tier\":\"host\"}";
+    const double input = 2.0 * 2048 * 4 * 4096, layers = 32, rate = 0.15 * 15.75e9;
+    OrrArena *arena = orr_arena_new();
+    const Report whole = report_of(text, NULL, arena), away = report_of(text, SETS(host), arena),
+                 kept = report_of(text, SETS(parts), arena),
+                 shared = report_of(text, SETS(parts, host), arena),
+                 split = report_of(text, SETS(halves), arena),
+                 both = report_of(text, SETS(halves, host), arena);
+    const double copied_s = 2 * layers * input / rate;
+    g_assert_cmpfloat_with_epsilon((double)(away.step_ps - whole.step_ps) * 1e-12, copied_s, 1e-3 * copied_s);
+    g_assert_cmpfloat_with_epsilon((double)(shared.step_ps - kept.step_ps) * 1e-12, copied_s / 4,
+                                   1e-3 * copied_s);
+    g_assert_cmpfloat_with_epsilon((double)(both.step_ps - split.step_ps) * 1e-12, copied_s / 2,
+                                   1e-3 * copied_s);
+    g_assert_cmpint(kept.step_ps, >, whole.step_ps); /* gathers */
+    g_assert_cmpfloat_with_epsilon(whole.stages[0].activations_bytes - kept.stages[0].activations_bytes,
+                                   0.75 * layers * input, 0.05 * layers * input);
+    g_assert_cmpfloat_with_epsilon(split.stages[0].activations_bytes - kept.stages[0].activations_bytes,
+                                   0.25 * layers * input, 0.05 * layers * input);
+    g_assert_cmpfloat(split.stages[0].workspace_bytes, <, kept.stages[0].workspace_bytes);
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -159,5 +195,6 @@ int main(int argc, char **argv)
     g_test_add_func("/offload-software/tiles-and-experts", experts_stay_whole);
     g_test_add_func("/offload-software/tiles-and-sums", sums_stay_whole);
     g_test_add_func("/offload-software/mlp-tiles", mlp_tiles);
+    g_test_add_func("/offload-software/checkpoints", checkpoints);
     return g_test_run();
 }
