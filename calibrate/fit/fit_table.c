@@ -1,4 +1,5 @@
 /* calibrate/fit/fit_table.c - one table of measurements becomes one profile for scenarios/calibrations. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -56,7 +57,8 @@ static char *only_accelerator(const Table *table, const char *path, GError **err
     int rows = 0;
     const OrrJson *root = orr_json_root(table->doc);
     for (const OrrJson *list = orr_json_first(root); list != NULL; list = orr_json_next(list))
-        for (const OrrJson *row = orr_json_first(list); row != NULL; row = orr_json_next(row), rows++) {
+        for (const OrrJson *row = orr_json_type(list) == ORR_JSON_LIST ? orr_json_first(list) : NULL;
+             row != NULL; row = orr_json_next(row), rows++) {
             const OrrJson *gpu = orr_json_type(row) == ORR_JSON_OBJECT ? orr_json_member(row, "gpu") : NULL;
             if (gpu == NULL || orr_json_type(gpu) != ORR_JSON_TEXT ||
                 !g_hash_table_add(seen, (gpointer)orr_json_text(gpu)))
@@ -74,6 +76,27 @@ static char *only_accelerator(const Table *table, const char *path, GError **err
     return NULL;
 }
 
+/* The rows of a sweep with a cuDNN before 9.17 are those kernels themselves: recipes of that time take nothing off again.
+ * Source: [CudnnVersions] */
+static void note_early_cudnn(const Table *table, const GPtrArray *rows, CalProfile *profile, GString *log)
+{
+    const OrrJson *stamp = orr_json_member(orr_json_root(table->doc), "stamp");
+    const char *version = stamp != NULL ? orr_json_text_of(stamp, "cudnn", "") : "";
+    SpecAttentionModel *model = &profile->accelerator.model.attention[SPEC_ATTENTION_CUDNN];
+    int major = 0, minor = 0, fitted = 0;
+    for (guint i = 0; i < rows->len; i++) {
+        const CalRow *row = g_ptr_array_index(rows, i);
+        fitted += row->kind == CAL_ATTENTION && row->attention.kernel == SPEC_ATTENTION_CUDNN;
+    }
+    if (fitted == 0 || sscanf(version, "%d.%d", &major, &minor) != 2 || major != 9 || minor >= 17 ||
+        (model->early_frac >= 1 && model->backward_early_frac >= 1))
+        return;
+    model->early_frac = model->backward_early_frac = 1;
+    if (log != NULL)
+        g_string_append_printf(log, "attention rows are of cuDNN %s: early_frac is 1, they are that time's\n",
+                               version);
+}
+
 /* A fit begins at the preset's own blocks: what no row speaks of stays there. */
 static int fit_kernels(const Table *table, CalProfile *profile, GString *untold, GString *log)
 {
@@ -88,9 +111,10 @@ static int fit_kernels(const Table *table, CalProfile *profile, GString *untold,
     profile->untold = untold;
     cal_fit_profile(profile, rows, profile->doc != NULL ? before : NULL);
     profile->untold = NULL;
+    note_early_cudnn(table, rows, profile, log);
     if (log != NULL)
         cal_held_out(profile, rows, profile->doc != NULL ? before : NULL, log);
-    const int moves = cal_fit_moves(orr_json_root(table->doc), profile->name, &profile->accelerator);
+    const int moves = cal_fit_moves(orr_json_root(table->doc), profile->name, &profile->accelerator, log);
     if (log != NULL)
         cal_layers_beside(orr_json_root(table->doc), &profile->accelerator, log);
     return (int)rows->len + moves;
@@ -273,6 +297,19 @@ static void log_found(const CalProfile *profile, const Found *found, GString *lo
         cal_ceilings_print(&found->ceilings, log);
 }
 
+/* Rows there are, but none that a fit reads: the best of many shapes, floors. */
+static bool nothing_fitted(const Table *table, const char *path, const char *name, GError **error)
+{
+    for (guint i = 0; i < table->rows->len; i++)
+        if (strcmp(g_array_index(table->rows, CalRow, i).accelerator, name) == 0)
+            return orr_fail(
+                error, ORR_ERROR_INPUT,
+                "%s: its rows of %s are the best of many shapes, or kernels that no framework runs, "
+                "which a fit does not read; `calibrate check` sets them beside the preset",
+                path, name);
+    return cal_table_no_row(path, name, table->skipped, error);
+}
+
 bool cal_fit_table(const char *path, const char *accelerator, const char *cluster, GArray *residuals,
                    GString *out_json, GString *log, GError **error)
 {
@@ -299,7 +336,7 @@ bool cal_fit_table(const char *path, const char *accelerator, const char *cluste
         g_prefix_error(error, "%s: ", path);
     if (ok && found->kernel_rows == 0 && !found->collectives && found->network.rows == 0 &&
         found->interference.count == 0 && found->host.pinned_frac <= 0 && found->host.dram_bytes_per_s <= 0)
-        ok = cal_table_no_row(path, name, table.skipped, error);
+        ok = nothing_fitted(&table, path, name, error);
     if (ok) {
         log_found(profile, found, log);
         write_profile(profile, path, found, out_json);
