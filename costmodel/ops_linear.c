@@ -41,13 +41,15 @@ int cost_push_weight_gradient(const CostShape *shape, CostOps *ops, const char *
     op->u.gemm.accumulate_fp32 = fused && shape->accumulate_fp32;
     op->u.gemm.accumulate = fused && shape->accumulates;
     if (!fused && shape->accumulates) {
-        const double gradient_bytes = shape->accumulate_fp32 ? 4 : shape->element_bytes;
+        const double elements = size[0] * size[1] * groups, e = shape->element_bytes,
+                     sum_bytes = shape->accumulate_fp32 ? 4 : e;
         const bool upcast =
             shape->accumulate_fp32 && shape->spec->execution.framework.kernels.gradient_upcast;
-        cost_push_memory(ops, "add to gradient", module, COST_MEMORY_ELEMENTWISE, size[0] * size[1] * groups,
-                         cost_both_ways(shape->element_bytes + (upcast ? 2 : 1) * gradient_bytes,
-                                        (upcast ? 2 : 1) * gradient_bytes),
-                         upcast ? 2 : 1);
+        if (upcast) { /* PyTorch's cast to a wider type takes element by element [PyTorchByElement] */
+            cost_push_by_element(ops, "widen gradient", module, elements, 1, cost_both_ways(e, sum_bytes), 1);
+        }
+        cost_push_memory(ops, "add to gradient", module, COST_MEMORY_ELEMENTWISE, elements,
+                         cost_both_ways((upcast ? sum_bytes : e) + sum_bytes, sum_bytes), 1);
     }
     return gemm;
 }

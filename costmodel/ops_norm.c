@@ -2,21 +2,26 @@
  * the stream and the weights are fp32. See ops.h. */
 #include "costmodel/ops.h"
 
-/* Bytes an element, read + written, of PyTorch's RMSNorm as a chain of kernels. Forward: to fp32 (2+4), square (4+4), mean
- * (4), scale (4+4), back (4+2), weight (2+2). Backward: weight (2+2; 4+2 and 2 for its gradient), to fp32 (2+4), gradients
- * of the scaling (4+4; 8+4 and 4 for the root), of mean (0+4) and square (copy 4+4, double 4+4, product 8+4), their sum
- * (8+4), back (4+2).
- * Source: [PyTorchAutograd] pow_backward, mean_backward, mul_tensor_backward */
-static const CostMoved eager_norm = {.read = 20, .written = 16},
-                       eager_norm_backward = {.read = 54, .written = 38};
-#define EAGER_NORM_KERNELS          8
-#define EAGER_NORM_BACKWARD_KERNELS 18
+/* A chain of kernels, bytes an element: those that stream, and those that address each element by itself because they
+ * broadcast a column or a row or widen what they read. */
+typedef struct NormChain {
+    CostMoved streamed;
+    int streams;
+    CostMoved addressed;
+    int by_element;
+} NormChain;
+
+/* Bytes, read + written, of PyTorch's RMSNorm. Forward: to fp32 (2+4, by element), square (4+4), mean (4), scale (4+4, by
+ * element), back (4+2), weight (2+2, by element). Backward: weight (2+2, by element; 4+2 and 2 for its gradient), to fp32
+ * (2+4, by element), gradients of the scaling (4+4, by element; 8+4 and 4 for the root), of mean (0+4, by element) and square
+ * (copy 4+4, double 4+4, product 8+4), their sum (8+4), back (4+2).
+ * Source: [PyTorchAutograd] pow_backward, mean_backward, mul_tensor_backward; [PyTorchByElement] */
+static const NormChain eager_norm = {{.read = 12, .written = 6}, 5, {.read = 8, .written = 10}, 3},
+                       eager_norm_backward = {{.read = 46, .written = 24}, 14, {.read = 8, .written = 14}, 4};
 
 /* The same of a stream in fp32: nothing to cast, and the weight's product in fp32 (4+4; backward 4+4, 8+4 and 4). */
-static const CostMoved wide_norm = {.read = 16, .written = 12},
-                       wide_norm_backward = {.read = 56, .written = 36};
-#define WIDE_NORM_KERNELS          6
-#define WIDE_NORM_BACKWARD_KERNELS 16
+static const NormChain wide_norm = {{.read = 8, .written = 4}, 4, {.read = 8, .written = 8}, 2},
+                       wide_norm_backward = {{.read = 48, .written = 24}, 13, {.read = 8, .written = 12}, 3};
 
 /* PyTorch's layer norm is one kernel forward. Source: aten/src/ATen/native/cuda/layer_norm_kernel.cu */
 bool cost_norm_spelled_out(const Spec *spec)
@@ -36,6 +41,14 @@ static void push_norm_gradients(const CostShape *shape, CostOps *ops, double ele
     CostOp *weight = &ops->op[ops->count - 1];
     weight->u.memory.addressed = elements;
     weight->u.memory.sm_rate = shape->spec->execution.framework.kernels.norm_weight_elements_per_s;
+}
+
+static void push_chain(CostOps *ops, const NormChain *chain, double elements)
+{
+    cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements, chain->streamed,
+                     chain->streams);
+    cost_push_by_element(ops, "norm by element", COST_MODULE_NORM, elements, chain->by_element,
+                         chain->addressed, chain->by_element);
 }
 
 /* Input and gradient are read once; the sums of the weight's gradient stay in registers, and a second kernel adds up what the
@@ -61,20 +74,20 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
     }
     const bool eager = cost_norm_spelled_out(shape->spec) && !execution->compiled;
     const bool wide = in > shape->element_bytes;
-    if (pass == COST_FORWARD) { /* read x, write y */
-        const CostMoved each = wide ? wide_norm : eager_norm;
-        const int kernels = wide ? WIDE_NORM_KERNELS : EAGER_NORM_KERNELS;
-        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
-                         eager ? each : cost_both_ways(in, out), eager ? kernels : 1);
-    } else if (!eager && execution->framework.kernels.norm_weight_elements_per_s > 0) {
+    if (eager && pass == COST_FORWARD) {
+        push_chain(ops, wide ? &wide_norm : &eager_norm, elements);
+    } else if (eager) {
+        push_chain(ops, wide ? &wide_norm_backward : &eager_norm_backward, elements);
+    } else if (pass == COST_FORWARD) { /* read x, write y */
+        cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements, cost_both_ways(in, out),
+                         1);
+    } else if (execution->framework.kernels.norm_weight_elements_per_s > 0) {
         push_norm_gradients(shape, ops, elements, in, out);
-    } else if (!eager && execution->framework.kernels.one_pass_norm_backward) {
+    } else if (execution->framework.kernels.one_pass_norm_backward) {
         push_one_pass(shape, ops, rows, cols, in, out);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
-        const CostMoved each = wide ? wide_norm_backward : eager_norm_backward;
-        const int kernels = wide ? WIDE_NORM_BACKWARD_KERNELS : EAGER_NORM_BACKWARD_KERNELS;
         cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, elements,
-                         eager ? each : cost_both_ways(2 * in + 2 * out, in), eager ? kernels : 2);
+                         cost_both_ways(2 * in + 2 * out, in), 2);
     }
 }
 
@@ -95,11 +108,12 @@ int cost_push_block_norm(const CostShape *shape, CostOps *ops, CostPass pass, co
 {
     const SpecExecution *execution = &shape->spec->execution;
     const double elements = shape->part_tokens * shape->hidden;
-    const int before = ops->count, norm = before;
+    const int before = ops->count;
     cost_push_stream_norm(shape, ops, pass);
     if (ops->count == before) { /* models without norms: the block reads its input itself */
         return input;
     }
+    const int norm = ops->count - 1; /* of a chain what comes last */
     if (pass == COST_FORWARD) {
         cost_keep(ops, (CostTensor){name, elements * shape->stream_bytes, input, .kept_by = norm,
                                     .weight_grad = true});

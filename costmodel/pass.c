@@ -46,7 +46,8 @@ static double products_s(const CostShape *shape, const CostOp *op)
 }
 
 /* A chain of kernels shares the bytes evenly, unless warps wait for each load of a row or blocks for a walk. Where each element is addressed
- * by itself, instructions set the pace: `sm_elements_per_s` of the framework on every SM, however fast the memory is. */
+ * by itself, instructions set the pace: `sm_elements_per_s` of the framework and `addressed_frac` of the GPU on every SM, however
+ * fast the memory is. */
 static double moves_s(const CostShape *shape, const CostOp *op)
 {
     const SpecAccelerator *accelerator = &shape->accelerator;
@@ -58,7 +59,8 @@ static double moves_s(const CostShape *shape, const CostOp *op)
     const double elements_per_s =
         accelerator->sm_count * (op->u.memory.sm_rate > 0
                                      ? op->u.memory.sm_rate
-                                     : shape->spec->execution.framework.kernels.sm_elements_per_s);
+                                     : shape->spec->execution.framework.kernels.sm_elements_per_s *
+                                           cost_memory_bound_model(accelerator)->addressed_frac);
     if (op->u.memory.addressed <= 0 || elements_per_s <= 0) {
         return streams_s;
     }

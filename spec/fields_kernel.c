@@ -122,6 +122,9 @@ static bool read_note(SpecReadContext *context, const OrrJson *node, void *targe
     F(permute_frac, FRAC, 0.01, 1.2, 0.4, "The same of gathering and scattering token rows.")                \
     F(cast_frac, FRAC, 0.01, 1.2, 0.65, "The same of casting to 8 and 4 bits.")                              \
     F(optimizer_frac, FRAC, 0.01, 1.2, 0.8, "The same of the optimizer's streams.")                          \
+    F(addressed_frac, FRAC, 0.05, 4, 1,                                                                      \
+      "Elements an SM takes of kernels that address each by itself, over "                                   \
+      "framework.kernels.sm_elements_per_s.")                                                                \
     F(latency_s, SECONDS, 0, 1e-3, 3e-6, "An empty kernel.")                                                 \
     F(fit_rows, NONE, 0, 1e9, 0, "Measured rows behind the block; 0: derived.")                              \
     F(fit_median_frac, FRAC, 0, 10, 0, "Median absolute relative error on them.")                            \

@@ -60,7 +60,8 @@ typedef struct SpecAttentionModel {
 typedef struct SpecMemoryBoundModel {
     double elementwise_frac, norm_frac, softmax_frac, cross_entropy_frac, permute_frac, cast_frac,
         optimizer_frac;
-    double latency_s; /* of an empty kernel */
+    double addressed_frac; /* of the framework's sm_elements_per_s: what the clock makes of it */
+    double latency_s;      /* of an empty kernel */
     double fit_rows, fit_median_frac, fit_p90_frac;
 } SpecMemoryBoundModel;
 

@@ -7,6 +7,8 @@
 #include "costmodel/activations.h"
 #include "costmodel/ops.h"
 #include "costmodel/pass.h"
+#include "costmodel/memory_bound.h"
+#include "tests/unit/kernel_fixture.h"
 #include "tests/unit/layer_fixture.h"
 
 static const double TOKENS = 2 * 4096.0, HIDDEN = 4096, QUERIES = 4096, KEYS = 1024, FFN = 14336;
@@ -16,12 +18,14 @@ static void chains(void)
     Spec spec = fixture_spec(1, false);
     spec.execution.framework.kernels.norm_upcasts_fp32 = true;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 36 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 18 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 2 * 18 * TOKENS * HIDDEN);
     g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
     g_assert_cmpfloat(fixture_moved(&ops, "activation"), ==,
                       10 * TOKENS * FFN); /* silu 2 + 2, product 4 + 2 */
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 92 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 70 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 2 * 22 * TOKENS * HIDDEN);
     g_assert_cmpfloat(fixture_moved(&ops, "rope"), ==, 20 * TOKENS * (QUERIES + KEYS));
     g_assert_cmpfloat(fixture_moved(&ops, "activation"), ==, 18 * TOKENS * FFN); /* three kernels of 4 + 2 */
     spec.model.norm = SPEC_NORM_LAYERNORM;                                       /* one kernel */
@@ -53,6 +57,39 @@ static void bias_in_products(void)
                           fixture_moved(&apart_back, "qkv bias grad"),
                       ==, 2 * width);
     g_assert_cmpfloat(fixture_moved(&inside, "qkv bias"), ==, 0);
+}
+
+/* What broadcasts and widens in an eager norm takes what the SMs take: three kernels forward and four back, seven tenths as
+ * many elements a second on an A100; what the bytes take where instructions do not count. */
+static void norms_by_element(void)
+{
+    Spec spec = fixture_spec(1, false);
+    SpecRecipeKernels *const kernels = &spec.execution.framework.kernels;
+    kernels->norm_upcasts_fp32 = true;
+    static const char *const names[] = {"h200-sxm5-141gb", "a100-sxm4-80gb"};
+    static const double sm_frac[] = {1, 0.7};
+    for (int i = 0; i < 4; i++) {
+        const CostPass pass = i % 2 == 0 ? COST_FORWARD : COST_BACKWARD_INPUT;
+        spec.cluster.accelerator = fixture_preset(names[i / 2]);
+        const SpecAccelerator *gpu = &spec.cluster.accelerator;
+        CostShape shape;
+        kernels->sm_elements_per_s = 1e9;
+        cost_shape_init(&shape, &spec);
+        const CostOps ops = fixture_layer_ops(&spec, pass);
+        const CostOp *chain = NULL;
+        for (int k = 0; k < ops.count; k++)
+            if (strcmp(ops.op[k].name, "norm by element") == 0)
+                chain = &ops.op[k];
+        const double times = pass == COST_FORWARD ? 3 : 4,
+                     empty_s = times * cost_memory_bound_s(gpu, COST_MEMORY_ELEMENTWISE, 0);
+        fixture_within(cost_op_s(&shape, chain) - empty_s,
+                       times * TOKENS * HIDDEN / (gpu->sm_count * 1e9 * sm_frac[i / 2]), 1e-9);
+        kernels->sm_elements_per_s = 0;
+        cost_shape_init(&shape, &spec);
+        fixture_within(
+            cost_op_s(&shape, chain),
+            times * cost_memory_bound_s(gpu, COST_MEMORY_ELEMENTWISE, cost_moved_bytes(chain) / times), 1e-9);
+    }
 }
 
 /* The gradient of a norm's weight as a kernel of its own moves what both moved together, takes as long where it streams, and else
@@ -415,7 +452,8 @@ static void autocast(void)
     spec.execution.framework.kernels.autocast = true;
     const double stream = TOKENS * HIDDEN, weights = HIDDEN * (2 * QUERIES + 2 * KEYS) + 3 * HIDDEN * FFN;
     CostOps ops = fixture_layer_ops(&spec, COST_FORWARD);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 28 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 12 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 2 * 16 * stream);
     g_assert_cmpfloat(fixture_moved(&ops, "autocast"), ==, 5 * 6 * stream);
     g_assert_cmpfloat(fixture_moved(&ops, "autocast weight"), ==, 6 * weights);
     g_assert_cmpfloat(fixture_moved(&ops, "residual"), ==, 2 * 10 * stream);
@@ -423,7 +461,8 @@ static void autocast(void)
     g_assert_cmpfloat(kept_as(&ops, "qkv input"), ==, 3 * kept_as(&plain, "qkv input"));
     g_assert_cmpfloat(kept_as(&ops, "weight cast"), ==, 2 * weights);
     ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
-    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 92 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 72 * stream);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm by element"), ==, 2 * 20 * stream);
     g_assert_cmpfloat(fixture_moved(&ops, "autocast"), ==, 5 * 6 * stream);
     spec.execution.compiled = true; /* the norm casts what it writes: 4 + 2 */
     ops = fixture_layer_ops(&spec, COST_FORWARD);
@@ -460,6 +499,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/eager/chains", chains);
     g_test_add_func("/eager/bias-in-products", bias_in_products);
+    g_test_add_func("/eager/norms-by-element", norms_by_element);
     g_test_add_func("/eager/norm-weights", norm_weights);
     g_test_add_func("/eager/norm-in-one-pass", norm_in_one_pass);
     g_test_add_func("/eager/scaled-rope", scaled_rope);

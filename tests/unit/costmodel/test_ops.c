@@ -236,7 +236,9 @@ static void sums_in_fp32(void)
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "add to gradient")), ==, 10 * weights);
     spec.execution.framework.kernels.gradient_upcast = true;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
-    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "add to gradient")), ==, 18 * weights);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "widen gradient")), ==, 6 * weights);
+    g_assert_cmpfloat(named(&ops, "widen gradient")->u.memory.addressed, ==, weights);
+    g_assert_cmpfloat(cost_moved_bytes(named(&ops, "add to gradient")), ==, 12 * weights);
     spec.training.gradient_dtype = SPEC_BF16;
     ops = fixture_layer_ops(&spec, COST_BACKWARD_WEIGHT);
     g_assert_cmpfloat(cost_moved_bytes(named(&ops, "add to gradient")), ==, 6 * weights);
