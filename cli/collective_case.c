@@ -16,7 +16,7 @@ static bool whole_number(const char *flag, const char *text, int64_t least, int6
     if (end == text || *end != '\0' || value < least || value > most)
         return orr_fail(error, ORR_ERROR_INPUT,
                         "--%s: %s is no whole number from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, flag,
-                        text, least, most);
+                        *text != '\0' ? text : "\"\"", least, most);
     *ret_value = value;
     return true;
 }
@@ -160,16 +160,32 @@ static bool fail_links(char **words, NetTopology *topology, GError **error)
         char *end = NULL;
         if (halves[0] != NULL && halves[1] != NULL)
             frac = g_ascii_strtod(halves[1], &end);
-        if (g_strv_length(ends) != 2 || (end != NULL && (*end != '\0' || end == halves[1])) ||
-            !(frac >= 0 && frac <= 1))
+        if (g_strv_length(ends) != 2)
             return orr_fail(
                 error, ORR_ERROR_INPUT,
                 "--fail: %s names no link; write leaf0-spine1 (failed) or leaf0-spine1=0.5 (half its rate)",
                 *word);
+        if ((end != NULL && (*end != '\0' || end == halves[1])) || !(frac >= 0 && frac <= 1))
+            return orr_fail(error, ORR_ERROR_INPUT, "--fail: %s: \"%s\" is no part of a rate from 0 to 1",
+                            *word, halves[1]);
         if (!net_topology_degrade(topology, ends[0], ends[1], frac, error))
             return false;
     }
     return true;
+}
+
+/* Text that is not given leaves the value as it is. */
+static bool quantity(const char *flag, const char *text, OrrUnit unit, double least, double most,
+                     const char *range, double *value, GError **error)
+{
+    if (text == NULL)
+        return true;
+    if (!orr_parse_quantity(text, unit, value, error)) {
+        g_prefix_error(error, "--%s: ", flag);
+        return false;
+    }
+    return (*value >= least && *value <= most) ||
+           orr_fail(error, ORR_ERROR_INPUT, "--%s: %s is not %s", flag, text, range);
 }
 
 /* `ranks` 0: all GPUs of the file of nodes and links. */
@@ -178,12 +194,10 @@ static bool read_fabric(const CollectiveArgs *args, CollectiveCase *c, int ranks
     NetFabric fabric = {.gpus = ranks, .gpus_per_node = ranks};
     const char *name = "nvswitch";
     double rate = 0, latency = -1;
-    if (args->rate != NULL && !orr_parse_quantity(args->rate, ORR_UNIT_BYTES_PER_S, &rate, error))
+    if (!quantity("rate", args->rate, ORR_UNIT_BYTES_PER_S, 1, (double)NET_MAX_BYTES_PER_S,
+                  "from 1 byte/s to 4 TB/s", &rate, error) ||
+        !quantity("latency", args->latency, ORR_UNIT_SECONDS, 0, 1, "from 0 to 1 s", &latency, error))
         return false;
-    if (args->latency != NULL && !orr_parse_quantity(args->latency, ORR_UNIT_SECONDS, &latency, error))
-        return false;
-    if ((args->rate != NULL && !(rate >= 1 && rate <= (double)NET_MAX_BYTES_PER_S)) || latency > 1)
-        return orr_fail(error, ORR_ERROR_INPUT, "--rate goes from 1 byte/s to 4 TB/s, --latency up to 1 s");
     if (c->has_cluster)
         name = traffic_cluster_fabric(&c->cluster, ranks, &fabric);
     if (args->rate != NULL)
