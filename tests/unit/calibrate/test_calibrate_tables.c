@@ -19,6 +19,7 @@ static const struct {
     const char *file;
     double median_frac, p90_frac;
 } fitted[] = {
+    {"aiter.json", 0.04, 0.12},
     {"cudnn-frontend.json", 0.06, 0.20},
     {"cudnn_sdpa_mxfp8.csv", 0.08, 0.25}, /* two shares of the 8-bit fit, no kernel model of their own */
     {"deepbench.csv", 0.08, 0.20},
