@@ -51,7 +51,7 @@ static void add_row(Moves *moves, const OrrJson *node, const char *accelerator)
     const SpecAccelerator *preset = preset_of(moves, gpu);
     if (preset == NULL || (accelerator != NULL && strcmp(gpu, accelerator) != 0))
         return;
-    const double error = cost_memory_bound_s(preset, row.kind, row.bytes) / row.measured_s - 1;
+    const double error = cal_move_s(preset, &row) / row.measured_s - 1;
     g_array_append_val(errors_of(moves, gpu, source, kernel), error);
 }
 

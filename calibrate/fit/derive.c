@@ -76,6 +76,11 @@ void cal_derive_start(CalProfile *profile, const CalProfile *donor)
     SpecAccelerator *to = &profile->accelerator;
     SpecKernelModel *model = &to->model;
     const SpecMemoryBoundModel own = model->memory_bound;
+    double early[SPEC_ATTENTION_COUNT], backward_early[SPEC_ATTENTION_COUNT];
+    for (int i = 0; i < SPEC_ATTENTION_COUNT; i++) {
+        early[i] = model->attention[i].early_frac;
+        backward_early[i] = model->attention[i].backward_early_frac;
+    }
     memset(model->gemm, 0, sizeof model->gemm);
     memset(model->attention, 0, sizeof model->attention);
     model->gemm_shared = spec_gemm_shared_default;
@@ -99,6 +104,11 @@ void cal_derive_start(CalProfile *profile, const CalProfile *donor)
         model->memory_bound.fit_rows = model->memory_bound.fit_median_frac =
             model->memory_bound.fit_p90_frac = 0;
     }
+    for (int i = 0; i < SPEC_ATTENTION_COUNT; i++)
+        if (early[i] > 0) {
+            model->attention[i].early_frac = early[i];
+            model->attention[i].backward_early_frac = backward_early[i];
+        }
     if (own.elementwise_frac > 0) {
         model->memory_bound.cross_entropy_frac = own.cross_entropy_frac;
         model->memory_bound.permute_frac = own.permute_frac;

@@ -133,8 +133,14 @@ void cal_fit_attention(CalProfile *profile, const GPtrArray *rows, SpecAttention
         return;
     SpecAccelerator *accelerator = &profile->accelerator;
     SpecAttentionModel *attention = &accelerator->model.attention[kernel];
-    if (attention->peak_frac <= 0)
+    if (attention->peak_frac <= 0) {
+        const SpecAttentionModel noted = *attention;
         *attention = spec_attention_model_default;
+        if (noted.early_frac > 0) { /* versions of a library, which no row of one version tells */
+            attention->early_frac = noted.early_frac;
+            attention->backward_early_frac = noted.backward_early_frac;
+        }
+    }
     /* A thread block of the newest kernels works on two blocks of queries at once: few heads cost a floor of that
      * length. Source: [SimuMax] */
     if (accelerator->generation == SPEC_GENERATION_BLACKWELL && kernel == SPEC_ATTENTION_CUDNN)

@@ -7,11 +7,14 @@
 #include "calibrate/fit/fit_kernels.h"
 #include "calibrate/fit/minimize.h"
 #include "costmodel/memory_bound.h"
+#include "spec/load.h"
 
 #define ROBUST_FRAC 0.05
 #define PRIOR       1e-4
 #define ROUNDS      6
 #define LIBRARY     "te_" /* the same by Transformer Engine */
+#define BACKWARD    "_norm_backward"
+#define NORM_MOVED  3 /* times its elements: read, read, written */
 
 /* Beginnings of kernels' names. */
 static const struct {
@@ -41,38 +44,94 @@ typedef struct MoveFit {
     GArray *rows; /* CalMove */
 } MoveFit;
 
+/* Endings of sources whose kernels are a framework's own, and a recipe that has them. */
+static const struct {
+    const char *source, *recipe;
+} frameworks[] = {{" pytorch", "llm-foundry"}, {" torch_compile", "torchtitan"}};
+
+/* Which of them; their number where a library's kernel ran. */
+static size_t framework_of(const OrrJson *node)
+{
+    size_t i = 0;
+    while (i < G_N_ELEMENTS(frameworks) &&
+           !g_str_has_suffix(orr_json_text_of(node, "source", ""), frameworks[i].source))
+        i++;
+    return i;
+}
+
+static double weight_rate(const OrrJson *node)
+{
+    static gsize loaded = 0;
+    static double rates[G_N_ELEMENTS(frameworks) + 1]; /* the last one's is 0 */
+    if (g_once_init_enter(&loaded)) {
+        g_autofree SpecFramework *framework = g_new0(SpecFramework, 1);
+        for (size_t i = 0; i < G_N_ELEMENTS(frameworks); i++)
+            if (spec_load_framework(frameworks[i].recipe, framework, NULL))
+                rates[i] = framework->kernels.norm_weight_elements_per_s;
+        g_once_init_leave(&loaded, 1);
+    }
+    return rates[framework_of(node)];
+}
+
+bool cal_move_own_norm(const OrrJson *row)
+{
+    const char *kernel = orr_json_text_of(row, "kernel", "");
+    return strcmp(orr_json_text_of(row, "source", ""), CAL_SWEEP_SOURCE) == 0 &&
+           g_str_has_suffix(kernel, BACKWARD) && !g_str_has_prefix(kernel, LIBRARY);
+}
+
 bool cal_move_read(const OrrJson *node, CalMove *ret_move)
 {
     if (orr_json_type(node) != ORR_JSON_OBJECT)
         return false;
-    *ret_move = (CalMove){COST_MEMORY_COUNT, orr_json_number_of(node, "bytes", 0),
-                          1e-6 * orr_json_number_of(node, "time_us", 0)};
+    *ret_move = (CalMove){.kind = COST_MEMORY_COUNT,
+                          .bytes = orr_json_number_of(node, "bytes", 0),
+                          .measured_s = 1e-6 * orr_json_number_of(node, "time_us", 0)};
     const char *kernel = orr_json_text_of(node, "kernel", "");
     if (g_str_has_prefix(kernel, LIBRARY))
         kernel += strlen(LIBRARY);
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
         if (g_str_has_prefix(kernel, kinds[i].name))
             ret_move->kind = kinds[i].move;
+    const double rows = orr_json_number_of(node, "rows", 0), cols = orr_json_number_of(node, "cols", 0);
+    if (g_str_has_suffix(kernel, BACKWARD) && rows >= 1 && cols >= 1 && rows < 1e12 && cols < 1e12) {
+        ret_move->rows = rows;
+        ret_move->cols = cols;
+        ret_move->weight_rate = weight_rate(node);
+    }
     return ret_move->kind != COST_MEMORY_COUNT && ret_move->bytes > 0 && ret_move->bytes < 1e18 &&
            ret_move->measured_s > 0;
 }
 
-/* Kernels of a framework's own, beside a library's of the same kind: what they lose is the software's. */
-static bool is_framework(const OrrJson *node)
+double cal_move_s(const SpecAccelerator *accelerator, const CalMove *move)
 {
-    const char *source = orr_json_text_of(node, "source", "");
-    return g_str_has_suffix(source, " pytorch") || g_str_has_suffix(source, " torch_compile");
+    const double elements = move->rows * move->cols,
+                 streams_s = cost_memory_bound_s(accelerator, move->kind, move->bytes);
+    if (elements <= 0)
+        return streams_s;
+    if (move->weight_rate <= 0)
+        return cost_norm_backward_s(accelerator, move->rows, move->cols,
+                                    move->bytes / (NORM_MOVED * elements));
+    const double read_s = cost_memory_bound_s(accelerator, move->kind, move->bytes * 2 / NORM_MOVED),
+                 added_s = cost_memory_bound_s(accelerator, move->kind, 0) +
+                           elements / (fmax(1, accelerator->sm_count) * move->weight_rate);
+    return streams_s + fmax(read_s, added_s);
 }
 
-static GArray *read_rows(const OrrJson *table, const char *accelerator)
+static GArray *read_rows(const OrrJson *table, const char *accelerator, int *ret_own_norms)
 {
+    *ret_own_norms = 0;
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(CalMove));
     const OrrJson *list = orr_json_member(table, "memory_bound_measurements");
     for (const OrrJson *node = list != NULL ? orr_json_first(list) : NULL; node != NULL;
          node = orr_json_next(node)) {
         CalMove row;
-        if (cal_move_read(node, &row) && !is_framework(node) &&
-            strcmp(orr_json_text_of(node, "gpu", ""), accelerator) == 0)
+        if (!cal_move_read(node, &row) || framework_of(node) < G_N_ELEMENTS(frameworks) ||
+            strcmp(orr_json_text_of(node, "gpu", ""), accelerator) != 0)
+            continue;
+        if (cal_move_own_norm(node))
+            (*ret_own_norms)++;
+        else
             g_array_append_val(rows, row);
     }
     return rows;
@@ -81,7 +140,7 @@ static GArray *read_rows(const OrrJson *table, const char *accelerator)
 static double error_of(const MoveFit *fit, guint i)
 {
     const CalMove *row = &g_array_index(fit->rows, CalMove, i);
-    return cost_memory_bound_s(fit->accelerator, row->kind, row->bytes) / row->measured_s - 1;
+    return cal_move_s(fit->accelerator, row) / row->measured_s - 1;
 }
 
 static double loss(void *context)
@@ -98,20 +157,27 @@ static double loss(void *context)
 void cal_move_residuals(const OrrJson *table, const char *accelerator_name, SpecAccelerator *accelerator,
                         GArray *residuals)
 {
-    GArray *rows = read_rows(table, accelerator_name);
+    int own_norms = 0;
+    GArray *rows = read_rows(table, accelerator_name, &own_norms);
     for (guint i = 0; i < rows->len; i++) {
         const CalMove *row = &g_array_index(rows, CalMove, i);
         char what[64];
         g_snprintf(what, sizeof what, "%.0f bytes", row->bytes);
-        cal_residual_add(residuals, "memory bound", what, row->measured_s,
-                         cost_memory_bound_s(accelerator, row->kind, row->bytes));
+        cal_residual_add(residuals, "memory bound", what, row->measured_s, cal_move_s(accelerator, row));
     }
     g_array_unref(rows);
 }
 
-int cal_fit_moves(const OrrJson *table, const char *accelerator_name, SpecAccelerator *accelerator)
+int cal_fit_moves(const OrrJson *table, const char *accelerator_name, SpecAccelerator *accelerator,
+                  GString *log)
 {
-    MoveFit fit = {accelerator, read_rows(table, accelerator_name)};
+    int own_norms = 0;
+    MoveFit fit = {accelerator, read_rows(table, accelerator_name, &own_norms)};
+    if (own_norms > 0 && log != NULL)
+        g_string_append_printf(log,
+                               "backward norms by the sweep's own kernel: %d rows, not fitted; "
+                               "no framework runs it\n",
+                               own_norms);
     SpecMemoryBoundModel *model = &accelerator->model.memory_bound;
     const int count = (int)fit.rows->len;
     if (count > 0) {

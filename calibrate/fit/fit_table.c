@@ -1,4 +1,5 @@
 /* calibrate/fit/fit_table.c - one table of measurements becomes one profile for scenarios/calibrations. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -74,6 +75,27 @@ static char *only_accelerator(const Table *table, const char *path, GError **err
     return NULL;
 }
 
+/* The rows of a sweep with a cuDNN before 9.17 are those kernels themselves: recipes of that time take nothing off again.
+ * Source: [CudnnVersions] */
+static void note_early_cudnn(const Table *table, const GPtrArray *rows, CalProfile *profile, GString *log)
+{
+    const OrrJson *stamp = orr_json_member(orr_json_root(table->doc), "stamp");
+    const char *version = stamp != NULL ? orr_json_text_of(stamp, "cudnn", "") : "";
+    SpecAttentionModel *model = &profile->accelerator.model.attention[SPEC_ATTENTION_CUDNN];
+    int major = 0, minor = 0, fitted = 0;
+    for (guint i = 0; i < rows->len; i++) {
+        const CalRow *row = g_ptr_array_index(rows, i);
+        fitted += row->kind == CAL_ATTENTION && row->attention.kernel == SPEC_ATTENTION_CUDNN;
+    }
+    if (fitted == 0 || sscanf(version, "%d.%d", &major, &minor) != 2 || major != 9 || minor >= 17 ||
+        (model->early_frac >= 1 && model->backward_early_frac >= 1))
+        return;
+    model->early_frac = model->backward_early_frac = 1;
+    if (log != NULL)
+        g_string_append_printf(log, "attention rows are of cuDNN %s: early_frac is 1, they are that time's\n",
+                               version);
+}
+
 /* A fit begins at the preset's own blocks: what no row speaks of stays there. */
 static int fit_kernels(const Table *table, CalProfile *profile, GString *untold, GString *log)
 {
@@ -88,9 +110,10 @@ static int fit_kernels(const Table *table, CalProfile *profile, GString *untold,
     profile->untold = untold;
     cal_fit_profile(profile, rows, profile->doc != NULL ? before : NULL);
     profile->untold = NULL;
+    note_early_cudnn(table, rows, profile, log);
     if (log != NULL)
         cal_held_out(profile, rows, profile->doc != NULL ? before : NULL, log);
-    const int moves = cal_fit_moves(orr_json_root(table->doc), profile->name, &profile->accelerator);
+    const int moves = cal_fit_moves(orr_json_root(table->doc), profile->name, &profile->accelerator, log);
     if (log != NULL)
         cal_layers_beside(orr_json_root(table->doc), &profile->accelerator, log);
     return (int)rows->len + moves;

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "calibrate/fit/fit_kernels.h"
+#include "calibrate/fit/fit_moves.h"
 #include "costmodel/memory_bound.h"
+
+#define LAYER_NORM "rms_norm_backward"
 
 /* The same for every round of a shape: sizes and what is done, not the source and not the time. */
 static guint shape_hash(const CalRow *row)
@@ -112,17 +115,41 @@ static double product_s(const SpecAccelerator *accelerator, double tokens, doubl
     return sum;
 }
 
-/* Two norms, two sums and their gradients' two, SwiGLU; bytes of 2 an element, as kernels/layer.cu moves them. */
+/* Seconds of the backward of a norm in the layer, which is the sweep's own kernel, and no framework's: that of the measured
+ * row nearest in tokens and width, by elements. Without one, what reads both once. */
+static double norm_backward_s(const OrrJson *table, const SpecAccelerator *accelerator, double tokens,
+                              double hidden)
+{
+    const OrrJson *list = orr_json_member(table, "memory_bound_measurements");
+    double nearest = INFINITY, seconds = 0;
+    for (const OrrJson *node = list != NULL ? orr_json_first(list) : NULL; node != NULL;
+         node = orr_json_next(node)) {
+        CalMove row;
+        if (!cal_move_own_norm(node) || strcmp(orr_json_text_of(node, "kernel", ""), LAYER_NORM) != 0 ||
+            strcmp(orr_json_text_of(node, "gpu", ""), accelerator->name) != 0 || !cal_move_read(node, &row) ||
+            row.rows <= 0)
+            continue;
+        const double apart = hypot(log(row.rows / tokens), log(row.cols / hidden));
+        if (apart < nearest) {
+            nearest = apart;
+            seconds = row.measured_s * tokens * hidden / (row.rows * row.cols);
+        }
+    }
+    return seconds > 0 ? seconds : cost_norm_backward_s(accelerator, tokens, hidden, 2);
+}
+
+/* Two sums and their gradients' two, SwiGLU, the forward of two norms; bytes of 2 an element, as kernels/layer.cu moves
+ * them. */
 static double moves_s(const SpecAccelerator *accelerator, double elements, double ffn_elements)
 {
-    return 2 * (cost_memory_bound_s(accelerator, COST_MEMORY_NORM, 4 * elements) +
-                cost_memory_bound_s(accelerator, COST_MEMORY_NORM, 6 * elements)) +
+    return 2 * cost_memory_bound_s(accelerator, COST_MEMORY_NORM, 4 * elements) +
            4 * cost_memory_bound_s(accelerator, COST_MEMORY_ELEMENTWISE, 6 * elements) +
            cost_memory_bound_s(accelerator, COST_MEMORY_ELEMENTWISE, 6 * ffn_elements) +
            cost_memory_bound_s(accelerator, COST_MEMORY_ELEMENTWISE, 10 * ffn_elements);
 }
 
-static double layer_s(const SpecAccelerator *accelerator, const Layer *l, double *ret_attention_s)
+static double layer_s(const OrrJson *table, const SpecAccelerator *accelerator, const Layer *l,
+                      double *ret_attention_s)
 {
     const double tokens = l->batch * l->seq;
     CostAttention attention = {.batch = l->batch,
@@ -143,7 +170,8 @@ static double layer_s(const SpecAccelerator *accelerator, const Layer *l, double
            product_s(accelerator, tokens, l->hidden, l->heads * l->head_dim) +
            product_s(accelerator, tokens, 2 * l->ffn, l->hidden) +
            product_s(accelerator, tokens, l->hidden, l->ffn) +
-           moves_s(accelerator, tokens * l->hidden, tokens * l->ffn);
+           moves_s(accelerator, tokens * l->hidden, tokens * l->ffn) +
+           2 * norm_backward_s(table, accelerator, tokens, l->hidden);
 }
 
 /* Seconds of the sweep's own attention both ways at a layer's sizes; 0: it was not measured there. */
@@ -180,7 +208,7 @@ void cal_layers_beside(const OrrJson *table, const SpecAccelerator *accelerator,
             continue;
         double attention_s = 0;
         const bool library = strcmp(orr_json_text_of(row, "attention", ""), "cuDNN") == 0;
-        const double model_s = layer_s(accelerator, &l, &attention_s),
+        const double model_s = layer_s(table, accelerator, &l, &attention_s),
                      own_s = library ? 0 : own_attention_s(table, &l),
                      predicted_s = own_s > 0 ? model_s - attention_s + own_s : model_s;
         g_string_append_printf(

@@ -46,6 +46,9 @@ static void test_rows(void)
         profile->condition_count = 0;
         cal_derive_start(profile, donor);
         const SpecGemmModel lent = profile->accelerator.model.gemm[SPEC_FP4];
+        const SpecAttentionModel *cudnn = &profile->accelerator.model.attention[SPEC_ATTENTION_CUDNN];
+        g_assert_cmpfloat(cudnn->early_frac, ==, 0.91); /* of versions, not of rows: it stays */
+        g_assert_cmpfloat(cudnn->backward_early_frac, ==, 0.8);
         GPtrArray *rows = faster_rows(profile, sources[i]);
         cal_fit_gemms(profile, rows, donor, 0.01);
         const SpecGemmModel *block = &profile->accelerator.model.gemm[SPEC_FP4];

@@ -46,6 +46,45 @@ static void test_walks(void)
     g_assert_cmpfloat(cost_walk_s(&accelerator, 4000, 0), ==, 0);
 }
 
+/* 168 registers a thread of a row of 4,096 let 3 blocks of 4 warps in, 256 of 8,192 two; wider rows are two blocks' and more. Their
+ * sums are written once. */
+static void test_norm_backward(void)
+{
+    SpecAccelerator accelerator = fixture_round();
+    accelerator.sm_count = 100;
+    static const struct {
+        double rows, cols, sums;
+    } cases[] = {{1e5, 4096, 3 * 4096}, {1e5, 8192, 2 * 8192}, {1e5, 16384, 2 * 8192}, {150, 4096, 2 * 4096}};
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const double moved = 3 * 2 * cases[i].rows * cases[i].cols;
+        fixture_within(cost_norm_backward_s(&accelerator, cases[i].rows, cases[i].cols, 2),
+                       cost_memory_bound_s(&accelerator, COST_MEMORY_NORM, moved) +
+                           cost_memory_bound_s(&accelerator, COST_MEMORY_NORM, 4 * 100 * cases[i].sums),
+                       1e-12);
+    }
+    g_assert_cmpfloat(cost_norm_backward_s(&accelerator, 0, 4096, 2), ==, 0);
+    g_assert_cmpfloat(cost_norm_backward_s(&accelerator, 4096, 0, 2), ==, 0);
+}
+
+/* On every preset: above what the bytes take, more for more rows, and below two passes where there are many. */
+static void test_norm_backward_presets(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(fixture_presets); i++) {
+        const SpecAccelerator accelerator = fixture_preset(fixture_presets[i]);
+        for (double cols = 128; cols <= 16384; cols *= 2) {
+            double before_s = 0;
+            for (double rows = 1; rows < 1e7; rows *= 8) {
+                const double bytes = 6 * rows * cols, t_s = cost_norm_backward_s(&accelerator, rows, cols, 2);
+                g_assert_cmpfloat(t_s, >, before_s);
+                g_assert_cmpfloat(t_s, >, bytes / accelerator.memory_bytes_per_s);
+                before_s = t_s;
+            }
+        }
+        g_assert_cmpfloat(cost_norm_backward_s(&accelerator, 65536, 8192, 2), <,
+                          2 * cost_memory_bound_s(&accelerator, COST_MEMORY_NORM, 5.0 * 65536 * 8192));
+    }
+}
+
 static void test_presets(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(fixture_presets); i++) {
@@ -79,6 +118,8 @@ static void test_streams(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/memory-bound/norm-backward", test_norm_backward);
+    g_test_add_func("/memory-bound/norm-backward-presets", test_norm_backward_presets);
     g_test_add_func("/memory-bound/by-hand", test_by_hand);
     g_test_add_func("/memory-bound/row-warps", test_row_warps);
     g_test_add_func("/memory-bound/walks", test_walks);
