@@ -38,11 +38,24 @@ static void push_norm_gradients(const CostShape *shape, CostOps *ops, double ele
     weight->u.memory.sm_rate = shape->spec->execution.framework.kernels.norm_weight_elements_per_s;
 }
 
-/* A norm of `elements` of `in` bytes each, whose output has `out`. */
-static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double elements, double in,
-                      double out)
+/* Input and gradient are read once; the sums of the weight's gradient stay in registers, and a second kernel adds up what the
+ * blocks leave (cost_norm_backward_s). */
+static void push_one_pass(const CostShape *shape, CostOps *ops, double rows, double cols, double in,
+                          double out)
+{
+    cost_push_memory(ops, "norm", COST_MODULE_NORM, COST_MEMORY_NORM, rows * cols,
+                     cost_both_ways(in + out, in), 1);
+    cost_push_memory(ops, "norm weight", COST_MODULE_NORM, COST_MEMORY_NORM,
+                     cost_norm_sums(&shape->accelerator, rows, cols), cost_both_ways(0, COST_NORM_SUM_BYTES),
+                     1);
+}
+
+/* A norm of `rows` of `cols` elements of `in` bytes each, whose output has `out`. */
+static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double rows, double cols,
+                      double in, double out)
 {
     const SpecExecution *execution = &shape->spec->execution;
+    const double elements = rows * cols;
     if (shape->spec->model.norm == SPEC_NORM_NONE || pass == COST_BACKWARD_WEIGHT) {
         return;
     }
@@ -55,6 +68,8 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
                          eager ? each : cost_both_ways(in, out), eager ? kernels : 1);
     } else if (!eager && execution->framework.kernels.norm_weight_elements_per_s > 0) {
         push_norm_gradients(shape, ops, elements, in, out);
+    } else if (!eager && execution->framework.kernels.one_pass_norm_backward) {
+        push_one_pass(shape, ops, rows, cols, in, out);
     } else { /* read x and dy, write dx; the parameter gradient reads both once more */
         const CostMoved each = wide ? wide_norm_backward : eager_norm_backward;
         const int kernels = wide ? WIDE_NORM_BACKWARD_KERNELS : EAGER_NORM_BACKWARD_KERNELS;
@@ -65,14 +80,14 @@ static void push_norm(const CostShape *shape, CostOps *ops, CostPass pass, doubl
 
 void cost_push_norm(const CostShape *shape, CostOps *ops, CostPass pass, double tokens, double width)
 {
-    push_norm(shape, ops, pass, tokens * width, shape->element_bytes, shape->element_bytes);
+    push_norm(shape, ops, pass, tokens, width, shape->element_bytes, shape->element_bytes);
 }
 
 /* Of the stream. A compiler casts what the norm writes in the same kernel; eager code does so before each linear layer. */
 void cost_push_stream_norm(const CostShape *shape, CostOps *ops, CostPass pass)
 {
     const double out = shape->spec->execution.compiled ? shape->element_bytes : shape->stream_bytes;
-    push_norm(shape, ops, pass, shape->part_tokens * shape->hidden, shape->stream_bytes, out);
+    push_norm(shape, ops, pass, shape->part_tokens, shape->hidden, shape->stream_bytes, out);
 }
 
 /* An eager norm keeps the fp32 copy that it works on beside its input, and what its weight multiplies. */

@@ -99,6 +99,9 @@ static const SpecField kernels_fields[] = {
         SpecRecipeKernels, norm_weight_elements_per_s, ORR_UNIT_NONE, 0, 1e13, "0", 0,
         "Elements a second that one SM takes in the gradient of a norm's weight, a sum over all tokens "
         "for each column; 0: as fast as streams."),
+    FLAG(SpecRecipeKernels, one_pass_norm_backward,
+         "A norm's backward reads its input and the gradient once, and a second kernel adds up what the "
+         "blocks leave of the weight's (cuDNN, Transformer Engine); else a pass for each gradient."),
     FLAG(SpecRecipeKernels, autocast,
          "Weights and the residual stream stay in fp32; linear layers cast their inputs and weights to 16 "
          "bits as they run (torch.autocast), and weights travel in fp32."),

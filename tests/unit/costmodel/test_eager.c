@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "costmodel/memory_bound.h"
 #include "costmodel/activations.h"
 #include "costmodel/ops.h"
 #include "costmodel/pass.h"
@@ -81,6 +82,31 @@ static void norm_weights(void)
     spec.execution.framework.kernels.norm_upcasts_fp32 = true;
     const CostOps chain = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
     g_assert_cmpfloat(fixture_moved(&chain, "norm weight"), ==, 0);
+}
+
+/* One pass of a norm's backward: input and gradient read once, and the sums that the blocks leave; as long as the kernels of a table
+ * are taken to be. Off, as before. */
+static void norm_in_one_pass(void)
+{
+    Spec spec = fixture_spec(1, false);
+    spec.cluster.accelerator = (SpecAccelerator){.sm_count = 100, .memory_bytes_per_s = 1e12};
+    spec.cluster.accelerator.generation = SPEC_GENERATION_HOPPER;
+    const CostOps before = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    g_assert_cmpfloat(fixture_moved(&before, "norm weight"), ==, 0);
+    spec.execution.framework.kernels.one_pass_norm_backward = true;
+    CostShape shape;
+    cost_shape_init(&shape, &spec);
+    const CostOps ops = fixture_layer_ops(&spec, COST_BACKWARD_INPUT);
+    const double sums = cost_norm_sums(&shape.accelerator, TOKENS, HIDDEN);
+    double seconds = 0;
+    for (int k = 0; k < ops.count; k++)
+        if (g_str_has_prefix(ops.op[k].name, "norm"))
+            seconds += cost_op_s(&shape, &ops.op[k]);
+    g_assert_cmpfloat(sums, >, 0);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm"), ==, 2 * 6 * TOKENS * HIDDEN);
+    g_assert_cmpfloat(fixture_moved(&ops, "norm weight"), ==, 2 * COST_NORM_SUM_BYTES * sums);
+    g_assert_cmpfloat(fabs(seconds / (2 * cost_norm_backward_s(&shape.accelerator, TOKENS, HIDDEN, 2)) - 1),
+                      <, 1e-12);
 }
 
 /* A scaled rotation is unfused where plain ones are one kernel: 7 and 3 elements of 2 bytes forward, 5 and 5 backward; MLA's
@@ -435,6 +461,7 @@ int main(int argc, char **argv)
     g_test_add_func("/eager/chains", chains);
     g_test_add_func("/eager/bias-in-products", bias_in_products);
     g_test_add_func("/eager/norm-weights", norm_weights);
+    g_test_add_func("/eager/norm-in-one-pass", norm_in_one_pass);
     g_test_add_func("/eager/scaled-rope", scaled_rope);
     g_test_add_func("/eager/joined-rope", joined_rope);
     g_test_add_func("/eager/bias-apart", bias_apart);
