@@ -212,12 +212,17 @@ static bool check_groups(const CalibrateArgs *args, const char *table, const Orr
     g_autoptr(GString) tables = g_string_new(NULL);
     const bool collectives = has_rows(root, "collective_measurements"),
                moves = has_rows(root, "memory_bound_measurements");
-    if ((has_kernel_rows(root) || !(collectives || moves)) &&
-        !cal_check_table(table, args->accelerator, &groups, log, error))
+    const bool others = collectives || moves || has_rows(root, "copy_measurements");
+    if ((has_kernel_rows(root) || !others) && !cal_check_table(table, args->accelerator, &groups, log, error))
         return false;
     if (groups == NULL)
         groups = g_array_new(FALSE, TRUE, sizeof(CalCheckGroup));
     cal_check_moves(root, args->accelerator, groups);
+    if (groups->len == 0 && !collectives && has_rows(root, "copy_measurements"))
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "%s: holds copies alone, which no preset is compared with; `calibrate fit` takes the "
+                        "host's links from them",
+                        table);
     if (groups->len == 0 && !collectives)
         return cal_table_no_row(table, args->accelerator, log, error);
     CliListing *listing = cli_listing_new(columns, (int)G_N_ELEMENTS(columns));

@@ -164,13 +164,15 @@ CalHost cal_fit_host(const OrrJson *table, double link_bytes_per_s)
 
 void cal_host_log(const CalHost *h, GString *log)
 {
-    if (h->pinned_frac > 0)
-        g_string_append_printf(
-            log,
-            "host links: pinned copies reach %.0f %% of the link, ordinary ones %.0f %%, both ways %.0f %% "
-            "of each; %d GPUs behind a port\n",
-            100 * h->pinned_frac, 100 * h->pageable_frac, 100 * h->duplex_frac,
-            MAX(h->gpus_per_pcie_root, 1));
+    if (h->pinned_frac > 0) { /* what was not measured stays the preset's, and is not said */
+        g_string_append_printf(log, "host links: pinned copies reach %.0f %% of the link",
+                               100 * h->pinned_frac);
+        if (h->pageable_frac > 0)
+            g_string_append_printf(log, ", ordinary ones %.0f %%", 100 * h->pageable_frac);
+        if (h->duplex_frac > 0)
+            g_string_append_printf(log, ", both ways %.0f %% of each", 100 * h->duplex_frac);
+        g_string_append_printf(log, "; %d GPUs behind a port\n", MAX(h->gpus_per_pcie_root, 1));
+    }
     if (h->dram_bytes_per_s > 0)
         g_string_append_printf(log, "host memory: %.0f GB/s a socket of %d, %.1f GB/s a core of %d\n",
                                1e-9 * h->dram_bytes_per_s, h->sockets, 1e-9 * h->core_bytes_per_s, h->cores);

@@ -57,7 +57,8 @@ static char *only_accelerator(const Table *table, const char *path, GError **err
     int rows = 0;
     const OrrJson *root = orr_json_root(table->doc);
     for (const OrrJson *list = orr_json_first(root); list != NULL; list = orr_json_next(list))
-        for (const OrrJson *row = orr_json_first(list); row != NULL; row = orr_json_next(row), rows++) {
+        for (const OrrJson *row = orr_json_type(list) == ORR_JSON_LIST ? orr_json_first(list) : NULL;
+             row != NULL; row = orr_json_next(row), rows++) {
             const OrrJson *gpu = orr_json_type(row) == ORR_JSON_OBJECT ? orr_json_member(row, "gpu") : NULL;
             if (gpu == NULL || orr_json_type(gpu) != ORR_JSON_TEXT ||
                 !g_hash_table_add(seen, (gpointer)orr_json_text(gpu)))
@@ -296,6 +297,19 @@ static void log_found(const CalProfile *profile, const Found *found, GString *lo
         cal_ceilings_print(&found->ceilings, log);
 }
 
+/* Rows there are, but none that a fit reads: the best of many shapes, floors. */
+static bool nothing_fitted(const Table *table, const char *path, const char *name, GError **error)
+{
+    for (guint i = 0; i < table->rows->len; i++)
+        if (strcmp(g_array_index(table->rows, CalRow, i).accelerator, name) == 0)
+            return orr_fail(
+                error, ORR_ERROR_INPUT,
+                "%s: its rows of %s are the best of many shapes, or kernels that no framework runs, "
+                "which a fit does not read; `calibrate check` sets them beside the preset",
+                path, name);
+    return cal_table_no_row(path, name, table->skipped, error);
+}
+
 bool cal_fit_table(const char *path, const char *accelerator, const char *cluster, GArray *residuals,
                    GString *out_json, GString *log, GError **error)
 {
@@ -322,7 +336,7 @@ bool cal_fit_table(const char *path, const char *accelerator, const char *cluste
         g_prefix_error(error, "%s: ", path);
     if (ok && found->kernel_rows == 0 && !found->collectives && found->network.rows == 0 &&
         found->interference.count == 0 && found->host.pinned_frac <= 0 && found->host.dram_bytes_per_s <= 0)
-        ok = cal_table_no_row(path, name, table.skipped, error);
+        ok = nothing_fitted(&table, path, name, error);
     if (ok) {
         log_found(profile, found, log);
         write_profile(profile, path, found, out_json);

@@ -236,12 +236,24 @@ static int flash_rows(GStrv lines, OrrJsonWriter *w)
     return rows;
 }
 
-/* The best of many shapes: their own kind of row, from which a peak alone may be taken. */
+/* What stands behind `key` up to one of `ends`: a GPU's name in a header; "" where there is none. */
+static char *word_after(const char *text, const char *key, const char *ends)
+{
+    const char *at = strstr(text, key);
+    if (at == NULL)
+        return g_strdup("");
+    at += strlen(key);
+    return g_strstrip(g_strndup(at, strcspn(at, ends)));
+}
+
+/* The best of many shapes: their own kind of row, from which a peak alone may be taken. The GPU is in the line of its properties,
+ * "_CudaDeviceProperties(name='NVIDIA H200', ...". */
 static int mamf_rows(GStrv lines, const char *text, OrrJsonWriter *w)
 {
     const char *dtype = strstr(text, "float8") != NULL          ? "fp8"
                         : strstr(text, "torch.float16") != NULL ? "fp16"
                                                                 : "bf16";
+    g_autofree char *gpu = word_after(text, "DeviceProperties(name='", "'\n");
     int rows = 0;
     orr_jw_begin(w, "gemm_measurements", '[');
     for (int i = 0; lines[i] != NULL; i++) {
@@ -256,6 +268,8 @@ static int mamf_rows(GStrv lines, const char *text, OrrJsonWriter *w)
         for (int d = 0; d < 3; d++)
             size[d] = g_ascii_strtod(end, &end), end += *end == 'x';
         orr_jw_begin(w, NULL, '{');
+        if (gpu[0] != '\0')
+            orr_jw_text(w, "gpu", gpu);
         orr_jw_text(w, "source", "mamf-finder MAMF");
         orr_jw_number(w, "m", size[0]);
         orr_jw_number(w, "n", size[1]);
@@ -269,9 +283,41 @@ static int mamf_rows(GStrv lines, const char *text, OrrJsonWriter *w)
     return rows;
 }
 
-/* A matrix has a line a row, "0  55.1  55.2", under a line of columns; its SUM closes it. */
-static int nvbandwidth_rows(GStrv lines, OrrJsonWriter *w)
+/* nvbandwidth's tests that are copies of a sweep: memory of the host that is pinned, by the copy engine, a GPU at a time; one way while
+ * the other runs. */
+static const struct {
+    const char *test, *op;
+} copies[] = {{"host_to_device_memcpy_ce", "h2d_pinned"},
+              {"device_to_host_memcpy_ce", "d2h_pinned"},
+              {"host_to_device_bidirectional_memcpy_ce", "both_pinned"},
+              {"device_to_host_bidirectional_memcpy_ce", "both_pinned"}};
+#define NVBANDWIDTH_BYTES                                                                                    \
+    67108864 /* its buffer by default, larger in later versions; the output does not say */
+
+/* SUM of one test over the cells of its matrix. */
+static void copy_row(OrrJsonWriter *w, const char *gpu, const char *test, int cells, double gbps)
 {
+    const char *op = test;
+    for (size_t i = 0; i < G_N_ELEMENTS(copies); i++)
+        if (strcmp(test, copies[i].test) == 0)
+            op = copies[i].op;
+    orr_jw_begin(w, NULL, '{');
+    if (gpu[0] != '\0')
+        orr_jw_text(w, "gpu", gpu);
+    orr_jw_text(w, "source", "nvbandwidth");
+    orr_jw_text(w, "op", op);
+    orr_jw_int(w, "pairs", cells);
+    if (op != test)
+        orr_jw_int(w, "bytes", NVBANDWIDTH_BYTES);
+    orr_jw_number(w, "gbps", gbps);
+    orr_jw_end(w, '}');
+}
+
+/* A matrix has a line a row, "0  55.1  55.2", under a line of columns; its SUM closes it. "Device 0: NVIDIA H200 (00000000:18:00)" stands
+ * above all. */
+static int nvbandwidth_rows(GStrv lines, const char *text, OrrJsonWriter *w)
+{
+    g_autofree char *gpu = word_after(text, "Device 0:", "(\n");
     int cells = 0, rows = 0;
     orr_jw_begin(w, "copy_measurements", '[');
     for (int i = 0; lines[i] != NULL; i++) {
@@ -285,13 +331,10 @@ static int nvbandwidth_rows(GStrv lines, OrrJsonWriter *w)
             cells += strchr(g_ptr_array_index(said, k), '.') != NULL;
         if (said->len == 3 && strcmp(first, "SUM") == 0) {
             const double sum = g_ascii_strtod(g_ptr_array_index(said, 2), NULL);
-            orr_jw_begin(w, NULL, '{');
-            orr_jw_text(w, "source", "nvbandwidth");
-            orr_jw_text(w, "op", g_ptr_array_index(said, 1));
-            orr_jw_int(w, "pairs", MAX(cells, 1));
-            orr_jw_number(w, "gbps", sum / MAX(cells, 1));
-            orr_jw_end(w, '}');
-            rows++;
+            if (isfinite(sum) && sum > 0) {
+                copy_row(w, gpu, g_ptr_array_index(said, 1), MAX(cells, 1), sum / MAX(cells, 1));
+                rows++;
+            }
             cells = 0;
         }
         g_ptr_array_unref(said);
@@ -316,7 +359,7 @@ int cal_bench_text(const char *text, const char *name, OrrJsonWriter *w, GError 
     else if (strstr(text, "TFLOPS @ ") != NULL)
         rows = mamf_rows(lines, text, w);
     else if (strstr(text, "SUM ") != NULL && strstr(text, "memcpy") != NULL)
-        rows = nvbandwidth_rows(lines, w);
+        rows = nvbandwidth_rows(lines, text, w);
     else
         return 0;
     if (rows > 0)

@@ -135,6 +135,16 @@ static bool result_line(const Header *header, char *line, OrrJsonWriter *w)
     return false;
 }
 
+/* Versions before 2.17 name the program behind its results alone: "# Collective test concluded: all_reduce_perf", before the next run's
+ * header. */
+static const char *op_behind(char **lines)
+{
+    for (; *lines != NULL && strstr(*lines, "nThread") == NULL; lines++)
+        if (strstr(*lines, "test concluded") != NULL)
+            return op_in(*lines, "");
+    return NULL;
+}
+
 bool cal_nccl_text(const char *text, const char *name, OrrJsonWriter *w, GError **error)
 {
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
@@ -145,16 +155,21 @@ bool cal_nccl_text(const char *text, const char *name, OrrJsonWriter *w, GError 
     orr_jw_begin(w, "collective_measurements", '[');
     for (int i = 0; lines[i] != NULL; i++) {
         if (lines[i][0] == '#') {
-            if (strstr(lines[i], "nThread") != NULL) /* another run in the same file */
+            if (strstr(lines[i], "nThread") != NULL) { /* another run in the same file */
                 header.ranks = 0;
+                header.op = strstr(text, "test starting") != NULL ? header.op : NULL;
+            }
             header_line(&header, lines[i], hosts, &from_head);
             continue;
         }
-        if (header.op == NULL && (header.op = op_in(base, "")) == NULL)
+        if (!g_ascii_isdigit(lines[i][strspn(lines[i], " \t")])) /* what a launcher says */
+            continue;
+        if (header.op == NULL && (header.op = op_behind(lines + i)) == NULL &&
+            (header.op = op_in(base, "")) == NULL)
             return no_op(name, error);
         if (header.ranks == 0)
             header.ranks = from_head;
-        if (header.ranks < 2 && strspn(lines[i], " \r") < strlen(lines[i]))
+        if (header.ranks < 2)
             return orr_fail(
                 error, ORR_ERROR_INPUT,
                 "%s: line %d: a result before the header said how many GPUs there are (two or more)", name,

@@ -275,8 +275,8 @@ bool cal_table_no_row(const char *path, const char *accelerator, const GString *
         return orr_fail(error, ORR_ERROR_INPUT, "%s: no row to use (%.*s); correct its values", path,
                         (int)(end - skipped->str), skipped->str);
     return orr_fail(error, ORR_ERROR_INPUT,
-                    "%s: no row to use%s%s; give gemm_measurements, attention_measurements, hbm_stream or "
-                    "collective_measurements",
+                    "%s: no row to use%s%s; give gemm_measurements, attention_measurements, hbm_stream, "
+                    "memory_bound_measurements or collective_measurements",
                     path, accelerator != NULL ? " of " : "", accelerator != NULL ? accelerator : "");
 }
 
