@@ -41,8 +41,9 @@ static double busy_frac(const Report *report, SimStream stream, int sharers, dou
         const SimList *list = &program->class_list[c].streams[stream];
         double busy_ps = 0;
         for (int64_t i = 0; i < list->count; i++)
-            if (list->instrs[i].kind != SIM_WAIT)
-                busy_ps += (double)sim_work_duration_ps(&program->works[list->instrs[i].work]);
+            if (list->instrs[i].op != SIM_ONLY_WAITS)
+                busy_ps +=
+                    (double)sim_work_duration_ps(&program->works[program->ops[list->instrs[i].op].work]);
         most_ps = fmax(most_ps, busy_ps);
     }
     return fmin(1, most_ps / (double)report->step_ps * sharers * (whole > 0 ? own / whole : 1));

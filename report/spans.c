@@ -70,9 +70,9 @@ const int64_t *report_walk_take(ReportWalk *walk, const SimSpan **ret_span)
 {
     ReportWalkStream *of = &walk->streams[next_stream(walk)];
     g_assert(of->at < of->end);
-    while (of->list->instrs[of->instr].kind == SIM_WAIT)
+    while (of->list->instrs[of->instr].op == SIM_ONLY_WAITS)
         of->instr++;
-    const int32_t mem = of->list->instrs[of->instr].mem;
+    const int32_t mem = walk->program->ops[of->list->instrs[of->instr].op].mem;
     const bool ends = of->running;
     if (ret_span != NULL)
         *ret_span = &walk->result->spans[walk->spans->by[of->at]];

@@ -188,7 +188,7 @@ static int32_t *count_ops_before(const SimList *list)
     int32_t *before = g_new(int32_t, (gsize)list->count + 1);
     before[0] = 0;
     for (int64_t i = 0; i < list->count; i++)
-        before[i + 1] = before[i] + (list->instrs[i].kind != SIM_WAIT);
+        before[i + 1] = before[i] + (list->instrs[i].op != SIM_ONLY_WAITS);
     return before;
 }
 
@@ -222,14 +222,14 @@ static void write_arrows(TraceWriter *w, const SimResult *result, const ReportSp
         const SimList *list = &program->class_list[class].streams[stream];
         for (int64_t i = 0; i < list->count; i++) {
             const SimInstr *wait = &list->instrs[i];
-            if (wait->wait_count == 0 || wait->wait_class < 0 || wait->wait_class == class ||
-                (wait->wait_stream != SIM_STREAM_SEND_NEXT && wait->wait_stream != SIM_STREAM_SEND_PREV))
+            const int sender = sim_wait_class(wait, class), by = sim_wait_stream(wait);
+            if (wait->wait_count == 0 || sender == class ||
+                (by != SIM_STREAM_SEND_NEXT && by != SIM_STREAM_SEND_PREV))
                 continue;
-            const int64_t sent =
-                before[wait->wait_class * SIM_MAX_STREAMS + wait->wait_stream][wait->wait_count - 1];
+            const int64_t sent = before[wait->wait_on][wait->wait_count - 1];
             for (int replica = 0; replica < program->replicas; replica++) {
-                const SimSpan *from = report_span_at(
-                    result, spans, wait->wait_class * program->replicas + replica, wait->wait_stream, sent);
+                const SimSpan *from =
+                    report_span_at(result, spans, sender * program->replicas + replica, by, sent);
                 const SimSpan *to = report_span_at(result, spans, class * program->replicas + replica, stream,
                                                    before[lane][i]);
                 if (from != NULL && to != NULL)

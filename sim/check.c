@@ -16,7 +16,7 @@ static void number_ops(Check *c)
         c->ordinal_of_instr[i] = ORR_ARENA_NEW(c->arena, int32_t, list->count);
         for (int64_t k = 0; k < list->count; k++) {
             c->ordinal_of_instr[i][k] = (int32_t)ops[i];
-            ops[i] += list->instrs[k].kind != SIM_WAIT;
+            ops[i] += list->instrs[k].op != SIM_ONLY_WAITS;
         }
     }
     int64_t total = 0;
@@ -29,10 +29,10 @@ static void number_ops(Check *c)
     c->span_of_op = ORR_ARENA_NEW(c->arena, int64_t, total);
 }
 
-static bool same_op(const SimSpan *span, const SimInstr *instr)
+static bool same_op(const SimSpan *span, const SimOp *op, int32_t microbatch)
 {
-    return span->tag == instr->tag && span->work == instr->work && span->stage == instr->stage &&
-           span->microbatch == instr->microbatch;
+    return span->tag == op->tag && span->work == op->work && span->stage == op->stage &&
+           span->microbatch == microbatch;
 }
 
 static bool place_spans(Check *c, GError **error)
@@ -71,10 +71,10 @@ static bool check_stream(const Check *c, int rank, int stream, GError **error)
     int64_t free_ps = 0;
     for (int64_t i = 0; i < list->count; i++) {
         const SimInstr *instr = &list->instrs[i];
-        if (instr->kind == SIM_WAIT)
+        if (instr->op == SIM_ONLY_WAITS)
             continue;
         const SimSpan *span = sim_check_span(c, rank, stream, ordinals[i]);
-        if (!same_op(span, instr))
+        if (!same_op(span, &c->program->ops[instr->op], instr->microbatch))
             return sim_check_fail(error, "rank %d stream %d runs op %d out of order", rank, stream,
                                   ordinals[i]);
         if (span->start_ps < free_ps)

@@ -126,10 +126,11 @@ static Change *list_changes(const Check *c, int64_t *ret_count)
         for (int s = 0; s < SIM_MAX_STREAMS; s++) {
             const SimList *list = sim_check_list(c, r, s);
             for (int64_t i = 0; i < list->count; i++) {
-                if (list->instrs[i].kind == SIM_WAIT || list->instrs[i].mem < 0)
+                const int32_t op = list->instrs[i].op;
+                if (op == SIM_ONLY_WAITS || c->program->ops[op].mem < 0)
                     continue;
                 const SimSpan *span = sim_check_span(c, r, s, sim_check_ordinals(c, r, s)[i]);
-                const SimMemDelta *mem = &c->program->mems[list->instrs[i].mem];
+                const SimMemDelta *mem = &c->program->mems[c->program->ops[op].mem];
                 changes[count++] = (Change){span->start_ps, r, mem->start_bytes};
                 changes[count++] = (Change){span->end_ps, r, mem->end_bytes};
             }

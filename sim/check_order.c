@@ -7,18 +7,18 @@
 /* When a wait is over. The end of an op; of a wait, only a lower bound: the end of the op before it. */
 static int64_t completed_ps(const Check *c, int rank, const SimInstr *wait, bool *exact)
 {
-    int replicas = c->program->replicas;
-    int other = wait->wait_class < 0 ? rank : wait->wait_class * replicas + rank % replicas;
-    const SimList *list = sim_check_list(c, other, wait->wait_stream);
+    const int replicas = c->program->replicas, stream = sim_wait_stream(wait);
+    const int other = sim_wait_class(wait, rank / replicas) * replicas + rank % replicas;
+    const SimList *list = sim_check_list(c, other, stream);
     int64_t index = wait->wait_count - 1;
-    if (list->instrs[index].kind == SIM_WAIT)
+    if (list->instrs[index].op == SIM_ONLY_WAITS)
         *exact = false;
-    while (index >= 0 && list->instrs[index].kind == SIM_WAIT)
+    while (index >= 0 && list->instrs[index].op == SIM_ONLY_WAITS)
         index--;
     if (index < 0)
         return 0;
-    int32_t ordinal = sim_check_ordinals(c, other, wait->wait_stream)[index];
-    return sim_check_span(c, other, wait->wait_stream, ordinal)->end_ps;
+    int32_t ordinal = sim_check_ordinals(c, other, stream)[index];
+    return sim_check_span(c, other, stream, ordinal)->end_ps;
 }
 
 typedef struct {
@@ -44,7 +44,9 @@ static void number_meetings(const Check *c, int group, GroupMeetings *meetings)
     for (int i = 0; i < program->classes * SIM_MAX_STREAMS; i++) {
         const SimList *list = &program->class_list[i / SIM_MAX_STREAMS].streams[i % SIM_MAX_STREAMS];
         for (int64_t k = 0; k < list->count; k++) {
-            if (list->instrs[k].kind == SIM_COLLECTIVE && list->instrs[k].group == group)
+            const int32_t op = list->instrs[k].op;
+            if (op != SIM_ONLY_WAITS && program->ops[op].kind == SIM_COLLECTIVE &&
+                program->ops[op].group == group)
                 meetings->meetings[i / SIM_MAX_STREAMS]++;
         }
     }
@@ -105,14 +107,14 @@ static bool check_stream(const Check *c, int rank, int stream, GroupMeetings *gr
             int64_t over_ps = completed_ps(c, rank, instr, &exact);
             ready_ps = MAX(ready_ps, over_ps);
         }
-        if (instr->kind == SIM_WAIT)
+        if (instr->op == SIM_ONLY_WAITS)
             continue;
+        const SimOp *op = &c->program->ops[instr->op];
         const SimSpan *span = sim_check_span(c, rank, stream, sim_check_ordinals(c, rank, stream)[i]);
-        int64_t duration_ps = sim_check_duration_ps(c, rank, stream, instr);
-        if (instr->kind == SIM_COLLECTIVE && groups[instr->group].list != NULL) {
-            int32_t instance = c->program->groups[instr->group].instance_of_rank[rank];
-            Meeting *meeting =
-                &groups[instr->group].list[groups[instr->group].first[instance] + met[instr->group]++];
+        int64_t duration_ps = sim_check_duration_ps(c, rank, stream, op);
+        if (op->kind == SIM_COLLECTIVE && groups[op->group].list != NULL) {
+            int32_t instance = c->program->groups[op->group].instance_of_rank[rank];
+            Meeting *meeting = &groups[op->group].list[groups[op->group].first[instance] + met[op->group]++];
             if (!join(meeting, span, ready_ps, exact, duration_ps, error))
                 return false;
         } else if (!check_start(rank, span, ready_ps, exact, error) ||

@@ -14,9 +14,9 @@ bool sim_check_fail(GError **error, const char *format, ...)
     return false;
 }
 
-int64_t sim_check_duration_ps(const Check *c, int rank, int stream, const SimInstr *instr)
+int64_t sim_check_duration_ps(const Check *c, int rank, int stream, const SimOp *op)
 {
-    const SimWork *work = &c->program->works[instr->work];
+    const SimWork *work = &c->program->works[op->work];
     const SimStreamRow *row = &sim_program_streams(c->program, NULL)[stream];
     if (c->program->rank_speed == NULL || row->kind != SIM_RUNS_KERNELS)
         return sim_work_duration_ps(work);

@@ -34,8 +34,8 @@ static inline const SimSpan *sim_check_span(const Check *check, int rank, int st
     return &check->result->spans[check->span_of_op[op]];
 }
 
-/* How long instruction `instr` of a rank's stream takes alone, by the rank's speed. */
-int64_t sim_check_duration_ps(const Check *check, int rank, int stream, const SimInstr *instr);
+/* How long an op of a rank's stream takes alone, by the rank's speed. */
+int64_t sim_check_duration_ps(const Check *check, int rank, int stream, const SimOp *op);
 
 bool sim_check_dependencies(const Check *check, GError **error); /* check_order.c */
 bool sim_check_times(const Check *check, GError **error);        /* check_account.c */

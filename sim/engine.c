@@ -3,7 +3,7 @@
 #include "sim/engine_fair.h"
 #include "sim/engine_rate.h"
 
-#define FETCH_AHEAD 12 /* instructions: lists of many streams are more than the hardware looks ahead in */
+#define FETCH_AHEAD 8 /* instructions: lists of many streams are more than the hardware looks ahead in */
 /* instants ahead */
 #define FETCH_LISTS  10
 #define FETCH_INSTRS 6
@@ -56,9 +56,19 @@ static inline void push_full(Engine *e, int32_t event, int64_t duration_ps)
         e->clock_full = true;
 }
 
+/* Most ops hold nothing that matters: what the others do stays out of their way. */
+static G_GNUC_NO_INLINE bool enter(Engine *e, int32_t index, int32_t rank, const OpInfo *op)
+{
+    return sim_rate_enter(e, index, rank, op);
+}
+
+static G_GNUC_NO_INLINE void leave(Engine *e, int32_t index, int32_t rank, const OpInfo *op)
+{
+    sim_rate_leave(e, index, rank, op);
+}
+
 /* The op of `slot` starts now; true when its end depends on rates that are not settled yet. */
-static inline bool begin(Engine *e, int32_t index, Slot *slot, const SimInstr *instr, const WorkInfo *work,
-                         int64_t duration_ps)
+static inline bool begin(Engine *e, int32_t index, Slot *slot, const OpInfo *op, int64_t duration_ps)
 {
     slot->state = SLOT_RUNNING;
     slot->since_ps = e->now_ps;
@@ -68,9 +78,10 @@ static inline bool begin(Engine *e, int32_t index, Slot *slot, const SimInstr *i
         e->ranks[slot->rank].computed = true;
         e->result.rank[slot->rank].first_start_ps = e->now_ps;
     }
-    sim_account_memory(e, slot->rank, instr->mem, false);
-    slot->holds = duration_ps > 0 && work->share_count > 0;
-    return slot->holds && sim_rate_enter(e, index, slot->rank, work);
+    if (op->start_mem != SIM_NONE)
+        sim_account_change(e, slot->rank, op->start_mem, false);
+    slot->holds = duration_ps > 0 && op->share_count > 0;
+    return slot->holds && enter(e, index, slot->rank, op);
 }
 
 /* Puts the end of an op into the queue, or leaves it until the rates are settled when the instant is over. */
@@ -83,11 +94,10 @@ static inline bool go_on(Engine *e, int32_t event, int64_t duration_ps, bool uns
     return unsettled;
 }
 
-static inline void start_op(Engine *e, int32_t index, Slot *slot, const SimInstr *instr)
+static inline void start_op(Engine *e, int32_t index, Slot *slot, const OpInfo *op)
 {
-    const WorkInfo *work = &e->works[instr->work];
-    const int64_t duration_ps = sim_duration_on_ps(e, slot, work);
-    slot->rated = go_on(e, index, duration_ps, begin(e, index, slot, instr, work, duration_ps));
+    const int64_t duration_ps = sim_duration_on_ps(e, slot, op);
+    slot->rated = go_on(e, index, duration_ps, begin(e, index, slot, op, duration_ps));
 }
 
 static void start_collective(Engine *e, Collective *collective)
@@ -99,23 +109,22 @@ static void start_collective(Engine *e, Collective *collective)
     for (int32_t i = 0; i < collective->member_count; i++) {
         const int32_t index = e->members[collective->first_member + i];
         Slot *slot = &e->slots[index];
-        const SimInstr *instr = sim_slot_instr(e, slot);
-        unsettled |= begin(e, index, slot, instr, &e->works[instr->work], collective->duration_ps);
+        unsettled |= begin(e, index, slot, sim_slot_op(e, slot), collective->duration_ps);
     }
     collective->rated = go_on(e, event, collective->duration_ps, unsettled);
 }
 
 /* A collective lasts as long as the longest of its members' works. */
-static void join_collective(Engine *e, int32_t index, Slot *slot, const SimInstr *instr)
+static void join_collective(Engine *e, int32_t index, Slot *slot, const OpInfo *op)
 {
-    const int32_t at = sim_collective_of(e, slot, instr);
+    const int32_t at = sim_collective_of(e, slot, op);
     if (at == SIM_NONE) {
-        start_op(e, index, slot, instr);
+        start_op(e, index, slot, op);
         return;
     }
-    g_assert(at >= e->first_collective[instr->group]);
+    g_assert(at >= e->first_collective[op->group]);
     Collective *collective = &e->collectives[at];
-    const int64_t duration_ps = sim_duration_on_ps(e, slot, &e->works[instr->work]);
+    const int64_t duration_ps = sim_duration_on_ps(e, slot, op);
     if (collective->arrived == 0 || duration_ps > collective->duration_ps)
         collective->duration_ps = duration_ps;
     slot->state = SLOT_ARRIVED;
@@ -139,13 +148,16 @@ static inline bool must_wait(Engine *e, int32_t index, const Slot *slot, const S
 /* What an instruction does whose wait is over; false: nothing more, the stream goes on. */
 static inline bool does_work(Engine *e, int32_t index, Slot *slot, const SimInstr *instr)
 {
-    if (instr->kind == SIM_OP)
-        start_op(e, index, slot, instr);
-    else if (instr->kind == SIM_COLLECTIVE)
-        join_collective(e, index, slot, instr);
-    else
+    if (instr->op == SIM_ONLY_WAITS) {
         complete_instr(e, slot);
-    return instr->kind != SIM_WAIT;
+        return false;
+    }
+    const OpInfo *op = &e->ops[instr->op];
+    if (op->kind == SIM_OP)
+        start_op(e, index, slot, op);
+    else
+        join_collective(e, index, slot, op);
+    return true;
 }
 
 /* Walks on from its next instruction until the stream runs, waits or ends. */
@@ -175,14 +187,14 @@ static inline void advance_ready(Engine *e)
 }
 
 /* The op of a stream beside compute ended: who waited for it, and what it delayed. */
-static void account_beside(Engine *e, const Slot *slot, const WorkInfo *work)
+static void account_beside(Engine *e, const Slot *slot, const OpInfo *op)
 {
     const Slot *first = slot - slot->place;
     if (first->stream != SIM_STREAM_COMPUTE || first->state == SLOT_DONE)
-        sim_account_behind_compute(e, slot, work);
+        sim_account_behind_compute(e, slot, op);
     for (int32_t w = slot->first_waiter; w != SIM_NONE; w = e->slots[w].link_next) {
         if (e->slots[w].stream == SIM_STREAM_COMPUTE)
-            sim_account_wait(e, &e->slots[w], slot, work);
+            sim_account_wait(e, &e->slots[w], slot, op);
     }
 }
 
@@ -191,18 +203,19 @@ static void end_op(Engine *e, int32_t index)
 {
     Slot *slot = &e->slots[index];
     const SimInstr *instr = sim_slot_instr(e, slot);
-    const WorkInfo *work = &e->works[instr->work];
+    const OpInfo *op = &e->ops[instr->op];
     if (slot->holds) {
         slot->holds = false;
-        sim_rate_leave(e, index, slot->rank, work);
+        leave(e, index, slot->rank, op);
     }
-    sim_account_memory(e, slot->rank, instr->mem, true);
+    if (op->end_mem != SIM_NONE)
+        sim_account_change(e, slot->rank, op->end_mem, true);
     if (e->record & SIM_RECORD_SPANS)
         sim_account_span(e, slot, instr);
     if (slot->stream == SIM_STREAM_COMPUTE)
-        sim_account_compute(e, slot, work);
+        sim_account_compute(e, slot, op);
     else
-        account_beside(e, slot, work);
+        account_beside(e, slot, op);
     slot->since_ps = e->now_ps;
     complete_instr(e, slot);
     advance(e, index, slot, instr + 1);
@@ -258,8 +271,8 @@ static inline void fetch_next(const Engine *e)
     slot = slot_ahead(e, FETCH_WORKS);
     if (slot != NULL) {
         const SimInstr *instr = sim_slot_instr(e, slot);
-        if (slot->pc + 1 < e->lists[slot->list].count && instr[1].kind == SIM_OP)
-            sim_fetch(&e->works[instr[1].work]);
+        if (slot->pc + 1 < e->lists[slot->list].count && instr[1].op >= 0)
+            sim_fetch(&e->ops[instr[1].op]);
     }
 }
 

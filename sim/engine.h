@@ -184,20 +184,43 @@ typedef struct SimMemDelta {
 
 /* --- the program --- */
 
-typedef enum { SIM_OP, SIM_COLLECTIVE, SIM_WAIT } SimInstrKind;
+typedef enum { SIM_OP, SIM_COLLECTIVE } SimOpKind;
 
-/* First it waits, if it waits for anything; then it is an op, a collective, or nothing more (SIM_WAIT). */
+/* What instructions do: one row for all micro-batches of a pass or a message. */
+typedef struct SimOp {
+    uint8_t kind;  /* SimOpKind */
+    uint8_t tag;   /* SimTag */
+    uint8_t group; /* SIM_COLLECTIVE: index of SimGroups */
+    int32_t work;  /* index into SimProgram.works */
+    int32_t mem;   /* index into SimProgram.mems; -1: none */
+    int32_t stage; /* for traces; -1: none */
+} SimOp;
+
+#define SIM_ONLY_WAITS (-1)
+
+/* First it waits, if it waits for anything; then it is an op, a collective, or nothing more. A program may have hundreds
+ * of millions of them: four to a cache line. */
 typedef struct SimInstr {
-    uint8_t kind;              /* SimInstrKind */
-    uint8_t tag;               /* SimTag */
-    uint8_t group;             /* SIM_COLLECTIVE: index of SimGroups */
-    uint8_t wait_stream;       /* stream waited for */
-    int32_t wait_class;        /* class waited for (same replica index); -1: this rank */
-    int32_t wait_count;        /* until that stream has completed so many instructions; 0: no wait */
-    int32_t work;              /* index into SimProgram.works */
-    int32_t mem;               /* index into SimProgram.mems; -1: none */
-    int32_t stage, microbatch; /* for traces; -1: none */
+    int32_t op;         /* index into SimProgram.ops; SIM_ONLY_WAITS: nothing more */
+    int32_t wait_on;    /* sim_wait_on() */
+    int32_t wait_count; /* until that stream has completed so many instructions; 0: no wait */
+    int32_t microbatch; /* for traces; -1: none */
 } SimInstr;
+
+/* A stream of a class (same replica index); class -1: of this rank. */
+static inline int32_t sim_wait_on(int cls, int stream)
+{
+    return cls * SIM_MAX_STREAMS + stream;
+}
+static inline int sim_wait_stream(const SimInstr *instr)
+{
+    return instr->wait_on & (SIM_MAX_STREAMS - 1);
+}
+/* `own` where it waits for its own rank. */
+static inline int sim_wait_class(const SimInstr *instr, int own)
+{
+    return instr->wait_on < 0 ? own : instr->wait_on / SIM_MAX_STREAMS;
+}
 
 typedef struct SimList {
     const SimInstr *instrs;
@@ -221,6 +244,8 @@ typedef struct SimGroups {
 typedef struct SimProgram {
     int classes, replicas; /* ranks simulated = classes x replicas */
     const SimClass *class_list;
+    const SimOp *ops;
+    int32_t op_count;
     const SimWork *works;
     int64_t work_count;
     const SimMemDelta *mems;

@@ -36,13 +36,13 @@ static void account_exposed(Engine *e, int32_t index, int64_t start_ps, int part
     rank->accounted_ps = e->now_ps;
 }
 
-void sim_account_compute(Engine *e, const Slot *slot, const WorkInfo *work)
+void sim_account_compute(Engine *e, const Slot *slot, const OpInfo *op)
 {
     Rank *rank = &e->ranks[slot->rank];
     account_idle(rank, slot->since_ps);
-    const int64_t stretch_ps = e->now_ps - slot->since_ps - work->duration_ps;
+    const int64_t stretch_ps = e->now_ps - slot->since_ps - op->duration_ps;
     if (stretch_ps != 0) {
-        e->result.rank[slot->rank].part_ps[work->stretch_part] += stretch_ps;
+        e->result.rank[slot->rank].part_ps[op->stretch_part] += stretch_ps;
         e->result.rank[slot->rank].busy_ps += stretch_ps;
     }
     rank->accounted_ps = e->now_ps;
@@ -55,14 +55,14 @@ static bool is_communication(int part)
 }
 
 /* Another rank's work is no cost of this rank, only its messages are. */
-void sim_account_wait(Engine *e, const Slot *waiter, const Slot *producer, const WorkInfo *work)
+void sim_account_wait(Engine *e, const Slot *waiter, const Slot *producer, const OpInfo *op)
 {
-    if (waiter->rank == producer->rank || is_communication(work->main_part))
-        account_exposed(e, waiter->rank, producer->since_ps, work->main_part);
+    if (waiter->rank == producer->rank || is_communication(op->main_part))
+        account_exposed(e, waiter->rank, producer->since_ps, op->main_part);
 }
 
 /* Time before the op's start goes to another op of the rank that was running then, the first started. */
-void sim_account_behind_compute(Engine *e, const Slot *slot, const WorkInfo *work)
+void sim_account_behind_compute(Engine *e, const Slot *slot, const OpInfo *op)
 {
     Rank *rank = &e->ranks[slot->rank];
     const Slot *cover = NULL;
@@ -74,11 +74,11 @@ void sim_account_behind_compute(Engine *e, const Slot *slot, const WorkInfo *wor
     }
     if (cover != NULL && slot->since_ps > rank->accounted_ps) {
         account_idle(rank, cover->since_ps);
-        e->result.rank[slot->rank].part_ps[sim_slot_work(e, cover)->main_part] +=
+        e->result.rank[slot->rank].part_ps[sim_slot_op(e, cover)->main_part] +=
             slot->since_ps - rank->accounted_ps;
         rank->accounted_ps = slot->since_ps;
     }
-    account_exposed(e, slot->rank, slot->since_ps, work->main_part);
+    account_exposed(e, slot->rank, slot->since_ps, op->main_part);
 }
 
 static int64_t bytes_in_tier(const Engine *e, const int64_t *bytes, int tier)
@@ -161,14 +161,15 @@ void sim_account_change(Engine *e, int32_t index, int32_t mem, bool end)
 
 void sim_account_span(Engine *e, const Slot *slot, const SimInstr *instr)
 {
+    const SimOp *op = &e->program->ops[instr->op];
     e->result.spans[e->result.span_count++] = (SimSpan){.start_ps = slot->since_ps,
                                                         .end_ps = e->now_ps,
                                                         .rank = slot->rank,
                                                         .stream = slot->stream,
-                                                        .tag = instr->tag,
-                                                        .stage = instr->stage,
+                                                        .tag = op->tag,
+                                                        .stage = op->stage,
                                                         .microbatch = instr->microbatch,
-                                                        .work = instr->work};
+                                                        .work = op->work};
 }
 
 static int compare_levels(const void *a, const void *b)

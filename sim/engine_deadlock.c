@@ -9,16 +9,17 @@ static void describe(const Engine *e, int32_t index, GString *text)
                            sim_program_streams(e->program, NULL)[slot->stream].name);
     const List *list = &e->lists[slot->list];
     int32_t next = slot->pc;
-    while (next < list->count && list->instrs[next].kind == SIM_WAIT)
+    while (next < list->count && list->instrs[next].op == SIM_ONLY_WAITS)
         next++;
     if (next == list->count) {
         g_string_append(text, slot->state == SLOT_DONE ? " (done)" : " (at its end)");
         return;
     }
     const SimInstr *instr = &list->instrs[next];
-    g_string_append_printf(text, " (%s", sim_tag_label((SimTag)instr->tag));
-    if (instr->stage >= 0)
-        g_string_append_printf(text, " of stage %d", instr->stage);
+    const SimOp *op = &e->program->ops[instr->op];
+    g_string_append_printf(text, " (%s", sim_tag_label((SimTag)op->tag));
+    if (op->stage >= 0)
+        g_string_append_printf(text, " of stage %d", op->stage);
     if (instr->microbatch >= 0)
         g_string_append_printf(text, ", micro-batch %d", instr->microbatch);
     g_string_append_c(text, ')');
@@ -28,7 +29,7 @@ static void describe(const Engine *e, int32_t index, GString *text)
 static int32_t joined_by(const Engine *e, int32_t index)
 {
     const Slot *slot = &e->slots[index];
-    return slot->state == SLOT_ARRIVED ? sim_collective_of(e, slot, sim_slot_instr(e, slot)) : SIM_NONE;
+    return slot->state == SLOT_ARRIVED ? sim_collective_of(e, slot, sim_slot_op(e, slot)) : SIM_NONE;
 }
 
 /* What `index` waits for; SIM_NONE when that will never come from anyone. */
@@ -54,9 +55,9 @@ static bool explain_standstill(const Engine *e, GError **error)
 {
     for (int32_t i = 0; e->instance_count > 0 && i < e->slot_count; i++) {
         const Slot *slot = &e->slots[i];
-        const WorkInfo *work = slot->state == SLOT_RUNNING ? sim_slot_work(e, slot) : NULL;
-        for (int k = 0; work != NULL && k < work->share_count; k++) {
-            const Share *share = &e->shares[work->first_share + k];
+        const OpInfo *op = slot->state == SLOT_RUNNING ? sim_slot_op(e, slot) : NULL;
+        for (int k = 0; op != NULL && k < op->share_count; k++) {
+            const Share *share = &e->shares[op->first_share + k];
             const int32_t at = sim_instance_of(e, share, slot->rank);
             if (at < 0 || sim_capacity_of(e, share->row, at) > 0)
                 continue;

@@ -53,8 +53,8 @@ Fair *sim_fair_new(const Engine *e)
     Fair *fair = ORR_ARENA_NEW(e->arena, Fair, 1);
     const int32_t ops = e->slot_count + e->collective_count;
     int most = 1;
-    for (int64_t i = 0; i < e->program->work_count; i++)
-        most = MAX(most, e->works[i].share_count);
+    for (int64_t i = 0; i < e->program->op_count; i++)
+        most = MAX(most, e->ops[i].share_count);
     fair->local_op = ORR_ARENA_NEW(e->arena, int32_t, ops);
     fair->local_over = ORR_ARENA_NEW(e->arena, int32_t, e->instance_count);
     fair->ops = ORR_ARENA_NEW(e->arena, FairOp, ops);
@@ -82,8 +82,8 @@ static void add_over(Engine *e, int32_t instance)
 /* Every overfull instance that the slot's op needs. */
 static void add_instances_of(Engine *e, const Slot *slot)
 {
-    const WorkInfo *work = sim_slot_work(e, slot);
-    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+    const OpInfo *op = sim_slot_op(e, slot);
+    for (int32_t i = op->first_share; i < op->first_share + op->share_count; i++) {
         const int32_t at = sim_instance_of(e, &e->shares[i], slot->rank);
         if (at >= 0 && e->shares[i].mode == SIM_SHARE_FAIR && e->instances[at].free < 0)
             add_over(e, at);
@@ -94,12 +94,12 @@ static int32_t add_op(Engine *e, int32_t slot_index)
 {
     Fair *fair = e->fair;
     const Slot *slot = &e->slots[slot_index];
-    const int32_t joined = sim_collective_of(e, slot, sim_slot_instr(e, slot)),
+    const int32_t joined = sim_collective_of(e, slot, sim_slot_op(e, slot)),
                   event = joined == SIM_NONE ? slot_index : e->slot_count + joined;
     if (fair->local_op[event] > 0)
         return fair->local_op[event] - 1;
     FairOp *op = &fair->ops[fair->op_count];
-    *op = (FairOp){.event = event, .rate = SIM_FULL_RATE, .weight = sim_slot_work(e, slot)->weight};
+    *op = (FairOp){.event = event, .rate = SIM_FULL_RATE, .weight = sim_slot_op(e, slot)->weight};
     fair->local_op[event] = ++fair->op_count;
     if (event < e->slot_count) {
         add_instances_of(e, slot);
@@ -140,8 +140,8 @@ static void add_holders(Engine *e, int32_t instance, int32_t over)
             const Slot *slot = &e->slots[s];
             if (slot->state != SLOT_RUNNING || !slot->holds)
                 continue;
-            const WorkInfo *work = sim_slot_work(e, slot);
-            for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+            const OpInfo *op = sim_slot_op(e, slot);
+            for (int32_t i = op->first_share; i < op->first_share + op->share_count; i++) {
                 if (e->shares[i].row == row_index && !e->shares[i].listed)
                     add_holder(e, over, s, &e->shares[i]);
             }
@@ -301,8 +301,8 @@ static int32_t lone_holder(const Engine *e, int32_t instance)
         const Slot *slot = &e->slots[s];
         if (slot->state != SLOT_RUNNING || !slot->holds)
             continue;
-        const WorkInfo *work = sim_slot_work(e, slot);
-        for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+        const OpInfo *op = sim_slot_op(e, slot);
+        for (int32_t i = op->first_share; i < op->first_share + op->share_count; i++) {
             const Share *share = &e->shares[i];
             if (share->row == row_index && !share->listed && share->mode == SIM_SHARE_FAIR)
                 return s;
@@ -314,8 +314,8 @@ static int32_t lone_holder(const Engine *e, int32_t instance)
 /* Lowers `rate` to what the slot's instances leave it; false when another op shares an overfull one. */
 static bool limit_rate(Engine *e, const Slot *slot, int32_t *rate)
 {
-    const WorkInfo *work = sim_slot_work(e, slot);
-    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+    const OpInfo *op = sim_slot_op(e, slot);
+    for (int32_t i = op->first_share; i < op->first_share + op->share_count; i++) {
         const Share *share = &e->shares[i];
         const int32_t at = sim_instance_of(e, share, slot->rank);
         if (at < 0 || share->mode != SIM_SHARE_FAIR)
@@ -340,7 +340,7 @@ static bool settle_lone(Engine *e, int32_t instance)
 {
     const int32_t holder = lone_holder(e, instance);
     const Slot *slot = &e->slots[holder];
-    const int32_t joined = sim_collective_of(e, slot, sim_slot_instr(e, slot));
+    const int32_t joined = sim_collective_of(e, slot, sim_slot_op(e, slot));
     int32_t rate = SIM_FULL_RATE;
     if (joined == SIM_NONE) {
         if (!limit_rate(e, slot, &rate))

@@ -97,7 +97,7 @@ static int64_t duration_of(const Engine *e, int32_t event)
     if (event >= e->slot_count)
         return e->collectives[event - e->slot_count].duration_ps;
     const Slot *slot = &e->slots[event];
-    return sim_duration_on_ps(e, slot, sim_slot_work(e, slot));
+    return sim_duration_on_ps(e, slot, sim_slot_op(e, slot));
 }
 
 void sim_rate_change(Engine *e, int32_t event, int32_t rate)

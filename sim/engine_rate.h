@@ -9,11 +9,11 @@ void sim_list_hold(Engine *engine, int32_t slot, int32_t share, int32_t instance
 void sim_unlist_hold(Engine *engine, int32_t slot, int32_t instance, int *listed);
 
 /* The op of a slot starts to hold its shares; true when rates must be settled before its end is known. */
-static inline bool sim_rate_enter(Engine *engine, int32_t slot, int32_t rank, const WorkInfo *work)
+static inline bool sim_rate_enter(Engine *engine, int32_t slot, int32_t rank, const OpInfo *op)
 {
     bool unsettled = false;
     int listed = 0;
-    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+    for (int32_t i = op->first_share; i < op->first_share + op->share_count; i++) {
         const Share *share = &engine->shares[i];
         const int32_t at = sim_instance_of(engine, share, rank);
         if (at < 0)
@@ -31,10 +31,10 @@ static inline bool sim_rate_enter(Engine *engine, int32_t slot, int32_t rank, co
     return unsettled;
 }
 
-static inline void sim_rate_leave(Engine *engine, int32_t slot, int32_t rank, const WorkInfo *work)
+static inline void sim_rate_leave(Engine *engine, int32_t slot, int32_t rank, const OpInfo *op)
 {
     int listed = 0;
-    for (int32_t i = work->first_share; i < work->first_share + work->share_count; i++) {
+    for (int32_t i = op->first_share; i < op->first_share + op->share_count; i++) {
         const Share *share = &engine->shares[i];
         const int32_t at = sim_instance_of(engine, share, rank);
         if (at < 0)

@@ -51,11 +51,11 @@ static void setup_instances(Engine *e)
     e->dirty = ORR_ARENA_NEW(e->arena, int32_t, e->instance_count);
 }
 
-static int listed_shares(const Engine *e, const WorkInfo *work)
+static int listed_shares(const Engine *e, const OpInfo *op)
 {
     int count = 0;
-    for (int k = 0; k < work->share_count; k++)
-        count += e->shares[work->first_share + k].listed;
+    for (int k = 0; k < op->share_count; k++)
+        count += e->shares[op->first_share + k].listed;
     return count;
 }
 
@@ -74,8 +74,8 @@ static void setup_holds(Engine *e)
         for (int s = 0; s < SIM_MAX_STREAMS; s++) {
             const SimList list = program->class_list[c].streams[s];
             for (int64_t i = 0; i < list.count; i++) {
-                if (list.instrs[i].kind != SIM_WAIT)
-                    most[streams] = MAX(most[streams], listed_shares(e, &e->works[list.instrs[i].work]));
+                if (list.instrs[i].op != SIM_ONLY_WAITS)
+                    most[streams] = MAX(most[streams], listed_shares(e, &e->ops[list.instrs[i].op]));
             }
             streams += list.count > 0;
         }

@@ -73,15 +73,17 @@ typedef struct {
     _Alignas(SIM_CACHE_LINE) int64_t bytes[SIM_MAX_MEMS];
 } RankMemory;
 
-/* What the loop needs of a SimWork. */
+/* What the loop needs of a SimOp and its work. */
 typedef struct {
     int64_t duration_ps;
     int64_t compute_ps; /* of it: what the rank's speed scales */
     int64_t weight;     /* amount of its first fair share */
     int32_t first_share;
+    int32_t start_mem, end_mem; /* in Engine.mems; SIM_NONE: nothing to note */
     uint16_t share_count;
     uint8_t main_part, stretch_part; /* SimPart: longest; the one that a slowed op grows */
-} WorkInfo;
+    uint8_t kind, group;             /* the SimOp's */
+} OpInfo;
 
 /* A share that can matter: those of rows which cannot be overfull are left out. */
 typedef struct {
@@ -117,7 +119,6 @@ typedef struct {
 typedef struct {
     int64_t start_bytes, end_bytes; /* of the GPU, together */
     bool shared;                    /* moves bytes of a tier that several ranks share */
-    bool at_start, at_end;          /* there is something to note: bytes move, or all levels are recorded */
 } MemInfo;
 
 typedef struct {
@@ -145,7 +146,7 @@ typedef struct {
     List *lists; /* of all classes, as slots of a rank are */
     Rank *ranks;
     RankMemory *memory; /* [ranks] */
-    WorkInfo *works;
+    OpInfo *ops;
     Share *shares;
     int32_t share_count;
     MemInfo *mems;
@@ -199,25 +200,24 @@ static inline const SimInstr *sim_slot_instr(const Engine *engine, const Slot *s
 {
     return &engine->lists[slot->list].instrs[slot->pc];
 }
-static inline const WorkInfo *sim_slot_work(const Engine *engine, const Slot *slot)
+static inline const OpInfo *sim_slot_op(const Engine *engine, const Slot *slot)
 {
-    return &engine->works[sim_slot_instr(engine, slot)->work];
+    return &engine->ops[sim_slot_instr(engine, slot)->op];
 }
-/* How long a work takes at full rate on the slot's rank. */
-static inline int64_t sim_duration_on_ps(const Engine *engine, const Slot *slot, const WorkInfo *work)
+/* How long an op takes at full rate on the slot's rank. */
+static inline int64_t sim_duration_on_ps(const Engine *engine, const Slot *slot, const OpInfo *op)
 {
     if (engine->program->rank_speed == NULL || !engine->runs_kernels[slot->stream])
-        return work->duration_ps;
-    return sim_duration_at_speed_ps(work->duration_ps, work->compute_ps,
-                                    engine->program->rank_speed[slot->rank]);
+        return op->duration_ps;
+    return sim_duration_at_speed_ps(op->duration_ps, op->compute_ps, engine->program->rank_speed[slot->rank]);
 }
-/* The collective that an instruction is for its rank; SIM_NONE: it is an op of its own. */
-static inline int32_t sim_collective_of(const Engine *engine, const Slot *slot, const SimInstr *instr)
+/* The collective that an op is for its rank; SIM_NONE: it is an op of its own. */
+static inline int32_t sim_collective_of(const Engine *engine, const Slot *slot, const OpInfo *op)
 {
-    if (instr->kind != SIM_COLLECTIVE || engine->first_collective[instr->group] == SIM_NONE)
+    if (op->kind != SIM_COLLECTIVE || engine->first_collective[op->group] == SIM_NONE)
         return SIM_NONE;
-    return engine->first_collective[instr->group] +
-           engine->program->groups[instr->group].instance_of_rank[slot->rank];
+    return engine->first_collective[op->group] +
+           engine->program->groups[op->group].instance_of_rank[slot->rank];
 }
 static inline int32_t sim_instance_of(const Engine *engine, const Share *share, int32_t rank)
 {
@@ -249,8 +249,8 @@ static inline void sim_fetch(const void *what)
  * is no such stream. */
 static inline int32_t sim_wait_target(const Engine *engine, const Slot *slot, const SimInstr *instr)
 {
-    const int own = engine->lists[slot->list].cls, cls = instr->wait_class < 0 ? own : instr->wait_class;
-    const int32_t first = engine->slot_of_stream[cls * SIM_MAX_STREAMS + instr->wait_stream];
+    const int own = engine->lists[slot->list].cls, cls = sim_wait_class(instr, own);
+    const int32_t first = engine->slot_of_stream[cls * SIM_MAX_STREAMS + sim_wait_stream(instr)];
     if (first < 0)
         return SIM_NONE;
     const int replica = slot->rank - own * engine->program->replicas;

@@ -9,7 +9,7 @@ bool sim_fail_clock(GError **error)
     return false;
 }
 
-static bool setup_work(const SimWork *work, WorkInfo *info, GError **error)
+static bool setup_op(const SimOp *op, const SimWork *work, OpInfo *info, GError **error)
 {
     int main_part = SIM_PART_COMPUTE;
     for (int part = 0; part < SIM_PART_COUNT; part++) {
@@ -20,6 +20,8 @@ static bool setup_work(const SimWork *work, WorkInfo *info, GError **error)
     info->duration_ps = sim_work_duration_ps(work);
     if (info->duration_ps == INT64_MAX)
         return sim_fail_clock(error);
+    info->kind = op->kind;
+    info->group = op->group;
     info->compute_ps = sim_work_compute_ps(work);
     info->main_part = (uint8_t)main_part;
     info->stretch_part = work->part_ps[SIM_PART_COMPUTE] > 0 ? SIM_PART_COMPUTE : (uint8_t)main_part;
@@ -30,20 +32,31 @@ static bool setup_work(const SimWork *work, WorkInfo *info, GError **error)
 
 typedef struct {
     Engine *engine;
-    int32_t *uses;        /* [works] by the stream being read */
-    int32_t *used;        /* works with uses, in order of their first */
+    int32_t *uses;        /* [ops] by the stream being read */
+    int32_t *used;        /* ops with uses, in order of their first */
     int64_t *most;        /* [rows] of any op of the stream */
     int64_t *needed;      /* [class][rows] by one rank at once, at most */
     int8_t *group_stream; /* [class][groups] */
 } Reader;
 
-static void check_instr(const SimProgram *program, const SimInstr *instr)
+static void check_op(const SimProgram *program, const SimOp *op)
 {
-    g_assert(instr->wait_stream < SIM_MAX_STREAMS && instr->wait_class < program->classes);
-    if (instr->kind == SIM_WAIT)
-        return;
-    g_assert(instr->work >= 0 && instr->work < program->work_count && instr->mem < program->mem_count);
-    g_assert(instr->kind == SIM_OP || instr->group < program->group_count);
+    g_assert(op->work >= 0 && op->work < program->work_count && op->mem < program->mem_count);
+    g_assert(op->kind == SIM_OP || op->group < program->group_count);
+}
+
+/* How often each op of the list runs. */
+static int32_t count_uses(Reader *reader, const SimList *list)
+{
+    const SimProgram *program = reader->engine->program;
+    int32_t used = 0;
+    for (int64_t i = 0; i < list->count; i++) {
+        const SimInstr *instr = &list->instrs[i];
+        g_assert(instr->wait_on < program->classes * SIM_MAX_STREAMS && instr->op < program->op_count);
+        if (instr->op != SIM_ONLY_WAITS && reader->uses[instr->op]++ == 0)
+            reader->used[used++] = instr->op;
+    }
+    return used;
 }
 
 static bool add_parts(ClassSums *sums, const SimWork *work, int64_t uses, bool compute, GError **error)
@@ -70,30 +83,21 @@ static bool read_stream(Reader *reader, int cls, int stream, GError **error)
     const SimProgram *program = e->program;
     const SimList list = program->class_list[cls].streams[stream];
     ClassSums *sums = &e->sums[cls];
-    int32_t used = 0;
-    int64_t ops = 0, changes = 0;
-    for (int64_t i = 0; i < list.count; i++) {
-        const SimInstr *instr = &list.instrs[i];
-        check_instr(program, instr);
-        if (instr->kind == SIM_WAIT)
-            continue;
-        if (instr->kind == SIM_COLLECTIVE) {
-            int8_t *of_group = &reader->group_stream[cls * SIM_MAX_GROUPS + instr->group];
+    const int32_t used = count_uses(reader, &list);
+    bool ok = true;
+    for (int32_t i = 0; i < used; i++) {
+        const SimOp *op = &program->ops[reader->used[i]];
+        const SimWork *work = &program->works[op->work];
+        const int32_t uses = reader->uses[reader->used[i]];
+        reader->uses[reader->used[i]] = 0;
+        if (op->kind == SIM_COLLECTIVE) {
+            int8_t *of_group = &reader->group_stream[cls * SIM_MAX_GROUPS + op->group];
             g_assert(*of_group == SIM_NONE || *of_group == stream);
             *of_group = (int8_t)stream;
         }
-        ops++;
-        changes += instr->mem < 0 ? 0 : 2;
-        if (reader->uses[instr->work]++ == 0)
-            reader->used[used++] = instr->work;
-    }
-    sums->ops += ops;
-    sums->changes += changes;
-    bool ok = true;
-    for (int32_t i = 0; i < used; i++) {
-        const SimWork *work = &program->works[reader->used[i]];
-        ok = ok && add_parts(sums, work, reader->uses[reader->used[i]], stream == SIM_STREAM_COMPUTE, error);
-        reader->uses[reader->used[i]] = 0;
+        sums->ops += uses;
+        sums->changes += op->mem < 0 ? 0 : 2 * uses;
+        ok = ok && add_parts(sums, work, uses, stream == SIM_STREAM_COMPUTE, error);
         const SimShare *share;
         for (int k = 0; (share = sim_work_share(work, k)) != NULL; k++) {
             g_assert(share->resource >= 0 && share->resource < program->resource_count);
@@ -167,24 +171,26 @@ static void setup_shares(Engine *e)
 {
     const SimProgram *program = e->program;
     int32_t count = 0;
-    for (int64_t i = 0; i < program->work_count; i++) {
-        const int own = share_count(e, &program->works[i]);
+    for (int32_t i = 0; i < program->op_count; i++) {
+        const SimWork *work = &program->works[program->ops[i].work];
+        const int own = share_count(e, work);
         g_assert(own <= UINT16_MAX && count < INT32_MAX - UINT16_MAX);
         const SimShare *share;
-        for (int k = 0; (share = sim_work_share(&program->works[i], k)) != NULL; k++) {
-            if (share->mode == SIM_SHARE_FAIR && e->works[i].weight == 0)
-                e->works[i].weight = share->amount;
+        for (int k = 0; (share = sim_work_share(work, k)) != NULL; k++) {
+            if (share->mode == SIM_SHARE_FAIR && e->ops[i].weight == 0)
+                e->ops[i].weight = share->amount;
         }
-        e->works[i].first_share = count;
-        e->works[i].share_count = (uint16_t)own;
+        e->ops[i].first_share = count;
+        e->ops[i].share_count = (uint16_t)own;
         count += own;
     }
     e->shares = ORR_ARENA_NEW(e->arena, Share, count);
     e->share_count = count;
     Share *to = e->shares;
-    for (int64_t i = 0; i < program->work_count; i++) {
+    for (int32_t i = 0; i < program->op_count; i++) {
+        const SimWork *work = &program->works[program->ops[i].work];
         const SimShare *share;
-        for (int k = 0; (share = sim_work_share(&program->works[i], k)) != NULL; k++) {
+        for (int k = 0; (share = sim_work_share(work, k)) != NULL; k++) {
             const int row = share->resource;
             if (e->row_matters[row])
                 *to++ = (Share){.amount = share->amount,
@@ -206,8 +212,6 @@ static void setup_mems(Engine *e)
         for (int kind = 0; kind < e->mem_kinds; kind++) {
             e->mems[i].start_bytes += e->mem_on_gpu[kind] ? mem->start_bytes[kind] : 0;
             e->mems[i].end_bytes += e->mem_on_gpu[kind] ? mem->end_bytes[kind] : 0;
-            e->mems[i].at_start |= mem->start_bytes[kind] != 0;
-            e->mems[i].at_end |= mem->end_bytes[kind] != 0;
             e->moves_host |= e->mem_tier[kind] == SIM_TIER_HOST &&
                              (mem->start_bytes[kind] != 0 || mem->end_bytes[kind] != 0);
             e->mems[i].shared |= e->tier_levels[e->mem_tier[kind]].instance_of_rank != NULL &&
@@ -215,32 +219,54 @@ static void setup_mems(Engine *e)
         }
     }
     e->notes_levels = e->moves_host || (e->record & SIM_RECORD_LEVELS);
-    for (int64_t i = 0; e->notes_levels && i < program->mem_count; i++)
-        e->mems[i].at_start = e->mems[i].at_end = true;
+}
+
+static bool moves(const Engine *e, const int64_t *bytes)
+{
+    bool any = false;
+    for (int kind = 0; kind < e->mem_kinds; kind++)
+        any |= bytes[kind] != 0;
+    return any;
+}
+
+/* There is something to note where bytes move, or where all levels are recorded. */
+static void setup_moves(Engine *e)
+{
+    const SimProgram *program = e->program;
+    for (int32_t i = 0; i < program->op_count; i++) {
+        const int32_t mem = program->ops[i].mem;
+        const bool start = mem >= 0 && (e->notes_levels || moves(e, program->mems[mem].start_bytes));
+        const bool end = mem >= 0 && (e->notes_levels || moves(e, program->mems[mem].end_bytes));
+        e->ops[i].start_mem = start ? mem : SIM_NONE;
+        e->ops[i].end_mem = end ? mem : SIM_NONE;
+    }
 }
 
 bool sim_setup_works(Engine *e, int8_t *group_stream, GError **error)
 {
     const SimProgram *program = e->program;
     const int rows = program->resource_count;
-    e->works = ORR_ARENA_NEW(e->arena, WorkInfo, program->work_count);
+    e->ops = ORR_ARENA_NEW(e->arena, OpInfo, program->op_count);
     e->sums = ORR_ARENA_NEW(e->arena, ClassSums, program->classes);
     e->row_matters = ORR_ARENA_NEW(e->arena, bool, rows);
     Reader reader = {.engine = e,
-                     .uses = g_new0(int32_t, (gsize)program->work_count + 1),
-                     .used = g_new0(int32_t, (gsize)program->work_count + 1),
+                     .uses = g_new0(int32_t, (gsize)program->op_count + 1),
+                     .used = g_new0(int32_t, (gsize)program->op_count + 1),
                      .most = g_new0(int64_t, (gsize)rows + 1),
                      .needed = g_new0(int64_t, (gsize)program->classes * (gsize)rows + 1),
                      .group_stream = group_stream};
     bool ok = true;
-    for (int64_t i = 0; ok && i < program->work_count; i++)
-        ok = setup_work(&program->works[i], &e->works[i], error);
+    for (int32_t i = 0; ok && i < program->op_count; i++) {
+        check_op(program, &program->ops[i]);
+        ok = setup_op(&program->ops[i], &program->works[program->ops[i].work], &e->ops[i], error);
+    }
     for (int i = 0; ok && i < program->classes * SIM_MAX_STREAMS; i++)
         ok = read_stream(&reader, i / SIM_MAX_STREAMS, i % SIM_MAX_STREAMS, error);
     if (ok) {
         find_rows_that_matter(e, reader.needed);
         setup_shares(e);
         setup_mems(e);
+        setup_moves(e);
     }
     g_free(reader.uses);
     g_free(reader.used);

@@ -11,7 +11,7 @@ enum { SMS }; /* the only resource: collectives reserve a part, kernels use what
 
 typedef struct {
     GArray *instrs[SIM_STREAM_COUNT];
-    GArray *works;
+    GArray *ops, *works;            /* one of each an op */
     int32_t last[SIM_STREAM_COUNT]; /* op of a stream; NONE */
     int32_t pass;                   /* number of it, over all rounds */
 } PassWriter;
@@ -26,11 +26,9 @@ static void wait_for(PassWriter *w, SimStream stream, SimStream on)
 {
     if (w->last[on] == NONE)
         return;
-    const SimInstr wait = {.kind = SIM_WAIT,
-                           .wait_stream = (uint8_t)on,
-                           .wait_class = NONE,
+    const SimInstr wait = {.op = SIM_ONLY_WAITS,
+                           .wait_on = sim_wait_on(-1, (int)on),
                            .wait_count = w->last[on] + 1,
-                           .stage = NONE,
                            .microbatch = NONE};
     g_array_append_val(w->instrs[stream], wait);
 }
@@ -41,11 +39,12 @@ static void run(PassWriter *w, SimStream stream, double seconds, SimShareMode mo
     const int64_t amount = (int64_t)floor(sm_frac * SIM_FULL_RATE);
     if (amount > 0)
         sim_work_hold(&work, SMS, mode, amount);
-    const SimInstr op = {
-        .kind = SIM_OP, .work = (int32_t)w->works->len, .mem = NONE, .stage = NONE, .microbatch = w->pass};
+    const SimOp op = {.kind = SIM_OP, .work = (int32_t)w->works->len, .mem = NONE, .stage = NONE};
+    const SimInstr instr = {.op = (int32_t)w->ops->len, .microbatch = w->pass};
     g_array_append_val(w->works, work);
+    g_array_append_val(w->ops, op);
     w->last[stream] = (int32_t)w->instrs[stream]->len;
-    g_array_append_val(w->instrs[stream], op);
+    g_array_append_val(w->instrs[stream], instr);
 }
 
 static void run_kernel(PassWriter *w, double seconds)
@@ -169,7 +168,8 @@ bool sim_pass_program_run(const SimPassRun *runs, int count, int rounds, OrrAren
                           GError **error)
 {
     static const SimResource RESOURCES[] = {[SMS] = {.name = "SMs", .capacity = SIM_FULL_RATE}};
-    PassWriter writer = {.works = g_array_new(FALSE, FALSE, sizeof(SimWork))};
+    PassWriter writer = {.ops = g_array_new(FALSE, FALSE, sizeof(SimOp)),
+                         .works = g_array_new(FALSE, FALSE, sizeof(SimWork))};
     SimClass gpu = {.static_bytes = {0}};
     for (int s = 0; s < SIM_STREAM_COUNT; s++) {
         writer.instrs[s] = g_array_new(FALSE, FALSE, sizeof(SimInstr));
@@ -183,6 +183,8 @@ bool sim_pass_program_run(const SimPassRun *runs, int count, int rounds, OrrAren
     const SimProgram program = {.classes = 1,
                                 .replicas = 1,
                                 .class_list = &gpu,
+                                .ops = (const SimOp *)(void *)writer.ops->data,
+                                .op_count = (int32_t)writer.ops->len,
                                 .works = (const SimWork *)(void *)writer.works->data,
                                 .work_count = writer.works->len,
                                 .resources = RESOURCES,
@@ -194,6 +196,7 @@ bool sim_pass_program_run(const SimPassRun *runs, int count, int rounds, OrrAren
         read_ends(&result, count, rounds, arena, ret_ps);
     for (int s = 0; s < SIM_STREAM_COUNT; s++)
         g_array_free(writer.instrs[s], TRUE);
+    g_array_free(writer.ops, TRUE);
     g_array_free(writer.works, TRUE);
     return ok;
 }

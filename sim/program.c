@@ -2,6 +2,7 @@
  * schedule. Which passes, sends, gathers and reductions there are is said in program_pass.c, program_data.c
  * and program_sharded.c. */
 #include "sim/program_emit.h"
+#include "sim/program_works.h"
 
 #include <string.h>
 
@@ -13,32 +14,33 @@ static void builder_init(Builder *b, const SimPlan *plan, OrrArena *arena)
                    .chunks = plan->shape.chunks,
                    .microbatches = plan->shape.microbatches,
                    .stages = plan->shape.ranks * plan->shape.chunks};
-    b->orders = sim_plan_orders(plan, arena);
     b->lists = ORR_ARENA_NEW(arena, InstrList, b->ranks * SIM_STREAM_COUNT);
-    b->unresolved = ORR_ARENA_NEW(arena, int32_t, b->ranks);
     b->rank_of_stage = ORR_ARENA_NEW(arena, int32_t, b->stages);
-    for (int stage = 0; stage < b->stages; stage++) {
-        int chunk = 0;
-        sim_place_of(plan->schedule->placement, b->ranks, b->chunks, stage, &b->rank_of_stage[stage], &chunk);
-    }
+    b->chunk_of_stage = ORR_ARENA_NEW(arena, int32_t, b->stages);
+    for (int stage = 0; stage < b->stages; stage++)
+        sim_place_of(plan->schedule->placement, b->ranks, b->chunks, stage, &b->rank_of_stage[stage],
+                     &b->chunk_of_stage[stage]);
+    b->ops = g_array_new(FALSE, FALSE, sizeof(SimOp));
     b->works = g_array_new(FALSE, FALSE, sizeof(SimWork));
     b->mems = g_array_new(FALSE, FALSE, sizeof(SimMemDelta));
     b->left_bytes = ORR_ARENA_NEW(arena, int64_t, b->ranks);
     b->caches = ORR_ARENA_NEW(arena, StageCache, b->stages);
     memset(b->caches, 0xff, sizeof(StageCache) * (size_t)b->stages);
     for (int direction = 0; direction < DIRECTIONS; direction++) {
-        const int64_t points = (int64_t)b->stages * b->microbatches;
-        g_assert(points <= INT32_MAX);
-        b->ready[direction] = ORR_ARENA_NEW(arena, Point, points);
-        memset(b->ready[direction], 0xff, sizeof(Point) * (size_t)points);
+        const int64_t results = (int64_t)b->stages * b->microbatches;
+        int32_t *ready = ORR_ARENA_NEW(arena, int32_t, results);
+        memset(ready, 0xff, sizeof *ready * (size_t)results);
+        b->ends[direction] = ORR_ARENA_NEW(arena, StageEnd, b->stages);
+        for (int stage = 0; stage < b->stages; stage++)
+            b->ends[direction][stage] = (StageEnd){.ready = ready + (int64_t)stage * b->microbatches};
     }
 }
 
-static bool weights_apart(const Builder *b)
+static bool weights_apart(const SimPlan *plan, const SimOrder *orders)
 {
-    for (int r = 0; r < b->ranks; r++) {
-        for (int64_t i = 0; i < b->orders[r].count; i++) {
-            if (b->orders[r].ops[i].pass == SIM_PASS_BACKWARD_WEIGHT)
+    for (int r = 0; r < plan->shape.ranks; r++) {
+        for (int64_t i = 0; i < orders[r].count; i++) {
+            if (orders[r].ops[i].pass == SIM_PASS_BACKWARD_WEIGHT)
                 return true;
         }
     }
@@ -47,8 +49,11 @@ static bool weights_apart(const Builder *b)
 
 static void builder_clear(Builder *b)
 {
+    g_array_free(b->ops, TRUE);
     g_array_free(b->works, TRUE);
     g_array_free(b->mems, TRUE);
+    if (b->op_index != NULL)
+        g_hash_table_destroy(b->op_index);
     if (b->work_index != NULL)
         g_hash_table_destroy(b->work_index);
     if (b->mem_index != NULL)
@@ -72,17 +77,39 @@ static const SimWork *send_to(int neighbour, const SimWork *send)
     return neighbour == SIM_NONE || empty ? NULL : send;
 }
 
+static int32_t send_op(Builder *b, Direction direction, const SimWork *send, int stage)
+{
+    const bool along = direction == ALONG_MODEL;
+    return sim_intern_op(b, &(SimOp){.kind = SIM_OP,
+                                     .tag = along ? SIM_TAG_SEND_FORWARD : SIM_TAG_SEND_BACKWARD,
+                                     .work = sim_intern_work(b, sim_send_stream(direction), send),
+                                     .mem = SIM_NONE,
+                                     .stage = stage});
+}
+
+/* What leaves the chunk for its neighbours, and when it is there for them: with its message or, without one, with the op
+ * itself. */
+static void init_ends(RankBuilder *rb, Chunk *chunk)
+{
+    Builder *b = rb->builder;
+    const int before = neighbour_of(b, chunk->stage_index, -1),
+              after = neighbour_of(b, chunk->stage_index, 1);
+    const SimWork *sends[DIRECTIONS] = {[ALONG_MODEL] = send_to(after, &chunk->stage->send_next),
+                                        [AGAINST_MODEL] = send_to(before, &chunk->stage->send_prev)};
+    chunk->producer[ALONG_MODEL] = before;
+    chunk->producer[AGAINST_MODEL] = after;
+    for (Direction d = 0; d < DIRECTIONS; d++) {
+        const SimStream stream = sends[d] == NULL ? SIM_STREAM_COMPUTE : sim_send_stream(d);
+        b->ends[d][chunk->stage_index].ready_on = sim_wait_on(rb->rank, (int)stream);
+        chunk->send_op[d] = sends[d] == NULL ? SIM_NONE : send_op(b, d, sends[d], chunk->stage_index);
+    }
+}
+
 static void chunk_init(const Builder *b, Chunk *chunk, int stage_index)
 {
     const SimPlan *plan = b->plan;
-    const int before = neighbour_of(b, stage_index, -1), after = neighbour_of(b, stage_index, 1);
     chunk->stage_index = stage_index;
     chunk->stage = &plan->stages[stage_index];
-    chunk->producer[ALONG_MODEL] = before;
-    chunk->producer[AGAINST_MODEL] = after;
-    chunk->send[ALONG_MODEL] = send_to(after, &chunk->stage->send_next);
-    chunk->send[AGAINST_MODEL] = send_to(before, &chunk->stage->send_prev);
-    chunk->send_work[ALONG_MODEL] = chunk->send_work[AGAINST_MODEL] = SIM_NONE;
     chunk->first_forward = chunk->last_grad = SIM_NONE;
     bool gathers = false, unsharded = false;
     for (int i = 0; i < chunk->stage->segment_count; i++) {
@@ -110,7 +137,7 @@ static void chunk_init(const Builder *b, Chunk *chunk, int stage_index)
  * for. */
 static void find_ends(RankBuilder *rb)
 {
-    const SimOrder *order = &rb->builder->orders[rb->rank];
+    const SimOrder *order = rb->order;
     const int chunks = rb->builder->chunks;
     int found = 0;
     for (int64_t i = 0; i < order->count && found < chunks; i++) {
@@ -136,10 +163,11 @@ static void find_ends(RankBuilder *rb)
     rb->graded_count = found;
 }
 
-static void rank_init(RankBuilder *rb, Builder *b, int rank)
+static void rank_init(RankBuilder *rb, Builder *b, int rank, const SimOrder *order)
 {
     *rb = (RankBuilder){.builder = b,
                         .rank = rank,
+                        .order = order,
                         .lists = &b->lists[rank * SIM_STREAM_COUNT],
                         .together = b->plan->tensor * b->plan->context > 1,
                         .last_compute = SIM_NONE,
@@ -150,44 +178,72 @@ static void rank_init(RankBuilder *rb, Builder *b, int rank)
                         .writes = {SIM_NONE, SIM_NONE},
                         .last_in = SIM_NONE,
                         .direct = SIM_NONE};
-    b->unresolved[rank] = SIM_NONE;
     memset(rb->waited, 0xff, sizeof rb->waited);
     rb->chunks = ORR_ARENA_NEW(b->arena, Chunk, b->chunks);
     rb->first_used = ORR_ARENA_NEW(b->arena, Chunk *, b->chunks);
     rb->last_graded = ORR_ARENA_NEW(b->arena, Chunk *, b->chunks);
-    for (int c = 0; c < b->chunks; c++)
+    for (int c = 0; c < b->chunks; c++) {
         chunk_init(b, &rb->chunks[c],
                    sim_stage_of(b->plan->schedule->placement, b->ranks, b->chunks, rank, c));
+        init_ends(rb, &rb->chunks[c]);
+    }
     find_ends(rb);
 }
 
-static void write_rank(Builder *b, int rank)
+/* Waits of a stage for results of its neighbour, now that those are written: each says of which micro-batch, and names the
+ * one before it. */
+static void resolve_waits(const Builder *b, int stage, Direction direction, const StageEnd *from)
+{
+    StageEnd *end = &b->ends[direction][stage];
+    SimInstr *instrs = b->lists[b->rank_of_stage[stage] * SIM_STREAM_COUNT + SIM_STREAM_COMPUTE].instrs;
+    while (end->unresolved > 0) {
+        SimInstr *wait = &instrs[end->unresolved - 1];
+        const int32_t index = from->ready[wait->wait_on];
+        g_assert(index >= 0);
+        end->unresolved = wait->wait_count - 1;
+        wait->wait_on = from->ready_on;
+        wait->wait_count = index + 1;
+    }
+}
+
+static void write_rank(Builder *b, int rank, const SimOrder *order)
 {
     RankBuilder rb;
-    rank_init(&rb, b, rank);
+    rank_init(&rb, b, rank, order);
     sim_plan_uses(&rb);
     sim_window_plan(&rb);
     sim_update_start(&rb);
     sim_emit_start_gathers(&rb);
-    const SimOrder *order = &b->orders[rank];
     for (int64_t i = 0; i < order->count; i++)
         sim_emit_pass_op(&rb, i, &order->ops[i]);
     sim_emit_step_end(&rb);
+    for (int c = 0; c < b->chunks; c++) {
+        const Chunk *chunk = &rb.chunks[c];
+        for (Direction d = 0; d < DIRECTIONS; d++) {
+            const int consumer = chunk->producer[DIRECTIONS - 1 - d];
+            if (consumer != SIM_NONE)
+                resolve_waits(b, consumer, d, &b->ends[d][chunk->stage_index]);
+        }
+    }
 }
 
-/* Waits for results of other ranks, now that those are written: each says which result (program_pass.c), and names the
- * one before it. */
-static void resolve_waits(const Builder *b, int rank)
+/* Rank after rank: while one is written its order and its neighbours' waits are in the cache. */
+static bool write_ranks(Builder *b, GError **error)
 {
-    SimInstr *instrs = b->lists[rank * SIM_STREAM_COUNT + SIM_STREAM_COMPUTE].instrs;
-    int32_t position = b->unresolved[rank];
-    while (position != SIM_NONE) {
-        SimInstr *wait = &instrs[position];
-        const Point *point = &b->ready[wait->wait_stream][wait->wait_class];
-        g_assert(point->index >= 0);
-        position = wait->wait_count;
-        sim_set_wait(wait, point);
+    uint8_t *done = ORR_ARENA_NEW(b->arena, uint8_t, (int64_t)b->chunks * b->microbatches);
+    bool ok = true;
+    for (int r = 0; ok && r < b->ranks; r++) {
+        OrrArena *scratch = b->orders == NULL ? orr_arena_new() : NULL;
+        SimOrder own;
+        if (scratch != NULL)
+            b->plan->schedule->generate(&b->plan->shape, r, scratch, &own);
+        const SimOrder *order = scratch != NULL ? &own : &b->orders[r];
+        ok = sim_order_check(b, r, order, done, error);
+        if (ok)
+            write_rank(b, r, order);
+        orr_arena_free(scratch);
     }
+    return ok;
 }
 
 static void *copy_array(OrrArena *arena, const GArray *array)
@@ -216,6 +272,8 @@ static void finish(const Builder *b, bool unfold, SimProgram *ret_program)
         classes[r].static_bytes[SIM_MEM_GRADIENTS] += b->left_bytes[r];
     }
     program.class_list = classes;
+    program.ops = copy_array(b->arena, b->ops);
+    program.op_count = (int32_t)b->ops->len;
     program.works = copy_array(b->arena, b->works);
     program.work_count = b->works->len;
     program.mems = copy_array(b->arena, b->mems);
@@ -242,15 +300,14 @@ bool sim_program_build(const SimPlan *plan, bool unfold, OrrArena *arena, SimPro
         return false;
     Builder builder;
     builder_init(&builder, plan, arena);
-    builder.post_validation = plan->post_validation && builder.ranks > 1 && weights_apart(&builder);
-    bool ok = sim_orders_check(&builder, error);
-    if (ok) {
-        for (int r = 0; r < builder.ranks; r++)
-            write_rank(&builder, r);
-        for (int r = 0; r < builder.ranks; r++)
-            resolve_waits(&builder, r);
+    if (plan->orders != NULL || plan->post_validation || schedule->generate_all != NULL ||
+        schedule->generate_ranks != NULL)
+        builder.orders = sim_plan_orders(plan, arena);
+    builder.post_validation =
+        plan->post_validation && builder.ranks > 1 && weights_apart(plan, builder.orders);
+    const bool ok = write_ranks(&builder, error);
+    if (ok)
         finish(&builder, unfold, ret_program);
-    }
     builder_clear(&builder);
     return ok;
 }

@@ -21,42 +21,49 @@ typedef enum {
     GROUP_COUNT
 } Group;
 
-/* Where a stage's result is ready: completion of an instruction. */
+/* Completion of an instruction. */
 typedef struct {
-    int32_t index; /* SIM_NONE: not yet written */
-    int16_t rank;
-    uint8_t stream;
+    int32_t index;
+    int32_t wait_on; /* its stream: sim_wait_on() */
 } Point;
 
 /* Results pass along the model in forwards and against it in backwards. */
 typedef enum { ALONG_MODEL, AGAINST_MODEL, DIRECTIONS } Direction;
 
-typedef struct { /* works and memory of whole passes; SIM_NONE: not made yet */
-    int32_t work[SIM_PASS_FORWARD_BACKWARD + 1], mem[SIM_PASS_FORWARD_BACKWARD];
+typedef struct
+{ /* of whole passes, the ops of those that take the same bytes each time; SIM_NONE: not made yet */
+    int32_t work[SIM_PASS_FORWARD_BACKWARD + 1], mem[SIM_PASS_FORWARD_BACKWARD],
+        op[SIM_PASS_FORWARD_BACKWARD];
 } StageCache;
+
+/* What leaves a stage for its neighbour in one direction, and what it waits for from there. */
+typedef struct {
+    int32_t *
+        ready; /* [microbatches] instruction with whose end the stage's result is there; SIM_NONE: not written yet */
+    int32_t ready_on; /* the stream of these: sim_wait_on() */
+    int32_t
+        unresolved; /* up to which instruction its compute stream waits for what was not written yet; 0: none */
+} StageEnd;
 
 typedef struct {
     SimInstr *instrs; /* in the arena */
     int32_t count, capacity;
-    bool ends_with_wait;
 } InstrList;
 
 typedef struct {
     const SimPlan *plan;
     OrrArena *arena;
     int ranks, chunks, microbatches, stages;
-    SimOrder *orders;       /* [ranks] */
-    int32_t *rank_of_stage; /* [stages] */
-    InstrList *lists;       /* [rank][stream] */
-    int32_t
-        *unresolved; /* [ranks] last wait of the compute stream for a result that was not written; SIM_NONE */
-    GArray *works, *mems;
-    GHashTable *work_index, *mem_index;
-    StageCache *caches;       /* [stages] */
-    Point *ready[DIRECTIONS]; /* [stages][microbatches] */
-    int64_t *left_bytes;      /* [ranks] gradients that a step leaves on the GPU for the next one to copy */
-    bool post_validation;     /* the plan's, where it applies */
-    Point norm;               /* of the rank before: where its part of the norm is sent */
+    const SimOrder *orders;                  /* [ranks]; NULL: each is generated when its rank is written */
+    int32_t *rank_of_stage, *chunk_of_stage; /* [stages] */
+    InstrList *lists;                        /* [rank][stream] */
+    GArray *ops, *works, *mems;
+    GHashTable *op_index, *work_index, *mem_index;
+    StageCache *caches;         /* [stages] */
+    StageEnd *ends[DIRECTIONS]; /* [stages] */
+    int64_t *left_bytes;        /* [ranks] gradients that a step leaves on the GPU for the next one to copy */
+    bool post_validation;       /* the plan's, where it applies */
+    Point norm;                 /* of the rank before: where its part of the norm is sent */
 } Builder;
 
 /* A chunk of the rank being written. */
@@ -64,8 +71,7 @@ typedef struct {
     const SimStage *stage;
     int stage_index;
     int producer[DIRECTIONS];         /* stage of another rank whose results its passes wait for; SIM_NONE */
-    const SimWork *send[DIRECTIONS];  /* the message to a stage of another rank; NULL: there is none */
-    int32_t send_work[DIRECTIONS];    /* the same, once it is known to the program; SIM_NONE */
+    int32_t send_op[DIRECTIONS];      /* the message to a stage of another rank; SIM_NONE: there is none */
     int64_t first_forward, last_grad; /* positions in the rank's order */
     bool reduces;                     /* something to reduce */
     bool sharded;                     /* ZeRO-3 gathers around every use */
@@ -100,6 +106,7 @@ typedef struct {
 typedef struct {
     Builder *builder;
     int rank;
+    const SimOrder *order;
     InstrList *lists; /* [streams] of the rank */
     bool together;    /* tensor and context ranks meet in each pass */
     Chunk *chunks;
@@ -129,8 +136,9 @@ typedef struct {
     int32_t microbatch;
 } Pass;
 
-/* program_order.c: every pass of every stage and micro-batch once, producers first. */
-bool sim_orders_check(const Builder *builder, GError **error);
+/* program_order.c: every pass of each stage of the rank and each micro-batch once, producers first. `done` has a place
+ * for each chunk and micro-batch. */
+bool sim_order_check(const Builder *builder, int rank, const SimOrder *order, uint8_t *done, GError **error);
 
 /* program_reduce.c */
 /* A collective of `group`, alone on its rank where it has one member; returns its index. */

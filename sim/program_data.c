@@ -48,21 +48,20 @@ static void emit_once(RankBuilder *rb, SimTag tag, const SimWork *work)
 {
     if (sim_work_duration_ps(work) == 0)
         return;
-    sim_emit(rb, SIM_STREAM_COMPUTE,
-             &(SimInstr){.kind = SIM_OP,
+    sim_emit_op(rb, SIM_STREAM_COMPUTE,
+                &(SimOp){.kind = SIM_OP,
                          .tag = (uint8_t)tag,
                          .work = sim_intern_work(rb->builder, SIM_STREAM_COMPUTE, work),
                          .mem = SIM_NONE,
-                         .stage = SIM_NONE,
-                         .microbatch = SIM_NONE});
+                         .stage = SIM_NONE},
+                SIM_NONE);
 }
 
 /* `stream` goes on once the rank before, if any, has sent its part of the norm. */
 static void emit_norm_wait(RankBuilder *rb, SimStream stream)
 {
-    const SimInstr wait = sim_wait_for(&rb->builder->norm);
     if (rb->rank > 0)
-        sim_emit(rb, stream, &wait);
+        sim_emit_wait_for(rb, stream, &rb->builder->norm);
 }
 
 /* Adds this rank's norm to that of the ranks before it and passes the sum on. */
@@ -80,15 +79,14 @@ static void emit_norm_chain(RankBuilder *rb)
     sim_emit_wait(rb, SIM_STREAM_SEND_NEXT, SIM_STREAM_COMPUTE, own);
     emit_norm_wait(rb, SIM_STREAM_SEND_NEXT);
     norm->index =
-        sim_emit(rb, SIM_STREAM_SEND_NEXT,
-                 &(SimInstr){.kind = SIM_OP,
+        sim_emit_op(rb, SIM_STREAM_SEND_NEXT,
+                    &(SimOp){.kind = SIM_OP,
                              .tag = SIM_TAG_GRAD_NORM,
                              .work = sim_intern_work(rb->builder, SIM_STREAM_SEND_NEXT, &plan->norm_hop),
                              .mem = SIM_NONE,
-                             .stage = SIM_NONE,
-                             .microbatch = SIM_NONE});
-    norm->rank = (int16_t)rb->rank;
-    norm->stream = SIM_STREAM_SEND_NEXT;
+                             .stage = SIM_NONE},
+                    SIM_NONE);
+    norm->wait_on = sim_wait_on(rb->rank, SIM_STREAM_SEND_NEXT);
 }
 
 void sim_emit_step_end(RankBuilder *rb)

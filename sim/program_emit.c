@@ -6,7 +6,7 @@
 void sim_grow_list(RankBuilder *rb, SimStream stream)
 {
     InstrList *list = &rb->lists[stream];
-    const int64_t passes = rb->builder->orders[rb->rank].count;
+    const int64_t passes = rb->order->count;
     const int64_t first = (stream == SIM_STREAM_COMPUTE ? passes : passes / 2) + 16;
     const int64_t capacity = list->capacity == 0 ? first : 2 * (int64_t)list->capacity;
     g_assert(capacity <= INT32_MAX);
@@ -23,18 +23,17 @@ void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t inde
     if (index <= rb->waited[stream][on])
         return;
     rb->waited[stream][on] = index;
-    sim_emit(rb, stream,
-             &(SimInstr){.kind = SIM_WAIT,
-                         .wait_stream = (uint8_t)on,
-                         .wait_class = SIM_NONE,
-                         .wait_count = index + 1,
-                         .stage = SIM_NONE,
-                         .microbatch = SIM_NONE});
+    sim_emit_wait_for(rb, stream, &(Point){.index = index, .wait_on = sim_wait_on(SIM_NONE, (int)on)});
 }
 
 bool sim_makes_weight_gradient(SimPass pass)
 {
     return pass == SIM_PASS_BACKWARD || pass == SIM_PASS_BACKWARD_WEIGHT;
+}
+
+SimStream sim_send_stream(Direction direction)
+{
+    return direction == ALONG_MODEL ? SIM_STREAM_SEND_NEXT : SIM_STREAM_SEND_PREV;
 }
 
 SimStream sim_reduce_stream(const SimPlan *plan)

@@ -4,47 +4,47 @@
 
 #include "sim/program_builder.h"
 
-/* An op or a collective takes the wait before it upon itself: nobody waits for a wait. */
 void sim_grow_list(RankBuilder *rb, SimStream stream);
+/* An op takes the wait before it upon itself unless it has one of its own: nobody waits for a wait. */
 static inline int32_t sim_emit(RankBuilder *rb, SimStream stream, const SimInstr *instr)
 {
     InstrList *list = &rb->lists[stream];
-    const bool behind_wait = list->ends_with_wait && instr->kind != SIM_WAIT && instr->wait_count == 0;
-    if (!behind_wait && list->count == list->capacity)
-        sim_grow_list(rb, stream);
-    SimInstr *at = &list->instrs[behind_wait ? list->count - 1 : list->count++];
-    if (!behind_wait) {
-        at->wait_stream = instr->wait_stream;
-        at->wait_class = instr->wait_class;
-        at->wait_count = instr->wait_count;
+    const bool waits = instr->op == SIM_ONLY_WAITS;
+    if (!waits && instr->wait_count == 0 && list->count > 0 &&
+        list->instrs[list->count - 1].op == SIM_ONLY_WAITS) {
+        list->instrs[list->count - 1].op = instr->op;
+        list->instrs[list->count - 1].microbatch = instr->microbatch;
+    } else {
+        if (list->count == list->capacity)
+            sim_grow_list(rb, stream);
+        list->instrs[list->count++] = *instr;
     }
-    at->kind = instr->kind;
-    at->tag = instr->tag;
-    at->group = instr->group;
-    at->work = instr->work;
-    at->mem = instr->mem;
-    at->stage = instr->stage;
-    at->microbatch = instr->microbatch;
-    list->ends_with_wait = instr->kind == SIM_WAIT;
-    if (stream == SIM_STREAM_COMPUTE && instr->kind != SIM_WAIT)
+    if (stream == SIM_STREAM_COMPUTE && !waits)
         rb->last_compute = list->count - 1;
     return list->count - 1;
 }
-static inline void sim_set_wait(SimInstr *instr, const Point *point)
+static inline int32_t sim_emit_row(RankBuilder *rb, SimStream stream, int32_t op, int32_t microbatch)
 {
-    instr->wait_stream = point->stream;
-    instr->wait_class = point->rank;
-    instr->wait_count = point->index + 1;
+    return sim_emit(rb, stream, &(SimInstr){.op = op, .microbatch = microbatch});
 }
-static inline SimInstr sim_wait_for(const Point *point)
+int32_t sim_intern_op(Builder *builder, const SimOp *op); /* program_works.c */
+static inline int32_t sim_emit_op(RankBuilder *rb, SimStream stream, const SimOp *op, int32_t microbatch)
 {
-    SimInstr wait = {.kind = SIM_WAIT, .stage = SIM_NONE, .microbatch = SIM_NONE};
-    sim_set_wait(&wait, point);
-    return wait;
+    return sim_emit_row(rb, stream, sim_intern_op(rb->builder, op), microbatch);
+}
+/* `stream` goes on once the point is passed. */
+static inline int32_t sim_emit_wait_for(RankBuilder *rb, SimStream stream, const Point *point)
+{
+    return sim_emit(rb, stream,
+                    &(SimInstr){.op = SIM_ONLY_WAITS,
+                                .wait_on = point->wait_on,
+                                .wait_count = point->index + 1,
+                                .microbatch = SIM_NONE});
 }
 /* `stream` goes on once `on` of the same rank has completed instruction `index`. */
 void sim_emit_wait(RankBuilder *rb, SimStream stream, SimStream on, int32_t index);
 bool sim_makes_weight_gradient(SimPass pass);
+SimStream sim_send_stream(Direction direction);
 SimStream sim_reduce_stream(const SimPlan *plan);
 
 #endif

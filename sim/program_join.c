@@ -6,7 +6,7 @@
 /* Where a part's rows begin in the joined tables. */
 typedef struct Offsets {
     int classes, groups;
-    int32_t works, mems;
+    int32_t ops, works, mems;
     int16_t resources;
 } Offsets;
 
@@ -19,11 +19,9 @@ static int32_t count_until(const SimClass *of, int stream, int step, int32_t cou
 
 static SimInstr wait_for_step(const SimClass *of, int step)
 {
-    return (SimInstr){.kind = SIM_WAIT,
-                      .wait_stream = SIM_STREAM_COMPUTE,
-                      .wait_class = -1,
+    return (SimInstr){.op = SIM_ONLY_WAITS,
+                      .wait_on = sim_wait_on(-1, SIM_STREAM_COMPUTE),
                       .wait_count = count_until(of, SIM_STREAM_COMPUTE, step, 0),
-                      .stage = -1,
                       .microbatch = -1};
 }
 
@@ -31,16 +29,21 @@ static SimInstr moved(const SimProgram *part, int cls, const SimInstr *from, int
 {
     SimInstr instr = *from;
     if (instr.wait_count > 0) {
-        const SimClass *on = &part->class_list[instr.wait_class < 0 ? cls : instr.wait_class];
-        instr.wait_count = count_until(on, instr.wait_stream, step, instr.wait_count);
-        instr.wait_class += instr.wait_class < 0 ? 0 : at->classes;
+        const SimClass *on = &part->class_list[sim_wait_class(&instr, cls)];
+        instr.wait_count = count_until(on, sim_wait_stream(&instr), step, instr.wait_count);
+        instr.wait_on += instr.wait_on < 0 ? 0 : sim_wait_on(at->classes, 0);
     }
-    if (instr.kind == SIM_WAIT)
-        return instr;
-    instr.work += at->works;
-    instr.mem += instr.mem < 0 ? 0 : at->mems;
-    instr.group = (uint8_t)(instr.group + (instr.kind == SIM_COLLECTIVE ? at->groups : 0));
+    instr.op += instr.op == SIM_ONLY_WAITS ? 0 : at->ops;
     return instr;
+}
+
+static SimOp moved_op(const SimOp *from, const Offsets *at)
+{
+    SimOp op = *from;
+    op.work += at->works;
+    op.mem += op.mem < 0 ? 0 : at->mems;
+    op.group = (uint8_t)(op.group + (op.kind == SIM_COLLECTIVE ? at->groups : 0));
+    return op;
 }
 
 static SimList repeated(const SimProgram *part, int cls, int stream, int times, const Offsets *at,
@@ -129,6 +132,8 @@ static void add_part(const SimProgram *part, int times, int all, const Offsets *
         for (int s = 0; s < SIM_MAX_STREAMS; s++)
             cls->streams[s] = repeated(part, c, s, times, at, arena);
     }
+    for (int32_t i = 0; i < part->op_count; i++)
+        ((SimOp *)to->ops)[at->ops + i] = moved_op(&part->ops[i], at);
     for (int64_t i = 0; i < part->work_count; i++)
         move_shares(&part->works[i], at, arena, (SimWork *)&to->works[at->works + i]);
     if (part->mem_count > 0)
@@ -170,6 +175,7 @@ bool sim_program_join(const SimProgram *parts, const int *times, int count, OrrA
         if (!joinable(&parts[0], &parts[i], error))
             return false;
         to.classes += parts[i].classes;
+        to.op_count += parts[i].op_count;
         to.work_count += parts[i].work_count;
         to.mem_count += parts[i].mem_count;
         to.resource_count += parts[i].resource_count;
@@ -181,6 +187,7 @@ bool sim_program_join(const SimProgram *parts, const int *times, int count, OrrA
             "the jobs have %d kinds of groups together, more than %d; simulate fewer side by side",
             to.group_count, SIM_MAX_GROUPS);
     to.class_list = ORR_ARENA_NEW(arena, SimClass, to.classes);
+    to.ops = ORR_ARENA_NEW(arena, SimOp, to.op_count);
     to.works = ORR_ARENA_NEW(arena, SimWork, to.work_count);
     to.mems = ORR_ARENA_NEW(arena, SimMemDelta, to.mem_count);
     to.resources = ORR_ARENA_NEW(arena, SimResource, to.resource_count);
@@ -189,6 +196,7 @@ bool sim_program_join(const SimProgram *parts, const int *times, int count, OrrA
         add_part(&parts[i], times[i], to.classes, &at, arena, &to);
         at.classes += parts[i].classes;
         at.groups += parts[i].group_count;
+        at.ops += parts[i].op_count;
         at.works += (int32_t)parts[i].work_count;
         at.mems += (int32_t)parts[i].mem_count;
         at.resources = (int16_t)(at.resources + parts[i].resource_count);

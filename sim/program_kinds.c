@@ -58,8 +58,9 @@ static void renumber(const SimKinds *kinds, OrrArena *arena, SimProgram *program
         for (int s = 0; s < SIM_MAX_STREAMS; s++)
             for (int64_t i = 0; i < from->streams[s].count; i++) {
                 SimInstr *instr = (SimInstr *)&from->streams[s].instrs[i];
-                if (instr->wait_count > 0 && instr->wait_class >= 0)
-                    instr->wait_class = renumbered(kinds, instr->wait_class);
+                if (instr->wait_count > 0 && instr->wait_on >= 0)
+                    instr->wait_on =
+                        sim_wait_on(renumbered(kinds, sim_wait_class(instr, c)), sim_wait_stream(instr));
             }
         classes[renumbered(kinds, c)] = *from;
     }

@@ -34,13 +34,13 @@ static int fetched_before(const SimStage *stage, int layer)
 static int32_t emit_copy(RankBuilder *rb, SimStream stream, const Chunk *chunk, const SimWork *work,
                          const SimMemDelta *mem, int32_t microbatch)
 {
-    return sim_emit(rb, stream,
-                    &(SimInstr){.kind = SIM_OP,
+    return sim_emit_op(rb, stream,
+                       &(SimOp){.kind = SIM_OP,
                                 .tag = SIM_TAG_OFFLOAD,
                                 .work = sim_intern_work(rb->builder, stream, work),
                                 .mem = sim_intern_mem(rb->builder, mem),
-                                .stage = chunk->stage_index,
-                                .microbatch = microbatch});
+                                .stage = chunk->stage_index},
+                       microbatch);
 }
 
 static void fetch(RankBuilder *rb, Chunk *chunk, int index, int32_t microbatch)

@@ -2,6 +2,8 @@
  * outside, so the messages name rank, pass, stage and micro-batch. */
 #include "sim/program_builder.h"
 
+#include <string.h>
+
 enum { DONE_FORWARD = 1, DONE_BACKWARD = 2, DONE_WEIGHT = 4 };
 
 static const char *const PASS_NAMES[] = {
@@ -33,67 +35,61 @@ static bool fail(const Builder *b, int rank, SimPass pass, int stage, int microb
     return false;
 }
 
-/* The neighbour's result when it is made on the same rank; true when it is not, or is there. */
-static bool neighbour_done(const Builder *b, const uint8_t *done, int rank, int stage, int neighbour,
-                           int microbatch, uint8_t what)
+/* A stage of the rank: what of it is done, [microbatches], and of its neighbours where these are on the same rank. */
+typedef struct {
+    int stage;
+    uint8_t *done;
+    const uint8_t *before, *after; /* NULL: on another rank, or none */
+} Checked;
+
+/* NULL where the neighbour is of another rank or copy of the model. */
+static const uint8_t *done_beside(const Builder *b, const uint8_t *done, int rank, int stage, int neighbour)
 {
-    SimPlacement placement = b->plan->schedule->placement;
-    if (neighbour < 0 || neighbour >= b->stages)
-        return true;
-    if (placement == SIM_PLACE_BIDIRECTIONAL && neighbour / b->ranks != stage / b->ranks)
-        return true;
-    return b->rank_of_stage[neighbour] != rank ||
-           (done[(int64_t)neighbour * b->microbatches + microbatch] & what);
+    const bool two_copies = b->plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL;
+    if (neighbour < 0 || neighbour >= b->stages || b->rank_of_stage[neighbour] != rank ||
+        (two_copies && neighbour / b->ranks != stage / b->ranks))
+        return NULL;
+    return &done[(int64_t)b->chunk_of_stage[neighbour] * b->microbatches];
 }
 
-static bool check_pass(const Builder *b, uint8_t *done, int rank, const int *stage_of_chunk, SimPass pass,
-                       int chunk, int microbatch, GError **error)
+/* Takes the pass down where it fits behind what is done. */
+static inline bool take_pass(const Builder *b, const Checked *chunks, SimPass pass, int chunk, int microbatch)
 {
-    if (chunk < 0 || chunk >= b->chunks || microbatch < 0 || microbatch >= b->microbatches) {
-        orr_fail(error, ORR_ERROR_INPUT,
-                 "schedule \"%s\": rank %d names chunk %d, micro-batch %d; there are %d chunks and %d "
-                 "micro-batches",
-                 b->plan->schedule->name, rank, chunk, microbatch, b->chunks, b->microbatches);
+    if ((unsigned)chunk >= (unsigned)b->chunks || (unsigned)microbatch >= (unsigned)b->microbatches)
         return false;
-    }
-    const int stage = stage_of_chunk[chunk];
-    uint8_t *mine = &done[(int64_t)stage * b->microbatches + microbatch];
-    const uint8_t makes = MAKES[pass], needs = NEEDS[pass];
-    if (*mine & makes)
-        return fail(b, rank, pass, stage, microbatch, "twice; list it once", error);
-    if ((*mine & needs) != needs)
-        return fail(b, rank, pass, stage, microbatch,
+    const Checked *at = &chunks[chunk];
+    const uint8_t makes = MAKES[pass], needs = NEEDS[pass], found = at->done[microbatch];
+    if ((found & (makes | needs)) != needs ||
+        ((makes & DONE_FORWARD) && at->before != NULL && !(at->before[microbatch] & DONE_FORWARD)) ||
+        ((makes & DONE_BACKWARD) && at->after != NULL && !(at->after[microbatch] & DONE_BACKWARD)))
+        return false;
+    at->done[microbatch] = found | makes;
+    return true;
+}
+
+/* Why it does not. */
+static bool fail_pass(const Builder *b, const Checked *chunks, int rank, SimPass pass, int chunk,
+                      int microbatch, GError **error)
+{
+    if (chunk < 0 || chunk >= b->chunks || microbatch < 0 || microbatch >= b->microbatches)
+        return orr_fail(error, ORR_ERROR_INPUT,
+                        "schedule \"%s\": rank %d names chunk %d, micro-batch %d; there are %d chunks and %d "
+                        "micro-batches",
+                        b->plan->schedule->name, rank, chunk, microbatch, b->chunks, b->microbatches);
+    const Checked *at = &chunks[chunk];
+    const uint8_t found = at->done[microbatch];
+    if (found & MAKES[pass])
+        return fail(b, rank, pass, at->stage, microbatch, "twice; list it once", error);
+    if ((found & NEEDS[pass]) != NEEDS[pass])
+        return fail(b, rank, pass, at->stage, microbatch,
                     "before the pass that it needs; a forward comes first, then its backward, whole or the "
                     "input's before the weights'",
                     error);
-    if (pass == SIM_PASS_FORWARD &&
-        !neighbour_done(b, done, rank, stage, stage - 1, microbatch, DONE_FORWARD))
-        return fail(b, rank, pass, stage, microbatch,
-                    "before that of the stage before it, on the same rank; turn them round", error);
-    if ((pass == SIM_PASS_BACKWARD || pass == SIM_PASS_BACKWARD_INPUT) &&
-        !neighbour_done(b, done, rank, stage, stage + 1, microbatch, DONE_BACKWARD))
-        return fail(b, rank, pass, stage, microbatch,
-                    "before that of the stage after it, on the same rank; turn them round", error);
-    *mine |= makes;
-    return true;
-}
-
-static bool check_rank(const Builder *b, uint8_t *done, int rank, GError **error)
-{
-    const SimOrder *order = &b->orders[rank];
-    int *stages = ORR_ARENA_NEW(b->arena, int, b->chunks);
-    for (int chunk = 0; chunk < b->chunks; chunk++)
-        stages[chunk] = sim_stage_of(b->plan->schedule->placement, b->ranks, b->chunks, rank, chunk);
-    for (int64_t i = 0; i < order->count; i++) {
-        const SimPassOp *op = &order->ops[i];
-        bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
-        SimPass first = pair ? SIM_PASS_FORWARD : (SimPass)op->pass;
-        if (!check_pass(b, done, rank, stages, first, op->chunk, op->microbatch, error))
-            return false;
-        if (pair && !check_pass(b, done, rank, stages, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2, error))
-            return false;
-    }
-    return true;
+    return fail(b, rank, pass, at->stage, microbatch,
+                pass == SIM_PASS_FORWARD
+                    ? "before that of the stage before it, on the same rank; turn them round"
+                    : "before that of the stage after it, on the same rank; turn them round",
+                error);
 }
 
 /* The first pass of `expected` that (stage, microbatch) lacks, or has although the other copy should. */
@@ -114,22 +110,42 @@ static bool fail_incomplete(const Builder *b, int stage, int microbatch, uint8_t
     return false;
 }
 
-bool sim_orders_check(const Builder *b, GError **error)
+/* Every pass of the stage is there. */
+static bool check_complete(const Builder *b, const uint8_t *done, int stage, GError **error)
 {
-    uint8_t *done = ORR_ARENA_NEW(b->arena, uint8_t, (int64_t)b->stages * b->microbatches);
-    bool two_copies = b->plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL;
-    for (int rank = 0; rank < b->ranks; rank++) {
-        if (!check_rank(b, done, rank, error))
-            return false;
+    const bool two_copies = b->plan->schedule->placement == SIM_PLACE_BIDIRECTIONAL;
+    for (int k = 0; k < b->microbatches; k++) {
+        const bool other_copy = two_copies && (stage >= b->ranks) != (k >= b->microbatches / 2);
+        const uint8_t expected = other_copy ? 0 : DONE_FORWARD | DONE_BACKWARD | DONE_WEIGHT;
+        if (done[k] != expected)
+            return fail_incomplete(b, stage, k, done[k], expected, error);
     }
-    for (int stage = 0; stage < b->stages; stage++) {
-        for (int k = 0; k < b->microbatches; k++) {
-            bool other_copy = two_copies && (stage >= b->ranks) != (k >= b->microbatches / 2);
-            uint8_t expected = other_copy ? 0 : DONE_FORWARD | DONE_BACKWARD | DONE_WEIGHT;
-            uint8_t found = done[(int64_t)stage * b->microbatches + k];
-            if (found != expected)
-                return fail_incomplete(b, stage, k, found, expected, error);
-        }
+    return true;
+}
+
+bool sim_order_check(const Builder *b, int rank, const SimOrder *order, uint8_t *done, GError **error)
+{
+    Checked *chunks = ORR_ARENA_NEW(b->arena, Checked, b->chunks);
+    for (int c = 0; c < b->chunks; c++) {
+        const int stage = sim_stage_of(b->plan->schedule->placement, b->ranks, b->chunks, rank, c);
+        chunks[c] = (Checked){.stage = stage,
+                              .done = &done[(int64_t)c * b->microbatches],
+                              .before = done_beside(b, done, rank, stage, stage - 1),
+                              .after = done_beside(b, done, rank, stage, stage + 1)};
+    }
+    memset(done, 0, (size_t)b->chunks * (size_t)b->microbatches);
+    for (int64_t i = 0; i < order->count; i++) {
+        const SimPassOp *op = &order->ops[i];
+        const bool pair = op->pass == SIM_PASS_FORWARD_BACKWARD;
+        const SimPass first = pair ? SIM_PASS_FORWARD : (SimPass)op->pass;
+        if (!take_pass(b, chunks, first, op->chunk, op->microbatch))
+            return fail_pass(b, chunks, rank, first, op->chunk, op->microbatch, error);
+        if (pair && !take_pass(b, chunks, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2))
+            return fail_pass(b, chunks, rank, SIM_PASS_BACKWARD, op->chunk2, op->microbatch2, error);
+    }
+    for (int c = 0; c < b->chunks; c++) {
+        if (!check_complete(b, chunks[c].done, chunks[c].stage, error))
+            return false;
     }
     return true;
 }

@@ -24,74 +24,68 @@ static Direction direction_of(SimPass pass)
     return pass == SIM_PASS_FORWARD ? ALONG_MODEL : AGAINST_MODEL;
 }
 
-/* Waits for the neighbour's result; on the same rank the order itself guarantees it. Where the neighbour is not written
- * yet the wait says for which result it is, and which wait of its kind was before it. */
-static void wait_for_input(RankBuilder *rb, const Pass *pass)
+/* An op (or SIM_ONLY_WAITS) behind the neighbour's result; on the same rank the order itself guarantees that. Where the
+ * neighbour is not written yet the wait says for which micro-batch it is, and which wait of the stage was before it. */
+static int32_t emit_behind_input(RankBuilder *rb, const Pass *pass, int32_t op, int32_t microbatch)
 {
-    Builder *b = rb->builder;
+    const Builder *b = rb->builder;
     const Direction direction = direction_of(pass->pass);
-    const int producer = rb->chunks[pass->chunk].producer[direction];
+    const Chunk *chunk = &rb->chunks[pass->chunk];
+    const int producer = chunk->producer[direction];
+    SimInstr instr = {.op = op, .microbatch = microbatch};
     if (pass->pass == SIM_PASS_BACKWARD_WEIGHT || producer == SIM_NONE)
-        return;
-    const int64_t place = (int64_t)producer * b->microbatches + pass->microbatch;
-    const Point *ready = &b->ready[direction][place];
-    if (ready->index != SIM_NONE) {
-        const SimInstr wait = sim_wait_for(ready);
-        sim_emit(rb, SIM_STREAM_COMPUTE, &wait);
-        return;
+        return op == SIM_ONLY_WAITS ? SIM_NONE : sim_emit(rb, SIM_STREAM_COMPUTE, &instr);
+    const StageEnd *from = &b->ends[direction][producer];
+    const int32_t ready = from->ready[pass->microbatch];
+    if (ready != SIM_NONE) {
+        instr.wait_on = from->ready_on;
+        instr.wait_count = ready + 1;
+        return sim_emit(rb, SIM_STREAM_COMPUTE, &instr);
     }
-    b->unresolved[rb->rank] = sim_emit(rb, SIM_STREAM_COMPUTE,
-                                       &(SimInstr){.kind = SIM_WAIT,
-                                                   .wait_stream = (uint8_t)direction,
-                                                   .wait_class = (int32_t)place,
-                                                   .wait_count = b->unresolved[rb->rank],
-                                                   .stage = SIM_NONE,
-                                                   .microbatch = SIM_NONE});
+    int32_t *unresolved = &b->ends[direction][chunk->stage_index].unresolved;
+    instr.wait_on = pass->microbatch;
+    instr.wait_count = *unresolved + 1;
+    const int32_t index = sim_emit(rb, SIM_STREAM_COMPUTE, &instr);
+    *unresolved = index + 1;
+    return index;
 }
 
 /* The last op of a pass was instruction `index`: its result is there, and leaves for the neighbour. */
 static void pass_on_result(RankBuilder *rb, const Pass *pass, int32_t index)
 {
-    Builder *b = rb->builder;
     if (pass->pass == SIM_PASS_BACKWARD_WEIGHT)
         return;
-    Chunk *chunk = &rb->chunks[pass->chunk];
+    const Chunk *chunk = &rb->chunks[pass->chunk];
     const Direction direction = direction_of(pass->pass);
-    const bool backward = direction == AGAINST_MODEL;
-    Point *ready = &b->ready[direction][(int64_t)chunk->stage_index * b->microbatches + pass->microbatch];
-    *ready = (Point){.index = index, .rank = (int16_t)rb->rank, .stream = SIM_STREAM_COMPUTE};
-    if (chunk->send[direction] == NULL)
+    int32_t *ready = &rb->builder->ends[direction][chunk->stage_index].ready[pass->microbatch];
+    *ready = index;
+    if (chunk->send_op[direction] == SIM_NONE)
         return;
-    const SimStream stream = backward ? SIM_STREAM_SEND_PREV : SIM_STREAM_SEND_NEXT;
-    if (chunk->send_work[direction] == SIM_NONE)
-        chunk->send_work[direction] = sim_intern_work(b, stream, chunk->send[direction]);
+    const SimStream stream = sim_send_stream(direction);
     rb->waited[stream][SIM_STREAM_COMPUTE] = index;
-    ready->index = sim_emit(rb, stream,
-                            &(SimInstr){.kind = SIM_OP,
-                                        .tag = backward ? SIM_TAG_SEND_BACKWARD : SIM_TAG_SEND_FORWARD,
-                                        .wait_stream = SIM_STREAM_COMPUTE,
-                                        .wait_class = SIM_NONE,
-                                        .wait_count = index + 1,
-                                        .work = chunk->send_work[direction],
-                                        .mem = SIM_NONE,
-                                        .stage = chunk->stage_index,
-                                        .microbatch = pass->microbatch});
-    ready->stream = (uint8_t)stream;
-    if (b->plan->p2p_blocking)
-        sim_emit_wait(rb, SIM_STREAM_COMPUTE, stream, ready->index);
+    *ready = sim_emit(rb, stream,
+                      &(SimInstr){.op = chunk->send_op[direction],
+                                  .wait_on = sim_wait_on(SIM_NONE, SIM_STREAM_COMPUTE),
+                                  .wait_count = index + 1,
+                                  .microbatch = pass->microbatch});
+    if (rb->builder->plan->p2p_blocking)
+        sim_emit_wait(rb, SIM_STREAM_COMPUTE, stream, *ready);
+}
+
+static int32_t compute_op(RankBuilder *rb, SimPass pass, int32_t work, int32_t mem, int stage)
+{
+    return sim_intern_op(rb->builder, &(SimOp){.kind = rb->together ? SIM_COLLECTIVE : SIM_OP,
+                                               .tag = (uint8_t)tag_of(pass),
+                                               .group = GROUP_MODEL,
+                                               .work = work,
+                                               .mem = mem,
+                                               .stage = stage});
 }
 
 static int32_t emit_compute(RankBuilder *rb, SimPass pass, int32_t work, int32_t mem, int stage,
                             int32_t microbatch)
 {
-    return sim_emit(rb, SIM_STREAM_COMPUTE,
-                    &(SimInstr){.kind = rb->together ? SIM_COLLECTIVE : SIM_OP,
-                                .tag = (uint8_t)tag_of(pass),
-                                .group = GROUP_MODEL,
-                                .work = work,
-                                .mem = mem,
-                                .stage = stage,
-                                .microbatch = microbatch});
+    return sim_emit_row(rb, SIM_STREAM_COMPUTE, compute_op(rb, pass, work, mem, stage), microbatch);
 }
 
 /* The unreduced gradient of a segment is there from the first op that adds to it until its reduction, or,
@@ -134,6 +128,18 @@ static int32_t stage_mem(RankBuilder *rb, Chunk *chunk, const Pass *pass)
         SimMemDelta mem = sim_stage_mem(chunk->stage, pass->pass);
         *cached = sim_intern_mem(b, &mem);
     }
+    return *cached;
+}
+
+/* The pass over the whole stage. */
+static int32_t whole_op(RankBuilder *rb, Chunk *chunk, const Pass *pass)
+{
+    Builder *b = rb->builder;
+    int32_t *cached = &b->caches[chunk->stage_index].op[pass->pass];
+    if (chunk->plain && *cached != SIM_NONE)
+        return *cached;
+    *cached = compute_op(rb, pass->pass, sim_stage_work(b, chunk->stage_index, pass->pass),
+                         stage_mem(rb, chunk, pass), chunk->stage_index);
     return *cached;
 }
 
@@ -224,16 +230,14 @@ static bool in_one_piece(const RankBuilder *rb, const Chunk *chunk, const Pass *
 
 static void emit_pass(RankBuilder *rb, const Pass *pass)
 {
-    Builder *b = rb->builder;
     Chunk *chunk = &rb->chunks[pass->chunk];
     int segments = chunk->stage->segment_count;
     int32_t index = SIM_NONE;
-    wait_for_input(rb, pass);
-    sim_emit_gathers_on_use(rb, chunk, pass->position);
     if (in_one_piece(rb, chunk, pass)) {
-        index = emit_compute(rb, pass->pass, sim_stage_work(b, chunk->stage_index, pass->pass),
-                             stage_mem(rb, chunk, pass), chunk->stage_index, pass->microbatch);
+        index = emit_behind_input(rb, pass, whole_op(rb, chunk, pass), pass->microbatch);
     } else {
+        emit_behind_input(rb, pass, SIM_ONLY_WAITS, SIM_NONE);
+        sim_emit_gathers_on_use(rb, chunk, pass->position);
         const bool reduce = sim_reduces_after(rb, chunk, pass);
         for (int i = 0; i < segments; i++)
             index =
@@ -247,8 +251,8 @@ static void emit_pair(RankBuilder *rb, const Pass *forward, const Pass *backward
 {
     Builder *b = rb->builder;
     Chunk *ahead = &rb->chunks[forward->chunk], *back = &rb->chunks[backward->chunk];
-    wait_for_input(rb, forward);
-    wait_for_input(rb, backward);
+    emit_behind_input(rb, forward, SIM_ONLY_WAITS, SIM_NONE);
+    emit_behind_input(rb, backward, SIM_ONLY_WAITS, SIM_NONE);
     sim_emit_gathers_on_use(rb, ahead, forward->position);
     for (int i = 0; forward->position == ahead->first_forward && i < ahead->stage->segment_count; i++) {
         if (ahead->start_gather[i] != SIM_NONE)

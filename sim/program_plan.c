@@ -68,11 +68,9 @@ SimOrder *sim_plan_orders(const SimPlan *plan, OrrArena *arena)
         orders_by_costs(plan, arena, orders);
         return orders;
     }
-    for (int r = 0; r < plan->shape.ranks; r++) {
-        if (plan->orders != NULL)
-            orders[r] = plan->orders[r];
-        else
-            plan->schedule->generate(&plan->shape, r, arena, &orders[r]);
-    }
+    if (plan->orders == NULL)
+        sim_schedule_orders(plan->schedule, &plan->shape, arena, orders);
+    for (int r = 0; plan->orders != NULL && r < plan->shape.ranks; r++)
+        orders[r] = plan->orders[r];
     return orders;
 }

@@ -8,14 +8,14 @@ int32_t sim_emit_comm(RankBuilder *rb, SimStream stream, SimTag tag, Group group
 {
     const SimPlan *plan = rb->builder->plan;
     bool alone = (group == GROUP_GATHER || group == GROUP_REDUCE) && plan->data * plan->context == 1;
-    return sim_emit(rb, stream,
-                    &(SimInstr){.kind = alone ? SIM_OP : SIM_COLLECTIVE,
+    return sim_emit_op(rb, stream,
+                       &(SimOp){.kind = alone ? SIM_OP : SIM_COLLECTIVE,
                                 .tag = (uint8_t)tag,
                                 .group = (uint8_t)group,
                                 .work = sim_intern_work(rb->builder, stream, work),
                                 .mem = mem,
-                                .stage = stage,
-                                .microbatch = microbatch});
+                                .stage = stage},
+                       microbatch);
 }
 
 bool sim_reduces_after(const RankBuilder *rb, const Chunk *chunk, const Pass *pass)
@@ -79,13 +79,13 @@ void sim_emit_gathers_on_use(RankBuilder *rb, Chunk *chunk, int64_t position)
         return;
     const SimWork nothing = {0};
     const int32_t reached =
-        sim_emit(rb, SIM_STREAM_COMPUTE,
-                 &(SimInstr){.kind = SIM_OP,
+        sim_emit_op(rb, SIM_STREAM_COMPUTE,
+                    &(SimOp){.kind = SIM_OP,
                              .tag = SIM_TAG_PARAM_GATHER,
                              .work = sim_intern_work(rb->builder, SIM_STREAM_COMPUTE, &nothing),
                              .mem = SIM_NONE,
-                             .stage = chunk->stage_index,
-                             .microbatch = SIM_NONE});
+                             .stage = chunk->stage_index},
+                    SIM_NONE);
     sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_COMPUTE, reached);
     emit_gathers(rb, chunk);
 }

@@ -90,7 +90,7 @@ void sim_plan_uses(RankBuilder *rb)
     int64_t count = count_uses(rb);
     if (count == 0)
         return;
-    const SimOrder *order = &rb->builder->orders[rb->rank];
+    const SimOrder *order = rb->order;
     rb->uses = ORR_ARENA_NEW(rb->builder->arena, Use, count);
     for (int64_t i = 0; i < order->count; i++) {
         const SimPassOp *op = &order->ops[i];
@@ -132,14 +132,14 @@ static void emit_gather(RankBuilder *rb, int64_t u)
     }
     if (after >= 0)
         sim_emit_wait(rb, SIM_STREAM_DATA, SIM_STREAM_COMPUTE, rb->uses[after].compute_index);
-    use->gather_index = sim_emit(rb, SIM_STREAM_DATA,
-                                 &(SimInstr){.kind = plan->data * plan->context > 1 ? SIM_COLLECTIVE : SIM_OP,
+    use->gather_index = sim_emit_op(rb, SIM_STREAM_DATA,
+                                    &(SimOp){.kind = plan->data * plan->context > 1 ? SIM_COLLECTIVE : SIM_OP,
                                              .tag = SIM_TAG_PARAM_GATHER,
                                              .group = GROUP_GATHER,
                                              .work = sim_intern_work(b, SIM_STREAM_DATA, gather),
                                              .mem = sim_intern_mem(b, &mem),
-                                             .stage = chunk->stage_index,
-                                             .microbatch = SIM_NONE});
+                                             .stage = chunk->stage_index},
+                                    SIM_NONE);
 }
 
 Use *sim_emit_use(RankBuilder *rb)

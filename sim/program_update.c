@@ -37,13 +37,13 @@ void sim_update_init(const Builder *b, Chunk *chunk)
 static int32_t emit(RankBuilder *rb, SimStream stream, SimTag tag, const SimWork *work,
                     const SimMemDelta *mem, const Chunk *chunk, int32_t microbatch)
 {
-    return sim_emit(rb, stream,
-                    &(SimInstr){.kind = SIM_OP,
+    return sim_emit_op(rb, stream,
+                       &(SimOp){.kind = SIM_OP,
                                 .tag = (uint8_t)tag,
                                 .work = sim_intern_work(rb->builder, stream, work),
                                 .mem = mem != NULL ? sim_intern_mem(rb->builder, mem) : SIM_NONE,
-                                .stage = chunk->stage_index,
-                                .microbatch = microbatch});
+                                .stage = chunk->stage_index},
+                       microbatch);
 }
 
 static void wait_if(RankBuilder *rb, SimStream stream, SimStream other, int32_t index)

@@ -31,7 +31,7 @@ static void list_pass(RankBuilder *rb, int chunk_index, SimPass pass)
 
 static void list_uses(RankBuilder *rb)
 {
-    const SimOrder *order = &rb->builder->orders[rb->rank];
+    const SimOrder *order = rb->order;
     int64_t most = 0;
     for (int c = 0; c < rb->builder->chunks; c++)
         most += 2 * (int64_t)rb->chunks[c].stage->layers * rb->builder->microbatches;
@@ -108,26 +108,26 @@ static void fetch(RankBuilder *rb, WindowUse *use)
         return;
     if (sim_work_duration_ps(&offload->read) > 0) {
         const int32_t read =
-            sim_emit(rb, SIM_STREAM_NVME_READ,
-                     &(SimInstr){.kind = SIM_OP,
+            sim_emit_op(rb, SIM_STREAM_NVME_READ,
+                        &(SimOp){.kind = SIM_OP,
                                  .tag = SIM_TAG_OFFLOAD,
                                  .work = sim_intern_work(rb->builder, SIM_STREAM_NVME_READ, &offload->read),
                                  .mem = SIM_NONE,
-                                 .stage = chunk->stage_index,
-                                 .microbatch = SIM_NONE});
+                                 .stage = chunk->stage_index},
+                        SIM_NONE);
         sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_NVME_READ, read);
     }
     mem.start_bytes[SIM_MEM_WEIGHTS] = offload->weight_bytes;
     if (before->compute_index != SIM_NONE)
         sim_emit_wait(rb, SIM_STREAM_H2D, SIM_STREAM_COMPUTE, before->compute_index);
     const int32_t index =
-        sim_emit(rb, SIM_STREAM_H2D,
-                 &(SimInstr){.kind = SIM_OP,
+        sim_emit_op(rb, SIM_STREAM_H2D,
+                    &(SimOp){.kind = SIM_OP,
                              .tag = SIM_TAG_OFFLOAD,
                              .work = sim_intern_work(rb->builder, SIM_STREAM_H2D, &offload->fetch),
                              .mem = sim_intern_mem(rb->builder, &mem),
-                             .stage = chunk->stage_index,
-                             .microbatch = SIM_NONE});
+                             .stage = chunk->stage_index},
+                    SIM_NONE);
     sim_emit_wait(rb, SIM_STREAM_COMPUTE, SIM_STREAM_H2D, index);
 }
 

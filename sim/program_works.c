@@ -1,4 +1,5 @@
 /* sim/program_works.c - durations and memory of passes, summed over segments and kept once each. */
+#include "sim/program_emit.h"
 #include "sim/program_works.h"
 
 #include <string.h>
@@ -74,6 +75,19 @@ static gboolean equal_mem(gconstpointer a, gconstpointer b)
     return TRUE;
 }
 
+static guint hash_op(gconstpointer key)
+{
+    const SimOp *op = key;
+    return mix(mix(mix(mix(0, op->work), op->mem), op->stage), op->tag);
+}
+
+static gboolean equal_op(gconstpointer a, gconstpointer b)
+{
+    const SimOp *x = a, *y = b;
+    return x->kind == y->kind && x->tag == y->tag && x->group == y->group && x->work == y->work &&
+           x->mem == y->mem && x->stage == y->stage;
+}
+
 /* Index of an equal element, appended when there is none. Table keys are copies in the arena. */
 static int32_t intern(OrrArena *arena, GArray *array, GHashTable **table, GHashFunc hash, GEqualFunc equal,
                       const void *value, size_t size)
@@ -116,6 +130,11 @@ int32_t sim_intern_mem(Builder *b, const SimMemDelta *mem)
     if (equal_mem(mem, &NOTHING))
         return SIM_NONE;
     return intern(b->arena, b->mems, &b->mem_index, hash_mem, equal_mem, mem, sizeof *mem);
+}
+
+int32_t sim_intern_op(Builder *b, const SimOp *op)
+{
+    return intern(b->arena, b->ops, &b->op_index, hash_op, equal_op, op, sizeof *op);
 }
 
 SimWork sim_segment_work(const SimSegment *segment, SimPass pass)

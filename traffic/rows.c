@@ -17,10 +17,11 @@ typedef struct Use {
     double part; /* of the op's bytes */
 } Use;
 
-/* An op that sends, as it is told apart: the hash reads the first four. */
+/* An op of a class that sends: the hash reads the first two. */
 typedef struct Work {
-    int32_t cls, work, tag, stage;
-    int32_t index; /* of the work that it becomes */
+    int32_t cls, op;
+    int32_t tag, stage; /* the op's */
+    int32_t index;      /* of the op that it becomes */
     int uses;
     Use use[MOST_USES];
 } Work;
@@ -42,15 +43,13 @@ static guint hash_work(gconstpointer key)
 {
     const Work *work = key;
     guint hash = (guint)work->cls;
-    hash = hash * 0x9e3779b1u + (guint)work->work;
-    hash = hash * 0x9e3779b1u + (guint)work->tag;
-    return hash * 0x9e3779b1u + (guint)work->stage;
+    return hash * 0x9e3779b1u + (guint)work->op;
 }
 
 static gboolean same_work(gconstpointer a, gconstpointer b)
 {
     const Work *x = a, *y = b;
-    return x->cls == y->cls && x->work == y->work && x->tag == y->tag && x->stage == y->stage;
+    return x->cls == y->cls && x->op == y->op;
 }
 
 static TrafficUser *user_at(const Rows *rows, int index)
@@ -167,13 +166,14 @@ static Work *new_work(Rows *rows, const Work *key, const SimWork *what)
     return work;
 }
 
-static void note(Rows *rows, int cls, const SimInstr *instr)
+static void note(Rows *rows, int cls, int32_t index)
 {
-    const SimWork *what = &rows->program->works[instr->work];
+    const SimOp *op = &rows->program->ops[index];
+    const SimWork *what = &rows->program->works[op->work];
     const double duration_s = (double)sim_work_duration_ps(what) * 1e-12;
     if (what->scale_out_bytes <= 0 || duration_s <= 0)
         return;
-    const Work key = {.cls = cls, .work = instr->work, .tag = instr->tag, .stage = instr->stage};
+    const Work key = {.cls = cls, .op = index, .tag = op->tag, .stage = op->stage};
     const Work *work = g_hash_table_lookup(rows->work_of, &key);
     if (work == NULL)
         work = new_work(rows, &key, what);
@@ -191,8 +191,8 @@ static void note_all(Rows *rows)
         for (int s = 0; s < SIM_MAX_STREAMS; s++) {
             const SimList *list = &rows->program->class_list[c].streams[s];
             for (int64_t i = 0; i < list->count; i++)
-                if (list->instrs[i].kind != SIM_WAIT)
-                    note(rows, c, &list->instrs[i]);
+                if (list->instrs[i].op != SIM_ONLY_WAITS)
+                    note(rows, c, list->instrs[i].op);
         }
     }
 }
@@ -270,21 +270,28 @@ static void add_row(Rows *rows)
     program->resources = resources;
 }
 
+/* Ops that use links are rows of their own, and so are their works. */
 static void write_works(Rows *rows)
 {
     SimProgram *program = rows->program;
+    SimOp *ops = ORR_ARENA_NEW(rows->arena, SimOp, program->op_count + (int64_t)rows->works->len);
     SimWork *works = ORR_ARENA_NEW(rows->arena, SimWork, program->work_count + rows->works->len);
+    if (program->op_count > 0)
+        memcpy(ops, program->ops, sizeof *ops * (size_t)program->op_count);
     if (program->work_count > 0)
         memcpy(works, program->works, sizeof *works * (size_t)program->work_count);
     for (guint i = 0; i < rows->works->len; i++) {
         Work *work = g_ptr_array_index(rows->works, i);
-        work->index = work->work;
+        work->index = work->op;
         if (work->uses == 0)
             continue;
-        work->index = (int32_t)program->work_count++;
-        works[work->index] = works[work->work];
-        hold(rows, work, &works[work->index]);
+        work->index = program->op_count++;
+        ops[work->index] = ops[work->op];
+        ops[work->index].work = (int32_t)program->work_count++;
+        works[ops[work->index].work] = works[ops[work->op].work];
+        hold(rows, work, &works[ops[work->index].work]);
     }
+    program->ops = ops;
     program->works = works;
 }
 
@@ -293,12 +300,12 @@ static void write_list(const Rows *rows, int cls, SimList *list)
     SimInstr *instrs = ORR_ARENA_NEW(rows->arena, SimInstr, list->count);
     for (int64_t i = 0; i < list->count; i++) {
         instrs[i] = list->instrs[i];
-        if (instrs[i].kind == SIM_WAIT)
+        if (instrs[i].op == SIM_ONLY_WAITS)
             continue;
-        const Work key = {.cls = cls, .work = instrs[i].work, .tag = instrs[i].tag, .stage = instrs[i].stage};
+        const Work key = {.cls = cls, .op = instrs[i].op};
         const Work *work = g_hash_table_lookup(rows->work_of, &key);
         if (work != NULL)
-            instrs[i].work = work->index;
+            instrs[i].op = work->index;
     }
     list->instrs = instrs;
 }

@@ -163,6 +163,7 @@ static void sending_program(Scene *scene, Party *party, double bytes)
     SimWork *work = ORR_ARENA_NEW(scene->arena, SimWork, 1);
     SimResource *nic = ORR_ARENA_NEW(scene->arena, SimResource, 1);
     SimMemDelta *mem = ORR_ARENA_NEW(scene->arena, SimMemDelta, 1);
+    SimOp *op = ORR_ARENA_NEW(scene->arena, SimOp, 1);
     SimInstr *instr = ORR_ARENA_NEW(scene->arena, SimInstr, 1);
     SimClass *cls = ORR_ARENA_NEW(scene->arena, SimClass, 1);
     work->part_ps[SIM_PART_OTHER] = (int64_t)llround(fmin(bytes / party->bytes_per_s, 8e6) * 1e12);
@@ -171,13 +172,16 @@ static void sending_program(Scene *scene, Party *party, double bytes)
     *nic = (SimResource){.name = "storage NIC", .capacity = SIM_WHOLE_RESOURCE};
     sim_work_hold(work, 0, SIM_SHARE_FAIR,
                   MAX(lround(SIM_WHOLE_RESOURCE * party->bytes_per_s / party->traffic->out_bytes_per_s), 1));
-    *instr = (SimInstr){.kind = SIM_OP, .tag = SIM_TAG_OFFLOAD, .mem = -1, .stage = -1, .microbatch = -1};
+    *op = (SimOp){.kind = SIM_OP, .tag = SIM_TAG_OFFLOAD, .mem = -1, .stage = -1};
+    *instr = (SimInstr){.op = 0, .microbatch = -1};
     cls->streams[SIM_STREAM_COMPUTE] = (SimList){.instrs = instr, .count = 1};
     party->program = scene->parties[0].program; /* the same tables */
     party->program.classes = 1;
     party->program.class_list = cls;
+    party->program.ops = op;
     party->program.works = work;
     party->program.mems = mem;
+    party->program.op_count = 1;
     party->program.work_count = party->program.mem_count = 1;
     party->program.group_count = 0;
     party->program.resources = nic;

@@ -60,27 +60,31 @@ static SimProgram make_distinct(OrrArena *arena)
     enum { RANKS = 16384, ROUNDS = 256 };
     GRand *random = g_rand_new_with_seed(1);
     SimClass *classes = ORR_ARENA_NEW(arena, SimClass, RANKS);
+    SimOp *ops = ORR_ARENA_NEW(arena, SimOp, 2 * RANKS);
     SimWork *works = ORR_ARENA_NEW(arena, SimWork, 2 * RANKS);
     for (int r = 0; r < RANKS; r++) {
         SimInstr *compute = ORR_ARENA_NEW(arena, SimInstr, ROUNDS);
         SimInstr *send = ORR_ARENA_NEW(arena, SimInstr, ROUNDS);
         works[2 * r] = fixture_work(SIM_PART_COMPUTE, fixture_random(random, 1000000, 2000000));
         works[2 * r + 1] = fixture_work(SIM_PART_PIPELINE_COMM, fixture_random(random, 100000, 900000));
+        for (int i = 2 * r; i < 2 * r + 2; i++)
+            ops[i] = (SimOp){.kind = SIM_OP, .work = i, .mem = -1, .stage = -1};
         for (int i = 0; i < ROUNDS; i++) {
-            compute[i] = (SimInstr){.kind = SIM_OP, .work = 2 * r, .mem = -1};
-            send[i] = (SimInstr){.kind = SIM_OP,
-                                 .work = 2 * r + 1,
-                                 .mem = -1,
-                                 .wait_stream = SIM_STREAM_COMPUTE,
-                                 .wait_class = -1,
-                                 .wait_count = i + 1};
+            compute[i] = (SimInstr){.op = 2 * r};
+            send[i] = (SimInstr){
+                .op = 2 * r + 1, .wait_on = sim_wait_on(-1, SIM_STREAM_COMPUTE), .wait_count = i + 1};
         }
         classes[r].streams[SIM_STREAM_COMPUTE] = (SimList){.instrs = compute, .count = ROUNDS};
         classes[r].streams[SIM_STREAM_SEND_NEXT] = (SimList){.instrs = send, .count = ROUNDS};
     }
     g_rand_free(random);
-    return (SimProgram){
-        .classes = RANKS, .replicas = 1, .class_list = classes, .works = works, .work_count = 2 * RANKS};
+    return (SimProgram){.classes = RANKS,
+                        .replicas = 1,
+                        .class_list = classes,
+                        .ops = ops,
+                        .op_count = 2 * RANKS,
+                        .works = works,
+                        .work_count = 2 * RANKS};
 }
 
 static SimPlan make_plain(OrrArena *arena)

@@ -12,6 +12,7 @@ enum { MAX_RANKS = 6 };
 typedef struct {
     SimClass classes[MAX_RANKS];
     SimInstr instrs[MAX_RANKS][SIM_STREAM_COUNT];
+    SimOp ops[MAX_RANKS * SIM_STREAM_COUNT]; /* one a work */
     SimWork works[MAX_RANKS * SIM_STREAM_COUNT];
     SimProgram program;
 } Ops;
@@ -19,9 +20,13 @@ typedef struct {
 static inline void ops_init(Ops *ops, int ranks, const SimResource *resources, int resource_count)
 {
     memset(ops, 0, sizeof *ops);
+    for (int i = 0; i < MAX_RANKS * SIM_STREAM_COUNT; i++)
+        ops->ops[i].mem = -1;
     ops->program = (SimProgram){.classes = ranks,
                                 .replicas = 1,
                                 .class_list = ops->classes,
+                                .ops = ops->ops,
+                                .op_count = MAX_RANKS * SIM_STREAM_COUNT,
                                 .works = ops->works,
                                 .work_count = MAX_RANKS * SIM_STREAM_COUNT,
                                 .resources = resources,
@@ -32,12 +37,17 @@ static inline void ops_init(Ops *ops, int ranks, const SimResource *resources, i
 static inline SimWork *add_op(Ops *ops, int rank, int stream, int64_t duration_ps)
 {
     const int at = rank * SIM_STREAM_COUNT + stream;
-    ops->instrs[rank][stream] =
-        (SimInstr){.kind = SIM_OP, .work = at, .mem = -1, .stage = -1, .microbatch = -1};
+    ops->ops[at] = (SimOp){.kind = SIM_OP, .work = at, .mem = -1, .stage = -1};
+    ops->instrs[rank][stream] = (SimInstr){.op = at, .microbatch = -1};
     ops->classes[rank].streams[stream] = (SimList){.instrs = &ops->instrs[rank][stream], .count = 1};
     ops->works[at].part_ps[stream == SIM_STREAM_COMPUTE ? SIM_PART_COMPUTE : SIM_PART_DATA_COMM] =
         duration_ps;
     return &ops->works[at];
+}
+
+static inline SimOp *op_of(Ops *ops, int rank, int stream)
+{
+    return &ops->ops[rank * SIM_STREAM_COUNT + stream];
 }
 
 static inline SimResult run(const SimProgram *program, OrrArena *arena)

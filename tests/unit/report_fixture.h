@@ -18,24 +18,26 @@ typedef struct Fixture {
     ReportStage stages[64];
     SimClass classes[2];
     SimInstr instrs[2][SIM_STREAM_COUNT][4];
+    SimOp ops[8];
+    int32_t op_count;
     SimWork works[3];
     SimSpan spans[6];
     SimLevel levels[3];
     SimRankResult ranks[2];
 } Fixture;
 
-static inline SimInstr op(SimTag tag, int work, int stage)
+static inline SimInstr op(Fixture *f, SimTag tag, int work, int stage)
 {
-    return (SimInstr){.kind = SIM_OP, .tag = (uint8_t)tag, .work = work, .mem = -1, .stage = stage};
+    f->ops[f->op_count] =
+        (SimOp){.kind = SIM_OP, .tag = (uint8_t)tag, .work = work, .mem = -1, .stage = stage};
+    return (SimInstr){.op = f->op_count++};
 }
 
 static inline SimInstr wait_for(int class, SimStream stream, int index)
 {
-    return (SimInstr){.kind = SIM_WAIT,
-                      .wait_stream = (uint8_t)stream,
-                      .wait_class = class,
+    return (SimInstr){.op = SIM_ONLY_WAITS,
+                      .wait_on = sim_wait_on(class, (int)stream),
                       .wait_count = index + 1,
-                      .stage = -1,
                       .microbatch = -1};
 }
 
@@ -52,16 +54,16 @@ static inline void fill_program(Fixture *f)
     f->works[0].part_ps[SIM_PART_TENSOR_COMM] = MS;
     f->works[1].part_ps[SIM_PART_PIPELINE_COMM] = 2 * MS + 1;
     f->works[2].part_ps[SIM_PART_COMPUTE] = 20 * MS;
-    put(f, 0, SIM_STREAM_COMPUTE, op(SIM_TAG_FORWARD, 0, 0));
+    put(f, 0, SIM_STREAM_COMPUTE, op(f, SIM_TAG_FORWARD, 0, 0));
     put(f, 0, SIM_STREAM_SEND_NEXT, wait_for(-1, SIM_STREAM_COMPUTE, 0));
-    put(f, 0, SIM_STREAM_SEND_NEXT, op(SIM_TAG_SEND_FORWARD, 1, 0));
+    put(f, 0, SIM_STREAM_SEND_NEXT, op(f, SIM_TAG_SEND_FORWARD, 1, 0));
     put(f, 1, SIM_STREAM_COMPUTE, wait_for(0, SIM_STREAM_SEND_NEXT, 1));
-    put(f, 1, SIM_STREAM_COMPUTE, op(SIM_TAG_FORWARD, 0, 1));
-    put(f, 1, SIM_STREAM_COMPUTE, op(SIM_TAG_BACKWARD, 2, 1));
+    put(f, 1, SIM_STREAM_COMPUTE, op(f, SIM_TAG_FORWARD, 0, 1));
+    put(f, 1, SIM_STREAM_COMPUTE, op(f, SIM_TAG_BACKWARD, 2, 1));
     put(f, 1, SIM_STREAM_SEND_PREV, wait_for(-1, SIM_STREAM_COMPUTE, 2));
-    put(f, 1, SIM_STREAM_SEND_PREV, op(SIM_TAG_SEND_BACKWARD, 1, 1));
+    put(f, 1, SIM_STREAM_SEND_PREV, op(f, SIM_TAG_SEND_BACKWARD, 1, 1));
     put(f, 0, SIM_STREAM_COMPUTE, wait_for(1, SIM_STREAM_SEND_PREV, 1));
-    put(f, 0, SIM_STREAM_COMPUTE, op(SIM_TAG_BACKWARD, 2, 0));
+    put(f, 0, SIM_STREAM_COMPUTE, op(f, SIM_TAG_BACKWARD, 2, 0));
     const int64_t s = 2 * MS + 1;
     const SimSpan spans[6] = {
         {0, 10 * MS, 0, SIM_STREAM_COMPUTE, SIM_TAG_FORWARD, 0, 0, 0},
@@ -75,8 +77,13 @@ static inline void fill_program(Fixture *f)
     const SimLevel levels[3] = {
         {0, 0, {5, 4, 3, 2, 1}}, {10 * MS + s, 1, {50, 40, 30, 20, 10}}, {60 * MS, 0, {0, 0, 3, 2, 1}}};
     memcpy(f->levels, levels, sizeof levels);
-    f->report.program = (SimProgram){
-        .classes = 2, .replicas = 1, .class_list = f->classes, .works = f->works, .work_count = 3};
+    f->report.program = (SimProgram){.classes = 2,
+                                     .replicas = 1,
+                                     .class_list = f->classes,
+                                     .ops = f->ops,
+                                     .op_count = f->op_count,
+                                     .works = f->works,
+                                     .work_count = 3};
     f->report.plan.shape.ranks = 2;
     f->report.result = (SimResult){.step_ps = 60 * MS + 2 * s,
                                    .ranks = 2,

@@ -220,7 +220,8 @@ static void test_length(void)
         SimResult result = fixture_run(&plan, false, arena, &program);
         SimWork *works = ORR_ARENA_NEW(arena, SimWork, program.work_count);
         memcpy(works, program.works, sizeof(SimWork) * (size_t)program.work_count);
-        works[0].part_ps[SIM_PART_COMPUTE] += change;
+        const int32_t first = program.class_list[0].streams[SIM_STREAM_COMPUTE].instrs[0].op;
+        works[program.ops[first].work].part_ps[SIM_PART_COMPUTE] += change;
         program.works = works;
         g_assert_false(sim_run_check(&program, &result, &error));
         g_assert_nonnull(strstr(error->message, change < 0 ? "of 9 ps lasts 10 ps" : "of 11 ps lasts 10 ps"));

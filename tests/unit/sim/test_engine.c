@@ -1,28 +1,20 @@
 /* tests/unit/sim/test_engine.c - the clockwork on programs small enough to be worked out by hand. */
 #include "sim/engine.h"
-#include "sim/eventq.h"
 
 #include <string.h>
 
-#define OP(w)                                                                                                \
+/* Row of the program's ops; program_of() has one a work. */
+#define OP(row)                                                                                              \
     {                                                                                                        \
-        .kind = SIM_OP, .work = (w), .mem = -1, .stage = -1, .microbatch = -1                                \
+        .op = (row), .microbatch = -1                                                                        \
     }
-#define OP_MEM(w, m)                                                                                         \
+#define OP_AT(row, k)                                                                                        \
     {                                                                                                        \
-        .kind = SIM_OP, .work = (w), .mem = (m), .stage = -1, .microbatch = -1                               \
-    }
-#define OP_AT(w, t, s, k)                                                                                    \
-    {                                                                                                        \
-        .kind = SIM_OP, .tag = (t), .work = (w), .mem = -1, .stage = (s), .microbatch = (k)                  \
-    }
-#define MEET(g, w)                                                                                           \
-    {                                                                                                        \
-        .kind = SIM_COLLECTIVE, .group = (g), .work = (w), .mem = -1, .stage = -1, .microbatch = -1          \
+        .op = (row), .microbatch = (k)                                                                       \
     }
 #define WAIT(cls, stream, at)                                                                                \
     {                                                                                                        \
-        .kind = SIM_WAIT, .wait_class = (cls), .wait_stream = (stream), .wait_count = (at) + 1               \
+        .op = SIM_ONLY_WAITS, .wait_on = (cls)*SIM_MAX_STREAMS + (stream), .wait_count = (at) + 1            \
     }
 #define LIST(array)                                                                                          \
     {                                                                                                        \
@@ -48,9 +40,17 @@ static const SimResource RESOURCES[] = {
 
 static SimProgram program_of(const SimClass *classes, int class_count, const SimWork *works, int work_count)
 {
+    static const SimOp OPS[] = {{.work = 0, .mem = -1, .stage = -1},
+                                {.work = 1, .mem = -1, .stage = -1},
+                                {.work = 2, .mem = -1, .stage = -1},
+                                {.work = 3, .mem = -1, .stage = -1},
+                                {.work = 4, .mem = -1, .stage = -1}};
+    g_assert_cmpint(work_count, <=, G_N_ELEMENTS(OPS));
     return (SimProgram){.classes = class_count,
                         .replicas = 1,
                         .class_list = classes,
+                        .ops = OPS,
+                        .op_count = work_count,
                         .works = works,
                         .work_count = work_count,
                         .resources = RESOURCES,
@@ -244,13 +244,19 @@ static void test_collective(void)
     static const SimWork WORKS[] = {WORK(SIM_PART_COMPUTE, 10), WORK(SIM_PART_COMPUTE, 30),
                                     COMM(SIM_PART_DATA_COMM, 40, OUT, 1024),
                                     COMM(SIM_PART_PIPELINE_COMM, 35, OUT, 1024)};
-    static const SimInstr COMPUTE_0[] = {OP(0), MEET(0, 2)}, COMPUTE_1[] = {OP(1), MEET(0, 2)};
+    static const SimInstr COMPUTE_0[] = {OP(0), OP(2)}, COMPUTE_1[] = {OP(1), OP(2)};
     static const SimInstr SEND_1[] = {OP(3)};
     static const SimClass CLASSES[] = {
         {.streams = {[SIM_STREAM_COMPUTE] = LIST(COMPUTE_0)}},
         {.streams = {[SIM_STREAM_COMPUTE] = LIST(COMPUTE_1), [SIM_STREAM_SEND_NEXT] = LIST(SEND_1)}}};
+    static const SimOp OPS[] = {{.work = 0, .mem = -1, .stage = -1},
+                                {.work = 1, .mem = -1, .stage = -1},
+                                {.kind = SIM_COLLECTIVE, .work = 2, .mem = -1, .stage = -1},
+                                {.work = 3, .mem = -1, .stage = -1}};
     OrrArena *arena = orr_arena_new();
     SimProgram program = program_of(CLASSES, 2, WORKS, G_N_ELEMENTS(WORKS));
+    program.ops = OPS;
+    program.op_count = G_N_ELEMENTS(OPS);
     program.groups[0] = (SimGroups){.instance_of_rank = BOTH, .instances = 1};
     program.group_count = 1;
     SimResult result = run_checked(&program, arena);
@@ -272,8 +278,11 @@ static void test_memory(void)
         {.start_bytes = {[SIM_MEM_ACTIVATIONS] = 7}, .end_bytes = {[SIM_MEM_ACTIVATIONS] = -3}},
         {.start_bytes = {[SIM_MEM_WORKSPACE] = 2}, .end_bytes = {[SIM_MEM_WORKSPACE] = -2}},
         {.end_bytes = {[SIM_MEM_ACTIVATIONS] = -8}}};
-    static const SimInstr COMPUTE[] = {OP_MEM(0, 0), OP_MEM(0, 0)};
-    static const SimInstr DATA[] = {WAIT(-1, SIM_STREAM_COMPUTE, 0), OP_MEM(1, 1), OP_MEM(1, 2)};
+    static const SimOp OPS[] = {{.work = 0, .mem = 0, .stage = -1},
+                                {.work = 1, .mem = 1, .stage = -1},
+                                {.work = 1, .mem = 2, .stage = -1}};
+    static const SimInstr COMPUTE[] = {OP(0), OP(0)};
+    static const SimInstr DATA[] = {WAIT(-1, SIM_STREAM_COMPUTE, 0), OP(1), OP(2)};
     static const SimClass CLASSES[] = {
         {.streams = {[SIM_STREAM_COMPUTE] = LIST(COMPUTE), [SIM_STREAM_DATA] = LIST(DATA)},
          .static_bytes = {[SIM_MEM_WEIGHTS] = 100}}};
@@ -281,6 +290,8 @@ static void test_memory(void)
     SimProgram program = program_of(CLASSES, 1, WORKS, G_N_ELEMENTS(WORKS));
     program.mems = MEMS;
     program.mem_count = G_N_ELEMENTS(MEMS);
+    program.ops = OPS;
+    program.op_count = G_N_ELEMENTS(OPS);
     SimResult result = run_checked(&program, arena);
     g_assert_cmpint(result.rank[0].peak_bytes, ==, 100 + 4 + 7 + 2);
     g_assert_cmpint(result.rank[0].peak_time_ps, ==, 10);
@@ -327,15 +338,19 @@ static void assert_fails(const SimProgram *program, const char *const *says, int
 static void test_deadlock(void)
 {
     static const SimWork WORKS[] = {WORK(SIM_PART_COMPUTE, 10)};
-    static const SimInstr COMPUTE_0[] = {WAIT(1, SIM_STREAM_COMPUTE, 1), OP_AT(0, SIM_TAG_FORWARD, 4, 2)};
-    static const SimInstr COMPUTE_1[] = {WAIT(0, SIM_STREAM_COMPUTE, 1), OP_AT(0, SIM_TAG_BACKWARD, 3, 0)};
+    static const SimInstr COMPUTE_0[] = {WAIT(1, SIM_STREAM_COMPUTE, 1), OP_AT(0, 2)};
+    static const SimInstr COMPUTE_1[] = {WAIT(0, SIM_STREAM_COMPUTE, 1), OP_AT(1, 0)};
     static const SimClass CYCLE[] = {{.streams = {[SIM_STREAM_COMPUTE] = LIST(COMPUTE_0)}},
                                      {.streams = {[SIM_STREAM_COMPUTE] = LIST(COMPUTE_1)}}};
     static const char *const CYCLE_SAYS[] = {
         "rank 0 compute (forward of stage 4, micro-batch 2) waits for rank 1 "
         "compute (backward of stage 3, micro-batch 0)",
         "waits for the first"};
+    static const SimOp PASSES[] = {{.tag = SIM_TAG_FORWARD, .mem = -1, .stage = 4},
+                                   {.tag = SIM_TAG_BACKWARD, .mem = -1, .stage = 3}};
     SimProgram program = program_of(CYCLE, 2, WORKS, 1);
+    program.ops = PASSES;
+    program.op_count = G_N_ELEMENTS(PASSES);
     assert_fails(&program, CYCLE_SAYS, 2);
 
     static const SimInstr TOO_FAR[] = {WAIT(-1, SIM_STREAM_DATA, 5), OP(0)}, SHORT[] = {OP(0)};
@@ -346,11 +361,15 @@ static void test_deadlock(void)
     assert_fails(&program, ENDS_SAYS, 1);
 
     static const int32_t BOTH[] = {0, 0};
-    static const SimInstr MEETS[] = {MEET(0, 0)};
+    static const SimInstr MEETS[] = {OP(1)};
     static const SimClass ALONE[] = {{.streams = {[SIM_STREAM_COMPUTE] = LIST(MEETS)}},
                                      {.streams = {[SIM_STREAM_COMPUTE] = LIST(SHORT)}}};
     static const char *const ALONE_SAYS[] = {"rank 0 compute", "a member that never joins"};
+    static const SimOp MEETING[] = {{.mem = -1, .stage = -1},
+                                    {.kind = SIM_COLLECTIVE, .mem = -1, .stage = -1}};
     program = program_of(ALONE, 2, WORKS, 1);
+    program.ops = MEETING;
+    program.op_count = G_N_ELEMENTS(MEETING);
     program.groups[0] = (SimGroups){.instance_of_rank = BOTH, .instances = 1};
     program.group_count = 1;
     assert_fails(&program, ALONE_SAYS, 2);
@@ -377,102 +396,6 @@ static void test_clock_limits(void)
     orr_arena_free(arena);
 }
 
-typedef struct {
-    int events, rounds;
-    int pops, keeps; /* one round in so many is a pop; all but one in so many of the others a push */
-    int64_t step_ps; /* times are multiples of it, */
-    int steps;       /* less than so many of them ahead */
-    int bits;        /* ... and shifted by fewer than so many, at random */
-} QueueCase;
-
-static int64_t later(GRand *random, const QueueCase *c)
-{
-    return (int64_t)g_rand_int_range(random, 0, c->steps) * c->step_ps
-           << g_rand_int_range(random, 0, c->bits);
-}
-
-/* Against a list searched from the front: earliest first, first in first out, anything may be taken out. */
-static void check_queue(const QueueCase *c)
-{
-    GRand *random = g_rand_new_with_seed(11);
-    OrrArena *arena = orr_arena_new();
-    SimEventq *queue = sim_eventq_new(arena, c->events);
-    int64_t *time_of = ORR_ARENA_NEW(arena, int64_t, c->events),
-            *order_of = ORR_ARENA_NEW(arena, int64_t, c->events);
-    bool *in = ORR_ARENA_NEW(arena, bool, c->events);
-    int64_t order = 0, now = 0;
-    for (int round = 0; round < c->rounds; round++) {
-        int32_t event = g_rand_int_range(random, 0, c->events);
-        if (g_rand_int_range(random, 0, c->pops) > 0) {
-            sim_eventq_remove(queue, event);
-            in[event] = g_rand_int_range(random, 0, c->keeps) > 0;
-            if (!in[event])
-                continue;
-            time_of[event] = now + later(random, c);
-            order_of[event] = order++;
-            sim_eventq_push(queue, event, time_of[event]);
-            continue;
-        }
-        int32_t expected = -1, popped;
-        for (int32_t i = 0; i < c->events; i++) {
-            if (in[i] && (expected < 0 || time_of[i] < time_of[expected] ||
-                          (time_of[i] == time_of[expected] && order_of[i] < order_of[expected])))
-                expected = i;
-        }
-        if (expected >= 0 && time_of[expected] == now && g_rand_int_range(random, 0, 2) > 0) {
-            g_assert_true(sim_eventq_pop_at(queue, now, &popped));
-        } else {
-            g_assert_true(sim_eventq_pop(queue, &now, &popped) == (expected >= 0));
-            if (expected < 0)
-                continue;
-        }
-        g_assert_cmpint(popped, ==, expected);
-        g_assert_cmpint(now, ==, time_of[expected]);
-        in[expected] = false;
-    }
-    orr_arena_free(arena);
-    g_rand_free(random);
-}
-
-static void test_eventq(void)
-{
-    static const QueueCase CASES[] = {
-        {200, 50000, 3, 8, 1, 40, 1},       /* few instants, much taken out */
-        {3000, 30000, 3, 8, 1, 4, 1},       /* hundreds of events an instant */
-        {3000, 30000, 3, 8, 1000, 2000, 1}, /* more instants than are remembered */
-        {3000, 30000, 2, 100, 1, 300, 1},   /* close together: more than are sorted at once */
-        {1000, 30000, 4, 8, 7, 50, 40},     /* from picoseconds to months */
-        {500, 50000, 50, 100, 1, 100000, 20},
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(CASES); i++)
-        check_queue(&CASES[i]);
-}
-
-/* Instants of one time that do not know of each other, more of them than are sorted at once. */
-static void test_eventq_one_time(void)
-{
-    enum { ROUNDS = 200, TIMES = 1024 };
-    OrrArena *arena = orr_arena_new();
-    SimEventq *queue = sim_eventq_new(arena, TIMES * ROUNDS);
-    int32_t next = 0, popped = -1;
-    int64_t now = 0;
-    for (int round = 0; round < ROUNDS; round++) { /* each time pushes the others out of what is remembered */
-        for (int64_t t = 0; t < TIMES; t++)
-            sim_eventq_push(queue, next++, 1000000 + 3 * t);
-    }
-    for (int64_t t = 0; t < TIMES; t++) {
-        for (int round = 0; round < ROUNDS; round++) {
-            g_assert_true(round == 0 ? sim_eventq_pop(queue, &now, &popped)
-                                     : sim_eventq_pop_at(queue, now, &popped));
-            g_assert_cmpint(popped, ==, round * TIMES + t);
-            g_assert_cmpint(now, ==, 1000000 + 3 * t);
-        }
-        g_assert_false(sim_eventq_pop_at(queue, now, &popped));
-    }
-    g_assert_false(sim_eventq_pop(queue, &now, &popped));
-    orr_arena_free(arena);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -487,7 +410,5 @@ int main(int argc, char **argv)
     g_test_add_func("/engine/no-duration", test_no_duration);
     g_test_add_func("/engine/deadlock", test_deadlock);
     g_test_add_func("/engine/clock-limits", test_clock_limits);
-    g_test_add_func("/engine/eventq", test_eventq);
-    g_test_add_func("/engine/eventq-one-time", test_eventq_one_time);
     return g_test_run();
 }

@@ -4,8 +4,8 @@
 
 static void join(Ops *ops, int rank, int stream, int group)
 {
-    ops->instrs[rank][stream].kind = SIM_COLLECTIVE;
-    ops->instrs[rank][stream].group = (uint8_t)group;
+    op_of(ops, rank, stream)->kind = SIM_COLLECTIVE;
+    op_of(ops, rank, stream)->group = (uint8_t)group;
 }
 
 static int64_t end_of(const SimResult *result, int rank, int stream)
@@ -317,9 +317,9 @@ static void test_tiers(void)
         ops_init(&ops, 2, NULL, 0);
         add_op(&ops, 0, SIM_STREAM_D2H, 100);
         add_op(&ops, 1, SIM_STREAM_D2H, 100);
-        ops.instrs[0][SIM_STREAM_D2H].mem = ops.instrs[1][SIM_STREAM_D2H].mem = 0;
+        op_of(&ops, 0, SIM_STREAM_D2H)->mem = op_of(&ops, 1, SIM_STREAM_D2H)->mem = 0;
         SimInstr later[] = {
-            {.kind = SIM_WAIT, .wait_class = 0, .wait_stream = SIM_STREAM_D2H, .wait_count = 1},
+            {.op = SIM_ONLY_WAITS, .wait_on = sim_wait_on(0, SIM_STREAM_D2H), .wait_count = 1},
             ops.instrs[1][SIM_STREAM_D2H]};
         if (!together)
             ops.classes[1].streams[SIM_STREAM_D2H] = (SimList){.instrs = later, .count = 2};

@@ -8,16 +8,16 @@ static int64_t count_apart(const SimList *list, int64_t count)
 {
     int64_t apart = count;
     for (int64_t i = 0; i < count; i++)
-        apart += list->instrs[i].kind != SIM_WAIT && list->instrs[i].wait_count > 0;
+        apart += list->instrs[i].op != SIM_ONLY_WAITS && list->instrs[i].wait_count > 0;
     return apart;
 }
 
 static SimInstr wait_of(const SimProgram *program, int cls, const SimInstr *instr)
 {
-    const SimClass *on = &program->class_list[instr->wait_class < 0 ? cls : instr->wait_class];
+    const SimClass *on = &program->class_list[sim_wait_class(instr, cls)];
     SimInstr wait = *instr;
-    wait.kind = SIM_WAIT;
-    wait.wait_count = (int32_t)count_apart(&on->streams[instr->wait_stream], instr->wait_count);
+    wait.op = SIM_ONLY_WAITS;
+    wait.wait_count = (int32_t)count_apart(&on->streams[sim_wait_stream(instr)], instr->wait_count);
     return wait;
 }
 
@@ -29,7 +29,7 @@ static SimList list_apart(const SimProgram *program, int cls, int stream, OrrAre
     for (int64_t i = 0; i < list->count; i++) {
         if (list->instrs[i].wait_count > 0)
             *to++ = wait_of(program, cls, &list->instrs[i]);
-        if (list->instrs[i].kind == SIM_WAIT)
+        if (list->instrs[i].op == SIM_ONLY_WAITS)
             continue;
         *to = list->instrs[i];
         (to++)->wait_count = 0;
