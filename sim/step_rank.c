@@ -99,23 +99,32 @@ static void fill_workspace(const Step *step, int rank, SimRankPlan *out)
     out->least_layer_workspace_bytes = placeholders ? step_bytes(least_placeholder_bytes(step)) : 0;
 }
 
-/* Gradients that the backward of one chunk makes and drops fill up as its activations leave, from the last segment to the
- * first: what they take beyond those at most. */
+/* Gradients that the backward of one chunk makes fill up as its activations leave, from the last segment to the first: what they
+ * take beyond those at most. Shards stay for the optimizer, whose kernels need room of their own, and no pass's beside it. */
 static double passing_gradients_bytes(const Step *step, int rank)
 {
     const SimPlan *plan = step->plan;
-    const double each = cost_passing_gradient_bytes(step->spec);
+    const Spec *spec = step->spec;
+    const double each = cost_passing_gradient_bytes(spec);
+    const bool sharded = cost_shards_gradients(spec);
+    const double dense = sharded ? cost_shard_degree(spec, cost_dense_replicas(spec)) : 1;
+    const double expert = sharded ? cost_shard_degree(spec, cost_expert_replicas(spec)) : 1;
+    const double temp = sharded ? spec->execution.framework.optimizer.optimizer_temp_bytes : 0;
     double most = 0;
     for (int chunk = 0; each > 0 && chunk < plan->shape.chunks; chunk++) {
         const int index =
             sim_stage_of(plan->schedule->placement, plan->shape.ranks, plan->shape.chunks, rank, chunk);
-        double beyond = 0;
+        double beyond = 0, all = 0, passes = 0;
         for (int i = plan->stages[index].segment_count - 1; i >= 0; i--) {
             const StepParams *params = &step->params[index][i];
-            beyond += each * (params->dense + params->expert) -
-                      (double)plan->stages[index].segments[i].activation_bytes;
+            const SimSegment *segment = &plan->stages[index].segments[i];
+            const double owned = params->dense / dense + params->expert / expert;
+            all += owned;
+            beyond += each * owned - (double)segment->activation_bytes;
+            passes = fmax(passes, (double)segment->backward_temp_bytes);
             most = fmax(most, beyond);
         }
+        most = fmax(most, temp > 0 ? beyond + temp * all - passes : 0);
     }
     return most;
 }

@@ -18,6 +18,10 @@ static const SpecField optimizer_fields[] = {
         SpecRecipeOptimizer, optimizer_flat_bytes, ORR_UNIT_BYTES, 0, 1000, "0", 0,
         "Bytes a parameter of the shard of the flat copy that the optimizer makes of 16-bit gradients."),
     SPEC_F_DOUBLE(
+        SpecRecipeOptimizer, optimizer_temp_bytes, ORR_UNIT_BYTES, 0, 16, "0", 0,
+        "Bytes a parameter that the optimizer's kernels hold beside its states while they run; counted where "
+        "gradients are cleared (allocator.clears_gradients)."),
+    SPEC_F_DOUBLE(
         SpecRecipeOptimizer, optimizer_streams, ORR_UNIT_NONE, 1, 100, "1", 0,
         "Bytes that an optimizer of many tensors a kernel moves over those of one that does all of its "
         "arithmetic at once: 2.9 with PyTorch's foreach kernels, one an operation."),

@@ -93,7 +93,7 @@ typedef struct SpecRecipePipeline {
 typedef struct SpecRecipeOptimizer {
     SpecStatesRecipe states;
     bool optimizer_fused, grad_norm_clip, optimizer_post_validation;
-    double optimizer_flat_bytes, optimizer_streams;
+    double optimizer_flat_bytes, optimizer_streams, optimizer_temp_bytes;
     unsigned offload_schemes;     /* bits of SpecOffloadScheme that it has */
     double host_optimizer_passes; /* times that its optimizer on the host streams states over a fused one */
     double host_gradient_bytes;   /* of a parameter's gradient on its way to the host; 0: the weights' */
@@ -119,7 +119,8 @@ typedef struct SpecRecipeLoss {
 /* What is reserved or allocated beside tensors of the model. */
 typedef struct SpecRecipeAllocator {
     double context_bytes, workspace_bytes;
-    bool weight_placeholders, gradients_within_backward, pipeline_keeps_boundaries, pipeline_keeps_outputs;
+    bool weight_placeholders, gradients_within_backward, clears_gradients, pipeline_keeps_boundaries,
+        pipeline_keeps_outputs;
     double bucket_copy_elements, gather_buffers, launch_lead_layers;
     bool log_reports_reserved;
     double fragmentation_frac;

@@ -186,6 +186,28 @@ static void checkpoints(void)
     orr_arena_free(arena);
 }
 
+/* One rank's FSDP 2 frees gradients behind the optimizer. Short sequences: weights, gradients, moments and the roots that AdamW's
+ * foreach kernels make, 20 B a parameter, are the peak. Long ones: activations are, and 4 B a parameter less than with them kept. */
+static void cleared_gradients(void)
+{
+    static const char text[] =
+        "{\"model\":\"gpt3-2.7b\",\"cluster\":{\"preset\":\"dgx-h200\",\"gpus_per_node\":1},\"training\":{"
+        "\"sequence_length\":256,\"global_batch\":1},\"parallel\":{\"zero\":3},"
+        "\"execution\":{\"framework\":\"pytorch-fsdp2\"}}";
+    static const char longer[] = "training.sequence_length=2048", more[] = "training.micro_batch=4",
+                      batch[] = "training.global_batch=4",
+                      kept[] = "execution.framework.allocator.clears_gradients=false";
+    OrrArena *arena = orr_arena_new();
+    const Report brief = report_of(text, NULL, arena),
+                 wide = report_of(text, SETS(longer, more, batch), arena),
+                 held = report_of(text, SETS(longer, more, batch, kept), arena);
+    g_assert_cmpfloat_with_epsilon(brief.stages[0].peak_bytes, 20 * brief.parameters,
+                                   0.02 * 20 * brief.parameters);
+    g_assert_cmpfloat_with_epsilon(held.stages[0].peak_bytes - wide.stages[0].peak_bytes, 4 * wide.parameters,
+                                   0.05 * wide.parameters);
+    orr_arena_free(arena);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -196,5 +218,6 @@ int main(int argc, char **argv)
     g_test_add_func("/offload-software/tiles-and-sums", sums_stay_whole);
     g_test_add_func("/offload-software/mlp-tiles", mlp_tiles);
     g_test_add_func("/offload-software/checkpoints", checkpoints);
+    g_test_add_func("/offload-software/cleared-gradients", cleared_gradients);
     return g_test_run();
 }
