@@ -131,8 +131,9 @@ static void append_zero(const Spec *spec, GString *line)
     const SpecParallel *parallel = &spec->parallel;
     const SpecFramework *framework = &spec->execution.framework;
     const int most = spec_most_zero(framework, parallel->pipeline);
-    if (parallel->zero == 0 && most > 0 && parallel->data > 1)
-        g_string_append(line, "parallel.zero=1, ");
+    const int least = framework->data_parallel.least_zero;
+    if (parallel->zero == 0 && most >= least && parallel->data > 1)
+        g_string_append_printf(line, "parallel.zero=%d, ", least);
     if (parallel->zero < 3 && most >= 3 && parallel->data > 1 && parallel->pipeline == 1)
         g_string_append(line, "parallel.zero=3, ");
     if (parallel->zero > 0 && parallel->zero_group_gpus > 0)

@@ -105,7 +105,7 @@ SearchPolicy *search_policies(const SearchSpace *space, const SearchGroup *group
         if (own != SPEC_AUTO ? own != zero
                              : !search_allowed(&spec->search.zero, zero) ||
                                    (!search_restricted(&spec->search.zero) &&
-                                    zero > spec_most_zero(&spec->execution.framework, group->pipeline)))
+                                    !spec_has_zero(&spec->execution.framework, group->pipeline, zero)))
             continue;
         if (!spec_offload_allows(offload, zero, one))
             continue;

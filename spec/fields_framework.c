@@ -227,6 +227,9 @@ static const SpecField data_parallel_fields[] = {
                 "ZeRO-1/2: when gathers of parameters beside the forwards begin: all with the step, so where "
                 "stages are interleaved alone, a chunk's with its first use, or outside the step, with a "
                 "validation behind each one."),
+    SPEC_F_INT(SpecRecipeDataParallel, least_zero, 1, 3, "1", 0,
+               "Smallest ZeRO stage above 0 that the software has: FSDP shards gradients with the "
+               "optimizer's states."),
     SPEC_F_INT(SpecRecipeDataParallel, most_zero, 0, 3, "3", 0,
                "Largest ZeRO stage that the software has: what parallel.zero \"auto\" goes up to unless "
                "search.zero says otherwise."),

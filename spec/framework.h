@@ -52,7 +52,7 @@ typedef struct SpecRecipeDataParallel {
     double tensor_list_rank_host_s, tensor_list_copies;
     bool pipeline_keeps_params;
     SpecGathersBegin gathers_begin;
-    int most_zero, most_zero_in_pipeline;
+    int least_zero, most_zero, most_zero_in_pipeline;
     int plain_zero;
 } SpecRecipeDataParallel;
 

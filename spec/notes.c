@@ -101,12 +101,15 @@ static void note_zero(const Spec *spec, GPtrArray *notes)
     const bool pipelined = spec->parallel.pipeline > 1 && framework->data_parallel.most_zero_in_pipeline <
                                                               framework->data_parallel.most_zero;
     const int most = spec_most_zero(framework, spec->parallel.pipeline);
-    if (spec->parallel.zero > most && spec->parallel.data > 1)
-        g_ptr_array_add(notes,
-                        g_strdup_printf("%s has no ZeRO %d%s (at most %d): the step is what it would take, "
-                                        "nothing launches it",
-                                        framework->name, spec->parallel.zero,
-                                        pipelined ? " under a pipeline" : "", most));
+    const int least = framework->data_parallel.least_zero;
+    if (spec_has_zero(framework, spec->parallel.pipeline, spec->parallel.zero) || spec->parallel.data <= 1)
+        return;
+    g_autofree char *has = spec->parallel.zero > most ? g_strdup_printf("at most %d", most)
+                                                      : g_strdup_printf("0, or %d and above", least);
+    g_ptr_array_add(notes, g_strdup_printf("%s has no ZeRO %d%s (%s): the step is what it would take, "
+                                           "nothing launches it",
+                                           framework->name, spec->parallel.zero,
+                                           pipelined ? " under a pipeline" : "", has));
 }
 
 static void note_recompute(const Spec *spec, GPtrArray *notes)

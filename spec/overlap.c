@@ -87,6 +87,12 @@ int spec_most_zero(const SpecFramework *framework, int pipeline)
                : framework->data_parallel.most_zero;
 }
 
+bool spec_has_zero(const SpecFramework *framework, int pipeline, int zero)
+{
+    return zero == 0 ||
+           (zero >= framework->data_parallel.least_zero && zero <= spec_most_zero(framework, pipeline));
+}
+
 /* Ops of one kind and stage in a row, of all ranks. */
 static int64_t count_blocks(const char *orders)
 {

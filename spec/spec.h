@@ -402,6 +402,8 @@ bool spec_makes_grid(const SpecParallel *parallel, int tensor);
 SpecAttention spec_default_attention(const Spec *spec);
 /* The largest ZeRO stage that the software has. */
 int spec_most_zero(const SpecFramework *framework, int pipeline);
+/* Whether it has that stage; 0, nothing sharded, all have. */
+bool spec_has_zero(const SpecFramework *framework, int pipeline, int zero);
 
 /* Which pipeline rank holds which stage, whether the schedule is named or given as orders. */
 static inline SimPlacement spec_stage_placement(const SpecParallel *parallel)

@@ -304,6 +304,35 @@ static void test_notes(void)
     cli_run_clear(&plain);
 }
 
+#define FLAT                                                                                                 \
+    "--set", "parallel={\"tensor\":8}", "--set", "training.recompute=full", "--set", "training.micro_batch=1"
+
+/* FSDP shards gradients with the optimizer's states: no search finds a stage that its software cannot be told. */
+static void test_stages(void)
+{
+    static const char *const frameworks[] = {"torchtitan", "pytorch-fsdp1", "pytorch-fsdp2",
+                                             "transformers-fsdp"};
+    g_autofree char *path = cli_source("scenarios/examples/llama3-70b-h100.json");
+    for (gsize i = 0; i < G_N_ELEMENTS(frameworks); i++) {
+        g_autofree char *framework = g_strconcat("execution.framework=", frameworks[i], NULL);
+        CliRun run =
+            cli_run(NULL, CLI_WORDS("run", path, FLAT, "--set", framework, "--set", "parallel.zero=1"));
+        cli_assert_done(&run, frameworks[i]);
+        g_assert_nonnull(strstr(run.out, "has no ZeRO 1 (0, or 2 and above)"));
+        cli_run_clear(&run);
+        CliRun found = cli_run(NULL, CLI_WORDS("search", path, FLAT, "--set", framework, "--set",
+                                               "parallel.zero=auto", "--format", "json", "--top", "9"));
+        cli_assert_done(&found, frameworks[i]);
+        OrrJsonDoc *doc = parse(found.out);
+        const OrrJson *best = member(orr_json_root(doc), "best");
+        g_assert_cmpint(orr_json_count(best), >, 0);
+        for (const OrrJson *row = orr_json_first(best); row != NULL; row = orr_json_next(row))
+            g_assert_cmpfloat(fabs(orr_json_number(member(member(row, "parallel"), "zero")) - 1), >, 0.5);
+        orr_json_free(doc);
+        cli_run_clear(&found);
+    }
+}
+
 static void test_import_others(void)
 {
     g_autofree char *base = cli_source(EXAMPLE);
@@ -451,6 +480,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/import/others", test_import_others);
     g_test_add_func("/cli/import/limits", test_import_limits);
     g_test_add_func("/cli/run/notes", test_notes);
+    g_test_add_func("/cli/search/stages", test_stages);
     g_test_add_func("/planning/campaign", test_campaign);
     g_test_add_func("/planning/run-effective", test_run_effective);
     g_test_add_func("/planning/jobs", test_jobs);
